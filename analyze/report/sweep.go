@@ -9,6 +9,7 @@ import (
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
+	"moontide/replay/bench"
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
@@ -17,17 +18,41 @@ import (
 // deployments.
 type Sweep struct {
 	// Subject describes in one line what all runs have in common.
-	Subject string
-	// Axis is the heading of the level column, such as Concurrency.
-	Axis        string
+	Subject     string
+	Axis        bench.Axis
 	Percentiles []float64 // of the latencies, in addition to the mean; nil is 99
+	// Deployments are in order; those of one shape are compared with the first of them.
 	Deployments []Deployment
 }
 
-// Deployment holds the runs against one endpoint.
+// Deployment holds the runs against one endpoint with requests of one shape.
 type Deployment struct {
 	Label  string // may be "" if there is only one
+	Shape  string // ISL:OSL, "" if there is only one
 	Points []SweepPoint
+}
+
+// name returns the label and the shape.
+func (d Deployment) name() string {
+	isl, osl, _ := strings.Cut(d.Shape, ":")
+	switch {
+	case d.Shape == "":
+		return d.Label
+	case d.Label == "":
+		return "ISL " + isl + ", OSL " + osl
+	}
+	return d.Label + ", ISL " + isl + ", OSL " + osl
+}
+
+// heading is the name of the level, as a table's heading.
+func (s Sweep) heading() string {
+	switch s.Axis {
+	case bench.Rate:
+		return "Request Rate (req/s)"
+	case bench.Speedup:
+		return "Speedup"
+	}
+	return "Concurrency"
 }
 
 // SweepPoint is one run.
@@ -80,10 +105,12 @@ func (s Sweep) Document() *doc.Document {
 		for _, p := range deployment.Points {
 			t.Add(s.row(p, nil)...)
 		}
-		d.Section(deployment.Label).Table(t)
+		d.Section(deployment.name()).Table(t)
 	}
-	if len(s.Deployments) > 1 {
-		d.Section("Side by side, with the ratio to " + s.Deployments[0].Label).Table(s.sideBySide())
+	for _, same := range s.byShape() {
+		if len(same) > 1 {
+			d.Section("Side by side, with the ratio to " + same[0].name()).Table(s.sideBySide(same))
+		}
 	}
 	d.Verdict = s.judge(d)
 	d.Gates = s.gates()
@@ -91,8 +118,26 @@ func (s Sweep) Document() *doc.Document {
 	return d
 }
 
-func (s Sweep) metrics() []run.Metric {
-	all := []run.Metric{run.MustMetric("request_throughput"), run.MustMetric("output_throughput")}
+// byShape returns the deployments of each shape.
+func (s Sweep) byShape() (groups [][]Deployment) {
+	for _, d := range s.Deployments {
+		i := slices.IndexFunc(groups, func(g []Deployment) bool { return g[0].Shape == d.Shape })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], d)
+	}
+	return groups
+}
+
+// metrics returns those of the columns. Beside a requested rate or speedup is the rate
+// at which requests were sent.
+func (s Sweep) metrics() (all []run.Metric) {
+	if s.Axis != bench.Concurrency {
+		all = append(all, run.MustMetric("achieved_rate"))
+	}
+	all = append(all, run.MustMetric("request_throughput"), run.MustMetric("output_throughput"))
 	for _, l := range []run.Latency{run.E2EL, run.TTFT, run.TPOT} {
 		for _, statistic := range (View{Percentiles: s.Percentiles}).statistics() {
 			if statistic.Key != run.Median.Key {
@@ -104,7 +149,7 @@ func (s Sweep) metrics() []run.Metric {
 }
 
 func (s Sweep) columns() []string {
-	columns := []string{s.Axis}
+	columns := []string{s.heading()}
 	for _, m := range s.metrics() {
 		columns = append(columns, m.Column())
 	}
@@ -137,11 +182,11 @@ func twoDecimals(v trace.Opt[float64]) string {
 	return strconv.FormatFloat(v.Value, 'f', 2, 64)
 }
 
-func (s Sweep) sideBySide() doc.Table {
+func (s Sweep) sideBySide(same []Deployment) doc.Table {
 	t := doc.Table{Columns: slices.Insert(s.columns(), 1, "Deployment")}
-	for _, base := range s.Deployments[0].Points {
-		t.Add(slices.Insert(s.row(base, nil), 1, s.Deployments[0].Label)...)
-		for _, d := range s.Deployments[1:] {
+	for _, base := range same[0].Points {
+		t.Add(slices.Insert(s.row(base, nil), 1, same[0].Label)...)
+		for _, d := range same[1:] {
 			for _, p := range d.Points {
 				if p.Level == base.Level {
 					t.Add(slices.Insert(s.row(p, base.Result), 1, d.Label)...)
@@ -202,26 +247,37 @@ func (s Sweep) gates() *doc.Verdict {
 
 // where names a run of the sweep.
 func (s Sweep) where(d Deployment, p SweepPoint) string {
-	where := s.Axis + " " + p.Level
-	if d.Label != "" {
-		where = d.Label + ", " + where
+	where := s.heading() + " " + p.Level
+	if name := d.name(); name != "" {
+		where = name + ", " + where
 	}
 	return where
 }
 
 func (s Sweep) data() (data doc.Data) {
-	labels := 1
-	if len(s.Deployments) == 1 && s.Deployments[0].Label == "" {
-		labels = 0
+	labelled := len(s.Deployments) > 1 || s.Deployments[0].name() != ""
+	shaped := slices.ContainsFunc(s.Deployments, func(d Deployment) bool { return d.Shape != "" })
+	if labelled {
+		data.Columns = append(data.Columns, "Deployment")
 	}
-	data.Columns = slices.Concat([]string{"Deployment"}[:labels], s.columns(), []string{"Successful Requests", "Failed Requests", "Verdict"})
+	if shaped {
+		data.Columns = append(data.Columns, "Shape")
+	}
+	data.Columns = slices.Concat(data.Columns, s.columns(), []string{"Successful Requests", "Failed Requests", "Verdict"})
 	gated := s.gates() != nil
 	if gated {
 		data.Columns = append(data.Columns, "Gates")
 	}
 	for _, d := range s.Deployments {
 		for _, p := range d.Points {
-			row := append([]any{d.Label}[:labels], p.Level)
+			var row []any
+			if labelled {
+				row = append(row, d.Label)
+			}
+			if shaped {
+				row = append(row, d.Shape)
+			}
+			row = append(row, p.Level)
 			for _, m := range s.metrics() {
 				row = append(row, m.Value(p.Result))
 			}

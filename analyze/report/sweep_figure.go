@@ -7,6 +7,7 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
 	"moontide/analyze/run"
+	"moontide/replay/bench"
 	"moontide/trace"
 )
 
@@ -16,7 +17,7 @@ func (s Sweep) PNG(w io.Writer) error {
 }
 
 func (s Sweep) sheet() figure.Sheet {
-	seconds := func(l run.Latency) func(r *run.Result) trace.Opt[float64] {
+	seconds := func(l run.Latency) ofResult {
 		return func(r *run.Result) trace.Opt[float64] {
 			mean := l.Metric(run.Mean).Value(r)
 			mean.Value /= 1000
@@ -29,40 +30,52 @@ func (s Sweep) sheet() figure.Sheet {
 		return trace.Opt[float64]{Value: 1 / seconds.Value, Set: seconds.Set && seconds.Value > 0}
 	}
 	time := func(label string) figure.Axis { return figure.Axis{Label: label, Quantity: figure.Duration} }
-	return figure.Sheet{
+	against := func(x figure.Axis, value ofResult) figure.Figure {
+		return s.figure(x.Label, x, figure.Axis{Label: "Output throughput", Unit: "tok/s"}, value, func(r *run.Result) trace.Opt[float64] { return r.OutputRate })
+	}
+	sheet := figure.Sheet{
 		Title: "Throughput against latency",
 		Note:  s.figureNote(),
 		Rows: []figure.Row{
-			{Figures: []figure.Figure{s.figure(time("Mean E2E latency"), e2el), s.figure(time("Mean TTFT"), ttft)}},
-			{Figures: []figure.Figure{s.figure(time("Mean TPOT"), tpot), s.figure(figure.Axis{Label: "Per-user output", Unit: "tok/s"}, perUser)}},
+			{Figures: []figure.Figure{against(time("Mean E2E latency"), e2el), against(time("Mean TTFT"), ttft)}},
+			{Figures: []figure.Figure{against(time("Mean TPOT"), tpot), against(figure.Axis{Label: "Per-user output", Unit: "tok/s"}, perUser)}},
 		},
 	}
+	if s.Axis != bench.Concurrency { // what was asked for may differ from what was sent
+		load := figure.Axis{Label: "Achieved request rate", Unit: "req/s"}
+		rate := func(r *run.Result) trace.Opt[float64] { return r.AchievedRate }
+		sheet.Rows = append(sheet.Rows, figure.Row{Figures: []figure.Figure{
+			s.figure("Mean TTFT by load", load, time("Mean TTFT"), rate, ttft), s.figure("Mean TPOT by load", load, time("Mean TPOT"), rate, tpot),
+		}})
+	}
+	return sheet
 }
 
-func (s Sweep) figure(x figure.Axis, value func(r *run.Result) trace.Opt[float64]) figure.Figure {
-	f := figure.Figure{
-		Title: x.Label, X: x,
-		Y: figure.Axis{Label: "Output throughput", Unit: "tok/s"},
-	}
+// ofResult is a value of a run.
+type ofResult func(r *run.Result) trace.Opt[float64]
+
+// figure draws y against x.
+func (s Sweep) figure(title string, x, y figure.Axis, xOf, yOf ofResult) figure.Figure {
+	f := figure.Figure{Title: title, X: x, Y: y}
 	low, high := 0.0, 0.0
 	for _, d := range s.Deployments {
-		series := figure.Series{Name: doc.Clean(d.Label), Kind: figure.Line}
+		series := figure.Series{Name: doc.Clean(d.name()), Kind: figure.Line}
 		for _, p := range d.Points {
-			at, throughput := value(p.Result), p.Result.OutputRate
-			if !at.Set || !throughput.Set {
+			x, y := xOf(p.Result), yOf(p.Result)
+			if !x.Set || !y.Set {
 				continue
 			}
-			if low == 0 || at.Value < low {
-				low = at.Value
+			if low == 0 || x.Value < low {
+				low = x.Value
 			}
-			high = max(high, at.Value)
-			series.X = append(series.X, at.Value)
-			series.Y = append(series.Y, throughput.Value)
+			high = max(high, x.Value)
+			series.X = append(series.X, x.Value)
+			series.Y = append(series.Y, y.Value)
 			series.Labels = append(series.Labels, doc.Clean(p.mark()))
 		}
 		f.Series = append(f.Series, series)
 	}
-	// On a linear axis, widely spread latencies would crowd the small ones into a corner.
+	// On a linear axis, widely spread values would crowd the small ones into a corner.
 	if f.X.Log = low > 0 && high > 20*low; !f.X.Log {
 		f.X.Min = new(float64)
 	}
@@ -70,7 +83,7 @@ func (s Sweep) figure(x figure.Axis, value func(r *run.Result) trace.Opt[float64
 }
 
 func (s Sweep) figureNote() string {
-	note := doc.Clean(s.Subject) + "; dots are labelled with the " + strings.ToLower(s.Axis)
+	note := doc.Clean(s.Subject) + "; dots are labelled with the " + strings.ToLower(s.heading())
 	for _, d := range s.Deployments {
 		for _, p := range d.Points {
 			if p.mark() != p.Level {

@@ -7,6 +7,7 @@ import (
 
 	"moontide/analyze/report/figure"
 	"moontide/analyze/run"
+	"moontide/replay/bench"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -20,7 +21,7 @@ func TestSweepSheet(t *testing.T) {
 			E2EL: stats.Of([]float64{ms, 3 * ms}), TTFT: stats.Of([]float64{ms / 10}), TPOT: stats.Of([]float64{ms / 100}),
 		}}
 	}
-	s := Sweep{Subject: "ISL 1", Axis: "Concurrency", Deployments: []Deployment{
+	s := Sweep{Subject: "ISL 1", Axis: bench.Concurrency, Deployments: []Deployment{
 		{Label: "a", Points: []SweepPoint{point("1", 500, 10, run.Valid), point("2", 1000, 15, run.Suspect), {Level: "3", Result: &run.Result{}}}},
 		{Label: "b", Points: []SweepPoint{point("1", 250, 20, run.Valid)}},
 	}}

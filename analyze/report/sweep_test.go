@@ -16,6 +16,7 @@ import (
 	"moontide/analyze/report"
 	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/bench"
 	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -63,7 +64,7 @@ var whole = runfile.Run{Ended: time.Unix(2, 0)}
 func oneSweep() report.Sweep {
 	return report.Sweep{
 		Subject: "ISL 3000, OSL 150, model m",
-		Axis:    "Concurrency",
+		Axis:    bench.Concurrency,
 		Deployments: []report.Deployment{{Points: []report.SweepPoint{
 			{Level: "1", Info: whole, Result: sweepResult(10, 100, 1.5)},
 			{Level: "2", Info: whole, Result: sweepResult(20, 110, 2.75)},
@@ -83,7 +84,7 @@ func comparedSweep() report.Sweep {
 }
 
 func emptySweep() report.Sweep {
-	return report.Sweep{Subject: "nothing", Axis: "Request Rate (req/s)", Deployments: []report.Deployment{{Points: []report.SweepPoint{
+	return report.Sweep{Subject: "nothing", Axis: bench.Rate, Deployments: []report.Deployment{{Points: []report.SweepPoint{
 		{Level: "0.5", Info: whole, Result: judged(&run.Result{}, run.Invalid, "no request succeeded")},
 	}}}}
 }

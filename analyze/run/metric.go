@@ -100,7 +100,7 @@ var metrics = []Metric{
 	{Key: "request_goodput", Label: "Request goodput", Unit: RequestsPerSecond, Better: Higher, Goodput: true, value: ofGoodput(func(g *Goodput) trace.Opt[float64] { return g.Rate })},
 	{Key: "good_share", Label: "Share that meets every objective", Unit: Share, Better: Higher, Goodput: true, value: ofGoodput(func(g *Goodput) trace.Opt[float64] { return g.Share(g.Good) })},
 	{Key: "offered_rate", Label: "Offered request rate", Unit: RequestsPerSecond, value: func(r *Result) trace.Opt[float64] { return r.OfferedRate }},
-	{Key: "achieved_rate", Label: "Achieved request rate", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.AchievedRate }},
+	{Key: "achieved_rate", Label: "Achieved request rate", column: "Achieved Rate", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.AchievedRate }},
 	{Key: "failed_share", Label: "Share of failed requests", Unit: Share, Better: Lower, value: func(r *Result) trace.Opt[float64] {
 		return shareOf(r.Failed, r.Completed+r.Failed+r.Abandoned.Requests)
 	}},

@@ -8,9 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/analyze/report"
 	"moontide/replay/bench"
-	"moontide/synth/spec"
 	"moontide/trace/atomicfile"
 )
 
@@ -18,6 +16,8 @@ import (
 const (
 	concurrencyFlag = "concurrency"
 	rateFlag        = "rate"
+	speedupFlag     = "speedup"
+	shapeFlag       = "shape"
 	numPromptsFlag  = "num-prompts"
 	virtualFlag     = "virtual"
 )
@@ -25,13 +25,15 @@ const (
 func benchCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Name:  "bench",
-		Usage: "sweep an endpoint over concurrencies or request rates",
-		Description: "Each run replays a trace that is drawn like those of moontide synth, and has its own folder in\n" +
-			"--out. Prompts differ from run to run, so that no run finds a warm cache; repeat a sweep with\n" +
-			"another --salt. The same command with the same --out resumes an interrupted sweep: it does the\n" +
-			"missing runs, and repeats INVALID ones. Give several URLs as label=URL to get a table of each\n" +
-			"and the ratios to the first. Without --url a simulated endpoint runs in this process; with --virtual\n" +
-			"the same engines run in virtual time, without HTTP. Gates apply to every run.\n\n" +
+		Usage: "sweep an endpoint over concurrencies, request rates or speedups of a trace",
+		Description: "Each run replays TRACE or, without one, a trace that is drawn like those of moontide synth, and\n" +
+			"has its own folder in --out. Prompts differ from run to run, so that no run finds a warm cache;\n" +
+			"repeat a sweep with another --salt. The same command with the same --out resumes an interrupted\n" +
+			"sweep: it does the missing runs, and repeats INVALID ones. Gates apply to every run.\n\n" +
+			"Give several URLs as label=URL to get a table of each and the ratios to the first. Without --url\n" +
+			"a simulated endpoint runs in this process, and lists of engine flags, such as --engines 1,2,4,\n" +
+			"are deployments to compare; with --virtual the same engines run in virtual time, without HTTP.\n" +
+			"moontide report SWEEP SWEEP shows several sweeps side by side.\n\n" +
 			"A DIST is a number of tokens or a distribution, such as uniform:100:2000 or lognormal:1000:1.5;\n" +
 			"moontide synth --help lists them all.\n\n" + gateHelp,
 		Flags:  benchFlags(),
@@ -39,101 +41,75 @@ func benchCommand(std streams, stop stop) *cli.Command {
 	}
 }
 
-// benchFlags returns bench's own flags, those that describe requests, and those
-// of runs against an endpoint.
+// benchFlags returns bench's own flags, those that describe requests or select rows of a
+// trace, and those of runs against an endpoint.
 func benchFlags() []cli.Flag {
 	described := slices.DeleteFunc(describeFlags(), func(f cli.Flag) bool {
 		// --rate is a list here, and --duration is that of a run.
 		return f.Names()[0] == rateFlag || f.Names()[0] == durationFlag.Name
 	})
+	rows := slices.DeleteFunc(pacingFlags(), func(f cli.Flag) bool { return !slices.Contains(rowFlags, f.Names()[0]) })
 	return slices.Concat([]cli.Flag{
 		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"}),
 		&cli.StringFlag{Name: concurrencyFlag, Category: inLoad, Usage: "one run for each of `N,N,..`, with that many requests in flight"},
 		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at that many requests per second; inf sends all at once"},
-		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "number of requests per run", DefaultText: "10 times the concurrency, or a minute at the rate"},
+		&cli.StringFlag{Name: speedupFlag, Category: inLoad, Aliases: []string{"speed"}, Usage: "one run for each of `X,X,..`, with all times of TRACE divided by it", DefaultText: "1 for a TRACE without --rate and --concurrency"},
+		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "number of requests per run", DefaultText: "10 times the concurrency, a minute at the rate, or all of TRACE"},
 		&cli.BoolFlag{Name: virtualFlag, Category: inLoad, Usage: "simulate the runs in virtual time, like moontide simulate; takes engine flags and no --url"},
 		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "`DIR`: sweep folder, with a folder for each run", DefaultText: "a new folder under runs"},
 		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables"},
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print one CSV table"},
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
-		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits shared prefixes; about 16 with --turns"},
-	}, described, endpointFlags(), runFlags(), []cli.Flag{keepReasoningFlag})
+		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits shared prefixes; about 16 with --turns; that of TRACE"},
+		&cli.StringFlag{Name: shapeFlag, Category: ofDescriptions, Usage: "`ISL:OSL,..`: the levels for each of several shapes, in place of --isl and --osl"},
+	}, described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
 }
 
 // runBench executes the runs of a sweep and shows the results, even if the
 // sweep was not completed.
 func runBench(c *cli.Context, std streams, stop stop) error {
-	plan, err := planOf(c)
+	q, err := parseBench(c, std, stop)
 	if err != nil {
 		return err
 	}
-	form, err := chosenForm(c, "markdown", "csv")
+	remove, err := q.setRequests(c, std)
 	if err != nil {
 		return err
 	}
-	files, err := filesOf(c, form, "png")
-	if err != nil {
-		return err
+	defer remove()
+	cfg := q.sweep
+	cfg.Save = func(result *bench.Result) error {
+		sayDamaged(std, result.Damaged)
+		return saveReports(std, result, q.view)
 	}
-	cfg, err := sweepConfig(c, std, stop)
-	if err != nil {
-		return err
-	}
-	view, err := viewOf(c)
-	if err != nil {
-		return err
-	}
-	if err := checkPNG(files.path("png")); err != nil {
-		return err
-	}
-	descriptions, err := legDescriptions(c, std, plan)
-	if err != nil {
-		return err
-	}
-	cfg.Flags = commonFlags(c)
-	dir := cfg.Dir
-	if dir == "" {
-		dir = bench.NewFolder("runs", "bench")
-	}
-	runs, err := bench.RunSweep(stop.now, bench.SweepConfig{
-		Sweep: plan, Run: cfg, Dir: dir,
-		Trace: func(leg bench.Leg) (bench.Trace, error) {
-			d := descriptions[leg.Name]
-			return bench.Trace{Name: leg.Name + ".jsonl", Requests: d.Requests(), BlockSize: d.BlockSize()}, nil
-		},
-		Save: func(result *bench.Result) error {
-			sayDamaged(std, result.Damaged)
-			return saveReports(std, result, view)
-		},
-		Each: func(r bench.LegResult) { sayLeg(std, r) },
-	})
+	cfg.Each = func(r bench.LegResult) { sayLeg(std, r) }
+	runs, err := bench.RunSweep(stop.now, cfg)
 	if err != nil {
 		err = runError(c, err)
 	}
 	if runs == nil {
 		return err
 	}
-	std.say("the runs are in %s", dir)
+	std.say("the runs are in %s", cfg.Dir)
 	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) {
-		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
+		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, cfg.Dir)
 	}
 	if len(runs) > 0 {
-		err = errors.Join(err, showSweep(std, plan, sweepReport(c, plan, runs, view), runs, view, form, files))
+		err = errors.Join(err, q.show(std, sweepReport(sweepSubject(c, runs[len(runs)-1].Run.Target), runs, q.view), runs))
 	}
 	if err != nil {
 		return err
 	}
-	var all report.Runs
-	for _, r := range runs {
-		all = append(all, reported(r.Result, view))
-	}
-	return outcomeOf(all)
+	return outcomeOf(reportedLegs(runs, q.view))
 }
 
-// sweepConfig returns what the runs of a sweep have in common.
+// sweepConfig returns what the runs of a sweep have in common, without their engines.
 func sweepConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) {
 	if !c.Bool(virtualFlag) {
-		return replayConfig(c, std, stop)
+		if name := firstGiven(c, engineFlags()); name != "" && c.IsSet("url") {
+			return bench.Config{}, misused("bench: --%s is for the embedded endpoint, which --url replaces", name)
+		}
+		return drivenConfig(c, std, stop)
 	}
 	if c.IsSet("url") {
 		return bench.Config{}, misused("bench: --virtual simulates the endpoint: it takes no --url")
@@ -141,51 +117,7 @@ func sweepConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) {
 	if name := firstGiven(c, requestFlags()); name != "" {
 		return bench.Config{}, misused("bench: --%s is for requests over HTTP: --virtual sends none", name)
 	}
-	return virtualConfig(c, std, stop)
-}
-
-// legDescriptions returns the description of each run, by its name.
-func legDescriptions(c *cli.Context, std streams, plan bench.Sweep) (map[string]*spec.Spec, error) {
-	descriptions := map[string]*spec.Spec{}
-	for i, leg := range plan.Legs() {
-		d, err := legDescription(c, std, leg)
-		if err != nil {
-			return nil, err
-		}
-		if descriptions[leg.Name] = d; i == 0 { // they differ only in load
-			for _, note := range roundedSharing(d) {
-				std.say("%s", note)
-			}
-		}
-	}
-	return descriptions, nil
-}
-
-func planOf(c *cli.Context) (plan bench.Sweep, err error) {
-	plan.Axis, plan.Prompts, plan.Ceiling = bench.Concurrency, c.Int(numPromptsFlag), c.Int(maxConcurrencyFlag.Name)
-	text := c.String(concurrencyFlag)
-	if c.IsSet(rateFlag) {
-		plan.Axis, text = bench.Rate, c.String(rateFlag)
-	}
-	switch {
-	case c.NArg() > 0:
-		return plan, misused("bench: takes no argument: %q", c.Args().Slice())
-	case c.IsSet(concurrencyFlag) == c.IsSet(rateFlag):
-		return plan, misused("bench: want either --concurrency or --rate")
-	case plan.Axis == bench.Concurrency && c.IsSet(maxConcurrencyFlag.Name):
-		return plan, misused("bench: --max-concurrency goes with --rate, not with --concurrency")
-	case describedBy(c) == "":
-		return plan, misused("bench: describe the requests with --isl and --osl, or with --spec")
-	case c.String(specFlag.Name) == "-":
-		return plan, misused("bench: --spec must be a file: it is read for each run")
-	}
-	if plan.Levels, err = bench.ParseLevels(plan.Axis, text); err != nil {
-		return plan, misused("bench: --%s: %w", plan.Axis, err)
-	}
-	if plan.Targets, err = bench.ParseTargets(textsOf(c, "url")); err != nil {
-		return plan, misused("bench: --url: %w", err)
-	}
-	return plan, nil
+	return virtualRunConfig(c, std, stop), nil
 }
 
 // checkPNG checks in advance that the figure can be written.
@@ -201,9 +133,15 @@ func checkPNG(path string) error {
 	return nil
 }
 
-// commonFlags returns the given flags that affect every run of a sweep.
+// commonFlags returns the given flags that affect every run of a sweep. Lists of engine
+// flags are in the labels of the runs.
 func commonFlags(c *cli.Context) []string {
-	ofOneCommand := []string{concurrencyFlag, rateFlag, numPromptsFlag, "markdown", "csv", "png"}
+	ofOneCommand := append(words("markdown csv png"), concurrencyFlag, rateFlag, speedupFlag, shapeFlag, numPromptsFlag)
+	for _, ch := range choicesOf(c)[0] {
+		if ch.varies {
+			ofOneCommand = append(ofOneCommand, ch.flag)
+		}
+	}
 	return slices.DeleteFunc(setFlags(c), func(given string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
 		return slices.Contains(ofOneCommand, name)

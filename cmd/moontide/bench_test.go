@@ -70,8 +70,8 @@ func TestBenchConcurrency(t *testing.T) {
 	if !all.measured() || strings.Count(all.out, "\n") != 3 {
 		t.Errorf("report of the sweep: exit status %d, %s%s", all.status, all.err, all.out)
 	}
-	if r := try(t, dir, "", "report", "sweep"); r.status != exitFailed || !strings.Contains(r.err, "sweep is the folder of a sweep, not of a run: name the runs in it, sweep/*") {
-		t.Errorf("report of the folder: exit status %d, %s", r.status, r.err)
+	if again := try(t, dir, "", "report", "sweep", "--csv"); !again.measured() || again.out != r.out {
+		t.Errorf("report of the folder: exit status %d, %s%swant\n%s", again.status, again.err, again.out, r.out)
 	}
 	prompts := map[string]bool{}
 	for _, n := range []int{1, 3} {
@@ -323,12 +323,20 @@ func TestBenchMisuse(t *testing.T) {
 		{"choose one", append(shape, "--concurrency", "1", "--csv", "--markdown")},
 		{"--png names no file", append(shape, "--concurrency", "1", "--png=")},
 		{"only one can be standard output", append(shape, "--concurrency", "1", "--png", "-", "--csv")},
-		{"takes no argument", append(shape, "--concurrency", "1", "trace.jsonl")},
+		{"--isl describes requests, and a TRACE has its own", append(shape, "--concurrency", "1", "trace.jsonl")},
+		{"--shape describes requests, and a TRACE has its own", []string{"--shape", "10:2", "--concurrency", "1", "trace.jsonl"}},
+		{"--isl and --shape: choose one", append(shape, "--shape", "10:2", "--concurrency", "1")},
+		{`--shape: "10:0" is not ISL:OSL`, []string{"--shape", "5:1,10:0", "--concurrency", "1"}},
+		{"want one of --speedup, --rate and --concurrency", []string{"trace.jsonl", "--speedup", "1", "--rate", "1"}},
+		{`--speedup: "inf" must be a number above 0 and at most 1000000`, []string{"trace.jsonl", "--speedup", "inf"}},
+		{"--arrival needs --rate", []string{"trace.jsonl", "--arrival", "constant"}},
+		{"--speedup needs a TRACE", append(shape, "--speedup", "2")},
+		{"--start needs a TRACE", append(shape, "--concurrency", "1", "--start", "2")},
+		{"--engines is for the embedded endpoint, which --url replaces", append(shape, "--concurrency", "1", "--engines", "1,2", "--url", "http://a")},
 		{"--timeout must be positive", append(shape, "--concurrency", "1", "--timeout", "0s")},
 		{"--duration -1s is negative", append(shape, "--concurrency", "1", "--duration", "-1s")},
 		{"--duration must be positive", append(shape, "--concurrency", "1", "--duration", "0s")},
-		{"a bench draws its own requests", append(shape, "--concurrency", "1", "--closed")},
-		{"a bench draws its own requests", append(shape, "--concurrency", "1", "--speedup", "2")},
+		{"for closed loops", append(shape, "--concurrency", "1", "--closed")},
 	} {
 		r := try(t, dir, "", append([]string{"bench"}, test.args...)...)
 		if r.status != exitMisused || !strings.Contains(r.err, test.want) || !strings.Contains(r.err, "moontide bench --help") {

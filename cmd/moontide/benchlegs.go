@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,9 @@ func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, err
 	if leg.Axis == bench.Rate && !math.IsInf(leg.Level, 1) {
 		own[rateFlag] = bench.FormatLevel(leg.Level)
 	}
+	if leg.Shape != (bench.Shape{}) {
+		own["isl"], own["osl"] = strconv.Itoa(leg.Shape.ISL), strconv.Itoa(leg.Shape.OSL)
+	}
 	return readDescription(c, std, own)
 }
 
@@ -36,43 +40,52 @@ func sayLeg(std streams, r bench.LegResult) {
 	}
 }
 
-// showSweep prints the runs in a form. A single run is also shown as by replay.
-func showSweep(std streams, plan bench.Sweep, sweep report.Sweep, runs []bench.LegResult, view report.View, form string, files outputFiles) error {
-	printed, err := files.write(std, map[string]func(io.Writer) error{"png": sweep.PNG})
+// show prints the runs in a form. A single run is also shown as by replay.
+func (q *benchQuestion) show(std streams, sweep report.Sweep, runs []bench.LegResult) error {
+	printed, err := q.files.write(std, map[string]func(io.Writer) error{"png": sweep.PNG})
 	if err != nil || printed {
 		return err
 	}
-	if form == "" && len(plan.Levels)*len(plan.Targets) == 1 {
-		if err := std.print((report.Runs{reported(runs[0].Result, view)}).Document().WriteText); err != nil {
+	if q.form == "" && len(q.sweep.Legs()) == 1 {
+		if err := std.print((report.Runs{reported(runs[0].Result, q.view)}).Document().WriteText); err != nil {
 			return err
 		}
 		fmt.Fprintln(std.out)
 	}
-	return printDocument(std, form, sweep.Document(), nil)
+	return printDocument(std, q.form, sweep.Document(), nil)
 }
 
-func sweepReport(c *cli.Context, plan bench.Sweep, runs []bench.LegResult, view report.View) report.Sweep {
-	sweep := report.Sweep{Subject: sweepSubject(c, runs[len(runs)-1].Run.Target), Axis: "Concurrency", Percentiles: view.Percentiles}
-	if plan.Axis == bench.Rate {
-		sweep.Axis = "Request Rate (req/s)"
+func reportedLegs(runs []bench.LegResult, view report.View) (all report.Runs) {
+	for _, r := range runs {
+		all = append(all, reported(r.Result, view))
 	}
-	for _, t := range plan.Targets {
-		d := report.Deployment{Label: t.Label}
-		for _, r := range runs {
-			if r.Target != t {
-				continue
-			}
-			d.Points = append(d.Points, report.SweepPoint{
-				Level: bench.FormatLevel(r.Level), Info: r.Run, Result: r.Metrics, Judgements: reported(r.Result, view).Judgements(),
-			})
+	return all
+}
+
+// sweepReport returns the report of runs: deployments and shapes in the order in which
+// they occur.
+func sweepReport(subject string, runs []bench.LegResult, view report.View) report.Sweep {
+	sweep := report.Sweep{Subject: subject, Axis: runs[0].Axis, Percentiles: view.Percentiles}
+	for _, r := range runs {
+		label, shape := r.Target.Label, r.Shape.String()
+		i := slices.IndexFunc(sweep.Deployments, func(d report.Deployment) bool { return d.Label == label && d.Shape == shape })
+		if i < 0 {
+			i = len(sweep.Deployments)
+			sweep.Deployments = append(sweep.Deployments, report.Deployment{Label: label, Shape: shape})
 		}
-		sweep.Deployments = append(sweep.Deployments, d)
+		d := &sweep.Deployments[i]
+		d.Points = append(d.Points, report.SweepPoint{
+			Level: bench.FormatLevel(r.Level), Info: r.Run, Result: r.Metrics, Judgements: reported(r.Result, view).Judgements(),
+		})
 	}
 	return sweep
 }
 
 func sweepSubject(c *cli.Context, target runfile.Target) string {
 	var words []string
+	if c.NArg() > 0 {
+		words = append(words, traceName(c.Args().First()))
+	}
 	for _, f := range describeFlags() {
 		name := f.Names()[0]
 		if name == rateFlag || name == durationFlag.Name || !c.IsSet(name) {

@@ -116,7 +116,7 @@ func roundedSharing(d *spec.Spec) []string {
 // readDescription reads --spec and overrides it with the flags. own replaces
 // the values of some flags; "" omits the flag.
 func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.Spec, error) {
-	if !c.IsSet(specFlag.Name) {
+	if _, replaced := own["isl"]; !replaced && !c.IsSet(specFlag.Name) {
 		if err := checkLengths(c); err != nil {
 			return nil, err
 		}

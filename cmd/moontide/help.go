@@ -44,19 +44,23 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"url", "model", "endpoint", "limit", "speedup", "rate", maxConcurrencyFlag.Name, outFlag.Name},
 	},
 	"bench": {
-		Section: "Replay and measure",
-		Usage:   []string{"--isl DIST --osl DIST (--concurrency N,N,... | --rate R,R,...) [FLAGS]"},
+		Section:   "Replay and measure",
+		Arguments: traceArgument,
+		Usage: []string{
+			"--isl DIST --osl DIST (--concurrency N,N,... | --rate R,R,...) [FLAGS]",
+			"TRACE [--speedup X,X,... | --rate R,R,... | --concurrency N,N,...] [FLAGS]",
+		},
 		Examples: []string{
 			"--isl 3000 --osl 150 --concurrency 1,2,4,8,16,32 --out runs/sweep",
 			"--isl 500 --osl 50 --rate 1,2,4,8 --url old=http://a:8000 --url new=http://b:8000",
-			"--spec chat --rate 2,4,8 --num-prompts 500 --markdown --png sweep.png",
+			"trace.jsonl --speedup 0.5,1,2,4 --url http://127.0.0.1:8000 --slo 'p99_ttft<2s'",
 		},
 		Common: []string{"isl", "osl", "concurrency", "rate", "num-prompts", "url", "model", "out"},
 	},
 	"report": {
 		Section:   "Replay and measure",
 		Arguments: runArgument,
-		Usage:     []string{"[LABEL=]RUN... [FLAGS]"},
+		Usage:     []string{"[LABEL=]RUN... [FLAGS]", "[LABEL=]SWEEP... [FLAGS]"},
 		Examples: []string{
 			"runs/a --percentiles 50,90,99 --goodput ttft:2000,tpot:50",
 			"before=runs/a after=runs/b --markdown --png latencies.png",

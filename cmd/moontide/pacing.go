@@ -30,13 +30,20 @@ func pacingFlags() []cli.Flag {
 	}
 }
 
-func pacingOf(c *cli.Context) (trace.Pacing, error) {
-	p := trace.Pacing{
-		Start: c.Duration("start"), End: c.Duration("end"), Limit: c.Int("limit"), SpreadGrid: c.Bool("spread-grid"),
-		Speedup: c.Float64("speedup"), Ramp: c.Duration("ramp"), Seed: c.Uint64("seed"),
+// rowFlags are the flags of pacing that do not set the load.
+var rowFlags = words("start end spread-grid time-scale-think time-scale-tool max-think")
+
+// selectedRows returns the pacing of rowFlags.
+func selectedRows(c *cli.Context) trace.Pacing {
+	return trace.Pacing{
+		Start: c.Duration("start"), End: c.Duration("end"), SpreadGrid: c.Bool("spread-grid"), Seed: c.Uint64("seed"),
 		ThinkScale: given(c, "time-scale-think"), ToolScale: given(c, "time-scale-tool"), MaxThink: c.Duration("max-think"),
-		Sessions: c.IsSet("session-rate"),
 	}
+}
+
+func pacingOf(c *cli.Context) (trace.Pacing, error) {
+	p := selectedRows(c)
+	p.Limit, p.Speedup, p.Ramp, p.Sessions = c.Int("limit"), c.Float64("speedup"), c.Duration("ramp"), c.IsSet("session-rate")
 	rate := "rate"
 	if p.Sessions {
 		rate = "session-rate"

@@ -50,8 +50,11 @@ func replayCommand(std streams, stop stop) *cli.Command {
 
 // endpointFlags returns the flags of the verbs that send requests to an
 // endpoint.
-func endpointFlags() []cli.Flag {
-	return append(slices.Concat(requestFlags(), engineFlags()),
+func endpointFlags() []cli.Flag { return sentFlags(engineFlags()) }
+
+// sentFlags is endpointFlags with given flags of simulated engines.
+func sentFlags(engines []cli.Flag) []cli.Flag {
+	return append(slices.Concat(requestFlags(), engines),
 		&cli.Uint64Flag{Name: "seed", Category: inRequests, Usage: "random seed for prompts and generated arrivals; the same seed sends the same bytes"},
 	)
 }

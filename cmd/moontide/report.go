@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -16,16 +15,16 @@ import (
 	"moontide/analyze/run"
 	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
-	"moontide/replay/runfile"
 )
 
 func reportCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Name:  "report",
-		Usage: "report the metrics of runs from their folders, even of a killed run",
+		Usage: "report the metrics of runs or sweeps from their folders, even of a killed run",
 		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN\n" +
 			"labels one. --merge reports the runs as one test that several machines drove at once: their\n" +
-			"records are merged and their clocks are assumed to agree.\n\n" +
+			"records are merged and their clocks are assumed to agree. Sweeps of moontide bench are shown as\n" +
+			"one table and figure, with the ratios to the first.\n\n" +
 			"Window and thresholds default to those of the run. Run folders are not changed. FILE - is\n" +
 			"standard output. The exit status is 3 if a run is INVALID (not with --format aiperf).\n\n" +
 			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in\n" +
@@ -63,6 +62,11 @@ func reportRuns(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	if sweeps, err := asked.ofSweeps(c); err != nil {
+		return err
+	} else if sweeps {
+		return reportSweeps(c, std, &asked)
+	}
 	if asked.format == aiperfForm {
 		return asked.writeAIPerf(std)
 	}
@@ -72,10 +76,7 @@ func reportRuns(c *cli.Context, std streams) error {
 	var runs report.Runs
 	for _, r := range asked.runs {
 		result, err := bench.Measure(bench.MeasureConfig{
-			Change: func(info *runfile.Run) {
-				info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)
-				info.Target.ServerBlockSize = cmp.Or(c.Int(serverBlockSizeFlag.Name), info.Target.ServerBlockSize)
-			},
+			Change:         changeOf(c),
 			Objectives:     asked.objectives,
 			EachPrediction: asked.files.path("cache-misses") != "",
 			Detail:         asked.files.path("over-time") != "" || asked.files.path("html") != "",

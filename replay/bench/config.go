@@ -79,7 +79,8 @@ type Config struct {
 	Command []string
 	Flags   []string
 
-	keepFirstArrival bool // do not shift the first arrival to 0
+	leg              runfile.Leg // of a sweep
+	keepFirstArrival bool        // do not shift the first arrival to 0
 
 	// Drain, when closed, stops sending; requests in flight finish.
 	Drain    <-chan struct{}

@@ -127,7 +127,7 @@ func (c *Config) record(in *input) runfile.Run {
 			Name: in.Name, SHA256: in.sha256, DigestRows: in.digested, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
 			Speedup: in.speedup(), Rate: rate, AtOnce: atOnce, Limit: in.pacing.Limit,
 		},
-		Seed: c.Seed,
+		Seed: c.Seed, Leg: c.leg,
 		Limits: runfile.Limits{
 			MaxConcurrency: c.MaxConcurrency, Closed: c.Closed, DurationSeconds: c.Duration.Seconds(),
 			MaxSessions: c.Sessions.Open, MaxTurns: c.Sessions.Turns, MaxSessionSeconds: c.Sessions.Time.Seconds(),

@@ -149,7 +149,7 @@ func (l Leg) findAttempt(dir, salt, sha256 string) (attempt, error) {
 		switch {
 		case err != nil:
 			return a, err
-		case found.whole() && (info.Trace.SHA256 != sha256 || info.Limits.MaxConcurrency != l.MaxConcurrency):
+		case found.whole() && !l.sent(&info, sha256):
 			return a, fmt.Errorf("the run in %s sent other requests: choose another folder for the sweep", a.Dir)
 		case found.whole() && !found.invalid():
 			a.Done, a.Invalid = true, ""
@@ -159,6 +159,18 @@ func (l Leg) findAttempt(dir, salt, sha256 string) (attempt, error) {
 			invalid = a.Dir
 		}
 	}
+}
+
+// sent reports whether a run sent the requests of the leg.
+func (l Leg) sent(info *runfile.Run, sha256 string) bool {
+	if info.Limits.MaxConcurrency != l.MaxConcurrency {
+		return false
+	}
+	if info.Trace.DigestRows > 0 { // the rest of a large file was not read
+		return info.Trace.Limit == l.Prompts
+	}
+	whole := info.Trace.Limit == 0 && (l.Prompts == 0 || info.Rows <= l.Prompts)
+	return info.Trace.SHA256 == sha256 && (whole || info.Trace.Limit == l.Prompts)
 }
 
 // summary is the part of a run's summary.json that decides whether it is

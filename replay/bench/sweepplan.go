@@ -8,17 +8,23 @@ import (
 	"strings"
 
 	"moontide/replay/openai"
+	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
 )
 
-// Sweep is a plan of runs that differ only in load: requests of one shape at
-// several levels, against each target.
+// Sweep is a plan of runs that differ in load: requests of one or more shapes, or those
+// of a trace, at several levels, against each target.
 type Sweep struct {
-	Axis   Axis
+	Axis   Axis      // Concurrency, Rate or Speedup
 	Levels []float64 // distinct, in run order
+	// Shapes are the lengths of requests; nil is one shape, described elsewhere.
+	Shapes []Shape
+	// Recorded is set if the requests are those of a trace, as Speedup requires.
+	Recorded bool
 	// Prompts is the number of requests per run; 0 derives it from the level,
-	// see [Sweep.Legs]. An infinite rate requires it.
+	// see [Sweep.Legs]. An infinite rate requires it, unless the requests are Recorded.
 	Prompts int
-	// Ceiling limits the requests in flight if the axis is a rate; 0 is no
+	// Ceiling limits the requests in flight unless the axis is Concurrency; 0 is no
 	// limit.
 	Ceiling int
 	Targets []Target // at least one
@@ -37,17 +43,54 @@ const (
 // Target is one of the deployments that a sweep compares.
 type Target struct {
 	Label string // may be "" if there is only one target
-	URL   string // "" for the embedded endpoint
+	URL   string // "" for simulated engines
+	// Engines are the simulated engines; nil means those of the runs.
+	Engines *engine.Deployment
+}
+
+// Shape is the prompt length (ISL) and the answer length (OSL) of requests in tokens.
+// The zero value means that they are described elsewhere.
+type Shape struct{ ISL, OSL int }
+
+// String returns ISL:OSL, or "" for the zero value.
+func (s Shape) String() string {
+	if s == (Shape{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d", s.ISL, s.OSL)
+}
+
+// ParseShapes parses comma-separated shapes such as 3000:150,1000:1000.
+func ParseShapes(text string) (shapes []Shape, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		first, second, _ := strings.Cut(part, ":")
+		isl, errISL := strconv.Atoi(first)
+		osl, errOSL := strconv.Atoi(second)
+		switch s := (Shape{isl, osl}); {
+		case errISL != nil || errOSL != nil || isl < 1 || osl < 1 || max(isl, osl) > mostTokens:
+			return nil, fmt.Errorf("%q is not ISL:OSL, two whole numbers from 1 to %d, such as 3000:150", part, mostTokens)
+		case slices.Contains(shapes, s):
+			return nil, fmt.Errorf("%s is repeated", part)
+		case len(shapes) == mostLevels:
+			return nil, fmt.Errorf("more than %d shapes", mostLevels)
+		default:
+			shapes = append(shapes, s)
+		}
+	}
+	return shapes, nil
 }
 
 // Leg is one run of a sweep.
 type Leg struct {
 	// Name is unique in the sweep and a valid file name: concurrency-8, or
-	// baseline-rate-2.5 if targets have labels.
-	Name           string
-	Target         Target
-	Axis           Axis
-	Level          float64
+	// baseline-3000-150-rate-2.5 if targets have labels and requests several shapes.
+	Name   string
+	Target Target
+	Shape  Shape
+	Axis   Axis
+	Level  float64
+	// Prompts is the number of requests; 0 is all of a trace.
 	Prompts        int
 	MaxConcurrency int // 0 is no limit
 }
@@ -65,37 +108,57 @@ const (
 
 // Legs returns the runs in order: all targets at the first level, then all at
 // the next, so that targets are measured soon after each other. Unless Prompts
-// is set, a run has ten requests per request in flight, or the requests of one
-// minute at its rate, and at least ten.
+// is set, a run has all requests of a trace, or ten requests per request in flight, or
+// the requests of one minute at its rate, and at least ten.
 func (s Sweep) Legs() []Leg {
+	shapes := s.Shapes
+	if shapes == nil {
+		shapes = []Shape{{}}
+	}
 	var legs []Leg
-	for _, level := range s.Levels {
-		for _, target := range s.Targets {
-			leg := Leg{Target: target, Axis: s.Axis, Level: level, Prompts: s.Prompts}
-			leg.Name = fmt.Sprintf("%s-%s", s.Axis, FormatLevel(level))
-			if target.Label != "" {
-				leg.Name = target.Label + "-" + leg.Name
+	for _, shape := range shapes {
+		for _, level := range s.Levels {
+			for _, target := range s.Targets {
+				legs = append(legs, s.leg(target, shape, level))
 			}
-			each := rateSeconds
-			if leg.MaxConcurrency = s.Ceiling; s.Axis == Concurrency {
-				leg.MaxConcurrency, each = int(level), promptsPerSlot
-			}
-			if leg.Prompts == 0 {
-				leg.Prompts = max(minPrompts, int(math.Ceil(level*float64(each))))
-			}
-			legs = append(legs, leg)
 		}
 	}
 	return legs
 }
 
-// String names the leg: "baseline, concurrency 8".
+func (s *Sweep) leg(target Target, shape Shape, level float64) Leg {
+	leg := Leg{Target: target, Shape: shape, Axis: s.Axis, Level: level, Prompts: s.Prompts}
+	leg.Name = fmt.Sprintf("%s-%s", s.Axis, FormatLevel(level))
+	if shape != (Shape{}) {
+		leg.Name = fmt.Sprintf("%d-%d-%s", shape.ISL, shape.OSL, leg.Name)
+	}
+	if target.Label != "" {
+		leg.Name = target.Label + "-" + leg.Name
+	}
+	each := rateSeconds
+	if leg.MaxConcurrency = s.Ceiling; s.Axis == Concurrency {
+		leg.MaxConcurrency, each = int(level), promptsPerSlot
+	}
+	if leg.Prompts == 0 && !s.Recorded {
+		leg.Prompts = max(minPrompts, int(math.Ceil(level*float64(each))))
+	}
+	return leg
+}
+
+// String names the leg: "baseline, 3000:150, concurrency 8".
 func (l Leg) String() string {
 	what := fmt.Sprintf("%s %s", l.Axis, FormatLevel(l.Level))
-	if l.Target.Label != "" {
-		what = l.Target.Label + ", " + what
+	for _, of := range []string{l.Shape.String(), l.Target.Label} {
+		if of != "" {
+			what = of + ", " + what
+		}
 	}
 	return what
+}
+
+// recorded returns the leg as it is in run.json.
+func (l Leg) recorded() runfile.Leg {
+	return runfile.Leg{Deployment: l.Target.Label, Shape: l.Shape.String(), Axis: string(l.Axis), Level: FormatLevel(l.Level)}
 }
 
 // FormatLevel formats a level without an exponent, and infinity as inf.
@@ -107,10 +170,11 @@ const (
 	mostLevels      = 1000
 	mostConcurrency = 1_000_000
 	mostRate        = 1_000_000
+	mostTokens      = 100_000_000
 )
 
 // ParseLevels parses comma-separated levels such as 1,2,4,8. Concurrencies must
-// be integers, and may be ranges: see [ParseCounts]. A rate may be inf.
+// be whole numbers, and may be ranges: see [ParseCounts]. A rate may be inf.
 func ParseLevels(axis Axis, text string) ([]float64, error) {
 	var levels []float64
 	if axis == Concurrency {
@@ -123,9 +187,13 @@ func ParseLevels(axis Axis, text string) ([]float64, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		level, err := strconv.ParseFloat(part, 64)
+		endless, or := axis == Rate && math.IsInf(level, 1), ""
+		if axis == Rate {
+			or = ", or inf"
+		}
 		switch {
-		case !(err == nil && level > 0 && (level <= mostRate || math.IsInf(level, 1))):
-			return nil, fmt.Errorf("%q must be a number above 0 and at most %d, or inf", part, mostRate)
+		case !(err == nil && level > 0 && (level <= mostRate || endless)):
+			return nil, fmt.Errorf("%q must be a number above 0 and at most %d%s", part, mostRate, or)
 		case slices.Contains(levels, level):
 			return nil, fmt.Errorf("%s is repeated", part)
 		case len(levels) == mostLevels:
@@ -187,7 +255,7 @@ func ParseTargets(texts []string) ([]Target, error) {
 			if !goodLabel(label) {
 				return nil, fmt.Errorf("%q is not a label of 1 to 40 letters, digits and -._", label)
 			}
-			t = Target{label, url}
+			t = Target{Label: label, URL: url}
 		}
 		switch sameLabel := func(o Target) bool { return strings.EqualFold(o.Label, t.Label) }; {
 		case t.URL == "":

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,14 @@ import (
 // SweepConfig configures the runs of a sweep.
 type SweepConfig struct {
 	Sweep
-	// Trace returns the requests of a run, arriving at the run's rate. In a
-	// closed loop their arrivals are ignored.
+	// Trace returns the requests of a run: a path, which is read for each run, or
+	// Requests that are drawn to a file first. Those of a sweep over rates arrive at the
+	// run's rate, unless Run.Pacing has Arrivals. In a closed loop their arrivals are
+	// ignored.
 	Trace func(Leg) (Trace, error)
-	// Run configures every run. The sweep sets Trace, URL, MaxConcurrency,
-	// Closed and Dir, and derives a different Salt for each run.
+	// Run configures every run. The sweep sets Trace, URL, Engines of a target,
+	// MaxConcurrency, Closed and Dir, the rate of Pacing.Arrivals, the speedup and the
+	// limit of Pacing, and derives a different Salt for each run.
 	Run Config
 	// Dir is the folder of the sweep, with a folder for each run.
 	Dir string
@@ -45,7 +49,7 @@ type LegResult struct {
 // before it, or nil if none was started. A [*ConfigError] reports an invalid
 // configuration.
 func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
-	if cfg.Prompts == 0 && cfg.Axis == Rate && slices.Contains(cfg.Levels, math.Inf(1)) {
+	if cfg.Prompts == 0 && !cfg.Recorded && cfg.Axis == Rate && slices.Contains(cfg.Levels, math.Inf(1)) {
 		return nil, wrong("NumPrompts", "is needed with an infinite rate")
 	}
 	return RunLegs(ctx, cfg, cfg.Legs())
@@ -54,7 +58,7 @@ func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 // RunLegs is [RunSweep] for runs that are not levels of cfg.Sweep, which it ignores.
 // Calls with the same folder and flags continue each other.
 func RunLegs(ctx context.Context, cfg SweepConfig, legs []Leg) ([]LegResult, error) {
-	s := sweeper{cfg}
+	s := sweeper{SweepConfig: cfg, digests: map[string]string{}}
 	for _, leg := range legs {
 		planned := s.config(leg, attempt{Dir: cfg.Dir})
 		planned.Trace.Path = leg.Name
@@ -64,7 +68,7 @@ func RunLegs(ctx context.Context, cfg SweepConfig, legs []Leg) ([]LegResult, err
 		if planned.Virtual {
 			continue
 		}
-		if _, err := checkOpenFiles(openFilesLimit(), leg.Prompts, leg.MaxConcurrency, planned.embedded()); err != nil {
+		if _, err := checkOpenFiles(openFilesLimit(), cmp.Or(leg.Prompts, leg.MaxConcurrency), leg.MaxConcurrency, planned.embedded()); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +85,11 @@ func RunLegs(ctx context.Context, cfg SweepConfig, legs []Leg) ([]LegResult, err
 	}
 	results := []LegResult{}
 	for i, leg := range legs {
-		cfg.Run.Observer.message("run %d of %d: %v, %d requests", i+1, len(legs), leg, leg.Prompts)
+		requests := ""
+		if leg.Prompts > 0 {
+			requests = fmt.Sprintf(", %d requests", leg.Prompts)
+		}
+		cfg.Run.Observer.message("run %d of %d: %v%s", i+1, len(legs), leg, requests)
 		result, err := s.run(ctx, leg, attempts[i])
 		if result != nil {
 			done := LegResult{leg, result, attempts[i].Done}
@@ -99,17 +107,32 @@ func RunLegs(ctx context.Context, cfg SweepConfig, legs []Leg) ([]LegResult, err
 	return results, nil
 }
 
-type sweeper struct{ SweepConfig }
+type sweeper struct {
+	SweepConfig
+	digests map[string]string // of traces, by path
+}
 
 // config returns the configuration of a run.
 func (s *sweeper) config(leg Leg, a attempt) Config {
 	cfg := s.Run
 	cfg.Client.URL, cfg.Client.URLs = leg.Target.URL, nil
-	cfg.MaxConcurrency, cfg.Closed = leg.MaxConcurrency, leg.Axis == Concurrency
-	if math.IsInf(leg.Level, 1) {
-		cfg.Pacing.Arrivals = &trace.Arrivals{Distribution: trace.Constant, Rate: leg.Level}
+	if leg.Target.Engines != nil {
+		cfg.Engines = *leg.Target.Engines
 	}
-	cfg.Salt, cfg.Dir = a.Salt, a.Dir
+	cfg.MaxConcurrency, cfg.Closed = leg.MaxConcurrency, leg.Axis == Concurrency
+	switch p := &cfg.Pacing; {
+	case leg.Axis == Speedup:
+		p.Speedup = leg.Level
+	case leg.Axis == Rate && p.Arrivals != nil:
+		arrivals := *p.Arrivals
+		arrivals.Rate, p.Arrivals = leg.Level, &arrivals
+	case math.IsInf(leg.Level, 1):
+		p.Arrivals = &trace.Arrivals{Distribution: trace.Constant, Rate: leg.Level}
+	}
+	if s.Recorded {
+		cfg.Pacing.Limit = leg.Prompts
+	}
+	cfg.Salt, cfg.Dir, cfg.leg = a.Salt, a.Dir, leg.recorded()
 	return cfg
 }
 
@@ -156,9 +179,14 @@ func (s *sweeper) locate(ctx context.Context, leg Leg) (attempt, error) {
 		return attempt{}, err
 	}
 	defer remove()
-	digest, err := digestPath(t.Path)
-	if err != nil {
-		return attempt{}, err
+	digest, known := s.digests[t.Path]
+	if !known {
+		if digest, err = digestPath(t.Path); err != nil {
+			return attempt{}, err
+		}
+		if s.Recorded { // drawn ones are removed
+			s.digests[t.Path] = digest
+		}
 	}
 	return leg.findAttempt(s.Dir, s.Run.Salt, digest)
 }

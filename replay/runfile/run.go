@@ -27,6 +27,7 @@ type Run struct {
 	Seed       uint64     `json:"seed"`
 	Salt       string     `json:"salt"`
 	Limits     Limits     `json:"limits"`
+	Leg        Leg        `json:"leg,omitzero"`        // zero unless the run is one of a sweep
 	Window     Window     `json:"window,omitzero"`     // the measurement window
 	Thresholds Thresholds `json:"thresholds,omitzero"` // thresholds of the verdict
 	// Flags holds the command's flags as set: "--name=value", secrets masked. A
@@ -96,6 +97,14 @@ func (r *Run) AddEchoed(other []Echoed) {
 		e.With, e.Without, e.Missing, e.Dropped = e.With+more.With, e.Without+more.Without, e.Missing+more.Missing, e.Dropped+more.Dropped
 	}
 	r.Echoed = all
+}
+
+// Leg is the place of a run in a sweep.
+type Leg struct {
+	Deployment string `json:"deployment,omitempty"` // label of the target
+	Shape      string `json:"shape,omitempty"`      // ISL:OSL, if the sweep has several
+	Axis       string `json:"axis"`                 // concurrency, rate or speedup
+	Level      string `json:"level"`                // a number, or inf
 }
 
 // Host is the client machine.

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report"
+	"moontide/replay/bench"
+	"moontide/synth/spec"
+	"moontide/trace"
+)
+
+// benchQuestion holds the parsed command line.
+type benchQuestion struct {
+	sweep bench.SweepConfig
+	path  string // of the trace, "" for requests that are drawn
+	view  report.View
+	form  string // printed; "" is text
+	files outputFiles
+}
+
+func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err error) {
+	if q.path, err = benchTrace(c); err != nil {
+		return q, err
+	}
+	if q.sweep.Sweep, err = planOf(c, q.path); err != nil {
+		return q, err
+	}
+	if q.form, err = chosenForm(c, "markdown", "csv"); err != nil {
+		return q, err
+	}
+	if q.files, err = filesOf(c, q.form, "png"); err != nil {
+		return q, err
+	}
+	if q.sweep.Run, err = sweepConfig(c, std, stop); err != nil {
+		return q, err
+	}
+	if q.view, err = viewOf(c); err != nil {
+		return q, err
+	}
+	if err := checkPNG(q.files.path("png")); err != nil {
+		return q, err
+	}
+	if err := q.setTargets(c); err != nil {
+		return q, err
+	}
+	q.sweep.Run.Flags = commonFlags(c)
+	if q.sweep.Dir = q.sweep.Run.Dir; q.sweep.Dir == "" {
+		q.sweep.Dir = bench.NewFolder("runs", "bench")
+	}
+	return q, nil
+}
+
+// benchTrace returns the path of the trace, "" if requests are drawn.
+func benchTrace(c *cli.Context) (string, error) {
+	described := describedBy(c)
+	if c.NArg() == 0 {
+		name := ""
+		for _, flag := range append(slices.Clone(rowFlags), speedupFlag, "format", skipBadRowsFlag.Name) {
+			if name == "" && c.IsSet(flag) {
+				name = flag
+			}
+		}
+		switch {
+		case name != "":
+			return "", misused("bench: --%s needs a TRACE: a bench without one draws its own requests; use --concurrency N,N,... or --rate R,R,... with --num-prompts", name)
+		case described == "" && !c.IsSet(shapeFlag):
+			return "", misused("bench: describe the requests with --isl and --osl, or with --spec, or name a TRACE")
+		case c.String(specFlag.Name) == "-":
+			return "", misused("bench: --spec must be a file: it is read for each run")
+		case c.IsSet(shapeFlag) && firstGivenOf(c, "isl", "unique-isl", "osl") != "":
+			return "", misused("bench: --%s and --shape: choose one", firstGivenOf(c, "isl", "unique-isl", "osl"))
+		}
+		return "", nil
+	}
+	for _, f := range describeFlags() {
+		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(words("rate arrival burstiness duration"), name) {
+			return "", misused("bench: --%s describes requests, and a TRACE has its own", name)
+		}
+	}
+	if c.IsSet(shapeFlag) {
+		return "", misused("bench: --shape describes requests, and a TRACE has its own")
+	}
+	return one(c, "TRACE")
+}
+
+func firstGivenOf(c *cli.Context, names ...string) string {
+	for _, name := range names {
+		if c.IsSet(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// planOf parses the levels and shapes of a sweep.
+func planOf(c *cli.Context, path string) (plan bench.Sweep, err error) {
+	plan.Recorded = path != ""
+	plan.Prompts, plan.Ceiling = c.Int(numPromptsFlag), c.Int(maxConcurrencyFlag.Name)
+	loads := 0
+	for flag, axis := range map[string]bench.Axis{concurrencyFlag: bench.Concurrency, rateFlag: bench.Rate, speedupFlag: bench.Speedup} {
+		if c.IsSet(flag) {
+			loads, plan.Axis = loads+1, axis
+		}
+	}
+	switch {
+	case loads == 0 && plan.Recorded:
+		plan.Axis, plan.Levels = bench.Speedup, []float64{1}
+	case loads != 1 && plan.Recorded:
+		return plan, misused("bench: want one of --speedup, --rate and --concurrency")
+	case loads != 1:
+		return plan, misused("bench: want either --concurrency or --rate")
+	}
+	if plan.Axis == bench.Concurrency && c.IsSet(maxConcurrencyFlag.Name) {
+		return plan, misused("bench: --max-concurrency goes with --rate and --speedup, not with --concurrency")
+	}
+	if plan.Levels == nil {
+		if plan.Levels, err = bench.ParseLevels(plan.Axis, c.String(string(plan.Axis))); err != nil {
+			return plan, misused("bench: --%s: %w", plan.Axis, err)
+		}
+	}
+	if c.IsSet(shapeFlag) {
+		if plan.Shapes, err = bench.ParseShapes(c.String(shapeFlag)); err != nil {
+			return plan, misused("bench: --shape: %w", err)
+		}
+	}
+	return plan, nil
+}
+
+// setTargets sets the deployments: URLs, or simulated engines.
+func (q *benchQuestion) setTargets(c *cli.Context) (err error) {
+	if c.IsSet("url") {
+		if q.sweep.Targets, err = bench.ParseTargets(textsOf(c, "url")); err != nil {
+			return misused("bench: --url: %w", err)
+		}
+		return nil
+	}
+	run := &q.sweep.Run
+	if run.EngineFile, err = engineFileOf(c); err != nil {
+		return err
+	}
+	candidates, err := candidatesOf(c, run.EngineFile, 0)
+	if err != nil {
+		return err
+	}
+	run.Engines = candidates[0].Deployment
+	if len(candidates) == 1 {
+		q.sweep.Targets = []bench.Target{{}}
+		return nil
+	}
+	for i := range candidates {
+		q.sweep.Targets = append(q.sweep.Targets, bench.Target{Label: folderName(candidates[i].Name()), Engines: &candidates[i].Deployment})
+	}
+	return nil
+}
+
+// setRequests sets the requests of the runs. The caller calls remove after them.
+func (q *benchQuestion) setRequests(c *cli.Context, std streams) (remove func(), err error) {
+	if q.path == "" {
+		return func() {}, q.describe(c, std)
+	}
+	run := &q.sweep.Run
+	if run.Pacing, err = benchPacing(c, q.sweep.Axis); err != nil {
+		return nil, err
+	}
+	t := bench.Trace{Name: traceName(q.path), BlockSize: c.Int(blockSizeFlag.Name)}
+	if t.Format, err = formatOptions(c); err != nil {
+		return nil, err
+	}
+	files, remove, err := spoolTraces(std, q.path)
+	if err != nil {
+		return nil, err
+	}
+	t.Path = files[0]
+	q.sweep.Trace = func(bench.Leg) (bench.Trace, error) { return t, nil }
+	return remove, nil
+}
+
+// benchPacing returns the pacing of a trace in a sweep, of which the runs set the load.
+func benchPacing(c *cli.Context, axis bench.Axis) (trace.Pacing, error) {
+	p := selectedRows(c)
+	if axis != bench.Rate {
+		if name := firstGivenOf(c, "arrival", "burstiness"); name != "" {
+			return p, misused("bench: --%s needs --rate", name)
+		}
+		return p, nil
+	}
+	p.Arrivals = &trace.Arrivals{Distribution: trace.Poisson, Rate: 1, Burstiness: 1}
+	if c.IsSet("arrival") {
+		p.Arrivals.Distribution = c.String("arrival")
+	}
+	if c.IsSet("burstiness") {
+		k, err := strconv.ParseFloat(c.String("burstiness"), 64)
+		if err != nil {
+			return p, misused("bench: --burstiness %q is not a number", c.String("burstiness"))
+		}
+		p.Arrivals.Burstiness = k
+	}
+	if err := p.Check(); err != nil {
+		return p, misused("bench: %w", err)
+	}
+	return p, nil
+}
+
+// describe sets descriptions as the requests of the runs.
+func (q *benchQuestion) describe(c *cli.Context, std streams) error {
+	descriptions := map[string]*spec.Spec{}
+	for i, leg := range q.sweep.Legs() {
+		if _, known := descriptions[leg.Name]; known {
+			continue
+		}
+		d, err := legDescription(c, std, leg)
+		if err != nil {
+			return err
+		}
+		if descriptions[leg.Name] = d; i == 0 { // they differ only in load
+			for _, note := range roundedSharing(d) {
+				std.say("%s", note)
+			}
+		}
+	}
+	q.sweep.Trace = func(leg bench.Leg) (bench.Trace, error) {
+		d := descriptions[leg.Name]
+		if d == nil {
+			return bench.Trace{}, fmt.Errorf("no description of %s", leg.Name)
+		}
+		return bench.Trace{Name: leg.Name + ".jsonl", Requests: d.Requests(), BlockSize: d.BlockSize()}, nil
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report"
+	"moontide/replay/bench"
+	"moontide/replay/runfile"
+)
+
+// ofSweeps reports whether the folders are those of sweeps, all or none.
+func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
+	sweeps := 0
+	for _, r := range q.runs {
+		for _, dir := range r.dirs {
+			if bench.IsSweep(dir) {
+				sweeps++
+			}
+		}
+	}
+	switch {
+	case sweeps == 0:
+		return false, nil
+	case c.Bool("merge"):
+		return true, misused("report: --merge is for the runs of one test, not for sweeps")
+	case sweeps < len(q.runs):
+		return true, misused("report: name either runs or sweeps: the runs of a sweep are the folders in it")
+	case q.objectives != nil || c.IsSet("metrics"):
+		return true, misused("report: --goodput and --metrics are for runs: name those in the sweep's folder")
+	case q.format != "" && !slices.Contains(words("csv markdown"), q.format):
+		return true, misused("report: a sweep has no --json and no --format: use --csv or --markdown, or name the runs in its folder")
+	case q.files.path("cache-misses") != "" || q.files.path("over-time") != "":
+		return true, misused("report: --cache-misses and --over-time show one run")
+	}
+	return true, nil
+}
+
+// reportSweeps shows sweeps side by side, each as one or more deployments.
+func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
+	var legs []bench.LegResult
+	for _, sweep := range q.runs {
+		measured, err := bench.MeasureSweep(bench.MeasureConfig{Change: changeOf(c)}, sweep.dirs[0])
+		if err != nil {
+			return err
+		}
+		for _, leg := range measured {
+			if len(q.runs) > 1 {
+				leg.Target.Label = joined(sweep.name, leg.Target.Label)
+			}
+			if len(legs) > 0 && leg.Axis != legs[0].Axis {
+				return fmt.Errorf("%s varies the %s, and %s the %s: only sweeps over the same quantity can be compared",
+					q.runs[0].name, legs[0].Axis, sweep.name, leg.Axis)
+			}
+			sayDamaged(std, leg.Damaged)
+			legs = append(legs, leg)
+		}
+	}
+	if err := q.showSweep(std, sweepReport(subjectOf(legs), legs, q.view)); err != nil {
+		return err
+	}
+	return outcomeOf(reportedLegs(legs, q.view))
+}
+
+func joined(sweep, label string) string {
+	if label == "" {
+		return sweep
+	}
+	return sweep + " " + label
+}
+
+// subjectOf names what the runs of sweeps replayed and asked for, if they agree.
+func subjectOf(legs []bench.LegResult) string {
+	model, trace := legs[0].Run.Target.ModelText(), filepath.Base(legs[0].Run.Trace.Name)
+	for _, leg := range legs {
+		if leg.Run.Target.ModelText() != model {
+			model = "several models"
+		}
+		if filepath.Base(leg.Run.Trace.Name) != trace {
+			trace = ""
+		}
+	}
+	if legs[0].Run.Target.Virtual {
+		model = "simulated in virtual time"
+	} else {
+		model = "model " + model
+	}
+	if trace == "" {
+		return model
+	}
+	return trace + ", " + model
+}
+
+func (q *reportQuestion) showSweep(std streams, sweep report.Sweep) error {
+	printed, err := q.files.write(std, map[string]func(io.Writer) error{
+		"html": func(w io.Writer) error { return sweep.Document().WriteHTML(w) },
+		"png":  sweep.PNG,
+	})
+	if err != nil || printed {
+		return err
+	}
+	return printDocument(std, q.format, sweep.Document(), nil)
+}
+
+// changeOf returns the change of runs by flags.
+func changeOf(c *cli.Context) func(info *runfile.Run) {
+	return func(info *runfile.Run) {
+		info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)
+		if n := c.Int(serverBlockSizeFlag.Name); n > 0 {
+			info.Target.ServerBlockSize = n
+		}
+	}
+}
