@@ -18,6 +18,8 @@ var pageLimits = map[string]int{
 	"README.md":              150,
 	".ci/engines/README.md":  0, // a row for each check
 	".ci/fidelity/README.md": 0, // a row for each source and aspect
+
+	"cmd/moontide/reference/bench.md": 250, // a row for each flag, of those that describe requests, too
 }
 
 const guideLimit = 200
