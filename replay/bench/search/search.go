@@ -17,6 +17,11 @@
 // its trials do. It also tries the levels beyond those two. Objectives need not be met on
 // one side of the answer only: see [Answer].
 //
+// Trials may also know by how much they meet or miss the objectives, and how exactly:
+// see [Trial]. Then the search brackets the answer in larger steps, places the next
+// level where a monotone fit of all trials crosses the objectives, and repeats levels
+// until the confidence interval of that crossing is as narrow as the resolution.
+//
 // Nothing here runs trials or reads a clock.
 package search
 
@@ -58,6 +63,15 @@ type Config struct {
 type Trial struct {
 	Level float64
 	Met   bool // the run met the objectives
+	// Known is set if Excess is known: the natural logarithm of a metric over its limit,
+	// or for a lower limit of the limit over the metric, of the objective that is closest
+	// to failing. It is below 0 if the objectives are met. Error is its standard error, 0
+	// if it is exact.
+	Known         bool
+	Excess, Error float64
+	// Ceiling is about the level that the system can sustain at all, such as the
+	// throughput of an overloaded run; 0 is unknown.
+	Ceiling float64
 }
 
 // Answer is what the trials show.
@@ -73,6 +87,10 @@ type Answer struct {
 	// Exceptions are the levels that contradict the answer: easier ones that do not meet
 	// the objectives or, for Largest, harder ones that do. The closest comes first.
 	Exceptions []float64
+	// Estimate is where the objectives are just met, and From to To its 95 % confidence
+	// interval, of trials with a known excess that have levels on both sides. From is the
+	// smaller number. Otherwise they are 0.
+	Estimate, From, To float64
 	// Complete is false if more trials are needed.
 	Complete bool
 	Trials   int
@@ -178,6 +196,9 @@ func (c Config) Next(trials []Trial) (level float64, ok bool) {
 }
 
 func (c *Config) next(trials []Trial) (level float64, ok bool) {
+	if isFitted(trials) {
+		return c.nextFitted(trials)
+	}
 	all, upTo := c.tallies(trials)
 	switch {
 	case len(all) == 0:
@@ -282,8 +303,15 @@ func tidy(low, high float64) float64 {
 	return middle
 }
 
+func isFitted(trials []Trial) bool {
+	return slices.ContainsFunc(trials, func(t Trial) bool { return t.Known })
+}
+
 // Answer returns what the trials show, during a search or after it.
 func (c Config) Answer(trials []Trial) Answer {
+	if isFitted(trials) {
+		return c.answerFitted(trials)
+	}
 	all, upTo := c.tallies(trials)
 	a := Answer{Trials: len(trials)}
 	if upTo > 0 {
