@@ -100,11 +100,10 @@ func (g Gate) tooFew(count int) string {
 	if g.Force || g.Metric.Latency == NoLatency && !g.Metric.Session || !s.IsQuantile {
 		return ""
 	}
-	tail := min(s.P, 1-s.P)
-	if tail <= 0 {
+	needed := s.needed()
+	if needed == 0 {
 		return fmt.Sprintf("no value lies beyond %s: use min or max", s.Key)
 	}
-	needed := int(math.Ceil(minBeyond / tail * (1 - 1e-9))) // 5 of 50 values lie beyond p90
 	if count >= needed {
 		return ""
 	}
@@ -116,6 +115,25 @@ func (g Gate) tooFew(count int) string {
 		what = "sessions"
 	}
 	return fmt.Sprintf("too few %s for %s: %d, needs %d (%d beyond it)", what, s.Key, count, needed, minBeyond)
+}
+
+// needed returns the number of values with enough of them beyond a percentile, 0 if no
+// value lies beyond it.
+func (s Statistic) needed() int {
+	tail := min(s.P, 1-s.P)
+	if tail <= 0 {
+		return 0
+	}
+	return int(math.Ceil(minBeyond / tail * (1 - 1e-9))) // 5 of 50 values lie beyond p90
+}
+
+// RequestsNeeded returns the number of requests that the gate's percentile needs, 0 if it
+// has none.
+func (g Gate) RequestsNeeded() int {
+	if g.Metric.Latency == NoLatency || !g.Metric.Statistic.IsQuantile {
+		return 0
+	}
+	return g.Metric.Statistic.needed()
 }
 
 // TooFewRequests returns why the gate cannot pass in a run of n requests, or "".

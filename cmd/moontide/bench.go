@@ -34,6 +34,9 @@ func benchCommand(std streams, stop stop) *cli.Command {
 			"a simulated endpoint runs in this process, and lists of engine flags, such as --engines 1,2,4,\n" +
 			"are deployments to compare; with --virtual the same engines run in virtual time, without HTTP.\n" +
 			"moontide report SWEEP SWEEP shows several sweeps side by side.\n\n" +
+			"--find searches for the largest load that meets --slo: it brackets it, places runs where a fit\n" +
+			"of all runs crosses the objectives, and repeats them until the answer is certain to about 2 %.\n" +
+			"INVALID runs never decide. The exit status is 4 if no load meets the objectives.\n\n" +
 			"A DIST is a number of tokens or a distribution, such as uniform:100:2000 or lognormal:1000:1.5;\n" +
 			"moontide synth --help lists them all.\n\n" + gateHelp,
 		Flags:  benchFlags(),
@@ -62,7 +65,7 @@ func benchFlags() []cli.Flag {
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
 		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits shared prefixes; about 16 with --turns; that of TRACE"},
 		&cli.StringFlag{Name: shapeFlag, Category: ofDescriptions, Usage: "`ISL:OSL,..`: the levels for each of several shapes, in place of --isl and --osl"},
-	}, described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
+	}, findFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
 }
 
 // runBench executes the runs of a sweep and shows the results, even if the
@@ -83,6 +86,10 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		return saveReports(std, result, q.view)
 	}
 	cfg.Each = func(r bench.LegResult) { sayLeg(std, r) }
+	if q.find {
+		q.sweep = cfg
+		return runFind(c, std, stop, &q)
+	}
 	runs, err := bench.RunSweep(stop.now, cfg)
 	if err != nil {
 		err = runError(c, err)
@@ -136,7 +143,7 @@ func checkPNG(path string) error {
 // commonFlags returns the given flags that affect every run of a sweep. Lists of engine
 // flags are in the labels of the runs.
 func commonFlags(c *cli.Context) []string {
-	ofOneCommand := append(words("markdown csv png"), concurrencyFlag, rateFlag, speedupFlag, shapeFlag, numPromptsFlag)
+	ofOneCommand := append(words("markdown csv png"), maxRunsFlag, concurrencyFlag, rateFlag, speedupFlag, shapeFlag, numPromptsFlag)
 	for _, ch := range choicesOf(c)[0] {
 		if ch.varies {
 			ofOneCommand = append(ofOneCommand, ch.flag)

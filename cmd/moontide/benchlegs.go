@@ -27,6 +27,9 @@ func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, err
 	if leg.Shape != (bench.Shape{}) {
 		own["isl"], own["osl"] = strconv.Itoa(leg.Shape.ISL), strconv.Itoa(leg.Shape.OSL)
 	}
+	if leg.Draw > 0 {
+		own["seed"] = strconv.FormatUint(c.Uint64("seed")+uint64(leg.Draw), 10)
+	}
 	return readDescription(c, std, own)
 }
 

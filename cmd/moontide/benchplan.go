@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -9,7 +8,6 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/replay/bench"
-	"moontide/synth/spec"
 	"moontide/trace"
 )
 
@@ -20,13 +18,19 @@ type benchQuestion struct {
 	view  report.View
 	form  string // printed; "" is text
 	files outputFiles
+
+	find      bool    // search for a load
+	low, high float64 // limits of the search, 0 for none
 }
 
 func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err error) {
 	if q.path, err = benchTrace(c); err != nil {
 		return q, err
 	}
-	if q.sweep.Sweep, err = planOf(c, q.path); err != nil {
+	if q.find, err = isFind(c); err != nil {
+		return q, err
+	}
+	if err = q.setPlan(c); err != nil {
 		return q, err
 	}
 	if q.form, err = chosenForm(c, "markdown", "csv"); err != nil {
@@ -41,11 +45,19 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 	if q.view, err = viewOf(c); err != nil {
 		return q, err
 	}
+	if q.find {
+		if err := checkFind(c, q.view.Gates); err != nil {
+			return q, err
+		}
+	}
 	if err := checkPNG(q.files.path("png")); err != nil {
 		return q, err
 	}
 	if err := q.setTargets(c); err != nil {
 		return q, err
+	}
+	if q.find && len(q.sweep.Targets) > 1 {
+		return q, misused("bench: --find searches with one deployment: use a command for each, and moontide report for their sweeps")
 	}
 	q.sweep.Run.Flags = commonFlags(c)
 	if q.sweep.Dir = q.sweep.Run.Dir; q.sweep.Dir == "" {
@@ -96,10 +108,35 @@ func firstGivenOf(c *cli.Context, names ...string) string {
 	return ""
 }
 
-// planOf parses the levels and shapes of a sweep.
-func planOf(c *cli.Context, path string) (plan bench.Sweep, err error) {
-	plan.Recorded = path != ""
-	plan.Prompts, plan.Ceiling = c.Int(numPromptsFlag), c.Int(maxConcurrencyFlag.Name)
+// setPlan parses the levels and shapes of a sweep, or what limits a search.
+func (q *benchQuestion) setPlan(c *cli.Context) (err error) {
+	plan := &q.sweep.Sweep
+	plan.Recorded, plan.Prompts, plan.Ceiling = q.path != "", c.Int(numPromptsFlag), c.Int(maxConcurrencyFlag.Name)
+	if q.find {
+		q.low, q.high, err = findPlan(c, plan)
+	} else {
+		err = setLevels(c, plan)
+	}
+	if err != nil {
+		return err
+	}
+	if plan.Axis == bench.Concurrency && c.IsSet(maxConcurrencyFlag.Name) {
+		return misused("bench: --max-concurrency goes with --rate and --speedup, not with --concurrency")
+	}
+	if !c.IsSet(shapeFlag) {
+		return nil
+	}
+	if plan.Shapes, err = bench.ParseShapes(c.String(shapeFlag)); err != nil {
+		return misused("bench: --shape: %w", err)
+	}
+	if q.find && len(plan.Shapes) > 1 {
+		return misused("bench: --find searches with one shape of requests: use a command for each")
+	}
+	return nil
+}
+
+// setLevels parses the levels of a sweep.
+func setLevels(c *cli.Context, plan *bench.Sweep) (err error) {
 	loads := 0
 	for flag, axis := range map[string]bench.Axis{concurrencyFlag: bench.Concurrency, rateFlag: bench.Rate, speedupFlag: bench.Speedup} {
 		if c.IsSet(flag) {
@@ -109,25 +146,16 @@ func planOf(c *cli.Context, path string) (plan bench.Sweep, err error) {
 	switch {
 	case loads == 0 && plan.Recorded:
 		plan.Axis, plan.Levels = bench.Speedup, []float64{1}
+		return nil
 	case loads != 1 && plan.Recorded:
-		return plan, misused("bench: want one of --speedup, --rate and --concurrency")
+		return misused("bench: want one of --speedup, --rate and --concurrency")
 	case loads != 1:
-		return plan, misused("bench: want either --concurrency or --rate")
+		return misused("bench: want either --concurrency or --rate")
 	}
-	if plan.Axis == bench.Concurrency && c.IsSet(maxConcurrencyFlag.Name) {
-		return plan, misused("bench: --max-concurrency goes with --rate and --speedup, not with --concurrency")
+	if plan.Levels, err = bench.ParseLevels(plan.Axis, c.String(string(plan.Axis))); err != nil {
+		return misused("bench: --%s: %w", plan.Axis, err)
 	}
-	if plan.Levels == nil {
-		if plan.Levels, err = bench.ParseLevels(plan.Axis, c.String(string(plan.Axis))); err != nil {
-			return plan, misused("bench: --%s: %w", plan.Axis, err)
-		}
-	}
-	if c.IsSet(shapeFlag) {
-		if plan.Shapes, err = bench.ParseShapes(c.String(shapeFlag)); err != nil {
-			return plan, misused("bench: --shape: %w", err)
-		}
-	}
-	return plan, nil
+	return nil
 }
 
 // setTargets sets the deployments: URLs, or simulated engines.
@@ -205,27 +233,28 @@ func benchPacing(c *cli.Context, axis bench.Axis) (trace.Pacing, error) {
 	return p, nil
 }
 
-// describe sets descriptions as the requests of the runs.
+// describe sets descriptions as the requests of the runs. They differ only in load and
+// shape, so an error in one shows in the first.
 func (q *benchQuestion) describe(c *cli.Context, std streams) error {
-	descriptions := map[string]*spec.Spec{}
-	for i, leg := range q.sweep.Legs() {
-		if _, known := descriptions[leg.Name]; known {
-			continue
-		}
+	plan := q.sweep.Sweep
+	if q.find {
+		plan.Levels = []float64{1}
+	}
+	for i, leg := range plan.Legs() {
 		d, err := legDescription(c, std, leg)
 		if err != nil {
 			return err
 		}
-		if descriptions[leg.Name] = d; i == 0 { // they differ only in load
+		if i == 0 {
 			for _, note := range roundedSharing(d) {
 				std.say("%s", note)
 			}
 		}
 	}
 	q.sweep.Trace = func(leg bench.Leg) (bench.Trace, error) {
-		d := descriptions[leg.Name]
-		if d == nil {
-			return bench.Trace{}, fmt.Errorf("no description of %s", leg.Name)
+		d, err := legDescription(c, std, leg)
+		if err != nil {
+			return bench.Trace{}, err
 		}
 		return bench.Trace{Name: leg.Name + ".jsonl", Requests: d.Requests(), BlockSize: d.BlockSize()}, nil
 	}

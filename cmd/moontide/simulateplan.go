@@ -109,8 +109,8 @@ func findOf(c *cli.Context, gates []run.Gate) (f bench.FindConfig, err error) {
 	if what == "" {
 		return f, nil
 	}
-	if len(gates) == 0 {
-		return f, misused("simulate: --find %s needs objectives: --slo CONDITIONS, such as --slo 'p99_ttft<2s,p99_tpot<50ms'", what)
+	if err := checkFind(c, gates); err != nil {
+		return f, err
 	}
 	refused := map[string]string{
 		findEngines:     "prefill-engines decode-engines",
@@ -129,12 +129,6 @@ func findOf(c *cli.Context, gates []run.Gate) (f bench.FindConfig, err error) {
 	}
 	if what == findRate && math.IsInf(c.Float64(rateFlag), 1) {
 		return f, misused("simulate: --find rate scales the arrivals, and --rate inf has none")
-	}
-	for _, g := range gates {
-		if below := g.Op == run.Less || g.Op == run.AtMost; what != findEngines && below == g.Forbidden &&
-			(g.Metric.Unit == run.RequestsPerSecond || g.Metric.Unit == run.TokensPerSecond) {
-			return f, misused("simulate: --find %s looks for the largest load, and %s holds from a load on: omit it", what, g.Condition)
-		}
 	}
 	f.Axis = map[string]bench.Axis{findEngines: bench.Engines, findRate: bench.Speedup, findConcurrency: bench.Concurrency}[what]
 	if what == findEngines && c.IsSet("engines") {

@@ -142,20 +142,20 @@ func (p *Planner) findDrawn(ctx context.Context, s search.Config, found []Found)
 // search returns the search for a level.
 func (p *Planner) search(cfg FindConfig) (s search.Config, err error) {
 	s = search.Config{Goal: search.Largest, Low: cfg.Low, High: cfg.High, Whole: cfg.Axis != Speedup}
-	low, high := 1.0, 0.0
+	low, high, start := levelRange(cfg.Axis, min(float64(p.in.plan.Rows), mostConcurrency))
 	switch cfg.Axis {
 	case Engines:
-		s.Goal, high = search.Smallest, engine.MaxEngines
+		s.Goal, high, start = search.Smallest, engine.MaxEngines, 0
 	case Concurrency:
-		high = min(float64(p.in.plan.Rows), mostConcurrency)
+		start = 0
 	case Speedup:
 		if p.in.plan.DurationMS <= 0 && p.in.plan.Turns == 0 {
 			return s, ErrNoRate
 		}
-		low, high, s.Start = 0.001, 1000, 1
 	default:
 		return s, fmt.Errorf("cannot find %q", cfg.Axis)
 	}
+	s.Start = start
 	if s.Low == 0 {
 		s.Low = low
 	}

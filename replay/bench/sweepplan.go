@@ -93,6 +93,9 @@ type Leg struct {
 	// Prompts is the number of requests; 0 is all of a trace.
 	Prompts        int
 	MaxConcurrency int // 0 is no limit
+	// Draw changes the seed of the requests' arrivals and texts, and Repeat counts the
+	// runs at a level from 1, in a search for a load; 0 otherwise.
+	Draw, Repeat int
 }
 
 const (
@@ -158,7 +161,7 @@ func (l Leg) String() string {
 
 // recorded returns the leg as it is in run.json.
 func (l Leg) recorded() runfile.Leg {
-	return runfile.Leg{Deployment: l.Target.Label, Shape: l.Shape.String(), Axis: string(l.Axis), Level: FormatLevel(l.Level)}
+	return runfile.Leg{Deployment: l.Target.Label, Shape: l.Shape.String(), Axis: string(l.Axis), Level: FormatLevel(l.Level), Repeat: l.Repeat}
 }
 
 // FormatLevel formats a level without an exponent, and infinity as inf.

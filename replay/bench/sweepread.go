@@ -77,7 +77,7 @@ func MeasureSweep(cfg MeasureConfig, dir string) ([]LegResult, error) {
 
 // legOf returns a leg from run.json, without its name.
 func legOf(r runfile.Leg) (l Leg, err error) {
-	l = Leg{Target: Target{Label: r.Deployment}, Axis: Axis(r.Axis)}
+	l = Leg{Target: Target{Label: r.Deployment}, Axis: Axis(r.Axis), Repeat: r.Repeat}
 	if !slices.Contains([]Axis{Concurrency, Rate, Speedup}, l.Axis) {
 		return l, fmt.Errorf("unknown axis %q of a sweep", r.Axis)
 	}
@@ -96,5 +96,5 @@ func legOf(r runfile.Leg) (l Leg, err error) {
 
 // same reports whether two legs are attempts at one run.
 func (l Leg) same(o Leg) bool {
-	return l.Target.Label == o.Target.Label && l.Shape == o.Shape && l.Axis == o.Axis && l.Level == o.Level
+	return l.Target.Label == o.Target.Label && l.Shape == o.Shape && l.Axis == o.Axis && l.Level == o.Level && l.Repeat == o.Repeat
 }

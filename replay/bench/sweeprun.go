@@ -132,6 +132,7 @@ func (s *sweeper) config(leg Leg, a attempt) Config {
 	if s.Recorded {
 		cfg.Pacing.Limit = leg.Prompts
 	}
+	cfg.Seed += uint64(leg.Draw)
 	cfg.Salt, cfg.Dir, cfg.leg = a.Salt, a.Dir, leg.recorded()
 	return cfg
 }

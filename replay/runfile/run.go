@@ -105,6 +105,7 @@ type Leg struct {
 	Shape      string `json:"shape,omitempty"`      // ISL:OSL, if the sweep has several
 	Axis       string `json:"axis"`                 // concurrency, rate or speedup
 	Level      string `json:"level"`                // a number, or inf
+	Repeat     int    `json:"repeat,omitempty"`     // counts the runs at a level from 1, in a search for a load
 }
 
 // Host is the client machine.

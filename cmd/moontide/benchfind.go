@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report"
+	"moontide/analyze/run"
+	"moontide/cmd/moontide/clidoc"
+	"moontide/replay/bench"
+)
+
+// Flags of bench --find.
+const (
+	minRequestsFlag = "min-requests"
+	maxRunsFlag     = "max-runs"
+)
+
+func findFlags() []cli.Flag {
+	return []cli.Flag{
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: findWhatFlag, Category: inGates, Usage: "search for the largest `QUANTITY` that meets --slo: %s; two levels, such as --rate 1,50, limit the search"},
+			Choices:    clidoc.OneOf(findRate, speedupFlag, findConcurrency),
+		},
+		&cli.IntFlag{Name: minRequestsFlag, Category: inGates, Usage: "least number of requests of each run of --find", DefaultText: "what the percentiles of --slo need, at least 100; 10 times that with --virtual"},
+		&cli.IntFlag{Name: maxRunsFlag, Category: inGates, Usage: "most runs of --find", DefaultText: "12"},
+	}
+}
+
+// isFind reports whether bench searches for a load. Flags of a search need one.
+func isFind(c *cli.Context) (bool, error) {
+	if c.IsSet(findWhatFlag) {
+		return true, nil
+	}
+	if name := firstGivenOf(c, minRequestsFlag, maxRunsFlag); name != "" {
+		return false, misused("bench: --%s needs --find", name)
+	}
+	return false, nil
+}
+
+// findPlan sets what the levels of a plan limit, and returns those limits.
+func findPlan(c *cli.Context, plan *bench.Sweep) (low, high float64, err error) {
+	what := c.String(findWhatFlag)
+	plan.Axis = map[string]bench.Axis{findRate: bench.Rate, speedupFlag: bench.Speedup, findConcurrency: bench.Concurrency}[what]
+	for _, other := range []string{findRate, speedupFlag, findConcurrency} {
+		if other != what && c.IsSet(other) {
+			return 0, 0, misused("bench: --find %s sets the load: omit --%s", what, other)
+		}
+	}
+	if plan.Axis == bench.Speedup && !plan.Recorded {
+		return 0, 0, misused("bench: --find speedup needs a TRACE: use --find rate")
+	}
+	if !c.IsSet(what) {
+		return 0, 0, nil
+	}
+	levels, err := bench.ParseLevels(plan.Axis, c.String(what))
+	if err != nil {
+		return 0, 0, misused("bench: --%s: %w", what, err)
+	}
+	if len(levels) != 2 || !(levels[0] < levels[1]) {
+		return 0, 0, misused("bench: with --find %s, --%[1]s has the lowest and the highest level to try, such as 1,50: %s", what, c.String(what))
+	}
+	return levels[0], levels[1], nil
+}
+
+// checkFind checks the objectives of a search for the largest load.
+func checkFind(c *cli.Context, gates []run.Gate) error {
+	verb, what := c.Command.Name, c.String(findWhatFlag)
+	if len(gates) == 0 {
+		return misused("%s: --find %s needs objectives: --slo CONDITIONS, such as --slo 'p99_ttft<2s,p99_tpot<50ms'", verb, what)
+	}
+	for _, g := range gates {
+		if below := g.Op == run.Less || g.Op == run.AtMost; what != findEngines && below == g.Forbidden &&
+			(g.Metric.Unit == run.RequestsPerSecond || g.Metric.Unit == run.TokensPerSecond) {
+			return misused("%s: --find %s looks for the largest load, and %s holds from a load on: omit it", verb, what, g.Condition)
+		}
+	}
+	return nil
+}
+
+// runFind searches for the largest load that meets the objectives.
+func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion) error {
+	cfg := bench.LoadSearchConfig{
+		SweepConfig: q.sweep, Gates: q.view.Gates, Low: q.low, High: q.high,
+		MinRequests: c.Int(minRequestsFlag), MaxLegs: c.Int(maxRunsFlag),
+		EachLeg: func(l bench.LoadLeg) { std.say("%s", report.LoadLine(l)) },
+	}
+	found, err := bench.SearchLoad(stop.now, cfg)
+	if err != nil {
+		err = runError(c, err)
+	}
+	if found == nil || len(found.Legs) == 0 && err != nil {
+		return err
+	}
+	std.say("the runs are in %s", cfg.Dir)
+	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) {
+		return fmt.Errorf("%w; to continue, repeat the command with --out %s", err, cfg.Dir)
+	}
+	if len(found.Legs) == 0 {
+		return errors.Join(fmt.Errorf("%s", found.Stopped), errInvalid)
+	}
+	search := report.LoadSearch{Subject: sweepSubject(c, found.Legs[0].Run.Target), Found: found, Gates: q.view.Gates}
+	printed, err := q.files.write(std, map[string]func(io.Writer) error{"png": search.PNG})
+	if err == nil && !printed {
+		err = printDocument(std, q.form, search.Document(), nil)
+	}
+	if err != nil || found.Answer.Found {
+		return err
+	}
+	return gateError{fmt.Errorf("failed: %s", search.Answer())}
+}

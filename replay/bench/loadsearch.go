@@ -1,0 +1,254 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"moontide/analyze/run"
+	"moontide/replay/bench/search"
+)
+
+// LoadSearchConfig configures a search for the largest load that meets objectives.
+type LoadSearchConfig struct {
+	// SweepConfig configures the runs: its Axis is what is searched for, its Levels are
+	// ignored, and it has one Target and at most one shape. The runs draw different
+	// requests: see [Leg].Draw.
+	SweepConfig
+	Gates []run.Gate // objectives, at least one
+	// Low and High limit the levels. 0 means 0.001 and 1,000,000 requests per second, a
+	// speedup of 0.001 and 1000, and a concurrency of 1 and 1,000,000.
+	Low, High float64
+	// MinRequests is the number of requests of a run, unless it has all rows of a trace.
+	// A run has more if requests take long. 0 is what the percentiles of the objectives
+	// need, and at least 100; ten times as many in virtual time.
+	MinRequests int
+	MaxLegs     int // 0 is 12
+	// EachLeg, if not nil, is called with each run that decides, INVALID ones excepted.
+	EachLeg func(LoadLeg)
+}
+
+// LoadLeg is a run of a search.
+type LoadLeg struct {
+	LegResult
+	LegJudgement
+	// Lengthened is set if a shorter run met the objectives with a queue that grew.
+	Lengthened bool
+}
+
+// FoundLoad is the answer to a search for a load.
+type FoundLoad struct {
+	Axis   Axis
+	Answer search.Answer
+	Legs   []LoadLeg // in the order of the runs
+	// Stopped is why the search ended early, "" if it did not.
+	Stopped string
+}
+
+// At returns the last run at a level, nil if there is none.
+func (f *FoundLoad) At(level float64) *LoadLeg {
+	for i := range slices.Backward(f.Legs) {
+		if f.Legs[i].Level == level {
+			return &f.Legs[i]
+		}
+	}
+	return nil
+}
+
+const (
+	mostLegs     = 12
+	mostInvalid  = 3 // runs at a level
+	leastRun     = 100
+	perLatency   = 20 // times the mean latency that a run at a rate lasts
+	lengthenBy   = 4
+	mostLonger   = 20  // times MinRequests that a run has at most
+	unloaded     = 0.5 // mean number of requests in flight without any queue
+	overloadedBy = 0.9 // share of the requests sent that an overloaded system completes in time
+)
+
+// SearchLoad runs a search, or continues one in the same folder. Like [RunSweep], it
+// returns what was measured even if it fails.
+func SearchLoad(ctx context.Context, cfg LoadSearchConfig) (*FoundLoad, error) {
+	limits, err := cfg.limits()
+	if err != nil {
+		return nil, err
+	}
+	f := &FoundLoad{Axis: cfg.Axis}
+	var trials []search.Trial
+	for level, ok := limits.Next(trials); ok && f.Stopped == ""; level, ok = limits.Next(trials) {
+		leg, err := cfg.decide(ctx, cfg.leg(level, f.Legs), f)
+		if leg != nil && leg.Lengthened {
+			limits.MaxTrials--
+		}
+		if err != nil || leg == nil {
+			f.Answer = limits.Answer(trials)
+			return f, err
+		}
+		f.Legs, trials = append(f.Legs, *leg), append(trials, cfg.trial(leg))
+		if cfg.EachLeg != nil {
+			cfg.EachLeg(*leg)
+		}
+		if r := leg.Metrics; !leg.Met() && cfg.Axis != Concurrency && inFlight(r) < unloaded {
+			f.Stopped = fmt.Sprintf("with %.2g requests in flight on average, %v has no queue: a lower load would not help", inFlight(r), leg.Leg)
+		}
+	}
+	f.Answer = limits.Answer(trials)
+	return f, nil
+}
+
+// decide runs a leg and judges it. If it meets the objectives and its queue grows, a longer
+// run decides. It returns nil if all runs are INVALID, and says so in f.
+func (c *LoadSearchConfig) decide(ctx context.Context, l Leg, f *FoundLoad) (*LoadLeg, error) {
+	leg, err := c.attempt(ctx, l, f)
+	if err != nil || leg == nil || leg.Growth == 0 || len(run.Failed(leg.Judgements)) > 0 || l.Prompts == 0 || c.Prompts > 0 {
+		return leg, err
+	}
+	l.Name, l.Prompts = l.Name+"-longer", lengthenBy*l.Prompts
+	if leg, err = c.attempt(ctx, l, f); leg != nil {
+		leg.Lengthened = true
+	}
+	return leg, err
+}
+
+// attempt runs a leg up to three times until it is not INVALID, and judges it.
+func (c *LoadSearchConfig) attempt(ctx context.Context, l Leg, f *FoundLoad) (*LoadLeg, error) {
+	measured, err := c.measure(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	if v := measured.Metrics.Verdict; v.Level == run.Invalid {
+		f.Stopped = fmt.Sprintf("%d runs at %v were INVALID: %s", mostInvalid, measured.Leg, v.Reasons()[0])
+		return nil, nil
+	}
+	judged, err := c.judge(measured.Result, c.exact())
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range judged.Judgements {
+		if reason := j.Gate.TooFewRequests(measured.Metrics.Completed); reason != "" && measured.Metrics.Failed == 0 {
+			return nil, &ConfigError{"", fmt.Errorf("%v cannot be judged at %v: %s; use more requests, or a lower percentile", j.Gate.Condition, measured.Leg, reason)}
+		}
+	}
+	return &LoadLeg{LegResult: *measured, LegJudgement: judged}, nil
+}
+
+func (c *LoadSearchConfig) exact() bool { return c.Run.Virtual && c.Recorded && c.Axis == Speedup }
+
+// limits returns the search.
+func (c *LoadSearchConfig) limits() (search.Config, error) {
+	if len(c.Gates) == 0 || len(c.Targets) != 1 || len(c.Shapes) > 1 {
+		return search.Config{}, wrong("Gates", "are needed, and one target and shape")
+	}
+	low, high, start := levelRange(c.Axis, mostConcurrency)
+	s := search.Config{
+		Goal: search.Largest, Low: cmp.Or(c.Low, low), High: cmp.Or(c.High, high), Whole: c.Axis == Concurrency,
+		MaxTrials: cmp.Or(c.MaxLegs, mostLegs),
+	}
+	if s.Start = start; c.Low != 0 && (c.High != 0 || start < c.Low) {
+		s.Start = s.Low
+	}
+	s.Start = min(max(s.Start, s.Low), s.High)
+	if err := s.Check(); err != nil {
+		return s, &ConfigError{"", err}
+	}
+	return s, nil
+}
+
+// levelRange returns the levels to search by default, and where to start.
+func levelRange(a Axis, concurrency float64) (low, high, start float64) {
+	switch a {
+	case Rate:
+		return 0.001, mostRate, 1
+	case Speedup:
+		return 0.001, 1000, 1
+	}
+	return 1, concurrency, 1
+}
+
+// leg returns the next run.
+func (c *LoadSearchConfig) leg(level float64, before []LoadLeg) Leg {
+	shape := Shape{}
+	if len(c.Shapes) > 0 {
+		shape = c.Shapes[0]
+	}
+	l := c.Sweep.leg(c.Targets[0], shape, level)
+	l.Draw = len(before)
+	repeats := 1
+	for i := range before {
+		if before[i].Level == level {
+			repeats++
+		}
+	}
+	if l.Repeat = repeats; repeats > 1 {
+		l.Name = fmt.Sprintf("%s-repeat-%d", l.Name, repeats)
+	}
+	if !c.Recorded && c.Prompts == 0 {
+		l.Prompts = c.requests(level, before)
+	}
+	return l
+}
+
+// requests returns how many requests a run at a level needs.
+func (c *LoadSearchConfig) requests(level float64, before []LoadLeg) int {
+	least := c.MinRequests
+	if least == 0 {
+		least = leastRun
+		for _, g := range c.Gates {
+			least = max(least, g.RequestsNeeded())
+		}
+		if c.Run.Virtual {
+			least *= 10
+		}
+	}
+	if c.Axis == Concurrency {
+		return max(least, promptsPerSlot*int(level))
+	}
+	near := (*LoadLeg)(nil)
+	for i := range before {
+		if near == nil || math.Abs(math.Log(before[i].Level/level)) < math.Abs(math.Log(near.Level/level)) {
+			near = &before[i]
+		}
+	}
+	n := level * rateSeconds
+	if c.Run.Virtual {
+		n = 0
+	}
+	if near != nil {
+		n = max(n, level*perLatency*near.Metrics.E2EL.Mean/1000)
+	}
+	return max(least, int(math.Ceil(min(n, mostLonger*float64(least)))))
+}
+
+// measure runs a leg, again if it is INVALID.
+func (c *LoadSearchConfig) measure(ctx context.Context, l Leg) (*LegResult, error) {
+	for n := 1; ; n++ {
+		results, err := RunLegs(ctx, c.SweepConfig, []Leg{l})
+		switch {
+		case err != nil:
+			return nil, err
+		case len(results) == 0:
+			return nil, errors.New("the run was not measured")
+		case results[0].Metrics.Verdict.Level != run.Invalid || n == mostInvalid:
+			return &results[0], nil
+		}
+	}
+}
+
+// trial returns what a run tells the search.
+func (c *LoadSearchConfig) trial(l *LoadLeg) search.Trial {
+	t := search.Trial{Level: l.Level, Met: l.Met(), Known: true, Excess: l.Excess, Error: l.Error}
+	if l.Growth > 0 {
+		t.Excess = noExcess
+	}
+	r := l.Metrics
+	if sent := r.AchievedRate; !t.Met && sent.Set && r.RequestRate.Set && r.RequestRate.Value < overloadedBy*sent.Value && c.Axis != Concurrency {
+		t.Ceiling = l.Level * r.RequestRate.Value / sent.Value
+	}
+	return t
+}
+
+// inFlight returns the mean number of requests in flight, by Little's law.
+func inFlight(r *run.Result) float64 { return r.RequestRate.Value * r.E2EL.Mean / 1000 }
