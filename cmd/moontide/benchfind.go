@@ -100,15 +100,21 @@ func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion) error {
 		return fmt.Errorf("%w; to continue, repeat the command with --out %s", err, cfg.Dir)
 	}
 	if len(found.Legs) == 0 {
-		return errors.Join(fmt.Errorf("%s", found.Stopped), errInvalid)
+		std.say("%s", found.Stopped)
+		return errInvalid
 	}
 	search := report.LoadSearch{Subject: sweepSubject(c, found.Legs[0].Run.Target), Found: found, Gates: q.view.Gates}
 	printed, err := q.files.write(std, map[string]func(io.Writer) error{"png": search.PNG})
 	if err == nil && !printed {
 		err = printDocument(std, q.form, search.Document(), nil)
 	}
-	if err != nil || found.Answer.Found {
+	switch {
+	case err != nil:
 		return err
+	case found.Invalid:
+		return errInvalid
+	case found.Answer.Found:
+		return nil
 	}
 	return gateError{fmt.Errorf("failed: %s", search.Answer())}
 }

@@ -44,8 +44,10 @@ type FoundLoad struct {
 	Axis   Axis
 	Answer search.Answer
 	Legs   []LoadLeg // in the order of the runs
-	// Stopped is why the search ended early, "" if it did not.
+	// Stopped is why the search ended early, "" if it did not: Invalid is set if all runs
+	// at a level were INVALID.
 	Stopped string
+	Invalid bool
 }
 
 // At returns the last run at a level, nil if there is none.
@@ -66,6 +68,7 @@ const (
 	lengthenBy   = 4
 	mostLonger   = 20  // times MinRequests that a run has at most
 	unloaded     = 0.5 // mean number of requests in flight without any queue
+	sameExcess   = 0.01
 	overloadedBy = 0.9 // share of the requests sent that an overloaded system completes in time
 )
 
@@ -91,12 +94,29 @@ func SearchLoad(ctx context.Context, cfg LoadSearchConfig) (*FoundLoad, error) {
 		if cfg.EachLeg != nil {
 			cfg.EachLeg(*leg)
 		}
-		if r := leg.Metrics; !leg.Met() && cfg.Axis != Concurrency && inFlight(r) < unloaded {
-			f.Stopped = fmt.Sprintf("with %.2g requests in flight on average, %v has no queue: a lower load would not help", inFlight(r), leg.Leg)
-		}
+		f.Stopped = cfg.hopeless(f.Legs)
 	}
 	f.Answer = limits.Answer(trials)
 	return f, nil
+}
+
+// hopeless returns why no load lower than that of the last run would meet the objectives,
+// "" if one might.
+func (c *LoadSearchConfig) hopeless(legs []LoadLeg) string {
+	last := &legs[len(legs)-1]
+	if last.Met() || c.Axis == Concurrency {
+		return ""
+	}
+	if n := inFlight(last.Metrics); n < unloaded {
+		return fmt.Sprintf("with %.2g requests in flight on average, %v has no queue: a lower load would not help", n, last.Leg)
+	}
+	for i := range legs[:len(legs)-1] {
+		before := &legs[i]
+		if before.Level >= 2*last.Level && !before.Met() && math.Abs(before.Excess-last.Excess) < sameExcess {
+			return fmt.Sprintf("%v misses %v by as much as %v: a lower load would not help", last.Leg, last.Tightest.Gate.Condition, before.Leg)
+		}
+	}
+	return ""
 }
 
 // decide runs a leg and judges it. If it meets the objectives and its queue grows, a longer
@@ -120,7 +140,7 @@ func (c *LoadSearchConfig) attempt(ctx context.Context, l Leg, f *FoundLoad) (*L
 		return nil, err
 	}
 	if v := measured.Metrics.Verdict; v.Level == run.Invalid {
-		f.Stopped = fmt.Sprintf("%d runs at %v were INVALID: %s", mostInvalid, measured.Leg, v.Reasons()[0])
+		f.Invalid, f.Stopped = true, fmt.Sprintf("%d runs at %v were INVALID: %s", mostInvalid, measured.Leg, v.Reasons()[0])
 		return nil, nil
 	}
 	judged, err := c.judge(measured.Result, c.exact())

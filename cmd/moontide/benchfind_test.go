@@ -1,0 +1,116 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/replay/runfile"
+)
+
+// A search in virtual time brackets the largest rate, and the same command continues it:
+// runs that are there are not repeated, and the answer is the same.
+func TestBenchFindsRate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"bench", "--isl", "3000", "--osl", "15", "--find", "rate", "--slo", "p90_ttft<400ms,failed<1%", "--min-requests", "500", "--virtual", "--out", "sweep", "--png", "search.png"}
+	out := must(t, dir, args...)
+	for _, want := range []string{"LOAD SEARCH", "The objectives are met up to 1", "95 % confidence interval", "p90 TTFT is", "Achieved Rate (req/s)", "Gates: PASS"} {
+		if !strings.Contains(unwrapped(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	runs := folders(t, filepath.Join(dir, "sweep"))
+	if len(runs) > 13 || !slices.Contains(runs, "rate-1") || !slices.Contains(runs, "rate-4") {
+		t.Errorf("the folder holds %v", runs)
+	}
+	if run := runOfFolder(t, filepath.Join(dir, "sweep", "rate-4")); run.Leg.Repeat != 1 || run.Seed == 0 || run.Rows < 500 {
+		t.Errorf("%+v", run)
+	}
+	if err := os.Remove(filepath.Join(dir, "sweep", "rate-4", runfile.SummaryFile)); err != nil { // as after a kill
+		t.Fatal(err)
+	}
+	again := try(t, dir, "", args...)
+	if again.status != exitDone || again.out != out || strings.Count(again.err, "already done") != len(runs)-2 {
+		t.Errorf("exit status %d\n%s%s", again.status, again.err, again.out)
+	}
+	if table := must(t, dir, "report", "sweep", "--csv"); strings.Count(table, "\n") < len(runs)-2 {
+		t.Errorf("report of the runs\n%s", table)
+	}
+}
+
+// The largest concurrency of a trace's requests is a whole number, and the largest speedup
+// of its arrivals has no repeated runs in virtual time, which give the same result.
+func TestBenchFindsOtherLoads(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for what, want := range map[string]string{"concurrency": "The objectives are met up to concurrency ", "speedup": "The objectives are met up to speedup "} {
+		out := must(t, dir, "bench", sample(t), "--find", what, "--slo", "p90_tpot<60ms", "--virtual", "--out", what)
+		if !strings.Contains(unwrapped(out), want) {
+			t.Errorf("%s", out)
+		}
+		for _, name := range folders(t, filepath.Join(dir, what)) {
+			if strings.Contains(name, "repeat") && what == "speedup" {
+				t.Errorf("%s is a run that was repeated", name)
+			}
+		}
+	}
+}
+
+// A search without an answer says so with the run: at once if the load is not what makes
+// it fail.
+func TestBenchFindsNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	find := []string{"bench", "--isl", "1000", "--osl", "10", "--virtual", "--find", "rate", "--slo"}
+	r := try(t, dir, "", append(find, "p99_ttft<1ms", "--out", "never")...)
+	if r.status != exitThreshold || !strings.Contains(unwrapped(r.out), "No load meets the objectives: not even ") || !strings.Contains(unwrapped(r.out), "a lower load would not help") || !strings.Contains(r.out, "Gates: FAIL") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
+	}
+	r = try(t, dir, "", append(find, "p99_ttft<1h", "--rate", "1,5", "--out", "always")...)
+	if r.status != exitDone || !strings.Contains(unwrapped(r.out), "All loads meet the objectives, up to 5 req/s, the highest one tried.") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
+	}
+}
+
+// Runs that are INVALID decide nothing: the search stops, with exit status 3.
+func TestBenchFindInvalid(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	r := try(t, dir, "", "bench", "--isl", "20", "--osl", "2", "--url", url, "--find", "concurrency", "--slo", "mean_ttft<1h", "--num-prompts", "20", "--max-lag", "1ns", "--max-lag-share", "0.000001", "--out", "sweep")
+	if r.status != exitInvalid || !strings.Contains(r.err, "3 runs at concurrency 1 were INVALID: ") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
+	}
+	if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-1-attempt-2", "concurrency-1-attempt-3", "sweep.json"}; !slices.Equal(got, want) {
+		t.Errorf("the folder holds %v", got)
+	}
+}
+
+func TestBenchFindMisuse(t *testing.T) {
+	t.Parallel()
+	shape := []string{"--isl", "10", "--osl", "2", "--virtual"}
+	slo := append(slices.Clone(shape), "--slo", "p99_ttft<2s", "--find")
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"--find rate needs objectives", append(shape, "--find", "rate")},
+		{"did you mean p99_ttft_ms?", append(shape, "--find", "rate", "--slo", "ttft<2s")},
+		{"holds from a load on", append(shape, "--find", "rate", "--slo", "output_throughput>3")},
+		{"--find rate sets the load: omit --concurrency", append(slo, "rate", "--concurrency", "1")},
+		{"--rate has the lowest and the highest level to try", append(slo, "rate", "--rate", "1,2,3")},
+		{"--rate has the lowest and the highest level to try", append(slo, "rate", "--rate", "3,2")},
+		{"--find speedup needs a TRACE", append(slo, "speedup")},
+		{`--find "engines" is unknown: use rate, speedup or concurrency`, append(slo, "engines")},
+		{"--find searches with one deployment", append(slo, "rate", "--engines", "1,2")},
+		{"--max-runs needs --find", append(shape, "--concurrency", "1", "--max-runs", "3")},
+		{"cannot be judged at rate 1: too few requests for p99: 100, needs 500", []string{sample(t), "--virtual", "--find", "rate", "--slo", "p99_ttft<2s"}},
+	} {
+		r := try(t, t.TempDir(), "", append([]string{"bench"}, test.args...)...)
+		if r.status != exitMisused || !strings.Contains(r.err, test.want) {
+			t.Errorf("%v: exit status %d\n%s", test.args, r.status, r.err)
+		}
+	}
+}
