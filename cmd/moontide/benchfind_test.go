@@ -91,7 +91,7 @@ func TestBenchFindInvalid(t *testing.T) {
 func TestBenchFindMisuse(t *testing.T) {
 	t.Parallel()
 	shape := []string{"--isl", "10", "--osl", "2", "--virtual"}
-	slo := append(slices.Clone(shape), "--slo", "p99_ttft<2s", "--find")
+	slo := slices.Clip(append(slices.Clone(shape), "--slo", "p99_ttft<2s", "--find"))
 	for _, test := range []struct {
 		want string
 		args []string
