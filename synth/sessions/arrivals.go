@@ -22,6 +22,9 @@ type arrivals struct {
 	MeanGapMs float64 `json:"mean_gap_ms"` // used where there are no steps
 	FirstMs   float64 `json:"first_ms"`    // when the segments begin
 	PeriodMs  float64 `json:"period_ms"`   // the source's duration; nothing arrives after the segments
+	GapMs     float64 `json:"gap_ms"`      // the mean between the source's timestamps, and before it begins again
+	// Timetable is used instead of segments and steps if there are few timestamps.
+	Timetable timetable `json:"timetable,omitempty"`
 	// OfSessions means that these are the arrivals of sessions, whose later turns
 	// come after their own waits. Otherwise a turn that is due takes the next arrival.
 	OfSessions bool `json:"of_sessions"`
@@ -89,7 +92,11 @@ type arrivalClock struct {
 	before  float64 // previous value
 	deficit float64 // how far ticks or gaps were below their means
 
-	segment int
+	// With a timetable:
+	apart float64 // ms between requests
+	shift float64 // of its times
+
+	segment int     // or the next timestamp of the timetable
 	times   float64 // ticks or gaps left in the segment
 }
 
@@ -112,6 +119,8 @@ func (c *arrivalClock) start() {
 	switch {
 	case c.Renewal != nil:
 		c.drawRenewal()
+	case len(c.Timetable) > 0:
+		c.drawTimestamp()
 	case len(c.Steps) == 0:
 		c.time, c.left = max(c.time, c.now), 1
 	case c.ByTick:
@@ -123,12 +132,15 @@ func (c *arrivalClock) start() {
 	}
 }
 
-// next returns the time of the next request in ms. Times never decrease.
-func (c *arrivalClock) next() float64 {
+// next returns the timestamp of the next request in ms and the time at which it counts
+// as arrived, which differ by a timetable. Neither decreases.
+func (c *arrivalClock) next() (stamp, at float64) {
 	for c.left == 0 {
 		switch {
 		case c.renewal != nil:
 			c.drawRenewal()
+		case len(c.Timetable) > 0:
+			c.drawTimestamp()
 		case len(c.Steps) == 0:
 			c.drawEven()
 		case c.ByTick:
@@ -138,8 +150,14 @@ func (c *arrivalClock) next() float64 {
 			c.drawGap()
 		}
 	}
+	stamp = microseconds(c.time)
 	c.left--
-	return microseconds(c.time)
+	if c.apart == 0 {
+		return stamp, stamp
+	}
+	at = c.now
+	c.now += c.apart
+	return stamp, at
 }
 
 // microseconds rounds a time in ms to microseconds.
@@ -155,7 +173,8 @@ func (c *arrivalClock) draw(i int, known ...float64) float64 {
 func (c *arrivalClock) drawEven() {
 	c.now += c.MeanGapMs / c.speed
 	if c.period > 0 && c.now > c.begin+c.period {
-		c.again(c.now)
+		c.again(c.begin + c.period)
+		c.now = c.begin + c.FirstMs
 	}
 	c.time, c.left = max(c.time, c.now), 1
 }

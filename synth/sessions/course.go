@@ -8,11 +8,12 @@ import "math"
 type course struct {
 	hold       bool
 	period     float64 // of the source in ms
+	gap        float64 // after it, before it begins again
 	begin      float64 // time of the drawn trace at which the source begins
 	repetition int
 
 	heldFrom    float64 // where the last regime begins
-	heldSegment int     // its first segment
+	heldSegment int     // its first segment, or timestamp
 }
 
 func (a *arrivals) newCourse(hold bool) course {
@@ -21,11 +22,16 @@ func (a *arrivals) newCourse(hold bool) course {
 		end += s.length(a)
 	}
 	c := course{hold: hold, period: max(a.PeriodMs, end)}
+	c.gap = max(0, a.PeriodMs+a.GapMs-c.period)
 	if !hold {
 		return c
 	}
 	if a.Renewal != nil {
 		_, c.heldFrom, _ = a.Renewal.held()
+		return c
+	}
+	if len(a.Timetable) > 0 {
+		c.heldSegment, c.heldFrom = a.Timetable.held(c.period + c.gap)
 		return c
 	}
 	if len(a.Segments) == 0 {
@@ -48,7 +54,7 @@ func (c *course) again(now float64) {
 		c.begin = now - c.heldFrom
 		return
 	}
-	c.begin = max(now, c.begin+c.period)
+	c.begin = max(now, c.begin+c.period) + c.gap
 }
 
 // at returns the time of the source.

@@ -120,32 +120,44 @@ func (s shares) at(u float64) int {
 	return none
 }
 
-// stratified draws uniform numbers such that of every strata consecutive draws,
-// one falls into each stratum of the unit interval, in random order. This
-// reduces the differences between the means of traces with different seeds.
+// stratified draws uniform numbers such that of as many consecutive draws as there are
+// strata, one falls into each stratum of the unit interval, in random order. This
+// reduces the differences between the means of traces with different seeds. Where a
+// window of a trace has far more draws than there are strata, it would also reduce
+// those between windows, which a trace like its source has.
 type stratified struct {
-	order [strata]uint8
-	left  uint8
-	ready bool
+	order []uint16
+	left  uint32
 }
 
-const strata = 32
+const (
+	minStrata = 32
+	maxStrata = 1 << 12 // bounds the memory
+	// drawsPerStratum is the number of draws in a trace of the source's length for each
+	// stratum, so that a window of a twentieth has fewer draws than there are strata.
+	drawsPerStratum = 12
+)
+
+// newStratified returns strata for about as many draws as given.
+func newStratified(draws float64) stratified {
+	n := min(max(draws/drawsPerStratum, minStrata), maxStrata)
+	s := stratified{order: make([]uint16, int(n))}
+	for i := range s.order {
+		s.order[i] = uint16(i)
+	}
+	return s
+}
 
 func (s *stratified) draw(random *rand.Rand) float64 {
-	if !s.ready {
-		for i := range s.order {
-			s.order[i] = uint8(i)
-		}
-		s.ready = true
-	}
+	strata := uint32(len(s.order))
 	if s.left == 0 {
 		s.left = strata
 	}
-	i := random.Uint32N(uint32(s.left))
+	i := random.Uint32N(s.left)
 	s.left--
 	stratum := s.order[i]
 	s.order[i], s.order[s.left] = s.order[s.left], stratum
-	return (float64(stratum) + random.Float64()) / strata
+	return (float64(stratum) + random.Float64()) / float64(strata)
 }
 
 // jointSampler draws from a joint distribution, stratified within each leaf.
@@ -159,7 +171,27 @@ type jointSampler struct {
 func newJointSampler(j joint, random *rand.Rand) *jointSampler {
 	s := &jointSampler{joint: j, random: random}
 	for i := range j {
-		s.uniforms = append(s.uniforms, make([]stratified, len(j[i].Leaves)))
+		leaves := make([]stratified, len(j[i].Leaves))
+		for k := range leaves {
+			leaves[k] = newStratified(minStrata)
+		}
+		s.uniforms = append(s.uniforms, leaves)
+	}
+	return s
+}
+
+// newVaryingSampler returns a sampler with as many strata as the means of windows need
+// to vary. Where many requests are later turns, they do with the number of turns.
+func newVaryingSampler(j joint, random *rand.Rand) *jointSampler {
+	s := newJointSampler(j, random)
+	for i := range j {
+		for k, bins := range j[i].Leaves {
+			requests := 0.0
+			for _, b := range bins {
+				requests += b[0]
+			}
+			s.uniforms[i][k] = newStratified(requests)
+		}
 	}
 	return s
 }
@@ -184,7 +216,11 @@ type choiceSampler struct {
 }
 
 func newChoiceSampler(c *choice, random *rand.Rand) *choiceSampler {
-	return &choiceSampler{choice: c, random: random, uniforms: make([]stratified, len(c.Leaves))}
+	s := &choiceSampler{choice: c, random: random}
+	for range c.Leaves {
+		s.uniforms = append(s.uniforms, newStratified(minStrata))
+	}
+	return s
 }
 
 // draw returns the outcome, or none.

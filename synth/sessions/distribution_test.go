@@ -137,7 +137,7 @@ func TestRareSharesArePooled(t *testing.T) {
 func TestHistogramKeepsTheMean(t *testing.T) {
 	h := newHistogram([]bin{{5, 1, 10, 110, 30}, {15, 3, 200}})
 	random := source()
-	var d stratified
+	d := newStratified(32)
 	const n = 100_000
 	sum, low, common := 0.0, 0.0, 0
 	for range n {
@@ -162,7 +162,8 @@ func TestHistogramKeepsTheMean(t *testing.T) {
 
 func TestStratifiedIsUniform(t *testing.T) {
 	random := source()
-	var d stratified
+	const strata = 32
+	d := newStratified(strata)
 	before := 0.0
 	product := 0.0
 	for range 2000 {

@@ -32,7 +32,8 @@
 //
 // Lengths and sessions depend on the time of the source at which they are drawn, so
 // that they drift as in the source. A trace longer than the source repeats its
-// course with new sessions; [Model.Hold] holds the source's last regime instead.
+// course with new sessions, the mean gap between timestamps after its end;
+// [Model.Hold] holds the source's last regime instead.
 // Nothing is continued beyond what the source shows.
 //
 // Templates, the prefixes that many sessions start with, have a popularity by regime:
@@ -109,9 +110,12 @@
 // drawn, and later turns come after their own waits, as always where they have
 // delays. Or all arrivals are drawn: a planned turn that is due takes the next one,
 // and if none is due, a session starts. Fewer than five gaps between timestamps tell
-// no more than the mean gap and the mean number of requests at a timestamp.
+// no more than the mean gap and the mean number of requests at a timestamp. Fewer than
+// twenty timestamps with at least five requests each are kept as they are. Waits then
+// count requests, in which the order of turns is known and their times are not.
 //
-// Uniform numbers are stratified, so that seeds differ less in their means.
+// Uniform numbers are stratified, so that seeds differ less in their means, but not
+// within a window of a trace, whose means vary as in the source.
 //
 // # Accuracy
 //
@@ -226,7 +230,10 @@
 //	                 in 0..1; otherwise the gap as a multiple of the mean, and the
 //	                 requests after it; mean_gap_ms, used where there are no steps;
 //	                 first_ms, when the segments begin; period_ms, the source's
-//	                 duration; of_sessions: later turns come after their waits;
+//	                 duration; gap_ms, the mean between its timestamps, and before it
+//	                 begins again; of_sessions: later turns come after their waits;
+//	                 timetable, instead of segments and steps: [requests, ms] for
+//	                 each timestamp;
 //	                 renewal, instead of segments and steps of one of several
 //	                 clients: windows [arrivals, ms], distribution of the gaps,
 //	                 gamma or weibull, and its shape

@@ -62,7 +62,7 @@ type clientDrawing struct {
 	*client
 	all             *drawing
 	clock           *arrivalClock
-	slot            float64 // next time of the clock
+	slot, stamp     float64 // next time of the clock, and its timestamp
 	course, ahead   course  // before it, and at it
 	templateChoices *rand.Rand
 	first           [2]*jointSampler
@@ -103,6 +103,7 @@ type plannedTurn struct {
 // drawnTurn is a turn that is due.
 type drawnTurn struct {
 	*turn
+	stamp float64            // its timestamp
 	extra []byte             // unknown keys
 	known int                // leading blocks that an earlier request had
 	delay trace.Opt[float64] // instead of a timestamp
@@ -129,8 +130,12 @@ func (d *drawing) newClient(c *client, seed uint64) *clientDrawing {
 	cd.clock = c.Arrivals.newClock(stream("arrivals"), d.speed, d.hold)
 	cd.course = cd.clock.course
 	first, continues, later := stream("first turns"), stream("going on"), stream("later turns")
+	sampler := newJointSampler
+	if 10*c.Sessions >= 9*c.Requests {
+		sampler = newVaryingSampler
+	}
 	for i := range cd.first {
-		cd.first[i] = newJointSampler(c.firstTurns[i], first)
+		cd.first[i] = sampler(c.firstTurns[i], first)
 	}
 	for i := range cd.continues {
 		cd.continues[i] = newChoiceSampler(c.continues[i], continues)
@@ -163,7 +168,7 @@ func (d *drawing) next() drawnTurn {
 
 // advance draws the next time of the clock.
 func (d *clientDrawing) advance() {
-	d.slot = d.clock.next()
+	d.stamp, d.slot = d.clock.next()
 	d.ahead = d.clock.course
 }
 
@@ -220,15 +225,25 @@ func (d *clientDrawing) turnIsFirst() bool {
 // next draws a turn. If the clock starts sessions, later turns come at their own
 // times. Otherwise a planned turn that is due takes the clock's next time, and a
 // session starts, or joins another, if none is due.
-func (d *clientDrawing) next() drawnTurn {
-	now := d.slot
+func (d *clientDrawing) next() (t drawnTurn) {
 	if d.turnIsFirst() {
 		at, p := d.planned.Pop()
 		if d.file.Delays {
-			return d.delayedTurn(&p, at)
+			t = d.delayedTurn(&p, at)
+		} else {
+			t = d.laterTurn(&p, at)
 		}
-		return d.laterTurn(&p, at)
+		t.stamp = at
+		return t
 	}
+	stamp := d.stamp
+	t = d.arrival(d.slot)
+	t.stamp = stamp
+	return t
+}
+
+// arrival draws the turn that comes at a time of the clock.
+func (d *clientDrawing) arrival(now float64) drawnTurn {
 	d.keepUp(d.ahead)
 	if !d.Arrivals.OfSessions && d.turnIsDue(now) {
 		d.advance()
@@ -431,7 +446,7 @@ func (d *clientDrawing) wholeTokens(tokens float64) int {
 func (d *drawing) request(t drawnTurn) trace.Request {
 	r := trace.Request{InputLength: t.isl, OutputLength: t.osl, Delay: t.delay, DelayKind: t.kind, Extra: t.extra}
 	if !t.delay.Set {
-		r.Timestamp = trace.Some(microseconds(t.at))
+		r.Timestamp = trace.Some(microseconds(t.stamp))
 	}
 	switch {
 	case t.agent != nil:

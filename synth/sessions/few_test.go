@@ -65,3 +65,17 @@ func TestFewConversations(t *testing.T) {
 		t.Errorf("prompts grow by %.0f tokens, want %.0f", growth, want)
 	}
 }
+
+// No answer of 0 tokens is drawn if the source has none.
+func TestFewAnswersAreNotEmpty(t *testing.T) {
+	t.Parallel()
+	var rows []trace.Request
+	for i, osl := range []int{1, 3, 500, 700, 900, 1100} {
+		rows = append(rows, trace.Request{Timestamp: trace.Some(float64(i * i)), InputLength: 100 * (i + 1), OutputLength: osl})
+	}
+	for _, r := range draw(t, fit(t, rows, sessions.Options{}), 1, 1000) {
+		if r.OutputLength < 1 {
+			t.Fatalf("an answer of %d tokens", r.OutputLength)
+		}
+	}
+}

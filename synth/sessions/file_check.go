@@ -251,6 +251,7 @@ func checkArrivals(a arrivals) {
 	}
 	checkIn(timeRange, a.MeanGapMs, "arrivals.mean_gap_ms")
 	checkIn(timeRange, a.PeriodMs, "arrivals.period_ms")
+	checkIn(timeRange, a.GapMs, "arrivals.gap_ms")
 	checkIn(timeRange, a.FirstMs, "arrivals.first_ms")
 	for i, j := range a.Jitter {
 		checkWhole(countRange, j[0], "arrivals.jitter[%d][0], the requests", i)
@@ -261,6 +262,7 @@ func checkArrivals(a arrivals) {
 		checkWhole(span{0, math.MaxInt32}, s[1], "arrivals.segments[%d][1], the times", i)
 		checkIn(means, s[2], "arrivals.segments[%d][2], the mean", i)
 	}
+	a.Timetable.check()
 	checkJoint("arrivals.steps", a.Steps, stepKnown, values...)
 	if len(a.Steps) > 0 && len(a.Segments) == 0 {
 		synth.Fail("arrivals.segments: none, but there are steps")

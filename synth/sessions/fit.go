@@ -68,6 +68,9 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if err := f.prepareRows(opts.BlockSize); err != nil {
 		return nil, err
 	}
+	if len(f.parts) < 2 && opts.Clients < 2 {
+		f.spread()
+	}
 	return f.model(opts.Clients), nil
 }
 
@@ -82,8 +85,9 @@ type fitter struct {
 	graph      trace.GraphBuilder
 	agents     []agent // if rows name the rows that they wait for
 	keys       keyColumns
-	parts      []part  // the clients; none if there is only one, without a name
-	templateOf []int32 // template of each node of prompts
+	timetable  timetable // if there are few timestamps
+	parts      []part    // the clients; none if there is only one, without a name
+	templateOf []int32   // template of each node of prompts
 }
 
 // row is a request of the source.

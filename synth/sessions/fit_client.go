@@ -27,7 +27,11 @@ func (f *fitter) fitClients() fitted {
 			c.Name, c.Values = p.name, p.values
 		}
 		c.fit()
-		c.chooseArrivals(fitArrivals)
+		if f.timetable != nil {
+			c.useTimetable(f.timetable)
+		} else {
+			c.chooseArrivals(fitArrivals)
+		}
 		return fitted{[]clientFile{*c.clientFile}, c.notes}
 	}
 	grid := f.grid()
@@ -60,11 +64,7 @@ func (f *fitter) fitClients() fitted {
 // grid returns arrivals with the grid of the source's timestamps.
 func (f *fitter) grid() arrivals {
 	var a arrivals
-	times := make([]float64, len(f.rows))
-	for i := range f.rows {
-		times[i] = f.rows[i].at
-	}
-	at, requests := distinct(times, nil)
+	at, requests := distinct(f.times(), nil)
 	if len(at) < minTimes {
 		return a
 	}
@@ -76,7 +76,7 @@ func (f *fitter) grid() arrivals {
 
 func (f *fitter) newClient(rows []row) *clientFitter {
 	c := &clientFitter{client: &client{shared: f.shared, clientFile: &clientFile{}}, rows: rows, period: f.rows[len(f.rows)-1].at}
-	c.Arrivals.PeriodMs = rounded(c.period, 4)
+	c.Arrivals.PeriodMs, c.Arrivals.GapMs = rounded(c.period, 4), rounded(gapBetween(f.times()), 4)
 	return c
 }
 
@@ -104,5 +104,8 @@ func (f *clientFitter) fitLengths() {
 func lengthEnds(values []float64) [2]float64 {
 	slices.Sort(values)
 	public := publicRange(values, true)
+	if values[0] >= 1 { // a round number below a few lengths may be 0
+		public.low = max(public.low, .5)
+	}
 	return [2]float64{public.low, public.high}
 }

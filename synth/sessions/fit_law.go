@@ -68,7 +68,16 @@ func (f *clientFitter) noteFewTimes(all []float64) {
 	}
 }
 
+// useTimetable keeps the timestamps of a source with few of them.
+func (f *clientFitter) useTimetable(t timetable) {
+	f.notes = append(f.notes, fmt.Sprintf("%d timestamps with at least %d requests each: these are kept, and waits follow the order of the requests", len(t), minRequests))
+	a := f.Arrivals
+	a.Timetable = t
+	f.useArrivals(a)
+}
+
 func (f *clientFitter) useArrivals(a arrivals) {
+	a.GapMs = f.Arrivals.GapMs
 	f.Arrivals = a
 	f.client.prepare()
 }

@@ -52,6 +52,9 @@ func (f *fitter) branchingNodes() []bool {
 	branching := make([]bool, nodes)
 	branching[prefix.Root] = true
 	duration := f.rows[len(f.rows)-1].at
+	if n := len(f.rows); f.rows[n/4].at == f.rows[n*3/4].at {
+		duration = 0 // most requests come at once, and so do those that diverge
+	}
 	for node, times := range left {
 		n := len(times)
 		spread := times[n*3/4] - times[n/4]

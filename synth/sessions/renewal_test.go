@@ -43,11 +43,12 @@ func TestRenewalClock(t *testing.T) {
 	} {
 		a := arrivals{Renewal: &r}
 		c := a.newClock(stats.NewStream(2, "clock"), 1, false)
-		begin, at := 0.0, c.next()
+		begin := 0.0
+		at, _ := c.next()
 		for round := range 3 {
 			for i, w := range r.Windows {
 				n := 0.0
-				for ; at < begin+w[1]; at = c.next() {
+				for ; at < begin+w[1]; at, _ = c.next() {
 					n++
 				}
 				if begin += w[1]; math.Abs(n-w[0]) > 6*math.Sqrt(w[0])*r.cv() {
@@ -92,7 +93,7 @@ func TestRenewalHeld(t *testing.T) {
 		a := arrivals{Renewal: &r}
 		c := a.newClock(stats.NewStream(2, "clock"), 1, true)
 		n := 0
-		for c.next() < 20e3 {
+		for at, _ := c.next(); at < 20e3; at, _ = c.next() {
 			n++
 		}
 		if held, _, arrivals := r.held(); math.Abs(float64(n)-500-10*arrivals) > 300 {
