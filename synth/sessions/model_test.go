@@ -202,7 +202,7 @@ func islRange(rows []trace.Request) (low, high float64) {
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"toolagent": "10530362546121c0", "small": "41590ebcd55cc0aa", "bursts": "934d1dadbc3d447e", "documents": "efa68ddf906db2bb",
+		"toolagent": "5dbe98c66d60283c", "small": "41590ebcd55cc0aa", "bursts": "934d1dadbc3d447e", "documents": "efa68ddf906db2bb",
 	} {
 		m := fitted(t, name)
 		if got := fmt.Sprintf("%x", sha256.Sum256(lines(t, draw(t, m, 1, 2000))))[:16]; got != want {
