@@ -43,6 +43,7 @@ func (f Fidelity) Document() *doc.Document {
 			lacking[r.Reason] = append(lacking[r.Reason], r.Name)
 		}
 	}
+	s.Figure(f.figure())
 	s.Table(t)
 	s.Text("The floor is the gap of the source against itself, its noise; the limit is the larger of the bound of an aspect and twice the floor. " +
 		"KS is the distance of two distributions, 0 to 1, beside their medians. LRU caches have shares of the source's unique blocks; " +
@@ -51,11 +52,10 @@ func (f Fidelity) Document() *doc.Document {
 		s.Note("", fmt.Sprintf("Not compared (%s): %s.", reason, strings.Join(lacking[reason], ", ")))
 	}
 	f.novelty(d.Section("Novelty"))
-	v := d.Section("Verdict")
-	v.Text(f.verdict())
 	for _, note := range f.notes() {
-		v.Note("Note", note)
+		d.Note("Note", note+".")
 	}
+	d.Verdict = f.verdict()
 	return d
 }
 
@@ -71,24 +71,18 @@ func (f Fidelity) novelty(s *doc.Section) {
 	s.Row("Longest run of its blocks", doc.Int(n.Blocks), doc.Plural(n.Blocks, "block"), "at most 0")
 }
 
-func (f Fidelity) verdict() string {
+func (f Fidelity) verdict() *doc.Verdict {
 	if f.Pass() {
-		return "PASS: every aspect is within its limit."
+		return &doc.Verdict{Level: "PASS", Evidence: []doc.Evidence{{Level: "PASS", Text: "every aspect is within its limit"}}}
 	}
-	text := "FAIL: "
-	for i, r := range f.Failed() {
-		if i > 0 {
-			text += ", "
-		}
-		text += r.Name
+	v := &doc.Verdict{Level: "FAIL"}
+	for _, r := range f.Failed() {
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: fmt.Sprintf("%s: gap %s, limit %s", r.Name, gapText(r.Aspect, r.Gap), gapText(r.Aspect, r.Limit))})
 	}
-	if !f.Novelty.Pass() {
-		if len(f.Failed()) > 0 {
-			text += ", "
-		}
-		text += "novelty"
+	if n := f.Novelty; !n.Pass() {
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: fmt.Sprintf("novelty: runs of %s and %s are the source's", doc.Count(n.Rows, "row"), doc.Count(n.Blocks, "block"))})
 	}
-	return text + "."
+	return v
 }
 
 func (f Fidelity) notes() (notes []string) {

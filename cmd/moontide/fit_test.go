@@ -99,8 +99,8 @@ func TestSynthCheck(t *testing.T) {
 				t.Errorf("exit status %d, %d rows, talk:\n%s", piped.status, strings.Count(piped.out, "\n"), piped.err)
 			}
 			filed := try(t, dir, "", append(args, "-o", name+".jsonl.gz")...)
-			failed := strings.Contains(filed.out, "FAIL: ")
-			if failed != (filed.status == exitThreshold) || failed == strings.Contains(filed.out, "PASS: ") || piped.status != filed.status {
+			failed := strings.Contains(filed.out, "Verdict: FAIL")
+			if failed != (filed.status == exitThreshold) || failed == strings.Contains(filed.out, "Verdict: PASS") || piped.status != filed.status {
 				t.Errorf("exit statuses %d and %d, printed:\n%s%s", piped.status, filed.status, filed.out, filed.err)
 			}
 			if name == "flags" && !failed {

@@ -117,8 +117,10 @@ func synthesize(c *cli.Context, std streams) error {
 	output := outputOf(c, d)
 	file, to := output, std.out
 	if check != nil && output == "-" {
-		if check.json.path("json") == "-" {
-			return misused("synth: the trace and --json - both are standard output: use --output FILE")
+		for _, f := range check.files {
+			if f.path == "-" {
+				return misused("synth: the trace and --%s - both are standard output: use --output FILE", f.flag)
+			}
 		}
 		var spooled *os.File
 		if std, spooled, err = copied(std); err != nil {

@@ -31,6 +31,8 @@ func checkFlags() []cli.Flag {
 			"twice the noise floor always passes; repeatable"}),
 	), group(inOutput,
 		&cli.StringFlag{Name: "json", Usage: "write the result of --check as JSON to `FILE`; - is standard output, instead of the table"},
+		&cli.StringFlag{Name: "html", Usage: "also write the result of --check to `FILE`, a self-contained page"},
+		&cli.StringFlag{Name: "png", Usage: "also plot the gaps of --check beside noise floors and bounds to `FILE`"},
 	)...)
 }
 
@@ -38,13 +40,13 @@ func checkFlags() []cli.Flag {
 type fidelityCheck struct {
 	source string
 	limits fidelity.Limits
-	json   outputFiles
+	files  outputFiles
 }
 
 // checkOf parses the flags of a check, and returns nil without one.
 func checkOf(c *cli.Context) (*fidelityCheck, error) {
 	if !c.Bool(checkFlagName) {
-		for _, name := range []string{againstFlag, maxGapFlag, "json"} {
+		for _, name := range []string{againstFlag, maxGapFlag, "json", "html", "png"} {
 			if c.IsSet(name) {
 				return nil, misused("synth: --%s needs --check", name)
 			}
@@ -70,7 +72,7 @@ func checkOf(c *cli.Context) (*fidelityCheck, error) {
 			return nil, misused("synth: --max-gap: %w", err)
 		}
 	}
-	check.json, err = filesOf(c, "", "json")
+	check.files, err = filesOf(c, "", "json", "html", "png")
 	return check, err
 }
 
@@ -104,7 +106,9 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to i
 		return err
 	}
 	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: name, Report: fidelity.Compare(source, drawn, f.limits), Engine: engine}
-	printed, err := f.json.write(std, map[string]func(io.Writer) error{"json": result.JSON})
+	printed, err := f.files.write(std, map[string]func(io.Writer) error{
+		"json": result.JSON, "html": result.Document().WriteHTML, "png": result.PNG,
+	})
 	if err == nil && !printed {
 		err = result.Document().WriteText(to)
 	}

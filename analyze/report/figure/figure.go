@@ -30,6 +30,8 @@ type Figure struct {
 	X, Y   Axis
 	Series []Series
 	Marks  []Mark
+	// Height is that of the plot area; 0 takes Options.PlotHeight.
+	Height int
 	// NoLegend omits the legend, which names the series if at least two have names.
 	NoLegend bool
 }
@@ -56,6 +58,8 @@ type Axis struct {
 	Unit     string
 	Quantity Quantity
 	Log      bool
+	// Names label the values 0, 1, 2 and so on, from the bottom, instead of numbers.
+	Names []string
 	// Min and Max fix the ends of the axis if they are valid; nil derives them from
 	// series and marks. Data outside is clipped. Without Min, a linear y axis of
 	// positive values starts at 0.
@@ -112,6 +116,8 @@ type Options struct {
 	Scale int
 }
 
+const mostHeight = 10_000
+
 func (o Options) orDefault(columns int) Options {
 	width, height := 720, 300
 	if columns > 1 {
@@ -119,7 +125,7 @@ func (o Options) orDefault(columns int) Options {
 	}
 	return Options{
 		Width:      min(max(cmp.Or(o.Width, width), 120), 20_000),
-		PlotHeight: min(max(cmp.Or(o.PlotHeight, height), 40), 10_000),
+		PlotHeight: min(max(cmp.Or(o.PlotHeight, height), 40), mostHeight),
 		Scale:      min(max(cmp.Or(o.Scale, 2), 1), 8),
 	}
 }

@@ -38,7 +38,7 @@ func newPage(s Sheet, o Options) *page {
 	p := &page{sheet: &s, width: o.Width}
 	for i := range s.Rows {
 		for j := range s.Rows[i].Figures {
-			panel := newPanel(&s.Rows[i].Figures[j], float64(o.PlotHeight))
+			panel := newPanel(&s.Rows[i].Figures[j], o.PlotHeight)
 			columns[j] = append(columns[j], panel)
 			p.panels = append(p.panels, panel)
 		}
@@ -51,7 +51,7 @@ func newPage(s Sheet, o Options) *page {
 		left := edge + float64(i)*(room+columnGap)
 		across(column, left, left+room)
 	}
-	p.down(float64(o.PlotHeight))
+	p.down()
 	return p
 }
 
@@ -88,7 +88,7 @@ func across(column []*panel, left, right float64) {
 }
 
 // down places headings and rows, with the plots of a row aligned.
-func (p *page) down(plotHeight float64) {
+func (p *page) down() {
 	y := float64(edge)
 	y = p.head(y, p.sheet.Title, sheetTitle, false)
 	y = p.head(y, p.sheet.Note, noteText, false)
@@ -105,16 +105,16 @@ func (p *page) down(plotHeight float64) {
 		}
 		panels := rest[:len(row.Figures)]
 		rest = rest[len(panels):]
-		var above, below float64
+		var above, plot, below float64
 		for _, panel := range panels {
 			a, b := panel.heights()
-			above, below = max(above, a), max(below, b)
+			above, plot, below = max(above, a), max(plot, panel.plotHeight), max(below, b)
 		}
 		for _, panel := range panels {
 			panel.setDown(y, y+above)
 		}
 		if len(panels) > 0 {
-			y += above + plotHeight + below
+			y += above + plot + below
 		}
 	}
 	p.height = int(y) + edge

@@ -42,8 +42,11 @@ type headLine struct {
 	height  float64
 }
 
-func newPanel(f *Figure, plotHeight float64) *panel {
-	p := &panel{fig: f, data: f.contents(), plotHeight: plotHeight}
+func newPanel(f *Figure, plotHeight int) *panel {
+	if f.Height > 0 {
+		plotHeight = min(f.Height, mostHeight)
+	}
+	p := &panel{fig: f, data: f.contents(), plotHeight: float64(plotHeight)}
 	if f.Title != "" {
 		p.head = append(p.head, headLine{f.Title, figureTitle, titleHeight})
 	}
