@@ -70,9 +70,16 @@ func (v View) statistics() []run.Statistic {
 // summary.
 func (runs Runs) Document() *doc.Document {
 	metrics := runs.metrics()
-	d := runs.document(func(r Run, part *doc.Document) { r.addTo(part, metrics) })
+	d := runs.document(func(r Run, part *doc.Document) {
+		part.Headlines, part.Facts = r.headlines(), r.facts()
+		r.addTo(part, metrics)
+	})
 	if len(runs) > 1 {
-		d.DetailSection("Runs").Table(runs.sideBySide())
+		s := d.DetailSection("Runs")
+		for _, f := range runs.overlays() {
+			s.Figure(f)
+		}
+		s.Table(runs.sideBySide())
 	}
 	return d
 }
@@ -192,7 +199,6 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 // addResult adds the content of the block for a page, with figures and a table of
 // all latencies.
 func (r Run) addResult(s *doc.Section) {
-	s.Blocks = []doc.Block{{Headlines: r.headlines()}}
 	r.addDistributions(s)
 	for _, m := range append(run.BlockMetrics(nil), Runs{r}.reasoningMetrics()...) {
 		v, decimals := m.Value(r.Result), 2
@@ -214,7 +220,7 @@ func (r Run) addResult(s *doc.Section) {
 	for _, stat := range statistics {
 		t.Columns = append(t.Columns, stat.Label())
 	}
-	for _, l := range run.Latencies {
+	for _, l := range r.latencyRows() {
 		d := r.Result.Latency(l)
 		if d.Count == 0 || l == run.TTFVT && r.Result.Reasoned == 0 {
 			continue
@@ -226,29 +232,6 @@ func (r Run) addResult(s *doc.Section) {
 		t.Add(cells...)
 	}
 	s.Table(t)
-}
-
-func (r Run) headlines() []doc.KeyValue {
-	result := r.Result
-	failed := "none failed"
-	if result.Failed > 0 {
-		failed = doc.Int(result.Failed) + " failed"
-	}
-	if n := result.Abandoned.Requests; n > 0 {
-		failed += ", " + doc.Int(n) + " abandoned"
-	}
-	all := []doc.KeyValue{
-		{Key: "Requests", Value: doc.Int(result.Completed), Note: failed},
-		{Key: "Request throughput", Value: doc.FixedOr(result.RequestRate, 2), Unit: "req/s", Note: fmt.Sprintf("at most %s in flight", doc.Int(result.PeakConcurrency))},
-		{Key: "Output throughput", Value: doc.FixedOr(result.OutputRate, 0), Unit: "tok/s", Note: fmt.Sprintf("%s in the best second", doc.Fixed(result.PeakOutputRate, 0))},
-	}
-	for _, l := range (Runs{r}).withTTFVT(run.VLLMLatencies) {
-		if d := result.Latency(l); d.Count > 0 {
-			value, unit, _ := strings.Cut(doc.Duration(d.Quantile(0.5)), " ")
-			all = append(all, doc.KeyValue{Key: "Median " + l.Label(), Value: value, Unit: unit, Note: doc.Duration(d.Quantile(0.99)) + " at p99"})
-		}
-	}
-	return all
 }
 
 func (r Run) addFailures(d *doc.Document) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
@@ -24,6 +25,15 @@ type distributionColumn struct {
 	title, count string
 }
 
+// runDistributions are the figures of a page.
+var runDistributions = []distributionColumn{
+	{run.TTFT, "Time to first token", "Requests"},
+	{run.TPOT, "Time per output token", "Requests"},
+	{run.ITL, "Inter-token latency", "Tokens"},
+	{run.E2EL, "End-to-end latency", "Requests"},
+}
+
+// distributionColumns are those of the picture.
 var distributionColumns = []distributionColumn{
 	{run.TTFT, "TTFT", "Requests"},
 	{run.ITL, "Inter-token latency", "Tokens"},
@@ -32,7 +42,7 @@ var distributionColumns = []distributionColumn{
 
 func (runs Runs) sheet() figure.Sheet {
 	sheet := figure.Sheet{Title: "Metric distributions", SharedX: true}
-	for _, r := range runs {
+	for i, r := range runs {
 		label := r.Result.Verdict.Level.String()
 		if r.Name != "" {
 			label = doc.Clean(r.Name) + ": " + label
@@ -42,7 +52,7 @@ func (runs Runs) sheet() figure.Sheet {
 		}
 		row := figure.Row{Label: label}
 		for _, c := range distributionColumns {
-			row.Figures = append(row.Figures, density(c.title, c.count, r.Result.Latency(c.latency), runs.rangeOf(c.latency)))
+			row.Figures = append(row.Figures, c.distribution(runs, i))
 		}
 		sheet.Rows = append(sheet.Rows, row)
 		if figures := turnFigures(r.Result.Sessions); len(figures) > 0 && len(runs) == 1 {
@@ -52,10 +62,19 @@ func (runs Runs) sheet() figure.Sheet {
 	return sheet
 }
 
+// valueRange is what an axis shows of a latency, in milliseconds.
 type valueRange struct {
 	low, high float64
 	log       bool
 }
+
+// clipped is the quantile where the axis of a distribution ends: the few values beyond
+// would crowd the others into a corner. It ends with the largest value if that is not
+// far: at most slack times as large.
+const (
+	clipped = 0.999
+	slack   = 1.3
+)
 
 // rangeOf returns a range common to all runs, logarithmic if the largest value is
 // more than 20 times the smallest. It omits negligible values, which would take up
@@ -63,18 +82,38 @@ type valueRange struct {
 func (runs Runs) rangeOf(l run.Latency) valueRange {
 	const linear = 20
 	r := valueRange{low: math.Inf(1)}
-	least := math.Inf(1)
+	least, most := math.Inf(1), 0.0
 	for _, other := range runs {
 		if d := other.Result.Latency(l); d.Count > 0 {
-			r.low, r.high = min(r.low, d.Min), max(r.high, d.Max)
-			least = min(least, negligible(d))
+			r.low, r.high = min(r.low, d.Min), max(r.high, d.Quantile(clipped))
+			least, most = min(least, negligible(d)), max(most, d.Max)
 		}
+	}
+	if most <= slack*r.high {
+		r.high = most
 	}
 	if r.high > linear*least {
 		r.low = max(r.low, least)
 	}
 	r.log = r.low > 0 && r.high > linear*r.low
 	return r
+}
+
+// above counts the values beyond a limit.
+func above(d stats.Sample, high float64) int {
+	if !(high < d.Max) {
+		return 0
+	}
+	counts := d.Histogram(stats.Bins{Edges: []float64{min(d.Min, high), high, d.Max}})
+	return int(counts[1])
+}
+
+// beyondNote says what a figure that ends at high does not show.
+func beyondNote(n, of int, high, most float64) string {
+	if n == 0 || of == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2g %% beyond %s not shown, up to %s", 100*float64(n)/float64(of), doc.Duration(high), doc.Duration(most))
 }
 
 // negligible returns a hundredth of the lowest percentile above 0.
@@ -87,39 +126,94 @@ func negligible(d stats.Sample) float64 {
 	return d.Max / 100
 }
 
-// density draws a smoothed histogram. Values are milliseconds.
-func density(title, count string, d stats.Sample, over valueRange) figure.Figure {
+// fewValues is below what number a distribution is drawn as a histogram: smoothing
+// invents modes there.
+const fewValues = 300
+
+// distribution draws the distribution of one of the runs, in the range and with the
+// objectives of all.
+func (c distributionColumn) distribution(runs Runs, of int) figure.Figure {
 	const second = 1000
+	d, over := runs[of].Result.Latency(c.latency), runs.rangeOf(c.latency)
 	f := figure.Figure{
-		Title: title, NoLegend: true,
+		Title: c.title, NoLegend: true,
 		X: figure.Axis{Quantity: figure.Duration, Log: over.log},
-		Y: figure.Axis{Label: count},
+		Y: figure.Axis{Label: c.count},
 	}
 	if d.Count == 0 {
 		return f
 	}
-	if x, y, below := smoothed(d, over); len(x) > 0 {
-		if below > 0 {
-			f.Note = fmt.Sprintf("%s %% of them below %s ms, at the left end", doc.Percent(float64(below)/float64(d.Count)), strconv.FormatFloat(over.low, 'g', 2, 64))
-		}
-		for i := range x {
-			x[i] /= second
-		}
-		f.Series = []figure.Series{{Name: title, Kind: figure.Area, X: x, Y: y}}
-	} else { // all values are equal
+	series := figure.Series{Name: c.title, Kind: figure.Area}
+	if len(runs) > 1 {
+		series.Color = of + 1
+	}
+	edges, counts, below := counted(d, over)
+	switch {
+	case len(edges) == 0: // all values are equal
 		at := d.Min / second
 		half := max(math.Abs(at)/50, 1e-6)
-		f.Series = []figure.Series{{Name: title, Kind: figure.Bars, X: []float64{at - half, at + half}, Y: []float64{float64(d.Count)}}}
+		series.Kind, series.X, series.Y = figure.Bars, []float64{at - half, at + half}, []float64{float64(d.Count)}
+	case d.Count < fewValues:
+		series.Kind, series.X, series.Y = figure.Bars, edges, counts
+	default:
+		series.X, series.Y = smoothed(edges, counts, over)
 	}
-	at := func(ms float64) float64 { return max(ms, over.low) / second }
-	f.Marks = []figure.Mark{
-		{Label: "mean", At: at(d.Mean)},
-		{Label: "median", At: at(d.Quantile(0.5))},
-		{Label: "p25", At: at(d.Quantile(0.25)), Dashed: true},
-		{Label: "p75", At: at(d.Quantile(0.75)), Dashed: true},
-		{Label: "p99", At: at(d.Quantile(0.99)), Dashed: true},
+	if len(edges) > 0 {
+		for i := range series.X {
+			series.X[i] /= second
+		}
 	}
+	var notes []string
+	if below > 0 {
+		notes = append(notes, fmt.Sprintf("%s %% of them below %s ms, at the left end", doc.Percent(float64(below)/float64(d.Count)), strconv.FormatFloat(over.low, 'g', 2, 64)))
+	}
+	if note := beyondNote(above(d, over.high), d.Count, over.high, d.Max); note != "" {
+		notes = append(notes, note)
+	}
+	f.Note, f.Series = strings.Join(notes, "; "), []figure.Series{series}
+	at := func(ms float64) float64 { return min(max(ms, over.low), over.high) / second }
+	mark := func(name string, ms float64, dashed bool) {
+		f.Marks = append(f.Marks, figure.Mark{Label: name + " " + doc.Duration(ms), At: at(ms), Dashed: dashed})
+	}
+	mark("median", d.Quantile(0.5), false)
+	mark("p99", d.Quantile(0.99), true)
+	f.Marks = append(f.Marks, runs.limits(c.latency, over)...)
+	mark("mean", d.Mean, false)
+	mark("p25", d.Quantile(0.25), true)
+	mark("p75", d.Quantile(0.75), true)
 	return f
+}
+
+// counted counts values in columns of the range, as many as suit their number. Values
+// below count in the first column; those above are left out. It returns no edges if the
+// range is a single value.
+func counted(d stats.Sample, over valueRange) (edges, counts []float64, below int) {
+	low, high := over.low, over.high
+	if !(low < high) {
+		return nil, nil, 0
+	}
+	columns := smoothColumns
+	if d.Count < fewValues {
+		columns = min(max(int(2*math.Sqrt(float64(d.Count))), 8), 30)
+	}
+	scale, back := func(v float64) float64 { return v }, func(v float64) float64 { return v }
+	if over.log {
+		scale, back = math.Log, math.Exp
+	}
+	from, width := scale(low), (scale(high)-scale(low))/float64(columns)
+	edges = make([]float64, columns+1)
+	for i := range edges {
+		edges[i] = back(from + width*float64(i))
+	}
+	edges[0], edges[columns] = low, high
+	inside := 0
+	for _, n := range d.Histogram(stats.Bins{Edges: edges}) {
+		counts = append(counts, float64(n))
+		inside += int(n)
+	}
+	below = max(0, d.Count-inside-above(d, high))
+	counts[0] += float64(below)
+	return edges, counts, below
 }
 
 // A smoothed curve is a histogram of smoothColumns columns, convolved with a Gaussian
@@ -129,33 +223,16 @@ const (
 	smoothWidth   = 2.5
 )
 
-// smoothed counts values below the range in its first column. It returns no points
-// if the range is a single value.
-func smoothed(d stats.Sample, over valueRange) (x, y []float64, below int) {
-	low, high := over.low, over.high
-	if !(low < high) {
-		return nil, nil, 0
-	}
-	scale, back := func(v float64) float64 { return v }, func(v float64) float64 { return v }
-	if over.log {
-		scale, back = math.Log, math.Exp
-	}
-	from, width := scale(low), (scale(high)-scale(low))/smoothColumns
-	edges := make([]float64, smoothColumns+1)
-	for i := range edges {
-		edges[i] = back(from + width*float64(i))
-	}
-	edges[0], edges[smoothColumns] = low, high
-	counts := d.Histogram(stats.Bins{Edges: edges})
-	below = d.Count
-	for _, n := range counts {
-		below -= int(n)
-	}
-	counts[0] += below
+// smoothed returns the middles of smoothColumns columns and a smooth curve of their
+// counts.
+func smoothed(edges, counts []float64, over valueRange) (x, y []float64) {
 	reach := int(math.Ceil(4 * smoothWidth))
 	x, y = make([]float64, smoothColumns), make([]float64, smoothColumns)
 	for i := range x {
-		x[i] = back(from + width*(float64(i)+0.5))
+		x[i] = (edges[i] + edges[i+1]) / 2
+		if over.log {
+			x[i] = math.Sqrt(edges[i] * edges[i+1])
+		}
 	}
 	kernel := make([]float64, 2*reach+1)
 	sum := 0.0
@@ -166,10 +243,10 @@ func smoothed(d stats.Sample, over valueRange) (x, y []float64, below int) {
 	}
 	for i, n := range counts {
 		for k, weight := range kernel {
-			y[mirrored(i+k-reach)] += float64(n) * weight / sum
+			y[mirrored(i+k-reach)] += n * weight / sum
 		}
 	}
-	return x, y, below
+	return x, y
 }
 
 func mirrored(i int) int {

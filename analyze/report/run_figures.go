@@ -15,14 +15,9 @@ import (
 )
 
 func (r Run) addDistributions(s *doc.Section) {
-	for _, c := range []distributionColumn{
-		{run.TTFT, "Time to first token", "Requests"},
-		{run.TPOT, "Time per output token", "Requests"},
-		{run.ITL, "Inter-token latency", "Tokens"},
-		{run.E2EL, "End-to-end latency", "Requests"},
-	} {
+	for _, c := range runDistributions {
 		if of := r.Result.Latency(c.latency); of.Count > 0 {
-			s.Figure(density(c.title, c.count, of, Runs{r}.rangeOf(c.latency)))
+			s.Figure(c.distribution(Runs{r}, 0))
 		}
 	}
 }

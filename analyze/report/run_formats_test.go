@@ -214,7 +214,10 @@ func page(t *testing.T) string {
 // A page loads nothing, runs nothing, and escapes all text from outside.
 func TestRunPageIsHarmlessAndWhole(t *testing.T) {
 	text := page(t)
-	for _, bad := range []string{"<script", "<img", "<b>", "<i>", "<u>", "<link", "<iframe", "@import"} {
+	if n := strings.Count(text, "<script"); n != 1 {
+		t.Errorf("%d scripts", n)
+	}
+	for _, bad := range []string{"<script>alert", "<img", "<b>", "<i>", "<u>", "<link", "<iframe", "@import"} {
 		if at := strings.Index(text, bad); at >= 0 {
 			t.Errorf("%s in ...%s", bad, text[max(0, at-60):min(len(text), at+60)])
 		}

@@ -38,7 +38,9 @@ type Document struct {
 	// top. Markdown and HTML omit listings: reports add a table of the same numbers in
 	// a Detail section.
 	ListingFirst bool
-	Sections     []*Section
+	// Headlines are the result in a few numbers, and Facts what it is of: HTML only.
+	Headlines, Facts []KeyValue
+	Sections         []*Section
 	// Notes, Verdict and Gates come last in text and first in Markdown and HTML.
 	Notes   []Note
 	Verdict *Verdict
@@ -121,7 +123,6 @@ type Block struct {
 	KeyValues []KeyValue
 	Table     *Table
 	Listing   []string        // lines in a layout of their own; text only: see ListingFirst
-	Headlines []KeyValue      // shown large; HTML only
 	Figures   []figure.Figure // HTML only
 }
 
@@ -206,7 +207,7 @@ func (s *Section) last(of func(*Block) bool) *Block {
 // hasText reports whether there is content for text and Markdown.
 func (s *Section) hasText() bool {
 	for _, b := range s.Blocks {
-		if b.Figures == nil && b.Headlines == nil {
+		if b.Figures == nil {
 			return true
 		}
 	}

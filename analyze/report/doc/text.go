@@ -81,7 +81,7 @@ func (b *textWriter) section(s *Section) {
 	}
 	first := true
 	for _, block := range s.Blocks {
-		if block.Figures != nil || block.Headlines != nil {
+		if block.Figures != nil {
 			continue
 		}
 		if !first || s.Title == "" {

@@ -89,6 +89,9 @@ type Series struct {
 	Kind   Kind
 	X, Y   []float64
 	Dashed bool
+	// Color is that of the first, second and so on series of a figure; 0 takes that of
+	// the own position.
+	Color int
 	// Labels names points of a Line or of Points; without space, only in the
 	// tooltip.
 	Labels []string
@@ -102,6 +105,7 @@ type Mark struct {
 	At     float64
 	OnY    bool
 	Dashed bool
+	Limit  bool // of an objective, in the colour of warnings
 }
 
 // Options set the size of a sheet. Values out of range are limited to it.

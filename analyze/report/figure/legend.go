@@ -61,10 +61,14 @@ func (l legend) draw(on surface, corner point) {
 	for _, e := range l.entries {
 		at := point{corner.x + e.at.x, corner.y + e.at.y}
 		if e.series != nil {
+			on.begin("entry", "name", e.series.Name)
 			e.drawSample(on, point{at.x, at.y + 8})
 			at.x += sampleWidth + sampleGap
 		}
 		on.text(point{at.x, at.y + 12}, e.name, legendText)
+		if e.series != nil {
+			on.end()
+		}
 	}
 }
 
@@ -73,7 +77,7 @@ func (e entry) drawSample(on surface, at point) {
 	line := []point{at, {at.x + sampleWidth, at.y}}
 	switch e.series.Kind {
 	case Points:
-		drawDots(on, []point{{at.x + sampleWidth/2, at.y}}, e.index, "")
+		drawDots(on, []point{{at.x + sampleWidth/2, at.y}}, e.series, e.index, "")
 		return
 	case Bars, Area:
 		box := rect{at.x, at.y - 6, at.x + sampleWidth, at.y + 5}.corners()

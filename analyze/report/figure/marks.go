@@ -3,6 +3,7 @@ package figure
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot/vg"
 )
@@ -124,22 +125,39 @@ func rowsOf(labels []markLabel) int {
 func (p *panel) drawMarks(on surface) {
 	for _, f := range p.marks {
 		top := p.frame.top
+		on.begin("mark", "at", compact(f.x))
 		if f.shown {
 			base := p.frame.top - 4 - float64(f.row)*markHeight
 			top = base - markText.size + 1
-			on.text(point{f.left, base}, f.text, markText)
+			on.text(point{f.left, base}, f.text, f.mark.letters())
 		}
 		p.drawMark(on, f.mark, p.fig.X, []point{{f.x, top}, {f.x, p.frame.bottom}})
+		on.end()
 	}
 	p.drawSideMarks(on)
 }
 
+func (m *Mark) letters() letters {
+	l := markText
+	if m.Limit {
+		l.color = alarm
+	}
+	return l
+}
+
 func (p *panel) drawMark(on surface, m *Mark, a Axis, line []point) {
 	pen := pen{stroke: normal, width: 1.25}
+	if m.Limit {
+		pen.stroke, pen.width = alarm, 1.75
+	}
 	if m.Dashed {
 		pen.dash, pen.width = []vg.Length{3, 3}, 1
 	}
-	on.path([][]point{line}, pen, m.Label+": "+a.Text(m.At))
+	if tip := a.Text(m.At); !strings.Contains(m.Label, tip) {
+		on.path([][]point{line}, pen, m.Label+": "+tip)
+	} else {
+		on.path([][]point{line}, pen, m.Label)
+	}
 }
 
 // drawSideMarks draws marks on y from top to bottom, each label as close to its line
@@ -156,11 +174,13 @@ func (p *panel) drawSideMarks(on surface) {
 		if line < p.frame.top-1 || line > p.frame.bottom+1 {
 			continue
 		}
+		on.begin("side mark", "at", compact(line))
 		p.drawMark(on, m, p.fig.Y, []point{{p.frame.left, line}, {p.frame.right, line}})
 		baseline := max(line+4, next)
 		if text := markText.fit(m.Label, p.right-p.frame.right-5); text != "" && baseline <= p.frame.bottom+tickHeight {
-			on.text(point{p.frame.right + 5, baseline}, text, markText)
+			on.text(point{p.frame.right + 5, baseline}, text, m.letters())
 			next = baseline + markHeight - 2
 		}
+		on.end()
 	}
 }

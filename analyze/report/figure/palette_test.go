@@ -3,6 +3,9 @@ package figure
 import (
 	"image"
 	"image/color"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -25,5 +28,25 @@ func TestPaletted(t *testing.T) {
 	}
 	if got := paletted(picture).At(6, 5); got != picture.At(6, 5) {
 		t.Errorf("%v is now %v", picture.At(6, 5), got)
+	}
+}
+
+// Every colour of a picture has one for dark pages, and the series keep distinct ones.
+func TestDark(t *testing.T) {
+	used := map[ink]bool{}
+	for _, c := range append(slices.Clone(palette), paper, strong, normal, weak, rule, faint, alarm) {
+		to, ok := dark[c]
+		if !ok || used[to] {
+			t.Errorf("#%06x has no colour of its own on a dark page", c)
+		}
+		used[to] = true
+	}
+	style := DarkStyle()
+	for name, sheet := range samples() {
+		for _, found := range regexp.MustCompile(`(fill|stroke)="#[0-9a-f]{6}"`).FindAllString(SVG(sheet, Options{}), -1) {
+			if !strings.Contains(style, "svg ["+found+"]") {
+				t.Fatalf("%s: no rule for %s", name, found)
+			}
+		}
 	}
 }

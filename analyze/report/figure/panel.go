@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"gonum.org/v1/plot/text"
 )
@@ -150,16 +151,24 @@ func (a Axis) title() string {
 }
 
 func (p *panel) draw(on surface) {
+	f := p.frame
+	on.begin("panel", "frame", compact(f.left)+" "+compact(f.top)+" "+compact(f.right)+" "+compact(f.bottom),
+		"x", p.fig.X.described(p.xr), "y", p.fig.Y.described(p.yr))
+	defer on.end()
 	p.drawHead(on)
 	p.drawAxes(on)
 	if p.data.x.empty() || p.data.y.empty() {
 		on.text(point{(p.frame.left + p.frame.right) / 2, (p.frame.top+p.frame.bottom)/2 + 4}, "no data", axisLabel.at(text.XCenter))
 	}
+	on.begin("plot")
 	for i := range p.fig.Series {
 		p.drawSeries(on, i)
 	}
+	on.end()
 	p.drawMarks(on)
+	on.begin("labels")
 	p.drawPointLabels(on)
+	on.end()
 }
 
 func (p *panel) drawHead(on surface) {
@@ -178,12 +187,22 @@ func (p *panel) drawHead(on surface) {
 func (p *panel) drawAxes(on surface) {
 	f := p.frame
 	var grid, ticks [][]point
+	on.begin("axis y")
 	for _, t := range p.yTicks {
 		y := round(p.y.at(t.at)) + 0.5
 		grid = append(grid, []point{{f.left, y}, {f.right, y}})
 		label := tickText.fit(t.label, f.left-tickGap-p.left+1)
 		on.text(point{f.left - tickGap, y + 4}, label, tickText.at(text.XRight))
 	}
+	for _, v := range p.fig.Y.minorTicks(p.yr) {
+		y := round(p.y.at(v)) + 0.5
+		ticks = append(ticks, []point{{f.left - 3, y}, {f.left, y}})
+	}
+	on.path(grid, pen{stroke: faint, width: 1}, "")
+	on.path(ticks, pen{stroke: rule, width: 1}, "")
+	on.end()
+	grid, ticks = nil, nil
+	on.begin("axis x")
 	for _, t := range p.xTicks {
 		x := round(p.x.at(t.at)) + 0.5
 		grid = append(grid, []point{{x, f.top}, {x, f.bottom}})
@@ -195,19 +214,34 @@ func (p *panel) drawAxes(on surface) {
 		x := round(p.x.at(v)) + 0.5
 		ticks = append(ticks, []point{{x, f.bottom}, {x, f.bottom + 3}})
 	}
-	for _, v := range p.fig.Y.minorTicks(p.yr) {
-		y := round(p.y.at(v)) + 0.5
-		ticks = append(ticks, []point{{f.left - 3, y}, {f.left, y}})
-	}
-	ticks = append(ticks, []point{{f.left, f.bottom + 0.5}, {f.right, f.bottom + 0.5}})
 	on.path(grid, pen{stroke: faint, width: 1}, "")
 	on.path(ticks, pen{stroke: rule, width: 1}, "")
+	on.end()
+	on.path([][]point{{{f.left, f.bottom + 0.5}, {f.right, f.bottom + 0.5}}}, pen{stroke: rule, width: 1}, "")
 	if title := p.fig.X.title(); title != "" {
 		center := point{(f.left + f.right) / 2, f.bottom + tickHeight + labelHeight - 5}
 		room := 2 * min(center.x-p.left, p.right-center.x)
 		on.text(center, axisLabel.fit(title, room), axisLabel.at(text.XCenter))
 	}
 }
+
+// described returns the scale of an axis for scripts: its quantity, "log" or "linear",
+// and both ends.
+func (a Axis) described(r span) string {
+	kind := "linear"
+	switch {
+	case len(a.Names) > 0:
+		kind = "names"
+	case a.Log:
+		kind = "log"
+	}
+	return fmt.Sprintf("%s %s %.9g %.9g", quantities[a.Quantity], kind, r.lo, r.hi)
+}
+
+var quantities = map[Quantity]string{Number: "number", Bytes: "bytes", Percent: "percent", Duration: "duration"}
+
+// compact writes a coordinate.
+func compact(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
 // round gives thin lines sharp edges.
 func round(v float64) float64 { return math.Floor(v + 0.5) }

@@ -62,6 +62,9 @@ func (r *raster) point(p point) vg.Point {
 // rasterizer is quadratic in the crossings of a row of pixels.
 const batch = 48
 
+func (*raster) begin(string, ...string) {}
+func (*raster) end()                    {}
+
 func (r *raster) path(lines [][]point, p pen, _ string) {
 	style := draw.LineStyle{Color: p.stroke.opaque(1), Width: vg.Length(p.width), Dashes: p.dash}
 	for _, line := range lines {

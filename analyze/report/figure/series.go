@@ -18,6 +18,8 @@ const (
 
 func (p *panel) drawSeries(on surface, index int) {
 	s := &p.fig.Series[index]
+	on.begin("series "+s.Kind.class(), "name", s.Name)
+	defer on.end()
 	switch s.Kind {
 	case Bars:
 		p.drawBars(on, s, index)
@@ -33,6 +35,17 @@ func (p *panel) drawSeries(on surface, index int) {
 			p.drawPoints(on, s, index)
 		}
 	}
+}
+
+// class names how scripts read a value from the series.
+func (k Kind) class() string {
+	switch k {
+	case Bars:
+		return "bars"
+	case Points:
+		return "points"
+	}
+	return "line"
 }
 
 // outline returns the line of a series, not yet clipped to the frame.
@@ -131,23 +144,23 @@ func (p *panel) drawPoints(on surface, s *Series, index int) {
 			continue
 		}
 		if few {
-			drawDots(on, []point{at}, index, p.tip(s, i))
+			drawDots(on, []point{at}, s, index, p.tip(s, i))
 		}
 		dots = append(dots, at)
 	}
 	switch {
 	case few:
 	case len(dots) < 300:
-		drawDots(on, dots, index, s.Name)
+		drawDots(on, dots, s, index, s.Name)
 	default:
 		on.dots(thinDots(dots, 2), 1.6, s.color(index), 0.6, s.Name)
 	}
 }
 
 // drawDots draws dots for every other series, starting with the first, else rings.
-func drawDots(on surface, at []point, index int, tip string) {
-	on.dots(at, dotRadius, palette[index%len(palette)], 1, tip)
-	if index%2 == 1 {
+func drawDots(on surface, at []point, s *Series, index int, tip string) {
+	on.dots(at, dotRadius, s.color(index), 1, tip)
+	if s.place(index)%2 == 1 {
 		on.dots(at, dotRadius-1.5, paper, 1, tip)
 	}
 }

@@ -1,6 +1,11 @@
 package figure
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 )
@@ -16,6 +21,7 @@ const (
 	weak   ink = 0x646C77 // ticks and notes
 	rule   ink = 0x9097A1 // axes
 	faint  ink = 0xE7E9EC // grid
+	alarm  ink = 0xB3211E // limits
 )
 
 // palette holds colours of Paul Tol that are distinct under every kind of colour
@@ -35,11 +41,44 @@ type pen struct {
 	dash    []vg.Length
 }
 
-func (s *Series) color(index int) ink { return palette[index%len(palette)] }
+// dark holds the colours of a dark page. Those of the palette are light ones of Paul
+// Tol, also distinct under every kind of colour blindness.
+var dark = map[ink]ink{
+	paper: 0x14181F, strong: 0xF2F4F7, normal: 0xC9CFD8, weak: 0xA3ABB7, rule: 0x6B7480, faint: 0x2B313B, alarm: 0xFF8A80,
+	palette[0]: 0x77AADD, palette[1]: 0xEEDD88, palette[2]: 0xEE8866, palette[3]: 0x44BB99, palette[4]: 0xDDDDDD, palette[5]: 0xAAAA00,
+}
+
+// DarkStyle returns style rules that give the pictures of [SVG] the colours of a dark
+// page.
+func DarkStyle() string {
+	var b strings.Builder
+	for _, c := range slices.Sorted(maps.Keys(dark)) {
+		for _, attribute := range []string{"fill", "stroke"} {
+			fmt.Fprintf(&b, "svg [%s=\"#%06x\"] { %[1]s: #%06[3]x; }\n", attribute, c, dark[c])
+		}
+	}
+	return b.String()
+}
+
+// color returns the colour of a series, given its index in the figure.
+func (s *Series) color(index int) ink { return palette[s.place(index)%len(palette)] }
+
+// dashes differ between the series of one colour.
+func (s *Series) dashes(index int) []vg.Length {
+	i := s.place(index)
+	return dashes[(i%len(palette)+3*(i/len(palette)))%len(dashes)]
+}
+
+func (s *Series) place(index int) int {
+	if s.Color > 0 {
+		return s.Color - 1
+	}
+	return index
+}
 
 // line returns the pen for the line of a series, given its index in the figure.
 func (s *Series) line(index int) pen {
-	p := pen{stroke: s.color(index), width: 2, dash: dashes[index%len(dashes)]}
+	p := pen{stroke: s.color(index), width: 2, dash: s.dashes(index)}
 	if s.Dashed {
 		p.dash = dashed
 	}
@@ -49,6 +88,10 @@ func (s *Series) line(index int) pen {
 // A surface is a drawing target. Coordinates start at the upper left corner of the
 // picture; a tip is a tooltip.
 type surface interface {
+	// begin starts a group of what follows, of a class and with attributes: their names
+	// and values in turn. Scripts find the parts of a picture by them.
+	begin(class string, attributes ...string)
+	end()
 	// path draws polylines as one shape. Filled shapes are closed.
 	path(lines [][]point, p pen, tip string)
 	// dots draws filled circles.

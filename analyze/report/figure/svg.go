@@ -12,6 +12,7 @@ import (
 
 // SVG returns the sheet as an <svg> element that fills the width of its parent. It
 // has no script, style sheet, id or outside reference, and all texts are escaped.
+// Groups have the scales of each plot and the names of its series, for scripts.
 // Text scales with the picture: Options.Width should be about the width on the page,
 // in CSS pixels.
 func SVG(s Sheet, o Options) string {
@@ -45,6 +46,9 @@ func (b *svg) coordinates(before string, p point, between string) {
 }
 
 func (b *svg) path(lines [][]point, p pen, tip string) {
+	if len(lines) == 0 {
+		return
+	}
 	b.printf(`<path d="`)
 	for _, line := range lines {
 		for i, at := range line {
@@ -69,10 +73,20 @@ func (b *svg) path(lines [][]point, p pen, tip string) {
 	if p.width > 0 && p.dash != nil {
 		b.printf(` stroke-dasharray="%s"`, strings.Trim(fmt.Sprint(p.dash), "[]"))
 	}
-	b.end("path", tip)
+	b.close("path", tip)
 }
 
-func (b *svg) end(element, tip string) {
+func (b *svg) begin(class string, attributes ...string) {
+	b.printf(`<g class="%s"`, class)
+	for i := 0; i+1 < len(attributes); i += 2 {
+		b.printf(` data-%s="%s"`, attributes[i], html.EscapeString(clean(attributes[i+1])))
+	}
+	b.printf(">\n")
+}
+
+func (b *svg) end() { b.printf("</g>\n") }
+
+func (b *svg) close(element, tip string) {
 	if tip = clean(tip); tip == "" {
 		b.printf("/>\n")
 		return
@@ -94,7 +108,7 @@ func (b *svg) dots(at []point, radius float64, color ink, opacity float64, tip s
 	if opacity < 1 {
 		b.printf(` stroke-opacity="%g"`, opacity)
 	}
-	b.end("path", tip)
+	b.close("path", tip)
 }
 
 func (b *svg) text(at point, s string, l letters) {

@@ -1,0 +1,210 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/report/figure"
+	"moontide/analyze/run"
+	"moontide/trace/stats"
+)
+
+// headlines returns the result in a few numbers: goodput if there are objectives,
+// latencies at p99, and throughput.
+func (r Run) headlines() (all []doc.KeyValue) {
+	result := r.Result
+	if g := result.Goodput; g != nil {
+		all = append(all, doc.KeyValue{Key: "Goodput", Value: doc.FixedOr(g.Rate, 2), Unit: "req/s", Note: doc.PercentOr(g.Share(g.Good)) + " % met all objectives"})
+	}
+	for _, l := range (Runs{r}).withTTFVT(run.VLLMLatencies) {
+		d := result.Latency(l)
+		if d.Count == 0 {
+			continue
+		}
+		value, unit, _ := strings.Cut(doc.Duration(d.Quantile(0.99)), " ")
+		note := "median " + doc.Duration(d.Quantile(0.5))
+		if from := result.Latency(fromSchedule[l]); differs(d, from) {
+			note += ", p99 from schedule " + doc.Duration(from.Quantile(0.99))
+		}
+		all = append(all, doc.KeyValue{Key: "P99 " + l.Label(), Value: value, Unit: unit, Note: note})
+	}
+	failed := "none failed"
+	if result.Failed > 0 {
+		failed = doc.Int(result.Failed) + " failed"
+	}
+	if n := result.Abandoned.Requests; n > 0 {
+		failed += ", " + doc.Int(n) + " abandoned"
+	}
+	return append(all,
+		doc.KeyValue{Key: "Request throughput", Value: doc.FixedOr(result.RequestRate, 2), Unit: "req/s", Note: fmt.Sprintf("at most %s in flight", doc.Int(result.PeakConcurrency))},
+		doc.KeyValue{Key: "Output throughput", Value: doc.FixedOr(result.OutputRate, 0), Unit: "tok/s", Note: fmt.Sprintf("%s in the best second", doc.Fixed(result.PeakOutputRate, 0))},
+		doc.KeyValue{Key: "Completed", Value: doc.Int(result.Completed), Unit: doc.Plural(result.Completed, "request"), Note: failed})
+}
+
+// fromSchedule names the latencies that include the client's wait.
+var fromSchedule = map[run.Latency]run.Latency{run.TTFT: run.TTFTFromSchedule, run.E2EL: run.E2ELFromSchedule}
+
+// differs reports whether a latency from the schedule says something else: 1 % at the
+// median or at p99.
+func differs(d, from stats.Sample) bool {
+	for _, p := range []float64{0.5, 0.99} {
+		if from.Count > 0 && from.Quantile(p) > 1.01*d.Quantile(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// latencyRows lists the latencies of a page: those from the schedule are below the
+// others where they differ, else at the end.
+func (r Run) latencyRows() (rows []run.Latency) {
+	beside := map[run.Latency]bool{}
+	for l, from := range fromSchedule {
+		beside[from] = differs(r.Result.Latency(l), r.Result.Latency(from))
+	}
+	for _, l := range run.Latencies {
+		if beside[l] {
+			continue
+		}
+		rows = append(rows, l)
+		if from, ok := fromSchedule[l]; ok && beside[from] {
+			rows = append(rows, from)
+		}
+	}
+	return rows
+}
+
+// facts says what the result is of.
+func (r Run) facts() (all []doc.KeyValue) {
+	add := func(key string, texts ...string) {
+		var known []string
+		for _, text := range texts {
+			if text = strings.TrimSpace(text); text != "" {
+				known = append(known, text)
+			}
+		}
+		if len(known) > 0 {
+			all = append(all, doc.KeyValue{Key: key, Value: strings.Join(known, ", ")})
+		}
+	}
+	info := r.Info
+	if info.Target.Virtual {
+		add("Target", info.Target.ModelText(), "virtual time")
+	} else {
+		add("Target", info.Target.ModelText(), info.Target.URL)
+	}
+	add("Engine", cmp.Or(info.Target.Engines.Deployment, r.Result.Samples.Server.Engine))
+	rows := ""
+	if info.Rows > 0 {
+		rows = doc.Count(info.Rows, "row")
+	}
+	add("Trace", info.Trace.Name, rows)
+	if !info.Started.IsZero() {
+		add("Date", info.Started.UTC().Format("2006-01-02 15:04 MST"))
+	}
+	if d := info.Ended.Sub(info.Started); d > 0 && !info.Ended.IsZero() && !info.Target.Virtual {
+		add("Duration", d.Round(time.Second).String())
+	}
+	return all
+}
+
+// overlays draws the latencies of all runs in one figure each.
+func (runs Runs) overlays() (all []figure.Figure) {
+	for _, c := range runDistributions {
+		over := runs.rangeOf(c.latency)
+		f := figure.Figure{
+			Title: c.title,
+			X:     figure.Axis{Label: c.latency.Label(), Quantity: figure.Duration, Log: over.log},
+			Y:     figure.Axis{Label: c.count + " of at most this time", Quantity: figure.Percent},
+		}
+		counted, beyond, most := 0, 0, 0.0
+		for _, r := range runs {
+			d := r.Result.Latency(c.latency)
+			line := cumulative(d, over)
+			if line.Name = doc.Clean(r.name()); len(line.X) == 0 {
+				line.Name = ""
+			}
+			f.Series = append(f.Series, line)
+			counted, beyond, most = counted+d.Count, beyond+above(d, over.high), max(most, d.Max)
+		}
+		f.Note = beyondNote(beyond, counted, over.high, most)
+		f.Marks = runs.limits(c.latency, over)
+		if counted > 0 {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// cumulative draws the share of values up to each value in the range, as steps if they
+// are few.
+func cumulative(d stats.Sample, over valueRange) figure.Series {
+	const points = 250
+	line := figure.Series{Kind: figure.Line}
+	if d.Count == 0 {
+		return line
+	}
+	add := func(ms, share float64) { line.X, line.Y = append(line.X, ms/1000), append(line.Y, share) }
+	if d.Min > over.low {
+		add(over.low, 0)
+	}
+	n := points
+	if d.Count <= points {
+		n, line.Kind = d.Count-1, figure.Steps
+	}
+	for i := range n + 1 {
+		share := 1.0
+		if n > 0 {
+			share = float64(i) / float64(n)
+		}
+		value := d.Quantile(share)
+		if line.Kind == figure.Steps {
+			share = float64(i+1) / float64(d.Count)
+		}
+		if value <= over.high {
+			add(max(value, over.low), share)
+		}
+	}
+	if d.Max < over.high {
+		add(over.high, 1)
+	}
+	return line
+}
+
+// limits marks the objectives of a latency, unless they are far outside the range.
+func (runs Runs) limits(l run.Latency, over valueRange) (marks []figure.Mark) {
+	const far = 2
+	add := func(label string, ms float64) {
+		m := figure.Mark{Label: label, At: ms / 1000, Limit: true}
+		if ms > 0 && ms <= far*over.high && (!over.log || ms >= over.low/far) && !hasMark(marks, m) {
+			marks = append(marks, m)
+		}
+	}
+	for _, r := range runs {
+		for _, g := range r.View.Gates {
+			if g.Metric.Latency == l && g.Kind == run.OfValue {
+				add(fmt.Sprintf("SLO %s %s", g.Metric.Statistic.Label(), doc.Duration(g.Limit)), g.Limit)
+			}
+		}
+		if g := r.Result.Goodput; g != nil {
+			for _, o := range g.Objectives {
+				if o.Latency == l {
+					add("objective "+doc.Duration(o.LimitMS), o.LimitMS)
+				}
+			}
+		}
+	}
+	return marks
+}
+
+func hasMark(marks []figure.Mark, m figure.Mark) bool {
+	for _, other := range marks {
+		if other == m {
+			return true
+		}
+	}
+	return false
+}
