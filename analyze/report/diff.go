@@ -31,6 +31,7 @@ const (
 // metrics and per request. Its Data has one row per metric.
 func (c Diff) Document() *doc.Document {
 	d := doc.New("RUN COMPARISON", "A: "+c.NameA+"; B: "+c.NameB)
+	d.Headlines, d.Facts = c.headlines(), c.facts()
 	c.runs(d)
 	c.changes(d.Section("What was changed"))
 	c.prediction(d)
@@ -106,6 +107,10 @@ func settingText(values []string) string {
 }
 
 func (c Diff) differences(s *doc.Section) {
+	s.Figure(c.changesFigure())
+	for _, f := range c.overlays() {
+		s.Figure(f)
+	}
 	t := doc.Table{Columns: []string{"metric", "A", "B", "B - A", "95 % interval", "change", ""}, Left: 1}
 	unsure, unknown := 0, 0
 	var rising []string

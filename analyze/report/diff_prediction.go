@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"moontide/analyze/diff"
@@ -121,13 +120,6 @@ func (c Diff) towardsPrediction(difference float64) float64 {
 		return difference
 	}
 	return -difference
-}
-
-// PNG draws the TTFT and the TPOT of each request on both sides, which must be
-// paired.
-func (c Diff) PNG(w io.Writer) error {
-	title := "A: " + doc.Clean(c.NameA) + ", B: " + doc.Clean(c.NameB)
-	return figure.WritePNG(w, figure.Sheet{Title: title, Rows: []figure.Row{{Figures: c.scatters()}}}, figure.Options{PlotHeight: scatterHeight})
 }
 
 // scatterHeight makes the plots of [Diff.PNG] almost square.

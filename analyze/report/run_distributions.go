@@ -77,16 +77,17 @@ const (
 )
 
 // rangeOf returns a range common to all runs, logarithmic if the largest value is
-// more than 20 times the smallest. It omits negligible values, which would take up
+// more than 20 times the smallest or 4 times p99. It omits negligible values, which would take up
 // most of a logarithmic axis, such as gaps between chunks that arrived together.
 func (runs Runs) rangeOf(l run.Latency) valueRange {
-	const linear = 20
+	const linear, tail = 20, 4
 	r := valueRange{low: math.Inf(1)}
-	least, most := math.Inf(1), 0.0
+	least, most, p99 := math.Inf(1), 0.0, 0.0
 	for _, other := range runs {
 		if d := other.Result.Latency(l); d.Count > 0 {
 			r.low, r.high = min(r.low, d.Min), max(r.high, d.Quantile(clipped))
 			least, most = min(least, negligible(d)), max(most, d.Max)
+			p99 = max(p99, d.Quantile(0.99))
 		}
 	}
 	if most <= slack*r.high {
@@ -95,7 +96,7 @@ func (runs Runs) rangeOf(l run.Latency) valueRange {
 	if r.high > linear*least {
 		r.low = max(r.low, least)
 	}
-	r.log = r.low > 0 && r.high > linear*r.low
+	r.log = r.low > 0 && (r.high > linear*r.low || r.high > tail*p99)
 	return r
 }
 

@@ -37,7 +37,7 @@ func compareCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown instead of text"},
 			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print the differences as CSV instead of text"},
 			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the comparison with figures to `FILE`, a self-contained page"},
-			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot TTFT and TPOT of each request, A against B or measured against predicted, to `FILE`"},
+			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the changes, latencies of both sides, and those of each request to `FILE`; of a prediction, measured against predicted latencies"},
 		),
 		Action: func(c *cli.Context) error { return compareRuns(c, std) },
 	}
@@ -67,7 +67,7 @@ func compareRuns(c *cli.Context, std streams) error {
 		difference, _ := found.Find(gate.Metric.Key)
 		shown.Judgements = append(shown.Judgements, diff.Judge(gate, difference))
 	}
-	if asked.files.path("png") != "" && found.Pairs == 0 {
+	if asked.files.path("png") != "" && found.Pairs == 0 && found.Prediction != nil {
 		return fmt.Errorf("plotting %s: the sides have no request in common that was completed on both", asked.files.path("png"))
 	}
 	printed, err := asked.files.write(std, map[string]func(io.Writer) error{

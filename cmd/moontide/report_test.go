@@ -33,7 +33,7 @@ func TestReport(t *testing.T) {
 		{[]string{"a", "--format", "dynamo"}, []string{"Total Token throughput (tok/s):          ", "Median E2EL (ms): ", "ITL: one value per request"}},
 		{[]string{"a", "--format", "aiperf"}, []string{`"time_to_first_token":{"value":`, `"benchmark_phase":"profiling"`}},
 		{[]string{"a", "--over-time", "-"}, []string{"from_s,to_s,due,"}},
-		{[]string{"a", "b", "--html", "-"}, []string{"<!DOCTYPE html>", "<h2>b: Configuration</h2>"}},
+		{[]string{"a", "b", "--html", "-"}, []string{"<!DOCTYPE html>", "<h2 class=\"part\">b</h2>"}},
 		{[]string{"a", "b", "--png", "-"}, []string{"\x89PNG"}},
 	} {
 		out := must(t, dir, append([]string{"report"}, test.args...)...)

@@ -84,7 +84,7 @@ const (
 
 // A Series is a sequence of points. Surplus values of X or Y are ignored.
 type Series struct {
-	// Name is shown in the legend and tooltips.
+	// Name is shown in tooltips and the legend, which has it once.
 	Name   string
 	Kind   Kind
 	X, Y   []float64

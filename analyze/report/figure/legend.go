@@ -23,24 +23,23 @@ const (
 	mostLegendRows = 4
 )
 
-// newLegend fills a few rows and counts the entries that do not fit.
+// newLegend names series once if they have the same name. It fills a few rows and counts the entries that do not fit.
 func newLegend(f *Figure, width float64) legend {
-	named := 0
+	var first []int // the first series of each name
+	seen := map[string]bool{"": true}
 	for i := range f.Series {
-		if f.Series[i].Name != "" {
-			named++
+		if name := f.Series[i].Name; !seen[name] {
+			seen[name], first = true, append(first, i)
 		}
 	}
+	named := len(first)
 	if named < 2 || f.NoLegend {
 		return legend{}
 	}
 	l := legend{rows: 1}
 	var at point
-	for i := range f.Series {
+	for _, i := range first {
 		s := &f.Series[i]
-		if s.Name == "" {
-			continue
-		}
 		name := legendText.fit(s.Name, width-sampleWidth-sampleGap)
 		room := sampleWidth + sampleGap + legendText.width(name)
 		if at.x > 0 && at.x+room > width {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// paletted returns a picture in its 256 most frequent colours, which makes the file
+// paletted returns a picture in its inks and its most frequent other colours, 256 in all, which makes the file
 // less than half as large. The others are shades at the edges of letters and lines;
 // they become the nearest of these.
 func paletted(picture image.Image) *image.Paletted {
@@ -25,6 +25,9 @@ func paletted(picture image.Image) *image.Paletted {
 	}
 	number := func(c color.RGBA) int { return int(c.R)<<16 | int(c.G)<<8 | int(c.B) }
 	slices.SortFunc(colors, func(a, b color.RGBA) int {
+		if x, y := isInk(number(a)), isInk(number(b)); x != y {
+			return map[bool]int{true: -1, false: 1}[x]
+		}
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(number(a), number(b)))
 	})
 	palette := make(color.Palette, min(256, len(colors)))
@@ -42,6 +45,12 @@ func paletted(picture image.Image) *image.Paletted {
 		}
 	})
 	return to
+}
+
+// isInk reports whether a colour is used as such: a few dots of it must not lose it.
+func isInk(c int) bool {
+	_, ok := dark[ink(c)]
+	return ok
 }
 
 // each calls f for each run of n pixels of one colour, the first at at.

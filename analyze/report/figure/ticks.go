@@ -135,6 +135,9 @@ func (q Quantity) ladders(r span) [][]float64 {
 		}
 		return sets
 	}
+	if q == Duration && r.hi > minute && decades <= 2.2 {
+		return append([][]float64{within(r, append(powers(span{r.lo, second / 2}, 10, 1, 1, 2, 5), clockSteps...))}, sets...)
+	}
 	if decades <= 2.2 {
 		sets = append(sets, powers(r, 10, 1, 1, 2, 5))
 	}

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"moontide/analyze/diff"
+	"moontide/analyze/report/doc"
+	"moontide/analyze/report/figure"
+	"moontide/analyze/run"
+)
+
+// PNG draws a comparison: the changes with their intervals, the latencies of both sides,
+// and those of each request. The picture of a prediction has the last only.
+func (c Diff) PNG(w io.Writer) error {
+	sheet := figure.Sheet{Title: "A: " + doc.Clean(c.NameA) + ", B: " + doc.Clean(c.NameB)}
+	if c.Prediction == nil {
+		for row := range slices.Chunk(append(c.overlays(), c.changesFigure()), 2) {
+			sheet.Rows = append(sheet.Rows, figure.Row{Figures: row})
+		}
+	}
+	if scatters := c.scatters(); len(scatters) > 0 {
+		for i := range scatters {
+			scatters[i].Height = scatterHeight
+		}
+		sheet.Rows = append(sheet.Rows, figure.Row{Figures: scatters})
+	}
+	return figure.WritePNG(w, sheet, figure.Options{})
+}
+
+// headlines returns what most readers ask for: values of B beside those of A.
+func (c Diff) headlines() (all []doc.KeyValue) {
+	for _, key := range []string{"request_goodput", "p99_ttft_ms", "p99_tpot_ms", "mean_e2el_ms", "output_throughput"} {
+		x, ok := c.Find(key)
+		if !ok || !x.A.Set || !x.B.Set {
+			continue
+		}
+		text := func(v float64) string {
+			if x.Metric.Unit == run.Milliseconds {
+				return doc.Duration(v)
+			}
+			return doc.Fixed(v, 2) + " " + string(x.Metric.Unit)
+		}
+		change := map[string]string{insignificant: "no significant change", noInterval: "too few values to judge", equal: "the same"}
+		value, unit, _ := strings.Cut(text(x.B.Value), " ")
+		word := changeText(x)
+		all = append(all, doc.KeyValue{Key: "B: " + x.Metric.Label, Value: value, Unit: unit, Note: "A: " + text(x.A.Value) + "; " + cmp.Or(change[word], word)})
+	}
+	return all
+}
+
+// overlays draws the latencies of the runs of both sides, in a colour for each side.
+func (c Diff) overlays() []figure.Figure {
+	var runs Runs
+	for i, side := range [][]*diff.Run{c.A, c.B} {
+		name := []string{"A: " + c.NameA, "B: " + c.NameB}[i]
+		for _, r := range side {
+			runs = append(runs, Run{Name: name, Info: r.Run, Result: r.Result})
+		}
+	}
+	figures := runs.overlays()
+	for _, f := range figures {
+		for i := range f.Series {
+			s := &f.Series[i]
+			if s.Color = 1; i >= len(c.A) {
+				s.Color = 2
+			}
+		}
+	}
+	return figures
+}
+
+// changesFigure draws the relative change of each metric with its interval.
+func (c Diff) changesFigure() figure.Figure {
+	f := figure.Figure{
+		Title: "Change from A to B", Note: "lines are 95 % intervals",
+		X:     figure.Axis{Label: "B / A - 1", Quantity: figure.Percent},
+		Marks: []figure.Mark{{Label: "equal", At: 0}},
+	}
+	// By verdict: red is worse whatever the direction of the metric.
+	series := []figure.Series{
+		{Name: "better", Kind: figure.Points, Color: 1}, {Name: "not significant", Kind: figure.Points, Color: 4}, {Name: "worse", Kind: figure.Points, Color: 3},
+	}
+	lines := slices.Clone(series)
+	most := 0.01
+	for _, x := range slices.Backward(c.Differences) {
+		if !x.Relative.Set {
+			continue
+		}
+		row, of := float64(len(f.Y.Names)), 1-x.Better()
+		f.Y.Names = append(f.Y.Names, x.Metric.Key)
+		most = max(most, math.Abs(x.Relative.Value))
+		series[of].X, series[of].Y = append(series[of].X, x.Relative.Value), append(series[of].Y, row)
+		if i := x.RelativeInterval; i.Set {
+			lines[of].X, lines[of].Y = append(lines[of].X, i.Value.Low, i.Value.High, math.NaN()), append(lines[of].Y, row, row, math.NaN())
+		}
+	}
+	for i, line := range lines {
+		line.Kind = figure.Steps
+		if len(series[i].X) > 0 {
+			f.Series = append(f.Series, series[i], line)
+		}
+	}
+	low, high := -1.3*most, 1.3*most
+	if most >= 1 { // nothing falls by more than all of it
+		low = -1.1
+	}
+	f.X.Min, f.X.Max = &low, &high
+	f.Height = 18 * max(len(f.Y.Names), 4)
+	return f
+}
+
+// facts names the sides.
+func (c Diff) facts() (all []doc.KeyValue) {
+	for i, side := range [][]*diff.Run{c.A, c.B} {
+		name := []string{c.NameA, c.NameB}[i]
+		all = append(all, doc.KeyValue{Key: "AB"[i : i+1], Value: fmt.Sprintf("%s, %s", name, doc.Count(len(side), "run"))})
+	}
+	return append(all, doc.KeyValue{Key: "Trace", Value: orUnnamed(c.A[0].Run.Trace.Name)}, doc.KeyValue{Key: "Target", Value: orUnnamed(c.A[0].Run.Target.ModelText())})
+}
