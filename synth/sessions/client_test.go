@@ -304,3 +304,47 @@ func TestClientsThatStartAtOnce(t *testing.T) {
 		t.Errorf("%d sessions start at once instead of %d; KS distance of turn gaps %.3f", drawnStarts, starts, ks)
 	}
 }
+
+// Two kinds of sessions that one client cannot draw are clients of their own without a
+// number of clients: chat, and sets of questions about new documents all at once.
+func TestKindsThatOneClientCannotDraw(t *testing.T) {
+	rows := mixed([]load{{``, 1, 0, 2400, 300, 200, 3}})
+	random := rand.New(rand.NewPCG(7, 8))
+	id := uint64(0)
+	fresh := func(ids []uint64, n int) []uint64 {
+		ids = append([]uint64{}, ids...)
+		for range n {
+			id++
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	seen := map[string][]uint64{}
+	for i := range rows {
+		r := &rows[i]
+		ids := seen[r.SessionID]
+		r.HashIDs = fresh(ids, r.InputLength/64-len(ids))
+		seen[r.SessionID], r.SessionID = r.HashIDs, ""
+	}
+	for begin := 300_000.; begin < 2_400_000; begin += 600_000 {
+		for range 20 {
+			document := fresh(nil, 100+random.IntN(400))
+			for range 30 {
+				at := math.Round(begin + 30_000*random.Float64())
+				rows = append(rows, trace.Request{Timestamp: trace.Some(at), InputLength: 64*len(document) + 64, OutputLength: 5 + random.IntN(10), HashIDs: fresh(document, 1)})
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
+	m := fit(t, rows, sessions.Options{BlockSize: 64})
+	if len(m.Clients()) != 2 {
+		t.Fatalf("clients %+v, notes %q", m.Clients(), m.Notes())
+	}
+	drawn := draw(t, m, 1, len(rows))
+	if got := meanOf(drawn, isl) / meanOf(rows, isl); math.Abs(got-1) > .1 {
+		t.Errorf("the mean ISL is %.3f times the source's", got)
+	}
+	if c := fit(t, rows, sessions.Options{BlockSize: 64, Clients: 1}).Clients(); len(c) != 1 {
+		t.Errorf("one client at most: %+v", c)
+	}
+}

@@ -55,11 +55,13 @@
 //
 // Without such keys, [Options].Clients divides the sessions into clusters, by
 // k-means on the logarithms of the lengths of their first prompts, templates and
-// answers. One to four sessions with at least 5 % of the requests or of the prompts'
-// tokens, each at least four times as large as any other, are a client too, unless
-// Clients is 1. Such clients are kept if two drawings show them as near to the source
-// as one client, or at most 0.01 further: by the largest of the KS distances of
-// lengths, shared blocks, gaps and turn gaps and of the gaps of the mean lengths.
+// answers. They are kept if two drawings show them as near to the source as one
+// client, or at most 0.01 further: by the largest of the KS distances of lengths,
+// shared blocks, gaps and turn gaps and of the gaps of the mean lengths. One to four
+// sessions with at least 5 % of the requests or of the prompts' tokens, each at least
+// four times as large as any other, are a client on the same condition, if Clients is
+// 0. Otherwise, two clusters are kept if one client is more than 0.05 from a source of
+// at least 2,000 requests and they are at most half as far.
 //
 // Clients share no blocks but those of templates, and no session of one continues
 // one of another: a note tells how many requests of the source do.

@@ -17,8 +17,8 @@ type Options struct {
 	// 0 detects it from the rows.
 	BlockSize int
 	// Clients is the most clients to learn, 0 to [MaxClients]. 0 learns those that
-	// the keys of rows name, at most 64. If there are none, a number above 1 divides
-	// the sessions into as many clusters.
+	// the keys of rows name, at most 64, or two if one would be far from the source. If
+	// rows name none, a number above 1 divides the sessions into as many clusters.
 	Clients int
 }
 

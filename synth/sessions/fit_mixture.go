@@ -1,10 +1,18 @@
 package sessions
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // mixtureTolerance is how much further from the source a mixture of clients may be
 // than one client: no more than by chance.
 const mixtureTolerance = .01
+
+// farFromSource is the distance of one client from a source of at least minToDivide
+// requests from which two clusters are tried unasked: fewer are as far by chance. They
+// are learned if they are at most half as far.
+const farFromSource, minToDivide = .05, 2000
 
 // learnClients learns the clients. Those that the rows do not name, clusters and long
 // sessions, are learned only if what they draw is as near to the source as what one
@@ -13,21 +21,31 @@ func (f *fitter) learnClients(clients int) {
 	long := f.findLongSessions()
 	named := f.parts
 	best := f.fitClients()
-	divided := false
+	divided, limit := false, func(usual float64) float64 { return usual + mixtureTolerance }
 	switch {
 	case len(named) > 1:
 	case clients > 1:
 		divided = f.divideByClusters(clients)
 	case clients == 0 && long.sessions > 0:
 		divided = f.divideByLength(long)
+	case clients == 0 && len(f.rows) >= minToDivide && f.distance(best) > farFromSource:
+		noted := len(f.notes)
+		divided, limit = f.divideByClusters(2), func(usual float64) float64 { return usual / 2 }
+		f.notes = f.notes[:noted]
 	}
 	if divided {
 		one := best
 		best = f.fitClients()
 		far, usual := f.distance(best), f.distance(one)
-		if far > usual+mixtureTolerance {
-			f.note("%d clients draw requests further from the source than one (largest distance of lengths, contexts and gaps: %.3f, of one client %.3f): one was learned", len(f.parts), far, usual)
+		distances := fmt.Sprintf("(largest distance of lengths, contexts and gaps: %.3f, of one client %.3f)", far, usual)
+		switch n := len(f.parts); {
+		case far > limit(usual):
+			if clients > 1 || long.sessions > 0 {
+				f.note("%d clients draw requests further from the source than one %s: one was learned", n, distances)
+			}
 			f.parts, best, divided = named, one, false
+		case clients == 0 && long.sessions == 0:
+			f.note("sessions are divided into %d clusters, which draw requests nearer to the source than one client %s", n, distances)
 		}
 	}
 	if clients <= 1 {
