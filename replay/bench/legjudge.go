@@ -35,9 +35,9 @@ const (
 	leastGrowth = 0.04 // of the arrival rate
 )
 
-// judge judges a recorded run. In an exact run, errors are 0: it would give the same
-// result again.
-func (c *LoadSearchConfig) judge(r *Result, exact bool) (j LegJudgement, err error) {
+// Judge judges a recorded run. The error of a run that would give the same result again is
+// 0: a trace with its own arrivals in virtual time.
+func (c *LoadSearchConfig) Judge(r *Result) (j LegJudgement, err error) {
 	records, err := OpenRecording(r.Dir)
 	if err != nil {
 		return j, err
@@ -59,7 +59,7 @@ func (c *LoadSearchConfig) judge(r *Result, exact bool) (j LegJudgement, err err
 			j.Tightest, j.Excess = judged, excess
 		}
 	}
-	if !exact {
+	if !c.exact() {
 		j.Error = errorOf(j.Tightest.Gate.Metric, kept)
 	}
 	if !r.Run.Limits.Closed {

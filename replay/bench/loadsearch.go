@@ -60,6 +60,17 @@ func (f *FoundLoad) At(level float64) *LoadLeg {
 	return nil
 }
 
+// Runs returns the number of runs that were judged.
+func (f *FoundLoad) Runs() int {
+	n := len(f.Legs)
+	for i := range f.Legs {
+		if f.Legs[i].Lengthened {
+			n++
+		}
+	}
+	return n
+}
+
 const (
 	mostLegs     = 12
 	mostInvalid  = 3 // runs at a level
@@ -143,7 +154,7 @@ func (c *LoadSearchConfig) attempt(ctx context.Context, l Leg, f *FoundLoad) (*L
 		f.Invalid, f.Stopped = true, fmt.Sprintf("%d runs at %v were INVALID: %s", mostInvalid, measured.Leg, v.Reasons()[0])
 		return nil, nil
 	}
-	judged, err := c.judge(measured.Result, c.exact())
+	judged, err := c.Judge(measured.Result)
 	if err != nil {
 		return nil, err
 	}
