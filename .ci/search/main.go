@@ -319,7 +319,7 @@ average and at most %d. %d of the 95 %% confidence intervals cover the truth.
 	return b.String()
 }
 
-const known = `Most answers that are further off have one of three causes. In a closed loop, all first requests arrive at once, and a p99
+const known = `The likely causes of answers that are further off, not yet checked one by one: in a closed loop, all first requests arrive at once, and a p99
 of a few thousand requests is that of the start: the truth depends on the length of the runs. A latency that the limit of
 running sequences bounds is missed only when the queue grows. And the rate that the arrivals of a run draw differs from
 the requested one by up to 2 %, which the fit takes for the effect of the load.
