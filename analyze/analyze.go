@@ -171,6 +171,11 @@ func (c *collector) analysis(size trace.BlockSize, top int, graph *trace.Graph) 
 	if c.rows.len() > manyRows {
 		do = func(part func()) { part() }
 	}
+	do(func() {
+		if a.Sessions = c.sessions.result(&c.rows, size); a.Sessions == nil {
+			a.Sessions = c.prefix.sessions(&c.rows, size)
+		}
+	})
 	do(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(&c.rows) })
 	var line timeline
 	var sharing []shared
@@ -191,11 +196,6 @@ func (c *collector) analysis(size trace.BlockSize, top int, graph *trace.Graph) 
 			a.Sampled = &Sampled{BlockSize: size, Requests: c.sampledRows, TotalBlocks: curve.Infinite().Blocks, Curve: curve}
 		})
 	}
-	do(func() {
-		if a.Sessions = c.sessions.result(&c.rows, size); a.Sessions == nil {
-			a.Sessions = c.prefix.sessions(&c.rows, size)
-		}
-	})
 	if c.sessions.waits {
 		do(func() { a.Graph = graphOf(graph, c.rows.len()) })
 	}

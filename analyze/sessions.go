@@ -236,7 +236,7 @@ func sessionName(number int32) string {
 	return strconv.Itoa(int(number))
 }
 
-// result returns nil if no row has an id.
+// result returns nil if no row has an id. It frees what it was made from.
 func (c *sessionCounter) result(rows *rows, size trace.BlockSize) *Sessions {
 	if !c.some {
 		return nil
@@ -251,5 +251,6 @@ func (c *sessionCounter) result(rows *rows, size trace.BlockSize) *Sessions {
 			s.Relations.add(t, rows, size.Tokens)
 		}
 	}
+	c.previous, c.turns = block.List[int32]{}, block.List[laterTurn]{}
 	return s
 }

@@ -18,16 +18,19 @@ type tail struct {
 	row        int32 // from 1; 0 if there is none
 	session    int32 // its number, or none
 	blocks     int32
-	last, prev uint64 // its last two block ids
+	last, prev uint32 // folded ids of its last two blocks
 }
+
+// fold shortens a block id: four bytes are enough to tell whether a prompt goes on.
+func fold(id uint64) uint32 { return uint32(id ^ id>>32) }
 
 func tailOf(r *trace.Request, row int, session int32) tail {
 	t := tail{session: session, row: int32(row) + 1, blocks: int32(len(r.HashIDs))}
 	if t.blocks > 0 {
-		t.last = r.HashIDs[t.blocks-1]
+		t.last = fold(r.HashIDs[t.blocks-1])
 	}
 	if t.blocks > 1 {
-		t.prev = r.HashIDs[t.blocks-2]
+		t.prev = fold(r.HashIDs[t.blocks-2])
 	}
 	return t
 }
@@ -43,8 +46,8 @@ type laterTurn struct {
 }
 
 // hasAt reports whether a prompt has a block at a place.
-func hasAt(ids []uint64, place int32, id uint64) bool {
-	return place >= 0 && int(place) < len(ids) && ids[place] == id
+func hasAt(ids []uint64, place int32, folded uint32) bool {
+	return place >= 0 && int(place) < len(ids) && fold(ids[place]) == folded
 }
 
 func (t tail) next(r *trace.Request, row int) laterTurn {

@@ -7,15 +7,19 @@
 // Each row continues one of many conversations, some of them much more often: it has all
 // of its blocks and some fresh ones. Conversations begin with one of many system prompts,
 // and end at random. The same flags give the same trace.
+//
+// With -measure it runs moontide on such traces: see README.md and the script run.
 package main
 
 import (
 	"bufio"
 	"flag"
 	"fmt"
+	"log"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 
 	"moontide/trace"
 	"moontide/trace/format"
@@ -39,7 +43,20 @@ func main() {
 	flag.BoolVar(&g.requests, "requests", false, "rows have a request id, and name that of the turn before in after")
 	flag.BoolVar(&g.delays, "delays", false, "later turns have a delay instead of a timestamp")
 	disorder := flag.Float64("disorder", 0, "rows arrive up to this many milliseconds late, so that the trace needs sorting")
+	moontide := flag.String("measure", "", "measure this moontide `PROGRAM` instead, and write README.md")
+	folder := flag.String("traces", filepath.Join("runs", "size"), "`FOLDER` for the traces of -measure")
+	only := flag.String("only", "", "measure only the tasks that match this `REGEXP`, and keep the other figures")
+	render := flag.Bool("render", false, "write README.md from results.json and measure nothing")
 	flag.Parse()
+	if *render {
+		*moontide = ""
+	}
+	if *moontide != "" || *render {
+		if err := measure(*moontide, *folder, *only); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	g.random = rand.New(rand.NewPCG(*seed, 0))
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
 	var line []byte

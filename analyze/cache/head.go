@@ -6,8 +6,12 @@ import "moontide/trace/block"
 // hundredth of so many blocks makes the estimates beyond good to a few tenths of a point.
 const headBlocks = 1 << 16
 
+// held is how many times the blocks of the largest cache are held before most are forgotten,
+// which takes as long as a few uses of each.
+const held = 4
+
 // head finds the exact curve of caches of few blocks in a trace of any number: it forgets
-// blocks that none of these caches has. It takes up to 64 bytes for each block of the
+// blocks that none of these caches has. It takes about 200 bytes for each block of the
 // largest one.
 type head struct {
 	most     int // blocks
@@ -61,7 +65,7 @@ func (h *head) add(ids []uint64, isl int) {
 		}
 	}
 	h.timeline.use(h.numbers)
-	if h.timeline.live > 2*h.most {
+	if h.timeline.live > held*h.most {
 		h.forget()
 	}
 }

@@ -19,7 +19,7 @@ import (
 //
 // Ids have to be chained to their prefixes, so that a block is last used no later than
 // the one before it. It holds about 50 bytes for each sampled block and 6 for each use, and
-// 8 MiB.
+// 13 MiB.
 type SampledBuilder struct {
 	share    float64
 	table    block.Table // of sampled blocks

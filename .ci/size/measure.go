@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// here is the folder of this program, seen from the top of the repository.
+const here = ".ci/size"
+
+// sources are the large traces, with the flags that make them.
+var sources = map[string][]string{
+	"rows":     {},
+	"late":     {"-disorder", "60000"},
+	"sessions": {"-sessions"},
+	"requests": {"-sessions", "-requests"},
+	"blocks":   {"-rows", "5000000", "-shared", "98", "-fresh", "12"},
+}
+
+// task is a command on a source, and the memory that it may take.
+type task struct {
+	source  string
+	command []string
+	limit   float64 // MB; 0 is none
+}
+
+var tasks = []task{
+	{"rows", []string{"convert", "-o", os.DevNull}, 0},
+	{"rows", []string{"check"}, 300},
+	{"rows", []string{"analyze"}, 1000},
+	{"rows", []string{"analyze", "--sample", "0.01"}, 300},
+	{"late", []string{"convert", "--sort", "-o", os.DevNull}, 512},
+	{"sessions", []string{"check"}, 300},
+	{"sessions", []string{"analyze"}, 1000},
+	{"requests", []string{"check"}, 300},
+	{"requests", []string{"analyze"}, 1000},
+	{"blocks", []string{"analyze", "--sample", "0.01"}, 300},
+}
+
+func (t task) name() string { return strings.Join(t.command, " ") + " " + t.source + ".jsonl" }
+
+// figure is what a task took.
+type figure struct {
+	Task   string  `json:"task"`
+	Date   string  `json:"date"`
+	Wall   float64 `json:"wall_seconds"`
+	CPU    float64 `json:"cpu_seconds"`
+	Memory float64 `json:"peak_mb"`
+	Error  string  `json:"error,omitempty"`
+}
+
+// measure runs the wanted tasks, makes their traces in a folder, and writes README.md.
+func measure(moontide, folder, only string) error {
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(here, "results.json")
+	var figures []figure
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &figures)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, t := range tasks {
+		if moontide == "" || !wanted.MatchString(t.name()) {
+			continue
+		}
+		trace, err := made(folder, t.source)
+		if err != nil {
+			return err
+		}
+		f := run(moontide, t, trace)
+		log.Printf("%s: %.1f s, CPU %.1f s, %.0f MB %s", f.Task, f.Wall, f.CPU, f.Memory, f.Error)
+		figures = append(slices.DeleteFunc(figures, func(old figure) bool { return old.Task == f.Task }), f)
+		text, err := json.MarshalIndent(figures, "", " ")
+		if err == nil {
+			err = os.WriteFile(path, append(text, '\n'), 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(here, "README.md"), page(figures), 0o644)
+}
+
+// made returns the file of a source, which it makes unless there is one.
+func made(folder, source string) (string, error) {
+	path := filepath.Join(folder, source+".jsonl")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	part, err := os.Create(path + ".part")
+	if err != nil {
+		return "", err
+	}
+	c := exec.Command(self, sources[source]...)
+	c.Stdout, c.Stderr = part, os.Stderr
+	if err := errors.Join(c.Run(), part.Close()); err != nil {
+		return "", fmt.Errorf("making %s: %w", path, err)
+	}
+	return path, os.Rename(part.Name(), path)
+}
+
+func run(moontide string, t task, trace string) figure {
+	c := exec.Command(moontide, append(slices.Clone(t.command), trace)...)
+	var said bytes.Buffer
+	c.Stderr = &said
+	start := time.Now()
+	err := c.Run()
+	f := figure{Task: t.name(), Date: start.Format(time.DateOnly), Wall: time.Since(start).Seconds()}
+	if s := c.ProcessState; s != nil {
+		f.CPU = (s.UserTime() + s.SystemTime()).Seconds()
+		f.Memory = float64(s.SysUsage().(*syscall.Rusage).Maxrss) * 1024 / 1e6
+	}
+	// A check exits 1 on a trace that cannot be replayed faithfully.
+	if err != nil && !(t.command[0] == "check" && c.ProcessState.ExitCode() == 1) {
+		f.Error = cmp.Or(strings.TrimSpace(said.String()), err.Error())
+	}
+	return f
+}
+
+// page returns README.md.
+func page(figures []figure) []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Time and memory of large traces
+
+All figures come from one command, which makes the traces, runs moontide on them, and writes this page and
+[results.json](results.json):
+
+` + "```bash" + `
+.ci/size/run                    # 15 GB of traces in runs/size
+.ci/size/run -only 'check|sort' # some tasks only; keeps the other figures
+` + "```" + `
+
+| trace | content |
+| --- | --- |
+| rows | 10 million rows of 100 bytes, 25 million block references |
+| late | the same, up to a minute out of order |
+| sessions | the same, with 4 million session ids |
+| requests | the same, with session and request ids, and after |
+| blocks | 5 million rows, 500 million references of 60 million blocks |
+
+Wall and CPU time depend on the machine and on what else it does; the peak of the resident memory hardly does. Measured on ` + runtime.GOOS + "/" + runtime.GOARCH + `.
+
+| command | wall | CPU | peak memory | limit |
+| --- | --- | --- | --- | --- |
+`)
+	for _, t := range tasks {
+		for _, f := range figures {
+			if f.Task != t.name() {
+				continue
+			}
+			limit, memory := "-", fmt.Sprintf("%.0f MB", f.Memory)
+			if t.limit > 0 {
+				limit = fmt.Sprintf("%.0f MB", t.limit)
+			}
+			if f.Error != "" {
+				memory = f.Error
+			} else if t.limit > 0 && f.Memory > t.limit {
+				memory = "**" + memory + "**"
+			}
+			fmt.Fprintf(&b, "| `%s` | %.1f s | %.1f s | %s | %s |\n", f.Task, f.Wall, f.CPU, memory, limit)
+		}
+	}
+	b.WriteString("\nFigures above their limit are bold.\n")
+	return b.Bytes()
+}
