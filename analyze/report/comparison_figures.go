@@ -97,9 +97,13 @@ func (c Comparison) overTime() (figures []figure.Figure) {
 	} {
 		f := figure.Figure{
 			Title: q.title, Note: "mean of each window", Y: q.y,
-			X: figure.Axis{Label: "Time since the first arrival", Quantity: figure.Duration, Log: c.spans() > 20},
+			X: figure.Axis{Label: "Time since the first arrival", Quantity: figure.Duration},
 		}
-		c.addLines(&f, func(data Dataset) figure.Series { return overWindows(data.Analysis.Time, q.of, f.X.Log) })
+		shares := c.spans() > 20 // the short ones would be at the edge
+		if shares {
+			f.X = figure.Axis{Label: "Share of the trace's duration", Quantity: figure.Percent}
+		}
+		c.addLines(&f, func(data Dataset) figure.Series { return overWindows(data.Analysis.Time, q.of, shares) })
 		if drawn(f) > 0 {
 			figures = append(figures, f)
 		}
@@ -120,8 +124,9 @@ func (c Comparison) spans() float64 {
 }
 
 // overWindows draws a value of each window from the first on. It leaves out the short
-// ones at the ends, whose rates are of few requests.
-func overWindows(t *analyze.Time, of func(analyze.Window) trace.Opt[float64], log bool) (s figure.Series) {
+// ones at the ends, whose rates are of few requests. Times are in seconds, or shares of
+// the duration.
+func overWindows(t *analyze.Time, of func(analyze.Window) trace.Opt[float64], shares bool) (s figure.Series) {
 	if t == nil {
 		return s
 	}
@@ -137,12 +142,12 @@ func overWindows(t *analyze.Time, of func(analyze.Window) trace.Opt[float64], lo
 		return s
 	}
 	s = steps("", windows, of)
-	first := t.Windows[0].From / 1000
-	for i := range s.X {
-		s.X[i] -= first
+	first, unit := t.Windows[0].From/1000, 1.0
+	if shares {
+		unit = t.Windows[len(t.Windows)-1].To/1000 - first
 	}
-	if log { // which has no 0
-		s.X[0] = max(s.X[0], s.X[1]/2)
+	for i := range s.X {
+		s.X[i] = (s.X[i] - first) / unit
 	}
 	return s
 }
