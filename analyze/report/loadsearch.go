@@ -41,6 +41,7 @@ func (s LoadSearch) Document() *doc.Document {
 	d := doc.New("LOAD SEARCH", s.Subject)
 	d.Section("").Text(s.Answer())
 	sweep := s.sweep()
+	addSheet(d, sweep.sheet())
 	d.Section("Runs").Table(s.table(sweep))
 	d.Verdict = sweep.judge(d)
 	d.Gates = s.gates()

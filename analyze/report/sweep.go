@@ -100,6 +100,7 @@ func (p SweepPoint) mark() string {
 // and the worst verdict of all runs. Its Data has one row per run.
 func (s Sweep) Document() *doc.Document {
 	d := doc.New("LOAD SWEEP", s.Subject)
+	addSheet(d, s.sheet())
 	for _, deployment := range s.Deployments {
 		t := doc.Table{Columns: s.columns()}
 		for _, p := range deployment.Points {

@@ -16,6 +16,16 @@ func (s Sweep) PNG(w io.Writer) error {
 	return figure.WritePNG(w, s.sheet(), figure.Options{})
 }
 
+// addSheet adds the figures of a picture to a page, under its title.
+func addSheet(d *doc.Document, sheet figure.Sheet) {
+	s := d.DetailSection(sheet.Title)
+	for _, row := range sheet.Rows {
+		for _, f := range row.Figures {
+			s.Figure(f)
+		}
+	}
+}
+
 func (s Sweep) sheet() figure.Sheet {
 	seconds := func(l run.Latency) ofResult {
 		return func(r *run.Result) trace.Opt[float64] {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,5 +47,9 @@ func TestSweepSheet(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	var page strings.Builder
+	if err := s.Document().WriteHTML(&page); err != nil || strings.Count(page.String(), "<svg") != len(got) {
+		t.Errorf("the page has %d of %d figures: %v", strings.Count(page.String(), "<svg"), len(got), err)
 	}
 }
