@@ -50,3 +50,19 @@ func gatesJSON(all []run.Judgement) any {
 		}
 	}), len(all) > 0)
 }
+
+// GateJSON is a gate applied to a run or to a deployment.
+type GateJSON struct {
+	Condition string   `json:"condition"`
+	MustHold  bool     `json:"must_hold"` // false: it must not hold
+	Passed    bool     `json:"passed"`
+	Value     *float64 `json:"value"` // null if it is unknown
+	Text      string   `json:"text"`
+}
+
+func gateObjects(all []run.Judgement) (list []GateJSON) {
+	for _, j := range all {
+		list = append(list, GateJSON{j.Gate.Condition.String(), !j.Gate.Forbidden, j.Passed, pointer(j.Value), j.String()})
+	}
+	return list
+}

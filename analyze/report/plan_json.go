@@ -40,19 +40,10 @@ type PlanDeploymentJSON struct {
 	Completed           int                 `json:"completed"`
 	Failed              int                 `json:"failed"`
 	Verdict             string              `json:"verdict"`
-	Gates               []PlanGateJSON      `json:"gates"`       // null without objectives
+	Gates               []GateJSON          `json:"gates"`       // null without objectives
 	Met                 bool                `json:"met"`         // all objectives, and the verdict is not INVALID
 	Warnings            []string            `json:"warnings"`    // null without
 	Uncertainty         *PlanIntervalsJSON  `json:"uncertainty"` // null if nothing is known about it
-}
-
-// PlanGateJSON is an objective applied to a deployment.
-type PlanGateJSON struct {
-	Condition string   `json:"condition"`
-	MustHold  bool     `json:"must_hold"`
-	Passed    bool     `json:"passed"`
-	Value     *float64 `json:"value"`
-	Text      string   `json:"text"`
 }
 
 // PlanIntervalsJSON is the uncertainty of a prediction that comes from the costs of the
@@ -128,9 +119,7 @@ func (p Plan) deploymentJSON(r *bench.Prediction) PlanDeploymentJSON {
 	for k, m := range p.Metrics {
 		j.Metrics[m.Key] = pointer(r.Values[k])
 	}
-	for _, g := range r.Judgements {
-		j.Gates = append(j.Gates, PlanGateJSON{g.Gate.Condition.String(), !g.Gate.Forbidden, g.Passed, pointer(g.Value), g.String()})
-	}
+	j.Gates = gateObjects(r.Judgements)
 	if len(r.Drawn) > 0 {
 		j.Uncertainty = &PlanIntervalsJSON{Draws: len(r.Drawn), Met: drawsMet(r), Intervals: map[string][2]*float64{}}
 		for k, m := range p.Metrics {

@@ -20,7 +20,8 @@ type Run struct {
 	Info   runfile.Run
 	Result *run.Result // with Options.Detail for figures over time
 	View   View
-	Parts  int // number of load generators whose records were merged; 0 is 1
+	Dir    string // folder, where known
+	Parts  int    // number of load generators whose records were merged; 0 is 1
 }
 
 // Runs is a list of runs that are reported together.

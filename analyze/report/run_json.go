@@ -35,16 +35,12 @@ func (r Run) Summary() map[string]any {
 			keys[m.Key] = m.Value(result)
 		}
 	}
-	statistics := []run.Statistic{run.Mean, run.Median, run.Std, run.Min, run.Max}
-	for _, p := range slices.Concat(summaryPercentiles, r.View.Percentiles) {
-		statistics = append(statistics, run.Percentile(p))
-	}
 	for _, l := range slices.Concat(run.Latencies, []run.Latency{run.FirstStampError, run.MaxStampError}) {
 		to := own
 		if slices.Contains(run.VLLMLatencies, l) {
 			to = keys
 		}
-		for _, s := range statistics {
+		for _, s := range r.summaryStatistics() {
 			m := l.Metric(s)
 			to[m.Key] = m.Value(result)
 		}
@@ -53,7 +49,14 @@ func (r Run) Summary() map[string]any {
 	return jsonObject(keys)
 }
 
-var summaryPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
+// summaryStatistics returns the statistics of each latency in the summary.
+func (r Run) summaryStatistics() []run.Statistic {
+	all := []run.Statistic{run.Mean, run.Median, run.Std, run.Min, run.Max}
+	for _, p := range slices.Concat([]float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}, r.View.Percentiles) {
+		all = append(all, run.Percentile(p))
+	}
+	return all
+}
 
 // JSON writes the summary of one run as a JSON object, and several as an array, each
 // with its name as moontide.name.

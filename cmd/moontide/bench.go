@@ -65,7 +65,7 @@ func benchFlags() []cli.Flag {
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
 		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits shared prefixes; about 16 with --turns; that of TRACE"},
 		&cli.StringFlag{Name: shapeFlag, Category: ofDescriptions, Usage: "`ISL:OSL,..`: the levels for each of several shapes, in place of --isl and --osl"},
-	}, findFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
+	}, outcomeFlags(), findFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
 }
 
 // runBench executes the runs of a sweep and shows the results, even if the
@@ -127,8 +127,8 @@ func sweepConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) {
 	return virtualRunConfig(c, std, stop), nil
 }
 
-// checkPNG checks in advance that the figure can be written.
-func checkPNG(path string) error {
+// checkWritable checks in advance that a file can be written. path may be "".
+func checkWritable(path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
@@ -143,7 +143,7 @@ func checkPNG(path string) error {
 // commonFlags returns the given flags that affect every run of a sweep. Lists of engine
 // flags are in the labels of the runs.
 func commonFlags(c *cli.Context) []string {
-	ofOneCommand := append(words("markdown csv png"), maxRunsFlag, concurrencyFlag, rateFlag, speedupFlag, shapeFlag, numPromptsFlag)
+	ofOneCommand := append(words("json markdown csv png junit"), maxRunsFlag, concurrencyFlag, rateFlag, speedupFlag, shapeFlag, numPromptsFlag)
 	for _, ch := range choicesOf(c)[0] {
 		if ch.varies {
 			ofOneCommand = append(ofOneCommand, ch.flag)

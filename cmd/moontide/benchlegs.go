@@ -45,17 +45,18 @@ func sayLeg(std streams, r bench.LegResult) {
 
 // show prints the runs in a form. A single run is also shown as by replay.
 func (q *benchQuestion) show(std streams, sweep report.Sweep, runs []bench.LegResult) error {
-	printed, err := q.files.write(std, map[string]func(io.Writer) error{"png": sweep.PNG})
+	reports := reportedLegs(runs, q.view)
+	printed, err := q.files.write(std, map[string]func(io.Writer) error{"png": sweep.PNG, "junit": reports.JUnit})
 	if err != nil || printed {
 		return err
 	}
 	if q.form == "" && len(q.sweep.Legs()) == 1 {
-		if err := std.print((report.Runs{reported(runs[0].Result, q.view)}).Document().WriteText); err != nil {
+		if err := std.print(reports.Document().WriteText); err != nil {
 			return err
 		}
 		fmt.Fprintln(std.out)
 	}
-	return printDocument(std, q.form, sweep.Document(), nil)
+	return printDocument(std, q.form, sweep.Document(), reports.WriteOutcome)
 }
 
 func reportedLegs(runs []bench.LegResult, view report.View) (all report.Runs) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 
@@ -33,10 +34,10 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 	if err = q.setPlan(c); err != nil {
 		return q, err
 	}
-	if q.form, err = chosenForm(c, "markdown", "csv"); err != nil {
+	if q.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
 		return q, err
 	}
-	if q.files, err = filesOf(c, q.form, "png"); err != nil {
+	if q.files, err = filesOf(c, q.form, "png", "junit"); err != nil {
 		return q, err
 	}
 	if q.sweep.Run, err = sweepConfig(c, std, stop); err != nil {
@@ -50,11 +51,14 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 			return q, err
 		}
 	}
-	if err := checkPNG(q.files.path("png")); err != nil {
+	if err := errors.Join(checkWritable(q.files.path("png")), checkWritable(q.files.path("junit"))); err != nil {
 		return q, err
 	}
 	if err := q.setTargets(c); err != nil {
 		return q, err
+	}
+	if name := firstGivenOf(c, "json", "junit"); q.find && name != "" {
+		return q, misused("bench: --%s is for sweeps, not for --find: use the exit status, which is 4 if no load meets the objectives", name)
 	}
 	if q.find && len(q.sweep.Targets) > 1 {
 		return q, misused("bench: --find searches with one deployment: use a command for each, and moontide report for their sweeps")

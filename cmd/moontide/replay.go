@@ -39,9 +39,10 @@ func replayCommand(std streams, stop stop) *cli.Command {
 		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of\n" +
 			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
 			"second ends the run at once. The exit status is 3 if the verdict is INVALID.\n\n" + gateHelp,
-		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags()),
+		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags()),
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
 			keepReasoningFlag,
+			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, such as for a pipeline's summary page, instead of text"},
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`; flags default to those of that run"},
 		),
 		Action: func(c *cli.Context) error { return replayTrace(c, std, stop) },
@@ -122,6 +123,10 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	if err != nil {
 		return err
 	}
+	form, files, err := outcomeOutputs(c, "json", "markdown")
+	if err != nil {
+		return err
+	}
 	remove, err := setTrace(c, std, path, &cfg)
 	if err != nil {
 		return err
@@ -137,7 +142,7 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	if errors.Is(err, bench.ErrStopped) && !cfg.Virtual && path != "-" {
 		err = fmt.Errorf("%w; to continue: moontide replay %s --resume %s", err, path, cfg.Dir)
 	}
-	if err := errors.Join(err, present(std, result, view)); err != nil {
+	if err := errors.Join(err, present(std, result, view, form, files)); err != nil {
 		return err
 	}
 	return outcomeOf(report.Runs{reported(result, view)})
@@ -228,16 +233,53 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 }
 
 // present saves the summary, page and figure of a run, and then prints its
-// results: the output may end early, as in "| head".
-func present(std streams, result *bench.Result, view report.View) error {
+// results in a form: the output may end early, as in "| head".
+func present(std streams, result *bench.Result, view report.View, form string, files outputFiles) error {
 	sayDamaged(std, result.Damaged)
-	return errors.Join(saveReports(std, result, view), std.print(func(w io.Writer) error {
-		err := (report.Runs{reported(result, view)}).Document().WriteText(w)
+	runs := report.Runs{reported(result, view)}
+	saved := saveReports(std, result, view)
+	printed, err := files.write(std, map[string]func(io.Writer) error{"junit": runs.JUnit})
+	if err = errors.Join(saved, err); printed {
+		return err
+	}
+	return errors.Join(err, std.print(func(w io.Writer) error {
+		switch form {
+		case "json":
+			return runs.WriteOutcome(w)
+		case "markdown":
+			return runs.Document().WriteMarkdown(w)
+		}
+		err := runs.Document().WriteText(w)
 		if err == nil {
 			_, err = fmt.Fprintf(w, "Run folder: %s\n", harmless(result.Dir))
 		}
 		return err
 	}))
+}
+
+// outcomeFlags returns the flags with which a verb tells the outcome of its runs to
+// pipelines.
+func outcomeFlags() []cli.Flag {
+	return group(inOutput,
+		&cli.BoolFlag{Name: "json", Usage: "print the outcome as JSON instead of text: verdict, gates and metrics of each run"},
+		junitFlag(),
+	)
+}
+
+func junitFlag() cli.Flag {
+	return &cli.StringFlag{Name: "junit", Category: inOutput, Usage: "also write verdict and gates as JUnit XML to `FILE`; - for standard output"}
+}
+
+// outcomeOutputs returns which of the forms is printed and the files of
+// [outcomeFlags], which can be written.
+func outcomeOutputs(c *cli.Context, forms ...string) (form string, files outputFiles, err error) {
+	if form, err = chosenForm(c, forms...); err != nil {
+		return "", nil, err
+	}
+	if files, err = filesOf(c, form, "junit"); err != nil {
+		return "", nil, err
+	}
+	return form, files, checkWritable(files.path("junit"))
 }
 
 func sayDamaged(std streams, damaged []string) {
@@ -247,7 +289,7 @@ func sayDamaged(std streams, damaged []string) {
 }
 
 func reported(result *bench.Result, view report.View) report.Run {
-	return report.Run{Name: filepath.Base(result.Dir), Info: result.Run, Result: result.Metrics, View: view}
+	return report.Run{Name: filepath.Base(result.Dir), Dir: result.Dir, Info: result.Run, Result: result.Metrics, View: view}
 }
 
 func saveReports(std streams, result *bench.Result, view report.View) error {

@@ -48,6 +48,7 @@ func reportCommand(std streams, _ stop) *cli.Command {
 					Noted(aiperfForm, "profile_export.jsonl").Noted(goBenchForm, "Go benchmark lines for benchstat"),
 			},
 			itlFlag(),
+			junitFlag(),
 			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the report with figures to `FILE`, a self-contained page"},
 			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the distributions of TTFT, ITL and E2EL to `FILE`, one row per run"},
 			&cli.StringFlag{Name: "cache-misses", Category: inOutput, Usage: "also write predicted and measured prefix cache hits of each request to CSV `FILE`"},
@@ -286,7 +287,7 @@ func parseForm(c *cli.Context) (form string, err error) {
 }
 
 func (q *reportQuestion) parseFiles(c *cli.Context) (err error) {
-	if q.files, err = filesOf(c, q.format, "html", "png", "cache-misses", "over-time"); err != nil {
+	if q.files, err = filesOf(c, q.format, "html", "png", "junit", "cache-misses", "over-time"); err != nil {
 		return err
 	}
 	for _, f := range q.files {
@@ -305,6 +306,7 @@ func (q *reportQuestion) show(std streams, runs report.Runs) error {
 	printed, err := q.files.write(std, map[string]func(io.Writer) error{
 		"html":         func(w io.Writer) error { return runs.Document().WriteHTML(w) },
 		"png":          runs.PNG,
+		"junit":        runs.JUnit,
 		"cache-misses": func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) },
 		"over-time":    func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) },
 	})

@@ -34,6 +34,7 @@ func TestReport(t *testing.T) {
 		{[]string{"a", "--format", "aiperf"}, []string{`"time_to_first_token":{"value":`, `"benchmark_phase":"profiling"`}},
 		{[]string{"a", "--over-time", "-"}, []string{"from_s,to_s,due,"}},
 		{[]string{"a", "b", "--html", "-"}, []string{"<!DOCTYPE html>", "<h2 class=\"part\">b</h2>"}},
+		{[]string{"a", "b", "--junit", "-", "--slo", "completed>=100"}, []string{"<testsuites name=\"moontide\" tests=\"4\" failures=\"0\">"}},
 		{[]string{"a", "b", "--png", "-"}, []string{"\x89PNG"}},
 	} {
 		out := must(t, dir, append([]string{"report"}, test.args...)...)

@@ -60,10 +60,11 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 			legs = append(legs, leg)
 		}
 	}
-	if err := q.showSweep(std, sweepReport(subjectOf(legs), legs, q.view)); err != nil {
+	runs := reportedLegs(legs, q.view)
+	if err := q.showSweep(std, sweepReport(subjectOf(legs), legs, q.view), runs); err != nil {
 		return err
 	}
-	return outcomeOf(reportedLegs(legs, q.view))
+	return outcomeOf(runs)
 }
 
 func joined(sweep, label string) string {
@@ -95,10 +96,10 @@ func subjectOf(legs []bench.LegResult) string {
 	return trace + ", " + model
 }
 
-func (q *reportQuestion) showSweep(std streams, sweep report.Sweep) error {
+func (q *reportQuestion) showSweep(std streams, sweep report.Sweep, runs report.Runs) error {
 	printed, err := q.files.write(std, map[string]func(io.Writer) error{
 		"html": func(w io.Writer) error { return sweep.Document().WriteHTML(w) },
-		"png":  sweep.PNG,
+		"png":  sweep.PNG, "junit": runs.JUnit,
 	})
 	if err != nil || printed {
 		return err

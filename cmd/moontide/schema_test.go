@@ -36,6 +36,7 @@ var jsonOutputs = []jsonOutput{
 	{"sweep.json", "flags of a sweep", "`sweep.json` of a sweep's folder", schemaOf[bench.SweepRecord]},
 	{"summary.json", "metrics, verdict and evidence of a run", "`summary.json` of a run folder, `moontide report --json` for one run", summarySchema},
 	{"summaries.json", "summaries of several runs", "`moontide report --json` for several runs", listOf("summary.json")},
+	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `moontide bench --json`", schemaOf[report.OutcomeJSON]},
 	{"comparison.json", "differences of two runs, with confidence intervals", "`moontide compare --json`", comparisonSchema},
 	{"analysis.json", "description of a trace", "`moontide analyze --json` for one trace", analysisSchema},
 	{"analyses.json", "descriptions of several traces, and their distances to the first", "`moontide analyze --json` for several traces", analysesSchema},

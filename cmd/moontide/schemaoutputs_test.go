@@ -44,6 +44,8 @@ func TestSchemasHold(t *testing.T) {
 	must(t, dir, "replay", sample(t), "--limit", "3", "--no-chunk-times", "--out", "short")
 	agrees(t, "gaps.json", read("short/gaps.jsonl"))
 	must(t, dir, "bench", "--virtual", "--isl", "20", "--osl", "2", "--concurrency", "1", "--num-prompts", "3", "--out", "sweep")
+	agrees(t, "outcome.json", must(t, dir, "bench", "--json", "--virtual", "--isl", "20", "--osl", "2", "--concurrency", "1,2", "--num-prompts", "3", "--slo", "mean_ttft<1h", "--out", "two"))
+	agrees(t, "outcome.json", must(t, dir, "replay", sample(t), "--limit", "3", "--json", "--out", "live3"))
 	agrees(t, "sweep.json", read("sweep/sweep.json"))
 	agrees(t, "samples.json", read("live/samples.jsonl"))
 	agrees(t, "summary.json", read("live/summary.json")+read("virtual/summary.json"))

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"moontide/analyze/run"
+)
+
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name      string      `xml:"name,attr"`
+	Tests     int         `xml:"tests,attr"`
+	Failures  int         `xml:"failures,attr"`
+	Time      string      `xml:"time,attr"` // seconds
+	Timestamp string      `xml:"timestamp,attr"`
+	Cases     []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitFailure `xml:"failure,omitempty"`
+	Output  string        `xml:"system-out,omitempty"`
+}
+
+type junitFailure struct {
+	Type    string `xml:"type,attr"`
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit writes JUnit XML: a test suite for each run, with a test case for the verdict,
+// which an INVALID or incomplete run fails, and one for each gate.
+func (runs Runs) JUnit(w io.Writer) error {
+	all := junitSuites{Name: "moontide"}
+	for _, r := range runs {
+		s := r.junit()
+		all.Tests, all.Failures = all.Tests+s.Tests, all.Failures+s.Failures
+		all.Suites = append(all.Suites, s)
+	}
+	text, err := xml.MarshalIndent(all, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing JUnit XML: %w", err)
+	}
+	return nil
+}
+
+func (r Run) junit() junitSuite {
+	s := junitSuite{Name: r.name(), Time: fmt.Sprintf("%.3f", r.Result.Duration.Seconds()), Timestamp: r.Info.Started.UTC().Format(time.RFC3339)}
+	add := func(name, output string, failure *junitFailure) {
+		s.Cases = append(s.Cases, junitCase{Class: r.name(), Name: name, Output: output, Failure: failure})
+		s.Tests++
+		if failure != nil {
+			s.Failures++
+		}
+	}
+	v := r.Result.Verdict
+	var evidence strings.Builder
+	for _, e := range v.Evidence {
+		fmt.Fprintf(&evidence, "%s: %s\n", e.Level, e.Text)
+	}
+	add("verdict", v.Level.String()+"\n"+evidence.String(), r.verdictFailure())
+	for _, j := range r.Judgements() {
+		var failure *junitFailure
+		if !j.Passed {
+			failure = &junitFailure{Type: "gate", Message: j.String(), Text: j.String()}
+		}
+		add(j.Gate.String(), j.String()+"\n", failure)
+	}
+	return s
+}
+
+// verdictFailure returns nil unless the run is incomplete or INVALID.
+func (r Run) verdictFailure() *junitFailure {
+	switch r.outcome() {
+	case outcomeIncomplete:
+		text := "the run is incomplete"
+		if r.Info.Failure != "" {
+			text += ": " + r.Info.Failure
+		} else if r.Result.Completed == 0 {
+			text = "no request succeeded"
+		}
+		return &junitFailure{Type: outcomeIncomplete, Message: text, Text: text}
+	case outcomeInvalid:
+		reasons := r.Result.Verdict.Reasons()
+		return &junitFailure{Type: run.Invalid.String(), Message: strings.Join(reasons, "; "), Text: strings.Join(reasons, "\n")}
+	}
+	return nil
+}

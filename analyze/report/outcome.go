@@ -1,0 +1,116 @@
+package report
+
+import (
+	"io"
+	"slices"
+
+	"moontide/analyze/run"
+)
+
+// OutcomeVersion is the version of [OutcomeJSON]. It changes when a key is removed or
+// changes its meaning, not when one is added.
+const OutcomeVersion = 1
+
+// OutcomeJSON is the outcome of a command that measures runs, for pipelines.
+type OutcomeJSON struct {
+	Version int `json:"version"` // of this schema; it does not change when keys are added
+	// Outcome is incomplete, invalid, fail or pass: the first that applies to a run.
+	// incomplete is a run that ended early or in which no request succeeded, fail one
+	// that did not pass a gate.
+	Outcome string           `json:"outcome"`
+	Runs    []OutcomeRunJSON `json:"runs"`
+}
+
+// OutcomeRunJSON is one run. Its folder has everything else that is known about it.
+type OutcomeRunJSON struct {
+	Name           string              `json:"name"`   // of the folder
+	Folder         string              `json:"folder"` // path
+	Outcome        string              `json:"outcome"`
+	Verdict        string              `json:"verdict"`  // VALID, SUSPECT or INVALID
+	Evidence       []EvidenceJSON      `json:"evidence"` // of the verdict
+	Gates          []GateJSON          `json:"gates"`    // null without --slo and --fail-if
+	Notes          []string            `json:"notes"`
+	Model          string              `json:"model"`
+	Simulated      bool                `json:"simulated"`
+	Trace          string              `json:"trace"`           // name
+	MaxConcurrency int                 `json:"max_concurrency"` // limit of requests in flight; 0 is none
+	Metrics        map[string]*float64 `json:"metrics"`         // by the names that gates use; null if not measured
+}
+
+// EvidenceJSON is the result of a check of the verdict.
+type EvidenceJSON struct {
+	Check string `json:"check"`
+	Level string `json:"level"` // VALID, SUSPECT or INVALID
+	Text  string `json:"text"`
+}
+
+// The outcomes of a run, the first of which prevails among several runs.
+const (
+	outcomeIncomplete = "incomplete"
+	outcomeInvalid    = "invalid"
+	outcomeFail       = "fail"
+	outcomePass       = "pass"
+)
+
+// Outcome returns the outcome of the runs.
+func (runs Runs) Outcome() OutcomeJSON {
+	all := OutcomeJSON{Version: OutcomeVersion, Outcome: outcomePass, Runs: []OutcomeRunJSON{}}
+	order := []string{outcomeIncomplete, outcomeInvalid, outcomeFail, outcomePass}
+	for _, r := range runs {
+		one := r.outcomeJSON()
+		all.Outcome = order[min(slices.Index(order, all.Outcome), slices.Index(order, one.Outcome))]
+		all.Runs = append(all.Runs, one)
+	}
+	return all
+}
+
+// WriteOutcome writes the outcome of the runs as one JSON object.
+func (runs Runs) WriteOutcome(w io.Writer) error { return writeJSON(w, runs.Outcome()) }
+
+func (r Run) outcome() string {
+	switch {
+	case !r.Info.Finished() || r.Result.Completed == 0:
+		return outcomeIncomplete
+	case r.Result.Verdict.Level == run.Invalid:
+		return outcomeInvalid
+	case len(run.Failed(r.Judgements())) > 0:
+		return outcomeFail
+	}
+	return outcomePass
+}
+
+func (r Run) outcomeJSON() OutcomeRunJSON {
+	j := OutcomeRunJSON{
+		Name: r.Name, Folder: r.Dir, Outcome: r.outcome(), Verdict: r.Result.Verdict.Level.String(), Gates: gateObjects(r.Judgements()), Notes: []string{},
+		Model: r.Info.Target.ModelText(), Simulated: r.Info.Target.Simulated, Trace: r.Info.Trace.Name, MaxConcurrency: r.Info.Limits.MaxConcurrency,
+		Metrics: map[string]*float64{},
+	}
+	for _, e := range r.Result.Verdict.Evidence {
+		j.Evidence = append(j.Evidence, EvidenceJSON{e.Check, e.Level.String(), e.Text})
+	}
+	for _, n := range r.notes() {
+		j.Notes = append(j.Notes, n.String())
+	}
+	for _, m := range r.outcomeMetrics() {
+		j.Metrics[m.Key] = pointer(m.Value(r.Result))
+	}
+	return j
+}
+
+// outcomeMetrics returns the metrics of the outcome: counts and rates, the latencies'
+// statistics and those that gates limit.
+func (r Run) outcomeMetrics() []run.Metric {
+	all := run.BlockMetrics(nil)
+	for _, key := range []string{"offered_rate", "achieved_rate", "failed_share", "abandoned", "cached_share"} {
+		all = append(all, run.MustMetric(key))
+	}
+	for _, l := range run.Latencies {
+		for _, s := range r.summaryStatistics() {
+			all = append(all, l.Metric(s))
+		}
+	}
+	for _, g := range r.View.Gates {
+		all = append(all, g.Metric)
+	}
+	return all
+}

@@ -1,0 +1,103 @@
+package report_test
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"testing"
+
+	"moontide/analyze/report"
+	"moontide/analyze/run"
+)
+
+// outcomes returns runs with each outcome, of which the later ones prevail.
+func outcomes(t *testing.T) report.Runs {
+	t.Helper()
+	gate := func(text string) []run.Gate {
+		conditions, err := run.ParseConditions(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []run.Gate{{Condition: conditions[0]}}
+	}
+	result := func() *run.Result { return sweepResult(10, 100, 1.5) }
+	failed, invalid := result(), judged(result(), run.Invalid, "the client\x1b[2J was <late>")
+	runs := report.Runs{
+		{Name: "pass", Info: whole, Result: result(), View: report.View{Gates: gate("request_throughput>1")}},
+		{Name: "fail & co", Info: whole, Result: failed, View: report.View{Gates: gate("request_throughput>2")}},
+		{Name: "invalid", Info: whole, Result: invalid, View: report.View{Gates: gate("request_throughput>2")}},
+		{Name: "incomplete", Result: result(), View: report.View{Gates: gate("request_throughput>1")}},
+	}
+	for i := range runs {
+		runs[i].Dir = fmt.Sprintf("runs/%d", i)
+	}
+	return runs
+}
+
+// The outcome of several runs is the worst, in the order of the exit statuses.
+func TestOutcome(t *testing.T) {
+	runs := outcomes(t)
+	for i, want := range []string{"pass", "fail", "invalid", "incomplete"} {
+		got := runs[:i+1].Outcome()
+		if last := got.Runs[i]; got.Outcome != want || last.Outcome != want || last.Folder != runs[i].Dir || len(last.Gates) != 1 || last.Gates[0].Passed != (i == 0) {
+			t.Errorf("after %s: %s, %+v", want, got.Outcome, last)
+		}
+	}
+	var decoded report.OutcomeJSON
+	if err := json.Unmarshal([]byte(written(t, runs.WriteOutcome)), &decoded); err != nil || decoded.Version != report.OutcomeVersion {
+		t.Fatalf("version %d, %v", decoded.Version, err)
+	}
+	metrics := decoded.Runs[0].Metrics
+	if v := metrics["request_throughput"]; v == nil || *v != 1.5 {
+		t.Errorf("request throughput is %v", v)
+	}
+	if v, known := metrics["p99_ttft_from_schedule_ms"]; !known || v != nil {
+		t.Errorf("a latency that was not measured is %v, %v", v, known)
+	}
+}
+
+// Without requests, no run passes.
+func TestOutcomeOfNoSuccess(t *testing.T) {
+	if got := (report.Runs{{Info: whole, Result: &run.Result{}}}).Outcome().Outcome; got != "incomplete" {
+		t.Errorf("the outcome is %s", got)
+	}
+}
+
+// JUnit XML has a case for each verdict and gate, and is well-formed whatever a server
+// answered.
+func TestJUnit(t *testing.T) {
+	text := written(t, outcomes(t).JUnit)
+	var suites struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Suites   []struct {
+			Name  string `xml:"name,attr"`
+			Cases []struct {
+				Name    string `xml:"name,attr"`
+				Failure *struct {
+					Message string `xml:"message,attr"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal([]byte(text), &suites); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	if suites.Tests != 8 || suites.Failures != 5 || len(suites.Suites) != 4 || strings.ContainsRune(text, '\x1b') {
+		t.Fatalf("%d tests, %d failures\n%s", suites.Tests, suites.Failures, text)
+	}
+	for i, want := range []string{"00", "01", "11", "11"} {
+		s := suites.Suites[i]
+		got := ""
+		for _, c := range s.Cases {
+			got += map[bool]string{true: "1", false: "0"}[c.Failure != nil]
+		}
+		if got != want || s.Cases[0].Name != "verdict" || s.Name != []string{"pass", "fail & co", "invalid", "incomplete"}[i] {
+			t.Errorf("%s: failures are %s, want %s", s.Name, got, want)
+		}
+	}
+	if m := suites.Suites[1].Cases[1].Failure.Message; m != "request_throughput>2 must hold: 1.50 req/s, margin -0.50 req/s" {
+		t.Errorf("the failure of a gate is %q", m)
+	}
+}
