@@ -25,12 +25,13 @@ var mayImport = map[string][]string{
 	"analyze/report/doc":            {"analyze/report/figure", "trace"},
 	"analyze/report/figure":         {},
 	"analyze/run":                   {"replay", "replay/runfile", "replay/transcript", "trace", "trace/block", "trace/stats"},
-	"cmd/moontide":                  {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "cmd/moontide/clidoc", "replay", "replay/bench", "replay/evidence", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/routing", "trace/tokenizer", "traces"},
+	"cmd/moontide":                  {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "cmd/moontide/clidoc", "replay", "replay/bench", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/routing", "trace/tokenizer", "traces"},
 	"cmd/moontide/clidoc":           {},
 	"replay":                        {"replay/monotonic", "replay/transcript", "trace"},
 	"replay/bench":                  {"analyze/run", "replay", "replay/bench/search", "replay/evidence", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/stats", "trace/tokenizer"},
 	"replay/bench/search":           {},
 	"replay/evidence":               {"replay", "replay/runfile"},
+	"replay/live":                   {"replay"},
 	"replay/monotonic":              {},
 	"replay/openai":                 {"replay", "replay/openai/dial", "replay/openai/http1", "replay/openai/http2", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "replay/transcript", "trace", "trace/jsonscan"},
 	"replay/openai/dial":            {},
@@ -68,7 +69,7 @@ var mayImport = map[string][]string{
 
 // onlyIn lists libraries that may be used in one place only.
 var onlyIn = map[string][]string{
-	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/sim/server"},
+	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/live", "replay/sim/server"},
 	"net/http":                      {"replay/openai/http2"},
 	"github.com/urfave/cli/v2":      {"cmd/moontide", "cmd/moontide/clidoc"},
 	"github.com/klauspost/compress": {"replay/openai/http1", "trace/format"},

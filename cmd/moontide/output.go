@@ -91,9 +91,14 @@ func (files outputFiles) path(flag string) string {
 	return ""
 }
 
-// write writes the files. printed reports that one of them is standard output.
+// write writes the files for whose flags there is a function; others have been
+// written already. printed reports that one of them is standard output.
 func (files outputFiles) write(std streams, draw map[string]func(io.Writer) error) (printed bool, err error) {
 	for _, f := range files {
+		if draw[f.flag] == nil {
+			printed = printed || f.path == "-"
+			continue
+		}
 		if err := writeFile(std, f.path, draw[f.flag]); err != nil {
 			return printed, err
 		}

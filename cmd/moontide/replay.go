@@ -39,7 +39,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of\n" +
 			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
 			"second ends the run at once. The exit status is 3 if the verdict is INVALID.\n\n" + gateHelp,
-		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags()),
+		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags(), exportFlags()),
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
 			keepReasoningFlag,
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, such as for a pipeline's summary page, instead of text"},
@@ -114,7 +114,11 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	if cfg.Resume = resume; resume {
 		cfg.Dir = c.String("resume")
 	}
-	return runTrace(c, std, stop, path, cfg)
+	end, err := export(c, std, &cfg)
+	if err != nil {
+		return err
+	}
+	return errors.Join(runTrace(c, std, stop, path, cfg), end())
 }
 
 // runTrace replays the trace at path and reports.
@@ -276,7 +280,7 @@ func outcomeOutputs(c *cli.Context, forms ...string) (form string, files outputF
 	if form, err = chosenForm(c, forms...); err != nil {
 		return "", nil, err
 	}
-	if files, err = filesOf(c, form, "junit"); err != nil {
+	if files, err = filesOf(c, form, "junit", eventsFlag); err != nil {
 		return "", nil, err
 	}
 	return form, files, checkWritable(files.path("junit"))

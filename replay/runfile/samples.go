@@ -62,11 +62,17 @@ type ServerFigures struct {
 	CapacityTokens *float64 `json:"capacity_tokens,omitempty"` // total size of the KV caches of all engines
 }
 
+// Line returns the sample as a line of samples.jsonl.
+func (s Sample) Line() ([]byte, error) {
+	line, err := jsonscan.Strict.Marshal(s)
+	return append(line, '\n'), err
+}
+
 // Sample writes a line of samples.jsonl.
 func (f *Writer) Sample(s Sample) error {
-	line, err := jsonscan.Strict.Marshal(s)
+	line, err := s.Line()
 	if err == nil {
-		err = f.samples.write(f.Dir, SamplesFile, append(line, '\n'))
+		err = f.samples.write(f.Dir, SamplesFile, line)
 	}
 	if err != nil {
 		return fmt.Errorf("writing samples: %w", err)

@@ -1,0 +1,9 @@
+// Package live exports a run while it is going on: metrics for Prometheus and lines
+// of samples for other programs. Neither delays the run.
+//
+//	m := live.NewMetrics()
+//	server, err := live.Listen("127.0.0.1:9464", m)
+//	...
+//	m.Start(live.Run{Name: "first", Status: runner.Status})
+//	m.Record(record) // for each request that ended
+package live

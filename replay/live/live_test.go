@@ -1,0 +1,282 @@
+package live
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// record returns a successful request with gaps of 20 ms between tokens.
+func record(ttft time.Duration, tokens int) replay.Record {
+	rec := replay.Record{
+		Request: trace.Request{InputLength: 100, OutputLength: tokens}, Ready: time.Second, Sent: trace.Some(time.Second + time.Millisecond),
+		Chunks: tokens, Counts: replay.Counts{Output: trace.Some(tokens)},
+	}
+	rec.First = trace.Some(rec.Sent.Value + ttft)
+	for range tokens - 1 {
+		rec.Gaps = append(rec.Gaps, 20*time.Millisecond)
+	}
+	rec.Last = trace.Some(rec.First.Value + time.Duration(tokens-1)*20*time.Millisecond)
+	return rec
+}
+
+func started(name string) *Metrics {
+	m := NewMetrics()
+	m.Start(Run{
+		Name: name, Trace: "t.jsonl", Model: "m", Rows: 7, Status: func() replay.Status { return replay.Status{Sent: 5, InFlight: 2} },
+		Verdict: func(lag, ttft time.Duration) string {
+			return map[bool]string{true: "SUSPECT", false: "VALID"}[lag > 2*time.Millisecond]
+		},
+	})
+	return m
+}
+
+// A bucket holds the durations up to its bound, that included.
+func TestBuckets(t *testing.T) {
+	for i := range boundCount {
+		bound := upperBound(i)
+		if i > 0 && (bound <= upperBound(i-1) || float64(bound) > 1.26*float64(upperBound(i-1))) {
+			t.Errorf("bound %d is %v after %v", i, bound, upperBound(i-1))
+		}
+		if at, above := bucketOf(bound), bucketOf(bound+1); at != i || above != i+1 {
+			t.Errorf("%v is in bucket %d, what is longer in %d, want %d", bound, at, above, i)
+		}
+	}
+	if bucketOf(0) != 0 || bucketOf(-time.Second) != 0 || bucketOf(1<<62) != boundCount {
+		t.Error("the first or the last bucket is not open")
+	}
+	var h histogram
+	for i := range 1000 {
+		h.observe(time.Duration(i+1) * time.Millisecond)
+	}
+	for q, want := range map[float64]time.Duration{0.5: 500 * time.Millisecond, 0.99: 990 * time.Millisecond} {
+		if got := h.quantile(q); got < want || float64(got) > 1.25*float64(want) {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+	}
+}
+
+var sampleLine = regexp.MustCompile(`^([a-z0-9_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\} ([0-9.e+-]+)$`)
+
+// samples parses text in Prometheus' format, in which each metric has help and type
+// before its samples.
+func samples(t *testing.T, text string) map[string]float64 {
+	t.Helper()
+	all, kinds := map[string]float64{}, map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if words := strings.Fields(line); words[0] == "#" {
+			if words[1] == "TYPE" {
+				kinds[words[2]] = words[3]
+			}
+			continue
+		}
+		m := sampleLine.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("no sample: %s", line)
+		}
+		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(m[1], "")
+		if kinds[m[1]] == "" && kinds[base] != "histogram" {
+			t.Errorf("no type before %s", line)
+		}
+		value, err := strconv.ParseFloat(m[3], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[m[1]+"{"+m[2]+"}"] = value
+	}
+	return all
+}
+
+func TestMetrics(t *testing.T) {
+	m := started(`a "b"\`)
+	for range 3 {
+		m.Record(record(100*time.Millisecond, 5))
+	}
+	m.Record(replay.Record{Class: replay.Timeout})
+	got := samples(t, string(m.AppendText(nil)))
+	run := `run="a \"b\"\\"`
+	for key, want := range map[string]float64{
+		`requests_sent_total{` + run + `}`: 5, `requests_in_flight{` + run + `}`: 2, `trace_requests{` + run + `}`: 7,
+		`requests_total{` + run + `,class="ok"}`: 3, `requests_total{` + run + `,class="timeout"}`: 1,
+		`prompt_tokens_total{` + run + `}`: 300, `generation_tokens_total{` + run + `}`: 15,
+		`time_to_first_token_seconds_count{` + run + `}`: 3, `time_to_first_token_seconds_sum{` + run + `}`: 0.3,
+		`inter_token_latency_seconds_count{` + run + `}`: 12, `e2e_request_latency_seconds_sum{` + run + `}`: 0.54,
+		`time_to_first_token_seconds_bucket{` + run + `,le="0.098304"}`: 0, `time_to_first_token_seconds_bucket{` + run + `,le="0.114688"}`: 3,
+		`time_to_first_token_seconds_bucket{` + run + `,le="+Inf"}`: 3, `client_lag_seconds_count{` + run + `}`: 3,
+		`verdict{` + run + `,level="VALID"}`: 1, `verdict{` + run + `,level="INVALID"}`: 0,
+	} {
+		if v, ok := got["moontide_"+key]; !ok || v != want {
+			t.Errorf("%s is %v (%v), want %v", key, v, ok, want)
+		}
+	}
+	m.Start(Run{Name: "next", Status: func() replay.Status { return replay.Status{} }})
+	if v := samples(t, string(m.AppendText(nil)))[`moontide_requests_total{run="next",class="ok"}`]; v != 0 {
+		t.Errorf("the next run starts at %v", v)
+	}
+}
+
+// The queries of the dashboard name metrics that exist.
+func TestDashboard(t *testing.T) {
+	text, err := os.ReadFile("grafana.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	m := started("a")
+	m.Record(record(time.Second, 2))
+	exported := string(m.AppendText(nil))
+	for _, p := range dashboard.Panels {
+		if len(p.Targets) == 0 {
+			t.Errorf("%s has no query", p.Title)
+		}
+		for _, target := range p.Targets {
+			for _, name := range regexp.MustCompile(`moontide_\w+`).FindAllString(target.Expr, -1) {
+				if !strings.Contains(exported, "\n"+name+"{") {
+					t.Errorf("%s: %s is not exported", p.Title, name)
+				}
+			}
+		}
+	}
+	if len(dashboard.Panels) == 0 {
+		t.Error("the dashboard is empty")
+	}
+}
+
+func TestServer(t *testing.T) {
+	s, err := Listen("127.0.0.1:0", started("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for path, want := range map[string]string{"/metrics": "200 OK", "/": "404 Not Found"} {
+		conn, err := net.Dial("tcp", s.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", path)
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+want) || strings.Contains(string(answer), "moontide_requests_in_flight") != (path == "/metrics") {
+			t.Errorf("%s: %v\n%s", path, err, answer)
+		}
+		conn.Close()
+	}
+	if _, err := Listen(s.Address(), started("b")); err == nil {
+		t.Error("a second server listens on the same address")
+	}
+}
+
+// Lines arrive whole and in order.
+func TestEvents(t *testing.T) {
+	var b, want bytes.Buffer
+	e := NewEvents(&b)
+	for i := range 1000 {
+		line := fmt.Sprintf("{\"at_ms\": %d}\n", i)
+		want.WriteString(line)
+		e.Add([]byte(line))
+	}
+	if dropped, err := e.Close(); dropped != 0 || err != nil || b.String() != want.String() {
+		t.Errorf("%d dropped, %v, %d bytes of %d", dropped, err, b.Len(), want.Len())
+	}
+}
+
+// stuck is a reader that reads nothing until it is released, or fails.
+type stuck struct {
+	release chan struct{}
+	once    sync.Once
+	entered chan struct{}
+	err     error
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	s.once.Do(func() { close(s.entered) })
+	<-s.release
+	return len(p), s.err
+}
+
+// A reader that is stuck delays nobody; lines beyond the buffer are dropped.
+func TestEventsOfASlowReader(t *testing.T) {
+	s := &stuck{release: make(chan struct{}), entered: make(chan struct{})}
+	e := NewEvents(s)
+	line := bytes.Repeat([]byte("x"), maxBuffered/4)
+	e.Add(line)
+	<-s.entered
+	for range 6 {
+		e.Add(line)
+	}
+	close(s.release)
+	if dropped, err := e.Close(); dropped != 2 || err != nil {
+		t.Errorf("%d dropped, %v", dropped, err)
+	}
+}
+
+func TestEventsOfAFailingReader(t *testing.T) {
+	s := &stuck{release: make(chan struct{}), entered: make(chan struct{}), err: errors.New("full")}
+	close(s.release)
+	e := NewEvents(s)
+	e.Add([]byte("line\n"))
+	if _, err := e.Close(); err == nil {
+		t.Error("no error")
+	}
+}
+
+// The cost of a request without gaps, and of a gap.
+func BenchmarkRecord(b *testing.B) {
+	m, rec := started("a"), record(100*time.Millisecond, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Record(rec)
+	}
+}
+
+func BenchmarkGap(b *testing.B) {
+	m, rec := started("a"), record(100*time.Millisecond, 1001)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Record(rec)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/gap")
+}
+
+func BenchmarkEvents(b *testing.B) {
+	e, line := NewEvents(io.Discard), bytes.Repeat([]byte("x"), 400)
+	b.ReportAllocs()
+	for b.Loop() {
+		e.Add(line)
+	}
+	e.Close()
+}
+
+// Metrics and events cost no memory.
+func TestNoAllocations(t *testing.T) {
+	m, rec := started("a"), record(100*time.Millisecond, 100)
+	if n := testing.AllocsPerRun(100, func() { m.Record(rec) }); n != 0 {
+		t.Errorf("%v allocations per request", n)
+	}
+	e, line := NewEvents(io.Discard), []byte("{}\n")
+	if n := testing.AllocsPerRun(100, func() { e.Add(line) }); n != 0 {
+		t.Errorf("%v allocations per line", n)
+	}
+	e.Close()
+}

@@ -1,0 +1,128 @@
+package live
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"moontide/replay"
+)
+
+// Run describes the run whose metrics are exported.
+type Run struct {
+	Name, Trace, Model string // labels
+	Rows               int    // of the trace
+	Status             func() replay.Status
+	// Verdict returns the verdict so far from the 99th percentile of the client's lag
+	// and the median TTFT. It may be nil.
+	Verdict func(lag, ttft time.Duration) string
+}
+
+// Metrics collects the metrics of one run at a time. Its methods may be called from
+// any goroutine.
+type Metrics struct {
+	mu                   sync.Mutex
+	run                  Run
+	ttft, itl, e2el, lag histogram
+	ok                   uint64
+	failed               map[replay.Class]uint64 // and abandoned
+	input, output        uint64                  // tokens of successful requests
+}
+
+// NewMetrics returns metrics without a run.
+func NewMetrics() *Metrics { return &Metrics{failed: map[replay.Class]uint64{}} }
+
+// Start begins a run with all metrics at 0.
+func (m *Metrics) Start(run Run) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.run, m.ok, m.input, m.output = run, 0, 0, 0
+	m.ttft, m.itl, m.e2el, m.lag = histogram{}, histogram{}, histogram{}, histogram{}
+	clear(m.failed)
+}
+
+// Record adds a request that has ended.
+func (m *Metrics) Record(rec replay.Record) { m.add(&rec) }
+
+func (m *Metrics) add(rec *replay.Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if lag := rec.ClientLag(); lag.Set {
+		m.lag.observe(max(lag.Value, 0))
+	}
+	if rec.Class != replay.OK {
+		m.failed[rec.Class]++
+		return
+	}
+	m.ok++
+	output, _ := rec.OutputTokens()
+	m.output += uint64(output)
+	if n := rec.Counts.Input; n.Set {
+		m.input += uint64(n.Value)
+	} else {
+		m.input += uint64(rec.InputLength)
+	}
+	if !rec.Sent.Set || !rec.First.Set || !rec.Last.Set {
+		return
+	}
+	m.ttft.observe(rec.First.Value - rec.Sent.Value)
+	m.e2el.observe(rec.Last.Value - rec.Sent.Value)
+	for _, gap := range rec.Gaps {
+		m.itl.observe(gap)
+	}
+}
+
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// AppendText appends the metrics in Prometheus' text format. It appends nothing
+// before the first run.
+func (m *Metrics) AppendText(b []byte) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.run.Status == nil {
+		return b
+	}
+	labels := fmt.Sprintf(`run="%s"`, escaper.Replace(m.run.Name))
+	metric := func(name, kind, help string, samples ...any) { // pairs of labels and value
+		b = fmt.Appendf(b, "# HELP moontide_%s %s\n# TYPE moontide_%s %s\n", name, help, name, kind)
+		for i := 0; i < len(samples); i += 2 {
+			b = fmt.Appendf(b, "moontide_%s{%s%v} %v\n", name, labels, samples[i], samples[i+1])
+		}
+	}
+	status := m.run.Status()
+	metric("run_info", "gauge", "The run, as labels.", fmt.Sprintf(`,trace="%s",model="%s"`, escaper.Replace(m.run.Trace), escaper.Replace(m.run.Model)), 1)
+	metric("trace_requests", "gauge", "Requests of the trace.", "", m.run.Rows)
+	metric("requests_sent_total", "counter", "Requests that were sent.", "", status.Sent)
+	metric("requests_in_flight", "gauge", "Requests that were sent and have not ended.", "", status.InFlight)
+	byClass := []any{`,class="ok"`, m.ok}
+	for _, class := range slices.Sorted(maps.Keys(m.failed)) {
+		byClass = append(byClass, fmt.Sprintf(`,class="%s"`, escaper.Replace(string(class))), m.failed[class])
+	}
+	metric("requests_total", "counter", "Requests that have ended, by class.", byClass...)
+	metric("prompt_tokens_total", "counter", "Input tokens of successful requests.", "", m.input)
+	metric("generation_tokens_total", "counter", "Output tokens of successful requests.", "", m.output)
+	if m.run.Verdict != nil && m.lag.count() > 0 {
+		var states []any
+		so := m.run.Verdict(m.lag.quantile(0.99), m.ttft.quantile(0.5))
+		for _, level := range []string{"VALID", "SUSPECT", "INVALID"} {
+			states = append(states, fmt.Sprintf(`,level="%s"`, level), map[bool]int{true: 1}[so == level])
+		}
+		metric("verdict", "gauge", "1 for the verdict so far, from the client's lag.", states...)
+	}
+	for _, h := range []struct {
+		name, help string
+		of         *histogram
+	}{
+		{"time_to_first_token_seconds", "TTFT of successful requests.", &m.ttft},
+		{"inter_token_latency_seconds", "Gaps between token chunks of successful requests.", &m.itl},
+		{"e2e_request_latency_seconds", "E2EL of successful requests.", &m.e2el},
+		{"client_lag_seconds", "Lateness of the client when it sent a request.", &m.lag},
+	} {
+		metric(h.name, "histogram", h.help)
+		b = h.of.appendText(b, "moontide_"+h.name, labels)
+	}
+	return b
+}

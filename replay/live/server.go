@@ -1,0 +1,45 @@
+package live
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Server serves metrics over HTTP.
+type Server struct {
+	listener net.Listener
+	http     *fasthttp.Server
+}
+
+// Listen serves the metrics at /metrics of an address such as 127.0.0.1:9464.
+func Listen(address string, m *Metrics) (*Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serving metrics: %w", err)
+	}
+	s := &Server{listener, &fasthttp.Server{
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxRequestBodySize: 1 << 10, Concurrency: 64, NoDefaultServerHeader: true,
+		Handler: func(c *fasthttp.RequestCtx) {
+			switch {
+			case string(c.Path()) != "/metrics":
+				c.Error("not found: the metrics are at /metrics", fasthttp.StatusNotFound)
+			case !c.IsGet():
+				c.Error("method not allowed", fasthttp.StatusMethodNotAllowed)
+			default:
+				c.SetContentType("text/plain; version=0.0.4; charset=utf-8")
+				c.SetBody(m.AppendText(nil))
+			}
+		},
+	}}
+	go s.http.Serve(listener)
+	return s, nil
+}
+
+// Address returns the address that is listened on.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// Close ends the server.
+func (s *Server) Close() error { return s.http.Shutdown() }
