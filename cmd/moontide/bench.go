@@ -143,7 +143,7 @@ func checkWritable(path string) error {
 // commonFlags returns the given flags that affect every run of a sweep. Lists of engine
 // flags are in the labels of the runs.
 func commonFlags(c *cli.Context) []string {
-	ofOneCommand := append(words("json markdown csv png junit"), maxRunsFlag, concurrencyFlag, rateFlag, speedupFlag, shapeFlag, numPromptsFlag)
+	ofOneCommand := []string{maxRunsFlag, concurrencyFlag, rateFlag, speedupFlag, shapeFlag, numPromptsFlag}
 	for _, ch := range choicesOf(c)[0] {
 		if ch.varies {
 			ofOneCommand = append(ofOneCommand, ch.flag)

@@ -13,7 +13,10 @@ import (
 
 // ownFlags lists the flags that may differ when a run is resumed: they affect
 // neither the requests nor the measurement.
-var ownFlags = []string{"out", "resume", "wait-ready", "api-key-env", "percentiles", "slo", "fail-if", "force"}
+var ownFlags = []string{
+	"out", "resume", "wait-ready", "api-key-env", "percentiles", "slo", "fail-if", "force",
+	"json", "markdown", "csv", "png", "junit", eventsFlag, metricsListenFlag,
+}
 
 // setFlags returns the given flags in the form stored in run.json.
 func setFlags(c *cli.Context) (flags []string) {
