@@ -186,7 +186,7 @@ func TestFitEngineMeasures(t *testing.T) {
 	t.Parallel()
 	url := serveFast(t, "--engine", writeEngine(t, enginefile.New(measuredEngine())), "--step-base", "2ms", "--request-latency", "2ms")
 	dir := t.TempDir()
-	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--budget", "32s", "--max-lag", "10s", "-o", "e.json"}
+	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--budget", "45s", "--max-lag", "10s", "-o", "e.json"}
 	r := try(t, dir, "", line...)
 	if r.status != exitDone {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
