@@ -56,9 +56,6 @@ func (f *fitter) findLongSessions() (found longSessions) {
 // divideByLength makes the long sessions a client, if there are enough requests in and
 // outside of them.
 func (f *fitter) divideByLength(long longSessions) bool {
-	if f.timetable != nil { // clients have arrivals of their own, whose times it spreads
-		return false
-	}
 	if min(long.requests, len(f.rows)-long.requests) < f.minClient() {
 		return false
 	}

@@ -26,9 +26,10 @@ func (f *fitter) learnClients(clients int) {
 	case len(named) > 1:
 	case clients > 1:
 		divided = f.divideByClusters(clients)
-	case clients == 0 && long.sessions > 0:
+	case clients == 1 || f.timetable != nil: // several clients do not keep a timetable
+	case long.sessions > 0:
 		divided = f.divideByLength(long)
-	case clients == 0 && len(f.rows) >= minToDivide && f.distance(best) > farFromSource:
+	case len(f.rows) >= minToDivide && f.distance(best) > farFromSource:
 		noted := len(f.notes)
 		divided, limit = f.divideByClusters(2), func(usual float64) float64 { return usual / 2 }
 		f.notes = f.notes[:noted]

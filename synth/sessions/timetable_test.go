@@ -52,6 +52,25 @@ func TestTimetable(t *testing.T) {
 	check("at twice the rate", counts(double, 2*len(rows)), 60, 20, 50, 80, 30)
 }
 
+// A source with few timestamps is not divided into clusters, which would not keep them.
+func TestTimetableIsNotDivided(t *testing.T) {
+	t.Parallel()
+	var rows []trace.Request
+	for i := range 3000 {
+		hour := i / 500
+		rows = append(rows, trace.Request{Timestamp: trace.Some(3600e3 * float64(hour)), InputLength: 100 + 5000*(hour%2) + i%50, OutputLength: 10 + 300*(hour%2)})
+	}
+	at := map[float64]int{}
+	for _, r := range draw(t, fit(t, rows, sessions.Options{}), 1, len(rows)) {
+		at[r.Timestamp.Value]++
+	}
+	for hour := range 6 {
+		if n := at[3600e3*float64(hour)]; n != 500 {
+			t.Errorf("%d requests in hour %d, want 500", n, hour)
+		}
+	}
+}
+
 // The means of windows vary as if requests were drawn independently, although those of
 // whole traces hardly do.
 func TestWindowsVary(t *testing.T) {
