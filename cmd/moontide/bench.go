@@ -62,6 +62,7 @@ func benchFlags() []cli.Flag {
 		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "`DIR`: sweep folder, with a folder for each run", DefaultText: "a new folder under runs"},
 		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables"},
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print one CSV table"},
+		&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the tables with figures to `FILE`, a self-contained page"},
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
 		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits shared prefixes; about 16 with --turns; that of TRACE"},
 		&cli.StringFlag{Name: shapeFlag, Category: ofDescriptions, Usage: "`ISL:OSL,..`: the levels for each of several shapes, in place of --isl and --osl"},

@@ -104,7 +104,7 @@ func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion) error {
 		return errInvalid
 	}
 	search := report.LoadSearch{Subject: sweepSubject(c, found.Legs[0].Run.Target), Found: found, Gates: q.view.Gates}
-	printed, err := q.files.write(std, map[string]func(io.Writer) error{"png": search.PNG})
+	printed, err := q.files.write(std, map[string]func(io.Writer) error{"html": search.Document().WriteHTML, "png": search.PNG})
 	if err == nil && !printed {
 		err = printDocument(std, q.form, search.Document(), nil)
 	}

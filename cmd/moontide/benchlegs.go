@@ -46,7 +46,7 @@ func sayLeg(std streams, r bench.LegResult) {
 // show prints the runs in a form. A single run is also shown as by replay.
 func (q *benchQuestion) show(std streams, sweep report.Sweep, runs []bench.LegResult) error {
 	reports := reportedLegs(runs, q.view)
-	printed, err := q.files.write(std, map[string]func(io.Writer) error{"png": sweep.PNG, "junit": reports.JUnit})
+	printed, err := q.files.write(std, map[string]func(io.Writer) error{"html": sweep.Document().WriteHTML, "png": sweep.PNG, "junit": reports.JUnit})
 	if err != nil || printed {
 		return err
 	}

@@ -37,7 +37,7 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 	if q.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
 		return q, err
 	}
-	if q.files, err = filesOf(c, q.form, "png", "junit"); err != nil {
+	if q.files, err = filesOf(c, q.form, "html", "png", "junit"); err != nil {
 		return q, err
 	}
 	if q.sweep.Run, err = sweepConfig(c, std, stop); err != nil {
@@ -51,7 +51,7 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 			return q, err
 		}
 	}
-	if err := errors.Join(checkWritable(q.files.path("png")), checkWritable(q.files.path("junit"))); err != nil {
+	if err := errors.Join(checkWritable(q.files.path("html")), checkWritable(q.files.path("png")), checkWritable(q.files.path("junit"))); err != nil {
 		return q, err
 	}
 	if err := q.setTargets(c); err != nil {

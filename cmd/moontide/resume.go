@@ -15,7 +15,7 @@ import (
 // neither the requests nor the measurement.
 var ownFlags = []string{
 	"out", "resume", "wait-ready", "api-key-env", "percentiles", "slo", "fail-if", "force",
-	"json", "markdown", "csv", "png", "junit", eventsFlag, metricsListenFlag,
+	"json", "markdown", "csv", "html", "png", "junit", eventsFlag, metricsListenFlag,
 }
 
 // setFlags returns the given flags in the form stored in run.json.
