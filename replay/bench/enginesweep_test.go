@@ -46,6 +46,9 @@ func sweepOf(t *testing.T, dir string, change func(*bench.EngineSweepConfig)) ([
 // The runs of a plan identify the costs of the engine that they measure: the fit finds
 // them within its intervals, and predicts the run that is held out.
 func TestEngineSweepIdentifiesCosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for long")
+	}
 	var planned []bench.EngineRun
 	legs, err := sweepOf(t, filepath.Join(t.TempDir(), "sweep"), func(c *bench.EngineSweepConfig) { c.Plan = func(runs []bench.EngineRun) { planned = runs } })
 	if err != nil {
@@ -91,6 +94,9 @@ func TestEngineSweepIdentifiesCosts(t *testing.T) {
 // The runs show an API server that takes requests one after another and wakes up, and
 // what a token costs for each token before it.
 func TestEngineSweepIdentifiesExtensions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for long")
+	}
 	truth := knownEngine()
 	truth.APIServer, truth.WakeUp, truth.Engine.Costs.Attention = 6*time.Millisecond, 12*time.Millisecond, 40*engine.Nanosecond
 	legs, err := sweepOf(t, filepath.Join(t.TempDir(), "sweep"), func(c *bench.EngineSweepConfig) { c.Run.Engines, c.Limits.Concurrency = truth, 32 })

@@ -165,6 +165,9 @@ func entryAt(table engine.DecodeTable, sequences int) engine.Cost {
 // The 95 % intervals of parameters that are called identified cover the truth of random
 // engines, measured by the planned runs. With the variable set, 100 engines are fitted.
 func TestIntervalsCoverTruth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for long")
+	}
 	engines := 6
 	if os.Getenv("MOONTIDE_ALL_FITS") != "" {
 		engines = 100

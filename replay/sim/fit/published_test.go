@@ -28,6 +28,9 @@ const allFitsVariable = "MOONTIDE_ALL_FITS"
 
 // Each table is predicted from a third of its rows.
 func TestPublishedTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for long")
+	}
 	for _, tt := range publishedFits {
 		t.Run(tt.table, func(t *testing.T) {
 			if tt.prefill > 0 && os.Getenv(allFitsVariable) == "" {
