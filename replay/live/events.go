@@ -7,6 +7,7 @@ import (
 )
 
 const (
+	firstBuffer = 64 << 10               // bytes; grows to
 	maxBuffered = 4 << 20                // bytes of lines that wait for a slow reader
 	writeEvery  = 100 * time.Millisecond // so that adding a line wakes nobody
 )
@@ -24,7 +25,7 @@ type Events struct {
 
 // NewEvents starts to write lines to w, at most a tenth of a second late.
 func NewEvents(w io.Writer) *Events {
-	e := &Events{waiting: make([]byte, 0, 64<<10), closing: make(chan struct{}), done: make(chan struct{})}
+	e := &Events{waiting: make([]byte, 0, firstBuffer), closing: make(chan struct{}), done: make(chan struct{})}
 	go e.run(w)
 	return e
 }
@@ -44,7 +45,7 @@ func (e *Events) run(w io.Writer) {
 	defer close(e.done)
 	ticker := time.NewTicker(writeEvery)
 	defer ticker.Stop()
-	writing := make([]byte, 0, cap(e.waiting))
+	writing := make([]byte, 0, firstBuffer)
 	for closing := false; !closing; {
 		select {
 		case <-ticker.C:
