@@ -164,8 +164,8 @@ func (s *session) moontide(args ...string) (string, error) {
 
 // varied are prompts that share nothing, with lengths of half to one and a half times
 // isl and osl. The lengths differ, as they do in production: of requests of one length
-// this server computes prompts up to 40 % faster, because its CPU kernels are
-// prepared for each shape and kept.
+// this server computes prompts up to 40 % faster, probably because its CPU kernels
+// are prepared for each shape and kept.
 func varied(n, isl, osl int) (rows []row) {
 	rng := rand.New(rand.NewPCG(3, uint64(n)))
 	next := uint64(1)
@@ -219,8 +219,8 @@ func (r *results) foretoldTable(b *strings.Builder) {
 
 %s drove its runs against the server and fitted an engine to them. These loads have other shapes: the first one's
 prompts and answers vary between half and one and a half times 700 and 60 tokens; the second one arrives at random, and its documents are more
-than fit into the prefix cache. (Requests of one length are faster: this server prepares its CPU kernels for each shape of a step and keeps them.
-700 tokens took 12.4 us each in steps of equal prompts and 15.3 us in steps of lengths that it had not seen, and TTFT in a closed loop of equal
+than fit into the prefix cache. (Requests of one length are faster, probably because this server prepares its CPU kernels for each shape of a step and keeps
+them. A token took 12.4 us in steps of equal prompts and 15.3 us in steps of lengths that it had not seen, and TTFT in a closed loop of equal
 prompts is predicted 29 to 39 %% too high.) The measurements are the mean of %d runs with other prompts; the noise
 is the range of the runs. A prediction may be off by the limit or by twice the noise.
 
