@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -28,7 +27,7 @@ type SampledBuilder struct {
 	nonEmpty int // requests
 	largest  int // distance
 	uses     [groups]int
-	log      useLog
+	log      requestLog[use]
 	head     *head // nil if the sample has all blocks
 	request  []use
 	numbers  []uint32
@@ -44,6 +43,10 @@ type use struct {
 	group    int
 	distance int // in sampled blocks; -1 for no prefix hit
 }
+
+func (u use) pair() (a, b uint64) { return uint64(u.place*groups + u.group), uint64(u.distance + 1) }
+
+func (use) ofPair(a, b uint64) use { return use{int(a) / groups, int(a) % groups, int(b) - 1} }
 
 // NewSampledBuilder returns a builder for a share of the blocks, above 0 and at most 1.
 func NewSampledBuilder(share float64) (*SampledBuilder, error) {
@@ -133,7 +136,7 @@ func (b *SampledBuilder) Curve(blockSize int) *SampledCurve {
 	lines := newSlopes(largest)
 	var sampled Hits
 	for r := range b.log.all {
-		for _, u := range r.uses {
+		for _, u := range r.items {
 			tokens := min((u.place+1)*blockSize, r.isl) - min(u.place*blockSize, r.isl)
 			sampled.add(Hits{Blocks: 1, Tokens: tokens, RequestShares: 1 / float64(r.blocks)})
 			if u.distance >= 0 {
@@ -242,49 +245,4 @@ func (c *SampledCurve) Error(capacity int) float64 {
 	rate := func(capacity float64) float64 { return c.At(int(capacity)).Rates().Block }
 	distance := (rate(float64(capacity)+apart) - rate(float64(capacity)-apart)) / 2
 	return math.Sqrt(choice + distance*distance)
-}
-
-// useLog holds the uses of sampled blocks as variable-length integers.
-type useLog struct {
-	byteLog
-	record []byte // to be reused
-}
-
-func (l *useLog) add(isl, blocks int, uses []use) {
-	b := binary.AppendUvarint(l.record[:0], uint64(isl))
-	b = binary.AppendUvarint(b, uint64(blocks))
-	b = binary.AppendUvarint(b, uint64(len(uses)))
-	for _, u := range uses {
-		b = binary.AppendUvarint(b, uint64(u.place*groups+u.group))
-		b = binary.AppendUvarint(b, uint64(u.distance+1))
-	}
-	l.record = b
-	l.byteLog.add(b)
-}
-
-// loggedUses is a request of a useLog.
-type loggedUses struct {
-	isl, blocks int
-	uses        []use // valid until the next request
-}
-
-func (l *useLog) all(yield func(loggedUses) bool) {
-	var r loggedUses
-	for _, b := range l.pages {
-		uvarint := func() int {
-			x, n := binary.Uvarint(b)
-			b = b[n:]
-			return int(x)
-		}
-		for len(b) > 0 {
-			r.isl, r.blocks, r.uses = uvarint(), uvarint(), r.uses[:0]
-			for range uvarint() {
-				at, distance := uvarint(), uvarint()
-				r.uses = append(r.uses, use{at / groups, at % groups, distance - 1})
-			}
-			if !yield(r) {
-				return
-			}
-		}
-	}
 }

@@ -16,47 +16,52 @@ func (l *byteLog) add(record []byte) {
 	l.pages[last] = append(l.pages[last], record...)
 }
 
-// runLog holds the runs of requests, in their order, as variable-length integers.
-type runLog struct {
+// logItem is a part of a request that a log holds as two integers.
+type logItem[T any] interface {
+	pair() (a, b uint64)
+	ofPair(a, b uint64) T
+}
+
+// requestLog holds requests, in their order, as variable-length integers.
+type requestLog[T logItem[T]] struct {
 	byteLog
 	record []byte // to be reused
 }
 
 // add adds a request of isl tokens and some blocks.
-func (l *runLog) add(isl, blocks int, runs []run) {
+func (l *requestLog[T]) add(isl, blocks int, items []T) {
 	b := binary.AppendUvarint(l.record[:0], uint64(isl))
 	b = binary.AppendUvarint(b, uint64(blocks))
-	b = binary.AppendUvarint(b, uint64(len(runs)))
-	for _, r := range runs {
-		b = binary.AppendUvarint(b, uint64(r.distance))
-		b = binary.AppendVarint(b, int64(r.n))
+	b = binary.AppendUvarint(b, uint64(len(items)))
+	for _, item := range items {
+		x, y := item.pair()
+		b = binary.AppendUvarint(binary.AppendUvarint(b, x), y)
 	}
 	l.record = b
 	l.byteLog.add(b)
 }
 
-// logged is a request of a runLog.
-type logged struct {
+// logged is a request of a requestLog.
+type logged[T any] struct {
 	isl, blocks int
-	runs        []run // valid until the next request
+	items       []T // valid until the next request
 }
 
 // all yields the requests.
-func (l *runLog) all(yield func(logged) bool) {
-	var r logged
+func (l *requestLog[T]) all(yield func(logged[T]) bool) {
+	var r logged[T]
+	var item T
 	for _, b := range l.pages {
-		uvarint := func() int {
+		uvarint := func() uint64 {
 			x, n := binary.Uvarint(b)
 			b = b[n:]
-			return int(x)
+			return x
 		}
 		for len(b) > 0 {
-			r.isl, r.blocks, r.runs = uvarint(), uvarint(), r.runs[:0]
+			r.isl, r.blocks, r.items = int(uvarint()), int(uvarint()), r.items[:0]
 			for range uvarint() {
-				distance := uvarint()
-				n, size := binary.Varint(b)
-				b = b[size:]
-				r.runs = append(r.runs, run{uint32(distance), int32(n)})
+				x, y := uvarint(), uvarint()
+				r.items = append(r.items, item.ofPair(x, y))
 			}
 			if !yield(r) {
 				return
