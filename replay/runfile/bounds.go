@@ -34,5 +34,5 @@ func (r *Run) checkCounts() error {
 	if n := max(r.ReadDelay.Reads, r.Merges.Chunks, r.Merges.Merged); n > maxReads {
 		return fmt.Errorf("read_delay or merges counts %d reads, more than %d", n, maxReads)
 	}
-	return nil
+	return r.Part.check()
 }

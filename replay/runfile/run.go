@@ -28,6 +28,7 @@ type Run struct {
 	Salt       string     `json:"salt"`
 	Limits     Limits     `json:"limits"`
 	Leg        Leg        `json:"leg,omitzero"`        // zero unless the run is one of a sweep
+	Part       Part       `json:"part,omitzero"`       // zero unless several processes drove the run
 	Window     Window     `json:"window,omitzero"`     // the measurement window
 	Thresholds Thresholds `json:"thresholds,omitzero"` // thresholds of the verdict
 	// Flags holds the command's flags as set: "--name=value", secrets masked. A
