@@ -29,7 +29,6 @@ import (
 
 	"moontide/analyze/cache"
 	"moontide/trace"
-	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -51,7 +50,7 @@ type Options struct {
 	// Sample, if not 0, is the share of the distinct blocks, up to 1, from which the hit
 	// rates of caches are estimated, so that a trace of any number of blocks takes little
 	// memory: see [cache.SampledBuilder]. The analysis then has Sampled instead of Prefix,
-	// no BlockFit, Observed and inferred Sessions, and Watch gets no blocks.
+	// no BlockFit, Observed, Relations and inferred Sessions, and Watch gets no blocks.
 	Sample float64
 	// Line, if set, returns the line of the row read last, for a [trace.GraphError].
 	Line func() int
@@ -114,10 +113,9 @@ type Context struct {
 
 // Trace describes a trace in one pass. It keeps no request, so reqs may be those
 // of a reader's Borrowed method. It uses two CPU cores. Per request it holds
-// about 40 bytes, and up to 200 at the end; per session and per request id about 70;
-// per unique block 4 bytes, 20 more if the block is reused, and a table of block ids.
-// Rows with a request id, and all rows of a trace in which turns have delays instead of
-// timestamps, take another 200.
+// about 40 bytes, and up to 80 at the end; per unique block 4 bytes, 20 more if the block
+// is reused, and a table of block ids. Session and request ids are in temporary files: see
+// [trace.GraphBuilder].
 //
 // It returns [ErrEmpty], a [*trace.GraphError], an error for an option out of range, for more than 2^31-1
 // requests or more blocks than a table can number, or the stream's own error.
@@ -136,6 +134,7 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 		}
 		c.sampled = sampled
 	}
+	defer c.sessions.builder.Close()
 	if err := c.collect(reqs, opts); err != nil {
 		return nil, err
 	}
@@ -146,36 +145,24 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if opts.BlockSize > 0 {
 		size = trace.GivenBlockSize(opts.BlockSize)
 	}
-	graph, err := c.sessions.graph.Graph()
-	if err != nil {
-		return nil, err
-	}
-	c.forget()
-	return c.analysis(size, cmp.Or(opts.Top, defaultTop), graph), nil
-}
-
-// forget frees what is needed only to collect.
-func (c *collector) forget() {
-	s := &c.sessions
-	s.sessions, s.requests, s.latest, s.named = names{}, names{}, block.List[tail]{}, block.List[tail]{}
-	c.untimed.sent, c.untimed.named = block.List[float64]{}, block.List[float64]{}
+	return c.analysis(size, cmp.Or(opts.Top, defaultTop))
 }
 
 // analysis computes the parts in parallel: they only read what was collected. Those of a
 // long trace are computed one after another, to save memory.
-func (c *collector) analysis(size trace.BlockSize, top int, graph *trace.Graph) *Analysis {
-	c.estimateTimes(graph)
-	a := &Analysis{Requests: c.rows.len(), Declared: c.declared.context(), Untimed: c.untimed.Untimed}
+func (c *collector) analysis(size trace.BlockSize, top int) (*Analysis, error) {
+	a := &Analysis{Requests: c.rows.len(), Declared: c.declared.context()}
+	if err := c.bySession(a, size); err != nil {
+		return nil, err
+	}
 	var parts sync.WaitGroup
 	do := parts.Go
 	if c.rows.len() > manyRows {
 		do = func(part func()) { part() }
 	}
-	do(func() {
-		if a.Sessions = c.sessions.result(&c.rows, size); a.Sessions == nil {
-			a.Sessions = c.prefix.sessions(&c.rows, size)
-		}
-	})
+	if a.Sessions == nil {
+		do(func() { a.Sessions = c.prefix.sessions(&c.rows, size) })
+	}
 	do(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(&c.rows) })
 	var line timeline
 	var sharing []shared
@@ -196,14 +183,25 @@ func (c *collector) analysis(size trace.BlockSize, top int, graph *trace.Graph) 
 			a.Sampled = &Sampled{BlockSize: size, Requests: c.sampledRows, TotalBlocks: curve.Infinite().Blocks, Curve: curve}
 		})
 	}
-	if c.sessions.waits {
-		do(func() { a.Graph = graphOf(graph, c.rows.len()) })
-	}
 	parts.Wait()
 	a.Time.addShared(sharing)
 	l := &a.Lengths
 	l.EstimatedISL, l.EstimatedOSL, l.MissingOSL = c.marks.estimatedISL, c.marks.estimatedOSL, c.marks.missingOSL
-	return a
+	return a, nil
+}
+
+// bySession describes the graph and the declared sessions, and estimates times by them.
+func (c *collector) bySession(a *Analysis, size trace.BlockSize) error {
+	graph, err := c.sessions.graph()
+	if err != nil {
+		return err
+	}
+	a.Untimed = c.estimateTimes(graph)
+	if c.sessions.waits {
+		a.Graph = graphOf(graph, c.rows.len())
+	}
+	a.Sessions, err = c.sessions.result(&c.rows, graph, &c.prefix, size)
+	return err
 }
 
 // declaredContext sums the declared contexts of rows. A row may declare only one

@@ -87,7 +87,7 @@ func (a *Arrivals) grid() (trace.Grid, bool) {
 	var d trace.GridDetector
 	for i := range a.sorted.len() {
 		if r := a.sorted.row(i); !r.has(estimated) {
-			d.Add(trace.Request{Timestamp: trace.Some(r.at)})
+			d.Add(trace.Request{Timestamp: trace.Some(r.ms)})
 		}
 	}
 	g, _, ok := d.Grid()
@@ -103,10 +103,10 @@ func (a *Arrivals) countTimestamps(rows *rows) {
 		case r.has(estimated):
 			a.Estimated++
 		default:
-			if r.at < last {
+			if r.ms < last {
 				a.Backwards++
 			}
-			last = r.at
+			last = r.ms
 		}
 	}
 	atOnce, last := 0, math.Inf(-1)
@@ -115,9 +115,9 @@ func (a *Arrivals) countTimestamps(rows *rows) {
 		if r.has(estimated) {
 			continue
 		}
-		if r.at != last {
+		if r.ms != last {
 			a.DistinctTimestamps++
-			atOnce, last = 0, r.at
+			atOnce, last = 0, r.ms
 		}
 		atOnce++
 		a.MostAtOnce = max(a.MostAtOnce, atOnce)

@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -20,7 +19,6 @@ type collector struct {
 	declared declaredContext
 	marks    lengthMarks
 	sessions sessionCounter
-	untimed  untimedCounter
 	sampled  *cache.SampledBuilder // in place of the table and of prefix
 	// sampledRows is the number of rows with ids.
 	sampledRows int
@@ -70,32 +68,6 @@ func (c *collector) collect(reqs trace.Requests, opts Options) error {
 	return err
 }
 
-// estimateTimes gives the rows that wait for others and have no timestamp the time
-// at which they would be sent. Without any timestamp, nothing is known about times.
-func (c *collector) estimateTimes(graph *trace.Graph) {
-	timed := false
-	for _, r := range c.rows.all {
-		if timed = r.timed(); timed {
-			break
-		}
-	}
-	if c.untimed.Turns == 0 || !timed {
-		return
-	}
-	times := graph.SendTimes(c.rows.len(), func(i int) trace.Due {
-		r := c.rows.at(i)
-		return trace.Due{
-			Timestamp: trace.Opt[float64]{Value: r.at, Set: r.timed()}, // NaN is not used
-			Delay:     c.untimed.delays[int32(i)], OSL: int(r.osl()),
-		}
-	})
-	for i, r := range c.rows.all {
-		if !r.timed() {
-			r.at, r.flags = times[i], r.flags|estimated
-		}
-	}
-}
-
 // read numbers the blocks of all requests and hands them over in batches.
 func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batch, empty <-chan *batch) error {
 	b := <-empty
@@ -110,8 +82,7 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 		c.detector.Add(r)
 		c.declared.add(r)
 		c.marks.add(&r)
-		is := c.sessions.add(rows, &r, line)
-		c.untimed.add(rows, &r, is, &c.sessions.requests)
+		c.sessions.add(&r, line)
 		rows++
 		if c.sampled != nil {
 			c.sample(&r)
@@ -126,10 +97,7 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 		}
 	}
 	full <- b
-	if c.untimed.Turns > 0 {
-		c.sessions.beginGraph(rows)
-	}
-	return errors.Join(c.sessions.sessions.table.Err(), c.sessions.requests.table.Err())
+	return nil
 }
 
 // sample takes the ids from a row.
@@ -156,15 +124,7 @@ func (c *collector) count(b *batch, watch func(trace.Request, []uint32)) {
 	left := b.numbers
 	for i := range b.requests {
 		r := &b.requests[i]
-		at := math.NaN()
-		if r.Timestamp.Set {
-			at = r.Timestamp.Value
-		}
-		kept := row{at: at, isl: int32(r.InputLength), flags: uint32(r.OutputLength)}
-		if r.blocks > 0 {
-			kept.flags |= hasIDs
-		}
-		c.rows.list.Add(kept)
+		c.rows.list.Add(rowOf(&r.Request, r.blocks > 0))
 		numbers := left[:r.blocks:r.blocks]
 		left = left[r.blocks:]
 		c.prefix.add(&c.rows, numbers, r.root)

@@ -29,13 +29,13 @@ func (a *Arrivals) Concurrency(ttft, tpot float64) Concurrency {
 	for i := range a.sorted.len() {
 		r := a.sorted.row(i)
 		takes := ttft + tpot*float64(max(r.osl()-1, 0))
-		last = max(last, r.at+takes)
+		last = max(last, r.ms+takes)
 		if takes == 0 {
 			continue // never in flight
 		}
 		busy += takes
-		begin = append(begin, r.at)
-		done = append(done, r.at+takes)
+		begin = append(begin, r.ms)
+		done = append(done, r.ms+takes)
 	}
 	slices.Sort(done)
 	var c Concurrency

@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"iter"
+
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -34,35 +36,55 @@ func (g *Graph) Whole() error {
 // graphOf describes the graph of n rows.
 func graphOf(g *trace.Graph, n int) *Graph {
 	of := &Graph{Lost: g.Lost(), Missing: g.LostIDs()}
-	depth := depths(g, n)
-	type place struct{ session, depth int }
-	at := map[place]int{}
-	requests, deepest, widest := make([]int, n), make([]int, n), make([]int, n) // by first row
-	for row, depth := range depth {
-		session := g.First(row)
-		requests[session]++
-		deepest[session] = max(deepest[session], int(depth))
-		here := place{session, int(depth)}
-		at[here]++
-		widest[session] = max(widest[session], at[here])
+	var requests, deepest, widest, at counts // at is by depth
+	for own := range depthsBySession(g, n) {
+		clear(at)
+		deep, wide := 0, 0
+		for _, depth := range own {
+			at.add(int(depth), 1)
+			deep, wide = max(deep, int(depth)), max(wide, at[depth])
+		}
+		at = at[:deep+1]
+		requests.add(len(own), 1)
+		deepest.add(deep, 1)
+		widest.add(wide, 1)
+	}
+	for row := range n {
 		if len(g.Before(row)) > 1 {
 			of.Joins++
 		}
 	}
-	of.Requests, of.Depth, of.Width = sampleOf(requests), sampleOf(deepest), sampleOf(widest)
+	of.Requests, of.Depth, of.Width = requests.sample(), deepest.sample(), widest.sample()
 	of.Sessions = of.Requests.Count
 	return of
 }
 
-// sampleOf returns the distribution of the numbers above 0.
-func sampleOf(numbers []int) stats.Sample {
-	var all counts
-	for _, n := range numbers {
-		if n > 0 {
-			all.add(n, 1)
+// depthsBySession yields the depths of the rows of each session.
+func depthsBySession(g *trace.Graph, n int) iter.Seq[[]int32] {
+	ends := make([]int32, n) // of the depths of each session, by first row
+	for row := range n {
+		ends[g.First(row)]++
+	}
+	end := int32(0)
+	for first, size := range ends {
+		ends[first] = end // until all are placed
+		end += size
+	}
+	sorted := make([]int32, n)
+	for row, depth := range depths(g, n) {
+		first := g.First(row)
+		sorted[ends[first]] = depth
+		ends[first]++
+	}
+	return func(yield func([]int32) bool) {
+		start := int32(0)
+		for _, end := range ends {
+			if end > start && !yield(sorted[start:end]) {
+				return
+			}
+			start = max(start, end)
 		}
 	}
-	return all.sample()
 }
 
 // depths returns the number of rows of the longest chain that ends with each row.

@@ -198,7 +198,7 @@ func (c *prefixCounter) result(rows *rows, table *block.Table, size trace.BlockS
 		contexts.Add(float64(context))
 		contextTokens += context
 		if line.windows > 0 && r.timed() {
-			w := &windows[line.index(r.at)]
+			w := &windows[line.index(r.ms)]
 			w.prompt, w.hit, w.context = w.prompt+length, w.hit+hitTokens, w.context+context
 		}
 	}

@@ -48,7 +48,7 @@ func (c *reuseCounter) flush(rows *rows) {
 		return
 	}
 	c.requests.AddN(float64(apart), blocks)
-	if ms := rows.at(me).at - rows.at(int(c.from)).at; !math.IsNaN(ms) {
+	if ms := rows.at(me).at() - rows.at(int(c.from)).at(); !math.IsNaN(ms) {
 		c.times.AddN(max(ms, 0), blocks)
 	}
 }

@@ -4,25 +4,54 @@ import (
 	"math"
 	"slices"
 
+	"moontide/trace"
 	"moontide/trace/block"
 )
 
 // row is what is kept of a request: 16 bytes.
 type row struct {
-	at    float64 // arrival in ms, or NaN
+	ms    float64 // arrival, or the delay of an untimed row
 	isl   int32
-	flags uint32 // and OSL
+	flags uint32 // and OSL, which takes 27 bits
 }
 
 const (
 	hasIDs = 1 << 31
-	// estimated is set if at is no timestamp but derived from a delay.
+	// estimated is set if the arrival is no timestamp but derived from a delay.
 	estimated = 1 << 30
+	untimed   = 1 << 29
+	// hasAfter is set if a row names others that it waits for.
+	hasAfter = 1 << 28
+
+	allFlags = hasIDs | estimated | untimed | hasAfter
 )
 
-func (r *row) osl() int32           { return int32(r.flags &^ (hasIDs | estimated)) }
+func rowOf(r *trace.Request, ids bool) row {
+	k := row{ms: r.Timestamp.Value, isl: int32(r.InputLength), flags: uint32(r.OutputLength)}
+	if !r.Timestamp.Set {
+		k.ms = r.Delay.Value
+		k.flags |= untimed
+	}
+	if ids {
+		k.flags |= hasIDs
+	}
+	if len(r.After) > 0 {
+		k.flags |= hasAfter
+	}
+	return k
+}
+
+func (r *row) osl() int32           { return int32(r.flags &^ allFlags) }
 func (r *row) has(flag uint32) bool { return r.flags&flag != 0 }
-func (r *row) timed() bool          { return !math.IsNaN(r.at) }
+func (r *row) timed() bool          { return !r.has(untimed) }
+
+// at returns the arrival in ms, or NaN.
+func (r *row) at() float64 {
+	if r.has(untimed) {
+		return math.NaN()
+	}
+	return r.ms
+}
 
 // rows are the requests in the order of the trace.
 type rows struct{ list block.List[row] }
@@ -49,8 +78,8 @@ func sortByTime(rows *rows) byTime {
 	last, inOrder, timed := math.Inf(-1), true, 0
 	for _, r := range rows.all {
 		if r.timed() {
-			inOrder = inOrder && r.at >= last
-			last = r.at
+			inOrder = inOrder && r.ms >= last
+			last = r.ms
 			timed++
 		}
 	}
@@ -66,7 +95,7 @@ func sortByTime(rows *rows) byTime {
 	}
 	if !inOrder {
 		slices.SortFunc(t.order, func(a, b int32) int {
-			switch x, y := t.rows.at(int(a)).at, t.rows.at(int(b)).at; {
+			switch x, y := t.rows.at(int(a)).ms, t.rows.at(int(b)).ms; {
 			case x < y:
 				return -1
 			case x > y:
@@ -92,4 +121,4 @@ func (t byTime) row(i int) *row {
 	return t.rows.at(i)
 }
 
-func (t byTime) at(i int) float64 { return t.row(i).at }
+func (t byTime) at(i int) float64 { return t.row(i).ms }

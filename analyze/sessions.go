@@ -3,10 +3,8 @@ package analyze
 import (
 	"math"
 	"slices"
-	"strconv"
 
 	"moontide/trace"
-	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -45,8 +43,8 @@ type Sessions struct {
 	// Growth is the ISL of each later turn minus that of the previous turn, in
 	// tokens. It is negative if a session continues with a shorter prompt.
 	Growth stats.Sample
-	// Relations is nil if sessions were inferred, or if no row of a session has a block
-	// id.
+	// Relations is nil if sessions were inferred, if no row of a session has a block
+	// id, or with [Options].Sample.
 	Relations *Relations
 }
 
@@ -56,15 +54,15 @@ const (
 )
 
 // sessionsOf builds sessions from the row of each row's previous turn, none, or
-// outside. The rows in apart do not follow that turn.
-func sessionsOf(rows *rows, previous func(row int) int32, apart map[int32]bool) *Sessions {
-	s := &Sessions{Of: make([]int32, rows.len())}
+// outside; it overwrites previous. The rows in apart do not follow that turn.
+func sessionsOf(rows *rows, previous []int32, apart map[int32]bool) *Sessions {
+	s := &Sessions{Of: previous}
 	var gaps, growth stats.Collector
 	turns := make([]int32, rows.len()) // of the session that starts here
 	for i, r := range rows.all {
-		s.Of[i] = none
-		last := previous(i)
+		last := previous[i]
 		if last == outside {
+			s.Of[i] = none
 			continue
 		}
 		s.Requests++
@@ -81,7 +79,7 @@ func sessionsOf(rows *rows, previous func(row int) int32, apart map[int32]bool) 
 			continue
 		}
 		growth.Add(float64(r.isl - before.isl))
-		if gap := r.at - before.at; !math.IsNaN(gap) {
+		if gap := r.at() - before.at(); !math.IsNaN(gap) {
 			gaps.Add(max(gap, 0))
 		}
 	}
@@ -98,159 +96,109 @@ func sessionsOf(rows *rows, previous func(row int) int32, apart map[int32]bool) 
 	return s
 }
 
-// sessionCounter tracks session ids and what rows wait for.
+// sessionCounter collects sessions and what rows wait for.
 type sessionCounter struct {
-	sessions, requests names
-	latest             block.List[tail]  // turn of each session, by number
-	named              block.List[tail]  // rows by the number of their request id
-	previous           block.List[int32] // of each row, up to the last with an id
-	turns              block.List[laterTurn]
-	apart              map[int32]bool // rows that follow another turn than the latest, or none
-	parallel           int            // rows that follow none
-	delays             map[trace.DelayKind][]float64
-	graph              trace.GraphBuilder
-	graphed            bool // rows are added to graph
-	waits              bool // rows have after
-	some               bool // rows have session ids
-	ids                bool // rows of sessions have block ids
+	builder trace.GraphBuilder
+	named   bool // rows have session ids
+	waits   bool // rows have after
+	untimed bool // rows have no timestamp
+	delays  delays
 }
 
-func (c *sessionCounter) add(row int, r *trace.Request, line func() int) known {
-	is := known{session: none, request: none}
+func (c *sessionCounter) add(r *trace.Request, line func() int) {
+	c.untimed = c.untimed || !r.Timestamp.Set
 	if r.SessionID == "" && r.ID == "" && r.After == nil {
-		c.addToGraph(row, r, none, line)
-		return is
-	}
-	var latest tail
-	if r.SessionID != "" {
-		is.session = int32(c.sessions.number(r.SessionID))
-		latest = *slot(&c.latest, uint32(is.session))
-		is.later = latest.row > 0
-	}
-	c.addToGraph(row, r, is.session, line)
-	c.waits = c.waits || r.After != nil
-	if r.Delay.Set && (is.later && r.After == nil || len(r.After) > 0) {
-		if c.delays == nil {
-			c.delays = map[trace.DelayKind][]float64{}
-		}
-		c.delays[r.DelayKind] = append(c.delays[r.DelayKind], r.Delay.Value)
-	}
-	own := tailOf(r, row, is.session)
-	if is.session != none {
-		c.follow(row, r, latest)
-		*slot(&c.latest, uint32(is.session)) = own
-	}
-	if r.ID != "" {
-		is.request = int32(c.requests.number(r.ID))
-		*slot(&c.named, uint32(is.request)) = own
-	}
-	return is
-}
-
-// follow takes a row of a session and the latest turn of it, if there is one.
-func (c *sessionCounter) follow(row int, r *trace.Request, latest tail) {
-	c.some, c.ids = true, c.ids || len(r.HashIDs) > 0
-	c.fill(row)
-	c.previous.Add(latest.row - 1) // none if there is none
-	if latest.row == 0 {
-		return
-	}
-	before, follows := c.before(r, latest)
-	if follows {
-		c.turns.Add(before.next(r, row))
-	} else {
-		c.parallel++
-	}
-	if before.row != latest.row {
-		if c.apart == nil {
-			c.apart = map[int32]bool{}
-		}
-		c.apart[int32(row)] = true
-	}
-}
-
-// before returns the turn of the same session that a row follows, if any.
-func (c *sessionCounter) before(r *trace.Request, latest tail) (before tail, follows bool) {
-	if r.After == nil {
-		return latest, true
-	}
-	for _, id := range r.After {
-		if t := *slot(&c.named, c.requests.number(id)); t.row > before.row && t.session == latest.session {
-			before = t
-		}
-	}
-	return before, before.row > 0
-}
-
-// fill marks the rows before row that have no entry yet as outside.
-func (c *sessionCounter) fill(row int) {
-	for c.previous.Len() < row {
-		c.previous.Add(outside)
-	}
-}
-
-// addToGraph adds a row to the graph, which is made from the first row on that has a
-// request id or waits for others: it takes much memory.
-func (c *sessionCounter) addToGraph(row int, r *trace.Request, session int32, line func() int) {
-	if r.ID != "" || r.After != nil {
-		c.beginGraph(row)
-	}
-	if !c.graphed {
+		c.builder.Skip()
 		return
 	}
 	number := 0
 	if line != nil {
 		number = line()
 	}
-	c.graph.Add(trace.Request{SessionID: sessionName(session), ID: r.ID, After: r.After}, number)
+	c.builder.Add(*r, number)
+	c.named = c.named || r.SessionID != ""
+	c.waits = c.waits || r.After != nil
+	if len(r.After) > 0 && r.SessionID == "" {
+		c.delays.add(r.Delay, r.DelayKind)
+	}
 }
 
-// beginGraph adds the first rows to the graph, unless it has them.
-func (c *sessionCounter) beginGraph(rows int) {
-	if c.graphed {
+// graph returns nil if all times are known and rows do not wait for others.
+func (c *sessionCounter) graph() (*trace.Graph, error) {
+	if !c.waits && !c.untimed {
+		return nil, nil
+	}
+	return c.builder.Graph()
+}
+
+// result returns nil if no row has a session id.
+func (c *sessionCounter) result(rows *rows, graph *trace.Graph, prompts *prefixCounter, size trace.BlockSize) (*Sessions, error) {
+	if !c.named {
+		return nil, nil
+	}
+	previous := slices.Repeat([]int32{outside}, rows.len())
+	relations, ids := &Relations{}, false
+	apart := map[int32]bool{}
+	var own []int32 // rows of the session
+	for t, err := range c.builder.Turns {
+		if err != nil {
+			return nil, err
+		}
+		r := rows.at(t.Row)
+		ids = ids || r.has(hasIDs)
+		if !t.First && !t.After || r.has(hasAfter) {
+			c.delays.add(t.Delay, t.DelayKind)
+		}
+		if t.First {
+			previous[t.Row], own = none, append(own[:0], int32(t.Row))
+			continue
+		}
+		latest := own[len(own)-1]
+		before := latest
+		if t.After {
+			before = lastIn(own, graph.Before(t.Row))
+		}
+		if previous[t.Row] = latest; before != latest {
+			apart[int32(t.Row)] = true
+		}
+		if before == none {
+			relations.Parallel++
+		} else {
+			relations.add(prompts, rows, t.Row, int(before), size.Tokens)
+		}
+		own = append(own, int32(t.Row))
+	}
+	s := sessionsOf(rows, previous, apart)
+	s.Delay, s.Think, s.Tool = c.delays.all.Sample(), c.delays.think.Sample(), c.delays.tool.Sample()
+	if ids {
+		s.Relations = relations
+	}
+	return s, nil
+}
+
+// lastIn returns the last of some rows that is among the rows of a session, or none.
+// Both are in ascending order.
+func lastIn(session, rows []int32) int32 {
+	for _, row := range slices.Backward(rows) {
+		if _, is := slices.BinarySearch(session, row); is {
+			return row
+		}
+	}
+	return none
+}
+
+// delays are those of the rows that have one, and those of each kind.
+type delays struct{ all, think, tool stats.Collector }
+
+func (d *delays) add(delay trace.Opt[float64], kind trace.DelayKind) {
+	if !delay.Set {
 		return
 	}
-	c.graphed = true
-	c.fill(rows)
-	sessions := make([]int32, rows) // of each row
-	next := int32(0)
-	for row := range rows {
-		switch previous := *c.previous.At(uint32(row)); previous {
-		case outside:
-			sessions[row] = none
-		case none:
-			sessions[row] = next
-			next++
-		default:
-			sessions[row] = sessions[previous]
-		}
-		c.graph.Add(trace.Request{SessionID: sessionName(sessions[row])}, 0)
+	d.all.Add(delay.Value)
+	switch kind {
+	case trace.Think:
+		d.think.Add(delay.Value)
+	case trace.Tool:
+		d.tool.Add(delay.Value)
 	}
-}
-
-// sessionName returns an id for the session with a number.
-func sessionName(number int32) string {
-	if number == none {
-		return ""
-	}
-	return strconv.Itoa(int(number))
-}
-
-// result returns nil if no row has an id. It frees what it was made from.
-func (c *sessionCounter) result(rows *rows, size trace.BlockSize) *Sessions {
-	if !c.some {
-		return nil
-	}
-	c.fill(rows.len())
-	s := sessionsOf(rows, func(row int) int32 { return *c.previous.At(uint32(row)) }, c.apart)
-	s.Think, s.Tool = stats.Of(c.delays[trace.Think]), stats.Of(c.delays[trace.Tool])
-	s.Delay = stats.Of(slices.Concat(c.delays[""], c.delays[trace.Think], c.delays[trace.Tool]))
-	if c.ids {
-		s.Relations = &Relations{Parallel: c.parallel}
-		for t := range c.turns.All {
-			s.Relations.add(t, rows, size.Tokens)
-		}
-	}
-	c.previous, c.turns = block.List[int32]{}, block.List[laterTurn]{}
-	return s
 }

@@ -42,7 +42,7 @@ func (c *prefixCounter) sessions(rows *rows, size trace.BlockSize) *Sessions {
 		}
 		f.end(i, runs[0])
 	}
-	s := sessionsOf(rows, func(row int) int32 { return previous[row] }, nil)
+	s := sessionsOf(rows, previous, nil)
 	s.Inferred = true
 	return s
 }
@@ -73,15 +73,7 @@ func (f *turnFinder) end(i int, r run) {
 	if full == 0 {
 		return
 	}
-	up := int(r.seen) - full
-	at := r.above
-	r = f.runWith(at)
-	for int(at-r.first) < up {
-		up -= int(at-r.first) + 1
-		at = r.above
-		r = f.runWith(at)
-	}
-	at -= uint32(up)
+	at := f.above(r.above, int(r.seen)-full)
 	if t := &f.turns[f.runWith(at).row]; t.latest != none && t.end == at {
 		t.latest = int32(i)
 	}

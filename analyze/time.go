@@ -159,7 +159,7 @@ func timeOf(rows *rows, t timeline, at *Arrivals) *Time {
 	}
 	for _, r := range rows.all {
 		if r.timed() {
-			w := &over.Windows[t.index(r.at)]
+			w := &over.Windows[t.index(r.ms)]
 			w.Requests++
 			w.ISL.add(r.isl)
 			w.OSL.add(r.osl())

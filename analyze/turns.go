@@ -1,10 +1,8 @@
 package analyze
 
-import "moontide/trace"
-
 // Relations counts how the prompts of later turns relate to that of the turn before, by
-// block ids. The turn before is the last one of the same session that the row waits
-// for; see [trace.Graph].
+// block ids, which have to be chained to their prefixes. The turn before is the last one
+// of the same session that the row waits for; see [trace.Graph].
 type Relations struct {
 	Extend    int // begin with the whole prompt before, and are longer
 	Shortened int // are not longer: the context was compacted, or is another
@@ -13,62 +11,54 @@ type Relations struct {
 	Parallel  int // wait for no earlier turn of their session
 }
 
-// tail is the end of a prompt that a later turn may extend.
-type tail struct {
-	row        int32 // from 1; 0 if there is none
-	session    int32 // its number, or none
-	blocks     int32
-	last, prev uint32 // folded ids of its last two blocks
-}
-
-// fold shortens a block id: four bytes are enough to tell whether a prompt goes on.
-func fold(id uint64) uint32 { return uint32(id ^ id>>32) }
-
-func tailOf(r *trace.Request, row int, session int32) tail {
-	t := tail{session: session, row: int32(row) + 1, blocks: int32(len(r.HashIDs))}
-	if t.blocks > 0 {
-		t.last = fold(r.HashIDs[t.blocks-1])
-	}
-	if t.blocks > 1 {
-		t.prev = fold(r.HashIDs[t.blocks-2])
-	}
-	return t
-}
-
-// laterTurn is a turn and the one before. The block size, by which the last block of
-// a prompt is full or not, is not known before the end of the trace.
-type laterTurn struct {
-	row, before int32
-	blocks      int32 // of the turn before
-	own         int32 // number of its own blocks
-	sameLast    bool  // it has the last block of the turn before
-	samePrev    bool  // and the one before that
-}
-
-// hasAt reports whether a prompt has a block at a place.
-func hasAt(ids []uint64, place int32, folded uint32) bool {
-	return place >= 0 && int(place) < len(ids) && fold(ids[place]) == folded
-}
-
-func (t tail) next(r *trace.Request, row int) laterTurn {
-	return laterTurn{
-		row: int32(row), before: t.row - 1, blocks: t.blocks, own: int32(len(r.HashIDs)),
-		sameLast: hasAt(r.HashIDs, t.blocks-1, t.last), samePrev: hasAt(r.HashIDs, t.blocks-2, t.prev),
-	}
-}
-
-// add counts a turn.
-func (c *Relations) add(t *laterTurn, rows *rows, size int) {
-	before := rows.at(int(t.before)).isl
-	full := before / int32(size) // blocks
-	switch {
-	case rows.at(int(t.row)).isl <= before:
+// add counts a turn and the one before. A block has size tokens.
+func (c *Relations) add(prompts *prefixCounter, rows *rows, row, before, size int) {
+	isl := rows.at(before).isl
+	full := int(isl) / size // blocks
+	if rows.at(row).isl <= isl {
 		c.Shortened++
-	case t.blocks < full || t.own < full:
+		return
+	}
+	if full == 0 {
+		c.Extend++
+		return
+	}
+	// The last full block stands for all before it.
+	last, known := prompts.blockAt(uint32(before), full-1)
+	own, ownKnown := prompts.blockAt(uint32(row), full-1)
+	switch {
+	case !known || !ownKnown:
 		c.Unknown++
-	case full > 0 && full == t.blocks && !t.sameLast, full > 0 && full < t.blocks && !t.samePrev:
+	case own != last:
 		c.Rewritten++
 	default:
 		c.Extend++
 	}
+}
+
+// blockAt returns the number of the block at a place, from 0, of a row's prompt, and
+// whether it has one.
+func (c *prefixCounter) blockAt(row uint32, place int) (number uint32, ok bool) {
+	for i := c.runs.firstOf(row); int(i) < c.runs.list.Len(); i++ {
+		r := c.runs.at(i)
+		switch {
+		case r.row != row:
+			return 0, false
+		case place < int(r.seen):
+			return c.above(r.above, int(r.seen)-1-place), true
+		case place < int(r.seen+r.fresh):
+			return r.first + uint32(place) - uint32(r.seen), true
+		}
+		place -= int(r.seen + r.fresh)
+	}
+	return 0, false
+}
+
+// above returns the block that is a number of blocks before another in chained prompts.
+func (c *prefixCounter) above(number uint32, up int) uint32 {
+	for r := c.runWith(number); up > int(number-r.first) && r.seen > 0; r = c.runWith(number) {
+		up -= int(number-r.first) + 1
+		number = r.above
+	}
+	return number - uint32(up)
 }

@@ -1,9 +1,6 @@
 package analyze
 
-import (
-	"moontide/trace"
-	"moontide/trace/block"
-)
+import "moontide/trace"
 
 // Untimed counts the later turns of sessions, and the other rows that wait for others,
 // that have a delay instead of a timestamp. When they are sent depends on the answers
@@ -16,51 +13,60 @@ type Untimed struct {
 	Misplaced int
 }
 
-// untimedCounter finds untimed turns.
-type untimedCounter struct {
-	Untimed
-	sent  block.List[float64] // earliest time of the latest turn of each session
-	named block.List[float64] // and of rows, both by number in sessionCounter
+// untimedOf finds untimed turns. It takes 8 bytes a row.
+func untimedOf(rows *rows, graph *trace.Graph) (u Untimed) {
+	earliest := make([]float64, rows.len())
 	// since holds the earliest times of the untimed turns since the last row with a
 	// timestamp.
-	since  []float64
-	delays map[int32]float64 // of untimed turns, by row
+	var since []float64
+	for i, r := range rows.all {
+		if r.timed() {
+			earliest[i] = r.ms
+			for _, at := range since {
+				if at > r.ms {
+					u.Misplaced++
+				}
+			}
+			since = since[:0]
+			continue
+		}
+		before := graph.Before(i)
+		if len(before) == 0 && !r.has(hasAfter) {
+			continue
+		}
+		u.Turns++
+		for _, b := range before { // those of later rows are still 0
+			earliest[i] = max(earliest[i], earliest[b])
+		}
+		earliest[i] += r.ms
+		since = append(since, earliest[i])
+	}
+	return u
 }
 
-// add takes a row. requests numbers the ids in after.
-func (c *untimedCounter) add(row int, r *trace.Request, is known, requests *names) {
-	if r.Timestamp.Set {
-		for _, earliest := range c.since {
-			if earliest > r.Timestamp.Value {
-				c.Misplaced++
-			}
-		}
-		c.since = c.since[:0]
+// estimateTimes gives the rows that wait for others and have no timestamp the time
+// at which they would be sent. Without any timestamp, nothing is known about times.
+func (c *collector) estimateTimes(graph *trace.Graph) (u Untimed) {
+	if graph == nil || !c.sessions.untimed {
+		return u
 	}
-	before, later := 0.0, is.later
-	if later {
-		before = *slot(&c.sent, uint32(is.session))
-	}
-	if r.After != nil {
-		before, later = 0, len(r.After) > 0
-		for _, id := range r.After {
-			before = max(before, *slot(&c.named, requests.number(id)))
+	timed := false
+	for _, r := range c.rows.all {
+		if timed = r.timed(); timed {
+			break
 		}
 	}
-	at := r.Timestamp.Value
-	if later && !r.Timestamp.Set {
-		at = before + r.Delay.Value
-		c.Turns++
-		if c.delays == nil {
-			c.delays = map[int32]float64{}
+	if u = untimedOf(&c.rows, graph); u.Turns == 0 || !timed {
+		return u
+	}
+	graph.SendTimes(c.rows.len(), func(i int) trace.Due {
+		r := c.rows.at(i)
+		return trace.Due{At: &r.ms, Timed: r.timed(), OSL: int(r.osl())}
+	})
+	for _, r := range c.rows.all {
+		if !r.timed() {
+			r.flags = r.flags&^untimed | estimated
 		}
-		c.delays[int32(row)] = r.Delay.Value
-		c.since = append(c.since, at)
 	}
-	if is.session != none {
-		*slot(&c.sent, uint32(is.session)) = at
-	}
-	if is.request != none {
-		*slot(&c.named, uint32(is.request)) = at
-	}
+	return u
 }

@@ -32,8 +32,8 @@ func waits(graph *trace.Graph) func(r trace.Request, row int) []int32 {
 	if graph != nil {
 		return func(_ trace.Request, row int) []int32 { return graph.Before(row) }
 	}
-	var b trace.GraphBuilder
-	return func(r trace.Request, _ int) []int32 { return b.Add(r, 0) }
+	var earlier trace.Earlier
+	return func(r trace.Request, _ int) []int32 { return earlier.Add(r) }
 }
 
 // dependencies holds the rows that wait for others, and the ends of rows that others

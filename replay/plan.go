@@ -52,6 +52,7 @@ func Scan(reqs trace.Requests) (Plan, error) {
 	var first, last trace.Opt[float64]
 	digest := sha256.New()
 	var graph trace.GraphBuilder
+	defer graph.Close()
 	for r, err := range reqs {
 		if err != nil {
 			return Plan{}, err

@@ -88,6 +88,7 @@ func RetimeSessions(reqs Requests, a Arrivals) Requests {
 		begin := a.arrivals()
 		var held []Request
 		var builder GraphBuilder
+		defer builder.Close()
 		for r, err := range reqs {
 			if err != nil {
 				yield(Request{}, err)

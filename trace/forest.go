@@ -1,11 +1,14 @@
 package trace
 
+import "slices"
+
 // forest holds disjoint sets of numbers as trees: each number points towards the
 // smallest one of its set, which points to itself.
 type forest []int32
 
 // grow adds numbers below n, each a set of its own.
 func (f *forest) grow(n int32) {
+	*f = slices.Grow(*f, max(int(n)-len(*f), 0))
 	for i := int32(len(*f)); i < n; i++ {
 		*f = append(*f, i)
 	}

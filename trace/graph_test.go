@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -138,4 +139,76 @@ func TestGraphIsAcyclicOrRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Rows that wait for earlier rows only wait for the same ones without the rest of the
+// trace, and a graph of more rows than fit in memory is the same.
+func TestEarlierRowsAreThoseOfTheGraph(t *testing.T) {
+	var rows []trace.Request
+	var earlier trace.Earlier
+	var before [][]int32
+	const n = 300_000
+	for i := range n {
+		r := trace.Request{SessionID: fmt.Sprint("session ", i%70_000), ID: fmt.Sprint("request ", i)}
+		if i%3 == 2 {
+			r.After = []string{fmt.Sprint("request ", i*7%i), fmt.Sprint("request ", i-1)}
+		}
+		rows = append(rows, r)
+		own := earlier.Add(r)
+		slices.Sort(own)
+		before = append(before, slices.Compact(own))
+	}
+	g := tracetest.Graph(t, rows...)
+	for row := range n {
+		if !slices.Equal(g.Before(row), before[row]) {
+			t.Fatalf("row %d waits for %v, want %v", row, g.Before(row), before[row])
+		}
+	}
+}
+
+// Lost ids are in the order of the rows, and of after.
+func TestFirstLostIDs(t *testing.T) {
+	var b trace.GraphBuilder
+	defer b.Close()
+	for i := range 500 {
+		b.Add(trace.Request{After: []string{fmt.Sprint("b", i), fmt.Sprint("a", i)}}, i+1)
+	}
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := g.LostIDs()
+	if g.Lost() != 1000 || len(lost) != 100 {
+		t.Fatalf("%d lost, %d listed", g.Lost(), len(lost))
+	}
+	for i, l := range lost {
+		if want := (trace.LostID{Row: i / 2, Line: i/2 + 1, ID: fmt.Sprint([]string{"b", "a"}[i%2], i/2)}); l != want {
+			t.Fatalf("lost %v, want %v", l, want)
+		}
+	}
+}
+
+// Turns are those of each session in order.
+func TestTurns(t *testing.T) {
+	var b trace.GraphBuilder
+	defer b.Close()
+	rows := []trace.Request{{SessionID: "s"}, {}, {SessionID: "t", Delay: trace.Some(2.5), DelayKind: trace.Tool}, {ID: "x"}, {SessionID: "s", After: []string{}}}
+	for _, r := range rows {
+		b.Add(r, 0)
+	}
+	latest, turns := "", 0
+	for turn, err := range b.Turns {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rows[turn.Row]
+		if turn.First != (r.SessionID != latest) || turn.After != (r.After != nil) || turn.Delay != r.Delay || turn.DelayKind != r.DelayKind {
+			t.Errorf("turn %+v of %+v", turn, r)
+		}
+		latest = r.SessionID
+		turns++
+	}
+	if turns != 3 {
+		t.Errorf("%d turns, want 3", turns)
+	}
 }

@@ -1,6 +1,10 @@
 package trace
 
-import "slices"
+import (
+	"errors"
+
+	"moontide/trace/block"
+)
 
 // The assumed answer times in milliseconds, where the time of a later turn has to
 // be estimated from its delay: to the first token, and from one token to the next.
@@ -19,7 +23,7 @@ func AnswerTime(osl int) float64 { return AssumedTTFT + AssumedTPOT*float64(max(
 // It fails with a [*GraphError] if rows wait for each other.
 //
 // With a codec, most rows are in temporary files (see package spill): Sort then holds
-// up to 256 MiB of rows, and 24 bytes and a [Graph] for each row from the first of a
+// up to 256 MiB of rows, and 16 bytes and a [Graph] for each row from the first of a
 // session on. With the zero Codec it holds the whole trace in memory.
 func Sort(reqs Requests, codec Codec) Requests {
 	return sorted(reqs, func(Request) bool { return true }, codec)
@@ -37,7 +41,7 @@ func inSession(r Request) bool { return r.SessionID != "" || r.ID != "" || r.Aft
 func sorted(reqs Requests, begins func(Request) bool, codec Codec) Requests {
 	return func(yield func(Request, error) bool) {
 		held := sendOrder{store: newRowStore(codec)}
-		defer held.store.close()
+		defer held.close()
 		holding := false
 		for r, err := range reqs {
 			if err == nil {
@@ -66,53 +70,119 @@ func sorted(reqs Requests, begins func(Request) bool, codec Codec) Requests {
 	}
 }
 
-// Due is what a row tells about when it is sent: at its timestamp or, without one,
-// Delay milliseconds after the answers that it waits for. OSL is the length of its
-// own answer in tokens.
+// Due is what a row tells about when it is sent: at its timestamp or, without one, after
+// the answers that it waits for and a delay.
 type Due struct {
-	Timestamp Opt[float64]
-	Delay     float64
-	OSL       int
+	// At points to the timestamp, or else to the delay, which the estimate then replaces;
+	// both are in milliseconds.
+	At    *float64
+	Timed bool // it has a timestamp
+	OSL   int  // length of its own answer in tokens
 }
 
 // SendTimes estimates when the rows of a trace are sent, in milliseconds: at their
 // timestamps, or after the answers that they wait for, which take [AnswerTime]. A row
 // that waits for none and has no timestamp is sent with the row before it, the first
-// at 0. No row is sent later than one with a timestamp that waits for it.
-func (g *Graph) SendTimes(rows int, due func(row int) Due) []float64 {
-	o := sendOrder{graph: g, count: rows, rows: make([]toSend, rows)}
-	for i := range o.rows {
-		d := due(i)
-		o.rows[i] = toSend{at: d.Timestamp.Value, delay: d.Delay, osl: int32(d.OSL), timed: d.Timestamp.Set}
+// at 0. No row is sent later than one with a timestamp that waits for it. due is called
+// several times for each row.
+func (g *Graph) SendTimes(rows int, due func(row int) Due) { g.sendTimes(0, rows, 0, due) }
+
+// sendTimes is SendTimes from a row on. last is the time of the row before.
+func (g *Graph) sendTimes(first, rows int, last float64, due func(row int) Due) {
+	t := sendTimes{graph: g, due: due, known: make([]uint64, rows/64+1), last: last}
+	for row := first; row < rows; row++ {
+		t.find(int32(row))
 	}
-	o.setTimes()
-	times := make([]float64, rows)
-	for i := range o.rows {
-		times[i] = o.rows[i].at
-	}
-	return times
 }
 
-// sendOrder estimates when rows are sent, given in the order of their trace.
+// sendTimes estimates when rows are sent.
+type sendTimes struct {
+	graph *Graph
+	due   func(row int) Due
+	known []uint64 // bit set of the rows whose time is found
+	last  float64  // time of the row before
+
+	stack, lowered []int32 // to be reused
+}
+
+func (t *sendTimes) isKnown(row int32) bool { return t.known[row/64]>>(row%64)&1 == 1 }
+
+// find finds the time of a row, after those of the rows before it and of all that it waits
+// for.
+func (t *sendTimes) find(row int32) {
+	t.stack = append(t.stack[:0], row)
+	for len(t.stack) > 0 {
+		next := t.stack[len(t.stack)-1]
+		if t.isKnown(next) {
+			t.stack = t.stack[:len(t.stack)-1]
+			continue
+		}
+		ready := true
+		for _, before := range t.graph.Before(int(next)) {
+			if !t.isKnown(before) {
+				t.stack, ready = append(t.stack, before), false
+			}
+		}
+		if ready {
+			t.set(next)
+		}
+	}
+	t.last = *t.due(int(row)).At
+}
+
+// set sets the time of a row after those of the rows that it waits for.
+func (t *sendTimes) set(row int32) {
+	t.known[row/64] |= 1 << (row % 64)
+	r := t.due(int(row))
+	before := t.graph.Before(int(row))
+	switch {
+	case r.Timed:
+		t.sentBy(before, *r.At)
+	case len(before) > 0:
+		ended := 0.0
+		for _, i := range before {
+			b := t.due(int(i))
+			ended = max(ended, *b.At+AnswerTime(b.OSL))
+		}
+		*r.At += ended
+	default:
+		*r.At = t.last
+	}
+}
+
+// sentBy lowers the estimates of rows, and of those that they wait for, to a time by
+// which they were sent.
+func (t *sendTimes) sentBy(rows []int32, at float64) {
+	t.lowered = append(t.lowered[:0], rows...)
+	for len(t.lowered) > 0 {
+		i := t.lowered[len(t.lowered)-1]
+		t.lowered = t.lowered[:len(t.lowered)-1]
+		if r := t.due(int(i)); !r.Timed && *r.At > at {
+			*r.At = at
+			t.lowered = append(t.lowered, t.graph.Before(int(i))...)
+		}
+	}
+}
+
+// sendOrder holds rows until their times are found.
 type sendOrder struct {
 	store   rowStore
-	count   int      // rows so far
-	rows    []toSend // from the first of a session on
+	first   int                // row in rows
+	rows    block.List[toSend] // from the first of a session on
 	builder GraphBuilder
-	graph   *Graph
 	last    float64 // time of the row before
 }
 
 type toSend struct {
-	at, delay    float64 // ms
-	osl          int32
-	known, timed bool
+	at    float64 // as in [Due]
+	osl   int32
+	timed bool
 }
 
 func (o *sendOrder) add(r Request) error {
-	number := o.count
-	o.count++
-	if len(o.rows) == 0 && !inSession(r) {
+	number := o.first + o.rows.Len()
+	if o.rows.Len() == 0 && !inSession(r) {
+		o.first++
 		o.builder.Skip()
 		if r.Timestamp.Set {
 			o.last = r.Timestamp.Value
@@ -120,90 +190,30 @@ func (o *sendOrder) add(r Request) error {
 		return o.store.add(number, o.last, r)
 	}
 	o.builder.Add(r, 0)
-	o.rows = append(o.rows, toSend{at: r.Timestamp.Value, delay: r.Delay.Value, osl: int32(r.OutputLength), timed: r.Timestamp.Set})
 	if r.Timestamp.Set {
+		o.rows.Add(toSend{at: r.Timestamp.Value, osl: int32(r.OutputLength), timed: true})
 		return o.store.add(number, r.Timestamp.Value, r)
 	}
+	o.rows.Add(toSend{at: r.Delay.Value, osl: int32(r.OutputLength)})
 	return o.store.addUntimed(number, r)
 }
 
-// of returns a row by its number.
-func (o *sendOrder) of(row int32) *toSend { return &o.rows[int(row)-(o.count-len(o.rows))] }
+func (o *sendOrder) of(row int) *toSend { return o.rows.At(uint32(row - o.first)) }
 
 // time returns the time of a row.
-func (o *sendOrder) time(row int) float64 { return o.of(int32(row)).at }
+func (o *sendOrder) time(row int) float64 { return o.of(row).at }
 
 // estimate finds the times of all rows.
-func (o *sendOrder) estimate() (err error) {
-	if o.graph, err = o.builder.Graph(); err != nil {
+func (o *sendOrder) estimate() error {
+	graph, err := o.builder.Graph()
+	if err != nil {
 		return err
 	}
-	o.setTimes()
+	graph.sendTimes(o.first, o.first+o.rows.Len(), o.last, func(row int) Due {
+		r := o.of(row)
+		return Due{At: &r.at, Timed: r.timed, OSL: int(r.osl)}
+	})
 	return nil
 }
 
-// setTimes needs the graph and all rows.
-func (o *sendOrder) setTimes() {
-	var first []int32 // stack: the times of the last rows are found first
-	for row := o.count - len(o.rows); row < o.count; row++ {
-		first = append(first[:0], int32(row))
-		for len(first) > 0 {
-			next := first[len(first)-1]
-			if before := o.unknownBefore(next); before != nil {
-				first = append(first, before...)
-				continue
-			}
-			first = first[:len(first)-1]
-			o.setTime(next)
-		}
-		o.last = o.time(row)
-	}
-}
-
-// unknownBefore returns the rows that a row waits for and whose times are unknown.
-func (o *sendOrder) unknownBefore(row int32) (unknown []int32) {
-	if o.of(row).known {
-		return nil
-	}
-	for _, before := range o.graph.Before(int(row)) {
-		if !o.of(before).known {
-			unknown = append(unknown, before)
-		}
-	}
-	return unknown
-}
-
-func (o *sendOrder) setTime(row int32) {
-	r := o.of(row)
-	if r.known {
-		return
-	}
-	r.known = true
-	before := o.graph.Before(int(row))
-	switch {
-	case r.timed:
-		o.sentBy(before, r.at)
-	case len(before) > 0:
-		r.at = 0
-		for _, i := range before {
-			r.at = max(r.at, o.of(i).at+AnswerTime(int(o.of(i).osl)))
-		}
-		r.at += r.delay
-	default:
-		r.at = o.last
-	}
-}
-
-// sentBy lowers the estimates of rows, and of those that they wait for, to a time by
-// which they were sent.
-func (o *sendOrder) sentBy(rows []int32, at float64) {
-	left := slices.Clone(rows)
-	for len(left) > 0 {
-		i := left[len(left)-1]
-		left = left[:len(left)-1]
-		if r := o.of(i); r.at > at && !r.timed {
-			r.at = at
-			left = append(left, o.graph.Before(int(i))...)
-		}
-	}
-}
+func (o *sendOrder) close() error { return errors.Join(o.store.close(), o.builder.Close()) }

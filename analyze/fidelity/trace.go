@@ -80,14 +80,14 @@ func Collect(reqs trace.Requests, opts Options) (*Trace, error) {
 // collector reads rows in the order of the file.
 type collector struct {
 	Trace
-	graph trace.GraphBuilder
-	table block.Table
+	earlier trace.Earlier
+	table   block.Table
 }
 
 func (c *collector) add(r trace.Request) error {
 	t := &c.Trace
 	at := math.Inf(-1)
-	for _, before := range c.graph.Add(r, 0) {
+	for _, before := range c.earlier.Add(r) {
 		at = max(at, t.at[before]+trace.AnswerTime(int(t.osl[before])))
 	}
 	switch n := len(t.at); {

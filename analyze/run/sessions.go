@@ -103,6 +103,7 @@ func (c *collector) sortRequests() {
 // contradict each other, it is that of the session ids alone.
 func (c *collector) sessionGraph(linked bool) *trace.Graph {
 	var b trace.GraphBuilder
+	defer b.Close()
 	for i := range c.requests {
 		q := &c.requests[i]
 		r := trace.Request{SessionID: q.session.Value()}

@@ -184,8 +184,10 @@ func (g *agentRun) agent(level int, ids []uint64, at float64, after []string, ca
 // graphOf returns the graph of rows, which must be whole: rows wait for earlier rows only.
 func graphOf(t rapid.TB, rows []trace.Request) *trace.Graph {
 	var b trace.GraphBuilder
+	var earlier trace.Earlier
 	for i, r := range rows {
-		if known := b.Add(r, i+1); len(r.After) > 0 && len(known) != len(r.After) {
+		b.Add(r, i+1)
+		if known := earlier.Add(r); len(r.After) > 0 && len(known) != len(r.After) {
 			t.Fatalf("row %d waits for %v, which are not all before it", i+1, r.After)
 		}
 	}

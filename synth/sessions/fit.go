@@ -83,6 +83,7 @@ type fitter struct {
 	rows       []row
 	latest     map[string]int32 // last row of each session, plus 1, in order of reading
 	graph      trace.GraphBuilder
+	earlier    trace.Earlier
 	agents     []agent // if rows name the rows that they wait for
 	keys       keyColumns
 	timetable  timetable // if there are few timestamps
@@ -138,7 +139,8 @@ func (f *fitter) add(r trace.Request) error {
 		x.before = f.latest[r.SessionID] - 1
 		f.latest[r.SessionID] = int32(len(f.rows)) + 1
 	}
-	for _, i := range f.graph.Add(r, 0) {
+	f.graph.Add(r, 0)
+	for _, i := range f.earlier.Add(r) {
 		if r.After != nil {
 			x.waits = append(x.waits, i)
 		}

@@ -32,6 +32,7 @@ type part struct {
 
 // findSessions finds the first row of the session of each row, in order of reading.
 func (f *fitter) findSessions() {
+	defer f.graph.Close()
 	graph, _ := f.graph.Graph() // without one, every row is a session
 	for i := range f.rows {
 		f.rows[i].first = int32(graph.First(i))

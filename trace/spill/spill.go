@@ -86,7 +86,15 @@ func (s *Sorter) Add(key uint64, data []byte) error {
 // sort sorts the records in memory.
 func (s *Sorter) sort() {
 	inOrder := func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
+		switch {
+		case a.key < b.key:
+			return -1
+		case a.key > b.key:
+			return 1
+		case a.start != b.start:
+			return int(a.start) - int(b.start)
+		}
+		return int(a.end) - int(b.end)
 	}
 	if !slices.IsSortedFunc(s.places, inOrder) {
 		slices.SortFunc(s.places, inOrder)
