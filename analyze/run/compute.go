@@ -46,6 +46,8 @@ type collector struct {
 	inFlight     spans
 	dues, sends  instants
 	dueSends     instants  // when the requests of dues were sent
+	sentDues     instants  // the dues of those
+	refused      int       // requests of dues that got no connection
 	tokens       tokenRate // an event is a chunk
 	sent         tokenRate // an event is a request
 	tokensInside int       // tokens of chunks inside the window
@@ -104,6 +106,9 @@ func (c *collector) add(rec *replay.Record) {
 		c.dues.add(rec.Due)
 		if rec.Sent.Set {
 			c.dueSends.add(rec.Sent.Value)
+			c.sentDues.add(rec.Due)
+		} else if rec.Class == replay.Connect {
+			c.refused++
 		}
 	}
 	if rec.Sent.Set {
@@ -378,7 +383,7 @@ func (c *collector) setRates() {
 	r.PeakConcurrency = c.inFlight.most()
 	r.PeakOutputRate, r.PeakEventRate, r.PeakSendRate = c.tokens.mostTokens(), c.tokens.mostEvents(), c.sent.mostEvents()
 	r.OfferedRate, r.AchievedRate = c.dues.rate(), c.sends.rate()
-	r.SendingLate, r.Unsent = math.Abs(ms(c.dueSends.span()-c.dues.span())), c.dues.n-c.dueSends.n
+	r.SendingLate, r.Unsent = math.Abs(ms(c.dueSends.span()-c.sentDues.span())), c.dues.n-c.dueSends.n-c.refused
 	r.SentRate = c.dueSends.rate()
 	r.Duration = c.inFlight.length()
 	if w := c.opts.Window; !w.whole() {

@@ -163,8 +163,10 @@ type Result struct {
 	Queued, MaxConcurrency int
 	Closed                 bool // see Options
 	// SentRate is the rate at which the requests of OfferedRate were sent, inside the
-	// window or not. SendingLate is by how much the time from the first to the last
-	// differs, in milliseconds, and Unsent how many of them were not sent.
+	// window or not. SendingLate is the difference, in milliseconds, between the time
+	// from the first to the last send and that between the due times of the requests
+	// that were sent. Unsent counts those that were not, except where the server
+	// refused the connection.
 	SentRate    trace.Opt[float64]
 	SendingLate float64
 	Unsent      int

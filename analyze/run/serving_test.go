@@ -150,7 +150,7 @@ func TestCountsAndThroughputs(t *testing.T) {
 		PeakConcurrency: 2,
 		OfferedRate:     trace.Some(5 / 0.5),   // 0 .. 500
 		AchievedRate:    trace.Some(4 / 0.301), // 1 .. 302
-		Queued:          1, SentRate: trace.Some(4 / 0.301), SendingLate: 199, Unsent: 1,
+		Queued:          1, SentRate: trace.Some(4 / 0.301), SendingLate: 1,
 		Lengths: run.Lengths{
 			Prompts: 2, PromptsOff: 1, // 1011 is 1.1 % off
 			Answers: 2, AnswersShorter: 2, // 1 of 2, 5 of 6

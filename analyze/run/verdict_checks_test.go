@@ -222,6 +222,16 @@ func TestVerdictOnTheRate(t *testing.T) {
 	if got := level(short); got != run.Valid {
 		t.Errorf("a short run: %v", got)
 	}
+	// The rate over the first half of a short run differs by one interval's share.
+	for class, want := range map[replay.Class]run.Level{replay.Connect: run.Valid, replay.ClientFault: run.Suspect} {
+		half := sound(40)
+		for i := 20; i < 40; i++ {
+			half[i] = replay.Record{Due: half[i].Due, Ready: half[i].Ready, Done: half[i].Done, Class: class, Error: "not sent"}
+		}
+		if got := level(half); got != want {
+			t.Errorf("half were not sent, class %s: %v, want %v", class, got, want)
+		}
+	}
 }
 
 // Pacing names the share of requests that waited for a slot, and for how long.
