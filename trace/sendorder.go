@@ -169,6 +169,7 @@ type sendOrder struct {
 	store   rowStore
 	first   int                // row in rows
 	rows    block.List[toSend] // from the first of a session on
+	untimed bool               // one of them has no timestamp
 	builder GraphBuilder
 	last    float64 // time of the row before
 }
@@ -194,6 +195,7 @@ func (o *sendOrder) add(r Request) error {
 		o.rows.Add(toSend{at: r.Timestamp.Value, osl: int32(r.OutputLength), timed: true})
 		return o.store.add(number, r.Timestamp.Value, r)
 	}
+	o.untimed = true
 	o.rows.Add(toSend{at: r.Delay.Value, osl: int32(r.OutputLength)})
 	return o.store.addUntimed(number, r)
 }
@@ -203,10 +205,14 @@ func (o *sendOrder) of(row int) *toSend { return o.rows.At(uint32(row - o.first)
 // time returns the time of a row.
 func (o *sendOrder) time(row int) float64 { return o.of(row).at }
 
-// estimate finds the times of all rows.
+// estimate finds the times of all rows, if one is not known. It fails if rows wait for each
+// other.
 func (o *sendOrder) estimate() error {
+	if !o.untimed {
+		o.rows = block.List[toSend]{} // before the graph takes memory
+	}
 	graph, err := o.builder.Graph()
-	if err != nil {
+	if err != nil || !o.untimed {
 		return err
 	}
 	graph.sendTimes(o.first, o.first+o.rows.Len(), o.last, func(row int) Due {

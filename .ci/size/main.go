@@ -2,7 +2,7 @@
 // of moontide with them:
 //
 //	go run ./.ci/size -rows 10000000 > rows.jsonl                                # 970 MB
-//	go run ./.ci/size -rows 5000000 -shared 88 -fresh 12 > blocks.jsonl          # 500 million blocks, 60 million distinct
+//	go run ./.ci/size -rows 5000000 -shared 99.7 -fresh 12 > blocks.jsonl          # 500 million blocks, 60 million distinct
 //
 // Each row continues one of many conversations, some of them much more often: it has all
 // of its blocks and some fresh ones. Conversations begin with one of many system prompts,
@@ -71,9 +71,9 @@ func main() {
 		out.Write(line)
 	}
 	if err := out.Flush(); err != nil {
-		fmt.Fprintln(os.Stderr, "writing trace:", err)
-		os.Exit(1)
+		log.Fatal("writing trace: ", err)
 	}
+	log.Printf("%d rows, %d block references, %d distinct blocks, %d sessions", g.rows, g.references, g.next, g.begun)
 }
 
 // generator makes requests.
@@ -84,6 +84,7 @@ type generator struct {
 	sessions, requests, delays bool
 	open                       [conversations]conversation
 	begun, rows                int
+	references                 int
 	next                       uint64 // id
 	ids                        []uint64
 }
@@ -117,6 +118,7 @@ func (g *generator) row() trace.Request {
 			g.ids = append(g.ids, g.id(b.first+i))
 		}
 	}
+	g.references += len(g.ids)
 	r := trace.Request{
 		InputLength:  len(g.ids)*blockSize - g.random.IntN(blockSize),
 		OutputLength: 1 + int(g.random.ExpFloat64()*200),

@@ -27,7 +27,8 @@ var sources = map[string][]string{
 	"late":     {"-disorder", "60000"},
 	"sessions": {"-sessions"},
 	"requests": {"-sessions", "-requests"},
-	"blocks":   {"-rows", "5000000", "-shared", "98", "-fresh", "12"},
+	"delays":   {"-sessions", "-delays"},
+	"blocks":   {"-rows", "5000000", "-shared", "99.7", "-fresh", "12"},
 }
 
 // task is a command on a source, and the memory that it may take.
@@ -47,6 +48,8 @@ var tasks = []task{
 	{"sessions", []string{"analyze"}, 1000},
 	{"requests", []string{"check"}, 300},
 	{"requests", []string{"analyze"}, 1000},
+	{"delays", []string{"check"}, 300},
+	{"delays", []string{"analyze"}, 1000},
 	{"blocks", []string{"analyze", "--sample", "0.01"}, 300},
 }
 
@@ -151,7 +154,7 @@ All figures come from one command, which makes the traces, runs moontide on them
 [results.json](results.json):
 
 ` + "```bash" + `
-.ci/size/run                    # 15 GB of traces in runs/size
+.ci/size/run                    # 17 GB of traces in runs/size
 .ci/size/run -only 'check|sort' # some tasks only; keeps the other figures
 ` + "```" + `
 
@@ -161,6 +164,7 @@ All figures come from one command, which makes the traces, runs moontide on them
 | late | the same, up to a minute out of order |
 | sessions | the same, with 4 million session ids |
 | requests | the same, with session and request ids, and after |
+| delays | 10 million rows with session ids; later turns have a delay instead of a timestamp |
 | blocks | 5 million rows, 500 million references of 60 million blocks |
 
 Wall and CPU time depend on the machine and on what else it does; the peak of the resident memory hardly does. Measured on ` + runtime.GOOS + "/" + runtime.GOARCH + `.

@@ -228,9 +228,8 @@ func withCache(data report.Dataset, results *cache.Results, err error) (report.D
 	return data, err
 }
 
-// collectOften lowers the GC target for long streams: most of the memory kept
-// for a trace has no pointers and stays, so frequent collections are cheap and
-// save memory.
+// collectOften lowers the GC target for long streams of which much is kept: most of that
+// memory has no pointers and stays, so frequent collections are cheap and save memory.
 func collectOften(reqs trace.Requests) trace.Requests {
 	rows := 0
 	debug.SetGCPercent(50)

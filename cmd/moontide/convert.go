@@ -164,7 +164,7 @@ func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error
 
 func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	if r.sort {
-		reqs = trace.Sort(reqs, format.Codec())
+		reqs = trace.Sort(collectOften(reqs), format.Codec())
 	}
 	spread, window, pace := r.Pacing, trace.Pacing{Start: r.Start, End: r.End}, r.Pacing
 	spread.Start, spread.End, pace.Limit = 0, 0, 0
