@@ -229,26 +229,26 @@ func withCache(data report.Dataset, results *cache.Results, err error) (report.D
 }
 
 // collectOften lowers the GC target for long streams of which much is kept: most of that
-// memory has no pointers and stays, so frequent collections are cheap and save memory.
+// memory has no pointers and stays, so frequent collections are cheap and save memory. The
+// memory of short ones does not matter, so few collections save time.
 func collectOften(reqs trace.Requests) trace.Requests {
-	rows := 0
-	debug.SetGCPercent(50)
-	return trace.Tap(reqs, func(trace.Request) {
-		switch rows++; rows {
-		case longTrace:
-			debug.SetGCPercent(longTraceGC)
-		case hugeTrace:
-			debug.SetGCPercent(hugeTraceGC)
+	size, targets := 0, gcTargets
+	return trace.Tap(reqs, func(r trace.Request) {
+		for len(targets) > 0 && size >= targets[0].size {
+			debug.SetGCPercent(targets[0].percent)
+			targets = targets[1:]
 		}
+		size += 1 + len(r.HashIDs)/100
 	})
 }
+
+// gcTargets are GC targets from a size of a trace on, in rows of up to 100 blocks.
+var gcTargets = []struct{ size, percent int }{{0, 400}, {longTrace, longTraceGC}, {1_000_000, 10}}
 
 const (
 	// longTrace is the number of rows above which memory matters more than time.
 	longTrace   = 20_000
 	longTraceGC = 20 // percent
-	hugeTrace   = 1_000_000
-	hugeTraceGC = 10
 	// sampleMemory is where the garbage collector begins to work harder with --sample,
 	// in bytes.
 	sampleMemory = 220 << 20
