@@ -173,7 +173,7 @@ func TestPageIsHarmlessAndWhole(t *testing.T) {
 	if n := strings.Count(page.String(), "</style>"); n != 1 {
 		t.Errorf("%d ends of style", n)
 	}
-	if n := strings.Count(page.String(), `<div class="figures">`); n != 1 || strings.Count(page.String(), "<svg") != 6 {
+	if n := strings.Count(page.String(), `<div class=figures>`); n != 1 || strings.Count(page.String(), "<svg") != 6 {
 		t.Errorf("%d groups of figures, %d figures", n, strings.Count(page.String(), "<svg"))
 	}
 }

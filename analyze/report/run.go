@@ -74,11 +74,18 @@ func (runs Runs) Document() *doc.Document {
 	d := runs.document(func(r Run, part *doc.Document) {
 		part.Headlines, part.Facts = r.headlines(), r.facts()
 		r.addTo(part, metrics)
+		if len(runs) > mostDrawn {
+			part.DropFigures()
+		}
 	})
 	if len(runs) > 1 {
+		d.Headlines = runs.headlines()
 		s := d.DetailSection("Runs")
 		for _, f := range runs.overlays() {
 			s.Figure(f)
+		}
+		if len(runs) > mostDrawn {
+			s.Note("Note", "more figures of each run are in its own report.")
 		}
 		s.Table(runs.sideBySide())
 	}

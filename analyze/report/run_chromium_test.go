@@ -33,8 +33,8 @@ const lookScript = `(() => {
 	seen.figures = 0;
 	for (const svg of document.querySelectorAll("svg")) {
 		const box = svg.getBoundingClientRect();
-		const grey = ["#ffffff", "#e7e9ec", "#9097a1", "#3f4650", null, "none"]; // paper, grid, axes, marks
-		const coloured = [...svg.querySelectorAll("path")].filter(e => !(grey.includes(e.getAttribute("stroke")) && grey.includes(e.getAttribute("fill"))));
+		const grey = ["rgb(255, 255, 255)", "rgb(231, 233, 236)", "rgb(144, 151, 161)", "rgb(63, 70, 80)", "none"]; // paper, grid, axes, marks
+		const coloured = [...svg.querySelectorAll("path")].filter(e => { const s = getComputedStyle(e); return !(grey.includes(s.stroke) && grey.includes(s.fill)); });
 		const sizes = coloured.map(e => { const b = e.getBBox(); return b.width + b.height; });
 		const drawn = sizes.some(size => size > 60) || sizes.filter(size => size == 0).length > 3; // a line, or single dots
 		seen.figures++;

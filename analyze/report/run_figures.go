@@ -61,9 +61,9 @@ func seriesFigures(series run.Series, lag bool) []figure.Figure {
 	figures := []figure.Figure{
 		stretched(series, "Requests", figure.Axis{Label: "Requests", Unit: "req/s"}, requests...),
 		stretched(series, "Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"},
-			stretchLine{"", false, func(at *run.Interval) float64 { return at.Output / step }}),
+			stretchLine{"", false, outputRate(series.Step)}),
 		stretched(series, "Requests in flight", figure.Axis{Label: "Requests"},
-			stretchLine{"mean", false, func(at *run.Interval) float64 { return at.InFlight }},
+			stretchLine{"mean", false, inFlight},
 			stretchLine{"max", true, func(at *run.Interval) float64 { return float64(at.MaxInFlight) }}),
 		stretched(series, "Time to first token", figure.Axis{Label: "TTFT", Quantity: figure.Duration},
 			stretchLine{"median", false, quantileLine(0.5, ttft)},
@@ -95,18 +95,28 @@ func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *ru
 	}
 }
 
+func outputRate(step time.Duration) func(at *run.Interval) float64 {
+	return func(at *run.Interval) float64 { return at.Output / step.Seconds() }
+}
+
+func inFlight(at *run.Interval) float64 { return at.InFlight }
+
 func stretched(series run.Series, title string, y figure.Axis, lines ...stretchLine) figure.Figure {
 	f := figure.Figure{Title: title, X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: y}
 	for _, line := range lines {
-		drawn := figure.Series{Name: line.name, Kind: figure.Line, Dashed: line.dashed}
-		for i := range series.Intervals {
-			at := series.From + time.Duration(i)*series.Step + series.Step/2
-			drawn.X = append(drawn.X, at.Seconds())
-			drawn.Y = append(drawn.Y, line.of(&series.Intervals[i]))
-		}
-		f.Series = append(f.Series, drawn)
+		f.Series = append(f.Series, overSeries(series, line))
 	}
 	return f
+}
+
+func overSeries(series run.Series, line stretchLine) figure.Series {
+	drawn := figure.Series{Name: line.name, Kind: figure.Line, Dashed: line.dashed}
+	for i := range series.Intervals {
+		at := series.From + time.Duration(i)*series.Step + series.Step/2
+		drawn.X = append(drawn.X, at.Seconds())
+		drawn.Y = append(drawn.Y, line.of(&series.Intervals[i]))
+	}
+	return drawn
 }
 
 // mostBars is the maximum number of requests in a timeline.

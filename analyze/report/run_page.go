@@ -44,6 +44,29 @@ func (r Run) headlines() (all []doc.KeyValue) {
 		doc.KeyValue{Key: "Completed", Value: doc.Int(result.Completed), Unit: doc.Plural(result.Completed, "request"), Note: failed})
 }
 
+// headlines returns p99 TTFT of each run, beside p99 TPOT, throughput and outcome.
+func (runs Runs) headlines() (all []doc.KeyValue) {
+	for _, r := range runs {
+		result := r.Result
+		h := doc.KeyValue{Key: r.name(), Value: doc.Absent}
+		if d := result.Latency(run.TTFT); d.Count > 0 {
+			value, unit, _ := strings.Cut(doc.Duration(d.Quantile(0.99)), " ")
+			h.Value, h.Unit = value, unit+" p99 TTFT"
+		}
+		var notes []string
+		if d := result.Latency(run.TPOT); d.Count > 0 {
+			notes = append(notes, "p99 TPOT "+doc.Duration(d.Quantile(0.99)))
+		}
+		notes = append(notes, doc.FixedOr(result.OutputRate, 0)+" tok/s", result.Verdict.Level.String())
+		if level := gateLevel(r.Judgements()); len(r.View.Gates) > 0 {
+			notes = append(notes, "gates "+level)
+		}
+		h.Note = strings.Join(notes, ", ")
+		all = append(all, h)
+	}
+	return all
+}
+
 // fromSchedule names the latencies that include the client's wait.
 var fromSchedule = map[run.Latency]run.Latency{run.TTFT: run.TTFTFromSchedule, run.E2EL: run.E2ELFromSchedule}
 
@@ -111,7 +134,12 @@ func (r Run) facts() (all []doc.KeyValue) {
 	return all
 }
 
-// overlays draws the latencies of all runs in one figure each.
+// mostDrawn is the number of runs up to which a page has all figures of each run. Of more
+// runs, it has those of all runs together: distributions and values over time.
+const mostDrawn = 3
+
+// overlays draws the latencies of all runs, and their values over time, in one figure
+// each.
 func (runs Runs) overlays() (all []figure.Figure) {
 	for _, c := range runDistributions {
 		over := runs.rangeOf(c.latency)
@@ -133,6 +161,33 @@ func (runs Runs) overlays() (all []figure.Figure) {
 		f.Note = beyondNote(beyond, counted, over.high, most)
 		f.Marks = runs.limits(c.latency, over)
 		if counted > 0 {
+			all = append(all, f)
+		}
+	}
+	return append(all, runs.overTime()...)
+}
+
+// overTime draws values over time, each run from its start.
+func (runs Runs) overTime() (all []figure.Figure) {
+	ttft := func(at *run.Interval) stats.Sample { return at.TTFT }
+	for _, of := range []struct {
+		title string
+		y     figure.Axis
+		value func(step time.Duration) func(at *run.Interval) float64
+	}{
+		{"Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"}, outputRate},
+		{"Requests in flight", figure.Axis{Label: "Requests, mean"}, func(time.Duration) func(*run.Interval) float64 { return inFlight }},
+		{"Time to first token over time", figure.Axis{Label: "TTFT p99", Quantity: figure.Duration}, func(time.Duration) func(*run.Interval) float64 { return quantileLine(0.99, ttft) }},
+	} {
+		f := figure.Figure{Title: of.title, X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: of.y}
+		for _, r := range runs {
+			line := figure.Series{}
+			if detail := r.Result.Detail; detail != nil && len(detail.Series.Intervals) > 1 {
+				line = overSeries(detail.Series, stretchLine{doc.Clean(r.name()), false, of.value(detail.Series.Step)})
+			}
+			f.Series = append(f.Series, line)
+		}
+		if drawn(f) > 0 {
 			all = append(all, f)
 		}
 	}

@@ -19,6 +19,7 @@ package doc
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -113,6 +114,8 @@ type Section struct {
 	Title string
 	// Detail sections are omitted in text.
 	Detail bool
+	// Lead sections come before the outcomes on pages.
+	Lead   bool
 	Blocks []Block
 }
 
@@ -188,6 +191,13 @@ func (s *Section) Row(key, value, unit, note string) {
 func (s *Section) Figure(f figure.Figure) {
 	b := s.last(func(b *Block) bool { return b.Figures != nil })
 	b.Figures = append(b.Figures, f)
+}
+
+// DropFigures removes the figures of all sections.
+func (d *Document) DropFigures() {
+	for _, s := range d.Sections {
+		s.Blocks = slices.DeleteFunc(s.Blocks, func(b Block) bool { return b.Figures != nil })
+	}
 }
 
 // Table adds a table, unless it has no rows.

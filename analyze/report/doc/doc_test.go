@@ -6,6 +6,7 @@ import (
 	"errors"
 	"html"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -99,8 +100,12 @@ func TestPageOrder(t *testing.T) {
 	d.Headlines = []doc.KeyValue{{Key: "P99 TTFT", Value: "2.5", Unit: "s", Note: "median 300 ms"}}
 	d.Facts = []doc.KeyValue{{Key: "Target", Value: "a model"}}
 	d.Gates, d.Verdict = &doc.Verdict{Level: "PASS"}, &doc.Verdict{Level: "VALID"}
+	lead := d.Section("The answer")
+	lead.Lead = true
+	lead.Text("Yes, it is.")
 	page, last := written(t, d, "HTML"), 0
-	for _, want := range []string{"P99 TTFT", "2.5", "median 300 ms", "a model", "Gates: PASS", "Verdict: VALID", "a note of the document", "<h2>First", "<svg"} {
+	page = page[strings.Index(page, "</head>"):]
+	for _, want := range []string{"P99 TTFT", "2.5", "median 300 ms", "a model", "The answer", "Yes, it is.", "Gates: PASS", "Verdict: VALID", "a note of the document", "<h2>First", "<svg"} {
 		at := strings.Index(page, want)
 		if at < last {
 			t.Errorf("%q is at %d, what should be above at %d", want, at, last)
@@ -199,5 +204,47 @@ func TestCSVGuardsFormulas(t *testing.T) {
 	want := "'=name,value,notes\n'=1+1,-1.5,'=HYPERLINK()\n'+cmd,-1.5,\n'-cmd,-1.5,\n'@sum,-1.5,\n'=1,-1.5,\n'=1,-1.5,\n'=1,-1.5,\n-1.5,-1.5,\n+2,-1.5,\na=b,-1.5,\n,-1.5,\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// Columns of words are left-aligned, and headings of cards are strings of a style sheet
+// whatever they hold.
+func TestPageTables(t *testing.T) {
+	d := doc.New("REPORT", "")
+	table := doc.Table{Columns: []string{"Deployment of several words", "Rate (req/s)", "Limited by", `'}</style><b>"\`}, Left: 1}
+	table.Add("4 engines", "3.00 (2.00x, +100.0 %)", "p99 TTFT 2.3 s", "1")
+	table.Add("8 engines", "-", "-", "2")
+	d.Section("Table").Table(table)
+	page := written(t, d, "HTML")
+	for _, want := range []string{
+		"--h1:&#39;Deployment of several words&#39;;", "--h2:&#39;Rate (req/s)&#39;;", "--a3:left;",
+		`--h4:&#39;\000027\00007d\00003c/style\00003e\00003cb\00003e\000022\00005c&#39;`, "<td>3.00 (2.00x, +100.0 %)", ":nth-child(4)",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s in %s", want, page[strings.Index(page, "<body>"):])
+		}
+	}
+	if strings.Contains(page, "--a2:") || strings.Contains(page, ":nth-child(5)") {
+		t.Error("numbers are left-aligned, or there are rules for more columns")
+	}
+}
+
+// A page of many large figures has less detail, not more bytes.
+func TestPageSize(t *testing.T) {
+	d := doc.New("REPORT", "")
+	noise := rand.New(rand.NewPCG(1, 2))
+	for range 16 {
+		line, dots := figure.Series{Kind: figure.Line}, figure.Series{Kind: figure.Points}
+		for i := range 5000 {
+			line.X, line.Y = append(line.X, float64(i)), append(line.Y, noise.Float64())
+			dots.X, dots.Y = append(dots.X, noise.ExpFloat64()), append(dots.Y, noise.ExpFloat64())
+		}
+		s := d.Section("Figures")
+		s.Figure(figure.Figure{Title: "line", Series: []figure.Series{line}})
+		s.Figure(figure.Figure{Title: "dots", Series: []figure.Series{dots}})
+	}
+	page := written(t, d, "HTML")
+	if len(page) > 400_000 || strings.Count(page, "<svg") != 32 {
+		t.Errorf("%d bytes, %d figures", len(page), strings.Count(page, "<svg"))
 	}
 }

@@ -10,7 +10,10 @@ import (
 	"html"
 	"io"
 	"slices"
+	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"moontide/analyze/report/figure"
 )
@@ -32,12 +35,20 @@ var darkStyle = sync.OnceValue(func() string {
 	return "@media screen and (prefers-color-scheme: dark) {\n" + figure.DarkStyle() + "}\n"
 })
 
-// pageFigure is legible with two figures side by side, or one on a phone.
-var pageFigure = figure.Options{Width: 430, PlotHeight: 210}
+// Figures are legible with two side by side, or one on a phone.
+const figureWidth, figureHeight = 460, 220
+
+// mostBytes is how large a page with figures may get: they have less detail on a page
+// of many.
+const mostBytes = 400_000
 
 // page is an HTML page. It is written without html/template, which calls methods
 // by name: the linker would keep every exported method of every package.
-type page struct{ bytes.Buffer }
+type page struct {
+	bytes.Buffer
+	precision float64 // of figures
+	columns   int     // of the widest table
+}
 
 // add appends markup with texts in the place of its %s, cleaned and escaped. It
 // is the only way for a text to get on the page; figures escape their own.
@@ -56,9 +67,14 @@ var levels = []string{"INVALID", "FAIL", "SUSPECT", "VALID", "PASS"}
 // WriteHTML writes the document as one self-contained page. It is complete without its
 // script, which shows values below the pointer, zooms figures, and hides series.
 func (d *Document) WriteHTML(w io.Writer) error {
-	var p page
+	body := d.body(page{})
+	room := mostBytes - len(pageStyle) - len(darkStyle()) - 4000 // and of the rest of the head
+	for precision := 0.2; body.Len() > room && precision < 2; precision *= 2 {
+		body = d.body(page{precision: precision})
+	}
+	var head page
 	title := titleCase(d.Title)
-	p.add(`<!DOCTYPE html>
+	head.add(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -67,23 +83,29 @@ func (d *Document) WriteHTML(w io.Writer) error {
 <meta http-equiv="Content-Security-Policy" content="`+policy()+`">
 <title>%s`, title)
 	if d.Subject != "" {
-		p.add(": %s", d.Subject)
+		head.add(": %s", d.Subject)
 	}
-	p.WriteString("</title>\n<style>\n" + pageStyle + darkStyle() + "</style>\n</head>\n<body>\n")
-	p.add("<h1>%s</h1>\n", title)
+	head.WriteString("</title>\n<style>\n" + pageStyle + columnStyle(body.columns) + darkStyle() + "</style>\n</head>\n")
+	return write(w, append(head.Bytes(), body.Bytes()...))
+}
+
+// body returns p with the body of a page.
+func (d *Document) body(p page) *page {
+	p.add("<body>\n<h1>%s</h1>\n", titleCase(d.Title))
 	if d.Subject != "" {
 		p.add("<p class=\"subject\">%s</p>\n", d.Subject)
 	}
 	p.content(d, "h2")
 	p.WriteString("<script>" + pageScript + "</script>\n</body>\n</html>\n")
-	return write(w, p.Bytes())
+	return &p
 }
 
 // content appends a document with headings of a level: first the result, then whether
-// it counts.
+// it counts, then everything else.
 func (p *page) content(d *Document, heading string) {
 	p.headlines(d.Headlines)
 	p.facts(d.Facts)
+	p.sections(d, heading, true)
 	for _, v := range slices.Backward(d.Outcomes()) { // gates before the verdict
 		p.add("<"+heading+" class=\"%s\">%s: %s</"+heading+">\n", v.Level, v.Title, v.Level)
 		p.evidence(v)
@@ -91,8 +113,20 @@ func (p *page) content(d *Document, heading string) {
 	for _, n := range d.Notes {
 		p.note(n)
 	}
+	p.sections(d, heading, false)
+	for _, part := range d.Parts {
+		below := heading
+		if part.Title != "" {
+			p.add("<h2 class=part>%s</h2>\n", part.Title)
+			below = "h3"
+		}
+		p.content(part, below)
+	}
+}
+
+func (p *page) sections(d *Document, heading string, lead bool) {
 	for _, s := range d.Sections {
-		if len(s.Blocks) == 0 || s.onlyListing() {
+		if s.Lead != lead || len(s.Blocks) == 0 || s.onlyListing() {
 			continue
 		}
 		if s.Title != "" {
@@ -101,14 +135,6 @@ func (p *page) content(d *Document, heading string) {
 		for _, b := range s.Blocks {
 			p.block(b)
 		}
-	}
-	for _, part := range d.Parts {
-		below := heading
-		if part.Title != "" {
-			p.add("<h2 class=\"part\">%s</h2>\n", part.Title)
-			below = "h3"
-		}
-		p.content(part, below)
 	}
 }
 
@@ -162,9 +188,9 @@ func (p *page) checks(all []Evidence) {
 	if len(all) == 0 {
 		return
 	}
-	p.add("<div class=\"wide\"><table class=\"words levels\">\n<tr><th></th><th>Evidence</th></tr>\n")
+	p.add("<div class=wide><table class=\"words levels\">\n")
 	for _, e := range all {
-		p.add("<tr><td class=\"%s\">%s</td><td>%s</td></tr>\n", e.Level, e.Level, e.Text)
+		p.add("<tr><td class=\"%s\">%s<td>%s\n", e.Level, e.Level, e.Text)
 	}
 	p.add("</table></div>\n")
 }
@@ -177,54 +203,131 @@ func (p *page) block(b Block) {
 	case b.Note != nil:
 		p.note(*b.Note)
 	case len(b.KeyValues) > 0:
-		p.add("<div class=\"wide\"><table class=\"rows\">\n")
-		for _, kv := range b.KeyValues {
-			p.add("<tr><td>%s</td><td class=\"value\">%s</td><td class=\"unit\">%s</td><td class=\"note\">%s</td></tr>\n", kv.Key, kv.Value, kv.Unit, kv.Note)
-		}
-		p.add("</table></div>\n")
+		p.keyValues(b.KeyValues)
 	case b.Table != nil:
 		p.table(b.Table)
 	case len(b.Figures) > 0:
-		p.add("<div class=\"figures\">\n")
+		p.add("<div class=figures>\n")
 		for _, f := range b.Figures {
-			p.WriteString(figure.SVG(figure.One(f), pageFigure))
+			p.WriteString(figure.SVG(figure.One(f), figure.Options{Width: figureWidth, PlotHeight: figureHeight, Precision: p.precision}))
 		}
 		p.add("</div>\n")
 	}
 }
 
-// phoneWidth is how many letters a table may be wide on a phone. The rows of a wider
-// one become cards there, whose cells have the headings beside them.
-const phoneWidth = 44
-
-func (p *page) table(t *Table) {
-	class := ""
-	_, width := columnWidths(cleanRows(t))
-	cards := !t.Words() && width > phoneWidth
-	switch {
-	case t.Words():
-		class = ` class="words"`
-	case cards:
-		class = ` class="cards"`
-	}
-	p.add("<div class=\"wide\"><table" + class + ">\n<tr>")
-	for _, column := range t.Columns {
-		p.add("<th>%s</th>", column)
-	}
-	p.add("</tr>\n")
-	for _, row := range t.Rows {
-		p.add("<tr>")
-		for i, cell := range row {
-			if cards && i > 0 && i < len(t.Columns) {
-				p.add("<td data-of=\"%s\">%s</td>", t.Columns[i], cell)
-			} else {
-				p.add("<td>%s</td>", cell)
-			}
+// keyValues appends rows without the end tags that HTML does not need, and without
+// empty cells at the end.
+func (p *page) keyValues(all []KeyValue) {
+	p.add("<div class=wide><table class=rows>\n")
+	for _, kv := range all {
+		p.add("<tr><td>%s<td>%s", kv.Key, kv.Value)
+		if kv.Unit != "" || kv.Note != "" {
+			p.add("<td>%s", kv.Unit)
 		}
-		p.add("</tr>\n")
+		if kv.Note != "" {
+			p.add("<td>%s", kv.Note)
+		}
+		p.WriteByte('\n')
 	}
 	p.add("</table></div>\n")
 }
 
+const (
+	// phoneWidth is how many letters a table may be wide on a phone. The rows of a wider
+	// one become cards there, whose cells have the headings beside them.
+	phoneWidth = 44
+	// A table of more letters than wideTable is set in smaller ones.
+	wideTable = 110
+)
+
+func (p *page) table(t *Table) {
+	rows := cleanRows(t)
+	_, width := columnWidths(rows)
+	var classes []string
+	if t.Words() {
+		classes = append(classes, "words")
+	}
+	if width > phoneWidth && len(t.Columns) > 2 {
+		classes = append(classes, "cards")
+	}
+	dense := width > wideTable && !t.Words()
+	if dense {
+		classes = append(classes, "dense")
+	}
+	p.columns = max(p.columns, len(t.Columns))
+	p.add("<div class=wide><table class=\"%s\" style=\"%s\">\n<tr>", strings.Join(classes, " "), t.style())
+	for _, column := range t.Columns {
+		p.add("<th>%s", column)
+	}
+	for _, row := range t.Rows {
+		p.add("\n<tr>")
+		for _, cell := range row {
+			if value, remark, ok := strings.Cut(cell, " ("); ok && dense {
+				p.add("<td>%s<br>(%s", value, remark)
+			} else {
+				p.add("<td>%s", cell)
+			}
+		}
+	}
+	p.add("\n</table></div>\n")
+}
+
 // Words reports whether all columns are words, which may be wrapped.
 func (t *Table) Words() bool { return t.Left >= len(t.Columns) }
+
+// left reports whether a column is of words.
+func (t *Table) left(column int) bool {
+	if column < t.Left {
+		return true
+	}
+	words := false
+	for _, row := range t.Rows {
+		if column >= len(row) || row[column] == "" || row[column] == Absent {
+			continue
+		}
+		if first, _ := utf8.DecodeRuneInString(row[column]); !unicode.IsLetter(first) {
+			return false
+		}
+		words = true
+	}
+	return words
+}
+
+// style returns what [columnStyle] needs to know: the alignment of columns, and the
+// headings for cards. The first column needs one if it is of numbers.
+func (t *Table) style() string {
+	var b strings.Builder
+	numbers := len(t.Rows) > 0 && strings.IndexFunc(t.Rows[0][0], unicode.IsDigit) == 0
+	for i, column := range t.Columns {
+		if column != "" && (i > 0 || numbers) {
+			fmt.Fprintf(&b, "--h%d:%s;", i+1, quotedStyle(column))
+		}
+		if i > 0 && !t.Words() && t.left(i) {
+			fmt.Fprintf(&b, "--a%d:left;--w%[1]d:normal;", i+1)
+		}
+	}
+	return b.String()
+}
+
+// quotedStyle returns a string of a style sheet.
+func quotedStyle(text string) string {
+	var b strings.Builder
+	for _, r := range Clean(text) {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" ()%/.,:_+-", r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\%06x`, r)
+		}
+	}
+	return "'" + b.String() + "'"
+}
+
+// columnStyle returns the rules that apply [Table.style] to this many columns.
+func columnStyle(columns int) string {
+	var align, headings strings.Builder
+	for i := range columns {
+		fmt.Fprintf(&align, ":where(tr>:nth-child(%d)){text-align:var(--a%[1]d,right);white-space:var(--w%[1]d,nowrap)}\n", i+1)
+		fmt.Fprintf(&headings, ".cards td:nth-child(%d)::before{content:var(--h%[1]d)}\n", i+1)
+	}
+	return align.String() + "@media (max-width: 36rem) {\n" + headings.String() + "}\n"
+}

@@ -54,12 +54,20 @@
   document.body.append(tip);
   const hidden = new Set();
 
-  // points returns the lines of a path: arrays of coordinates.
-  const points = path => (path.getAttribute("d") || "").split("M").slice(1).map(line => {
-    const all = line.replace(/h0|Z/g, "").trim().split(/\s+/).map(Number), at = [];
-    for (let i = 0; i + 1 < all.length; i += 2) at.push([all[i], all[i + 1]]);
-    return at;
-  });
+  // points returns the lines of a path: arrays of coordinates. Figures have relative ones.
+  function points(path) {
+    const lines = [];
+    let line, x, y;
+    for (const [, command, numbers] of (path.getAttribute("d") || "").matchAll(/([MmlhvZ])([^MmlhvZ]*)/g)) {
+      const v = (numbers.match(/-?[\d.]+/g) || []).map(Number);
+      if (command == "M") lines.push(line = [[x, y] = v]);
+      else if (command == "m") lines.push(line = [[x += v[0], y += v[1]]]);
+      else if (command == "h") for (const dx of v) line.push([x += dx, y]);
+      else if (command == "v") for (const dy of v) line.push([x, y += dy]);
+      else for (let i = 0; i + 1 < v.length; i += 2) line.push([x += v[i], y += v[i + 1]]);
+    }
+    return lines;
+  }
 
   class Series {
     constructor(group) {
@@ -70,24 +78,24 @@
       group.querySelectorAll("title").forEach(t => t.remove()); // the values replace them
       this.bars = group.classList.contains("bars");
       this.dots = group.classList.contains("points");
-      this.ink = paths[0] && (p => p.getAttribute("stroke") || p.getAttribute("fill"))(this.bars ? paths[0] : paths.find(p => p.hasAttribute("stroke")) || paths[0]);
       this.path = paths[0];
       this.all = [];
       paths.forEach((p, i) => {
-        if (!this.bars && !p.hasAttribute("stroke")) return; // the area below a line
+        if (!this.bars && getComputedStyle(p).stroke == "none") return; // the area below a line
         for (const line of points(p)) this.all.push({line, title: titles[i]});
       });
       if (!this.bars && !this.dots) this.all = this.all.filter(l => l.line.length > 1);
     }
-    color() { const s = getComputedStyle(this.path); return this.path.hasAttribute("stroke") ? s.stroke : s.fill; }
+    color() { const {stroke, fill} = getComputedStyle(this.path); return stroke != "none" ? stroke : fill; }
     // near returns what the series has at a place: a text, and how far away it is.
     near(x, y, axes) {
       if (!this.path || hidden.has(this.name)) return;
       let best;
       if (this.dots) {
-        for (const {line, title} of this.all) for (const [a, b] of line) {
-          const far = Math.hypot(axes.x.place(a) - x, axes.y.place(b) - y);
-          if (far < 14 && (!best || far < best.far)) best = {far, title, a: axes.x.place(a), b: axes.y.place(b)};
+        for (const {line, title} of this.all) { // dots that overlap are one line
+          const b = axes.y.place(line[0][1]), a = Math.min(Math.max(x, axes.x.place(line[0][0])), axes.x.place(line.at(-1)[0]));
+          const far = Math.hypot(a - x, b - y);
+          if (far < 14 && (!best || far < best.far)) best = {far, title, a, b};
         }
         return best && (best.title.includes(",") ? best.title : axes.x.text(best.a) + ", " + axes.y.text(best.b));
       }

@@ -118,9 +118,16 @@ type Options struct {
 	PlotHeight int
 	// Scale is the number of PNG pixels per unit, from 1 to 8. 0 means 2.
 	Scale int
+	// Precision is by how many units the lines of an SVG may be off, from 0.1 to 10. Many
+	// dots may be off by five times as much, up to a unit. A higher value makes a smaller
+	// picture. 0 means 0.1.
+	Precision float64
 }
 
-const mostHeight = 10_000
+const (
+	mostHeight       = 10_000
+	finest, coarsest = 0.1, 10 // limits of Options.Precision
+)
 
 func (o Options) orDefault(columns int) Options {
 	width, height := 720, 300
@@ -131,6 +138,7 @@ func (o Options) orDefault(columns int) Options {
 		Width:      min(max(cmp.Or(o.Width, width), 120), 20_000),
 		PlotHeight: min(max(cmp.Or(o.PlotHeight, height), 40), mostHeight),
 		Scale:      min(max(cmp.Or(o.Scale, 2), 1), 8),
+		Precision:  min(max(cmp.Or(o.Precision, finest), finest), coarsest),
 	}
 }
 

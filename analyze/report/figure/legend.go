@@ -76,7 +76,9 @@ func (e entry) drawSample(on surface, at point) {
 	line := []point{at, {at.x + sampleWidth, at.y}}
 	switch e.series.Kind {
 	case Points:
-		drawDots(on, []point{{at.x + sampleWidth/2, at.y}}, e.series, e.index, "")
+		dot := []point{{at.x + sampleWidth/2, at.y}}
+		on.dots(dot, dotRadius, p.stroke, 1, "")
+		drawHoles(on, dot, e.series, e.index)
 		return
 	case Bars, Area:
 		box := rect{at.x, at.y - 6, at.x + sampleWidth, at.y + 5}.corners()

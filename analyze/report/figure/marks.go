@@ -72,7 +72,7 @@ func (p *panel) placeMarkLabels(all []markLabel, i, rows int, steps *int) bool {
 				return false
 			}
 			a.left, a.right, a.row, a.shown = left, left+width, row, true
-			if left < p.left-1 || a.right > p.right+edge/2 || !fitsBeside(all[:i], a) {
+			if left < p.leftOf(row) || a.right > p.right+edge/2 || !fitsBeside(all[:i], a) {
 				continue
 			}
 			if p.placeMarkLabels(all, i+1, rows, steps) {
@@ -82,6 +82,15 @@ func (p *panel) placeMarkLabels(all []markLabel, i, rows int, steps *int) bool {
 	}
 	a.shown = false
 	return false
+}
+
+// leftOf returns where the labels of a row may start: those of the lowest right of the
+// highest tick of y.
+func (p *panel) leftOf(row int) float64 {
+	if row == 0 {
+		return p.frame.left - 2
+	}
+	return p.left - 1
 }
 
 // fitsBeside reports whether a touches no label in its row and no line crosses a

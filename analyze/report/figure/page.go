@@ -4,6 +4,7 @@ package figure
 type page struct {
 	sheet         *Sheet
 	width, height int
+	precision     float64
 	panels        []*panel
 	headings      []heading
 }
@@ -35,7 +36,7 @@ func (s *Sheet) columns() int {
 func newPage(s Sheet, o Options) *page {
 	columns := make([][]*panel, s.columns())
 	o = o.orDefault(len(columns))
-	p := &page{sheet: &s, width: o.Width}
+	p := &page{sheet: &s, width: o.Width, precision: o.Precision}
 	for i := range s.Rows {
 		for j := range s.Rows[i].Figures {
 			panel := newPanel(&s.Rows[i].Figures[j], o.PlotHeight)

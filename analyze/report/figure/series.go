@@ -144,24 +144,25 @@ func (p *panel) drawPoints(on surface, s *Series, index int) {
 			continue
 		}
 		if few {
-			drawDots(on, []point{at}, s, index, p.tip(s, i))
+			on.dots([]point{at}, dotRadius, s.color(index), 1, p.tip(s, i))
 		}
 		dots = append(dots, at)
 	}
 	switch {
 	case few:
+		drawHoles(on, dots, s, index)
 	case len(dots) < 300:
-		drawDots(on, dots, s, index, s.Name)
+		on.dots(dots, dotRadius, s.color(index), 1, s.Name)
+		drawHoles(on, dots, s, index)
 	default:
 		on.dots(thinDots(dots, 2), 1.6, s.color(index), 0.6, s.Name)
 	}
 }
 
-// drawDots draws dots for every other series, starting with the first, else rings.
-func drawDots(on surface, at []point, s *Series, index int, tip string) {
-	on.dots(at, dotRadius, s.color(index), 1, tip)
+// drawHoles makes the dots of every other series rings, starting with the second.
+func drawHoles(on surface, at []point, s *Series, index int) {
 	if s.place(index)%2 == 1 {
-		on.dots(at, dotRadius-1.5, paper, 1, tip)
+		on.dots(at, dotRadius-1.5, paper, 1, "")
 	}
 }
 
@@ -170,10 +171,15 @@ func (p *panel) tip(s *Series, i int) string {
 	if label := s.label(i); label != "" {
 		text = label + ": " + text
 	}
-	if s.Name != "" {
-		text = s.Name + ", " + text
+	return p.named(s, text)
+}
+
+// named adds the name of a series, unless it is the only one.
+func (p *panel) named(s *Series, tip string) string {
+	if s.Name == "" || len(p.fig.Series) == 1 {
+		return tip
 	}
-	return text
+	return s.Name + ", " + tip
 }
 
 // drawBars draws a histogram, as an outline if there are several.
@@ -243,9 +249,6 @@ func (p *panel) drawEachBar(on surface, s *Series, index int) {
 			continue
 		}
 		tip := fmt.Sprintf("%s – %s: %s", p.fig.X.Text(s.X[i]), p.fig.X.Text(s.X[i+1]), p.fig.Y.Text(s.Y[i]))
-		if s.Name != "" {
-			tip = s.Name + ", " + tip
-		}
-		on.path([][]point{bar}, pen{fill: s.color(index), opacity: barOpacity}, tip)
+		on.path([][]point{bar}, pen{fill: s.color(index), opacity: barOpacity}, p.named(s, tip))
 	}
 }

@@ -17,66 +17,49 @@ import (
 // in CSS pixels.
 func SVG(s Sheet, o Options) string {
 	p := newPage(s, o)
-	b := &svg{}
-	b.printf(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" font-family="Helvetica,Arial,'Liberation Sans',sans-serif">`,
+	b := &svg{precision: p.precision}
+	b.printf(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" font-family="Helvetica,Arial,'Liberation Sans',sans-serif" fill="none" stroke-width="1" stroke-linejoin="round">`,
 		p.width, p.height, html.EscapeString(p.name()))
 	b.path([][]point{rect{0, 0, float64(p.width), float64(p.height)}.corners()}, pen{fill: paper, opacity: 1}, "")
 	p.draw(b)
+	b.flush()
 	b.printf("</svg>\n")
 	return string(b.out)
 }
 
-// svg writes one element per line, so that two versions can be compared.
-type svg struct{ out []byte }
+// svg writes one element per line, so that two versions can be compared. Consecutive
+// elements of the same style share a group, to keep pictures small.
+type svg struct {
+	out       []byte
+	precision float64
+	style     string // of the elements that wait for others of the same style
+	waiting   []string
+}
 
 func (b *svg) printf(format string, args ...any) {
 	b.out = fmt.Appendf(b.out, format, args...)
 }
 
-// coordinates writes one decimal.
-func (b *svg) coordinates(before string, p point, between string) {
-	number := func(v float64) {
-		v = math.Round(v*10)/10 + 0 // never -0
-		b.out = strconv.AppendFloat(b.out, v, 'f', -1, 64)
+// add adds an element such as "<path d=.../>", whose name has four letters.
+func (b *svg) add(element, style string) {
+	if style != b.style {
+		b.flush()
+		b.style = style
 	}
-	b.out = append(b.out, before...)
-	number(p.x)
-	b.out = append(b.out, between...)
-	number(p.y)
+	b.waiting = append(b.waiting, element)
 }
 
-func (b *svg) path(lines [][]point, p pen, tip string) {
-	if len(lines) == 0 {
-		return
+func (b *svg) flush() {
+	if len(b.waiting) == 1 {
+		b.printf("%s%s%s\n", b.waiting[0][:5], b.style, b.waiting[0][5:])
+	} else if len(b.waiting) > 1 {
+		b.printf("<g%s>\n%s\n</g>\n", b.style, strings.Join(b.waiting, "\n"))
 	}
-	b.printf(`<path d="`)
-	for _, line := range lines {
-		for i, at := range line {
-			// Pairs after a move are lines to them.
-			b.coordinates("M "[min(i, 1):][:1], at, " ")
-		}
-		if p.opacity > 0 {
-			b.printf("Z")
-		}
-	}
-	if p.opacity == 0 {
-		b.printf(`" fill="none"`)
-	} else {
-		b.printf(`" fill="#%06x"`, p.fill)
-	}
-	if p.opacity > 0 && p.opacity < 1 {
-		b.printf(` fill-opacity="%g"`, p.opacity)
-	}
-	if p.width > 0 {
-		b.printf(` stroke="#%06x" stroke-width="%g" stroke-linejoin="round"`, p.stroke, p.width)
-	}
-	if p.width > 0 && p.dash != nil {
-		b.printf(` stroke-dasharray="%s"`, strings.Trim(fmt.Sprint(p.dash), "[]"))
-	}
-	b.close("path", tip)
+	b.waiting = b.waiting[:0]
 }
 
 func (b *svg) begin(class string, attributes ...string) {
+	b.flush()
 	b.printf(`<g class="%s"`, class)
 	for i := 0; i+1 < len(attributes); i += 2 {
 		b.printf(` data-%s="%s"`, attributes[i], html.EscapeString(clean(attributes[i+1])))
@@ -84,47 +67,160 @@ func (b *svg) begin(class string, attributes ...string) {
 	b.printf(">\n")
 }
 
-func (b *svg) end() { b.printf("</g>\n") }
-
-func (b *svg) close(element, tip string) {
-	if tip = clean(tip); tip == "" {
-		b.printf("/>\n")
-		return
-	}
-	b.printf("><title>%s</title></%s>\n", html.EscapeString(tip), element)
+func (b *svg) end() {
+	b.flush()
+	b.printf("</g>\n")
 }
 
-// dots draws strokes of zero length with round ends: a few bytes per dot.
+func (b *svg) path(lines [][]point, p pen, tip string) {
+	if len(lines) == 0 {
+		return
+	}
+	var d outline
+	for _, line := range lines {
+		d.line(simplified(line, b.precision))
+		if p.opacity > 0 {
+			d.close()
+		}
+	}
+	style := ""
+	if p.opacity > 0 {
+		style = fmt.Sprintf(` fill="#%06x"`, p.fill)
+	}
+	if p.opacity > 0 && p.opacity < 1 {
+		style += fmt.Sprintf(` fill-opacity="%g"`, p.opacity)
+	}
+	if p.width > 0 {
+		style += fmt.Sprintf(` stroke="#%06x"`, p.stroke)
+	}
+	if p.width > 0 && p.width != 1 {
+		style += fmt.Sprintf(` stroke-width="%g"`, p.width)
+	}
+	if p.width > 0 && p.dash != nil {
+		style += fmt.Sprintf(` stroke-dasharray="%s"`, strings.Trim(fmt.Sprint(p.dash), "[]"))
+	}
+	b.addPath(d, style, tip)
+}
+
+func (b *svg) addPath(d outline, style, tip string) {
+	if tip = clean(tip); tip == "" {
+		b.add(fmt.Sprintf(`<path d="%s"/>`, d.text), style)
+		return
+	}
+	b.add(fmt.Sprintf(`<path d="%s"><title>%s</title></path>`, d.text, html.EscapeString(tip)), style)
+}
+
+// dots draws strokes with round ends, which have no length unless dots overlap: a few
+// bytes per dot.
 func (b *svg) dots(at []point, radius float64, color ink, opacity float64, tip string) {
 	if len(at) == 0 {
 		return
 	}
-	b.printf(`<path d="`)
-	for _, p := range at {
-		b.coordinates("M", p, " ")
-		b.printf("h0")
+	var d outline
+	for _, run := range dotRuns(at, radius, b.precision) {
+		d.stroke(run)
 	}
-	b.printf(`" fill="none" stroke="#%06x" stroke-width="%g" stroke-linecap="round"`, color, 2*radius)
+	style := fmt.Sprintf(` stroke="#%06x" stroke-width="%g" stroke-linecap="round"`, color, 2*radius)
 	if opacity < 1 {
-		b.printf(` stroke-opacity="%g"`, opacity)
+		style += fmt.Sprintf(` stroke-opacity="%g"`, opacity)
 	}
-	b.close("path", tip)
+	if color == paper {
+		style += ` pointer-events="none"` // what is below has the tooltip
+	}
+	b.addPath(d, style, tip)
 }
 
 func (b *svg) text(at point, s string, l letters) {
 	if s == "" {
 		return
 	}
-	b.coordinates(`<text x="`, at, `" y="`)
-	b.printf(`" font-size="%g" fill="#%06x"`, l.size, l.color)
+	style := fmt.Sprintf(` font-size="%g" fill="#%06x"`, l.size, l.color)
 	if l.bold {
-		b.printf(` font-weight="bold"`)
+		style += ` font-weight="bold"`
 	}
 	switch l.anchor {
 	case text.XCenter:
-		b.printf(` text-anchor="middle"`)
+		style += ` text-anchor="middle"`
 	case text.XRight:
-		b.printf(` text-anchor="end"`)
+		style += ` text-anchor="end"`
 	}
-	b.printf(">%s</text>\n", html.EscapeString(s))
+	b.add(fmt.Sprintf(`<text x="%s" y="%s">%s</text>`, compact(at.x), compact(at.y), html.EscapeString(s)), style)
+}
+
+// An outline is the data of a path. Coordinates are relative to the point before, which
+// is shorter, and differences of rounded ones, so that errors do not add up.
+type outline struct {
+	text    []byte
+	x, y    int // of the pen
+	started bool
+}
+
+func tenths(v float64) int { return int(math.Round(10 * v)) }
+
+func (o *outline) line(points []point) {
+	o.move(points[0])
+	before := byte(0)
+	for _, p := range points[1:] {
+		x, y := tenths(p.x), tenths(p.y)
+		command := byte('l')
+		switch {
+		case y == o.y:
+			command = 'h'
+		case x == o.x:
+			command = 'v'
+		}
+		again := command == before
+		if !again {
+			o.text = append(o.text, command)
+		}
+		if command != 'v' {
+			o.number(x-o.x, again)
+		}
+		if command != 'h' {
+			o.number(y-o.y, again || command == 'l')
+		}
+		o.x, o.y, before = x, y, command
+	}
+}
+
+// stroke draws a horizontal line.
+func (o *outline) stroke(run [2]point) {
+	o.move(run[0])
+	to := tenths(run[1].x)
+	o.text = append(o.text, 'h')
+	o.number(to-o.x, false)
+	o.x = to
+}
+
+// close joins the last point of a line with its first.
+func (o *outline) close() { o.text, o.started = append(o.text, 'Z'), false }
+
+func (o *outline) move(to point) {
+	x, y := tenths(to.x), tenths(to.y)
+	if o.started {
+		o.text = append(o.text, 'm')
+		o.number(x-o.x, false)
+		o.number(y-o.y, true)
+	} else {
+		o.text = append(o.text, 'M')
+		o.number(x, false)
+		o.number(y, true)
+	}
+	o.x, o.y, o.started = x, y, true
+}
+
+// number appends tenths, after a space if the number before would go on.
+func (o *outline) number(n int, after bool) {
+	if after && n >= 0 {
+		o.text = append(o.text, ' ')
+	}
+	if n < 0 {
+		o.text, n = append(o.text, '-'), -n
+	}
+	if n >= 10 || n%10 == 0 {
+		o.text = strconv.AppendInt(o.text, int64(n/10), 10)
+	}
+	if n%10 > 0 {
+		o.text = append(o.text, '.', byte('0'+n%10))
+	}
 }

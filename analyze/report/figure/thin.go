@@ -125,3 +125,72 @@ func oneInEach(cell float64, dots []point) []point {
 	}
 	return kept
 }
+
+// simplified leaves out the points of a line that are within a distance of the line
+// without them: the algorithm of Ramer, Douglas and Peucker.
+func simplified(line []point, precision float64) []point {
+	if len(line) <= 2 {
+		return line
+	}
+	type part struct{ from, to int }
+	kept := make([]bool, len(line))
+	kept[0], kept[len(line)-1] = true, true
+	for rest := []part{{0, len(line) - 1}}; len(rest) > 0; {
+		at := rest[len(rest)-1]
+		rest = rest[:len(rest)-1]
+		farthest, far := at.from, precision
+		for i := at.from + 1; i < at.to; i++ {
+			if d := line[i].from(line[at.from], line[at.to]); d > far {
+				farthest, far = i, d
+			}
+		}
+		if farthest > at.from {
+			kept[farthest] = true
+			rest = append(rest, part{at.from, farthest}, part{farthest, at.to})
+		}
+	}
+	var short []point
+	for i, p := range line {
+		if kept[i] {
+			short = append(short, p)
+		}
+	}
+	return short
+}
+
+// from returns the distance of p from the line between a and b.
+func (p point) from(a, b point) float64 {
+	dx, dy := b.x-a.x, b.y-a.y
+	share := 0.0
+	if length := dx*dx + dy*dy; length > 0 {
+		share = min(max(((p.x-a.x)*dx+(p.y-a.y)*dy)/length, 0), 1)
+	}
+	return math.Hypot(p.x-a.x-share*dx, p.y-a.y-share*dy)
+}
+
+// dotRuns moves dots by at most five times the precision, but never by more than a unit,
+// and joins those that overlap in a row: a run from the first to the last. It moves few
+// dots, which are seen one by one, only by the precision.
+func dotRuns(dots []point, radius, precision float64) [][2]point {
+	cell := precision
+	if len(dots) > fewPoints {
+		cell = min(10*precision, 2)
+	}
+	rows := map[float64][]float64{}
+	for _, p := range dots {
+		y := math.Round(p.y/cell) * cell
+		rows[y] = append(rows[y], math.Round(p.x/cell)*cell)
+	}
+	var runs [][2]point
+	for _, y := range slices.Sorted(maps.Keys(rows)) {
+		xs := slices.Compact(slices.Sorted(slices.Values(rows[y])))
+		for i, x := range xs {
+			if i > 0 && x-xs[i-1] <= radius {
+				runs[len(runs)-1][1].x = x
+			} else {
+				runs = append(runs, [2]point{{x, y}, {x, y}})
+			}
+		}
+	}
+	return runs
+}

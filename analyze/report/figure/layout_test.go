@@ -1,0 +1,56 @@
+package figure
+
+import (
+	"fmt"
+	"testing"
+
+	"gonum.org/v1/plot/text"
+)
+
+// textRecord is a surface that only keeps where texts are.
+type textRecord struct {
+	texts []string
+	boxes []rect
+}
+
+func (w *textRecord) begin(string, ...string)                     {}
+func (w *textRecord) end()                                        {}
+func (w *textRecord) path([][]point, pen, string)                 {}
+func (w *textRecord) dots([]point, float64, ink, float64, string) {}
+func (w *textRecord) text(at point, s string, l letters) {
+	width := l.width(s)
+	switch l.anchor {
+	case text.XCenter:
+		at.x -= width / 2
+	case text.XRight:
+		at.x -= width
+	}
+	w.texts = append(w.texts, s)
+	w.boxes = append(w.boxes, rect{at.x, at.y - 0.72*l.size, at.x + width, at.y + 0.2*l.size})
+}
+
+// No text of a picture is on another, or outside the picture.
+func TestTextsKeepApart(t *testing.T) {
+	for name, sheet := range samples() {
+		for _, width := range []int{460, 900, 1300} {
+			if width == 460 && sheet.columns() > 1 || name == "awkward" {
+				continue // names of several figures do not fit
+			}
+			t.Run(fmt.Sprintf("%s %d", name, width), func(t *testing.T) {
+				p := newPage(sheet, Options{Width: width})
+				var w textRecord
+				p.draw(&w)
+				for i, a := range w.boxes {
+					if a.left < 0 || a.right > float64(p.width) || a.top < 0 || a.bottom > float64(p.height) {
+						t.Errorf("%q is at %v, outside of %d x %d", w.texts[i], a, p.width, p.height)
+					}
+					for j, b := range w.boxes[:i] {
+						if a.overlaps(b) {
+							t.Errorf("%q is on %q: %v, %v", w.texts[i], w.texts[j], a, b)
+						}
+					}
+				}
+			})
+		}
+	}
+}
