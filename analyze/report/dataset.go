@@ -36,6 +36,7 @@ func (d Dataset) HasBlocks() bool { return d.Analysis.Prefix != nil || d.Analysi
 // and figures.
 func (d Dataset) Document() *doc.Document {
 	to, a := doc.New("DATASET ANALYSIS", "Trace: "+d.Name), d.Analysis
+	to.Headlines = d.headlines()
 	overviewSection(to.Section("Overview"), a)
 	lengthSection(to.Section("Input sequence length (ISL): tokens of a prompt"), a.ISL)
 	lengthSection(to.Section("Output sequence length (OSL): tokens of an answer"), a.OSL)
@@ -47,9 +48,10 @@ func (d Dataset) Document() *doc.Document {
 	timeSection(to, a)
 	d.Service.addTo(to, a.Arrivals != nil)
 	sessionSection(to, a)
-	to.Section("Summary").Text(summarySentences(a)...)
+	summary, s := to.Section("Summary"), to.Section("Figures")
+	summary.Lead, s.Lead = true, true
+	summary.Text(summarySentences(a)...)
 	figures, _ := datasetFigures(d) // the text reports missing figures
-	s := to.Section("Figures")
 	for _, f := range figures {
 		s.Figure(f)
 	}

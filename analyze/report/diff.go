@@ -77,7 +77,7 @@ func (c Diff) notes() []doc.Note {
 	for _, r := range slices.Concat(c.A, c.B) {
 		names, runs = append(names, r.Name), append(runs, Run{Name: r.Name, Info: r.Run, Result: r.Result})
 	}
-	return notesOf(names, runs)
+	return notesOf(names, runs, func(who []string) []string { return who })
 }
 
 func (c Diff) changes(s *doc.Section) {
@@ -107,8 +107,7 @@ func settingText(values []string) string {
 }
 
 func (c Diff) differences(s *doc.Section) {
-	s.Figure(c.changesFigure())
-	for _, f := range c.overlays() {
+	for _, f := range c.figures() {
 		s.Figure(f)
 	}
 	t := doc.Table{Columns: []string{"metric", "A", "B", "B - A", "95 % interval", "change", ""}, Left: 1}

@@ -19,7 +19,7 @@ import (
 func (c Diff) PNG(w io.Writer) error {
 	sheet := figure.Sheet{Title: "A: " + doc.Clean(c.NameA) + ", B: " + doc.Clean(c.NameB)}
 	if c.Prediction == nil {
-		for row := range slices.Chunk(append(c.overlays(), c.changesFigure()), 2) {
+		for row := range slices.Chunk(c.figures(), 2) {
 			sheet.Rows = append(sheet.Rows, figure.Row{Figures: row})
 		}
 	}
@@ -72,6 +72,15 @@ func (c Diff) overlays() []figure.Figure {
 		}
 	}
 	return figures
+}
+
+// figures draws the latencies of both sides and the changes, beside a figure as high.
+func (c Diff) figures() []figure.Figure {
+	all, changes := c.overlays(), c.changesFigure()
+	if len(all)%2 == 1 {
+		all[len(all)-1].Height = changes.Height
+	}
+	return append(all, changes)
 }
 
 // changesFigure draws the relative change of each metric with its interval.

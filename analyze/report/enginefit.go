@@ -36,6 +36,7 @@ func (f EngineFit) Document() *doc.Document {
 		return d
 	}
 	d := doc.New("ENGINE FIT", f.Subject)
+	d.Headlines = f.headlines()
 	f.estimates(d.Section("Parameters, with 95 % intervals"))
 	f.errors(d.Section("Errors of the prediction, in percent"))
 	f.screened(d)

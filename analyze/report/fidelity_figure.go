@@ -59,7 +59,12 @@ func (f Fidelity) figure() figure.Figure {
 		}
 		add(of, r.Gap.Value, "")
 	}
-	fig.Series = []figure.Series{gap, floor, failed, bound}
+	gap.Color, floor.Color, failed.Color, bound.Color = 1, 2, 3, 4
+	for _, s := range []figure.Series{gap, floor, failed, bound} {
+		if len(s.X) > 0 {
+			fig.Series = append(fig.Series, s)
+		}
+	}
 	fig.Height = max(60, 18*len(fig.Y.Names))
 	return fig
 }

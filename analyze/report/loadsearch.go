@@ -39,7 +39,10 @@ func (s LoadSearch) sweep() Sweep {
 // the load that limits it.
 func (s LoadSearch) Document() *doc.Document {
 	d := doc.New("LOAD SEARCH", s.Subject)
-	d.Section("").Text(s.Answer())
+	d.Headlines = s.headlines()
+	lead := d.Section("")
+	lead.Lead = true
+	lead.Text(s.Answer())
 	sweep := s.sweep()
 	addSheet(d, sweep.sheet())
 	d.Section("Runs").Table(s.table(sweep))

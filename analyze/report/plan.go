@@ -56,8 +56,11 @@ func PlanMetrics(v View) (all []run.Metric) {
 // of [Plan.PNG]. Its Data has one row per deployment.
 func (p Plan) Document() *doc.Document {
 	d := doc.New("DEPLOYMENT PLAN", fmt.Sprintf("%s, %s, simulated in virtual time", p.Trace, doc.Count(p.Requests, "request")))
+	d.Headlines, d.Facts = p.headlines(), p.facts()
 	if len(p.Found) > 0 {
-		p.addAnswers(d.Section("Answer"))
+		s := d.Section("Answer")
+		s.Lead = true
+		p.addAnswers(s)
 	}
 	p.addFigures(d)
 	switch {
@@ -321,6 +324,11 @@ func (p Plan) smallest() *bench.Prediction {
 	return best
 }
 
+func (p Plan) largest() *bench.Prediction {
+	largest := slices.MaxFunc(p.Predictions, func(a, b bench.Prediction) int { return cmp.Compare(a.Total(), b.Total()) })
+	return &largest
+}
+
 // Unmet says which objectives no deployment meets, or for which deployments a search found
 // nothing; "" if there are none.
 func (p Plan) Unmet() string {
@@ -359,8 +367,7 @@ func (p Plan) gates() *doc.Verdict {
 	v.Evidence = append(v.Evidence, doc.Evidence{Level: v.Level, Text: fmt.Sprintf("%d of %s meet the objectives", met, doc.Count(len(p.Predictions), "deployment"))})
 	shown, what := p.smallest(), "smallest"
 	if shown == nil {
-		largest := slices.MaxFunc(p.Predictions, func(a, b bench.Prediction) int { return cmp.Compare(a.Total(), b.Total()) })
-		shown, what = &largest, "largest"
+		shown, what = p.largest(), "largest"
 	}
 	for _, j := range shown.Judgements {
 		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: fmt.Sprintf("%s, the %s: %s", PredictionName(shown), what, j)})

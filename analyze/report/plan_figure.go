@@ -66,7 +66,7 @@ func (p Plan) setRange(f *figure.Figure, m run.Metric, points []planPoint) {
 	}
 	for _, g := range p.Gates {
 		if limit := g.Limit / 1000; g.Metric.Key == m.Key {
-			f.Marks = append(f.Marks, figure.Mark{Label: "limit " + doc.Duration(g.Limit), At: limit, Dashed: true})
+			f.Marks = append(f.Marks, figure.Mark{Label: "SLO " + doc.Duration(g.Limit), At: limit, Limit: true})
 			end = max(end, beyondLimit*limit)
 		}
 	}

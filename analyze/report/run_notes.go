@@ -91,8 +91,8 @@ func echoNote(e runfile.Echoed) string {
 }
 
 // notesOf returns the notes of several runs. Those that not all of them have name
-// their runs.
-func notesOf(names []string, runs []Run) (all []doc.Note) {
+// their runs, or what shortened makes of the names.
+func notesOf(names []string, runs []Run, shortened func(who []string) []string) (all []doc.Note) {
 	of := map[doc.Note][]string{}
 	for i, r := range runs {
 		for _, n := range r.notes() {
@@ -106,7 +106,7 @@ func notesOf(names []string, runs []Run) (all []doc.Note) {
 	}
 	for i, n := range all {
 		if who := of[n]; len(who) < len(names) {
-			all[i].Text = strings.Join(who, ", ") + ": " + n.Text
+			all[i].Text = strings.Join(shortened(who), ", ") + ": " + n.Text
 		}
 	}
 	return all

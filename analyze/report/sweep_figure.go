@@ -27,70 +27,111 @@ func addSheet(d *doc.Document, sheet figure.Sheet) {
 }
 
 func (s Sweep) sheet() figure.Sheet {
-	seconds := func(l run.Latency) ofResult {
-		return func(r *run.Result) trace.Opt[float64] {
-			mean := l.Metric(run.Mean).Value(r)
-			mean.Value /= 1000
-			return mean
-		}
-	}
-	e2el, ttft, tpot := seconds(run.E2EL), seconds(run.TTFT), seconds(run.TPOT)
-	perUser := func(r *run.Result) trace.Opt[float64] {
-		seconds := tpot(r)
-		return trace.Opt[float64]{Value: 1 / seconds.Value, Set: seconds.Set && seconds.Value > 0}
-	}
-	time := func(label string) figure.Axis { return figure.Axis{Label: label, Quantity: figure.Duration} }
-	against := func(x figure.Axis, value ofResult) figure.Figure {
-		return s.figure(x.Label, x, figure.Axis{Label: "Output throughput", Unit: "tok/s"}, value, func(r *run.Result) trace.Opt[float64] { return r.OutputRate })
-	}
+	e2el, ttft, tpot := s.latency(run.E2EL, "E2E latency"), s.latency(run.TTFT, "TTFT"), s.latency(run.TPOT, "TPOT")
+	perUser := measure{axis: figure.Axis{Label: "Per-user output", Unit: "tok/s"}, of: func(r *run.Result) trace.Opt[float64] {
+		mean := run.TPOT.Metric(run.Mean).Value(r)
+		return trace.Opt[float64]{Value: 1000 / mean.Value, Set: mean.Set && mean.Value > 0}
+	}}
+	output := measure{axis: figure.Axis{Label: "Output throughput", Unit: "tok/s"}, of: func(r *run.Result) trace.Opt[float64] { return r.OutputRate }}
+	against := func(x measure) figure.Figure { return s.figure(x.axis.Label, x, output) }
 	sheet := figure.Sheet{
 		Title: "Throughput against latency",
 		Note:  s.figureNote(),
-		Rows: []figure.Row{
-			{Figures: []figure.Figure{against(time("Mean E2E latency"), e2el), against(time("Mean TTFT"), ttft)}},
-			{Figures: []figure.Figure{against(time("Mean TPOT"), tpot), against(figure.Axis{Label: "Per-user output", Unit: "tok/s"}, perUser)}},
-		},
+		Rows:  []figure.Row{{Figures: []figure.Figure{against(e2el), against(ttft)}}, {Figures: []figure.Figure{against(tpot), against(perUser)}}},
 	}
 	if s.Axis != bench.Concurrency { // what was asked for may differ from what was sent
-		load := figure.Axis{Label: "Achieved request rate", Unit: "req/s"}
-		rate := func(r *run.Result) trace.Opt[float64] { return r.AchievedRate }
+		load := measure{axis: figure.Axis{Label: "Achieved request rate", Unit: "req/s"}, of: func(r *run.Result) trace.Opt[float64] { return r.AchievedRate }}
 		sheet.Rows = append(sheet.Rows, figure.Row{Figures: []figure.Figure{
-			s.figure("Mean TTFT by load", load, time("Mean TTFT"), rate, ttft), s.figure("Mean TPOT by load", load, time("Mean TPOT"), rate, tpot),
+			s.figure(ttft.axis.Label+" by load", load, ttft), s.figure(tpot.axis.Label+" by load", load, tpot),
 		}})
 	}
 	return sheet
 }
 
-// ofResult is a value of a run.
-type ofResult func(r *run.Result) trace.Opt[float64]
+// A measure is a value of a run on an axis, and its limits.
+type measure struct {
+	axis   figure.Axis
+	of     func(r *run.Result) trace.Opt[float64]
+	limits []figure.Mark
+}
 
-// figure draws y against x.
-func (s Sweep) figure(title string, x, y figure.Axis, xOf, yOf ofResult) figure.Figure {
-	f := figure.Figure{Title: title, X: x, Y: y}
-	low, high := 0.0, 0.0
+// latency returns what the first gate on a latency limits, with the limit; else its mean.
+func (s Sweep) latency(l run.Latency, name string) measure {
+	m, label, limits := l.Metric(run.Mean), "Mean "+name, []figure.Mark(nil)
+	if g := s.gateOn(l); g != nil {
+		m, label = g.Metric, g.Metric.Label
+		limits = []figure.Mark{{Label: "SLO " + doc.Duration(g.Limit), At: g.Limit / 1000, Limit: true}}
+	}
+	return measure{figure.Axis{Label: label, Quantity: figure.Duration}, func(r *run.Result) trace.Opt[float64] {
+		v := m.Value(r)
+		v.Value /= 1000
+		return v
+	}, limits}
+}
+
+// gateOn returns the first gate on the values of a latency, nil if there is none.
+func (s Sweep) gateOn(l run.Latency) *run.Gate {
+	for _, d := range s.Deployments {
+		for _, p := range d.Points {
+			for i := range p.Judgements {
+				if g := &p.Judgements[i].Gate; g.Metric.Latency == l && g.Kind == run.OfValue {
+					return g
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// figure draws y against x. On a linear axis, widely spread values would crowd the small
+// ones into a corner.
+func (s Sweep) figure(title string, x, y measure) figure.Figure {
+	f := figure.Figure{Title: title, X: x.axis, Y: y.axis}
+	var xs, ys stretch
 	for _, d := range s.Deployments {
 		series := figure.Series{Name: doc.Clean(d.name()), Kind: figure.Line}
 		for _, p := range d.Points {
-			x, y := xOf(p.Result), yOf(p.Result)
+			x, y := x.of(p.Result), y.of(p.Result)
 			if !x.Set || !y.Set {
 				continue
 			}
-			if low == 0 || x.Value < low {
-				low = x.Value
-			}
-			high = max(high, x.Value)
+			xs.add(x.Value)
+			ys.add(y.Value)
 			series.X = append(series.X, x.Value)
 			series.Y = append(series.Y, y.Value)
 			series.Labels = append(series.Labels, doc.Clean(p.mark()))
 		}
 		f.Series = append(f.Series, series)
 	}
-	// On a linear axis, widely spread values would crowd the small ones into a corner.
-	if f.X.Log = low > 0 && high > 20*low; !f.X.Log {
+	if f.X.Log = xs.wide(20); !f.X.Log {
 		f.X.Min = new(float64)
+	}
+	f.Y.Log = f.Y.Quantity == figure.Duration && ys.wide(50)
+	for _, m := range x.limits {
+		if m.At <= 2*xs.high {
+			f.Marks = append(f.Marks, m)
+		}
+	}
+	for _, m := range y.limits {
+		if m.OnY = true; m.At <= 2*ys.high {
+			f.Marks = append(f.Marks, m)
+		}
 	}
 	return f
 }
+
+// stretch is the range of values.
+type stretch struct{ low, high float64 }
+
+func (s *stretch) add(v float64) {
+	if s.low == 0 || v < s.low {
+		s.low = v
+	}
+	s.high = max(s.high, v)
+}
+
+// wide reports whether the highest value is more than this many times the lowest.
+func (s stretch) wide(times float64) bool { return s.low > 0 && s.high > times*s.low }
 
 func (s Sweep) figureNote() string {
 	note := doc.Clean(s.Subject) + "; dots are labelled with the " + strings.ToLower(s.heading())

@@ -117,7 +117,7 @@ func (p *page) content(d *Document, heading string) {
 	for _, part := range d.Parts {
 		below := heading
 		if part.Title != "" {
-			p.add("<h2 class=part>%s</h2>\n", part.Title)
+			p.add("<h2 class=\"part\">%s</h2>\n", part.Title)
 			below = "h3"
 		}
 		p.content(part, below)
@@ -293,6 +293,9 @@ func (t *Table) left(column int) bool {
 	return words
 }
 
+// property starts the names of custom properties.
+const property = "--"
+
 // style returns what [columnStyle] needs to know: the alignment of columns, and the
 // headings for cards. The first column needs one if it is of numbers.
 func (t *Table) style() string {
@@ -300,10 +303,10 @@ func (t *Table) style() string {
 	numbers := len(t.Rows) > 0 && strings.IndexFunc(t.Rows[0][0], unicode.IsDigit) == 0
 	for i, column := range t.Columns {
 		if column != "" && (i > 0 || numbers) {
-			fmt.Fprintf(&b, "--h%d:%s;", i+1, quotedStyle(column))
+			fmt.Fprintf(&b, property+"h%d:%s;", i+1, quotedStyle(column))
 		}
 		if i > 0 && !t.Words() && t.left(i) {
-			fmt.Fprintf(&b, "--a%d:left;--w%[1]d:normal;", i+1)
+			fmt.Fprintf(&b, property+"a%d:left;"+property+"w%[1]d:normal;", i+1)
 		}
 	}
 	return b.String()
@@ -326,8 +329,8 @@ func quotedStyle(text string) string {
 func columnStyle(columns int) string {
 	var align, headings strings.Builder
 	for i := range columns {
-		fmt.Fprintf(&align, ":where(tr>:nth-child(%d)){text-align:var(--a%[1]d,right);white-space:var(--w%[1]d,nowrap)}\n", i+1)
-		fmt.Fprintf(&headings, ".cards td:nth-child(%d)::before{content:var(--h%[1]d)}\n", i+1)
+		fmt.Fprintf(&align, ":where(tr>:nth-child(%d)){text-align:var("+property+"a%[1]d,right);white-space:var("+property+"w%[1]d,nowrap)}\n", i+1)
+		fmt.Fprintf(&headings, ".cards td:nth-child(%d)::before{content:var("+property+"h%[1]d)}\n", i+1)
 	}
 	return align.String() + "@media (max-width: 36rem) {\n" + headings.String() + "}\n"
 }

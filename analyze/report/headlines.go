@@ -1,0 +1,342 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"moontide/analyze"
+	"moontide/analyze/fidelity"
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+	"moontide/replay/sim/fit"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// headline returns a result with the unit of its text, such as "2.5 s", apart.
+func headline(key, text, note string) doc.KeyValue {
+	value, unit, _ := strings.Cut(text, " ")
+	return doc.KeyValue{Key: key, Value: value, Unit: unit, Note: note}
+}
+
+// metricHeadline returns the value of a metric.
+func metricHeadline(m run.Metric, v trace.Opt[float64], note string) doc.KeyValue {
+	h := headline(m.Label, planCell(m, v), note)
+	if h.Unit == "" {
+		h.Unit = string(m.Unit)
+	}
+	return h
+}
+
+// headlines returns what was found, or else the smallest deployment that meets the gates
+// and what it does. Without gates, they are the best values of all deployments.
+func (p Plan) headlines() (all []doc.KeyValue) {
+	switch {
+	case len(p.Predictions) == 0:
+	case len(p.Found) > 0:
+		for i := range p.Found {
+			all = append(all, p.foundHeadline(&p.Found[i]))
+		}
+	case len(p.Gates) > 0:
+		all = p.smallestHeadlines()
+	default:
+		throughput := func(r *bench.Prediction) trace.Opt[float64] {
+			v := r.PerEngine(p.value(&r.Forecast, planThroughput))
+			return trace.Opt[float64]{Value: -v.Value, Set: v.Set}
+		}
+		if best, v := p.least(throughput); best != nil {
+			v.Value = -v.Value
+			all = append(all, metricHeadline(run.MustMetric(planThroughput), v, PredictionName(best)))
+			all[0].Key = "Most throughput per engine"
+		}
+		for _, l := range []run.Latency{run.TTFT, run.TPOT} {
+			m := l.Metric(run.Mean)
+			if best, v := p.least(func(r *bench.Prediction) trace.Opt[float64] { return p.value(&r.Forecast, m.Key) }); best != nil {
+				h := metricHeadline(m, v, PredictionName(best))
+				h.Key = "Lowest " + lowerFirst(m.Label)
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}
+
+// least returns the prediction with the least value, nil if none has any.
+func (p Plan) least(of func(r *bench.Prediction) trace.Opt[float64]) (least *bench.Prediction, value trace.Opt[float64]) {
+	for i := range p.Predictions {
+		r := &p.Predictions[i]
+		if v := of(r); v.Set && r.Verdict.Level != run.Invalid && (least == nil || v.Value < value.Value) {
+			least, value = r, v
+		}
+	}
+	return least, value
+}
+
+func (p Plan) foundHeadline(f *bench.Found) doc.KeyValue {
+	h := doc.KeyValue{Key: upperFirst(p.nameOf(f)), Value: "none"}
+	amount := func(level float64) string { return strings.Split(amountOf(f, level), " (")[0] }
+	if f.Axis == bench.Engines && len(p.Found) == 1 {
+		h.Key = "Engines needed"
+	}
+	var notes []string
+	switch a := f.Answer; {
+	case a.Found && f.Axis == bench.Concurrency:
+		h.Value, h.Unit = doc.Int(int(a.Level)), "in flight"
+	case a.Found:
+		h = headline(h.Key, amount(a.Level), "")
+		if !a.Limited && f.Axis != bench.Engines {
+			notes = append(notes, "the highest load tried")
+		}
+	case f.Axis == bench.Engines:
+		h.Unit = "of up to " + doc.Int(int(a.Missed)) + " engines"
+	}
+	if len(f.Drawn) > 0 {
+		notes = append(notes, answerRange(f)+" within the fit's uncertainty")
+	}
+	if limits := shortfalls(f, false); len(limits) > 0 {
+		notes = append(notes, amount(f.Answer.Missed)+": "+strings.Join(limits, ", "))
+	}
+	h.Note = strings.Join(notes, "; ")
+	return h
+}
+
+func (p Plan) smallestHeadlines() (all []doc.KeyValue) {
+	var limits []doc.KeyValue
+	met := 0
+	for i := range p.Predictions {
+		if p.Predictions[i].Met {
+			met++
+		}
+	}
+	of := fmt.Sprintf("%d of %s meet the objectives", met, doc.Count(len(p.Predictions), "deployment"))
+	best := p.smallest()
+	if best == nil {
+		all = append(all, doc.KeyValue{Key: "Deployments that meet the objectives", Value: "none", Note: "of " + doc.Int(len(p.Predictions))})
+		best = p.largest()
+	} else {
+		all = append(all, doc.KeyValue{Key: "Engines needed", Value: doc.Int(best.Total()), Unit: doc.Plural(best.Total(), "engine"), Note: PredictionName(best) + "; " + of})
+	}
+	if limit := p.nextSmaller(best); best.Met && limit != nil {
+		j := run.Failed(limit.Judgements)[0]
+		h := metricHeadline(j.Gate.Metric, j.Value, j.Gate.String())
+		h.Key = "What limits " + PredictionName(limit) + ": " + lowerFirst(h.Key)
+		limits = append(limits, h)
+	}
+	for _, j := range best.Judgements {
+		all = append(all, metricHeadline(j.Gate.Metric, j.Value, fmt.Sprintf("%s; %v: %s", PredictionName(best), j.Gate, j.Word())))
+	}
+	if v := p.value(&best.Forecast, planThroughput); v.Set {
+		all = append(all, metricHeadline(run.MustMetric(planThroughput), v, PredictionName(best)))
+	}
+	return append(all, limits...)
+}
+
+// nextSmaller returns the largest deployment of fewer engines that misses an objective, of
+// several the one with the highest throughput; nil if there is none.
+func (p Plan) nextSmaller(than *bench.Prediction) (next *bench.Prediction) {
+	for i := range p.Predictions {
+		r := &p.Predictions[i]
+		if r.Total() >= than.Total() || len(run.Failed(r.Judgements)) == 0 {
+			continue
+		}
+		if next == nil || cmp.Or(cmp.Compare(r.Total(), next.Total()), cmp.Compare(p.value(&r.Forecast, planThroughput).Value, p.value(&next.Forecast, planThroughput).Value)) > 0 {
+			next = r
+		}
+	}
+	return next
+}
+
+// facts says what was simulated.
+func (p Plan) facts() []doc.KeyValue {
+	facts := []doc.KeyValue{{Key: "Trace", Value: p.Trace + ", " + doc.Count(p.Requests, "request")}}
+	if len(p.Gates) > 0 {
+		var all []string
+		for _, g := range p.Gates {
+			all = append(all, g.String())
+		}
+		facts = append(facts, doc.KeyValue{Key: "Objectives", Value: strings.Join(all, ", ")})
+	}
+	return append(facts, doc.KeyValue{Key: "Simulated", Value: doc.Count(len(p.Predictions), "deployment")})
+}
+
+// headlines returns the answer, and the objectives there.
+func (s LoadSearch) headlines() (all []doc.KeyValue) {
+	f, a := s.Found, s.Found.Answer
+	if len(f.Legs) == 0 {
+		return nil
+	}
+	if !a.Found {
+		return []doc.KeyValue{{Key: "Load that meets the objectives", Value: "none", Note: "not even " + s.load(a.Missed)}}
+	}
+	level := a.Level
+	if a.Limited && f.Axis != bench.Concurrency {
+		level = a.Estimate
+	}
+	h := doc.KeyValue{Key: "Meets the objectives up to", Value: threeDigits(level), Unit: map[bench.Axis]string{bench.Rate: "req/s", bench.Concurrency: "in flight", bench.Speedup: "times the trace's rate"}[f.Axis]}
+	if a.Limited {
+		h.Note = fmt.Sprintf("95 %% interval %s to %s", threeDigits(a.From), threeDigits(a.To))
+	} else {
+		h.Note = "the highest load tried"
+	}
+	all = append(all, h)
+	for _, at := range []*bench.LoadLeg{f.At(a.Level), s.atLimit()} {
+		if at == nil {
+			continue
+		}
+		for _, j := range at.Judgements {
+			if j.Value.Set && j.Passed == at.Met() {
+				all = append(all, metricHeadline(j.Gate.Metric, j.Value, fmt.Sprintf("at %s; %v: %s", s.load(at.Level), j.Gate, j.Word())))
+			}
+		}
+	}
+	return all
+}
+
+// headlines returns the highest throughput of each deployment and, with gates, the
+// highest load that meets them.
+func (s Sweep) headlines() (all []doc.KeyValue) {
+	throughput := run.MustMetric("output_throughput")
+	for _, d := range s.Deployments {
+		name := func(key string) string {
+			if of := d.name(); of != "" {
+				return of + ": " + lowerFirst(key)
+			}
+			return key
+		}
+		var best, met *SweepPoint
+		for i := range d.Points {
+			p := &d.Points[i]
+			if v := throughput.Value(p.Result); v.Set && p.Result.Verdict.Level != run.Invalid && (best == nil || v.Value > throughput.Value(best.Result).Value) {
+				best = p
+			}
+			if len(p.Judgements) > 0 && len(run.Failed(p.Judgements)) == 0 {
+				met = p
+			}
+		}
+		if met != nil {
+			all = append(all, doc.KeyValue{Key: name("Meets the objectives up to"), Value: met.Level, Unit: s.unit(), Note: s.latencies(met)})
+		} else if len(d.Points) > 0 && len(d.Points[0].Judgements) > 0 {
+			all = append(all, doc.KeyValue{Key: name("Meets the objectives"), Value: "nowhere"})
+		}
+		if best != nil {
+			h := metricHeadline(throughput, throughput.Value(best.Result), strings.TrimSpace("at "+best.Level+" "+s.unit())+": "+s.latencies(best))
+			h.Key = name("Most output throughput")
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// unit follows a level.
+func (s Sweep) unit() string {
+	return map[bench.Axis]string{bench.Rate: "req/s", bench.Speedup: "times the trace's rate", bench.Concurrency: "in flight"}[s.Axis]
+}
+
+func (s Sweep) latencies(p *SweepPoint) string {
+	var all []string
+	for _, l := range []run.Latency{run.TTFT, run.TPOT} {
+		m := l.Metric(run.Percentile(99))
+		if v := m.Value(p.Result); v.Set {
+			all = append(all, lowerFirst(m.Label)+" "+planCell(m, v))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// headlines returns what a trace asks of a server.
+func (d Dataset) headlines() []doc.KeyValue {
+	a := d.Analysis
+	tokens := func(key string, s stats.Sample) doc.KeyValue {
+		return doc.KeyValue{Key: key, Value: doc.Fixed(s.Mean, 0), Unit: "tokens", Note: fmt.Sprintf("median %s, p99 %s", doc.Fixed(s.Quantile(0.5), 0), doc.Fixed(s.Quantile(0.99), 0))}
+	}
+	all := []doc.KeyValue{{Key: "Requests", Value: doc.Int(a.Requests), Note: "without arrival times"}}
+	if at := a.Arrivals; at != nil {
+		all[0].Note = "over " + span(at.Duration())
+		if at.Rate.Set {
+			all = append(all, doc.KeyValue{Key: "Request rate", Value: doc.Fixed(at.Rate.Value, 2), Unit: "req/s", Note: "inter-arrival CV " + doc.FixedOr(at.CV, 2)})
+		}
+	}
+	all = append(all, tokens("Mean ISL", a.ISL), tokens("Mean OSL", a.OSL))
+	if hits := tokenHits(a); hits.Set {
+		all = append(all, doc.KeyValue{Key: "Token hit rate", Value: doc.Percent(hits.Value), Unit: "%", Note: "of a cache that never evicts"})
+	}
+	if s := a.Sessions; s != nil {
+		all = append(all, doc.KeyValue{Key: "Turns per session", Value: doc.Fixed(s.Turns.Mean, 2), Note: fmt.Sprintf("%s, up to %s turns", doc.Count(s.Sessions, "session"), doc.Fixed(s.Turns.Max, 0))})
+	}
+	return all
+}
+
+// tokenHits returns the token hit rate of an infinite cache.
+func tokenHits(a *analyze.Analysis) (hits trace.Opt[float64]) {
+	switch {
+	case a.Sampled != nil:
+		return a.Sampled.Curve.Infinite().Rates().Token
+	case a.Prefix != nil:
+		return a.Prefix.Infinite.Token
+	}
+	return hits
+}
+
+// headlines returns the largest KS distance of each trace from the first.
+func (c Comparison) headlines() (all []doc.KeyValue) {
+	for _, other := range c[1:] {
+		x := DistancesOf(c[0], other)
+		h := doc.KeyValue{Key: other.Name, Value: doc.Absent}
+		largest := 0.0
+		for _, of := range []struct {
+			name     string
+			distance trace.Opt[analyze.Distance]
+		}{{"ISL", x.ISL}, {"OSL", x.OSL}, {"observed context", x.Context}, {"inter-arrival", x.Gap}, {"turns per session", x.Turns}, {"turn gap", x.TurnGap}} {
+			if d := of.distance; d.Set && (h.Note == "" || d.Value.KS > largest) {
+				largest = d.Value.KS
+				h.Value, h.Unit, h.Note = doc.Fixed(largest, 3), "largest KS distance", of.name
+			}
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// headlines returns the median errors of what was held out or, without it, of what was
+// fitted.
+func (f EngineFit) headlines() (all []doc.KeyValue) {
+	role, of := fit.HeldOut, "held out"
+	if !slices.ContainsFunc(f.Rows, func(r fit.Row) bool { return r.Role == fit.HeldOut }) {
+		role, of = fit.Fitted, "fitted"
+	}
+	for _, e := range f.Errors {
+		if e.Role != role || e.Rows == 0 || !slices.Contains([]string{"output_throughput", "mean_e2el_ms", "mean_ttft_ms", "mean_tpot_ms"}, e.Metric.String()) {
+			continue
+		}
+		name, _, _ := strings.Cut(metricLabel(e.Metric), " (")
+		all = append(all, doc.KeyValue{Key: "Error of " + lowerFirst(name), Value: doc.Fixed(100*e.Median, 1), Unit: "%",
+			Note: fmt.Sprintf("median of %d %s, at most %s %%", e.Rows, of, doc.Fixed(100*e.Max, 1))})
+	}
+	return all
+}
+
+// headlines returns how many aspects are within their limits, and the one that is
+// closest to it.
+func (f Fidelity) headlines() (all []doc.KeyValue) {
+	compared, passed, largest, name := 0, 0, 0.0, ""
+	for _, r := range f.Results {
+		if r.Outcome == fidelity.NotApplicable {
+			continue
+		}
+		compared++
+		if r.Outcome == fidelity.Passed {
+			passed++
+		}
+		if share := r.Gap.Value / r.Limit.Value; r.Gap.Set && r.Limit.Value > 0 && share >= largest {
+			largest, name = share, r.Name
+		}
+	}
+	all = append(all, doc.KeyValue{Key: "Aspects within their limits", Value: doc.Int(passed), Unit: "of " + doc.Int(compared)})
+	if name != "" {
+		all = append(all, doc.KeyValue{Key: "Largest gap", Value: doc.Fixed(100*largest, 0), Unit: "% of its limit", Note: name})
+	}
+	return append(all, doc.KeyValue{Key: "Longest run of the source's rows", Value: doc.Int(f.Novelty.Rows), Unit: doc.Plural(f.Novelty.Rows, "row"), Note: fmt.Sprintf("at most %d", f.Novelty.MaxRows)})
+}
