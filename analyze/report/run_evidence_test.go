@@ -72,7 +72,7 @@ func evidenced(t *testing.T) (runfile.Run, *run.Result) {
 			}
 		}
 	}
-	extent, err := run.Extent(each)
+	extent, err := run.Extent(each, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"moontide/replay"
@@ -31,9 +32,11 @@ func (s Span) clip(from, to time.Duration) (time.Duration, time.Duration, bool) 
 	return from, to, from <= to
 }
 
-// Extent returns the time from the first request sent to the last one done.
-func Extent(records iter.Seq2[replay.Record, error]) (Span, error) {
+// Extent returns the time from the first request sent to the last one done, without a
+// number of requests that were sent before all others.
+func Extent(records iter.Seq2[replay.Record, error], without int) (Span, error) {
 	var begins, ends instants
+	var sent []time.Duration // with requests to leave out
 	for rec, err := range records {
 		if err != nil {
 			return Span{}, err
@@ -41,7 +44,14 @@ func Extent(records iter.Seq2[replay.Record, error]) (Span, error) {
 		if rec.Sent.Set {
 			begins.add(rec.Sent.Value)
 			ends.add(rec.Done)
+			if without > 0 {
+				sent = append(sent, rec.Sent.Value)
+			}
 		}
+	}
+	slices.Sort(sent)
+	if without < len(sent) && sent != nil {
+		begins.first = sent[without]
 	}
 	return Span{begins.first, ends.last}, nil
 }

@@ -30,7 +30,7 @@ func steady(n, tokens int, step, gap float64) (records []replay.Record) {
 
 func measuredIn(t *testing.T, w runfile.Window, records []replay.Record) *run.Result {
 	t.Helper()
-	extent, err := run.Extent(each(records))
+	extent, err := run.Extent(each(records), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,10 @@ type LegJudgement struct {
 	// side, and Error its standard error.
 	Excess, Error float64
 	// Growth is the number of requests by which the queue grew per second, 0 if it did
-	// not: at that load, every objective of latency fails in the end.
-	Growth float64
+	// not: at that load, every objective of latency fails in the end. Then Served is the
+	// share of the arriving requests that the system completed meanwhile, and ServedError
+	// its relative standard error.
+	Growth, Served, ServedError float64
 }
 
 // Met reports whether the run met the objectives and its queue did not grow.
@@ -48,6 +50,9 @@ func (c *LoadSearchConfig) Judge(r *Result) (j LegJudgement, err error) {
 		if err != nil {
 			return j, err
 		}
+		if !r.Metrics.Window.Holds(&rec) {
+			continue
+		}
 		rec.Gaps, rec.ChunkTokens, rec.HashIDs, rec.Error = nil, nil, nil, ""
 		kept = append(kept, rec)
 	}
@@ -63,7 +68,7 @@ func (c *LoadSearchConfig) Judge(r *Result) (j LegJudgement, err error) {
 		j.Error = errorOf(j.Tightest.Gate.Metric, kept)
 	}
 	if !r.Run.Limits.Closed {
-		j.Growth = growth(kept)
+		j.Growth, j.Served, j.ServedError = growth(kept)
 	}
 	return j, nil
 }
@@ -139,10 +144,11 @@ func batchMean(values []float64, f func(float64) float64) (mean, spread float64)
 }
 
 // growth returns by how many requests per second the number of requests that are due and
-// not done grows while requests arrive, 0 unless it is a clear share of the arrivals.
-func growth(records []replay.Record) float64 {
+// not done grows while requests arrive, 0 unless it is a clear share of the arrivals, and
+// which share of them is served, with its relative error.
+func growth(records []replay.Record) (perSecond, served, spread float64) {
 	if len(records) < 10*growthParts {
-		return 0
+		return 0, 0, 0
 	}
 	var due, done []time.Duration
 	for i := range records {
@@ -152,7 +158,7 @@ func growth(records []replay.Record) float64 {
 	slices.Sort(done)
 	span := (due[len(due)-1] - due[0]).Seconds()
 	if span <= 0 {
-		return 0
+		return 0, 0, 0
 	}
 	const each, first = 20, 2 // samples of a part; the first parts fill the system
 	var levels [growthParts]float64
@@ -163,12 +169,31 @@ func growth(records []replay.Record) float64 {
 		levels[i/each] += float64(arrived-ended) / each
 	}
 	rest := levels[first:]
-	slope, spread := line(rest)
-	perSecond := slope * growthParts / span
-	if perSecond < leastGrowth*float64(len(due))/span || slope < 4*spread || rest[len(rest)-1] < 1.3*rest[0] {
-		return 0
+	slope, slopeError := line(rest)
+	perSecond = slope * growthParts / span
+	if perSecond < leastGrowth*float64(len(due))/span || slope < 4*slopeError || rest[len(rest)-1] < 1.3*rest[0] {
+		return 0, 0, 0
 	}
-	return perSecond
+	from := due[0] + time.Duration(span*first/growthParts*float64(time.Second))
+	served, spread = servedShare(due, done, from)
+	return perSecond, served, spread
+}
+
+// servedShare returns how many requests are done for each one that is due from a time to
+// the last arrival, and the relative error, from parts of that time.
+func servedShare(due, done []time.Duration, from time.Duration) (share, spread float64) {
+	const parts = 10
+	until := due[len(due)-1]
+	before := func(times []time.Duration, part int) float64 {
+		n, _ := slices.BinarySearch(times, from+(until-from)*time.Duration(part)/parts)
+		return float64(n)
+	}
+	rate := (before(done, parts) - before(done, 0)) / parts
+	for i := range parts {
+		e := before(done, i+1) - before(done, i) - rate
+		spread += e * e
+	}
+	return parts * rate / (before(due, parts) - before(due, 0)), math.Sqrt(spread/(parts-1)/parts) / max(rate, 1)
 }
 
 // line returns the slope of a regression line through equidistant values, and its standard

@@ -36,7 +36,7 @@ func TestGrowth(t *testing.T) {
 		wrong := 0
 		for seed := range uint64(50) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			if g := growth(queue(random, test.rate, 3000, random.ExpFloat64)); g < test.low || g > test.high {
+			if g, _, _ := growth(queue(random, test.rate, 3000, random.ExpFloat64)); g < test.low || g > test.high {
 				wrong++
 			}
 		}
@@ -44,7 +44,7 @@ func TestGrowth(t *testing.T) {
 			t.Errorf("rate %v: %d of 50 are not from %v to %v", test.rate, wrong, test.low, test.high)
 		}
 	}
-	if g := growth(queue(rand.New(rand.NewPCG(1, 1)), 10, 20, func() float64 { return 1 })); g != 0 {
+	if g, _, _ := growth(queue(rand.New(rand.NewPCG(1, 1)), 10, 20, func() float64 { return 1 })); g != 0 {
 		t.Errorf("growth %v of a few requests", g)
 	}
 }

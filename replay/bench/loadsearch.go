@@ -10,6 +10,7 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay/bench/search"
+	"moontide/replay/runfile"
 )
 
 // LoadSearchConfig configures a search for the largest load that meets objectives.
@@ -22,9 +23,12 @@ type LoadSearchConfig struct {
 	// Low and High limit the levels. 0 means 0.001 and 1,000,000 requests per second, a
 	// speedup of 0.001 and 1000, and a concurrency of 1 and 1,000,000.
 	Low, High float64
-	// MinRequests is the number of requests of a run, unless it has all rows of a trace.
-	// A run has more if requests take long. 0 is what the percentiles of the objectives
-	// need, and at least 100; ten times as many in virtual time.
+	// MinRequests is the least number of requests of a run, unless it has all rows of a
+	// trace. A run has more if requests take long, and up to three times as many close to
+	// the answer. 0 is what the percentiles of the objectives need, and at least 100; in
+	// virtual time ten times as many, and at least 3000. Of a run over concurrencies, the
+	// first requests, as many as are in flight at once, are not measured, unless Run has
+	// a Window: they arrive together and wait for each other.
 	MinRequests int
 	MaxLegs     int // 0 is 12
 	// EachLeg, if not nil, is called with each run that decides, INVALID ones excepted.
@@ -35,8 +39,6 @@ type LoadSearchConfig struct {
 type LoadLeg struct {
 	LegResult
 	LegJudgement
-	// Lengthened is set if a shorter run met the objectives with a queue that grew.
-	Lengthened bool
 }
 
 // FoundLoad is the answer to a search for a load.
@@ -60,27 +62,17 @@ func (f *FoundLoad) At(level float64) *LoadLeg {
 	return nil
 }
 
-// Runs returns the number of runs that were judged.
-func (f *FoundLoad) Runs() int {
-	n := len(f.Legs)
-	for i := range f.Legs {
-		if f.Legs[i].Lengthened {
-			n++
-		}
-	}
-	return n
-}
-
 const (
-	mostLegs     = 12
-	mostInvalid  = 3 // runs at a level
-	leastRun     = 100
-	perLatency   = 20 // times the mean latency that a run at a rate lasts
-	lengthenBy   = 4
-	mostLonger   = 20  // times MinRequests that a run has at most
-	unloaded     = 0.5 // mean number of requests in flight without any queue
-	sameExcess   = 0.01
-	overloadedBy = 0.9 // share of the requests sent that an overloaded system completes in time
+	mostLegs    = 12
+	mostInvalid = 3 // runs at a level
+	leastRun    = 100
+	perLatency  = 20 // times the mean latency that a run at a rate lasts
+	virtualRun  = 3000
+	aimedWidth  = 0.03 // of the confidence interval, as a logarithm
+	lengthenBy  = 3    // times MinRequests of a run whose errors matter
+	mostLonger  = 20   // times MinRequests that a run has at most
+	unloaded    = 0.5  // mean number of requests in flight without any queue
+	sameExcess  = 0.01
 )
 
 // SearchLoad runs a search, or continues one in the same folder. Like [RunSweep], it
@@ -93,10 +85,7 @@ func SearchLoad(ctx context.Context, cfg LoadSearchConfig) (*FoundLoad, error) {
 	f := &FoundLoad{Axis: cfg.Axis}
 	var trials []search.Trial
 	for level, ok := limits.Next(trials); ok && f.Stopped == ""; level, ok = limits.Next(trials) {
-		leg, err := cfg.decide(ctx, cfg.leg(level, f.Legs), f)
-		if leg != nil && leg.Lengthened {
-			limits.MaxTrials--
-		}
+		leg, err := cfg.attempt(ctx, cfg.leg(level, f.Legs, limits.Answer(trials)), f)
 		if err != nil || leg == nil {
 			f.Answer = limits.Answer(trials)
 			return f, err
@@ -130,21 +119,8 @@ func (c *LoadSearchConfig) hopeless(legs []LoadLeg) string {
 	return ""
 }
 
-// decide runs a leg and judges it. If it meets the objectives and its queue grows, a longer
-// run decides. It returns nil if all runs are INVALID, and says so in f.
-func (c *LoadSearchConfig) decide(ctx context.Context, l Leg, f *FoundLoad) (*LoadLeg, error) {
-	leg, err := c.attempt(ctx, l, f)
-	if err != nil || leg == nil || leg.Growth == 0 || len(run.Failed(leg.Judgements)) > 0 || l.Prompts == 0 || c.Prompts > 0 {
-		return leg, err
-	}
-	l.Name, l.Prompts = l.Name+"-longer", lengthenBy*l.Prompts
-	if leg, err = c.attempt(ctx, l, f); leg != nil {
-		leg.Lengthened = true
-	}
-	return leg, err
-}
-
-// attempt runs a leg up to three times until it is not INVALID, and judges it.
+// attempt runs a leg up to three times until it is not INVALID, and judges it. It returns
+// nil if all runs are INVALID, and says so in f.
 func (c *LoadSearchConfig) attempt(ctx context.Context, l Leg, f *FoundLoad) (*LoadLeg, error) {
 	measured, err := c.measure(ctx, l)
 	if err != nil {
@@ -200,7 +176,7 @@ func levelRange(a Axis, concurrency float64) (low, high, start float64) {
 }
 
 // leg returns the next run.
-func (c *LoadSearchConfig) leg(level float64, before []LoadLeg) Leg {
+func (c *LoadSearchConfig) leg(level float64, before []LoadLeg, so search.Answer) Leg {
 	shape := Shape{}
 	if len(c.Shapes) > 0 {
 		shape = c.Shapes[0]
@@ -217,22 +193,18 @@ func (c *LoadSearchConfig) leg(level float64, before []LoadLeg) Leg {
 		l.Name = fmt.Sprintf("%s-repeat-%d", l.Name, repeats)
 	}
 	if !c.Recorded && c.Prompts == 0 {
-		l.Prompts = c.requests(level, before)
+		l.Prompts = c.requests(level, before, so)
 	}
 	return l
 }
 
-// requests returns how many requests a run at a level needs.
-func (c *LoadSearchConfig) requests(level float64, before []LoadLeg) int {
-	least := c.MinRequests
-	if least == 0 {
-		least = leastRun
-		for _, g := range c.Gates {
-			least = max(least, g.RequestsNeeded())
-		}
-		if c.Run.Virtual {
-			least *= 10
-		}
+// requests returns how many requests a run at a level needs: what its percentiles need, and
+// more once levels on both sides of the answer are known, as far as the errors of the runs
+// make it uncertain.
+func (c *LoadSearchConfig) requests(level float64, before []LoadLeg, so search.Answer) int {
+	least := c.least()
+	if so.Found && so.Limited {
+		least = int(float64(least) * min(max(math.Log(so.To/so.From)/aimedWidth, 1), lengthenBy))
 	}
 	if c.Axis == Concurrency {
 		return max(least, promptsPerSlot*int(level))
@@ -253,10 +225,29 @@ func (c *LoadSearchConfig) requests(level float64, before []LoadLeg) int {
 	return max(least, int(math.Ceil(min(n, mostLonger*float64(least)))))
 }
 
+// least returns the least number of requests of a run.
+func (c *LoadSearchConfig) least() int {
+	if c.MinRequests > 0 {
+		return c.MinRequests
+	}
+	least := leastRun
+	for _, g := range c.Gates {
+		least = max(least, g.RequestsNeeded())
+	}
+	if c.Run.Virtual {
+		return max(virtualRun, 10*least)
+	}
+	return least
+}
+
 // measure runs a leg, again if it is INVALID.
 func (c *LoadSearchConfig) measure(ctx context.Context, l Leg) (*LegResult, error) {
+	cfg := c.SweepConfig
+	if c.Axis == Concurrency && cfg.Run.Window == (runfile.Window{}) && !cfg.Run.NoChunkTimes {
+		cfg.Run.Window.WarmupRequests = l.MaxConcurrency
+	}
 	for n := 1; ; n++ {
-		results, err := RunLegs(ctx, c.SweepConfig, []Leg{l})
+		results, err := RunLegs(ctx, cfg, []Leg{l})
 		switch {
 		case err != nil:
 			return nil, err
@@ -271,12 +262,12 @@ func (c *LoadSearchConfig) measure(ctx context.Context, l Leg) (*LegResult, erro
 // trial returns what a run tells the search.
 func (c *LoadSearchConfig) trial(l *LoadLeg) search.Trial {
 	t := search.Trial{Level: l.Level, Met: l.Met(), Known: true, Excess: l.Excess, Error: l.Error}
-	if l.Growth > 0 {
-		t.Excess = noExcess
+	if l.Growth > 0 && l.Served > 0 {
+		t.Ceiling, t.CeilingError = l.Level*l.Served, l.ServedError
 	}
-	r := l.Metrics
-	if sent := r.AchievedRate; !t.Met && sent.Set && r.RequestRate.Set && r.RequestRate.Value < overloadedBy*sent.Value && c.Axis != Concurrency {
-		t.Ceiling = l.Level * r.RequestRate.Value / sent.Value
+	if sent := l.Metrics.OfferedRate; c.Axis == Rate && sent.Set {
+		t.Load = sent.Value
+		t.Ceiling *= t.Load / t.Level
 	}
 	return t
 }

@@ -175,7 +175,7 @@ func (r *Recording) cutWindow() (run.Span, error) {
 		return run.Span{}, err
 	}
 	defer again.Close()
-	extent, err := run.Extent(again.Records)
+	extent, err := run.Extent(again.Records, info.Window.WarmupRequests)
 	if err != nil {
 		return run.Span{}, err
 	}

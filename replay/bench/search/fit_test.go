@@ -67,7 +67,7 @@ func TestKnownExcess(t *testing.T) {
 				y := curve.excess(level) + test.noise*random.NormFloat64()
 				trial := search.Trial{Level: level, Met: y < 0, Known: true, Excess: y, Error: test.noise}
 				if level > curve.capacity {
-					trial.Ceiling = curve.capacity * (0.9 + 0.1*random.Float64())
+					trial.Ceiling, trial.CeilingError = curve.capacity*(1+0.02*random.NormFloat64()), 0.02
 				}
 				return trial
 			})

@@ -42,7 +42,7 @@ func run(c search.Config, meets func(level float64, trial int) bool) (a search.A
 func drawConfig(t *rapid.T) search.Config {
 	c := search.Config{
 		Goal:  rapid.SampledFrom([]search.Goal{search.Smallest, search.Largest}).Draw(t, "goal"),
-		Whole: rapid.Bool().Draw(t, "whole"), Votes: rapid.IntRange(0, 5).Draw(t, "votes"),
+		Whole: rapid.Bool().Draw(t, "whole"),
 	}
 	if c.Whole {
 		c.Low = float64(rapid.IntRange(1, 20).Draw(t, "low"))
@@ -98,7 +98,7 @@ func TestFindsThreshold(t *testing.T) {
 				t.Fatalf("answer %+v leaves a gap of %v", a, ratio)
 			}
 		}
-		most := 2*math.Log2(c.High/c.Low) + 14 + 6*float64(max(c.Votes, 1))
+		most := 2*math.Log2(c.High/c.Low) + 14 + 6
 		if float64(len(trials)) > most {
 			t.Fatalf("%d trials: more than %v: %v", len(trials), most, trials)
 		}
@@ -189,62 +189,6 @@ func TestNotMonotone(t *testing.T) {
 	}
 }
 
-// A few wrong trials do not lead a search with votes astray.
-func TestNoise(t *testing.T) {
-	const threshold, runs = 97.5, 500
-	for goal, want := range map[search.Goal]float64{search.Largest: 97, search.Smallest: 98} {
-		c := search.Config{Goal: goal, Low: 1, High: 4096, Whole: true, Votes: 5}
-		off := 0
-		for seed := range uint64(runs) {
-			random := rand.New(rand.NewPCG(seed, 0))
-			a, trials := run(c, func(level float64, _ int) bool {
-				wrong := random.Float64() < 0.05
-				return (level < threshold == (goal == search.Largest)) != wrong
-			})
-			if a.Level != want || !a.Complete {
-				if off++; off < 4 {
-					t.Logf("seed %d: %+v: %v", seed, a, trials)
-				}
-			}
-		}
-		if off > runs/50 {
-			t.Errorf("goal %d: %d of %d answers are off", goal, off, runs)
-		}
-	}
-}
-
-// In a queue with one server and random arrivals and service times, the mean response
-// time is 1/(service rate - arrival rate). The largest arrival rate with a given response
-// time follows from it.
-func TestQueue(t *testing.T) {
-	const service, limit = 10.0, 0.4 // requests per second, seconds
-	want := service - 1/limit
-	c := search.Config{Goal: search.Largest, Low: 0.1, High: 100, Start: 1, Votes: 3}
-	sum, most, n := 0.0, 0.0, 40
-	for seed := range uint64(n) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		a, trials := run(c, func(rate float64, _ int) bool { return meanResponse(random, rate, service, 20_000) <= limit })
-		if !a.Found || !a.Complete {
-			t.Fatalf("answer %+v after %v", a, trials)
-		}
-		sum += a.Level
-		most = max(most, math.Abs(a.Level-want))
-	}
-	if mean := sum / float64(n); math.Abs(mean-want) > 0.02*want || most > 0.1*want {
-		t.Errorf("on average %v req/s, up to %v off, want %v", mean, most, want)
-	}
-}
-
-// meanResponse simulates a queue by Lindley's recursion.
-func meanResponse(random *rand.Rand, arrivals, services float64, requests int) float64 {
-	sum, response := 0.0, 0.0
-	for range requests {
-		response = max(response-random.ExpFloat64()/arrivals, 0) + random.ExpFloat64()/services
-		sum += response
-	}
-	return sum / float64(requests)
-}
-
 func TestCheck(t *testing.T) {
 	good := search.Config{Low: 1, High: 8}
 	if err := good.Check(); err != nil {
@@ -253,7 +197,7 @@ func TestCheck(t *testing.T) {
 	for name, change := range map[string]func(*search.Config){
 		"no range": func(c *search.Config) { c.Low = 0 }, "empty": func(c *search.Config) { c.Low = 9 }, "NaN": func(c *search.Config) { c.High = math.NaN() },
 		"infinite": func(c *search.Config) { c.High = math.Inf(1) }, "start": func(c *search.Config) { c.Start = 9 }, "no whole number": func(c *search.Config) { c.Whole, c.Low = true, 1.5 },
-		"goal": func(c *search.Config) { c.Goal = 2 }, "resolution": func(c *search.Config) { c.Resolution = -1 }, "votes": func(c *search.Config) { c.Votes = -1 }, "trials": func(c *search.Config) { c.MaxTrials = -1 },
+		"goal": func(c *search.Config) { c.Goal = 2 }, "resolution": func(c *search.Config) { c.Resolution = -1 }, "trials": func(c *search.Config) { c.MaxTrials = -1 },
 	} {
 		c := good
 		if change(&c); c.Check() == nil {
