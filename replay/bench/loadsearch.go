@@ -26,9 +26,9 @@ type LoadSearchConfig struct {
 	// MinRequests is the least number of requests of a run, unless it has all rows of a
 	// trace. A run has more if requests take long, and up to three times as many close to
 	// the answer. 0 is what the percentiles of the objectives need, and at least 100; in
-	// virtual time ten times as many, and at least 3000. Of a run over concurrencies, the
-	// first requests, as many as are in flight at once, are not measured, unless Run has
-	// a Window: they arrive together and wait for each other.
+	// virtual time ten times as many, and at least 3000. Of requests drawn for a run over
+	// concurrencies, the first, as many as are in flight at once, are not measured, unless
+	// Run has a Window: they arrive together and wait for each other.
 	MinRequests int
 	MaxLegs     int // 0 is 12
 	// EachLeg, if not nil, is called with each run that decides, INVALID ones excepted.
@@ -243,7 +243,7 @@ func (c *LoadSearchConfig) least() int {
 // measure runs a leg, again if it is INVALID.
 func (c *LoadSearchConfig) measure(ctx context.Context, l Leg) (*LegResult, error) {
 	cfg := c.SweepConfig
-	if c.Axis == Concurrency && cfg.Run.Window == (runfile.Window{}) && !cfg.Run.NoChunkTimes {
+	if c.Axis == Concurrency && !c.Recorded && cfg.Run.Window == (runfile.Window{}) && !cfg.Run.NoChunkTimes {
 		cfg.Run.Window.WarmupRequests = l.MaxConcurrency
 	}
 	for n := 1; ; n++ {

@@ -276,9 +276,7 @@ type Calibrated struct {
 type Window struct {
 	WarmupSeconds   float64 `json:"warmup_s"`
 	CooldownSeconds float64 `json:"cooldown_s"`
-	// WarmupRequests is the number of requests at the start, in the order in which they
-	// were sent, that are not measured: those of a closed loop that fill the system.
-	WarmupRequests int `json:"warmup_requests,omitempty"`
+	WarmupRequests  int     `json:"warmup_requests,omitempty"` // the first requests sent, which are not measured
 }
 
 // Thresholds holds the thresholds of a run's verdict. 0 means the default.
