@@ -21,7 +21,6 @@ type Run struct {
 	Result *run.Result // with Options.Detail for figures over time
 	View   View
 	Dir    string // folder, where known
-	Parts  int    // number of load generators whose records were merged; 0 is 1
 }
 
 // Runs is a list of runs that are reported together.
@@ -189,6 +188,7 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 	r.addSessions(d)
 	r.addGroups(d)
 	r.addCache(d)
+	r.addParts(d)
 	addServer(d, &r.Result.Samples.Server)
 	r.addConfiguration(d.DetailSection("Configuration"))
 	d.Data.Columns = []string{"run", "verdict"}

@@ -66,7 +66,7 @@ var Dynamo = Block{
 var Moreh = Block{
 	title: "Serving Benchmark Result", itl: run.ITL,
 	lines: []blockLine{
-		{"Number of worker processes", func(r Run) string { return strconv.Itoa(max(r.Parts, 1)) }},
+		{"Number of worker processes", func(r Run) string { return strconv.Itoa(max(len(r.Result.Parts), 1)) }},
 		ofMetric("completed"), maxConcurrency, configuredRate,
 		{"Warm-up Time", ofWindow(func(r Run) float64 { return r.Info.Window.WarmupSeconds })},
 		{"Cool-down Time", ofWindow(func(r Run) float64 { return r.Info.Window.CooldownSeconds })},

@@ -65,7 +65,7 @@ func publishedRun(t *testing.T, block string) report.Run {
 		value, ok := values[key]
 		return trace.Opt[float64]{Value: value, Set: ok}
 	}
-	r := report.Run{Parts: count("number of worker processes"), Result: &run.Result{
+	r := report.Run{Result: &run.Result{Parts: make([]run.PartResult, count("number of worker processes")),
 		Completed: count("successful requests"), Failed: count("failed requests"), Input: count("total input tokens"), Output: count("total generated tokens"),
 		Duration:    time.Duration(number("benchmark duration (s)") * float64(time.Second)),
 		RequestRate: rate("request throughput (req/s)"), OutputRate: rate("output token throughput (tok/s)"), TotalRate: rate("total token throughput (tok/s)"),

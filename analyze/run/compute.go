@@ -3,12 +3,10 @@ package run
 import (
 	"cmp"
 	"iter"
-	"math"
 	"sync"
 	"time"
 
 	"moontide/replay"
-	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -21,33 +19,14 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 		if err != nil {
 			return nil, err
 		}
-		c.result.Records++
-		c.rows.add(rec.Row)
 		c.add(&rec)
-	}
-	if opts.Unreadable != nil {
-		r := c.result
-		r.Unreadable, r.FirstUnreadable = opts.Unreadable()
-		r.Records += r.Unreadable
-	}
-	if rows := c.rows; rows.rows > 0 {
-		r := c.result
-		r.Sent, r.Repeated = opts.Sent, rows.repeated
-		r.Missing = max(opts.Sent-rows.distinct-r.Unreadable, 0)
 	}
 	return c.finish(), nil
 }
 
 type collector struct {
-	opts         Options
-	result       *Result
-	rows         recordedRows
-	latencies    [latencyCount][]float64 // unused for ITL: see gaps
+	tally
 	inFlight     spans
-	dues, sends  instants
-	dueSends     instants  // when the requests of dues were sent
-	sentDues     instants  // the dues of those
-	refused      int       // requests of dues that got no connection
 	tokens       tokenRate // an event is a chunk
 	sent         tokenRate // an event is a request
 	tokensInside int       // tokens of chunks inside the window
@@ -71,25 +50,12 @@ type collector struct {
 func newCollector(opts Options) *collector {
 	expected := max(opts.Expected, 0)
 	c := &collector{
-		opts: opts, live: opts.LiveAnswers,
-		rows: recordedRows{rows: opts.Rows},
-		result: &Result{
-			Virtual: opts.Virtual, ReadDelay: opts.ReadDelay, Merges: opts.Merges, Samples: opts.Samples,
-			PartFaults: opts.PartFaults, Skipped: opts.Skipped, Window: opts.Window, Thresholds: withDefaults(opts.Thresholds), MaxConcurrency: opts.MaxConcurrency, Closed: opts.Closed,
-			Errors: map[replay.Class]int{}, Examples: map[replay.Class]string{},
-			Lengths: Lengths{Template: opts.countedISL(0), Enforced: opts.LengthsEnforced},
-			Goodput: newGoodput(opts.Objectives),
-		},
+		tally: newTally(opts, allLatencies), live: opts.LiveAnswers,
 		chunkSizes: map[int]int{},
 		tokens:     newTokenRate(),
 		sent:       newTokenRate(),
 		inFlight:   spans{make([]time.Duration, 0, expected), make([]time.Duration, 0, expected)},
 		prompts:    promptHistory{blockSize: opts.BlockSize, prompts: make([]prompt, 0, expected), targets: map[int]int32{}, extras: map[int]int{}},
-	}
-	for l := range c.latencies {
-		if l := Latency(l); l != NoLatency && l != ITL && l != TTFVT {
-			c.latencies[l] = make([]float64, 0, expected)
-		}
 	}
 	if opts.Detail {
 		c.requests = make([]Request, 0, expected)
@@ -99,74 +65,40 @@ func newCollector(opts Options) *collector {
 
 func (c *collector) add(rec *replay.Record) {
 	r, window := c.result, c.opts.Window
-	inside, ended := window.Holds(rec), window.Has(rec.Done)
-	ok := rec.Class == replay.OK
-	completed := ok && inside
-	if window.Has(rec.Due) {
-		c.dues.add(rec.Due)
-		if rec.Sent.Set {
-			c.dueSends.add(rec.Sent.Value)
-			c.sentDues.add(rec.Due)
-		} else if rec.Class == replay.Connect {
-			c.refused++
-		}
+	completed := rec.Class == replay.OK && window.Holds(rec)
+	if completed {
+		c.addReasoning(rec)
 	}
+	timing := TimingOf(rec)
+	c.tally.add(rec, &timing)
 	if rec.Sent.Set {
 		if from, to, some := window.clip(rec.Sent.Value, rec.Done); some {
 			c.inFlight.add(from, to)
 		}
 		if window.Has(rec.Sent.Value) {
-			if rec.Retries > 0 {
-				r.Retried++
-			}
-			if rec.Ready > rec.Due && rec.Retries == 0 {
-				r.Queued++
-			}
-			c.sends.add(rec.Sent.Value)
 			c.sent.add(rec.Sent.Value, 0)
 		}
 		c.prompts.add(rec, c.opts.ownISL(rec.InputLength), completed)
 	}
-	if isImpossible(rec) {
-		r.Impossible++
-	}
 	c.addChunks(rec)
-	switch failed := rec.Class.Failed(); {
-	case failed && !ended:
-		r.FailedOutside++
-	case failed:
-		r.Failed++
-		r.Errors[rec.Class]++
-		// Keep the alphabetically first, whatever the order of records.
-		if known := r.Examples[rec.Class]; known == "" || rec.Error != "" && rec.Error < known {
-			r.Examples[rec.Class] = rec.Error
-		}
-	case ok && ended:
-		r.Ended++
-	case ended:
-		r.Abandoned.add(rec)
-	}
-	if ended && r.Goodput != nil {
+	if r.Goodput != nil && window.Has(rec.Done) {
 		r.Goodput.add(rec)
 	}
-	timing := TimingOf(rec)
 	if c.opts.Detail || inSession(rec) {
 		c.addRequest(rec, timing, completed)
 	}
-	c.addLatencies(rec, &timing, completed)
 	if rec.Model != "" {
 		c.models.add(rec, timing, window, completed)
 	}
-	if completed {
-		r.Completed++
-		if rec.MissingDone {
-			r.MissingDone++
-		}
-		c.addTokens(rec)
-		if timing.Answered {
-			c.addStamps(rec)
-			c.addGaps(rec)
-		}
+	if !completed {
+		return
+	}
+	if n := rec.Counts.Cached; n.Set {
+		c.cached += n.Value
+		r.Cache.Requests++
+	}
+	if timing.Answered {
+		c.addGaps(rec)
 	}
 }
 
@@ -204,84 +136,6 @@ func (c *collector) addChunk(at time.Duration, tokens int) {
 	if c.opts.Window.Has(at) {
 		c.tokens.add(at, tokens)
 		c.tokensInside += tokens
-	}
-}
-
-func (c *collector) addTokens(rec *replay.Record) {
-	r, n := c.result, rec.Counts
-	switch {
-	case runfile.ISLEstimated(rec):
-		r.Lengths.Estimated++
-	case n.Input.Set:
-		r.Lengths.Prompts++
-		want := c.opts.countedISL(rec.InputLength)
-		if off := n.Input.Value - want; 100*max(off, -off) > want {
-			r.Lengths.PromptsOff++
-		}
-	}
-	if n.Input.Set {
-		r.Input += n.Input.Value
-	} else {
-		r.Input += rec.InputLength
-		r.InputEstimates++
-	}
-	c.addAnswer(rec)
-	if n.Cached.Set {
-		c.cached += n.Cached.Value
-		r.Cache.Requests++
-	}
-}
-
-func (c *collector) addAnswer(rec *replay.Record) {
-	r := c.result
-	tokens, source := rec.OutputTokens()
-	r.Output += tokens
-	if source != replay.ReportedTokens {
-		r.OutputEstimates++
-	}
-	if source == replay.ContradictedTokens {
-		r.Contradicted++
-	}
-	if rec.Counts.Output.Set {
-		r.Lengths.Answers++
-	}
-	if tokens >= minStreamable && isAnswered(rec) {
-		r.Streamable++
-		if rec.Last == rec.First {
-			r.Unstreamed++
-		}
-	}
-	switch asked := rec.MaxTokens(); {
-	case max(tokens, rec.Counts.Output.Value) > asked:
-		r.Lengths.AnswersLonger++
-	case tokens < asked && rec.Counts.Output.Set:
-		r.Lengths.AnswersShorter++
-	}
-}
-
-func (c *collector) addLatencies(rec *replay.Record, timing *Timing, completed bool) {
-	sent := rec.Sent.Set && c.opts.Window.Has(rec.Sent.Value)
-	if completed {
-		c.addReasoning(rec)
-	}
-	for l := range c.latencies {
-		l := Latency(l)
-		if counts := l.OfCompleted() && completed || !l.OfCompleted() && sent; !counts || l == ITL || l == TTFVT && c.result.Reasoned == 0 {
-			continue
-		}
-		if value := l.of(rec, timing); value.Set {
-			c.latencies[l] = append(c.latencies[l], value.Value)
-		}
-	}
-}
-
-func (c *collector) addStamps(rec *replay.Record) {
-	switch rec.Stamps {
-	case replay.KernelStamps:
-		c.result.StampedByKernel++
-		c.result.ChunksByKernel += rec.Chunks
-	case replay.ClientStamps:
-		c.result.StampedByClient++
 	}
 }
 
@@ -326,6 +180,7 @@ func (c *collector) finish() *Result {
 		r.Cache.Prediction = live.predict(each || c.sessionRequests > 0)
 		r.Cache.MaxHits = live.maxHits()
 	})
+	c.tally.finish()
 	c.setDistributions()
 	c.setRates()
 	r.Models = c.models.groups()
@@ -342,17 +197,15 @@ func (c *collector) finish() *Result {
 	if c.opts.Detail {
 		r.Detail = newDetail(c.requests, r, &c.tokens, &c.inFlight)
 	}
+	if c.opts.Parts != nil {
+		r.PartFaults, r.Parts = c.opts.Parts.faults, c.opts.Parts.results(r)
+	}
 	r.Verdict = judge(r)
 	return r
 }
 
 func (c *collector) setDistributions() {
 	r := c.result
-	for l := range c.latencies {
-		if l := Latency(l); l != NoLatency && l != ITL {
-			*latencies[l].distribution(r) = stats.Of(c.latencies[l])
-		}
-	}
 	if r.Reasoned == 0 {
 		r.TTFVT = r.TTFT
 	}
@@ -382,9 +235,6 @@ func (c *collector) setRates() {
 	r := c.result
 	r.PeakConcurrency = c.inFlight.most()
 	r.PeakOutputRate, r.PeakEventRate, r.PeakSendRate = c.tokens.mostTokens(), c.tokens.mostEvents(), c.sent.mostEvents()
-	r.OfferedRate, r.AchievedRate = c.dues.rate(), c.sends.rate()
-	r.SendingLate, r.Unsent = math.Abs(ms(c.dueSends.span()-c.sentDues.span())), c.dues.n-c.dueSends.n-c.refused
-	r.SentRate = c.dueSends.rate()
 	r.Duration = c.inFlight.length()
 	if w := c.opts.Window; !w.whole() {
 		r.Duration = w.To - w.From

@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -64,7 +63,7 @@ func TestMergedRunsAreOne(t *testing.T) {
 			parts = append(parts, part(machine, later))
 		}
 		opts := run.Options{BlockSize: blockSize, Objectives: []run.Objective{{Latency: run.TTFT, LimitMS: 1000}}}
-		merged, err := run.Merge(parts)
+		merged, err := run.Merge(parts, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +109,7 @@ func TestMergedRunsAreToldApart(t *testing.T) {
 			p.Run.NotSent, p.Run.Merges = 1, runfile.Merges{Chunks: 10, Merged: 1, P99MS: float64(i)}
 			parts = append(parts, p)
 		}
-		merged, err := run.Merge(parts)
+		merged, err := run.Merge(parts, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +138,7 @@ func TestMergedSamples(t *testing.T) {
 		}
 		return p
 	}
-	merged, err := run.Merge([]run.Part{sampled(1000, 1), sampled(1000, 3)})
+	merged, err := run.Merge([]run.Part{sampled(1000, 1), sampled(1000, 3)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,42 +152,7 @@ func TestMergedSamples(t *testing.T) {
 func TestPartsYearsApartAreNotMerged(t *testing.T) {
 	far := part(nil, 0)
 	far.Run.Started = far.Run.Started.AddDate(300, 0, 0)
-	if merged, err := run.Merge([]run.Part{part(nil, 0), far}); err == nil || !strings.Contains(err.Error(), "not parts of one test") {
+	if merged, err := run.Merge([]run.Part{part(nil, 0), far}, nil); err == nil || !strings.Contains(err.Error(), "not parts of one test") {
 		t.Errorf("%v, %+v", err, merged.Run)
-	}
-}
-
-// Runs with other settings, the same run twice, and runs one after the other are not
-// parts of one test.
-func TestPartFaults(t *testing.T) {
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	made := func(from, to int, edit func(*runfile.Run)) run.Part {
-		r := runfile.Run{Version: "v1", Started: start.Add(time.Duration(from) * time.Second), Ended: start.Add(time.Duration(to) * time.Second), Prompts: fmt.Sprint(from)}
-		if edit != nil {
-			edit(&r)
-		}
-		return run.Part{Run: r}
-	}
-	virtual := func(r *runfile.Run) { r.Target.Virtual = true }
-	for _, test := range []struct {
-		name  string
-		parts []run.Part
-		want  string // "" is none
-	}{
-		{"at the same time", []run.Part{made(0, 10, nil), made(1, 11, nil), made(9, 12, nil)}, ""},
-		{"one after the other", []run.Part{made(11, 20, nil), made(0, 10, nil)}, "run 1 started after run 2 had ended: merge runs that drove the server at the same time"},
-		{"in virtual time", []run.Part{made(11, 20, virtual), made(0, 10, virtual)}, ""},
-		{"killed", []run.Part{made(11, 20, nil), made(0, 10, func(r *runfile.Run) { r.Ended = time.Time{} })}, ""},
-		{"one twice", []run.Part{made(0, 10, nil), made(1, 9, nil), made(1, 9, nil)}, "runs 2 and 3 are the same run: leave one of them out"},
-		{"other models", []run.Part{made(0, 10, nil), made(1, 9, func(r *runfile.Run) { r.Target.Model = "m" })}, "the runs differ in their models: , m; merge runs with the same settings"},
-	} {
-		got := run.PartFaults(test.parts)
-		if strings.Join(got, "|") != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
-		v := compute(t, run.Options{PartFaults: got}, sound(10)...).Verdict
-		if (v.Level == run.Invalid) != (test.want != "") {
-			t.Errorf("%s: %v", test.name, v)
-		}
 	}
 }

@@ -56,8 +56,8 @@ type Options struct {
 	// sent as text instead of token ids. GeneratedCached is set if the server keeps what it generates in
 	// its prefix cache.
 	LiveAnswers, TextAnswers, GeneratedCached bool
-	// PartFaults is why the run cannot be one that was merged from parts.
-	PartFaults []string
+	// Parts has the parts of a run of several processes; nil if the run is whole.
+	Parts *Merged
 	// Unreadable, if not nil, returns how many records could not be read, and the
 	// first error. It is called after the records have been read.
 	Unreadable func() (records int, first error)
@@ -107,8 +107,11 @@ type Result struct {
 	Sent, Missing, Repeated int
 	// Impossible is the number of records whose times contradict each other.
 	Impossible int
-	Skipped    int      // see Options.Skipped
-	PartFaults []string // see Options.PartFaults
+	Skipped    int // see Options.Skipped
+	// Parts are those of a run of several processes, by number. PartFaults says why
+	// they are not all parts of one complete run, if they are not.
+	Parts      []PartResult
+	PartFaults []string
 	// Examples holds one untrusted error message per class.
 	Examples map[replay.Class]string
 

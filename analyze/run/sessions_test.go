@@ -267,7 +267,7 @@ func TestMergedSessions(t *testing.T) {
 	}
 	other := part()
 	other.Run.Seed = 7
-	merged, err := run.Merge([]run.Part{part(), other})
+	merged, err := run.Merge([]run.Part{part(), other}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,15 @@ const templateSlack = 64
 
 func judge(r *Result) Verdict {
 	var v Verdict
-	v.checkParts(r.PartFaults)
+	v.checkParts(r)
+	v.checkRequests(r)
+	v.checkCached(r)
+	v.checkLoad(r)
+	return v
+}
+
+// checkRequests checks each request by itself.
+func (v *Verdict) checkRequests(r *Result) {
 	v.checkRecords(r)
 	v.checkFailures(r)
 	if r.Virtual {
@@ -99,9 +107,6 @@ func judge(r *Result) Verdict {
 	v.checkAnswers(r)
 	v.checkTokenCounts(r)
 	v.checkStreaming(r)
-	v.checkCached(r)
-	v.checkLoad(r)
-	return v
 }
 
 func (v *Verdict) note(check string, level Level, format string, args ...any) {

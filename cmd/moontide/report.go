@@ -86,7 +86,7 @@ func reportRuns(c *cli.Context, std streams) error {
 			return err
 		}
 		sayDamaged(std, result.Damaged)
-		runs = append(runs, report.Run{Name: r.name, Info: result.Run, Result: result.Metrics, View: asked.view, Parts: len(r.dirs)})
+		runs = append(runs, report.Run{Name: r.name, Info: result.Run, Result: result.Metrics, View: asked.view})
 	}
 	noteVersions(std, runs)
 	if err := asked.show(std, runs); err != nil {

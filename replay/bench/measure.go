@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -24,13 +26,8 @@ type MeasureConfig struct {
 	EachPrediction bool            // see [run.Options]
 }
 
-// Measure measures the run in a folder. Several folders are parts of one run
-// that several machines drove at once. It is INVALID if a part is.
+// Measure measures the run in a folder: see [OpenRecording].
 func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
-	invalid, err := invalidParts(cfg, dirs)
-	if err != nil {
-		return nil, err
-	}
 	r, err := OpenRecording(dirs...)
 	if err != nil {
 		return nil, err
@@ -40,7 +37,6 @@ func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.PartFaults = append(opts.PartFaults, invalid...)
 	metrics, err := run.Compute(r.Records, opts)
 	if err != nil {
 		return nil, err
@@ -48,62 +44,92 @@ func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
 	return &Result{Dir: dirs[0], Run: r.Run, Metrics: metrics, Damaged: r.Damaged()}, nil
 }
 
-// invalidParts describes the parts of a run that are INVALID by themselves: their
-// faults may be too rare to show among all records.
-func invalidParts(cfg MeasureConfig, dirs []string) (faults []string, err error) {
-	if len(dirs) == 1 {
-		return nil, nil
-	}
-	for _, dir := range dirs {
-		part, err := Measure(MeasureConfig{Change: cfg.Change}, dir)
-		if err != nil {
-			return nil, err
-		}
-		if v := part.Metrics.Verdict; v.Level == run.Invalid {
-			faults = append(faults, fmt.Sprintf("the run in %s is INVALID by itself: see its report", dir))
-		}
-	}
-	return faults, nil
-}
-
 // Recording is the record of a run, opened for reading.
 type Recording struct {
 	run.Part
-	faults  []string // of its parts
+	merged  *run.Merged // nil if the run is in one folder
+	named   []string    // folders as named by the caller
 	dirs    []string
 	folders []*runfile.Reader
 }
 
-// OpenRecording opens the folder of a run, or the folders of its parts. The
-// caller must close the recording.
+// OpenRecording opens the folder of a run, or that of a run of several processes with
+// the folders of its parts. Several folders are parts of one run that several
+// machines drove at once. The caller must close the recording.
 func OpenRecording(dirs ...string) (*Recording, error) {
-	r := &Recording{dirs: dirs}
-	var parts []run.Part
-	for _, dir := range dirs {
-		folder, err := runfile.Open(dir)
-		if err != nil {
-			r.Close()
-			if _, sweep := os.Stat(filepath.Join(dir, SweepFile)); sweep == nil {
-				return nil, fmt.Errorf("%s is the folder of a sweep, not of a run: name the runs in it, %s", dir, filepath.Join(dir, "*"))
-			}
-			return nil, err
-		}
-		r.folders = append(r.folders, folder)
-		if folder.Run.Version == "" && folder.Run.Started.IsZero() { // another tool's run.json
-			r.Close()
-			return nil, fmt.Errorf("not a run's folder: %s has neither a version nor a start time", filepath.Join(dir, runfile.RunFile))
-		}
-		parts = append(parts, run.Part{Run: folder.Run, Records: inFolder(dir, len(dirs), folder.Records()), Samples: runfile.Samples(dir)})
-	}
-	if len(parts) > 1 {
-		r.faults = run.PartFaults(parts)
-	}
-	var err error
-	if r.Part, err = run.Merge(parts); err != nil {
+	r := &Recording{named: dirs, dirs: dirs}
+	if err := r.open(); err != nil {
 		r.Close()
 		return nil, err
 	}
 	return r, nil
+}
+
+func (r *Recording) open() error {
+	known, err := r.findParts()
+	if err != nil {
+		return err
+	}
+	var parts []run.Part
+	for _, dir := range r.dirs {
+		folder, err := openFolder(dir)
+		if err != nil {
+			return err
+		}
+		r.folders = append(r.folders, folder)
+		folder.Share(len(r.dirs))
+		parts = append(parts, run.Part{Name: dir, Run: folder.Run, Records: inFolder(dir, len(r.dirs), folder.Records()), Samples: runfile.Samples(dir)})
+	}
+	if len(parts) == 1 && known == nil {
+		r.Part = parts[0]
+		return nil
+	}
+	if r.merged, err = run.Merge(parts, known); err != nil {
+		return err
+	}
+	r.Part = r.merged.Part
+	return nil
+}
+
+// findParts replaces the folder of a run of several processes by those of its parts,
+// and returns what the leader of the run knew of them.
+func (r *Recording) findParts() (*runfile.Parts, error) {
+	if len(r.named) != 1 {
+		return nil, nil
+	}
+	parts, err := runfile.ReadParts(r.named[0])
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	r.dirs = nil
+	for _, dir := range parts.Folders(r.named[0]) {
+		if _, err := os.Stat(filepath.Join(dir, runfile.RunFile)); !errors.Is(err, fs.ErrNotExist) {
+			r.dirs = append(r.dirs, dir)
+		}
+	}
+	if len(r.dirs) == 0 {
+		return nil, fmt.Errorf("the run in %s has no folder of a part", r.named[0])
+	}
+	return &parts, nil
+}
+
+// openFolder opens the folder of a run.
+func openFolder(dir string) (*runfile.Reader, error) {
+	folder, err := runfile.Open(dir)
+	if err != nil {
+		if _, sweep := os.Stat(filepath.Join(dir, SweepFile)); sweep == nil {
+			return nil, fmt.Errorf("%s is the folder of a sweep, not of a run: name the runs in it, %s", dir, filepath.Join(dir, "*"))
+		}
+		return nil, err
+	}
+	if folder.Run.Version == "" && folder.Run.Started.IsZero() { // another tool's run.json
+		folder.Close()
+		return nil, fmt.Errorf("not a run's folder: %s has neither a version nor a start time", filepath.Join(dir, runfile.RunFile))
+	}
+	return folder, nil
 }
 
 // inFolder adds the folder to errors if there are several.
@@ -140,16 +166,42 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 	opts := optionsOf(info)
 	opts.Samples, opts.Window, opts.Expected = samples, window, r.expected()
 	opts.Objectives, opts.Detail, opts.EachPrediction = cfg.Objectives, cfg.Detail, cfg.EachPrediction
-	opts.Unreadable, opts.PartFaults = r.unreadable, r.faults
+	opts.Unreadable = r.unreadable
 	for _, folder := range r.folders {
 		opts.Gaps = append(opts.Gaps, folder.Gaps...)
 	}
-	return opts, nil
+	if r.merged == nil {
+		if place := info.Part; place.Of > 1 {
+			info.Notes = append(info.Notes, fmt.Sprintf("this is part %d of %d of a run: report the folder above it for the whole; what the other parts left in the server's cache is unknown here, so cache hits are not predicted", place.Number, place.Of))
+		}
+		return opts, nil
+	}
+	opts.Parts = r.merged
+	return opts, r.judgeParts(opts)
+}
+
+// judgeParts has each part judged by itself, with the window and the thresholds of
+// the whole run.
+func (r *Recording) judgeParts(whole run.Options) error {
+	var failed error
+	r.merged.Judge(func(i int, info *runfile.Run) run.Options {
+		opts := optionsOf(info)
+		opts.Window, opts.Thresholds = whole.Window, whole.Thresholds
+		opts.Expected = whole.Expected / len(r.folders)
+		opts.Unreadable = func() (lines int, first error) { return damage(r.folders[i]) }
+		samples, err := run.SummarizeSamples(runfile.Samples(r.dirs[i]), run.Span{})
+		if err != nil && failed == nil {
+			failed = err
+		}
+		opts.Samples.Client = samples.Client
+		return opts
+	})
+	return failed
 }
 
 // optionsOf returns the options for [run.Compute] that are in run.json.
 func optionsOf(info *runfile.Run) run.Options {
-	return run.Options{
+	opts := run.Options{
 		Rows: info.Rows, Sent: info.Sent, Skipped: info.Skipped, CutTurns: info.Cut, Outgrown: info.Outgrown, Unfinished: info.Unfinished, LostTurns: info.LostTurns,
 		BlockSize: info.Trace.BlockSize, ServerBlockSize: info.Target.ServerBlockSize,
 		LiveAnswers: info.Target.LiveAnswers, TextAnswers: info.Target.Prompt != openai.Tokens, GeneratedCached: info.Target.GeneratedCached,
@@ -157,6 +209,13 @@ func optionsOf(info *runfile.Run) run.Options {
 		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.Limits.MaxConcurrency, Closed: info.Limits.Closed,
 		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: info.Thresholds,
 	}
+	if place := info.Part; place.Of > 0 { // rows are numbered in the whole run
+		opts.Rows = place.RunRows
+		if place.Of > 1 {
+			opts.BlockSize = 0
+		}
+	}
+	return opts
 }
 
 // cutWindow finds the window of the run, which takes another pass over the
@@ -170,7 +229,7 @@ func (r *Recording) cutWindow() (run.Span, error) {
 		info.Notes = append(info.Notes, "no window can be cut without the times of token chunks, so all of the run is measured")
 		return run.Span{}, nil
 	}
-	again, err := OpenRecording(r.dirs...)
+	again, err := OpenRecording(r.named...)
 	if err != nil {
 		return run.Span{}, err
 	}
@@ -216,13 +275,18 @@ func (r *Recording) Damaged() (damaged []string) {
 // unreadable returns the number of unreadable lines in all files, and the first.
 func (r *Recording) unreadable() (lines int, first error) {
 	for _, folder := range r.folders {
-		n, reasons := folder.Damaged()
-		if n > 0 && first == nil {
-			first = reasons[0]
-		}
-		lines += n
+		n, reason := damage(folder)
+		lines, first = lines+n, cmp.Or(first, reason)
 	}
 	return lines, first
+}
+
+// damage returns the number of unreadable lines in a file, and the first.
+func damage(folder *runfile.Reader) (lines int, first error) {
+	if lines, reasons := folder.Damaged(); lines > 0 {
+		return lines, reasons[0]
+	}
+	return 0, nil
 }
 
 // Close closes the files.

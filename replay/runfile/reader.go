@@ -24,6 +24,7 @@ type Reader struct {
 	file    *os.File
 	text    *format.Text
 	path    string
+	ahead   int // bytes parsed at a time
 	damaged int
 	reasons []error
 }
@@ -44,7 +45,7 @@ func Open(dir string) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a run's folder: %w", err)
 	}
-	r := &Reader{path: filepath.Join(dir, RequestsFile)}
+	r := &Reader{path: filepath.Join(dir, RequestsFile), ahead: batchSize}
 	if !utf8.Valid(text) {
 		return nil, fmt.Errorf("reading %s: invalid UTF-8", filepath.Join(dir, RunFile))
 	}
@@ -139,8 +140,16 @@ type recordedLine struct {
 	bad, err error
 }
 
-// batchSize is the amount of text parsed at a time, in bytes.
-const batchSize = 256 << 10
+// batchSize is the amount of text parsed at a time, in bytes, and leastBatch that
+// with many readers.
+const (
+	batchSize  = 256 << 10
+	leastBatch = 16 << 10
+)
+
+// Share divides the memory for records that are parsed ahead between some readers
+// that are used at the same time. It must be called before [Reader.Records].
+func (r *Reader) Share(readers int) { r.ahead = max(batchSize/max(readers, 1), leastBatch) }
 
 // batches reads and parses the file, in order, until stop is closed.
 func (r *Reader) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *batch {
@@ -172,8 +181,8 @@ func (r *Reader) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *
 
 // readBatch reads lines and reports whether there may be more.
 func (r *Reader) readBatch() (b *batch, more bool) {
-	b = &batch{text: make([]byte, 0, batchSize+batchSize/8), parsed: make(chan struct{})}
-	for len(b.text) < batchSize {
+	b = &batch{text: make([]byte, 0, r.ahead+r.ahead/8), parsed: make(chan struct{})}
+	for len(b.text) < r.ahead {
 		line, err := r.text.Line()
 		if err == io.EOF {
 			return b, false

@@ -1,0 +1,241 @@
+package run_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/replay/runfile"
+)
+
+// divided returns the parts of one run: records whose clock is wrong by skew and,
+// after a second, wrong by drift more.
+func divided(records []replay.Record, of int, skew, drift func(part int) time.Duration) []run.Part {
+	var parts []run.Part
+	for i := range of {
+		var own []replay.Record
+		for k, rec := range records {
+			if k%of == i {
+				own = append(own, rec)
+			}
+		}
+		clock := runfile.Clock{Reference: runfile.ClockOfPart1}
+		started := firstStart.Add(-skew(i))
+		offset := func(after time.Duration) runfile.ClockOffset {
+			return runfile.ClockOffset{At: started.Add(after), BoundMS: 0.05, OffsetMS: (skew(i) + time.Duration(float64(drift(i))*after.Seconds())).Seconds() * 1e3}
+		}
+		clock.Before, clock.After = offset(0), offset(time.Hour)
+		for k := range own { // as that clock shows them
+			own[k] = byClock(own[k], drift(i))
+		}
+		parts = append(parts, run.Part{
+			Name: fmt.Sprint("part-", i+1),
+			Run: runfile.Run{
+				Version: "v1", Started: started, Ended: started.Add(time.Hour), Rows: len(own), Sent: len(own), Schedule: "s",
+				Part: runfile.Part{RunID: "r", Number: i + 1, Of: of, RunRows: len(records), Start: firstStart, Clock: clock},
+			},
+			Records: each(own),
+			Samples: func(func(runfile.Sample, error) bool) {},
+		})
+	}
+	return parts
+}
+
+// byClock is a record as a clock has it that loses drift each second: what drift has
+// added when a request is sent is taken from all of its times.
+func byClock(rec replay.Record, drift time.Duration) replay.Record {
+	at := rec.Done
+	if rec.Sent.Set {
+		at = rec.Sent.Value
+	}
+	off := time.Duration(float64(drift) * at.Seconds())
+	return apart([]replay.Record{rec}, off)[0]
+}
+
+func none(int) time.Duration { return 0 }
+
+// judged merges parts and judges each by itself.
+func judged(t interface{ Fatal(...any) }, parts []run.Part, known *runfile.Parts, opts run.Options) *run.Result {
+	merged, err := run.Merge(parts, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged.Judge(func(_ int, info *runfile.Run) run.Options {
+		return run.Options{Sent: info.Sent, ReadDelay: info.ReadDelay}
+	})
+	opts.Rows, opts.Sent, opts.Parts = merged.Run.Rows, merged.Run.Sent, merged
+	r, err := run.Compute(merged.Records, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The parts of a run have the metrics of the same run of one process, whatever their
+// clocks show: all of them, predicted cache hits included.
+func TestPartsAreOneRun(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		records := anyRun(rt)
+		skews := rapid.SliceOfN(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)), 4, 4).Draw(rt, "skews")
+		skew := func(part int) time.Duration {
+			if part == 0 {
+				return 0
+			}
+			return time.Duration(skews[part]) / 1e6 * 1e6 // in milliseconds, which floats hold exactly
+		}
+		opts := run.Options{BlockSize: blockSize, EachPrediction: true, Objectives: []run.Objective{{Latency: run.TTFT, LimitMS: 1000}}}
+		got := judged(rt, divided(records, rapid.IntRange(1, 4).Draw(rt, "parts"), skew, none), nil, opts)
+		opts.Rows, opts.Sent = len(records), len(records)
+		want := compute(t, opts, records...)
+		if len(got.PartFaults) > 0 {
+			rt.Errorf("faults %v", got.PartFaults)
+		}
+		got.Parts, got.PartFaults, got.Verdict, want.Verdict = nil, nil, run.Verdict{}, run.Verdict{}
+		if !reflect.DeepEqual(got, want) {
+			rt.Errorf("%.3000s\nof one process %.3000s", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+		}
+	})
+}
+
+// Clocks that are wrong by seconds and drift change neither TTFT nor the order of
+// requests.
+func TestSkewedClocksAreCorrected(t *testing.T) {
+	records := sound(200)
+	for i := range records {
+		later := time.Duration(i) * 40 * time.Millisecond
+		records[i].Row = i
+		records[i].Due, records[i].Ready, records[i].Done = records[i].Due+later, records[i].Ready+later, records[i].Done+later
+		for _, at := range []*replay.Instant{&records[i].Sent, &records[i].First, &records[i].Last} {
+			at.Value += later
+		}
+	}
+	skew := func(part int) time.Duration {
+		return []time.Duration{0, 250 * time.Millisecond, -3 * time.Second, 0}[part]
+	}
+	drift := func(part int) time.Duration {
+		return []time.Duration{0, 0, 0, 100 * time.Microsecond}[part]
+	}
+	parts := divided(records, 4, skew, drift)
+	merged, err := run.Merge(parts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := 0
+	for rec, err := range merged.Records {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := rec.Sent.Value - records[i].Sent.Value; rec.Row != i || off.Abs() > time.Microsecond || rec.First.Value-rec.Sent.Value != records[i].First.Value-records[i].Sent.Value {
+			t.Fatalf("record %d is of row %d, off by %v", i, rec.Row, off)
+		}
+		i++
+	}
+	if r := judged(t, divided(records, 4, skew, drift), nil, run.Options{}); i != 200 || r.Verdict.Level != run.Valid {
+		t.Errorf("%d records, %+v", i, r.Verdict)
+	}
+}
+
+// What is wrong with a part is wrong with the run, by name.
+func TestFaultsOfParts(t *testing.T) {
+	late := func(part run.Part, by time.Duration) run.Part {
+		var records []replay.Record
+		for rec := range part.Records {
+			rec.Sent.Value, rec.First.Value, rec.Last.Value, rec.Done = rec.Sent.Value+by, rec.First.Value+by, rec.Last.Value+by, rec.Done+by
+			records = append(records, rec)
+		}
+		part.Records = each(records)
+		return part
+	}
+	for _, test := range []struct {
+		name  string
+		edit  func(parts []run.Part) []run.Part
+		known *runfile.Parts
+		level run.Level
+		want  string // "" is none
+	}{
+		{"sound", func(p []run.Part) []run.Part { return p }, nil, run.Valid, "4 of 4 parts are VALID by themselves"},
+		{"all late", func(p []run.Part) []run.Part {
+			for i := range p {
+				p[i] = late(p[i], 3*time.Millisecond)
+			}
+			return p
+		}, nil, run.Suspect, "part 1 of 4: client lag p99 3.00 ms"},
+		{"one late", func(p []run.Part) []run.Part { p[2] = late(p[2], 12460*time.Microsecond); return p }, nil, run.Invalid, "part 3 of 4: client lag p99 12.46 ms"},
+		{"lost", func(p []run.Part) []run.Part { return p[:3] }, nil, run.Invalid, "part 4 of 4 is missing: name its folder, too"},
+		{"lost, as the leader knows", func(p []run.Part) []run.Part { return p[1:] }, &runfile.Parts{RunID: "r", Of: 4, Parts: []runfile.PartState{{Number: 1, Host: "b", State: runfile.PartLost, Reason: "no word for 10 s"}, {}, {}, {}}}, run.Invalid, "part 1 of 4 is missing (b): lost, no word for 10 s"},
+		{"moved by 120 s", func(p []run.Part) []run.Part { p[1].Run.Started = p[1].Run.Started.Add(2 * time.Minute); return p }, nil, run.Invalid, "part 2 of 4 started 120000.00 ms from the agreed start"},
+		{"started late", func(p []run.Part) []run.Part {
+			for i := range p {
+				p[i].Run.Started = p[i].Run.Started.Add(time.Duration(248+58*i) * time.Millisecond)
+			}
+			return p
+		}, nil, run.Invalid, "part 4 of 4 started 422.00 ms from the agreed start"},
+		{"killed", func(p []run.Part) []run.Part { p[3].Run.Ended, p[3].Run.Sent = time.Time{}, 10; return p }, nil, run.Invalid, "part 4 of 4 did not end (10 of 25 requests were sent)"},
+		{"failed", func(p []run.Part) []run.Part { p[3].Run.Failure = "disk full"; return p }, nil, run.Invalid, "part 4 of 4 failed (25 of 25 requests were sent): disk full"},
+		{"one was stopped", func(p []run.Part) []run.Part { p[0].Run.Stopped = true; return p }, nil, run.Invalid, "part 1 of 4 was stopped early"},
+		{"one twice", func(p []run.Part) []run.Part { return append(p, p[1]) }, nil, run.Invalid, "part-2 and part-2 are both part 2"},
+		{"of another run", func(p []run.Part) []run.Part { p[1].Run.Part.RunID = "q"; return p }, nil, run.Invalid, "part-2 is not of the same run as part-1"},
+		{"of another schedule", func(p []run.Part) []run.Part { p[1].Run.Schedule = "q"; return p }, nil, run.Invalid, "differ in their schedules (SHA-256): s, q"},
+		{"other models", func(p []run.Part) []run.Part { p[1].Run.Target.Model = "m"; return p }, nil, run.Invalid, "differ in their models: , m"},
+		{"clock not compared", func(p []run.Part) []run.Part { p[1].Run.Part.Clock = runfile.Clock{}; return p }, nil, run.Suspect, "the clocks of part 2 of 4 were not compared"},
+		{"clock unsure", func(p []run.Part) []run.Part { p[1].Run.Part.Clock.After.BoundMS = 4; return p }, nil, run.Suspect, "clocks of the parts are known within 4 ms, at worst that of part 2 of 4"},
+		{"clock unknown", func(p []run.Part) []run.Part { p[1].Run.Part.Clock.After.BoundMS = 40; return p }, nil, run.Invalid, "clocks of the parts are known within 40 ms"},
+		{"clock stepped", func(p []run.Part) []run.Part { p[1].Run.Part.Clock.After.OffsetMS += 10_000; return p }, nil, run.Suspect, "part 2 of 4: its clock was set during the run"},
+		{"the same rows in two parts", func(p []run.Part) []run.Part {
+			p[2].Records = p[1].Records
+			return p
+		}, nil, run.Invalid, "records repeat a row"},
+	} {
+		records := sound(100)
+		for i := range records {
+			records[i].Row = i
+		}
+		r := judged(t, test.edit(divided(records, 4, none, none)), test.known, run.Options{})
+		found := slices.ContainsFunc(r.Verdict.Evidence, func(e run.Evidence) bool { return strings.Contains(e.Text, test.want) })
+		if !found || r.Verdict.Level != test.level {
+			t.Errorf("%s: %v, want %v with %q\n%+v", test.name, r.Verdict.Level, test.level, test.want, r.Verdict.Evidence)
+		}
+	}
+}
+
+// Runs that do not say that they are parts of one are merged, with doubts.
+func TestRunsThatAreNotParts(t *testing.T) {
+	made := func(from, to int, edit func(*runfile.Run)) run.Part {
+		p := part(nil, 0)
+		p.Run = runfile.Run{Version: "v1", Started: firstStart.Add(time.Duration(from) * time.Second), Ended: firstStart.Add(time.Duration(to) * time.Second), Prompts: fmt.Sprint(from)}
+		if edit != nil {
+			edit(&p.Run)
+		}
+		p.Name = fmt.Sprint("run", from)
+		return p
+	}
+	virtual := func(r *runfile.Run) { r.Target.Virtual = true }
+	for _, test := range []struct {
+		name  string
+		parts []run.Part
+		want  string // "" is none
+	}{
+		{"at the same time", []run.Part{made(0, 10, nil), made(1, 11, nil), made(9, 12, nil)}, ""},
+		{"one after the other", []run.Part{made(11, 20, nil), made(0, 10, nil)}, "run11 started after run0 had ended: merge runs that drove the server at the same time"},
+		{"in virtual time", []run.Part{made(11, 20, virtual), made(0, 10, virtual)}, ""},
+		{"killed", []run.Part{made(0, 10, nil), made(1, 10, func(r *runfile.Run) { r.Ended = time.Time{} })}, "run1 did not end"},
+		{"one twice", []run.Part{made(0, 10, nil), made(1, 9, nil), made(1, 9, nil)}, "run1 and run1 are the same run: leave one of them out"},
+		{"other models", []run.Part{made(0, 10, nil), made(1, 9, func(r *runfile.Run) { r.Target.Model = "m" })}, "the runs differ in their models: , m; merge runs with the same settings"},
+	} {
+		r := judged(t, test.parts, nil, run.Options{Virtual: test.parts[0].Run.Target.Virtual})
+		if got := strings.Join(r.PartFaults, "|"); !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+		clocks := slices.IndexFunc(r.Verdict.Evidence, func(e run.Evidence) bool { return e.Check == "clocks" })
+		if want := r.Virtual; (r.Verdict.Evidence[clocks].Level == run.Valid) != want {
+			t.Errorf("%s: %v", test.name, r.Verdict.Evidence[clocks])
+		}
+	}
+}
