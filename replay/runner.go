@@ -93,6 +93,12 @@ type Runner struct {
 	Graph *trace.Graph
 	// Sessions limits sessions. It needs Graph.
 	Sessions SessionLimits
+	// Rows are the rows to send, if another process sends the others; nil means all. A
+	// row must not wait for one that is not among them.
+	Rows RowSet
+	// Begin, if not nil, is called when the first requests are prepared and returns time
+	// 0 of the run, which may be to come. An error fails the run.
+	Begin func(ctx context.Context) (time.Time, error)
 	// Resume continues an interrupted run. nil starts a new one.
 	Resume *ResumeState
 	// Ahead is the number of requests prepared, and of connections opened, before
@@ -208,8 +214,7 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	case <-ctx.Done():
 	case <-r.Drain:
 	}
-	run.start = time.Now().Add(run.headStart() - r.Resume.clock())
-	r.live.start.Store(&run.start)
+	run.begin(ctx)
 	run.schedule.maxOpening, run.schedule.maxPrepared = r.ahead(), r.ahead()
 	run.dispatch(ctx)
 	close(run.stop)
@@ -224,6 +229,21 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	run.tally.Start = run.start
 	run.schedule.count(&run.tally)
 	return run.tally, run.failure()
+}
+
+// begin sets the start of the run's clock.
+func (r *run) begin(ctx context.Context) {
+	start := time.Now().Add(r.headStart())
+	if r.Begin != nil {
+		agreed, err := r.Runner.Begin(ctx)
+		if err != nil {
+			r.fail(err)
+		} else {
+			start = agreed
+		}
+	}
+	r.start = start.Add(-r.Resume.clock())
+	r.live.start.Store(&r.start)
 }
 
 // headStart is the time between opening the first connections and the start of the
@@ -296,7 +316,7 @@ func (r *run) prepareRows(reqs trace.Requests) {
 		}
 		row++
 		j := job{req: req, row: row, before: before(req, row)}
-		if r.Resume.has(row) {
+		if r.Resume.has(row) || r.Rows != nil && !r.Rows.Has(row) {
 			continue
 		}
 		if j.late = len(j.before) > 0 || r.Sessions.Open > 0; !j.late {

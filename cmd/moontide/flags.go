@@ -16,6 +16,7 @@ const (
 	inLoad         = "LOAD"
 	inSessions     = "SESSIONS"
 	inRunControl   = "RUN CONTROL"
+	inParts        = "SEVERAL MACHINES"
 	ofTraces       = "FROM A TRACE"
 	ofSessions     = "FROM A TRACE, --method sessions"
 	ofTree         = "FROM A TRACE, --method tree"
@@ -32,7 +33,7 @@ const (
 )
 
 var groups = []string{
-	inTarget, inRequests, inLoad, inSessions, inRunControl, ofTraces, ofSessions, ofTree, ofDescriptions,
+	inTarget, inRequests, inLoad, inSessions, inRunControl, inParts, ofTraces, ofSessions, ofTree, ofDescriptions,
 	inTraceInput, inCache, inServer, inFit, inValidity, inGates, ofCheck, inOutput, inEngine,
 }
 

@@ -39,7 +39,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of\n" +
 			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
 			"second ends the run at once. The exit status is 3 if the verdict is INVALID.\n\n" + gateHelp,
-		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags(), exportFlags()),
+		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags(), exportFlags(), partFlags()),
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
 			keepReasoningFlag,
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, such as for a pipeline's summary page, instead of text"},
@@ -136,14 +136,23 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 		return err
 	}
 	defer remove()
+	leave, err := joinRun(c, std, stop, path, &cfg)
+	if err != nil {
+		return err
+	}
 	if cfg.Dir == "" {
 		cfg.Dir = bench.NewFolder("runs", baseName(path))
 	}
 	result, err := bench.Run(stop.now, cfg)
-	if result == nil {
+	leave(err)
+	switch {
+	case result == nil:
 		return runError(c, ofCopy(err, cfg.Trace.Path, path))
+	case cfg.Member != nil && !cfg.Member.Leads():
+		sayPart(std, cfg.Member, result)
+		return err
 	}
-	if errors.Is(err, bench.ErrStopped) && !cfg.Virtual && path != "-" {
+	if errors.Is(err, bench.ErrStopped) && !cfg.Virtual && path != "-" && cfg.Member == nil {
 		err = fmt.Errorf("%w; to continue: moontide replay %s --resume %s", err, path, cfg.Dir)
 	}
 	if err := errors.Join(err, present(std, result, view, form, files)); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/cluster"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
@@ -78,6 +79,11 @@ type Config struct {
 	Version string
 	Command []string
 	Flags   []string
+
+	// Member makes the run a part of one that several processes drive: this one sends
+	// its part of the trace's rows, and limits are those of the whole run. Dir is the
+	// folder of the whole run. nil drives all of it.
+	Member *cluster.Member
 
 	leg              runfile.Leg // of a sweep
 	keepFirstArrival bool        // do not shift the first arrival to 0
@@ -194,6 +200,9 @@ func (c *Config) check() error {
 		if share < 0 || share > 1 {
 			return wrong(field, "must be above 0 and at most 1: %v", share)
 		}
+	}
+	if err := c.checkPart(); err != nil {
+		return err
 	}
 	p := c.Pacing
 	p.Closed = c.Closed

@@ -30,9 +30,19 @@ var (
 // not be written. A bad verdict is not an error. When ctx ends, Run returns
 // soon: before the first request with ctx's error, later with requests in
 // flight cancelled and [ErrStopped].
-func Run(ctx context.Context, cfg Config) (*Result, error) {
+func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
+	}
+	if m := cfg.Member; m != nil {
+		var left func()
+		ctx, left = cfg.join(ctx)
+		defer left()
+		defer func() {
+			if ended := m.Err(); result == nil && ended != nil { // rather than that it was cancelled
+				err = ended
+			}
+		}()
 	}
 	starting, cancel := context.WithCancel(ctx) // until the first request is sent, draining is cancelling
 	defer cancel()
@@ -55,7 +65,6 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	defer remove()
 	info := cfg.record(in)
-	var result *Result
 	if cfg.Virtual {
 		result, err = simulate(starting, &cfg, in, info, dir)
 	} else {
@@ -64,7 +73,9 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if result == nil {
 		return nil, err
 	}
-	result.Dir = cfg.Dir
+	if result.Dir = cfg.Dir; cfg.Member != nil && !cfg.Member.Leads() {
+		result.Dir = cfg.Member.Folder()
+	}
 	switch {
 	case err != nil || result.Run.Failure != "":
 	case result.Run.Stopped:
@@ -101,6 +112,8 @@ func (c *Config) folder() (dir string, remove func(), err error) {
 	switch {
 	case c.Resume:
 		return c.Dir, func() {}, nil
+	case c.Member != nil:
+		return c.Member.Folder(), func() {}, runfile.TryFolder(c.Member.Folder())
 	case c.Dir != "":
 		return c.Dir, func() {}, runfile.TryFolder(c.Dir)
 	}
@@ -134,7 +147,7 @@ func (c *Config) record(in *input) runfile.Run {
 			CancelAfterSeconds: c.Client.CancelAfter.Seconds(),
 		},
 		Window: c.Window, Thresholds: c.Thresholds,
-		Rows: in.plan.Rows, Schedule: in.plan.Schedule, LostTurns: in.plan.Graph.Lost(), Notes: in.notes,
+		Rows: in.partRows, Schedule: in.plan.Schedule, LostTurns: in.plan.Graph.Lost(), Notes: in.notes,
 	}
 	if !c.Virtual {
 		info.Salt, info.NoChunkTimes = c.Salt, c.NoChunkTimes
@@ -173,6 +186,9 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 		return nil, err
 	}
 	defer closeRows()
+	if err := cfg.agree(starting, in, &info); err != nil {
+		return nil, err
+	}
 	defer delayGC()()
 	info.Started = time.Now()
 	if earlier != nil && len(cfg.Client.Echo) > 0 {
@@ -191,12 +207,14 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 		Graph: in.plan.Graph, Sessions: cfg.Sessions, Resume: past,
 		Precise: true,
 		Drain:   cfg.Drain,
+		Rows:    in.part,
+		Begin:   cfg.begin(folder, in, &info),
 	}
 	watcher, err := observe(ctx, cfg, folder, runner, client)
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	cfg.Observer.start(Started{Run: info, Dir: dir, Plan: in.plan, Status: runner.Status})
+	cfg.Observer.start(cfg.started(Started{Run: info, Dir: dir, Plan: in.plan, Status: runner.Status}))
 	tally, runErr := runner.Run(ctx, rows)
 	cfg.Observer.end()
 
@@ -204,14 +222,20 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	info.Notes = append(info.Notes, answerNotes(client.AnswerCounts(), past)...)
 	sampleErr := watcher.end(&info)
 	done := 0
-	if past == nil {
+	switch {
+	case cfg.Member != nil: // it has its own clock
+	case past == nil:
 		info.Started = tally.Start
-	} else { // this process does not know what was sent before the run was resumed
+	default: // this process does not know what was sent before the run was resumed
 		done, info.Prompts = past.Rows, ""
 		info.AddEchoed(earlier.run.Echoed)
 	}
 	runErr = settle(&info, tally, done, runErr)
+	cfg.compareClock(ctx, &info)
 	err = errors.Join(runErr, sampleErr, folder.Close(), folder.WriteRun(info))
+	if cfg.Member != nil {
+		return cfg.endPart(ctx, in, &info, err)
+	}
 	// Measure the records even after an error, using info from memory: on a full
 	// disk, the folder may still hold an older version.
 	result, measureErr := measure(dir, &info)

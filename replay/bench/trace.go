@@ -47,6 +47,8 @@ type input struct {
 	notes     []string
 	models    []openai.NamedModel // named by rows, if they are sent
 	lengths   *lengths            // nil without an engine file
+	part      replay.RowSet       // rows to send; nil is all
+	partRows  int                 // number of them
 }
 
 // open opens the trace. reader is nil for Requests.
@@ -169,6 +171,11 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	if cfg.Observer.Row != nil {
 		rows = trace.Tap(rows, cfg.Observer.Row)
 	}
+	dealer := trace.Dealer{}
+	if cfg.Member != nil {
+		dealer.By = cfg.Member.By
+		rows = trace.Tap(rows, dealer.Add)
+	}
 	if in.plan, err = replay.Scan(rows); err != nil {
 		if row := (*trace.RowError)(nil); in.pacing.Retimes() && reader != nil && !errors.As(err, &row) && ctx.Err() == nil {
 			return fmt.Errorf("%s: %w", in.Path, err) // not at the row that was read last
@@ -176,6 +183,9 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		return in.locate(err, reader)
 	}
 	if err := models.missing(); err != nil {
+		return err
+	}
+	if err := in.deal(&dealer, cfg.Member); err != nil {
 		return err
 	}
 	in.models, digesting = models.sent, false

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/cmd/moontide/clidoc"
+	"moontide/replay/bench"
+	"moontide/replay/cluster"
+	"moontide/replay/runfile"
+	"moontide/trace"
+)
+
+// Flags of a run of several processes.
+const (
+	partFlag       = "part"
+	partByFlag     = "part-by"
+	rendezvousFlag = "rendezvous"
+	startAtFlag    = "start-at"
+	timeoutFlag    = "rendezvous-timeout"
+	allowLostFlag  = "allow-lost-parts"
+	autoPart       = "auto"
+)
+
+// partFlags returns the flags of the verbs that several processes can execute as one
+// run.
+func partFlags() []cli.Flag {
+	return group(inParts,
+		&cli.StringFlag{Name: partFlag, Usage: "send part `i/n` of the requests, with i from 1, while other processes send the others; auto takes i and n from Slurm, MPI or a Kubernetes Indexed Job"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: partByFlag, Value: trace.BySession, Usage: "`UNIT` that stays in one part: %s"},
+			Choices:    clidoc.OneOf(trace.Deals()...).Noted(trace.ByRequest, "with what waits for it").Noted(trace.ByPrefix, "sessions that begin with the same block"),
+		},
+		&cli.StringFlag{Name: rendezvousFlag, Usage: "`HOST:PORT` on which part 1 listens for the others", DefaultText: "any port, which part 1 writes beside --out"},
+		&cli.StringFlag{Name: startAtFlag, Usage: "start at `TIME`, such as 2026-01-31T12:00:00Z; without --rendezvous the parts do not meet, and all clocks must be synchronized"},
+		&cli.DurationFlag{Name: timeoutFlag, Value: cluster.DefaultTimeout, Usage: "fail if a part has not arrived after `TIME`"},
+		&cli.BoolFlag{Name: allowLostFlag, Usage: "go on without parts that are lost; the run is INVALID"},
+	)
+}
+
+// joinRun joins the run of which --part makes this process a part. leave must be
+// called with the error of the run. Without --part it does nothing.
+func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Config) (leave func(error), err error) {
+	joined := func(error) {}
+	if !c.IsSet(partFlag) {
+		for _, flag := range words("part-by rendezvous start-at rendezvous-timeout allow-lost-parts") {
+			if c.IsSet(flag) {
+				return joined, misused("%s: --%s needs --part", c.Command.Name, flag)
+			}
+		}
+		return joined, nil
+	}
+	m, err := partConfig(c, std, path)
+	if err != nil {
+		return joined, err
+	}
+	if cfg.Resume {
+		return joined, misused("%s: --resume and --part exclude each other", c.Command.Name)
+	}
+	m.Version, cfg.Dir = cfg.Version, m.Dir
+	if m.Number == 1 {
+		if err := runfile.CheckFolder(m.Dir); err != nil {
+			return joined, err
+		}
+	}
+	if cfg.Member, err = cluster.Join(stop.gently, m); err != nil {
+		return joined, err
+	}
+	return cfg.Member.Close, nil
+}
+
+// partConfig parses the flags of a part.
+func partConfig(c *cli.Context, std streams, path string) (m cluster.Config, err error) {
+	place, err := placeOf(c)
+	if err != nil {
+		return m, err
+	}
+	m = cluster.Config{
+		Number: place.Number, Of: place.Of, By: c.String(partByFlag), OneMachine: place.OneMachine,
+		Address: c.String(rendezvousFlag), Token: os.Getenv(cluster.TokenVariable),
+		Timeout: c.Duration(timeoutFlag), AllowLost: c.Bool(allowLostFlag),
+		Message: func(text string) { std.say("%s", text) },
+	}
+	if c.IsSet(startAtFlag) {
+		if m.StartAt, err = time.Parse(time.RFC3339Nano, c.String(startAtFlag)); err != nil {
+			return m, misused("%s: --start-at %q is not a time such as 2026-01-31T12:00:00Z", c.Command.Name, c.String(startAtFlag))
+		}
+	}
+	m.Alone = !m.StartAt.IsZero() && (place.NotTogether || c.String(partFlag) != autoPart) && m.Address == ""
+	switch m.Dir = c.String(outFlag.Name); {
+	case m.Dir != "":
+	case place.Job == "":
+		return m, misused("%s: --part needs --out: the folder of the whole run, the same for all parts", c.Command.Name)
+	default:
+		m.Dir = filepath.Join("runs", place.Job+"-"+baseName(path))
+	}
+	return m, nil
+}
+
+// placeOf returns which part of how many this process is.
+func placeOf(c *cli.Context) (place cluster.Place, err error) {
+	text := c.String(partFlag)
+	if text != autoPart {
+		i, n, err := parsePart(text)
+		if err != nil || text == "" {
+			return place, misused("%s: --part %q is neither auto nor i/n with i from 1 to n", c.Command.Name, text)
+		}
+		return cluster.Place{Number: i + 1, Of: n}, nil
+	}
+	place, err = cluster.Detect(environmentMap())
+	switch {
+	case errors.Is(err, cluster.ErrNoPlace):
+		return place, misused("%s: --part auto: %w: give --part i/n", c.Command.Name, err)
+	case err != nil:
+		return place, misused("%s: --part auto: %w", c.Command.Name, err)
+	case place.NotTogether && !c.IsSet(startAtFlag):
+		return place, misused("%s: --part auto: the tasks of a %s may start at different times: give them a start with --start-at, or use srun", c.Command.Name, place.Engine)
+	}
+	return place, nil
+}
+
+func environmentMap() map[string]string {
+	env := map[string]string{}
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		env[name] = value
+	}
+	return env
+}
+
+// sayPart tells the outcome of a part that does not lead: part 1 reports.
+func sayPart(std streams, m *cluster.Member, result *bench.Result) {
+	where := "part 1 reports the run"
+	if m.Alone {
+		where = fmt.Sprintf("report the run with: moontide report --merge %s/part-*", cmp.Or(filepath.Dir(result.Dir), "."))
+	}
+	std.say("part %d of %d sent %d of %d requests, recorded in %s; %s", m.Number, m.Of, result.Run.Sent, result.Run.Rows, result.Dir, where)
+}

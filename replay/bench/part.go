@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/cluster"
+	"moontide/replay/runfile"
+	"moontide/trace"
+)
+
+// checkPart reports what a part of a run cannot do.
+func (c *Config) checkPart() error {
+	m := c.Member
+	switch {
+	case m == nil:
+		return nil
+	case c.Virtual:
+		return wrong("Part", "does not work in virtual time: one process simulates all")
+	case c.Resume:
+		return wrong("Part", "cannot resume a run")
+	case c.embedded():
+		return wrong("Part", "needs the URL of an endpoint: each part would have an embedded endpoint of its own")
+	case c.MaxConcurrency > 0 && c.MaxConcurrency < m.Of:
+		return wrong("MaxConcurrency", "is %d for all %d parts: at least one each is needed", c.MaxConcurrency, m.Of)
+	case c.Sessions.Open > 0 && c.Sessions.Open < m.Of:
+		return wrong("MaxSessions", "is %d for all %d parts: at least one each is needed", c.Sessions.Open, m.Of)
+	case c.Sessions != (replay.SessionLimits{}) && m.By == trace.ByRequest:
+		return wrong("PartBy", "must be session or prefix: sessions have limits")
+	}
+	return nil
+}
+
+// join takes this part's share of the limits. Interrupts stop all parts.
+func (c *Config) join(ctx context.Context) (context.Context, func()) {
+	m := c.Member
+	c.MaxConcurrency, c.Sessions.Open, c.WarmupRequests = m.Share(c.MaxConcurrency), m.Share(c.Sessions.Open), m.Share(c.WarmupRequests)
+	interrupts, done := c.Drain, make(chan struct{})
+	go func() {
+		select {
+		case <-interrupts:
+			m.Interrupt()
+		case <-done:
+		}
+	}()
+	c.Drain = m.Drained()
+	ctx, end := m.Ending(ctx)
+	return ctx, func() { close(done); end() }
+}
+
+// deal finds the rows of this part.
+func (in *input) deal(dealer *trace.Dealer, m *cluster.Member) error {
+	in.partRows = in.plan.Rows
+	if m == nil {
+		return nil
+	}
+	parts, families := dealer.Deal(in.plan.Graph, m.Of)
+	if families < m.Of {
+		return fmt.Errorf("the trace has %d rows of %d families (%s) to deal to %d parts: use fewer parts or deal by another unit", in.plan.Rows, families, dealer.By, m.Of)
+	}
+	in.partRows = 0
+	for row, part := range parts {
+		if int(part) == m.Number-1 {
+			in.part.Add(row)
+			in.partRows++
+		}
+	}
+	return nil
+}
+
+// agree waits until all parts are ready to replay the same.
+func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run) error {
+	if c.Member == nil {
+		return nil
+	}
+	info.Notes = append(info.Notes, fmt.Sprintf("part %d of %d sends %d of %d requests, dealt by %s", c.Member.Number, c.Member.Of, in.partRows, in.plan.Rows, c.Member.By))
+	err := c.Member.Agree(ctx, []cluster.Fact{
+		{Name: "the trace (SHA-256)", Value: in.sha256},
+		{Name: "the seed", Value: fmt.Sprint(c.Seed)},
+		{Name: "the salt", Value: c.Salt},
+		{Name: "the flags", Value: strings.Join(c.Flags, " ")},
+		{Name: "what stays together", Value: c.Member.By},
+		{Name: "the block size", Value: fmt.Sprint(in.blockSize.Tokens)},
+		{Name: "the model", Value: info.Target.ModelText()},
+		{Name: "the schedule (SHA-256)", Value: in.plan.Schedule},
+	})
+	if ended := c.Member.Err(); ended != nil {
+		return ended
+	}
+	return err
+}
+
+// begin returns the function that gives a runner its start, nil for a run of one
+// process. It records the place of the part before the first request is sent.
+func (c *Config) begin(folder *runfile.Writer, in *input, info *runfile.Run) func(context.Context) (time.Time, error) {
+	m := c.Member
+	if m == nil {
+		return nil
+	}
+	return func(ctx context.Context) (time.Time, error) {
+		part, start, err := m.Begin(ctx)
+		if err != nil {
+			return start, err
+		}
+		part.RunRows = in.plan.Rows
+		info.Part, info.Started = part, m.Clock().Add(time.Until(start))
+		if m.Leads() {
+			err = c.writeParts(in, time.Time{})
+		}
+		return start, errors.Join(err, folder.WriteRun(*info))
+	}
+}
+
+// writeParts writes parts.json.
+func (c *Config) writeParts(in *input, ended time.Time) error {
+	parts := c.Member.Parts()
+	parts.Rows, parts.Schedule, parts.Trace, parts.Ended = in.plan.Rows, in.plan.Schedule, in.sha256, ended
+	return parts.Write(c.Dir)
+}
+
+// started adds what the observer of a part sees of the others.
+func (c *Config) started(s Started) Started {
+	if c.Member != nil {
+		s.Status = c.Member.Progress(s.Status)
+	}
+	return s
+}
+
+// compareClock measures the clock of a part for the second time.
+func (c *Config) compareClock(ctx context.Context, info *runfile.Run) {
+	if c.Member != nil && info.Part.Of > 0 {
+		c.Member.ClockAfter(context.WithoutCancel(ctx), &info.Part.Clock)
+	}
+}
+
+// endPart ends a part whose record is saved. The result of part 1 is that of all parts,
+// once they have ended. partErr is the failure of this part.
+func (c *Config) endPart(ctx context.Context, in *input, info *runfile.Run, partErr error) (*Result, error) {
+	m, failure := c.Member, ""
+	if partErr != nil {
+		failure = partErr.Error()
+	}
+	err := m.End(context.WithoutCancel(ctx), info.Part, failure)
+	switch {
+	case err != nil: // the failure of this part, if any, is part of it or follows from it
+	case partErr != nil:
+		err = partErr
+	}
+	dir := m.Folder()
+	if m.Leads() && info.Part.Of > 0 {
+		m.AwaitOthers()
+		dir = c.Dir
+		err = errors.Join(err, c.writeParts(in, time.Now()))
+	}
+	if info.Part.Of == 0 {
+		return nil, err
+	}
+	result, measureErr := Measure(MeasureConfig{Detail: true}, dir)
+	return result, errors.Join(err, measureErr)
+}

@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"errors"
+	"time"
+
+	"moontide/replay/runfile"
+)
+
+// exchanges is the number of exchanges of a measurement of a clock.
+const exchanges = 64
+
+// exchange holds the four timestamps of an exchange: sent and back by the clock of
+// the part, received and answered by that of the leader.
+type exchange struct{ sent, received, answered, back time.Time }
+
+// roundTrip returns the time on the way.
+func (e exchange) roundTrip() time.Duration { return e.back.Sub(e.sent) - e.answered.Sub(e.received) }
+
+// offset returns the leader's clock minus that of the part. The error is at most half
+// the round trip, whatever the ways there and back.
+func (e exchange) offset() runfile.ClockOffset {
+	offset := (e.received.Sub(e.sent) + e.answered.Sub(e.back)) / 2
+	return runfile.ClockOffset{At: e.back, OffsetMS: ms(offset), BoundMS: ms(max(e.roundTrip(), 0)) / 2}
+}
+
+// best returns the offset of the exchange with the shortest round trip.
+func best(all []exchange) (runfile.ClockOffset, error) {
+	if len(all) == 0 {
+		return runfile.ClockOffset{}, errors.New("comparing clocks: no exchange of timestamps succeeded")
+	}
+	shortest := all[0]
+	for _, e := range all[1:] {
+		if e.roundTrip() < shortest.roundTrip() {
+			shortest = e
+		}
+	}
+	return shortest.offset(), nil
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// steadyClock returns a clock that shows the time of day but does not step with it.
+func steadyClock() func() time.Time {
+	begun := time.Now()
+	day := begun.Round(0)
+	return func() time.Time { return day.Add(time.Since(begun)) }
+}

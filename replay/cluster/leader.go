@@ -1,0 +1,301 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/runfile"
+)
+
+// Silence is how long a part may be silent before it is lost.
+const Silence = 5 * time.Second
+
+// Time between the decision to start and the start, for the parts to learn of it and
+// to open connections.
+const (
+	startLead     = 250 * time.Millisecond
+	startLeadPart = 2 * time.Millisecond // for each part
+)
+
+// leader decides what the parts of a run do. It reads no clock and sends nothing:
+// times are arguments. It is not safe for concurrent use.
+type leader struct {
+	of        int
+	version   string
+	begun     time.Time     // of the rendezvous
+	timeout   time.Duration // for parts to arrive
+	startAt   time.Time     // zero: as soon as all are prepared
+	allowLost bool
+	newID     func() string
+
+	order order
+	parts []partState
+}
+
+// partState is the leader's knowledge of a part. State is "" while it takes part.
+type partState struct {
+	report
+	lastSeen time.Time // zero: it has not arrived
+	state    string    // of [runfile.PartState]; PartLost, PartAbsent or PartFailed: it takes no part any more
+	reason   string
+}
+
+func newLeader(of int, now time.Time, c Config) *leader {
+	l := &leader{of: of, version: c.Version, begun: now, timeout: c.Timeout, startAt: c.StartAt, allowLost: c.AllowLost, newID: newID}
+	l.parts = make([]partState, of)
+	l.order = order{Version: 1, RunID: l.newID(), Round: 1}
+	return l
+}
+
+// refusal is why a report is not accepted. The part ends with it.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+
+// name returns what a part is called in messages.
+func (l *leader) name(number int) string {
+	text := fmt.Sprintf("part %d of %d", number, l.of)
+	if host := l.parts[number-1].Host; host != "" {
+		text += " (" + host + ")"
+	}
+	return text
+}
+
+// report handles what a part tells. Its error is a [*refusal].
+func (l *leader) report(now time.Time, r report) error {
+	switch {
+	case r.Of != l.of:
+		return refuse("part %d (%s) is of %d parts, part 1 of %d", r.Number, r.Host, r.Of, l.of)
+	case r.Number < 1 || r.Number > l.of:
+		return refuse("there is no part %d of %d", r.Number, l.of)
+	case !slices.Contains(phases, r.Phase):
+		return refuse("part %d is in an unknown phase %q", r.Number, r.Phase)
+	case r.Version != l.version:
+		return refuse("part %d of %d (%s) is moontide %s, part 1 is %s: run the same version everywhere", r.Number, l.of, r.Host, r.Version, l.version)
+	}
+	p := &l.parts[r.Number-1]
+	switch {
+	case p.Process != "" && p.Process != r.Process:
+		return refuse("there are two processes of part %d of %d: one on %s, one on %s%s", r.Number, l.of, p.Host, r.Host, l.comeback(p))
+	case p.state == runfile.PartAbsent || p.state == runfile.PartLost:
+		return refuse("%s came too late: the run goes on without it", l.name(r.Number))
+	case p.Process == "" && (l.order.Step > gathering || l.order.Round > 1):
+		return refuse("part %d of %d (%s) came too late: the run has begun without it", r.Number, l.of, r.Host)
+	case r.Round > l.order.Round+1 || r.Round > l.order.Round && l.order.Step != over && l.order.Cancel == "":
+		return refuse("%s is in round %d, the others are in round %d", l.name(r.Number), r.Round, l.order.Round)
+	}
+	fresh := r.Seq > p.Seq || p.lastSeen.IsZero()
+	p.lastSeen = now
+	if !fresh {
+		return nil
+	}
+	if r.Round > l.order.Round && l.order.Cancel == "" {
+		l.nextRound()
+	}
+	before := p.report
+	p.report = r
+	if r.Interrupted && !before.Interrupted && l.order.Drain == "" {
+		l.order.Drain = l.name(r.Number) + " was interrupted"
+		l.order.Version++
+	}
+	switch {
+	case l.order.Cancel != "": // its failure follows from that
+	case r.Failure != "" && before.Failure == "":
+		l.lose(r.Number, runfile.PartFailed, r.Failure)
+	case r.Phase == left && before.Phase != ended:
+		l.lose(r.Number, runfile.PartFailed, "it left before the end of the run")
+	}
+	l.advance(now)
+	return nil
+}
+
+// comeback says what to do about a part that died and came back.
+func (l *leader) comeback(p *partState) string {
+	if p.state == "" || p.state == runfile.PartFailed {
+		return ""
+	}
+	return "; the first stopped responding, and the run goes on without it"
+}
+
+// nextRound begins another run of the same parts.
+func (l *leader) nextRound() {
+	l.order = order{Version: l.order.Version + 1, RunID: l.newID(), Round: l.order.Round + 1, Drain: l.order.Drain}
+	for i := range l.parts {
+		if p := &l.parts[i]; p.Phase == ended {
+			p.Phase, p.Facts, p.Clock = loading, nil, runfile.Clock{}
+		}
+	}
+}
+
+// lose handles a part that takes no part any more.
+func (l *leader) lose(number int, state, reason string) {
+	p := &l.parts[number-1]
+	p.state, p.reason = state, reason
+	if l.order.Cancel != "" || l.allowLost && number > 1 {
+		return
+	}
+	switch state {
+	case runfile.PartFailed:
+		l.cancel(fmt.Sprintf("%s failed: %s", l.name(number), reason))
+	default:
+		l.cancel(fmt.Sprintf("%s is %s: %s", l.name(number), state, reason))
+	}
+}
+
+func (l *leader) cancel(reason string) {
+	if l.order.Cancel == "" {
+		l.order.Cancel = reason
+		l.order.Version++
+	}
+}
+
+// tick handles the passage of time.
+func (l *leader) tick(now time.Time) {
+	for i := range l.parts {
+		p := &l.parts[i]
+		switch {
+		case p.state != "" || p.Phase == left:
+		case p.lastSeen.IsZero() && now.Sub(l.begun) >= l.timeout:
+			l.lose(i+1, runfile.PartAbsent, fmt.Sprintf("it did not arrive within %v", l.timeout))
+		case !p.lastSeen.IsZero() && now.Sub(p.lastSeen) > Silence:
+			l.lose(i+1, runfile.PartLost, fmt.Sprintf("it has not responded for %v", Silence))
+		}
+	}
+	l.advance(now)
+}
+
+// advance goes to the next step when all parts are there.
+func (l *leader) advance(now time.Time) {
+	for l.order.Step < over && l.all(map[step]phase{gathering: loaded, agreed: prepared, started: ended}[l.order.Step]) {
+		switch l.order.Step {
+		case gathering:
+			if l.compareFacts(); l.order.Cancel != "" {
+				return
+			}
+		case agreed:
+			l.order.Start = now.Add(startLead + time.Duration(l.of)*startLeadPart)
+			if l.startAt.After(l.order.Start) {
+				l.order.Start = l.startAt
+			} else if !l.startAt.IsZero() {
+				l.cancel(fmt.Sprintf("the parts were ready %v too late for the start at %s", l.order.Start.Sub(l.startAt).Round(time.Millisecond), l.startAt.Format(time.RFC3339Nano)))
+				return
+			}
+		}
+		l.order.Step++
+		l.order.Version++
+	}
+}
+
+// all reports whether all parts that take part have reached a phase.
+func (l *leader) all(reached phase) bool {
+	for i := range l.parts {
+		if p := &l.parts[i]; p.state == "" && slices.Index(phases, p.Phase) < slices.Index(phases, reached) {
+			return false
+		}
+	}
+	return true
+}
+
+// compareFacts drops the parts whose facts differ from those of part 1.
+func (l *leader) compareFacts() {
+	want := l.parts[0].Facts
+	for i := range l.parts[1:] {
+		p := &l.parts[i+1]
+		if p.state != "" || slices.Equal(p.Facts, want) {
+			continue
+		}
+		l.lose(i+2, runfile.PartFailed, "it disagrees with part 1: "+difference(p.Facts, want))
+	}
+}
+
+// difference names the first fact that differs.
+func difference(facts, want []Fact) string {
+	for i, w := range want {
+		if i >= len(facts) || facts[i].Name != w.Name {
+			break
+		}
+		if f := facts[i]; f.Value != w.Value {
+			return fmt.Sprintf("%s: it has %s, part 1 has %s", f.Name, cmp.Or(short(f.Value), "none"), cmp.Or(short(w.Value), "none"))
+		}
+	}
+	return "it tells other facts"
+}
+
+// short shortens a value for a message.
+func short(text string) string {
+	const most = 300
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+// status adds up the progress of all parts.
+func (l *leader) status() (sum replay.Status) {
+	for i := range l.parts {
+		s := l.parts[i].Status
+		sum.Sent, sum.Done, sum.Failed = sum.Sent+s.Sent, sum.Done+s.Done, sum.Failed+s.Failed
+		sum.InFlight, sum.OutputTokens = sum.InFlight+s.InFlight, sum.OutputTokens+s.OutputTokens
+	}
+	return sum
+}
+
+// states returns what is known of the parts.
+func (l *leader) states() (states []runfile.PartState) {
+	for i := range l.parts {
+		p := &l.parts[i]
+		s := runfile.PartState{Number: i + 1, Host: p.Host, State: p.state, Reason: p.reason, Clock: p.Clock}
+		if s.State == "" {
+			s.State = runfile.PartRunning
+			if p.Phase == ended || p.Phase == left {
+				s.State = runfile.PartEnded
+			}
+		}
+		states = append(states, s)
+	}
+	return states
+}
+
+// gone reports whether no other part than part 1 needs the leader any more.
+func (l *leader) gone() bool {
+	for i := range l.parts[1:] {
+		if p := &l.parts[i+1]; p.state == "" && p.Phase != left && !p.lastSeen.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// missing names the parts that have not arrived or are not ready, for messages.
+func (l *leader) missing() string {
+	var absent, busy []string
+	for i := range l.parts {
+		switch p := &l.parts[i]; {
+		case p.state != "":
+		case p.lastSeen.IsZero():
+			absent = append(absent, fmt.Sprint(i+1))
+		case p.Phase == loading:
+			busy = append(busy, fmt.Sprint(i+1))
+		}
+	}
+	const most = 8
+	list := func(verb string, numbers []string) string {
+		if len(numbers) > most {
+			numbers = append(numbers[:most:most], fmt.Sprintf("and %d more", len(numbers)-most))
+		}
+		return "parts that " + verb + ": " + strings.Join(numbers, ", ")
+	}
+	switch {
+	case len(absent) > 0:
+		return list("have not arrived", absent)
+	case len(busy) > 0:
+		return list("are still loading", busy)
+	}
+	return ""
+}

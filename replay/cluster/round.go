@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"moontide/replay/runfile"
+)
+
+// Agree begins the first run of the parts, or the next: it tells what this part
+// replays and waits until all parts do. The names of the facts must be the same in all
+// parts. Its error is an [*EndedError] if a part is missing or disagrees.
+func (m *Member) Agree(ctx context.Context, facts []Fact) error {
+	m.change(ctx, func(r *report) {
+		if r.Phase == ended {
+			r.Round, r.Clock = r.Round+1, runfile.Clock{}
+		}
+		r.Phase, r.Facts = loaded, facts
+	})
+	if m.Alone {
+		m.order = order{RunID: m.commonID(facts), Start: m.StartAt}
+		return nil
+	}
+	_, err := m.await(ctx, m.reached(agreed))
+	return err
+}
+
+// commonID returns a run id that is the same in all parts that start at one instant
+// with the same facts.
+func (m *Member) commonID(facts []Fact) string {
+	digest := sha256.New()
+	fmt.Fprintln(digest, m.Of, m.StartAt.UnixNano())
+	for _, f := range facts {
+		fmt.Fprintf(digest, "%q %q\n", f.Name, f.Value)
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:13])
+}
+
+// Begin waits until all parts are prepared. It returns the place of this part in the
+// run, for its record, and the common start, with a monotonic reading.
+func (m *Member) Begin(ctx context.Context) (runfile.Part, time.Time, error) {
+	clock, err := m.clockBefore(ctx)
+	if err != nil {
+		return runfile.Part{}, time.Time{}, err
+	}
+	m.change(ctx, func(r *report) { r.Phase, r.Clock = prepared, clock })
+	var o order
+	if m.Alone {
+		o = m.order
+	} else {
+		if o, err = m.await(ctx, m.reached(started)); err != nil {
+			return runfile.Part{}, time.Time{}, err
+		}
+	}
+	part := runfile.Part{RunID: o.RunID, Number: m.Number, Of: m.Of, By: m.By, Host: m.mine.Host, Start: o.Start.UTC(), Clock: clock}
+	own := m.Clock()
+	if m.Alone && !o.Start.After(own) {
+		return part, time.Time{}, fmt.Errorf("the part was ready %v after the start at %s", own.Sub(o.Start).Round(time.Millisecond), o.Start.Format(time.RFC3339Nano))
+	}
+	return part, time.Now().Add(o.Start.Sub(clock.ToReference(own))), nil
+}
+
+func (m *Member) clockBefore(ctx context.Context) (clock runfile.Clock, err error) {
+	if m.Alone {
+		bound, err := ClockError()
+		return runfile.Clock{Reference: runfile.ClockOfNTP, Before: runfile.ClockOffset{At: m.Clock(), BoundMS: ms(bound)}}, err
+	}
+	clock.Reference = runfile.ClockOfPart1
+	clock.Before, err = m.compareClocks(ctx)
+	return clock, err
+}
+
+// ClockAfter adds a second measurement of the clock of this part. It leaves the clock
+// as it is if the leader is gone.
+func (m *Member) ClockAfter(ctx context.Context, clock *runfile.Clock) {
+	if m.Alone {
+		if bound, err := ClockError(); err == nil {
+			clock.After = runfile.ClockOffset{At: m.Clock(), BoundMS: ms(bound)}
+		}
+		return
+	}
+	if after, err := m.compareClocks(ctx); err == nil {
+		clock.After = after
+	}
+}
+
+// compareClocks measures the offset of this part's clock from that of part 1.
+func (m *Member) compareClocks(ctx context.Context) (runfile.ClockOffset, error) {
+	if m.Leads() {
+		return runfile.ClockOffset{At: m.Clock()}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	var all []exchange
+	for range exchanges {
+		var s stamps
+		e := exchange{sent: m.Clock()}
+		err := m.client.post(ctx, "/v1/clock", struct{}{}, &s)
+		if err != nil {
+			break
+		}
+		e.back, e.received, e.answered = m.Clock(), s.Received, s.Sent
+		all = append(all, e)
+	}
+	return best(all)
+}
+
+// End tells that this part has measured and saved its run, with its failure if it
+// failed, passes on its records if part 1 does not share its folder, and waits for the
+// other parts. saved is the record of the part.
+func (m *Member) End(ctx context.Context, saved runfile.Part, failure string) error {
+	if m.Alone {
+		m.mine.Phase = ended
+		return nil
+	}
+	passErr := m.passRecords(ctx, saved.RunID)
+	if passErr != nil && failure == "" {
+		failure = passErr.Error()
+	}
+	m.change(ctx, func(r *report) { r.Phase, r.Clock, r.Failure = ended, saved.Clock, failure })
+	_, err := m.await(ctx, m.reached(over))
+	return errors.Join(passErr, err)
+}
+
+// AwaitOthers waits until the other parts have ended or left, after the run was ended.
+// Their records are then here, except those of parts that are lost.
+func (m *Member) AwaitOthers() {
+	if m.Leads() {
+		m.change(context.Background(), func(r *report) { r.Phase = left })
+		m.server.awaitGone()
+	}
+}
+
+// Parts returns what is known of the parts, for [runfile.PartsFile].
+func (m *Member) Parts() runfile.Parts {
+	m.server.mu.Lock()
+	defer m.server.mu.Unlock()
+	l := m.server.leader
+	p := runfile.Parts{RunID: l.order.RunID, Of: m.Of, By: m.By, Start: l.order.Start.UTC(), AllowLost: m.AllowLost, Parts: l.states()}
+	for i := range p.Parts {
+		if hasPart(m.Dir, i+1) {
+			p.Parts[i].Folder = folder(i + 1)
+		}
+	}
+	return p
+}
+
+// passRecords sends the files of this part to part 1, unless they share the folder.
+func (m *Member) passRecords(ctx context.Context, runID string) error {
+	if m.Leads() || runID == "" {
+		return nil
+	}
+	if all, err := runfile.ReadParts(m.Dir); err == nil && all.RunID == runID {
+		return nil
+	}
+	at := fmt.Sprintf("/v1/parts/%d", m.Number)
+	var have bool
+	if err := m.client.do(ctx, http.MethodGet, at, nil, &have); err != nil || have {
+		return err
+	}
+	for _, name := range partFiles {
+		f, err := os.Open(filepath.Join(m.Folder(), name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = m.client.do(ctx, http.MethodPut, at+"/"+name, f, nil)
+			f.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("passing the records of part %d to part 1: %w; they are in %s", m.Number, err, m.Folder())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/runfile"
+)
+
+const (
+	maxMessage = 1 << 20     // bytes of a message other than a file
+	pollTime   = time.Second // how long the answer to a report may wait for a new order
+	tickTime   = 200 * time.Millisecond
+	sayMissing = 30 * time.Second // time between messages about parts that are missing
+	leaveTime  = 15 * time.Second // how long part 1 waits for the others to leave
+)
+
+// server is the leader on HTTP, in the process of part 1.
+type server struct {
+	token   string
+	dir     string
+	clock   func() time.Time
+	message func(string)
+	http    *http.Server
+	ended   chan struct{} // closed when tick has returned
+	stop    context.CancelFunc
+
+	mu      sync.Mutex
+	leader  *leader
+	changed chan struct{} // closed and replaced when the order changes
+	version uint64        // of the order when changed was made
+}
+
+// serve serves the leader on a listener until close is called.
+func serve(ln net.Listener, l *leader, c Config) *server {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &server{token: c.Token, dir: c.Dir, clock: c.Clock, message: c.Message, leader: l, changed: make(chan struct{}), version: l.order.Version, ended: make(chan struct{}), stop: stop}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/report", s.handleReport)
+	mux.HandleFunc("POST /v1/clock", s.handleClock)
+	mux.HandleFunc("GET /v1/parts/{number}", s.handleHave)
+	mux.HandleFunc("PUT /v1/parts/{number}/{file}", s.handleFile)
+	s.http = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	go s.http.Serve(ln)
+	go s.tick(ctx)
+	return s
+}
+
+// authorized refuses requests without the token.
+func (s *server) authorized(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+s.token)) != 1 {
+			http.Error(w, "wrong token", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// with calls f with the leader and wakes those who wait for a new order.
+func (s *server) with(f func(l *leader)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.leader)
+	if v := s.leader.order.Version; v != s.version {
+		s.version = v
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+}
+
+func (s *server) tick(ctx context.Context) {
+	defer close(s.ended)
+	ticker := time.NewTicker(tickTime)
+	defer ticker.Stop()
+	said := s.clock()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		missing := ""
+		s.with(func(l *leader) {
+			l.tick(s.clock())
+			if l.order.Step == gathering && l.order.Cancel == "" {
+				missing = l.missing()
+			}
+		})
+		if now := s.clock(); missing != "" && now.Sub(said) >= sayMissing {
+			said = now
+			s.message("waiting: " + missing)
+		}
+	}
+}
+
+func (s *server) handleReport(w http.ResponseWriter, req *http.Request) {
+	var r report
+	if err := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxMessage)).Decode(&r); err != nil {
+		http.Error(w, "the report is not readable", http.StatusBadRequest)
+		return
+	}
+	var refused error
+	s.with(func(l *leader) { refused = l.report(s.clock(), r) })
+	if refused != nil {
+		s.message(refused.Error())
+		http.Error(w, refused.Error(), http.StatusConflict)
+		return
+	}
+	answer(w, s.orderAfter(req.Context(), r.Seen))
+}
+
+// orderAfter returns the order once it is newer than a version, or after pollTime.
+func (s *server) orderAfter(ctx context.Context, seen uint64) order {
+	late := time.NewTimer(pollTime)
+	defer late.Stop()
+	for {
+		s.mu.Lock()
+		o, changed := s.leader.order, s.changed
+		s.mu.Unlock()
+		if o.Version != seen {
+			return o
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return o
+		case <-ctx.Done():
+			return o
+		}
+	}
+}
+
+func (s *server) handleClock(w http.ResponseWriter, req *http.Request) {
+	received := s.clock()
+	answer(w, stamps{received, s.clock()})
+}
+
+func answer(w http.ResponseWriter, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(text)
+}
+
+// partFiles are the files of a part's folder, run.json last: a folder that has it is
+// complete.
+var partFiles = []string{runfile.RequestsFile, runfile.SamplesFile, runfile.SentFile, runfile.GapsFile, runfile.RunFile}
+
+// folder returns the folder of a part beside parts.json.
+func folder(number int) string { return "part-" + strconv.Itoa(number) }
+
+func (s *server) numberOf(req *http.Request) (int, error) {
+	number, err := strconv.Atoi(req.PathValue("number"))
+	if err != nil || number < 2 || number > s.leader.of {
+		return 0, errors.New("there is no such part")
+	}
+	return number, nil
+}
+
+// handleHave tells whether the folder of a part is here.
+func (s *server) handleHave(w http.ResponseWriter, req *http.Request) {
+	number, err := s.numberOf(req)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	answer(w, hasPart(s.dir, number))
+}
+
+func hasPart(dir string, number int) bool {
+	_, err := os.Stat(filepath.Join(dir, folder(number), runfile.RunFile))
+	return err == nil
+}
+
+// handleFile stores a file of a part's folder. Files are not replaced.
+func (s *server) handleFile(w http.ResponseWriter, req *http.Request) {
+	number, err := s.numberOf(req)
+	name := req.PathValue("file")
+	if err != nil || !slices.Contains(partFiles, name) {
+		http.Error(w, "there is no such part or file", http.StatusNotFound)
+		return
+	}
+	if err := storeFile(filepath.Join(s.dir, folder(number)), name, req.Body); err != nil {
+		s.message(fmt.Sprintf("records of part %d: %v", number, err))
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+func storeFile(dir, name string, content io.Reader) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making the folder of a part: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("storing a part: %w", err)
+	}
+	_, err = io.Copy(f, content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("storing a part: %w", err)
+	}
+	return nil
+}
+
+// status returns the progress of all parts.
+func (s *server) status() (sum replay.Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leader.status()
+}
+
+// awaitGone waits until the other parts have left, for at most leaveTime after the
+// last of them reported.
+func (s *server) awaitGone() {
+	deadline := time.Now().Add(leaveTime)
+	for time.Now().Before(deadline) {
+		gone := false
+		s.with(func(l *leader) { gone = l.gone() })
+		if gone {
+			return
+		}
+		time.Sleep(tickTime / 10)
+	}
+}
+
+// close ends the server once the other parts have left.
+func (s *server) close() {
+	s.awaitGone()
+	s.stop()
+	s.http.Close()
+	<-s.ended
+}
