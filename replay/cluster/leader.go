@@ -106,7 +106,7 @@ func (l *leader) report(now time.Time, r report) error {
 	}
 	switch {
 	case l.order.Cancel != "": // its failure follows from that
-	case r.Failure != "" && before.Failure == "":
+	case r.Failure != "" && before.Phase != ended:
 		l.lose(r.Number, runfile.PartFailed, r.Failure)
 	case r.Phase == left && before.Phase != ended:
 		l.lose(r.Number, runfile.PartFailed, "it left before the end of the run")
@@ -172,7 +172,7 @@ func (l *leader) tick(now time.Time) {
 
 // advance goes to the next step when all parts are there.
 func (l *leader) advance(now time.Time) {
-	for l.order.Step < over && l.all(map[step]phase{gathering: loaded, agreed: prepared, started: ended}[l.order.Step]) {
+	for l.order.Cancel == "" && l.order.Step < over && l.all(map[step]phase{gathering: loaded, agreed: prepared, started: ended}[l.order.Step]) {
 		switch l.order.Step {
 		case gathering:
 			if l.compareFacts(); l.order.Cancel != "" {
@@ -262,10 +262,12 @@ func (l *leader) states() (states []runfile.PartState) {
 	return states
 }
 
-// gone reports whether no other part than part 1 needs the leader any more.
-func (l *leader) gone() bool {
+// gone reports whether no other part than part 1 needs the leader any more. Parts that
+// have not arrived may need it to learn that the run was ended.
+func (l *leader) gone(absent bool) bool {
 	for i := range l.parts[1:] {
-		if p := &l.parts[i+1]; p.state == "" && p.Phase != left && !p.lastSeen.IsZero() {
+		p := &l.parts[i+1]
+		if needs := !p.lastSeen.IsZero() || absent && l.order.Cancel != ""; needs && p.state == "" && p.Phase != left {
 			return false
 		}
 	}

@@ -25,7 +25,7 @@ const (
 	pollTime   = time.Second // how long the answer to a report may wait for a new order
 	tickTime   = 200 * time.Millisecond
 	sayMissing = 30 * time.Second // time between messages about parts that are missing
-	leaveTime  = 15 * time.Second // how long part 1 waits for the others to leave
+	leaveTime  = 2 * time.Second  // how long part 1 waits for parts that have not arrived to learn that the run was ended
 )
 
 // server is the leader on HTTP, in the process of part 1.
@@ -226,13 +226,12 @@ func (s *server) status() (sum replay.Status) {
 	return s.leader.status()
 }
 
-// awaitGone waits until the other parts have left, for at most leaveTime after the
-// last of them reported.
+// awaitGone waits until the other parts have left or are lost.
 func (s *server) awaitGone() {
-	deadline := time.Now().Add(leaveTime)
-	for time.Now().Before(deadline) {
+	begun := time.Now()
+	for {
 		gone := false
-		s.with(func(l *leader) { gone = l.gone() })
+		s.with(func(l *leader) { gone = l.gone(time.Since(begun) < leaveTime) })
 		if gone {
 			return
 		}

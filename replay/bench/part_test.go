@@ -1,0 +1,160 @@
+package bench_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+	"moontide/replay/cluster"
+	"moontide/replay/openai"
+	"moontide/replay/runfile"
+	"moontide/trace"
+)
+
+// runParts replays a trace as parts of one run and returns their results.
+func runParts(t *testing.T, n int, config func(number int) bench.Config) (results []*bench.Result, errs []error) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	results, errs = make([]*bench.Result, n), make([]error, n)
+	var parts sync.WaitGroup
+	for i := range n {
+		parts.Go(func() {
+			m, err := cluster.Join(t.Context(), cluster.Config{Number: i + 1, Of: n, Dir: dir, OneMachine: true, Timeout: 20 * time.Second})
+			if errs[i] = err; err != nil {
+				return
+			}
+			cfg := config(i + 1)
+			cfg.Member, cfg.Dir = m, dir
+			results[i], errs[i] = bench.Run(t.Context(), cfg)
+			m.Close(errs[i])
+		})
+	}
+	parts.Wait()
+	return results, errs
+}
+
+// shared returns requests of sessions, of which several begin with the same block.
+func sharedRows(n int) (all []trace.Request) {
+	for i := range n {
+		all = append(all, trace.Request{
+			Timestamp: trace.Some(float64(i)), InputLength: 40, OutputLength: 2,
+			HashIDs: []uint64{uint64(i % 2), uint64(100 + i%5), uint64(1000 + i)},
+		})
+	}
+	return all
+}
+
+// The parts send the requests of one run, each once, and their report is that of all.
+func TestPartsAreOneRun(t *testing.T) {
+	url, stop := fastEndpoint()
+	defer stop()
+	const n = 24
+	config := func(int) bench.Config {
+		return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(sharedRows(n)), BlockSize: 16}, Client: openai.Config{URL: url}, Seed: 7}
+	}
+	single, err := bench.Run(t.Context(), config(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, errs := runParts(t, 3, config)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	whole := results[0]
+	if whole.Run.Rows != n || whole.Run.Sent != n || whole.Metrics.Completed != n || whole.Run.Schedule != single.Run.Schedule || whole.Run.Part.Of != 0 {
+		t.Errorf("the whole run: %d rows, %d sent, %d completed, part %+v", whole.Run.Rows, whole.Run.Sent, whole.Metrics.Completed, whole.Run.Part)
+	}
+	for _, e := range whole.Metrics.Verdict.Evidence {
+		if e.Check == "parts" && !strings.Contains(e.Text, "by itself") { // on a busy machine
+			t.Errorf("the verdict says: %s", e.Text)
+		}
+	}
+	parts, err := runfile.ReadParts(whole.Dir)
+	if err != nil || parts.Ended.IsZero() || parts.Rows != n {
+		t.Errorf("parts.json: %+v, %v", parts, err)
+	}
+	seen := map[int]int{}
+	for _, p := range parts.Parts {
+		if p.State != runfile.PartEnded || p.Folder == "" {
+			t.Errorf("part %+v", p)
+		}
+	}
+	for _, dir := range parts.Folders(whole.Dir) {
+		folder, err := runfile.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		for rec, err := range folder.Records() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.HashIDs[2] != uint64(1000+rec.Row) {
+				t.Errorf("row %d of %s is that of block %d", rec.Row, dir, rec.HashIDs[2])
+			}
+			seen[rec.Row]++
+			rows++
+		}
+		if rows != n/3 || folder.Run.Rows != rows || folder.Run.Part.RunRows != n {
+			t.Errorf("%s has %d records, %d rows of %d", dir, rows, folder.Run.Rows, folder.Run.Part.RunRows)
+		}
+		folder.Close()
+	}
+	for row := range n {
+		if seen[row] != 1 {
+			t.Errorf("row %d was sent %d times", row, seen[row])
+		}
+	}
+}
+
+// Without a part, the report of the others is INVALID and names it.
+func TestReportWithoutAPart(t *testing.T) {
+	url, stop := fastEndpoint()
+	defer stop()
+	results, errs := runParts(t, 3, func(int) bench.Config {
+		return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(rows(9, 1))}, Client: openai.Config{URL: url}}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	dir := results[0].Dir
+	two, err := bench.Measure(bench.MeasureConfig{}, filepath.Join(dir, "part-1"), filepath.Join(dir, "part-3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := two.Metrics.Verdict; v.Level != run.Invalid || !strings.Contains(fmt.Sprint(v.Reasons()), "part 2 of 3 is missing") {
+		t.Errorf("without part 2: %v %q", v.Level, v.Reasons())
+	}
+	moved, err := bench.Measure(bench.MeasureConfig{}, filepath.Join(dir, "part-1"))
+	if err != nil || moved.Run.Part.Of != 3 {
+		t.Errorf("a part alone: %+v, %v", moved.Run.Part, err)
+	}
+}
+
+// A part that has another trace, or a trace that cannot be dealt, ends the run of all.
+func TestPartsThatCannotRun(t *testing.T) {
+	url, stop := fastEndpoint()
+	defer stop()
+	for name, test := range map[string]struct {
+		rows func(number int) []trace.Request
+		text string
+	}{
+		"other trace":  {func(number int) []trace.Request { return rows(8+number/2, 1) }, "part 2 of 2"},
+		"too few rows": {func(int) []trace.Request { return rows(1, 1) }, "to deal to 2 parts"},
+	} {
+		_, errs := runParts(t, 2, func(number int) bench.Config {
+			return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(test.rows(number))}, Client: openai.Config{URL: url}}
+		})
+		for i, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%s: part %d: %v, want %q", name, i+1, err, test.text)
+			}
+		}
+	}
+}

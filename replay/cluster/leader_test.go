@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay/runfile"
+)
+
+var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// crew drives a leader with n parts in virtual time.
+type crew struct {
+	t   *testing.T
+	l   *leader
+	now time.Time
+	seq uint64
+}
+
+func newCrew(t *testing.T, n int, c Config) *crew {
+	c.Version, c.Timeout = "1", 5*time.Minute
+	return &crew{t: t, l: newLeader(n, day, c), now: day}
+}
+
+// say makes a part report.
+func (c *crew) say(number int, p phase, change ...func(*report)) error {
+	c.seq++
+	r := report{Number: number, Of: c.l.of, Process: "p", Version: "1", Host: "node", Seq: c.seq, Round: c.l.order.Round, Phase: p, Facts: []Fact{{"the trace", "a"}}}
+	for _, f := range change {
+		f(&r)
+	}
+	return c.l.report(c.now, r)
+}
+
+func (c *crew) all(p phase) {
+	c.t.Helper()
+	for i := range c.l.of {
+		if err := c.say(i+1, p); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// pass lets time pass while some parts go on reporting.
+func (c *crew) pass(d time.Duration, p phase, alive ...int) {
+	for end := c.now.Add(d); c.now.Before(end); c.now = c.now.Add(time.Second) {
+		for _, number := range alive {
+			c.say(number, p)
+		}
+		c.l.tick(c.now)
+	}
+}
+
+func TestPartsGoThroughTheStepsTogether(t *testing.T) {
+	c := newCrew(t, 3, Config{})
+	runs := map[string]bool{}
+	for round := 1; round <= 2; round++ {
+		for i, p := range []phase{loaded, prepared, ended} {
+			for number := 1; number <= 3; number++ {
+				if c.l.order.Step != step(i) && !(i == 0 && number == 1 && c.l.order.Step == over) {
+					t.Fatalf("round %d: step %d before part %d is %s", round, c.l.order.Step, number, p)
+				}
+				if err := c.say(number, p, func(r *report) { r.Round = round }); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if o := c.l.order; o.Step != over || o.Round != round || !o.Start.After(c.now) || o.Cancel != "" {
+			t.Fatalf("round %d ends with %+v", round, o)
+		}
+		runs[c.l.order.RunID] = true
+	}
+	if len(runs) != 2 {
+		t.Error("two runs have one id")
+	}
+}
+
+// What goes wrong with a part ends the run of all, naming it and the reason, or only
+// makes it be left out.
+func TestPartsThatFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		fail   func(c *crew)
+		reason string
+		state  string
+	}{
+		"never arrives": {func(c *crew) {
+			c.say(1, loaded)
+			c.say(2, loaded)
+			c.pass(6*time.Minute, loaded, 1, 2)
+		}, "part 3 of 3 is absent: it did not arrive within 5m0s", runfile.PartAbsent},
+		"dies while running": {func(c *crew) {
+			c.all(loaded)
+			c.all(prepared)
+			c.pass(8*time.Second, prepared, 1, 2)
+		}, "part 3 of 3 (node) is lost: it has not responded for 5s", runfile.PartLost},
+		"other trace": {func(c *crew) {
+			c.say(3, loaded, func(r *report) { r.Facts = []Fact{{"the trace", "b"}} })
+			c.say(1, loaded)
+			c.say(2, loaded)
+		}, "part 3 of 3 (node) failed: it disagrees with part 1: the trace: it has b, part 1 has a", runfile.PartFailed},
+		"fails": {func(c *crew) {
+			c.all(loaded)
+			c.say(3, loaded, func(r *report) { r.Failure = "no such file" })
+		}, "part 3 of 3 (node) failed: no such file", runfile.PartFailed},
+		"leaves early": {func(c *crew) {
+			c.all(loaded)
+			c.say(3, left)
+		}, "part 3 of 3 (node) failed: it left before the end of the run", runfile.PartFailed},
+	} {
+		for _, allow := range []bool{false, true} {
+			c := newCrew(t, 3, Config{AllowLost: allow})
+			test.fail(c)
+			want := test.reason
+			if allow {
+				want = ""
+			}
+			if got := c.l.order.Cancel; got != want {
+				t.Errorf("%s, allowed %v: the run ends because %q, want %q", name, allow, got, want)
+			}
+			if s := c.l.states()[2]; s.State != test.state || !strings.Contains(test.reason, s.Reason) {
+				t.Errorf("%s: part 3 is %+v", name, s)
+			}
+			for _, p := range []phase{loaded, prepared, ended} {
+				c.say(1, p)
+				c.say(2, p)
+			}
+			if c.l.order.Step == over != allow {
+				t.Errorf("%s, allowed %v: the others are at step %d", name, allow, c.l.order.Step)
+			}
+		}
+	}
+}
+
+func TestRefusedReports(t *testing.T) {
+	for name, test := range map[string]struct {
+		number int
+		change func(r *report)
+		text   string
+	}{
+		"two rank 0s":   {1, func(r *report) { r.Process, r.Host = "q", "other" }, "two processes of part 1 of 2: one on node, one on other"},
+		"other version": {2, func(r *report) { r.Version = "2" }, "is moontide 2, part 1 is 1"},
+		"other number":  {2, func(r *report) { r.Of = 3 }, "of 3 parts, part 1 of 2"},
+		"no part":       {3, func(r *report) {}, "there is no part 3"},
+		"far round":     {2, func(r *report) { r.Round = 9 }, "round 9"},
+		"unknown phase": {2, func(r *report) { r.Phase = "odd" }, "unknown phase"},
+	} {
+		c := newCrew(t, 2, Config{})
+		c.say(1, loading)
+		err := c.say(test.number, loading, test.change)
+		var refused *refusal
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), test.text) {
+			t.Errorf("%s: %v, want %q", name, err, test.text)
+		}
+		if c.l.order.Cancel != "" {
+			t.Errorf("%s: a refused report ends the run: %s", name, c.l.order.Cancel)
+		}
+	}
+}
+
+// A part that was left out is not let in again.
+func TestLatePart(t *testing.T) {
+	c := newCrew(t, 2, Config{AllowLost: true})
+	c.say(1, loaded)
+	c.pass(6*time.Minute, loaded, 1)
+	if err := c.say(2, loading); err == nil || !strings.Contains(err.Error(), "came too late") {
+		t.Errorf("a late part: %v", err)
+	}
+}
+
+func TestInterruptDrainsAll(t *testing.T) {
+	c := newCrew(t, 2, Config{})
+	c.all(loaded)
+	before := c.l.order.Version
+	c.say(2, loaded, func(r *report) { r.Interrupted = true })
+	if o := c.l.order; o.Drain != "part 2 of 2 (node) was interrupted" || o.Version <= before || o.Cancel != "" {
+		t.Errorf("after an interrupt: %+v", o)
+	}
+}
+
+// Parts that are ready after the given start do not start late.
+func TestGivenStart(t *testing.T) {
+	for _, until := range []time.Duration{time.Minute, 100 * time.Millisecond} {
+		c := newCrew(t, 2, Config{StartAt: day.Add(until)})
+		c.all(loaded)
+		c.all(prepared)
+		switch o := c.l.order; {
+		case until == time.Minute && (!o.Start.Equal(day.Add(until)) || o.Cancel != ""):
+			t.Errorf("in time: %+v", o)
+		case until < time.Second && !strings.Contains(o.Cancel, "too late for the start"):
+			t.Errorf("too late: %+v", o)
+		}
+	}
+}
+
+// A report that was overtaken by a newer one changes nothing.
+func TestOldReports(t *testing.T) {
+	c := newCrew(t, 2, Config{})
+	c.all(loaded)
+	if err := c.say(2, loading, func(r *report) { r.Seq = 1 }); err != nil || c.l.parts[1].Phase != loaded {
+		t.Errorf("%v, phase %s", err, c.l.parts[1].Phase)
+	}
+}
