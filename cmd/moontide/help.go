@@ -154,6 +154,15 @@ var verbPages = map[string]clidoc.Page{
 		},
 		Common: []string{"limit", "speedup", "rate", "engines", "routing", "slo", "find", "out"},
 	},
+	"capture": {
+		Section: "Make and change traces",
+		Usage:   []string{"--upstream URL -o FILE [FLAGS]"},
+		Examples: []string{
+			"--upstream http://127.0.0.1:8000 -o traffic.jsonl.zst",
+			"--upstream http://127.0.0.1:8000 -o traffic.jsonl.zst --rotate 1h --sample 1/10 --session-field metadata.chat_id",
+		},
+		Common: []string{"upstream", "listen", "output", "key", "tokenizer", "session-header", "sample", "metrics-listen"},
+	},
 	"serve": {
 		Section: "Simulate",
 		Usage:   []string{"[FLAGS]"},

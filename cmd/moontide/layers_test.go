@@ -25,12 +25,13 @@ var mayImport = map[string][]string{
 	"analyze/report/doc":            {"analyze/report/figure", "trace"},
 	"analyze/report/figure":         {},
 	"analyze/run":                   {"replay", "replay/runfile", "replay/transcript", "trace", "trace/block", "trace/stats"},
-	"cmd/moontide":                  {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "cmd/moontide/clidoc", "replay", "replay/bench", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/routing", "trace/tokenizer", "traces"},
+	"cmd/moontide":                  {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "cmd/moontide/clidoc", "replay", "replay/bench", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/routing", "trace/tokenizer", "traces"},
 	"cmd/moontide/clidoc":           {},
 	"replay":                        {"replay/monotonic", "replay/transcript", "trace"},
 	"replay/bench":                  {"analyze/run", "replay", "replay/bench/search", "replay/cluster", "replay/evidence", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/stats", "trace/tokenizer"},
 	"replay/bench/search":           {},
 	"replay/cluster":                {"replay", "replay/runfile", "trace"},
+	"replay/capture":                {"replay", "replay/openai", "replay/openai/http1", "trace", "trace/format", "trace/jsonscan"},
 	"replay/evidence":               {"replay", "replay/runfile"},
 	"replay/live":                   {"replay"},
 	"replay/monotonic":              {},
@@ -71,7 +72,7 @@ var mayImport = map[string][]string{
 // onlyIn lists libraries that may be used in one place only.
 var onlyIn = map[string][]string{
 	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/live", "replay/sim/server"},
-	"net/http":                      {"replay/cluster", "replay/openai/http2"},
+	"net/http":                      {"replay/capture", "replay/cluster", "replay/openai/http2"},
 	"github.com/urfave/cli/v2":      {"cmd/moontide", "cmd/moontide/clidoc"},
 	"github.com/klauspost/compress": {"replay/openai/http1", "trace/format"},
 	"github.com/goccy/go-yaml":      {"synth/spec"},

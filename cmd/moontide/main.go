@@ -178,6 +178,7 @@ func verbs() []verb {
 		{"fit-engine", fitEngineCommand},
 		{"simulate", simulateCommand},
 		{"serve", serveCommand},
+		{"capture", captureCommand},
 		{"version", versionCommand},
 		{"licenses", licensesCommand},
 		{"completion", completionCommand},

@@ -14,8 +14,14 @@ type Server struct {
 	http     *fasthttp.Server
 }
 
-// Listen serves the metrics at /metrics of an address such as 127.0.0.1:9464.
-func Listen(address string, m *Metrics) (*Server, error) {
+// Source has metrics in Prometheus' text format. It is called from any goroutine.
+type Source interface {
+	AppendText(b []byte) []byte
+}
+
+// Listen serves metrics at /metrics of an address such as 127.0.0.1:9464, and 200 at
+// /healthz.
+func Listen(address string, m Source) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serving metrics: %w", err)
@@ -24,10 +30,12 @@ func Listen(address string, m *Metrics) (*Server, error) {
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxRequestBodySize: 1 << 10, Concurrency: 64, NoDefaultServerHeader: true,
 		Handler: func(c *fasthttp.RequestCtx) {
 			switch {
-			case string(c.Path()) != "/metrics":
+			case string(c.Path()) != "/metrics" && string(c.Path()) != "/healthz":
 				c.Error("not found: the metrics are at /metrics", fasthttp.StatusNotFound)
 			case !c.IsGet():
 				c.Error("method not allowed", fasthttp.StatusMethodNotAllowed)
+			case string(c.Path()) == "/healthz":
+				c.SetBodyString("ok\n")
 			default:
 				c.SetContentType("text/plain; version=0.0.4; charset=utf-8")
 				c.SetBody(m.AppendText(nil))

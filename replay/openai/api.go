@@ -25,6 +25,8 @@ type api struct {
 	// it returns false, and decode reads the event.
 	scan   func(data []byte) (chunkInfo, bool)
 	decode func(data []byte) (chunkInfo, error)
+	// whole reads the body of an answer that is not streamed.
+	whole func(body []byte) (chunkInfo, error)
 	// keep finds what an event adds to an answer that is kept. If it fails, the event
 	// has an unusual form.
 	keep func(k *kept, data []byte) (p pieces, ok bool)

@@ -39,3 +39,14 @@ func (c *chunkTokens) list() []int32 {
 	}
 	return all
 }
+
+// sum returns the tokens of all chunks, if they are known.
+func (c *chunkTokens) sum() (tokens int, ok bool) {
+	if c.bytes == nil {
+		return c.n, !c.unknown
+	}
+	for _, k := range c.list() {
+		tokens += int(k)
+	}
+	return tokens, !c.unknown
+}

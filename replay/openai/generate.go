@@ -29,7 +29,7 @@ var generateAPI = api{
 		l.tail = append(appendMembers(l.tail, m.extra...), '}')
 		return l
 	},
-	scan: scanGenerateEvent, decode: decodeGenerateEvent, keep: keepGenerated,
+	scan: scanGenerateEvent, decode: decodeGenerateEvent, whole: decodeGenerateEvent, keep: keepGenerated,
 }
 
 func scanGenerateEvent(data []byte) (info chunkInfo, ok bool) {

@@ -18,7 +18,7 @@ var messagesAPI = api{
 		l.tail = append(appendMembers([]byte(`,"stream":true`), slices.Concat(m.extra, m.sampling)...), '}')
 		return l
 	},
-	scan: scanMessagesEvent, decode: decodeMessagesEvent, keep: keepMessages,
+	scan: scanMessagesEvent, decode: decodeMessagesEvent, whole: decodeWholeMessage, keep: keepMessages,
 }
 
 // scanMessagesEvent reads the events of tokens: a delta of a block has text or the
@@ -118,4 +118,15 @@ func decodeMessagesEvent(data []byte) (info chunkInfo, err error) {
 		info.done = true
 	}
 	return info, nil
+}
+
+func decodeWholeMessage(body []byte) (info chunkInfo, err error) {
+	var e messagesEvent
+	if err := chunkJSON.Unmarshal(body, &e); err != nil {
+		return info, notAnEvent(body)
+	}
+	if present(e.Error) {
+		return info, answerError{replay.Server, errorMessage(e.Error)}
+	}
+	return chunkInfo{usage: e.Usage.counts()}, nil
 }

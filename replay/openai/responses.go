@@ -25,7 +25,7 @@ var responsesAPI = api{
 		l.tail = append(appendMembers(l.tail, slices.Concat(m.extra, m.sampling)...), '}')
 		return l
 	},
-	scan: scanResponsesEvent, decode: decodeResponsesEvent, keep: keepResponses,
+	scan: scanResponsesEvent, decode: decodeResponsesEvent, whole: decodeWholeResponse, keep: keepResponses,
 }
 
 // responsesDelta classifies a type of event by the text that it adds to the answer.
@@ -66,15 +66,37 @@ func scanResponsesEvent(data []byte) (info chunkInfo, ok bool) {
 
 // responsesEvent holds the decoded members of an event.
 type responsesEvent struct {
-	Type     string `json:"type"`
-	Delta    raw    `json:"delta"`
-	Response struct {
-		Status string          `json:"status"`
-		Error  raw             `json:"error"`
-		Usage  *responsesUsage `json:"usage"`
-	} `json:"response"`
-	Error   raw    `json:"error"`
-	Message string `json:"message"`
+	Type     string   `json:"type"`
+	Delta    raw      `json:"delta"`
+	Response response `json:"response"`
+	Error    raw      `json:"error"`
+	Message  string   `json:"message"`
+}
+
+// response is an answer so far, or a whole one.
+type response struct {
+	Status string          `json:"status"`
+	Error  raw             `json:"error"`
+	Usage  *responsesUsage `json:"usage"`
+}
+
+// failure returns the error of an answer that failed.
+func (r *response) failure() error {
+	switch {
+	case present(r.Error):
+		return answerError{replay.Server, errorMessage(r.Error)}
+	case r.Status == "failed" || r.Status == "cancelled":
+		return answerError{replay.Server, fmt.Sprintf("the server aborted the answer: its status is %q", r.Status)}
+	}
+	return nil
+}
+
+func decodeWholeResponse(body []byte) (info chunkInfo, err error) {
+	var r response
+	if err := chunkJSON.Unmarshal(body, &r); err != nil {
+		return info, notAnEvent(body)
+	}
+	return chunkInfo{usage: r.Usage.counts()}, r.failure()
 }
 
 type responsesUsage struct {

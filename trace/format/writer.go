@@ -20,8 +20,14 @@ type Writer struct {
 	out     *bufio.Writer    // always ends in a whole row
 	row     []byte           // to be reused
 	rows    int              // passed to Write
-	encoder io.Closer        // nil if the trace is not compressed
+	encoder encoder          // nil if the trace is not compressed
 	file    *atomicfile.File // nil if the caller closes out
+}
+
+// encoder compresses.
+type encoder interface {
+	Flush() error
+	Close() error
 }
 
 // NewWriter writes a trace to out, compressed if name ends in .gz or .zst. Close
@@ -122,6 +128,19 @@ func (w *Writer) WriteAll(reqs trace.Requests) (rows int, err error) {
 		rows++
 	}
 	return rows, nil
+}
+
+// Flush passes all rows so far on to out, so that they can be read. A compressed trace
+// becomes a little longer.
+func (w *Writer) Flush() error {
+	err := w.out.Flush()
+	if w.encoder != nil && err == nil {
+		err = w.encoder.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("writing trace: %w", err)
+	}
+	return nil
 }
 
 // Close flushes the buffer and moves the file into place.

@@ -12,11 +12,14 @@ import (
 // ErrEncoding reports a body that is not what its Content-Encoding says.
 var ErrEncoding = errors.New("malformed gzip encoding")
 
-// inflater decodes a gzip body whose pieces arrive one by one. The library's decoder
+// Inflater decodes a gzip body whose pieces arrive one by one. The library's decoder
 // reads its input, so it runs as a coroutine that stops whenever it needs more. It
 // passes on what the sender has flushed, and keeps the 32 KiB of the format's window
-// and its tables, however large the body is.
-type inflater struct {
+// and its tables, however large the body is. It is not safe for concurrent use.
+//
+//	z.Feed(piece)
+//	for decoded, err := z.Next(); len(decoded) > 0; decoded, err = z.Next() { ... }
+type Inflater struct {
 	input []byte
 	ended bool // no more input follows
 	err   error
@@ -25,14 +28,15 @@ type inflater struct {
 	yield func([]byte) bool
 }
 
-func newInflater() *inflater {
-	z := new(inflater)
+// NewInflater returns a decoder of one body. Close must be called.
+func NewInflater() *Inflater {
+	z := new(Inflater)
 	z.pull, z.stop = iter.Pull(z.decode)
 	return z
 }
 
 // decode is the coroutine. It yields decoded pieces, and nil when it needs input.
-func (z *inflater) decode(yield func([]byte) bool) {
+func (z *Inflater) decode(yield func([]byte) bool) {
 	z.yield = yield
 	reader, err := gzip.NewReader(z)
 	for buf := make([]byte, readSize); err == nil; {
@@ -47,7 +51,7 @@ func (z *inflater) decode(yield func([]byte) bool) {
 var errStopped = errors.New("stopped")
 
 // fill waits for input.
-func (z *inflater) fill() error {
+func (z *Inflater) fill() error {
 	for len(z.input) == 0 {
 		switch {
 		case z.ended:
@@ -60,7 +64,7 @@ func (z *inflater) fill() error {
 }
 
 // Read implements io.Reader.
-func (z *inflater) Read(p []byte) (int, error) {
+func (z *Inflater) Read(p []byte) (int, error) {
 	if err := z.fill(); err != nil {
 		return 0, err
 	}
@@ -70,7 +74,7 @@ func (z *inflater) Read(p []byte) (int, error) {
 }
 
 // ReadByte implements io.ByteReader. Without it the decoder would read ahead.
-func (z *inflater) ReadByte() (byte, error) {
+func (z *Inflater) ReadByte() (byte, error) {
 	if err := z.fill(); err != nil {
 		return 0, err
 	}
@@ -79,9 +83,18 @@ func (z *inflater) ReadByte() (byte, error) {
 	return b, nil
 }
 
-// next returns the next decoded piece of the input, nil if more input is needed. err
+// Feed gives the next piece of the body. The decoder refers to it until it needs more.
+func (z *Inflater) Feed(piece []byte) { z.input = piece }
+
+// End says that no more pieces follow.
+func (z *Inflater) End() { z.ended = true }
+
+// Close releases the decoder.
+func (z *Inflater) Close() { z.stop() }
+
+// Next returns the next decoded piece of the input, nil if more input is needed. err
 // is io.EOF at the end of a complete body.
-func (z *inflater) next() (piece []byte, err error) {
+func (z *Inflater) Next() (piece []byte, err error) {
 	piece, more := z.pull()
 	switch {
 	case more:

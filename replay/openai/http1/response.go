@@ -67,7 +67,7 @@ type Response struct {
 	interim   int    // bytes of interim heads
 	closing   bool   // the server closes the connection
 	body      body
-	inflater  *inflater // of an encoded body, or nil
+	inflater  *Inflater // of an encoded body, or nil
 	action    Action    // the last one
 	deadlines deadlines
 	drained   int // bytes
@@ -128,7 +128,7 @@ func (r *Response) take(b []byte, at poll.Arrival) {
 		}
 	}
 	if r.state == over && r.inflater != nil {
-		r.inflater.stop()
+		r.inflater.Close()
 	}
 }
 
@@ -138,11 +138,11 @@ func (r *Response) pass(data []byte, at poll.Arrival) {
 		r.do(r.Sink.Body(data, at))
 		return
 	}
-	r.inflater.input = data
+	r.inflater.Feed(data)
 	for r.state != over {
-		piece, err := r.inflater.next()
+		piece, err := r.inflater.Next()
 		if err == io.EOF { // the framing tells where the body ends
-			r.inflater.input = nil
+			r.inflater.Feed(nil)
 			return
 		}
 		if err != nil {
@@ -160,7 +160,7 @@ func (r *Response) pass(data []byte, at poll.Arrival) {
 // endBody ends a body. err is io.EOF if its framing is complete.
 func (r *Response) endBody(err error, at poll.Arrival) {
 	if r.inflater != nil && err == io.EOF {
-		r.inflater.ended = true
+		r.inflater.End()
 		if r.pass(nil, at); r.state == over {
 			return
 		}
@@ -180,7 +180,7 @@ func (r *Response) End(err error, at poll.Arrival) {
 	}
 	r.endBody(err, at)
 	if r.inflater != nil {
-		r.inflater.stop()
+		r.inflater.Close()
 	}
 }
 
@@ -234,7 +234,7 @@ func (r *Response) feedHead(b []byte) []byte {
 		r.head, r.closing, r.body = nil, h.closing, newBody(h.length)
 		r.state = inBody
 		if r.do(r.Sink.Head(&h)); h.Gzip() && h.length != 0 && r.state != over {
-			r.inflater = newInflater()
+			r.inflater = NewInflater()
 		}
 	case errors.Is(err, errNeedMore):
 		r.keepHead(b, rest)

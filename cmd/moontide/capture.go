@@ -1,0 +1,205 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report/doc"
+	"moontide/replay/capture"
+	"moontide/replay/live"
+	"moontide/trace/tokenizer"
+)
+
+func captureCommand(std streams, stop stop) *cli.Command {
+	return &cli.Command{
+		Name:  "capture",
+		Usage: "record live traffic as a trace without its texts",
+		Description: "A reverse proxy in front of an OpenAI-compatible server. Requests and answers pass unchanged; their\n" +
+			"lengths, times, outcomes and sessions are recorded, and keyed hashes of their prompts' prefixes as block\n" +
+			"ids. Texts, header values and names of users are never written. An interrupt drains and ends it.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "upstream", Category: inTarget, Usage: "base `URL` of the server"},
+			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:9000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
+			&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
+			&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not check the certificate of an https server"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "`FILE` of the trace, which must not exist; .gz and .zst compress"},
+			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "begin a new file after a `LIMIT`, a time such as 1h or a size such as 1GiB", DefaultText: "one file"},
+			&cli.StringFlag{Name: "metrics-listen", Category: inOutput, Usage: "`ADDRESS` to serve Prometheus metrics at /metrics, and /healthz"},
+			&cli.StringFlag{Name: "key", Category: inRequests, Value: "capture.key", Usage: "`FILE` of the secret key of block ids and names, made if it does not exist; captures with one key share ids"},
+			&cli.IntFlag{Name: "block-size", Category: inRequests, Value: 512, Usage: "`TOKENS` of a block"},
+			&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "tokenizer.json `FILE` that splits texts into tokens", DefaultText: "block ids of texts are estimated"},
+			&cli.Float64Flag{Name: "bytes-per-token", Category: inRequests, Value: 4, Usage: "assumed `BYTES` of a token without --tokenizer"},
+			&cli.StringFlag{Name: "session-header", Category: inSessions, Usage: "`NAME` of the header that names a request's session", DefaultText: "sessions are found by prompts that continue each other"},
+			&cli.StringFlag{Name: "session-field", Category: inSessions, Usage: "`NAME` of the member of the body that names a request's session, such as metadata.chat_id"},
+			&cli.StringFlag{Name: "sample", Category: inSessions, Value: "1", Usage: "`SHARE` of the sessions to record, 1/N"},
+			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "256MiB", Usage: "`SIZE` of all bodies held at a time; what does not fit is passed on, and recorded without block ids"},
+		},
+		Action: func(c *cli.Context) error { return captureTraffic(c, std, stop) },
+	}
+}
+
+func captureTraffic(c *cli.Context, std streams, stop stop) error {
+	cfg, files, err := captureConfig(c)
+	if err != nil {
+		return err
+	}
+	if cfg.Key, err = capture.OpenKey(c.String("key")); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.String("listen"))
+	if err != nil {
+		return fmt.Errorf("capturing: %w", err)
+	}
+	defer l.Close()
+	out, err := capture.CreateFiles(files)
+	if err != nil {
+		return err
+	}
+	p, err := capture.New(cfg, out)
+	if err != nil {
+		out.Close()
+		return err
+	}
+	if address := c.String("metrics-listen"); address != "" {
+		metrics, err := live.Listen(address, p)
+		if err != nil {
+			out.Close()
+			return err
+		}
+		defer metrics.Close()
+		std.say("metrics on http://%s/metrics", metrics.Address())
+	}
+	std.say("capturing http://%s -> %s into %s; interrupt ends it", l.Addr(), cfg.Upstream, files.Path)
+	served := p.Serve(stop.gently, stop.now, l)
+	closed := out.Close()
+	sayCaptured(std, cfg, p.Counts(), out.Paths())
+	if served != nil {
+		return served
+	}
+	return closed
+}
+
+// captureConfig reads the flags without opening any file but the tokenizer's.
+func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfig, err error) {
+	switch {
+	case c.NArg() > 0:
+		return cfg, files, misused("capture: takes no argument: %q", c.Args().Slice())
+	case c.String("upstream") == "":
+		return cfg, files, misused("capture: --upstream is missing: the base URL of the server, such as http://127.0.0.1:8000")
+	case c.String("output") == "" || c.String("output") == "-":
+		return cfg, files, misused("capture: -o is missing: the file of the trace, such as trace.jsonl.zst")
+	}
+	upstream := c.String("upstream")
+	if !strings.Contains(upstream, "://") {
+		upstream = "http://" + upstream
+	}
+	if c.Bool("insecure") && c.IsSet("ca-file") {
+		return cfg, files, misused("capture: --insecure checks no certificate, so --ca-file has no effect: omit one")
+	}
+	to, err := url.Parse(upstream)
+	if err != nil {
+		return cfg, files, misused("capture: --upstream is not a URL such as http://127.0.0.1:8000")
+	}
+	to.Path = strings.TrimSuffix(strings.TrimSuffix(to.Path, "/"), "/v1") // clients send it
+	cfg = capture.Config{
+		Upstream: to, Key: capture.Key{1}, BlockSize: c.Int("block-size"), BytesPerToken: c.Float64("bytes-per-token"),
+		SessionHeader: c.String("session-header"), SessionField: c.String("session-field"),
+	}
+	if cfg.Memory, err = parseSize(c.String("memory")); err != nil {
+		return cfg, files, misused("capture: --memory: %w", err)
+	}
+	if cfg.SampleOneIn, err = parseSample(c.String("sample")); err != nil {
+		return cfg, files, misused("capture: --sample: %w", err)
+	}
+	files.Path = c.String("output")
+	if limit := c.String("rotate"); limit != "" {
+		if files.Every, err = time.ParseDuration(limit); err != nil {
+			if files.Size, err = parseSize(limit); err != nil {
+				return cfg, files, misused("capture: --rotate %s is neither a time such as 1h nor a size such as 1GiB", limit)
+			}
+		}
+	}
+	if err := cfg.Check(); err != nil {
+		return cfg, files, misused("capture: %w", err)
+	}
+	if file := c.String("tokenizer"); file != "" {
+		vocabulary, err := tokenizer.Open(file)
+		if err != nil {
+			return cfg, files, err
+		}
+		cfg.Encoder, cfg.EncoderID = vocabulary, vocabulary.SHA256()
+	}
+	cfg.TLS, err = upstreamTLS(c)
+	return cfg, files, err
+}
+
+// upstreamTLS returns how the certificate of the server is checked, nil for the default.
+func upstreamTLS(c *cli.Context) (*tls.Config, error) {
+	if !c.IsSet("ca-file") {
+		return &tls.Config{InsecureSkipVerify: c.Bool("insecure")}, nil
+	}
+	pool, err := readCAs(c.String("ca-file"))
+	return &tls.Config{RootCAs: pool}, err
+}
+
+// parseSample parses a share such as 1/10.
+func parseSample(text string) (oneIn int, err error) {
+	n, ok := strings.CutPrefix(text, "1/")
+	if text == "1" {
+		return 1, nil
+	}
+	if oneIn, err = strconv.Atoi(n); !ok || err != nil || oneIn < 1 {
+		return 0, fmt.Errorf("%q is not a share such as 1/10", text)
+	}
+	return oneIn, nil
+}
+
+// parseSize parses a size such as 64MiB, in bytes.
+func parseSize(text string) (int64, error) {
+	for _, unit := range []struct {
+		name  string
+		bytes float64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}} {
+		if n, ok := strings.CutSuffix(text, unit.name); ok {
+			if x, err := strconv.ParseFloat(n, 64); err == nil && x > 0 && x*unit.bytes < 1<<62 {
+				return int64(x * unit.bytes), nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%q is not a size such as 256MiB", text)
+}
+
+// sayCaptured reports what was recorded and what is missing.
+func sayCaptured(std streams, cfg capture.Config, n capture.Counts, paths []string) {
+	std.say("%s, %s in %s", doc.Count(int(n.Requests), "request"), doc.Count(int(n.Rows), "row"), strings.Join(paths, ", "))
+	for _, class := range slices.Sorted(maps.Keys(n.Ended)) {
+		if class != "" {
+			std.say("%s ended as %s", doc.Count(int(n.Ended[class]), "request"), class)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(n.LostRows)) {
+		std.say("warning: %s lost: %s", doc.Count(int(n.LostRows[why]), "row"), capture.Reason(why))
+	}
+	for _, why := range slices.Sorted(maps.Keys(n.NoBlocks)) {
+		std.say("warning: %s without block ids: %s", doc.Count(int(n.NoBlocks[why]), "row"), capture.Reason(why))
+	}
+	if n.SampledOut > 0 {
+		std.say("%s of sessions outside of the sample", doc.Count(int(n.SampledOut), "request"))
+	}
+	if n.PromptTokens > 0 {
+		measured := float64(n.PromptBytes) / float64(n.PromptTokens)
+		std.say("block ids of texts are estimated with %.3g bytes per token; the server counted %.3g: pass --bytes-per-token %.3g, or --tokenizer for exact ones", cfg.BytesPerToken, measured, measured)
+	}
+	if n.Faults > 0 {
+		std.say("warning: %s of the capture itself, which did not stop the traffic", doc.Count(int(n.Faults), "fault"))
+	}
+}

@@ -1,0 +1,21 @@
+package capture
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkIDs measures hashing token ids, of 4 bytes each.
+func BenchmarkIDs(b *testing.B) {
+	for _, tokens := range []int{512, 16} {
+		b.Run(fmt.Sprintf("block=%d", tokens), func(b *testing.B) {
+			prompt := make([]byte, 1<<20)
+			c := newChain(Key{1})
+			b.SetBytes(int64(len(prompt)))
+			b.ReportAllocs()
+			for b.Loop() {
+				c.hash("m", prompt, 4*tokens)
+			}
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package capture
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+)
+
+// Whatever the server, the client or the disk does, every request is counted once, and
+// its row says how it ended.
+func TestFaults(t *testing.T) {
+	const chunk = "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
+	const body = `{"model":"m","prompt":"one two three"}`
+	stream := func(then func(http.ResponseWriter)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, chunk)
+			w.(http.Flusher).Flush()
+			then(w)
+		}
+	}
+	for name, tc := range map[string]struct {
+		upstream http.HandlerFunc // nil for none
+		edit     func(*Config)
+		body     string
+		class    replay.Class
+		gap      string
+		osl      int
+	}{
+		"upstream dies mid-stream": {upstream: stream(func(http.ResponseWriter) { panic(http.ErrAbortHandler) }), class: replay.Truncated, osl: 1},
+		"stream without an end":    {upstream: stream(func(http.ResponseWriter) {}), class: replay.Truncated, osl: 1},
+		"no upstream":              {class: replay.Connect, gap: "incomplete"},
+		"an error status":          {upstream: func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }, class: replay.HTTPError},
+		"an error in the stream": {upstream: stream(func(w http.ResponseWriter) {
+			io.WriteString(w, "data: {\"error\":{\"message\":\"oops\"}}\n\n")
+		}), class: replay.Server, osl: 1},
+		"a gzip stream": {upstream: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			io.WriteString(z, chunk+chunk+"data: [DONE]\n\n")
+			z.Close()
+		}, osl: 2},
+		"a coding that is not read": {upstream: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "br")
+			io.WriteString(w, "xx")
+		}},
+		"a body above the limit":       {edit: func(c *Config) { c.MaxBody = 20 }, upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "too_large", osl: 1},
+		"more bodies than the memory":  {edit: func(c *Config) { c.Memory = 20 }, upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "memory", osl: 1},
+		"a body that is not JSON":      {body: "hello", upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "unreadable", osl: 1},
+		"several prompts in a request": {body: `{"prompt":["a","b"]}`, upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "batch", osl: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := "http://127.0.0.1:1"
+			if tc.upstream != nil {
+				upstream := httptest.NewServer(tc.upstream)
+				t.Cleanup(upstream.Close)
+				url = upstream.URL
+			}
+			edits := []func(*Config){}
+			if tc.edit != nil {
+				edits = append(edits, tc.edit)
+			}
+			c := capturing(t, url, edits...)
+			if tc.body == "" {
+				tc.body = body
+			}
+			if response, err := http.Post(c.url+"/v1/completions", "application/json", strings.NewReader(tc.body)); err == nil {
+				io.Copy(io.Discard, response.Body)
+				response.Body.Close()
+			}
+			c.stop()
+			n := c.Counts()
+			if n.Requests != 1 || n.Rows != 1 || n.Ended[tc.class] != 1 || n.InFlight != 0 || n.HeldBytes != 0 || n.Faults != 0 {
+				t.Fatalf("%+v, want one that ended as %q", n, tc.class)
+			}
+			if got := n.NoBlocks[tc.gap]; tc.gap != "" && got != 1 || tc.gap == "" && len(n.NoBlocks) > 0 {
+				t.Errorf("without blocks: %v, want %q", n.NoBlocks, tc.gap)
+			}
+			if r := c.rows.all[0]; r.OutputLength != tc.osl {
+				t.Errorf("OSL %d, want %d", r.OutputLength, tc.osl)
+			}
+		})
+	}
+}
+
+// A client that leaves ends the upstream request, and its row says so.
+func TestClientLeaves(t *testing.T) {
+	begun, gone := make(chan bool, 1), make(chan bool, 1)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
+		w.(http.Flusher).Flush()
+		begun <- true
+		<-r.Context().Done()
+		gone <- true
+	}))
+	defer upstream.Close()
+	c := capturing(t, upstream.URL)
+	ctx, leave := context.WithCancel(context.Background())
+	r, _ := http.NewRequestWithContext(ctx, "POST", c.url+"/v1/completions", strings.NewReader(`{"prompt":"a b"}`))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bufio.NewReader(response.Body).ReadString('\n')
+	<-begun
+	leave()
+	<-gone
+	response.Body.Close()
+	c.stop()
+	if n := c.Counts(); n.Ended[replay.Abandoned] != 1 || n.Rows != 1 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A disk that is full costs rows, which are counted, and no answer.
+func TestDiskFull(t *testing.T) {
+	c := capturing(t, simulated(t))
+	c.rows.err = errors.New("no space left on device")
+	answer := c.post(t, "/v1/completions", `{"model":"sim","prompt":"one two","max_tokens":2}`)
+	c.stop()
+	if n := c.Counts(); !strings.Contains(answer, `"completion_tokens":2`) || n.LostRows["writing"] != 1 || n.Rows != 0 || n.WriteError == nil {
+		t.Errorf("%s, %+v", answer, n)
+	}
+}
+
+// Bodies and answers pass unchanged, also those that are not recorded.
+func TestUnchanged(t *testing.T) {
+	long := bytes.Repeat([]byte("x\x00\xff"), 1<<18)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/early" { // an answer before the body was read
+			io.WriteString(w, "early")
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		w.Write(body)
+	}))
+	defer upstream.Close()
+	c := capturing(t, upstream.URL)
+	for _, path := range []string{"/v1/completions", "/v1/embeddings"} {
+		if got := c.post(t, path, string(long)); got != string(long) {
+			t.Errorf("%s: %d bytes of %d", path, len(got), len(long))
+		}
+	}
+	if got := c.post(t, "/early", string(long[:1000])); got != "early" {
+		t.Errorf("%q", got)
+	}
+	c.stop()
+	if n := c.Counts(); n.Requests != 1 || n.Other != 2 || n.Rows != 1 {
+		t.Errorf("%+v", n)
+	}
+}

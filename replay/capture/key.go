@@ -1,0 +1,97 @@
+package capture
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// Key is the secret from which block ids and names are made. Captures with one key
+// have equal ids for equal prompts. Without the key, nobody can confirm a guess of
+// a prompt.
+type Key [sha256.Size]byte
+
+// OpenKey reads the key in a file. If there is no file, it makes one with a random key,
+// which only its owner can read. A file that others can read is an error.
+func OpenKey(path string) (Key, error) {
+	var k Key
+	text, err := readKey(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		rand.Read(k[:])
+		if err = k.create(path); err == nil {
+			return k, nil
+		}
+		if errors.Is(err, fs.ErrExist) { // made by another process meanwhile
+			text, err = readKey(path)
+		}
+	}
+	if err != nil {
+		return k, fmt.Errorf("opening key: %w", err)
+	}
+	if n, err := hex.Decode(k[:], text); err != nil || n != len(k) {
+		return Key{}, fmt.Errorf("opening key: %s is not a key: it must have %d hexadecimal digits", path, 2*len(k))
+	}
+	return k, nil
+}
+
+func (k Key) create(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%x\n", k[:])
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		os.Remove(path)
+	}
+	return err
+}
+
+// readKey returns the digits in a key file.
+func readKey(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s can be read by others (mode %04o): make it private with chmod 600, or delete it to get a new key", path, info.Mode().Perm())
+	}
+	text := make([]byte, 2*sha256.Size+2)
+	n, _ := f.Read(text)
+	text = []byte(strings.TrimSpace(string(text[:n])))
+	if len(text) != 2*sha256.Size {
+		return nil, fmt.Errorf("%s is not a key: it must have %d hexadecimal digits", path, 2*sha256.Size)
+	}
+	return text, nil
+}
+
+// derive returns a key for one purpose, so that ids and names of different kinds have
+// nothing in common.
+func (k Key) derive(purpose string) Key {
+	return Key(k.sum([]byte(purpose)))
+}
+
+func (k Key) sum(data []byte) []byte {
+	mac := hmac.New(sha256.New, k[:])
+	mac.Write(data)
+	return mac.Sum(nil)
+}
+
+// name returns what stands for a name in a trace: 13 hexadecimal digits.
+func (k Key) name(of string) string {
+	return fmt.Sprintf("%013x", id(k.sum([]byte(of))))
+}
+
+// id returns the 53 bits of a hash that every JSON reader keeps exactly.
+func id(sum []byte) uint64 { return binary.LittleEndian.Uint64(sum) >> 11 }

@@ -1,0 +1,190 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"moontide/replay/sim/server"
+	"moontide/trace"
+)
+
+// rows keeps rows in memory.
+type rows struct {
+	mu  sync.Mutex
+	all []trace.Request
+	err error
+}
+
+func (r *rows) Write(row trace.Request) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return r.err
+	}
+	r.all = append(r.all, row)
+	return nil
+}
+
+// simulated starts a server whose engine answers at once.
+func simulated(t *testing.T, edits ...func(*server.Config)) string {
+	cfg := server.Config{Model: "sim"}
+	for _, edit := range edits {
+		edit(&cfg)
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(l)
+	t.Cleanup(func() { s.Shutdown(context.Background()) })
+	return "http://" + l.Addr().String()
+}
+
+// captured is a proxy in front of a server.
+type captured struct {
+	*Proxy
+	rows rows
+	url  string
+	stop func()
+}
+
+func capturing(t *testing.T, upstream string, edits ...func(*Config)) *captured {
+	to, err := url.Parse(upstream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Upstream: to, Key: Key{1}, BlockSize: 16}
+	for _, edit := range edits {
+		edit(&cfg)
+	}
+	c := new(captured)
+	if c.Proxy, err = New(cfg, &c.rows); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(c.Proxy)
+	c.url = s.URL
+	c.stop = sync.OnceFunc(func() { s.Close(); c.Proxy.Close() })
+	t.Cleanup(c.stop)
+	return c
+}
+
+// post sends a body and returns the answer.
+func (c *captured) post(t *testing.T, path, body string, headers ...string) string {
+	r, err := http.NewRequest("POST", c.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// ids returns the text of n token ids from first on.
+func ids(first, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d,", first+i)
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}
+
+// Requests of token ids have exact lengths and block ids: equal for equal prefixes,
+// different elsewhere, also in what the last partial block has.
+func TestTokenIDs(t *testing.T) {
+	c := capturing(t, simulated(t))
+	for _, prompt := range []string{ids(0, 50), ids(0, 40), ids(0, 32) + "," + ids(900, 20), ids(1, 50)} {
+		c.post(t, "/v1/completions", `{"model":"sim","max_tokens":3,"stream":true,"stream_options":{"include_usage":true},"prompt":[`+prompt+`]}`)
+	}
+	c.stop()
+	got := c.rows.all
+	if len(got) != 4 {
+		t.Fatalf("%d rows of 4", len(got))
+	}
+	for i, want := range []int{50, 40, 52, 50} {
+		r := got[i]
+		if r.InputLength != want || r.OutputLength != 3 || len(r.HashIDs) != (want+15)/16 {
+			t.Errorf("row %d: ISL %d, OSL %d, %d blocks, want ISL %d and OSL 3", i, r.InputLength, r.OutputLength, len(r.HashIDs), want)
+		}
+		if _, marked := r.Raw("estimated"); marked {
+			t.Errorf("row %d is marked as estimated: %s", i, r.Extra)
+		}
+	}
+	shared := func(i, j int) (n int) {
+		a, b := got[i].HashIDs, got[j].HashIDs
+		for n < min(len(a), len(b)) && a[n] == b[n] {
+			n++
+		}
+		return n
+	}
+	for _, tc := range []struct{ i, j, want int }{{0, 1, 2}, {0, 2, 2}, {1, 2, 2}, {0, 3, 0}} {
+		if n := shared(tc.i, tc.j); n != tc.want {
+			t.Errorf("rows %d and %d share %d blocks, want %d", tc.i, tc.j, n, tc.want)
+		}
+	}
+	if n := c.Counts(); n.Rows != 4 || n.Requests != 4 || n.Ended[""] != 4 || n.HeldBytes != 0 || n.Faults != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A request that continues an earlier prompt is a turn of its session.
+func TestSessions(t *testing.T) {
+	for name, tc := range map[string]struct{ path, first, second, other string }{
+		"chat": {"/v1/chat/completions",
+			`"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"}]`,
+			`"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello"},{"role":"assistant","content":"hi"},{"role":"user","content":[{"type":"text","text":"more"}]}]`,
+			`"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hello you"}]`},
+		"messages": {"/v1/messages",
+			`"system":"be brief","messages":[{"role":"user","content":[{"type":"text","text":"hello","cache_control":{"type":"ephemeral"}}]}]`,
+			`"system":[{"type":"text","text":"be brief"}],"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"},{"role":"user","content":[{"type":"text","text":"more","cache_control":{"type":"ephemeral"}}]}]`,
+			`"system":"be brief","messages":[{"role":"user","content":[{"type":"text","text":"hell"}]}]`},
+		"responses": {"/v1/responses",
+			`"instructions":"be brief","input":[{"role":"user","content":"hello"}]`,
+			`"instructions":"be brief","input":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"},{"role":"user","content":"more"}]`,
+			`"instructions":"be","input":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"},{"role":"user","content":"more"}]`},
+		"token ids": {"/v1/completions", `"prompt":[` + ids(0, 50) + `]`, `"prompt":[` + ids(0, 80) + `]`, `"prompt":[` + ids(0, 48) + `,99,98,97]`},
+		"text":      {"/v1/completions", `"prompt":"one two three"`, `"prompt":"one two three four"`, `"prompt":"one two four three"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := capturing(t, simulated(t))
+			for _, prompt := range []string{tc.first, tc.other, tc.second, tc.first} {
+				c.post(t, tc.path, `{"model":"sim","max_tokens":2,"max_output_tokens":2,`+prompt+`}`)
+			}
+			c.stop()
+			r := c.rows.all
+			if len(r) != 4 {
+				t.Fatalf("%d rows of 4", len(r))
+			}
+			if r[2].SessionID != r[0].SessionID || !r[2].Delay.Set || r[2].After != nil {
+				t.Errorf("the second turn is of session %s after %v, its delay is %v; the first is of %s", r[2].SessionID, r[2].After, r[2].Delay, r[0].SessionID)
+			}
+			if r[1].SessionID == r[0].SessionID || r[3].SessionID == r[0].SessionID || r[0].Delay.Set {
+				t.Errorf("sessions %s, %s, %s, %s: only the third continues the first", r[0].SessionID, r[1].SessionID, r[2].SessionID, r[3].SessionID)
+			}
+			if turn, _ := r[2].Raw("turn"); string(turn) != "2" {
+				t.Errorf("turn %s, want 2", turn)
+			}
+		})
+	}
+}

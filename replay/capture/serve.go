@@ -1,0 +1,42 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Serve serves the proxy until drain is done, waits for the requests in flight until
+// stop is done, and closes the proxy. It speaks HTTP/1.1, and HTTP/2 with prior
+// knowledge. It returns the first error of serving or writing.
+func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{
+		Handler: p, Protocols: protocols,
+		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 1 << 20,
+		ErrorLog: log.New(io.Discard, "", 0), // its messages may quote requests
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(l) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-drain.Done():
+		err = s.Shutdown(stop)
+	}
+	s.Close() // requests in flight end as abandoned
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("serving: %w", err)
+	}
+	return errors.Join(err, p.Close())
+}

@@ -1,0 +1,138 @@
+package openai
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/openai/poll"
+	"moontide/replay/openai/sse"
+)
+
+// Observer reads the answer to a request that somebody else sends, such as a client
+// behind a proxy, as a Client reads the answers to its own. An Observer is for one
+// answer and is not safe for concurrent use.
+//
+//	o := openai.Observe(openai.EndpointOf("/v1/chat/completions"), false)
+//	for b := range reads {
+//		o.Stream(b, time.Now())
+//	}
+//	seen := o.End(io.EOF)
+type Observer struct {
+	events sse.Parser
+	stream stream
+	err    error // that ended the answer
+}
+
+// Observed is what an answer told. Counts.Output is not set if neither usage nor token
+// ids told it.
+type Observed struct {
+	First, Last time.Time // arrivals of the first and the last token chunk, or zero
+	Chunks      int       // token chunks
+	Counts      replay.Counts
+	Text        string // reasoning and visible text, if it was kept whole
+	Class       replay.Class
+	Err         error // nil if Class is replay.OK
+}
+
+// EndpointOf returns the value of Config.Endpoint for the path of a request, or "" if no
+// API has it. The path may have a prefix, and may lack the version.
+func EndpointOf(path string) (endpoint string) {
+	longest := 0
+	for _, a := range apis {
+		if suffix := strings.TrimPrefix(a.path, "/v1"); strings.HasSuffix(path, suffix) && len(suffix) > longest {
+			endpoint, longest = a.name, len(suffix)
+		}
+	}
+	return endpoint
+}
+
+// Observe returns an observer of an answer of an endpoint, one of Endpoints. If keepText
+// is true, it keeps the text: see Held.
+func Observe(endpoint string, keepText bool) *Observer {
+	o := &Observer{stream: stream{api: apiOf(endpoint)}}
+	if keepText {
+		o.stream.kept = new(kept)
+	}
+	return o
+}
+
+// Stream takes a piece of an event stream that arrived at a time. It does not keep b.
+func (o *Observer) Stream(b []byte, at time.Time) {
+	for o.err == nil && !o.stream.done {
+		data, rest, ok, err := o.events.Next(b)
+		if err == nil && ok {
+			err = o.stream.take(data, poll.Arrival{Time: at})
+		}
+		if o.err = err; !ok {
+			return
+		}
+		b = rest
+	}
+}
+
+// Whole takes the body of an answer that is not a stream.
+func (o *Observer) Whole(body []byte) {
+	info, err := o.stream.api.whole(body)
+	o.err = err
+	o.stream.counts = info.usage.update(o.stream.counts)
+	o.stream.finished, o.stream.done = err == nil, err == nil
+}
+
+// Held returns the number of bytes of text that are kept.
+func (o *Observer) Held() int {
+	if k := o.stream.kept; k != nil {
+		return cap(k.text) + cap(k.reasoning) + cap(k.pieces)
+	}
+	return 0
+}
+
+// Forget drops the text and keeps no more of it.
+func (o *Observer) Forget() { o.stream.kept = nil }
+
+// End ends the answer with the error of reading it, which is io.EOF if it was read to
+// its end.
+func (o *Observer) End(err error) Observed {
+	s := &o.stream
+	if o.err == nil && !s.done {
+		var done bool
+		done, o.err = o.events.End()
+		s.done = done && o.err == nil
+		s.end(err)
+	}
+	o.events.Release()
+	seen := Observed{First: s.first, Last: s.last, Counts: s.counts, Text: s.text()}
+	if !s.first.IsZero() {
+		seen.Chunks = s.gaps.n + 1
+	}
+	if ids, ok := s.tokens.sum(); ok && s.told&inTokenIDs != 0 && !s.counts.Output.Set {
+		seen.Counts.Output.Value, seen.Counts.Output.Set = ids, true
+	}
+	switch {
+	case o.err != nil:
+		err = o.err
+	case s.done && s.finished && s.first.IsZero(): // a whole answer
+		return seen
+	case s.done:
+		err = nil
+	case err == nil:
+		err = io.ErrUnexpectedEOF
+	}
+	seen.Class, seen.Err = s.result(err)
+	return seen
+}
+
+// text returns the text that was kept, "" if some of it could not be.
+func (s *stream) text() string {
+	if s.kept == nil || s.kept.err != nil {
+		return ""
+	}
+	_, reasoning, err := checked(s.kept.reasoning)
+	_, visible, failure := checked(s.kept.text)
+	if errors.Join(err, failure) != nil {
+		return ""
+	}
+	return reasoning + visible
+}
