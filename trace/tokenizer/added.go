@@ -49,6 +49,7 @@ func (f *file) readAdded(t *Tokenizer) error {
 // added finds added tokens in a text.
 type added struct {
 	first [256]bool // first bytes of tokens
+	only  []byte    // the same
 	// lengths holds the token lengths by first byte, the longest first: the
 	// longest match wins.
 	lengths     [256][]int
@@ -62,13 +63,34 @@ func (s *added) add(a addedToken) {
 	}
 	s.tokens[a.Content] = a
 	b := a.Content[0]
-	s.first[b] = true
+	if !s.first[b] {
+		s.first[b] = true
+		s.only = append(s.only, b)
+	}
 	if !slices.Contains(s.lengths[b], len(a.Content)) {
 		s.lengths[b] = append(s.lengths[b], len(a.Content))
 		slices.Sort(s.lengths[b])
 		slices.Reverse(s.lengths[b])
 	}
 	s.spansSpaces = s.spansSpaces || strings.ContainsFunc(a.Content[1:], unicode.IsSpace)
+}
+
+// next returns the first offset from place on at which a token may be, or the
+// length of text.
+func (s *added) next(text string, place int) int {
+	if s.tokens == nil {
+		return len(text)
+	}
+	if len(s.only) == 1 { // the usual case
+		if n := strings.IndexByte(text[place:], s.only[0]); n >= 0 {
+			return place + n
+		}
+		return len(text)
+	}
+	for place < len(text) && !s.first[text[place]] {
+		place++
+	}
+	return place
 }
 
 // at returns the token at an offset of text.
@@ -83,22 +105,17 @@ func (s *added) at(text string, place int) (a addedToken, ok bool) {
 	return a, false
 }
 
-// append appends the added tokens in text to dst, and what encode appends for each
+// appendAdded appends the added tokens in text, and lets rest append those of each
 // piece between them.
-func (s *added) append(dst []uint32, text string, encode func(dst []uint32, piece string) ([]uint32, error)) (_ []uint32, err error) {
+func (e *encoding) appendAdded(s *added, text string, rest func(e *encoding, piece string) error) error {
 	done := 0
-	for i := 0; s.tokens != nil && i < len(text); {
-		if !s.first[text[i]] {
-			i++
-			continue
-		}
-		a, ok := s.at(text, i)
+	for at := s.next(text, 0); at < len(text); {
+		a, ok := s.at(text, at)
 		if !ok {
-			i++
+			at = s.next(text, at+1)
 			continue
 		}
-		start, end := i, i+len(a.Content)
-		i = end
+		start, end := at, at+len(a.Content)
 		if a.LStrip {
 			start = max(done, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
 		}
@@ -106,16 +123,16 @@ func (s *added) append(dst []uint32, text string, encode func(dst []uint32, piec
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 		}
 		if start > done {
-			if dst, err = encode(dst, text[done:start]); err != nil {
-				return dst, err
+			if err := rest(e, text[done:start]); err != nil {
+				return err
 			}
 		}
-		dst = append(dst, a.ID)
+		e.tokens = append(e.tokens, a.ID)
 		done = end
-		i = max(i, end)
+		at = s.next(text, end)
 	}
 	if done < len(text) {
-		return encode(dst, text[done:])
+		return rest(e, text[done:])
 	}
-	return dst, nil
+	return nil
 }

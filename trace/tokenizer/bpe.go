@@ -9,9 +9,10 @@ import (
 // neighbours with the lowest rank, the leftmost first, is merged until no pair is
 // in the list of merges.
 type bpe struct {
-	bytes  [256]uint32       // the token of each byte
-	merges map[uint64]merged // by pair
-	whole  map[string]uint32 // words that are one token
+	bytes  [256]uint32           // the token of each byte
+	merges table[uint64, merged] // by pair
+	whole  table[word, uint32]   // short words that are one token
+	long   map[string]uint32     // longer words that are one token
 }
 
 // merged is the result of a merge. Merges with a lower rank come first.
@@ -19,14 +20,29 @@ type merged struct{ rank, id uint32 }
 
 const noRank = math.MaxUint32
 
-func pair(left, right uint32) uint64 { return uint64(left)<<32 | uint64(right) }
+// pair is a key of merges, never zero.
+func pair(left, right uint32) uint64 { return 1<<63 | uint64(left)<<32 | uint64(right) }
+
+func (m *bpe) setMerge(left, right uint32, to merged) {
+	p := pair(left, right)
+	*m.merges.at(hash(p, 0), p) = slot[uint64, merged]{p, to}
+}
+
+// mergeOf returns the merge of a pair, of noRank if there is none.
+func (m *bpe) mergeOf(p uint64) merged {
+	if s := m.merges.at(hash(p, 0), p); s.key != 0 {
+		return s.value
+	}
+	return merged{rank: noRank}
+}
 
 // shortWord is the maximum length in bytes of words that are merged in quadratic
 // time, which is fastest for usual words.
 const shortWord = 64
 
-func (m *bpe) append(dst []uint32, word string) []uint32 {
-	if id, ok := m.whole[word]; ok {
+// appendLong appends the tokens of a word of more than maxWord bytes.
+func (m *bpe) appendLong(dst []uint32, word string) []uint32 {
+	if id, ok := m.long[word]; ok {
 		return append(dst, id)
 	}
 	return m.merge(dst, word)
@@ -69,9 +85,7 @@ func (m *bpe) merge(dst []uint32, word string) []uint32 {
 // mergeAt returns the merge of symbol i with the next one.
 func (m *bpe) mergeAt(symbols []uint32, i int) merged {
 	if i+1 < len(symbols) {
-		if to, ok := m.merges[pair(symbols[i], symbols[i+1])]; ok {
-			return to
-		}
+		return m.mergeOf(pair(symbols[i], symbols[i+1]))
 	}
 	return merged{rank: noRank}
 }
@@ -89,7 +103,7 @@ func (m *bpe) mergeLong(dst []uint32, word string) []uint32 {
 			return
 		}
 		p := pair(symbols[at].id, symbols[symbols[at].after].id)
-		if to, ok := m.merges[p]; ok {
+		if to := m.mergeOf(p); to.rank != noRank {
 			heap.Push(&queue, candidate{to, p, at})
 		}
 	}

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bytedance/sonic"
@@ -86,18 +87,26 @@ func (t *Tokenizer) addNormalizer(step raw, depth int) error {
 	return nil
 }
 
-func (f *file) readPreTokenizer(t *Tokenizer) error {
-	byteLevel := false
-	if err := t.addPreTokenizer(f.PreTokenizer, &byteLevel, 0); err != nil {
+func (f *file) readPreTokenizer(t *Tokenizer) (err error) {
+	var p preTokenizer
+	if err := p.add(f.PreTokenizer, 0); err != nil {
 		return err
 	}
-	if !byteLevel {
+	if !p.byteLevel {
 		return errors.New("pre-tokenizer has no ByteLevel: only byte-level BPE is supported, not SentencePiece")
 	}
-	return nil
+	t.splits, err = p.splitters()
+	return err
 }
 
-func (t *Tokenizer) addPreTokenizer(step raw, byteLevel *bool, depth int) error {
+// preTokenizer is a sequence of splits, possibly up to ByteLevel.
+type preTokenizer struct {
+	patterns  []string
+	removed   []bool // by pattern: text between matches is dropped, otherwise kept as words
+	byteLevel bool
+}
+
+func (p *preTokenizer) add(step raw, depth int) error {
 	if absent(step) {
 		return nil
 	}
@@ -105,24 +114,24 @@ func (t *Tokenizer) addPreTokenizer(step raw, byteLevel *bool, depth int) error 
 	switch {
 	case err != nil:
 		return err
-	case *byteLevel:
+	case p.byteLevel:
 		return fmt.Errorf("pre-tokenizer %q after ByteLevel is not supported", kind)
 	}
 	switch kind {
 	case "Sequence":
-		return t.addSequence(step, byteLevel, depth)
+		return p.addSequence(step, depth)
 	case "Split":
-		return t.addSplit(step)
+		return p.addSplit(step)
 	case "Digits":
-		return t.addDigits(step)
+		return p.addDigits(step)
 	case "ByteLevel":
-		*byteLevel = true
-		return t.addByteLevel(step)
+		p.byteLevel = true
+		return p.addByteLevel(step)
 	}
 	return fmt.Errorf("pre-tokenizer %q is not supported: only Split, Digits and ByteLevel are", kind)
 }
 
-func (t *Tokenizer) addSequence(step raw, byteLevel *bool, depth int) error {
+func (p *preTokenizer) addSequence(step raw, depth int) error {
 	var sequence struct {
 		Type          string `json:"type"`
 		PreTokenizers []raw  `json:"pretokenizers"`
@@ -135,14 +144,14 @@ func (t *Tokenizer) addSequence(step raw, byteLevel *bool, depth int) error {
 		return errors.New("pre-tokenizer is a sequence of too many steps")
 	}
 	for _, inner := range sequence.PreTokenizers {
-		if err := t.addPreTokenizer(inner, byteLevel, depth+1); err != nil {
+		if err := p.add(inner, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Tokenizer) addSplit(step raw) error {
+func (p *preTokenizer) addSplit(step raw) error {
 	var split struct {
 		Type    string `json:"type"`
 		Pattern struct {
@@ -162,10 +171,11 @@ func (t *Tokenizer) addSplit(step raw) error {
 	if split.Behavior != "Isolated" && !removed {
 		return fmt.Errorf("pre-tokenizer Split with behavior %q and invert %t is not supported: only Isolated is", split.Behavior, split.Invert)
 	}
-	return t.addPattern(*split.Pattern.Regex, removed)
+	p.addPattern(*split.Pattern.Regex, removed)
+	return nil
 }
 
-func (t *Tokenizer) addDigits(step raw) error {
+func (p *preTokenizer) addDigits(step raw) error {
 	var digits struct {
 		Type       string `json:"type"`
 		Individual bool   `json:"individual_digits"`
@@ -174,12 +184,14 @@ func (t *Tokenizer) addDigits(step raw) error {
 		return unread("Digits", err)
 	}
 	if digits.Individual {
-		return t.addPattern(`\p{N}`, false)
+		p.addPattern(`\p{N}`, false)
+	} else {
+		p.addPattern(`\p{N}+`, false)
 	}
-	return t.addPattern(`\p{N}+`, false)
+	return nil
 }
 
-func (t *Tokenizer) addByteLevel(step raw) error {
+func (p *preTokenizer) addByteLevel(step raw) error {
 	level := struct {
 		Type           string `json:"type"`
 		AddPrefixSpace bool   `json:"add_prefix_space"`
@@ -192,25 +204,34 @@ func (t *Tokenizer) addByteLevel(step raw) error {
 	case level.AddPrefixSpace:
 		return errors.New("pre-tokenizer ByteLevel with add_prefix_space is not supported")
 	case level.UseRegex:
-		return t.addPattern(gpt2Pattern, false)
+		p.addPattern(gpt2Pattern, false)
 	}
 	return nil
 }
 
-// addPattern adds a split by a regular expression. Text between matches is dropped
-// if removed is set, and otherwise kept as words.
-func (t *Tokenizer) addPattern(pattern string, removed bool) error {
-	if s, ok := scanners[pattern]; ok {
-		s.removed = removed
-		t.splits = append(t.splits, s)
-		t.scanned = t.scanned && !removed
-		return nil
+func (p *preTokenizer) addPattern(pattern string, removed bool) {
+	p.patterns = append(p.patterns, pattern)
+	p.removed = append(p.removed, removed)
+}
+
+// splitters returns a scanner of all patterns if there is one, and otherwise
+// a splitter of each.
+func (p *preTokenizer) splitters() ([]splitter, error) {
+	if s := scannerOf(p.patterns...); s != nil && !slices.Contains(p.removed, true) {
+		return []splitter{s}, nil
 	}
-	s, err := newBacktracking(pattern, removed)
-	if err != nil {
-		return err
+	splits := make([]splitter, len(p.patterns))
+	for i, pattern := range p.patterns {
+		if s := scannerOf(pattern); s != nil {
+			scanner := *s
+			scanner.removed = p.removed[i]
+			splits[i] = &scanner
+			continue
+		}
+		var err error
+		if splits[i], err = newBacktracking(pattern, p.removed[i]); err != nil {
+			return nil, err
+		}
 	}
-	t.scanned = false
-	t.splits = append(t.splits, s)
-	return nil
+	return splits, nil
 }

@@ -7,8 +7,7 @@ import (
 	"iter"
 	"os"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
+	"unicode/utf8"
 )
 
 // Tokenizer encodes text. It is safe for concurrent use.
@@ -17,7 +16,6 @@ type Tokenizer struct {
 	normalized added // matched after it
 	nfc        bool
 	splits     []splitter
-	scanned    bool // all splits are scanners, see SplitsAtSpaces
 	model      bpe
 	texts      []string // of the vocabulary, by id
 	sum        string
@@ -54,7 +52,7 @@ func Parse(text []byte) (*Tokenizer, error) {
 	if err := strict.Unmarshal(text, &f); err != nil {
 		return nil, unread("the file", err)
 	}
-	t := &Tokenizer{scanned: true, sum: fmt.Sprintf("%x", sha256.Sum256(text))}
+	t := &Tokenizer{sum: fmt.Sprintf("%x", sha256.Sum256(text))}
 	for _, step := range []func(*Tokenizer) error{f.readModel, f.readNormalizer, f.readPreTokenizer, f.readAdded} {
 		if err := step(t); err != nil {
 			return nil, err
@@ -71,55 +69,24 @@ func (t *Tokenizer) SHA256() string { return t.sum }
 // single space and another character, their tokens are those of the whole. This
 // holds for the patterns of well-known models.
 func (t *Tokenizer) SplitsAtSpaces() bool {
-	return t.scanned && !t.exact.spansSpaces && !t.normalized.spansSpaces
+	for _, split := range t.splits {
+		if s, ok := split.(*scanned); !ok || s.removed {
+			return false
+		}
+	}
+	return !t.exact.spansSpaces && !t.normalized.spansSpaces
 }
 
 // Append appends the tokens of text to dst. Invalid UTF-8 is encoded as U+FFFD.
 // The only error is a pattern of the file that takes more than 5 s to match.
 func (t *Tokenizer) Append(dst []uint32, text string) ([]uint32, error) {
-	return t.exact.append(dst, strings.ToValidUTF8(text, "\uFFFD"), t.appendNormalized)
-}
-
-// appendNormalized appends the tokens of text without exact added tokens.
-func (t *Tokenizer) appendNormalized(dst []uint32, text string) ([]uint32, error) {
-	if t.nfc {
-		text = norm.NFC.String(text)
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
-	return t.normalized.append(dst, text, t.appendWords)
-}
-
-// appendWords appends the tokens of text without added tokens.
-func (t *Tokenizer) appendWords(dst []uint32, text string) ([]uint32, error) {
-	return t.appendSplit(dst, text, t.splits)
-}
-
-// appendSplit splits text by each of the splits in turn and appends the tokens of
-// the words.
-func (t *Tokenizer) appendSplit(dst []uint32, text string, splits []splitter) ([]uint32, error) {
-	if len(splits) == 0 {
-		return t.model.append(dst, text), nil
-	}
-	s, ok := splits[0].(scanned)
-	if !ok {
-		return t.appendBacktracking(dst, text, splits)
-	}
-	var err error
-	for len(text) > 0 && err == nil { // like split, but without a function call
-		n, matched := s.next(text)
-		if matched || !s.removed {
-			dst, err = t.appendSplit(dst, text[:n], splits[1:])
-		}
-		text = text[n:]
-	}
-	return dst, err
-}
-
-func (t *Tokenizer) appendBacktracking(dst []uint32, text string, splits []splitter) ([]uint32, error) {
-	err := splits[0].split(text, func(word string) (err error) {
-		dst, err = t.appendSplit(dst, word, splits[1:])
-		return err
-	})
-	return dst, err
+	e := t.begin(dst, text)
+	defer e.end()
+	err := e.appendExact(text)
+	return e.tokens, err
 }
 
 // Text returns the text of a token of the vocabulary, which may be invalid

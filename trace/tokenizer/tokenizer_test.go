@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
 )
 
@@ -118,6 +119,32 @@ func texts() *rapid.Generator[string] {
 	})
 }
 
+// backtrackers splits by patterns without scanners.
+func backtrackers(t testing.TB, patterns []string) []splitter {
+	t.Helper()
+	splits := make([]splitter, len(patterns))
+	for i, pattern := range patterns {
+		var err error
+		if splits[i], err = newBacktracking(pattern, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return splits
+}
+
+// splitBy splits a text by each of the splits in turn.
+func splitBy(t *rapid.T, splits []splitter, text string) []string {
+	all := []string{text}[:min(len(text), 1)]
+	for _, split := range splits {
+		var next []string
+		for _, word := range all {
+			next = append(next, words(t, split, word)...)
+		}
+		all = next
+	}
+	return all
+}
+
 func words(t *rapid.T, s splitter, text string) []string {
 	var out []string
 	if err := s.split(text, func(word string) error { out = append(out, word); return nil }); err != nil {
@@ -128,19 +155,16 @@ func words(t *rapid.T, s splitter, text string) []string {
 
 // The hand-written scanners agree with their patterns.
 func TestScannersAgreeWithTheirPatterns(t *testing.T) {
-	for pattern, scanner := range scanners {
-		slow, err := newBacktracking(pattern, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, scanner := range scanners {
+		slow := backtrackers(t, scanner.patterns)
 		rapid.Check(t, func(t *rapid.T) {
 			text := texts().Draw(t, "text")
-			if strings.Contains(text, "\u017f") && strings.Contains(pattern, "(?i") {
+			if strings.Contains(text, "\u017f") && strings.Contains(scanner.patterns[0], "(?i") {
 				return // see TestLongS
 			}
-			got, want := words(t, scanner, text), words(t, slow, text)
-			if !slices.Equal(got, want) {
-				t.Fatalf("%s\nsplits %q\ninto   %q\nwant   %q", pattern, text, got, want)
+			want := splitBy(t, slow, text)
+			if got := words(t, &scanner, text); !slices.Equal(got, want) {
+				t.Fatalf("%s\nsplits %q\ninto   %q\nwant   %q", scanner.patterns, text, got, want)
 			}
 		})
 	}
@@ -158,12 +182,12 @@ func TestLongS(t *testing.T) {
 
 // Every byte of a text is in one of its words.
 func TestWordsAreTheText(t *testing.T) {
-	for pattern, scanner := range scanners {
+	for _, scanner := range scanners {
 		rapid.Check(t, func(t *rapid.T) {
 			text := texts().Draw(t, "text")
-			got := words(t, scanner, text)
+			got := words(t, &scanner, text)
 			if strings.Join(got, "") != text || slices.Contains(got, "") {
-				t.Fatalf("%s: %q is split into %q", pattern, text, got)
+				t.Fatalf("%s: %q is split into %q", scanner.patterns, text, got)
 			}
 		})
 	}
@@ -219,7 +243,10 @@ func TestMergesAgree(t *testing.T) {
 
 // Of equal pairs the leftmost is merged first.
 func TestEqualPairs(t *testing.T) {
-	m := &bpe{merges: map[uint64]merged{pair('a', 'a'): {0, 1000}, pair(1000, 1000): {1, 1001}}}
+	m := &bpe{merges: newTable[uint64, merged](2)}
+	for rank, p := range [][2]uint32{{97, 97}, {1000, 1000}} {
+		m.setMerge(p[0], p[1], merged{uint32(rank), uint32(1000 + rank)})
+	}
 	for b := range m.bytes {
 		m.bytes[b] = uint32(b)
 	}
@@ -229,6 +256,42 @@ func TestEqualPairs(t *testing.T) {
 		if a, b := m.merge(nil, word), m.mergeLong(nil, word); !slices.Equal(a, want) || !slices.Equal(b, want) {
 			t.Errorf("%s is %v and by the heap %v, want %v", word, a, b, want)
 		}
+	}
+}
+
+// Append gives the tokens of its definition: valid UTF-8 is normalized, split by the
+// patterns alone, and each word is merged by the heap unless it is a token. Texts
+// recur, as words do.
+func TestAppendIsItsDefinition(t *testing.T) {
+	for _, variant := range []string{"llama3", "qwen2", "deepseek", "gpt2"} {
+		tok := tokenizerOf(t, variant)
+		slow := backtrackers(t, tok.splits[0].(*scanned).patterns)
+		ids := map[string]uint32{}
+		for id, text := range tok.texts {
+			ids[text] = uint32(id)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			once := texts().Draw(t, "text") + rapid.SampledFrom([]string{"", "\xff", "\xe4\xb8"}).Draw(t, "invalid")
+			text := once + rapid.StringMatching(`[ theandro.]{0,40}`).Draw(t, "words") + once
+			if strings.Contains(text, "<") || strings.Contains(text, "\u017f") {
+				return // added tokens and TestLongS
+			}
+			all := strings.ToValidUTF8(text, "\uFFFD")
+			if tok.nfc {
+				all = norm.NFC.String(all)
+			}
+			var want []uint32
+			for _, word := range splitBy(t, slow, all) {
+				if id, ok := ids[word]; ok && variant == "llama3" { // ignore_merges
+					want = append(want, id)
+				} else {
+					want = tok.model.mergeLong(want, word)
+				}
+			}
+			if got, err := tok.Append(nil, text); err != nil || !slices.Equal(got, want) {
+				t.Fatalf("%s: %q is %v, want %v (%v)", variant, text, got, want, err)
+			}
+		})
 	}
 }
 

@@ -99,7 +99,7 @@ func (m *bpe) addMerges(from modelFile) error {
 	if err != nil {
 		return err
 	}
-	m.merges = make(map[uint64]merged, len(pairs))
+	m.merges = newTable[uint64, merged](len(pairs))
 	for rank, p := range pairs {
 		left, hasLeft := from.Vocab[p[0]]
 		right, hasRight := from.Vocab[p[1]]
@@ -107,7 +107,7 @@ func (m *bpe) addMerges(from modelFile) error {
 		if !hasLeft || !hasRight || !hasBoth {
 			return fmt.Errorf("merge %d, of %.40q and %.40q: the vocabulary lacks one of the tokens", rank, p[0], p[1])
 		}
-		m.merges[pair(left, right)] = merged{uint32(rank), both}
+		m.setMerge(left, right, merged{uint32(rank), both})
 	}
 	return nil
 }
@@ -138,7 +138,8 @@ func mergePairs(merges raw) ([][2]string, error) {
 // addWhole finds the words that are one token: those that merge to one, nearly all
 // of the vocabulary, or all of it if the model ignores merges.
 func (m *bpe) addWhole(texts []string, all bool) {
-	m.whole = make(map[string]uint32, len(texts))
+	m.whole = newTable[word, uint32](len(texts))
+	m.long = map[string]uint32{}
 	var merged []uint32
 	for id, text := range texts {
 		if text == "" {
@@ -149,7 +150,12 @@ func (m *bpe) addWhole(texts []string, all bool) {
 				continue
 			}
 		}
-		m.whole[text] = uint32(id)
+		if len(text) > maxWord {
+			m.long[text] = uint32(id)
+			continue
+		}
+		w := loadWord(text).first(len(text))
+		*m.whole.at(w.hash(), w) = slot[word, uint32]{w, uint32(id)}
 	}
 }
 
