@@ -19,7 +19,8 @@ var pageLimits = map[string]int{
 	".ci/engines/README.md":  0, // a row for each check
 	".ci/fidelity/README.md": 0, // a row for each source and aspect
 
-	"cmd/moontide/reference/bench.md": 250, // a row for each flag, of those that describe requests, too
+	"cmd/moontide/reference/bench.md":  250, // a row for each flag, of those that describe requests, too
+	"cmd/moontide/reference/replay.md": 220, // likewise, of those of runs on several machines
 }
 
 const guideLimit = 200

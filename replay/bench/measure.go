@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"moontide/analyze/run"
 	"moontide/replay"
@@ -99,7 +100,7 @@ func (r *Recording) findParts() (*runfile.Parts, error) {
 	}
 	parts, err := runfile.ReadParts(r.named[0])
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil, nil
 	case err != nil:
 		return nil, err
