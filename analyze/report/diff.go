@@ -110,7 +110,7 @@ func (c Diff) differences(s *doc.Section) {
 	for _, f := range c.figures() {
 		s.Figure(f)
 	}
-	t := doc.Table{Columns: []string{"metric", "A", "B", "B - A", "95 % interval", "change", ""}, Left: 1}
+	t := doc.Table{Columns: []string{"metric", "A", "B", "change", "", "B - A", "95 % interval"}, Left: 1}
 	unsure, unknown := 0, 0
 	var rising []string
 	for _, x := range c.Differences {
@@ -132,7 +132,7 @@ func (c Diff) differences(s *doc.Section) {
 		if x.Difference.Set {
 			difference = plus(x.Difference.Value, fine)
 		}
-		t.Add(x.Metric.Key, doc.FixedOr(x.A, places), doc.FixedOr(x.B, places), difference, intervalText(x.Interval, fine), change, verdictWord(x))
+		t.Add(x.Metric.Key, doc.FixedOr(x.A, places), doc.FixedOr(x.B, places), change, verdictWord(x), difference, intervalText(x.Interval, fine))
 	}
 	s.Table(t)
 	var objectives []string

@@ -185,7 +185,7 @@ func twoDecimals(v trace.Opt[float64]) string {
 }
 
 func (s Sweep) sideBySide(same []Deployment) doc.Table {
-	t := doc.Table{Columns: slices.Insert(s.columns(), 1, "Deployment")}
+	t := doc.Table{Columns: slices.Insert(s.columns(), 1, "Deployment"), Left: 2}
 	for _, base := range same[0].Points {
 		t.Add(slices.Insert(s.row(base, nil), 1, same[0].Label)...)
 		for _, d := range same[1:] {

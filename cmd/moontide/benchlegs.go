@@ -51,7 +51,7 @@ func (q *benchQuestion) show(std streams, sweep report.Sweep, runs []bench.LegRe
 		return err
 	}
 	if q.form == "" && len(q.sweep.Legs()) == 1 {
-		if err := std.print(reports.Document().WriteText); err != nil {
+		if err := std.printText(reports.Document()); err != nil {
 			return err
 		}
 		fmt.Fprintln(std.out)

@@ -51,7 +51,7 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return runError(c, err)
 	}
-	show := report.Calibration(result).WriteText
+	show := func(w io.Writer) error { return terminalOf(w).Write(w, report.Calibration(result)) }
 	if c.Bool("json") {
 		show = func(w io.Writer) error { return report.CalibrationJSON(w, result) }
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
@@ -45,7 +46,7 @@ func checkTrace(c *cli.Context, std streams) error {
 		return err
 	}
 	out := report.Check{Name: traceName(path), Report: found}
-	print := out.Document().WriteText
+	print := func(w io.Writer) error { return terminalOf(w).Write(w, out.Document()) }
 	if c.Bool("json") {
 		print = out.JSON
 	}

@@ -47,7 +47,7 @@ func fitTrace(c *cli.Context, std streams) error {
 	}
 	std.say("model of %s written to %s", doc.Count(model.SourceRequests(), "request"), filepath.Base(output))
 	if clients := model.Clients(); len(clients) > 1 {
-		return clientsDocument(clients).WriteText(std.out)
+		return std.printText(clientsDocument(clients))
 	}
 	return nil
 }

@@ -310,7 +310,7 @@ func sayPlan(std streams, runs []bench.EngineRun, budget time.Duration) {
 	}
 	d := doc.New("", "")
 	d.Section(fmt.Sprintf("Planned runs: about %s, budget %s", doc.Span(total), doc.Span(budget))).Table(t)
-	d.WriteText(std.err)
+	terminalOf(std.err).Write(std.err, d)
 }
 
 func loadOf(r bench.EngineRun) string {

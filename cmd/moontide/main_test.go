@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 	}
 	// Most tests wait for runs, so more of them run at once than there are CPU
 	// cores, unless -parallel says otherwise.
+	os.Unsetenv("COLUMNS") // reports are 80 columns wide
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		parallel.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))

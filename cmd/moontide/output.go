@@ -52,7 +52,12 @@ func printDocument(std streams, form string, d *doc.Document, json func(io.Write
 	case "markdown":
 		return std.print(d.WriteMarkdown)
 	}
-	return std.print(d.WriteText)
+	return std.printText(d)
+}
+
+// printText prints a report as text for the terminal.
+func (std streams) printText(d *doc.Document) error {
+	return std.print(func(w io.Writer) error { return terminalOf(w).Write(w, d) })
 }
 
 // outputFiles holds the files to write, by flag, in the order of the flags.

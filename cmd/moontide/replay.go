@@ -262,7 +262,7 @@ func present(std streams, result *bench.Result, view report.View, form string, f
 		case "markdown":
 			return runs.Document().WriteMarkdown(w)
 		}
-		err := runs.Document().WriteText(w)
+		err := terminalOf(w).Write(w, runs.Document())
 		if err == nil {
 			_, err = fmt.Fprintf(w, "Run folder: %s\n", harmless(result.Dir))
 		}

@@ -110,7 +110,7 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to i
 		"json": result.JSON, "html": result.Document().WriteHTML, "png": result.PNG,
 	})
 	if err == nil && !printed {
-		err = result.Document().WriteText(to)
+		err = terminalOf(to).Write(to, result.Document())
 	}
 	if err != nil || result.Pass() {
 		return err

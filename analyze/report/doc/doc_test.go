@@ -248,3 +248,20 @@ func TestPageSize(t *testing.T) {
 		t.Errorf("%d bytes, %d figures", len(page), strings.Count(page, "<svg"))
 	}
 }
+
+// Colour adds nothing but itself, and only where asked for.
+func TestColor(t *testing.T) {
+	var plain, colored bytes.Buffer
+	if err := errors.Join((doc.Terminal{}).Write(&plain, full()), (doc.Terminal{Color: true}).Write(&colored, full())); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Verdict: \x1b[33mSUSPECT\x1b[m", "Gates: \x1b[31mFAIL\x1b[m", "\x1b[32mpass    \x1b[m other gate", "\x1b[33mWarning\x1b[m: a warning"} {
+		if !strings.Contains(colored.String(), want) {
+			t.Errorf("no %q in\n%q", want, colored.String())
+		}
+	}
+	bare := strings.NewReplacer("\x1b[m", "", "\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "").Replace(colored.String())
+	if bare != plain.String() {
+		t.Errorf("in colour %q, without %q", bare, plain.String())
+	}
+}

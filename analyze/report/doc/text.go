@@ -2,6 +2,7 @@ package doc
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -10,19 +11,29 @@ import (
 )
 
 const (
-	textWidth = 80
-	// A table wider than this is narrowed by breaking headings at headingWidth or,
-	// if that is not enough, written in several parts.
-	mostTableWidth = 112
-	headingWidth   = 12
+	defaultWidth = 80
+	mostProse    = 100 // columns of a paragraph on a wide terminal
 )
 
-// WriteText writes the document for a terminal of 80 columns; some tables are wider.
-func (d *Document) WriteText(w io.Writer) error {
-	var b textWriter
+// Terminal is the layout of text. The zero value is 80 columns without colour.
+type Terminal struct {
+	// Width is the number of columns, 80 if 0. No line is wider, except for a single
+	// word that is. Paragraphs take at most 100 columns.
+	Width int
+	// Color marks levels and warnings with ANSI colours.
+	Color bool
+}
+
+// Write writes the document as text.
+func (t Terminal) Write(w io.Writer, d *Document) error {
+	b := textWriter{to: t}
+	b.to.Width = cmp.Or(max(t.Width, 0), defaultWidth)
 	b.document(d)
 	return write(w, b.Bytes())
 }
+
+// WriteText writes the document as text of 80 columns without colour.
+func (d *Document) WriteText(w io.Writer) error { return Terminal{}.Write(w, d) }
 
 func write(w io.Writer, text []byte) error {
 	if _, err := w.Write(text); err != nil {
@@ -31,7 +42,10 @@ func write(w io.Writer, text []byte) error {
 	return nil
 }
 
-type textWriter struct{ bytes.Buffer }
+type textWriter struct {
+	to Terminal
+	bytes.Buffer
+}
 
 func (b *textWriter) gap() {
 	if b.Len() > 0 {
@@ -42,7 +56,7 @@ func (b *textWriter) gap() {
 func (b *textWriter) document(d *Document) {
 	if d.Title != "" && !d.ListingFirst {
 		b.gap()
-		fmt.Fprintf(b, "%s\n%s\n", Clean(d.Title), strings.Repeat("=", textWidth))
+		b.heading(d.Title, "=")
 		if d.Subject != "" {
 			b.wrap(d.Subject, "", "")
 		}
@@ -60,13 +74,13 @@ func (b *textWriter) document(d *Document) {
 		b.gap()
 	}
 	for _, n := range notes {
-		b.wrap(n.String(), "", "  ")
+		b.note(n, "", "  ")
 	}
 	for _, v := range d.Outcomes() {
 		b.gap()
-		fmt.Fprintf(b, "%s: %s\n", v.Title, v.Level)
+		fmt.Fprintf(b, "%s: %s\n", v.Title, b.paint(v.Level, v.Level))
 		for _, e := range v.Evidence {
-			b.wrap(e.Text, fmt.Sprintf("  %-8s ", strings.ToLower(e.Level)), strings.Repeat(" ", 11))
+			b.wrap(e.Text, "  "+b.paint(e.Level, fmt.Sprintf("%-8s", strings.ToLower(e.Level)))+" ", strings.Repeat(" ", 11))
 		}
 	}
 	for _, part := range d.Parts {
@@ -74,10 +88,15 @@ func (b *textWriter) document(d *Document) {
 	}
 }
 
+func (b *textWriter) heading(title, rule string) {
+	b.wrap(title, "", "")
+	b.line(strings.Repeat(rule, min(b.to.Width, mostProse)))
+}
+
 func (b *textWriter) section(s *Section) {
 	if s.Title != "" {
 		b.gap()
-		fmt.Fprintf(b, "%s\n%s\n", Clean(s.Title), strings.Repeat("-", textWidth))
+		b.heading(s.Title, "-")
 	}
 	first := true
 	for _, block := range s.Blocks {
@@ -92,178 +111,123 @@ func (b *textWriter) section(s *Section) {
 		case block.Paragraph != "":
 			b.wrap(block.Paragraph, "  ", "  ")
 		case block.Note != nil:
-			b.wrap(block.Note.String(), "  ", "  ")
+			b.note(*block.Note, "  ", "  ")
 		case block.KeyValues != nil:
 			b.keyValues(block.KeyValues)
 		case block.Table != nil:
 			b.table(block.Table)
 		case block.Listing != nil:
 			for _, line := range block.Listing {
-				b.line(line)
+				b.squeezed(line)
 			}
 		}
 	}
 }
 
-// wrap wraps a text between words, with these prefixes.
-func (b *textWriter) wrap(text, first, others string) {
-	b.WriteString(first)
-	column, begun := utf8.RuneCountInString(first), false
-	for _, word := range strings.Fields(Clean(text)) {
-		width := utf8.RuneCountInString(word)
-		switch {
-		case begun && column+1+width > textWidth:
-			b.WriteString("\n" + others)
-			column = len(others)
-		case begun:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column, begun = column+width, true
+func (b *textWriter) note(n Note, first, others string) {
+	if n.Kind != "" {
+		first += b.paint(n.Kind, n.Kind) + ": "
 	}
-	b.WriteByte('\n')
+	b.wrap(n.Text, first, others)
 }
 
+// colors are the ANSI colours of levels and kinds of notes.
+var colors = map[string]int{"VALID": 32, "PASS": 32, "SUSPECT": 33, "Warning": 33, "INVALID": 31, "FAIL": 31}
+
+// paint colours a text by its level.
+func (b *textWriter) paint(level, text string) string {
+	if color := colors[level]; b.to.Color && color != 0 {
+		return fmt.Sprintf("\x1b[%dm%s\x1b[m", color, text)
+	}
+	return text
+}
+
+// columnsOf returns the columns that a text takes, without those of colours.
+func columnsOf(text string) int {
+	n := 0
+	for before, rest := "", text; rest != ""; {
+		before, rest, _ = strings.Cut(rest, "\x1b[")
+		n += utf8.RuneCountInString(before)
+		_, rest, _ = strings.Cut(rest, "m")
+	}
+	return n
+}
+
+// wrap wraps a text between words, with these prefixes. A word that is too long for
+// a prefix of spaces shortens it.
+func (b *textWriter) wrap(text, first, others string) {
+	width := min(b.to.Width, mostProse)
+	line, begun := first, false
+	for _, word := range strings.Fields(Clean(text)) {
+		left := width - columnsOf(word)
+		switch {
+		case begun && columnsOf(line) < left:
+			line += " "
+		case begun || strings.TrimSpace(line) != "" && columnsOf(line) > left:
+			b.line(line)
+			line = others[:max(0, min(len(others), left))]
+		case columnsOf(line) > left:
+			line = line[:max(0, left)]
+		}
+		line, begun = line+word, true
+	}
+	b.line(line)
+}
+
+// keyValues writes rows in columns. A row that is too wide for them is written as a
+// text.
 func (b *textWriter) keyValues(rows []KeyValue) {
-	units := 1 // width of the column of units
+	key, value, unit := 32, 15, 1
 	if slices.ContainsFunc(rows, func(r KeyValue) bool { return r.Unit != "" }) {
-		units = 7
+		unit = 7
+	}
+	if b.to.Width < 2+key+value+1+unit {
+		key, value = 0, 0
+		for _, r := range rows {
+			key, value = max(key, columnsOf(Clean(r.Key))), max(value, 1+columnsOf(Clean(r.Value)))
+		}
 	}
 	for _, r := range rows {
-		line := fmt.Sprintf("  %-32s%15s %-*s", Clean(r.Key), Clean(r.Value), units, r.Unit)
+		line := fmt.Sprintf("  %-*s%*s %-*s", key, Clean(r.Key), value, Clean(r.Value), unit, r.Unit)
 		note := Clean(r.Note)
-		if utf8.RuneCountInString(line)+utf8.RuneCountInString(note) <= textWidth {
+		switch {
+		case columnsOf(line+note) <= b.to.Width:
 			b.line(line + note)
 			continue
+		case columnsOf(strings.TrimRight(line, " ")) <= b.to.Width:
+			b.line(line)
+		default:
+			b.wrap(r.Key, "  ", "  ")
+			b.wrap(r.Value+" "+r.Unit, "      ", "      ")
 		}
-		b.line(line)
-		b.wrap(note, "      ", "      ")
+		if note != "" {
+			b.wrap(note, "      ", "      ")
+		}
 	}
 }
 
 func (b *textWriter) line(s string) { b.WriteString(strings.TrimRight(s, " ") + "\n") }
 
-// table writes a table that is too wide in parts that start with the first column.
-func (b *textWriter) table(t *Table) {
-	rows := cleanRows(t)
-	widths, total := columnWidths(rows)
-	switch {
-	case total <= textWidth || total <= mostTableWidth && !t.Words():
-		b.rows(rows, widths, t.Left)
-		return
-	case t.Words():
-		b.words(rows, widths)
+// squeezed writes a line of a listing. One that is too wide loses some of its
+// padding: rules around a text, spaces between words.
+func (b *textWriter) squeezed(line string) {
+	over := columnsOf(line) - b.to.Width
+	if over <= 0 {
+		b.line(line)
 		return
 	}
-	rows = append(wrapHeadings(rows[0], headingWidth), rows[1:]...)
-	widths, total = columnWidths(rows)
-	parts := 1
-	if total > mostTableWidth {
-		parts = (total + textWidth - 1) / textWidth
-	}
-	columns := (len(widths) + parts - 2) / parts // per part, without the first
-	for begin := 1; begin < len(widths); begin += columns {
-		end := min(begin+columns, len(widths))
-		part := make([][]string, len(rows))
-		for i, row := range rows {
-			part[i] = append([]string{row[0]}, row[begin:end]...)
-		}
-		if begin > 1 {
-			b.gap()
-		}
-		b.rows(part, append([]int{widths[0]}, widths[begin:end]...), t.Left)
-	}
-}
-
-// words wraps the last column of a table of words.
-func (b *textWriter) words(rows [][]string, widths []int) {
-	last := len(widths) - 1
-	for _, row := range rows {
-		first := ""
-		for i, cell := range row[:last] {
-			first += fmt.Sprintf("  %-*s", widths[i], cell)
-		}
-		first += "  "
-		b.wrap(row[last], first, strings.Repeat(" ", min(utf8.RuneCountInString(first), textWidth/2)))
-	}
-}
-
-func cleanRows(t *Table) [][]string {
-	var rows [][]string
-	for _, row := range append([][]string{t.Columns}, t.Rows...) {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = cleanCell(cell)
-		}
-		rows = append(rows, cells)
-	}
-	return rows
-}
-
-// cleanCell keeps trailing spaces, which align the cell with those that end in a
-// mark.
-func cleanCell(cell string) string {
-	text := Clean(cell)
-	if kept := len(cell) - len(strings.TrimRight(cell, " ")); text != "" && kept > 0 {
-		text += strings.Repeat(" ", kept)
-	}
-	return text
-}
-
-func columnWidths(rows [][]string) (widths []int, total int) {
-	widths = make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+	for _, rule := range []string{"=", "-"} {
+		if len(line)-len(strings.Trim(line, rule)) > over {
+			b.line(line[over/2 : len(line)-(over-over/2)])
+			return
 		}
 	}
-	for _, width := range widths {
-		total += 2 + width
-	}
-	return widths, total
-}
-
-func (b *textWriter) rows(rows [][]string, widths []int, left int) {
-	for _, row := range rows {
-		if strings.Join(row, "") == "" {
-			continue // a heading line that this part does not need
-		}
-		var line strings.Builder
-		for i := range row {
-			width := widths[i]
-			if i < left {
-				width = -width
-			}
-			fmt.Fprintf(&line, "  %*s", width, row[i])
-		}
-		b.line(line.String())
-	}
-}
-
-// wrapHeadings wraps headings between words into rows.
-func wrapHeadings(columns []string, width int) [][]string {
-	lines := make([][]string, len(columns))
-	most := 1
-	for i, column := range columns {
-		for _, word := range strings.Fields(column) {
-			last := len(lines[i]) - 1
-			if last >= 0 && utf8.RuneCountInString(lines[i][last]+word) < width {
-				lines[i][last] += " " + word
-			} else {
-				lines[i] = append(lines[i], word)
-			}
-		}
-		most = max(most, len(lines[i]))
-	}
-	rows := make([][]string, most)
-	for r := range rows {
-		rows[r] = make([]string, len(columns))
-		for i, parts := range lines {
-			if skip := most - len(parts); r >= skip {
-				rows[r][i] = parts[r-skip]
-			}
+	if at := strings.LastIndex(line, "  "); at >= 0 {
+		head, tail := strings.TrimRight(line[:at], " "), line[at+2:]
+		if room := b.to.Width - columnsOf(head+tail); room > 0 {
+			b.line(head + strings.Repeat(" ", room) + tail)
+			return
 		}
 	}
-	return rows
+	b.wrap(line, "", "  ")
 }

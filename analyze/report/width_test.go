@@ -1,0 +1,80 @@
+package report_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"moontide/analyze/report"
+	"moontide/analyze/report/doc"
+)
+
+// everyReport has a document of every kind.
+func everyReport(t *testing.T) map[string]*doc.Document {
+	t.Helper()
+	full := report.Dataset{Name: "example.jsonl", Analysis: analyzed(t, fullTrace())}
+	all := map[string]*doc.Document{
+		"runs": reported(t).Document(), "run": reported(t)[:1].Document(), "calibration": report.Calibration(calibration()),
+		"engine fit": fittedEngine().Document(), "dataset": full.Document(),
+		"datasets": report.Comparison{full, {Name: "bare.jsonl", Analysis: analyzed(t, bareTrace())}}.Document(),
+	}
+	for name, c := range comparisons(t) {
+		all["comparison "+name] = c.Document()
+	}
+	for name, p := range plans(t) {
+		all["plan "+name] = p.Document()
+	}
+	for _, s := range sweeps {
+		all["sweep "+s.name] = s.sweep.Document()
+	}
+	return all
+}
+
+func textOf(t *testing.T, d *doc.Document, width int) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := (doc.Terminal{Width: width}).Write(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// wordCounts counts the words of a text. Padding between and around them differs
+// between widths.
+func wordCounts(text string) map[string]int {
+	counts := map[string]int{}
+	for _, word := range strings.Fields(text) {
+		if word = strings.TrimSuffix(strings.Trim(word, "=-"), ":"); word != "" {
+			counts[word]++
+		}
+	}
+	return counts
+}
+
+// No line is wider than the terminal, and at no width is a word or a number cut or
+// lost.
+func TestEveryWidth(t *testing.T) {
+	for name, d := range everyReport(t) {
+		whole := wordCounts(textOf(t, d, 1000))
+		for width := 40; width <= 200; width += 1 + width/20 {
+			text := textOf(t, d, width)
+			for line := range strings.Lines(text) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width && len(strings.Fields(line)) > 1 {
+					t.Errorf("%s: %d columns of %d: %q", name, n, width, line)
+				}
+			}
+			got := wordCounts(text)
+			for word, n := range whole {
+				if got[word] < n {
+					t.Errorf("%s at %d columns has %q %d times, want %d", name, width, word, got[word], n)
+				}
+			}
+			for word := range got {
+				if whole[word] == 0 {
+					t.Errorf("%s at %d columns has the part %q of a word", name, width, word)
+				}
+			}
+		}
+	}
+}
