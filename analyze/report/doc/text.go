@@ -43,7 +43,8 @@ func write(w io.Writer, text []byte) error {
 }
 
 type textWriter struct {
-	to Terminal
+	to        Terminal
+	published bool // listings are those of another tool, line by line
 	bytes.Buffer
 }
 
@@ -54,6 +55,7 @@ func (b *textWriter) gap() {
 }
 
 func (b *textWriter) document(d *Document) {
+	b.published = d.ListingFirst
 	if d.Title != "" && !d.ListingFirst {
 		b.gap()
 		b.heading(d.Title, "=")
@@ -118,6 +120,10 @@ func (b *textWriter) section(s *Section) {
 			b.table(block.Table)
 		case block.Listing != nil:
 			for _, line := range block.Listing {
+				if b.published {
+					b.WriteString(line + "\n")
+					continue
+				}
 				b.squeezed(line)
 			}
 		}

@@ -165,12 +165,16 @@ func wrapped(cell string, width int) (lines []string) {
 	return lines
 }
 
-// stacked writes the columns from one on as texts, row by row, below the row's keys.
+// stacked writes the keys of each row and the columns from one on as texts, below the
+// first key.
 func (b *textWriter) stacked(rows [][]string, keys, from int) {
 	for _, row := range rows[1:] {
-		b.wrap(strings.Join(row[:keys], ", "), "  ", "    ")
-		for i, cell := range row[from:] {
-			if text := slices.DeleteFunc([]string{rows[0][from+i], strings.TrimSpace(cell)}, func(s string) bool { return s == "" }); len(text) > 0 {
+		b.wrap(row[0], "  ", "    ")
+		for i, cell := range row {
+			if i == 0 || i >= keys && i < from {
+				continue
+			}
+			if text := slices.DeleteFunc([]string{rows[0][i], strings.TrimSpace(cell)}, func(s string) bool { return s == "" }); len(text) > 0 {
 				b.wrap(strings.Join(text, ": "), "    ", "      ")
 			}
 		}
