@@ -379,3 +379,28 @@ func FuzzAppend(f *testing.F) {
 		}
 	})
 }
+
+// A simple word is the word that its scanner finds.
+func TestSimpleWords(t *testing.T) {
+	for i := range scanners {
+		s := &scanners[i]
+		if s.simple == nil {
+			continue
+		}
+		simple := 0
+		rapid.Check(t, func(t *rapid.T) {
+			text := rapid.StringOfN(rapid.SampledFrom([]rune("abYZsT  '\n\t1_-é́漢")), 1, 40, -1).Draw(t, "text")
+			n := simpleWord(loadWord(text), s.simple)
+			if n == 0 {
+				return
+			}
+			simple++
+			if want, _ := s.next(text); n != want {
+				t.Fatalf("%q has the simple word %q, want %q", text, text[:n], text[:want])
+			}
+		})
+		if simple == 0 {
+			t.Errorf("no simple word for %q", s.patterns)
+		}
+	}
+}
