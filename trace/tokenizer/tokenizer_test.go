@@ -273,12 +273,12 @@ func TestAppendIsItsDefinition(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			once := texts().Draw(t, "text") + rapid.SampledFrom([]string{"", "\xff", "\xe4\xb8"}).Draw(t, "invalid")
 			text := once + rapid.StringMatching(`[ theandro.]{0,40}`).Draw(t, "words") + once
-			if strings.Contains(text, "<") || strings.Contains(text, "\u017f") {
-				return // added tokens and TestLongS
-			}
 			all := strings.ToValidUTF8(text, "\uFFFD")
 			if tok.nfc {
 				all = norm.NFC.String(all)
+			}
+			if strings.Contains(all, "<") || strings.Contains(all, "é!") || strings.Contains(all, "\u017f") {
+				return // added tokens and TestLongS
 			}
 			var want []uint32
 			for _, word := range splitBy(t, slow, all) {
