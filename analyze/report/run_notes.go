@@ -90,8 +90,8 @@ func echoNote(e runfile.Echoed) string {
 	return text
 }
 
-// notesOf returns the notes of several runs. Those that not all of them have name
-// their runs, or what shortened makes of the names.
+// notesOf returns the notes of several runs. A note that some runs lack begins with
+// the names of the runs that have it, which shortened may abbreviate.
 func notesOf(names []string, runs []Run, shortened func(who []string) []string) (all []doc.Note) {
 	of := map[doc.Note][]string{}
 	for i, r := range runs {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"io"
@@ -93,24 +92,15 @@ func TestCaptureMisuse(t *testing.T) {
 func capturing(t *testing.T, dir string, args ...string) (url string, end func()) {
 	t.Helper()
 	cmd := moontide(dir, append([]string{"capture", "--listen", "127.0.0.1:0"}, args...)...)
-	talk, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { endChild(cmd) })
-	lines := bufio.NewReader(talk)
-	line, err := lines.ReadString('\n')
+	line, talk := startChild(t, cmd)
 	words := strings.Fields(line)
-	if err != nil || len(words) < 3 {
-		t.Fatalf("capture says %q: %v", line, err)
+	if len(words) < 3 {
+		t.Fatalf("capture says %q", line)
 	}
 	return words[2], func() {
 		t.Helper()
 		cmd.Process.Signal(os.Interrupt)
-		rest, _ := io.ReadAll(lines)
+		rest, _ := io.ReadAll(talk)
 		if err := cmd.Wait(); err != nil {
 			t.Fatalf("%v: %s", err, rest)
 		}

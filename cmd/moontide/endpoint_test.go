@@ -14,6 +14,20 @@ func serveFast(t *testing.T, flags ...string) string {
 	t.Helper()
 	cmd := moontide(t.TempDir(), append([]string{"serve", "--listen", "127.0.0.1:0",
 		"--step-base", "0", "--prefill-per-token", "0", "--decode-per-sequence", "0", "--decode-per-context-token", "0", "--kv-blocks", "8000000"}, flags...)...)
+	line, talk := startChild(t, cmd)
+	_, rest, _ := strings.Cut(line, " on ")
+	url, _, ok := strings.Cut(rest, ",")
+	if !ok {
+		t.Fatalf("serve says %q", line)
+	}
+	go io.Copy(io.Discard, talk)
+	return url
+}
+
+// startChild starts a command, which is ended with the test, and returns the first line
+// that it says and the rest.
+func startChild(t *testing.T, cmd *exec.Cmd) (line string, rest io.Reader) {
+	t.Helper()
 	talk, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -22,17 +36,11 @@ func serveFast(t *testing.T, flags ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { endChild(cmd) })
-	line, err := bufio.NewReader(talk).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
+	lines := bufio.NewReader(talk)
+	if line, err = lines.ReadString('\n'); err != nil {
+		t.Fatalf("%v says %q: %v", cmd.Args[1:], line, err)
 	}
-	_, rest, _ := strings.Cut(line, " on ")
-	url, _, ok := strings.Cut(rest, ",")
-	if !ok {
-		t.Fatalf("serve says %q", line)
-	}
-	go io.Copy(io.Discard, talk)
-	return url
+	return line, lines
 }
 
 func endChild(cmd *exec.Cmd) {

@@ -60,10 +60,11 @@ func (c *chain) add(block []byte) uint64 {
 // fit returns the ids of a prompt that has a number of blocks by the server's count. If
 // the server counts more, because its chat template adds tokens, further ids follow from
 // the last; if it counts fewer, the last ones are left out.
-func (c *chain) fit(b blocks, count int) []uint64 {
+func (b blocks) fit(k Key, count int) []uint64 {
 	if count <= len(b.ids) {
 		return b.ids[:count]
 	}
+	c := newChain(k)
 	c.sum = b.sum
 	for len(b.ids) < count {
 		b.ids = append(b.ids, c.add(nil))

@@ -53,6 +53,9 @@ func (p *Proxy) extra(e *exchange, m marks) []byte {
 	return text
 }
 
+// maxName limits the name of a model, in bytes.
+const maxName = 256
+
 // modelName returns the model of a request. The server knows it if it has answered, so
 // it is no secret of the client; any other name is hashed.
 func (p *Proxy) modelName(e *exchange) string {

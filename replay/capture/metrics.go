@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"moontide/replay/live"
 )
 
 // AppendText appends the counts in Prometheus' text format. It may be called from any
@@ -11,13 +13,14 @@ import (
 func (p *Proxy) AppendText(b []byte) []byte {
 	c := p.Counts()
 	one := func(name, kind, help string, value int64) {
-		b = fmt.Appendf(b, "# HELP moontide_capture_%[1]s %[3]s\n# TYPE moontide_capture_%[1]s %[2]s\nmoontide_capture_%[1]s %[4]d\n", name, kind, help, value)
+		b = live.AppendMetric(b, "moontide_capture_"+name, kind, help, "", value)
 	}
 	by := func(name, label, help string, values map[string]int64) {
-		b = fmt.Appendf(b, "# HELP moontide_capture_%[1]s %[2]s\n# TYPE moontide_capture_%[1]s counter\n", name, help)
+		var samples []any
 		for _, value := range slices.Sorted(maps.Keys(values)) {
-			b = fmt.Appendf(b, "moontide_capture_%s{%s=%q} %d\n", name, label, value, values[value])
+			samples = append(samples, fmt.Sprintf("%s=%q", label, value), values[value])
 		}
+		b = live.AppendMetric(b, "moontide_capture_"+name, "counter", help, samples...)
 	}
 	ended := map[string]int64{}
 	for class, n := range c.Ended {

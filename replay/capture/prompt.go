@@ -62,9 +62,6 @@ var (
 	errBatch   = errors.New("a request has several prompts")
 )
 
-// maxName limits names of models and sessions, in bytes.
-const maxName = 256
-
 // reader reads bodies. It is not safe for concurrent use.
 type reader struct {
 	encode Encoder // nil to keep texts as they are
@@ -77,7 +74,7 @@ type reader struct {
 // read reads the body of a request to an endpoint. sessionField is the name of the
 // member that names the session, "" for none. The result does not refer to body.
 func (r *reader) read(endpoint string, body []byte, sessionField string) (*call, error) {
-	if !sonic.Valid(body) || len(bytes.TrimSpace(body)) == 0 || bytes.TrimSpace(body)[0] != '{' {
+	if !sonic.Valid(body) || !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte{'{'}) {
 		return nil, errNotJSON
 	}
 	c := &call{prompt: prompt{tokens: r.encode != nil, exact: r.encode != nil}}
@@ -95,8 +92,8 @@ func (r *reader) read(endpoint string, body []byte, sessionField string) (*call,
 	for _, limit := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
 		c.maxTokens = max(c.maxTokens, integer(members[limit]))
 	}
-	if sessionField != "" {
-		c.session = member(body, sessionField)
+	if name, path, _ := strings.Cut(sessionField, "."); name != "" {
+		c.session = valueAt(members[name], path)
 	}
 	for _, part := range promptMembers[endpoint] {
 		if raw, ok := members[part]; ok {
@@ -263,20 +260,23 @@ func integer(raw []byte) int {
 	return 0
 }
 
-// member returns a string or a number of a body by its path, such as "metadata.chat",
-// "" if it is not there.
-func member(object []byte, path string) (value string) {
-	name, rest, nested := strings.Cut(path, ".")
-	jsonscan.Members(object, func(key []byte, _ int, raw []byte) error {
-		switch {
-		case string(key) != name:
-		case nested && raw[0] == '{':
-			value = member(raw, rest)
-		case nested || raw[0] == '{' || raw[0] == '[' || string(raw) == "null":
-		case raw[0] == '"':
-			value = text(raw)
-		default:
-			value = string(raw)
+// valueAt returns the string or number at a path within a value, such as "chat" or
+// "user.chat", or the value itself if the path is empty; "" if there is none.
+func valueAt(raw []byte, path string) (value string) {
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return ""
+	case path == "" && raw[0] == '"':
+		return text(raw)
+	case path == "" && raw[0] != '{' && raw[0] != '[':
+		return string(raw)
+	case path == "" || raw[0] != '{':
+		return ""
+	}
+	name, rest, _ := strings.Cut(path, ".")
+	jsonscan.Members(raw, func(key []byte, _ int, member []byte) error {
+		if string(key) == name {
+			value = valueAt(member, rest)
 		}
 		return nil
 	})

@@ -163,7 +163,7 @@ func (p *Proxy) row(e *exchange) trace.Request {
 			m.estimated = append(m.estimated, "hash_ids")
 		}
 		count := (r.InputLength + p.cfg.BlockSize - 1) / p.cfg.BlockSize
-		r.HashIDs = newChain(p.keys.blocks).fit(e.blocks, count)
+		r.HashIDs = e.blocks.fit(p.keys.blocks, count)
 	} else {
 		p.counts.lackBlocks(e.noBlocks)
 	}

@@ -75,6 +75,20 @@ func (m *Metrics) add(rec *replay.Record) {
 	}
 }
 
+// AppendMetric appends a metric in Prometheus' text format. Samples are pairs of labels,
+// such as `class="ok"` or "" for none, and value.
+func AppendMetric(b []byte, name, kind, help string, samples ...any) []byte {
+	b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	for i := 0; i < len(samples); i += 2 {
+		b = append(b, name...)
+		if labels := samples[i].(string); labels != "" {
+			b = fmt.Appendf(b, "{%s}", labels)
+		}
+		b = fmt.Appendf(b, " %v\n", samples[i+1])
+	}
+	return b
+}
+
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // AppendText appends the metrics in Prometheus' text format. It appends nothing
@@ -86,11 +100,11 @@ func (m *Metrics) AppendText(b []byte) []byte {
 		return b
 	}
 	labels := fmt.Sprintf(`run="%s"`, escaper.Replace(m.run.Name))
-	metric := func(name, kind, help string, samples ...any) { // pairs of labels and value
-		b = fmt.Appendf(b, "# HELP moontide_%s %s\n# TYPE moontide_%s %s\n", name, help, name, kind)
+	metric := func(name, kind, help string, samples ...any) {
 		for i := 0; i < len(samples); i += 2 {
-			b = fmt.Appendf(b, "moontide_%s{%s%v} %v\n", name, labels, samples[i], samples[i+1])
+			samples[i] = labels + samples[i].(string)
 		}
+		b = AppendMetric(b, "moontide_"+name, kind, help, samples...)
 	}
 	status := m.run.Status()
 	metric("run_info", "gauge", "The run, as labels.", fmt.Sprintf(`,trace="%s",model="%s"`, escaper.Replace(m.run.Trace), escaper.Replace(m.run.Model)), 1)
