@@ -16,6 +16,7 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/replay/capture"
 	"moontide/replay/live"
+	"moontide/trace/record"
 	"moontide/trace/tokenizer"
 )
 
@@ -52,7 +53,7 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Key, err = capture.OpenKey(c.String("key")); err != nil {
+	if cfg.Key, err = record.OpenKey(c.String("key")); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", c.String("listen"))
@@ -111,8 +112,8 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	}
 	to.Path = strings.TrimSuffix(strings.TrimSuffix(to.Path, "/"), "/v1") // clients send it
 	cfg = capture.Config{
-		Upstream: to, Key: capture.Key{1}, BlockSize: c.Int("block-size"), BytesPerToken: c.Float64("bytes-per-token"),
-		SessionHeader: c.String("session-header"), SessionField: c.String("session-field"),
+		Config:   record.Config{Key: record.Key{1}, BlockSize: c.Int("block-size"), BytesPerToken: c.Float64("bytes-per-token"), SessionField: c.String("session-field")},
+		Upstream: to, SessionHeader: c.String("session-header"),
 	}
 	if cfg.Memory, err = parseSize(c.String("memory")); err != nil {
 		return cfg, files, misused("capture: --memory: %w", err)

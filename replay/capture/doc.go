@@ -3,9 +3,9 @@
 //
 // A Proxy is an http.Handler in front of the server, and Files is where its rows go:
 //
-//	key, err := capture.OpenKey("capture.key") // made once, kept secret
+//	key, err := record.OpenKey("capture.key") // made once, kept secret
 //	files, err := capture.CreateFiles(capture.FilesConfig{Path: "trace.jsonl.zst"})
-//	proxy, err := capture.New(capture.Config{Upstream: url, Key: key}, files)
+//	proxy, err := capture.New(capture.Config{Upstream: url, Config: record.Config{Key: key}}, files)
 //	http.ListenAndServe("127.0.0.1:9000", proxy)
 //	...
 //	proxy.Close() // after the last request

@@ -11,6 +11,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/openai"
 	"moontide/replay/openai/http1"
+	"moontide/trace/record"
 )
 
 // exchange is a request and its answer. Its two halves end in any order; the one that
@@ -27,10 +28,10 @@ type exchange struct {
 	body       buffer
 	bodyDone   bool
 	bodyCoding string
-	call       *call
-	blocks     blocks
+	call       *record.Call
+	blocks     *record.Blocks
 	noBlocks   gap // why there are none
-	turn       *turn
+	turn       *record.Turn
 	sampledOut bool
 
 	// The answer.

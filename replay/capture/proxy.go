@@ -12,6 +12,7 @@ import (
 
 	"moontide/replay/openai"
 	"moontide/trace"
+	"moontide/trace/record"
 )
 
 // Writer takes the rows of a capture in the order in which their requests end. Write is
@@ -24,16 +25,16 @@ type Writer interface {
 // one with New.
 type Proxy struct {
 	cfg    Config
-	start  time.Time
+	rows   *record.Rows
 	out    Writer
 	pass   *httputil.ReverseProxy
 	server *http.Transport
-	keys   keys
+	keys   record.Keys
 	memory memory
 	counts *counts
 
 	mu       sync.Mutex // of sessions and of the turns in them
-	sessions *sessions
+	sessions *record.Sessions
 
 	toHash  chan *exchange
 	toWrite chan trace.Request
@@ -41,9 +42,6 @@ type Proxy struct {
 	writer  sync.WaitGroup
 	open    sync.WaitGroup // exchanges that are not recorded
 }
-
-// keys are for different purposes.
-type keys struct{ blocks, sessions, models, requests Key }
 
 const (
 	queuedBodies = 1 << 14 // their bytes are limited by Config.Memory
@@ -58,11 +56,11 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 	}
 	cfg = cfg.withDefaults()
 	p := &Proxy{
-		cfg: cfg, start: time.Now(), out: out,
-		keys:     keys{cfg.Key.derive("blocks"), cfg.Key.derive("sessions"), cfg.Key.derive("models"), cfg.Key.derive("requests")},
+		cfg: cfg, rows: record.NewRows(cfg.Config, time.Now()), out: out,
+		keys:     cfg.Key.Keys(),
 		memory:   memory{most: cfg.Memory},
 		counts:   newCounts(),
-		sessions: newSessions(mostSessions),
+		sessions: record.NewSessions(mostSessions),
 		toHash:   make(chan *exchange, queuedBodies),
 		toWrite:  make(chan trace.Request, queuedRows),
 	}
@@ -129,7 +127,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.halves.Store(2)
 	e.body = buffer{memory: &p.memory, most: p.cfg.MaxBody}
 	if name := p.cfg.SessionHeader; name != "" {
-		e.sessionName = p.keys.sessions.nameOf(r.Header.Get(name))
+		e.sessionName = p.keys.Sessions.Name(r.Header.Get(name))
 	}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e))
 	r.Body = &requestBody{ReadCloser: r.Body, of: e, over: over}

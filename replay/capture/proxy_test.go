@@ -14,6 +14,7 @@ import (
 
 	"moontide/replay/sim/server"
 	"moontide/trace"
+	"moontide/trace/record"
 )
 
 // rows keeps rows in memory.
@@ -65,7 +66,7 @@ func capturing(t *testing.T, upstream string, edits ...func(*Config)) *captured 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Upstream: to, Key: Key{1}, BlockSize: 16}
+	cfg := Config{Config: record.Config{Key: record.Key{1}, BlockSize: 16}, Upstream: to}
 	for _, edit := range edits {
 		edit(&cfg)
 	}

@@ -1,13 +1,12 @@
 package capture
 
 import (
-	"fmt"
-	"math"
+	"net/http"
 	"strconv"
-	"time"
 
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/record"
 )
 
 // hash queues the body of a request for hashing.
@@ -32,7 +31,7 @@ func (p *Proxy) half(e *exchange) {
 func (p *Proxy) answered(e *exchange) {
 	p.mu.Lock()
 	if e.over = true; e.turn != nil {
-		e.turn.ended = e.ended
+		e.turn.Ended = e.ended
 	}
 	p.mu.Unlock()
 	p.half(e)
@@ -40,75 +39,55 @@ func (p *Proxy) answered(e *exchange) {
 
 // hashAll hashes bodies until there are no more.
 func (p *Proxy) hashAll() {
-	read := reader{encode: p.cfg.Encoder}
-	ids := newChain(p.keys.blocks)
+	read, ids := record.NewReader(p.cfg.Config), record.NewHasher(p.cfg.Config)
 	for e := range p.toHash {
 		if e.noBlocks == "" {
 			e.noBlocks = failed // unless it returns
-			p.guard(func() { e.noBlocks = p.hashBody(e, &read, ids) })
+			p.guard(func() { e.noBlocks = p.hashBody(e, read, ids) })
 		}
 		e.body.drop("")
 		if e.turn == nil {
-			p.join(e, hashed{})
+			p.join(e)
 		}
 		p.half(e)
 	}
 }
 
 // hashBody finds the block ids and the session of a request, or returns why not.
-func (p *Proxy) hashBody(e *exchange, read *reader, ids *chain) gap {
+func (p *Proxy) hashBody(e *exchange, read *record.Reader, ids *record.Hasher) gap {
 	if e.bodyCoding != "" && e.bodyCoding != "identity" {
 		return encoded
 	}
-	c, err := read.read(e.endpoint, e.body.bytes, p.cfg.SessionField)
+	c, err := read.Read(e.endpoint, e.body.bytes)
 	e.call = c
 	switch {
-	case err == errNotJSON:
+	case err == record.ErrNotJSON:
 		return unreadable
-	case err == errBatch:
+	case err == record.ErrBatch:
 		return batch
 	case err != nil:
 		return failed
 	}
-	if c.session != "" {
-		e.sessionName = p.keys.sessions.nameOf(c.session)
+	if c.Session != "" {
+		e.sessionName = p.keys.Sessions.Name(c.Session)
 	}
-	content := c.prompt.content
-	bytes := p.blockBytes(&c.prompt)
-	e.blocks = ids.hash(fmt.Sprintf("%s %d %q %q", c.prompt.kind(), bytes, p.cfg.EncoderID, c.model), content, bytes)
-	p.join(e, hashed{content, bytes, append([]uint64{e.blocks.scope}, e.blocks.ids[:e.blocks.full]...)})
-	c.length = len(content) / c.prompt.unit()
-	c.prompt.content = nil
+	e.blocks = ids.Hash(c)
+	p.join(e)
 	return ""
-}
-
-// blockBytes returns the number of bytes of a block.
-func (p *Proxy) blockBytes(of *prompt) int {
-	if of.tokens {
-		return of.unit() * p.cfg.BlockSize
-	}
-	return max(1, int(math.Round(p.cfg.BytesPerToken*float64(p.cfg.BlockSize))))
 }
 
 // join adds the request to its session. Without a name and a prompt it is a session of
 // its own.
-func (p *Proxy) join(e *exchange, of hashed) {
+func (p *Proxy) join(e *exchange) {
 	at := strconv.FormatInt(e.arrived.UnixNano(), 36) + " " + strconv.FormatUint(p.counts.turns.Add(1), 36)
-	t := &turn{id: p.keys.requests.nameOf(at), arrived: e.arrived}
+	t := &record.Turn{ID: p.keys.Requests.Name(at), Arrived: e.arrived}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case e.sessionName != "":
-		p.sessions.byName(e.sessionName, t)
-	case len(of.ids) > 0:
-		p.sessions.byPrompt(of, p.keys.sessions.nameOf(at), t)
-	default:
-		t.join(&session{name: p.keys.sessions.nameOf(at)}, nil)
-	}
+	p.sessions.Join(t, e.sessionName, e.blocks, p.keys.Sessions.Name(at))
 	if e.turn = t; e.over {
-		t.ended = e.ended
+		t.Ended = e.ended
 	}
-	e.sampledOut = p.cfg.SampleOneIn > 1 && !p.keys.sessions.oneIn(t.session.name, p.cfg.SampleOneIn)
+	e.sampledOut = p.cfg.SampleOneIn > 1 && !p.keys.Sessions.OneIn(t.Session(), p.cfg.SampleOneIn)
 }
 
 // record queues the row of an exchange.
@@ -147,78 +126,50 @@ func (p *Proxy) writeAll() {
 
 // row returns the row of an exchange.
 func (p *Proxy) row(e *exchange) trace.Request {
-	r := trace.Request{
-		Timestamp: trace.Some(milliseconds(e.arrived.Sub(p.start))),
-		SessionID: e.turn.session.name,
-		ID:        e.turn.id,
-		After:     e.turn.after,
-	}
-	if d := e.turn.delay; d.Set {
-		r.Delay = trace.Some(milliseconds(d.Value))
-	}
-	var m marks
-	p.setLengths(&r, e, &m)
-	if e.noBlocks == "" {
-		if !e.call.prompt.exact {
-			m.estimated = append(m.estimated, "hash_ids")
-		}
-		count := (r.InputLength + p.cfg.BlockSize - 1) / p.cfg.BlockSize
-		r.HashIDs = e.blocks.fit(p.keys.blocks, count)
-	} else {
+	x := record.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK}
+	if e.noBlocks != "" {
+		x.Blocks = nil
 		p.counts.lackBlocks(e.noBlocks)
 	}
-	r.Extra = p.extra(e, m)
+	seen := &e.seen
+	x.Input, x.Output = trace.Opt[int](seen.Counts.Input), trace.Opt[int](seen.Counts.Output)
+	if x.Blocks != nil && x.Input.Set {
+		if bytes, ok := e.call.TextLength(); ok {
+			p.counts.measured(bytes, min(x.Input.Value, trace.MaxLength))
+		}
+	}
+	if seen.Chunks > 0 && !x.Output.Set {
+		x.TextTokens = trace.Some(seen.Chunks)
+		if n, ok := p.cfg.Tokens(seen.Text); ok {
+			x.TextTokens.Value = n
+		}
+	}
+	seen.Text = ""
+	x.Recorded = p.recorded(e)
+	return p.rows.Row(&x)
+}
+
+// recorded returns what the row tells about the answer.
+func (p *Proxy) recorded(e *exchange) record.Recorded {
+	e2el := record.Milliseconds(e.ended.Sub(e.arrived))
+	streamed := e.streamed
+	r := record.Recorded{API: e.endpoint, Stream: &streamed, Outcome: outcome(e.class), Status: e.status, E2EL: &e2el}
+	if !e.seen.First.IsZero() {
+		ttft := record.Milliseconds(e.seen.First.Sub(e.arrived))
+		r.TTFT = &ttft
+	}
+	if n := e.seen.Counts.Cached; n.Set {
+		r.Cached = &n.Value
+	}
+	if n := e.seen.Counts.Reasoning; n.Set {
+		r.Reasoning = &n.Value
+	}
 	return r
 }
 
-// marks name the lengths of a row that are not known exactly.
-type marks struct{ estimated, missing []string }
-
-// setLengths sets ISL and OSL: as the server counts them, or else as the tokens of the
-// texts, or else an estimate.
-func (p *Proxy) setLengths(r *trace.Request, e *exchange, m *marks) {
-	switch counts := e.seen.Counts; {
-	case counts.Input.Set:
-		r.InputLength = min(counts.Input.Value, trace.MaxLength)
-		if e.noBlocks == "" && !e.call.prompt.tokens {
-			p.counts.measured(e.call.length, r.InputLength)
-		}
-	case e.noBlocks != "":
-		m.missing = append(m.missing, "input_length")
-	case e.call.prompt.tokens:
-		r.InputLength = min(e.call.length, trace.MaxLength)
-		if !e.call.prompt.exact {
-			m.estimated = append(m.estimated, "input_length")
-		}
-	default:
-		r.InputLength = min(int(math.Ceil(float64(e.call.length)/p.cfg.BytesPerToken)), trace.MaxLength)
-		m.estimated = append(m.estimated, "input_length")
+func outcome(c replay.Class) string {
+	if c == replay.OK {
+		return record.OK
 	}
-	switch seen := &e.seen; {
-	case seen.Counts.Output.Set:
-		r.OutputLength = min(seen.Counts.Output.Value, trace.MaxLength)
-	case seen.Chunks > 0:
-		r.OutputLength = min(p.textTokens(seen.Text, seen.Chunks), trace.MaxLength)
-		m.estimated = append(m.estimated, "output_length")
-	case e.class != replay.OK: // it has none
-	default:
-		m.missing = append(m.missing, "output_length")
-	}
-	e.seen.Text = ""
+	return string(c)
 }
-
-// textTokens returns the number of tokens of a text, or else that of the chunks that it
-// came in.
-func (p *Proxy) textTokens(text string, chunks int) int {
-	if text == "" || p.cfg.Encoder == nil {
-		return chunks
-	}
-	ids, err := p.cfg.Encoder.Append(nil, text)
-	if err != nil {
-		return chunks
-	}
-	return len(ids)
-}
-
-// milliseconds returns a time in milliseconds, to the microsecond.
-func milliseconds(d time.Duration) float64 { return float64(max(d, 0).Microseconds()) / 1000 }

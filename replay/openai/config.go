@@ -14,15 +14,16 @@ import (
 
 	"moontide/replay/prompt"
 	"moontide/trace"
+	"moontide/trace/record"
 )
 
 // Values of Config.Endpoint.
 const (
-	Completions = "completions" // OpenAI's and most servers' /v1/completions
-	Chat        = "chat"        // /v1/chat/completions
-	Responses   = "responses"   // OpenAI's /v1/responses
-	Messages    = "messages"    // Anthropic's /v1/messages
-	Generate    = "generate"    // SGLang's /generate
+	Completions = record.Completions
+	Chat        = record.Chat
+	Responses   = record.Responses
+	Messages    = record.Messages
+	Generate    = record.Generate
 )
 
 // Values of Config.Prompt.

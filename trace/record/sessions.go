@@ -1,4 +1,4 @@
-package capture
+package record
 
 import (
 	"encoding/binary"
@@ -10,13 +10,16 @@ import (
 	"moontide/trace"
 )
 
-// turn is a request of a session.
-type turn struct {
-	id      string // request_id
+// Turn is a request of a session.
+type Turn struct {
+	ID      string // request_id
+	Arrived time.Time
+	Ended   time.Time // its answer; zero before
+	// EndUnknown says that Ended is zero because nobody knows it.
+	EndUnknown bool
+
 	session *session
-	arrived time.Time // at the proxy
-	ended   time.Time // its answer; zero before
-	number  int       // from 1
+	number  int // from 1
 
 	// What the turn waits for: the pause since the end of the turn before it, and that
 	// turn's id if it is not the latest of the session, or an empty list for nothing.
@@ -24,39 +27,43 @@ type turn struct {
 	after []string
 }
 
+// Session returns the name of the session that the turn has joined.
+func (t *Turn) Session() string { return t.session.name }
+
 // session is a conversation.
 type session struct {
 	name string
-	last *turn
+	last *Turn
 }
 
 // join adds a turn to a session, after the turn that it continues, if any.
-func (t *turn) join(of *session, before *turn) {
+func (t *Turn) join(of *session, before *Turn) {
 	t.session, t.number = of, 1
 	if before != nil {
 		t.number = before.number + 1
-		switch running := before.ended.IsZero() || before.ended.After(t.arrived); {
-		case running:
+		running := before.Ended.IsZero() || before.Ended.After(t.Arrived)
+		switch {
+		case running && !before.EndUnknown:
 			t.after = []string{}
 		case before != of.last:
-			t.after = []string{before.id}
-			fallthrough
-		default:
-			t.delay = trace.Some(t.arrived.Sub(before.ended))
+			t.after = []string{before.ID}
+		}
+		if !running {
+			t.delay = trace.Some(t.Arrived.Sub(before.Ended))
 		}
 	}
 	of.last = t
 }
 
-// sessions finds the session of each request: by its name, or else by its prompt, which
+// Sessions finds the session of each request: by its name, or else by its prompt, which
 // continues an earlier one that it begins with. It knows prompts by hashes with a seed
-// that is made anew for each capture. It remembers a number of prompts and names, and
-// forgets the oldest. It must be locked by its user.
-type sessions struct {
+// that is made anew for each. It remembers a number of prompts and names, and forgets
+// the oldest. It must be locked by its user.
+type Sessions struct {
 	most   int
 	seed   maphash.Seed
 	named  map[string]*session
-	ends   map[uint64]*turn        // by the hash of a whole prompt
+	ends   map[uint64]*Turn        // by the hash of a whole prompt
 	tails  map[uint64][]tailLength // ascending, by the id of the last full block
 	oldest []remembered            // in order of arrival
 }
@@ -71,15 +78,33 @@ type remembered struct {
 	tail       int
 }
 
-func newSessions(most int) *sessions {
-	return &sessions{
+// NewSessions returns sessions that remember a number of prompts and names.
+func NewSessions(most int) *Sessions {
+	return &Sessions{
 		most: most, seed: maphash.MakeSeed(),
-		named: map[string]*session{}, ends: map[uint64]*turn{}, tails: map[uint64][]tailLength{},
+		named: map[string]*session{}, ends: map[uint64]*Turn{}, tails: map[uint64][]tailLength{},
+	}
+}
+
+// Join adds a turn to the session with a name, or else to that of the prompt which its
+// own one continues, or else to a new session named fresh. Turns join in order of their
+// arrival. b, which may be nil, holds the prompt no longer.
+func (s *Sessions) Join(t *Turn, name string, b *Blocks, fresh string) {
+	switch {
+	case name != "":
+		s.byName(name, t)
+	case b != nil && len(b.of.content) > 0:
+		s.byPrompt(b.of, fresh, t)
+	default:
+		t.join(&session{name: fresh}, nil)
+	}
+	if b != nil {
+		b.of = hashed{}
 	}
 }
 
 // byName adds a turn to the session with a name.
-func (s *sessions) byName(name string, t *turn) {
+func (s *Sessions) byName(name string, t *Turn) {
 	of := s.named[name]
 	if of == nil {
 		of = &session{name: name}
@@ -91,7 +116,7 @@ func (s *sessions) byName(name string, t *turn) {
 
 // byPrompt adds a turn to the session of the longest prompt that its own one continues,
 // or else to a new one with a name.
-func (s *sessions) byPrompt(p hashed, name string, t *turn) {
+func (s *Sessions) byPrompt(p hashed, name string, t *Turn) {
 	if before := s.longest(p); before != nil {
 		t.join(before.session, before)
 	} else {
@@ -123,7 +148,7 @@ type hashed struct {
 
 // longest returns the turn with the longest prompt that a prompt continues, nil if there
 // is none. It does not continue an equal one.
-func (s *sessions) longest(p hashed) (found *turn) {
+func (s *Sessions) longest(p hashed) (found *Turn) {
 	for n := len(p.ids) - 1; n >= 0 && found == nil; n-- {
 		rest := p.content[n*p.blockBytes:]
 		s.hashTails(p.ids[n], rest[:max(len(rest)-1, 0)], s.tails[p.ids[n]], func(h uint64) {
@@ -136,7 +161,7 @@ func (s *sessions) longest(p hashed) (found *turn) {
 }
 
 // hashTails calls see with the hash of the prompt that ends after each length of a tail.
-func (s *sessions) hashTails(block uint64, tail []byte, lengths []tailLength, see func(uint64)) {
+func (s *Sessions) hashTails(block uint64, tail []byte, lengths []tailLength, see func(uint64)) {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	var first [8]byte
@@ -153,7 +178,7 @@ func (s *sessions) hashTails(block uint64, tail []byte, lengths []tailLength, se
 	}
 }
 
-func (s *sessions) remember(r remembered) {
+func (s *Sessions) remember(r remembered) {
 	s.oldest = append(s.oldest, r)
 	if len(s.oldest) <= s.most {
 		return

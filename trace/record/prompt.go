@@ -1,4 +1,4 @@
-package capture
+package record
 
 import (
 	"bytes"
@@ -11,17 +11,17 @@ import (
 	"github.com/bytedance/sonic"
 	"github.com/cespare/xxhash/v2"
 
-	"moontide/replay/openai"
 	"moontide/trace/jsonscan"
 )
 
-// call is what the body of a request tells. It holds the prompt as bytes only until
+// Call is what the body of a request tells. It holds the prompt as bytes only until
 // its ids are known.
-type call struct {
-	model     string
-	maxTokens int // 0 if not given
-	priority  int
-	session   string // from the field that names it
+type Call struct {
+	Model     string
+	MaxTokens int // 0 if not given
+	Priority  int
+	Stream    bool
+	Session   string // from the field that names it
 	prompt    prompt
 	length    int // of the prompt, in tokens or bytes
 }
@@ -52,50 +52,55 @@ func (p *prompt) kind() string {
 	return "text"
 }
 
-// Encoder appends the tokens of a text: see tokenizer.Tokenizer.
-type Encoder interface {
-	Append(dst []uint32, text string) ([]uint32, error)
-}
-
+// Errors of reading a body. They quote none of it.
 var (
-	errNotJSON = errors.New("the body is not a JSON object")
-	errBatch   = errors.New("a request has several prompts")
+	ErrNotJSON = errors.New("the body is not a JSON object")
+	ErrBatch   = errors.New("a request has several prompts")
 )
 
-// reader reads bodies. It is not safe for concurrent use.
-type reader struct {
-	encode Encoder // nil to keep texts as they are
-	ids    []uint32
-	call   *call
-	depth  int // of the value that is added
-	err    error
+// Reader reads bodies. It is not safe for concurrent use.
+type Reader struct {
+	cfg   Config
+	ids   []uint32
+	call  *Call
+	depth int // of the value that is added
+	err   error
 }
 
-// read reads the body of a request to an endpoint. sessionField is the name of the
-// member that names the session, "" for none. The result does not refer to body.
-func (r *reader) read(endpoint string, body []byte, sessionField string) (*call, error) {
+// NewReader returns a reader. The configuration must be valid.
+func NewReader(cfg Config) *Reader { return &Reader{cfg: cfg.WithDefaults()} }
+
+// Read reads the body of a request to an API. The result does not refer to body.
+func (r *Reader) Read(api string, body []byte) (*Call, error) {
 	if !sonic.Valid(body) || !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte{'{'}) {
-		return nil, errNotJSON
+		return nil, ErrNotJSON
 	}
-	c := &call{prompt: prompt{tokens: r.encode != nil, exact: r.encode != nil}}
-	r.call, r.err = c, nil
 	members := map[string][]byte{}
 	err := jsonscan.Members(body, func(key []byte, _ int, raw []byte) error {
 		members[string(key)] = raw
 		return nil
 	})
 	if err != nil {
-		return nil, errNotJSON
+		return nil, ErrNotJSON
 	}
-	c.model = text(members["model"])
-	c.priority = integer(members["priority"])
+	return r.ReadMembers(api, members)
+}
+
+// ReadMembers is Read for the members of a body, each of which must be valid JSON.
+func (r *Reader) ReadMembers(api string, members map[string][]byte) (*Call, error) {
+	encodes := r.cfg.Encoder != nil
+	c := &Call{prompt: prompt{tokens: encodes, exact: encodes}}
+	r.call, r.err = c, nil
+	c.Model = text(members["model"])
+	c.Priority = integer(members["priority"])
+	c.Stream = string(members["stream"]) == "true"
 	for _, limit := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
-		c.maxTokens = max(c.maxTokens, integer(members[limit]))
+		c.MaxTokens = max(c.MaxTokens, integer(members[limit]))
 	}
-	if name, path, _ := strings.Cut(sessionField, "."); name != "" {
-		c.session = valueAt(members[name], path)
+	if name, path, _ := strings.Cut(r.cfg.SessionField, "."); name != "" {
+		c.Session = valueAt(members[name], path)
 	}
-	for _, part := range promptMembers[endpoint] {
+	for _, part := range promptMembers[api] {
 		if raw, ok := members[part]; ok {
 			r.add(part, raw)
 		}
@@ -103,22 +108,23 @@ func (r *reader) read(endpoint string, body []byte, sessionField string) (*call,
 	if r.err != nil {
 		return nil, r.err
 	}
+	c.length = len(c.prompt.content) / c.prompt.unit()
 	return c, nil
 }
 
 // promptMembers lists the members of a body that make up the prompt, in the order in
 // which chat templates have them.
 var promptMembers = map[string][]string{
-	openai.Completions: {"prompt"},
-	openai.Chat:        {"tools", "functions", "messages"},
-	openai.Responses:   {"tools", "instructions", "input"},
-	openai.Messages:    {"tools", "system", "messages"},
-	openai.Generate:    {"text", "input_ids"},
+	Completions: {"prompt"},
+	Chat:        {"tools", "functions", "messages"},
+	Responses:   {"tools", "instructions", "input"},
+	Messages:    {"tools", "system", "messages"},
+	Generate:    {"text", "input_ids"},
 }
 
 // add adds a member of the body. A member that is text or token ids is the whole
 // prompt; any other has a structure, which a chat template writes.
-func (r *reader) add(key string, raw []byte) {
+func (r *Reader) add(key string, raw []byte) {
 	whole := key == "prompt" || key == "text" || key == "input_ids" || key == "input"
 	switch {
 	case string(raw) == "null":
@@ -133,10 +139,10 @@ func (r *reader) add(key string, raw []byte) {
 }
 
 // addIDs adds a prompt of token ids.
-func (r *reader) addIDs(array []byte) {
+func (r *Reader) addIDs(array []byte) {
 	p := &r.call.prompt
 	if len(p.content) > 0 {
-		r.err = errBatch
+		r.err = ErrBatch
 		return
 	}
 	p.tokens, p.exact = true, true
@@ -146,19 +152,19 @@ func (r *reader) addIDs(array []byte) {
 		p.content = binary.LittleEndian.AppendUint32(p.content, uint32(c.Int(math.MaxUint32)))
 	}
 	if !c.Done() { // texts, or lists of ids
-		r.err = errBatch
+		r.err = ErrBatch
 	}
 }
 
 // addText adds the text of a JSON string.
-func (r *reader) addText(raw []byte) {
+func (r *Reader) addText(raw []byte) {
 	p, s := &r.call.prompt, text(raw)
-	if r.encode == nil {
+	if r.cfg.Encoder == nil {
 		p.content = append(p.content, s...)
 		return
 	}
 	var err error
-	if r.ids, err = r.encode.Append(r.ids[:0], s); err != nil {
+	if r.ids, err = r.cfg.Encoder.Append(r.ids[:0], s); err != nil {
 		r.err = fmt.Errorf("encoding prompt: %w", err)
 		return
 	}
@@ -177,7 +183,7 @@ var media = map[string]bool{"url": true, "image_url": true, "data": true, "file_
 
 // addValue adds a value of a structure, and marks where an object begins and ends and
 // where its members begin: about as many as a chat template adds tokens.
-func (r *reader) addValue(key string, raw []byte) {
+func (r *Reader) addValue(key string, raw []byte) {
 	r.depth++
 	defer func() { r.depth-- }()
 	switch first := raw[0]; {
@@ -216,7 +222,7 @@ func (r *reader) addValue(key string, raw []byte) {
 const markBit = 1 << 31
 
 // mark adds one token, or one character for texts, which stands for s.
-func (r *reader) mark(s string) {
+func (r *Reader) mark(s string) {
 	p, sum := &r.call.prompt, xxhash.Sum64String(s)
 	if p.tokens {
 		p.content = binary.LittleEndian.AppendUint32(p.content, markBit|uint32(sum))

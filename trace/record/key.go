@@ -1,4 +1,4 @@
-package capture
+package record
 
 import (
 	"crypto/hmac"
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Key is the secret from which block ids and names are made. Captures with one key
+// Key is the secret from which block ids and names are made. Traces made with one key
 // have equal ids for equal prompts. Without the key, nobody can confirm a guess of
 // a prompt.
 type Key [sha256.Size]byte
@@ -76,9 +76,9 @@ func readKey(path string) ([]byte, error) {
 	return text, nil
 }
 
-// derive returns a key for one purpose, so that ids and names of different kinds have
+// Derive returns a key for one purpose, so that ids and names of different kinds have
 // nothing in common.
-func (k Key) derive(purpose string) Key {
+func (k Key) Derive(purpose string) Key {
 	return Key(k.sum([]byte(purpose)))
 }
 
@@ -88,9 +88,25 @@ func (k Key) sum(data []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// name returns what stands for a name in a trace: 13 hexadecimal digits.
-func (k Key) name(of string) string {
+// Name returns what stands for a name in a trace: 13 hexadecimal digits, or "" for "".
+func (k Key) Name(of string) string {
+	if of == "" {
+		return ""
+	}
 	return fmt.Sprintf("%013x", id(k.sum([]byte(of))))
+}
+
+// OneIn reports whether a name is among one in n.
+func (k Key) OneIn(name string, n int) bool {
+	return id(k.sum([]byte("sample "+name)))%uint64(n) == 0
+}
+
+// Keys are keys for different purposes.
+type Keys struct{ Blocks, Sessions, Models, Requests Key }
+
+// Keys derives all of them.
+func (k Key) Keys() Keys {
+	return Keys{k.Derive("blocks"), k.Derive("sessions"), k.Derive("models"), k.Derive("requests")}
 }
 
 // id returns the 53 bits of a hash that every JSON reader keeps exactly.
