@@ -43,7 +43,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
 			keepReasoningFlag,
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, such as for a pipeline's summary page, instead of text"},
-			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`; flags default to those of that run"},
+			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`; flags default to those of that run; auto continues the run in --out, or starts it if there is none"},
 		),
 		Action: func(c *cli.Context) error { return replayTrace(c, std, stop) },
 	}
@@ -103,7 +103,7 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	resume, err := resumeFlags(c)
+	resumed, err := resumeFlags(c, std, path)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Resume = resume; resume {
-		cfg.Dir = c.String("resume")
+	if cfg.Resume = resumed != ""; cfg.Resume {
+		cfg.Dir = resumed
 	}
 	end, err := export(c, std, &cfg)
 	if err != nil {

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay/bench"
+	"moontide/replay/cluster"
 	"moontide/replay/runfile"
 )
 
@@ -44,19 +49,46 @@ func flagValues(c *cli.Context, name string) []string {
 	return []string{fmt.Sprint(c.Value(name))}
 }
 
+// autoResume is the value of --resume for a command that may be repeated: it starts a
+// run or, if it was stopped or killed, continues it.
+const autoResume = "auto"
+
+// resumeFolder returns the folder of the run that --resume continues, or "".
+func resumeFolder(c *cli.Context, std streams, path string) (dir string, err error) {
+	switch dir = c.String("resume"); {
+	case !c.IsSet("resume"):
+		return "", nil
+	case dir != autoResume && c.IsSet("out"):
+		return "", misused("replay: --resume continues in the run's folder: omit --out")
+	case dir != autoResume:
+		return dir, nil
+	case c.IsSet(partFlag):
+		part, err := partConfig(c, std, path)
+		if err != nil {
+			return "", err
+		}
+		dir = (&cluster.Member{Config: part}).Folder()
+	default:
+		if dir = c.String("out"); dir == "" {
+			return "", misused("replay: --resume auto needs --out, the folder of the run")
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, runfile.RunFile)); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return dir, nil
+}
+
 // resumeFlags reads the run named by --resume and sets omitted flags to the
-// values of that run. Flags that were given must have the same values.
-func resumeFlags(c *cli.Context) (resume bool, err error) {
-	if !c.IsSet("resume") {
-		return false, nil
+// values of that run. Flags that were given must have the same values. Without a run to
+// continue, dir is "".
+func resumeFlags(c *cli.Context, std streams, path string) (dir string, err error) {
+	if dir, err = resumeFolder(c, std, path); dir == "" || err != nil {
+		return "", err
 	}
-	if c.IsSet("out") {
-		return true, misused("replay: --resume continues in the run's folder: omit --out")
-	}
-	dir := c.String("resume")
 	earlier, err := bench.Resumable(dir)
 	if err != nil {
-		return true, err
+		return "", err
 	}
 	was, given := byName(earlier.Flags), byName(setFlags(c))
 	for name, values := range was {
@@ -64,11 +96,11 @@ func resumeFlags(c *cli.Context) (resume bool, err error) {
 			continue
 		}
 		if _, secret := masks[name]; secret && slices.ContainsFunc(values, isMasked) {
-			return true, misused("replay: --resume %s: pass --%s again: run folders do not store values that may be secret", dir, name)
+			return "", misused("replay: --resume %s: pass --%s again: run folders do not store values that may be secret", dir, name)
 		}
 		for _, value := range values {
 			if err := setFlag(c, name, value); err != nil {
-				return true, fmt.Errorf("--resume %s: invalid --%s=%s in %s: %w", dir, name, value, runfile.RunFile, err)
+				return "", fmt.Errorf("--resume %s: invalid --%s=%s in %s: %w", dir, name, value, runfile.RunFile, err)
 			}
 		}
 	}
@@ -83,9 +115,9 @@ func resumeFlags(c *cli.Context) (resume bool, err error) {
 	}
 	if len(others) > 0 {
 		slices.Sort(others)
-		return true, misused("replay: --resume %s: different flags: %s", dir, strings.Join(others, "; "))
+		return "", misused("replay: --resume %s: different flags: %s", dir, strings.Join(others, "; "))
 	}
-	return true, nil
+	return dir, nil
 }
 
 // isMasked reports whether a value stored by setFlags lacks a secret.

@@ -238,3 +238,32 @@ func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 		t.Errorf("files are %v, were %v", after, there)
 	}
 }
+
+// One command starts a run and, when it is repeated, continues what was stopped.
+func TestResumeAuto(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfSessions())
+	endpoint := newMoodyEndpoint(t, func(probe bool, n int) (int, string) {
+		if !probe && n == 4 {
+			return http.StatusInternalServerError, ""
+		}
+		return http.StatusOK, ""
+	})
+	command := []string{"replay", "t.jsonl", "--url", endpoint.URL, "--abort-after-errors", "1", "--max-concurrency", "1", "--resume", "auto"}
+	if r := try(t, dir, "", command...); r.status != exitMisused || !strings.Contains(r.err, "--resume auto needs --out") {
+		t.Errorf("without a folder: exit status %d: %s", r.status, r.err)
+	}
+	command = append(command, "--out", "run")
+	try(t, dir, "", command...)
+	if before := runOfFolder(t, dir+"/run"); !before.Stopped || len(before.Resumed) != 0 {
+		t.Fatalf("the first run: %+v", before)
+	}
+	if r := try(t, dir, "", append(command, "--salt", "x")...); r.status != exitMisused || !strings.Contains(r.err, "that run had no --salt") {
+		t.Errorf("other flags: exit status %d: %s", r.status, r.err)
+	}
+	r := try(t, dir, "", command...)
+	if run := runOfFolder(t, dir+"/run"); run.Sent+run.Skipped != 12 || run.Stopped || len(run.Resumed) != 1 {
+		t.Errorf("the second run, exit status %d: %+v\n%s", r.status, run, r.err)
+	}
+}
