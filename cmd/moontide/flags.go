@@ -17,6 +17,7 @@ const (
 	inSessions     = "SESSIONS"
 	inRunControl   = "RUN CONTROL"
 	inParts        = "SEVERAL MACHINES"
+	inKubernetes   = "KUBERNETES"
 	ofTraces       = "FROM A TRACE"
 	ofSessions     = "FROM A TRACE, --method sessions"
 	ofTree         = "FROM A TRACE, --method tree"
@@ -33,7 +34,7 @@ const (
 )
 
 var groups = []string{
-	inTarget, inRequests, inLoad, inSessions, inRunControl, inParts, ofTraces, ofSessions, ofTree, ofDescriptions,
+	inTarget, inRequests, inLoad, inSessions, inRunControl, inParts, inKubernetes, ofTraces, ofSessions, ofTree, ofDescriptions,
 	inTraceInput, inCache, inServer, inFit, inValidity, inGates, ofCheck, inOutput, inEngine,
 }
 

@@ -57,6 +57,17 @@ var verbPages = map[string]clidoc.Page{
 		},
 		Common: []string{"isl", "osl", "concurrency", "rate", "num-prompts", "url", "model", "out"},
 	},
+	"launch": {
+		Section:   "Replay and measure",
+		Arguments: clidoc.Values{Choices: clidoc.OneOf(slurmEngine, kubernetesEngine, mpiEngine)},
+		Usage:     []string{"slurm|kubernetes|mpi [FLAGS] -- replay TRACE --url URL [FLAGS OF REPLAY]", "slurm|kubernetes|mpi [FLAGS] -- bench [FLAGS OF BENCH]"},
+		Examples: []string{
+			"slurm --ranks 8 -- replay trace.jsonl --url http://server:8000 | sbatch --nodes 4",
+			"kubernetes --ranks 4 -- replay trace.jsonl.zst --url http://server:8000 | kubectl apply -f -",
+			"mpi --ranks 4 -- replay trace.jsonl --url http://server:8000 > run.sh",
+		},
+		Common: []string{"ranks", "name", "image", "secret", "claim"},
+	},
 	"report": {
 		Section:   "Replay and measure",
 		Arguments: runArgument,

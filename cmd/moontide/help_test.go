@@ -126,7 +126,14 @@ func TestHelpExamples(t *testing.T) {
 		for _, example := range page.Examples {
 			args := append([]string{verb}, strings.Fields(strings.ReplaceAll(example, "'", ""))...)
 			known := app.Command(verb).Flags
-			for _, arg := range args {
+			for i, arg := range args {
+				if arg == "|" { // to another program
+					break
+				}
+				if arg == "--" { // before another command
+					known = app.Command(args[i+1]).Flags
+					continue
+				}
 				name, isFlag := strings.CutPrefix(arg, "--")
 				if isFlag && !hasFlag(known, name) {
 					t.Errorf("moontide %s %s: there is no --%s", verb, example, name)

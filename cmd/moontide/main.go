@@ -52,6 +52,7 @@ const (
 	exitMisused   = 2
 	exitInvalid   = 3
 	exitThreshold = 4
+	exitPartLost  = 5
 )
 
 // usageError is a wrong command line.
@@ -167,6 +168,7 @@ func verbs() []verb {
 	return []verb{
 		{"replay", replayCommand},
 		{"bench", benchCommand},
+		{"launch", launchCommand},
 		{"report", reportCommand},
 		{"compare", compareCommand},
 		{"calibrate", calibrateCommand},
@@ -222,22 +224,32 @@ func dispatch(ctx context.Context, app *cli.App, line []string) error {
 	if slices.Contains(line[1:slices.Index(line, "--")], helpFlag) {
 		return manualOf(app).Verb(verb).WriteHelp(app.Writer)
 	}
-	set := flag.NewFlagSet(verb.Name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	for _, f := range verb.Flags {
-		if err := f.Apply(set); err != nil {
-			return err
-		}
+	c, err := contextOf(ctx, app, line)
+	if err != nil {
+		return err
 	}
-	if err := set.Parse(line[1:]); err != nil {
-		return usageError{err}
-	}
-	c := cli.NewContext(app, set, &cli.Context{Context: ctx})
-	c.Command = verb
 	if err := verb.Before(c); err != nil {
 		return err
 	}
 	return verb.Action(c)
+}
+
+// contextOf parses a command line that parseArgs returned.
+func contextOf(ctx context.Context, app *cli.App, line []string) (*cli.Context, error) {
+	verb := app.Command(line[0])
+	set := flag.NewFlagSet(verb.Name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	for _, f := range verb.Flags {
+		if err := f.Apply(set); err != nil {
+			return nil, err
+		}
+	}
+	if err := set.Parse(line[1:]); err != nil {
+		return nil, usageError{err}
+	}
+	c := cli.NewContext(app, set, &cli.Context{Context: ctx})
+	c.Command = verb
+	return c, nil
 }
 
 // isVerb reports whether a command line starts with a verb.

@@ -1,0 +1,214 @@
+package launch
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"pgregory.net/rapid"
+
+	"moontide/trace/tracetest"
+)
+
+var sample = Job{
+	Name: "nightly", Ranks: 4, CPUs: 2, Grace: 11 * time.Minute,
+	Command: Command{"replay", []string{"trace.jsonl"}, []string{"--url=http://server:8000", `--header=X-Team: "a" $(b) {{c}}`, "--part=auto", "--resume=auto"}},
+}
+
+var sampleCluster = Kubernetes{Image: "registry.example/moontide:1", Memory: "2Gi", Token: "SECRET", ExitInvalid: 3, ExitLost: 5}
+
+func TestGolden(t *testing.T) {
+	inCluster := sample
+	trace := File{"traces/trace.jsonl", []byte(`{"timestamp": 0, "input_length": 1, "output_length": 1}` + "\n")}
+	inCluster.Command.Arguments = []string{trace.InPod()}
+	all, existing := sampleCluster, sampleCluster
+	all.Files = []File{trace}
+	existing.Secret, existing.Token, existing.APIKey, existing.Claim, existing.Namespace, existing.Out = "keys", "", "API_KEY", "shared", "load", "/runs/today"
+	for name, write := range map[string]func() ([]byte, error){
+		"slurm.sh":                 sample.Slurm,
+		"mpi.sh":                   sample.MPI,
+		"kubernetes.yaml":          func() ([]byte, error) { return inCluster.Kubernetes(all) },
+		"kubernetes-existing.yaml": func() ([]byte, error) { return sample.Kubernetes(existing) },
+	} {
+		text, err := write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tracetest.Golden(t, filepath.Join("testdata", name), string(text))
+	}
+}
+
+// hostile draws arguments that shells, YAML, Helm and Kubernetes may interpret.
+func hostile() *rapid.Generator[string] {
+	piece := rapid.SampledFrom([]string{
+		"'", `"`, "$", "$$", "$(JOB_UID)", "`id`", "\\", "\n", "\r\n", "\t", " ", "\x01", "\x7f", "{{ .Values }}", "{{", "#", "# x", ": ", "- ", "N", "yes", "null", "~",
+		"1e3", "0x1f", "*", "?", "[a]", "!!", "&", "|", ";", "%s", "--", "<<EOF", "é", "日本", "\u0085", "\u2028", "\ufeff", "𝄞", "a", "=",
+	})
+	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "pieces"), "") })
+}
+
+// anyCommand draws a command whose flags and arguments are hostile.
+func anyCommand(t *rapid.T, arg *rapid.Generator[string]) Command {
+	c := Command{Verb: "replay", Arguments: rapid.SliceOfN(arg, 0, 3).Draw(t, "arguments")}
+	for _, value := range rapid.SliceOfN(arg, 0, 5).Draw(t, "flags") {
+		c.Flags = append(c.Flags, "--header="+value)
+	}
+	return c
+}
+
+// The processes that a script starts have the arguments of the command, byte by byte.
+func TestScriptsKeepArguments(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
+	bin := t.TempDir()
+	launcher := "#!" + bash + "\nwhile [ \"$1\" != moontide ]; do shift; done\nprintf '%s\\0' \"$@\"\n"
+	for _, name := range []string{"srun", "mpirun"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(launcher), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bytes8 := rapid.Map(rapid.SliceOfN(rapid.ByteRange(1, 255), 0, 8), func(b []byte) string { return string(b) })
+	rapid.Check(t, func(t *rapid.T) {
+		job := sample
+		job.Command = anyCommand(t, rapid.OneOf(hostile(), bytes8))
+		for name, write := range map[string]func() ([]byte, error){"slurm": job.Slurm, "mpi": job.MPI} {
+			script, err := write()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := bytes.IndexFunc(script, func(r rune) bool { return r < ' ' && r != '\n' }); i >= 0 {
+				t.Fatalf("%s: a control character in\n%s", name, script)
+			}
+			cmd := exec.Command(bash, "-s", "--", "--option", "of mpirun")
+			cmd.Stdin, cmd.Env = bytes.NewReader(script), []string{"PATH=" + bin, "LC_ALL=C"}
+			out, err := cmd.Output()
+			got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+			if want := append([]string{"moontide"}, job.Command.with()...); err != nil || !slices.Equal(got, want) {
+				t.Fatalf("%s: %v\n got %q\nwant %q\n%s", name, err, got, want, script)
+			}
+		}
+	})
+}
+
+// expand replaces $(VARIABLE) in the arguments of a container as Kubernetes does: $$ is
+// a dollar sign, and references to unknown variables stay.
+func expand(text string, env map[string]string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '$' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		switch end := strings.IndexByte(text[i:], ')'); {
+		case text[i+1] == '$':
+			b.WriteByte('$')
+			i++
+		case text[i+1] == '(' && end > 0:
+			if value, known := env[text[i+2:i+end]]; known {
+				b.WriteString(value)
+			} else {
+				b.WriteString(text[i : i+end+1])
+			}
+			i += end
+		default:
+			b.WriteByte('$')
+		}
+	}
+	return b.String()
+}
+
+// container is what matters here of the container in a Job.
+type container struct {
+	Image string
+	Args  []string
+	Env   []struct{ Name, Value string }
+}
+
+// containerOf returns the container of the Job in manifests.
+func containerOf(t interface{ Fatal(...any) }, manifests []byte) container {
+	for _, text := range bytes.Split(manifests, []byte("\n---\n")) {
+		var object struct {
+			Kind string
+			Spec struct {
+				Template struct {
+					Spec struct{ Containers []container }
+				}
+			}
+		}
+		if err := yaml.Unmarshal(text, &object); err != nil {
+			t.Fatal(err, string(text))
+		}
+		if object.Kind == "Job" {
+			return object.Spec.Template.Spec.Containers[0]
+		}
+	}
+	t.Fatal("no Job")
+	return container{}
+}
+
+// So have the containers of the pods.
+func TestManifestsKeepArguments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		job, k := sample, sampleCluster
+		job.Command, k.Image, k.Out = anyCommand(t, hostile()), hostile().Draw(t, "image"), hostile().Draw(t, "out")
+		text, err := job.Kubernetes(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := containerOf(t, text)
+		var got []string
+		for _, arg := range c.Args {
+			got = append(got, expand(arg, map[string]string{"JOB_UID": "1-2"}))
+		}
+		out := "--out=" + k.Out
+		if k.Out == "" {
+			out = "--out=/runs/nightly-1-2"
+		}
+		want := job.Command.with("--rendezvous=nightly-0.nightly:7117", out)
+		if !slices.Equal(got, want) || c.Image != k.Image {
+			t.Fatalf("image %q\n got %q\nwant %q\n%s", c.Image, got, want, text)
+		}
+	})
+}
+
+func TestRefused(t *testing.T) {
+	file := func(path string, size int) Kubernetes {
+		k := sampleCluster
+		k.Files = []File{{path, make([]byte, size)}}
+		return k
+	}
+	for want, write := range map[string]func() ([]byte, error){
+		"0 ranks":                    func() ([]byte, error) { j := sample; j.Ranks = 0; return j.Slurm() },
+		"not between 1 and 10000":    func() ([]byte, error) { j := sample; j.Ranks = 1 << 20; return j.MPI() },
+		`the name "n\nx"`:            func() ([]byte, error) { j := sample; j.Name = "n\nx"; return j.Slurm() },
+		`the name "N"`:               func() ([]byte, error) { j := sample; j.Name = "N"; return j.Kubernetes(sampleCluster) },
+		`the name "aaaaaaaaaaaaaaaa`: func() ([]byte, error) { j := sample; j.Name = strings.Repeat("a", 51); return j.MPI() },
+		"NUL byte":                   func() ([]byte, error) { j := sample; j.Command.Flags = []string{"--x=\x00"}; return j.Slurm() },
+		"is not UTF-8": func() ([]byte, error) {
+			j := sample
+			j.Command.Flags = []string{"--x=\xff"}
+			return j.Kubernetes(sampleCluster)
+		},
+		"no token":                      func() ([]byte, error) { return sample.Kubernetes(Kubernetes{}) },
+		"needs an existing Secret":      func() ([]byte, error) { return sample.Kubernetes(Kubernetes{Token: "x", APIKey: "KEY"}) },
+		"more than the 184320":          func() ([]byte, error) { return sample.Kubernetes(file("t.jsonl", MaxFiles+1)) },
+		`"a b.jsonl" cannot be the key`: func() ([]byte, error) { return sample.Kubernetes(file("x/a b.jsonl", 1)) },
+		"two files are called t.jsonl": func() ([]byte, error) {
+			k := file("a/t.jsonl", 1)
+			k.Files = append(k.Files, File{"b/t.jsonl", nil})
+			return sample.Kubernetes(k)
+		},
+	} {
+		if _, err := write(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
