@@ -79,10 +79,7 @@ func (r Run) ownSummary() map[string]any {
 	for class, n := range result.Errors {
 		failed[string(class)] = n
 	}
-	evidence, notes := []map[string]string{}, []string{}
-	for _, e := range result.Verdict.Evidence {
-		evidence = append(evidence, map[string]string{"check": e.Check, "level": e.Level.String(), "text": e.Text})
-	}
+	notes := []string{}
 	for _, n := range r.notes() {
 		notes = append(notes, n.String())
 	}
@@ -90,7 +87,7 @@ func (r Run) ownSummary() map[string]any {
 	delay := result.ReadDelay
 	return map[string]any{
 		"verdict":              result.Verdict.Level.String(),
-		"evidence":             evidence,
+		"evidence":             evidenceJSON(result.Verdict),
 		"notes":                notes,
 		"simulated":            info.Target.Simulated,
 		"ended":                ended,                                   // not killed
@@ -130,6 +127,7 @@ func (r Run) ownSummary() map[string]any {
 		"gates":                gatesJSON(r.Judgements()),
 		"models":               r.modelsJSON(),                   // null unless requests name several models
 		"sessions":             runSessionsJSON(result.Sessions), // null if the trace has no sessions
+		"parts":                partsJSON(result),                // null unless several processes drove the run
 		"turns":                turnsJSON(result),                // how prompts relate to those before them, null without sessions or block ids
 	}
 }

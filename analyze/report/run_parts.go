@@ -2,8 +2,46 @@ package report
 
 import (
 	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
 	"moontide/trace"
 )
+
+// partsJSON returns null unless several processes drove the run.
+func partsJSON(r *run.Result) any {
+	if len(r.Parts) == 0 {
+		return nil
+	}
+	all := []any{}
+	for _, p := range r.Parts {
+		keys := map[string]any{
+			"name": p.Name, "host": p.Run.Part.Host, "rows": p.Run.Rows, "sent": p.Run.Sent,
+			"clock_offset_ms":   p.OffsetMS,    // clock of part 1 minus that of the part, at the start
+			"clock_bound_ms":    p.BoundMS,     // largest error of it during the run
+			"started_late_ms":   p.StartedLate, // after the agreed start
+			"completed":         nil,
+			"failed":            nil,
+			"median_ttft_ms":    nil,
+			"p99_client_lag_ms": nil,
+			"verdict":           nil, // of the part by itself
+			"evidence":          nil,
+		}
+		if of := p.Result; of != nil {
+			keys["completed"], keys["failed"] = of.Completed, of.Failed
+			keys["median_ttft_ms"], keys["p99_client_lag_ms"] = quantileOf(of.TTFT, 0.5, 1), quantileOf(of.ClientLag, 0.99, 1)
+			keys["verdict"], keys["evidence"] = of.Verdict.Level.String(), evidenceJSON(of.Verdict)
+		}
+		all = append(all, jsonObject(keys))
+	}
+	return all
+}
+
+func evidenceJSON(v run.Verdict) []map[string]string {
+	all := []map[string]string{}
+	for _, e := range v.Evidence {
+		all = append(all, map[string]string{"check": e.Check, "level": e.Level.String(), "text": e.Text})
+	}
+	return all
+}
 
 // addParts adds the parts of a run of several processes, with the evidence of each.
 func (r Run) addParts(d *doc.Document) {

@@ -316,7 +316,7 @@ func mergedRun(parts []Part, start time.Time) runfile.Run {
 
 func partsNote(parts []Part) string {
 	if of := parts[0].Run.Part.Of; of > 0 {
-		return fmt.Sprintf("%d processes drove the run: see its parts", of)
+		return fmt.Sprintf("%d processes drove the run, dealt by %s: see its parts", of, parts[0].Run.Part.By)
 	}
 	return fmt.Sprintf("merged from %d runs, whose clocks are taken to agree", len(parts))
 }
@@ -333,8 +333,10 @@ func addPart(run, other *runfile.Run) {
 	run.Cut, run.LostTurns = run.Cut+other.Cut, run.LostTurns+other.LostTurns
 	run.Outgrown, run.Unfinished = run.Outgrown+other.Outgrown, run.Unfinished+other.Unfinished
 	run.Stopped, run.TimeUp = run.Stopped || other.Stopped, run.TimeUp || other.TimeUp
-	run.Limits.MaxConcurrency = addLimits(run.Limits.MaxConcurrency, other.Limits.MaxConcurrency)
-	run.Limits.MaxSessions = addLimits(run.Limits.MaxSessions, other.Limits.MaxSessions)
+	if other.Rows > 0 || other.Part.Of == 0 { // a part without a share of a limit sends nothing
+		run.Limits.MaxConcurrency = addLimits(run.Limits.MaxConcurrency, other.Limits.MaxConcurrency)
+		run.Limits.MaxSessions = addLimits(run.Limits.MaxSessions, other.Limits.MaxSessions)
+	}
 	run.Failure = cmp.Or(run.Failure, other.Failure)
 	d, e := &run.ReadDelay, other.ReadDelay
 	d.Reads, d.MedianMS, d.P99MS, d.MaxMS = d.Reads+e.Reads, max(d.MedianMS, e.MedianMS), max(d.P99MS, e.P99MS), max(d.MaxMS, e.MaxMS)

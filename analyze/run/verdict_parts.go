@@ -115,7 +115,7 @@ func (v *Verdict) checkClocks(r *Result) {
 			text, bound.of.Name, l.suspect, l.invalid)
 	}
 	if level := l.grade(math.Abs(late.value)); level == Valid {
-		v.note("start", level, "parts started up to %.3g ms from the agreed start (INVALID above %.2f ms)", math.Abs(late.value), l.invalid)
+		v.note("start", level, "parts started up to %.2f ms from the agreed start (INVALID above %.2f ms)", math.Abs(late.value), l.invalid)
 	} else {
 		v.note("start", level, "%s started %.2f ms from the agreed start (SUSPECT from %.2f ms, INVALID above %.2f ms): the server did not get the load of the trace; run again",
 			late.of.Name, late.value, l.suspect, l.invalid)
@@ -171,7 +171,7 @@ func (v *Verdict) checkEachPart(parts []PartResult) {
 		for i, f := range all[:min(len(all), shown)] {
 			more := ""
 			if left := len(all) - shown; i == shown-1 && left > 0 {
-				more = fmt.Sprintf(" (and %d more parts)", left)
+				more = fmt.Sprintf(" (%d more)", left)
 			}
 			v.note("part", f.Level, "%s: %s%s", f.part, f.Text, more)
 		}

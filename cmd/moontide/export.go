@@ -31,8 +31,8 @@ func exportFlags() []cli.Flag {
 }
 
 // export adds the exports of a run to its observer. The caller calls end after the
-// run.
-func export(c *cli.Context, std streams, cfg *bench.Config) (end func() error, err error) {
+// run. Events are those of part 1: a part that follows it would write the same file.
+func export(c *cli.Context, std streams, follows bool, cfg *bench.Config) (end func() error, err error) {
 	var ends []func() error
 	end = func() error {
 		var all []error
@@ -49,7 +49,7 @@ func export(c *cli.Context, std streams, cfg *bench.Config) (end func() error, e
 		ends = append(ends, server.Close)
 	}
 	path := c.String(eventsFlag)
-	if path == "" {
+	if path == "" || follows {
 		return end, nil
 	}
 	to := std.out

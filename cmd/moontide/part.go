@@ -45,6 +45,20 @@ func partFlags() []cli.Flag {
 	)
 }
 
+// follows reports whether another process leads the run and shows its progress.
+func follows(c *cli.Context) (bool, error) {
+	if !c.IsSet(partFlag) {
+		return false, nil
+	}
+	place, err := placeOf(c)
+	return place.Number > 1 && !alone(c, place), err
+}
+
+// alone reports whether the parts start at a given time without meeting.
+func alone(c *cli.Context, place cluster.Place) bool {
+	return c.IsSet(startAtFlag) && (place.NotTogether || c.String(partFlag) != autoPart) && c.String(rendezvousFlag) == ""
+}
+
 // joinRun joins the run of which --part makes this process a part. leave must be
 // called with the error of the run. Without --part it does nothing.
 func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Config) (leave func(error), err error) {
@@ -93,7 +107,7 @@ func partConfig(c *cli.Context, std streams, path string) (m cluster.Config, err
 			return m, misused("%s: --start-at %q is not a time such as 2026-01-31T12:00:00Z", c.Command.Name, c.String(startAtFlag))
 		}
 	}
-	m.Alone = !m.StartAt.IsZero() && (place.NotTogether || c.String(partFlag) != autoPart) && m.Address == ""
+	m.Alone = alone(c, place)
 	switch m.Dir = c.String(outFlag.Name); {
 	case m.Dir != "":
 	case place.Job == "":

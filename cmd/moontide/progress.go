@@ -78,6 +78,9 @@ func (v *view) start(s bench.Started) {
 		where = "the embedded endpoint"
 	}
 	v.started, v.title = s, fmt.Sprintf("%s on %s, model %s", s.Run.Trace.Name, where, s.Run.Target.ModelText())
+	if s.Parts > 0 {
+		v.title += fmt.Sprintf("; latencies of part 1 of %d", s.Parts)
+	}
 	every := quietEvery
 	if v.screen != nil {
 		every = drawEvery
@@ -99,7 +102,7 @@ func (v *view) start(s bench.Started) {
 	}()
 	unhook := context.AfterFunc(v.stop.gently, func() {
 		text := "moontide: sending stopped"
-		if n := s.Status().InFlight; n > 0 {
+		if n := v.status().InFlight; n > 0 {
 			text += fmt.Sprintf("; waiting for %d requests in flight, interrupt again to end at once", n)
 		}
 		v.say(text + "\n")
@@ -122,7 +125,7 @@ func (v *view) say(text string) {
 }
 
 func (v *view) show(now, began time.Time) {
-	status := v.started.Status()
+	status := v.status()
 	if !status.Start.IsZero() { // the clock of the records
 		began = status.Start
 	}
@@ -144,11 +147,22 @@ func (v *view) show(now, began time.Time) {
 	v.drawn = len(lines)
 }
 
+// status returns the progress of the whole run, as far as this process knows it.
+func (v *view) status() replay.Status {
+	if v.started.All != nil {
+		return v.started.All()
+	}
+	return v.started.Status()
+}
+
 func (v *view) state(elapsed time.Duration, status replay.Status) *liveState {
 	s := v.live.state(elapsed, v.started.Run.Thresholds)
 	s.title, s.status, s.rows = v.title, status, v.started.Plan.Rows
 	s.span = replay.Milliseconds(v.started.Plan.DurationMS)
 	s.closed = v.started.Run.Limits.Closed
+	if v.started.Parts > 0 { // tokens in flight at other parts are not known here
+		s.tokens = float64(status.OutputTokens)
+	}
 	v.pace.add(progressed{at: elapsed, due: float64(s.due), sent: float64(status.Sent), done: float64(status.Done), tokens: s.tokens})
 	s.rates = v.pace.rates()
 	return &s

@@ -114,7 +114,14 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	if cfg.Resume = resumed != ""; cfg.Resume {
 		cfg.Dir = resumed
 	}
-	end, err := export(c, std, &cfg)
+	follows, err := follows(c)
+	if err != nil {
+		return err
+	}
+	if follows {
+		cfg.Observer = bench.Observer{}
+	}
+	end, err := export(c, std, follows, &cfg)
 	if err != nil {
 		return err
 	}
@@ -336,7 +343,10 @@ func announce(std streams, s bench.Started) {
 	if n := info.Limits.MaxSessions; n > 0 {
 		how += fmt.Sprintf(", %d sessions at a time,", n)
 	}
-	std.say("replaying %d requests %s against %s, model %s", info.Rows, how, where, info.Target.ModelText())
+	if s.Parts > 0 {
+		how += fmt.Sprintf(" in %d parts", s.Parts)
+	}
+	std.say("replaying %d requests %s against %s, model %s", s.Plan.Rows, how, where, info.Target.ModelText())
 	if n := len(info.Resumed); n > 0 {
 		r := info.Resumed[n-1]
 		std.say("resuming: %d requests are in the record, %d were in flight and are sent again", r.RowsDone, r.SentAgain)

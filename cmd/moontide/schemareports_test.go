@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,13 +15,14 @@ import (
 
 // runSamples are runs that show every key and every type of value of a report.
 type runSamples struct {
-	dir                             string // where commands run
-	roundRobin, prefix              string // measured
-	paced, scraped, unsized, failed string // one with a limit, with a server's metrics, with an unknown server, without an answer
-	mixed                           string // several models
-	left                            string // the client closed every request
-	live                            string // sessions with real answers
-	unsizedLive                     string // the same with an unknown server
+	dir                             string   // where commands run
+	roundRobin, prefix              string   // measured
+	paced, scraped, unsized, failed string   // one with a limit, with a server's metrics, with an unknown server, without an answer
+	mixed                           string   // several models
+	left                            string   // the client closed every request
+	live                            string   // sessions with real answers
+	unsizedLive                     string   // the same with an unknown server
+	parts                           []string // of one run
 }
 
 func newRunSamples(t *testing.T) *runSamples {
@@ -40,6 +42,11 @@ func newRunSamples(t *testing.T) *runSamples {
 	s.alter(t, s.left, "requests.jsonl", `"status": 200`, `"status": 200, "error": "closed", "error_class": "abandoned"`)
 	s.alter(t, s.mixed, "requests.jsonl", `"status": 200`, `"requested_model": "a", "status": 200`)
 	s.alter(t, s.mixed, "run.json", `"target": {`, `"target": {"models": [{"model": "a", "share": 1}],`)
+	for i, name := range []string{"part-1", "part-2"} {
+		s.alter(t, name, "run.json", `"version"`, fmt.Sprintf(`"part": {"run_id": "r", "number": %d, "of": 2, "by": "session", "host": "node", "run_rows": 2, "start": "2026-01-01T00:00:00Z", `+
+			`"clock": {"reference": "part 1", "before": {"at": "2026-01-01T00:00:00Z", "offset_ms": 0.1, "bound_ms": 0.1}}}, "version"`, i+1))
+		s.parts = append(s.parts, name)
+	}
 	return s
 }
 
@@ -102,15 +109,17 @@ func summarySchema(t *testing.T) schemaObject {
 	s := newRunSamples(t)
 	texts := s.prints(t, "report",
 		[]string{s.roundRobin, "--goodput", "ttft:100", "--fail-if", "mean_ttft>1h", "--cooldown-time", "1s"},
-		[]string{s.paced}, []string{s.scraped}, []string{s.unsized}, []string{s.failed}, []string{s.mixed}, []string{s.left}, []string{s.live}, []string{s.unsizedLive})
+		[]string{s.paced}, []string{s.scraped}, []string{s.unsized}, []string{s.failed}, []string{s.mixed}, []string{s.left}, []string{s.live}, []string{s.unsizedLive}, append([]string{"--merge"}, s.parts...))
 	number := schemaObject{"type": "number"}
 	cause := closedObject(schemaObject{"requests": number, "tokens": number, "cause": schemaObject{"type": "string"}}, []string{"requests", "tokens"})
 	schemas := &sampleSchemas{comments: reportComments(t), known: map[string]schemaObject{
-		"moontide/verdict":          verdicts(),
-		"moontide/evidence/*/level": verdicts(),
-		"moontide/thresholds":       schemaOf[runfile.Thresholds](t),
-		"moontide/errors/{}":        number,
-		"moontide/cache/causes/{}":  cause,
+		"moontide/verdict":                  verdicts(),
+		"moontide/evidence/*/level":         verdicts(),
+		"moontide/parts/*/verdict":          verdicts(),
+		"moontide/parts/*/evidence/*/level": verdicts(),
+		"moontide/thresholds":               schemaOf[runfile.Thresholds](t),
+		"moontide/errors/{}":                number,
+		"moontide/cache/causes/{}":          cause,
 	}}
 	schema := withComment[report.Run](t, "Summary", schemas.of(t, "", shapeOf(t, texts...)))
 	properties := schema["properties"].(schemaObject)

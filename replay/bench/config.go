@@ -85,6 +85,7 @@ type Config struct {
 	// folder of the whole run. nil drives all of it.
 	Member *cluster.Member
 
+	senders          int         // parts with a share of the limits
 	leg              runfile.Leg // of a sweep
 	keepFirstArrival bool        // do not shift the first arrival to 0
 
@@ -125,6 +126,10 @@ type Started struct {
 	Dir    string
 	Plan   replay.Plan
 	Status func() replay.Status // may be called from any goroutine
+	// Parts is the number of processes that drive the run, and All is Status of them
+	// together; 0 and nil if this one drives it alone or does not lead.
+	Parts int
+	All   func() replay.Status
 }
 
 // Result is what a run measured.

@@ -25,10 +25,6 @@ func (c *Config) checkPart() error {
 		return wrong("Part", "cannot resume a run")
 	case c.embedded():
 		return wrong("Part", "needs the URL of an endpoint: each part would have an embedded endpoint of its own")
-	case c.MaxConcurrency > 0 && c.MaxConcurrency < m.Of:
-		return wrong("MaxConcurrency", "is %d for all %d parts: at least one each is needed", c.MaxConcurrency, m.Of)
-	case c.Sessions.Open > 0 && c.Sessions.Open < m.Of:
-		return wrong("MaxSessions", "is %d for all %d parts: at least one each is needed", c.Sessions.Open, m.Of)
 	case c.Sessions != (replay.SessionLimits{}) && m.By == trace.ByRequest:
 		return wrong("PartBy", "must be session or prefix: sessions have limits")
 	}
@@ -38,7 +34,15 @@ func (c *Config) checkPart() error {
 // join takes this part's share of the limits. Interrupts stop all parts.
 func (c *Config) join(ctx context.Context) (context.Context, func()) {
 	m := c.Member
-	c.MaxConcurrency, c.Sessions.Open, c.WarmupRequests = m.Share(c.MaxConcurrency), m.Share(c.Sessions.Open), m.Share(c.WarmupRequests)
+	m.SetDir(c.Dir)
+	c.senders = m.Of
+	for _, limit := range []int{c.MaxConcurrency, c.Sessions.Open} {
+		if limit > 0 {
+			c.senders = min(c.senders, limit)
+		}
+	}
+	c.MaxConcurrency, c.Sessions.Open, c.WarmupRequests = m.Share(c.MaxConcurrency, c.senders), m.Share(c.Sessions.Open, c.senders), m.Share(c.WarmupRequests, c.senders)
+	notAborted := context.AfterFunc(ctx, m.Abort)
 	interrupts, done := c.Drain, make(chan struct{})
 	go func() {
 		select {
@@ -49,18 +53,19 @@ func (c *Config) join(ctx context.Context) (context.Context, func()) {
 	}()
 	c.Drain = m.Drained()
 	ctx, end := m.Ending(ctx)
-	return ctx, func() { close(done); end() }
+	return ctx, func() { notAborted(); close(done); end() }
 }
 
-// deal finds the rows of this part.
-func (in *input) deal(dealer *trace.Dealer, m *cluster.Member) error {
+// deal finds the rows of this part. Parts without a share of a limit have none.
+func (in *input) deal(dealer *trace.Dealer, c *Config) error {
 	in.partRows = in.plan.Rows
+	m := c.Member
 	if m == nil {
 		return nil
 	}
-	parts, families := dealer.Deal(in.plan.Graph, m.Of)
-	if families < m.Of {
-		return fmt.Errorf("the trace has %d rows of %d families (%s) to deal to %d parts: use fewer parts or deal by another unit", in.plan.Rows, families, dealer.By, m.Of)
+	parts, families := dealer.Deal(in.plan.Graph, c.senders)
+	if families < c.senders {
+		return fmt.Errorf("the trace has %d rows of %d families (%s) to deal to %d parts: use fewer parts or deal by another unit", in.plan.Rows, families, dealer.By, c.senders)
 	}
 	in.partRows = 0
 	for row, part := range parts {
@@ -77,8 +82,10 @@ func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run) error 
 	if c.Member == nil {
 		return nil
 	}
-	info.Notes = append(info.Notes, fmt.Sprintf("part %d of %d sends %d of %d requests, dealt by %s", c.Member.Number, c.Member.Of, in.partRows, in.plan.Rows, c.Member.By))
-	err := c.Member.Agree(ctx, []cluster.Fact{
+	if c.senders < c.Member.Of {
+		info.Notes = append(info.Notes, fmt.Sprintf("%d of %d parts send requests, as many as the limit of requests or sessions in progress", c.senders, c.Member.Of))
+	}
+	_, err := c.Member.Agree(ctx, []cluster.Fact{
 		{Name: "the trace (SHA-256)", Value: in.sha256},
 		{Name: "the seed", Value: fmt.Sprint(c.Seed)},
 		{Name: "the salt", Value: c.Salt},
@@ -87,7 +94,7 @@ func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run) error 
 		{Name: "the block size", Value: fmt.Sprint(in.blockSize.Tokens)},
 		{Name: "the model", Value: info.Target.ModelText()},
 		{Name: "the schedule (SHA-256)", Value: in.plan.Schedule},
-	})
+	}, cluster.Progress{})
 	if ended := c.Member.Err(); ended != nil {
 		return ended
 	}
@@ -122,10 +129,13 @@ func (c *Config) writeParts(in *input, ended time.Time) error {
 	return parts.Write(c.Dir)
 }
 
-// started adds what the observer of a part sees of the others.
+// started adds what the observer of part 1 sees of the others.
 func (c *Config) started(s Started) Started {
-	if c.Member != nil {
-		s.Status = c.Member.Progress(s.Status)
+	if c.Member == nil {
+		return s
+	}
+	if all := c.Member.Progress(s.Status); c.Member.Leads() {
+		s.Parts, s.All = c.Member.Of, all
 	}
 	return s
 }

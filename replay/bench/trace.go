@@ -185,7 +185,7 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	if err := models.missing(); err != nil {
 		return err
 	}
-	if err := in.deal(&dealer, cfg.Member); err != nil {
+	if err := in.deal(&dealer, cfg); err != nil {
 		return err
 	}
 	in.models, digesting = models.sent, false

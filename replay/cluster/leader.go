@@ -100,16 +100,22 @@ func (l *leader) report(now time.Time, r report) error {
 	}
 	before := p.report
 	p.report = r
-	if r.Interrupted && !before.Interrupted && l.order.Drain == "" {
+	if r.Interrupts > 0 && l.order.Drain == "" {
 		l.order.Drain = l.name(r.Number) + " was interrupted"
 		l.order.Version++
 	}
 	switch {
-	case l.order.Cancel != "": // its failure follows from that
-	case r.Failure != "" && before.Phase != ended:
+	case l.order.Cancel != "", before.Phase == ended, before.Phase == left: // its failure follows from that of the run
+	case r.Interrupts > 1:
+		l.cancel(l.name(r.Number) + " was interrupted twice")
+	case r.Failure != "":
 		l.lose(r.Number, runfile.PartFailed, r.Failure)
-	case r.Phase == left && before.Phase != ended:
+	case r.Phase == left:
 		l.lose(r.Number, runfile.PartFailed, "it left before the end of the run")
+	}
+	if r.Number == 1 && r.Phase == left && !l.order.Left {
+		l.order.Left, l.order.LeftAfter = true, r.Failure
+		l.order.Version++
 	}
 	l.advance(now)
 	return nil
@@ -125,7 +131,9 @@ func (l *leader) comeback(p *partState) string {
 
 // nextRound begins another run of the same parts.
 func (l *leader) nextRound() {
-	l.order = order{Version: l.order.Version + 1, RunID: l.newID(), Round: l.order.Round + 1, Drain: l.order.Drain}
+	next := order{Version: l.order.Version + 1, RunID: l.newID(), Round: l.order.Round + 1, Drain: l.order.Drain}
+	next.Task, next.TaskRound = l.order.Task, l.order.TaskRound
+	l.order = next
 	for i := range l.parts {
 		if p := &l.parts[i]; p.Phase == ended {
 			p.Phase, p.Facts, p.Clock = loading, nil, runfile.Clock{}
@@ -178,6 +186,7 @@ func (l *leader) advance(now time.Time) {
 			if l.compareFacts(); l.order.Cancel != "" {
 				return
 			}
+			l.order.Done = l.done()
 		case agreed:
 			l.order.Start = now.Add(startLead + time.Duration(l.of)*startLeadPart)
 			if l.startAt.After(l.order.Start) {
@@ -212,6 +221,26 @@ func (l *leader) compareFacts() {
 		}
 		l.lose(i+2, runfile.PartFailed, "it disagrees with part 1: "+difference(p.Facts, want))
 	}
+	first := 0
+	for i := range l.parts {
+		switch p := &l.parts[i]; {
+		case p.state != "" || p.Done.RunID == "":
+		case l.parts[first].Done.RunID == "":
+			first = i
+		case p.Done.RunID != l.parts[first].Done.RunID:
+			l.lose(i+1, runfile.PartFailed, fmt.Sprintf("it resumes another run than part %d", first+1))
+		}
+	}
+}
+
+// done returns how far all parts came together in the run that they resume.
+func (l *leader) done() (all Progress) {
+	for i := range l.parts {
+		if p := &l.parts[i]; p.state == "" && p.Done.RunID != "" {
+			all = Progress{p.Done.RunID, max(all.Clock, p.Done.Clock), max(all.LastRow, p.Done.LastRow)}
+		}
+	}
+	return all
 }
 
 // difference names the first fact that differs.

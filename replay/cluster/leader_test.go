@@ -173,7 +173,7 @@ func TestInterruptDrainsAll(t *testing.T) {
 	c := newCrew(t, 2, Config{})
 	c.all(loaded)
 	before := c.l.order.Version
-	c.say(2, loaded, func(r *report) { r.Interrupted = true })
+	c.say(2, loaded, func(r *report) { r.Interrupts = 1 })
 	if o := c.l.order; o.Drain != "part 2 of 2 (node) was interrupted" || o.Version <= before || o.Cancel != "" {
 		t.Errorf("after an interrupt: %+v", o)
 	}

@@ -47,7 +47,7 @@ func TestPartsStartTogether(t *testing.T) {
 		skew, steady := skews[c.Number-1], steadyClock()
 		c.Clock = func() time.Time { return steady().Add(skew) }
 	}, func(m *Member) error {
-		if err := m.Agree(t.Context(), []Fact{{"the trace", "a"}}); err != nil {
+		if _, err := m.Agree(t.Context(), []Fact{{"the trace", "a"}}, Progress{}); err != nil {
 			return err
 		}
 		part, start, err := m.Begin(t.Context())
@@ -83,7 +83,8 @@ func TestPartsThatDisagree(t *testing.T) {
 		if m.Number == 2 {
 			trace = "b"
 		}
-		return m.Agree(t.Context(), []Fact{{"the trace", trace}})
+		_, err := m.Agree(t.Context(), []Fact{{"the trace", trace}}, Progress{})
+		return err
 	})
 	for i, err := range errs {
 		if ended := (*EndedError)(nil); !errors.As(err, &ended) || !strings.Contains(err.Error(), "part 2 of 3") || !strings.Contains(err.Error(), "it has b, part 1 has a") {
@@ -155,7 +156,7 @@ func TestRecordsArePassed(t *testing.T) {
 			c.Dir = own
 		}
 	}, func(m *Member) error {
-		if err := m.Agree(t.Context(), nil); err != nil {
+		if _, err := m.Agree(t.Context(), nil, Progress{}); err != nil {
 			return err
 		}
 		part, _, err := m.Begin(t.Context())

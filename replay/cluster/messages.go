@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"time"
 
 	"moontide/replay"
@@ -11,6 +12,13 @@ import (
 type Fact struct {
 	Name  string `json:"name"` // in messages: "the trace (SHA-256)"
 	Value string `json:"value"`
+}
+
+// Progress is how far an earlier run came that is resumed. The zero value is a new run.
+type Progress struct {
+	RunID   string        `json:"run_id,omitempty"`
+	Clock   time.Duration `json:"clock_ns"` // where the run's clock continues
+	LastRow int           `json:"last_row"` // the last recorded row that was due at its arrival
 }
 
 // phase is how far a part is in a round.
@@ -49,8 +57,9 @@ type report struct {
 	Facts       []Fact        `json:"facts,omitempty"`
 	Clock       runfile.Clock `json:"clock,omitzero"`
 	Status      replay.Status `json:"status"`
-	Interrupted bool          `json:"interrupted,omitempty"`
+	Interrupts  int           `json:"interrupts,omitempty"` // 1: stop sending, 2: end at once
 	Failure     string        `json:"failure,omitempty"`
+	Done        Progress      `json:"done,omitzero"`
 	// Seen is the version of the order that the part has: the answer may wait for a
 	// newer one.
 	Seen uint64 `json:"seen"`
@@ -65,6 +74,12 @@ type order struct {
 	Start   time.Time `json:"start,omitzero"`   // from started on, by the leader's clock
 	Drain   string    `json:"drain,omitempty"`  // why to stop sending
 	Cancel  string    `json:"cancel,omitempty"` // why to end at once
+	Done    Progress  `json:"done,omitzero"`    // from agreed on, of all parts together
+
+	Task      json.RawMessage `json:"task,omitempty"` // what to run in a round: see [Member.Assign]
+	TaskRound int             `json:"task_round,omitempty"`
+	Left      bool            `json:"left,omitempty"`       // part 1 has left: there is no other round
+	LeftAfter string          `json:"left_after,omitempty"` // its failure
 }
 
 // stamps are the leader's timestamps of an exchange.

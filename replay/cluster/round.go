@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,20 +18,61 @@ import (
 
 // Agree begins the first run of the parts, or the next: it tells what this part
 // replays and waits until all parts do. The names of the facts must be the same in all
-// parts. Its error is an [*EndedError] if a part is missing or disagrees.
-func (m *Member) Agree(ctx context.Context, facts []Fact) error {
+// parts. Its error is an [*EndedError] if a part is missing or disagrees. done is how
+// far this part came in a run that is resumed; Agree returns how far all came.
+func (m *Member) Agree(ctx context.Context, facts []Fact, done Progress) (Progress, error) {
 	m.change(ctx, func(r *report) {
 		if r.Phase == ended {
 			r.Round, r.Clock = r.Round+1, runfile.Clock{}
 		}
-		r.Phase, r.Facts = loaded, facts
+		r.Phase, r.Facts, r.Done = loaded, facts, done
 	})
 	if m.Alone {
 		m.order = order{RunID: m.commonID(facts), Start: m.StartAt}
-		return nil
+		return done, nil
 	}
-	_, err := m.await(ctx, m.reached(agreed))
-	return err
+	o, err := m.await(ctx, m.reached(agreed))
+	return o.Done, err
+}
+
+// Assign sets what the other parts are to run next, which [Member.Task] returns there.
+// Part 1 calls it before each run if it decides about the runs.
+func (m *Member) Assign(task any) error {
+	text, err := json.Marshal(task)
+	if err != nil {
+		return err
+	}
+	m.server.with(func(l *leader) {
+		l.order.Task, l.order.TaskRound = text, m.nextRound()
+		l.order.Version++
+	})
+	return nil
+}
+
+// Task waits for what part 1 assigns next. more is false when part 1 has left, with the
+// reason if it failed.
+func (m *Member) Task(ctx context.Context, task any) (more bool, err error) {
+	next := m.nextRound()
+	o, err := m.await(ctx, func(o order) bool { return o.TaskRound == next || o.Left })
+	switch {
+	case err != nil:
+		return false, err
+	case o.TaskRound == next:
+		return true, json.Unmarshal(o.Task, task)
+	case o.LeftAfter != "":
+		return false, &EndedError{"part 1 left it: " + o.LeftAfter}
+	}
+	return false, nil
+}
+
+// nextRound returns the round that the next call of Agree begins or continues.
+func (m *Member) nextRound() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mine.Phase == ended {
+		return m.mine.Round + 1
+	}
+	return m.mine.Round
 }
 
 // commonID returns a run id that is the same in all parts that start at one instant
@@ -121,7 +163,9 @@ func (m *Member) End(ctx context.Context, saved runfile.Part, failure string) er
 		m.mine.Phase = ended
 		return nil
 	}
-	passErr := m.passRecords(ctx, saved.RunID)
+	passing, cancel := context.WithCancel(ctx)
+	defer context.AfterFunc(m.cutOff, cancel)()
+	passErr := m.passRecords(passing, saved.RunID)
 	if passErr != nil && failure == "" {
 		failure = passErr.Error()
 	}
@@ -146,7 +190,7 @@ func (m *Member) Parts() runfile.Parts {
 	l := m.server.leader
 	p := runfile.Parts{RunID: l.order.RunID, Of: m.Of, By: m.By, Start: l.order.Start.UTC(), AllowLost: m.AllowLost, Parts: l.states()}
 	for i := range p.Parts {
-		if hasPart(m.Dir, i+1) {
+		if hasPart(m.Dir, i+1, "") {
 			p.Parts[i].Folder = folder(i + 1)
 		}
 	}
@@ -163,7 +207,7 @@ func (m *Member) passRecords(ctx context.Context, runID string) error {
 	}
 	at := fmt.Sprintf("/v1/parts/%d", m.Number)
 	var have bool
-	if err := m.client.do(ctx, http.MethodGet, at, nil, &have); err != nil || have {
+	if err := m.client.do(ctx, http.MethodGet, at+"?run="+runID, nil, &have); err != nil || have {
 		return err
 	}
 	for _, name := range partFiles {

@@ -18,6 +18,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/trace/atomicfile"
 )
 
 const (
@@ -181,15 +182,29 @@ func (s *server) handleHave(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	answer(w, hasPart(s.dir, number))
+	answer(w, hasPart(s.folder(), number, req.URL.Query().Get("run")))
 }
 
-func hasPart(dir string, number int) bool {
-	_, err := os.Stat(filepath.Join(dir, folder(number), runfile.RunFile))
-	return err == nil
+// folder returns the folder of the run.
+func (s *server) folder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dir
 }
 
-// handleFile stores a file of a part's folder. Files are not replaced.
+// hasPart reports whether the folder of a part is in that of the run: of a given run,
+// or of any.
+func hasPart(dir string, number int, runID string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, folder(number), runfile.RunFile))
+	if err != nil || runID == "" {
+		return err == nil
+	}
+	var found struct{ Part runfile.Part }
+	return json.Unmarshal(text, &found) == nil && found.Part.RunID == runID
+}
+
+// handleFile stores a file of a part's folder. Those of an earlier run that is resumed
+// are replaced.
 func (s *server) handleFile(w http.ResponseWriter, req *http.Request) {
 	number, err := s.numberOf(req)
 	name := req.PathValue("file")
@@ -197,7 +212,7 @@ func (s *server) handleFile(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "there is no such part or file", http.StatusNotFound)
 		return
 	}
-	if err := storeFile(filepath.Join(s.dir, folder(number)), name, req.Body); err != nil {
+	if err := storeFile(filepath.Join(s.folder(), folder(number)), name, req.Body); err != nil {
 		s.message(fmt.Sprintf("records of part %d: %v", number, err))
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
@@ -207,13 +222,15 @@ func storeFile(dir, name string, content io.Reader) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder of a part: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	f, err := atomicfile.Create(filepath.Join(dir, name))
 	if err != nil {
 		return fmt.Errorf("storing a part: %w", err)
 	}
-	_, err = io.Copy(f, content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(f.Name())
+	if _, err = io.Copy(f, content); err != nil {
+		f.Discard()
+		return fmt.Errorf("storing a part: %w", err)
+	}
+	if err := f.Close(); err != nil {
 		return fmt.Errorf("storing a part: %w", err)
 	}
 	return nil
