@@ -79,13 +79,14 @@ func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Con
 		return joined, misused("%s: --resume and --part exclude each other", c.Command.Name)
 	}
 	m.Version, cfg.Dir = cfg.Version, m.Dir
-	if m.Number == 1 {
-		if err := runfile.CheckFolder(m.Dir); err != nil {
-			return joined, err
-		}
-	}
 	if cfg.Member, err = cluster.Join(stop.gently, m); err != nil {
 		return joined, err
+	}
+	if m.Number == 1 { // after the others have met it, so that they learn the reason
+		if err := runfile.CheckFolder(m.Dir); err != nil {
+			cfg.Member.Close(err)
+			return joined, err
+		}
 	}
 	return cfg.Member.Close, nil
 }
@@ -151,9 +152,13 @@ func environmentMap() map[string]string {
 
 // sayPart tells the outcome of a part that does not lead: part 1 reports.
 func sayPart(std streams, m *cluster.Member, result *bench.Result) {
-	where := "part 1 reports the run"
-	if m.Alone {
-		where = fmt.Sprintf("report the run with: moontide report --merge %s/part-*", cmp.Or(filepath.Dir(result.Dir), "."))
+	where, dir := "part 1 reports the run", cmp.Or(filepath.Dir(result.Dir), ".")
+	var ended *cluster.EndedError
+	switch {
+	case m.Alone:
+		where = fmt.Sprintf("report the run with: moontide report --merge %s/part-*", dir)
+	case errors.As(m.Err(), &ended):
+		where = fmt.Sprintf("what there is of the run: moontide report %s", dir)
 	}
 	std.say("part %d of %d sent %d of %d requests, recorded in %s; %s", m.Number, m.Of, result.Run.Sent, result.Run.Rows, result.Dir, where)
 }

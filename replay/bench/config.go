@@ -85,9 +85,10 @@ type Config struct {
 	// folder of the whole run. nil drives all of it.
 	Member *cluster.Member
 
-	senders          int         // parts with a share of the limits
-	leg              runfile.Leg // of a sweep
-	keepFirstArrival bool        // do not shift the first arrival to 0
+	senders          int            // parts with a share of the limits
+	whole            runfile.Limits // of all parts
+	leg              runfile.Leg    // of a sweep
+	keepFirstArrival bool           // do not shift the first arrival to 0
 
 	// Drain, when closed, stops sending; requests in flight finish.
 	Drain    <-chan struct{}
@@ -127,7 +128,8 @@ type Started struct {
 	Plan   replay.Plan
 	Status func() replay.Status // may be called from any goroutine
 	// Parts is the number of processes that drive the run, and All is Status of them
-	// together; 0 and nil if this one drives it alone or does not lead.
+	// together; 0 and nil if this one drives it alone or does not lead. Dir and the
+	// limits of Run are then those of all.
 	Parts int
 	All   func() replay.Status
 }

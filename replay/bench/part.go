@@ -35,7 +35,7 @@ func (c *Config) checkPart() error {
 func (c *Config) join(ctx context.Context) (context.Context, func()) {
 	m := c.Member
 	m.SetDir(c.Dir)
-	c.senders = m.Of
+	c.senders, c.whole = m.Of, runfile.Limits{MaxConcurrency: c.MaxConcurrency, MaxSessions: c.Sessions.Open}
 	for _, limit := range []int{c.MaxConcurrency, c.Sessions.Open} {
 		if limit > 0 {
 			c.senders = min(c.senders, limit)
@@ -67,7 +67,7 @@ func (in *input) deal(dealer *trace.Dealer, c *Config) error {
 	if families < c.senders {
 		return fmt.Errorf("the trace has %d rows of %d families (%s) to deal to %d parts: use fewer parts or deal by another unit", in.plan.Rows, families, dealer.By, c.senders)
 	}
-	in.partRows = 0
+	in.partRows, in.part = 0, replay.RowSet{} // nil would be all
 	for row, part := range parts {
 		if int(part) == m.Number-1 {
 			in.part.Add(row)
@@ -135,7 +135,8 @@ func (c *Config) started(s Started) Started {
 		return s
 	}
 	if all := c.Member.Progress(s.Status); c.Member.Leads() {
-		s.Parts, s.All = c.Member.Of, all
+		s.Parts, s.All, s.Dir = c.Member.Of, all, c.Dir
+		s.Run.Limits.MaxConcurrency, s.Run.Limits.MaxSessions = c.whole.MaxConcurrency, c.whole.MaxSessions
 	}
 	return s
 }

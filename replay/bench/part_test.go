@@ -3,7 +3,11 @@ package bench_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -156,5 +160,69 @@ func TestPartsThatCannotRun(t *testing.T) {
 				t.Errorf("%s: part %d: %v, want %q", name, i+1, err, test.text)
 			}
 		}
+	}
+}
+
+// Parts beyond a limit of the run send nothing, and the limits add up to that of the run.
+func TestPartsWithoutAShare(t *testing.T) {
+	url, stop := fastEndpoint()
+	defer stop()
+	results, errs := runParts(t, 4, func(int) bench.Config {
+		return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(sharedRows(20)), BlockSize: 16}, Client: openai.Config{URL: url}, MaxConcurrency: 2, Closed: true, WarmupRequests: 3}
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	whole := results[0]
+	if n := whole.Run.Limits.MaxConcurrency; n != 2 || whole.Metrics.PeakConcurrency > 2 || whole.Run.Warmup != 3 || whole.Metrics.Completed != 20 {
+		t.Errorf("limit %d, peak %d, %d warm-up requests, %d completed", n, whole.Metrics.PeakConcurrency, whole.Run.Warmup, whole.Metrics.Completed)
+	}
+	for i, p := range whole.Metrics.Parts {
+		if want := []int{10, 10, 0, 0}[i]; p.Run.Rows != want || p.Run.Sent != want {
+			t.Errorf("%s sent %d of %d requests, want %d", p.Name, p.Run.Sent, p.Run.Rows, want)
+		}
+	}
+}
+
+// The parts send the bodies of a single run, each once.
+func TestPartsSendTheSamePrompts(t *testing.T) {
+	var mu sync.Mutex
+	var bodies []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			fmt.Fprint(w, `{"object": "list", "data": [{"id": "m"}]}`)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), `"max_tokens":1,`) { // of the probe
+			mu.Lock()
+			bodies = append(bodies, string(body))
+			mu.Unlock()
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"choices": [{"text": " a", "finish_reason": "length"}]}`+"\n\ndata: [DONE]\n\n")
+	}))
+	defer s.Close()
+	config := func(int) bench.Config {
+		return bench.Config{
+			Trace:  bench.Trace{Requests: trace.FromSlice(sharedRows(20)), BlockSize: 16},
+			Client: openai.Config{URL: s.URL}, Seed: 3, Pacing: trace.Pacing{Arrivals: &trace.Arrivals{Distribution: trace.Poisson, Rate: 1000, Burstiness: 1}},
+		}
+	}
+	sent := func() []string { // since the last call
+		slices.Sort(bodies)
+		all := bodies
+		bodies = nil
+		return all
+	}
+	if _, err := bench.Run(t.Context(), config(1)); err != nil {
+		t.Fatal(err)
+	}
+	single := sent()
+	if _, errs := runParts(t, 3, config); errors.Join(errs...) != nil {
+		t.Fatal(errs)
+	}
+	if parts := sent(); len(single) != 20 || !slices.Equal(single, parts) {
+		t.Errorf("a single run sends %d bodies, parts %d, and they differ", len(single), len(parts))
 	}
 }

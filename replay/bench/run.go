@@ -80,7 +80,7 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	case err != nil || result.Run.Failure != "":
 	case result.Run.Stopped:
 		err = ErrStopped
-	case result.Metrics.Completed == 0:
+	case result.Metrics.Completed == 0 && result.Run.Rows > 0: // a part may have none
 		err = ErrNoSuccess
 	}
 	return result, err
@@ -112,7 +112,10 @@ func (c *Config) folder() (dir string, remove func(), err error) {
 	switch {
 	case c.Resume:
 		return c.Dir, func() {}, nil
-	case c.Member != nil:
+	case c.Member != nil: // the folder of the run is that of all parts, which TryFolder must not remove
+		if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+			return "", nil, fmt.Errorf("making run folder: %w", err)
+		}
 		return c.Member.Folder(), func() {}, runfile.TryFolder(c.Member.Folder())
 	case c.Dir != "":
 		return c.Dir, func() {}, runfile.TryFolder(c.Dir)

@@ -179,6 +179,49 @@ func TestInterruptDrainsAll(t *testing.T) {
 	}
 }
 
+// A second interrupt, of any part, ends the run of all.
+func TestSecondInterruptEndsAll(t *testing.T) {
+	c := newCrew(t, 2, Config{AllowLost: true})
+	c.all(loaded)
+	c.say(2, loaded, func(r *report) { r.Interrupts = 1 })
+	c.say(2, loaded, func(r *report) { r.Interrupts = 2 })
+	if got := c.l.order.Cancel; got != "part 2 of 2 (node) was interrupted twice" {
+		t.Errorf("the run ends because %q", got)
+	}
+}
+
+// Parts that have ended may leave, in any number of reports.
+func TestLeaving(t *testing.T) {
+	c := newCrew(t, 2, Config{})
+	for _, p := range []phase{loaded, prepared, ended, left, left} {
+		c.all(p)
+	}
+	if o := c.l.order; o.Cancel != "" || !o.Left || c.l.states()[1].State != runfile.PartEnded {
+		t.Errorf("after all left: %+v, %+v", o, c.l.states())
+	}
+}
+
+// Parts go on where the last of them was, and only in one run.
+func TestResumedProgress(t *testing.T) {
+	resume := func(run string, clock time.Duration, row int) func(*report) {
+		return func(r *report) { r.Done = Progress{run, clock, row} }
+	}
+	c := newCrew(t, 3, Config{})
+	c.say(1, loaded)
+	c.say(2, loaded, resume("a", time.Second, 9))
+	c.say(3, loaded, resume("a", 2*time.Second, 7))
+	if got := c.l.order.Done; got != (Progress{"a", 2 * time.Second, 9}) || c.l.order.Step != agreed {
+		t.Errorf("progress %+v", got)
+	}
+	c = newCrew(t, 3, Config{})
+	c.say(1, loaded)
+	c.say(2, loaded, resume("a", time.Second, 9))
+	c.say(3, loaded, resume("b", time.Second, 9))
+	if got, want := c.l.order.Cancel, "part 3 of 3 (node) failed: it resumes another run than part 2"; got != want {
+		t.Errorf("the run ends because %q, want %q", got, want)
+	}
+}
+
 // Parts that are ready after the given start do not start late.
 func TestGivenStart(t *testing.T) {
 	for _, until := range []time.Duration{time.Minute, 100 * time.Millisecond} {

@@ -97,7 +97,7 @@ func TestPartsThatDisagree(t *testing.T) {
 // is refused. A wrong token is refused.
 func TestToken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	c := Config{Number: 1, Of: 2, Dir: dir, OneMachine: true}
+	c := Config{Number: 1, Of: 2, Dir: dir, OneMachine: true, Timeout: 100 * time.Millisecond}
 	m, err := Join(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

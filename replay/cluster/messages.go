@@ -46,20 +46,20 @@ const (
 
 // report is what a part tells the leader.
 type report struct {
-	Number      int           `json:"number"`
-	Of          int           `json:"of"`
-	Process     string        `json:"process"` // random, to tell two processes of one number apart
-	Version     string        `json:"version"`
-	Host        string        `json:"host"`
-	Seq         uint64        `json:"seq"` // counts the changes
-	Round       int           `json:"round"`
-	Phase       phase         `json:"phase"`
-	Facts       []Fact        `json:"facts,omitempty"`
-	Clock       runfile.Clock `json:"clock,omitzero"`
-	Status      replay.Status `json:"status"`
-	Interrupts  int           `json:"interrupts,omitempty"` // 1: stop sending, 2: end at once
-	Failure     string        `json:"failure,omitempty"`
-	Done        Progress      `json:"done,omitzero"`
+	Number     int           `json:"number"`
+	Of         int           `json:"of"`
+	Process    string        `json:"process"` // random, to tell two processes of one number apart
+	Version    string        `json:"version"`
+	Host       string        `json:"host"`
+	Seq        uint64        `json:"seq"` // counts the changes
+	Round      int           `json:"round"`
+	Phase      phase         `json:"phase"`
+	Facts      []Fact        `json:"facts,omitempty"`
+	Clock      runfile.Clock `json:"clock,omitzero"`
+	Status     replay.Status `json:"status"`
+	Interrupts int           `json:"interrupts,omitempty"` // 1: stop sending, 2: end at once
+	Failure    string        `json:"failure,omitempty"`
+	Done       Progress      `json:"done,omitzero"`
 	// Seen is the version of the order that the part has: the answer may wait for a
 	// newer one.
 	Seen uint64 `json:"seen"`

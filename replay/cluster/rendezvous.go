@@ -82,6 +82,18 @@ func addresses(ln net.Listener, given string) (all []string) {
 	return append(all, net.JoinHostPort("127.0.0.1", fmt.Sprint(at.Port)))
 }
 
+// excuse tells the leader, if it can be reached, that this part was interrupted before
+// it arrived, so that the others need not wait for it.
+func (m *Member) excuse() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if m.client.find() == nil {
+		r := m.mine
+		r.Phase, r.Failure = left, "it was interrupted"
+		m.client.post(ctx, "/v1/report", r, nil)
+	}
+}
+
 // arrive reports to the leader until it answers or Timeout has passed.
 func (m *Member) arrive(ctx context.Context) error {
 	begun := m.Clock()
@@ -96,6 +108,7 @@ func (m *Member) arrive(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
+			m.excuse()
 			return ctx.Err()
 		case errors.As(err, &refused):
 			return fmt.Errorf("meeting part 1: %w", refused)

@@ -26,7 +26,7 @@ const (
 	pollTime   = time.Second // how long the answer to a report may wait for a new order
 	tickTime   = 200 * time.Millisecond
 	sayMissing = 30 * time.Second // time between messages about parts that are missing
-	leaveTime  = 2 * time.Second  // how long part 1 waits for parts that have not arrived to learn that the run was ended
+	leaveTime  = 10 * time.Second // how long part 1 waits for parts that have not arrived to learn that the run was ended
 )
 
 // server is the leader on HTTP, in the process of part 1.
@@ -38,6 +38,7 @@ type server struct {
 	http    *http.Server
 	ended   chan struct{} // closed when tick has returned
 	stop    context.CancelFunc
+	absence time.Duration // how long to wait for parts that have not arrived, once the run was ended
 
 	mu      sync.Mutex
 	leader  *leader
@@ -48,7 +49,7 @@ type server struct {
 // serve serves the leader on a listener until close is called.
 func serve(ln net.Listener, l *leader, c Config) *server {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{token: c.Token, dir: c.Dir, clock: c.Clock, message: c.Message, leader: l, changed: make(chan struct{}), version: l.order.Version, ended: make(chan struct{}), stop: stop}
+	s := &server{token: c.Token, dir: c.Dir, clock: c.Clock, message: c.Message, leader: l, changed: make(chan struct{}), version: l.order.Version, ended: make(chan struct{}), stop: stop, absence: min(leaveTime, c.Timeout)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/report", s.handleReport)
 	mux.HandleFunc("POST /v1/clock", s.handleClock)
@@ -248,7 +249,7 @@ func (s *server) awaitGone() {
 	begun := time.Now()
 	for {
 		gone := false
-		s.with(func(l *leader) { gone = l.gone(time.Since(begun) < leaveTime) })
+		s.with(func(l *leader) { gone = l.gone(time.Since(begun) < s.absence) })
 		if gone {
 			return
 		}
