@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,16 @@ func (k *Kubernetes) check() error {
 		names[name] = true
 		size += len(f.Content)
 	}
+	for what, name := range map[string]string{"namespace": k.Namespace, "Secret": k.Secret, "claim": k.Claim} {
+		if name != "" && !isName(name) {
+			return fmt.Errorf("%q cannot be the name of a %s", name, what)
+		}
+	}
 	switch {
+	case k.Image == "" || strings.ContainsAny(k.Image, " \t\r\n"):
+		return fmt.Errorf("%q is no image", k.Image)
+	case !quantity.MatchString(k.Memory):
+		return fmt.Errorf("%q is no size of memory, such as 2Gi", k.Memory)
 	case size > MaxFiles:
 		return fmt.Errorf("the input has %d bytes, more than the %d that manifests can bring along", size, MaxFiles)
 	case k.Secret == "" && k.Token == "":
@@ -76,6 +86,15 @@ func (k *Kubernetes) check() error {
 		return errors.New("the API key needs an existing Secret")
 	}
 	return nil
+}
+
+var quantity = regexp.MustCompile(`^[1-9][0-9]*(\.[0-9]+)?([KMGT]i|[kMGT])$`)
+
+// isName reports whether a name can be that of a Kubernetes object.
+func isName(name string) bool {
+	ends := func(r byte) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
+	inside := func(r rune) bool { return r < 0x80 && ends(byte(r)) || r == '-' || r == '.' }
+	return len(name) <= 253 && ends(name[0]) && ends(name[len(name)-1]) && strings.IndexFunc(name, func(r rune) bool { return !inside(r) }) < 0
 }
 
 // isKey reports whether a name can be the key of a ConfigMap.
