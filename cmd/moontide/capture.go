@@ -30,10 +30,11 @@ func captureCommand(std streams, stop stop) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "upstream", Category: inTarget, Usage: "base `URL` of the server"},
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:9000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
+			&cli.BoolFlag{Name: "http2", Category: inTarget, Usage: "speak HTTP/2 to an http server (h2c); https servers choose it without this flag"},
 			&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
 			&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not check the certificate of an https server"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "`FILE` of the trace, which must not exist; .gz and .zst compress"},
-			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "begin a new file after a `LIMIT`, a time such as 1h or a size such as 1GiB", DefaultText: "one file"},
+			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "begin a new file after a `LIMIT`, a time such as 1h or a size on disk such as 1GiB", DefaultText: "one file"},
 			&cli.StringFlag{Name: "metrics-listen", Category: inOutput, Usage: "`ADDRESS` to serve Prometheus metrics at /metrics, and /healthz"},
 			&cli.StringFlag{Name: "key", Category: inRequests, Value: "capture.key", Usage: "`FILE` of the secret key of block ids and names, made if it does not exist; captures with one key share ids"},
 			&cli.IntFlag{Name: "block-size", Category: inRequests, Value: 512, Usage: "`TOKENS` of a block"},
@@ -113,7 +114,7 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	to.Path = strings.TrimSuffix(strings.TrimSuffix(to.Path, "/"), "/v1") // clients send it
 	cfg = capture.Config{
 		Config:   record.Config{Key: record.Key{1}, BlockSize: c.Int("block-size"), BytesPerToken: c.Float64("bytes-per-token"), SessionField: c.String("session-field")},
-		Upstream: to, SessionHeader: c.String("session-header"),
+		Upstream: to, HTTP2: c.Bool("http2"), SessionHeader: c.String("session-header"),
 	}
 	if cfg.Memory, err = parseSize(c.String("memory")); err != nil {
 		return cfg, files, misused("capture: --memory: %w", err)

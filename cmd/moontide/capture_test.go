@@ -59,6 +59,48 @@ func sentAt(t *testing.T, r trace.Request) (ms float64) {
 	return ms
 }
 
+// A capture that is killed leaves a trace of all rows but those of the last second. While
+// the disk is full, traffic goes on, and what is lost is counted.
+func TestCaptureSurvives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("rows are flushed once a second")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	limited := moontide(dir, "capture", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--upstream", serveFast(t), "-o", "t.jsonl.zst")
+	limited.Args = append([]string{"sh", "-c", `ulimit -S -f 8; exec "$0" "$@"`, limited.Path}, limited.Args[1:]...)
+	limited.Path, _ = exec.LookPath("sh")
+	line, talk := startChild(t, limited)
+	metrics := strings.Fields(line)[3]
+	line, _ = bufio.NewReader(talk).ReadString('\n')
+	url := strings.Fields(line)[2]
+	count := func(name string) int {
+		page := get(t, metrics)
+		match := regexp.MustCompile(`(?m)^moontide_capture_` + name + ` (\d+)$`).FindStringSubmatch(page)
+		if match == nil {
+			return 0
+		}
+		n, _ := strconv.Atoi(match[1])
+		return n
+	}
+	sent := 0
+	send := func() {
+		must(t, dir, "replay", absolute(t, root+"/traces/conversation.jsonl"), "--limit", "60", "--speedup", "1000", "--url", url, "--seed", strconv.Itoa(sent))
+		sent += 60
+	}
+	for send(); count("rows_total") < 60; { // all of it is flushed
+		<-time.After(10 * time.Millisecond)
+	}
+	for lost := `lost_rows_total\{reason="writing"\}`; count(lost) == 0; {
+		send()
+	}
+	limited.Process.Kill()
+	limited.Wait()
+	if text := must(t, dir, "check", "t.jsonl.zst"); !strings.Contains(text.out+text.err, "rows") {
+		t.Error(text)
+	}
+}
+
 // What cannot be captured is refused before anything is written.
 func TestCaptureMisuse(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"replay/bench":                  {"analyze/run", "replay", "replay/bench/search", "replay/cluster", "replay/evidence", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/stats", "trace/tokenizer"},
 	"replay/bench/search":           {},
 	"replay/cluster":                {"replay", "replay/runfile", "trace", "trace/atomicfile"},
-	"replay/capture":                {"replay", "replay/live", "replay/openai", "replay/openai/http1", "trace", "trace/format", "trace/record"},
+	"replay/capture":                {"replay", "replay/live", "replay/openai", "replay/openai/http1", "replay/openai/sse", "trace", "trace/format", "trace/record"},
 	"replay/evidence":               {"replay", "replay/runfile"},
 	"replay/live":                   {"replay"},
 	"replay/monotonic":              {},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"moontide/trace/record"
 )
@@ -22,6 +23,11 @@ type Config struct {
 	// MaxBody limits the size of a body that is read for its block ids, and Memory that
 	// of all bodies and answers held at a time, in bytes; 0 is 64 MiB and 256 MiB.
 	MaxBody, Memory int64
+	// Stall is how long a client may neither send nor take any of a body before it is
+	// disconnected; 0 is 5 minutes.
+	Stall time.Duration
+	// HTTP2 speaks HTTP/2 to a server whose URL is http. One of https chooses.
+	HTTP2 bool
 	// TLS is how the certificate of an https server is checked; nil is the default.
 	TLS *tls.Config
 }
@@ -39,7 +45,7 @@ func (c Config) Check() error {
 		return fmt.Errorf("upstream %s must be a base URL, without user, query and fragment", u.Redacted())
 	case c.SampleOneIn < 0:
 		return fmt.Errorf("a sample of one in %d sessions is not possible", c.SampleOneIn)
-	case c.MaxBody < 0 || c.Memory < 0:
+	case c.MaxBody < 0 || c.Memory < 0 || c.Stall < 0:
 		return errors.New("limits must not be negative")
 	}
 	return c.Config.Check()
@@ -57,15 +63,33 @@ func (c Config) withDefaults() Config {
 	if c.Memory == 0 {
 		c.Memory = 256 << 20
 	}
+	if c.Stall == 0 {
+		c.Stall = 5 * time.Minute
+	}
 	return c
 }
+
+// keepIdle is how long a connection to the server stays open without a request: shorter
+// than servers keep theirs, the usual minimum being 5 s. A request that is sent while the
+// server closes its connection fails, and must not be sent twice.
+const keepIdle = 4 * time.Second
 
 // transport sends requests to the server. It passes bodies on as they are, uses no
 // proxy, and keeps connections open.
 func (c Config) transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression = true
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 1024
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1024, keepIdle
 	t.Proxy, t.TLSClientConfig = nil, c.TLS
+	t.HTTP2 = pings()
+	if c.HTTP2 && c.Upstream.Scheme == "http" {
+		t.Protocols = new(http.Protocols)
+		t.Protocols.SetUnencryptedHTTP2(true)
+	}
 	return t
+}
+
+// pings find HTTP/2 peers that are gone. With HTTP/1.1, TCP's keep-alive does.
+func pings() *http.HTTP2Config {
+	return &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
 }

@@ -13,7 +13,7 @@ type Counts struct {
 	Requests   int64 // for an answer, of which InFlight have not ended
 	InFlight   int64
 	Other      int64 // requests that are passed on and not recorded, such as for /v1/models
-	Rows       int64 // written
+	Rows       int64 // written and flushed
 	SampledOut int64 // requests of sessions that are not in the sample
 	// Ended is the number of requests by outcome. LostRows and NoBlocks count rows that
 	// are missing, and rows without block ids, by reason.
@@ -62,10 +62,10 @@ func (c *counts) ended(e *exchange) {
 	}
 }
 
-func (c *counts) lose(why gap) {
+func (c *counts) lose(why gap, rows int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sum.LostRows[string(why)]++
+	c.sum.LostRows[string(why)] += int64(rows)
 }
 
 func (c *counts) lackBlocks(why gap) {
@@ -82,8 +82,8 @@ func (c *counts) measured(bytes, tokens int) {
 	c.sum.PromptTokens += int64(tokens)
 }
 
-func (c *counts) writeFailed(err error) {
-	c.lose(writing)
+func (c *counts) writeFailed(err error, rows int) {
+	c.lose(writing, rows)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sum.WriteError == nil {

@@ -38,13 +38,14 @@ type exchange struct {
 	status   int
 	streamed bool
 	observer *openai.Observer
-	held     int // bytes of the observer that count as memory
+	held     int // bytes of the observer's text that count as memory
 	whole    buffer
 	inflater *http1.Inflater
 	opaque   bool // the answer's coding is not read
 	readErr  error
 	seen     openai.Observed
 	ended    time.Time // the last byte
+	gone     bool      // the client left
 	class    replay.Class
 	over     bool // the answer has ended; guarded by Proxy.mu
 }
@@ -52,20 +53,25 @@ type exchange struct {
 // requestBody passes the body of a request on. It keeps a copy for an exchange.
 type requestBody struct {
 	io.ReadCloser
-	of    *exchange     // nil if the request is not recorded
-	over  chan struct{} // closed at the end of the exchange
-	ended bool          // it was read to its end
+	of     *exchange // nil if the request is not recorded
+	client *client
+	over   chan struct{} // closed at the end of the exchange
+	ended  bool          // it was read to its end
 }
 
 // Read implements io.Reader. When an answer begins, the server closes the body, and a
 // transport that reads it once more, if only for the end, would take the failure for
-// one of the exchange and end the answer: it has to wait.
+// one of the exchange and end the answer: it has to wait. (With EnableFullDuplex the
+// server would not close it, but panics if a later request comes before the end.)
 func (b *requestBody) Read(p []byte) (int, error) {
 	if b.ended {
 		return 0, io.EOF
 	}
+	b.client.sends()
 	n, err := b.ReadCloser.Read(p)
-	b.ended = err == io.EOF
+	if b.ended = err == io.EOF; b.ended {
+		b.client.conn.SetReadDeadline(time.Time{}) // an answer may take any time
+	}
 	if e := b.of; e != nil {
 		e.copyBody(p[:n], b.ended)
 	}
@@ -106,18 +112,46 @@ func (e *exchange) endBody(why gap) {
 // answerBody passes the body of an answer on and observes it.
 type answerBody struct {
 	io.ReadCloser
-	of *exchange
+	of     *exchange // nil if the answer is not recorded
+	client *client
 }
 
 func (b answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if e := b.of; n > 0 || err != nil {
-		e.ended = time.Now()
+	now := time.Now()
+	b.client.takes(now)
+	if e := b.of; e != nil && (n > 0 || err != nil) {
+		e.ended = now
 		if !e.proxy.guard(func() { e.observe(p[:n], err) }) {
 			e.opaque = true
 		}
 	}
 	return n, err
+}
+
+// client is who sent a request. One that neither sends its body nor takes its answer for
+// a time is disconnected, so that it does not hold memory and a place on the server.
+type client struct {
+	conn    *http.ResponseController
+	stall   time.Duration
+	sending time.Time // when the deadlines were set
+	taking  time.Time
+}
+
+// sends extends the time in which the client has to send more.
+func (c *client) sends() {
+	if now := time.Now(); now.Sub(c.sending) > c.stall/8 {
+		c.sending = now
+		c.conn.SetReadDeadline(now.Add(c.stall))
+	}
+}
+
+// takes extends the time in which the client has to take more.
+func (c *client) takes(now time.Time) {
+	if now.Sub(c.taking) > c.stall/8 {
+		c.taking = now
+		c.conn.SetWriteDeadline(now.Add(c.stall))
+	}
 }
 
 // guard calls f, whose panic must not harm the traffic.
@@ -144,7 +178,7 @@ func (e *exchange) begin(r *http.Response) {
 		e.opaque = true
 	}
 	e.whole = buffer{memory: &e.proxy.memory, most: e.proxy.cfg.MaxBody}
-	e.observer = openai.Observe(e.endpoint, e.proxy.cfg.Encoder != nil)
+	e.observer = openai.Observe(e.endpoint, e.proxy.cfg.Encoder != nil, &e.proxy.events)
 }
 
 // observe takes a piece of the answer and the error of reading it.
@@ -198,42 +232,51 @@ func (e *exchange) end(gone bool) {
 	if e.ended.IsZero() {
 		e.ended = time.Now()
 	}
+	e.gone = gone
 	e.mu.Lock()
 	e.endBody(incomplete)
 	e.mu.Unlock()
-	if !e.proxy.guard(e.conclude) {
-		e.opaque = true
-	}
+	e.proxy.answered(e)
+}
+
+// conclude closes what observed the answer, releases what it held, and counts how the
+// exchange ended.
+func (e *exchange) conclude() {
+	e.opaque = !e.proxy.guard(e.see) || e.opaque
+	e.proxy.memory.give(e.held)
+	whole := e.readErr == io.EOF
 	switch {
-	case gone && e.readErr != io.EOF:
+	case e.gone && !whole, e.status != 0 && e.readErr == nil: // nobody took the rest
 		e.class = replay.Abandoned
 	case e.status == 0:
 		e.class = replay.Connect
 	case e.status != http.StatusOK:
 		e.class = replay.HTTPError
-	case e.opaque && e.readErr == io.EOF:
+	case e.opaque && whole:
 		e.class = replay.OK
 	case e.opaque:
 		e.class = replay.Truncated
 	default:
 		e.class = e.seen.Class
 	}
-	e.proxy.answered(e)
+	e.proxy.counts.ended(e)
 }
 
-// conclude closes what observed the answer, and releases what it held.
-func (e *exchange) conclude() {
+// see takes what the observer saw.
+func (e *exchange) see() {
 	if e.inflater != nil {
 		e.inflater.Close()
 	}
-	if e.observer != nil {
-		if !e.streamed && e.status == http.StatusOK && e.whole.dropped == "" {
-			e.observer.Whole(e.whole.bytes)
-		}
-		e.seen = e.observer.End(e.readErr)
+	if e.observer == nil {
+		return
 	}
-	if e.whole.memory != nil {
-		e.whole.drop("")
+	switch {
+	case e.whole.dropped != "":
+		e.opaque = true
+	case !e.streamed && e.status == http.StatusOK && e.readErr == io.EOF:
+		e.observer.Whole(e.whole.bytes)
 	}
+	e.seen = e.observer.End(e.readErr)
+	e.whole.drop("")
 	e.observer = nil
 }

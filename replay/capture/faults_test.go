@@ -12,8 +12,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"moontide/replay"
+	"moontide/trace/record"
 )
 
 // Whatever the server, the client or the disk does, every request is counted once, and
@@ -56,6 +58,13 @@ func TestFaults(t *testing.T) {
 			w.Header().Set("Content-Encoding", "br")
 			io.WriteString(w, "xx")
 		}},
+		"an answer above the memory": {edit: func(c *Config) { c.Memory = 16 << 10 }, upstream: func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, `{"choices":[{"text":"`+strings.Repeat("a", 64<<10)+`"}],"usage":{"prompt_tokens":3,"completion_tokens":9}}`)
+		}},
+		"half an answer": {upstream: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			io.WriteString(w, `{"choices":[{"text":"a`)
+		}, class: replay.Truncated},
 		"a body above the limit":       {edit: func(c *Config) { c.MaxBody = 20 }, upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "too_large", osl: 1},
 		"more bodies than the memory":  {edit: func(c *Config) { c.Memory = 20 }, upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "memory", osl: 1},
 		"a body that is not JSON":      {body: "hello", upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "unreadable", osl: 1},
@@ -123,6 +132,20 @@ func TestClientLeaves(t *testing.T) {
 	c.stop()
 	if n := c.Counts(); n.Ended[replay.Abandoned] != 1 || n.Rows != 1 {
 		t.Errorf("%+v", n)
+	}
+}
+
+// What comes faster than it can be hashed or recorded is counted, and nothing of it stays
+// in memory.
+func TestFullQueues(t *testing.T) {
+	c := capturing(t, "http://127.0.0.1:1")
+	full := &Proxy{cfg: c.cfg, counts: newCounts(), keys: c.keys, memory: memory{most: 1 << 20}, sessions: record.NewSessions(10)}
+	e := full.begin(record.Completions, time.Now(), http.Header{})
+	e.copyBody([]byte(`{"prompt":"a"}`), true)
+	e.end(false)
+	full.open.Wait()
+	if n := full.Counts(); n.Ended[replay.Connect] != 1 || n.LostRows["slow"] != 1 || e.noBlocks != noMemory || n.HeldBytes != 0 || n.Faults != 0 {
+		t.Errorf("%+v, without blocks: %q", n, e.noBlocks)
 	}
 }
 

@@ -3,8 +3,10 @@ package capture
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,18 +16,19 @@ import (
 )
 
 // Files writes a trace to a file, or to several in turn. Rows are written in the order
-// in which their requests end, and at most a second late, so that a process that is
-// killed leaves a trace. A file that is complete is sorted by arrival. After a failure,
-// such as a full disk, rows go to a new file as soon as one can be written.
+// in which their requests end, and a process that is killed leaves those that were
+// flushed. A file that is complete is sorted by arrival. After a failure, such as a full
+// disk, rows go to a new file as soon as one can be written.
 type Files struct {
-	cfg  FilesConfig
-	done chan struct{}
-	wg   sync.WaitGroup // sorting and flushing
+	cfg     FilesConfig
+	sorting sync.WaitGroup
 
 	mu      sync.Mutex // of all below
 	now     *file      // nil after a failure
 	paths   []string
+	begun   int // files, with those that got no rows
 	retryAt time.Time
+	toSort  []string // files that the disk may not have had room to sort
 	sortErr error
 }
 
@@ -34,32 +37,47 @@ type FilesConfig struct {
 	// Path is that of the first file. Later ones have a number before the extension.
 	// Names that end in .gz and .zst are compressed.
 	Path string
-	// A new file begins after a time or a number of bytes before compression; 0 is no
+	// A new file begins with the first flush after a time or a number of bytes; 0 is no
 	// limit.
 	Every time.Duration
 	Size  int64
+
+	create func(path string) (output, error) // nil for a file that must not exist
+}
+
+// output is what is needed of a file.
+type output interface {
+	io.WriteSeeker
+	Truncate(size int64) error
+	Close() error
+}
+
+func createNew(path string) (output, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
 // file is a file that is written.
 type file struct {
-	path   string
-	out    *os.File
-	rows   *format.Writer
-	begun  time.Time
-	size   int64
-	latest float64 // arrival, in ms
-	sorted bool
+	path    string
+	out     output
+	rows    *format.Writer
+	begun   time.Time
+	flushed int64   // its length after the last flush
+	latest  float64 // arrival, in ms
+	sorted  bool
 }
 
 const retryAfter = time.Second
 
 // CreateFiles creates the first file, which must not exist.
 func CreateFiles(cfg FilesConfig) (*Files, error) {
-	f := &Files{cfg: cfg, done: make(chan struct{})}
+	if cfg.create == nil {
+		cfg.create = createNew
+	}
+	f := &Files{cfg: cfg}
 	if err := f.open(); err != nil {
 		return nil, fmt.Errorf("creating trace: %w", err)
 	}
-	f.wg.Go(f.flushAll)
 	return f, nil
 }
 
@@ -67,10 +85,10 @@ func CreateFiles(cfg FilesConfig) (*Files, error) {
 func (f *Files) Paths() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]string(nil), f.paths...)
+	return slices.Clone(f.paths)
 }
 
-// Write writes a row.
+// Write writes a row. It may be kept until Flush.
 func (f *Files) Write(r trace.Request) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,46 +101,59 @@ func (f *Files) Write(r trace.Request) error {
 			return fmt.Errorf("creating trace: %w", err)
 		}
 	}
-	if f.full() {
-		f.close()
-		if err := f.open(); err != nil {
-			f.retryAt = time.Now().Add(retryAfter)
-			return fmt.Errorf("creating trace: %w", err)
-		}
-	}
 	now := f.now
 	if err := now.rows.Write(r); err != nil {
-		f.fail()
 		return err
 	}
-	now.size += int64(100 + 18*len(r.HashIDs) + len(r.Extra))
 	now.sorted = now.sorted && r.Timestamp.Value >= now.latest
 	now.latest = max(now.latest, r.Timestamp.Value)
 	return nil
 }
 
-// full reports whether a new file has to begin.
-func (f *Files) full() bool {
-	return f.cfg.Every > 0 && time.Since(f.now.begun) >= f.cfg.Every || f.cfg.Size > 0 && f.now.size >= f.cfg.Size
+// Flush makes all rows so far readable. After an error, those since the last flush are
+// lost.
+func (f *Files) Flush() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now
+	if now == nil {
+		return nil
+	}
+	err := now.rows.Flush()
+	if err == nil {
+		now.flushed, err = now.out.Seek(0, io.SeekCurrent)
+	}
+	if err != nil {
+		f.fail()
+		return err
+	}
+	if f.cfg.Every > 0 && time.Since(now.begun) >= f.cfg.Every || f.cfg.Size > 0 && now.flushed >= f.cfg.Size {
+		f.complete()
+	}
+	return nil
 }
 
 // Close completes the last file, waits until all files are sorted, and returns the first
 // error. A file that cannot be sorted stays as it is.
 func (f *Files) Close() error {
-	close(f.done)
+	err := f.Flush()
 	f.mu.Lock()
-	err := f.close()
+	f.complete()
+	for _, path := range f.toSort {
+		f.sort(path)
+	}
 	f.mu.Unlock()
-	f.wg.Wait()
+	f.sorting.Wait()
 	return errors.Join(err, f.sortErr)
 }
 
 // open begins the next file.
 func (f *Files) open() error {
-	for n := len(f.paths) + 1; ; n++ {
-		path := numbered(f.cfg.Path, n)
-		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if errors.Is(err, os.ErrExist) && len(f.paths) > 0 {
+	for {
+		path := numbered(f.cfg.Path, f.begun+1)
+		out, err := f.cfg.create(path)
+		if errors.Is(err, os.ErrExist) && f.begun > 0 {
+			f.begun++
 			continue
 		}
 		if err != nil {
@@ -132,6 +163,7 @@ func (f *Files) open() error {
 		if err != nil {
 			return errors.Join(err, out.Close())
 		}
+		f.begun++
 		f.now = &file{path: path, out: out, rows: rows, begun: time.Now(), sorted: true}
 		f.paths = append(f.paths, path)
 		return nil
@@ -151,52 +183,42 @@ func numbered(path string, n int) string {
 	return fmt.Sprintf("%s%s-%04d%s", folder, stem, n, rest)
 }
 
-// close completes the file, and sorts it in the background.
-func (f *Files) close() error {
+// complete closes the file, whose rows are flushed, and sorts it in the background.
+func (f *Files) complete() {
 	now := f.now
-	f.now = nil
-	if now == nil {
-		return nil
+	if f.now = nil; now == nil {
+		return
 	}
-	if err := errors.Join(now.rows.Close(), now.out.Sync(), now.out.Close()); err != nil {
-		return err
+	if now.out.Close(); !now.sorted {
+		f.sort(now.path)
 	}
-	if now.sorted {
-		return nil
-	}
-	f.wg.Go(func() {
-		if err := sortFile(now.path); err != nil {
+}
+
+// sort sorts a file in the background.
+func (f *Files) sort(path string) {
+	f.sorting.Go(func() {
+		if err := sortFile(path); err != nil {
 			f.mu.Lock()
-			f.sortErr = errors.Join(f.sortErr, fmt.Errorf("sorting %s, which is in the order in which requests ended: %w", now.path, err))
+			f.sortErr = errors.Join(f.sortErr, fmt.Errorf("sorting %s, which is in the order in which requests ended: %w", path, err))
 			f.mu.Unlock()
 		}
 	})
-	return nil
 }
 
-// fail leaves a file that cannot be written.
+// fail leaves a file that cannot be written, with the rows that were flushed. One without
+// rows is removed: there may be an attempt every second for as long as the disk is full.
 func (f *Files) fail() {
-	f.now.out.Close()
+	now := f.now
 	f.now, f.retryAt = nil, time.Now().Add(retryAfter)
-}
-
-// flushAll flushes the file once a second.
-func (f *Files) flushAll() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-f.done:
-			return
-		case <-tick.C:
-		}
-		f.mu.Lock()
-		if f.now != nil {
-			if err := f.now.rows.Flush(); err != nil {
-				f.fail()
-			}
-		}
-		f.mu.Unlock()
+	now.out.Truncate(now.flushed)
+	now.out.Close()
+	switch {
+	case now.flushed == 0:
+		os.Remove(now.path)
+		f.paths = f.paths[:len(f.paths)-1]
+		f.begun--
+	case !now.sorted:
+		f.toSort = append(f.toSort, now.path)
 	}
 }
 

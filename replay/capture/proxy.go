@@ -2,51 +2,60 @@ package capture
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httputil"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
 	"moontide/replay/openai"
+	"moontide/replay/openai/sse"
 	"moontide/trace"
 	"moontide/trace/record"
 )
 
-// Writer takes the rows of a capture in the order in which their requests end. Write is
-// not called concurrently.
+// Writer takes the rows of a capture in the order in which their requests end. Rows may
+// be kept until they are flushed, about once a second. An error of Write is that of its
+// row, and one of Flush that of all rows since the last flush. Neither is called
+// concurrently.
 type Writer interface {
 	Write(trace.Request) error
+	Flush() error
 }
 
 // Proxy is an http.Handler that passes requests on to a server and records them. Make
 // one with New.
 type Proxy struct {
 	cfg    Config
+	name   string // of this proxy, to other proxies
 	rows   *record.Rows
 	out    Writer
 	pass   *httputil.ReverseProxy
 	server *http.Transport
 	keys   record.Keys
 	memory memory
+	events sse.Budget
 	counts *counts
 
 	mu       sync.Mutex // of sessions and of the turns in them
 	sessions *record.Sessions
 
-	toHash  chan *exchange
-	toWrite chan trace.Request
-	hashers sync.WaitGroup // goroutines that hash
-	writer  sync.WaitGroup
-	open    sync.WaitGroup // exchanges that are not recorded
+	toHash   chan *exchange
+	toRecord chan *exchange
+	hashers  sync.WaitGroup // goroutines that hash
+	writer   sync.WaitGroup
+	open     sync.WaitGroup // exchanges that are not recorded
 }
 
 const (
 	queuedBodies = 1 << 14 // their bytes are limited by Config.Memory
 	queuedRows   = 1 << 12
 	mostSessions = 1 << 17 // prompts and names that are remembered
+	flushEvery   = time.Second
 )
 
 // New returns a proxy that writes to out. Close must be called after the last request.
@@ -58,11 +67,12 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 	p := &Proxy{
 		cfg: cfg, rows: record.NewRows(cfg.Config, time.Now()), out: out,
 		keys:     cfg.Key.Keys(),
+		name:     "moontide-" + cfg.Key.Keys().Requests.Name(time.Now().String()),
 		memory:   memory{most: cfg.Memory},
 		counts:   newCounts(),
 		sessions: record.NewSessions(mostSessions),
 		toHash:   make(chan *exchange, queuedBodies),
-		toWrite:  make(chan trace.Request, queuedRows),
+		toRecord: make(chan *exchange, queuedRows),
 	}
 	p.server = cfg.transport()
 	p.pass = &httputil.ReverseProxy{
@@ -74,68 +84,119 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 		ErrorHandler:   p.unreachable,
 		ErrorLog:       log.New(io.Discard, "", 0), // its messages may quote headers
 	}
-	for range runtime.GOMAXPROCS(0) {
+	for range max(1, runtime.GOMAXPROCS(0)/2) { // the traffic comes first
 		p.hashers.Go(p.hashAll)
 	}
-	p.writer.Go(p.writeAll)
+	p.writer.Go(p.recordAll)
 	return p, nil
 }
 
-// rewrite sends a request to the server, with the client's own forwarding headers.
+// rewrite sends a request to the server as the client sent it, with what a gateway has to
+// add, see RFC 9110.
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	r.SetURL(p.cfg.Upstream)
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // also what Go cannot parse
+	r.Out.Trailer = r.In.Trailer           // known at the end of the body
 	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	r.SetXForwarded()
+	for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if values, ok := r.In.Header[name]; ok { // from a gateway that is nearer to the client
+			r.Out.Header[name] = values
+		}
+	}
+	r.Out.Header.Add("Via", fmt.Sprintf("%d.%d %s", r.In.ProtoMajor, r.In.ProtoMinor, p.name))
 	if _, ok := r.In.Header["User-Agent"]; !ok {
 		r.Out.Header.Set("User-Agent", "") // or the transport would add its own
 	}
+	// After an upgrade nothing could be recorded. A server need not grant it.
+	if passed(r.In).exchange != nil || strings.EqualFold(r.Out.Header.Get("Upgrade"), "h2c") {
+		r.Out.Header.Del("Upgrade")
+		r.Out.Header.Del("Connection")
+	}
+}
+
+// refuse answers a request that is not passed on.
+func refuse(w http.ResponseWriter, status int, kind, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"error":{"message":%q,"type":%q,"code":%d}}`+"\n", message, kind, status)
 }
 
 // unreachable answers a request that the server did not answer.
 func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadGateway)
-	io.WriteString(w, `{"error":{"message":"the upstream server did not answer","type":"bad_gateway","code":502}}`+"\n")
+	refuse(w, http.StatusBadGateway, "bad_gateway", "the upstream server did not answer")
 }
 
-type exchangeKey struct{}
+type passedKey struct{}
+
+// passing is a request that is passed on, and its exchange if it is recorded.
+type passing struct {
+	client   client
+	exchange *exchange
+}
+
+func passed(r *http.Request) *passing { return r.Context().Value(passedKey{}).(*passing) }
 
 func modifyResponse(r *http.Response) error {
-	if e, ok := r.Request.Context().Value(exchangeKey{}).(*exchange); ok && r.StatusCode != http.StatusSwitchingProtocols {
-		e.begin(r)
-		r.Body = answerBody{r.Body, e}
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		return nil // the body is a connection
 	}
+	of := passed(r.Request)
+	if of.exchange != nil {
+		of.exchange.begin(r)
+	}
+	r.Body = answerBody{r.Body, of.exchange, &of.client}
 	return nil
 }
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arrived := time.Now()
+	for _, via := range r.Header["Via"] {
+		if strings.Contains(via, p.name) {
+			refuse(w, http.StatusLoopDetected, "loop_detected", "the upstream server is this proxy")
+			return
+		}
+	}
+	of := &passing{client: client{conn: http.NewResponseController(w), stall: p.cfg.Stall}}
+	of.client.conn.SetWriteDeadline(time.Time{})                                   // that of the request before
+	defer func() { of.client.conn.SetReadDeadline(time.Now().Add(p.cfg.Stall)) }() // for the rest of the body
 	over := make(chan struct{})
 	defer close(over)
-	endpoint := openai.EndpointOf(r.URL.Path)
-	if endpoint == "" || r.Method != http.MethodPost {
+	if endpoint := openai.EndpointOf(r.URL.Path); endpoint == "" || r.Method != http.MethodPost {
 		p.counts.other.Add(1)
-		r.Body = &requestBody{ReadCloser: r.Body, over: over}
-		p.pass.ServeHTTP(w, r)
-		return
+	} else {
+		of.exchange = p.begin(endpoint, arrived, r.Header)
+		defer func() { // also when the proxy panics with http.ErrAbortHandler
+			p.counts.inFlight.Add(-1)
+			of.exchange.end(r.Context().Err() != nil)
+		}()
 	}
+	r = r.WithContext(context.WithValue(r.Context(), passedKey{}, of))
+	r.Body = &requestBody{ReadCloser: r.Body, of: of.exchange, client: &of.client, over: over}
+	p.pass.ServeHTTP(w, r)
+}
+
+// begin begins an exchange.
+func (p *Proxy) begin(endpoint string, arrived time.Time, header http.Header) *exchange {
 	p.counts.requests.Add(1)
 	p.counts.inFlight.Add(1)
 	p.open.Add(1)
-	e := &exchange{proxy: p, endpoint: endpoint, arrived: arrived, bodyCoding: r.Header.Get("Content-Encoding")}
+	e := &exchange{proxy: p, endpoint: endpoint, arrived: arrived, bodyCoding: header.Get("Content-Encoding")}
 	e.halves.Store(2)
 	e.body = buffer{memory: &p.memory, most: p.cfg.MaxBody}
 	if name := p.cfg.SessionHeader; name != "" {
-		e.sessionName = p.keys.Sessions.Name(r.Header.Get(name))
+		e.sessionName = p.keys.Sessions.Name(header.Get(name))
 	}
-	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e))
-	r.Body = &requestBody{ReadCloser: r.Body, of: e, over: over}
-	defer func() { // also when the proxy panics with http.ErrAbortHandler
-		p.counts.inFlight.Add(-1)
-		e.end(r.Context().Err() != nil)
-	}()
-	p.pass.ServeHTTP(w, r)
+	if e.sessionName != "" && p.cfg.SessionField == "" && !p.sampled(e.sessionName) {
+		e.body.drop(outside)
+	}
+	return e
+}
+
+// sampled reports whether the session with a name is recorded.
+func (p *Proxy) sampled(session string) bool {
+	return p.cfg.SampleOneIn == 1 || p.keys.Sessions.OneIn(session, p.cfg.SampleOneIn)
 }
 
 // Close waits until all requests that have ended are written, and returns the first
@@ -144,7 +205,7 @@ func (p *Proxy) Close() error {
 	p.open.Wait()
 	close(p.toHash)
 	p.hashers.Wait()
-	close(p.toWrite)
+	close(p.toRecord)
 	p.writer.Wait()
 	p.server.CloseIdleConnections()
 	return p.Counts().WriteError

@@ -34,6 +34,8 @@ func (r *rows) Write(row trace.Request) error {
 	return nil
 }
 
+func (r *rows) Flush() error { return nil }
+
 // simulated starts a server whose engine answers at once.
 func simulated(t *testing.T, edits ...func(*server.Config)) string {
 	cfg := server.Config{Model: "sim"}

@@ -1,10 +1,14 @@
 package capture
 
 import (
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 
 	"moontide/replay"
+	"moontide/replay/openai/http1"
 	"moontide/trace"
 	"moontide/trace/record"
 )
@@ -14,16 +18,32 @@ func (p *Proxy) hash(e *exchange) {
 	select {
 	case p.toHash <- e:
 	default:
-		e.body.drop(noMemory)
 		e.noBlocks = noMemory
-		p.half(e)
+		p.hashed(e)
 	}
 }
 
-// half records an exchange of which both halves have ended.
+// hashed ends the first half of an exchange, with or without block ids.
+func (p *Proxy) hashed(e *exchange) {
+	e.body.drop("")
+	if e.turn == nil {
+		p.join(e)
+	}
+	p.half(e)
+}
+
+// half queues an exchange of which both halves have ended to be recorded. It never
+// waits: the traffic would, too.
 func (p *Proxy) half(e *exchange) {
-	if e.halves.Add(-1) == 0 {
-		p.record(e)
+	if e.halves.Add(-1) > 0 {
+		return
+	}
+	select {
+	case p.toRecord <- e:
+	default:
+		e.conclude()
+		p.counts.lose(slow, 1)
+		p.open.Done()
 	}
 }
 
@@ -45,19 +65,22 @@ func (p *Proxy) hashAll() {
 			e.noBlocks = failed // unless it returns
 			p.guard(func() { e.noBlocks = p.hashBody(e, read, ids) })
 		}
-		e.body.drop("")
-		if e.turn == nil {
-			p.join(e)
-		}
-		p.half(e)
+		p.hashed(e)
 	}
 }
 
 // hashBody finds the block ids and the session of a request, or returns why not.
 func (p *Proxy) hashBody(e *exchange, read *record.Reader, ids *record.Hasher) gap {
-	if e.bodyCoding != "" && e.bodyCoding != "identity" {
-		return encoded
+	if e.bodyCoding != "" && !strings.EqualFold(e.bodyCoding, "identity") {
+		if why := e.inflateBody(); why != "" {
+			return why
+		}
 	}
+	work := 2 * len(e.body.bytes) // its texts and their tokens
+	if !p.memory.take(work) {
+		return noMemory
+	}
+	defer p.memory.give(work)
 	c, err := read.Read(e.endpoint, e.body.bytes)
 	e.call = c
 	switch {
@@ -76,6 +99,28 @@ func (p *Proxy) hashBody(e *exchange, read *record.Reader, ids *record.Hasher) g
 	return ""
 }
 
+// inflateBody replaces a compressed body by what it says.
+func (e *exchange) inflateBody() gap {
+	if !strings.EqualFold(e.bodyCoding, "gzip") {
+		return encoded
+	}
+	z := http1.NewInflater()
+	defer z.Close()
+	plain := buffer{memory: e.body.memory, most: e.body.most}
+	z.Feed(e.body.bytes)
+	z.End()
+	piece, err := z.Next()
+	for ; err == nil && plain.dropped == ""; piece, err = z.Next() {
+		plain.write(piece)
+	}
+	if plain.dropped == "" && err != io.EOF {
+		plain.drop(unreadable)
+	}
+	e.body.drop("")
+	e.body = plain
+	return plain.dropped
+}
+
 // join adds the request to its session. Without a name and a prompt it is a session of
 // its own.
 func (p *Proxy) join(e *exchange) {
@@ -87,41 +132,58 @@ func (p *Proxy) join(e *exchange) {
 	if e.turn = t; e.over {
 		t.Ended = e.ended
 	}
-	e.sampledOut = p.cfg.SampleOneIn > 1 && !p.keys.Sessions.OneIn(t.Session(), p.cfg.SampleOneIn)
+	e.sampledOut = !p.sampled(t.Session())
 }
 
-// record queues the row of an exchange.
-func (p *Proxy) record(e *exchange) {
-	defer p.open.Done()
-	p.counts.ended(e)
-	if e.sampledOut {
-		p.memory.give(e.held)
-		return
-	}
-	var row trace.Request
-	ok := p.guard(func() { row = p.row(e) })
-	p.memory.give(e.held)
-	if !ok {
-		p.counts.lose(failed)
-		return
-	}
-	select {
-	case p.toWrite <- row:
-	default:
-		p.counts.lose(slow)
-	}
-}
-
-// writeAll writes rows until there are no more. After an error it goes on, for the disk
-// may have room again.
-func (p *Proxy) writeAll() {
-	for row := range p.toWrite {
-		if err := p.out.Write(row); err != nil {
-			p.counts.writeFailed(err)
-			continue
+// recordAll records exchanges until there are no more. After an error of writing it goes
+// on, for the disk may have room again.
+func (p *Proxy) recordAll() {
+	flush := time.NewTicker(flushEvery)
+	defer flush.Stop()
+	pending := 0 // rows since the last flush
+	settle := func() {
+		if err := p.out.Flush(); err != nil {
+			p.counts.writeFailed(err, pending)
+		} else {
+			p.counts.rows.Add(int64(pending))
 		}
-		p.counts.rows.Add(1)
+		pending = 0
 	}
+	for {
+		select {
+		case e, more := <-p.toRecord:
+			if !more {
+				settle()
+				return
+			}
+			row, ok := p.record(e)
+			if !ok {
+				continue
+			}
+			if err := p.out.Write(row); err != nil {
+				p.counts.writeFailed(err, 1)
+				settle()
+				continue
+			}
+			pending++
+		case <-flush.C:
+			settle()
+		}
+	}
+}
+
+// record returns the row of an exchange, unless it has none.
+func (p *Proxy) record(e *exchange) (row trace.Request, ok bool) {
+	defer p.open.Done()
+	e.conclude()
+	if e.sampledOut {
+		return row, false
+	}
+	if !p.guard(func() { row = p.row(e) }) {
+		p.counts.lose(failed, 1)
+		return row, false
+	}
+	return row, true
 }
 
 // row returns the row of an exchange.

@@ -19,7 +19,7 @@ func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{
-		Handler: p, Protocols: protocols,
+		Handler: p, Protocols: protocols, HTTP2: pings(),
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: log.New(io.Discard, "", 0), // its messages may quote requests
 	}

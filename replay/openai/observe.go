@@ -15,7 +15,7 @@ import (
 // behind a proxy, as a Client reads the answers to its own. An Observer is for one
 // answer and is not safe for concurrent use.
 //
-//	o := openai.Observe(openai.EndpointOf("/v1/chat/completions"), false)
+//	o := openai.Observe(openai.EndpointOf("/v1/chat/completions"), false, nil)
 //	for b := range reads {
 //		o.Stream(b, time.Now())
 //	}
@@ -50,9 +50,10 @@ func EndpointOf(path string) (endpoint string) {
 }
 
 // Observe returns an observer of an answer of an endpoint, one of Endpoints. If keepText
-// is true, it keeps the text: see Held.
-func Observe(endpoint string, keepText bool) *Observer {
-	o := &Observer{stream: stream{api: apiOf(endpoint)}}
+// is true, it keeps the text: see Held. The budget limits the incomplete events of all
+// observers that share it; it may be nil.
+func Observe(endpoint string, keepText bool, budget *sse.Budget) *Observer {
+	o := &Observer{events: sse.Parser{Budget: budget}, stream: stream{api: apiOf(endpoint)}}
 	if keepText {
 		o.stream.kept = new(kept)
 	}

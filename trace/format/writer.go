@@ -20,20 +20,22 @@ type Writer struct {
 	out     *bufio.Writer    // always ends in a whole row
 	row     []byte           // to be reused
 	rows    int              // passed to Write
+	flushed int              // those before the last Flush
 	encoder encoder          // nil if the trace is not compressed
+	to      io.Writer        // what the encoder writes to
 	file    *atomicfile.File // nil if the caller closes out
 }
 
 // encoder compresses.
 type encoder interface {
-	Flush() error
 	Close() error
+	Reset(io.Writer)
 }
 
 // NewWriter writes a trace to out, compressed if name ends in .gz or .zst. Close
 // flushes it and leaves out open.
 func NewWriter(out io.Writer, name string) (*Writer, error) {
-	w := &Writer{}
+	w := &Writer{to: out}
 	switch {
 	case strings.HasSuffix(name, ".gz"):
 		z := gzip.NewWriter(out)
@@ -130,16 +132,21 @@ func (w *Writer) WriteAll(reqs trace.Requests) (rows int, err error) {
 	return rows, nil
 }
 
-// Flush passes all rows so far on to out, so that they can be read. A compressed trace
-// becomes a little longer.
+// Flush passes all rows so far on to out, which then is a complete trace. A compressed
+// one becomes longer: what follows is compressed on its own.
 func (w *Writer) Flush() error {
+	if w.flushed == w.rows {
+		return nil
+	}
 	err := w.out.Flush()
 	if w.encoder != nil && err == nil {
-		err = w.encoder.Flush()
+		err = w.encoder.Close()
+		w.encoder.Reset(w.to)
 	}
 	if err != nil {
 		return fmt.Errorf("writing trace: %w", err)
 	}
+	w.flushed = w.rows
 	return nil
 }
 

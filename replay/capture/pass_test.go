@@ -1,0 +1,404 @@
+package capture
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay"
+)
+
+// raw sends the text of a request over a connection of its own.
+func raw(t *testing.T, address, request string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := io.WriteString(conn, strings.ReplaceAll(request, "\n", "\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// Headers between the client and the proxy end there, see RFC 9110, 7.6.1, others pass
+// in both directions, and so does a query that Go cannot parse.
+func TestHeaders(t *testing.T) {
+	var got *http.Request
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		w.Header().Set("Connection", "X-Hop")
+		w.Header().Set("X-Hop", "server")
+		w.Header().Set("Keep-Alive", "timeout=5")
+		w.Header().Set("X-Request-Id", "7")
+		w.Header()["Date"] = nil
+	}))
+	defer upstream.Close()
+	c := capturing(t, upstream.URL)
+	conn := raw(t, c.url, `GET /v1/models?a=1;b&c=%zz HTTP/1.1
+Host: example.com
+Connection: X-Hop, close
+X-Hop: client
+Keep-Alive: timeout=5
+Proxy-Connection: keep-alive
+Proxy-Authorization: secret
+TE: trailers, deflate
+Upgrade: h2c
+HTTP2-Settings: AAMAAABkAAQAAP__
+Authorization: Bearer key
+Forwarded: for=10.0.0.1;proto=https
+X-Forwarded-For: 10.0.0.1
+X-Forwarded-Proto: https
+Via: 1.0 edge
+
+`)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Header.Del("Date") // a proxy adds it
+	host := strings.TrimPrefix(upstream.URL, "http://")
+	want := http.Header{
+		"Te": {"trailers"}, "Authorization": {"Bearer key"}, "Http2-Settings": {"AAMAAABkAAQAAP__"},
+		"Forwarded": {"for=10.0.0.1;proto=https"}, "X-Forwarded-For": {"10.0.0.1, 127.0.0.1"}, "X-Forwarded-Host": {"example.com"}, "X-Forwarded-Proto": {"https"},
+		"Via": {"1.0 edge", "1.1 " + c.name},
+	}
+	if !maps.EqualFunc(got.Header, want, slices.Equal) || got.URL.RawQuery != "a=1;b&c=%zz" || got.Host != host {
+		t.Errorf("%s, query %s, the server gets\n%v, want\n%v", got.Host, got.URL.RawQuery, got.Header, want)
+	}
+	if want := (http.Header{"X-Request-Id": {"7"}, "Content-Length": {"0"}}); !maps.EqualFunc(answer.Header, want, slices.Equal) {
+		t.Errorf("the client gets %v, want %v", answer.Header, want)
+	}
+}
+
+// Trailers pass in both directions, and the head of an answer before its body.
+func TestTrailers(t *testing.T) {
+	seen := make(chan bool)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Trailer", "X-Sum")
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-seen
+		io.WriteString(w, "data: [DONE]\n\n")
+		w.Header().Set("X-Sum", r.Trailer.Get("X-Sum")+"!")
+	}))
+	defer upstream.Close()
+	c := capturing(t, upstream.URL)
+	r, _ := http.NewRequest("POST", c.url+"/v1/completions", io.MultiReader(strings.NewReader(`{"prompt":"a"}`)))
+	r.Trailer = http.Header{"X-Sum": {"5"}}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	close(seen)
+	if body, err := io.ReadAll(answer.Body); string(body) != "data: [DONE]\n\n" || err != nil || answer.Trailer.Get("X-Sum") != "5!" {
+		t.Errorf("%s, trailer %v, %v", body, answer.Trailer, err)
+	}
+}
+
+// h2c returns a client that speaks HTTP/2 without TLS.
+func h2c() *http.Client {
+	t := &http.Transport{Protocols: new(http.Protocols)}
+	t.Protocols.SetUnencryptedHTTP2(true)
+	return &http.Client{Transport: t}
+}
+
+// HTTP/2 is spoken on both sides: with prior knowledge, and to a server with TLS that
+// offers it. Many streams share a connection.
+func TestHTTP2(t *testing.T) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 3 {
+			fmt.Fprintf(w, "data: {\"choices\":[{\"text\":\"%s%d\"}]}\n\n", r.Proto, len(body))
+			w.(http.Flusher).Flush()
+		}
+		io.WriteString(w, "data: [DONE]\n\n")
+	})
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	plain := httptest.NewUnstartedServer(handler)
+	plain.Config.Protocols = protocols
+	plain.Start()
+	defer plain.Close()
+	encrypted := httptest.NewUnstartedServer(handler)
+	encrypted.EnableHTTP2 = true
+	encrypted.StartTLS()
+	defer encrypted.Close()
+	for _, upstream := range []string{plain.URL, encrypted.URL} {
+		to, _ := url.Parse(upstream)
+		cfg := Config{Upstream: to, HTTP2: true, TLS: &tls.Config{InsecureSkipVerify: true}}
+		cfg.Key[0], cfg.BlockSize = 1, 16
+		rows := new(rows)
+		p, err := New(cfg, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain, end := context.WithCancel(t.Context())
+		served := make(chan error)
+		go func() { served <- p.Serve(drain, t.Context(), l) }()
+		client := h2c()
+		texts := make(chan string)
+		const streams = 300
+		for range streams {
+			go func() {
+				answer, err := client.Post("http://"+l.Addr().String()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a b c"}`))
+				if err != nil {
+					texts <- err.Error()
+					return
+				}
+				defer answer.Body.Close()
+				body, err := io.ReadAll(answer.Body)
+				texts <- fmt.Sprint(string(body), err)
+			}()
+		}
+		for range streams {
+			if text := <-texts; strings.Count(text, `"HTTP/2.018"`) != 3 || !strings.Contains(text, "[DONE]") {
+				t.Fatal(text)
+			}
+		}
+		end()
+		if err := <-served; err != nil {
+			t.Fatal(err)
+		}
+		client.CloseIdleConnections()
+		if n := p.Counts(); n.Requests != streams || n.Ended[replay.OK] != streams || n.Rows != streams {
+			t.Errorf("%s: %+v", upstream, n)
+		}
+	}
+}
+
+// A client that waits for 100 Continue gets it from the server, or its refusal without
+// having sent the body. Other interim responses pass, too.
+func TestExpectContinue(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Link", "</style.css>")
+		w.WriteHeader(http.StatusEarlyHints)
+		io.Copy(w, r.Body)
+	}))
+	defer upstream.Close()
+	c := capturing(t, upstream.URL)
+	const head = "POST /v1/completions HTTP/1.1\nHost: h\nExpect: 100-continue\nContent-Length: 14\n"
+	conn := raw(t, c.url, head+"\n")
+	if answer, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("%v, %v", answer, err)
+	}
+	conn.Close()
+	conn = raw(t, c.url, head+"Authorization: a\n\n")
+	in := bufio.NewReader(conn)
+	var statuses []int
+	for {
+		answer, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch statuses = append(statuses, answer.StatusCode); answer.StatusCode {
+		case http.StatusContinue:
+			io.WriteString(conn, `{"prompt":"a"}`)
+			continue
+		case http.StatusEarlyHints:
+			continue
+		}
+		if body, err := io.ReadAll(answer.Body); string(body) != `{"prompt":"a"}` || err != nil {
+			t.Errorf("%s, %v", body, err)
+		}
+		break
+	}
+	if slices.Sort(statuses); !slices.Equal(statuses, []int{100, 103, 200}) {
+		t.Errorf("statuses %v", statuses)
+	}
+	c.stop()
+	if n := c.Counts(); n.Ended[replay.HTTPError] != 1 || n.Requests != 2 || n.Rows != 2 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// An upgrade passes, with what is said after it, and is not a request for an answer. One
+// of a request for an answer does not: it could not be recorded.
+func TestUpgrade(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			io.WriteString(w, "no upgrade")
+			return
+		}
+		conn, both, _ := http.NewResponseController(w).Hijack()
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		line, _ := both.ReadString('\n')
+		io.WriteString(conn, "echo "+line)
+	}))
+	defer upstream.Close()
+	c := capturing(t, upstream.URL)
+	const head = " HTTP/1.1\nHost: h\nConnection: Upgrade\nUpgrade: websocket\n"
+	conn := raw(t, c.url, "GET /v1/realtime"+head+"\n")
+	in := bufio.NewReader(conn)
+	if answer, err := http.ReadResponse(in, nil); err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(answer, err)
+	}
+	io.WriteString(conn, "hello\n")
+	if line, err := in.ReadString('\n'); line != "echo hello\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	conn = raw(t, c.url, "POST /v1/completions"+head+"Content-Length: 2\n\n{}")
+	if answer, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || answer.StatusCode != http.StatusOK {
+		t.Error(answer, err)
+	}
+	conn.Close()
+	c.stop()
+	if n := c.Counts(); n.Requests != 1 || n.Other != 1 || n.Rows != 1 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A proxy whose upstream is itself says so, and does not run out of connections.
+func TestLoop(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, _ := url.Parse("http://" + l.Addr().String())
+	cfg := Config{Upstream: to}
+	cfg.Key[0] = 1
+	p, err := New(cfg, new(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain, end := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- p.Serve(drain, t.Context(), l) }()
+	answer, err := http.Post(to.String()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	end()
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Counts(); answer.StatusCode != http.StatusLoopDetected || !bytes.Contains(text, []byte("is this proxy")) || n.Requests != 1 || n.Ended[replay.HTTPError] != 1 {
+		t.Errorf("%s %s, %+v", answer.Status, text, n)
+	}
+}
+
+// Bodies with a coding pass as they are. What they say is recorded, if it is no larger
+// than others may be.
+func TestGzipRequests(t *testing.T) {
+	pack := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		io.WriteString(z, text)
+		z.Close()
+		return b.Bytes()
+	}
+	for name, tc := range map[string]struct {
+		coding string
+		body   []byte
+		gap    string
+	}{
+		"gzip":             {"gzip", pack(`{"prompt":[` + ids(0, 40) + `]}`), ""},
+		"another coding":   {"br", []byte("abc"), "encoding"},
+		"not gzip":         {"gzip", []byte("abc"), "unreadable"},
+		"half of it":       {"gzip", pack(`{"prompt":[` + ids(0, 40) + `]}`)[:50], "unreadable"},
+		"a bomb":           {"gzip", pack(`{"prompt":"` + strings.Repeat("a", 1<<20) + `"}`), "too_large"},
+		"gzip of no JSON":  {"gzip", pack("hello"), "unreadable"},
+		"several encoders": {"gzip, br", []byte("abc"), "encoding"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []byte
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) }))
+			defer upstream.Close()
+			c := capturing(t, upstream.URL, func(cfg *Config) { cfg.MaxBody = 64 << 10 })
+			c.post(t, "/v1/completions", string(tc.body), "Content-Encoding", tc.coding)
+			c.stop()
+			if !bytes.Equal(got, tc.body) {
+				t.Errorf("the server gets %d bytes of %d", len(got), len(tc.body))
+			}
+			n := c.Counts()
+			if n.HeldBytes != 0 || n.Rows != 1 || tc.gap != "" && n.NoBlocks[tc.gap] != 1 || tc.gap == "" && (len(n.NoBlocks) > 0 || len(c.rows.all[0].HashIDs) != 3) {
+				t.Errorf("%+v, %v", n, c.rows.all)
+			}
+		})
+	}
+}
+
+// A client that stops sending its body, or taking its answer, is disconnected after a
+// time, and the server is free.
+func TestStalledClients(t *testing.T) {
+	gone := make(chan error)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		event := []byte("data: {\"choices\":[{\"text\":\"" + strings.Repeat("a", 32<<10) + "\"}]}\n\n")
+		for err == nil {
+			_, err = w.Write(event)
+		}
+		gone <- err
+	}))
+	defer upstream.Close()
+	c := capturing(t, upstream.URL, func(cfg *Config) { cfg.Stall = 50 * time.Millisecond })
+	raw(t, c.url, "POST /v1/completions HTTP/1.1\nHost: h\nContent-Length: 14\n\n{\"pro")
+	if err := <-gone; err == nil {
+		t.Error("the body ended")
+	}
+	raw(t, c.url, "POST /v1/completions HTTP/1.1\nHost: h\nContent-Length: 14\n\n{\"prompt\":\"a\"}")
+	if err := <-gone; err == nil {
+		t.Error("the answer ended")
+	}
+	c.stop()
+	if n := c.Counts(); n.Requests != 2 || n.Rows != 2 || n.HeldBytes != 0 || n.NoBlocks["incomplete"] != 1 || n.Ended[replay.Abandoned] < 1 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// An answer may take longer than a client may stall, and so may the pause between two
+// requests of a connection.
+func TestPausesAreNoStalls(t *testing.T) {
+	next := make(chan bool)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		for range 2 {
+			<-next
+			io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
+			w.(http.Flusher).Flush()
+		}
+	}))
+	defer upstream.Close()
+	c := capturing(t, upstream.URL, func(cfg *Config) { cfg.Stall = 20 * time.Millisecond })
+	for range 2 {
+		go func() {
+			for range 2 { // the deadlines of a stall pass
+				<-time.After(60 * time.Millisecond)
+				next <- true
+			}
+		}()
+		if got := c.post(t, "/v1/completions", `{"prompt":"a"}`); strings.Count(got, "data") != 2 {
+			t.Errorf("%q", got)
+		}
+		<-time.After(60 * time.Millisecond)
+	}
+}
