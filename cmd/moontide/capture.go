@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"maps"
@@ -182,7 +183,8 @@ func parseSize(text string) (int64, error) {
 
 // sayCaptured reports what was recorded and what is missing.
 func sayCaptured(std streams, cfg capture.Config, n capture.Counts, paths []string) {
-	std.say("%s, %s in %s", doc.Count(int(n.Requests), "request"), doc.Count(int(n.Rows), "row"), strings.Join(paths, ", "))
+	in := cmp.Or(strings.Join(paths, ", "), "no file")
+	std.say("%s, %s in %s", doc.Count(int(n.Requests), "request"), doc.Count(int(n.Rows), "row"), in)
 	for _, class := range slices.Sorted(maps.Keys(n.Ended)) {
 		if class != "" {
 			std.say("%s ended as %s", doc.Count(int(n.Ended[class]), "request"), class)
