@@ -79,14 +79,16 @@ func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Con
 		return joined, misused("%s: --resume and --part exclude each other", c.Command.Name)
 	}
 	m.Version, cfg.Dir = cfg.Version, m.Dir
+	var unsuitable error
+	if m.Number == 1 { // before the others make folders in it
+		unsuitable = runfile.CheckFolder(m.Dir)
+	}
 	if cfg.Member, err = cluster.Join(stop.gently, m); err != nil {
 		return joined, err
 	}
-	if m.Number == 1 { // after the others have met it, so that they learn the reason
-		if err := runfile.CheckFolder(m.Dir); err != nil {
-			cfg.Member.Close(err)
-			return joined, err
-		}
+	if unsuitable != nil { // the others learn it, too
+		cfg.Member.Close(unsuitable)
+		return joined, unsuitable
 	}
 	return cfg.Member.Close, nil
 }

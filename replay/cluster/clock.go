@@ -7,8 +7,12 @@ import (
 	"moontide/replay/runfile"
 )
 
-// exchanges is the number of exchanges of a measurement of a clock.
-const exchanges = 64
+// Number of exchanges of a measurement of a clock: it ends when some in a row were not
+// shorter than the shortest by more than a tenth.
+const (
+	mostExchanges = 64
+	vainExchanges = 12
+)
 
 // exchange holds the four timestamps of an exchange: sent and back by the clock of
 // the part, received and answered by that of the leader.

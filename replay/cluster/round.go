@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -142,7 +143,8 @@ func (m *Member) compareClocks(ctx context.Context) (runfile.ClockOffset, error)
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	var all []exchange
-	for range exchanges {
+	shortest, vain := time.Duration(math.MaxInt64), 0
+	for len(all) < mostExchanges && vain < vainExchanges {
 		var s stamps
 		e := exchange{sent: m.Clock()}
 		err := m.client.post(ctx, "/v1/clock", struct{}{}, &s)
@@ -151,6 +153,10 @@ func (m *Member) compareClocks(ctx context.Context) (runfile.ClockOffset, error)
 		}
 		e.back, e.received, e.answered = m.Clock(), s.Received, s.Sent
 		all = append(all, e)
+		if vain++; e.roundTrip() < shortest*9/10 {
+			vain = 0
+		}
+		shortest = min(shortest, e.roundTrip())
 	}
 	return best(all)
 }

@@ -1,0 +1,154 @@
+// Command slurm runs moontide as several processes under the launchers that start them
+// on clusters, and checks what they report. The script run starts Slurm and this.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// here is the folder of this program, seen from the top of the repository.
+const here = ".ci/slurm"
+
+// row is a law that a check states, beside what was measured.
+type row struct {
+	Check    string `json:"check"`
+	Launcher string `json:"launcher"`
+	Law      string `json:"law"`
+	Limit    string `json:"limit"`
+	Measured string `json:"measured"`
+	OK       bool   `json:"ok"`
+}
+
+// results is results.json.
+type results struct {
+	Date    string `json:"date"`
+	Machine string `json:"machine"`
+	Rows    []row  `json:"rows"`
+}
+
+func (r *results) add(check, launcher, law, limit string, ok bool, measured string, args ...any) {
+	x := row{check, launcher, law, limit, fmt.Sprintf(measured, args...), ok}
+	r.Rows = append(r.Rows, x)
+	log.Printf("%s, %s: %s %s: %s, ok %v", check, launcher, law, limit, x.Measured, ok)
+}
+
+// check is a group of laws.
+type check struct {
+	name, about string
+	run         func(r *results, w *workshop) error
+}
+
+var checks = []check{
+	{"conversation", "4 ranks replay traces/conversation.jsonl against two simulated engines, and one process does", conversation},
+	{"starts", "4 ranks start a trace of 4 requests that are due at once; the start of a rank is when its request was sent", starts},
+	{"barrier", "64 processes on this machine load a trace, meet and start", barrier},
+	{"kill", "4 ranks replay the trace at its speed, and one of them is killed by SIGKILL at a random instant of the first 8 s", kill},
+}
+
+// workshop is where the checks run.
+type workshop struct{ dir, url string }
+
+func main() {
+	log.SetFlags(log.Ltime)
+	work := flag.String("work", "", "`FOLDER` for runs")
+	list := flag.Bool("list", false, "list the checks")
+	render := flag.Bool("render", false, "write README.md from results.json")
+	flag.Parse()
+	switch {
+	case *list:
+		for _, c := range checks {
+			fmt.Printf("%-14s%s\n", c.name, c.about)
+		}
+		return
+	case *render:
+		*work = ""
+	}
+	failed, err := runChecks(*work, flag.Args(), *render)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if failed > 0 {
+		log.Fatalf("%d laws failed", failed)
+	}
+}
+
+func runChecks(dir string, names []string, render bool) (failed int, err error) {
+	path := filepath.Join(here, "results.json")
+	var all results
+	if text, err := os.ReadFile(path); err == nil {
+		err = json.Unmarshal(text, &all)
+		if err != nil {
+			return 0, err
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	for _, c := range checks {
+		wanted := len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(c.name, n) })
+		if render || !wanted {
+			continue
+		}
+		now := results{}
+		if err := c.do(dir, &now); err != nil {
+			return 0, fmt.Errorf("%s: %w", c.name, err)
+		}
+		all.Date, all.Machine = time.Now().Format(time.DateOnly), fmt.Sprintf("%d CPU cores, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+		all.Rows = append(slices.DeleteFunc(all.Rows, func(x row) bool { return x.Check == c.name }), now.Rows...)
+		for _, x := range now.Rows {
+			if !x.OK {
+				failed++
+			}
+		}
+	}
+	text, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		return failed, err
+	}
+	return failed, errors.Join(os.WriteFile(path, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(here, "README.md"), []byte(all.page()), 0o644))
+}
+
+func (c *check) do(dir string, r *results) error {
+	w := &workshop{dir: filepath.Join(dir, c.name)}
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		return err
+	}
+	return c.run(r, w)
+}
+
+// page returns README.md.
+func (r *results) page() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# moontide in several processes
+
+Runs of several processes under Debian's Slurm (munge, slurmctld and four slurmd), under Open MPI, and with the environment of
+Kubernetes pods, all on one machine and on loopback. The script in this folder installs what is missing, starts the daemons, runs
+the checks, ends the daemons and writes this page from [results.json](results.json). It is not part of `+"`.ci/run`"+`.
+
+`+"```bash"+`
+.ci/slurm/run                # everything: 10 minutes
+.ci/slurm/run starts kill    # the checks whose names begin so
+.ci/slurm/run --shell        # a shell beside a running Slurm
+`+"```"+`
+
+Date: %s. Machine: %s, which also runs the simulated endpoint.
+`, r.Date, r.Machine)
+	for _, c := range checks {
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| launcher | law | limit | measured | ok |\n| --- | --- | --- | --- | --- |\n", strings.ToUpper(c.name[:1])+c.name[1:], strings.ToUpper(c.about[:1])+c.about[1:])
+		for _, x := range r.Rows {
+			if x.Check == c.name {
+				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", x.Launcher, x.Law, x.Limit, x.Measured, map[bool]string{true: "yes", false: "**no**"}[x.OK])
+			}
+		}
+	}
+	return b.String()
+}
