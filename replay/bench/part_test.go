@@ -24,12 +24,20 @@ import (
 // runParts replays a trace as parts of one run and returns their results.
 func runParts(t *testing.T, n int, config func(number int) bench.Config) (results []*bench.Result, errs []error) {
 	t.Helper()
+	return runMembers(t, n, func(*cluster.Config) {}, config)
+}
+
+// runMembers is runParts with a change of how the parts meet.
+func runMembers(t *testing.T, n int, change func(c *cluster.Config), config func(number int) bench.Config) (results []*bench.Result, errs []error) {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	results, errs = make([]*bench.Result, n), make([]error, n)
 	var parts sync.WaitGroup
 	for i := range n {
 		parts.Go(func() {
-			m, err := cluster.Join(t.Context(), cluster.Config{Number: i + 1, Of: n, Dir: dir, OneMachine: true, Timeout: 20 * time.Second})
+			place := cluster.Config{Number: i + 1, Of: n, Dir: dir, OneMachine: true, Timeout: 20 * time.Second}
+			change(&place)
+			m, err := cluster.Join(t.Context(), place)
 			if errs[i] = err; err != nil {
 				return
 			}

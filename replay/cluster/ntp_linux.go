@@ -12,10 +12,14 @@ import (
 func ClockError() (time.Duration, error) {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, fmt.Errorf("reading the state of the clock: %w", err)
-	case state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0:
+	}
+	return clockError(state, &t)
+}
+
+func clockError(state int, t *unix.Timex) (time.Duration, error) {
+	if state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0 {
 		return 0, errNotSynchronized
 	}
 	return time.Duration(t.Maxerror) * time.Microsecond, nil
