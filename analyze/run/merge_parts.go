@@ -115,12 +115,12 @@ func inOrder(sources []iter.Seq2[replay.Record, error]) iter.Seq2[replay.Record,
 			next, stop := iter.Pull2(source)
 			defer stop()
 			if rec, err, some := next(); some {
-				h = append(h, head{rec, err, i, next})
+				h = append(h, &head{rec, err, i, next})
 			}
 		}
 		heap.Init(&h)
 		for len(h) > 0 {
-			first := &h[0]
+			first := h[0]
 			if !yield(first.rec, first.err) || first.err != nil {
 				return
 			}
@@ -143,12 +143,12 @@ type head struct {
 }
 
 // heads is a heap with errors first.
-type heads []head
+type heads []*head
 
 func (h heads) Len() int      { return len(h) }
 func (h heads) Swap(i, k int) { h[i], h[k] = h[k], h[i] }
 func (h heads) Less(i, k int) bool {
-	a, b := &h[i], &h[k]
+	a, b := h[i], h[k]
 	if (a.err != nil) != (b.err != nil) {
 		return a.err != nil
 	}

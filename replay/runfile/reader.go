@@ -207,7 +207,7 @@ func (r *Reader) readBatch() (b *batch, more bool) {
 
 func (b *batch) parse() {
 	defer close(b.parsed)
-	var a arena
+	a := newArena(len(b.text))
 	for i := range b.lines {
 		l := &b.lines[i]
 		if l.bad != nil || l.err != nil {

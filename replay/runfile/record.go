@@ -93,14 +93,16 @@ var (
 // arena is memory shared by records, so that reading them rarely allocates. Slices
 // that were handed out are not written again.
 type arena struct {
-	gaps []time.Duration
-	ids  []uint64
+	values int // of an allocation
+	gaps   []time.Duration
+	ids    []uint64
 }
 
-const (
-	arenaSize = 1 << 14 // values per allocation
-	arenaLeft = 1 << 10 // allocate again if less is left
-)
+// newArena returns the memory for the records in a text of some bytes.
+func newArena(text int) arena { return arena{values: max(text/16, 256)} }
+
+// few reports whether so few values are left that memory is to be allocated.
+func (a *arena) few(left int) bool { return left < max(a.values/16, 1) }
 
 // scanRecord is a fast reader for result lines in the layout of [AppendRecord]. It
 // returns false for any other line, which needs [parseRecord].
@@ -113,11 +115,11 @@ func scanRecord(line []byte, rec *replay.Record, a *arena) bool {
 	if end < 0 || !bytes.Equal(line[end:first], separator) {
 		return false
 	}
-	if cap(a.ids)-len(a.ids) < arenaLeft {
-		a.ids = make([]uint64, 0, arenaSize)
+	if a.few(cap(a.ids) - len(a.ids)) {
+		a.ids = make([]uint64, 0, a.values)
 	}
-	if cap(a.gaps)-len(a.gaps) < arenaLeft {
-		a.gaps = make([]time.Duration, 0, arenaSize)
+	if a.few(cap(a.gaps) - len(a.gaps)) {
+		a.gaps = make([]time.Duration, 0, a.values)
 	}
 	*rec = replay.Record{}
 	rec.HashIDs = a.ids[len(a.ids):]

@@ -89,7 +89,7 @@ func FuzzScanRecord(f *testing.F) {
 
 // Records that share memory have independent values.
 func TestScannedRecordsMayBeKept(t *testing.T) {
-	var a arena
+	a := newArena(batchSize)
 	var kept, want []replay.Record
 	for i := range 200 {
 		rec := replay.Record{Request: trace.Request{InputLength: 1000, HashIDs: []uint64{uint64(i), 7}}, Row: i, Status: 200}
@@ -165,7 +165,7 @@ func BenchmarkScanRecord(b *testing.B) {
 			line, _ := AppendRecord(nil, rec, false)
 			b.SetBytes(int64(len(line)))
 			b.ReportAllocs()
-			var a arena
+			a := newArena(batchSize)
 			for b.Loop() {
 				if !scanRecord(line, &rec, &a) {
 					b.Fatal("not taken")
