@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"moontide/analyze/run"
 	"moontide/replay"
@@ -14,14 +15,6 @@ import (
 	"moontide/trace/stats"
 )
 
-// reference is the true largest load of a task, and its standard error.
-type reference struct {
-	Load, Error float64
-	// Unstable is set if no objective fails at lower loads than those the system cannot
-	// sustain.
-	Unstable bool
-}
-
 // longRun is the number of requests of a run of a reference, of which the first tenth
 // fills the system and is not measured. Each of the draws gives an estimate.
 const (
@@ -29,53 +22,60 @@ const (
 	draws   = 4
 )
 
-// refer returns the truth of a task near a load, by simulation: for each draw of requests,
-// the load at which they just meet the objectives. All runs of a draw have the same
+// refer returns the truth of a task near a load and its standard error, by simulation: for
+// each draw of requests, the load at which they just meet the objectives. All runs of a draw have the same
 // requests, and arrivals at exactly the run's rate on average, so that the latencies are
 // nearly smooth functions of the load.
-func (t *task) refer(near float64, gates []run.Gate) (r reference, err error) {
+func (t *task) refer(near float64, gates []run.Gate) (truth, spread float64, err error) {
 	var loads []float64
+	unstable := false
 	capacity := math.Inf(1)
 	for draw := range uint64(draws) {
 		drawn := t.draw(draw)
-		if t.axis == bench.Rate && (draw == 0 || r.Unstable) {
+		if t.axis == bench.Rate && (draw == 0 || unstable) {
 			if capacity, err = t.capacity(drawn, near); err != nil {
-				return r, err
+				return 0, 0, err
 			}
 		}
 		load, err := crossing(min(near, 0.98*capacity), capacity, t.axis == bench.Concurrency, func(load float64) (float64, error) {
-			records, err := t.simulate(drawn, load)
-			return excess(records, gates), err
+			seen, err := t.simulate(drawn, load, gates)
+			return seen.excess(gates), err
 		})
 		if err != nil {
-			return r, err
+			return 0, 0, err
 		}
-		r.Unstable = r.Unstable || load == capacity
+		unstable = unstable || load == capacity
 		loads = append(loads, load)
 		near = load
 	}
 	for _, x := range loads {
-		r.Load += x / draws
+		truth += x / draws
 	}
 	for _, x := range loads {
-		r.Error += (x - r.Load) * (x - r.Load)
+		spread += (x - truth) * (x - truth)
 	}
-	r.Error = math.Sqrt(r.Error / (draws - 1) / draws)
-	return r, nil
+	return truth, math.Sqrt(spread / (draws - 1) / draws), nil
+}
+
+// endless reports whether a concurrency meets the objectives that is far above those tried.
+func (t *task) endless(load float64, gates []run.Gate) (bool, error) {
+	if t.axis != bench.Concurrency {
+		return false, nil
+	}
+	seen, err := t.simulate(t.draw(0), load, gates)
+	if err != nil {
+		return false, err
+	}
+	return seen.excess(gates) < 0, nil
 }
 
 // draw returns requests whose arrivals have a mean distance of 1 s.
 func (t *task) draw(seed uint64) []trace.Request {
 	random := rand.New(rand.NewPCG(seed, 7))
 	rows := make([]trace.Request, longRun)
-	at, block := 0.0, uint64(1)
+	at := 0.0
 	for i := range rows {
-		r := trace.Request{Timestamp: trace.Some(at), InputLength: t.isl.draw(random), OutputLength: t.osl.draw(random)}
-		for range (r.InputLength + 511) / 512 {
-			r.HashIDs = append(r.HashIDs, block)
-			block++
-		}
-		rows[i] = r
+		rows[i] = trace.Request{Timestamp: trace.Some(at), InputLength: t.isl.draw(random), OutputLength: t.osl.draw(random)}
 		at += random.ExpFloat64() * 1000
 	}
 	for i := range rows {
@@ -84,24 +84,33 @@ func (t *task) draw(seed uint64) []trace.Request {
 	return rows
 }
 
-// kept keeps records.
-type kept []replay.Record
+// observed is what is kept of the requests of a run, in the order of sending.
+type observed struct {
+	gates     []run.Gate
+	due, done []time.Duration
+	values    [][]trace.Opt[float64] // of each gate's metric
+}
 
 // Record implements [replay.Recorder].
-func (k *kept) Record(rec replay.Record) error {
-	rec.HashIDs = nil
-	*k = append(*k, rec)
+func (o *observed) Record(rec replay.Record) error {
+	o.due[rec.Row], o.done[rec.Row] = rec.Due, rec.Done
+	for i, g := range o.gates {
+		o.values[i][rec.Row] = g.Metric.Latency.Of(&rec)
+	}
 	return nil
 }
 
-// simulate returns the records of a run at a load, in the order of sending.
-func (t *task) simulate(rows []trace.Request, load float64) ([]replay.Record, error) {
+// simulate runs the requests at a load.
+func (t *task) simulate(rows []trace.Request, load float64, gates []run.Gate) (*observed, error) {
 	endpoint, err := virtual.New(virtual.Config{Deployment: t.deployment, TraceBlockSize: 512, Coarse: true})
 	if err != nil {
 		return nil, err
 	}
-	records := make(kept, 0, len(rows))
-	runner := replay.VirtualRunner{Model: endpoint, Recorder: &records}
+	seen := &observed{gates: gates, due: make([]time.Duration, len(rows)), done: make([]time.Duration, len(rows))}
+	for range gates {
+		seen.values = append(seen.values, make([]trace.Opt[float64], len(rows)))
+	}
+	runner := replay.VirtualRunner{Model: endpoint, Recorder: seen}
 	if t.axis == bench.Concurrency {
 		runner.Closed, runner.MaxConcurrency = true, int(load)
 	}
@@ -118,22 +127,17 @@ func (t *task) simulate(rows []trace.Request, load float64) ([]replay.Record, er
 		}
 	}
 	_, err = runner.Run(context.Background(), at)
-	inOrder := make([]replay.Record, len(records))
-	for _, rec := range records {
-		inOrder[rec.Row] = rec
-	}
-	return inOrder, err
+	return seen, err
 }
 
 // excess returns the logarithm of the largest value of a metric over its limit, of the
 // requests between the first and the last tenth.
-func excess(records []replay.Record, gates []run.Gate) float64 {
-	records = records[len(records)/10 : len(records)*9/10]
+func (o *observed) excess(gates []run.Gate) float64 {
 	worst := math.Inf(-1)
-	for _, g := range gates {
+	for i, g := range gates {
 		var values []float64
-		for i := range records {
-			if v := g.Metric.Latency.Of(&records[i]); v.Set {
+		for _, v := range o.values[i][len(o.due)/10 : len(o.due)*9/10] {
+			if v.Set {
 				values = append(values, v.Value)
 			}
 		}
@@ -144,14 +148,14 @@ func excess(records []replay.Record, gates []run.Gate) float64 {
 
 // capacity returns the rate that the system completes in overload.
 func (t *task) capacity(rows []trace.Request, near float64) (float64, error) {
-	records, err := t.simulate(rows, 2*near)
+	seen, err := t.simulate(rows, 2*near, nil)
 	if err != nil {
 		return 0, err
 	}
-	last := slices.MaxFunc(records, func(a, b replay.Record) int { return int(a.Due - b.Due) }).Due
+	last := slices.Max(seen.due)
 	from, n := last/5, 0
-	for i := range records {
-		if records[i].Done > from && records[i].Done <= last {
+	for _, done := range seen.done {
+		if done > from && done <= last {
 			n++
 		}
 	}

@@ -162,39 +162,6 @@ func (p Plan) facts() []doc.KeyValue {
 	return append(facts, doc.KeyValue{Key: "Simulated", Value: doc.Count(len(p.Predictions), "deployment")})
 }
 
-// headlines returns the answer, and the objectives there.
-func (s LoadSearch) headlines() (all []doc.KeyValue) {
-	f, a := s.Found, s.Found.Answer
-	if len(f.Legs) == 0 {
-		return nil
-	}
-	if !a.Found {
-		return []doc.KeyValue{{Key: "Load that meets the objectives", Value: "none", Note: "not even " + s.load(a.Missed)}}
-	}
-	level := a.Level
-	if a.Limited && f.Axis != bench.Concurrency {
-		level = a.Estimate
-	}
-	h := doc.KeyValue{Key: "Meets the objectives up to", Value: threeDigits(level), Unit: map[bench.Axis]string{bench.Rate: "req/s", bench.Concurrency: "in flight", bench.Speedup: "times the trace's rate"}[f.Axis]}
-	if a.Limited {
-		h.Note = fmt.Sprintf("95 %% interval %s to %s", threeDigits(a.From), threeDigits(a.To))
-	} else {
-		h.Note = "the highest load tried"
-	}
-	all = append(all, h)
-	for _, at := range []*bench.LoadLeg{f.At(a.Level), s.atLimit()} {
-		if at == nil {
-			continue
-		}
-		for _, j := range at.Judgements {
-			if j.Value.Set && j.Passed == at.Met() {
-				all = append(all, metricHeadline(j.Gate.Metric, j.Value, fmt.Sprintf("at %s; %v: %s", s.load(at.Level), j.Gate, j.Word())))
-			}
-		}
-	}
-	return all
-}
-
 // headlines returns the highest throughput of each deployment and, with gates, the
 // highest load that meets them.
 func (s Sweep) headlines() (all []doc.KeyValue) {

@@ -43,11 +43,17 @@ type junitFailure struct {
 // JUnit writes JUnit XML: a test suite for each run, with a test case for the verdict,
 // which an INVALID or incomplete run fails, and one for each gate.
 func (runs Runs) JUnit(w io.Writer) error {
-	all := junitSuites{Name: "moontide"}
+	var suites []junitSuite
 	for _, r := range runs {
-		s := r.junit()
+		suites = append(suites, r.junit())
+	}
+	return writeJUnit(w, suites)
+}
+
+func writeJUnit(w io.Writer, suites []junitSuite) error {
+	all := junitSuites{Name: "moontide", Suites: suites}
+	for _, s := range suites {
 		all.Tests, all.Failures = all.Tests+s.Tests, all.Failures+s.Failures
-		all.Suites = append(all.Suites, s)
 	}
 	text, err := xml.MarshalIndent(all, "", "  ")
 	if err == nil {
@@ -61,27 +67,28 @@ func (runs Runs) JUnit(w io.Writer) error {
 
 func (r Run) junit() junitSuite {
 	s := junitSuite{Name: r.name(), Time: fmt.Sprintf("%.3f", r.Result.Duration.Seconds()), Timestamp: r.Info.Started.UTC().Format(time.RFC3339)}
-	add := func(name, output string, failure *junitFailure) {
-		s.Cases = append(s.Cases, junitCase{Class: r.name(), Name: name, Output: output, Failure: failure})
-		s.Tests++
-		if failure != nil {
-			s.Failures++
-		}
-	}
 	v := r.Result.Verdict
 	var evidence strings.Builder
 	for _, e := range v.Evidence {
 		fmt.Fprintf(&evidence, "%s: %s\n", e.Level, e.Text)
 	}
-	add("verdict", v.Level.String()+"\n"+evidence.String(), r.verdictFailure())
+	s.add("verdict", v.Level.String()+"\n"+evidence.String(), r.verdictFailure())
 	for _, j := range r.Judgements() {
 		var failure *junitFailure
 		if !j.Passed {
 			failure = &junitFailure{Type: "gate", Message: j.String(), Text: j.String()}
 		}
-		add(j.Gate.String(), j.String()+"\n", failure)
+		s.add(j.Gate.String(), j.String()+"\n", failure)
 	}
 	return s
+}
+
+// add adds a test case, which passed if failure is nil.
+func (s *junitSuite) add(name, output string, failure *junitFailure) {
+	s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: name, Output: output, Failure: failure})
+	if s.Tests++; failure != nil {
+		s.Failures++
+	}
 }
 
 // verdictFailure returns nil unless the run is incomplete or INVALID.

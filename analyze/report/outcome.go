@@ -16,9 +16,30 @@ type OutcomeJSON struct {
 	Version int `json:"version"` // of this schema; it does not change when keys are added
 	// Outcome is incomplete, invalid, fail or pass: the first that applies to a run.
 	// incomplete is a run that ended early or in which no request succeeded, fail one
-	// that did not pass a gate.
-	Outcome string           `json:"outcome"`
-	Runs    []OutcomeRunJSON `json:"runs"`
+	// that did not pass a gate. Of bench --find it is the first that applies to a search.
+	Outcome  string              `json:"outcome"`
+	Runs     []OutcomeRunJSON    `json:"runs"`
+	Searches []OutcomeSearchJSON `json:"searches"` // of bench --find; null otherwise
+}
+
+// OutcomeSearchJSON is a search for the largest load that meets the objectives. In its
+// runs, a gate that does not pass is no failure.
+type OutcomeSearchJSON struct {
+	Find       string `json:"find"`       // rate, speedup or concurrency
+	Deployment string `json:"deployment"` // label; "" if there is only one
+	Shape      string `json:"shape"`      // ISL:OSL; "" if there is only one
+	Outcome    string `json:"outcome"`    // fail: no load meets the objectives
+	// Load is the largest load that meets the objectives, and From to To its 95 %
+	// confidence interval: null if unknown. MissedAt is the load of the run next to it
+	// that does not meet them; null if all runs do.
+	Load     *float64   `json:"load"`
+	From     *float64   `json:"from"`
+	To       *float64   `json:"to"`
+	MissedAt *float64   `json:"missed_at"`
+	Gates    []GateJSON `json:"gates"`    // the objectives at MissedAt
+	Complete bool       `json:"complete"` // false: more runs would narrow the interval
+	Text     string     `json:"text"`     // the answer in words
+	Runs     []string   `json:"runs"`     // names, in order
 }
 
 // OutcomeRunJSON is one run. Its folder has everything else that is known about it.
@@ -55,13 +76,18 @@ const (
 // Outcome returns the outcome of the runs.
 func (runs Runs) Outcome() OutcomeJSON {
 	all := OutcomeJSON{Version: OutcomeVersion, Outcome: outcomePass, Runs: []OutcomeRunJSON{}}
-	order := []string{outcomeIncomplete, outcomeInvalid, outcomeFail, outcomePass}
 	for _, r := range runs {
 		one := r.outcomeJSON()
-		all.Outcome = order[min(slices.Index(order, all.Outcome), slices.Index(order, one.Outcome))]
+		all.Outcome = worse(all.Outcome, one.Outcome)
 		all.Runs = append(all.Runs, one)
 	}
 	return all
+}
+
+// worse returns the outcome that prevails.
+func worse(a, b string) string {
+	order := []string{outcomeIncomplete, outcomeInvalid, outcomeFail, outcomePass}
+	return order[min(slices.Index(order, a), slices.Index(order, b))]
 }
 
 // WriteOutcome writes the outcome of the runs as one JSON object.

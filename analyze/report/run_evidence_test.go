@@ -72,7 +72,7 @@ func evidenced(t *testing.T) (runfile.Run, *run.Result) {
 			}
 		}
 	}
-	extent, err := run.Extent(each, 0)
+	extent, err := run.Extent(each, runfile.Window{})
 	if err != nil {
 		t.Fatal(err)
 	}

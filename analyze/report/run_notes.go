@@ -52,7 +52,10 @@ func (r Run) notes() (all []doc.Note) {
 	if n := result.MissingDone; n > 0 {
 		add("Note", "%s ended without [DONE]; each counts as complete because it had a finish reason, and may have kept its slot for 1 s longer.", doc.Count(n, "answer"))
 	}
-	if w := result.Window; w != (run.Span{}) {
+	switch w := result.Window; {
+	case w.SentUntil > 0:
+		add("Window", "the first and the last requests, as many as are in flight at once, are not measured.")
+	case w != (run.Span{}):
 		add("Window", "%.2f s to %.2f s. Completed requests, input tokens and latencies cover the %s wholly inside it, in a short window the short ones;"+
 			" generated tokens are all that arrived inside it; request throughput counts the %d that ended inside it.",
 			w.From.Seconds(), w.To.Seconds(), doc.Count(result.Completed, "request"), result.Ended)

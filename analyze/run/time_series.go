@@ -53,7 +53,7 @@ func newSeries(requests []Request, window Span, tokens *tokenRate, inFlight *spa
 			begins.add(min(q.Due, q.End))
 			ends.add(q.End)
 		}
-		window = Span{begins.first, ends.last}
+		window = Span{From: begins.first, To: ends.last}
 	}
 	if len(requests) == 0 || window.To < window.From {
 		return Series{}

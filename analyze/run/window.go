@@ -11,16 +11,29 @@ import (
 )
 
 // Span is a part of a run, including both ends. The zero Span is the whole run.
-type Span struct{ From, To time.Duration }
+type Span struct {
+	From, To time.Duration
+	// SentUntil is when the last request was sent that is inside, whenever it is done; 0
+	// means that requests have to be done inside.
+	SentUntil time.Duration
+}
 
 func (s Span) whole() bool { return s == Span{} }
 
 // Has reports whether a time is inside.
 func (s Span) Has(at time.Duration) bool { return s.whole() || s.From <= at && at <= s.To }
 
-// Holds reports whether a request is entirely inside.
+// Holds reports whether a request is inside.
 func (s Span) Holds(rec *replay.Record) bool {
-	return s.whole() || rec.Sent.Set && s.From <= rec.Sent.Value && rec.Done <= s.To
+	switch {
+	case s.whole():
+		return true
+	case !rec.Sent.Set || rec.Sent.Value < s.From:
+		return false
+	case s.SentUntil > 0:
+		return rec.Sent.Value <= s.SentUntil
+	}
+	return rec.Done <= s.To
 }
 
 // clip returns the part of an interval that is inside, if any.
@@ -32,9 +45,10 @@ func (s Span) clip(from, to time.Duration) (time.Duration, time.Duration, bool) 
 	return from, to, from <= to
 }
 
-// Extent returns the time from the first request sent to the last one done, without a
-// number of requests that were sent before all others.
-func Extent(records iter.Seq2[replay.Record, error], without int) (Span, error) {
+// Extent returns the time from the first request sent to the last one done. Without the
+// requests that a window leaves out because they were sent before or after all others, it
+// is the time in which requests were sent.
+func Extent(records iter.Seq2[replay.Record, error], w runfile.Window) (Span, error) {
 	var begins, ends instants
 	var sent []time.Duration // with requests to leave out
 	for rec, err := range records {
@@ -44,16 +58,20 @@ func Extent(records iter.Seq2[replay.Record, error], without int) (Span, error) 
 		if rec.Sent.Set {
 			begins.add(rec.Sent.Value)
 			ends.add(rec.Done)
-			if without > 0 {
+			if w.WarmupRequests+w.CooldownRequests > 0 {
 				sent = append(sent, rec.Sent.Value)
 			}
 		}
 	}
-	slices.Sort(sent)
-	if without < len(sent) && sent != nil {
-		begins.first = sent[without]
+	s := Span{From: begins.first, To: ends.last}
+	if kept := len(sent) - w.WarmupRequests - w.CooldownRequests; kept > 0 && sent != nil {
+		slices.Sort(sent)
+		s.From = sent[w.WarmupRequests]
+		if w.CooldownRequests > 0 {
+			s.SentUntil, s.To = sent[w.WarmupRequests+kept-1], sent[len(sent)-1]
+		}
 	}
-	return Span{begins.first, ends.last}, nil
+	return s, nil
 }
 
 // Cut returns a run's extent without its warm-up and cool-down, or an error if
@@ -63,7 +81,8 @@ func Cut(extent Span, w runfile.Window) (Span, error) {
 		return Span{}, nil
 	}
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	cut := Span{extent.From + seconds(w.WarmupSeconds), extent.To - seconds(w.CooldownSeconds)}
+	cut := extent
+	cut.From, cut.To = cut.From+seconds(w.WarmupSeconds), cut.To-seconds(w.CooldownSeconds)
 	if cut.To <= cut.From {
 		return Span{}, fmt.Errorf("a warm-up of %vs and a cool-down of %vs leave nothing of a run of %v",
 			w.WarmupSeconds, w.CooldownSeconds, (extent.To - extent.From).Round(time.Millisecond))

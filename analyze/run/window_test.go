@@ -30,7 +30,7 @@ func steady(n, tokens int, step, gap float64) (records []replay.Record) {
 
 func measuredIn(t *testing.T, w runfile.Window, records []replay.Record) *run.Result {
 	t.Helper()
-	extent, err := run.Extent(each(records), 0)
+	extent, err := run.Extent(each(records), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +39,19 @@ func measuredIn(t *testing.T, w runfile.Window, records []replay.Record) *run.Re
 		t.Fatal(err)
 	}
 	return compute(t, run.Options{Window: span}, records...)
+}
+
+// The first and the last requests sent can be left out, however long the others take.
+func TestWindowOfRequests(t *testing.T) {
+	records := steady(100, 512, 100, 20)
+	r := measuredIn(t, runfile.Window{WarmupRequests: 10, CooldownRequests: 20}, records)
+	want := run.Span{From: time.Second, To: 9900 * time.Millisecond, SentUntil: 7900 * time.Millisecond}
+	if r.Completed != 70 || r.Window != want {
+		t.Errorf("%d completed in %+v, want 70 in %+v", r.Completed, r.Window, want)
+	}
+	if r := measuredIn(t, runfile.Window{WarmupRequests: 60, CooldownRequests: 40}, records); r.Completed != 100 {
+		t.Errorf("%d completed, want all: nothing would be left", r.Completed)
+	}
 }
 
 // The arithmetic of published results with warm-up and cool-down: the tokens of

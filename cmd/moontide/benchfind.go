@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -92,29 +93,31 @@ func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion) error {
 	if err != nil {
 		err = runError(c, err)
 	}
-	if found == nil || len(found.Legs) == 0 && err != nil {
+	if len(found) == 0 {
 		return err
 	}
 	std.say("the runs are in %s", cfg.Dir)
 	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) {
-		return fmt.Errorf("%w; to continue, repeat the command with --out %s", err, cfg.Dir)
+		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, cfg.Dir)
 	}
-	if len(found.Legs) == 0 {
-		std.say("%s", found.Stopped)
-		return errInvalid
-	}
-	search := report.LoadSearch{Subject: sweepSubject(c, found.Legs[0].Run.Target), Found: found, Gates: q.view.Gates}
-	printed, err := q.files.write(std, map[string]func(io.Writer) error{"html": search.Document().WriteHTML, "png": search.PNG})
-	if err == nil && !printed {
-		err = printDocument(std, q.form, search.Document(), nil)
-	}
-	switch {
-	case err != nil:
+	search := report.LoadSearch{Subject: sweepSubject(c, found[0].Runs()[0].Run.Target), Found: found, View: q.view}
+	if err := errors.Join(err, q.showSearch(std, search)); err != nil {
 		return err
-	case found.Invalid:
-		return errInvalid
-	case found.Answer.Found:
-		return nil
 	}
-	return gateError{fmt.Errorf("failed: %s", search.Answer())}
+	if slices.ContainsFunc(found, func(f *bench.FoundLoad) bool { return f.Invalid != nil }) {
+		return errInvalid
+	}
+	var failed []error
+	for _, text := range search.Failed() {
+		failed = append(failed, gateError{fmt.Errorf("failed: %s", text)})
+	}
+	return errors.Join(failed...)
+}
+
+func (q *benchQuestion) showSearch(std streams, search report.LoadSearch) error {
+	printed, err := q.files.write(std, map[string]func(io.Writer) error{"html": search.Document().WriteHTML, "png": search.PNG, "junit": search.JUnit})
+	if err != nil || printed {
+		return err
+	}
+	return printDocument(std, q.form, search.Document(), search.WriteOutcome)
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"moontide/analyze/report"
 	"moontide/replay/runfile"
 )
 
@@ -59,6 +61,55 @@ func TestBenchFindsOtherLoads(t *testing.T) {
 	}
 }
 
+// Several deployments and shapes have a search each, in one folder, with an answer each and
+// its ratio to the first one of its shape.
+func TestBenchFindsForSeveral(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"bench", "--virtual", "--engines", "1,2", "--shape", "2000:20,4000:40", "--find", "concurrency", "--slo", "p90_ttft<400ms", "--min-requests", "200", "--out", "sweep"}
+	out := unwrapped(must(t, dir, append(args, "--html", "page.html", "--png", "search.png", "--junit", "junit.xml")...))
+	for _, want := range []string{"Limited by", "1-engine, ISL 2000, OSL 20", "x, +", "Gates: PASS"} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	var outcome report.OutcomeJSON
+	text := must(t, dir, append(args, "--json")...)
+	if err := json.Unmarshal([]byte(text), &outcome); err != nil {
+		t.Fatal(err)
+	}
+	agrees(t, "outcome.json", text)
+	if len(outcome.Searches) != 4 || outcome.Outcome != "pass" {
+		t.Fatalf("%s", text)
+	}
+	for i := range 2 {
+		one, two := outcome.Searches[2*i], outcome.Searches[2*i+1]
+		if one.Deployment != "1-engine" || two.Deployment != "2-engines" || one.Shape != two.Shape || one.Find != "concurrency" {
+			t.Errorf("searches %+v and %+v", one, two)
+		}
+		if ratio := *two.Load / *one.Load; ratio < 1.8 || ratio > 2.2 {
+			t.Errorf("two engines take %v times the load of one", ratio)
+		}
+		if !(*one.From <= *one.Load && *one.Load <= *one.To && *one.To < 1.1**one.From) || one.Gates[0].Passed || len(one.Runs) > 12 {
+			t.Errorf("%+v", one)
+		}
+	}
+	junit, err := os.ReadFile(filepath.Join(dir, "junit.xml"))
+	if err != nil || strings.Count(string(junit), "<testsuite ") != 4 || !strings.Contains(string(junit), `name="largest concurrency with p90_ttft_ms&lt;400 must hold"`) {
+		t.Errorf("%v %s", err, junit)
+	}
+}
+
+// A misuse that shows in a later run ends the search with exit status 2, after the runs
+// before it have been shown.
+func TestBenchFindLaterMisuse(t *testing.T) {
+	t.Parallel()
+	r := try(t, t.TempDir(), "", "bench", "--isl", "20", "--osl", "2", "--virtual", "--find", "concurrency", "--slo", "p99_ttft<1h", "--num-prompts", "600")
+	if r.status != exitMisused || !strings.Contains(r.err, "cannot be judged at concurrency 256: too few requests") || !strings.Contains(unwrapped(r.out), "Loads up to concurrency 64 meet the objectives") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
+	}
+}
+
 // A search without an answer says so with the run: at once if the load is not what makes
 // it fail.
 func TestBenchFindsNothing(t *testing.T) {
@@ -68,6 +119,13 @@ func TestBenchFindsNothing(t *testing.T) {
 	r := try(t, dir, "", append(find, "p99_ttft<1ms", "--out", "never")...)
 	if r.status != exitThreshold || !strings.Contains(unwrapped(r.out), "No load meets the objectives: not even ") || !strings.Contains(unwrapped(r.out), "a lower load would not help") || !strings.Contains(r.out, "Gates: FAIL") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
+	}
+	r = try(t, dir, "", append(find, "p99_ttft<1ms", "--out", "never", "--json", "--junit", "junit.xml")...)
+	if r.status != exitThreshold || !strings.Contains(r.out, `"outcome": "fail"`) || !strings.Contains(r.out, `"load": null`) {
+		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
+	}
+	if junit, err := os.ReadFile(filepath.Join(dir, "junit.xml")); err != nil || !strings.Contains(string(junit), `<failure type="fail" message="No load meets`) {
+		t.Errorf("%v %s", err, junit)
 	}
 	r = try(t, dir, "", append(find, "p99_ttft<1h", "--rate", "1,5", "--out", "always")...)
 	if r.status != exitDone || !strings.Contains(unwrapped(r.out), "All loads meet the objectives, up to 5 req/s, the highest one tried.") {
@@ -80,8 +138,11 @@ func TestBenchFindInvalid(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
 	r := try(t, dir, "", "bench", "--isl", "20", "--osl", "2", "--url", url, "--find", "concurrency", "--slo", "mean_ttft<1h", "--num-prompts", "20", "--max-lag", "1ns", "--max-lag-share", "0.000001", "--out", "sweep")
-	if r.status != exitInvalid || !strings.Contains(r.err, "3 runs at concurrency 1 were INVALID: ") {
+	if r.status != exitInvalid || !strings.Contains(unwrapped(r.out), "3 runs at concurrency 1 were INVALID: ") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
+	}
+	if !strings.Contains(unwrapped(r.out), "No run could decide.") || !strings.Contains(r.out, "undecided") || !strings.Contains(r.out, "Verdict: INVALID") {
+		t.Errorf("%s", r.out)
 	}
 	if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-1-attempt-2", "concurrency-1-attempt-3", "sweep.json"}; !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v", got)
@@ -104,7 +165,6 @@ func TestBenchFindMisuse(t *testing.T) {
 		{"--rate has the lowest and the highest level to try", append(slo, "rate", "--rate", "3,2")},
 		{"--find speedup needs a TRACE", append(slo, "speedup")},
 		{`--find "engines" is unknown: use rate, speedup or concurrency`, append(slo, "engines")},
-		{"--find searches with one deployment", append(slo, "rate", "--engines", "1,2")},
 		{"--max-runs needs --find", append(shape, "--concurrency", "1", "--max-runs", "3")},
 		{"cannot be judged at rate 1: too few requests for p99: 100, needs 500", []string{sample(t), "--virtual", "--find", "rate", "--slo", "p99_ttft<2s"}},
 	} {

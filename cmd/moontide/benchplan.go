@@ -57,12 +57,6 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 	if err := q.setTargets(c); err != nil {
 		return q, err
 	}
-	if name := firstGivenOf(c, "json", "junit"); q.find && name != "" {
-		return q, misused("bench: --%s is for sweeps, not for --find: use the exit status, which is 4 if no load meets the objectives", name)
-	}
-	if q.find && len(q.sweep.Targets) > 1 {
-		return q, misused("bench: --find searches with one deployment: use a command for each, and moontide report for their sweeps")
-	}
 	q.sweep.Run.Flags = commonFlags(c)
 	if q.sweep.Dir = q.sweep.Run.Dir; q.sweep.Dir == "" {
 		q.sweep.Dir = bench.NewFolder("runs", "bench")
@@ -132,9 +126,6 @@ func (q *benchQuestion) setPlan(c *cli.Context) (err error) {
 	}
 	if plan.Shapes, err = bench.ParseShapes(c.String(shapeFlag)); err != nil {
 		return misused("bench: --shape: %w", err)
-	}
-	if q.find && len(plan.Shapes) > 1 {
-		return misused("bench: --find searches with one shape of requests: use a command for each")
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
-	"moontide/replay/runfile"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // queue returns the records of a queue with one server, which serves one request per
@@ -51,23 +51,25 @@ func TestGrowth(t *testing.T) {
 
 // The error of a mean and of a percentile is about the variation between runs.
 func TestErrorOf(t *testing.T) {
-	for _, key := range []string{"mean_e2el_ms", "p90_e2el_ms", "p99_e2el_ms"} {
-		m := run.MustMetric(key)
-		const runs = 200
-		errors, logs, squares := 0.0, 0.0, 0.0
-		for seed := range uint64(runs) {
-			random := rand.New(rand.NewPCG(seed, 2))
-			records := queue(random, 0.5, 4000, random.ExpFloat64)
-			errors += errorOf(m, records) / runs
-			result, err := recordsInMemory(records).measure(&runfile.Run{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			value := math.Log(m.Value(result).Value)
-			logs, squares = logs+value/runs, squares+value*value/runs
+	const runs = 200
+	metrics := []run.Metric{run.MustMetric("mean_e2el_ms"), run.MustMetric("p90_e2el_ms"), run.MustMetric("p99_e2el_ms")}
+	errors, logs, squares := make([]float64, len(metrics)), make([]float64, len(metrics)), make([]float64, len(metrics))
+	for seed := range uint64(runs) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		records := queue(random, 0.5, 4000, random.ExpFloat64)
+		var latencies []float64
+		for i := range records {
+			latencies = append(latencies, run.E2EL.Of(&records[i]).Value)
 		}
-		if actual := math.Sqrt(squares - logs*logs); errors < 0.7*actual || errors > 1.4*actual {
-			t.Errorf("%s: errors of %.4f, where runs vary by %.4f", key, errors, actual)
+		sample := stats.Of(latencies)
+		for i, m := range metrics {
+			value := math.Log(m.Statistic.Of(sample))
+			errors[i], logs[i], squares[i] = errors[i]+errorOf(m, records)/runs, logs[i]+value/runs, squares[i]+value*value/runs
+		}
+	}
+	for i, m := range metrics {
+		if actual := math.Sqrt(squares[i] - logs[i]*logs[i]); errors[i] < 0.7*actual || errors[i] > 1.4*actual {
+			t.Errorf("%s: errors of %.4f, where runs vary by %.4f", m.Key, errors[i], actual)
 		}
 	}
 }

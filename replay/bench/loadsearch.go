@@ -15,9 +15,9 @@ import (
 
 // LoadSearchConfig configures a search for the largest load that meets objectives.
 type LoadSearchConfig struct {
-	// SweepConfig configures the runs: its Axis is what is searched for, its Levels are
-	// ignored, and it has one Target and at most one shape. The runs draw different
-	// requests: see [Leg].Draw.
+	// SweepConfig configures the runs: its Axis is what is searched for, and its Levels are
+	// ignored. Each Target and Shape has a search of its own, one after the other. The runs
+	// of a search draw different requests: see [Leg].Draw.
 	SweepConfig
 	Gates []run.Gate // objectives, at least one
 	// Low and High limit the levels. 0 means 0.001 and 1,000,000 requests per second, a
@@ -27,8 +27,9 @@ type LoadSearchConfig struct {
 	// trace. A run has more if requests take long, and up to three times as many close to
 	// the answer. 0 is what the percentiles of the objectives need, and at least 100; in
 	// virtual time ten times as many, and at least 3000. Of requests drawn for a run over
-	// concurrencies, the first, as many as are in flight at once, are not measured, unless
-	// Run has a Window: they arrive together and wait for each other.
+	// concurrencies, the first and the last, as many as are in flight at once, are not
+	// measured, unless Run has a Window: the first arrive together and wait for each other,
+	// and the last see ever fewer others.
 	MinRequests int
 	MaxLegs     int // 0 is 12
 	// EachLeg, if not nil, is called with each run that decides, INVALID ones excepted.
@@ -43,13 +44,49 @@ type LoadLeg struct {
 
 // FoundLoad is the answer to a search for a load.
 type FoundLoad struct {
+	Target Target
+	Shape  Shape
 	Axis   Axis
 	Answer search.Answer
 	Legs   []LoadLeg // in the order of the runs
-	// Stopped is why the search ended early, "" if it did not: Invalid is set if all runs
-	// at a level were INVALID.
+	// Stopped is why the search ended early, "" if it did not.
 	Stopped string
-	Invalid bool
+	// Invalid is the last run at a level at which all were INVALID, which ends a search
+	// without deciding anything; nil if there is none.
+	Invalid *LegResult
+	// Failed is set if a run failed or was interrupted.
+	Failed bool
+}
+
+// Runs returns the runs, including the one that is INVALID.
+func (f *FoundLoad) Runs() []LoadLeg {
+	if f.Invalid == nil {
+		return f.Legs
+	}
+	return append(slices.Clip(f.Legs), LoadLeg{LegResult: *f.Invalid})
+}
+
+// Load returns the largest load that meets the objectives, 0 if none does.
+func (f *FoundLoad) Load() float64 {
+	switch a := f.Answer; {
+	case !a.Found:
+		return 0
+	case !a.Limited:
+		return a.Level
+	default:
+		return f.below(a.Estimate)
+	}
+}
+
+// Interval returns the 95 % confidence interval of Load, zeros if there is none.
+func (f *FoundLoad) Interval() (from, to float64) { return f.below(f.Answer.From), f.below(f.Answer.To) }
+
+// below returns the largest load that is not above a level.
+func (f *FoundLoad) below(level float64) float64 {
+	if f.Axis == Concurrency {
+		return math.Floor(level)
+	}
+	return level
 }
 
 // At returns the last run at a level, nil if there is none.
@@ -73,47 +110,73 @@ const (
 	mostLonger  = 20   // times MinRequests that a run has at most
 	unloaded    = 0.5  // mean number of requests in flight without any queue
 	sameExcess  = 0.01
+	sameRate    = 1.02
 )
 
-// SearchLoad runs a search, or continues one in the same folder. Like [RunSweep], it
+// SearchLoad runs the searches, or continues them in the same folder. Like [RunSweep], it
 // returns what was measured even if it fails.
-func SearchLoad(ctx context.Context, cfg LoadSearchConfig) (*FoundLoad, error) {
-	limits, err := cfg.limits()
+func SearchLoad(ctx context.Context, cfg LoadSearchConfig) (all []*FoundLoad, err error) {
+	if len(cfg.Gates) == 0 || len(cfg.Targets) == 0 {
+		return nil, wrong("Gates", "are needed, and a target")
+	}
+	for _, shape := range cfg.shapes() {
+		for _, target := range cfg.Targets {
+			one := cfg
+			one.Targets, one.Shapes = []Target{target}, []Shape{shape}
+			found, err := one.search(ctx)
+			if found != nil && (len(found.Legs) > 0 || found.Invalid != nil) {
+				all = append(all, found)
+			}
+			if err != nil {
+				return all, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// search searches with one target and shape.
+func (c *LoadSearchConfig) search(ctx context.Context) (*FoundLoad, error) {
+	limits, err := c.limits()
 	if err != nil {
 		return nil, err
 	}
-	f := &FoundLoad{Axis: cfg.Axis}
+	f := &FoundLoad{Target: c.Targets[0], Shape: c.Shapes[0], Axis: c.Axis}
 	var trials []search.Trial
 	for level, ok := limits.Next(trials); ok && f.Stopped == ""; level, ok = limits.Next(trials) {
-		leg, err := cfg.attempt(ctx, cfg.leg(level, f.Legs, limits.Answer(trials)), f)
+		leg, err := c.attempt(ctx, c.leg(level, f.Legs, limits.Answer(trials)), f)
 		if err != nil || leg == nil {
-			f.Answer = limits.Answer(trials)
+			f.Answer, f.Failed = limits.Answer(trials), err != nil
 			return f, err
 		}
-		f.Legs, trials = append(f.Legs, *leg), append(trials, cfg.trial(leg))
-		if cfg.EachLeg != nil {
-			cfg.EachLeg(*leg)
+		f.Legs, trials = append(f.Legs, *leg), append(trials, c.trial(leg))
+		if c.EachLeg != nil {
+			c.EachLeg(*leg)
 		}
-		f.Stopped = cfg.hopeless(f.Legs)
+		f.Stopped = c.pointless(f.Legs)
 	}
 	f.Answer = limits.Answer(trials)
 	return f, nil
 }
 
-// hopeless returns why no load lower than that of the last run would meet the objectives,
-// "" if one might.
-func (c *LoadSearchConfig) hopeless(legs []LoadLeg) string {
+// pointless returns why no other load than those of the runs would say more, "" if one
+// might: no lower one meets the objectives, or no higher one misses them.
+func (c *LoadSearchConfig) pointless(legs []LoadLeg) string {
 	last := &legs[len(legs)-1]
-	if last.Met() || c.Axis == Concurrency {
+	if last.Met() != (c.Axis == Concurrency) {
 		return ""
 	}
-	if n := inFlight(last.Metrics); n < unloaded {
+	if n := inFlight(last.Metrics); !last.Met() && n < unloaded {
 		return fmt.Sprintf("with %.2g requests in flight on average, %v has no queue: a lower load would not help", n, last.Leg)
 	}
 	for i := range legs[:len(legs)-1] {
 		before := &legs[i]
-		if before.Level >= 2*last.Level && !before.Met() && math.Abs(before.Excess-last.Excess) < sameExcess {
+		same := math.Abs(before.Excess-last.Excess) < sameExcess && before.Met() == last.Met()
+		switch {
+		case same && !last.Met() && before.Level >= 2*last.Level:
 			return fmt.Sprintf("%v misses %v by as much as %v: a lower load would not help", last.Leg, last.Tightest.Gate.Condition, before.Leg)
+		case same && last.Met() && before.Level <= last.Level/2 && last.Metrics.RequestRate.Value < sameRate*before.Metrics.RequestRate.Value:
+			return fmt.Sprintf("%v has the throughput and the %s of %v: more requests would only wait", last.Leg, last.Tightest.Gate.Metric.Label, before.Leg)
 		}
 	}
 	return ""
@@ -127,7 +190,7 @@ func (c *LoadSearchConfig) attempt(ctx context.Context, l Leg, f *FoundLoad) (*L
 		return nil, err
 	}
 	if v := measured.Metrics.Verdict; v.Level == run.Invalid {
-		f.Invalid, f.Stopped = true, fmt.Sprintf("%d runs at %v were INVALID: %s", mostInvalid, measured.Leg, v.Reasons()[0])
+		f.Invalid, f.Stopped = measured, fmt.Sprintf("%d runs at %v were INVALID: %s", mostInvalid, measured.Leg, v.Reasons()[0])
 		return nil, nil
 	}
 	judged, err := c.Judge(measured.Result)
@@ -146,9 +209,6 @@ func (c *LoadSearchConfig) exact() bool { return c.Run.Virtual && c.Recorded && 
 
 // limits returns the search.
 func (c *LoadSearchConfig) limits() (search.Config, error) {
-	if len(c.Gates) == 0 || len(c.Targets) != 1 || len(c.Shapes) > 1 {
-		return search.Config{}, wrong("Gates", "are needed, and one target and shape")
-	}
 	low, high, start := levelRange(c.Axis, mostConcurrency)
 	s := search.Config{
 		Goal: search.Largest, Low: cmp.Or(c.Low, low), High: cmp.Or(c.High, high), Whole: c.Axis == Concurrency,
@@ -177,11 +237,7 @@ func levelRange(a Axis, concurrency float64) (low, high, start float64) {
 
 // leg returns the next run.
 func (c *LoadSearchConfig) leg(level float64, before []LoadLeg, so search.Answer) Leg {
-	shape := Shape{}
-	if len(c.Shapes) > 0 {
-		shape = c.Shapes[0]
-	}
-	l := c.Sweep.leg(c.Targets[0], shape, level)
+	l := c.Sweep.leg(c.Targets[0], c.Shapes[0], level)
 	l.Draw = len(before)
 	repeats := 1
 	for i := range before {
@@ -207,7 +263,7 @@ func (c *LoadSearchConfig) requests(level float64, before []LoadLeg, so search.A
 		least = int(float64(least) * min(max(math.Log(so.To/so.From)/aimedWidth, 1), lengthenBy))
 	}
 	if c.Axis == Concurrency {
-		return max(least, promptsPerSlot*int(level))
+		return max(least, promptsPerSlot*int(level)) + 2*c.unmeasured(int(level))
 	}
 	near := (*LoadLeg)(nil)
 	for i := range before {
@@ -240,11 +296,19 @@ func (c *LoadSearchConfig) least() int {
 	return least
 }
 
+// unmeasured returns how many requests at either end of a run are not measured.
+func (c *LoadSearchConfig) unmeasured(concurrency int) int {
+	if c.Axis != Concurrency || c.Recorded || c.Run.Window != (runfile.Window{}) || c.Run.NoChunkTimes {
+		return 0
+	}
+	return concurrency
+}
+
 // measure runs a leg, again if it is INVALID.
 func (c *LoadSearchConfig) measure(ctx context.Context, l Leg) (*LegResult, error) {
 	cfg := c.SweepConfig
-	if c.Axis == Concurrency && !c.Recorded && cfg.Run.Window == (runfile.Window{}) && !cfg.Run.NoChunkTimes {
-		cfg.Run.Window.WarmupRequests = l.MaxConcurrency
+	if n := c.unmeasured(l.MaxConcurrency); n > 0 {
+		cfg.Run.Window = runfile.Window{WarmupRequests: n, CooldownRequests: n}
 	}
 	for n := 1; ; n++ {
 		results, err := RunLegs(ctx, cfg, []Leg{l})

@@ -235,7 +235,7 @@ func (r *Recording) cutWindow() (run.Span, error) {
 		return run.Span{}, err
 	}
 	defer again.Close()
-	extent, err := run.Extent(again.Records, info.Window.WarmupRequests)
+	extent, err := run.Extent(again.Records, info.Window)
 	if err != nil {
 		return run.Span{}, err
 	}

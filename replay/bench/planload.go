@@ -200,7 +200,7 @@ func (m recordsInMemory) measure(info *runfile.Run) (*run.Result, error) {
 	opts := optionsOf(info)
 	opts.BlockSize, opts.Expected = 0, len(m)
 	if info.Window != (runfile.Window{}) {
-		extent, err := run.Extent(m.each, info.Window.WarmupRequests)
+		extent, err := run.Extent(m.each, info.Window)
 		if err != nil {
 			return nil, err
 		}

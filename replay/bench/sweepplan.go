@@ -114,12 +114,8 @@ const (
 // is set, a run has all requests of a trace, or ten requests per request in flight, or
 // the requests of one minute at its rate, and at least ten.
 func (s Sweep) Legs() []Leg {
-	shapes := s.Shapes
-	if shapes == nil {
-		shapes = []Shape{{}}
-	}
 	var legs []Leg
-	for _, shape := range shapes {
+	for _, shape := range s.shapes() {
 		for _, level := range s.Levels {
 			for _, target := range s.Targets {
 				legs = append(legs, s.leg(target, shape, level))
@@ -127,6 +123,14 @@ func (s Sweep) Legs() []Leg {
 		}
 	}
 	return legs
+}
+
+// shapes returns the shapes, or the one that is described elsewhere.
+func (s *Sweep) shapes() []Shape {
+	if s.Shapes == nil {
+		return []Shape{{}}
+	}
+	return s.Shapes
 }
 
 func (s *Sweep) leg(target Target, shape Shape, level float64) Leg {

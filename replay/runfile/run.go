@@ -274,9 +274,10 @@ type Calibrated struct {
 // Window is the measured part of a run, without its first and last seconds. The
 // zero Window is the whole run.
 type Window struct {
-	WarmupSeconds   float64 `json:"warmup_s"`
-	CooldownSeconds float64 `json:"cooldown_s"`
-	WarmupRequests  int     `json:"warmup_requests,omitempty"` // the first requests sent, which are not measured
+	WarmupSeconds    float64 `json:"warmup_s"`
+	CooldownSeconds  float64 `json:"cooldown_s"`
+	WarmupRequests   int     `json:"warmup_requests,omitempty"`   // the first requests sent, which are not measured
+	CooldownRequests int     `json:"cooldown_requests,omitempty"` // the last requests sent, which are not measured
 }
 
 // Thresholds holds the thresholds of a run's verdict. 0 means the default.

@@ -174,7 +174,8 @@ func (f *fitted) crossing() float64 {
 		return x
 	}
 	if line, ok := f.line(x); ok {
-		x = line
+		low, high := f.certain()
+		x = min(max(line, low), high)
 	}
 	if f.ceiling.known() {
 		x = min(x, f.ceiling.x)
@@ -197,14 +198,16 @@ func (f *fitted) interpolated() float64 {
 	return a.x + (b.x-a.x)*a.y/(a.y-b.y)
 }
 
-// line returns where a straight line through the points around a place crosses 0.
+// line returns where a straight line through the points around a place crosses 0. Points
+// whose excess is far from 0 count little, as near does for their level: far beyond the
+// capacity, a latency depends on the length of a run more than on its load.
 func (f *fitted) line(around float64) (x float64, ok bool) {
 	var n, sx, sy, sxx, sxy float64
 	count := 0
 	for _, p := range f.points {
 		d := p.x - around
-		w := p.weight * near(d)
-		if w == 0 || math.Abs(p.raw) == mostExcess {
+		w := p.weight * tricube(d/nearby) * tricube(p.raw/mostExcess)
+		if w == 0 {
 			continue
 		}
 		n, sx, sy, sxx, sxy = n+w, sx+w*d, sy+w*p.raw, sxx+w*d*d, sxy+w*d*p.raw
@@ -222,12 +225,25 @@ func (f *fitted) line(around float64) (x float64, ok bool) {
 	return around + d, true
 }
 
-// near returns the weight of a trial at a distance from the crossing.
-func near(d float64) float64 {
-	u := math.Abs(d) / nearby
-	if u >= 1 {
-		return 0
+// certain returns the range in which the crossing is by the points that are clearly on one
+// side of it, whatever a line through others says.
+func (f *fitted) certain() (low, high float64) {
+	const errors = 2
+	low, high = math.Inf(-1), math.Inf(1)
+	for _, p := range f.points {
+		switch distance := p.y * math.Sqrt(p.weight); {
+		case distance < -errors:
+			low = p.x
+		case distance > errors:
+			return low, p.x
+		}
 	}
+	return low, high
+}
+
+// tricube returns a weight that falls from 1 at 0 to 0 at 1 and -1.
+func tricube(u float64) float64 {
+	u = min(math.Abs(u), 1)
 	return math.Pow(1-u*u*u, 3)
 }
 
@@ -235,15 +251,16 @@ func near(d float64) float64 {
 func (f *fitted) weightNear(x, side float64) (sum float64) {
 	for _, p := range f.points {
 		if d := p.x - x; d*side > 0 {
-			sum += p.weight * near(d)
+			sum += p.weight * tricube(d/nearby)
 		}
 	}
 	return sum
 }
 
 // bent is how far the crossing of a curve may be from that of a straight line, as a share
-// of the distance between the levels on both sides.
-const bent = 0.15
+// of the distance between the levels on both sides, for each unit by which their excesses
+// differ: close to the crossing, curves are straight.
+const bent = 0.3
 
 // interval returns the crossing, and the range in which it is with a probability of 95 %,
 // given the errors of the trials.
@@ -260,6 +277,7 @@ func (c *Config) interval(trials []Trial, f fitted) (at, from, to float64) {
 		crossings[i] = drawn.crossing()
 	}
 	slices.Sort(crossings)
-	bend := bent * (f.points[f.upTo].x - f.points[f.upTo-1].x)
+	a, b := f.points[f.upTo-1], f.points[f.upTo]
+	bend := bent * (b.x - a.x) * (b.y - a.y)
 	return at, min(at, crossings[draws/40]) - bend, max(at, crossings[draws-1-draws/40]) + bend
 }

@@ -1,0 +1,323 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+)
+
+// foundLoad is one search and its objectives.
+type foundLoad struct {
+	*bench.FoundLoad
+	gates []run.Gate
+}
+
+// deployment has no points yet.
+func (f foundLoad) deployment() Deployment {
+	return Deployment{Label: f.Target.Label, Shape: f.Shape.String()}
+}
+
+// name is "" if there is no other search.
+func (f foundLoad) name() string { return f.deployment().name() }
+
+func (f foundLoad) byLevel() []bench.LoadLeg {
+	return slices.SortedStableFunc(slices.Values(f.Runs()), func(a, b bench.LoadLeg) int { return cmp.Compare(a.Level, b.Level) })
+}
+
+// outcome is fail if no load meets the objectives.
+func (f foundLoad) outcome() string {
+	switch {
+	case f.Failed:
+		return outcomeIncomplete
+	case f.Invalid != nil:
+		return outcomeInvalid
+	case !f.Answer.Found:
+		return outcomeFail
+	}
+	return outcomePass
+}
+
+// text says what was found, how certain it is, and what limits it.
+func (f foundLoad) text() string {
+	a := f.Answer
+	var texts []string
+	switch {
+	case len(f.Legs) == 0:
+		texts = append(texts, "No run could decide.")
+	case !a.Found:
+		texts = append(texts, "No load meets the objectives: not even "+f.load(a.Missed)+" does.")
+	case !a.Limited && f.Stopped == "" && !f.Failed:
+		texts = append(texts, "All loads meet the objectives, up to "+f.load(a.Level)+", the highest one tried.")
+	case !a.Limited:
+		texts = append(texts, "Loads up to "+f.load(a.Level)+" meet the objectives, and no higher one was measured.")
+	default:
+		texts = append(texts, fmt.Sprintf("The objectives are met up to %s (95 %% confidence interval %s).", f.load(f.Load()), f.interval()))
+	}
+	if limit := f.limit(); limit != "" {
+		texts = append(texts, limit)
+	}
+	switch {
+	case f.Stopped != "":
+		texts = append(texts, "The search stopped early: "+f.Stopped+".")
+	case !a.Complete:
+		texts = append(texts, fmt.Sprintf("The search ended after %s: more would narrow the interval.", doc.Count(len(f.Legs), "run")))
+	}
+	if text := f.client(); text != "" {
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, " ")
+}
+
+// interval is "7.21 to 7.45".
+func (f foundLoad) interval() string {
+	from, to := f.Interval()
+	return threeDigits(from) + " to " + threeDigits(to)
+}
+
+// load names a level: "7.31 req/s", "speedup 2.2" or "concurrency 64".
+func (f foundLoad) load(level float64) string {
+	switch f.Axis {
+	case bench.Rate:
+		return threeDigits(level) + " req/s"
+	case bench.Speedup:
+		return "speedup " + threeDigits(level)
+	}
+	return "concurrency " + doc.Int(int(level))
+}
+
+// threeDigits rounds all but whole numbers.
+func threeDigits(x float64) string {
+	if x == math.Trunc(x) {
+		return doc.Int(int(x))
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	return bench.FormatLevel(rounded)
+}
+
+// limit says which objective fails at the lowest load that does not meet them.
+func (f foundLoad) limit() string {
+	at := f.atLimit()
+	if at == nil {
+		return ""
+	}
+	text := fmt.Sprintf("At %s, ", f.load(at.Level))
+	if failed := run.Failed(at.Judgements); len(failed) > 0 {
+		var each []string
+		for _, j := range failed {
+			each = append(each, shortfall(j))
+		}
+		text += strings.Join(each, " and ")
+	} else {
+		text += "the objectives are still met in the run"
+	}
+	if at.Growth > 0 {
+		text += fmt.Sprintf(", and the queue grows by %.2g requests per second", at.Growth)
+	}
+	return text + "."
+}
+
+// limitedBy is the short form of limit: "p99 TTFT 2.31 s at 7.5 req/s".
+func (f foundLoad) limitedBy() string {
+	at := f.atLimit()
+	if at == nil {
+		return doc.Absent
+	}
+	var causes []string
+	for _, j := range run.Failed(at.Judgements) {
+		causes = append(causes, lowerFirst(j.Gate.Metric.Label)+" "+planCell(j.Gate.Metric, j.Value))
+	}
+	if at.Growth > 0 {
+		causes = append(causes, "a growing queue")
+	}
+	return strings.Join(causes, ", ") + " at " + f.load(at.Level)
+}
+
+// shortfall says what an objective misses: "p99 TTFT is 2.31 s (p99_ttft_ms<2000 must
+// hold)".
+func shortfall(j run.Judgement) string {
+	if !j.Value.Set {
+		return j.String()
+	}
+	text := fmt.Sprintf("%s is %s (%v)", lowerFirst(j.Gate.Metric.Label), planCell(j.Gate.Metric, j.Value), j.Gate)
+	if j.Remark != "" {
+		text += ": " + j.Remark
+	}
+	return text
+}
+
+func (f foundLoad) atLimit() *bench.LoadLeg {
+	if !f.Answer.Limited {
+		return nil
+	}
+	return f.worst(f.Answer.Missed)
+}
+
+// worst returns the run at a level that is the furthest from its objectives.
+func (f foundLoad) worst(level float64) (worst *bench.LoadLeg) {
+	for i := range f.Legs {
+		if l := &f.Legs[i]; l.Level == level && (worst == nil || l.Excess > worst.Excess) {
+			worst = l
+		}
+	}
+	return worst
+}
+
+// client says what the client could still do, if no load was too much.
+func (f foundLoad) client() string {
+	if f.Answer.Limited || !f.Answer.Found {
+		return ""
+	}
+	at := f.At(f.Answer.Level)
+	if client := at.Metrics.Samples.Client; client.Samples > 0 {
+		return fmt.Sprintf("There the client used %.0f %% of its CPU and sent with a p99 lag of %s (verdict %s).",
+			100*client.MachineShare.Mean, doc.Duration(at.Metrics.ClientLag.Quantile(0.99)), at.Metrics.Verdict.Level)
+	}
+	return ""
+}
+
+// table has a row for each run, whose points those of d are.
+func (f foundLoad) table(heading string, d Deployment) doc.Table {
+	t := doc.Table{Columns: []string{heading}}
+	rate := run.MustMetric("achieved_rate")
+	if f.Axis != bench.Concurrency {
+		t.Columns = append(t.Columns, rate.Column())
+	}
+	t.Columns = append(t.Columns, "Requests")
+	for _, g := range f.gates {
+		t.Columns = append(t.Columns, upperFirst(g.Metric.Label))
+	}
+	t.Columns = append(t.Columns, "Objectives")
+	for i, l := range f.byLevel() {
+		cells := []string{d.Points[i].mark()}
+		if f.Axis != bench.Concurrency {
+			cells = append(cells, twoDecimals(rate.Value(l.Metrics)))
+		}
+		cells = append(cells, doc.Int(l.Metrics.Completed+l.Metrics.Failed))
+		for _, g := range f.gates {
+			cells = append(cells, planCell(g.Metric, g.Metric.Value(l.Metrics)))
+		}
+		t.Add(append(cells, outcome(&l))...)
+	}
+	return t
+}
+
+func outcome(l *bench.LoadLeg) string {
+	switch {
+	case l.Metrics.Verdict.Level == run.Invalid:
+		return "undecided"
+	case l.Met():
+		return "met"
+	case l.Growth > 0:
+		return "queue grows"
+	}
+	return "missed"
+}
+
+// judge adds the values of the objectives at the answer and at the load that limits it to
+// a verdict, which is FAIL if no load meets them.
+func (f foundLoad) judge(v *doc.Verdict) {
+	at := f.atLimit()
+	if !f.Answer.Found {
+		v.Level = "FAIL"
+	} else {
+		f.addEvidence(v, f.At(f.Answer.Level))
+	}
+	if at != nil {
+		f.addEvidence(v, at)
+	}
+}
+
+func (f foundLoad) addEvidence(v *doc.Verdict, l *bench.LoadLeg) {
+	where := f.load(l.Level)
+	if name := f.name(); name != "" {
+		where = name + ", " + where
+	}
+	for _, j := range l.Judgements {
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: where + ": " + j.String()})
+	}
+}
+
+// headlines returns the answer and, of a single search, the objectives there.
+func (f foundLoad) headlines() (all []doc.KeyValue) {
+	a, name := f.Answer, f.name()
+	if len(f.Legs) == 0 {
+		return nil
+	}
+	key := func(of string) string {
+		if name != "" {
+			return name + ": " + lowerFirst(of)
+		}
+		return of
+	}
+	if !a.Found {
+		return []doc.KeyValue{{Key: key("Load that meets the objectives"), Value: "none", Note: "not even " + f.load(a.Missed)}}
+	}
+	h := doc.KeyValue{Key: key("Meets the objectives up to"), Value: threeDigits(f.Load()), Unit: Sweep{Axis: f.Axis}.unit(), Note: "the highest load tried"}
+	if a.Limited {
+		h.Note = "95 % interval " + f.interval()
+	}
+	all = append(all, h)
+	if name != "" {
+		return all
+	}
+	for _, at := range []*bench.LoadLeg{f.At(a.Level), f.atLimit()} {
+		if at == nil {
+			continue
+		}
+		for _, j := range at.Judgements {
+			if j.Value.Set && j.Passed == at.Met() {
+				all = append(all, metricHeadline(j.Gate.Metric, j.Value, fmt.Sprintf("at %s; %v: %s", f.load(at.Level), j.Gate, j.Word())))
+			}
+		}
+	}
+	return all
+}
+
+// json returns the outcome of the search.
+func (f foundLoad) json() OutcomeSearchJSON {
+	j := OutcomeSearchJSON{
+		Find: string(f.Axis), Deployment: f.Target.Label, Shape: f.Shape.String(), Outcome: f.outcome(), Complete: f.Answer.Complete,
+		Text: f.text(), Gates: []GateJSON{}, Runs: []string{},
+	}
+	if load := f.Load(); load > 0 {
+		j.Load = &load
+	}
+	if a := f.Answer; a.Limited {
+		j.MissedAt = &a.Missed
+		if j.Gates = gateObjects(f.atLimit().Judgements); a.Found {
+			from, to := f.Interval()
+			j.From, j.To = &from, &to
+		}
+	}
+	for _, l := range f.Runs() {
+		j.Runs = append(j.Runs, l.Name)
+	}
+	return j
+}
+
+func (f foundLoad) junit() junitSuite {
+	var conditions []string
+	for _, g := range f.gates {
+		conditions = append(conditions, g.String())
+	}
+	s := junitSuite{Name: cmp.Or(f.name(), "search")}
+	seconds, runs := 0.0, f.Runs()
+	for i := range runs {
+		seconds += runs[i].Metrics.Duration.Seconds()
+	}
+	s.Time, s.Timestamp = fmt.Sprintf("%.3f", seconds), runs[0].Run.Started.UTC().Format(time.RFC3339)
+	var failure *junitFailure
+	if outcome := f.outcome(); outcome != outcomePass {
+		failure = &junitFailure{Type: outcome, Message: f.text(), Text: f.text()}
+	}
+	s.add(fmt.Sprintf("largest %s with %s", f.Axis, strings.Join(conditions, " and ")), f.text()+"\n", failure)
+	return s
+}
