@@ -68,7 +68,7 @@ func TestEngineSweepIdentifiesCosts(t *testing.T) {
 	}
 	template := knownEngine()
 	template.Latency, template.Engine.Costs = 0, engine.Costs{}
-	result, err := fit.Fit(t.Context(), measured, fit.Options{Template: template, HeldOut: heldOut})
+	result, err := fit.Fit(t.Context(), measured, fit.Options{Template: template, Starts: 1, HeldOut: heldOut})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestEngineSweepIdentifiesExtensions(t *testing.T) {
 	}
 	template := truth
 	template.APIServer, template.WakeUp, template.Latency, template.Engine.Costs = 0, 0, 0, engine.Costs{}
-	result, err := fit.Fit(t.Context(), measured, fit.Options{Template: template, HeldOut: []int{len(measured) - 1}})
+	result, err := fit.Fit(t.Context(), measured, fit.Options{Template: template, Starts: 1, HeldOut: []int{len(measured) - 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
