@@ -79,7 +79,9 @@ func (f *FoundLoad) Load() float64 {
 }
 
 // Interval returns the 95 % confidence interval of Load, zeros if there is none.
-func (f *FoundLoad) Interval() (from, to float64) { return f.below(f.Answer.From), f.below(f.Answer.To) }
+func (f *FoundLoad) Interval() (from, to float64) {
+	return f.below(f.Answer.From), f.below(f.Answer.To)
+}
 
 // below returns the largest load that is not above a level.
 func (f *FoundLoad) below(level float64) float64 {
