@@ -11,7 +11,7 @@ import (
 	"moontide/analyze/diff"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/run"
+	"moontide/trace"
 )
 
 // PNG draws a comparison: the changes with their intervals, the latencies of both sides,
@@ -40,10 +40,8 @@ func (c Diff) headlines() (all []doc.KeyValue) {
 			continue
 		}
 		text := func(v float64) string {
-			if x.Metric.Unit == run.Milliseconds {
-				return doc.Duration(v)
-			}
-			return doc.Fixed(v, 2) + " " + string(x.Metric.Unit)
+			h := metricHeadline(x.Metric, trace.Some(v), "")
+			return h.Value + " " + h.Unit
 		}
 		change := map[string]string{insignificant: "no significant change", noInterval: "too few values to judge", equal: "the same"}
 		value, unit, _ := strings.Cut(text(x.B.Value), " ")

@@ -225,23 +225,29 @@ func outcome(l *bench.LoadLeg) string {
 // a verdict, which is FAIL if no load meets them.
 func (f foundLoad) judge(v *doc.Verdict) {
 	at := f.atLimit()
+	failed := "limit"
 	if !f.Answer.Found {
-		v.Level = "FAIL"
+		v.Level, failed = "FAIL", "fail"
 	} else {
-		f.addEvidence(v, f.At(f.Answer.Level))
+		f.addEvidence(v, f.At(f.Answer.Level), failed)
 	}
 	if at != nil {
-		f.addEvidence(v, at)
+		f.addEvidence(v, at, failed)
 	}
 }
 
-func (f foundLoad) addEvidence(v *doc.Verdict, l *bench.LoadLeg) {
+// addEvidence adds the objectives at a load; failed is the level of those that fail.
+func (f foundLoad) addEvidence(v *doc.Verdict, l *bench.LoadLeg, failed string) {
 	where := f.load(l.Level)
 	if name := f.name(); name != "" {
 		where = name + ", " + where
 	}
 	for _, j := range l.Judgements {
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: where + ": " + j.String()})
+		level := failed
+		if j.Passed {
+			level = j.Word()
+		}
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(level), Text: where + ": " + j.String()})
 	}
 }
 

@@ -166,7 +166,7 @@ func (c distributionColumn) distribution(runs Runs, of int) figure.Figure {
 	}
 	var notes []string
 	if below > 0 {
-		notes = append(notes, fmt.Sprintf("%s %% of them below %s ms, at the left end", doc.Percent(float64(below)/float64(d.Count)), strconv.FormatFloat(over.low, 'g', 2, 64)))
+		notes = append(notes, fmt.Sprintf("%s %% below %s ms (left end)", doc.Percent(float64(below)/float64(d.Count)), strconv.FormatFloat(over.low, 'g', 2, 64)))
 	}
 	if note := beyondNote(above(d, over.high), d.Count, over.high, d.Max); note != "" {
 		notes = append(notes, note)

@@ -63,8 +63,11 @@ func (r Run) listing() []string {
 			own(run.ITLPerToken)
 		}
 	}
-	l.rule("From the Schedule", "-")
-	for _, of := range run.ScheduleLatencies {
+	scheduled := r.informative(run.ScheduleLatencies)
+	if len(scheduled) > 0 {
+		l.rule("From the Schedule", "-")
+	}
+	for _, of := range scheduled {
 		for _, s := range r.View.statistics() {
 			m := of.Metric(s)
 			l.add(m.Heading(), plainMetric(m, r.Result))

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +82,20 @@ func differs(d, from stats.Sample) bool {
 	return false
 }
 
+// informative returns the latencies without those from the schedule that are as those from
+// sending, and those that are always 0, as in virtual time.
+func (r Run) informative(all []run.Latency) []run.Latency {
+	return slices.DeleteFunc(slices.Clone(all), func(l run.Latency) bool {
+		for sent, due := range fromSchedule {
+			if l == due {
+				return !differs(r.Result.Latency(sent), r.Result.Latency(due))
+			}
+		}
+		d := r.Result.Latency(l)
+		return d.Count > 0 && d.Min == 0 && d.Max == 0
+	})
+}
+
 // latencyRows lists the latencies of a page: those from the schedule are below the
 // others where they differ, else at the end.
 func (r Run) latencyRows() (rows []run.Latency) {
@@ -88,7 +103,7 @@ func (r Run) latencyRows() (rows []run.Latency) {
 	for l, from := range fromSchedule {
 		beside[from] = differs(r.Result.Latency(l), r.Result.Latency(from))
 	}
-	for _, l := range run.Latencies {
+	for _, l := range r.informative(run.Latencies) {
 		if beside[l] {
 			continue
 		}
