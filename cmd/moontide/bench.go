@@ -66,7 +66,7 @@ func benchFlags() []cli.Flag {
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
 		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits shared prefixes; about 16 with --turns; that of TRACE"},
 		&cli.StringFlag{Name: shapeFlag, Category: ofDescriptions, Usage: "`ISL:OSL,..`: the levels for each of several shapes, in place of --isl and --osl"},
-	}, outcomeFlags(), findFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
+	}, outcomeFlags(), findFlags(), partFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
 }
 
 // runBench executes the runs of a sweep and shows the results, even if the
@@ -87,11 +87,19 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		return saveReports(std, result, q.view)
 	}
 	cfg.Each = func(r bench.LegResult) { sayLeg(std, r) }
+	leave, err := joinSweep(c, std, stop, q.path, &cfg)
+	if err != nil {
+		return err
+	}
+	if m := cfg.Run.Member; m != nil && !m.Leads() {
+		return followSweep(std, stop, cfg, leave)
+	}
 	if q.find {
 		q.sweep = cfg
-		return runFind(c, std, stop, &q)
+		return runFind(c, std, stop, &q, leave)
 	}
 	runs, err := bench.RunSweep(stop.now, cfg)
+	leave(err)
 	if err != nil {
 		err = runError(c, err)
 	}

@@ -14,7 +14,6 @@ import (
 	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 	"moontide/replay/cluster"
-	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -60,8 +59,9 @@ func alone(c *cli.Context, place cluster.Place) bool {
 }
 
 // joinRun joins the run of which --part makes this process a part. leave must be
-// called with the error of the run. Without --part it does nothing.
-func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Config) (leave func(error), err error) {
+// called with the error of the run. Without --part it does nothing. suitable checks the
+// folder of the run in part 1.
+func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Config, suitable func(dir string) error) (leave func(error), err error) {
 	joined := func(error) {}
 	if !c.IsSet(partFlag) {
 		for _, flag := range words("part-by rendezvous start-at rendezvous-timeout allow-lost-parts") {
@@ -81,7 +81,7 @@ func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Con
 	m.Version, cfg.Dir = cfg.Version, m.Dir
 	var unsuitable error
 	if m.Number == 1 { // before the others make folders in it
-		unsuitable = runfile.CheckFolder(m.Dir)
+		unsuitable = suitable(m.Dir)
 	}
 	if cfg.Member, err = cluster.Join(stop.gently, m); err != nil {
 		return joined, err
@@ -163,4 +163,33 @@ func sayPart(std streams, m *cluster.Member, result *bench.Result) {
 		where = fmt.Sprintf("what there is of the run: moontide report %s", dir)
 	}
 	std.say("part %d of %d sent %d of %d requests, recorded in %s; %s", m.Number, m.Of, result.Run.Sent, result.Run.Rows, result.Dir, where)
+}
+
+// joinSweep is joinRun for a sweep or a search.
+func joinSweep(c *cli.Context, std streams, stop stop, path string, cfg *bench.SweepConfig) (leave func(error), err error) {
+	name := path
+	if name == "" {
+		name = "bench"
+	}
+	leave, err = joinRun(c, std, stop, name, &cfg.Run, func(string) error { return nil })
+	m := cfg.Run.Member
+	switch {
+	case err != nil || m == nil:
+		return leave, err
+	case m.Alone:
+		return leave, misused("%s: the parts must meet: give --rendezvous", c.Command.Name)
+	case !m.Leads():
+		cfg.Run.Observer = bench.Observer{}
+	}
+	cfg.Dir = m.Dir
+	return leave, nil
+}
+
+// followSweep takes part in the runs on which part 1 decides.
+func followSweep(std streams, stop stop, cfg bench.SweepConfig, leave func(error)) error {
+	m := cfg.Run.Member
+	runs, err := bench.FollowSweep(stop.now, cfg)
+	leave(err)
+	std.say("part %d of %d took part in %d runs, recorded in %s; part 1 reports them", m.Number, m.Of, runs, cfg.Dir)
+	return err
 }

@@ -143,7 +143,7 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 		return err
 	}
 	defer remove()
-	leave, err := joinRun(c, std, stop, path, &cfg)
+	leave, err := joinRun(c, std, stop, path, &cfg, runfile.CheckFolder)
 	if err != nil {
 		return err
 	}

@@ -42,18 +42,10 @@ func (c *Config) join(ctx context.Context) (context.Context, func()) {
 		}
 	}
 	c.MaxConcurrency, c.Sessions.Open, c.WarmupRequests = m.Share(c.MaxConcurrency, c.senders), m.Share(c.Sessions.Open, c.senders), m.Share(c.WarmupRequests, c.senders)
-	notAborted := context.AfterFunc(ctx, m.Abort)
-	interrupts, done := c.Drain, make(chan struct{})
-	go func() {
-		select {
-		case <-interrupts:
-			m.Interrupt()
-		case <-done:
-		}
-	}()
+	notInterrupted := interruptAll(ctx, m, c.Drain)
 	c.Drain = m.Drained()
 	ctx, end := m.Ending(ctx)
-	return ctx, func() { notAborted(); close(done); end() }
+	return ctx, func() { notInterrupted(); end() }
 }
 
 // deal finds the rows of this part. Parts without a share of a limit have none.

@@ -98,6 +98,9 @@ func (l *leader) report(now time.Time, r report) error {
 	if r.Round > l.order.Round && l.order.Cancel == "" {
 		l.nextRound()
 	}
+	if r.Round < l.order.Round && r.Phase != left { // it has not begun this round
+		r.Phase, r.Facts, r.Clock, r.Failure = loading, nil, runfile.Clock{}, ""
+	}
 	before := p.report
 	p.report = r
 	if r.Interrupts > 0 && l.order.Drain == "" {
@@ -135,8 +138,11 @@ func (l *leader) nextRound() {
 	next.Task, next.TaskRound = l.order.Task, l.order.TaskRound
 	l.order = next
 	for i := range l.parts {
-		if p := &l.parts[i]; p.Phase == ended {
+		switch p := &l.parts[i]; {
+		case p.Phase == ended:
 			p.Phase, p.Facts, p.Clock = loading, nil, runfile.Clock{}
+		case p.Phase == left && p.state == "":
+			l.lose(i+1, runfile.PartFailed, cmp.Or(p.Failure, "it left before the next run"))
 		}
 	}
 }

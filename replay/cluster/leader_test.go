@@ -201,6 +201,25 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
+// A part that has not begun the next run does not count as ready for it, and one that
+// left before it is missed.
+func TestNextRun(t *testing.T) {
+	c := newCrew(t, 3, Config{})
+	for _, p := range []phase{loaded, prepared, ended} {
+		c.all(p)
+	}
+	c.say(1, loaded, func(r *report) { r.Round = 2 })
+	c.say(2, ended, func(r *report) { r.Round = 1 })
+	c.say(3, loaded, func(r *report) { r.Round = 2 })
+	if c.l.order.Round != 2 || c.l.order.Step != gathering {
+		t.Errorf("part 2 has not begun the second run: %+v", c.l.order)
+	}
+	c.say(2, left, func(r *report) { r.Round = 1 })
+	if got, want := c.l.order.Cancel, "part 2 of 3 (node) failed: it left before the end of the run"; got != want {
+		t.Errorf("the run ends because %q, want %q", got, want)
+	}
+}
+
 // Parts go on where the last of them was, and only in one run.
 func TestResumedProgress(t *testing.T) {
 	resume := func(run string, clock time.Duration, row int) func(*report) {

@@ -180,10 +180,10 @@ func (m *Member) End(ctx context.Context, saved runfile.Part, failure string) er
 	return errors.Join(passErr, err)
 }
 
-// AwaitOthers waits until the other parts have ended or left, after the run was ended.
-// Their records are then here, except those of parts that are lost.
+// AwaitOthers waits until the other parts have left, if the run was ended before its
+// end. Their records are then here, except those of parts that are lost.
 func (m *Member) AwaitOthers() {
-	if m.Leads() {
+	if m.Leads() && m.Err() != nil {
 		m.change(context.Background(), func(r *report) { r.Phase = left })
 		m.server.awaitGone()
 	}

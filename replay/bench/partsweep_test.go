@@ -1,0 +1,99 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moontide/replay/bench"
+	"moontide/replay/cluster"
+	"moontide/replay/openai"
+	"moontide/trace"
+)
+
+// sweepParts runs a sweep in parts and returns the runs of part 1 and the numbers of
+// runs in which the others took part.
+func sweepParts(t *testing.T, url, dir string, levels ...float64) (legs []bench.LegResult, others []int, errs []error) {
+	t.Helper()
+	const n = 3
+	others, errs = make([]int, n), make([]error, n)
+	var parts sync.WaitGroup
+	for i := range n {
+		parts.Go(func() {
+			m, err := cluster.Join(t.Context(), cluster.Config{Number: i + 1, Of: n, Dir: dir, OneMachine: true, Timeout: 20 * time.Second})
+			if errs[i] = err; err != nil {
+				return
+			}
+			cfg := bench.SweepConfig{
+				Sweep: bench.Sweep{Axis: bench.Concurrency, Levels: levels, Prompts: 12, Targets: []bench.Target{{URL: url}}},
+				Trace: func(bench.Leg) (bench.Trace, error) {
+					return bench.Trace{Requests: trace.FromSlice(sharedRows(12)), BlockSize: 16}, nil
+				},
+				Run: bench.Config{Member: m, Client: openai.Config{URL: url}}, Dir: dir,
+			}
+			if m.Leads() {
+				legs, errs[i] = bench.RunSweep(t.Context(), cfg)
+			} else {
+				others[i], errs[i] = bench.FollowSweep(t.Context(), cfg)
+			}
+			m.Close(errs[i])
+		})
+	}
+	parts.Wait()
+	return legs, others[1:], errs
+}
+
+// Part 1 decides on the runs of a sweep, and the others take part: in those that are not
+// done yet, with a limit below the number of parts, too.
+func TestSweepInParts(t *testing.T) {
+	url, stop := fastEndpoint()
+	defer stop()
+	dir := filepath.Join(t.TempDir(), "sweep")
+	for _, test := range []struct {
+		levels []float64
+		runs   int
+	}{{[]float64{2, 6}, 2}, {[]float64{2, 6, 4}, 1}} {
+		legs, others, errs := sweepParts(t, url, dir, test.levels...)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if len(legs) != len(test.levels) {
+			t.Fatalf("%d runs, want %d", len(legs), len(test.levels))
+		}
+		for i, leg := range legs {
+			if leg.Level != test.levels[i] || leg.Metrics.Completed != 12 || leg.Run.Limits.MaxConcurrency != int(leg.Level) || len(leg.Metrics.Parts) != 3 {
+				t.Errorf("%v: %d completed, limit %d, %d parts", leg.Leg, leg.Metrics.Completed, leg.Run.Limits.MaxConcurrency, len(leg.Metrics.Parts))
+			}
+		}
+		repeated := 0 // runs that were INVALID on a busy machine are done again
+		for _, leg := range legs {
+			if strings.Contains(leg.Dir, "attempt") {
+				repeated++
+			}
+		}
+		if others[0] != others[1] || others[0] < test.runs || others[0] > test.runs+repeated {
+			t.Errorf("the others took part in %v runs, want %d", others, test.runs)
+		}
+	}
+	if again, err := bench.MeasureSweep(bench.MeasureConfig{}, dir); err != nil || len(again) != 3 {
+		t.Errorf("measured again: %d runs, %v", len(again), err)
+	}
+}
+
+// When part 1 fails, the others do not wait for the next run.
+func TestSweepWhosePart1Fails(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sweep")
+	_, others, errs := sweepParts(t, "http://127.0.0.1:1", dir, 2)
+	for i, err := range errs {
+		if err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("part %d: %v", i+1, err)
+		}
+	}
+	if others[0]+others[1] != 0 {
+		t.Errorf("the others took part in %v runs", others)
+	}
+}
