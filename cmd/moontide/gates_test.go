@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"moontide/replay/cluster"
 	"moontide/replay/runfile"
 )
 
@@ -164,6 +166,8 @@ func TestOrderOfExitStatuses(t *testing.T) {
 		{gate, exitThreshold},
 		{errors.Join(gate, errInvalid), exitInvalid},
 		{errors.Join(gate, errInvalid, errors.New("disk full")), exitFailed},
+		{errors.Join(errInvalid, fmt.Errorf("x: %w", &cluster.EndedError{Reason: "lost", Resumable: true})), exitPartLost},
+		{errors.Join(errInvalid, &cluster.EndedError{Reason: "failed"}), exitFailed},
 		{errors.Join(gate, errInvalid, syscall.EPIPE), exitFailed},
 		{errors.Join(gate, errInvalid, errors.New("disk full"), misused("flag")), exitMisused},
 	} {

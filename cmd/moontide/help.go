@@ -217,6 +217,7 @@ var verbPages = map[string]clidoc.Page{
 var exitStatuses = []clidoc.Entry{
 	{Term: "2", Text: "misused: a wrong verb, flag, value or number of arguments"},
 	{Term: "1", Text: "failed, or stopped before the end of the work"},
+	{Term: "5", Text: "the run ended because another part of it was lost or interrupted: start all parts again, with --resume auto"},
 	{Term: "3", Text: "measured, but the verdict of a run is INVALID"},
 	{Term: "4", Text: "a gate (--slo, --fail-if) did not pass"},
 	{Term: "0", Text: "done"},
@@ -225,6 +226,8 @@ var exitStatuses = []clidoc.Entry{
 // environment lists the environment variables that have an effect.
 var environment = []clidoc.Entry{
 	{Term: "OPENAI_API_KEY", Text: "The API key, if --api-key-env OPENAI_API_KEY is given; no key is read without that flag, which accepts any name."},
+	{Term: "MOONTIDE_TOKEN", Text: "The secret of a run of several processes, if they share no folder; without it, part 1 draws one."},
+	{Term: "MOONTIDE_PARTS", Text: "The number of parts of a Kubernetes Indexed Job, for --part auto."},
 	{Term: "XDG_CACHE_HOME", Text: "Folder of moontide/calibration.json; default ~/.cache, on macOS ~/Library/Caches, on Windows %LocalAppData%."},
 	{Term: "TERM", Text: "If it is dumb, progress is printed line by line instead of on a live screen."},
 	{Term: "TMPDIR", Text: "Folder for copies of traces from pipes that are read more than once; on Windows TEMP."},

@@ -2,8 +2,9 @@
 //
 // Data goes to standard output, messages to standard error. The exit status is
 // 0 on success, 1 on failure or an early stop, 2 on misuse, 3 if a run was measured
-// but is INVALID, and 4 if it did not pass its gates (--slo, --fail-if). Where
-// several apply, 2 comes before 1, 1 before 3 and 3 before 4.
+// but is INVALID, 4 if it did not pass its gates (--slo, --fail-if), and 5 if it ended
+// because another part of it was lost or interrupted. Where several apply, the first
+// of 2, 1, 5, 3 and 4 counts.
 package main
 
 import (
@@ -20,6 +21,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"moontide/replay/cluster"
 )
 
 func main() {
@@ -96,11 +99,15 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	return status
 }
 
-// statusOf returns the exit status of an error. Of several joined errors, misuse
-// comes first, then other failures, an INVALID run, and failed gates.
+// bySeverity lists the exit statuses of errors, the one that counts first.
+var bySeverity = []int{exitMisused, exitFailed, exitPartLost, exitInvalid, exitThreshold}
+
+// statusOf returns the exit status of an error. Of several joined errors, misuse comes
+// first, then other failures, a part that was lost, an INVALID run, and failed gates.
 func statusOf(err error) int {
 	var misuse usageError
 	var gates gateError
+	var ended *cluster.EndedError
 	joined, several := err.(interface{ Unwrap() []error })
 	switch {
 	case err == nil:
@@ -108,11 +115,13 @@ func statusOf(err error) int {
 	case errors.As(err, &misuse):
 		return exitMisused
 	case several:
-		status := exitThreshold
+		rank := len(bySeverity) - 1
 		for _, e := range joined.Unwrap() {
-			status = min(status, statusOf(e))
+			rank = min(rank, slices.Index(bySeverity, statusOf(e)))
 		}
-		return status
+		return bySeverity[rank]
+	case errors.As(err, &ended) && ended.Resumable:
+		return exitPartLost
 	case errors.Is(err, errInvalid):
 		return exitInvalid
 	case errors.As(err, &gates):

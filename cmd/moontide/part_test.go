@@ -91,7 +91,7 @@ func TestKilledPart(t *testing.T) {
 					continue
 				}
 				name := fmt.Sprintf("part %d of %d", killed+1, parts)
-				if status := cmd.ProcessState.ExitCode(); status != exitFailed || !strings.Contains(said[i].String(), "the run has ended: "+name) {
+				if status := cmd.ProcessState.ExitCode(); status != exitPartLost || !strings.Contains(said[i].String(), "the run has ended: "+name) {
 					t.Errorf("part %d ends with %d after %s was killed:\n%s", i+1, status, name, said[i])
 				}
 			}

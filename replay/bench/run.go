@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,9 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	switch {
 	case err != nil || result.Run.Failure != "":
 	case result.Run.Stopped:
-		err = ErrStopped
+		if err = ErrStopped; cfg.Member != nil {
+			err = cmp.Or(cfg.Member.Err(), ErrStopped)
+		}
 	case result.Metrics.Completed == 0 && result.Run.Rows > 0: // a part may have none
 		err = ErrNoSuccess
 	}

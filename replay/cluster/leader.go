@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,6 +59,9 @@ func (r *refusal) Error() string { return r.text }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
+// errEnding is why a process that takes the place of another has to wait.
+var errEnding = errors.New("the run of the previous processes is ending")
+
 // name returns what a part is called in messages.
 func (l *leader) name(number int) string {
 	text := fmt.Sprintf("part %d of %d", number, l.of)
@@ -80,8 +84,14 @@ func (l *leader) report(now time.Time, r report) error {
 		return refuse("part %d of %d (%s) is moontide %s, part 1 is %s: run the same version everywhere", r.Number, l.of, r.Host, r.Version, l.version)
 	}
 	p := &l.parts[r.Number-1]
+	replaced := p.Process != "" && p.Process != r.Process
+	if replaced && p.state == "" && p.Phase != left && now.Sub(p.lastSeen) > 2*pollTime {
+		l.lose(r.Number, runfile.PartLost, "another process has taken its place")
+	}
 	switch {
-	case p.Process != "" && p.Process != r.Process:
+	case replaced && (l.order.Cancel != "" || l.order.Drain != ""):
+		return errEnding
+	case replaced:
 		return refuse("there are two processes of part %d of %d: one on %s, one on %s%s", r.Number, l.of, p.Host, r.Host, l.comeback(p))
 	case p.state == runfile.PartAbsent || p.state == runfile.PartLost:
 		return refuse("%s came too late: the run goes on without it", l.name(r.Number))
@@ -110,7 +120,7 @@ func (l *leader) report(now time.Time, r report) error {
 	switch {
 	case l.order.Cancel != "", before.Phase == ended, before.Phase == left: // its failure follows from that of the run
 	case r.Interrupts > 1:
-		l.cancel(l.name(r.Number) + " was interrupted twice")
+		l.cancel(l.name(r.Number)+" was interrupted twice", true)
 	case r.Failure != "":
 		l.lose(r.Number, runfile.PartFailed, r.Failure)
 	case r.Phase == left:
@@ -156,15 +166,15 @@ func (l *leader) lose(number int, state, reason string) {
 	}
 	switch state {
 	case runfile.PartFailed:
-		l.cancel(fmt.Sprintf("%s failed: %s", l.name(number), reason))
+		l.cancel(fmt.Sprintf("%s failed: %s", l.name(number), reason), p.Interrupts > 0)
 	default:
-		l.cancel(fmt.Sprintf("%s is %s: %s", l.name(number), state, reason))
+		l.cancel(fmt.Sprintf("%s is %s: %s", l.name(number), state, reason), state == runfile.PartLost)
 	}
 }
 
-func (l *leader) cancel(reason string) {
+func (l *leader) cancel(reason string, resumable bool) {
 	if l.order.Cancel == "" {
-		l.order.Cancel = reason
+		l.order.Cancel, l.order.Resumable = reason, resumable
 		l.order.Version++
 	}
 }
@@ -198,7 +208,7 @@ func (l *leader) advance(now time.Time) {
 			if l.startAt.After(l.order.Start) {
 				l.order.Start = l.startAt
 			} else if !l.startAt.IsZero() {
-				l.cancel(fmt.Sprintf("the parts were ready %v too late for the start at %s", l.order.Start.Sub(l.startAt).Round(time.Millisecond), l.startAt.Format(time.RFC3339Nano)))
+				l.cancel(fmt.Sprintf("the parts were ready %v too late for the start at %s", l.order.Start.Sub(l.startAt).Round(time.Millisecond), l.startAt.Format(time.RFC3339Nano)), false)
 				return
 			}
 		}

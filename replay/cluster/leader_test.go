@@ -264,3 +264,48 @@ func TestOldReports(t *testing.T) {
 		t.Errorf("%v, phase %s", err, c.l.parts[1].Phase)
 	}
 }
+
+// A run that ends because a part was lost or interrupted can be resumed as it is, unlike
+// one that ends because of a failure.
+func TestResumable(t *testing.T) {
+	for name, test := range map[string]struct {
+		fail      func(c *crew)
+		resumable bool
+	}{
+		"silent":      {func(c *crew) { c.pass(8*time.Second, prepared, 1) }, true},
+		"absent":      {func(c *crew) { c.l.parts[1] = partState{}; c.pass(6*time.Minute, prepared, 1) }, false},
+		"failed":      {func(c *crew) { c.say(2, left, func(r *report) { r.Failure = "disk full" }) }, false},
+		"interrupted": {func(c *crew) { c.say(2, left, func(r *report) { r.Failure, r.Interrupts = "canceled", 1 }) }, true},
+		"twice":       {func(c *crew) { c.say(2, prepared, func(r *report) { r.Interrupts = 2 }) }, true},
+		"replaced": {func(c *crew) {
+			c.pass(3*time.Second, prepared, 1)
+			c.say(2, loading, func(r *report) { r.Process = "q" })
+		}, true},
+	} {
+		c := newCrew(t, 2, Config{})
+		c.all(loaded)
+		c.all(prepared)
+		test.fail(c)
+		if o := c.l.order; o.Cancel == "" || o.Resumable != test.resumable {
+			t.Errorf("%s: the run ends because %q, resumable: %v", name, o.Cancel, o.Resumable)
+		}
+	}
+}
+
+// The new process of a part waits for the run of the previous processes to end, so that
+// it can join the next. While the previous process of the part is alive, it is refused.
+func TestReplacedProcess(t *testing.T) {
+	c := newCrew(t, 2, Config{})
+	c.all(loaded)
+	fresh := func(r *report) { r.Process = "q" }
+	var refused *refusal
+	if err := c.say(2, loading, fresh); !errors.As(err, &refused) || c.l.order.Cancel != "" {
+		t.Errorf("beside a live process: %v, %+v", err, c.l.order)
+	}
+	c.say(1, loaded, func(r *report) { r.Interrupts = 1 })
+	for _, number := range []int{1, 2} {
+		if err := c.say(number, loading, fresh); !errors.Is(err, errEnding) {
+			t.Errorf("part %d of a run that is ending: %v", number, err)
+		}
+	}
+}

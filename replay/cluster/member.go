@@ -47,7 +47,12 @@ type Config struct {
 const DefaultTimeout = 5 * time.Minute
 
 // EndedError reports that a run ended for all parts.
-type EndedError struct{ Reason string }
+type EndedError struct {
+	Reason string
+	// Resumable reports that nothing has to be mended before the run is resumed: another
+	// part was lost or interrupted.
+	Resumable bool
+}
 
 func (e *EndedError) Error() string { return "the run has ended: " + e.Reason }
 
@@ -154,8 +159,19 @@ func (m *Member) Ending(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { stop(); cancel() }
 }
 
-// Err returns why the run has ended for this part, or nil.
-func (m *Member) Err() error { return context.Cause(m.gone) }
+// Err returns why the run has ended for this part, or ends because another part was
+// interrupted. It is nil if neither is so.
+func (m *Member) Err() error {
+	if ended := context.Cause(m.gone); ended != nil {
+		return ended
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.order.Drain != "" && m.mine.Interrupts == 0 {
+		return &EndedError{m.order.Drain, true}
+	}
+	return nil
+}
 
 // Interrupt makes all parts stop sending; requests in flight finish.
 func (m *Member) Interrupt() { m.interrupt(1) }
@@ -198,6 +214,9 @@ func (m *Member) Close(err error) {
 	defer cancel()
 	m.change(leaving, func(r *report) {
 		r.Phase = left
+		if errors.Is(err, context.Canceled) {
+			r.Interrupts = max(r.Interrupts, 1)
+		}
 		if err != nil {
 			r.Failure = short(err.Error())
 		}

@@ -74,7 +74,10 @@ type order struct {
 	Start   time.Time `json:"start,omitzero"`   // from started on, by the leader's clock
 	Drain   string    `json:"drain,omitempty"`  // why to stop sending
 	Cancel  string    `json:"cancel,omitempty"` // why to end at once
-	Done    Progress  `json:"done,omitzero"`    // from agreed on, of all parts together
+	// Resumable is set with Cancel if the run can be resumed as it is: a part was lost
+	// or interrupted.
+	Resumable bool     `json:"resumable,omitempty"`
+	Done      Progress `json:"done,omitzero"` // from agreed on, of all parts together
 
 	Task      json.RawMessage `json:"task,omitempty"` // what to run in a round: see [Member.Assign]
 	TaskRound int             `json:"task_round,omitempty"`

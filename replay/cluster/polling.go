@@ -35,7 +35,7 @@ func (m *Member) take(o order) {
 	close(m.changed)
 	m.changed = make(chan struct{})
 	if o.Cancel != "" {
-		m.fail(&EndedError{o.Cancel})
+		m.fail(&EndedError{o.Cancel, o.Resumable && m.mine.Interrupts == 0})
 	}
 	if o.Drain != "" || o.Cancel != "" {
 		if o.Cancel == "" && m.mine.Interrupts == 0 && !m.isDrained() {
@@ -77,11 +77,11 @@ func (m *Member) poll(ctx context.Context) {
 			heard = m.Clock()
 			continue
 		case errors.As(err, &refused):
-			m.lose(refused.Error())
+			m.lose(refused.Error(), false)
 			return
 		case m.Clock().Sub(heard) > Silence:
 			m.cut()
-			m.lose(fmt.Sprintf("part 1 of %d has not responded for %v: %v", m.Of, Silence, err))
+			m.lose(fmt.Sprintf("part 1 of %d has not responded for %v: %v", m.Of, Silence, err), true)
 			return
 		}
 		select {
@@ -92,10 +92,10 @@ func (m *Member) poll(ctx context.Context) {
 }
 
 // lose ends the run for this part alone.
-func (m *Member) lose(reason string) {
+func (m *Member) lose(reason string, resumable bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fail(&EndedError{reason})
+	m.fail(&EndedError{reason, resumable && m.mine.Interrupts == 0})
 	m.stopSending()
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -45,6 +46,14 @@ func (m *Member) listen() (net.Listener, error) {
 	case m.Address == "":
 		return net.Listen("tcp", ":0")
 	}
+	host, port, err := net.SplitHostPort(m.Address)
+	if err != nil {
+		return nil, err
+	}
+	// The name of a pod or a node may not resolve on the machine itself, or not yet.
+	if name, err := os.Hostname(); err == nil && strings.EqualFold(firstLabel(host), firstLabel(name)) {
+		return net.Listen("tcp", ":"+port)
+	}
 	ln, err := net.Listen("tcp", m.Address)
 	if err == nil || isInUse(err) {
 		return ln, err
@@ -53,11 +62,13 @@ func (m *Member) listen() (net.Listener, error) {
 	if errors.As(err, &unresolved) {
 		return nil, err
 	}
-	_, port, err := net.SplitHostPort(m.Address) // the address may be that of a proxy or of another network
-	if err != nil {
-		return nil, err
-	}
-	return net.Listen("tcp", ":"+port)
+	return net.Listen("tcp", ":"+port) // the address may be that of a proxy or of another network
+}
+
+// firstLabel returns a host name without its domain.
+func firstLabel(host string) string {
+	label, _, _ := strings.Cut(host, ".")
+	return label
 }
 
 // addresses returns where a listener can be reached, the likeliest first.

@@ -61,7 +61,7 @@ func (m *Member) Task(ctx context.Context, task any) (more bool, err error) {
 	case o.TaskRound == next:
 		return true, json.Unmarshal(o.Task, task)
 	case o.LeftAfter != "":
-		return false, &EndedError{"part 1 left it: " + o.LeftAfter}
+		return false, &EndedError{"part 1 left it: " + o.LeftAfter, false}
 	}
 	return false, nil
 }

@@ -117,6 +117,10 @@ func (s *server) handleReport(w http.ResponseWriter, req *http.Request) {
 	}
 	var refused error
 	s.with(func(l *leader) { refused = l.report(s.clock(), r) })
+	if errors.Is(refused, errEnding) {
+		http.Error(w, refused.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	if refused != nil {
 		s.message(refused.Error())
 		http.Error(w, refused.Error(), http.StatusConflict)
