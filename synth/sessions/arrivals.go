@@ -53,8 +53,6 @@ type jitter [2]float64
 
 const (
 	stepKnown = 2 // known values of steps
-	// lastRegime is the minimum share of the source that is its last regime.
-	lastRegime = .1
 	// The number of ticks and gaps over which a deficit is compensated.
 	ticksToCatchUp, gapsToCatchUp = 64, 512
 	maxAtOnce                     = 1e6 // requests at one timestamp

@@ -1,6 +1,10 @@
 package sessions
 
-import "math"
+import (
+	"math"
+
+	"moontide/trace/stats"
+)
 
 // course maps the time of a drawn trace to that of its source, on which lengths,
 // sessions and rates depend. A trace longer than the source repeats it with new
@@ -13,7 +17,7 @@ type course struct {
 	repetition int
 
 	heldFrom    float64 // where the last regime begins
-	heldSegment int     // its first segment, or timestamp
+	heldSegment int     // its first segment, window or timestamp
 }
 
 func (a *arrivals) newCourse(hold bool) course {
@@ -26,25 +30,42 @@ func (a *arrivals) newCourse(hold bool) course {
 	if !hold {
 		return c
 	}
-	if a.Renewal != nil {
-		_, c.heldFrom, _ = a.Renewal.held()
-		return c
-	}
-	if len(a.Timetable) > 0 {
+	switch {
+	case len(a.Timetable) > 0:
 		c.heldSegment, c.heldFrom = a.Timetable.held(c.period + c.gap)
-		return c
-	}
-	if len(a.Segments) == 0 {
-		c.heldFrom = (1 - lastRegime) * c.period
-		return c
-	}
-	c.period = end
-	c.heldFrom = end
-	for i := len(a.Segments) - 1; i >= 0 && end-c.heldFrom < lastRegime*end; i-- {
-		c.heldSegment = i
-		c.heldFrom -= a.Segments[i].length(a)
+	case a.Renewal != nil:
+		c.heldSegment, c.heldFrom = lastRegime(a.Renewal.windows())
+	case len(a.Segments) > 0:
+		c.period = end
+		windows := make([]stats.Amount, len(a.Segments))
+		for i, s := range a.Segments {
+			windows[i] = stats.Amount{Events: s[0], Of: s.length(a)}
+		}
+		c.heldSegment, c.heldFrom = lastRegime(windows)
+		c.heldFrom += a.FirstMs
+	default:
+		c.heldFrom = (1 - minLastRegime) * c.period
 	}
 	return c
+}
+
+// minLastRegime is the minimum share of the source that is its last regime.
+const minLastRegime = .1
+
+// lastRegime returns the first window of the last regime and its time: the last
+// stretches of a steady rate that take at least a tenth of the source.
+func lastRegime(windows []stats.Amount) (first int, from float64) {
+	end := 0.0
+	for _, w := range windows {
+		end += w.Of
+	}
+	from, first = end, len(windows)
+	runs := stats.SteadyRuns(stats.Varying{Amounts: windows, Noise: 1}, 0)
+	for i := len(runs) - 1; i >= 0 && end-from < minLastRegime*end; i-- {
+		first = runs[i].From
+		from -= runs[i].Sum.Of
+	}
+	return first, max(0, from)
 }
 
 // again begins the source or its last regime again.

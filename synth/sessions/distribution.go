@@ -121,27 +121,24 @@ func (s shares) at(u float64) int {
 }
 
 // stratified draws uniform numbers such that of as many consecutive draws as there are
-// strata, one falls into each stratum of the unit interval, in random order. This
-// reduces the differences between the means of traces with different seeds. Where a
-// window of a trace has far more draws than there are strata, it would also reduce
-// those between windows, which a trace like its source has.
+// strata, one falls into each stratum of the unit interval, in random order. With as
+// many strata as there are draws in a quarter of a trace of the source's length, the
+// means of such traces hardly differ between seeds, while those of shorter windows
+// differ about as much as those of the source. Fewer strata would even these out.
 type stratified struct {
 	order []uint16
 	left  uint32
 }
 
 const (
-	minStrata = 32
-	maxStrata = 1 << 12 // bounds the memory
-	// drawsPerStratum is the number of draws in a trace of the source's length for each
-	// stratum, so that a window of a twentieth has fewer draws than there are strata.
-	drawsPerStratum = 12
+	drawsPerStratum = 4
+	fewDraws        = 32      // draws with a stratum each
+	maxStrata       = 1 << 12 // bounds the memory; the means of so many draws differ little
 )
 
-// newStratified returns strata for about as many draws as given.
+// newStratified returns strata for the draws of a trace of the source's length.
 func newStratified(draws float64) stratified {
-	n := min(max(draws/drawsPerStratum, minStrata), maxStrata)
-	s := stratified{order: make([]uint16, int(n))}
+	s := stratified{order: make([]uint16, int(min(max(draws/drawsPerStratum, min(draws, fewDraws), 1), maxStrata)))}
 	for i := range s.order {
 		s.order[i] = uint16(i)
 	}
@@ -172,26 +169,14 @@ func newJointSampler(j joint, random *rand.Rand) *jointSampler {
 	s := &jointSampler{joint: j, random: random}
 	for i := range j {
 		leaves := make([]stratified, len(j[i].Leaves))
-		for k := range leaves {
-			leaves[k] = newStratified(minStrata)
-		}
-		s.uniforms = append(s.uniforms, leaves)
-	}
-	return s
-}
-
-// newVaryingSampler returns a sampler with as many strata as the means of windows need
-// to vary. Where many requests are later turns, they do with the number of turns.
-func newVaryingSampler(j joint, random *rand.Rand) *jointSampler {
-	s := newJointSampler(j, random)
-	for i := range j {
 		for k, bins := range j[i].Leaves {
 			requests := 0.0
 			for _, b := range bins {
 				requests += b[0]
 			}
-			s.uniforms[i][k] = newStratified(requests)
+			leaves[k] = newStratified(requests)
 		}
+		s.uniforms = append(s.uniforms, leaves)
 	}
 	return s
 }
@@ -217,8 +202,8 @@ type choiceSampler struct {
 
 func newChoiceSampler(c *choice, random *rand.Rand) *choiceSampler {
 	s := &choiceSampler{choice: c, random: random}
-	for range c.Leaves {
-		s.uniforms = append(s.uniforms, newStratified(minStrata))
+	for _, shares := range c.Leaves {
+		s.uniforms = append(s.uniforms, newStratified(shares[0]))
 	}
 	return s
 }

@@ -24,7 +24,8 @@
 //
 // The method learns how a session starts, whether and how a turn is continued,
 // when and with which lengths, and when requests arrive: in segments of the source
-// with a steady rate, and relative to that rate within them. Each distribution is
+// with a steady rate, of about a twentieth of its requests each, but at least 100, and
+// relative to that rate within them. Each distribution is
 // conditional on the values known or drawn before it, by regression trees whose
 // leaves hold histograms. Sessions cut off by the end of the trace are estimated
 // with the Kaplan-Meier estimator. Sessions that began before the trace look new
@@ -116,8 +117,8 @@
 // twenty timestamps with at least five requests each are kept as they are. Waits then
 // count requests, in which the order of turns is known and their times are not.
 //
-// Uniform numbers are stratified, so that seeds differ less in their means, but not
-// within a window of a trace, whose means vary as in the source.
+// Uniform numbers are stratified over a quarter of the source's length, so that seeds
+// differ less in their means, while those of short windows vary as in the source.
 //
 // # Accuracy
 //
@@ -157,7 +158,7 @@
 //
 // A model's file is one JSON object:
 //
-//	moontide_model   2, the version of the format
+//	moontide_model   3, the version of the format
 //	method           "sessions"
 //	block_size       tokens per block; 0: no block ids
 //	full_blocks_only a partial last block has no id
@@ -200,7 +201,7 @@
 //	continues        a choice among extend, repeat, return, edit, join for the
 //	                 first continuation, given a turn: times continued before,
 //	                 ISL, OSL, its number, new tokens, ms since the previous turn,
-//	                 moving mean of that, ms, at most settled_ms before the
+//	                 mean of that in its session, ms, at most settled_ms before the
 //	                 end, tokens after the template, level of its agent,
 //	                 sub-agents that it starts
 //	continues_again  the same for later continuations
@@ -240,5 +241,5 @@
 //	                 clients: windows [arrivals, ms], distribution of the gaps,
 //	                 gamma or weibull, and its shape
 //
-// [Read] refuses version 1.
+// [Read] refuses earlier versions.
 package sessions

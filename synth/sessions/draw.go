@@ -130,12 +130,8 @@ func (d *drawing) newClient(c *client, seed uint64) *clientDrawing {
 	cd.clock = c.Arrivals.newClock(stream("arrivals"), d.speed, d.hold)
 	cd.course = cd.clock.course
 	first, continues, later := stream("first turns"), stream("going on"), stream("later turns")
-	sampler := newJointSampler
-	if 10*c.Sessions >= 9*c.Requests {
-		sampler = newVaryingSampler
-	}
 	for i := range cd.first {
-		cd.first[i] = sampler(c.firstTurns[i], first)
+		cd.first[i] = newJointSampler(c.firstTurns[i], first)
 	}
 	for i := range cd.continues {
 		cd.continues[i] = newChoiceSampler(c.continues[i], continues)

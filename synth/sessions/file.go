@@ -61,7 +61,7 @@ var encoding = sonic.Config{
 }.Froze()
 
 const (
-	fileVersion = 2
+	fileVersion = 3
 	fileMethod  = "sessions"
 	maxFileSize = 64 << 20
 )

@@ -9,7 +9,7 @@ import (
 )
 
 // smallFile is a model written by hand.
-const smallFile = `{"moontide_model":2,"method":"sessions","block_size":4,"templates":[[0,2,0]],"clients":[{
+const smallFile = `{"moontide_model":3,"method":"sessions","block_size":4,"templates":[[0,2,0]],"clients":[{
 "requests":20,"sessions":10,"sessions_ahead":2,"settled_ms":1000,"templates":[[1,6]],"starts_with_template":{"splits":[],"leaves":[[10,0.5]]},
 "isl":[0.5,100.5],"osl":[0.5,9.5],"first_turn_templated":[],"first_turn":[{"splits":[[0,500,-1,-2]],"leaves":[[[5,5,1,20,8]],[[5,5,7]]]},{"splits":[],"leaves":[[[10,10,1,9,3]]]}],
 "continues":{"splits":[],"leaves":[[20,0.4,0.05,0,0.1,0]]},"continues_again":{"splits":[],"leaves":[]},
@@ -40,10 +40,10 @@ func TestReadSmallFile(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
-		{`{"moontide_model":2`, `[{"moontide_model":2`, "not a JSON object"},
-		{`"moontide_model":2,`, ``, `no "moontide_model"`},
-		{`"moontide_model":2`, `"moontide_model":1`, "moontide_model: version 1 is too old, this is 2: fit the source again"},
-		{`"moontide_model":2`, `"moontide_model":7`, "moontide_model: version 7 is not known"},
+		{`{"moontide_model":3`, `[{"moontide_model":3`, "not a JSON object"},
+		{`"moontide_model":3,`, ``, `no "moontide_model"`},
+		{`"moontide_model":3`, `"moontide_model":1`, "moontide_model: version 1 is too old, this is 3: fit the source again"},
+		{`"moontide_model":3`, `"moontide_model":7`, "moontide_model: version 7 is not known"},
 		{`"method":"sessions"`, `"method":"tree"`, `method: "tree" is not "sessions"`},
 		{`"block_size":4`, `"block_size":-4`, "block_size: -4 is not in"},
 		{`"block_size":4`, `"block_size":4,"first_block":2000000000000000`, "first_block: 2e+15 is not in"},

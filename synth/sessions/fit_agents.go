@@ -60,7 +60,7 @@ func (f *clientFitter) fitAgents() {
 	if len(samples) < minRequests {
 		samples = startSamples(starts, func(*agentStart) bool { return true })
 	}
-	a.Starts = fitJoint(samples, callKnown, callKnown+2)
+	a.Starts = fitJoint(samples, callKnown, betweenKinds(callKnown+2)...)
 	f.fitAgentLengths(a, starts)
 }
 

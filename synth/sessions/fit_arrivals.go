@@ -80,7 +80,7 @@ func (a *arrivals) fitTicks(at []float64, requests []int) bool {
 	var samples []sample
 	before := 0.0
 	var segments []segment
-	for _, run := range stats.SteadyRuns(stats.Varying{Amounts: amounts, Noise: stats.MeanNoise(counts, 1)}, minRequests) {
+	for _, run := range windows(stats.Varying{Amounts: amounts, Noise: stats.MeanNoise(counts, 1)}) {
 		mean := rounded(run.Sum.Rate(), 3)
 		if mean < minPerTickInSegment {
 			return false
@@ -109,7 +109,7 @@ func (a *arrivals) fitGaps(at []float64, requests []int) {
 	}
 	var samples []sample
 	before := 0.0
-	for _, run := range stats.SteadyRuns(stats.Varying{Amounts: amounts, Noise: stats.MeanNoise(gaps, 2)}, minRequests) {
+	for _, run := range windows(stats.Varying{Amounts: amounts, Noise: stats.MeanNoise(gaps, 2)}) {
 		mean := 1 / run.Sum.Rate()
 		n := 0
 		for i := run.From; i < run.To; i++ {
@@ -121,6 +121,44 @@ func (a *arrivals) fitGaps(at []float64, requests []int) {
 		a.Segments = append(a.Segments, segment{float64(n), float64(run.To - run.From), rounded(mean, 3)})
 	}
 	a.Steps = fitJoint(samples, stepKnown)
+}
+
+const (
+	// arrivalsPerWindow is the usual number of arrivals of a window within a stretch
+	// of steady rate, and usualWindows about the most windows of a source.
+	arrivalsPerWindow = 100
+	usualWindows      = 20
+)
+
+// windowOf returns the usual number of arrivals of a window of a source. Smaller windows
+// would repeat the source's chance variation, to which drawing adds its own.
+func windowOf(arrivals float64) float64 { return max(arrivalsPerWindow, arrivals/usualWindows) }
+
+// windows cuts a source where its rate changes, and stretches of a steady rate into
+// windows of as many arrivals: their rates still differ slowly, and where lengths do
+// too, a mean rate would give each length a wrong share.
+func windows(v stats.Varying) (windows []stats.Run) {
+	runs := stats.SteadyRuns(v, minRequests)
+	events := 0.0
+	for _, run := range runs {
+		events += run.Sum.Events
+	}
+	usual := windowOf(events)
+	for _, run := range runs {
+		share := run.Sum.Events / max(1, math.Floor(run.Sum.Events/usual))
+		w := stats.Run{From: run.From}
+		left := run.Sum.Events
+		for i := run.From; i < run.To; i++ {
+			w.To = i + 1
+			w.Sum.Events += v.Amounts[i].Events
+			w.Sum.Of += v.Amounts[i].Of
+			if left -= v.Amounts[i].Events; w.To == run.To || w.Sum.Events >= share && left >= share/2 {
+				windows = append(windows, w)
+				w = stats.Run{From: w.To}
+			}
+		}
+	}
+	return windows
 }
 
 // distinct returns the distinct times and the requests at each. counts holds

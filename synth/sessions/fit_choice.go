@@ -3,11 +3,11 @@ package sessions
 import "math"
 
 // fitChoice finds the leaves of a choice from samples whose values are 1 for
-// the outcome that happened and 0 for the others. fitShares then learns the
-// shares.
-func fitChoice(samples []sample, known int) choice {
+// the outcome that happened and 0 for the others. Splits of likely dimensions need less
+// gain. fitShares then learns the shares.
+func fitChoice(samples []sample, known int, likely ...int) choice {
 	outcomes := len(samples[0].values) - known
-	g := treeGrower{samples: samples, known: known, minGain: minChoiceGain}
+	g := treeGrower{samples: samples, known: known, minGain: minChoiceGain, likely: likely}
 	for o := range outcomes {
 		target := make([]float64, len(samples))
 		for i := range samples {

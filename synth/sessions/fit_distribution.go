@@ -14,6 +14,8 @@ const (
 	// explain, the best of many splits rarely does.
 	minValueGain  = 10
 	minChoiceGain = 12
+	// likelyGain is the share of it that a likely dimension must gain.
+	likelyGain = 2. / 3
 )
 
 // sample is one observation: the known values, then the values to learn.
@@ -66,15 +68,13 @@ func endOfEqual(points []point, from int) int {
 // fitJoint learns the distribution of the values after the known ones, by
 // sequential regression trees (J. P. Reiter, "Using CART to Generate Partially
 // Synthetic Public Use Microdata", Journal of Official Statistics 21, 2005). It
-// needs at least minRequests samples. Of a category, a dimension with few values, the
-// values have leaves of their own where at least minRequests samples have them: means
-// of unlike things would fit none.
-func fitJoint(samples []sample, known int, categories ...int) joint {
+// needs at least minRequests samples, which are divided at thresholds first.
+func fitJoint(samples []sample, known int, first ...threshold) joint {
 	var j joint
 	for dim := known; dim < len(samples[0].values); dim++ {
 		points := sortedPoints(samples, indices(len(samples)), dim)
 		far := publicRange(valuesOf(points), allWhole(samples, dim))
-		g := treeGrower{samples: samples, known: dim, targets: [][]float64{ranks(points)}, minGain: minValueGain, categories: categories}
+		g := treeGrower{samples: samples, known: dim, targets: [][]float64{ranks(points)}, minGain: minValueGain, first: first}
 		g.grow()
 		c := conditional{decisionTree: decisionTree{g.splits}}
 		usual := max(usualBinSize, len(samples)/maxBins)
@@ -158,6 +158,13 @@ func binOf(points []point) rawBin {
 	return b
 }
 
+// threshold is a place to split a dimension if both sides have enough samples.
+type threshold struct {
+	dim   int
+	at    float64
+	least int
+}
+
 // treeGrower grows a decision tree. It takes the split that explains most of
 // the variance of the targets, until none gains enough.
 type treeGrower struct {
@@ -165,8 +172,10 @@ type treeGrower struct {
 	known   int         // dimensions to split
 	targets [][]float64 // one per sample
 	minGain float64     // for one target
-	// categories are dimensions to split first.
-	categories []int
+	// first holds where to split before the search, even without a gain.
+	first []threshold
+	// likely are the dimensions to split with less gain if no other split gains enough.
+	likely []int
 
 	minLeaf int
 	whole   []bool // dimensions with whole numbers only
@@ -184,9 +193,12 @@ func (g *treeGrower) grow() {
 
 // divide divides samples and returns the resulting split, or ^i for leaf i.
 func (g *treeGrower) divide(some []int) int {
-	dim, at, found := g.categorySplit(some)
+	dim, at, found := g.firstSplit(some)
 	if !found {
-		dim, at, found = g.bestSplit(some)
+		dim, at, found = g.bestSplit(some, indices(g.known), g.minGain)
+	}
+	if !found {
+		dim, at, found = g.bestSplit(some, g.likely, likelyGain*g.minGain)
 	}
 	if !found {
 		g.leaves = append(g.leaves, some)
@@ -208,28 +220,33 @@ func (g *treeGrower) divide(some []int) int {
 	return this
 }
 
-// categorySplit returns the first split between values of a category.
-func (g *treeGrower) categorySplit(some []int) (dim int, at float64, found bool) {
-	for _, d := range g.categories {
-		if d >= g.known {
+// firstSplit returns the first threshold with enough samples on both sides.
+func (g *treeGrower) firstSplit(some []int) (dim int, at float64, found bool) {
+	for _, t := range g.first {
+		if t.dim >= g.known {
 			continue
 		}
-		points := sortedPoints(g.samples, some, d)
-		for i := endOfEqual(points, 0); i < len(points); i = endOfEqual(points, i) {
-			if i >= minRequests && len(points)-i >= minRequests {
-				return d, between(points[i-1].value, points[i].value, g.whole[d]), true
+		below := 0
+		for _, i := range some {
+			if g.samples[i].values[t.dim] < t.at {
+				below++
 			}
+		}
+		if min(below, len(some)-below) >= t.least {
+			return t.dim, t.at, true
 		}
 	}
 	return
 }
 
-func (g *treeGrower) bestSplit(some []int) (dim int, at float64, found bool) {
+// bestSplit returns the split of some dimensions that gains most, if that is more than
+// minGain.
+func (g *treeGrower) bestSplit(some, dims []int, minGain float64) (dim int, at float64, found bool) {
 	if len(some) < 2*g.minLeaf {
 		return
 	}
-	best := g.minGain
-	for d := range g.known {
+	best := minGain
+	for _, d := range dims {
 		points := sortedPoints(g.samples, some, d)
 		if points[0].value == points[len(points)-1].value {
 			continue

@@ -12,9 +12,6 @@ import (
 const (
 	// arrivalsPerBin and maxWindowBins set the resolution of windows.
 	arrivalsPerBin, maxWindowBins = 4, 512
-	// arrivalsPerWindow is the usual number of arrivals of a window within a stretch
-	// of steady rate.
-	arrivalsPerWindow = 100
 	// surprisingSilence is the number of arrivals that a stretch without any would
 	// have at the mean rate to be a window of its own: 1 in 160,000 for a Poisson
 	// process.
@@ -105,7 +102,7 @@ func windowsOf(times []float64, period float64) [][2]float64 {
 			return
 		}
 		for _, run := range stats.SteadyRuns(stats.Varying{Amounts: amounts, Noise: stats.MeanNoise(counts[begin:end], 1)}, minRequests) {
-			parts := min(max(int(run.Sum.Events)/arrivalsPerWindow, 1), run.To-run.From)
+			parts := min(max(int(run.Sum.Events/windowOf(float64(len(times)))), 1), run.To-run.From)
 			for k := range parts { // its rate may change slowly
 				from, to := begin+run.From+(run.To-run.From)*k/parts, begin+run.From+(run.To-run.From)*(k+1)/parts
 				add(sum(counts[from:to]), to-from)

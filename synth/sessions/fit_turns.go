@@ -171,9 +171,18 @@ func (f *clientFitter) turnSamples(o observation, weight float64) (turn, lengths
 // apart.
 func (f *clientFitter) fitTurns(samples []sample) joint {
 	if f.file.DelayKinds {
-		return fitJoint(samples, turnKnown, turnKnown)
+		return fitJoint(samples, turnKnown, betweenKinds(turnKnown)...)
 	}
 	return fitJoint(samples, turnKnown)
+}
+
+// betweenKinds divides samples by the kind of their delay, a dimension: means of unlike
+// things would fit none.
+func betweenKinds(dim int) (between []threshold) {
+	for kind := range len(delayKinds) - 1 {
+		between = append(between, threshold{dim, float64(kind) + .5, minRequests})
+	}
+	return between
 }
 
 // maxWeight limits the weight of an observed continuation, so that a few late
@@ -184,6 +193,9 @@ const maxWeight = 3
 // each observed continuation. The Kaplan-Meier estimator corrects, within each
 // leaf, for continuations after the end of the trace ("Nonparametric Estimation
 // from Incomplete Observations", JASA 53, 1958).
+//
+// A long session is the product of many choices, which small errors at its turns would
+// make rare: turns are divided by their number even where that gains little.
 func (f *clientFitter) fitContinues(c *choice, observations []observation) (weights []float64) {
 	samples := make([]sample, len(observations))
 	outcome := func(i int) *float64 {
@@ -196,7 +208,7 @@ func (f *clientFitter) fitContinues(c *choice, observations []observation) (weig
 			*outcome(i) = 1
 		}
 	}
-	*c = fitChoice(samples, turnKnown)
+	*c = fitChoice(samples, turnKnown, turnNumber)
 	leaves := make([][]int, len(c.Leaves))
 	for i := range samples {
 		k := c.leaf(samples[i].values)

@@ -222,6 +222,8 @@ func (c *client) startContext(template int, phase float64) [startKnown]float64 {
 
 const (
 	turnKnown   = 11            // number of values that a continuation depends on
+	turnNumber  = 3             // the index of the turn's number among them
+	maxNumber   = 64            // beyond it, numbers count the same
 	lengthKnown = turnKnown + 4 // and its lengths: also the kept share, the wait, the time of the source, and the kind of delay
 )
 
@@ -230,7 +232,7 @@ const (
 // late to be seen.
 func (c *client) turnContext(t *turn, order int) [turnKnown]float64 {
 	return [turnKnown]float64{
-		float64(min(order, 4)), float64(t.isl), float64(t.osl), float64(min(t.number, 64)),
+		float64(min(order, 4)), float64(t.isl), float64(t.osl), float64(min(t.number, maxNumber)),
 		float64(t.isl - t.shared*c.size.Tokens), t.gap, t.meanGap, min(t.phase, c.Arrivals.PeriodMs-c.SettledMs),
 		float64(t.isl - c.tokensOf(t.template)), float64(min(t.level, 3)), float64(min(t.calls, 64)),
 	}

@@ -3,6 +3,7 @@ package sessions
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -49,20 +50,13 @@ func (r *renewal) cv() float64 {
 	return 1 / math.Sqrt(r.Shape)
 }
 
-// held returns the window with which the last regime begins, the time until then,
-// and the arrivals from then on.
-func (r *renewal) held() (window int, from, arrivals float64) {
-	end := 0.0
-	for _, w := range r.Windows {
-		end += w[1]
+// windows returns the windows as amounts.
+func (r *renewal) windows() []stats.Amount {
+	windows := make([]stats.Amount, len(r.Windows))
+	for i, w := range r.Windows {
+		windows[i] = stats.Amount{Events: w[0], Of: w[1]}
 	}
-	from = end
-	for window = len(r.Windows); window > 0 && end-from < lastRegime*end; {
-		window--
-		from -= r.Windows[window][1]
-		arrivals += r.Windows[window][0]
-	}
-	return window, max(0, from), arrivals
+	return windows
 }
 
 // last reports whether there are arrivals in the last regime.
@@ -70,8 +64,9 @@ func (a *arrivals) last() bool {
 	if a.Renewal == nil {
 		return true
 	}
-	_, _, arrivals := a.Renewal.held()
-	return arrivals > 0
+	windows := a.Renewal.windows()
+	first, _ := lastRegime(windows)
+	return slices.ContainsFunc(windows[first:], func(w stats.Amount) bool { return w.Events > 0 })
 }
 
 // renewalClock is the state of a renewal process.
@@ -123,8 +118,7 @@ func (c *arrivalClock) drawRenewal() {
 		c.again(c.begin + r.begin)
 		r.window, r.begin = 0, 0
 		if c.hold {
-			arrivals := 0.0
-			if r.window, r.begin, arrivals = c.Renewal.held(); arrivals == 0 {
+			if r.window, r.begin = c.heldSegment, c.heldFrom; !c.last() {
 				c.time, c.left = math.Inf(1), 1
 				return
 			}

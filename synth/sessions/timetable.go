@@ -89,7 +89,7 @@ func (c *arrivalClock) drawTimestamp() {
 // a source of a duration.
 func (t timetable) held(duration float64) (first int, from float64) {
 	last := len(t) - 1
-	for first = last; first > 1 && t[first-1][1] > (1-lastRegime)*t[last][1]; {
+	for first = last; first > 1 && t[first-1][1] > (1-minLastRegime)*t[last][1]; {
 		first--
 	}
 	return first, t[:first].requests() / t.requests() * duration

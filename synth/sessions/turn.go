@@ -39,7 +39,7 @@ func (t *turn) follow(p *turn) {
 	t.gap = max(0, t.at-p.at)
 	t.meanGap = t.gap
 	if p.number > 0 {
-		t.meanGap = (p.meanGap + t.gap) / 2
+		t.meanGap = (p.meanGap*float64(p.number) + t.gap) / float64(t.number)
 	}
 }
 
