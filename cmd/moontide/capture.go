@@ -18,7 +18,6 @@ import (
 	"moontide/replay/capture"
 	"moontide/replay/live"
 	"moontide/trace/record"
-	"moontide/trace/tokenizer"
 )
 
 func captureCommand(std streams, stop stop) *cli.Command {
@@ -28,7 +27,7 @@ func captureCommand(std streams, stop stop) *cli.Command {
 		Description: "A reverse proxy in front of an OpenAI-compatible server. Requests and answers pass unchanged; their\n" +
 			"lengths, times, outcomes and sessions are recorded, and keyed hashes of their prompts' prefixes as block\n" +
 			"ids. Texts, header values and names of users are never written. An interrupt drains and ends it.",
-		Flags: []cli.Flag{
+		Flags: append(recordFlags(inRequests),
 			&cli.StringFlag{Name: "upstream", Category: inTarget, Usage: "base `URL` of the server"},
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:9000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.BoolFlag{Name: "http2", Category: inTarget, Usage: "speak HTTP/2 to an http server (h2c); https servers choose it without this flag"},
@@ -37,15 +36,12 @@ func captureCommand(std streams, stop stop) *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "`FILE` of the trace, which must not exist; .gz and .zst compress"},
 			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "begin a new file after a `LIMIT`, a time such as 1h or a size on disk such as 1GiB", DefaultText: "one file"},
 			&cli.StringFlag{Name: "metrics-listen", Category: inOutput, Usage: "`ADDRESS` to serve Prometheus metrics at /metrics, and /healthz"},
-			&cli.StringFlag{Name: "key", Category: inRequests, Value: "capture.key", Usage: "`FILE` of the secret key of block ids and names, made if it does not exist; captures with one key share ids"},
 			&cli.IntFlag{Name: "block-size", Category: inRequests, Value: 512, Usage: "`TOKENS` of a block"},
 			&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "tokenizer.json `FILE` that splits texts into tokens", DefaultText: "block ids of texts are estimated"},
-			&cli.Float64Flag{Name: "bytes-per-token", Category: inRequests, Value: 4, Usage: "assumed `BYTES` of a token without --tokenizer"},
 			&cli.StringFlag{Name: "session-header", Category: inSessions, Usage: "`NAME` of the header that names a request's session", DefaultText: "sessions are found by prompts that continue each other"},
-			&cli.StringFlag{Name: "session-field", Category: inSessions, Usage: "`NAME` of the member of the body that names a request's session, such as metadata.chat_id"},
 			&cli.StringFlag{Name: "sample", Category: inSessions, Value: "1", Usage: "`SHARE` of the sessions to record, 1/N"},
 			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "256MiB", Usage: "`SIZE` of all bodies held at a time; what does not fit is passed on, and recorded without block ids"},
-		},
+		),
 		Action: func(c *cli.Context) error { return captureTraffic(c, std, stop) },
 	}
 }
@@ -113,10 +109,11 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 		return cfg, files, misused("capture: --upstream is not a URL such as http://127.0.0.1:8000")
 	}
 	to.Path = strings.TrimSuffix(strings.TrimSuffix(to.Path, "/"), "/v1") // clients send it
-	cfg = capture.Config{
-		Config:   record.Config{Key: record.Key{1}, BlockSize: c.Int("block-size"), BytesPerToken: c.Float64("bytes-per-token"), SessionField: c.String("session-field")},
-		Upstream: to, HTTP2: c.Bool("http2"), SessionHeader: c.String("session-header"),
+	cfg = capture.Config{Upstream: to, HTTP2: c.Bool("http2"), SessionHeader: c.String("session-header")}
+	if cfg.Config, err = textConfig(c); err != nil {
+		return cfg, files, err
 	}
+	cfg.Key = record.Key{1} // until it is opened
 	if cfg.Memory, err = parseSize(c.String("memory")); err != nil {
 		return cfg, files, misused("capture: --memory: %w", err)
 	}
@@ -133,13 +130,6 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	}
 	if err := cfg.Check(); err != nil {
 		return cfg, files, misused("capture: %w", err)
-	}
-	if file := c.String("tokenizer"); file != "" {
-		vocabulary, err := tokenizer.Open(file)
-		if err != nil {
-			return cfg, files, err
-		}
-		cfg.Encoder, cfg.EncoderID = vocabulary, vocabulary.SHA256()
 	}
 	cfg.TLS, err = upstreamTLS(c)
 	return cfg, files, err

@@ -23,6 +23,7 @@ func convertCommand(std streams, _ stop) *cli.Command {
 			"Then these apply, in this order: sort, spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, part. " +
 			"Sessions that wait for each other, such as an agent and its sub-agents, are kept or left out as a whole by --sample and --part, which read the traces twice. " +
 			"Re-timed sessions are written in the order in which they would be sent, which is estimated and takes memory for the whole trace. " +
+			"Logs of requests (openai-log) become traces without their texts: prompts become keyed block ids, and names of sessions keyed names. " +
 			"Block ids that are hashes (WEKA, Dynamo, Bailian, TraceLab) are renumbered from 0.",
 		Flags: slices.Concat(pacingFlags(), group(inLoad,
 			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; a large trace is sorted in temporary files, in the folder that TMPDIR names"},
@@ -32,7 +33,7 @@ func convertCommand(std streams, _ stop) *cli.Command {
 		), group(inOutput,
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
 			toFlag,
-		), readFlags(), []cli.Flag{idsFlag, blockSizeFlag, skipBadRowsFlag}),
+		), recordFlags(inTraceInput), readFlags(), []cli.Flag{idsFlag, blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return convert(c, std) },
 	}
 }

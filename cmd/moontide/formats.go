@@ -31,7 +31,7 @@ func formatFlags(category string) []cli.Flag {
 
 // tokenizerFlag is used by verbs that read texts but send no prompts.
 func tokenizerFlag(category string) cli.Flag {
-	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "`FILE`: tokenizer.json that counts the tokens of traces with texts instead of lengths"}
+	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "`FILE`: tokenizer.json that counts the tokens of traces with texts instead of lengths, and splits those of request logs"}
 }
 
 func readFlags() []cli.Flag { return append(formatFlags(inTraceInput), tokenizerFlag(inTraceInput)) }
@@ -45,6 +45,7 @@ func formatOptions(c *cli.Context) (format.Options, error) {
 		// vLLM and the tree method do not support turns.
 		RecordedTimes: c.Bool("recorded-times") || c.String(toFlag.Name) == toVLLM || c.String("method") == "tree",
 	}
+	readsLogs(c, &opts)
 	path := c.String("tokenizer")
 	if path == "" {
 		return opts, nil

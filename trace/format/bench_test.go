@@ -16,14 +16,14 @@ import (
 // BenchmarkRead reads the fixtures of each format, repeated to about 4 MB, from
 // memory.
 func BenchmarkRead(b *testing.B) {
-	for _, name := range []string{"azure2023.csv", "azure2024.csv", "burstgpt.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "dynamo.jsonl", "aiperf.jsonl", "weka/agent.json", "sharegpt.json", "tracelab.jsonl"} {
+	for _, name := range []string{"azure2023.csv", "azure2024.csv", "burstgpt.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "dynamo.jsonl", "aiperf.jsonl", "weka/agent.json", "sharegpt.json", "tracelab.jsonl", "litellm.jsonl"} {
 		b.Run("file="+name, func(b *testing.B) {
 			text := repeated(b, name, 4<<20)
 			b.SetBytes(int64(len(text)))
 			var row trace.Request
 			rows := 0
 			for b.Loop() {
-				r, err := format.NewReader(bytes.NewReader(text), name, format.Options{})
+				r, err := format.NewReader(bytes.NewReader(text), name, withKey)
 				if err != nil {
 					b.Fatal(err)
 				}

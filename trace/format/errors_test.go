@@ -209,9 +209,9 @@ func (b broken) Read(p []byte) (int, error) {
 // TestDamagedFiles: an error of the whole file is not skipped like a bad row.
 func TestDamagedFiles(t *testing.T) {
 	for name, text := range map[string]string{
-		"azure": azureHead + azureRow, "bailian": bailianRow, "dynamo": dynamoRow, "weka": wekaOf(wekaRequest), "sharegpt": "[" + talk + ",", "mooncake": nativeRow, "tracelab": traceLabRow,
+		"azure": azureHead + azureRow, "bailian": bailianRow, "dynamo": dynamoRow, "weka": wekaOf(wekaRequest), "sharegpt": "[" + talk + ",", "mooncake": nativeRow, "tracelab": traceLabRow, "openai-log": `{"request":{},"response":{}}` + "\n",
 	} {
-		r, err := format.NewReader(broken{strings.NewReader(text)}, "t", format.Options{SkipBadRows: true})
+		r, err := format.NewReader(broken{strings.NewReader(text)}, "t", format.Options{SkipBadRows: true, Record: withKey.Record})
 		if err == nil {
 			_, err = trace.Collect(r.Requests())
 		}
@@ -241,7 +241,7 @@ func TestFolders(t *testing.T) {
 	t.Run("of another format", func(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "a.jsonl", bailianRow)
-		if _, _, err := open(dir); err == nil || !strings.Contains(err.Error(), "only weka and dynamo traces can be folders") {
+		if _, _, err := open(dir); err == nil || !strings.Contains(err.Error(), "only weka and dynamo traces and request logs can be folders") {
 			t.Error(err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moontide/trace/jsonscan"
+	"moontide/trace/requestlog"
 )
 
 // Format names a trace format.
@@ -24,11 +25,14 @@ const (
 	AIPerf   Format = "aiperf"
 	ShareGPT Format = "sharegpt"
 	TraceLab Format = "tracelab"
+	// OpenAILog is a log of requests and answers, with their texts: see package
+	// requestlog. It is read with Options.Record only.
+	OpenAILog Format = "openai-log"
 )
 
 // Formats returns all formats, the native one first.
 func Formats() []Format {
-	return []Format{Mooncake, Azure, BurstGPT, Vidur, Bailian, Weka, Dynamo, AIPerf, ShareGPT, TraceLab}
+	return []Format{Mooncake, Azure, BurstGPT, Vidur, Bailian, Weka, Dynamo, AIPerf, ShareGPT, TraceLab, OpenAILog}
 }
 
 // ParseFormat returns the format with a name.
@@ -60,7 +64,7 @@ func Detect(head []byte) Format {
 		return f
 	case '[':
 		if first := bytes.TrimLeft(head[1:], " \t\r\n"); len(first) > 0 && first[0] == '{' {
-			if f := byKeys(headKeys(first)); f == ShareGPT || f == Weka {
+			if f := byKeys(headKeys(first)); f == ShareGPT || f == Weka || f == OpenAILog {
 				return f
 			}
 		}
@@ -102,6 +106,8 @@ func byKeys(keys map[string]bool) Format {
 		return ShareGPT
 	case keys["input_length"], keys["input_tokens"]:
 		return Mooncake
+	case requestlog.IsLog(keys):
+		return OpenAILog
 	case keys["text_input"], keys["messages"], keys["payload"]:
 		return AIPerf
 	}
@@ -140,6 +146,8 @@ func named(f Format) string {
 		return "a BurstGPT trace"
 	case TraceLab:
 		return "a TraceLab trace"
+	case OpenAILog:
+		return "a request log"
 	}
 	return fmt.Sprintf("a %s%s trace", strings.ToUpper(string(f[:1])), f[1:])
 }

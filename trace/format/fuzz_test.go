@@ -26,7 +26,7 @@ func fuzz(f *testing.F, as format.Format, seeds ...string) {
 		if bytes.HasPrefix(text, []byte{0x1f, 0x8b}) || bytes.HasPrefix(text, []byte{0x28, 0xb5}) {
 			t.Skip("compressed: a matter of the decoders")
 		}
-		r, err := format.NewReader(bytes.NewReader(text), "t", format.Options{Format: as, SkipBadRows: true})
+		r, err := format.NewReader(bytes.NewReader(text), "t", format.Options{Format: as, SkipBadRows: true, Record: withKey.Record})
 		if err != nil {
 			var row *trace.RowError
 			if !errors.As(err, &row) {
@@ -71,6 +71,11 @@ func FuzzDynamo(f *testing.F)   { fuzz(f, format.Dynamo, "dynamo.jsonl") }
 func FuzzAIPerf(f *testing.F)   { fuzz(f, format.AIPerf, "aiperf.jsonl") }
 func FuzzShareGPT(f *testing.F) { fuzz(f, format.ShareGPT, "sharegpt.json") }
 func FuzzTraceLab(f *testing.F) { fuzz(f, format.TraceLab, "tracelab.jsonl") }
+func FuzzBatch(f *testing.F)    { fuzz(f, format.OpenAILog, "batch/input.jsonl", "batch/output.jsonl") }
+func FuzzExchange(f *testing.F) { fuzz(f, format.OpenAILog, "exchange.jsonl") }
+func FuzzLiteLLM(f *testing.F)  { fuzz(f, format.OpenAILog, "litellm.jsonl") }
+func FuzzLangfuse(f *testing.F) { fuzz(f, format.OpenAILog, "langfuse.json", "langfuse.jsonl") }
+func FuzzOTel(f *testing.F)     { fuzz(f, format.OpenAILog, "otel.jsonl", "otelconsole.json") }
 
 // FuzzDetected detects the format from content.
 func FuzzDetected(f *testing.F) {

@@ -11,6 +11,7 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/record"
 	"moontide/trace/tracetest"
 )
 
@@ -30,7 +31,17 @@ var fixtures = map[string]format.Format{
 	"sharegpt.json":    format.ShareGPT,
 	"tracelab.jsonl":   format.TraceLab,
 	"bailian2.jsonl":   format.Bailian,
+	"batch":            format.OpenAILog,
+	"exchange.jsonl":   format.OpenAILog,
+	"litellm.jsonl":    format.OpenAILog,
+	"langfuse.json":    format.OpenAILog,
+	"langfuse.jsonl":   format.OpenAILog,
+	"otel.jsonl":       format.OpenAILog,
+	"otelconsole.json": format.OpenAILog,
 }
+
+// withKey reads request logs, too.
+var withKey = format.Options{Record: func() (record.Config, error) { return record.Config{Key: record.Key{1}, BlockSize: 16}, nil }}
 
 // native returns a trace as convert would write it, followed by its notes.
 func native(t *testing.T, path string, opts format.Options) string {
@@ -69,7 +80,7 @@ func TestFixtures(t *testing.T) {
 	for name, want := range fixtures {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join("testdata", name)
-			r, err := format.Open(path, format.Options{})
+			r, err := format.Open(path, withKey)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +88,7 @@ func TestFixtures(t *testing.T) {
 			if r.Format() != want {
 				t.Fatalf("recognized as %s", r.Format())
 			}
-			tracetest.Golden(t, filepath.Join("testdata", "want", name), native(t, path, format.Options{}))
+			tracetest.Golden(t, filepath.Join("testdata", "want", name), native(t, path, withKey))
 		})
 	}
 	t.Run("recorded times", func(t *testing.T) {
@@ -92,7 +103,7 @@ func TestFixtures(t *testing.T) {
 func TestWrittenRowsReadBack(t *testing.T) {
 	for name := range fixtures {
 		t.Run(name, func(t *testing.T) {
-			r, err := format.Open(filepath.Join("testdata", name), format.Options{})
+			r, err := format.Open(filepath.Join("testdata", name), withKey)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +113,7 @@ func TestWrittenRowsReadBack(t *testing.T) {
 				t.Fatal(len(rows), err)
 			}
 			text := spelled(rows)
-			again, err := format.NewReader(strings.NewReader(text), "again", format.Options{})
+			again, err := format.NewReader(strings.NewReader(text), "again", withKey)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -136,7 +136,8 @@ func Quote[T string | []byte](v T) string {
 // are the elements of one array. It holds one of them.
 type objectReader struct {
 	in      *bufio.Reader
-	maxSize int // bytes of one object
+	maxSize int  // bytes of one object
+	private bool // errors quote nothing
 	buf     []byte
 	offset  int64 // of the next byte
 	line    int   // of the next byte, from 1
@@ -159,7 +160,7 @@ func (o *objectReader) next() ([]byte, error) {
 		return nil, err
 	}
 	if c != '{' {
-		return nil, fmt.Errorf("not a JSON object: %s", o.context(c))
+		return nil, fmt.Errorf("not a JSON object%s", o.context(c))
 	}
 	o.start, o.atLine = o.offset-1, o.line
 	o.buf = append(o.buf[:0], c)
@@ -167,13 +168,13 @@ func (o *objectReader) next() ([]byte, error) {
 	for depth > 0 {
 		c, err := o.byte()
 		if err == io.EOF {
-			return nil, fmt.Errorf("the file ends within the object that starts on line %d: %s", o.atLine, Quote(o.buf))
+			return nil, fmt.Errorf("the file ends within the object that starts on line %d%s", o.atLine, o.quote(o.buf))
 		}
 		if err != nil {
 			return nil, err
 		}
 		if len(o.buf) == o.maxSize {
-			return nil, fmt.Errorf("the object that starts on line %d is longer than %d MiB: %s", o.atLine, o.maxSize>>20, Quote(o.buf))
+			return nil, fmt.Errorf("the object that starts on line %d is longer than %d MiB%s", o.atLine, o.maxSize>>20, o.quote(o.buf))
 		}
 		o.buf = append(o.buf, c)
 		switch {
@@ -205,7 +206,7 @@ func (o *objectReader) firstByte() (byte, error) {
 			return 0, err
 		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
 		case o.ended:
-			return 0, fmt.Errorf("text after the end of the array: %s", o.context(c))
+			return 0, fmt.Errorf("text after the end of the array%s", o.context(c))
 		case !o.begun && c == '[':
 			o.array, o.begun = true, true
 			comma = true
@@ -214,7 +215,7 @@ func (o *objectReader) firstByte() (byte, error) {
 		case !comma && c == ',':
 			comma = true
 		case !comma:
-			return 0, fmt.Errorf("expected a comma or the end of the array: %s", o.context(c))
+			return 0, fmt.Errorf("expected a comma or the end of the array%s", o.context(c))
 		default:
 			o.begun = true
 			return c, nil
@@ -237,8 +238,16 @@ func (o *objectReader) byte() (byte, error) {
 	return c, nil
 }
 
-// context quotes the text from c on.
+// context quotes the text from c on, as the end of an error message.
 func (o *objectReader) context(c byte) string {
 	rest, _ := o.in.Peek(80)
-	return Quote(append([]byte{c}, rest...))
+	return o.quote(append([]byte{c}, rest...))
+}
+
+// quote returns the end of an error message.
+func (o *objectReader) quote(text []byte) string {
+	if o.private {
+		return ""
+	}
+	return ": " + Quote(text)
 }

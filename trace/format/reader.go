@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/record"
 )
 
 // maxReasons bounds the errors that Reader.Skipped returns.
@@ -25,6 +26,9 @@ type Options struct {
 	RecordedTimes bool
 	// Tokens counts the tokens of a text; nil estimates them.
 	Tokens func(text string) (int, error)
+	// Record returns how the texts of an [OpenAILog] are replaced by block ids. It is
+	// called if the trace is one; nil refuses it.
+	Record func() (record.Config, error)
 	// BlockIDs is the way to assign block ids to rows without them; "" assigns
 	// none.
 	BlockIDs BlockIDs
@@ -59,7 +63,7 @@ type source interface {
 	Close() error
 }
 
-// Open opens a trace: a file, or a folder of weka or dynamo files.
+// Open opens a trace: a file, or a folder of weka or dynamo files or request logs.
 func Open(path string, opts Options) (*Reader, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		paths, rest, err := Files(path)
@@ -88,7 +92,7 @@ func Open(path string, opts Options) (*Reader, error) {
 }
 
 // NewReader reads a trace from in; errors call it name. A weka, dynamo or tracelab
-// trace is copied to a temporary file, of up to 4 GiB, until the Reader is closed.
+// trace, or a request log, is copied to a temporary file, of up to 4 GiB, until the Reader is closed.
 func NewReader(in io.Reader, name string, opts Options) (*Reader, error) {
 	text, err := NewText(in, name)
 	if err != nil {
@@ -119,10 +123,14 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 	}
 	r.folder = folder != ""
 	switch {
+	case r.format == OpenAILog:
+		if r.source, err = newRequestLog(files, opts.Record, r.notes); err != nil {
+			return nil, err
+		}
 	case r.format == Weka || r.format == Dynamo:
 		r.source = r.newFilesSource(files)
 	case r.folder:
-		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces can be folders: its first file, %s, is %s", folder, first.name, named(r.format))
+		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces and request logs can be folders: its first file, %s, is %s", folder, first.name, named(r.format))
 	case r.format == TraceLab:
 		t := newTraceLab(r.notes)
 		t.textFiles, t.layout = textFiles{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}, t

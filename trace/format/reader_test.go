@@ -30,14 +30,14 @@ func TestAnyWrapping(t *testing.T) {
 	}
 	for name := range fixtures {
 		path := filepath.Join("testdata", name)
-		if name == "weka" {
-			path = filepath.Join(path, "agent.json")
+		if inFolder := map[string]string{"weka": "agent.json", "batch": "input.jsonl"}[name]; inFolder != "" {
+			path = filepath.Join(path, inFolder)
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := native(t, path, format.Options{})
+		want := native(t, path, withKey)
 		z, err := zstd.NewWriter(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -53,14 +53,14 @@ func TestAnyWrapping(t *testing.T) {
 				if err := os.WriteFile(file, wrapped, 0o644); err != nil {
 					t.Fatal(err)
 				}
-				got := native(t, file, format.Options{})
+				got := native(t, file, withKey)
 				if how == "CRLF" { // white space in unknown keys is kept
 					got = strings.ReplaceAll(got, "\r", "")
 				}
 				if d := cmp.Diff(want, got); d != "" {
 					t.Errorf("the file: %s", d)
 				}
-				r, err := format.NewReader(bytes.NewReader(wrapped), "stream", format.Options{})
+				r, err := format.NewReader(bytes.NewReader(wrapped), "stream", withKey)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -80,25 +80,34 @@ func TestAnyWrapping(t *testing.T) {
 func TestDetect(t *testing.T) {
 	for head, want := range map[string]format.Format{
 		"": format.Mooncake, "\n\n": format.Mooncake, "a,b,c\n": format.Mooncake, "[1, 2]": format.Mooncake, `[{"a": 1}]`: format.Mooncake, "{": format.Mooncake,
-		`{"timestamp": 0, "input_length": 1`:                                                format.Mooncake,
-		`{"input_length": 1, "output_length": 2, "text_input": "a"}`:                        format.Mooncake,
-		"{\"input_length\": 1, \"output_length\": 2}\n{\"text_input\": \"a\"}\n":            format.AIPerf,
-		"\r\n TIMESTAMP,ContextTokens,GeneratedTokens":                                      format.Azure,
-		"\"TIMESTAMP\", ContextTokens ,GeneratedTokens,x\r\n":                               format.Azure,
-		"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,":          format.BurstGPT,
-		"num_decode_tokens,num_prefill_tokens\n":                                            format.Vidur,
-		`{"chat_id": 1, "parent_chat_id": -1, "input_length": 3`:                            format.Bailian,
-		"{\n \"id\": \"x\",\n \"block_size\": 64,\n \"requests\": [{\"chat_id\": 3":         format.Weka,
-		`{"timestamp": 1, "event": {"schema": "dynamo`:                                      format.Dynamo,
-		`{"schema": "dynamo.request.trace.v1", "event_type": "x"}`:                          format.Dynamo,
-		`{"messages": [{"role": "user", "content": "\"input_length\": 3`:                    format.AIPerf,
-		`[{"id": "x", "block_size": 64, "requests": [{"t": 0`:                               format.Weka,
-		`{"id": "x", "requests": [{"t": 0`:                                                  format.Weka,
-		`[ {"id": "x", "conversations": []}`:                                                format.ShareGPT,
-		`{"provider": "claude", "session_id": "claude:a", "input_tokens_total": 5, "tim`:    format.TraceLab,
-		`{"id": "x", "conversations": [`:                                                    format.ShareGPT,
-		`{"moontide_model":1,"block_size":16,"requests":100}`:                               format.Mooncake,
-		`{"x": {"conversations": 1}, "y": ["conversations", "input_length"], "payload": 1}`: format.AIPerf,
+		`{"timestamp": 0, "input_length": 1`:                                                     format.Mooncake,
+		`{"input_length": 1, "output_length": 2, "text_input": "a"}`:                             format.Mooncake,
+		"{\"input_length\": 1, \"output_length\": 2}\n{\"text_input\": \"a\"}\n":                 format.AIPerf,
+		"\r\n TIMESTAMP,ContextTokens,GeneratedTokens":                                           format.Azure,
+		"\"TIMESTAMP\", ContextTokens ,GeneratedTokens,x\r\n":                                    format.Azure,
+		"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,":               format.BurstGPT,
+		"num_decode_tokens,num_prefill_tokens\n":                                                 format.Vidur,
+		`{"chat_id": 1, "parent_chat_id": -1, "input_length": 3`:                                 format.Bailian,
+		"{\n \"id\": \"x\",\n \"block_size\": 64,\n \"requests\": [{\"chat_id\": 3":              format.Weka,
+		`{"timestamp": 1, "event": {"schema": "dynamo`:                                           format.Dynamo,
+		`{"schema": "dynamo.request.trace.v1", "event_type": "x"}`:                               format.Dynamo,
+		`{"messages": [{"role": "user", "content": "\"input_length\": 3`:                         format.AIPerf,
+		`[{"id": "x", "block_size": 64, "requests": [{"t": 0`:                                    format.Weka,
+		`{"id": "x", "requests": [{"t": 0`:                                                       format.Weka,
+		`[ {"id": "x", "conversations": []}`:                                                     format.ShareGPT,
+		`{"provider": "claude", "session_id": "claude:a", "input_tokens_total": 5, "tim`:         format.TraceLab,
+		`{"id": "x", "conversations": [`:                                                         format.ShareGPT,
+		`{"moontide_model":1,"block_size":16,"requests":100}`:                                    format.Mooncake,
+		`{"custom_id": "request-1", "method": "POST", "body": {`:                                 format.OpenAILog,
+		`{"custom_id": "a", "response": {"status_code": 200`:                                     format.OpenAILog,
+		`{"id": "a", "call_type": "acompletion", "startTime": 1.5, "messages": [`:                format.OpenAILog,
+		"[\n  {\n    \"id\": \"a\", \"traceId\": \"b\", \"type\": \"SPAN\", \"startTime\": \"20": format.OpenAILog,
+		`{"trace_id": "b", "type": "GENERATION", "start_time": "2024`:                            format.OpenAILog,
+		`{"resourceSpans": [{"resource": {`:                                                      format.OpenAILog,
+		`{"name": "chat", "context": {"trace_id": "0x1"}, "attributes": {"gen_ai`:                format.OpenAILog,
+		`{"id": 1, "request": {"model": "m"}, "response": {"choices`:                             format.OpenAILog,
+		`{"input_length": 1, "output_length": 2, "request": 1, "response": 2}`:                   format.Mooncake,
+		`{"x": {"conversations": 1}, "y": ["conversations", "input_length"], "payload": 1}`:      format.AIPerf,
 	} {
 		if got := format.Detect([]byte(head)); got != want {
 			t.Errorf("%q is taken for %s, want %s", head, got, want)
@@ -201,7 +210,7 @@ func TestGivenIDs(t *testing.T) {
 func TestBorrowedRows(t *testing.T) {
 	for name := range fixtures {
 		path := filepath.Join("testdata", name)
-		r, err := format.Open(path, format.Options{BlockIDs: format.ZipfIDs})
+		r, err := format.Open(path, format.Options{BlockIDs: format.ZipfIDs, Record: withKey.Record})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +222,7 @@ func TestBorrowedRows(t *testing.T) {
 			borrowed = append(borrowed, string(format.AppendRow(nil, row)))
 		}
 		r.Close()
-		rows, _ := format.Open(path, format.Options{BlockIDs: format.ZipfIDs})
+		rows, _ := format.Open(path, format.Options{BlockIDs: format.ZipfIDs, Record: withKey.Record})
 		own, _ := trace.Collect(rows.Requests())
 		rows.Close()
 		if want := strings.Join(borrowed, "\n") + "\n"; spelled(own) != want {

@@ -13,6 +13,8 @@ import (
 	"moontide/trace"
 )
 
+var errLongRow = fmt.Errorf("row is longer than %d MiB", MaxRow>>20)
+
 // MaxRow is the longest row that is accepted, in bytes.
 const MaxRow = 64 << 20
 
@@ -131,7 +133,7 @@ func (t *Text) Line() ([]byte, error) {
 		return nil, trace.ReadError{Err: err}
 	}
 	if len(line) > MaxRow {
-		return nil, fmt.Errorf("row is longer than %d MiB: %s", MaxRow>>20, Quote(line))
+		return nil, fmt.Errorf("%w: %s", errLongRow, Quote(line))
 	}
 	if err == io.EOF && len(line) == 0 {
 		return nil, io.EOF

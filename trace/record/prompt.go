@@ -97,9 +97,7 @@ func (r *Reader) ReadMembers(api string, members map[string][]byte) (*Call, erro
 	for _, limit := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
 		c.MaxTokens = max(c.MaxTokens, integer(members[limit]))
 	}
-	if name, path, _ := strings.Cut(r.cfg.SessionField, "."); name != "" {
-		c.Session = valueAt(members[name], path)
-	}
+	c.Session = Lookup(members, r.cfg.SessionField)
 	for _, part := range promptMembers[api] {
 		if raw, ok := members[part]; ok {
 			r.add(part, raw)
@@ -196,8 +194,10 @@ func (r *Reader) addValue(key string, raw []byte) {
 		}
 		r.mark("{")
 		jsonscan.Members(raw, func(key []byte, _ int, value []byte) error {
-			if !unstable[string(key)] {
-				r.addValue(string(key), value)
+			if name := string(key); name == "parts" { // OpenTelemetry's content
+				r.addValue("content", value)
+			} else if !unstable[name] {
+				r.addValue(name, value)
 			}
 			return nil
 		})
@@ -239,7 +239,7 @@ func textPart(object []byte) (raw []byte, ok bool) {
 		switch string(key) {
 		case "type":
 			kind = text(value)
-		case "text":
+		case "text", "content": // content: OpenTelemetry's
 			raw = value
 		}
 		return nil
@@ -264,6 +264,16 @@ func integer(raw []byte) int {
 		return n
 	}
 	return 0
+}
+
+// Lookup returns the string or number in the member that a field names, such as chat or
+// metadata.chat; "" if there is none.
+func Lookup(members map[string][]byte, field string) string {
+	if raw, ok := members[field]; ok {
+		return valueAt(raw, "")
+	}
+	name, path, _ := strings.Cut(field, ".")
+	return valueAt(members[name], path)
 }
 
 // valueAt returns the string or number at a path within a value, such as "chat" or

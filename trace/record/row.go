@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -83,10 +84,7 @@ func (x *Rows) Row(e *Exchange) trace.Request {
 }
 
 // marks name what of a row is not known exactly.
-type marks struct {
-	Estimated []string `json:"estimated,omitempty"`
-	Missing   []string `json:"missing,omitempty"`
-}
+type marks struct{ Estimated, Missing []string }
 
 // setInput sets ISL: as the server counts it, or else as the tokens of the prompt, or
 // else an estimate.
@@ -107,20 +105,36 @@ func (x *Rows) setInput(r *trace.Request, e *Exchange, m *marks) {
 	}
 }
 
-// extra returns the keys of a row that the trace format does not define.
+// extra returns the keys of a row that the trace format does not define, in the spelling
+// of rows.
 func (x *Rows) extra(e *Exchange, m marks) []byte {
-	row := struct {
-		Model    string `json:"model,omitempty"`
-		Priority int    `json:"priority,omitempty"`
-		Turn     int    `json:"turn"`
-		marks
-		Recorded Recorded `json:"recorded"`
-	}{Turn: e.Turn.number, marks: m, Recorded: e.Recorded}
-	if c := e.Call; c != nil {
-		row.Model, row.Priority, row.Recorded.MaxTokens = x.modelName(e), c.Priority, c.MaxTokens
+	b := []byte{'{'}
+	add := func(key string, value any) {
+		if len(b) > 1 {
+			b = append(b, ", "...)
+		}
+		text, _ := jsonscan.Strict.Marshal(value)
+		b = append(fmt.Appendf(b, "%q: ", key), text...)
 	}
-	text, _ := jsonscan.Strict.Marshal(row)
-	return text
+	recorded := e.Recorded
+	if c := e.Call; c != nil {
+		recorded.MaxTokens = c.MaxTokens
+		if name := x.modelName(e); name != "" {
+			add("model", name)
+		}
+		if c.Priority != 0 {
+			add("priority", c.Priority)
+		}
+	}
+	add("turn", e.Turn.number)
+	if m.Estimated != nil {
+		add(trace.Estimated, m.Estimated)
+	}
+	if m.Missing != nil {
+		add(trace.Missing, m.Missing)
+	}
+	add("recorded", recorded)
+	return append(b, '}')
 }
 
 // maxName limits the name of a model, in bytes.

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/trace/format"
+	"moontide/trace/record"
+	"moontide/trace/tokenizer"
+)
+
+// recordFlags are those of verbs that replace texts by keyed ids.
+func recordFlags(category string) []cli.Flag {
+	return group(category,
+		keyFlag("capture.key"),
+		&cli.Float64Flag{Name: "bytes-per-token", Value: 4, Usage: "assumed `BYTES` of a token of texts without --tokenizer"},
+		&cli.StringFlag{Name: "session-field", Usage: "`NAME` of the member of a request that names its session, such as metadata.chat_id", DefaultText: "sessions are found by prompts that continue each other"},
+	)
+}
+
+func keyFlag(file string) *cli.StringFlag {
+	return &cli.StringFlag{Name: "key", Value: file, Usage: "`FILE` of the secret key of block ids and names, made if it does not exist; traces made with one key share ids"}
+}
+
+// recordConfig reads the flags of recordFlags, and opens the files that they name.
+func recordConfig(c *cli.Context) (record.Config, error) {
+	cfg, err := textConfig(c)
+	if err == nil {
+		cfg.Key, err = record.OpenKey(c.String("key"))
+	}
+	return cfg, err
+}
+
+// textConfig is recordConfig without the key.
+func textConfig(c *cli.Context) (cfg record.Config, err error) {
+	cfg = record.Config{BlockSize: c.Int(blockSizeFlag.Name), BytesPerToken: c.Float64("bytes-per-token"), SessionField: c.String("session-field")}
+	if file := c.String("tokenizer"); file != "" {
+		vocabulary, err := tokenizer.Open(file)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Encoder, cfg.EncoderID = vocabulary, vocabulary.SHA256()
+	}
+	return cfg, nil
+}
+
+// readsLogs adds what a verb needs to read request logs: the flags of recordFlags, or an
+// error that says what to do.
+func readsLogs(c *cli.Context, opts *format.Options) {
+	opts.Record = func() (record.Config, error) {
+		if c.Float64("bytes-per-token") == 0 {
+			return record.Config{}, errors.New("a log of requests with their texts: make a trace without them first, with moontide convert LOG -o trace.jsonl")
+		}
+		return recordConfig(c)
+	}
+}

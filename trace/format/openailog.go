@@ -1,0 +1,393 @@
+package format
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/bytedance/sonic"
+	"github.com/cespare/xxhash/v2"
+
+	"moontide/trace"
+	"moontide/trace/record"
+	"moontide/trace/requestlog"
+)
+
+// mostTurns bounds the prompts that later ones can continue.
+const mostTurns = 1 << 20
+
+// requestLog is the source of a log of requests. Its errors and notes quote none of its
+// values. It holds about 100 bytes per request.
+type requestLog struct {
+	indexed[logged]
+	cfg      record.Config
+	keys     record.Keys
+	read     *record.Reader
+	ids      *record.Hasher
+	rows     *record.Rows
+	sessions *record.Sessions
+	halves   map[uint64]int // of batches, in spots, by the hash of the id and the half
+	unpaired [2]int         // requests and answers of batches
+	turns    int
+	texts    textSize
+}
+
+// logged is where an entry is, beside its spot.
+type logged struct {
+	layout requestlog.Layout
+	answer place // of a batch
+}
+
+// place is a part of a file.
+type place struct {
+	file   *textFile // nil for none
+	offset int64
+	length int32
+}
+
+// textSize are the prompts whose tokens the log tells, in bytes and tokens.
+type textSize struct{ bytes, tokens int }
+
+func newRequestLog(files []*textFile, configure func() (record.Config, error), n *notes) (*requestLog, error) {
+	if configure == nil {
+		return nil, fmt.Errorf("opening trace: %s is a log of requests with their texts: convert it to a trace first", files[0].name)
+	}
+	cfg, err := configure()
+	if err == nil {
+		err = cfg.Check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening trace: %s: %w", files[0].name, err)
+	}
+	l := &requestLog{
+		cfg: cfg.WithDefaults(), keys: cfg.Key.Keys(), read: record.NewReader(cfg), ids: record.NewHasher(cfg),
+		sessions: record.NewSessions(mostTurns), halves: map[uint64]int{},
+	}
+	l.textFiles, l.layout = textFiles{files: files, notes: n}, l
+	return l, nil
+}
+
+// BlockSize returns the tokens of a block.
+func (l *requestLog) BlockSize() int { return l.cfg.BlockSize }
+
+// index finds the entries of a file: on lines, or in an array or objects over lines.
+func (l *requestLog) index(f *textFile) error {
+	l.name = f.name
+	if over := overLines(f.text.Head(textBuffer)); over {
+		return l.indexObjects(f)
+	}
+	for {
+		line, err := f.text.Line()
+		l.line = f.text.Number()
+		if err == io.EOF {
+			return nil
+		}
+		if errors.Is(err, errLongRow) {
+			err = errLongRow // without its text
+		}
+		if err == nil && len(line) > 0 {
+			offset := f.base + f.text.At()
+			if f.spooled {
+				offset = l.spool.size
+				if _, err = l.spool.Write(line); err != nil {
+					err = trace.ReadError{Err: err}
+				}
+			}
+			if err == nil {
+				err = l.keep(f, line, offset, l.line)
+			}
+		}
+		if err != nil {
+			return &trace.RowError{File: f.name, Line: l.line, Err: err}
+		}
+	}
+}
+
+// overLines reports whether the text is an array, or an object over several lines.
+func overLines(head []byte) bool {
+	head = bytes.TrimLeft(head, " \t\r\n")
+	if bytes.HasPrefix(head, []byte("[")) {
+		return true
+	}
+	line, _, more := bytes.Cut(head, []byte("\n"))
+	return more && string(bytes.TrimSpace(line)) == "{"
+}
+
+func (l *requestLog) indexObjects(f *textFile) error {
+	all := newObjectReader(l.spooling(f), MaxRow)
+	all.private = true
+	for {
+		raw, err := all.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return &trace.RowError{File: f.name, Line: all.line, Err: trace.ReadError{Err: err}}
+		}
+		if err := l.keep(f, raw, f.base+all.start, all.atLine); err != nil {
+			err = &trace.RowError{File: f.name, Line: all.atLine, Err: err}
+			if !skippable(err) {
+				return err
+			}
+			l.wrong = append(l.wrong, err)
+			if len(l.wrong) >= maxWrong {
+				return trace.ReadError{Err: fmt.Errorf("%s: more than %d bad entries", f.name, maxWrong)}
+			}
+		}
+	}
+}
+
+// keep records the positions of the entries in an object.
+func (l *requestLog) keep(f *textFile, object []byte, offset int64, line int) error {
+	if object[0] != '{' || !utf8.Valid(object) || !sonic.Valid(object) {
+		return errors.New("not a JSON object, or cut off")
+	}
+	if line > math.MaxInt32 {
+		return trace.ReadError{Err: fmt.Errorf("more than %d lines", math.MaxInt32)}
+	}
+	var wrong error // the first; there may be more entries
+	seen := 0
+	err := requestlog.Split(object, func(layout requestlog.Layout, at int, raw []byte) error {
+		line += bytes.Count(object[seen:at], []byte("\n"))
+		seen = at
+		s := spot[logged]{math.NaN(), f, offset + int64(at), int32(len(raw)), int32(line), logged{layout: layout}}
+		switch err := l.add(&s, raw); {
+		case err == nil:
+		case wrong == nil:
+			wrong = err
+		case len(l.wrong) == maxWrong:
+			return trace.ReadError{Err: fmt.Errorf("more than %d bad entries", maxWrong)}
+		default:
+			l.wrong = append(l.wrong, &trace.RowError{File: f.name, Line: line, Err: err})
+		}
+		return nil
+	})
+	return cmp.Or(err, wrong)
+}
+
+// add adds the spot of an entry.
+func (l *requestLog) add(s *spot[logged], raw []byte) error {
+	e, err := requestlog.Parse(s.about.layout, raw)
+	switch err {
+	case nil:
+	case requestlog.ErrOtherCall:
+		l.notes.count("calls that generate no text, such as embeddings, left out")
+		return nil
+	case requestlog.ErrNoRequest:
+		l.notes.count("spans and observations that are no requests left out")
+		return nil
+	default:
+		return err
+	}
+	if !e.Begin.IsZero() {
+		s.at = sinceEpoch(e.Begin)
+	}
+	if e.Half == requestlog.Whole || !l.join(s, e) {
+		l.spots = append(l.spots, *s)
+	}
+	return nil
+}
+
+// sinceEpoch returns a time in milliseconds, to the microsecond.
+func sinceEpoch(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
+
+// join joins the halves of a request of a batch. It reports whether the other half was
+// there.
+func (l *requestLog) join(s *spot[logged], e *requestlog.Entry) bool {
+	half := e.Half - requestlog.RequestHalf
+	id := xxhash.Sum64String(e.ID)<<1 | uint64(half)
+	i, found := l.halves[id^1]
+	if !found {
+		l.halves[id] = len(l.spots)
+		l.unpaired[half]++
+		return false
+	}
+	delete(l.halves, id^1)
+	l.unpaired[half^1]--
+	other := &l.spots[i]
+	if e.Half == requestlog.RequestHalf { // after its answer
+		s.at, s.about.answer = other.at, place{other.file, other.offset, other.length}
+		*other = *s
+		return true
+	}
+	other.at, other.about.answer = s.at, place{s.file, s.offset, s.length}
+	return true
+}
+
+// complete leaves out the entries without a time if others have one.
+func (l *requestLog) complete() {
+	l.notes.say("the log has no times of single tokens")
+	l.noteHalves()
+	timed := 0
+	for timed < len(l.spots) && math.IsNaN(l.spots[timed].at) {
+		timed++
+	}
+	switch {
+	case len(l.spots) == 0:
+	case timed == len(l.spots):
+		l.notes.say("no arrivals: the log has none (set a rate to add arrivals)")
+	case timed > 0:
+		l.notes.countMany("requests without a time left out", timed)
+		l.spots = l.spots[timed:]
+	}
+	var start time.Time
+	if len(l.spots) > 0 && !math.IsNaN(l.spots[0].at) {
+		start = time.UnixMicro(int64(math.Round(l.spots[0].at * 1000)))
+	}
+	l.rows = record.NewRows(l.cfg, start)
+}
+
+func (l *requestLog) noteHalves() {
+	if n := l.unpaired[0]; n > 0 {
+		l.notes.countMany("requests of a batch without their answer", n)
+	}
+	if n := l.unpaired[1]; n > 0 {
+		l.notes.countMany("answers of a batch without their request: the folder of both files has all", n)
+	}
+	l.halves = nil
+}
+
+// request makes a row of the entry at a spot.
+func (l *requestLog) request(raw []byte, s *spot[logged], r *trace.Request) error {
+	answer := s.about.answer
+	if answer.file != nil {
+		raw = bytes.Clone(raw) // before the next part is read
+	}
+	e, err := requestlog.Parse(s.about.layout, raw)
+	if err == nil && answer.file != nil {
+		var other *requestlog.Entry
+		if raw, err = l.readAt(answer.file, answer.offset, answer.length); err == nil {
+			other, err = requestlog.Parse(s.about.layout, raw)
+		}
+		if err == nil {
+			e.Join(other)
+		}
+	}
+	if err != nil {
+		return trace.ReadError{Err: errors.New("the file changed while it was read")}
+	}
+	*r = l.row(e)
+	if len(l.spots) == 0 {
+		l.noteTextSize()
+	}
+	return nil
+}
+
+// row makes a row of an entry.
+func (l *requestLog) row(e *requestlog.Entry) trace.Request {
+	x := record.Exchange{Accepted: e.Outcome == record.OK, Input: e.Input, Output: e.Output}
+	session := l.readPrompt(e, &x)
+	l.turns++
+	at := strconv.FormatInt(e.Begin.UnixNano(), 36) + " " + strconv.Itoa(l.turns) + " " + e.ID
+	x.Turn = &record.Turn{ID: l.keys.Requests.Name(at), Arrived: e.Begin, Ended: e.End, EndUnknown: e.End.IsZero()}
+	l.sessions.Join(x.Turn, l.keys.Sessions.Name(session), x.Blocks, l.keys.Sessions.Name(at))
+	if e.Answer != "" && !e.Output.Set {
+		n, ok := l.cfg.Tokens(e.Answer)
+		if !ok {
+			n = int(math.Ceil(float64(len(e.Answer)) / l.cfg.BytesPerToken))
+		}
+		x.TextTokens = trace.Some(n)
+	}
+	x.Recorded = recordedOf(e)
+	l.note(e, &x)
+	return l.rows.Row(&x)
+}
+
+// readPrompt hashes the prompt of an entry and returns the name of its session, "" to
+// find it by the prompt.
+func (l *requestLog) readPrompt(e *requestlog.Entry, x *record.Exchange) (session string) {
+	var err error
+	if x.Call, err = l.read.ReadMembers(e.API, e.Body); err != nil {
+		why := "whose prompt the tokenizer refuses"
+		if err == record.ErrBatch {
+			why = "with several prompts"
+		}
+		l.notes.count("requests " + why + ", without block ids")
+		x.Call, _ = l.read.ReadMembers("", e.Body)
+		e.Prompt = requestlog.Unreadable
+	} else if e.Prompt == requestlog.HasPrompt {
+		x.Blocks = l.ids.Hash(x.Call)
+	}
+	field := l.cfg.SessionField
+	if session = x.Call.Session; session == "" && field != "" {
+		session = record.Lookup(e.Fields, field)
+	}
+	if session == "" && field == "" && x.Blocks == nil {
+		return e.Session
+	}
+	return session
+}
+
+// recordedOf returns what the row tells about the answer.
+func recordedOf(e *requestlog.Entry) record.Recorded {
+	r := record.Recorded{API: e.Endpoint, Outcome: e.Outcome, Status: e.Status}
+	if stream := string(e.Body["stream"]); stream == "true" || stream == "false" {
+		streamed := stream == "true"
+		r.Stream = &streamed
+	}
+	since := func(t time.Time) *float64 {
+		if t.IsZero() || e.Begin.IsZero() || e.BeginCreated {
+			return nil
+		}
+		ms := record.Milliseconds(t.Sub(e.Begin))
+		return &ms
+	}
+	r.TTFT, r.E2EL = since(e.First), since(e.End)
+	if e.Cached.Set {
+		r.Cached = &e.Cached.Value
+	}
+	if e.Reasoning.Set {
+		r.Reasoning = &e.Reasoning.Value
+	}
+	return r
+}
+
+// note counts what the entry of a row lacks.
+func (l *requestLog) note(e *requestlog.Entry, x *record.Exchange) {
+	for _, lack := range []struct {
+		is   bool
+		text string
+	}{
+		{e.Prompt == requestlog.NoPrompt, "requests without their prompt, and so without block ids"},
+		{e.Prompt == requestlog.Redacted, "requests whose prompt the gateway redacted, without block ids"},
+		{e.Prompt == requestlog.Cut, "requests whose prompt the gateway shortened, without block ids"},
+		{!e.Input.Set && x.Blocks != nil, "input lengths that the log lacks, taken from the texts"},
+		{!e.Input.Set && x.Blocks == nil, "input lengths that the log lacks, written as 0"},
+		{!e.Output.Set && x.TextTokens.Set, "output lengths that the log lacks, taken from the texts"},
+		{!e.Output.Set && !x.TextTokens.Set && e.Outcome == record.OK, "output lengths that the log lacks, written as 0"},
+		{e.BeginCreated, "arrivals that are those of answers, in whole seconds: the log has no other time"},
+		{!e.Begin.IsZero() && e.End.IsZero() && !e.BeginCreated, "requests without the end of their answer, and so without E2EL and the pause after it"},
+		{e.First.IsZero() && e.Outcome == record.OK, "answers without the time of their first token (TTFT)"},
+		{e.Outcome != record.OK, "requests that failed, kept: their outcome says how"},
+		{e.CacheHit, "answers from the cache of the gateway, kept: they did not reach the server"},
+	} {
+		if lack.is {
+			l.notes.count(lack.text)
+		}
+	}
+	if x.Blocks == nil || !e.Input.Set {
+		return
+	}
+	if size, ok := x.Call.TextLength(); ok {
+		l.texts.bytes += size
+		l.texts.tokens += e.Input.Value
+	}
+}
+
+// noteTextSize says how block ids of texts were made without a tokenizer.
+func (l *requestLog) noteTextSize() {
+	if l.cfg.Encoder != nil {
+		return
+	}
+	text := fmt.Sprintf("block ids of texts are estimated: %.3g bytes per token", l.cfg.BytesPerToken)
+	if l.texts.tokens > 0 {
+		text += fmt.Sprintf("; the log counts %.3g", float64(l.texts.bytes)/float64(l.texts.tokens))
+	}
+	l.notes.say("%s", text)
+}

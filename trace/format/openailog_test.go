@@ -1,0 +1,225 @@
+package format_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/trace"
+	"moontide/trace/format"
+	"moontide/trace/record"
+)
+
+var logFixtures = []string{"batch/input.jsonl", "batch/output.jsonl", "exchange.jsonl", "litellm.jsonl", "langfuse.json", "langfuse.jsonl", "otel.jsonl", "otelconsole.json"}
+
+// readLog returns everything that reading a log tells.
+func readLog(t *testing.T, text []byte) string {
+	t.Helper()
+	r, err := format.NewReader(bytes.NewReader(text), "t", format.Options{Format: format.OpenAILog, SkipBadRows: true, Record: withKey.Record})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := trace.Collect(r.Requests())
+	_, reasons := r.Skipped()
+	return spelled(rows) + noted(r) + fmt.Sprint(err, reasons)
+}
+
+// replacements returns copies of a JSON value in each of which another string, number,
+// truth value or key is the canary; also within strings of JSON. Names of models stay.
+func replacements(v any, canary string) (all []any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			if strings.Contains(strings.ToLower(key), "model") {
+				continue
+			}
+			for _, r := range replacements(member, canary) {
+				all = append(all, with(v, key, key, r))
+			}
+			all = append(all, with(v, key, canary, member))
+		}
+	case []any:
+		for i, element := range v {
+			if pair, ok := element.(map[string]any); ok && strings.Contains(fmt.Sprint(pair["key"]), "model") {
+				continue
+			}
+			for _, r := range replacements(element, canary) {
+				changed := slices.Clone(v)
+				changed[i] = r
+				all = append(all, changed)
+			}
+		}
+	case string:
+		var inner any
+		if json.Unmarshal([]byte(v), &inner) == nil {
+			for _, r := range replacements(inner, canary) {
+				text, _ := json.Marshal(r)
+				all = append(all, string(text))
+			}
+		}
+		all = append(all, canary)
+	case nil:
+	default:
+		all = append(all, canary)
+	}
+	return all
+}
+
+// with returns an object with another member.
+func with(object map[string]any, old, key string, value any) map[string]any {
+	changed := map[string]any{}
+	for k, v := range object {
+		if k != old {
+			changed[k] = v
+		}
+	}
+	changed[key] = value
+	return changed
+}
+
+// No text, id, name, header or key of a log is in a row, a note or an error, wherever it
+// stands, and however wrong it is there. The names of models that answered are.
+func TestNoTextOfLogs(t *testing.T) {
+	const canary = "xCANARYx"
+	for _, name := range logFixtures {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		places := 0
+		for decoder.More() {
+			var object any
+			if err := decoder.Decode(&object); err != nil {
+				t.Fatal(err)
+			}
+			for _, changed := range replacements(object, canary) {
+				log, _ := json.Marshal(changed)
+				places++
+				for _, log := range [][]byte{log, log[:len(log)-2], append(log[:len(log):len(log)], canary...)} {
+					if told := readLog(t, log); strings.Contains(told, canary) || strings.Contains(told, "squeal") {
+						t.Fatalf("%s: of\n%s\nthis is told:\n%s", name, log, told)
+					}
+				}
+			}
+		}
+		if places < 50 {
+			t.Errorf("%s has %d places", name, places)
+		}
+	}
+}
+
+// The order of the entries does not matter: they are sorted by their times.
+func TestLogsInAnyOrder(t *testing.T) {
+	for _, name := range []string{"litellm.jsonl", "langfuse.jsonl"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := func(lines []string) string {
+			told := readLog(t, []byte(strings.Join(lines, "\n")))
+			told, _, _ = strings.Cut(told, "#")
+			return told
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		want := rows(lines)
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 5 {
+			random.Shuffle(len(lines), func(i, k int) { lines[i], lines[k] = lines[k], lines[i] })
+			if d := cmp.Diff(want, rows(lines)); d != "" {
+				t.Fatal(name, d)
+			}
+		}
+	}
+}
+
+// The same conversation has the same block ids in each log that keeps its messages, and
+// in a capture: those of its body.
+func TestLogsShareIDs(t *testing.T) {
+	cfg, _ := withKey.Record()
+	var line struct{ Body json.RawMessage }
+	input, err := os.ReadFile("testdata/batch/input.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := bytes.Cut(input, []byte("\n"))
+	if err := json.Unmarshal(first, &line); err != nil {
+		t.Fatal(err)
+	}
+	call, err := record.NewReader(cfg).Read(record.Chat, line.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := &record.Turn{}
+	blocks := record.NewHasher(cfg).Hash(call)
+	record.NewSessions(1).Join(turn, "", blocks, "s")
+	want := record.NewRows(cfg, turn.Arrived).Row(&record.Exchange{Turn: turn, Call: call, Blocks: blocks, Input: trace.Some(37)}).HashIDs
+	if len(want) != 3 {
+		t.Fatal(want)
+	}
+	for _, name := range []string{"batch", "litellm.jsonl", "langfuse.json"} {
+		r, err := format.Open(filepath.Join("testdata", name), withKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var row trace.Request
+		if err := r.Read(&row); err != nil || !slices.Equal(row.HashIDs, want) {
+			t.Errorf("%s: %v, want %v (%v)", name, row.HashIDs, want, err)
+		}
+	}
+}
+
+func TestBadLogs(t *testing.T) {
+	const good = `{"id":"g","timestamp":1700000000,"request":{"model":"m","prompt":"a"},"response":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}` + "\n"
+	for name, tc := range map[string]struct{ bad, want string }{
+		"no JSON":           {`{"id":"secret`, "t:2: not a JSON object, or cut off"},
+		"a number":          {`17`, "t:2: not a JSON object, or cut off"},
+		"an unknown object": {`{"secret":1}`, "t:2: not an entry of a known request log: it has the keys of none"},
+		"a key twice":       {`{"custom_id":"a","custom_id":"b"}`, "t:2: an object has a key twice"},
+		"usage":             {`{"request":{},"response":{"usage":{"prompt_tokens":"secret"}}}`, "t:2: response.usage.prompt_tokens is not a number"},
+		"many tokens":       {`{"request":{},"response":{"usage":{"prompt_tokens":1e12}}}`, "t:2: response.usage.prompt_tokens is not a number of tokens"},
+		"a time":            {`{"call_type":"completion","startTime":"secret"}`, "t:2: startTime is not a time"},
+		"a long time ago":   {`{"call_type":"completion","startTime":5}`, "t:2: startTime is not a time"},
+		"a body":            {`{"custom_id":"a","body":[]}`, "t:2: body is not an object"},
+		"spans":             {`{"resourceSpans":[{"scopeSpans":{}}]}`, "t:2: scopeSpans is not an array"},
+		"no span":           {`{"resourceSpans":["secret"]}`, "t:2: an element of scopeSpans|scope_spans|instrumentationLibrarySpans is not an object"},
+		"logs":              {`{"resourceLogs":[]}`, "t:2: OTLP logs, which lack the spans of requests: export the spans"},
+		"deep":              {strings.Repeat("[", 1_000_000), "t:2: not a JSON object, or cut off"},
+		"deep and whole":    {`{"request":{"prompt":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `},"response":{}}`, ""},
+	} {
+		for _, skip := range []bool{false, true} {
+			rows, r, err := readText(good+tc.bad+"\n"+good, format.Options{Format: format.OpenAILog, SkipBadRows: skip, Record: withKey.Record})
+			switch n, reasons := r.Skipped(); {
+			case tc.want == "":
+			case !skip && (err == nil || err.Error() != tc.want):
+				t.Errorf("%s: %v", name, err)
+			case skip && (err != nil || len(rows) != 2 || n != 1 || reasons[0].Error() != tc.want):
+				t.Errorf("%s: %v, %d rows, %v", name, err, len(rows), reasons)
+			}
+		}
+	}
+}
+
+// A log is refused without a key, whatever names its format.
+func TestLogsNeedKey(t *testing.T) {
+	for _, as := range []format.Format{"", format.OpenAILog} {
+		_, err := format.Open("testdata/otel.jsonl", format.Options{Format: as})
+		if err == nil || !strings.Contains(err.Error(), "a log of requests with their texts") {
+			t.Error(err)
+		}
+	}
+	_, err := format.Open("testdata/otel.jsonl", format.Options{Record: func() (record.Config, error) { return record.Config{}, nil }})
+	if err == nil || !strings.Contains(err.Error(), "key is missing") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,199 @@
+package requestlog
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// otel reads a span of the conventions for generative AI, old and new.
+func (e *Entry) otel(f *fields) error {
+	a := &fields{members: attributes(f.members["attributes"])}
+	e.Fields = a.members
+	if err := a.isRequest(); err != nil {
+		return err
+	}
+	context := f.object("context")
+	e.ID = f.text("spanId", "span_id") + context.text("span_id")
+	e.Session = a.text("gen_ai.conversation.id", "session.id", "langfuse.session.id")
+	e.Begin = f.time("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
+	e.End = f.time("endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
+	for to, from := range map[string]string{
+		"model": "gen_ai.request.model|gen_ai.response.model", "max_tokens": "gen_ai.request.max_tokens",
+	} {
+		if _, raw := a.first(strings.Split(from, "|")...); raw != nil {
+			e.Body[to] = raw
+		}
+	}
+	if stream := a.flag("gen_ai.request.stream", "gen_ai.request.is_stream", "gen_ai.is_streaming", "llm.is_streaming"); stream.Set {
+		e.Body["stream"] = strconv.AppendBool(nil, stream.Value)
+	}
+	e.First = a.after(e.Begin, "gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token", "gen_ai.client.time_to_first_token")
+	if first := a.time("langfuse.observation.completion_start_time"); e.First.IsZero() {
+		e.First = first
+	}
+	e.Usage = Usage{
+		Input:     a.tokens("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+		Output:    a.tokens("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+		Cached:    a.tokens("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cached_tokens"),
+		Reasoning: a.tokens("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
+	}
+	e.otelTexts(a, f.members["events"])
+	e.otelStatus(f, a)
+	f.within(a)
+	return nil
+}
+
+// isRequest returns an error if a span is no call of a model. Spans of agents and tools
+// have attributes of generative AI, too.
+func (f *fields) isRequest() error {
+	switch call := f.text("gen_ai.operation.name", "llm.request.type"); {
+	case strings.HasPrefix(call, "embed"), strings.HasPrefix(call, "rerank"):
+		return ErrOtherCall
+	case call == "" && f.has("gen_ai.request.model"), generates(call):
+		return nil
+	}
+	return ErrNoRequest
+}
+
+func (e *Entry) otelStatus(f, a *fields) {
+	status := f.object("status")
+	code := strings.ToUpper(status.text("code", "status_code"))
+	if failure := a.text("error.type"); failure != "" || code == "2" || strings.HasSuffix(code, "ERROR") {
+		e.fail(failure, failure, int(a.number("http.response.status_code").Value))
+	}
+	f.within(status)
+}
+
+// otelTexts finds the prompt and the answer: in attributes of the span or of an event
+// with the details, in an event for each message, or in an attribute for each member of
+// a message.
+func (e *Entry) otelTexts(a *fields, events []byte) {
+	var messages [][]byte
+	if len(events) > 0 && events[0] == '[' {
+		elements(events, func(raw []byte) {
+			event := &fields{}
+			event.members, _ = membersOf(raw)
+			in := &fields{members: attributes(event.members["attributes"])}
+			e.otelAttributes(in)
+			if message := eventMessage(event.text("name"), in); message != nil {
+				messages = append(messages, message)
+			}
+			if e.First.IsZero() && strings.Contains(event.text("name"), "first_token") {
+				e.First = event.time("timeUnixNano", "timestamp")
+			}
+			a.within(event)
+		})
+	}
+	e.otelAttributes(a)
+	if _, known := e.Body["messages"]; !known {
+		messages = append(messages, indexed(a, "gen_ai.prompt.")...)
+		if len(messages) > 0 {
+			e.Body["messages"] = list(messages)
+		}
+	}
+	if e.Answer == "" {
+		for _, message := range indexed(a, "gen_ai.completion.") {
+			e.answerText(message)
+		}
+	}
+}
+
+// otelAttributes takes the attributes that have all messages.
+func (e *Entry) otelAttributes(a *fields) {
+	for to, from := range map[string]string{
+		"messages": "gen_ai.input.messages|gen_ai.prompt", "tools": "gen_ai.tool.definitions",
+		"system": "gen_ai.system_instructions|gen_ai.system.instructions",
+	} {
+		if _, raw := a.first(strings.Split(from, "|")...); raw != nil {
+			e.Body[to] = unwrap(raw)
+		}
+	}
+	if _, raw := a.first("gen_ai.output.messages", "gen_ai.completion"); raw != nil {
+		e.answerText(unwrap(raw))
+	}
+}
+
+func (e *Entry) answerText(raw []byte) {
+	var text strings.Builder
+	if raw[0] == '"' {
+		text.WriteString(textOf(raw))
+	} else {
+		appendTexts(&text, "", raw, 0)
+	}
+	e.Answer += text.String()
+}
+
+// roles are those of the messages of events.
+var roles = map[string]string{
+	"gen_ai.system.message": "system", "gen_ai.user.message": "user",
+	"gen_ai.assistant.message": "assistant", "gen_ai.tool.message": "tool",
+}
+
+// eventMessage returns the message of a prompt that an event has, nil if it has none.
+func eventMessage(name string, in *fields) []byte {
+	role := roles[name]
+	if role == "" {
+		return nil
+	}
+	_, raw := in.first("gen_ai.event.content", "content", "message")
+	if raw = unwrap(raw); len(raw) == 0 || raw[0] == '{' {
+		return raw
+	}
+	return object(
+		"role", quoted(role),
+		"content", raw,
+		"tool_calls", unwrap(in.members["tool_calls"]),
+	)
+}
+
+// indexed returns the messages whose members are attributes like gen_ai.prompt.0.role.
+func indexed(a *fields, prefix string) (messages [][]byte) {
+	names := slices.SortedFunc(maps.Keys(a.members), compareNumbers)
+	var parts [][]byte
+	current := ""
+	end := func() {
+		if len(parts) > 0 {
+			messages = append(messages, append(append([]byte{'{'}, bytes.Join(parts, []byte(","))...), '}'))
+		}
+		parts = nil
+	}
+	for _, name := range names {
+		path, ok := strings.CutPrefix(name, prefix)
+		index, member, deep := strings.Cut(path, ".")
+		if !ok || !deep {
+			continue
+		}
+		if index != current {
+			end()
+			current = index
+		}
+		parts = append(parts, slices.Concat(quoted(member), []byte{':'}, unwrap(a.members[name])))
+	}
+	end()
+	return messages
+}
+
+// compareNumbers compares names with numbers of different lengths in them.
+func compareNumbers(a, b string) int {
+	for {
+		x, restA, moreA := strings.Cut(a, ".")
+		y, restB, moreB := strings.Cut(b, ".")
+		if x != y {
+			if isDigits(x) && isDigits(y) && len(x) != len(y) {
+				return len(x) - len(y)
+			}
+			return strings.Compare(x, y)
+		}
+		if !moreA || !moreB {
+			return strings.Compare(restA, restB)
+		}
+		a, b = restA, restB
+	}
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
