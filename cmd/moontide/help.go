@@ -165,6 +165,15 @@ var verbPages = map[string]clidoc.Page{
 		},
 		Common: []string{"limit", "speedup", "rate", "engines", "routing", "slo", "find", "out"},
 	},
+	"anonymize": {
+		Section:   "Make and change traces",
+		Arguments: traceArgument,
+		Usage:     []string{"TRACE [-o FILE] [FLAGS]"},
+		Examples: []string{
+			"traffic.jsonl.zst -o shared.jsonl.zst",
+			"traffic.jsonl.zst --time-grid 1s --hash-models --hash user --key team.key -o shared.jsonl.zst",
+		},
+	},
 	"capture": {
 		Section: "Make and change traces",
 		Usage:   []string{"--upstream URL -o FILE [FLAGS]"},

@@ -184,6 +184,7 @@ func verbs() []verb {
 		{"analyze", analyzeCommand},
 		{"check", checkCommand},
 		{"convert", convertCommand},
+		{"anonymize", anonymizeCommand},
 		{"synth", synthCommand},
 		{"fit", fitCommand},
 		{"fit-engine", fitEngineCommand},

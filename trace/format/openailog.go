@@ -127,18 +127,22 @@ func (l *requestLog) indexObjects(f *textFile) error {
 		if err == io.EOF {
 			return nil
 		}
-		if err != nil {
-			return &trace.RowError{File: f.name, Line: all.line, Err: trace.ReadError{Err: err}}
+		line, lost := all.line, err != nil // the next object cannot be found
+		if !lost {
+			line = all.atLine
+			err = l.keep(f, raw, f.base+all.start, line)
 		}
-		if err := l.keep(f, raw, f.base+all.start, all.atLine); err != nil {
-			err = &trace.RowError{File: f.name, Line: all.atLine, Err: err}
-			if !skippable(err) {
-				return err
-			}
-			l.wrong = append(l.wrong, err)
-			if len(l.wrong) >= maxWrong {
-				return trace.ReadError{Err: fmt.Errorf("%s: more than %d bad entries", f.name, maxWrong)}
-			}
+		if err == nil {
+			continue
+		}
+		if err = (&trace.RowError{File: f.name, Line: line, Err: err}); !skippable(err) {
+			return err
+		}
+		if l.wrong = append(l.wrong, err); lost {
+			return nil
+		}
+		if len(l.wrong) >= maxWrong {
+			return trace.ReadError{Err: fmt.Errorf("%s: more than %d bad entries", f.name, maxWrong)}
 		}
 	}
 }

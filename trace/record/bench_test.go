@@ -10,11 +10,11 @@ func BenchmarkIDs(b *testing.B) {
 	for _, tokens := range []int{512, 16} {
 		b.Run(fmt.Sprintf("block=%d", tokens), func(b *testing.B) {
 			prompt := make([]byte, 1<<20)
-			c := newChain(Key{1})
+			x := NewIDs(Key{1})
 			b.SetBytes(int64(len(prompt)))
 			b.ReportAllocs()
 			for b.Loop() {
-				c.hash("m", prompt, 4*tokens)
+				x.prefixes("m", prompt, 4*tokens)
 			}
 		})
 	}

@@ -1,10 +1,8 @@
 package record
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
-	"hash"
 	"math"
 )
 
@@ -18,13 +16,13 @@ type Blocks struct {
 // Hasher hashes prompts. It is not safe for concurrent use.
 type Hasher struct {
 	cfg Config
-	ids *chain
+	ids *IDs
 }
 
 // NewHasher returns a hasher. The configuration must be valid.
 func NewHasher(cfg Config) *Hasher {
 	cfg = cfg.WithDefaults()
-	return &Hasher{cfg, newChain(cfg.Key.Keys().Blocks)}
+	return &Hasher{cfg, NewIDs(cfg.Key.Keys().Blocks)}
 }
 
 // Hash returns the block ids of the prompt of a call. Calls of different models, and
@@ -37,47 +35,32 @@ func (h *Hasher) Hash(c *Call) *Blocks {
 		size = max(1, int(math.Round(h.cfg.BytesPerToken*float64(h.cfg.BlockSize))))
 	}
 	scope := fmt.Sprintf("%s %d %q %q", p.kind(), size, h.cfg.EncoderID, c.Model)
-	b := h.ids.hash(scope, p.content, size)
+	b := h.ids.prefixes(scope, p.content, size)
 	p.content = nil
 	return b
 }
 
-// chain hashes prompts into block ids. The id of a block is the first 53 bits of
+// prefixes returns the ids of a prompt of which each block has a number of bytes, the
+// last one perhaps fewer. Prompts of different scopes, such as models, share no ids. The
+// id of block i is that of
 //
 //	h(i) = HMAC-SHA256(key, h(i-1) || content of block i)
 //
-// so it identifies the whole prefix, and h(0) is that of the [scope] of the prompt.
-// The probability that any two of n different prefixes get the same id is about
-// n*n/2^54: 0.6 % for ten million blocks.
-//
-// A chain is not safe for concurrent use.
-type chain struct {
-	mac hash.Hash
-	sum [sha256.Size]byte // of the blocks so far
-}
-
-func newChain(k Key) *chain { return &chain{mac: hmac.New(sha256.New, k[:])} }
-
-// hash returns the ids of a prompt of which each block has a number of bytes, the last
-// one perhaps fewer. Prompts of different scopes, such as models, share no ids.
-func (c *chain) hash(scope string, prompt []byte, blockBytes int) *Blocks {
-	c.sum = [sha256.Size]byte{}
+// so it identifies the whole prefix, and h(0) is that of the scope. The probability that
+// any two of n different prefixes get the same id is about n*n/2^54: 0.6 % for ten million
+// blocks.
+func (x *IDs) prefixes(scope string, prompt []byte, blockBytes int) *Blocks {
+	x.sum = [sha256.Size]byte{}
 	full := len(prompt) / blockBytes
-	all := append(make([]uint64, 0, full+2), c.add([]byte(scope)))
+	all := append(make([]uint64, 0, full+2), x.next([]byte(scope)))
 	for rest := prompt; len(rest) > 0; rest = rest[min(blockBytes, len(rest)):] {
-		all = append(all, c.add(rest[:min(blockBytes, len(rest))]))
+		all = append(all, x.next(rest[:min(blockBytes, len(rest))]))
 	}
-	return &Blocks{ids: all[1:], sum: c.sum, of: hashed{prompt, blockBytes, all[:1+full]}}
+	return &Blocks{ids: all[1:], sum: x.sum, of: hashed{prompt, blockBytes, all[:1+full]}}
 }
 
-// add adds a block and returns its id.
-func (c *chain) add(block []byte) uint64 {
-	c.mac.Reset()
-	c.mac.Write(c.sum[:])
-	c.mac.Write(block)
-	c.mac.Sum(c.sum[:0])
-	return id(c.sum[:])
-}
+// next returns the id of a block after those before it.
+func (x *IDs) next(block []byte) uint64 { return x.Of(x.sum[:], block) }
 
 // fit returns the ids of a prompt that has a number of blocks by the server's count. If
 // the server counts more, because its chat template adds tokens, further ids follow from
@@ -86,11 +69,11 @@ func (b *Blocks) fit(k Key, count int) []uint64 {
 	if count <= len(b.ids) {
 		return b.ids[:count]
 	}
-	c := newChain(k)
-	c.sum = b.sum
+	x := NewIDs(k)
+	x.sum = b.sum
 	ids := b.ids
 	for len(ids) < count {
-		ids = append(ids, c.add(nil))
+		ids = append(ids, x.next(nil))
 	}
 	return ids
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"strings"
@@ -111,3 +112,22 @@ func (k Key) Keys() Keys {
 
 // id returns the 53 bits of a hash that every JSON reader keeps exactly.
 func id(sum []byte) uint64 { return binary.LittleEndian.Uint64(sum) >> 11 }
+
+// IDs returns the ids of contents under a key. It is not safe for concurrent use.
+type IDs struct {
+	mac hash.Hash
+	sum [sha256.Size]byte
+}
+
+// NewIDs returns the ids under a key.
+func NewIDs(k Key) *IDs { return &IDs{mac: hmac.New(sha256.New, k[:])} }
+
+// Of returns the id of a content that has some parts. It has 53 bits.
+func (x *IDs) Of(parts ...[]byte) uint64 {
+	x.mac.Reset()
+	for _, part := range parts {
+		x.mac.Write(part)
+	}
+	x.mac.Sum(x.sum[:0])
+	return id(x.sum[:])
+}

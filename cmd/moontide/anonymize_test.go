@@ -1,0 +1,96 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// An anonymized trace has the lengths, hit rates, curves and sessions of the trace.
+func TestAnonymizedTraceIsAnalyzedAlike(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"traces/conversation.jsonl", "traces/agent.jsonl", "traces/chat.jsonl", "trace/format/testdata/weka", "trace/format/testdata/tracelab.jsonl"} {
+		path := absolute(t, root+"/"+name)
+		must(t, dir, "convert", path, "-o", "before.jsonl")
+		must(t, dir, "anonymize", path, "--keep-origin", "-o", "after.jsonl.zst")
+		before, after := analysisOf(t, dir, "before.jsonl"), analysisOf(t, dir, "after.jsonl.zst")
+		noIDs := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == `["id"]` }, cmp.Ignore())
+		if d := cmp.Diff(before, after, noIDs); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		must(t, dir, "check", "after.jsonl.zst")
+	}
+}
+
+// With one key, the same trace gives the same bytes, and two traces share ids; without
+// one, nothing is repeated.
+func TestAnonymizeKey(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := absolute(t, root+"/traces/chat.jsonl")
+	run := func(args ...string) string {
+		return must(t, dir, append([]string{"anonymize", path}, args...)...)
+	}
+	a, b := run("--key", "k"), run("--key", "k")
+	if a != b || a == "" {
+		t.Error("one key gives different bytes")
+	}
+	if run() == run() {
+		t.Error("no key gives the same bytes twice")
+	}
+	if info, err := os.Stat(filepath.Join(dir, "k")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info, err)
+	}
+	if r := try(t, dir, "", "anonymize", path, path); r.status != exitMisused {
+		t.Error(r.status, r.err)
+	}
+	if r := try(t, dir, "", "anonymize", path, "--time-grid", "-1s"); r.status != exitMisused {
+		t.Error(r.status, r.err)
+	}
+}
+
+// convert makes a trace of a log, with a key that is made; other verbs say what to do.
+func TestConvertLogs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	log := absolute(t, root+"/trace/format/testdata/litellm.jsonl")
+	r := try(t, dir, "", "analyze", log)
+	if r.status != exitFailed || !strings.Contains(r.err, "a log of requests with their texts: make a trace without them first, with moontide convert LOG -o trace.jsonl") {
+		t.Error(r.status, r.err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "capture.key")); err == nil {
+		t.Error("analyze makes a key")
+	}
+	must(t, dir, "convert", log, "-o", "a.jsonl")
+	must(t, dir, "convert", "--format", "openai-log", log, "-o", "b.jsonl", "--bytes-per-token", "4")
+	must(t, dir, "convert", log, "-o", "other.jsonl", "--key", "other.key")
+	text := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if text("a.jsonl") != text("b.jsonl") {
+		t.Error("one key gives different bytes")
+	}
+	ids := regexp.MustCompile(`"hash_ids": \[\d+`)
+	if text("a.jsonl") == text("other.jsonl") || ids.FindString(text("a.jsonl")) == ids.FindString(text("other.jsonl")) {
+		t.Error("two keys give the same ids")
+	}
+	named := must(t, dir, "convert", log, "--session-field", "metadata.requester_metadata.session_id")
+	sessions := regexp.MustCompile(`"session_id": "\w+"`).FindAllString(named, -1)
+	if len(sessions) != 6 || sessions[0] != sessions[1] || sessions[0] != sessions[2] || strings.Contains(named, "s-1") {
+		t.Error(sessions)
+	}
+	exact := must(t, dir, "convert", log, "--tokenizer", absolute(t, root+"/traces/tokenizer.json"))
+	if ids.FindString(exact) == ids.FindString(text("a.jsonl")) {
+		t.Error("a tokenizer changes no id")
+	}
+	must(t, dir, "check", "a.jsonl")
+}
