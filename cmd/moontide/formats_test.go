@@ -155,7 +155,7 @@ func TestFormatFlags(t *testing.T) {
 		status int
 		want   string
 	}{
-		"no such format":   {[]string{"analyze", "--format", "csv", "t.jsonl"}, 2, `--format "csv" is unknown: use mooncake, azure, burstgpt, vidur, bailian, weka, dynamo, aiperf, sharegpt, tracelab or datagen`},
+		"no such format":   {[]string{"analyze", "--format", "csv", "t.jsonl"}, 2, `--format "csv" is unknown: use mooncake, azure, burstgpt, vidur, bailian, weka, dynamo, aiperf, sharegpt, tracelab, openai-log or datagen`},
 		"an empty format":  {[]string{"check", "--format", "", "t.jsonl"}, 2, "--format is empty"},
 		"another format":   {[]string{"check", "--format", "azure", "t.jsonl"}, 1, "t.jsonl:1: not the header of an Azure trace, which has the columns TIMESTAMP, ContextTokens, GeneratedTokens: "},
 		"no such ids":      {[]string{"simulate", "--block-ids", "all", "t.jsonl"}, 2, `--block-ids "all" is unknown: use none, unique or zipf`},
