@@ -79,7 +79,7 @@ func (l *requestLog) BlockSize() int { return l.cfg.BlockSize }
 // index finds the entries of a file: on lines, or in an array or objects over lines.
 func (l *requestLog) index(f *textFile) error {
 	l.name = f.name
-	if over := overLines(f.text.Head(textBuffer)); over {
+	if overLines(f.text.Head(textBuffer)) {
 		return l.indexObjects(f)
 	}
 	for {
@@ -109,14 +109,15 @@ func (l *requestLog) index(f *textFile) error {
 	}
 }
 
-// overLines reports whether the text is an array, or an object over several lines.
+// overLines reports whether the text is an array, or an object over several lines. A
+// first line that is cut off, but has another entry behind it, is one of many.
 func overLines(head []byte) bool {
 	head = bytes.TrimLeft(head, " \t\r\n")
 	if bytes.HasPrefix(head, []byte("[")) {
 		return true
 	}
-	line, _, more := bytes.Cut(head, []byte("\n"))
-	return more && string(bytes.TrimSpace(line)) == "{"
+	line, rest, more := bytes.Cut(head, []byte("\n"))
+	return more && len(rest) > 0 && rest[0] != '{' && !sonic.Valid(line)
 }
 
 func (l *requestLog) indexObjects(f *textFile) error {

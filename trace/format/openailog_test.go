@@ -223,3 +223,17 @@ func TestLogsNeedKey(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Entries within an object are found: a page of Langfuse's API, and a downloaded trace.
+func TestLogsWithinObjects(t *testing.T) {
+	entries, err := os.ReadFile("testdata/langfuse.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := readLog(t, entries)
+	for _, around := range []string{`{"data": %s, "meta": {"cursor": null}}`, `{"trace": {"id": "t"}, "observations": %s}`} {
+		if d := cmp.Diff(want, readLog(t, fmt.Appendf(nil, around, entries))); d != "" {
+			t.Error(around, d)
+		}
+	}
+}
