@@ -26,6 +26,7 @@ type ResumeState struct {
 	Rows    int           // number of recorded rows
 	done    RowSet
 	lastRow int                  // the last recorded row that was due at its arrival
+	next    Instant              // arrival of the first row after it, if Align has found it
 	ends    map[int]end          // of recorded rows that others wait for
 	began   map[int]sessionBegan // sessions in progress, by first row
 	turns   map[string]int       // recorded rows of each SessionID, for SessionLimits
@@ -53,6 +54,26 @@ func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState,
 	}
 	p.forget(plan)
 	return p, nil
+}
+
+// LastRow returns the last recorded row that was due at its arrival, -1 if there is none.
+func (p *ResumeState) LastRow() int { return p.lastRow }
+
+// Align makes the state that of a part of a run whose parts were interrupted together:
+// clock and lastRow are the latest of all parts, and rows those of all.
+func (p *ResumeState) Align(clock time.Duration, lastRow int, rows trace.Requests, graph *trace.Graph) error {
+	p.Clock, p.lastRow = clock, lastRow
+	row := -1
+	for r, err := range rows {
+		if err != nil {
+			return err
+		}
+		if row++; row > lastRow && arrives(r, len(graph.Before(row)) > 0) {
+			p.next = trace.Some(Milliseconds(r.Timestamp.Value))
+			break
+		}
+	}
+	return nil
 }
 
 // add adds a recorded row.
@@ -125,6 +146,9 @@ type resumeShift struct {
 
 // observe handles the next row of the trace.
 func (s *resumeShift) observe(j job) {
+	if s.ResumeState != nil && !s.known && s.next.Set {
+		s.by, s.known = s.Clock-s.next.Value, true
+	}
 	if s.ResumeState != nil && !s.known && j.row > s.lastRow && arrives(j.req, len(j.before) > 0) {
 		s.by, s.known = s.Clock-Milliseconds(j.req.Timestamp.Value), true
 	}

@@ -75,12 +75,9 @@ func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Con
 	if err != nil {
 		return joined, err
 	}
-	if cfg.Resume {
-		return joined, misused("%s: --resume and --part exclude each other", c.Command.Name)
-	}
 	m.Version, cfg.Dir = cfg.Version, m.Dir
 	var unsuitable error
-	if m.Number == 1 { // before the others make folders in it
+	if m.Number == 1 && !c.IsSet("resume") { // before the others make folders in it
 		unsuitable = suitable(m.Dir)
 	}
 	if cfg.Member, err = cluster.Join(stop.gently, m); err != nil {
@@ -113,6 +110,8 @@ func partConfig(c *cli.Context, std streams, path string) (m cluster.Config, err
 	m.Alone = alone(c, place)
 	switch m.Dir = c.String(outFlag.Name); {
 	case m.Dir != "":
+	case c.IsSet("resume") && c.String("resume") != autoResume:
+		m.Dir = c.String("resume")
 	case place.Job == "":
 		return m, misused("%s: --part needs --out: the folder of the whole run, the same for all parts", c.Command.Name)
 	default:

@@ -60,7 +60,7 @@ func resumeFolder(c *cli.Context, std streams, path string) (dir string, err err
 		return "", nil
 	case dir != autoResume && c.IsSet("out"):
 		return "", misused("replay: --resume continues in the run's folder: omit --out")
-	case dir != autoResume:
+	case dir != autoResume && !c.IsSet(partFlag):
 		return dir, nil
 	case c.IsSet(partFlag):
 		part, err := partConfig(c, std, path)

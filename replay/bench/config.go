@@ -85,10 +85,12 @@ type Config struct {
 	// folder of the whole run. nil drives all of it.
 	Member *cluster.Member
 
-	senders          int            // parts with a share of the limits
-	whole            runfile.Limits // of all parts
-	leg              runfile.Leg    // of a sweep
-	keepFirstArrival bool           // do not shift the first arrival to 0
+	senders          int              // parts with a share of the limits
+	whole            runfile.Limits   // of all parts
+	done             cluster.Progress // of all parts in the run that they resume
+	begun            bool             // all parts have started
+	leg              runfile.Leg      // of a sweep
+	keepFirstArrival bool             // do not shift the first arrival to 0
 
 	// Drain, when closed, stops sending; requests in flight finish.
 	Drain    <-chan struct{}

@@ -21,8 +21,8 @@ func (c *Config) checkPart() error {
 		return nil
 	case c.Virtual:
 		return wrong("Part", "does not work in virtual time: one process simulates all")
-	case c.Resume:
-		return wrong("Part", "cannot resume a run")
+	case c.Resume && m.Alone:
+		return wrong("StartAt", "cannot resume a run: the parts must meet to agree on how far they came")
 	case c.embedded():
 		return wrong("Part", "needs the URL of an endpoint: each part would have an embedded endpoint of its own")
 	case c.Sessions != (replay.SessionLimits{}) && m.By == trace.ByRequest:
@@ -69,15 +69,16 @@ func (in *input) deal(dealer *trace.Dealer, c *Config) error {
 	return nil
 }
 
-// agree waits until all parts are ready to replay the same.
-func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run) error {
+// agree waits until all parts are ready to replay the same, and sets how far they came in
+// an earlier run that they resume.
+func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run, earlier *earlierRun) (err error) {
 	if c.Member == nil {
 		return nil
 	}
 	if c.senders < c.Member.Of {
 		info.Notes = append(info.Notes, fmt.Sprintf("%d of %d parts send requests, as many as the limit of requests or sessions in progress", c.senders, c.Member.Of))
 	}
-	_, err := c.Member.Agree(ctx, []cluster.Fact{
+	c.done, err = c.Member.Agree(ctx, []cluster.Fact{
 		{Name: "the trace (SHA-256)", Value: in.sha256},
 		{Name: "the seed", Value: fmt.Sprint(c.Seed)},
 		{Name: "the salt", Value: c.Salt},
@@ -86,7 +87,7 @@ func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run) error 
 		{Name: "the block size", Value: fmt.Sprint(in.blockSize.Tokens)},
 		{Name: "the model", Value: info.Target.ModelText()},
 		{Name: "the schedule (SHA-256)", Value: in.plan.Schedule},
-	}, cluster.Progress{})
+	}, earlier.progress())
 	if ended := c.Member.Err(); ended != nil {
 		return ended
 	}
@@ -105,8 +106,9 @@ func (c *Config) begin(folder *runfile.Writer, in *input, info *runfile.Run) fun
 		if err != nil {
 			return start, err
 		}
-		part.RunRows = in.plan.Rows
-		info.Part, info.Started = part, m.Clock().Add(time.Until(start))
+		// A run that is resumed has the start that it would have without the pause.
+		part.RunRows, part.Start = in.plan.Rows, part.Start.Add(-c.done.Clock)
+		info.Part, info.Started, c.begun = part, m.Clock().Add(time.Until(start)-c.done.Clock), true
 		if m.Leads() {
 			err = c.writeParts(in, time.Time{})
 		}
@@ -118,6 +120,7 @@ func (c *Config) begin(folder *runfile.Writer, in *input, info *runfile.Run) fun
 func (c *Config) writeParts(in *input, ended time.Time) error {
 	parts := c.Member.Parts()
 	parts.Rows, parts.Schedule, parts.Trace, parts.Ended = in.plan.Rows, in.plan.Schedule, in.sha256, ended
+	parts.Start = parts.Start.Add(-c.done.Clock)
 	return parts.Write(c.Dir)
 }
 
@@ -135,7 +138,7 @@ func (c *Config) started(s Started) Started {
 
 // compareClock measures the clock of a part for the second time.
 func (c *Config) compareClock(ctx context.Context, info *runfile.Run) {
-	if c.Member != nil && info.Part.Of > 0 {
+	if c.Member != nil && c.begun {
 		c.Member.ClockAfter(context.WithoutCancel(ctx), &info.Part.Clock)
 	}
 }
@@ -154,12 +157,12 @@ func (c *Config) endPart(ctx context.Context, in *input, info *runfile.Run, part
 		err = partErr
 	}
 	dir := m.Folder()
-	if m.Leads() && info.Part.Of > 0 {
+	if m.Leads() && c.begun {
 		m.AwaitOthers()
 		dir = c.Dir
 		err = errors.Join(err, c.writeParts(in, time.Now()))
 	}
-	if info.Part.Of == 0 {
+	if !c.begun {
 		return nil, err
 	}
 	result, measureErr := Measure(MeasureConfig{Detail: true}, dir)

@@ -42,7 +42,7 @@ func runMembers(t *testing.T, n int, change func(c *cluster.Config), config func
 				return
 			}
 			cfg := config(i + 1)
-			cfg.Member, cfg.Dir = m, dir
+			cfg.Member, cfg.Dir = m, m.Dir
 			results[i], errs[i] = bench.Run(t.Context(), cfg)
 			m.Close(errs[i])
 		})

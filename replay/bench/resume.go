@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/cluster"
 	"moontide/replay/runfile"
 )
 
@@ -29,7 +30,7 @@ func Resumable(dir string) (runfile.Run, error) {
 	switch {
 	case recorded.Run.Target.Virtual:
 		return runfile.Run{}, resuming(dir, errors.New("it is a simulation: run it again"))
-	case recorded.Run.Finished():
+	case recorded.Run.Finished() && recorded.Run.Part.Of == 0: // the other parts may not be complete
 		return runfile.Run{}, resuming(dir, errors.New("the run is complete"))
 	}
 	return recorded.Run, nil
@@ -43,14 +44,18 @@ func openEarlier(cfg *Config, in *input) (*earlierRun, error) {
 	if !cfg.Resume {
 		return nil, nil
 	}
-	e := &earlierRun{dir: cfg.Dir}
+	e := &earlierRun{dir: cfg.recordDir()}
 	was, err := Resumable(e.dir)
 	switch {
 	case err != nil:
 		return nil, err
 	case in.sha256 != was.Trace.SHA256:
 		return nil, resuming(e.dir, fmt.Errorf("it is another trace: its SHA-256 is %s, the run's is %s", in.sha256, was.Trace.SHA256))
-	case in.plan.Schedule != was.Schedule || in.plan.Rows != was.Rows:
+	case cfg.Member == nil && was.Part.Of > 0:
+		return nil, resuming(e.dir, fmt.Errorf("it is part %d of %d of a run: resume the parts together", was.Part.Number, was.Part.Of))
+	case cfg.Member != nil && was.Part.Of > 0 && (was.Part.Number != cfg.Member.Number || was.Part.Of != cfg.Member.Of || was.Part.By != cfg.Member.By):
+		return nil, resuming(e.dir, fmt.Errorf("it is part %d of %d, dealt by %s", was.Part.Number, was.Part.Of, was.Part.By))
+	case in.plan.Schedule != was.Schedule || in.partRows != was.Rows:
 		return nil, resuming(e.dir, fmt.Errorf("this version schedules the trace differently from %s", was.Version))
 	}
 	if e.folder, err = runfile.Resume(e.dir); err != nil {
@@ -86,6 +91,33 @@ func (e *earlierRun) read(in *input) error {
 	return nil
 }
 
+// progress returns how far a part came.
+func (e *earlierRun) progress() cluster.Progress {
+	if e == nil || e.run.Part.Of == 0 { // it was killed before it started
+		return cluster.Progress{}
+	}
+	return cluster.Progress{RunID: e.run.Part.RunID, Clock: e.past.Clock, LastRow: e.past.LastRow(), Complete: e.run.Finished()}
+}
+
+// together returns the state in which a part goes on with the others.
+func (in *input) together(past *replay.ResumeState, all cluster.Progress) (*replay.ResumeState, error) {
+	if all.RunID == "" {
+		return past, nil
+	}
+	if past == nil { // this part did not take part before
+		var err error
+		if past, err = replay.ReadResumeState(func(func(replay.Record, error) bool) {}, in.plan); err != nil {
+			return nil, err
+		}
+	}
+	rows, end, err := in.replayed()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return past, past.Align(all.Clock, all.LastRow, rows, in.plan.Graph)
+}
+
 // record opens the folder for the run: a new one in dir, or the folder of the
 // earlier run, to append to its record.
 func (e *earlierRun) record(info *runfile.Run, dir string) (*runfile.Writer, *replay.ResumeState, error) {
@@ -97,7 +129,7 @@ func (e *earlierRun) record(info *runfile.Run, dir string) (*runfile.Writer, *re
 	info.Resumed = append(e.run.Resumed, runfile.Resumption{
 		At: time.Now(), RowsDone: e.past.Rows, SentAgain: again, ClockMS: ms(e.past.Clock),
 	})
-	info.Started, info.Command = e.run.Started, e.run.Command
+	info.Started, info.Command, info.Part = e.run.Started, e.run.Command, e.run.Part
 	info.Warmup += e.run.Warmup
 	info.Notes = append(info.Notes, fmt.Sprintf("the run was resumed: %d requests had ended, %d that were in flight were sent again; the pause is in no metric", e.past.Rows, again))
 	for _, note := range e.run.Notes {

@@ -75,7 +75,7 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		return nil, err
 	}
 	if result.Dir = cfg.Dir; cfg.Member != nil && !cfg.Member.Leads() {
-		result.Dir = cfg.Member.Folder()
+		result.Dir = cfg.recordDir()
 	}
 	switch {
 	case err != nil || result.Run.Failure != "":
@@ -110,11 +110,19 @@ func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
+// recordDir returns the folder of the records of this process.
+func (c *Config) recordDir() string {
+	if c.Member != nil {
+		return c.Member.Folder()
+	}
+	return c.Dir
+}
+
 // folder returns the folder that the run is recorded in.
 func (c *Config) folder() (dir string, remove func(), err error) {
 	switch {
 	case c.Resume:
-		return c.Dir, func() {}, nil
+		return c.recordDir(), func() {}, nil
 	case c.Member != nil: // the folder of the run is that of all parts, which TryFolder must not remove
 		if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 			return "", nil, fmt.Errorf("making run folder: %w", err)
@@ -192,7 +200,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 		return nil, err
 	}
 	defer closeRows()
-	if err := cfg.agree(starting, in, &info); err != nil {
+	if err := cfg.agree(starting, in, &info, earlier); err != nil {
 		return nil, err
 	}
 	defer delayGC()()
@@ -203,6 +211,9 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	folder, past, err := earlier.record(&info, dir)
 	if err != nil {
 		return nil, err
+	}
+	if past, err = in.together(past, cfg.done); err != nil {
+		return nil, errors.Join(err, folder.Close())
 	}
 	folder.KeepText, folder.NoChunkTimes = cfg.KeepText, cfg.NoChunkTimes
 	runner := &replay.Runner{
@@ -228,11 +239,10 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	info.Notes = append(info.Notes, answerNotes(client.AnswerCounts(), past)...)
 	sampleErr := watcher.end(&info)
 	done := 0
-	switch {
-	case cfg.Member != nil: // it has its own clock
-	case past == nil:
+	if past == nil && cfg.Member == nil { // a part has its own clock
 		info.Started = tally.Start
-	default: // this process does not know what was sent before the run was resumed
+	}
+	if earlier != nil { // this process does not know what was sent before the run was resumed
 		done, info.Prompts = past.Rows, ""
 		info.AddEchoed(earlier.run.Echoed)
 	}

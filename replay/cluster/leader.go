@@ -202,7 +202,10 @@ func (l *leader) advance(now time.Time) {
 			if l.compareFacts(); l.order.Cancel != "" {
 				return
 			}
-			l.order.Done = l.done()
+			if l.order.Done = l.done(); l.order.Done.Complete {
+				l.cancel("it is complete: there is nothing to resume")
+				return
+			}
 		case agreed:
 			l.order.Start = now.Add(startLead + time.Duration(l.of)*startLeadPart)
 			if l.startAt.After(l.order.Start) {
@@ -250,10 +253,16 @@ func (l *leader) compareFacts() {
 }
 
 // done returns how far all parts came together in the run that they resume.
-func (l *leader) done() (all Progress) {
+func (l *leader) done() Progress {
+	all := Progress{LastRow: -1, Complete: true}
 	for i := range l.parts {
-		if p := &l.parts[i]; p.state == "" && p.Done.RunID != "" {
-			all = Progress{p.Done.RunID, max(all.Clock, p.Done.Clock), max(all.LastRow, p.Done.LastRow)}
+		switch p := &l.parts[i]; {
+		case p.state != "":
+		case p.Done.RunID == "":
+			all.Complete = false
+		default:
+			all.RunID, all.Complete = p.Done.RunID, all.Complete && p.Done.Complete
+			all.Clock, all.LastRow = max(all.Clock, p.Done.Clock), max(all.LastRow, p.Done.LastRow)
 		}
 	}
 	return all

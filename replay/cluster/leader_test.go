@@ -223,13 +223,13 @@ func TestNextRun(t *testing.T) {
 // Parts go on where the last of them was, and only in one run.
 func TestResumedProgress(t *testing.T) {
 	resume := func(run string, clock time.Duration, row int) func(*report) {
-		return func(r *report) { r.Done = Progress{run, clock, row} }
+		return func(r *report) { r.Done = Progress{RunID: run, Clock: clock, LastRow: row} }
 	}
 	c := newCrew(t, 3, Config{})
 	c.say(1, loaded)
 	c.say(2, loaded, resume("a", time.Second, 9))
 	c.say(3, loaded, resume("a", 2*time.Second, 7))
-	if got := c.l.order.Done; got != (Progress{"a", 2 * time.Second, 9}) || c.l.order.Step != agreed {
+	if got := c.l.order.Done; got != (Progress{RunID: "a", Clock: 2 * time.Second, LastRow: 9}) || c.l.order.Step != agreed {
 		t.Errorf("progress %+v", got)
 	}
 	c = newCrew(t, 3, Config{})

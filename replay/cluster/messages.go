@@ -19,6 +19,8 @@ type Progress struct {
 	RunID   string        `json:"run_id,omitempty"`
 	Clock   time.Duration `json:"clock_ns"` // where the run's clock continues
 	LastRow int           `json:"last_row"` // the last recorded row that was due at its arrival
+	// Complete is set if nothing is left to send.
+	Complete bool `json:"complete,omitempty"`
 }
 
 // phase is how far a part is in a round.
