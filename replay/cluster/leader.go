@@ -203,7 +203,7 @@ func (l *leader) advance(now time.Time) {
 				return
 			}
 			if l.order.Done = l.done(); l.order.Done.Complete {
-				l.cancel("it is complete: there is nothing to resume")
+				l.cancel("it is complete: there is nothing to resume", false)
 				return
 			}
 		case agreed:
