@@ -50,6 +50,7 @@ var checks = []check{
 	{"prompt beyond the context", both, plain, beyondContext},
 	{"interrupt and resume", both, plain, interruptAndResume},
 	{"recorded responses", both, plain, recordResponses},
+	{"capture", onlyVLLM, plain, captured},
 	{"side by side", onlyVLLM, plain, sideBySide},
 	{"timed trace", onlyVLLM, plain, timedTrace},
 	{"restart between runs", both, plain, restartBetweenRuns},

@@ -6,9 +6,12 @@ import (
 	"testing"
 )
 
-// realFile is the environment variable with the path of a real model's
-// tokenizer.json, which is too large for the repository.
-const realFile = "MOONTIDE_TOKENIZER"
+// Environment variables with the paths of a real model's tokenizer.json, which is too
+// large for the repository, and of a text to encode with it.
+const (
+	realFile = "MOONTIDE_TOKENIZER"
+	realText = "MOONTIDE_TEXT"
+)
 
 func BenchmarkAppend(b *testing.B) {
 	text := strings.Repeat("The tide doesn't wait: it rises twice a day, about 50 minutes later each time.\n\n", 500)
@@ -32,6 +35,13 @@ func BenchmarkAppend(b *testing.B) {
 		tok, err := Open(path)
 		if err != nil {
 			b.Fatal(err)
+		}
+		if path := os.Getenv(realText); path != "" {
+			real, err := os.ReadFile(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			text = string(real)
 		}
 		bench("real", tok)
 	}

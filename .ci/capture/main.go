@@ -1,0 +1,171 @@
+// Command capture measures moontide capture between moontide replay and moontide serve,
+// compares captures of replays with what was sent, and writes README.md. The script run
+// calls it.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// here is the folder of this program, seen from the top of the repository.
+const here = ".ci/capture"
+
+// tools are what the checks use.
+type tools struct {
+	moontide, work, trace string
+	rounds                int
+}
+
+// row is a line of a table: what was measured, and what is asked for.
+type row struct {
+	What     string `json:"what"`
+	Limit    string `json:"limit,omitempty"`
+	Measured string `json:"measured"`
+	Missed   bool   `json:"missed,omitempty"`
+}
+
+// table is the result of a check.
+type table struct {
+	Date     string `json:"date"`
+	Machine  string `json:"machine"`
+	Moontide string `json:"moontide"`
+	Rows     []row  `json:"rows"`
+}
+
+// check fills a table.
+type check struct {
+	name, text string
+	run        func(*tools) ([]row, error)
+}
+
+var checks = []check{
+	{"200 streams", "Steady 200 streams of 50 tokens/s, medians of alternated runs without and with the capture between client and server; all three processes share the machine.", streams},
+	{"1,000 streams", "User and system time of the capture divided by the number of tokens, each of which is an event. Client and server share the two cores.", busyStreams},
+	{"idle connections", "10,000 connections on which nothing was sent yet.", idle},
+	{"hashing", "One core, the best of three. Nothing of a text is kept for the next one, so texts that were seen before take as long as new ones. The named vocabularies are small; `real` is MOONTIDE_TOKENIZER on MOONTIDE_TEXT.", hashing},
+	{"round trip", "A replay of traces/conversation.jsonl through the capture, at ten times its speed.", func(t *tools) ([]row, error) { return roundTrip(t, "traces/conversation.jsonl", "10") }},
+	{"round trip of a published trace", "A replay of the Mooncake project's conversation trace (12,031 requests in an hour) through the capture, at 20 times its speed.", func(t *tools) ([]row, error) {
+		if t.trace == "" {
+			return nil, nil
+		}
+		return roundTrip(t, t.trace, "20")
+	}},
+	{"official clients", "The steps of [.ci/node-clients](../node-clients) pass through the capture: OpenAI's and Anthropic's clients see what they see without it.", officialClients},
+}
+
+func main() {
+	log.SetFlags(log.Ltime)
+	log.SetPrefix("capture: ")
+	var t tools
+	flag.StringVar(&t.moontide, "moontide", "", "moontide program")
+	flag.StringVar(&t.work, "work", "", "folder for runs")
+	flag.StringVar(&t.trace, "trace", "", "published conversation trace to replay too")
+	flag.IntVar(&t.rounds, "rounds", 3, "pairs of runs without and with the capture")
+	only := flag.String("only", "", "run only the checks that match this `REGEXP`, and keep the other tables")
+	render := flag.Bool("render", false, "write README.md from results.json and measure nothing")
+	flag.Parse()
+	if err := run(&t, *only, *render); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(t *tools, only string, render bool) error {
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	path, tables := filepath.Join(here, "results.json"), map[string]table{}
+	if text, err := os.ReadFile(path); err == nil {
+		if err := json.Unmarshal(text, &tables); err != nil {
+			return err
+		}
+	}
+	missed := 0
+	for _, c := range checks {
+		if render || !wanted.MatchString(c.name) {
+			continue
+		}
+		log.Print(c.name)
+		rows, err := c.run(t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		for _, r := range rows {
+			log.Printf("%s: %s (%s)", r.What, r.Measured, r.Limit)
+			if r.Missed {
+				missed++
+			}
+		}
+		if rows != nil {
+			tables[c.name] = table{time.Now().Format(time.DateOnly), machine(), version(), rows}
+		}
+	}
+	text, err := json.MarshalIndent(tables, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.WriteFile(path, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(here, "README.md"), page(tables), 0o644)); err != nil {
+		return err
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d limits are not met", missed)
+	}
+	return nil
+}
+
+func machine() string {
+	model := regexp.MustCompile(`model name\s*: (.*)`)
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	name := "?"
+	if found := model.FindSubmatch(text); found != nil {
+		name = string(found[1])
+	}
+	return fmt.Sprintf("%d cores, %s", runtime.NumCPU(), name)
+}
+
+func version() string {
+	out, _ := exec.Command("git", "describe", "--always", "--dirty").Output()
+	return strings.TrimSpace(string(out))
+}
+
+// page is README.md.
+func page(tables map[string]table) []byte {
+	var b strings.Builder
+	b.WriteString("# What a capture costs, and what it keeps\n\n`.ci/capture/run` measures `moontide capture` and writes this page; all numbers come from\n[results.json](results.json). A limit that is not met is marked. Captures of a real vLLM are a check of\n[.ci/engines](../engines/README.md).\n")
+	for _, c := range checks {
+		t, ok := tables[c.name]
+		if !ok {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s%s\n\n%s\n\n%s, %s, %s.\n\n| | limit | measured |\n| --- | --- | --- |\n", strings.ToUpper(c.name[:1]), c.name[1:], c.text, t.Date, t.Machine, t.Moontide)
+		for _, r := range t.Rows {
+			if r.Missed {
+				r.Measured = "**" + r.Measured + "** (not met)"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", r.What, r.Limit, r.Measured)
+		}
+	}
+	return []byte(b.String())
+}
+
+// atMost is a row with a limit.
+func atMost(what string, limit, measured float64, unit string) row {
+	return row{what, fmt.Sprintf("%.3g %s", limit, unit), fmt.Sprintf("%.3g %s", measured, unit), measured > limit}
+}
+
+// equal is a row of two things that have to be equal.
+func equal(what string, want, got any) row {
+	a, b := fmt.Sprint(want), fmt.Sprint(got)
+	return row{what, a, b, a != b}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+// roundTrip captures a replay, and compares the capture with what was sent.
+func roundTrip(t *tools, source, speedup string) ([]row, error) {
+	server, err := t.serve("--step-base", "0", "--prefill-per-token", "0", "--decode-per-sequence", "0", "--decode-per-context-token", "0", "--kv-blocks", "8000000", "--max-num-seqs", "10000")
+	if err != nil {
+		return nil, err
+	}
+	defer server.end()
+	proxy, path, err := t.capture(server)
+	if err != nil {
+		return nil, err
+	}
+	_, dir, err := t.replay(source, proxy.url, "--speedup", speedup)
+	said, failed := proxy.end()
+	if err := cmp.Or(err, failed); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, said)
+	}
+	sent, err := read(filepath.Join(dir, "requests.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	seen, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	seen = seen[max(len(seen)-len(sent), 0):] // the probe comes first
+	slices.SortStableFunc(sent, func(a, b trace.Request) int { return cmp.Compare(sentAt(a), sentAt(b)) })
+	rows := compare(sent, seen)
+	more, err := t.judge(sent, seen, path)
+	return append(rows, more...), err
+}
+
+func read(path string) (rows []trace.Request, err error) {
+	in, err := format.Open(path, format.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	for r, err := range in.Requests() {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func sentAt(r trace.Request) float64 {
+	var x struct {
+		Sent float64 `json:"sent_ms"`
+	}
+	json.Unmarshal(r.Extra, &x)
+	return x.Sent
+}
+
+// compare compares requests in the order in which they were sent and arrived. Requests
+// that were sent within half a millisecond may arrive in the other order, so they are
+// paired by their content.
+func compare(sent, seen []trace.Request) []row {
+	rows := []row{equal("requests", len(sent), len(seen))}
+	n := min(len(sent), len(seen))
+	offset := math.Inf(1)
+	for i := range n {
+		offset = min(offset, seen[i].Timestamp.Value-sentAt(sent[i]))
+	}
+	ids, back := map[uint64]uint64{}, map[uint64]uint64{}
+	var lengths, sharing, order int
+	late := make([]float64, n)
+	for i := range n {
+		j := i
+		for k := i; k < n && sentAt(sent[k])-sentAt(sent[i]) < 2; k++ { // who else may have arrived now
+			if same(&sent[k], &seen[i], ids) {
+				j = k
+				break
+			}
+		}
+		if j != i {
+			moved := sent[j]
+			copy(sent[i+1:j+1], sent[i:j])
+			sent[i] = moved
+			order++
+		}
+		a, b := &sent[i], &seen[i]
+		if a.InputLength != b.InputLength || a.OutputLength != b.OutputLength {
+			lengths++
+		}
+		ok := len(a.HashIDs) == len(b.HashIDs)
+		for k := 0; ok && k < len(a.HashIDs); k++ {
+			x, y := a.HashIDs[k], b.HashIDs[k]
+			ok = (ids[x] == y || ids[x] == 0) && (back[y] == x || back[y] == 0)
+			ids[x], back[y] = y, x
+		}
+		if !ok {
+			sharing++
+		}
+		late[i] = b.Timestamp.Value - sentAt(*a) - offset
+	}
+	slices.Sort(late)
+	return append(rows, equal("requests of other lengths", 0, lengths),
+		equal("requests whose blocks are shared in another way", 0, sharing),
+		row{What: "requests that overtook another on their way", Measured: fmt.Sprint(order)},
+		atMost("distance of arrivals from when the client sent, p99", 1, late[n*99/100], "ms"),
+		row{What: "the largest distance", Measured: fmt.Sprintf("%.3g ms", late[n-1])})
+}
+
+// same reports whether two requests may be one.
+func same(a, b *trace.Request, ids map[uint64]uint64) bool {
+	if a.InputLength != b.InputLength || a.OutputLength != b.OutputLength || len(a.HashIDs) != len(b.HashIDs) {
+		return false
+	}
+	for k, x := range a.HashIDs {
+		if y := ids[x]; y != 0 && y != b.HashIDs[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// judge compares what analyze finds in both, and fits, draws and checks the capture.
+func (t *tools) judge(sent, seen []trace.Request, path string) (rows []row, err error) {
+	var found [2]string
+	for i, all := range [][]trace.Request{sent, seen} {
+		file := filepath.Join(t.work, fmt.Sprint("judged-", i, ".jsonl"))
+		if err := write(file, all); err != nil {
+			return nil, err
+		}
+		if found[i], err = t.run("analyze", file, "--cache", "lru", "--capacities", "100,1000,10000,50000", "--csv"); err != nil {
+			return nil, err
+		}
+	}
+	rows = append(rows, equal("hit rates of LRU by size", hits(found[0]), hits(found[1])))
+	model, drawn := filepath.Join(t.work, "model.json"), filepath.Join(t.work, "drawn.jsonl")
+	if _, err := t.run("fit", path, "-o", model); err != nil {
+		return rows, err
+	}
+	out, err := t.run("synth", "--from", model, "-o", drawn, "--check", "--against", path)
+	verdict := "PASS"
+	if err != nil || !strings.Contains(out, "PASS") {
+		verdict = "no PASS"
+	}
+	return append(rows, equal("fitted and synthesized: synth --check", "PASS", verdict)), nil
+}
+
+// hits returns the table of hit rates in one line.
+func hits(csv string) string {
+	lines := strings.Split(strings.TrimSpace(csv), "\n")
+	var all []string
+	for _, line := range lines[1:] {
+		all = append(all, strings.ReplaceAll(line, ",", " "))
+	}
+	return strings.Join(all, "; ")
+}
+
+// write writes rows with nothing but what analyze needs.
+func write(path string, rows []trace.Request) error {
+	out, err := format.Create(path)
+	if err != nil {
+		return err
+	}
+	defer out.Discard()
+	for i, r := range rows {
+		r = trace.Request{Timestamp: trace.Some(float64(i)), InputLength: r.InputLength, OutputLength: r.OutputLength, HashIDs: r.HashIDs}
+		if err := out.Write(r); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
