@@ -24,9 +24,11 @@ type exchange struct {
 	halves      atomic.Int32
 
 	// The request, until it is hashed.
-	mu         sync.Mutex // of bodyDone and body: a transport may read it for longer than its exchange
+	mu         sync.Mutex // of the next four: a transport may read a body for longer than its exchange
 	body       buffer
 	bodyDone   bool
+	passed     bool // the beginning of the answer
+	waits      bool // to be hashed until then
 	bodyCoding string
 	call       *record.Call
 	blocks     *record.Blocks
@@ -106,7 +108,20 @@ func (e *exchange) endBody(why gap) {
 	if e.body.dropped != "" {
 		e.noBlocks = e.body.dropped
 	}
-	e.proxy.hash(e)
+	if e.waits = !e.passed && !e.proxy.memory.crowded(); !e.waits {
+		e.proxy.hash(e)
+	}
+}
+
+// began says that the beginning of the answer has passed, or that there is none. Until
+// then the request is not hashed, if its body may be held: the CPU belongs to the traffic.
+func (e *exchange) began() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.passed = true; e.waits {
+		e.waits = false
+		e.proxy.hash(e)
+	}
 }
 
 // answerBody passes the body of an answer on and observes it.
@@ -114,9 +129,14 @@ type answerBody struct {
 	io.ReadCloser
 	of     *exchange // nil if the answer is not recorded
 	client *client
+	reads  int
 }
 
-func (b answerBody) Read(p []byte) (int, error) {
+func (b *answerBody) Read(p []byte) (int, error) {
+	if b.of != nil && b.reads == 1 {
+		b.of.began()
+	}
+	b.reads++
 	n, err := b.ReadCloser.Read(p)
 	now := time.Now()
 	b.client.takes(now)
@@ -236,6 +256,7 @@ func (e *exchange) end(gone bool) {
 	e.mu.Lock()
 	e.endBody(incomplete)
 	e.mu.Unlock()
+	e.began()
 	e.proxy.answered(e)
 }
 

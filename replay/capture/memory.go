@@ -17,6 +17,9 @@ func (m *memory) take(n int) bool {
 	return true
 }
 
+// crowded reports whether little memory is available.
+func (m *memory) crowded() bool { return m.held.Load() > m.most/4 }
+
 func (m *memory) give(n int) { m.held.Add(-int64(n)) }
 
 // buffer holds bytes up to limits of its own and of all buffers. Beyond them it drops

@@ -145,7 +145,7 @@ func modifyResponse(r *http.Response) error {
 	if of.exchange != nil {
 		of.exchange.begin(r)
 	}
-	r.Body = answerBody{r.Body, of.exchange, &of.client}
+	r.Body = &answerBody{ReadCloser: r.Body, of: of.exchange, client: &of.client}
 	return nil
 }
 
