@@ -54,12 +54,14 @@ var checks = []check{
 	{"1,000 streams", "User and system time of the capture divided by the number of tokens, each of which is an event. Client and server share the two cores.", busyStreams},
 	{"idle connections", "10,000 connections on which nothing was sent yet.", idle},
 	{"hashing", "One core, the best of three. Nothing of a text is kept for the next one, so texts that were seen before take as long as new ones. The named vocabularies are small; `real` is MOONTIDE_TOKENIZER on MOONTIDE_TEXT.", hashing},
-	{"round trip", "A replay of traces/conversation.jsonl through the capture, at ten times its speed.", func(t *tools) ([]row, error) { return roundTrip(t, "traces/conversation.jsonl", "10") }},
-	{"round trip of a published trace", "A replay of the Mooncake project's conversation trace (12,031 requests in an hour) through the capture, at 20 times its speed.", func(t *tools) ([]row, error) {
+	{"round trip", "A replay of traces/conversation.jsonl through the capture, at twice its speed; a token every 20 ms.", func(t *tools) ([]row, error) {
+		return roundTrip(t, 20*time.Millisecond, "traces/conversation.jsonl", "--speedup", "2")
+	}},
+	{"round trip of a published trace", "A replay of the Mooncake project's conversation trace (12,031 requests in an hour) through the capture, at 30 times its speed, its arrivals spread over the seconds that they share; a token every ms.", func(t *tools) ([]row, error) {
 		if t.trace == "" {
 			return nil, nil
 		}
-		return roundTrip(t, t.trace, "20")
+		return roundTrip(t, time.Millisecond, t.trace, "--speedup", "30", "--spread-grid")
 	}},
 	{"official clients", "The steps of [.ci/node-clients](../node-clients) pass through the capture: OpenAI's and Anthropic's clients see what they see without it.", officialClients},
 }

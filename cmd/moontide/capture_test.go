@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +84,37 @@ func TestCaptureKilled(t *testing.T) {
 	must(t, dir, "convert", "t.jsonl.zst", "--sort", "-o", "sorted.jsonl.zst")
 	if again := must(t, dir, "convert", "sorted.jsonl.zst", "-o", "-"); len(again) != len(rows) {
 		t.Errorf("%d bytes, %d before", len(again), len(rows))
+	}
+}
+
+// Health and counts are served beside the traffic, and nothing else is.
+func TestCaptureMetrics(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := moontide(dir, "capture", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--upstream", serveFast(t), "-o", "t.jsonl")
+	line, talk := startChild(t, cmd)
+	metrics := regexp.MustCompile(`http://[0-9.:]+`).FindString(line)
+	line, _ = bufio.NewReader(talk).ReadString('\n')
+	url := regexp.MustCompile(`http://[0-9.:]+`).FindString(line)
+	for range 2 {
+		answer, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"model":"sim","prompt":[1,2,3],"max_tokens":2}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	for path, want := range map[string]string{
+		"/healthz": "ok\n", "/metrics": "\nmoontide_capture_requests_total 2\n", "/v1/completions": "not found",
+	} {
+		answer, err := http.Get(metrics + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s", path, text)
+		}
 	}
 }
 

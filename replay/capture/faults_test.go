@@ -186,3 +186,32 @@ func TestUnchanged(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+// failing is an encoder that fails in one of two ways.
+type failing struct{ panics bool }
+
+func (f failing) Append(dst []uint32, text string) ([]uint32, error) {
+	if f.panics {
+		panic("a fault")
+	}
+	return nil, errors.New("too hard")
+}
+
+// A tokenizer that fails costs the block ids, and what only it could count.
+func TestEncoderFails(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		c := capturing(t, simulated(t), func(cfg *Config) { cfg.Encoder = failing{panics} })
+		answer := c.post(t, "/v1/completions", `{"model":"sim","prompt":"one two","max_tokens":2}`)
+		c.stop()
+		faults := int64(0)
+		if panics {
+			faults = 1
+		}
+		if n := c.Counts(); !strings.Contains(answer, `"completion_tokens":2`) || n.Rows != 1 || n.NoBlocks["failed"] != 1 || n.Faults != faults || n.HeldBytes != 0 {
+			t.Errorf("%s, %+v", answer, n)
+		}
+		if r := c.rows.all[0]; r.InputLength != 2 || r.OutputLength != 2 || len(r.HashIDs) > 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}

@@ -142,27 +142,13 @@ func TestHTTP2(t *testing.T) {
 	encrypted.StartTLS()
 	defer encrypted.Close()
 	for _, upstream := range []string{plain.URL, encrypted.URL} {
-		to, _ := url.Parse(upstream)
-		cfg := Config{Upstream: to, HTTP2: true, TLS: &tls.Config{InsecureSkipVerify: true}}
-		cfg.Key[0], cfg.BlockSize = 1, 16
-		rows := new(rows)
-		p, err := New(cfg, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		drain, end := context.WithCancel(t.Context())
-		served := make(chan error)
-		go func() { served <- p.Serve(drain, t.Context(), l) }()
+		p, _, address, end, _, served := serving(t, upstream, func(c *Config) { c.HTTP2, c.TLS = true, &tls.Config{InsecureSkipVerify: true} })
 		client := h2c()
 		texts := make(chan string)
 		const streams = 300
 		for range streams {
 			go func() {
-				answer, err := client.Post("http://"+l.Addr().String()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a b c"}`))
+				answer, err := client.Post(address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a b c"}`))
 				if err != nil {
 					texts <- err.Error()
 					return
@@ -400,5 +386,84 @@ func TestPausesAreNoStalls(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		<-time.After(60 * time.Millisecond)
+	}
+}
+
+// serving serves a proxy as the command does. drain and stop are the two interrupts.
+func serving(t *testing.T, upstream string, edits ...func(*Config)) (p *Proxy, seen *rows, address string, drain, stop func(), served chan error) {
+	to, err := url.Parse(upstream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, seen := Config{Upstream: to}, new(rows)
+	cfg.Key[0], cfg.BlockSize = 1, 16
+	for _, edit := range edits {
+		edit(&cfg)
+	}
+	if p, err = New(cfg, seen); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gently, drain := context.WithCancel(t.Context())
+	now, stop := context.WithCancel(t.Context())
+	served = make(chan error, 1)
+	go func() { served <- p.Serve(gently, now, l) }()
+	return p, seen, "http://" + l.Addr().String(), drain, stop, served
+}
+
+// An interrupt lets requests in flight end and takes no others. A second one ends them.
+func TestDrain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ends  bool
+		class replay.Class
+	}{"the answer ends": {true, replay.OK}, "a second interrupt": {false, replay.Abandoned}} {
+		t.Run(name, func(t *testing.T) {
+			more := make(chan bool)
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
+				w.(http.Flusher).Flush()
+				select {
+				case <-more:
+					io.WriteString(w, "data: [DONE]\n\n")
+				case <-r.Context().Done():
+				}
+			}))
+			defer upstream.Close()
+			p, seen, address, drain, stop, served := serving(t, upstream.URL)
+			answer, err := http.Post(address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			in := bufio.NewReader(answer.Body)
+			in.ReadString('\n')
+			for drain(); err == nil; { // until it no longer listens
+				var conn net.Conn
+				if conn, err = net.Dial("tcp", strings.TrimPrefix(address, "http://")); err == nil {
+					conn.Close()
+				}
+			}
+			if tc.ends {
+				close(more)
+			} else {
+				stop()
+			}
+			rest, err := io.ReadAll(in)
+			if strings.Contains(string(rest), "[DONE]") != tc.ends || (err == nil) != tc.ends {
+				t.Errorf("%q, %v", rest, err)
+			}
+			if err := <-served; err != nil {
+				t.Fatal(err)
+			}
+			if n := p.Counts(); n.Requests != 1 || n.Ended[tc.class] != 1 || n.Rows != 1 || len(seen.all) != 1 {
+				t.Errorf("%+v", n)
+			}
+			stop()
+		})
 	}
 }

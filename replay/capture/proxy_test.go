@@ -191,3 +191,30 @@ func TestSessions(t *testing.T) {
 		})
 	}
 }
+
+// A sample has all requests of its sessions and none of others, whether a header or the
+// prompts tell the sessions, and the counts add up.
+func TestSample(t *testing.T) {
+	const sessions, turns = 60, 3
+	for _, header := range []string{"", "X-Session"} {
+		c := capturing(t, simulated(t), func(cfg *Config) { cfg.SampleOneIn, cfg.SessionHeader = 4, header })
+		for turn := range turns {
+			for i := range sessions {
+				c.post(t, "/v1/completions", `{"model":"sim","max_tokens":1,"prompt":[`+ids(1000*i, 20+20*turn)+`]}`, "X-Session", fmt.Sprint("s", i))
+			}
+		}
+		c.stop()
+		of := map[string]int{}
+		for _, r := range c.rows.all {
+			of[r.SessionID]++
+		}
+		for name, n := range of {
+			if n != turns {
+				t.Errorf("session %s has %d turns of %d", name, n, turns)
+			}
+		}
+		if n := c.Counts(); n.Rows+n.SampledOut != sessions*turns || len(of) < 5 || len(of) > 30 {
+			t.Errorf("%d sessions of %d, %+v", len(of), sessions, n)
+		}
+	}
+}
