@@ -63,15 +63,11 @@ func streams(t *tools) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := t.serve(paced(20 * time.Millisecond)...)
+	server, proxy, _, err := t.between(paced(20 * time.Millisecond)...)
 	if err != nil {
 		return nil, err
 	}
 	defer server.end()
-	proxy, _, err := t.capture(server)
-	if err != nil {
-		return nil, err
-	}
 	defer proxy.end()
 	var runs [2][]latencies
 	for range t.rounds {
@@ -122,15 +118,11 @@ func busyStreams(t *tools) (rows []row, err error) {
 		if err != nil {
 			return nil, err
 		}
-		server, err := t.serve(paced(every)...)
+		server, proxy, _, err := t.between(paced(every)...)
 		if err != nil {
 			return nil, err
 		}
 		defer server.end()
-		proxy, _, err := t.capture(server)
-		if err != nil {
-			return nil, err
-		}
 		before := proxy.cpu()
 		l, _, err := t.replay(trace, proxy.url)
 		if err != nil {
@@ -153,15 +145,11 @@ func idle(t *tools) ([]row, error) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return nil, fmt.Errorf("10,000 open files: %w", err)
 	}
-	server, err := t.serve()
+	server, proxy, _, err := t.between()
 	if err != nil {
 		return nil, err
 	}
 	defer server.end()
-	proxy, _, err := t.capture(server)
-	if err != nil {
-		return nil, err
-	}
 	defer proxy.end()
 	for i := range connections {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(proxy.url, "http://"))

@@ -61,6 +61,17 @@ func (t *tools) capture(upstream *process) (p *process, trace string, err error)
 	return p, trace, err
 }
 
+// between starts a server with flags, and a capture before it into a new file.
+func (t *tools) between(flags ...string) (server, proxy *process, trace string, err error) {
+	if server, err = t.serve(flags...); err != nil {
+		return nil, nil, "", err
+	}
+	if proxy, trace, err = t.capture(server); err != nil {
+		server.end()
+	}
+	return server, proxy, trace, err
+}
+
 // end interrupts the process and returns what it said.
 func (p *process) end() (string, error) {
 	p.cmd.Process.Signal(os.Interrupt)

@@ -18,15 +18,11 @@ import (
 
 // roundTrip captures a replay, and compares the capture with what was sent.
 func roundTrip(t *tools, every time.Duration, source string, flags ...string) ([]row, error) {
-	server, err := t.serve(append(paced(every), "--prefill-per-token", "0")...)
+	server, proxy, path, err := t.between(append(paced(every), "--prefill-per-token", "0")...)
 	if err != nil {
 		return nil, err
 	}
 	defer server.end()
-	proxy, path, err := t.capture(server)
-	if err != nil {
-		return nil, err
-	}
 	_, dir, err := t.replay(source, proxy.url, flags...)
 	said, failed := proxy.end()
 	if err := cmp.Or(err, failed); err != nil {
