@@ -40,7 +40,7 @@ func arrivalSentences(a *analyze.Analysis) []string {
 	case timed < a.Requests:
 		all += ","
 	}
-	text := []string{fmt.Sprintf("%s over %s, %s per second on average.", all, span(at.Duration()), doc.Fixed(at.Rate.Value, 2))}
+	text := []string{fmt.Sprintf("%s over %s, %s on average.", all, span(at.Duration()), rateText(at.Rate.Value))}
 	// A coarse clock: on average at least two requests share a timestamp.
 	if timed >= 2*at.DistinctTimestamps {
 		text = append(text, fmt.Sprintf("They share %s arrival times, up to %s requests at one: at the recorded timing they come in bursts.",
@@ -87,4 +87,12 @@ func reuseSentences(a *analyze.Analysis) []string {
 		text = append(text, fmt.Sprintf("The trace's generator declares %s %% of the prompt tokens as shared context.", doc.Percent(d.Value)))
 	}
 	return text
+}
+
+// rateText shows a rate per second, or per hour if it is too low to read per second.
+func rateText(perSecond float64) string {
+	if perSecond < .1 {
+		return doc.Fixed(3600*perSecond, 1) + " per hour"
+	}
+	return doc.Fixed(perSecond, 2) + " per second"
 }

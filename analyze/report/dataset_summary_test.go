@@ -67,3 +67,11 @@ func TestGridSentence(t *testing.T) {
 		}
 	}
 }
+
+func TestRateText(t *testing.T) {
+	for perSecond, want := range map[float64]string{4.191: "4.19 per second", .1: "0.10 per second", .0036: "13.0 per hour"} {
+		if got := rateText(perSecond); got != want {
+			t.Errorf("%v: %q, want %q", perSecond, got, want)
+		}
+	}
+}

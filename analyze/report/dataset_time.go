@@ -109,6 +109,9 @@ func probability(p float64) string {
 	return doc.Fixed(p, 3)
 }
 
+// muchVaried is how many times as large as by chance the CV of a rate is that is named.
+const muchVaried = 2
+
 // changeSentences names drifts and regimes.
 func changeSentences(t *analyze.Time) (text []string) {
 	for _, v := range varying(t) {
@@ -126,6 +129,9 @@ func changeSentences(t *analyze.Time) (text []string) {
 	switch n := len(t.Regimes); {
 	case n == 0:
 		text = append(text, "There are too few windows to tell drift and regimes from chance.")
+	case n == 1 && len(text) == 0 && t.Rate.CV.Value > muchVaried*t.Rate.ByChance.Value && t.Rate.ByChance.Set:
+		text = append(text, fmt.Sprintf("Rate and lengths show no drift and no regimes, but the rate varies more than by chance: its CV between windows of %s is %s, that of Poisson arrivals %s.",
+			doc.Duration(t.Step), doc.FixedOr(t.Rate.CV, 2), doc.FixedOr(t.Rate.ByChance, 2)))
 	case n == 1 && len(text) == 0:
 		text = append(text, "Rate and lengths show no drift and no regimes beyond chance.")
 	case n > 1:

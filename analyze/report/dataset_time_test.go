@@ -47,6 +47,25 @@ func TestChangeSentences(t *testing.T) {
 	}
 }
 
+// Traffic in the first ten minutes of each hour has no drift, but is not steady either.
+func TestVaryingRateIsNamed(t *testing.T) {
+	var rows []trace.Request
+	for at := 0.0; at < 24*3600e3; at += 10_000 {
+		if int(at/600e3)%6 == 0 {
+			rows = append(rows, trace.Request{Timestamp: trace.Some(at), InputLength: 100, OutputLength: 10})
+		}
+	}
+	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := *a.Time
+	one.Regimes = one.Regimes[:1]
+	if got := strings.Join(changeSentences(&one), " "); strings.Contains(got, "beyond chance") || !strings.Contains(got, "the rate varies more than by chance: its CV between windows of ") {
+		t.Error(got)
+	}
+}
+
 // Each window is in JSON, and each figure shows all of them, the regimes and the trend.
 func TestTimeIsInEveryForm(t *testing.T) {
 	a := growing(t)

@@ -81,7 +81,11 @@ func (f Fidelity) verdict() *doc.Verdict {
 		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: fmt.Sprintf("%s: gap %s, limit %s", r.Name, gapText(r.Aspect, r.Gap), gapText(r.Aspect, r.Limit))})
 	}
 	if n := f.Novelty; !n.Pass() {
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: fmt.Sprintf("novelty: runs of %s and %s are the source's", doc.Count(n.Rows, "row"), doc.Count(n.Blocks, "block"))})
+		copied := fmt.Sprintf("runs copied from the source have %s and %s", doc.Count(n.Rows, "row"), doc.Count(n.Blocks, "block"))
+		if n.Sequential { // equal ids are no copies then
+			copied = "run copied from the source has " + doc.Count(n.Rows, "row")
+		}
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: "novelty: the longest " + copied})
 	}
 	return v
 }
@@ -101,7 +105,7 @@ func (f Fidelity) notes() (notes []string) {
 		}
 	}
 	if e := f.Engine; e.Speed > 0 {
-		notes = append(notes, fmt.Sprintf("TTFT is simulated with one engine %s times as fast as the default of moontide simulate; the source keeps it busy for %s %% of the time, the drawn trace for %s %%",
+		notes = append(notes, fmt.Sprintf("TTFT is simulated with one engine of %s times the speed of the default of moontide simulate; the source keeps it busy for %s %% of the time, the drawn trace for %s %%",
 			doc.Plain(e.Speed), doc.Fixed(100*e.SourceBusy, 0), doc.Fixed(100*e.DrawnBusy, 0)))
 	}
 	return notes

@@ -68,3 +68,21 @@ func TestFidelityVerdict(t *testing.T) {
 		t.Errorf("%s: %+v", v.Level, v.Evidence)
 	}
 }
+
+// Blocks count as copies only if both traces do not merely number them one after another.
+func TestFidelityVerdictOnCopies(t *testing.T) {
+	f := judged()
+	f.Results = nil
+	for _, test := range []struct {
+		sequential bool
+		want       string
+	}{
+		{false, "novelty: the longest runs copied from the source have 600 rows and 10 blocks"},
+		{true, "novelty: the longest run copied from the source has 600 rows"},
+	} {
+		f.Novelty = fidelity.Novelty{Rows: 600, MaxRows: 5, Blocks: 10, Sequential: test.sequential}
+		if v := f.verdict(); len(v.Evidence) != 1 || v.Evidence[0].Text != test.want {
+			t.Errorf("sequential %v: %+v, want %q", test.sequential, v.Evidence, test.want)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
@@ -45,7 +44,7 @@ func fitTrace(c *cli.Context, std streams) error {
 	if err := writeFile(std, output, write); err != nil || output == "-" {
 		return err
 	}
-	std.say("model of %s written to %s", doc.Count(model.SourceRequests(), "request"), filepath.Base(output))
+	std.say("model of %s written to %s", doc.Count(model.SourceRequests(), "request"), output)
 	if clients := model.Clients(); len(clients) > 1 {
 		return std.printText(clientsDocument(clients))
 	}

@@ -26,7 +26,7 @@ const (
 func checkFlags() []cli.Flag {
 	return append(group(ofCheck,
 		&cli.BoolFlag{Name: checkFlagName, Usage: "judge the written trace against its source: PASS, or FAIL with exit status 4"},
-		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to judge against", DefaultText: "--from, unless that is a model"},
+		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to judge against", DefaultText: "--from, unless that is a model; required with --only"},
 		repeatable(cli.GenericFlag{Name: maxGapFlag, Usage: "`LIMITS`: comma-separated changes of the largest gaps that pass: 2x doubles all, isl_mean=5% sets that of an aspect, lru=4% those of all lru_ aspects; " +
 			"twice the noise floor always passes; repeatable"}),
 	), group(inOutput,
@@ -65,6 +65,9 @@ func checkOf(c *cli.Context) (*fidelityCheck, error) {
 	}
 	if !c.IsSet(againstFlag) && isModel(check.source) {
 		return nil, misused("synth: %s is a model: --check needs --against TRACE", traceName(check.source))
+	}
+	if !c.IsSet(againstFlag) && c.IsSet("only") {
+		return nil, misused("synth: --only draws one client: --check needs --against TRACE with the requests of that client")
 	}
 	var err error
 	if texts := textsOf(c, maxGapFlag); len(texts) > 0 {

@@ -42,6 +42,9 @@ func (m *Model) Clients() []Client {
 func (m *Model) Only(name string) (*Model, error) {
 	i := slices.IndexFunc(m.clients, func(c client) bool { return c.Name == name })
 	if i < 0 || name == "" {
+		if len(m.clients) == 1 && m.clients[0].Name == "" {
+			return nil, fmt.Errorf("no client %q: the model has one client without a name", name)
+		}
 		names := make([]string, len(m.clients))
 		for i := range m.clients {
 			names[i] = strconv.Quote(m.clients[i].Name)

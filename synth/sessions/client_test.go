@@ -127,6 +127,21 @@ func TestOnly(t *testing.T) {
 	}
 }
 
+// A note on one of several clients names it.
+func TestNotesNameClients(t *testing.T) {
+	var rows []trace.Request
+	for i := range 400 {
+		rows = append(rows, trace.Request{Timestamp: trace.Some(0.0), InputLength: 32, OutputLength: 5, HashIDs: []uint64{uint64(2 * i), uint64(2*i + 1)},
+			Extra: []byte(fmt.Sprintf(`{"user": "u%d"}`, i%2))})
+	}
+	m := fit(t, rows, sessions.Options{BlockSize: 16})
+	for _, want := range []string{"client u0: one timestamp: all sessions start at once", "client u1: one timestamp: all sessions start at once"} {
+		if !slices.Contains(m.Notes(), want) {
+			t.Errorf("no note %q in %q", want, m.Notes())
+		}
+	}
+}
+
 // Clients with few requests are pooled, which a note says.
 func TestFewRequestsArePooled(t *testing.T) {
 	some := slices.Clone(loads[:2])

@@ -52,7 +52,9 @@ func (f *fitter) fitClients() fitted {
 			a.Renewal = fitRenewal(times, period, a.TickMs)
 			return a
 		})
-		all.notes = append(all.notes, c.notes...)
+		for _, note := range c.notes {
+			all.notes = append(all.notes, fmt.Sprintf("client %s: %s", p.name, note))
+		}
 		all.clients = append(all.clients, *c.clientFile)
 	}
 	if lost >= minRequests {
