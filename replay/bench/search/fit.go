@@ -48,18 +48,18 @@ func (c *Config) fit(trials []Trial, noise *rand.Rand) fitted {
 		return noise.NormFloat64()
 	}
 	for _, t := range trials {
-		x, s := math.Log(cmp.Or(t.Load, t.Level)), max(t.Error, leastError)
-		if c.Goal == Smallest {
-			x = -x
-		}
+		s := max(t.Error, leastError)
 		f.exact, f.known = f.exact && t.Error == 0, f.known || t.Known
 		y := min(max(transformed(t.excess()+t.Error*normal()), -mostExcess), mostExcess)
-		p := point{level: t.Level, x: x, met: t.Met, raw: y, y: y, weight: 1 / (s * s)}
+		p := point{level: t.Level, x: c.x(t), met: t.Met, raw: y, y: y, weight: 1 / (s * s)}
 		i, _ := slices.BinarySearchFunc(f.points, p, func(a, b point) int {
 			return cmp.Or(cmp.Compare(a.x, b.x), cmp.Compare(a.y, b.y), cmp.Compare(a.weight, b.weight))
 		})
 		f.points = slices.Insert(f.points, i, p)
-		if t.Ceiling > 0 {
+	}
+	sustained := c.sustained(trials)
+	for _, t := range trials {
+		if t.Ceiling > 0 && math.Log(t.Ceiling) > sustained {
 			s := max(t.CeilingError, leastError)
 			f.ceiling.add(math.Log(t.Ceiling)+s*normal(), 1/(s*s))
 		}
@@ -73,6 +73,47 @@ func (c *Config) fit(trials []Trial, noise *rand.Rand) fitted {
 		f.upTo++
 	}
 	return f
+}
+
+// x returns the difficulty of a trial.
+func (c *Config) x(t Trial) float64 {
+	x := math.Log(cmp.Or(t.Load, t.Level))
+	if c.Goal == Smallest {
+		return -x
+	}
+	return x
+}
+
+// pooled returns the trials with errors from all trials at about their level: where rare
+// events decide, a trial without them has a small excess and the smallest error.
+func (c *Config) pooled(trials []Trial) []Trial {
+	all := slices.Clone(trials)
+	for i, t := range trials {
+		weights, squares := 0.0, 0.0
+		for _, of := range trials {
+			w := tricube((c.x(of) - c.x(t)) / nearby)
+			weights, squares = weights+w, squares+w*of.Error*of.Error
+		}
+		all[i].Error = math.Sqrt(squares / weights)
+	}
+	return all
+}
+
+// growing is by how much the load may exceed the ceiling, as a logarithm, in a trial
+// without an estimate of it.
+const growing = 0.05
+
+// sustained returns the logarithm of a level that the system can sustain, by the trials
+// that clearly met the objectives. A ceiling below it is wrong, as of a trial that was too
+// short.
+func (c *Config) sustained(trials []Trial) float64 {
+	most := math.Inf(-1)
+	for _, t := range trials {
+		if t.Met && t.Ceiling == 0 && c.Goal == Largest {
+			most = max(most, c.x(t)-growing)
+		}
+	}
+	return most
 }
 
 func (c *ceiling) add(x, weight float64) {

@@ -92,3 +92,40 @@ func TestKnownExcess(t *testing.T) {
 		}
 	}
 }
+
+// An estimate of the largest sustainable level that is far too low, as of a run that ended
+// before its first answers, does not keep the search from loads that it sees sustained.
+func TestWrongCeiling(t *testing.T) {
+	curve := curve{capacity: 100, steepness: 1, limit: 5, floor: 30}
+	c := search.Config{Goal: search.Largest, Low: 1e-3, High: 1e6, Start: 1}
+	a, trials := search12(c, func(level float64) search.Trial {
+		y := curve.excess(level)
+		trial := search.Trial{Level: level, Met: y < 0, Known: true, Excess: y, Error: 0.03}
+		if level > curve.capacity {
+			trial.Ceiling, trial.CeilingError = curve.capacity/4, 0.3
+		}
+		return trial
+	})
+	if off := math.Abs(a.Estimate/curve.threshold() - 1); off > 0.03 {
+		t.Errorf("%+v in place of %v: %+v", a, curve.threshold(), trials)
+	}
+}
+
+// Trials with small values have small errors where rare events decide; they do not pull the
+// answer to their side.
+func TestErrorsThatGrowWithValues(t *testing.T) {
+	const searches = 100
+	sum := 0.0
+	for seed := range uint64(searches) {
+		random := rand.New(rand.NewPCG(seed, 4))
+		a, _ := search12(search.Config{Goal: search.Largest, Low: 1, High: 1000, Start: 10}, func(level float64) search.Trial {
+			rare := random.ExpFloat64() - 1 // mean 0
+			y := 3*math.Log(level/100) + 0.1*rare
+			return search.Trial{Level: level, Met: y < 0, Known: true, Excess: y, Error: 0.02 + 0.1*(rare+1)}
+		})
+		sum += math.Log(a.Estimate / 100)
+	}
+	if bias := sum / searches; math.Abs(bias) > 0.012 {
+		t.Errorf("the answers are off by %+.4f on average", bias)
+	}
+}

@@ -127,9 +127,10 @@ func (c Config) Next(trials []Trial) (level float64, ok bool) {
 	if c.Check() != nil || len(trials) >= cmp.Or(c.MaxTrials, defaultMaxTrials) {
 		return 0, false
 	}
-	return c.next(trials)
+	return c.next(c.pooled(trials))
 }
 
+// next returns the level to try after trials whose errors are pooled.
 func (c *Config) next(trials []Trial) (level float64, ok bool) {
 	if len(trials) == 0 {
 		return cmp.Or(c.Start, c.Low), true
@@ -345,6 +346,7 @@ func (c Config) Answer(trials []Trial) Answer {
 	if len(trials) == 0 {
 		return a
 	}
+	trials = c.pooled(trials)
 	f := c.fit(trials, nil)
 	if f.upTo > 0 {
 		a.Level, a.Found = f.points[f.upTo-1].level, true
