@@ -262,19 +262,8 @@ func present(std streams, result *bench.Result, view report.View, form string, f
 	if err = errors.Join(saved, err); printed {
 		return err
 	}
-	return errors.Join(err, std.print(func(w io.Writer) error {
-		switch form {
-		case "json":
-			return runs.WriteOutcome(w)
-		case "markdown":
-			return runs.Document().WriteMarkdown(w)
-		}
-		err := terminalOf(w).Write(w, runs.Document())
-		if err == nil {
-			_, err = fmt.Fprintf(w, "Run folder: %s\n", harmless(result.Dir))
-		}
-		return err
-	}))
+	std.say("the run is in %s", result.Dir)
+	return errors.Join(err, printDocument(std, form, runs.Document(), runs.WriteOutcome))
 }
 
 // outcomeFlags returns the flags with which a verb tells the outcome of its runs to
