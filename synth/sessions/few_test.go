@@ -79,3 +79,26 @@ func TestFewAnswersAreNotEmpty(t *testing.T) {
 		}
 	}
 }
+
+// Conversations cannot be found by prefixes where a sliding window cuts them off. This
+// is noted, unless rows have session ids.
+func TestSlidingWindow(t *testing.T) {
+	const window = 8
+	for _, named := range []bool{false, true} {
+		var rows []trace.Request
+		for i := range 60 {
+			r := trace.Request{Timestamp: trace.Some(float64(i) * 1000), InputLength: window * agentBlock, OutputLength: 50}
+			for block := range uint64(window) { // a hash of another prefix in each turn
+				r.HashIDs = append(r.HashIDs, uint64(i)<<8|block)
+			}
+			if named {
+				r.SessionID = fmt.Sprint("c", i%6)
+			}
+			rows = append(rows, r)
+		}
+		notes := strings.Join(fit(t, rows, sessions.Options{BlockSize: agentBlock}).Notes(), "\n")
+		if noted := strings.Contains(notes, "no prompt extends an earlier one: "); noted == named {
+			t.Errorf("with session ids: %t, noted: %t", named, noted)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package sessions
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // mixtureTolerance is how much further from the source a mixture of clients may be
@@ -18,6 +19,7 @@ const farFromSource, minToDivide = .05, 2000
 // sessions, are learned only if what they draw is as near to the source as what one
 // client draws.
 func (f *fitter) learnClients(clients int) {
+	f.noteSingleTurns()
 	long := f.findLongSessions()
 	named := f.parts
 	best := f.fitClients()
@@ -55,6 +57,14 @@ func (f *fitter) learnClients(clients int) {
 	f.notes = append(f.notes, best.notes...)
 	f.file.Clients = best.clients
 	f.prepare()
+}
+
+// noteSingleTurns notes that no conversations can be found in a source of many rows.
+func (f *fitter) noteSingleTurns() {
+	continued := func(r row) bool { return r.parent != none }
+	if f.hasBlocks && !f.file.SessionIDs && len(f.rows) >= minLeafSize && !slices.ContainsFunc(f.rows, continued) {
+		f.note("no prompt extends an earlier one: each request is a session of its own; conversations whose beginning is cut off by a sliding window need session ids")
+	}
 }
 
 // divideInto makes clients of the rows, which all have the same values of client keys.
