@@ -102,9 +102,9 @@
 // # Few sessions
 //
 // Fewer than five first turns are learned from all turns, less the mean growth of the
-// prompts until then. With fewer than five later turns, the share of turns that are
-// continued is that of the source, and waits and new tokens have a lognormal
-// distribution with the median and deviation of all.
+// prompts until then. Fewer than five sessions tell little of how their numbers of turns
+// vary: each has the mean number. Fewer than five later turns have waits and new tokens
+// of a lognormal distribution with the median and deviation of all.
 //
 // # Drawing
 //

@@ -55,7 +55,7 @@ func TestFewConversations(t *testing.T) {
 		}
 		before[r.SessionID] = r
 	}
-	if turns := float64(len(drawn)) / float64(starts); turns < 1.5 || turns > 3.5 {
+	if turns := float64(len(drawn)) / float64(starts); turns < 2.2 || turns > 3.1 {
 		t.Errorf("%.2f turns a session, want 3, or fewer as the source's end cuts them off", turns)
 	}
 	if 2*together < starts-2 {

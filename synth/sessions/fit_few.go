@@ -71,9 +71,7 @@ func (f *clientFitter) fitFewTurns() {
 	f.notes = append(f.notes, fmt.Sprintf("%d later turns: waits and new tokens have a lognormal distribution with the source's median and deviation", len(waits)))
 	rel := slices.Index(followed[:], slices.Max(followed[:]))
 	n := float64(len(f.rows))
-	leaf := append(shares{n}, make([]float64, relations)...)
-	leaf[1+rel] = math.Floor(float64(len(waits))/n*1e6) / 1e6
-	f.Continues = choice{Leaves: []shares{leaf}}
+	f.Continues = choice{Leaves: []shares{continued(n, relation(rel), float64(len(waits))/n)}}
 	// Few sessions do not show how long prompts get: the longest must not end all others.
 	f.ISL[1] = min(2*f.ISL[1]-.5, lengthRange.high)
 	given := joint{f.fewShare(kept), f.fewTimes(waits)}
@@ -83,6 +81,39 @@ func (f *clientFitter) fitFewTurns() {
 	}
 	f.LaterTurns[relationNames[rel]] = given
 	f.LaterLengths[relationNames[rel]] = append(joint{f.fewTimes(tokens)}, fitJoint(osls, lengthKnown)...)
+}
+
+// continued returns the shares of a leaf whose turns are continued in one way.
+func continued(requests float64, rel relation, share float64) shares {
+	leaf := append(shares{requests}, make([]float64, relations)...)
+	leaf[1+rel] = math.Floor(share*1e6) / 1e6
+	return leaf
+}
+
+// evenSessions gives sessions the mean number of turns, rounded up or down: fewer than
+// five do not tell how their numbers vary. How turns are continued does not depend on
+// anything else then, and usually is the most common way.
+func (f *clientFitter) evenSessions() {
+	var followed [relations]int
+	later := 0
+	for i := range f.rows {
+		if r := &f.rows[i]; r.parent != none && r.relation != joins {
+			followed[r.relation]++
+			later++
+		}
+	}
+	n := float64(len(f.rows))
+	turns := n / (n - float64(later))
+	if f.Sessions >= minRequests || later == 0 || turns >= maxNumber {
+		return
+	}
+	rel := relation(slices.Index(followed[:], slices.Max(followed[:])))
+	whole, part := math.Modf(turns)
+	f.Continues = choice{
+		decisionTree: decisionTree{[]split{{turnNumber, whole - 1.5, -1, 1}, {turnNumber, whole - .5, -2, -3}}},
+		Leaves:       []shares{continued(n, rel, 1), continued(n, rel, part), continued(n, rel, 0)},
+	}
+	f.notes = append(f.notes, fmt.Sprintf("%d sessions: each has the mean number of turns, %.1f", f.Sessions, turns))
 }
 
 // fewShare returns the mean of some shares, to one digit.

@@ -132,6 +132,7 @@ func (f *clientFitter) fitLaterTurns() {
 		f.ISL[1] = min(2*f.ISL[1]-.5, lengthRange.high)
 	}
 	f.fitFewTurns()
+	f.evenSessions()
 }
 
 // turnSamples returns an observed continuation: the known values of the turn, then
