@@ -62,7 +62,7 @@
 // sessions with at least 5 % of the requests or of the prompts' tokens, each at least
 // four times as large as any other, are a client on the same condition, if Clients is
 // 0. Otherwise, two clusters are kept if one client is more than 0.05 from a source of
-// at least 2,000 requests and they are at most half as far.
+// at least 2,000 requests and they are at most two thirds as far.
 //
 // Clients share no blocks but those of templates, and no session of one continues
 // one of another: a note tells how many requests of the source do.

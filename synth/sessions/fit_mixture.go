@@ -12,7 +12,7 @@ const mixtureTolerance = .01
 
 // farFromSource is the distance of one client from a source of at least minToDivide
 // requests from which two clusters are tried unasked: fewer are as far by chance. They
-// are learned if they are at most half as far.
+// are learned if they are at most two thirds as far.
 const farFromSource, minToDivide = .05, 2000
 
 // learnClients learns the clients. Those that the rows do not name, clusters and long
@@ -33,7 +33,7 @@ func (f *fitter) learnClients(clients int) {
 		divided = f.divideByLength(long)
 	case len(f.rows) >= minToDivide && f.distance(best) > farFromSource:
 		noted := len(f.notes)
-		divided, limit = f.divideByClusters(2), func(usual float64) float64 { return usual / 2 }
+		divided, limit = f.divideByClusters(2), func(usual float64) float64 { return usual * 2 / 3 }
 		f.notes = f.notes[:noted]
 	}
 	if divided {
