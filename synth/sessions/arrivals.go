@@ -22,6 +22,7 @@ type arrivals struct {
 	MeanGapMs float64 `json:"mean_gap_ms"` // used where there are no steps
 	FirstMs   float64 `json:"first_ms"`    // when the segments begin
 	PeriodMs  float64 `json:"period_ms"`   // the source's duration; nothing arrives after the segments
+	LastMs    float64 `json:"last_ms"`     // when the source's last regime of rate and lengths begins
 	GapMs     float64 `json:"gap_ms"`      // the mean between the source's timestamps, and before it begins again
 	// Timetable is used instead of segments and steps if there are few timestamps.
 	Timetable timetable `json:"timetable,omitempty"`

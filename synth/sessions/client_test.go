@@ -237,7 +237,7 @@ func TestBlocksSharedByClientsAreNoted(t *testing.T) {
 			rows[i].HashIDs[0] = rows[i-1].HashIDs[0]
 		}
 	}
-	m := fit(t, rows, sessions.Options{BlockSize: 512})
+	m := fit(t, rows, sessions.Options{BlockSize: 512, Clients: 2})
 	if !slices.ContainsFunc(m.Notes(), func(n string) bool { return strings.Contains(n, "share blocks with those of another client") }) {
 		t.Errorf("notes %q", m.Notes())
 	}
@@ -361,5 +361,44 @@ func TestKindsThatOneClientCannotDraw(t *testing.T) {
 	}
 	if c := fit(t, rows, sessions.Options{BlockSize: 64, Clients: 1}).Clients(); len(c) != 1 {
 		t.Errorf("one client at most: %+v", c)
+	}
+}
+
+// Clients that burst together are learned as one, unless their number is given: each
+// by itself would draw its own arrivals, and the bursts of all would be lost.
+func TestClientsThatBurstTogether(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	var rows []trace.Request
+	for at := 0.0; len(rows) < 4000; at += random.ExpFloat64() * 20_000 {
+		for range 1 + random.IntN(40) {
+			rows = append(rows, trace.Request{
+				Timestamp: trace.Some(math.Round(at)), InputLength: 100 + random.IntN(900), OutputLength: 1 + random.IntN(200),
+				Extra: fmt.Appendf(nil, `{"user": "u%d"}`, random.IntN(20)),
+			})
+		}
+	}
+	if m := fit(t, rows, sessions.Options{}); len(m.Clients()) != 1 || !strings.Contains(strings.Join(m.Notes(), "\n"), "draw requests further from the source than one") {
+		t.Errorf("%d clients, notes %q", len(m.Clients()), m.Notes())
+	}
+	if m := fit(t, rows, sessions.Options{Clients: 64}); len(m.Clients()) != 20 {
+		t.Errorf("%d clients of 64, want the 20 of the source", len(m.Clients()))
+	}
+}
+
+// Few timestamps are kept although rows name clients.
+func TestClientsAtFewTimes(t *testing.T) {
+	var rows []trace.Request
+	for i := range 1000 {
+		rows = append(rows, trace.Request{
+			Timestamp: trace.Some(float64(i/100) * 60_000), InputLength: 100 + i%7, OutputLength: 10,
+			Extra: fmt.Appendf(nil, `{"user": "u%d"}`, i%4),
+		})
+	}
+	times := map[float64]bool{}
+	for _, r := range draw(t, fit(t, rows, sessions.Options{}), 1, 1000) {
+		times[r.Timestamp.Value] = true
+	}
+	if len(times) != 10 {
+		t.Errorf("%d timestamps, want 10", len(times))
 	}
 }

@@ -1,10 +1,6 @@
 package sessions
 
-import (
-	"math"
-
-	"moontide/trace/stats"
-)
+import "math"
 
 // course maps the time of a drawn trace to that of its source, on which lengths,
 // sessions and rates depend. A trace longer than the source repeats it with new
@@ -34,17 +30,21 @@ func (a *arrivals) newCourse(hold bool) course {
 	case len(a.Timetable) > 0:
 		c.heldSegment, c.heldFrom = a.Timetable.held(c.period + c.gap)
 	case a.Renewal != nil:
-		c.heldSegment, c.heldFrom = lastRegime(a.Renewal.windows())
+		lengths := make([]float64, len(a.Renewal.Windows))
+		for i, w := range a.Renewal.Windows {
+			lengths[i] = w[1]
+		}
+		c.heldSegment, c.heldFrom = startNear(lengths, a.LastMs)
 	case len(a.Segments) > 0:
 		c.period = end
-		windows := make([]stats.Amount, len(a.Segments))
+		lengths := make([]float64, len(a.Segments))
 		for i, s := range a.Segments {
-			windows[i] = stats.Amount{Events: s[0], Of: s.length(a)}
+			lengths[i] = s.length(a)
 		}
-		c.heldSegment, c.heldFrom = lastRegime(windows)
+		c.heldSegment, c.heldFrom = startNear(lengths, a.LastMs-a.FirstMs)
 		c.heldFrom += a.FirstMs
 	default:
-		c.heldFrom = (1 - minLastRegime) * c.period
+		c.heldFrom = min(a.LastMs, (1-minLastRegime)*c.period)
 	}
 	return c
 }
@@ -52,20 +52,22 @@ func (a *arrivals) newCourse(hold bool) course {
 // minLastRegime is the minimum share of the source that is its last regime.
 const minLastRegime = .1
 
-// lastRegime returns the first window of the last regime and its time: the last
-// stretches of a steady rate that take at least a tenth of the source.
-func lastRegime(windows []stats.Amount) (first int, from float64) {
-	end := 0.0
-	for _, w := range windows {
-		end += w.Of
+// startNear returns the window, of consecutive ones with given lengths in ms, that
+// starts next to a time, and when it starts. The windows from it on take at least
+// minLastRegime of all.
+func startNear(lengths []float64, at float64) (window int, start float64) {
+	total := sum(lengths)
+	begin := 0.0
+	for i, length := range lengths {
+		if total-begin < minLastRegime*total {
+			break
+		}
+		if math.Abs(begin-at) <= math.Abs(start-at) {
+			window, start = i, begin
+		}
+		begin += length
 	}
-	from, first = end, len(windows)
-	runs := stats.SteadyRuns(stats.Varying{Amounts: windows, Noise: 1}, 0)
-	for i := len(runs) - 1; i >= 0 && end-from < minLastRegime*end; i-- {
-		first = runs[i].From
-		from -= runs[i].Sum.Of
-	}
-	return first, max(0, from)
+	return window, start
 }
 
 // again begins the source or its last regime again.

@@ -52,7 +52,10 @@
 // clients of those before it if at least 80 % of the requests then belong to clients
 // with enough of them: 100, or 5 % of a source with fewer than 2,000. The others are
 // pooled. A key whose value changes within sessions names no clients. Drawn rows
-// carry the keys of their client.
+// carry the keys of their client. Unless Clients says how many, the clients of a source
+// with few timestamps are learned as one, and so are those of at least 2,000 requests
+// that are more than 0.05 from the source if one is at most two thirds as far: then all
+// clients burst at once.
 //
 // Without such keys, [Options].Clients divides the sessions into clusters, by
 // k-means on the logarithms of the lengths of their first prompts, templates and
@@ -233,7 +236,8 @@
 //	                 in 0..1; otherwise the gap as a multiple of the mean, and the
 //	                 requests after it; mean_gap_ms, used where there are no steps;
 //	                 first_ms, when the segments begin; period_ms, the source's
-//	                 duration; gap_ms, the mean between its timestamps, and before it
+//	                 duration; last_ms, when its last regime of rate and lengths
+//	                 begins; gap_ms, the mean between its timestamps, and before it
 //	                 begins again; of_sessions: later turns come after their waits;
 //	                 timetable, instead of segments and steps: [requests, ms] for
 //	                 each timestamp;

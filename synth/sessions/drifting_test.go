@@ -143,28 +143,39 @@ func TestVaryingLengths(t *testing.T) {
 	}
 }
 
-// A held model continues with the lengths and the rate of the end of the source.
+// A held model continues with the lengths and the rate of the end of the source, whether
+// both change or only one does.
 func TestHold(t *testing.T) {
 	t.Parallel()
-	v := varying{seed: 5, minutes: 40, maxRate: 3, turns: 2, pause: 5,
-		rate: func(x float64) float64 { return 1 + 2*math.Floor(x*1.25) }, isl: func(x float64) float64 { return 1 + 3*math.Floor(x*1.25) }, osl: constant}
-	rows := v.rows()
-	m := fit(t, rows, sessions.Options{})
-	rate := func(rows []trace.Request) float64 {
-		return float64(len(rows)) / (rows[len(rows)-1].Timestamp.Value - rows[0].Timestamp.Value)
+	step := func(low, high float64) func(float64) float64 {
+		return func(x float64) float64 { return low + (high-low)*math.Floor(x*1.25) }
 	}
-	mean := func(rows []trace.Request) (isl float64) {
-		for _, r := range rows {
-			isl += float64(r.InputLength) / float64(len(rows))
-		}
-		return isl
-	}
-	last := rows[len(rows)*3/4:]
-	held := draw(t, m.Hold(), 1, 3*len(rows))[len(rows)+200:]
-	if r := mean(held) / mean(last); r < .85 || r > 1.15 {
-		t.Errorf("the mean ISL is %.3f times that of the end of the source", r)
-	}
-	if r := rate(held) / rate(last); r < .85 || r > 1.15 {
-		t.Errorf("the rate is %.3f times that of the end of the source", r)
+	for name, v := range map[string]varying{
+		"both":    {maxRate: 3, rate: step(1, 3), isl: step(1, 4)},
+		"rate":    {maxRate: 3, rate: step(1, 3), isl: constant},
+		"lengths": {maxRate: 1, rate: constant, isl: step(1, 4)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v.seed, v.minutes, v.turns, v.pause, v.osl = 5, 40, 2, 5, constant
+			rows := v.rows()
+			rate := func(rows []trace.Request) float64 {
+				return float64(len(rows)) / (rows[len(rows)-1].Timestamp.Value - rows[0].Timestamp.Value)
+			}
+			mean := func(rows []trace.Request) (isl float64) {
+				for _, r := range rows {
+					isl += float64(r.InputLength) / float64(len(rows))
+				}
+				return isl
+			}
+			end := rows[len(rows)-1].Timestamp.Value
+			last := slices.DeleteFunc(slices.Clone(rows), func(r trace.Request) bool { return r.Timestamp.Value < .82*end })
+			held := draw(t, fit(t, rows, sessions.Options{}).Hold(), 1, 3*len(rows))[len(rows)+200:]
+			if r := mean(held) / mean(last); r < .85 || r > 1.15 {
+				t.Errorf("the mean ISL is %.3f times that of the end of the source", r)
+			}
+			if r := rate(held) / rate(last); r < .85 || r > 1.15 {
+				t.Errorf("the rate is %.3f times that of the end of the source", r)
+			}
+		})
 	}
 }

@@ -251,6 +251,7 @@ func checkArrivals(a arrivals) {
 	}
 	checkIn(timeRange, a.MeanGapMs, "arrivals.mean_gap_ms")
 	checkIn(timeRange, a.PeriodMs, "arrivals.period_ms")
+	checkIn(timeRange, a.LastMs, "arrivals.last_ms")
 	checkIn(timeRange, a.GapMs, "arrivals.gap_ms")
 	checkIn(timeRange, a.FirstMs, "arrivals.first_ms")
 	for i, j := range a.Jitter {

@@ -3,6 +3,8 @@ package sessions
 import (
 	"fmt"
 	"slices"
+
+	"moontide/trace/stats"
 )
 
 // clientFitter learns the model of a client.
@@ -79,7 +81,43 @@ func (f *fitter) grid() arrivals {
 func (f *fitter) newClient(rows []row) *clientFitter {
 	c := &clientFitter{client: &client{shared: f.shared, clientFile: &clientFile{}}, rows: rows, period: f.rows[len(f.rows)-1].at}
 	c.Arrivals.PeriodMs, c.Arrivals.GapMs = rounded(c.period, 4), rounded(gapBetween(f.times()), 4)
+	c.Arrivals.LastMs = rounded(lastRegime(rows, c.period), 4)
 	return c
+}
+
+// lastRegime returns when the last regime of a source with a period in ms begins: where
+// its rate or its lengths change for the last time. It takes at least minLastRegime of
+// the source.
+func lastRegime(rows []row, period float64) float64 {
+	const most, perWindow, fewest = 100, 20, 10 // windows, and their requests
+	latest := (1 - minLastRegime) * period
+	n := min(most, len(rows)/perWindow)
+	if n < fewest || period <= 0 {
+		return latest
+	}
+	rate, isl, osl := make([]stats.Amount, n), make([]stats.Amount, n), make([]stats.Amount, n)
+	for i := range rows {
+		r := &rows[i]
+		w := min(int(r.at/period*float64(n)), n-1)
+		rate[w].Events++
+		isl[w] = stats.Amount{Events: isl[w].Events + float64(r.isl), Of: isl[w].Of + 1}
+		osl[w] = stats.Amount{Events: osl[w].Events + float64(r.osl), Of: osl[w].Of + 1}
+	}
+	var quantities []stats.Varying
+	for _, amounts := range [][]stats.Amount{rate, isl, osl} {
+		for w := range amounts {
+			amounts[w].Of = max(amounts[w].Of, 1)
+		}
+		noise := max(1, stats.NeighbourNoise(amounts, 1), stats.NeighbourNoise(amounts, 2))
+		quantities = append(quantities, stats.Varying{Amounts: amounts, Noise: noise})
+	}
+	cuts := stats.Changes(max(3, n/20), quantities...)
+	for i := len(cuts) - 2; i >= 0; i-- {
+		if begin := float64(cuts[i]) / float64(n) * period; begin <= latest {
+			return begin
+		}
+	}
+	return 0
 }
 
 // fit learns all but the arrivals.

@@ -77,7 +77,7 @@ func (f *clientFitter) useTimetable(t timetable) {
 }
 
 func (f *clientFitter) useArrivals(a arrivals) {
-	a.GapMs = f.Arrivals.GapMs
+	a.GapMs, a.LastMs = f.Arrivals.GapMs, f.Arrivals.LastMs
 	f.Arrivals = a
 	f.client.prepare()
 }

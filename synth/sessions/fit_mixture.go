@@ -13,7 +13,7 @@ const mixtureTolerance = .01
 // farFromSource is the distance of one client from a source of at least minToDivide
 // requests from which two clusters are tried unasked: fewer are as far by chance. They
 // are learned if they are at most two thirds as far.
-const farFromSource, minToDivide = .05, 2000
+const farFromSource, minToDivide, closer = .05, 2000, 2. / 3
 
 // learnClients learns the clients. Those that the rows do not name, clusters and long
 // sessions, are learned only if what they draw is as near to the source as what one
@@ -25,15 +25,17 @@ func (f *fitter) learnClients(clients int) {
 	best := f.fitClients()
 	divided, limit := false, func(usual float64) float64 { return usual + mixtureTolerance }
 	switch {
+	case len(named) > 1 && clients == 0 && f.isFar(best):
+		best = f.nearer(best)
 	case len(named) > 1:
 	case clients > 1:
 		divided = f.divideByClusters(clients)
 	case clients == 1 || f.timetable != nil: // several clients do not keep a timetable
 	case long.sessions > 0:
 		divided = f.divideByLength(long)
-	case len(f.rows) >= minToDivide && f.distance(best) > farFromSource:
+	case f.isFar(best):
 		noted := len(f.notes)
-		divided, limit = f.divideByClusters(2), func(usual float64) float64 { return usual * 2 / 3 }
+		divided, limit = f.divideByClusters(2), func(usual float64) float64 { return usual * closer }
 		f.notes = f.notes[:noted]
 	}
 	if divided {
@@ -65,6 +67,27 @@ func (f *fitter) noteSingleTurns() {
 	if f.hasBlocks && !f.file.SessionIDs && len(f.rows) >= minLeafSize && !slices.ContainsFunc(f.rows, continued) {
 		f.note("no prompt extends an earlier one: each request is a session of its own; conversations whose beginning is cut off by a sliding window need session ids")
 	}
+}
+
+// isFar reports whether clients draw requests further from the source than chance does.
+func (f *fitter) isFar(of fitted) bool {
+	return len(f.rows) >= minToDivide && f.distance(of) > farFromSource
+}
+
+// nearer returns one client instead of those that the rows name, if it is at most two
+// thirds as far from the source: bursts of all clients at once are lost when each
+// arrives by itself.
+func (f *fitter) nearer(named fitted) fitted {
+	parts, keys := f.parts, f.file.ClientKeys
+	far := f.distance(named)
+	f.parts, f.file.ClientKeys = nil, nil
+	one := f.fitClients()
+	if usual := f.distance(one); usual <= far*closer {
+		f.note("%d clients that the rows name draw requests further from the source than one, which was learned (largest distance of lengths, contexts and gaps: %.3f, of one client %.3f)", len(parts), far, usual)
+		return one
+	}
+	f.parts, f.file.ClientKeys = parts, keys
+	return named
 }
 
 // divideInto makes clients of the rows, which all have the same values of client keys.

@@ -50,23 +50,13 @@ func (r *renewal) cv() float64 {
 	return 1 / math.Sqrt(r.Shape)
 }
 
-// windows returns the windows as amounts.
-func (r *renewal) windows() []stats.Amount {
-	windows := make([]stats.Amount, len(r.Windows))
-	for i, w := range r.Windows {
-		windows[i] = stats.Amount{Events: w[0], Of: w[1]}
-	}
-	return windows
-}
-
 // last reports whether there are arrivals in the last regime.
 func (a *arrivals) last() bool {
 	if a.Renewal == nil {
 		return true
 	}
-	windows := a.Renewal.windows()
-	first, _ := lastRegime(windows)
-	return slices.ContainsFunc(windows[first:], func(w stats.Amount) bool { return w.Events > 0 })
+	first := a.newCourse(true).heldSegment
+	return slices.ContainsFunc(a.Renewal.Windows[first:], func(w [2]float64) bool { return w[0] > 0 })
 }
 
 // renewalClock is the state of a renewal process.

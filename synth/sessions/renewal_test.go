@@ -90,7 +90,7 @@ func TestRenewalHeld(t *testing.T) {
 		{[][2]float64{{100, 8e3}, {0, 1e3}, {400, 1e3}}, gammaGaps, 1},
 		{[][2]float64{{100, 8e3}, {400, 1e3}, {0, 1e3}}, gammaGaps, 1},
 	} {
-		a := arrivals{Renewal: &r}
+		a := arrivals{Renewal: &r, LastMs: 9e3}
 		c := a.newClock(stats.NewStream(2, "clock"), 1, true)
 		n := 0
 		for at, _ := c.next(); at < 20e3; at, _ = c.next() {

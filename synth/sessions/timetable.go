@@ -33,6 +33,16 @@ func (t timetable) requests() (n float64) {
 	return n
 }
 
+// dropFewTimes makes one client of those that the rows name if there are few timestamps,
+// which only one keeps.
+func (f *fitter) dropFewTimes() {
+	if len(f.parts) < 2 || f.untimed > 0 || newTimetable(distinct(f.times(), nil)) == nil {
+		return
+	}
+	f.note("%d clients that the rows name are learned as one, which keeps the few timestamps", len(f.parts))
+	f.parts, f.file.ClientKeys = nil, nil
+}
+
 // spread makes the rows of a source with few timestamps arrive evenly.
 func (f *fitter) spread() {
 	if f.untimed > 0 {
