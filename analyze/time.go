@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"math"
+	"slices"
 
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -208,6 +209,31 @@ func dispersions(at *Arrivals) (all []Dispersion) {
 // most, and the width in milliseconds.
 func (t *Time) Merged(most int) (windows []Window, width float64) {
 	group := t.group(most)
+	return t.grouped(group), t.Step * float64(group)
+}
+
+// Widened returns the windows in groups of a width in milliseconds, or the whole number
+// of them that is closest to it.
+func (t *Time) Widened(width float64) []Window {
+	return t.grouped(max(1, int(math.Round(width/t.Step))))
+}
+
+// CommonWidth returns the width in milliseconds of the widest windows, or the least
+// multiple of it, up to 4, that is a whole number of windows of each.
+func CommonWidth(all []*Time) float64 {
+	widest := 0.0
+	for _, t := range all {
+		widest = max(widest, t.Step)
+	}
+	for n := 1.0; n <= 4; n++ {
+		if !slices.ContainsFunc(all, func(t *Time) bool { return math.Mod(n*widest, t.Step) != 0 }) {
+			return n * widest
+		}
+	}
+	return widest
+}
+
+func (t *Time) grouped(group int) (windows []Window) {
 	for i := 0; i < len(t.Windows); i += group {
 		w := t.Windows[i]
 		for _, next := range t.Windows[i+1 : min(i+group, len(t.Windows))] {
@@ -215,7 +241,7 @@ func (t *Time) Merged(most int) (windows []Window, width float64) {
 		}
 		windows = append(windows, w)
 	}
-	return windows, t.Step * float64(group)
+	return windows
 }
 
 // group returns how many windows make at most most groups of a round width.

@@ -15,7 +15,8 @@ import (
 type Fidelity struct {
 	SourceName, DrawnName string
 	*fidelity.Report
-	Engine FidelityEngine // that TTFTs are simulated with; the zero value without any
+	Engine  FidelityEngine // that TTFTs are simulated with; the zero value without any
+	Remarks []string       // on how the trace was drawn
 }
 
 // FidelityEngine is a simulated engine.
@@ -91,6 +92,7 @@ func (f Fidelity) verdict() *doc.Verdict {
 }
 
 func (f Fidelity) notes() (notes []string) {
+	notes = append(notes, f.Remarks...)
 	if f.Pieces > 1 {
 		notes = append(notes, fmt.Sprintf("the drawn trace is longer than the source: hit rates, shared context, turn gaps, peaks, variation and TTFT are those of %d pieces of %s",
 			f.Pieces, doc.Count(f.Source.Requests(), "request")))

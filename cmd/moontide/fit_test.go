@@ -90,6 +90,7 @@ func TestSynthCheck(t *testing.T) {
 		"tree":     {"--from", sample(t), "--method", "tree"},
 		"model":    {"--from", "m.json", "--against", sample(t)},
 		"flags":    {"--isl", "30", "--osl", "3", "--against", sample(t)},
+		"scaled":   {"--from", sample(t), "--rate-scale", "4", "--speedup-ratio", "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,6 +106,11 @@ func TestSynthCheck(t *testing.T) {
 			}
 			if name == "flags" && !failed {
 				t.Errorf("a trace of other lengths passes:\n%s", filed.out)
+			}
+			for _, flag := range []string{"--rate-scale 4", "--speedup-ratio 2"} {
+				if strings.Contains(filed.out, flag+" was given") != (name == "scaled") {
+					t.Errorf("the note on %s:\n%s", flag, filed.out)
+				}
 			}
 			try(t, dir, "", append(args, "-o", name+".jsonl", "--json", name+".json")...)
 			asJSON := try(t, dir, "", append(args, "-o", name+".jsonl", "--json", "-")...)

@@ -108,7 +108,7 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to i
 	if err != nil {
 		return err
 	}
-	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: name, Report: fidelity.Compare(source, drawn, f.limits), Engine: engine}
+	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: name, Report: fidelity.Compare(source, drawn, f.limits), Engine: engine, Remarks: scaledRemarks(c)}
 	printed, err := f.files.write(std, map[string]func(io.Writer) error{
 		"json": result.JSON, "html": result.Document().WriteHTML, "png": result.PNG,
 	})
@@ -119,6 +119,17 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to i
 		return err
 	}
 	return gateError{errors.New("the drawn trace does not resemble its source: FAIL")}
+}
+
+// scaledRemarks names the flags that draw other arrivals than the source's, which fail a
+// check.
+func scaledRemarks(c *cli.Context) (remarks []string) {
+	for _, name := range []string{"rate-scale", "speedup-ratio"} {
+		if x := c.Float64(name); x != 1 {
+			remarks = append(remarks, fmt.Sprintf("--%s %v was given, but the limits are those of the source's own rate: rates, gaps, peaks and what depends on them are meant to differ", name, x))
+		}
+	}
+	return remarks
 }
 
 func (f *fidelityCheck) collect(c *cli.Context, path string, opts format.Options, of fidelity.Options) (*fidelity.Trace, error) {

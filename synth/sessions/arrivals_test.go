@@ -3,6 +3,8 @@ package sessions_test
 import (
 	"math"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"testing"
 
 	"moontide/analyze"
@@ -137,5 +139,14 @@ func TestArrivalShapes(t *testing.T) {
 				t.Errorf("KS of gaps %.4f, %.4f times as long on average", ks, mean)
 			}
 		})
+	}
+}
+
+// The note on arrivals tells which are drawn and how close both choices come.
+func TestArrivalsNote(t *testing.T) {
+	const four = `\(KS of gaps 0\.\d{3}, of turn gaps 0\.\d{3}; drawing (all requests|session starts) instead: 0\.\d{3} and 0\.\d{3}\)$`
+	note := regexp.MustCompile("^arrivals: (session starts are drawn, later turns follow their waits|all requests are drawn, turns that are due take the next) " + four)
+	if m := fit(t, mixed(loads[:1]), sessions.Options{}); !slices.ContainsFunc(m.Notes(), note.MatchString) {
+		t.Errorf("notes %q", m.Notes())
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/bytedance/sonic"
+
+	"moontide/trace/record"
 )
 
 // Client describes a client of a model.
@@ -68,7 +70,7 @@ const (
 // recorded is the object of a row in which formats keep what they do not use.
 // Its members are keys with this prefix.
 const (
-	recorded       = "recorded"
+	recorded       = record.RecordedKey
 	recordedPrefix = recorded + "."
 )
 

@@ -61,8 +61,9 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 		}
 	}
 	if len(f.rows) < minRequests {
-		return nil, fmt.Errorf("the source has %d requests: at least %d are needed", len(f.rows), minRequests)
+		return nil, fmt.Errorf("too few requests in the source: %d; at least %d are needed", len(f.rows), minRequests)
 	}
+	f.noteBadReasoning()
 	f.findSessions()
 	f.divideByKeys(cmp.Or(opts.Clients, maxFitted))
 	if err := f.prepareRows(opts.BlockSize); err != nil {
@@ -92,6 +93,8 @@ type fitter struct {
 	timetable  timetable // if there are few timestamps
 	parts      []part    // the clients; none if there is only one, without a name
 	templateOf []int32   // template of each node of prompts
+
+	badReasoning badReasoning
 }
 
 // row is a request of the source.

@@ -47,12 +47,16 @@ func (f *clientFitter) chooseArrivals(law func(times, grid []float64, period flo
 	gapsAll, turnsAll := f.arrivalDistances()
 	f.useArrivals(ofSessions)
 	gaps, turns := f.arrivalDistances()
-	chosen := "sessions, whose later turns come after their waits"
-	if max(gaps, turns) > max(gapsAll, turnsAll)+lawTolerance {
-		chosen = "all requests, of which turns that are due take the next"
-		f.useArrivals(ofAll)
+	if max(gaps, turns) <= max(gapsAll, turnsAll)+lawTolerance {
+		f.noteArrivals("session starts are drawn, later turns follow their waits", gaps, turns, "drawing all requests", gapsAll, turnsAll)
+		return
 	}
-	f.notes = append(f.notes, fmt.Sprintf("arrivals are those of %s (KS of gaps and turn gaps: of sessions %.3f and %.3f, of all requests %.3f and %.3f)", chosen, gaps, turns, gapsAll, turnsAll))
+	f.useArrivals(ofAll)
+	f.noteArrivals("all requests are drawn, turns that are due take the next", gapsAll, turnsAll, "drawing session starts", gaps, turns)
+}
+
+func (f *clientFitter) noteArrivals(chosen string, gaps, turns float64, instead string, otherGaps, otherTurns float64) {
+	f.notes = append(f.notes, fmt.Sprintf("arrivals: %s (KS of gaps %.3f, of turn gaps %.3f; %s instead: %.3f and %.3f)", chosen, gaps, turns, instead, otherGaps, otherTurns))
 }
 
 // noteFewTimes notes what can be learned from few timestamps.

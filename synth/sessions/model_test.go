@@ -250,8 +250,8 @@ func TestFitRefuses(t *testing.T) {
 		rows       []trace.Request
 		opts       sessions.Options
 	}{
-		{"nothing", "the source has 0 requests: at least 5 are needed", nil, sessions.Options{}},
-		{"four", "the source has 4 requests: at least 5 are needed", five[:4], sessions.Options{}},
+		{"nothing", "too few requests in the source: 0; at least 5 are needed", nil, sessions.Options{}},
+		{"one", "too few requests in the source: 1; at least 5 are needed", five[:1], sessions.Options{}},
 		{"block size", "block size -1 is not in 0..100000000", five, sessions.Options{BlockSize: -1}},
 		{"length", "request 2: input length -3 is not in 0..100000000", []trace.Request{five[0], row(-3, 1)}, sessions.Options{}},
 		{"mixed", "request 2: block ids must be on all rows or on none", []trace.Request{five[0], row(3)}, sessions.Options{}},

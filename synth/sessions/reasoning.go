@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -8,14 +9,11 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
+	"moontide/trace/record"
 )
 
-// reasoningKeys are the keys with the tokens of an answer that are reasoning, in a
-// row or in its object recorded.
-var reasoningKeys = []string{"reasoning_tokens", "reasoning_output_tokens", "reasoning_length", "thinking_tokens", "reason_tokens"}
-
 func isReasoningKey(key string) bool {
-	return slices.Contains(reasoningKeys, strings.TrimPrefix(key, recordedPrefix))
+	return record.IsReasoningKey(strings.TrimPrefix(key, recordedPrefix))
 }
 
 // tokensMark stands for the tokens of reasoning.
@@ -63,19 +61,39 @@ func (f *fitter) readReasoning(x *row, prefix string, object []byte) {
 			return nil
 		}
 		key := prefix + string(name)
-		if f.file.ReasoningKey != "" && key != f.file.ReasoningKey || !slices.Contains(reasoningKeys, string(name)) {
+		if f.file.ReasoningKey != "" && key != f.file.ReasoningKey || !record.IsReasoningKey(string(name)) {
 			return nil
 		}
-		number := jsonscan.New(raw)
-		tokens := number.Int(trace.MaxLength)
-		if !number.Done() {
-			return nil // such as null
+		tokens, err := record.ReasoningTokens(raw, x.osl)
+		if err != nil {
+			f.badReasoning.add(len(f.rows)+1, key, err)
+		}
+		if !tokens.Set {
+			return nil
 		}
 		f.file.ReasoningKey = key
 		x.reasons = true
-		x.reasoned = min(1, float64(tokens)/float64(max(1, x.osl)))
+		x.reasoned = float64(tokens.Value) / float64(max(1, x.osl))
 		return nil
 	})
+}
+
+// badReasoning counts the rows whose reasoning cannot be that of their answers.
+type badReasoning struct {
+	rows  int
+	first string
+}
+
+func (b *badReasoning) add(row int, key string, err error) {
+	if b.rows++; b.rows == 1 {
+		b.first = fmt.Sprintf("%s of request %d: %v", key, row, err)
+	}
+}
+
+func (f *fitter) noteBadReasoning() {
+	if b := f.badReasoning; b.rows > 0 {
+		f.note("the reasoning of %d of %d requests is ignored, first %s", b.rows, len(f.rows), b.first)
+	}
 }
 
 // fitReasoning learns the share of answers that is reasoning.

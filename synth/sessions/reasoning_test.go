@@ -3,6 +3,7 @@ package sessions_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -70,6 +71,28 @@ func TestRecordedReasoning(t *testing.T) {
 		var tokens int
 		if _, err := fmt.Sscanf(string(r.Extra), `{"recorded": {"type": "text", "reasoning_output_tokens": %d}}`, &tokens); err != nil || tokens > r.OutputLength {
 			t.Errorf("row with an OSL of %d has %s: %v", r.OutputLength, r.Extra, err)
+		}
+	}
+}
+
+// Reasoning that is no part of the answer is ignored, with a note.
+func TestBadReasoning(t *testing.T) {
+	rows := mixed(loads[:1])
+	for i := range rows {
+		rows[i].Extra = fmt.Appendf(nil, `{"reasoning_tokens": %d}`, rows[i].OutputLength/2)
+	}
+	rows[4].Extra = []byte(`{"reasoning_tokens": -3}`)
+	for i := 10; i < len(rows); i += 2 {
+		rows[i].Extra = fmt.Appendf(nil, `{"reasoning_tokens": %d}`, rows[i].OutputLength+1)
+	}
+	m := fit(t, rows, sessions.Options{})
+	want := fmt.Sprintf("the reasoning of %d of %d requests is ignored, first reasoning_tokens of request 5: -3 is not a number of tokens from 0 to %d", 1+(len(rows)-9)/2, len(rows), rows[4].OutputLength)
+	if !slices.Contains(m.Notes(), want) {
+		t.Errorf("no note %q in %q", want, m.Notes())
+	}
+	for _, r := range draw(t, m, 1, 100) {
+		if share := reasoningOf(t, &r, "reasoning_tokens"); r.OutputLength > 10 && share > .6 {
+			t.Errorf("row with an OSL of %d has %s", r.OutputLength, r.Extra)
 		}
 	}
 }

@@ -66,6 +66,7 @@ var (
 	ZeroOutput     = kind("zero_output", Warning, OfRows, "The answer has no tokens, probably because the request failed: a replay asks for one token, the minimum.")
 	HugeLength     = kind("huge_length", Warning, OfRows, "A length exceeds ten million tokens, beyond the context of any model: the row is probably damaged.")
 	LongLength     = kind("long_length", Note, OfRows, "A length exceeds a million tokens, beyond the context of most models: an endpoint is likely to refuse it.")
+	BadReasoning   = kind("bad_reasoning", Warning, OfRows, "The reasoning tokens are not a part of the answer's tokens, so statistics of reasoning are wrong. A model fitted to the trace ignores them.")
 	ConstantInput  = kind("constant_input", Note, OfRows, "All prompts have the same length: the trace does not show how a mix of lengths is served.")
 	ConstantOutput = kind("constant_output", Note, OfRows, "All answers have the same length, as under a cap or in a synthetic load: requests end in step.")
 	OutputsOne     = kind("outputs_one", Note, OfRows, "Every answer is one token: the trace measures only prefill, and has no time per output token.")

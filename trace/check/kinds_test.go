@@ -144,6 +144,13 @@ func TestLengths(t *testing.T) {
 			all[2].OutputLength, all[8].OutputLength = 0, 0
 			return all
 		}, wants: []want{{check.ZeroOutput, check.Warning, 2, "", []place{{3, "output_length 0"}, {9, "output_length 0"}}}}},
+		{name: "reasoning beyond the answer", spoil: func(all []trace.Request) []trace.Request {
+			for i, extra := range []string{`{"reasoning_tokens": 0}`, `{"reasoning_tokens": null}`, `{"reasoning_tokens": "12"}`, `{"recorded": {"reasoning_tokens": 1000000}}`, `{"thinking_tokens": -3}`} {
+				all[i].OutputLength, all[i].Extra = 70+i, []byte(extra)
+			}
+			return all
+		}, wants: []want{{check.BadReasoning, check.Warning, 3, "", []place{
+			{3, `reasoning_tokens "12", output_length 72`}, {4, "recorded.reasoning_tokens 1000000, output_length 73"}, {5, "thinking_tokens -3, output_length 74"}}}}},
 		{name: "long and huge lengths", spoil: func(all []trace.Request) []trace.Request {
 			all[2].OutputLength = 1_000_001
 			all[3].OutputLength = 1_000_000

@@ -1,6 +1,10 @@
 package check
 
-import "moontide/trace"
+import (
+	"moontide/trace"
+	"moontide/trace/jsonscan"
+	"moontide/trace/record"
+)
 
 const (
 	// The largest announced context is 10 million tokens; most are 1 to 2
@@ -25,6 +29,7 @@ func (c *lengths) add(line int, r *trace.Request) {
 	c.otherISLs = c.otherISLs || r.InputLength != c.firstISL
 	c.otherOSLs = c.otherOSLs || r.OutputLength != c.firstOSL
 	c.declared(line, r)
+	c.reasoning(line, r.OutputLength, "", r.Extra)
 	if r.InputLength == 0 {
 		c.found.add(ZeroInput, line, "input_length 0")
 	}
@@ -67,4 +72,22 @@ func (c *lengths) declared(line int, r *trace.Request) {
 	case unique.Value > r.InputLength:
 		c.found.add(ContextSum, line, "unique_user_prompt_len %d, input_length %d", unique.Value, r.InputLength)
 	}
+}
+
+// reasoning checks the reasoning tokens among the unknown keys of a row, and of its
+// object recorded.
+func (c *lengths) reasoning(line, output int, prefix string, object []byte) {
+	if len(object) == 0 {
+		return
+	}
+	_ = jsonscan.Members(object, func(name []byte, _ int, raw []byte) error {
+		if string(name) == record.RecordedKey && prefix == "" && raw[0] == '{' {
+			c.reasoning(line, output, record.RecordedKey+".", raw)
+		} else if record.IsReasoningKey(string(name)) {
+			if _, err := record.ReasoningTokens(raw, output); err != nil {
+				c.found.add(BadReasoning, line, "%s%s %.60s, output_length %d", prefix, name, raw, output)
+			}
+		}
+		return nil
+	})
 }

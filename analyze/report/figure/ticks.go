@@ -127,18 +127,21 @@ func (q Quantity) logTicks(r span, room int, fits func([]tick) bool) []tick {
 func (q Quantity) ladders(r span) [][]float64 {
 	var sets [][]float64
 	decades := math.Log10(r.hi / r.lo)
-	if q == Duration && r.hi > minute {
-		sets = append(sets, within(r, clockLadder))
-	} else if q == Bytes {
+	switch {
+	case q == Bytes:
 		for _, stride := range []float64{1, 2, 5, 10, 20, 50, 100, 200, 500} {
 			sets = append(sets, powers(r, 2, stride, 1))
 		}
 		return sets
-	}
-	if q == Duration && r.hi > minute && decades <= 2.2 {
-		return append([][]float64{within(r, append(powers(span{r.lo, second / 2}, 10, 1, 1, 2, 5), clockSteps...))}, sets...)
-	}
-	if decades <= 2.2 {
+	case q == Duration && r.hi > minute:
+		if decades <= 2.2 {
+			sets = append(sets, within(r, append(powers(span{r.lo, second / 2}, 10, 1, 1, 2, 5), clockSteps...)))
+		}
+		sets = append(sets, within(r, clockLadder))
+		if units := within(r, unitLadder); len(units) > 1 {
+			return append(sets, units, every(2, units), every(3, units))
+		}
+	case decades <= 2.2:
 		sets = append(sets, powers(r, 10, 1, 1, 2, 5))
 	}
 	for _, stride := range []float64{1, 2, 3, 6, 12, 30, 60, 120, 300} {
@@ -151,6 +154,16 @@ func (q Quantity) ladders(r span) [][]float64 {
 var clockLadder = []float64{
 	1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, second, 10 * second,
 	minute, 10 * minute, hour, 6 * hour, day, 10 * day, 100 * day, 1000 * day,
+}
+
+// unitLadder has one of each unit, for axes with little room.
+var unitLadder = []float64{1e-9, 1e-6, 1e-3, second, minute, hour, day, 100 * day}
+
+func every(stride int, values []float64) (thinned []float64) {
+	for i := 0; i < len(values); i += stride {
+		thinned = append(thinned, values[i])
+	}
+	return thinned
 }
 
 func within(r span, values []float64) []float64 {

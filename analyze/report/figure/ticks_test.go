@@ -46,6 +46,8 @@ func TestTickLabels(t *testing.T) {
 		{"a day", duration, 0, 86_400, 8, "0|3 h|6 h|9 h|12 h|15 h|18 h|21 h|24 h"},
 		{"a month", duration, 0, 30 * 86_400, 6, "0|5 d|10 d|15 d|20 d|25 d|30 d"},
 		{"log duration", logarithmic(duration), ms, 86_400, 12, "1 ms|10 ms|100 ms|1 s|10 s|1 min|10 min|1 h|6 h|1 d"},
+		{"small log duration", logarithmic(duration), ms, 86_400, 5, "1 ms|1 s|1 min|1 h|1 d"},
+		{"small log hours", logarithmic(duration), .5, 20_000, 2, "1 s|1 h"},
 		{"short log duration", logarithmic(duration), 5 * ms, 0.3, 9, "5 ms|10 ms|20 ms|50 ms|100 ms|200 ms"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
