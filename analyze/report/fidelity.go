@@ -28,6 +28,12 @@ type FidelityEngine struct {
 	DrawnBusy  float64 `json:"drawn_busy"`
 }
 
+// knowsBusy reports whether the shares are known: a trace at one instant has none.
+func (e FidelityEngine) knowsBusy() bool {
+	busy := e.SourceBusy + e.DrawnBusy
+	return !math.IsInf(busy, 0) && !math.IsNaN(busy)
+}
+
 // Document has a row for each aspect, the novelty and the verdict.
 func (f Fidelity) Document() *doc.Document {
 	d := doc.New("FIDELITY", fmt.Sprintf("%s, drawn from %s", f.DrawnName, f.SourceName))
@@ -107,8 +113,11 @@ func (f Fidelity) notes() (notes []string) {
 		}
 	}
 	if e := f.Engine; e.Speed > 0 {
-		notes = append(notes, fmt.Sprintf("TTFT is simulated with one engine of %s times the speed of the default of moontide simulate; the source keeps it busy for %s %% of the time, the drawn trace for %s %%",
-			doc.Plain(e.Speed), doc.Fixed(100*e.SourceBusy, 0), doc.Fixed(100*e.DrawnBusy, 0)))
+		note := fmt.Sprintf("TTFT is simulated with one engine of %s times the speed of the default of moontide simulate", doc.Plain(e.Speed))
+		if e.knowsBusy() {
+			note += fmt.Sprintf("; the source keeps it busy for %s %% of the time, the drawn trace for %s %%", doc.Fixed(100*e.SourceBusy, 0), doc.Fixed(100*e.DrawnBusy, 0))
+		}
+		notes = append(notes, note)
 	}
 	return notes
 }
@@ -196,7 +205,7 @@ func (f Fidelity) JSON(w io.Writer) error {
 		Novelty: FidelityNovelty{n.Rows, n.MaxRows, n.Blocks, n.Sequential, n.Pass()},
 		Notes:   append([]string{}, f.notes()...),
 	}
-	if e := f.Engine; e.Speed > 0 && !math.IsInf(e.SourceBusy+e.DrawnBusy, 0) && !math.IsNaN(e.SourceBusy+e.DrawnBusy) {
+	if e := f.Engine; e.Speed > 0 && e.knowsBusy() {
 		out.Engine = &e
 	}
 	for _, r := range f.Results {

@@ -5,6 +5,7 @@ import (
 	"image/png"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"moontide/analyze/fidelity"
@@ -83,6 +84,19 @@ func TestFidelityVerdictOnCopies(t *testing.T) {
 		f.Novelty = fidelity.Novelty{Rows: 600, MaxRows: 5, Blocks: 10, Sequential: test.sequential}
 		if v := f.verdict(); len(v.Evidence) != 1 || v.Evidence[0].Text != test.want {
 			t.Errorf("sequential %v: %+v, want %q", test.sequential, v.Evidence, test.want)
+		}
+	}
+}
+
+// A trace at one instant does not say how long it keeps the engine busy.
+func TestFidelityOfOneInstant(t *testing.T) {
+	f := judged()
+	f.Source, f.Drawn = &fidelity.Trace{}, &fidelity.Trace{}
+	for busy, known := range map[float64]bool{.5: true, math.Inf(1): false, math.NaN(): false} {
+		f.Engine = FidelityEngine{1, busy, .5}
+		notes := strings.Join(f.notes(), "\n")
+		if !strings.Contains(notes, "one engine of 1 times the speed") || strings.Contains(notes, "keeps it busy") != known {
+			t.Errorf("busy %v: notes %q", busy, notes)
 		}
 	}
 }
