@@ -92,6 +92,12 @@ func TestNoTextLeaves(t *testing.T) {
 			t.Errorf("%s has %s", name, found)
 		}
 	}
+	if _, err := format.Open(path, format.Options{}); err != nil {
+		t.Error(err)
+	}
+	if testing.Short() { // the race detector delays the end of connections, which have texts
+		return
+	}
 	found := "?"
 	for range 100 { // closed connections are left by their goroutines some time
 		if found = canaries(heap(t, filepath.Join(dir, "heap"))); found == "" {
@@ -100,9 +106,6 @@ func TestNoTextLeaves(t *testing.T) {
 	}
 	if found != "" {
 		t.Errorf("the memory has %s", found)
-	}
-	if _, err := format.Open(path, format.Options{}); err != nil {
-		t.Error(err)
 	}
 }
 
