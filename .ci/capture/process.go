@@ -106,7 +106,7 @@ func (t *tools) run(args ...string) (string, error) {
 		err = nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("moontide %s: %w: %s", strings.Join(args, " "), err, talk.String())
+		err = fmt.Errorf("moontide %s: %w: %s", strings.Join(args, " "), err, talk.String())
 	}
-	return string(out), nil
+	return string(out), err
 }

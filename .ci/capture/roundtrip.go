@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,10 +157,15 @@ func (t *tools) redrawn(path string) (string, error) {
 		return "", err
 	}
 	out, err := t.run("synth", "--from", model, "--check", "--against", path, "-o", drawn)
-	if err != nil {
-		return "FAIL: " + strings.ReplaceAll(out, "\n", "; "), nil
+	_, verdict, found := strings.Cut(out, "Verdict: ")
+	if !found {
+		return "", err
 	}
-	return regexp.MustCompile(`Verdict: (\w+)`).FindStringSubmatch(out + "Verdict: none")[1], nil
+	why, passed := strings.CutPrefix(verdict, "PASS")
+	if passed {
+		return "PASS", nil
+	}
+	return strings.Join(strings.Fields(why), " "), nil
 }
 
 // hits returns the hit rates of a table.

@@ -108,6 +108,7 @@ func TestBadRows(t *testing.T) {
 		"invalid UTF-8":      {"{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}", `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}"`},
 		"Azure's CSV":        {`TIMESTAMP,ContextTokens,GeneratedTokens`, `t.jsonl:2: a row of an Azure trace among those of a Mooncake trace: the header of an Azure trace in CSV, not a JSON object: "TIMESTAMP,ContextTokens,GeneratedTokens"`},
 		"BurstGPT's CSV":     {`Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type`, `t.jsonl:2: a row of a BurstGPT trace among those of a Mooncake trace: the header of a BurstGPT trace in CSV, not a JSON object: "Timestamp,Model,Request tokens,Response tokens,Total tokens,"...`},
+		"half a log's row":   {`{"question": "a secr`, `t.jsonl:2: not a JSON object, or cut off`},
 		"rest behind":        {`{"input_length": 5, "output_length": 1} {}`, `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1} {}"`},
 		"leading zero":       {`{"input_length": 05, "output_length": 1}`, `t.jsonl:2: not a JSON object: "{\"input_length\": 05, \"output_length\": 1}"`},
 	} {

@@ -195,6 +195,7 @@ func TestBadLogs(t *testing.T) {
 		"no span":           {`{"resourceSpans":["secret"]}`, "t:2: an element of scopeSpans|scope_spans|instrumentationLibrarySpans is not an object"},
 		"logs":              {`{"resourceLogs":[]}`, "t:2: OTLP logs, which lack the spans of requests: export the spans"},
 		"deep":              {strings.Repeat("[", 1_000_000), "t:2: not a JSON object, or cut off"},
+		"a row of many MB":  {`{"request":{"prompt":"` + strings.Repeat("secret", format.MaxRow/6+1) + `"},"response":{}}`, "t:2: row is longer than 64 MiB"},
 		"deep and whole":    {`{"request":{"prompt":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `},"response":{}}`, ""},
 	} {
 		for _, skip := range []bool{false, true} {

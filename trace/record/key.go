@@ -89,7 +89,7 @@ func (k Key) sum(data []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Name returns what stands for a name in a trace: 13 hexadecimal digits, or "" for "".
+// Name returns what stands for a name in a trace: 13 or 14 hexadecimal digits, or "" for "".
 func (k Key) Name(of string) string {
 	if of == "" {
 		return ""
