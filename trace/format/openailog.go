@@ -392,7 +392,7 @@ func (l *requestLog) noteTextSize() {
 	}
 	text := fmt.Sprintf("block ids of texts are estimated: %.3g bytes per token", l.cfg.BytesPerToken)
 	if l.texts.tokens > 0 {
-		text += fmt.Sprintf("; the log counts %.3g", float64(l.texts.bytes)/float64(l.texts.tokens))
+		text += fmt.Sprintf("; the log counts %.3g: with that, or a tokenizer, their sharing is more exact", float64(l.texts.bytes)/float64(l.texts.tokens))
 	}
 	l.notes.say("%s", text)
 }
