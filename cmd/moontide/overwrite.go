@@ -49,10 +49,10 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 // pathFlags returns the values of the flags that may name a file, of the OUTPUT
 // group or of all others.
 func pathFlags(c *cli.Context, output bool) map[string]string {
-	paths := map[string]string{}
+	paths, given := map[string]string{}, c.LocalFlagNames()
 	for _, f := range c.Command.Flags {
 		category, named := f.(cli.CategorizableFlag)
-		if !named || (category.GetCategory() == inOutput) != output || !f.IsSet() && !c.IsSet(f.Names()[0]) {
+		if !named || (category.GetCategory() == inOutput) != output || !slices.Contains(given, f.Names()[0]) {
 			continue
 		}
 		_, text := f.(*cli.StringFlag)

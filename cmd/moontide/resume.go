@@ -26,9 +26,10 @@ var ownFlags = []string{
 
 // setFlags returns the given flags in the form stored in run.json.
 func setFlags(c *cli.Context) (flags []string) {
+	given := c.LocalFlagNames() // IsSet looks through all flags each time
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
-		if !c.IsSet(name) || slices.Contains(ownFlags, name) {
+		if !slices.Contains(given, name) || slices.Contains(ownFlags, name) {
 			continue
 		}
 		for _, value := range flagValues(c, name) {

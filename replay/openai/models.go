@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay"
-	"moontide/trace/jsonscan"
 )
 
 // settleModel looks up the first server's models. Servers with other models will
@@ -108,13 +108,13 @@ func (c *Client) models(ctx context.Context, s *server) (names []string, context
 	case a.err != nil && a.err != io.EOF:
 		return nil, nil, a.status, fmt.Errorf("reading the list: %w", a.err)
 	}
-	var list struct {
+	var list struct { // of encoding/json: compiling sonic's decoder would delay each process
 		Data []struct {
-			ID      string `json:"id"`
-			Context raw    `json:"max_model_len"` // of vLLM and SGLang
+			ID      string          `json:"id"`
+			Context json.RawMessage `json:"max_model_len"` // of vLLM and SGLang
 		} `json:"data"`
 	}
-	if err := jsonscan.Strict.Unmarshal(a.text, &list); err != nil || list.Data == nil {
+	if err := json.Unmarshal(a.text, &list); err != nil || list.Data == nil {
 		return nil, nil, a.status, fmt.Errorf("not a list of models: %s", a.text)
 	}
 	if len(list.Data) == 0 {
@@ -124,7 +124,7 @@ func (c *Client) models(ctx context.Context, s *server) (names []string, context
 	for _, m := range list.Data {
 		names = append(names, m.ID)
 		var length float64
-		if jsonscan.Strict.Unmarshal(m.Context, &length) == nil {
+		if json.Unmarshal(m.Context, &length) == nil {
 			contexts[m.ID] = int(count(&length).Value)
 		}
 	}

@@ -1,6 +1,8 @@
 package runfile
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"iter"
 
@@ -62,10 +64,14 @@ type ServerFigures struct {
 	CapacityTokens *float64 `json:"capacity_tokens,omitempty"` // total size of the KV caches of all engines
 }
 
-// Line returns the sample as a line of samples.jsonl.
+// Line returns the sample as a line of samples.jsonl. It uses encoding/json like
+// [WriteJSON]: there is a sample per second.
 func (s Sample) Line() ([]byte, error) {
-	line, err := jsonscan.Strict.Marshal(s)
-	return append(line, '\n'), err
+	var line bytes.Buffer
+	out := json.NewEncoder(&line)
+	out.SetEscapeHTML(false)
+	err := out.Encode(s)
+	return line.Bytes(), err
 }
 
 // Sample writes a line of samples.jsonl.
