@@ -49,7 +49,7 @@ type check struct {
 }
 
 var checks = []check{
-	{"conversation", "4 ranks replay traces/conversation.jsonl against two simulated engines, and one process does", conversation},
+	{"conversation", "4 ranks replay traces/conversation.jsonl at its speed against two simulated engines, and one process does", conversation},
 	{"starts", "4 ranks start a trace of 4 requests that are due at once; the start of a rank is when its request was sent", starts},
 	{"barrier", "64 processes on this machine load a trace, meet and start", barrier},
 	{"kill", "4 ranks replay the trace at its speed, and one of them is killed by SIGKILL at a random instant of the first 8 s", kill},
