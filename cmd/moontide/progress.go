@@ -185,7 +185,8 @@ func drawing(drawn int, lines []string) string {
 
 func progressLine(elapsed time.Duration, s replay.Status, plan replay.Plan) string {
 	of := ""
-	if span := replay.Milliseconds(plan.DurationMS); span > 0 { // a closed loop has no duration
+	// A closed loop has no duration, and the last answers outlast that of a schedule.
+	if span := replay.Milliseconds(plan.DurationMS); span > 0 && elapsed <= span {
 		of = fmt.Sprintf(" of %v", span.Round(time.Second))
 	}
 	return fmt.Sprintf("%v%s | sent %d of %d, in flight %d, done %d, failed %d | %d output tokens",

@@ -116,9 +116,11 @@ func TestQuietView(t *testing.T) {
 	v.show(began.Add(20*time.Second), began)
 	v.say("moontide: something\n")
 	v.show(began.Add(30*time.Second), began)
+	v.show(began.Add(70*time.Second), began)
 	want := "moontide: 20s of 1m0s | sent 0 of 9, in flight 0, done 0, failed 0 | 0 output tokens\n" +
 		"moontide: something\n" +
-		"moontide: 30s of 1m0s | sent 0 of 9, in flight 0, done 0, failed 0 | 0 output tokens\n"
+		"moontide: 30s of 1m0s | sent 0 of 9, in flight 0, done 0, failed 0 | 0 output tokens\n" +
+		"moontide: 1m10s | sent 0 of 9, in flight 0, done 0, failed 0 | 0 output tokens\n"
 	if b.String() != want {
 		t.Errorf("%s", b.String())
 	}

@@ -128,7 +128,13 @@ func TestStoppedRunGoesOn(t *testing.T) {
 	replayWith := func(args ...string) result {
 		return try(t, dir, "", append([]string{"replay"}, args...)...)
 	}
-	replayWith("t.jsonl", "--url", endpoint.URL, "--header", "X-Key: hush", "--abort-after-errors", "1", "--max-concurrency", "1", "--speed", "0.5", "--out", "run")
+	outputs := []string{"--junit", "junit.xml", "--events", "events.jsonl", "--json"}
+	replayWith(append(outputs, "t.jsonl", "--url", endpoint.URL, "--header", "X-Key: hush", "--abort-after-errors", "1", "--max-concurrency", "1", "--speed", "0.5", "--out", "run")...)
+	for _, name := range []string{"junit.xml", "events.jsonl"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
 	before := runOfFolder(t, dir+"/run")
 	if before.Sent >= 12 || !before.Stopped {
 		t.Fatalf("%+v", before)
@@ -158,6 +164,10 @@ func TestStoppedRunGoesOn(t *testing.T) {
 	}
 	if !r.measured() || run.Stopped || run.Failure != "" || run.Sent != len(records) || run.Skipped != run.NotSent || run.Sent+run.Skipped != 12 || run.Skipped == 0 {
 		t.Errorf("exit status %d, %d records, %+v\n%s%s", r.status, len(records), run, r.out, r.err)
+	}
+	// Outputs are of the command, not of the run: this one asked for text alone.
+	if got, err := filepath.Glob(filepath.Join(dir, "*.*")); err != nil || len(got) != 2 || strings.HasPrefix(r.out, "{") {
+		t.Errorf("the folder holds %v and the output is\n%s", got, r.out)
 	}
 	if !strings.Contains(r.out, "the run was resumed: ") || run.Limits != before.Limits || fmt.Sprint(run.Flags) != fmt.Sprint(before.Flags) || !run.Started.Equal(before.Started) {
 		t.Errorf("%+v\n%s", run, r.out)

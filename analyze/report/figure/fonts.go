@@ -49,6 +49,11 @@ func (l letters) width(s string) float64 {
 	return float64(face.Width(s))
 }
 
+// box returns where a text that begins at a point is.
+func (l letters) box(at point, s string) rect {
+	return rect{at.x, at.y - 0.72*l.size, at.x + l.width(s), at.y + 0.2*l.size}
+}
+
 // known replaces runes that the font lacks by a box.
 func (l letters) known(s string) string {
 	var b sfnt.Buffer

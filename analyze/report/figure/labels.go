@@ -39,7 +39,7 @@ func (o *obstacles) leave(box rect) bool {
 }
 
 func (p *panel) drawPointLabels(on surface) {
-	var around obstacles
+	around := obstacles{boxes: p.markBoxes()}
 	for _, f := range p.marks {
 		around.lines = append(around.lines, []point{{f.x, p.frame.top}, {f.x, p.frame.bottom}})
 	}
@@ -83,6 +83,7 @@ func (p *panel) drawPointLabel(on surface, at point, label string, around *obsta
 		box := rect{base.x - 2, base.y - 8, base.x + width + 2, base.y + 1}
 		inside := box.left >= p.frame.left && box.right <= p.right+edge/2 && box.top >= p.frame.top-8 && box.bottom <= p.frame.bottom
 		if inside && around.leave(box) && !around.ambiguous(box, at) {
+			box.bottom += 2 // descenders
 			around.boxes = append(around.boxes, box)
 			on.text(base, text, pointText)
 			return

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/plot/text"
+	"pgregory.net/rapid"
 )
 
 // textRecord is a surface that only keeps where texts are.
@@ -26,7 +27,7 @@ func (w *textRecord) text(at point, s string, l letters) {
 		at.x -= width
 	}
 	w.texts = append(w.texts, s)
-	w.boxes = append(w.boxes, rect{at.x, at.y - 0.72*l.size, at.x + width, at.y + 0.2*l.size})
+	w.boxes = append(w.boxes, l.box(at, s))
 }
 
 // No text of a picture is on another, or outside the picture.
@@ -37,20 +38,46 @@ func TestTextsKeepApart(t *testing.T) {
 				continue // names of several figures do not fit
 			}
 			t.Run(fmt.Sprintf("%s %d", name, width), func(t *testing.T) {
-				p := newPage(sheet, Options{Width: width})
-				var w textRecord
-				p.draw(&w)
-				for i, a := range w.boxes {
-					if a.left < 0 || a.right > float64(p.width) || a.top < 0 || a.bottom > float64(p.height) {
-						t.Errorf("%q is at %v, outside of %d x %d", w.texts[i], a, p.width, p.height)
-					}
-					for j, b := range w.boxes[:i] {
-						if a.overlaps(b) {
-							t.Errorf("%q is on %q: %v, %v", w.texts[i], w.texts[j], a, b)
-						}
-					}
-				}
+				textsKeepApart(t, sheet, width)
 			})
 		}
 	}
+}
+
+func textsKeepApart(t interface{ Errorf(string, ...any) }, sheet Sheet, width int) {
+	p := newPage(sheet, Options{Width: width})
+	var w textRecord
+	p.draw(&w)
+	for i, a := range w.boxes {
+		if a.left < 0 || a.right > float64(p.width) || a.top < 0 || a.bottom > float64(p.height) {
+			t.Errorf("%q is at %v, outside of %d x %d", w.texts[i], a, p.width, p.height)
+		}
+		for j, b := range w.boxes[:i] {
+			if a.overlaps(b) {
+				t.Errorf("%q is on %q: %v, %v", w.texts[i], w.texts[j], a, b)
+			}
+		}
+	}
+}
+
+// The labels of objectives and of points keep apart wherever they are.
+func TestObjectivesKeepApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, s := sweep(), Series{}
+		for i := range rapid.IntRange(1, 8).Draw(t, "points") {
+			s.X = append(s.X, float64(rapid.IntRange(10, 1000).Draw(t, "x"))/100)
+			s.Y = append(s.Y, float64(rapid.IntRange(0, 1000).Draw(t, "y")))
+			s.Labels = append(s.Labels, fmt.Sprint(1<<i))
+		}
+		f.Series, f.Marks = []Series{s}, nil
+		for range rapid.IntRange(0, 4).Draw(t, "objectives") {
+			m := Mark{Label: "SLO 150 ms", Limit: true, OnY: rapid.Bool().Draw(t, "on y")}
+			m.At = float64(rapid.IntRange(10, 1000).Draw(t, "at"))
+			if !m.OnY {
+				m.At /= 100
+			}
+			f.Marks = append(f.Marks, m)
+		}
+		textsKeepApart(t, One(f), rapid.SampledFrom([]int{360, 460, 900}).Draw(t, "width"))
+	})
 }

@@ -136,7 +136,7 @@ func (p *panel) drawMarks(on surface) {
 		top := p.frame.top
 		on.begin("mark", "at", compact(f.x))
 		if f.shown {
-			base := p.frame.top - 4 - float64(f.row)*markHeight
+			base := p.markBase(f.row)
 			top = base - markText.size + 1
 			on.text(point{f.left, base}, f.text, f.mark.letters())
 		}
@@ -145,6 +145,9 @@ func (p *panel) drawMarks(on surface) {
 	}
 	p.drawSideMarks(on)
 }
+
+// markBase returns the baseline of a row of labels.
+func (p *panel) markBase(row int) float64 { return p.frame.top - 4 - float64(row)*markHeight }
 
 func (m *Mark) letters() letters {
 	l := markText
@@ -169,10 +172,23 @@ func (p *panel) drawMark(on surface, m *Mark, a Axis, line []point) {
 	}
 }
 
-// drawSideMarks draws marks on y from top to bottom, each label as close to its line
-// as the one above allows.
-func (p *panel) drawSideMarks(on surface) {
+// A sideLabel is a mark on y with its label right of the frame.
+type sideLabel struct {
+	mark *Mark
+	line float64 // y of the line
+	at   point
+	text string // "" without a place for it
+}
+
+// sideLabels places the marks on y from top to bottom, each label as close to its line
+// as the one above allows; the labels above the frame may extend over them.
+func (p *panel) sideLabels() (all []sideLabel) {
 	next := p.frame.top - markHeight
+	for _, f := range p.marks {
+		if f.shown && f.right > p.frame.right {
+			next = p.markBase(0) + markHeight - 2
+		}
+	}
 	descending := slices.SortedStableFunc(slices.Values(p.fig.Marks), func(a, b Mark) int { return cmp.Compare(b.At, a.At) })
 	for i := range descending {
 		m := &descending[i]
@@ -183,13 +199,43 @@ func (p *panel) drawSideMarks(on surface) {
 		if line < p.frame.top-1 || line > p.frame.bottom+1 {
 			continue
 		}
-		on.begin("side mark", "at", compact(line))
-		p.drawMark(on, m, p.fig.Y, []point{{p.frame.left, line}, {p.frame.right, line}})
-		baseline := max(line+4, next)
-		if text := markText.fit(m.Label, p.right-p.frame.right-5); text != "" && baseline <= p.frame.bottom+tickHeight {
-			on.text(point{p.frame.right + 5, baseline}, text, m.letters())
-			next = baseline + markHeight - 2
+		label := sideLabel{mark: m, line: line, at: point{p.frame.right + 5, max(line+4, next)}}
+		if label.at.y <= p.frame.bottom+5 { // above the ticks of x
+			label.text = markText.fit(m.Label, p.right-p.frame.right-5)
+		}
+		if label.text != "" {
+			next = label.at.y + markHeight - 2
+		}
+		all = append(all, label)
+	}
+	return all
+}
+
+func (p *panel) drawSideMarks(on surface) {
+	for _, l := range p.sideLabels() {
+		on.begin("side mark", "at", compact(l.line))
+		p.drawMark(on, l.mark, p.fig.Y, []point{{p.frame.left, l.line}, {p.frame.right, l.line}})
+		if l.text != "" {
+			on.text(l.at, l.text, l.mark.letters())
 		}
 		on.end()
 	}
+}
+
+// markBoxes returns where the labels of marks are, with room for descenders above.
+func (p *panel) markBoxes() (boxes []rect) {
+	for _, f := range p.marks {
+		if f.shown {
+			boxes = append(boxes, markText.box(point{f.left, p.markBase(f.row)}, f.text))
+		}
+	}
+	for _, l := range p.sideLabels() {
+		if l.text != "" {
+			boxes = append(boxes, markText.box(l.at, l.text))
+		}
+	}
+	for i := range boxes {
+		boxes[i].top -= 2
+	}
+	return boxes
 }
