@@ -139,7 +139,7 @@ func (q Quantity) ladders(r span) [][]float64 {
 		}
 		sets = append(sets, within(r, clockLadder))
 		if units := within(r, unitLadder); len(units) > 1 {
-			return append(sets, units, every(2, units), every(3, units))
+			sets = append(sets, units, every(2, units), every(3, units))
 		}
 	case decades <= 2.2:
 		sets = append(sets, powers(r, 10, 1, 1, 2, 5))
