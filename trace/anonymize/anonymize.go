@@ -249,7 +249,7 @@ func (a *Anonymizer) addName(key string, k record.Key, raw []byte) {
 	a.add(key, fmt.Appendf(nil, "%q", k.Name(string(raw))))
 }
 
-// mostDropped bounds the keys that are told.
+// mostDropped limits the keys that a note lists.
 const mostDropped = 1000
 
 func (a *Anonymizer) drop(key string) {
