@@ -25,7 +25,7 @@ func (f *fitter) learnClients(clients int) {
 	best := f.fitClients()
 	divided, limit := false, func(usual float64) float64 { return usual + mixtureTolerance }
 	switch {
-	case len(named) > 1 && clients == 0 && f.isFar(best):
+	case len(named) > 1 && clients == 0:
 		best = f.nearer(best)
 	case len(named) > 1:
 	case clients > 1:
@@ -33,7 +33,7 @@ func (f *fitter) learnClients(clients int) {
 	case clients == 1 || f.timetable != nil: // several clients do not keep a timetable
 	case long.sessions > 0:
 		divided = f.divideByLength(long)
-	case f.isFar(best):
+	case len(f.rows) >= minToDivide && f.distance(best) > farFromSource:
 		noted := len(f.notes)
 		divided, limit = f.divideByClusters(2), func(usual float64) float64 { return usual * closer }
 		f.notes = f.notes[:noted]
@@ -69,17 +69,18 @@ func (f *fitter) noteSingleTurns() {
 	}
 }
 
-// isFar reports whether clients draw requests further from the source than chance does.
-func (f *fitter) isFar(of fitted) bool {
-	return len(f.rows) >= minToDivide && f.distance(of) > farFromSource
-}
-
-// nearer returns one client instead of those that the rows name, if it is at most two
-// thirds as far from the source: bursts of all clients at once are lost when each
+// nearer returns one client instead of those that the rows name, if these are far from
+// the source and it is at most two thirds as far: bursts of all clients at once are lost when each
 // arrives by itself.
 func (f *fitter) nearer(named fitted) fitted {
-	parts, keys := f.parts, f.file.ClientKeys
+	if len(f.rows) < minToDivide {
+		return named
+	}
 	far := f.distance(named)
+	if far <= farFromSource {
+		return named
+	}
+	parts, keys := f.parts, f.file.ClientKeys
 	f.parts, f.file.ClientKeys = nil, nil
 	one := f.fitClients()
 	if usual := f.distance(one); usual <= far*closer {

@@ -107,7 +107,7 @@ func TestNoTextOfLogs(t *testing.T) {
 				places++
 				for _, log := range [][]byte{log, log[:len(log)-2], append(log[:len(log):len(log)], canary...)} {
 					if told := readLog(t, log); strings.Contains(told, canary) || strings.Contains(told, "squeal") {
-						t.Fatalf("%s: of\n%s\nthis is told:\n%s", name, log, told)
+						t.Fatalf("%s: of\n%s\nthe notes are:\n%s", name, log, told)
 					}
 				}
 			}
