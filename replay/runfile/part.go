@@ -67,7 +67,7 @@ func (c Clock) Offset(at time.Time) time.Duration {
 	if drift := c.Drift(); drift != 0 {
 		offset += drift * float64(at.Sub(c.Before.At))
 	}
-	return time.Duration(offset)
+	return time.Duration(math.Round(offset))
 }
 
 // ToReference returns the reference's time at an instant of the part's clock.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgregory.net/rapid"
+
 	"moontide/replay/runfile"
 )
 
@@ -53,6 +55,17 @@ func TestClock(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", test.name, got, test.errs)
 		}
 	}
+}
+
+// An offset of whole nanoseconds in milliseconds gives these nanoseconds back.
+func TestClockOffsetIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "offset"))
+		clock := runfile.Clock{Before: runfile.ClockOffset{At: noon, OffsetMS: float64(want) / float64(time.Millisecond)}}
+		if got := clock.Offset(noon); got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
 }
 
 // parts.json is read as it was written, and refused if its numbers or folders are
