@@ -85,7 +85,9 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 		c.sessions.add(&r, line)
 		rows++
 		if c.sampled != nil {
-			c.sample(&r)
+			if err := c.sample(&r); err != nil {
+				return err
+			}
 		}
 		b.add(r, &c.table)
 		if err := c.table.Err(); err != nil {
@@ -101,12 +103,13 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 }
 
 // sample takes the ids from a row.
-func (c *collector) sample(r *trace.Request) {
+func (c *collector) sample(r *trace.Request) error {
 	if len(r.HashIDs) > 0 {
 		c.sampled.Add(r.HashIDs, r.InputLength)
 		c.sampledRows++
 	}
 	r.HashIDs = nil
+	return c.sampled.Err()
 }
 
 func (b *batch) add(r trace.Request, table *block.Table) {

@@ -105,7 +105,7 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Err returns an error if there were too many blocks.
+// Err returns an error if the sample has too many blocks, see [block.Table.Err].
 func (b *SampledBuilder) Err() error { return b.table.Err() }
 
 // SampledCurve is an estimated curve.
