@@ -42,18 +42,19 @@ type wekaConversation struct {
 // that start at 11,000 to 18,000 tokens and grow, tools that run for seconds, a user
 // who comes back after minutes to an hour, a clock of whole seconds.
 type coding struct {
+	name          string
 	conversations int
 	turns         float64 // mean requests of the main agent
 	agents        float64 // mean sub-agents
 }
 
 // write writes the conversations as files of a folder.
-func (c coding) write(source, folder string) error {
+func (c coding) write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	for i := range c.conversations {
-		w := wekaConversation{ID: fmt.Sprintf("%s_%04d", source, i), Block: wekaBlock, Scope: "local"}
+		w := wekaConversation{ID: fmt.Sprintf("%s_%04d", c.name, i), Block: wekaBlock, Scope: "local"}
 		a := agent{random: stats.NewStream(0, w.ID), ids: new(int), model: "large"}
 		a.subagents = c.agents / c.turns
 		if a.random.Float64() < 0.3 {

@@ -49,8 +49,11 @@ func generated(moontide string) []source {
 		rows("regimes", "chat, a batch job with templates, and chat again, 20 minutes each", regimes),
 		rows("diurnal", "a day: nine tenths of the amplitude of the rate, and prompts that are twice as long at night", diurnal),
 		rows("bursts", "3,000 requests at 15 timestamps", bursts),
-		converted(moontide, "agents", "60 coding agents with sub-agents, 40 sessions an hour", coding{60, 12, 2}, "--session-rate", "0.0111"),
-		converted(moontide, "weka100", "100 conversations of coding agents like WEKA's, a few with sub-agents, that all start at 0", coding{100, 20, 0.3}),
+		converted(moontide, "agents", "60 coding agents with sub-agents, 40 sessions an hour", coding{"agents", 60, 12, 2}.write, "--session-rate", "0.0111"),
+		converted(moontide, "weka100", "100 conversations of coding agents like WEKA's, a few with sub-agents, that all start at 0", coding{"weka100", 100, 20, 0.3}.write),
+		converted(moontide, "thinking", "an hour of a reasoning model in Bailian's layout: chats whose reasoning later prompts leave out, and an API", bailian("thinking", thinking())),
+		converted(moontide, "coder", "an hour of a coding model in Bailian's layout: agents whose prompts grow fast, and completions", bailian("coder", coder())),
+		converted(moontide, "tracelab", "three days of 150 coding sessions in TraceLab's layout, with compactions", traceLab),
 		rows("opposite", "two clients, one busy while the other is quiet, with different lengths and templates", opposite),
 		rows("giant", "one conversation of 1,500 turns among 4,000 single requests", giant),
 		rows("hourly", "500 requests at once every hour, 12 times", hourly),
@@ -62,14 +65,14 @@ func generated(moontide string) []source {
 	}
 }
 
-// converted makes a source of conversations in WEKA's format.
-func converted(moontide, name, about string, c coding, flags ...string) source {
+// converted makes a source of a trace of another layout.
+func converted(moontide, name, about string, write func(path string) error, flags ...string) source {
 	return source{Name: name, About: about, small: true, make: func(path string) error {
-		folder := strings.TrimSuffix(path, ".jsonl") + ".weka"
-		if err := c.write(name, folder); err != nil {
+		published := strings.TrimSuffix(path, ".jsonl") + ".published"
+		if err := write(published); err != nil {
 			return err
 		}
-		_, err := command(moontide, append([]string{"convert", folder, "-o", path}, flags...)...)
+		_, err := command(moontide, append([]string{"convert", published, "-o", path}, flags...)...)
 		return err
 	}}
 }
@@ -196,7 +199,6 @@ func equal() (all []trace.Request) {
 const halved = 10_000
 
 // found returns the traces of a folder, and the halves of long ones.
-
 func found(folder string) (all []source, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
