@@ -24,6 +24,7 @@ type Aspect struct {
 	whole  bool                  // of all requests rather than by piece
 	needs  func(t *Trace) string // what a trace lacks, "" for nothing
 	clock  bool                  // depends on times between all arrivals
+	few    int                   // values in both traces that are too few to compare
 	share  float64               // size of an LRU cache, as a share of the source's unique blocks; 0 for none
 }
 
@@ -35,7 +36,7 @@ func Aspects() []Aspect {
 		distributionOf("osl_ks", "KS of OSL", "tokens", osl, 0.03, nil),
 		distributionOf("context_ks", "KS of shared context", "tokens", context, 0.03, noBlocks),
 		interArrival(),
-		distributionOf("turn_gap_ks", "KS of turn gap", "ms", turnGap, 0.05, noTurns),
+		turnGaps(),
 		variationOf("isl_windowed_cv", "windowed CV of ISL", isl), variationOf("osl_windowed_cv", "windowed CV of OSL", osl),
 		peakOf("peak_minute_input", "peak-minute input", isl), peakOf("peak_minute_output", "peak-minute output", osl),
 	}
@@ -73,6 +74,15 @@ var distributions = map[int]string{
 
 func interArrival() Aspect {
 	return distributionOf("inter_arrival_ks", "KS of inter-arrival", "ms", gap, 0.03, noTimes)
+}
+
+// fewTurnGaps are so few that another trace of the same kind may well have none.
+const fewTurnGaps = 9
+
+func turnGaps() Aspect {
+	a := distributionOf("turn_gap_ks", "KS of turn gap", "ms", turnGap, 0.05, noTurns)
+	a.few = fewTurnGaps
+	return a
 }
 
 // windows is the number of windows, of equally many requests, whose means vary.

@@ -1,6 +1,7 @@
 package fidelity
 
 import (
+	"fmt"
 	"math"
 
 	"moontide/trace"
@@ -88,6 +89,10 @@ func (a Aspect) judge(source, drawn *Trace, own, of []*piece, floor float64) Res
 		return a.needs(t)
 	}
 	if r.Reason = lacks(source); r.Reason != "" {
+		return r
+	}
+	if a.few > 0 && max(a.sample(own).Count, a.sample(of).Count) <= a.few {
+		r.Reason = fmt.Sprintf("fewer than %d values in both traces", a.few+1)
 		return r
 	}
 	r.Source = trace.Some(a.shown(own))

@@ -22,6 +22,9 @@
 // those of all pieces. Of a longer source, only as many leading requests are compared as
 // the drawn trace has: set [Options].Limit.
 //
+// An aspect that the source has no values of is not compared, and neither are turn gaps if
+// both traces have fewer than ten: another trace of the same kind may have none.
+//
 // # Noise floor
 //
 // The noise floor of an aspect is its gap between two resamples of the source, in three of

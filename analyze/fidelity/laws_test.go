@@ -305,3 +305,29 @@ func TestNotApplicable(t *testing.T) {
 		t.Errorf("one row: %+v", one.Results)
 	}
 }
+
+// Sessions of one turn but for a few: a trace like that may have none with a second turn,
+// unless it has so many that chance cannot explain the difference.
+func TestFewTurnGaps(t *testing.T) {
+	with := func(gaps int) []trace.Request {
+		rows := drawn(t, "num_requests: 100\nrate: 1\nisl: uniform:100:900\nosl: uniform:1:9\n", 1)
+		for i := range rows {
+			rows[i].SessionID = fmt.Sprint(i)
+			if i%2 == 1 && i < 2*gaps {
+				rows[i].SessionID = rows[i-1].SessionID
+			}
+		}
+		return rows
+	}
+	for _, c := range []struct {
+		source, drawn int
+		want          fidelity.Outcome
+	}{
+		{2, 0, fidelity.NotApplicable}, {9, 0, fidelity.NotApplicable}, {9, 9, fidelity.NotApplicable}, {0, 9, fidelity.NotApplicable},
+		{10, 0, fidelity.Failed}, {10, 9, fidelity.Passed}, {9, 10, fidelity.Passed},
+	} {
+		if x := result(t, compare(t, with(c.source), with(c.drawn)), "turn_gap_ks"); x.Outcome != c.want || (x.Reason == "") != x.Gap.Set {
+			t.Errorf("%d and %d turn gaps: %+v", c.source, c.drawn, x)
+		}
+	}
+}

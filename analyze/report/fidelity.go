@@ -85,7 +85,11 @@ func (f Fidelity) verdict() *doc.Verdict {
 	}
 	v := &doc.Verdict{Level: "FAIL"}
 	for _, r := range f.Failed() {
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: fmt.Sprintf("%s: gap %s, limit %s", r.Name, gapText(r.Aspect, r.Gap), gapText(r.Aspect, r.Limit))})
+		why := fmt.Sprintf("gap %s, limit %s", gapText(r.Aspect, r.Gap), gapText(r.Aspect, r.Limit))
+		if !r.Gap.Set {
+			why = r.Reason
+		}
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: r.Name + ": " + why})
 	}
 	if n := f.Novelty; !n.Pass() {
 		copied := fmt.Sprintf("runs copied from the source have %s and %s", doc.Count(n.Rows, "row"), doc.Count(n.Blocks, "block"))

@@ -68,6 +68,11 @@ func TestFidelityVerdict(t *testing.T) {
 	if v.Level != "FAIL" || len(v.Evidence) != 1 || v.Evidence[0].Text != "far: gap 100.0 %, limit 2.0 %" {
 		t.Errorf("%s: %+v", v.Level, v.Evidence)
 	}
+	f := judged()
+	f.Results[1] = fidelity.Result{Aspect: f.Results[1].Aspect, Source: f.Results[1].Source, Outcome: fidelity.Failed, Reason: "drawn trace: no sessions"}
+	if v := f.verdict(); len(v.Evidence) != 1 || v.Evidence[0].Text != "far: drawn trace: no sessions" {
+		t.Errorf("%s: %+v", v.Level, v.Evidence)
+	}
 }
 
 // Blocks count as copies only if both traces do not merely number them one after another.
