@@ -58,6 +58,9 @@ func Detect(head []byte) Format {
 	switch head[0] {
 	case '{':
 		f := byKeys(headKeys(head))
+		if f == Mooncake && requestlog.IsLog(pageKeys(head)) {
+			return OpenAILog
+		}
 		if f == Mooncake && hasTexts(head) {
 			return AIPerf
 		}
@@ -120,14 +123,29 @@ const maxHeadKeys = 256
 // headKeys returns the first keys of the object that b starts with. b may be cut
 // off anywhere.
 func headKeys(b []byte) map[string]bool {
+	return keysAt(jsonscan.New(b), func(string, jsonscan.Cursor) {})
+}
+
+// pageKeys returns the keys of the first object of an API's page, {"data": [...]}.
+func pageKeys(b []byte) (keys map[string]bool) {
+	keysAt(jsonscan.New(b), func(key string, value jsonscan.Cursor) {
+		if key == "data" && value.Open('[') {
+			keys = keysAt(value, func(string, jsonscan.Cursor) {})
+		}
+	})
+	return keys
+}
+
+// keysAt returns the first keys of an object, and shows each with where its value is.
+func keysAt(c jsonscan.Cursor, see func(key string, value jsonscan.Cursor)) map[string]bool {
 	keys := map[string]bool{}
-	c := jsonscan.New(b)
 	for more := c.Open('{'); more && len(keys) < maxHeadKeys; more = c.More('}') {
-		key := c.Key()
+		key := string(c.Key())
 		if c.Failed() {
 			break
 		}
-		keys[string(key)] = true
+		keys[key] = true
+		see(key, c)
 		c.Raw()
 	}
 	return keys

@@ -75,7 +75,9 @@ func FuzzBatch(f *testing.F)    { fuzz(f, format.OpenAILog, "batch/input.jsonl",
 func FuzzExchange(f *testing.F) { fuzz(f, format.OpenAILog, "exchange.jsonl") }
 func FuzzLiteLLM(f *testing.F)  { fuzz(f, format.OpenAILog, "litellm.jsonl") }
 func FuzzLangfuse(f *testing.F) { fuzz(f, format.OpenAILog, "langfuse.json", "langfuse.jsonl") }
-func FuzzOTel(f *testing.F)     { fuzz(f, format.OpenAILog, "otel.jsonl", "otelconsole.json") }
+func FuzzOTel(f *testing.F) {
+	fuzz(f, format.OpenAILog, "otel.jsonl", "otelconsole.json", "otellogs.jsonl")
+}
 
 // FuzzDetected detects the format from content.
 func FuzzDetected(f *testing.F) {

@@ -38,6 +38,7 @@ var fixtures = map[string]format.Format{
 	"langfuse.jsonl":   format.OpenAILog,
 	"otel.jsonl":       format.OpenAILog,
 	"otelconsole.json": format.OpenAILog,
+	"otellogs.jsonl":   format.OpenAILog,
 }
 
 // withKey reads request logs, too.

@@ -23,7 +23,7 @@ import (
 const mostTurns = 1 << 20
 
 // requestLog is the source of a log of requests. Its errors and notes quote none of its
-// values. It holds about 100 bytes per request.
+// values. It holds about 100 bytes per request, and 48 per log record of a span.
 type requestLog struct {
 	indexed[logged]
 	cfg      record.Config
@@ -34,14 +34,17 @@ type requestLog struct {
 	sessions *record.Sessions
 	halves   map[uint64]int // of batches, in spots, by the hash of the id and the half
 	unpaired [2]int         // requests and answers of batches
+	records  []logRecord
 	turns    int
 	texts    textSize
 }
 
 // logged is where an entry is, beside its spot.
 type logged struct {
-	layout requestlog.Layout
-	answer place // of a batch
+	layout   requestlog.Layout
+	answer   place  // of a batch
+	span     uint64 // hash of its name, 0 for none
+	from, to int    // its log records
 }
 
 // place is a part of a file.
@@ -187,9 +190,17 @@ func (l *requestLog) add(s *spot[logged], raw []byte) error {
 	case requestlog.ErrNoRequest:
 		l.notes.count("spans and observations that are no requests left out")
 		return nil
+	case requestlog.ErrNoMessage:
+		l.notes.count("log records without messages left out")
+		return nil
 	default:
 		return err
 	}
+	if s.about.layout == requestlog.OTelRecord {
+		l.keepRecord(s, e)
+		return nil
+	}
+	s.about.span = spanHash(e.Span)
 	if !e.Begin.IsZero() {
 		s.at = sinceEpoch(e.Begin)
 	}
@@ -229,6 +240,7 @@ func (l *requestLog) join(s *spot[logged], e *requestlog.Entry) bool {
 func (l *requestLog) complete() {
 	l.notes.say("the log has no times of single tokens")
 	l.noteHalves()
+	l.joinRecords()
 	timed := 0
 	for timed < len(l.spots) && math.IsNaN(l.spots[timed].at) {
 		timed++
@@ -260,22 +272,9 @@ func (l *requestLog) noteHalves() {
 
 // request makes a row of the entry at a spot.
 func (l *requestLog) request(raw []byte, s *spot[logged], r *trace.Request) error {
-	answer := s.about.answer
-	if answer.file != nil {
-		raw = bytes.Clone(raw) // before the next part is read
-	}
-	e, err := requestlog.Parse(s.about.layout, raw)
-	if err == nil && answer.file != nil {
-		var other *requestlog.Entry
-		if raw, err = l.readAt(answer.file, answer.offset, answer.length); err == nil {
-			other, err = requestlog.Parse(s.about.layout, raw)
-		}
-		if err == nil {
-			e.Join(other)
-		}
-	}
+	e, err := l.parse(raw, s.about)
 	if err != nil {
-		return trace.ReadError{Err: errors.New("the file changed while it was read")}
+		return err
 	}
 	*r = l.row(e)
 	if len(l.spots) == 0 {

@@ -18,7 +18,7 @@ import (
 	"moontide/trace/record"
 )
 
-var logFixtures = []string{"batch/input.jsonl", "batch/output.jsonl", "exchange.jsonl", "litellm.jsonl", "langfuse.json", "langfuse.jsonl", "otel.jsonl", "otelconsole.json"}
+var logFixtures = []string{"batch/input.jsonl", "batch/output.jsonl", "exchange.jsonl", "litellm.jsonl", "langfuse.json", "langfuse.jsonl", "otel.jsonl", "otelconsole.json", "otellogs.jsonl"}
 
 // readLog returns everything that reading a log tells.
 func readLog(t *testing.T, text []byte) string {
@@ -120,7 +120,7 @@ func TestNoTextOfLogs(t *testing.T) {
 
 // The order of the entries does not matter: they are sorted by their times.
 func TestLogsInAnyOrder(t *testing.T) {
-	for _, name := range []string{"litellm.jsonl", "langfuse.jsonl"} {
+	for _, name := range []string{"litellm.jsonl", "langfuse.jsonl", "otellogs.jsonl"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)
@@ -179,6 +179,52 @@ func TestLogsShareIDs(t *testing.T) {
 	}
 }
 
+// A conversation has the same block ids if its messages are attributes of its span, in
+// log records with one message each, and in one with the details.
+func TestLogRecordsShareIDs(t *testing.T) {
+	const ids = `"traceId":"ab","spanId":"cd",`
+	span := func(attributes string) string {
+		return `{"resourceSpans":[{"scopeSpans":[{"spans":[{` + ids + `"startTimeUnixNano":"1735000000000000000","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.usage.input_tokens","value":{"intValue":"37"}}` + attributes + `]}]}]}]}`
+	}
+	messages := `,{"key":"gen_ai.input.messages","value":{"stringValue":"[{\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"content\":\"` + strings.Repeat("squeal ", 20) + `\"}]}]"}}`
+	message := func(id string) string {
+		return `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{` + id + `"eventName":"gen_ai.user.message","body":{"kvlistValue":{"values":[{"key":"content","value":{"stringValue":"` + strings.Repeat("squeal ", 20) + `"}}]}}}]}]}]}`
+	}
+	details := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{` + ids + `"eventName":"gen_ai.client.inference.operation.details","attributes":[` + messages[1:] + `]}]}]}]}`
+	want := ""
+	for i, log := range []string{
+		span(messages), span("") + "\n" + message(ids), message(ids) + "\n" + span(""), span("") + "\n" + details, span(messages) + "\n" + message(ids), span(messages) + "\n" + details,
+	} {
+		rows, _, err := readText(log, format.Options{Record: withKey.Record})
+		if err != nil || len(rows) != 1 || len(rows[0].HashIDs) == 0 {
+			t.Fatal(i, rows, err)
+		}
+		if want == "" {
+			want = spelled(rows)
+		}
+		if got := spelled(rows); got != want {
+			t.Errorf("log %d: %s, want %s", i, got, want)
+		}
+	}
+	// A record of another span is not joined.
+	rows, r, err := readText(span("")+"\n"+message(`"traceId":"ab","spanId":"ce",`), format.Options{Record: withKey.Record})
+	if err != nil || len(rows) != 1 || rows[0].HashIDs != nil || !strings.Contains(noted(r), "log records with messages of no request") {
+		t.Error(rows, noted(r), err)
+	}
+}
+
+// Messages that are too long together are not read, and that is reported.
+func TestLongLogRecords(t *testing.T) {
+	span := `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"ab","spanId":"cd","startTimeUnixNano":"1735000000000000000","attributes":{"gen_ai.operation.name":"chat","gen_ai.usage.input_tokens":37}}]}]}]}` + "\n"
+	message := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"ab","spanId":"cd","eventName":"gen_ai.user.message","body":{"stringValue":"` + strings.Repeat("squeal ", format.MaxRow/14) + `"}}]}]}]}` + "\n"
+	for records, want := range []string{"", "", "requests whose log records have more than 64 MiB, read without them: 1"} {
+		rows, r, err := readText(span+strings.Repeat(message, records), format.Options{Record: withKey.Record})
+		if err != nil || len(rows) != 1 || (len(rows[0].HashIDs) > 0) != (records == 1) || !strings.Contains(noted(r), want) {
+			t.Error(records, len(rows), noted(r), err)
+		}
+	}
+}
+
 func TestBadLogs(t *testing.T) {
 	const good = `{"id":"g","timestamp":1700000000,"request":{"model":"m","prompt":"a"},"response":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}` + "\n"
 	for name, tc := range map[string]struct{ bad, want string }{
@@ -193,7 +239,7 @@ func TestBadLogs(t *testing.T) {
 		"a body":            {`{"custom_id":"a","body":[]}`, "t:2: body is not an object"},
 		"spans":             {`{"resourceSpans":[{"scopeSpans":{}}]}`, "t:2: scopeSpans is not an array"},
 		"no span":           {`{"resourceSpans":["secret"]}`, "t:2: an element of scopeSpans|scope_spans|instrumentationLibrarySpans is not an object"},
-		"logs":              {`{"resourceLogs":[]}`, "t:2: OTLP logs, which lack the spans of requests: export the spans"},
+		"logs":              {`{"resourceLogs":[{"scopeLogs":"secret"}]}`, "t:2: scopeLogs is not an array"},
 		"deep":              {strings.Repeat("[", 1_000_000), "t:2: not a JSON object, or cut off"},
 		"a row of many MB":  {`{"request":{"prompt":"` + strings.Repeat("secret", format.MaxRow/6+1) + `"},"response":{}}`, "t:2: row is longer than 64 MiB"},
 		"deep and whole":    {`{"request":{"prompt":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `},"response":{}}`, ""},
@@ -236,5 +282,13 @@ func TestLogsWithinObjects(t *testing.T) {
 		if d := cmp.Diff(want, readLog(t, fmt.Appendf(nil, around, entries))); d != "" {
 			t.Error(around, d)
 		}
+	}
+	lines, err := os.ReadFile("testdata/litellm.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := append([]byte(`{"total": 9, "data": [`), bytes.ReplaceAll(bytes.TrimSpace(lines), []byte("\n"), []byte(","))...)
+	if d := cmp.Diff(readLog(t, lines), readLog(t, append(page, "]}"...))); d != "" {
+		t.Error("a page of LiteLLM's rows", d)
 	}
 }

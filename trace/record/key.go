@@ -89,7 +89,8 @@ func (k Key) sum(data []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Name returns what stands for a name in a trace: 13 or 14 hexadecimal digits, or "" for "".
+// Name returns what stands for a name in a trace: 53 bits as 13 or 14 hexadecimal digits,
+// or "" for "". Any two of n names become the same with a probability of about n*n/2^54.
 func (k Key) Name(of string) string {
 	if of == "" {
 		return ""

@@ -12,7 +12,7 @@
 //	batch      lines of an OpenAI batch: {"custom_id", "body"} and {"custom_id", "response"}
 //	litellm    StandardLoggingPayload, and rows of LiteLLM's spend logs
 //	langfuse   observations: exports, pages of the API, a downloaded trace
-//	otel       OpenTelemetry spans as OTLP JSON, and as the console exporter prints them
+//	otel       OpenTelemetry spans and log records as OTLP JSON, and as console exporters print them
 //
 // An [Entry] refers to the texts of its requests. No error quotes any value of a log.
 package requestlog

@@ -2,6 +2,7 @@ package requestlog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,6 +24,7 @@ const (
 	LiteLLM
 	Langfuse
 	OTel
+	OTelRecord // a log record with messages of a span
 )
 
 // Entry is a request and what a log has about its answer. Its slices refer to the log.
@@ -38,6 +40,8 @@ type Entry struct {
 	// Endpoint is the API of the request, if the log keeps its body.
 	Endpoint string
 	Fields   map[string][]byte
+	// Span names the span, in its trace, that OTel is and OTelRecord belongs to.
+	Span string
 	// Session is the name of the conversation, if the layout has a place for it.
 	Session string
 
@@ -83,6 +87,7 @@ type Usage struct{ Input, Output, Cached, Reasoning trace.Opt[int] }
 var (
 	ErrOtherCall = errors.New("a call that generates no text")
 	ErrNoRequest = errors.New("a span or observation that is no request")
+	ErrNoMessage = errors.New("a log record without messages")
 )
 
 var errNotJSON = errors.New("not a JSON object")
@@ -94,25 +99,38 @@ func Split(object []byte, visit func(layout Layout, at int, raw []byte) error) e
 	if err != nil {
 		return err
 	}
-	for _, key := range []string{"resourceSpans", "resource_spans", "batches"} {
-		if m.has(key) {
-			return walk(object, 0, []string{key, "scopeSpans|scope_spans|instrumentationLibrarySpans", "spans"}, OTel, visit)
+	for _, in := range envelopes {
+		if m.has(in.path[0]) {
+			return walk(object, 0, in.path, in.layout, visit)
 		}
 	}
-	layout := layoutOf(m)
-	if layout != Unknown {
+	if layout := layoutOf(m); layout != Unknown {
 		return visit(layout, 0, object)
 	}
 	for _, key := range []string{"data", "observations"} {
 		if raw := m[key]; len(raw) > 0 && raw[0] == '[' {
-			return walk(object, 0, []string{key}, Langfuse, visit)
+			return walk(object, 0, []string{key}, Langfuse, func(_ Layout, at int, raw []byte) error {
+				m, _ := membersOf(raw)
+				return visit(cmp.Or(layoutOf(m), Langfuse), at, raw)
+			})
 		}
-	}
-	if m.has("resourceLogs") {
-		return errors.New("OTLP logs, which lack the spans of requests: export the spans")
 	}
 	return errors.New("not an entry of a known request log: it has the keys of none")
 }
+
+// envelopes are the objects of OTLP, which have arrays within arrays.
+var envelopes = []struct {
+	path   []string
+	layout Layout
+}{
+	{[]string{"resourceSpans", spansOfScopes, "spans"}, OTel},
+	{[]string{"resource_spans", spansOfScopes, "spans"}, OTel},
+	{[]string{"batches", spansOfScopes, "spans"}, OTel},
+	{[]string{"resourceLogs", "scopeLogs", "logRecords"}, OTelRecord},
+	{[]string{"resource_logs", "scope_logs", "log_records"}, OTelRecord},
+}
+
+const spansOfScopes = "scopeSpans|scope_spans|instrumentationLibrarySpans"
 
 // walk visits the objects at the end of a path of arrays.
 func walk(object []byte, base int, path []string, layout Layout, visit func(Layout, int, []byte) error) error {
@@ -153,6 +171,8 @@ func layoutOf[V any](m map[string]V) Layout {
 		return Batch
 	case has("standard_logging_object"), has("call_type") && (has("startTime") || has("start_time")):
 		return LiteLLM
+	case has("trace_id") && has("span_id") && has("body") && has("attributes"): // as console exporters print it
+		return OTelRecord
 	case (has("traceId") || has("trace_id") || has("context")) && (has("spanId") || has("span_id") || has("context")) && has("attributes"):
 		return OTel
 	case (has("traceId") || has("trace_id")) && has("type") && (has("startTime") || has("start_time")):
@@ -166,12 +186,12 @@ func layoutOf[V any](m map[string]V) Layout {
 // IsLog reports whether an object with these keys is an entry of a request log, or
 // contains some.
 func IsLog(keys map[string]bool) bool {
-	return keys["resourceSpans"] || keys["trace"] && keys["observations"] || layoutOf(keys) != Unknown
+	return keys["resourceSpans"] || keys["resourceLogs"] || keys["trace"] && keys["observations"] || layoutOf(keys) != Unknown
 }
 
-// Parse parses an entry, which must be valid JSON. Errors are ErrOtherCall,
-// ErrNoRequest, or say what is wrong.
-func Parse(layout Layout, raw []byte) (*Entry, error) {
+// Parse parses an entry, which must be valid JSON, and the log records of its span in
+// their order. Errors are ErrOtherCall, ErrNoRequest, ErrNoMessage, or say what is wrong.
+func Parse(layout Layout, raw []byte, records ...[]byte) (*Entry, error) {
 	m, err := membersOf(raw)
 	if err != nil {
 		return nil, err
@@ -186,7 +206,9 @@ func Parse(layout Layout, raw []byte) (*Entry, error) {
 	case Langfuse:
 		err = e.langfuse(f)
 	case OTel:
-		err = e.otel(f)
+		err = e.otel(f, records)
+	case OTelRecord:
+		err = e.otelRecord(f)
 	default:
 		err = e.exchange(f)
 	}

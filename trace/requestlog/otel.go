@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// otel reads a span of the conventions for generative AI, old and new.
-func (e *Entry) otel(f *fields) error {
+// otel reads a span of the conventions for generative AI, old and new, and its log records.
+func (e *Entry) otel(f *fields, records [][]byte) error {
 	a := &fields{members: attributes(f.members["attributes"])}
 	e.Fields = a.members
 	if err := a.isRequest(); err != nil {
@@ -17,6 +17,7 @@ func (e *Entry) otel(f *fields) error {
 	}
 	context := f.object("context")
 	e.ID = f.text("spanId", "span_id") + context.text("span_id")
+	e.Span = spanName(f.text("traceId", "trace_id")+context.text("trace_id"), e.ID)
 	e.Session = a.text("gen_ai.conversation.id", "session.id", "langfuse.session.id")
 	e.Begin = f.time("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
 	e.End = f.time("endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
@@ -40,7 +41,7 @@ func (e *Entry) otel(f *fields) error {
 		Cached:    a.tokens("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cached_tokens"),
 		Reasoning: a.tokens("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
 	}
-	e.otelTexts(a, f.members["events"])
+	e.otelTexts(a, f.members["events"], records)
 	e.otelStatus(f, a)
 	f.within(a)
 	return nil
@@ -67,35 +68,67 @@ func (e *Entry) otelStatus(f, a *fields) {
 	f.within(status)
 }
 
-// otelTexts finds the prompt and the answer: in attributes of the span or of an event
-// with the details, in an event for each message, or in an attribute for each member of
-// a message.
-func (e *Entry) otelTexts(a *fields, events []byte) {
-	var messages [][]byte
-	if len(events) > 0 && events[0] == '[' {
-		elements(events, func(raw []byte) {
-			event := &fields{}
-			event.members, _ = membersOf(raw)
-			in := &fields{members: attributes(event.members["attributes"])}
-			e.otelAttributes(in)
-			if message := eventMessage(event.text("name"), in); message != nil {
-				messages = append(messages, message)
-			}
-			if e.First.IsZero() && strings.Contains(event.text("name"), "first_token") {
-				e.First = event.time("timeUnixNano", "timestamp")
-			}
-			a.within(event)
-		})
+// otelTexts finds the prompt and the answer: in attributes of the span, or of an event or
+// log record with the details, in one for each message, or in an attribute for each
+// member of a message.
+func (e *Entry) otelTexts(a *fields, events []byte, records [][]byte) {
+	var m messages
+	elements(events, func(raw []byte) {
+		event := &fields{}
+		event.members, _ = membersOf(raw)
+		name := event.text("name")
+		e.event(name, &fields{members: attributes(event.members["attributes"])}, &m)
+		if e.First.IsZero() && strings.Contains(name, "first_token") {
+			e.First = event.time("timeUnixNano", "timestamp")
+		}
+		a.within(event)
+	})
+	for _, raw := range records {
+		record := &fields{}
+		record.members, _ = membersOf(raw)
+		if record.span() == e.Span {
+			name, in := record.event()
+			e.event(name, in, &m)
+		}
+		a.within(record)
 	}
 	e.otelAttributes(a)
-	if _, known := e.Body["messages"]; !known {
-		messages = append(messages, indexed(a, "gen_ai.prompt.")...)
-		if len(messages) > 0 {
-			e.Body["messages"] = list(messages)
+	m.prompt = append(m.prompt, indexed(a, "gen_ai.prompt.")...)
+	m.answer = append(m.answer, indexed(a, "gen_ai.completion.")...)
+	e.take(&m)
+}
+
+// messages are those of events and log records of a request that have one each.
+type messages struct {
+	prompt, answer [][]byte
+	redacted       bool // one has no content
+}
+
+// event takes what an event or a log record has.
+func (e *Entry) event(name string, in *fields, m *messages) {
+	e.otelAttributes(in)
+	if name == "gen_ai.choice" {
+		if _, raw := in.first("message", "content", "gen_ai.event.content"); raw != nil {
+			m.answer = append(m.answer, unwrap(raw))
+		}
+		return
+	}
+	if role := roles[name]; role != "" {
+		message := eventMessage(role, in)
+		if m.redacted = m.redacted || message == nil; message != nil {
+			m.prompt = append(m.prompt, message)
 		}
 	}
+}
+
+// take takes the messages unless there are better ones. If some lack their content, the
+// others are no prompt.
+func (e *Entry) take(m *messages) {
+	if _, known := e.Body["messages"]; !known && len(m.prompt) > 0 && !m.redacted {
+		e.Body["messages"] = list(m.prompt)
+	}
 	if e.Answer == "" {
-		for _, message := range indexed(a, "gen_ai.completion.") {
+		for _, message := range m.answer {
 			e.answerText(message)
 		}
 	}
@@ -111,7 +144,7 @@ func (e *Entry) otelAttributes(a *fields) {
 			e.Body[to] = unwrap(raw)
 		}
 	}
-	if _, raw := a.first("gen_ai.output.messages", "gen_ai.completion"); raw != nil {
+	if _, raw := a.first("gen_ai.output.messages", "gen_ai.completion"); raw != nil && e.Answer == "" {
 		e.answerText(unwrap(raw))
 	}
 }
@@ -132,21 +165,22 @@ var roles = map[string]string{
 	"gen_ai.assistant.message": "assistant", "gen_ai.tool.message": "tool",
 }
 
-// eventMessage returns the message of a prompt that an event has, nil if it has none.
-func eventMessage(name string, in *fields) []byte {
-	role := roles[name]
-	if role == "" {
-		return nil
-	}
+// eventMessage returns the message that an event for a role has, nil if it has none.
+func eventMessage(role string, in *fields) []byte {
 	_, raw := in.first("gen_ai.event.content", "content", "message")
-	if raw = unwrap(raw); len(raw) == 0 || raw[0] == '{' {
+	if raw = unwrap(raw); len(raw) > 0 && raw[0] == '{' {
 		return raw
 	}
-	return object(
-		"role", quoted(role),
-		"content", raw,
-		"tool_calls", unwrap(in.members["tool_calls"]),
-	)
+	_, given := in.members["content"] // perhaps ""
+	calls := unwrap(in.members["tool_calls"])
+	if len(raw) == 0 && len(calls) == 0 && !given {
+		return nil
+	}
+	named := in.members["role"]
+	if len(textOf(named)) == 0 {
+		named = quoted(role)
+	}
+	return object("role", named, "content", raw, "tool_calls", calls)
 }
 
 // indexed returns the messages whose members are attributes like gen_ai.prompt.0.role.

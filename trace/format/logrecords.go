@@ -1,0 +1,109 @@
+package format
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"moontide/trace"
+	"moontide/trace/requestlog"
+)
+
+// logRecord is where a log record is that has messages of a span. Exporters write them
+// apart from the spans: before, after, or to another file.
+type logRecord struct {
+	span uint64 // hash of its name
+	at   int64  // time in ns
+	place
+	joined bool
+}
+
+// spanHash returns the hash of the name of a span, 0 for none.
+func spanHash(name string) uint64 {
+	if name == "" {
+		return 0
+	}
+	return xxhash.Sum64String(name)
+}
+
+// keepRecord keeps the place of a log record.
+func (l *requestLog) keepRecord(s *spot[logged], e *requestlog.Entry) {
+	at := int64(0)
+	if !e.Begin.IsZero() {
+		at = e.Begin.UnixNano()
+	}
+	l.records = append(l.records, logRecord{span: spanHash(e.Span), at: at, place: place{s.file, s.offset, s.length}})
+}
+
+// joinRecords finds the log records of each span, in order of their times.
+func (l *requestLog) joinRecords() {
+	slices.SortStableFunc(l.records, func(a, b logRecord) int {
+		return cmp.Or(cmp.Compare(a.span, b.span), cmp.Compare(a.at, b.at))
+	})
+	for i := range l.spots {
+		s := &l.spots[i].about
+		if s.span == 0 {
+			continue
+		}
+		from, _ := slices.BinarySearchFunc(l.records, s.span, func(r logRecord, span uint64) int { return cmp.Compare(r.span, span) })
+		for s.from, s.to = from, from; s.to < len(l.records) && l.records[s.to].span == s.span; s.to++ {
+			l.records[s.to].joined = true
+		}
+	}
+	alone := 0
+	for _, r := range l.records {
+		if !r.joined {
+			alone++
+		}
+	}
+	if alone > 0 {
+		l.notes.countMany("log records with messages of no request left out: its span is missing, and has the times and lengths", alone)
+	}
+}
+
+// recordsOf returns the log records of a span, none if they are too long.
+func (l *requestLog) recordsOf(s logged) (records [][]byte, err error) {
+	size := 0
+	for _, r := range l.records[s.from:s.to] {
+		if size += int(r.length); size > MaxRow {
+			l.notes.count("requests whose log records have more than 64 MiB, read without them")
+			return nil, nil
+		}
+	}
+	for _, r := range l.records[s.from:s.to] {
+		raw, err := l.readAt(r.file, r.offset, r.length)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, bytes.Clone(raw))
+	}
+	return records, nil
+}
+
+// parse parses the entry at a spot, of which raw is the first part, with its others.
+func (l *requestLog) parse(raw []byte, s logged) (*requestlog.Entry, error) {
+	if s.answer.file != nil || s.to > s.from {
+		raw = bytes.Clone(raw) // before the next part is read
+	}
+	records, err := l.recordsOf(s)
+	if err != nil {
+		return nil, trace.ReadError{Err: err}
+	}
+	e, err := requestlog.Parse(s.layout, raw, records...)
+	if err == nil && s.answer.file != nil {
+		var other *requestlog.Entry
+		if raw, err = l.readAt(s.answer.file, s.answer.offset, s.answer.length); err == nil {
+			other, err = requestlog.Parse(s.layout, raw)
+		}
+		if err == nil {
+			e.Join(other)
+		}
+	}
+	if err != nil {
+		return nil, trace.ReadError{Err: errors.New("the file changed while it was read")}
+	}
+	return e, nil
+}
