@@ -47,6 +47,10 @@ type Options struct {
 	// only during the call. Calls come in row order from one goroutine, which is
 	// not the caller's, and end before Trace returns.
 	Watch func(r trace.Request, blocks []uint32)
+	// Watched, if set, is called once after the last call of Watch, with the tokens of a
+	// block, unless Trace returns an error. It runs beside the rest of the analysis and
+	// ends before Trace returns.
+	Watched func(blockSize int)
 	// Sample, if not 0, is the share of the distinct blocks, up to 1, from which the hit
 	// rates of caches are estimated, so that a trace of any number of blocks takes little
 	// memory: see [cache.SampledBuilder]. The analysis then has Sampled instead of Prefix,
@@ -145,12 +149,12 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if opts.BlockSize > 0 {
 		size = trace.GivenBlockSize(opts.BlockSize)
 	}
-	return c.analysis(size, cmp.Or(opts.Top, defaultTop))
+	return c.analysis(size, cmp.Or(opts.Top, defaultTop), opts.Watched)
 }
 
 // analysis computes the parts in parallel: they only read what was collected. Those of a
 // long trace are computed one after another, to save memory.
-func (c *collector) analysis(size trace.BlockSize, top int) (*Analysis, error) {
+func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSize int)) (*Analysis, error) {
 	a := &Analysis{Requests: c.rows.len(), Declared: c.declared.context()}
 	if err := c.bySession(a, size); err != nil {
 		return nil, err
@@ -160,10 +164,6 @@ func (c *collector) analysis(size trace.BlockSize, top int) (*Analysis, error) {
 	if c.rows.len() > manyRows {
 		do = func(part func()) { part() }
 	}
-	if a.Sessions == nil {
-		do(func() { a.Sessions = c.prefix.sessions(&c.rows, size) })
-	}
-	do(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(&c.rows) })
 	var line timeline
 	var sharing []shared
 	placed := make(chan struct{}) // closed when line is known
@@ -173,10 +173,22 @@ func (c *collector) analysis(size trace.BlockSize, top int) (*Analysis, error) {
 		close(placed)
 		a.Time = timeOf(&c.rows, line, a.Arrivals)
 	})
-	do(func() {
-		a.Prefix, a.Observed, sharing = c.prefix.result(&c.rows, &c.table, size, top, func() timeline { <-placed; return line })
-	})
+	if c.prefix.total > 0 {
+		a.Prefix = &Prefix{BlockSize: size, Requests: c.prefix.requests, TotalBlocks: c.prefix.total, UniqueBlocks: c.prefix.unique}
+		c.prefix.describe(a.Prefix, &c.table, top, do)
+		do(func() {
+			<-placed
+			a.Observed, sharing = c.prefix.hits(a.Prefix, &c.rows, line)
+		})
+	}
+	if a.Sessions == nil {
+		do(func() { a.Sessions = c.prefix.sessions(&c.rows, size) })
+	}
+	do(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(&c.rows) })
 	do(func() { a.BlockFit = c.blockFit(size) })
+	if watched != nil {
+		do(func() { watched(size.Tokens) })
+	}
 	if c.sampled != nil && c.sampledRows > 0 {
 		do(func() {
 			curve := c.sampled.Curve(size.Tokens)

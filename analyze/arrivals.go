@@ -87,7 +87,7 @@ func (a *Arrivals) grid() (trace.Grid, bool) {
 	var d trace.GridDetector
 	for i := range a.sorted.len() {
 		if r := a.sorted.row(i); !r.has(estimated) {
-			d.Add(trace.Request{Timestamp: trace.Some(r.ms)})
+			d.AddTime(r.ms)
 		}
 	}
 	g, _, ok := d.Grid()

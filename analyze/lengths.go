@@ -45,7 +45,7 @@ func lengthsOf(rows *rows) (isl, osl stats.Sample, l Lengths) {
 		return lengthsOfMany(rows)
 	}
 	in, out := make([]int32, rows.len()), make([]int32, rows.len())
-	var ratios []float64
+	ratios := make([]float64, 0, rows.len())
 	var inSum, outSum int
 	for i, r := range rows.all {
 		in[i], out[i] = r.isl, r.osl()

@@ -48,12 +48,24 @@ type Zipf struct {
 }
 
 func (c *prefixCounter) popularity(table *block.Table, top int) Popularity {
-	blocks := map[uint32]int{1: c.unique - c.repeated.Len()} // by uses
+	const few = 1 << 10
+	var rarely [few]int // blocks by uses, if these are few
+	rarely[1] = c.unique - c.repeated.Len()
+	often := map[uint32]int{}
 	for s := range c.repeated.All {
-		blocks[s.uses]++
+		if s.uses < few {
+			rarely[s.uses]++
+		} else {
+			often[s.uses]++
+		}
 	}
-	counted := make([]stats.Counted, 0, len(blocks))
-	for uses, n := range blocks {
+	counted := make([]stats.Counted, 0, few+len(often))
+	for uses, n := range rarely {
+		if n > 0 {
+			counted = append(counted, stats.Counted{Value: float64(uses), Count: n})
+		}
+	}
+	for uses, n := range often {
 		counted = append(counted, stats.Counted{Value: float64(uses), Count: n})
 	}
 	p := Popularity{Uses: stats.OfCounts(counted)} // which sorts them

@@ -158,24 +158,18 @@ func (c *prefixCounter) runWith(number uint32) run {
 	return c.runs.at(c.runs.with(number))
 }
 
-// result returns nil if there are no blocks, else also the shared part of prompts by
-// window of the timeline, which it asks for last.
-func (c *prefixCounter) result(rows *rows, table *block.Table, size trace.BlockSize, top int, placed func() timeline) (*Prefix, Context, []shared) {
-	if c.total == 0 {
-		return nil, Context{}, nil
-	}
-	p := &Prefix{
-		BlockSize:    size,
-		Requests:     c.requests,
-		TotalBlocks:  c.total,
-		UniqueBlocks: c.unique,
-		Popularity:   c.popularity(table, top),
-		Roots:        c.sharedRoots(size, top),
-		Reuse:        c.reuse.result(),
-		Tree:         c.tree(),
-	}
+// describe fills in all but the hits, in parts that do calls.
+func (c *prefixCounter) describe(p *Prefix, table *block.Table, top int, do func(func())) {
+	do(func() { p.Popularity = c.popularity(table, top) })
+	do(func() { p.Roots = c.sharedRoots(p.BlockSize, top) })
+	do(func() { p.Reuse = c.reuse.result() })
+	do(func() { p.Tree = c.tree() })
+}
+
+// hits fills in the hits, and returns the shared part of prompts, also by window.
+func (c *prefixCounter) hits(p *Prefix, rows *rows, line timeline) (Context, []shared) {
+	size := p.BlockSize
 	infinite := cache.Hits{Requests: c.requests, Blocks: c.total}
-	line := placed()
 	windows := make([]shared, line.windows)
 	contextTokens := 0
 	var contexts stats.Collector
@@ -204,7 +198,7 @@ func (c *prefixCounter) result(rows *rows, table *block.Table, size trace.BlockS
 	}
 	p.Context = contexts.Sample()
 	p.HitBlocks, p.HitTokens, p.Infinite = infinite.HitBlocks, infinite.HitTokens, infinite.Rates()
-	return p, Context{
+	return Context{
 		Mean:        ratio(contextTokens, p.Requests),
 		UniqueMean:  ratio(infinite.Tokens-contextTokens, p.Requests),
 		SharedRatio: ratio(contextTokens, infinite.Tokens),

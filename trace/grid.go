@@ -54,14 +54,18 @@ type GridDetector struct {
 
 // Add adds the next row. Rows without a timestamp are ignored.
 func (d *GridDetector) Add(r Request) {
-	if !r.Timestamp.Set {
-		return
+	if r.Timestamp.Set {
+		d.AddTime(r.Timestamp.Value)
 	}
-	if last := len(d.times) - 1; last < 0 || d.times[last] != r.Timestamp.Value {
+}
+
+// AddTime adds a row with a timestamp in milliseconds.
+func (d *GridDetector) AddTime(ms float64) {
+	if last := len(d.times) - 1; last < 0 || d.times[last] != ms {
 		if len(d.times) == maxGridTimes {
 			return
 		}
-		d.times = append(d.times, r.Timestamp.Value)
+		d.times = append(d.times, ms)
 	}
 	d.rows++
 }

@@ -72,6 +72,9 @@ type Study struct {
 	sequence *Sequence // nil if the curve is enough
 	rows     int       // added so far
 	with     []int32   // rows in the sequence
+
+	curve     *Curve // see Finish
+	blockSize int    // tokens
 }
 
 // NewStudy returns a study without requests.
@@ -96,11 +99,14 @@ func (s *Study) Add(r trace.Request, blocks []uint32) {
 	}
 }
 
-// Results computes the hits after the last request. blockSize is in tokens.
+// Finish computes the LRU curve after the last request, for blocks of blockSize tokens.
+func (s *Study) Finish(blockSize int) { s.curve, s.blockSize = s.builder.Curve(blockSize), blockSize }
+
+// Results computes the hits after [Study.Finish].
 // inferred holds the session of each request if sessions were inferred, or is
 // nil. The error is [ErrCapacity] if a capacity does not fit the trace.
-func (s *Study) Results(blockSize int, inferred []int32) (*Results, error) {
-	r := &Results{Question: s.question, BlockSize: blockSize, Curve: s.builder.Curve(blockSize)}
+func (s *Study) Results(inferred []int32) (*Results, error) {
+	r := &Results{Question: s.question, BlockSize: s.blockSize, Curve: s.curve}
 	capacities, err := r.blocks()
 	if err != nil {
 		return nil, err
@@ -111,7 +117,7 @@ func (s *Study) Results(blockSize int, inferred []int32) (*Results, error) {
 			for i, n := range capacities {
 				hits[i] = r.Curve.At(n)
 			}
-		} else if hits, err = Simulate(s.sequence, policy, blockSize, capacities...); err != nil {
+		} else if hits, err = Simulate(s.sequence, policy, s.blockSize, capacities...); err != nil {
 			return nil, err
 		}
 		if policy == Belady {

@@ -20,11 +20,11 @@ func TestEveryFormSaysThatTimesAreEstimated(t *testing.T) {
 		{Timestamp: trace.Some(50.0), InputLength: 600, OutputLength: 5, HashIDs: []uint64{1, 2}},
 	}
 	study := cache.NewStudy(cache.Question{})
-	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 512, Watch: study.Add})
+	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 512, Watch: study.Add, Watched: study.Finish})
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := study.Results(512, nil)
+	results, err := study.Results(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

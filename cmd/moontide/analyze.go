@@ -201,7 +201,7 @@ func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, line func
 	}
 	study := cache.NewStudy(caches)
 	data.Analysis, err = analyze.Trace(collectOften(trace.Until(c.Context, reqs)), analyze.Options{
-		BlockSize: blockSize, Watch: study.Add, Line: line, Sample: c.Float64("sample"),
+		BlockSize: blockSize, Watch: study.Add, Watched: study.Finish, Line: line, Sample: c.Float64("sample"),
 	})
 	if err != nil || !data.HasBlocks() {
 		return data, err
@@ -214,7 +214,7 @@ func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, line func
 	if sessions := data.Analysis.Sessions; sessions != nil && sessions.Inferred {
 		inferred = sessions.Of
 	}
-	results, err := study.Results(data.Analysis.Prefix.BlockSize.Tokens, inferred)
+	results, err := study.Results(inferred)
 	return withCache(data, results, err)
 }
 

@@ -41,6 +41,25 @@ const (
 // page holds the numbers, plus 1, of pageSize consecutive ids; 0 is an unused id.
 type page [pageSize]uint32
 
+// pageList holds pages in chunks, which spares the garbage collector a pointer to each.
+type pageList struct {
+	chunks []*[chunkPages]page
+	len    int
+}
+
+const chunkPages = 32
+
+func (l *pageList) at(i uint32) *page { return &l.chunks[i/chunkPages][i%chunkPages] }
+
+// add returns a new page.
+func (l *pageList) add() *page {
+	if l.len%chunkPages == 0 {
+		l.chunks = append(l.chunks, new([chunkPages]page))
+	}
+	l.len++
+	return l.at(uint32(l.len - 1))
+}
+
 // Table assigns a number to each id. The zero Table is empty. It is not safe for
 // concurrent use.
 //
@@ -53,7 +72,7 @@ type Table struct {
 	count int
 	full  bool
 	ids   hashTable
-	pages []*page
+	pages pageList
 	// current is the page that was used last, for ids with these upper bits; nil
 	// at first.
 	current *page
@@ -68,7 +87,7 @@ func (t *Table) Number(id uint64) (n uint32, isNew bool) {
 		e, neighbour := t.ids.find(id)
 		switch {
 		case e.isPage():
-			t.setCurrent(t.pages[e.page()], id)
+			t.setCurrent(t.pages.at(e.page()), id)
 		case e.value != 0:
 			return e.value - 1, false
 		case neighbour && t.mayOpenPage():
@@ -141,8 +160,10 @@ func (t *Table) IDs(numbers []uint32) []uint64 {
 	}
 	least, most := slices.Min(numbers), slices.Max(numbers)
 	found := make(map[uint32]uint64, len(numbers))
+	var some [1 << 12]bool // of the last bits of the numbers: it is faster than the map
 	for _, n := range numbers {
 		found[n] = 0
+		some[n%uint32(len(some))] = true
 	}
 	check := func(n uint32, id uint64) {
 		if _, wanted := found[n]; wanted {
@@ -155,8 +176,8 @@ func (t *Table) IDs(numbers []uint32) []uint64 {
 			return
 		}
 		first := e.id() &^ (pageSize - 1)
-		for place, n := range t.pages[e.page()] {
-			if n--; n-least <= most-least && n != math.MaxUint32 {
+		for place, n := range t.pages.at(e.page()) {
+			if n--; some[n%uint32(len(some))] && n-least <= most-least && n != math.MaxUint32 {
 				check(n, first+uint64(place))
 			}
 		}
@@ -187,15 +208,15 @@ func (t *Table) next() uint32 {
 }
 
 func (t *Table) mayOpenPage() bool {
-	return len(t.pages)*pageSize < placesPerID*t.count+firstPages*pageSize
+	return t.pages.len*pageSize < placesPerID*t.count+firstPages*pageSize
 }
 
 // openPage opens the page of id, copies the ids of its range to it, and makes it
 // current.
 func (t *Table) openPage(id uint64) {
-	p := new(page)
-	t.ids.replaceByPage(id, uint32(len(t.pages)), p)
-	t.pages = append(t.pages, p)
+	number := uint32(t.pages.len)
+	p := t.pages.add()
+	t.ids.replaceByPage(id, number, p)
 	t.setCurrent(p, id)
 }
 

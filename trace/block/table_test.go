@@ -128,7 +128,7 @@ func TestMemoryIsBoundedByDistinctIDs(t *testing.T) {
 
 // size returns the memory of a table in bytes.
 func size(t *Table) int {
-	return len(t.pages)*(4*pageSize+8) + 12*len(t.ids.entries)
+	return t.pages.len*(4*pageSize+8) + 12*len(t.ids.entries)
 }
 
 // Keys that differ only in a few bits must not collide in the hash table.

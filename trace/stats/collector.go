@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Collector collects any number of values for a [Sample]. The first million are kept;
-// from then on it counts them, rounded to a 2^18th of their value. So quantiles are
+// Collector collects any number of values for a [Sample]. A million are kept, of those
+// added with counts a million different ones; from then on it counts them, rounded to a 2^18th of their value. So quantiles are
 // exact for integers up to 262,144, and else to 5 digits; Count, Sum, Mean, Min and Max
 // stay exact. The zero Collector is empty.
 type Collector struct {
@@ -43,6 +43,9 @@ func (c *Collector) AddN(value float64, n int) {
 		return
 	}
 	if c.counts == nil {
+		if len(c.counted) == cap(c.counted) {
+			c.merge()
+		}
 		if len(c.counted) < maxCollected && len(c.values) == 0 {
 			c.counted = append(c.counted, Counted{value, n})
 			return
@@ -50,6 +53,27 @@ func (c *Collector) AddN(value float64, n int) {
 		c.round()
 	}
 	c.addRounded(value, n)
+}
+
+// merge joins the counts of equal values before there is room for twice as many.
+func (c *Collector) merge() {
+	const least = 1 << 12
+	if len(c.counted) < least {
+		return
+	}
+	sortCounted(c.counted)
+	merged := c.counted[:1]
+	for _, v := range c.counted[1:] {
+		if last := &merged[len(merged)-1]; last.Value == v.Value {
+			last.Count += v.Count
+		} else {
+			merged = append(merged, v)
+		}
+	}
+	c.counted = merged
+	if 2*len(merged) > cap(merged) {
+		c.counted = slices.Grow(merged, len(merged))
+	}
 }
 
 // round begins to count rounded values.

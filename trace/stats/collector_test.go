@@ -64,3 +64,20 @@ func TestCollectorIsExactForLengths(t *testing.T) {
 		}
 	}
 }
+
+// However often few different values are added, they are not rounded.
+func TestCollectorJoinsEqualValues(t *testing.T) {
+	var c stats.Collector
+	var counts []stats.Counted
+	for i := range 1<<20 + 1000 {
+		v := stats.Counted{Value: math.Pi * float64(i*7919%5000), Count: 1 + i%2}
+		c.AddN(v.Value, v.Count)
+		counts = append(counts, v)
+	}
+	got, want := c.Sample(), stats.OfCounts(counts)
+	for p := 0.0; p <= 1; p += 0.001 {
+		if got.Quantile(p) != want.Quantile(p) {
+			t.Fatalf("quantile %v is %v, want %v", p, got.Quantile(p), want.Quantile(p))
+		}
+	}
+}
