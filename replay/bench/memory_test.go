@@ -2,12 +2,14 @@ package bench
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 )
 
 // Garbage smaller than the ballast is not collected. The test is not parallel
 // because other tests create garbage too.
 func TestDelayGC(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // whatever GOGC is
 	const piece = 64 << 10
 	collections := func() uint32 {
 		runtime.GC() // resets the heap goal to the live heap

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"moontide/replay"
 )
@@ -329,63 +328,6 @@ func TestGzipRequests(t *testing.T) {
 				t.Errorf("%+v, %v", n, c.rows.all)
 			}
 		})
-	}
-}
-
-// A client that stops sending its body, or taking its answer, is disconnected after a
-// time, and the server is free.
-func TestStalledClients(t *testing.T) {
-	gone := make(chan error)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, err := io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		event := []byte("data: {\"choices\":[{\"text\":\"" + strings.Repeat("a", 32<<10) + "\"}]}\n\n")
-		for err == nil {
-			_, err = w.Write(event)
-		}
-		gone <- err
-	}))
-	defer upstream.Close()
-	c := capturing(t, upstream.URL, func(cfg *Config) { cfg.Stall = 50 * time.Millisecond })
-	raw(t, c.url, "POST /v1/completions HTTP/1.1\nHost: h\nContent-Length: 14\n\n{\"pro")
-	if err := <-gone; err == nil {
-		t.Error("the body ended")
-	}
-	raw(t, c.url, "POST /v1/completions HTTP/1.1\nHost: h\nContent-Length: 14\n\n{\"prompt\":\"a\"}")
-	if err := <-gone; err == nil {
-		t.Error("the answer ended")
-	}
-	c.stop()
-	if n := c.Counts(); n.Requests != 2 || n.Rows != 2 || n.HeldBytes != 0 || n.NoBlocks["incomplete"] != 1 || n.Ended[replay.Abandoned] < 1 {
-		t.Errorf("%+v", n)
-	}
-}
-
-// An answer may take longer than a client may stall, and so may the pause between two
-// requests of a connection.
-func TestPausesAreNoStalls(t *testing.T) {
-	next := make(chan bool)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		for range 2 {
-			<-next
-			io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
-			w.(http.Flusher).Flush()
-		}
-	}))
-	defer upstream.Close()
-	c := capturing(t, upstream.URL, func(cfg *Config) { cfg.Stall = 20 * time.Millisecond })
-	for range 2 {
-		go func() {
-			for range 2 { // the deadlines of a stall pass
-				<-time.After(60 * time.Millisecond)
-				next <- true
-			}
-		}()
-		if got := c.post(t, "/v1/completions", `{"prompt":"a"}`); strings.Count(got, "data") != 2 {
-			t.Errorf("%q", got)
-		}
-		<-time.After(60 * time.Millisecond)
 	}
 }
 

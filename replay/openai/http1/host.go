@@ -146,7 +146,7 @@ func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
 	switch {
 	case err == nil:
 		return &Conn{transport: t}, nil
-	case dialing.Err() == nil || ctx.Err() != nil:
+	case time.Now().Before(limit) || ctx.Err() != nil: // a dialer may end at limit before dialing does
 		return nil, err
 	case limit.Equal(deadline):
 		return nil, os.ErrDeadlineExceeded

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"moontide/replay/openai/http1/http1test"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
 	"moontide/trace/routing"
@@ -58,39 +58,8 @@ func newServer(t *testing.T, cfg server.Config) *server.Server {
 // start serves in memory.
 func start(t *testing.T, cfg server.Config) *testServer {
 	t.Helper()
-	ln := newPipes()
-	return startOn(t, cfg, ln, ln.dial)
-}
-
-// pipes is a listener in memory.
-type pipes struct {
-	accepted chan net.Conn
-	closed   chan struct{}
-	once     sync.Once
-}
-
-func newPipes() *pipes { return &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.accepted:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
-func (p *pipes) dial() (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.accepted <- server:
-		return client, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
+	ln := http1test.NewPipes()
+	return startOn(t, cfg, ln, ln.Dial)
 }
 
 // startTCP serves on the loopback interface.

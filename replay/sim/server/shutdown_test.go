@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"moontide/replay/openai/http1/http1test"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
 )
@@ -51,10 +52,10 @@ func TestShutdownEndsWhatIsInFlight(t *testing.T) {
 
 func TestShutdownDoesNotWaitForSilentClients(t *testing.T) {
 	s := newServer(t, server.Config{})
-	ln := newPipes()
+	ln := http1test.NewPipes()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	conn, err := ln.dial()
+	conn, err := ln.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,10 +73,10 @@ func TestShutdownDoesNotWaitForSilentClients(t *testing.T) {
 
 func TestShutdownClosesConnectionsWhenItsContextEnds(t *testing.T) {
 	s := newServer(t, server.Config{})
-	ln := newPipes()
+	ln := http1test.NewPipes()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	conn, err := ln.dial()
+	conn, err := ln.Dial()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestServeAfterShutdown(t *testing.T) {
 	if err := s.Shutdown(soon(t)); err != nil {
 		t.Fatal(err)
 	}
-	ln := newPipes()
+	ln := http1test.NewPipes()
 	if err := s.Serve(ln); err != nil {
 		t.Errorf("Serve: %v", err)
 	}

@@ -1,4 +1,5 @@
-// Package http1test has a scripted connection for tests of HTTP exchanges.
+// Package http1test has connections for tests of HTTP exchanges: a scripted one
+// ([Script]), and those of a listener in memory ([Pipes]).
 package http1test
 
 import (
