@@ -151,14 +151,21 @@ func noBlocks(t *Trace) string {
 }
 
 func noTimes(t *Trace) string {
-	switch n := len(t.at); {
+	switch {
 	case !t.timed && t.estimated == 0:
 		return "no timestamps"
-	case n < 2 || t.at[n-1] == t.at[0]:
+	case t.atOnce():
 		return "all requests arrive at once"
 	}
 	return ""
 }
+
+// atOnce reports whether all requests arrive at the same time.
+func (t *Trace) atOnce() bool { return len(t.at) < 2 || t.at[len(t.at)-1] == t.at[0] }
+
+// longerBatch is why latencies of a batch at one time do not compare with those of a
+// longer one.
+func longerBatch(*Trace) string { return "requests that arrive at once wait longer if there are more" }
 
 func noTurns(t *Trace) string {
 	if reason := noTimes(t); reason != "" {

@@ -71,6 +71,9 @@ func Compare(source, drawn *Trace, limits Limits) *Report {
 	r := &Report{Source: source, Drawn: drawn, Pieces: len(pieces), Novelty: noveltyOf(source, drawn)}
 	for i, a := range aspects {
 		a.Bound = limits.bound(a)
+		if a.column == ttft && len(pieces) > 1 && source.atOnce() {
+			a.needs = longerBatch
+		}
 		of := pieces
 		if a.whole {
 			of = whole

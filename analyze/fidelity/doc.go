@@ -19,7 +19,8 @@
 // trace. A longer drawn trace is therefore cut into pieces of as many requests as the
 // source has, the last of which ends with the trace; an aspect by piece is the mean over
 // pieces, each with caches that are empty at first, and the values of a distribution are
-// those of all pieces. Of a longer source, only as many leading requests are compared as
+// those of all pieces. Only the latencies of requests that all arrive at once are not
+// compared then: they grow with the number of requests. Of a longer source, only as many leading requests are compared as
 // the drawn trace has: set [Options].Limit.
 //
 // An aspect that the source has no values of is not compared, and neither are turn gaps if

@@ -84,11 +84,15 @@ func (t *Trace) basic(from, to int) *piece {
 	for i := range p.column[gap] {
 		p.column[gap][i] = math.NaN()
 		if i > 0 {
-			p.column[gap][i] = p.at[i] - p.at[i-1]
+			p.column[gap][i] = between(p.at[i-1], p.at[i])
 		}
 	}
 	return p
 }
+
+// between returns the ms from one time to another, rounded to ns: the differences of
+// equally spaced times that are no whole numbers would differ otherwise.
+func between(from, to float64) float64 { return math.Round((to-from)*1e6) / 1e6 }
 
 func floats(values []int32) []float64 {
 	all := make([]float64, len(values))
@@ -108,7 +112,7 @@ func (t *Trace) turnGaps(from, to int) []float64 {
 			continue
 		}
 		if before, later := latest[session]; later {
-			gaps[i] = at - before
+			gaps[i] = between(before, at)
 		}
 		latest[session] = at
 	}
