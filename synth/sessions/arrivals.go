@@ -57,6 +57,7 @@ const (
 	// The number of ticks and gaps over which a deficit is compensated.
 	ticksToCatchUp, gapsToCatchUp = 64, 512
 	maxAtOnce                     = 1e6 // requests at one timestamp
+	otherRegime                   = 10  // change of the rate, as a factor
 	// The minimum requests per tick for time to advance from tick to tick: in
 	// the whole source, and in each segment.
 	minPerTick, minPerTickInSegment = .2, 1e-3
@@ -97,6 +98,7 @@ type arrivalClock struct {
 
 	segment int     // or the next timestamp of the timetable
 	times   float64 // ticks or gaps left in the segment
+	since   float64 // when it begins in the source
 }
 
 func (a *arrivals) newClock(random *rand.Rand, speed float64, hold bool) *arrivalClock {
@@ -111,7 +113,7 @@ func (a *arrivals) newClock(random *rand.Rand, speed float64, hold bool) *arriva
 // start draws the first requests of the source or of its repetition.
 func (c *arrivalClock) start() {
 	c.now = c.begin + c.FirstMs
-	c.segment, c.times = 0, 0
+	c.segment, c.times, c.since = 0, 0, c.FirstMs
 	if len(c.Segments) > 0 {
 		c.times = c.Segments[0].times() * c.speed
 	}
@@ -216,17 +218,27 @@ func (c *arrivalClock) drawGap() {
 // nextSegment begins the next segment. After the last one, it starts again with the
 // first, which it reports, or continues with the regime that is held.
 func (c *arrivalClock) nextSegment() (started bool) {
+	before := c.Segments[c.segment]
+	c.since += before.length(c.arrivals)
 	if c.segment++; c.segment == len(c.Segments) {
 		c.again(c.now)
 		if !c.hold {
 			c.start()
 			return true
 		}
-		c.segment = c.heldSegment
+		c.segment, c.since = c.heldSegment, c.heldFrom
 	}
-	c.times = c.Segments[c.segment].times()
-	if !c.ByTick {
-		c.times *= c.speed
+	next := c.Segments[c.segment]
+	c.times = next.times()
+	if c.ByTick {
+		return false
+	}
+	c.times *= c.speed
+	// The gaps of a segment do not take exactly as long as in the source. Where the rate
+	// changes a lot, lengths and templates have to change with it, and a deficit of gaps
+	// of another size must not change these.
+	if change := next.mean() / before.mean(); max(change, 1/change) > otherRegime {
+		c.begin, c.deficit = c.now-c.since, 0
 	}
 	return false
 }

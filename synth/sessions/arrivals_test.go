@@ -1,6 +1,7 @@
 package sessions_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"moontide/analyze"
 	"moontide/synth/sessions"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Arrivals keep the grid, the jitter and the burstiness of the source.
@@ -148,5 +150,63 @@ func TestArrivalsNote(t *testing.T) {
 	note := regexp.MustCompile("^arrivals: (session starts are drawn, later turns follow their waits|all requests are drawn, turns that are due take the next) " + four)
 	if m := fit(t, mixed(loads[:1]), sessions.Options{}); !slices.ContainsFunc(m.Notes(), note.MatchString) {
 		t.Errorf("notes %q", m.Notes())
+	}
+}
+
+// Strictly periodic arrivals stay so, also if their period is no whole number and if the
+// prompts are equal.
+func TestPeriodicArrivals(t *testing.T) {
+	t.Parallel()
+	for _, period := range []float64{.25, 333.333, 60_000} {
+		var rows []trace.Request
+		for i := range 500 {
+			rows = append(rows, trace.Request{Timestamp: trace.Some(float64(i) * period), InputLength: 1000, OutputLength: 64, HashIDs: []uint64{0, 1}})
+		}
+		last := -period
+		for i, r := range draw(t, fit(t, rows, sessions.Options{}), 1, 3*len(rows)) {
+			if gap := r.Timestamp.Value - last; math.Abs(gap-period) > 1e-3 {
+				t.Errorf("request %d comes %v ms after the one before, want %v", i, gap, period)
+			}
+			last = r.Timestamp.Value
+		}
+	}
+}
+
+// A batch job that takes a small part of the time has a template of its own, which comes
+// with its rate and its lengths.
+func TestBatchJob(t *testing.T) {
+	t.Parallel()
+	const day, jobs, begin, period = 86_400e3, 1500, 20_000e3, 100
+	random := stats.NewStream(1, "batch job")
+	var rows []trace.Request
+	id := uint64(100)
+	add := func(at float64, blocks int, head ...uint64) {
+		ids := slices.Clone(head)
+		for len(ids) < blocks {
+			id++
+			ids = append(ids, id)
+		}
+		rows = append(rows, trace.Request{Timestamp: trace.Some(math.Round(at)), InputLength: blocks * agentBlock, OutputLength: 10 * blocks, HashIDs: ids})
+	}
+	for at := 0.0; at < day; at += random.ExpFloat64() * day / 3000 {
+		add(at, 2+random.IntN(4))
+	}
+	for i := range jobs {
+		add(begin+float64(i)*period, 20+random.IntN(20), 1, 2, 3, 4, 5, 6, 7, 8)
+	}
+	slices.SortStableFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
+	m := fit(t, rows, sessions.Options{BlockSize: agentBlock})
+	for seed := range uint64(3) {
+		templated, periodic, last := 0, 0, math.Inf(-1)
+		for _, r := range draw(t, m, seed, len(rows)) {
+			if r.ContextLen.Value == 8*agentBlock {
+				templated++
+				periodic += indicator(r.Timestamp.Value-last == period)
+				last = r.Timestamp.Value
+			}
+		}
+		if math.Abs(float64(templated)-jobs) > .03*jobs || float64(periodic) < .9*jobs {
+			t.Errorf("seed %d: %d requests of the job, %d at its period, want %d", seed, templated, periodic, jobs)
+		}
 	}
 }

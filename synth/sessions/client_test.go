@@ -134,7 +134,7 @@ func TestNotesNameClients(t *testing.T) {
 		rows = append(rows, trace.Request{Timestamp: trace.Some(0.0), InputLength: 32, OutputLength: 5, HashIDs: []uint64{uint64(2 * i), uint64(2*i + 1)},
 			Extra: []byte(fmt.Sprintf(`{"user": "u%d"}`, i%2))})
 	}
-	m := fit(t, rows, sessions.Options{BlockSize: 16})
+	m := fit(t, rows, sessions.Options{BlockSize: 16, Clients: 2})
 	for _, want := range []string{"client u0: one timestamp: all sessions start at once", "client u1: one timestamp: all sessions start at once"} {
 		if !slices.Contains(m.Notes(), want) {
 			t.Errorf("no note %q in %q", want, m.Notes())

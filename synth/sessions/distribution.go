@@ -96,11 +96,31 @@ func (c *conditional) prepare() {
 // given the known ones, of the second given these and the first, and so on.
 type joint []conditional
 
+// mean returns the mean of the value in the source.
+func (c *conditional) mean() float64 {
+	sum, weight := 0.0, 0.0
+	for _, bins := range c.Leaves {
+		for _, b := range bins {
+			sum += b[1] * b[len(b)-1] // the value, or the mean of the bin
+			weight += b[1]
+		}
+	}
+	return sum / weight
+}
+
 // choice is the distribution of which of several outcomes happens, or none,
 // given known values.
 type choice struct {
 	decisionTree
 	Leaves []shares `json:"leaves"`
+}
+
+// happen returns how often an outcome, from 0, happens in the source.
+func (c *choice) happen(outcome int) (times float64) {
+	for _, leaf := range c.Leaves {
+		times += leaf[0] * leaf[1+outcome]
+	}
+	return times
 }
 
 // shares holds the number of requests in a leaf, then the probability of each
@@ -165,7 +185,9 @@ type jointSampler struct {
 	point    []float64
 }
 
-func newJointSampler(j joint, random *rand.Rand) *jointSampler {
+// newJointSampler returns a sampler of which a trace of the source's length draws at most
+// so many values. Few sessions are learned from more requests than are drawn from them.
+func newJointSampler(j joint, random *rand.Rand, most float64) *jointSampler {
 	s := &jointSampler{joint: j, random: random}
 	for i := range j {
 		leaves := make([]stratified, len(j[i].Leaves))
@@ -174,7 +196,7 @@ func newJointSampler(j joint, random *rand.Rand) *jointSampler {
 			for _, b := range bins {
 				requests += b[0]
 			}
-			leaves[k] = newStratified(requests)
+			leaves[k] = newStratified(min(requests, most))
 		}
 		s.uniforms = append(s.uniforms, leaves)
 	}

@@ -205,7 +205,7 @@ func TestJointKeepsDependence(t *testing.T) {
 	for i := range j {
 		j[i].prepare()
 	}
-	s := newJointSampler(j, random)
+	s := newJointSampler(j, random, math.Inf(1))
 	off := 0.0
 	for i := range 1000 {
 		x := float64(i) / 1000

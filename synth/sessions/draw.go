@@ -130,17 +130,18 @@ func (d *drawing) newClient(c *client, seed uint64) *clientDrawing {
 	cd.clock = c.Arrivals.newClock(stream("arrivals"), d.speed, d.hold)
 	cd.course = cd.clock.course
 	first, continues, later := stream("first turns"), stream("going on"), stream("later turns")
+	sessions, others := float64(c.Sessions), float64(c.Requests-c.Sessions)
 	for i := range cd.first {
-		cd.first[i] = newJointSampler(c.firstTurns[i], first)
+		cd.first[i] = newJointSampler(c.firstTurns[i], first, sessions)
 	}
 	for i := range cd.continues {
 		cd.continues[i] = newChoiceSampler(c.continues[i], continues)
 	}
 	for i := range cd.turns {
-		cd.turns[i] = newJointSampler(c.turns[i], later)
-		cd.lengths[i] = newJointSampler(c.lengths[i], later)
+		cd.turns[i] = newJointSampler(c.turns[i], later, others)
+		cd.lengths[i] = newJointSampler(c.lengths[i], later, others)
 	}
-	cd.reasoning = newJointSampler(c.Reasoning, stream("reasoning"))
+	cd.reasoning = newJointSampler(c.Reasoning, stream("reasoning"), float64(c.Requests))
 	cd.agents = newAgentSampler(c.SubAgents, stream)
 	cd.advance()
 	return cd

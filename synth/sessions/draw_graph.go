@@ -63,11 +63,16 @@ func newAgentSampler(a *agentsFile, stream func(aspect string) *rand.Rand) *agen
 		return nil
 	}
 	random := stream("sub-agents")
+	calls, agents := math.Inf(1), math.Inf(1) // of the source, if these are few
+	if n := a.Calls.happen(0); n < minRequests && len(a.Number) > 0 {
+		calls, agents = math.Ceil(n), math.Ceil(n*a.Number[0].mean())
+	}
+	joint := func(j joint, most float64) *jointSampler { return newJointSampler(j, random, most) }
 	s := &agentSampler{
-		agentsFile: a, calls: newChoiceSampler(&a.Calls, random), number: newJointSampler(a.Number, random),
-		starts: newJointSampler(a.Starts, random), templated: newChoiceSampler(&a.Templated, random), choices: random,
-		first:  [2]*jointSampler{newJointSampler(a.FirstTurn, random), newJointSampler(a.FirstTurnTemplated, random)},
-		shared: newJointSampler(a.FirstTurnShared, random),
+		agentsFile: a, calls: newChoiceSampler(&a.Calls, random), number: joint(a.Number, calls),
+		starts: joint(a.Starts, agents), templated: newChoiceSampler(&a.Templated, random), choices: random,
+		first:  [2]*jointSampler{joint(a.FirstTurn, agents), joint(a.FirstTurnTemplated, agents)},
+		shared: joint(a.FirstTurnShared, agents),
 	}
 	for _, t := range a.Templates {
 		s.popularity.Add(t[0], t[1])

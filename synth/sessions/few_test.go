@@ -66,6 +66,41 @@ func TestFewConversations(t *testing.T) {
 	}
 }
 
+// Few sessions start about as often as in the source, and with prompts of about its mean
+// length, however many turns the longest has.
+func TestFewSessionsOfOneLength(t *testing.T) {
+	t.Parallel()
+	var rows []trace.Request
+	for i, turns := range []int{1, 12} {
+		for turn := range turns {
+			r := trace.Request{SessionID: fmt.Sprint("c", i), InputLength: 100 + 3900*i + 500*turn, OutputLength: 50}
+			if turn == 0 {
+				r.Timestamp = trace.Some(float64(i) * 10_000)
+			} else {
+				r.Delay = trace.Some(20_000.0)
+			}
+			rows = append(rows, r)
+		}
+	}
+	m := fit(t, rows, sessions.Options{})
+	const want, seeds = 2050.0, 20
+	starts, tokens := 0, 0
+	for seed := range uint64(seeds) {
+		for _, r := range draw(t, m, seed, len(rows)) {
+			if r.Timestamp.Set {
+				starts++
+				tokens += r.InputLength
+			}
+		}
+	}
+	if mean := float64(tokens) / float64(starts); mean < .75*want || mean > 1.25*want {
+		t.Errorf("first prompts have %.0f tokens, want about %.0f", mean, want)
+	}
+	if perTrace := float64(starts) / seeds; perTrace < 1.5 || perTrace > 3 {
+		t.Errorf("%.1f sessions a trace, want 2", perTrace)
+	}
+}
+
 // No answer of 0 tokens is drawn if the source has none.
 func TestFewAnswersAreNotEmpty(t *testing.T) {
 	t.Parallel()

@@ -69,12 +69,7 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if err := f.prepareRows(opts.BlockSize); err != nil {
 		return nil, err
 	}
-	if opts.Clients == 0 {
-		f.dropFewTimes()
-	}
-	if len(f.parts) < 2 && opts.Clients < 2 {
-		f.spread()
-	}
+	f.keepFewTimes(opts.Clients)
 	return f.model(opts.Clients), nil
 }
 

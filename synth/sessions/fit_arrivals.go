@@ -21,9 +21,6 @@ const (
 func fitArrivals(times, grid []float64, period float64) arrivals {
 	a := arrivals{PeriodMs: rounded(period, 4), FirstMs: rounded(times[0], 2)}
 	at, requests := distinct(times, nil)
-	if len(times) > 1 {
-		a.MeanGapMs = rounded((times[len(times)-1]-times[0])/float64(len(times)-1), 3)
-	}
 	ticks, _ := distinct(grid, nil)
 	if len(ticks) >= minTimes {
 		if a.TickMs = tickOf(ticks); a.TickMs > 0 {
@@ -32,9 +29,8 @@ func fitArrivals(times, grid []float64, period float64) arrivals {
 	}
 	switch {
 	case len(times) < minRequests && (len(times) == 1 || len(at) > 1) || len(grid) < minRequests:
-		if a.MeanGapMs == 0 {
-			a.MeanGapMs = rounded(period/float64(len(times)), 3)
-		}
+		// As many of them as in the source: the gaps between a few starts tell no rate.
+		a.MeanGapMs = rounded((period+gapBetween(grid))/float64(len(times)), 3)
 	case len(at)-1 < minGaps:
 		a.fitFew(at, len(times), len(grid))
 	case a.TickMs > 0 && len(at) >= minTimes && float64(len(times))*a.TickMs >= minPerTick*at[len(at)-1] && a.fitTicks(at, requests):
@@ -54,6 +50,9 @@ func (a *arrivals) fitFew(at []float64, starts, requests int) {
 		gap = (at[len(at)-1] - at[0]) / float64(len(at)-1)
 		mean := rounded(float64(starts)/float64(len(at)), 3)
 		batch = bin{float64(requests), float64(requests), .5, max(2*mean, 1.5), max(mean, 1)}
+		if starts == len(at) {
+			batch = bin{float64(requests), float64(requests), 1}
+		}
 	}
 	if gap < 1e-3 {
 		return
@@ -189,7 +188,7 @@ func (a *arrivals) fitJitter(at []float64, requests []int) ([]float64, []int) {
 	ticks := make([]float64, len(at))
 	for i, t := range at {
 		ticks[i] = math.Round(t/a.TickMs) * a.TickMs
-		counts[rounded(t-ticks[i], 9)] += requests[i]
+		counts[math.Round((t-ticks[i])*1e6)/1e6] += requests[i] // ns: less is an error of the arithmetic
 	}
 	for _, offset := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[offset]; n >= minRequests {

@@ -5,37 +5,63 @@ import (
 	"math"
 	"slices"
 
-	mstats "github.com/montanaflynn/stats"
-
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // These laws are for fewer first turns, later turns or sub-agents than a part of a model
 // must be derived from: they are derived from all requests, and so are coarse.
 
 // firstTurnsOfAll learns the first prompts of sessions, or of sub-agents, from all of
-// their turns, less the mean growth of the prompts until then.
+// their turns, less the mean growth of the prompts until then. Each session counts as
+// much as any other, however many turns it has.
 func (f *clientFitter) firstTurnsOfAll(subAgents bool) joint {
-	of := func(r *row) bool { return r.level > 0 == subAgents }
-	n, grown, later := 0, 0, 0
 	f.noteFewLengths(subAgents)
+	of := func(r *row) bool { return r.level > 0 == subAgents }
+	rows := 0
+	first, turns := make([]int, len(f.rows)), make([]int, len(f.rows)) // of the session of each row
 	for i := range f.rows {
 		r := &f.rows[i]
-		n += indicator(of(r))
+		rows += indicator(of(r))
+		first[i] = i
 		if r.parent != none && r.relation != joins {
-			grown += max(0, r.isl-f.rows[r.parent].isl)
-			later++
+			first[i] = first[r.parent]
 		}
+		turns[first[i]]++
 	}
-	growth := rounded(float64(grown)/float64(max(later, 1)), 2)
+	if rows < minRequests {
+		of = func(*row) bool { return true }
+	}
+	growth := f.meanGrowth(of)
 	var samples []sample
 	for i := range f.rows {
-		if r := &f.rows[i]; n < minRequests || of(r) {
+		if r := &f.rows[i]; of(r) {
 			isl := math.Round(max(1, float64(r.isl)-growth*float64(r.number)))
-			samples = append(samples, sample{append(make([]float64, startKnown), isl, float64(r.osl)), 1})
+			samples = append(samples, sample{append(make([]float64, startKnown), isl, float64(r.osl)), rounded(1/float64(turns[first[i]]), 6)})
 		}
 	}
 	return fitJoint(samples, startKnown)
+}
+
+// meanGrowth returns by how much later turns of some rows are longer than those before
+// them or, if these are few, those of all rows.
+func (f *clientFitter) meanGrowth(of func(*row) bool) float64 {
+	var own, all stats.Amount
+	for i := range f.rows {
+		r := &f.rows[i]
+		if r.parent == none || r.relation == joins {
+			continue
+		}
+		grown := float64(max(0, r.isl-f.rows[r.parent].isl))
+		all.Events, all.Of = all.Events+grown, all.Of+1
+		if of(r) {
+			own.Events, own.Of = own.Events+grown, own.Of+1
+		}
+	}
+	if own.Of >= minRequests {
+		all = own
+	}
+	return rounded(all.Events/max(all.Of, 1), 2)
 }
 
 func (f *clientFitter) noteFewLengths(subAgents bool) {
@@ -68,7 +94,7 @@ func (f *clientFitter) fitFewTurns() {
 	if len(f.LaterTurns) > 0 || len(waits) == 0 {
 		return
 	}
-	f.notes = append(f.notes, fmt.Sprintf("%d later turns: waits and new tokens have a lognormal distribution with the source's median and deviation", len(waits)))
+	f.notes = append(f.notes, fmt.Sprintf("%d later turns: waits and new tokens have lognormal distributions with about the source's medians and means", len(waits)))
 	rel := slices.Index(followed[:], slices.Max(followed[:]))
 	n := float64(len(f.rows))
 	f.Continues = choice{Leaves: []shares{continued(n, relation(rel), float64(len(waits))/n)}}
@@ -80,7 +106,15 @@ func (f *clientFitter) fitFewTurns() {
 		given = append(joint{{Leaves: [][]bin{{{n, n, kind}}}}}, given...)
 	}
 	f.LaterTurns[relationNames[rel]] = given
-	f.LaterLengths[relationNames[rel]] = append(joint{f.fewTimes(tokens)}, fitJoint(osls, lengthKnown)...)
+	f.LaterLengths[relationNames[rel]] = append(joint{f.fewLengths(tokens)}, fitJoint(osls, lengthKnown)...)
+	if len(f.rows) >= 2*minLeafSize {
+		return
+	}
+	for _, first := range []joint{f.FirstTurn, f.FirstTurnTemplated} { // the mean of all turns stays that of the source
+		if len(first) > 0 {
+			first[1] = fitJoint(osls, lengthKnown)[0]
+		}
+	}
 }
 
 // continued returns the shares of a leaf whose turns are continued in one way.
@@ -123,23 +157,31 @@ func (f *clientFitter) fewShare(values []float64) conditional {
 }
 
 // fewTimes returns a lognormal distribution with the median and the deviation of the
-// logarithms of some times or lengths, to two digits.
+// logarithms of some times, to two digits: the mean would be that of the longest.
 func (f *clientFitter) fewTimes(values []float64) conditional {
 	logs := make([]float64, len(values))
 	for i, x := range values {
 		logs[i] = math.Log(max(x, 1))
 	}
-	median, _ := mstats.Median(logs)
-	deviation, _ := mstats.StandardDeviation(logs)
-	median, deviation = rounded(median, 2), rounded(deviation, 2)
+	of := stats.Of(logs)
+	return f.lognormal(stats.Lognormal{Mu: rounded(of.Quantile(.5), 2), Sigma: rounded(of.Std, 2)})
+}
+
+// fewLengths returns one with the mean and the coefficient of variation of some lengths,
+// to two digits: sums of them are lengths of prompts.
+func (f *clientFitter) fewLengths(values []float64) conditional {
+	of := stats.Of(values)
+	mean := max(of.Mean, 1)
+	return f.lognormal(stats.NewLognormal(rounded(mean, 2), rounded(of.Std/mean, 2)))
+}
+
+// lognormal returns values at even shares of a distribution.
+func (f *clientFitter) lognormal(law stats.Lognormal) conditional {
 	const parts = 16
-	quantile := func(p float64) float64 {
-		return math.Round(math.Exp(min(median+deviation*math.Sqrt2*math.Erfinv(2*p-1), math.Log(trace.MaxLength))))
-	}
 	n := float64(len(f.rows))
 	bins := make([]bin, parts)
 	for i := range bins {
-		bins[i] = bin{n, 1, quantile((float64(i) + .5) / parts)}
+		bins[i] = bin{n, 1, math.Round(min(law.Quantile((float64(i)+.5)/parts), trace.MaxLength))}
 	}
 	return conditional{Leaves: [][]bin{bins}}
 }

@@ -74,7 +74,11 @@ func (f *clientFitter) noteFewTimes(all []float64) {
 
 // useTimetable keeps the timestamps of a source with few of them.
 func (f *clientFitter) useTimetable(t timetable) {
-	f.notes = append(f.notes, fmt.Sprintf("%d timestamps with at least %d requests each: these are kept, and waits follow the order of the requests", len(t), minRequests))
+	note := "one timestamp: it is kept, and waits follow the order of the requests"
+	if len(t) > 1 {
+		note = fmt.Sprintf("%d timestamps with at least %d requests each: these are kept, and waits follow the order of the requests", len(t), minRequests)
+	}
+	f.notes = append(f.notes, note)
 	a := f.Arrivals
 	a.Timetable = t
 	f.useArrivals(a)
@@ -89,34 +93,13 @@ func (f *clientFitter) useArrivals(a arrivals) {
 // arrivalDistances returns the KS distances of the gaps between arrivals and between
 // turns to those of the source.
 func (f *clientFitter) arrivalDistances() (gaps, turns float64) {
-	n := min(len(f.rows), lawRequests)
-	source, sourceTurns := make([]float64, 0, n), make([]float64, 0, n)
-	for i := range f.rows[:n] {
-		r := &f.rows[i]
-		if i > 0 {
-			source = append(source, r.at-f.rows[i-1].at)
-		}
-		if !r.starts() {
-			sourceTurns = append(sourceTurns, r.gap)
-		}
-	}
-	var drawn, drawnTurns []float64
+	source := traitsOf(f.rows)
+	var drawn traits
 	for seed := range uint64(lawSeeds) {
 		all := drawing{shared: f.shared, speed: 1, used: make([]bool, len(f.templates))}
-		d := all.newClient(f.client, seed)
-		last := 0.0
-		for i := range n {
-			t := d.next()
-			if i > 0 {
-				drawn = append(drawn, t.at-last)
-			}
-			last = t.at
-			if t.number > 0 {
-				drawnTurns = append(drawnTurns, t.gap)
-			}
-		}
+		drawn.draw(len(source.isl), all.newClient(f.client, seed).next)
 	}
-	return ksOrMost(source, drawn), ksOrMost(sourceTurns, drawnTurns)
+	return ksOrMost(source.gaps, drawn.gaps), ksOrMost(source.turnGaps, drawn.turnGaps)
 }
 
 // ksOrMost returns the KS distance, the largest possible if nothing was drawn.

@@ -106,11 +106,30 @@ func (f *fitter) divideInto(names ...string) {
 // traits are values of requests by which what is drawn is compared with the source.
 type traits struct{ isl, osl, context, gaps, turnGaps []float64 }
 
-func (x *traits) add(t *turn, context int, last float64) {
-	x.isl, x.osl = append(x.isl, float64(t.isl)), append(x.osl, float64(t.osl))
-	x.context, x.gaps = append(x.context, float64(context)), append(x.gaps, t.at-last)
-	if t.number > 0 {
-		x.turnGaps = append(x.turnGaps, t.gap)
+// traitsOf returns those of the source's rows, or of as many as are compared.
+func traitsOf(rows []row) (x traits) {
+	i := 0
+	x.draw(min(len(rows), lawRequests), func() drawnTurn {
+		r := &rows[i]
+		i++
+		return drawnTurn{turn: &r.turn}
+	})
+	return x
+}
+
+// draw adds those of n turns, in order of time.
+func (x *traits) draw(n int, next func() drawnTurn) {
+	last := math.NaN()
+	for range n {
+		t := next()
+		x.isl, x.osl, x.context = append(x.isl, float64(t.isl)), append(x.osl, float64(t.osl)), append(x.context, float64(t.shared))
+		if gap := microseconds(t.at - last); gap >= 0 {
+			x.gaps = append(x.gaps, gap)
+		}
+		last = t.at
+		if t.number > 0 {
+			x.turnGaps = append(x.turnGaps, microseconds(t.gap))
+		}
 	}
 }
 
@@ -123,23 +142,10 @@ func (x *traits) all() [][]float64 {
 func (f *fitter) distance(of fitted) (most float64) {
 	f.file.Clients = of.clients
 	f.prepare()
-	n := min(len(f.rows), lawRequests)
-	var source traits
-	last := 0.0
-	for i := range f.rows[:n] {
-		r := &f.rows[i]
-		source.add(&r.turn, r.shared, last)
-		last = r.at
-	}
+	source := traitsOf(f.rows)
 	for seed := range uint64(lawSeeds) {
 		var drawn traits
-		d := f.newDrawing(seed)
-		last := 0.0
-		for range n {
-			t := d.next()
-			drawn.add(t.turn, t.shared, last)
-			last = t.at
-		}
+		drawn.draw(len(source.isl), f.newDrawing(seed).next)
 		for i, values := range source.all() {
 			if len(values) > 0 {
 				most = max(most, ksOrMost(values, drawn.all()[i]))

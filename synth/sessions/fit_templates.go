@@ -6,11 +6,11 @@ const (
 	// minBranches is the smallest number of prompts that diverge after a
 	// template. Fewer can be one user's branches of a conversation.
 	minBranches = 8
-	// minSpread is the minimum part of the trace that half of them must span, and
-	// regimeSpread that of a template of one regime, after which at least regimeShare
-	// of all prompts diverge.
-	minSpread, regimeSpread, regimeShare = .25, .05, .01
-	minRegimeBranches                    = 100
+	// minSpread is the minimum part of the trace that half of them must span, unless
+	// at least minRegimeBranches and regimeShare of all prompts diverge there: a
+	// template of one regime, such as a batch job.
+	minSpread, regimeShare = .25, .01
+	minRegimeBranches      = 100
 )
 
 // fitTemplates finds the nodes at which many prompts diverge from earlier ones,
@@ -59,7 +59,7 @@ func (f *fitter) branchingNodes() []bool {
 		n := len(times)
 		spread := times[n*3/4] - times[n/4]
 		branching[node] = n >= minBranches && spread >= minSpread*duration ||
-			n >= minRegimeBranches && spread >= regimeSpread*duration && float64(n) >= regimeShare*float64(len(f.rows))
+			n >= minRegimeBranches && float64(n) >= regimeShare*float64(len(f.rows))
 	}
 	return branching
 }

@@ -44,8 +44,12 @@ func (f *clientFitter) fitFirstTurns() {
 		templated = append(templated, sample{[]float64{r.at, float64(has)}, 1})
 	}
 	f.SessionsAhead = f.maxSessionsAhead()
-	if max(len(lengths[0]), len(lengths[1])) < minRequests { // too few to keep private
+	if len(lengths[0])+len(lengths[1]) < minRequests { // too few to keep private
 		f.FirstTurn = f.firstTurnsOfAll(false)
+	}
+	few := indicator(len(lengths[1]) < len(lengths[0]))
+	if len(lengths[few]) < minRequests { // their lengths count among those of the others
+		lengths[1-few], lengths[few] = append(lengths[1-few], lengths[few]...), nil
 	}
 	for i, first := range []*joint{&f.FirstTurn, &f.FirstTurnTemplated} {
 		if len(lengths[i]) >= minRequests {

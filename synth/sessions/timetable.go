@@ -3,21 +3,20 @@ package sessions
 import (
 	"math"
 	"slices"
-
-	"moontide/synth"
 )
 
 // timetable lists the timestamps of a source with few of them, in order: the requests
 // and the time in ms. Each has so many requests that it is not the time of a single one.
 //
 // Such timestamps do not tell when the requests of a session follow each other, but
-// their order does: requests count as arriving evenly, and waits are in that time.
+// their order does: requests count as arriving evenly, at one timestamp 1 ms apart, and
+// waits are in that time.
 type timetable [][2]float64
 
 // newTimetable returns the timetable of timestamps and the requests at each, or none if
 // these are many, or few requests.
 func newTimetable(at []float64, requests []int) (t timetable) {
-	if len(at) < 2 || len(at) >= minTimes || slices.Min(requests) < minRequests {
+	if len(at) >= minTimes || slices.Min(requests) < minRequests {
 		return nil
 	}
 	for i := range at {
@@ -33,26 +32,24 @@ func (t timetable) requests() (n float64) {
 	return n
 }
 
-// dropFewTimes makes one client of those that the rows name if there are few timestamps,
-// which only one keeps.
-func (f *fitter) dropFewTimes() {
-	if len(f.parts) < 2 || f.untimed > 0 || newTimetable(distinct(f.times(), nil)) == nil {
-		return
-	}
-	f.note("%d clients that the rows name are learned as one, which keeps the few timestamps", len(f.parts))
-	f.parts, f.file.ClientKeys = nil, nil
-}
-
-// spread makes the rows of a source with few timestamps arrive evenly.
-func (f *fitter) spread() {
-	if f.untimed > 0 {
-		return
-	}
-	if f.timetable = newTimetable(distinct(f.times(), nil)); f.timetable == nil {
+// keepFewTimes makes the rows of a source with few timestamps arrive evenly. Only one
+// client keeps a timetable, so it is the only one unless several are asked for.
+func (f *fitter) keepFewTimes(clients int) {
+	if f.untimed > 0 || clients > 1 {
 		return
 	}
 	times := f.times()
+	if f.timetable = newTimetable(distinct(times, nil)); f.timetable == nil {
+		return
+	}
+	if len(f.parts) > 1 {
+		f.note("%d clients that the rows name are learned as one, which keeps the few timestamps", len(f.parts))
+		f.parts, f.file.ClientKeys = nil, nil
+	}
 	duration := times[len(times)-1] + gapBetween(times)
+	if len(f.timetable) == 1 {
+		duration = float64(len(times))
+	}
 	for i := range f.rows {
 		at := rounded(float64(i)/float64(len(f.rows))*duration, 15)
 		f.rows[i].at, f.rows[i].phase = at, at
@@ -76,14 +73,17 @@ func gapBetween(times []float64) float64 {
 
 // drawTimestamp draws the requests at the next timestamp of the timetable.
 func (c *arrivalClock) drawTimestamp() {
-	if c.segment == len(c.Timetable) {
-		if c.hold {
+	if several := len(c.Timetable) > 1; c.segment == len(c.Timetable) {
+		if c.hold && several {
 			c.again(c.now)
 			c.segment = c.heldSegment
 			c.shift = c.time - c.Timetable[c.segment-1][1]
 		} else {
 			c.again(c.begin + c.period)
-			c.segment, c.now, c.shift = 0, c.begin, c.begin
+			c.segment, c.now = 0, c.begin
+			if several { // a single timestamp stays the only one
+				c.shift = c.begin
+			}
 		}
 	}
 	at := c.Timetable[c.segment]
@@ -106,9 +106,6 @@ func (t timetable) held(duration float64) (first int, from float64) {
 }
 
 func (t timetable) check() {
-	if len(t) == 1 {
-		synth.Fail("arrivals.timetable: one timestamp, want none or several")
-	}
 	for i, n := range t {
 		checkWhole(countRange, n[0], "arrivals.timetable[%d][0], the requests", i)
 		checkIn(span{t[max(i-1, 0)][1], timeRange.high}, n[1], "arrivals.timetable[%d][1], the time", i)

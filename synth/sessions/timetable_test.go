@@ -1,6 +1,7 @@
 package sessions_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,45 @@ func TestTimetable(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("at twice the rate", counts(double, 2*len(rows)), 60, 20, 50, 80, 30)
+}
+
+// A batch at one timestamp keeps it and the order of the turns of its conversations, in
+// longer traces too.
+func TestBatchAtOneTime(t *testing.T) {
+	t.Parallel()
+	const conversations, turns, together = 200, 4, 10 // these many take turns
+	var rows []trace.Request
+	ids := make([][]uint64, conversations)
+	for i := range conversations * turns {
+		c := i/(together*turns)*together + i%together
+		for range 2 {
+			ids[c] = append(ids[c], uint64(len(rows)*2+len(ids[c])%2))
+		}
+		rows = append(rows, trace.Request{Timestamp: trace.Some(5.0), InputLength: len(ids[c]) * agentBlock, OutputLength: 10, HashIDs: slices.Clone(ids[c])})
+	}
+	m := fit(t, rows, sessions.Options{BlockSize: agentBlock})
+	for _, c := range []struct {
+		*sessions.Model
+		n int
+	}{{m, len(rows)}, {m, 3 * len(rows)}, {m.Hold(), 3 * len(rows)}} {
+		latest, later, since := map[uint64]int{}, 0, 0
+		for i, r := range draw(t, c.Model, 1, c.n) {
+			if r.Timestamp.Value != 0 {
+				t.Fatalf("request %d of %d is at %v ms", i, c.n, r.Timestamp.Value)
+			}
+			if before, ok := latest[r.HashIDs[0]]; ok {
+				later++
+				since += i - before
+			}
+			latest[r.HashIDs[0]] = i
+		}
+		if share := float64(later) / float64(c.n); share < .7 || share > .8 {
+			t.Errorf("of %d requests, %.2f are later turns, want 0.75", c.n, share)
+		}
+		if mean := float64(since) / float64(later); mean < .9*together || mean > 1.1*together {
+			t.Errorf("of %d requests, later turns come %.1f requests after the one before, want %d", c.n, mean, together)
+		}
+	}
 }
 
 // A source with few timestamps is not divided into clusters, which would not keep them.
