@@ -62,6 +62,10 @@ func generated(moontide string) []source {
 		rows("retried", "chat with an outage of three minutes in which requests are repeated after 1, 2, 4, ... seconds", retried),
 		rows("evaluated", "chat, and every ten minutes 20 new documents with 30 questions each at once", evaluated),
 		rows("equal", "1,000 equal rows, one a second", equal),
+		rows("batch", "conversations whose turns are all at 0", batch),
+		rows("constant", "500 equal rows, one every 333.333 ms", constant),
+		rows("documents", "a system prompt, three of 60 documents in any order, and a question", documents),
+		rows("nightly", "a day of chat, and a batch job of 4,000 prompts with one template in ten minutes", nightly),
 	}
 }
 
