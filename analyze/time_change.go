@@ -150,13 +150,12 @@ func (t *Time) regimes() (all []Regime) {
 	if n < minForTrend {
 		return nil
 	}
-	least := max(3, n/20)
 	rate, isl, osl := make([]stats.Amount, n), make([]stats.Amount, n), make([]stats.Amount, n)
 	for i, w := range t.Windows {
 		rate[i] = stats.Amount{Events: float64(w.Requests), Of: w.To - w.From}
 		isl[i], osl[i] = amountOf(w.ISL), amountOf(w.OSL)
 	}
-	of := []stats.Varying{{Amounts: rate, Noise: noiseOf(rate, 1)}}
+	of := []stats.Varying{{Amounts: rate, Noise: stats.WindowNoise(rate, 1)}}
 	whole := t.sum(0, n)
 	for _, l := range []struct {
 		amounts []stats.Amount
@@ -164,10 +163,10 @@ func (t *Time) regimes() (all []Regime) {
 	}{{isl, whole.ISL}, {osl, whole.OSL}} {
 		if l.all.sum > 0 && l.all.variance() > 0 {
 			independent := l.all.variance() / l.all.Mean().Value
-			of = append(of, stats.Varying{Amounts: l.amounts, Noise: noiseOf(l.amounts, independent)})
+			of = append(of, stats.Varying{Amounts: l.amounts, Noise: stats.WindowNoise(l.amounts, independent)})
 		}
 	}
-	cuts := stats.Changes(least, of...)
+	cuts := stats.WindowChanges(of...)
 	for i, to := range cuts[1:] {
 		r := Regime{t.sum(cuts[i], to), cuts[i], to}
 		if last := len(all) - 1; last >= 0 && all[last].like(r) {
@@ -177,12 +176,6 @@ func (t *Time) regimes() (all []Regime) {
 		all = append(all, r)
 	}
 	return all
-}
-
-// noiseOf returns the larger of the noise of single windows and of the shortest
-// stretches, at least that of independent requests.
-func noiseOf(amounts []stats.Amount, independent float64) float64 {
-	return max(independent, stats.NeighbourNoise(amounts, 1), stats.NeighbourNoise(amounts, 2))
 }
 
 // like reports whether neither rate nor lengths differ by a tenth.

@@ -331,3 +331,63 @@ func TestFewTurnGaps(t *testing.T) {
 		}
 	}
 }
+
+// Periodic rows repeat themselves, so those of a drawn trace are no copy; rows in random
+// order are.
+func TestPeriodicRowsAreNoCopy(t *testing.T) {
+	var periodic, random []trace.Request
+	lengths := stats.NewStream(1, "lengths")
+	for i := range 400 {
+		r := trace.Request{Timestamp: trace.Some(float64(i) * 142.857), InputLength: 1000 + i%7, OutputLength: 64}
+		periodic = append(periodic, r)
+		r.InputLength = 1 + lengths.IntN(5000)
+		random = append(random, r)
+	}
+	for _, c := range []struct {
+		what string
+		rows []trace.Request
+		pass bool
+	}{{"periodic", periodic, true}, {"random", random, false}} {
+		r := compare(t, c.rows, c.rows)
+		if r.Novelty.Pass() != c.pass {
+			t.Errorf("%s rows: %+v", c.what, r.Novelty)
+		}
+		if gap := result(t, r, "inter_arrival_ks").Gap; gap != trace.Some(0.0) {
+			t.Errorf("%s rows: a distance of %v between the gaps", c.what, gap)
+		}
+	}
+}
+
+// The gaps of a period that is no whole number are equal wherever they are in a trace.
+func TestGapsOfAPeriod(t *testing.T) {
+	at := func(begin float64) (rows []trace.Request) {
+		for i := range 300 {
+			rows = append(rows, trace.Request{Timestamp: trace.Some(begin + float64(i)*333.333), InputLength: 100, OutputLength: 10})
+		}
+		return rows
+	}
+	if x := result(t, compare(t, at(0), at(1e6)), "inter_arrival_ks"); x.Gap != trace.Some(0.0) {
+		t.Errorf("a distance of %v", x.Gap)
+	}
+}
+
+// Requests that all arrive at once wait longer if there are more of them, which is no
+// fault of a longer trace.
+func TestLongerBatch(t *testing.T) {
+	batch := func(n int) *fidelity.Trace {
+		var rows []trace.Request
+		for range n {
+			rows = append(rows, trace.Request{Timestamp: trace.Some(0.0), InputLength: 100, OutputLength: 10})
+		}
+		of := collect(t, rows, 0)
+		for i := range n {
+			of.TTFT = append(of.TTFT, float64(i))
+		}
+		return of
+	}
+	for n, want := range map[int]fidelity.Outcome{100: fidelity.Passed, 300: fidelity.NotApplicable} {
+		if x := result(t, fidelity.Compare(batch(100), batch(n), fidelity.Limits{}), "ttft_p50"); x.Outcome != want {
+			t.Errorf("%d requests: %s %s, want %s", n, x.Outcome, x.Reason, want)
+		}
+	}
+}

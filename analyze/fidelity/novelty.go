@@ -12,8 +12,8 @@ import (
 type Novelty struct {
 	// Rows is the most successive requests that have the same ISL, OSL and time since
 	// the arrival before as successive requests of the source. MaxRows is the largest
-	// number that passes: 5, or twice that of the source's rows in random order or
-	// between its halves, if either is more: a strictly periodic source repeats itself.
+	// number that passes: 5, or twice that of the source's rows in random order, or three
+	// times that between its halves, for a strictly periodic source repeats itself.
 	Rows, MaxRows int
 	// Blocks is the most successive blocks of a prompt, each an extension of the one
 	// before, that are in the source with the same ids, except for blocks that several
@@ -39,8 +39,8 @@ func noveltyOf(source, drawn *Trace) Novelty {
 	}
 	stats.NewStream(0, "novelty").Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	half := len(own) / 2
-	byChance := max(longestCommonRun(own, source.rowKeys(order)), longestCommonRun(own[:half], own[half:]))
-	n := Novelty{Rows: longestCommonRun(own, drawn.rowKeys(nil)), MaxRows: max(minCopiedRows, 2*byChance)}
+	n := Novelty{Rows: longestCommonRun(own, drawn.rowKeys(nil))}
+	n.MaxRows = max(minCopiedRows, 2*longestCommonRun(own, source.rowKeys(order)), 3*longestCommonRun(own[:half], own[half:]))
 	n.Sequential = source.sequential() && drawn.sequential() && source.overlaps(drawn)
 	n.Blocks = copiedBlocks(source, drawn)
 	return n

@@ -23,6 +23,9 @@ func (a *arrivals) newCourse(hold bool) course {
 	}
 	c := course{hold: hold, period: max(a.PeriodMs, end)}
 	c.gap = max(0, a.PeriodMs+a.GapMs-c.period)
+	if rounding := 1e-3 * end; !a.ByTick && math.Abs(a.PeriodMs-end) < rounding {
+		c.period, c.gap = end, a.GapMs
+	}
 	if !hold {
 		return c
 	}

@@ -18,8 +18,8 @@
 // repeats it, returns to what that one shared with its predecessor, or keeps a
 // part of it, as when a user edits a message. Shared prefixes that do not come
 // from sessions are templates, such as system prompts and documents: nodes of
-// the prefix tree at which at least eight requests diverge, throughout the
-// trace or a regime of it. Where rows have session ids, these define the sessions, and a session
+// the prefix tree at which at least eight requests diverge throughout the
+// trace, or at least 100 and 1 % of all at any time, as in a batch job. Where rows have session ids, these define the sessions, and a session
 // can join another by its blocks.
 //
 // The method learns how a session starts, whether and how a turn is continued,
@@ -105,20 +105,23 @@
 // # Few sessions
 //
 // Fewer than five first turns are learned from all turns, less the mean growth of the
-// prompts until then. Fewer than five sessions tell little of how their numbers of turns
-// vary: each has the mean number. Fewer than five later turns have waits and new tokens
-// of a lognormal distribution with the median and deviation of all.
+// prompts until then, and start evenly. Fewer than five with a template, or without, count
+// among the others. Fewer than five sessions tell little of how their numbers of turns
+// vary: each has the mean number. Fewer than five later turns have lognormal waits, with
+// the median and deviation of all, and lognormal new tokens, with their mean and
+// variation. Their answers then have the lengths of all, and so do those of first turns
+// in a source of fewer than 80 requests, so that the mean is that of the source.
 //
 // # Drawing
 //
-// Arrivals are drawn in one of two ways, that which draws the gaps between requests
-// and between turns closer to the source's. Either the arrivals of sessions are
-// drawn, and later turns come after their own waits, as always where they have
-// delays. Or all arrivals are drawn: a planned turn that is due takes the next one,
-// and if none is due, a session starts. Fewer than five gaps between timestamps tell
+// Arrivals are drawn in the better of two ways, judged by the gaps between requests and
+// between turns. Either the arrivals of sessions are drawn, and later turns come after
+// their own waits, as always where they have delays. Or all arrivals are drawn: a planned
+// turn that is due takes the next one, and if none is due, a session starts. Fewer than
+// five gaps between timestamps tell
 // no more than the mean gap and the mean number of requests at a timestamp. Fewer than
-// twenty timestamps with at least five requests each are kept as they are. Waits then
-// count requests, in which the order of turns is known and their times are not.
+// twenty timestamps with at least five requests each are kept as they are; a single one
+// is that of all requests, however many are drawn. Waits then count requests, in which the order of turns is known and their times are not.
 //
 // Uniform numbers are stratified over a quarter of the source's length, so that seeds
 // differ less in their means, while those of short windows vary as in the source.

@@ -73,7 +73,7 @@ func TestFewSessionsOfOneLength(t *testing.T) {
 	var rows []trace.Request
 	for i, turns := range []int{1, 12} {
 		for turn := range turns {
-			r := trace.Request{SessionID: fmt.Sprint("c", i), InputLength: 100 + 3900*i + 500*turn, OutputLength: 50}
+			r := trace.Request{SessionID: fmt.Sprint("c", i), InputLength: 100 + 3900*i + 500*turn + turn*turn%7*90, OutputLength: 50}
 			if turn == 0 {
 				r.Timestamp = trace.Some(float64(i) * 10_000)
 			} else {

@@ -76,6 +76,7 @@ func (a *arrivals) fitTicks(at []float64, requests []int) bool {
 	for i, n := range counts {
 		amounts[i] = stats.Amount{Events: n, Of: 1}
 	}
+	even := slices.Min(counts) == slices.Max(counts)
 	var samples []sample
 	before := 0.0
 	var segments []segment
@@ -87,6 +88,9 @@ func (a *arrivals) fitTicks(at []float64, requests []int) bool {
 		segments = append(segments, segment{run.Sum.Events, float64(run.To - run.From), mean})
 		for i := run.From; i < run.To; i++ {
 			fraction := math.Mod((float64(i)+.5)*math.Phi, 1)
+			if even { // a periodic source stays so
+				fraction = .5
+			}
 			x := rounded(excess(int(counts[i]), fraction, mean), 6)
 			samples = append(samples, sample{[]float64{before, mean, x}, 1})
 			before = x

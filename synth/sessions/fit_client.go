@@ -108,10 +108,9 @@ func lastRegime(rows []row, period float64) float64 {
 		for w := range amounts {
 			amounts[w].Of = max(amounts[w].Of, 1)
 		}
-		noise := max(1, stats.NeighbourNoise(amounts, 1), stats.NeighbourNoise(amounts, 2))
-		quantities = append(quantities, stats.Varying{Amounts: amounts, Noise: noise})
+		quantities = append(quantities, stats.Varying{Amounts: amounts, Noise: stats.WindowNoise(amounts, 1)})
 	}
-	cuts := stats.Changes(max(3, n/20), quantities...)
+	cuts := stats.WindowChanges(quantities...)
 	for i := len(cuts) - 2; i >= 0; i-- {
 		if begin := float64(cuts[i]) / float64(n) * period; begin <= latest {
 			return begin

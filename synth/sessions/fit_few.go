@@ -9,8 +9,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// These laws are for fewer first turns, later turns or sub-agents than a part of a model
-// must be derived from: they are derived from all requests, and so are coarse.
+// These laws are for first turns, later turns or sub-agents that are too few for a part of
+// a model. They are derived from all requests, so they are coarse.
 
 // firstTurnsOfAll learns the first prompts of sessions, or of sub-agents, from all of
 // their turns, less the mean growth of the prompts until then. Each session counts as

@@ -12,13 +12,14 @@ const (
 	// lawRequests the most requests of each.
 	lawSeeds    = 2
 	lawRequests = 20_000
-	// lawTolerance is the KS distance by which that of sessions may be worse.
+	// lawTolerance is how much further from the source, as a KS distance, the arrivals
+	// of sessions may be than those of all requests and still be preferred.
 	lawTolerance = .003
 )
 
-// chooseArrivals learns the arrivals of sessions, whose later turns come after their
-// own waits, and of all requests, the next of which a due turn takes. It keeps the law
-// that draws the gaps between arrivals and between turns closer to the source's.
+// chooseArrivals learns two laws: of the arrivals of sessions, whose later turns come
+// after their own waits, and of all arrivals, which turns that are due take. It keeps the
+// one that draws gaps between arrivals and between turns closer to the source's.
 func (f *clientFitter) chooseArrivals(law func(times, grid []float64, period float64) arrivals) {
 	var all, starts []float64
 	later := 0

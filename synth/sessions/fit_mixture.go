@@ -10,9 +10,9 @@ import (
 // than one client: no more than by chance.
 const mixtureTolerance = .01
 
-// farFromSource is the distance of one client from a source of at least minToDivide
-// requests from which two clusters are tried unasked: fewer are as far by chance. They
-// are learned if they are at most two thirds as far.
+// Two clusters are tried unasked if one client is further than farFromSource from a source
+// of at least minToDivide requests: with fewer, that happens by chance. They are kept if
+// their distance is at most closer times that of one client.
 const farFromSource, minToDivide, closer = .05, 2000, 2. / 3
 
 // learnClients learns the clients. Those that the rows do not name, clusters and long
@@ -70,8 +70,8 @@ func (f *fitter) noteSingleTurns() {
 }
 
 // nearer returns one client instead of those that the rows name, if these are far from
-// the source and it is at most two thirds as far: bursts of all clients at once are lost when each
-// arrives by itself.
+// the source and it is much nearer: clients that arrive each by themselves lose bursts
+// that all of them have at once.
 func (f *fitter) nearer(named fitted) fitted {
 	if len(f.rows) < minToDivide {
 		return named

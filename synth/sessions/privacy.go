@@ -58,9 +58,8 @@ func (r valueRange) publicBounds(bins []rawBin, i int, values []float64) (low, h
 	return low, high, min(max(rounded(b.mean, 5), low), high)
 }
 
-// highEnd returns the high bound for which the power law from the low bound has
-// the bin's mean and variance. For U^k, these are 1/(1+k) and its square times
-// k^2/(1+2k).
+// highEnd returns the high bound with which the power law from the low bound has the
+// mean and the variance of the bin. Those of U^k are m = 1/(1+k) and m^2 k^2/(1+2k).
 func (b *rawBin) highEnd(whole bool) float64 {
 	mean := b.mean - b.low
 	e := b.variance / (mean * mean)

@@ -162,3 +162,13 @@ func NeighbourNoise(amounts []Amount, width int) float64 {
 	median, _ := stats.Median(noise)
 	return median / medianOfChiSquared
 }
+
+// WindowNoise returns the [Varying].Noise of the amounts of windows: the larger of that
+// of single windows and of pairs, at least that of independent events.
+func WindowNoise(amounts []Amount, independent float64) float64 {
+	return max(independent, NeighbourNoise(amounts, 1), NeighbourNoise(amounts, 2))
+}
+
+// WindowChanges returns [Changes] of the amounts of windows, at least three of them or a
+// twentieth of all apart.
+func WindowChanges(of ...Varying) []int { return Changes(max(3, len(of[0].Amounts)/20), of...) }
