@@ -15,11 +15,14 @@ import (
 	"moontide/trace/stats"
 )
 
-// longRun is the number of requests of a run of a reference, of which the first tenth
-// fills the system and is not measured. Each of the draws gives an estimate.
+// A run of a reference has this many requests. The first tenth fills the system and is not
+// measured. Closed loops need more: under round-robin routing, a slow engine collects ever
+// more of the requests in flight, for tens of thousands of requests. Each of the draws
+// gives an estimate.
 const (
-	longRun = 30_000
-	draws   = 4
+	longRun       = 30_000
+	longClosedRun = 120_000
+	draws         = 4
 )
 
 // refer returns the truth of a task near a load and its standard error, by simulation: for
@@ -72,14 +75,18 @@ func (t *task) endless(load float64, gates []run.Gate) (bool, error) {
 // draw returns requests whose arrivals have a mean distance of 1 s.
 func (t *task) draw(seed uint64) []trace.Request {
 	random := rand.New(rand.NewPCG(seed, 7))
-	rows := make([]trace.Request, longRun)
+	n := longRun
+	if t.axis == bench.Concurrency {
+		n = longClosedRun
+	}
+	rows := make([]trace.Request, n)
 	at := 0.0
 	for i := range rows {
 		rows[i] = trace.Request{Timestamp: trace.Some(at), InputLength: t.isl.draw(random), OutputLength: t.osl.draw(random)}
 		at += random.ExpFloat64() * 1000
 	}
 	for i := range rows {
-		rows[i].Timestamp.Value *= longRun * 1000 / at
+		rows[i].Timestamp.Value *= float64(n) * 1000 / at
 	}
 	return rows
 }

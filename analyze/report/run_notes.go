@@ -54,7 +54,7 @@ func (r Run) notes() (all []doc.Note) {
 	}
 	switch w := result.Window; {
 	case w.SentUntil > 0:
-		add("Window", "the first and the last requests, as many as are in flight at once, are not measured.")
+		add("Window", "the first and the last requests are not measured: the number in flight settles and falls there.")
 	case w != (run.Span{}):
 		add("Window", "%.2f s to %.2f s. Completed requests, input tokens and latencies cover the %s wholly inside it, in a short window the short ones;"+
 			" generated tokens are all that arrived inside it; request throughput counts the %d that ended inside it.",

@@ -67,7 +67,9 @@ func (c *LoadSearchConfig) Judge(r *Result) (j LegJudgement, err error) {
 	if !c.exact() {
 		j.Error = errorOf(j.Tightest.Gate.Metric, kept)
 	}
-	if !r.Run.Limits.Closed {
+	if r.Run.Limits.Closed {
+		j.Error = max(j.Error, driftOf(j.Tightest.Gate.Metric, kept))
+	} else {
 		j.Growth, j.Served, j.ServedError = growth(kept)
 	}
 	return j, nil
@@ -97,12 +99,7 @@ func errorOf(m run.Metric, records []replay.Record) float64 {
 	if m.Latency == run.NoLatency || m.Session {
 		return otherError
 	}
-	var values []float64
-	for i := range records {
-		if v := m.Latency.Of(&records[i]); v.Set && records[i].Class == replay.OK {
-			values = append(values, v.Value)
-		}
-	}
+	values := valuesOf(m, records)
 	if len(values) < 2*errorBatch {
 		return 5 * otherError
 	}
@@ -125,6 +122,36 @@ func errorOf(m run.Metric, records []replay.Record) float64 {
 		return 5 * otherError
 	}
 	return max(math.Log(high/low)/2, 1e-3)
+}
+
+// driftOf returns half the difference between the logarithms of a metric in the halves of a
+// run. Without drift it is about the error that batches show. It is larger in closed loops
+// that are slow to settle: under round-robin routing, a slow engine collects ever more of
+// the requests in flight.
+func driftOf(m run.Metric, records []replay.Record) float64 {
+	values := valuesOf(m, records)
+	if m.Session || len(values) < 2*errorBatch {
+		return 0
+	}
+	half := len(values) / 2
+	before, after := m.Statistic.Of(stats.Of(values[:half:half])), m.Statistic.Of(stats.Of(values[half:]))
+	if drift := math.Abs(math.Log(after/before)) / 2; !math.IsNaN(drift) && !math.IsInf(drift, 0) {
+		return drift
+	}
+	return 0
+}
+
+// valuesOf returns the latencies of a metric in the order of the records.
+func valuesOf(m run.Metric, records []replay.Record) (values []float64) {
+	if m.Latency == run.NoLatency {
+		return nil
+	}
+	for i := range records {
+		if v := m.Latency.Of(&records[i]); v.Set && records[i].Class == replay.OK {
+			values = append(values, v.Value)
+		}
+	}
+	return values
 }
 
 // batchMean returns the mean of f and its standard error.

@@ -8,6 +8,7 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/bench/search"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -74,6 +75,28 @@ func TestErrorOf(t *testing.T) {
 	}
 }
 
+// A closed loop that is slow to settle has a larger error than its batches show.
+func TestDriftOf(t *testing.T) {
+	p90 := run.MustMetric("p90_e2el_ms")
+	for _, test := range []struct{ factor, low, high float64 }{{1, 0, 0.03}, {2, 0.3, 0.4}, {0.5, 0.3, 0.4}} {
+		random := rand.New(rand.NewPCG(1, 3))
+		var records []replay.Record
+		for i := range 4000 {
+			ms := 100 + 10*random.NormFloat64()
+			if i >= 2000 {
+				ms *= test.factor
+			}
+			records = append(records, replay.Record{Class: replay.OK, Sent: trace.Some(time.Duration(0)), Done: time.Duration(ms * 1e6), Last: trace.Some(time.Duration(ms * 1e6))})
+		}
+		if got := driftOf(p90, records); got < test.low || got > test.high {
+			t.Errorf("values times %v: %v is not from %v to %v", test.factor, got, test.low, test.high)
+		}
+	}
+	if got := driftOf(run.MustMetric("request_throughput"), nil); got != 0 {
+		t.Errorf("no latency: %v", got)
+	}
+}
+
 // An upper limit of 2 s is exceeded by the logarithm of the value over it, and a lower one
 // by that of the limit over the value.
 func TestExcessOf(t *testing.T) {
@@ -99,5 +122,73 @@ func TestExcessOf(t *testing.T) {
 	g := run.Gate{Condition: run.Condition{Limit: 1, Op: run.Less}}
 	if got := excessOf(g.Unmet("not measured")); got != noExcess {
 		t.Errorf("not measured: %v", got)
+	}
+}
+
+// A search stops where other loads would not help: without a queue, or if a quarter of the
+// load misses an objective by as much. In overload the excess does not depend on the load,
+// and a lower one that meets the objectives shows that lower loads help.
+func TestPointless(t *testing.T) {
+	leg := func(level, excess, growth, inFlight float64) (l LoadLeg) {
+		l.Level, l.Excess, l.Growth = level, excess, growth
+		l.Tightest.Passed = excess < 0
+		l.Judgements = []run.Judgement{l.Tightest}
+		l.LegResult.Result = &Result{Metrics: &run.Result{}}
+		l.Metrics.RequestRate = trace.Some(1.0)
+		l.Metrics.E2EL.Mean = inFlight * 1000
+		return l
+	}
+	for _, test := range []struct {
+		name string
+		axis Axis
+		legs []LoadLeg
+		want bool
+	}{
+		{"one run that misses", Rate, []LoadLeg{leg(4, 0.5, 0, 10)}, false},
+		{"no queue", Rate, []LoadLeg{leg(4, 0.5, 0, 0.1)}, true},
+		{"as bad at a quarter of the load", Rate, []LoadLeg{leg(4, 0.5, 0, 10), leg(1, 0.5, 0, 8)}, true},
+		{"better at a quarter of the load", Rate, []LoadLeg{leg(4, 0.5, 0, 10), leg(1, 0.4, 0, 8)}, false},
+		{"overloaded at both loads", Rate, []LoadLeg{leg(4, 0.5, 3, 10), leg(1, 0.5, 0.5, 8)}, false},
+		{"a lower load meets them", Rate, []LoadLeg{leg(1, -0.5, 0, 1), leg(1040, 0.5, 650, 90), leg(371, 0.5, 0, 80)}, false},
+		{"more in flight only wait", Concurrency, []LoadLeg{leg(16, -0.9, 0, 16), leg(64, -0.9, 0, 64)}, true},
+		{"as met at a higher rate", Rate, []LoadLeg{leg(16, -0.9, 0, 16), leg(64, -0.9, 0, 64)}, false},
+	} {
+		c := &LoadSearchConfig{SweepConfig: SweepConfig{Sweep: Sweep{Axis: test.axis}}}
+		if why := c.pointless(test.legs); (why != "") != test.want {
+			t.Errorf("%s: stops because %q", test.name, why)
+		}
+	}
+}
+
+// Runs are longer where the answer is uncertain, in proportion to the square of the
+// interval's width, and closed loops neither measure their start nor their end.
+func TestRequestsOfLegs(t *testing.T) {
+	p90, err := run.ParseConditions("p90_ttft<1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := func(from, to float64) search.Answer {
+		return search.Answer{Found: true, Limited: true, From: from, To: to}
+	}
+	for _, test := range []struct {
+		name    string
+		axis    Axis
+		virtual bool
+		level   float64
+		so      search.Answer
+		want    int
+	}{
+		{"what the percentile needs", Concurrency, false, 1, search.Answer{}, 100 + 3},
+		{"ten for each in flight", Concurrency, false, 100, search.Answer{}, 1000 + 300},
+		{"twice the width", Concurrency, false, 1, answer(1, math.Exp(2*aimedWidth/math.Sqrt2)), 200 + 3},
+		{"at most three times", Concurrency, false, 1, answer(1, 2), 300 + 3},
+		{"at most ten times in virtual time", Concurrency, true, 1, answer(1, 2), 30_000 + 3},
+		{"a minute of a rate", Rate, false, 10, search.Answer{}, 600},
+	} {
+		c := &LoadSearchConfig{SweepConfig: SweepConfig{Sweep: Sweep{Axis: test.axis}}, Gates: []run.Gate{{Condition: p90[0]}}}
+		c.Run.Virtual = test.virtual
+		if got := c.requests(test.level, nil, test.so); math.Abs(float64(got-test.want)) > 1 {
+			t.Errorf("%s: %d requests, want %d", test.name, got, test.want)
+		}
 	}
 }

@@ -25,11 +25,11 @@ type LoadSearchConfig struct {
 	Low, High float64
 	// MinRequests is the least number of requests of a run, unless it has all rows of a
 	// trace. A run has more if requests take long, and up to three times as many close to
-	// the answer. 0 is what the percentiles of the objectives need, and at least 100; in
-	// virtual time ten times as many, and at least 3000. Of requests drawn for a run over
-	// concurrencies, the first and the last, as many as are in flight at once, are not
-	// measured, unless Run has a Window: the first arrive together and wait for each other,
-	// and the last see ever fewer others.
+	// the answer, in virtual time ten times. 0 is what the percentiles of the objectives
+	// need, and at least 100; in virtual time ten times as many, and at least 3000. Of n
+	// requests in flight, drawn for a run over concurrencies, the first 2n and the last n
+	// are not measured, unless Run has a Window: the first arrive together and wait for each
+	// other, as do those that replace them, and the last see ever fewer others.
 	MinRequests int
 	MaxLegs     int // 0 is 12
 	// EachLeg, if not nil, is called with each run that decides, INVALID ones excepted.
@@ -102,17 +102,19 @@ func (f *FoundLoad) At(level float64) *LoadLeg {
 }
 
 const (
-	mostLegs    = 12
-	mostInvalid = 3 // runs at a level
-	leastRun    = 100
-	perLatency  = 20 // times the mean latency that a run at a rate lasts
-	virtualRun  = 3000
-	aimedWidth  = 0.03 // of the confidence interval, as a logarithm
-	lengthenBy  = 3    // times MinRequests of a run whose errors matter
-	mostLonger  = 20   // times MinRequests that a run has at most
-	unloaded    = 0.5  // mean number of requests in flight without any queue
-	sameExcess  = 0.01
-	sameRate    = 1.02
+	mostLegs     = 12
+	mostInvalid  = 3 // runs at a level
+	leastRun     = 100
+	perLatency   = 20 // times the mean latency that a run at a rate lasts
+	virtualRun   = 3000
+	aimedWidth   = 0.03 // of the confidence interval, as a logarithm
+	lengthenBy   = 3    // times MinRequests of a run whose errors matter
+	virtualBy    = 10   // the same in virtual time
+	warmupRounds = 2    // times the requests in flight: those that a run does not measure at its start
+	mostLonger   = 20   // times MinRequests that a run has at most
+	unloaded     = 0.5  // mean number of requests in flight without any queue
+	sameExcess   = 0.01
+	sameRate     = 1.02
 )
 
 // SearchLoad runs the searches, or continues them in the same folder. Like [RunSweep], it
@@ -162,10 +164,12 @@ func (c *LoadSearchConfig) search(ctx context.Context) (*FoundLoad, error) {
 }
 
 // pointless returns why no other load than those of the runs would say more, "" if one
-// might: no lower one meets the objectives, or no higher one misses them.
+// might: no lower one meets the objectives, or no higher one misses them. An overloaded
+// system misses them by the same whatever the load, and meets them at a lower one.
 func (c *LoadSearchConfig) pointless(legs []LoadLeg) string {
 	last := &legs[len(legs)-1]
-	if last.Met() != (c.Axis == Concurrency) {
+	lowerIsMet := func(l LoadLeg) bool { return l.Level < last.Level && l.Met() }
+	if last.Met() != (c.Axis == Concurrency) || !last.Met() && (last.Growth > 0 || slices.ContainsFunc(legs, lowerIsMet)) {
 		return ""
 	}
 	if n := inFlight(last.Metrics); !last.Met() && n < unloaded {
@@ -262,10 +266,14 @@ func (c *LoadSearchConfig) leg(level float64, before []LoadLeg, so search.Answer
 func (c *LoadSearchConfig) requests(level float64, before []LoadLeg, so search.Answer) int {
 	least := c.least()
 	if so.Found && so.Limited {
-		least = int(float64(least) * min(max(math.Log(so.To/so.From)/aimedWidth, 1), lengthenBy))
+		wider, most := math.Log(so.To/so.From)/aimedWidth, float64(lengthenBy)
+		if c.Run.Virtual {
+			most = virtualBy
+		}
+		least = int(float64(least) * min(max(wider*wider, 1), most)) // errors fall with the square root
 	}
 	if c.Axis == Concurrency {
-		return max(least, promptsPerSlot*int(level)) + 2*c.unmeasured(int(level))
+		return max(least, promptsPerSlot*int(level)) + (warmupRounds+1)*c.unmeasured(int(level))
 	}
 	near := (*LoadLeg)(nil)
 	for i := range before {
@@ -280,7 +288,7 @@ func (c *LoadSearchConfig) requests(level float64, before []LoadLeg, so search.A
 	if near != nil {
 		n = max(n, level*perLatency*near.Metrics.E2EL.Mean/1000)
 	}
-	return max(least, int(math.Ceil(min(n, mostLonger*float64(least)))))
+	return max(least, int(math.Ceil(min(n, mostLonger*float64(c.least())))))
 }
 
 // least returns the least number of requests of a run.
@@ -298,7 +306,8 @@ func (c *LoadSearchConfig) least() int {
 	return least
 }
 
-// unmeasured returns how many requests at either end of a run are not measured.
+// unmeasured returns how many requests at the end of a run are not measured, and
+// warmupRounds times as many at its start.
 func (c *LoadSearchConfig) unmeasured(concurrency int) int {
 	if c.Axis != Concurrency || c.Recorded || c.Run.Window != (runfile.Window{}) || c.Run.NoChunkTimes {
 		return 0
@@ -310,7 +319,7 @@ func (c *LoadSearchConfig) unmeasured(concurrency int) int {
 func (c *LoadSearchConfig) measure(ctx context.Context, l Leg) (*LegResult, error) {
 	cfg := c.SweepConfig
 	if n := c.unmeasured(l.MaxConcurrency); n > 0 {
-		cfg.Run.Window = runfile.Window{WarmupRequests: n, CooldownRequests: n}
+		cfg.Run.Window = runfile.Window{WarmupRequests: warmupRounds * n, CooldownRequests: n}
 	}
 	for n := 1; ; n++ {
 		results, err := RunLegs(ctx, cfg, []Leg{l})
