@@ -86,7 +86,8 @@ func TestDriftOf(t *testing.T) {
 			if i >= 2000 {
 				ms *= test.factor
 			}
-			records = append(records, replay.Record{Class: replay.OK, Sent: trace.Some(time.Duration(0)), Done: time.Duration(ms * 1e6), Last: trace.Some(time.Duration(ms * 1e6))})
+			first := trace.Some(time.Duration(1))
+			records = append(records, replay.Record{Class: replay.OK, Sent: first, First: first, Done: time.Duration(ms * 1e6), Last: trace.Some(time.Duration(ms * 1e6))})
 		}
 		if got := driftOf(p90, records); got < test.low || got > test.high {
 			t.Errorf("values times %v: %v is not from %v to %v", test.factor, got, test.low, test.high)
