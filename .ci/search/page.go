@@ -52,9 +52,11 @@ func page(all results) string {
 	fmt.Fprintf(&b, `# How well a search finds the largest load
 
 `+"`moontide bench --find`"+` searches for the largest load that meets objectives. Here it searches in virtual time, where
-the truth is known: of queues from theory, and of random deployments from a reference. For each of %d draws of %d requests,
-that is the load at which they just meet the objectives, found to 0.3 %% with the same draw at all loads, without the first
-and the last tenth of the requests. The truth is the mean of the draws, and has a standard error. The program in this folder
+the truth is known: of queues from theory, and of random deployments from a reference. For each of %d draws of %s requests,
+%s over concurrencies, that is the load at which they just meet the objectives, found to 0.3 %% with the same draw at all
+loads, without the first and the last tenth of the requests. The truth is the mean of the draws, and has a standard error.
+Closed loops need long runs: under round-robin routing, a slow engine collects ever more of the requests in flight, for tens
+of thousands of requests. The program in this folder
 draws the deployments, searches and writes this page; all numbers come from [results.json](results.json).
 
 `+"```bash\ngo run ./.ci/search            # continues an interrupted run\ngo run ./.ci/search -seed 7    # other deployments\n```"+`
@@ -63,7 +65,7 @@ An interval covers the truth if it is within twice the truth's standard error of
 
 | searches | number | within 3 %% of the truth | interval covers it | largest error | standard error of the truth | runs on average | most runs |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-`, draws, longRun)
+`, draws, doc.Int(longRun), doc.Int(longClosedRun))
 	b.WriteString(tallyOf(queues).row("queues, against theory"))
 	b.WriteString(tallyOf(rates).row("request rates of random deployments"))
 	b.WriteString(tallyOf(closed).row("concurrencies of random deployments"))

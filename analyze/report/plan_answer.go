@@ -211,16 +211,21 @@ func (p Plan) answerGates() *doc.Verdict {
 	v := &doc.Verdict{Level: "PASS"}
 	for i := range p.Found {
 		f := &p.Found[i]
+		failed := "LIMIT"
 		if !f.Answer.Found {
-			v.Level = "FAIL"
+			v.Level, failed = "FAIL", "FAIL"
 		}
 		for _, at := range []*bench.Prediction{f.AtAnswer(), f.AtLimit()} {
 			if at == nil {
 				continue
 			}
 			for _, j := range at.Judgements {
+				level := failed
+				if j.Passed {
+					level = "PASS"
+				}
 				if j.Passed == at.Met {
-					v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: PredictionName(at) + ": " + j.String()})
+					v.Evidence = append(v.Evidence, doc.Evidence{Level: level, Text: PredictionName(at) + ": " + j.String()})
 				}
 			}
 		}

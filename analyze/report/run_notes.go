@@ -107,8 +107,9 @@ func notesOf(names []string, runs []Run, shortened func(who []string) []string) 
 			}
 		}
 	}
+	distinct := slices.Compact(slices.Sorted(slices.Values(names))) // runs of a search at the same load have one name
 	for i, n := range all {
-		if who := of[n]; len(who) < len(names) {
+		if who := of[n]; len(who) < len(distinct) {
 			all[i].Text = strings.Join(shortened(who), ", ") + ": " + n.Text
 		}
 	}

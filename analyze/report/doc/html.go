@@ -263,7 +263,8 @@ func (p *page) table(t *Table) {
 		p.add("\n<tr>")
 		for _, cell := range row {
 			if value, remark, ok := strings.Cut(cell, " ("); ok && dense {
-				p.add("<td>%s<br>(%s", value, remark)
+				p.add("<td>%s<br>(", value)
+				p.WriteString(strings.ReplaceAll(html.EscapeString(Clean(remark)), " %", "&nbsp;%"))
 			} else {
 				p.add("<td>%s", cell)
 			}

@@ -83,7 +83,7 @@ func (p *panel) drawPointLabel(on surface, at point, label string, around *obsta
 		box := rect{base.x - 2, base.y - 8, base.x + width + 2, base.y + 1}
 		inside := box.left >= p.frame.left && box.right <= p.right+edge/2 && box.top >= p.frame.top-8 && box.bottom <= p.frame.bottom
 		if inside && around.leave(box) && !around.ambiguous(box, at) {
-			box.bottom += 2 // descenders
+			box.top, box.bottom = box.top-2, box.bottom+2 // accents and descenders
 			around.boxes = append(around.boxes, box)
 			on.text(base, text, pointText)
 			return
