@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -160,18 +161,43 @@ func (p *argParser) resolve(name string) (string, func(string) (string, error), 
 	other, flag := findOther(p.verb, name)
 	switch {
 	case other == nil:
-		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, didYouMean("--", name, p.names()))
+		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, cmp.Or(flagElsewhere(name), didYouMean("--", name, p.names())))
 	case other.instead != "":
 		return "", nil, misused("%s: no --%s here: %s", p.verb.Name, name, other.instead)
 	}
 	return flag, other.convert, nil
 }
 
-func (p *argParser) names() (names []string) {
-	for _, f := range p.verb.VisibleFlags() {
+func (p *argParser) names() []string { return flagNames(p.verb) }
+
+func flagNames(verb *cli.Command) (names []string) {
+	for _, f := range verb.VisibleFlags() {
 		names = append(names, f.Names()...)
 	}
 	return names
+}
+
+// flagElsewhere says which other verbs have a flag, "" if none has.
+func flagElsewhere(name string) string {
+	const most = 3
+	var having []string
+	for _, verb := range newApp(streams{}, stop{}).VisibleCommands() {
+		if slices.Contains(flagNames(verb), name) {
+			having = append(having, verb.Name)
+		}
+	}
+	switch more := len(having) - most; {
+	case len(having) == 0:
+		return ""
+	case more == 1:
+		return fmt.Sprintf("; it is a flag of %s and %s", strings.Join(having[:most], ", "), having[most])
+	case more > 1:
+		return fmt.Sprintf("; it is a flag of %s and %d others", strings.Join(having[:most], ", "), more)
+	}
+	if last := len(having) - 1; last > 0 {
+		having = []string{strings.Join(having[:last], ", ") + " and " + having[last]}
+	}
+	return "; it is a flag of " + having[0]
 }
 
 // joinHostPort replaces --host and --port with the flag for an endpoint.

@@ -164,7 +164,7 @@ func columnsOf(text string) int {
 func (b *textWriter) wrap(text, first, others string) {
 	width := min(b.to.Width, mostProse)
 	line, begun := first, false
-	for _, word := range strings.Fields(Clean(text)) {
+	for _, word := range words(Clean(text)) {
 		left := width - columnsOf(word)
 		switch {
 		case begun && columnsOf(line) < left:
@@ -178,6 +178,22 @@ func (b *textWriter) wrap(text, first, others string) {
 		line, begun = line+word, true
 	}
 	b.line(line)
+}
+
+// units are those that stay on the line of their number.
+var units = []string{"%", "s", "ms", "us", "min", "req/s", "tok/s", "pt"}
+
+// words returns the words of a text; a number and its unit are one.
+func words(text string) (all []string) {
+	for _, word := range strings.Fields(text) {
+		last := len(all) - 1
+		if last >= 0 && strings.TrimRight(all[last], "0123456789") != all[last] && slices.Contains(units, strings.TrimRight(word, ".,;:)")) {
+			all[last] += " " + word
+		} else {
+			all = append(all, word)
+		}
+	}
+	return all
 }
 
 // keyValues writes rows in columns. A row that is too wide for them is written as a

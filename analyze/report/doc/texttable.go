@@ -2,7 +2,6 @@ package doc
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -11,37 +10,60 @@ import (
 const leastWords = 12
 
 // table writes a table. One that is too wide has its headings and the words of its
-// left columns wrapped. If that is not enough, it is written in parts that start with
-// the left columns, or row by row.
+// left columns wrapped. If that is not enough, it is written in parts of about as many
+// columns that start with the left columns, or row by row.
 func (b *textWriter) table(t *Table) {
 	g := grid{rows: cleanRows(t), left: min(t.Left, len(t.Columns))}
-	all := g.leastWidths()
 	keys := max(1, g.left)
 	if t.Words() {
 		keys = 1
 	}
-	for begin := keys; ; {
-		var part []int
-		total := 0
-		for key, width := range all[:keys] {
-			part, total = append(part, key), total+2+width
+	ends, fits := g.split(keys, len(t.Columns), b.to.Width)
+	if !fits {
+		b.stacked(g.rows, keys)
+		return
+	}
+	for most := len(t.Columns) - 1; most > 0; most-- {
+		even, _ := g.split(keys, most, b.to.Width)
+		if len(even) > len(ends) {
+			break
 		}
-		end := begin
-		for ; end < len(all) && total+2+all[end] <= b.to.Width; end++ {
-			part, total = append(part, end), total+2+all[end]
-		}
-		if total > b.to.Width || end == begin && end < len(all) {
-			b.stacked(g.rows, keys, begin)
-			return
-		}
+		ends = even
+	}
+	begin := keys
+	for _, end := range ends {
 		if begin > keys {
 			b.gap()
 		}
+		var part []int
+		for i := range end {
+			if i < keys || i >= begin {
+				part = append(part, i)
+			}
+		}
 		b.part(g.columns(part))
-		if begin = end; begin >= len(all) {
-			return
+		begin = end
+	}
+}
+
+// split returns the ends of parts of at most so many columns besides the keys, and
+// whether each column fits into a part.
+func (g grid) split(keys, most, width int) (ends []int, fits bool) {
+	all := g.leastWidths()
+	room := width
+	for _, w := range all[:keys] {
+		room -= 2 + w
+	}
+	begin, left := keys, room
+	for i := keys; i < len(all); i++ {
+		if i > begin && (left < 2+all[i] || i-begin == most) {
+			ends, begin, left = append(ends, i), i, room
+		}
+		if left -= 2 + all[i]; left < 0 {
+			return nil, false
 		}
 	}
+	return append(ends, len(all)), room >= 0
 }
 
 // grid is the cells of a table, with the headings first.
@@ -165,17 +187,32 @@ func wrapped(cell string, width int) (lines []string) {
 	return lines
 }
 
-// stacked writes the keys of each row and the columns from one on as texts, below the
-// first key.
-func (b *textWriter) stacked(rows [][]string, keys, from int) {
+// stacked writes each row as the texts of its cells, below its keys. A remark in brackets
+// stays in one piece.
+func (b *textWriter) stacked(rows [][]string, keys int) {
 	for _, row := range rows[1:] {
-		b.wrap(row[0], "  ", "    ")
+		var texts []string
 		for i, cell := range row {
-			if i == 0 || i >= keys && i < from {
-				continue
+			text := strings.TrimSpace(cell)
+			if heading := rows[0][i]; heading != "" && text != "" {
+				text = heading + ": " + text
 			}
-			if text := slices.DeleteFunc([]string{rows[0][i], strings.TrimSpace(cell)}, func(s string) bool { return s == "" }); len(text) > 0 {
-				b.wrap(strings.Join(text, ": "), "    ", "      ")
+			texts = append(texts, text)
+		}
+		if title := "  " + strings.Join(texts[:keys], "  "); columnsOf(title) <= b.to.Width {
+			b.line(title)
+			texts = texts[keys:]
+		} else {
+			b.wrap(texts[0], "  ", "    ")
+			texts = texts[1:]
+		}
+		for _, text := range texts {
+			at := strings.LastIndex(text, " (")
+			if at >= 0 && strings.HasSuffix(text, ")") && 4+columnsOf(text) > b.to.Width {
+				b.wrap(text[:at], "    ", "      ")
+				b.wrap(text[at:], "      ", "      ")
+			} else if text != "" {
+				b.wrap(text, "    ", "      ")
 			}
 		}
 	}
