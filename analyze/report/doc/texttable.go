@@ -47,7 +47,7 @@ func (b *textWriter) table(t *Table) {
 }
 
 // split returns the ends of parts of at most so many columns besides the keys, and
-// whether each column fits into a part.
+// whether each column fits into a part. Columns without a heading stay with the one before.
 func (g grid) split(keys, most, width int) (ends []int, fits bool) {
 	all := g.leastWidths()
 	room := width
@@ -55,13 +55,18 @@ func (g grid) split(keys, most, width int) (ends []int, fits bool) {
 		room -= 2 + w
 	}
 	begin, left := keys, room
-	for i := keys; i < len(all); i++ {
-		if i > begin && (left < 2+all[i] || i-begin == most) {
+	for i := keys; i < len(all); {
+		next, wide := i+1, 2+all[i]
+		for ; next < len(all) && g.rows[0][next] == ""; next++ {
+			wide += 2 + all[next]
+		}
+		if i > begin && (left < wide || next-begin > most) {
 			ends, begin, left = append(ends, i), i, room
 		}
-		if left -= 2 + all[i]; left < 0 {
+		if left -= wide; left < 0 {
 			return nil, false
 		}
+		i = next
 	}
 	return append(ends, len(all)), room >= 0
 }

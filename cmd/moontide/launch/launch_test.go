@@ -62,19 +62,57 @@ func anyCommand(t *rapid.T, arg *rapid.Generator[string]) Command {
 	return c
 }
 
+// programs writes programs and returns a PATH on which they are the first.
+func programs(t *testing.T, all map[string]string) (path string) {
+	t.Helper()
+	bin := t.TempDir()
+	for name, text := range all {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bin + string(os.PathListSeparator) + os.Getenv("PATH")
+}
+
+// The script for mpirun exits with the status of rank 0 or, if that is 0, with the worst
+// of the others, although no rank fails in the eyes of mpirun. A process that is killed
+// has a status, too.
+func TestMPIStatus(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
+	script, err := sample.MPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "PATH=" + programs(t, map[string]string{
+		"mpirun":   "#!" + bash + "\nshift 2\nfor r in 0 1 2 3; do OMPI_COMM_WORLD_RANK=$r \"$@\" || exit 99; done\nexit ${MPIRUN:-0}\n",
+		"moontide": "#!" + bash + "\nset -- $STATUSES\nshift $OMPI_COMM_WORLD_RANK\necho report\nprintf 'half a line' >&2\n[ $1 = 9 ] && kill -9 $$\nexit $1\n",
+	})
+	for statuses, want := range map[string]int{"0 0 0 0": 0, "3 0 0 0": 3, "3 5 5 5": 3, "0 5 0 2": 5, "0 0 9 5": 137, "9 0 0 0": 137} {
+		cmd := exec.Command(bash)
+		cmd.Stdin, cmd.Env = bytes.NewReader(script), []string{path, "STATUSES=" + statuses}
+		out, _ := cmd.Output()
+		if got := cmd.ProcessState.ExitCode(); got != want || string(out) != strings.Repeat("report\n", 4) {
+			t.Errorf("ranks exit with %s, the script with %d, want %d; output %q", statuses, got, want, out)
+		}
+	}
+	cmd := exec.Command(bash)
+	cmd.Stdin, cmd.Env = bytes.NewReader(script), []string{path, "STATUSES=0 0 0 0", "MPIRUN=77"}
+	if cmd.Run(); cmd.ProcessState.ExitCode() != 77 {
+		t.Errorf("mpirun fails with 77, the script with %d", cmd.ProcessState.ExitCode())
+	}
+}
+
 // The processes that a script starts have the arguments of the command, byte by byte.
 func TestScriptsKeepArguments(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed")
 	}
-	bin := t.TempDir()
-	launcher := "#!" + bash + "\nwhile [ \"$1\" != moontide ]; do shift; done\nprintf '%s\\0' \"$@\"\n"
-	for _, name := range []string{"srun", "mpirun"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(launcher), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	launcher := "#!" + bash + "\nwhile [ \"$1\" != moontide ] && [ \"$1\" != bash ]; do shift; done\nexec \"$@\"\n"
+	path := "PATH=" + programs(t, map[string]string{"srun": launcher, "mpirun": launcher, "moontide": "#!" + bash + "\nprintf '%s\\0' moontide \"$@\"\n"})
 	bytes8 := rapid.Map(rapid.SliceOfN(rapid.ByteRange(1, 255), 0, 8), func(b []byte) string { return string(b) })
 	rapid.Check(t, func(t *rapid.T) {
 		job := sample
@@ -88,7 +126,7 @@ func TestScriptsKeepArguments(t *testing.T) {
 				t.Fatalf("%s: a control character in\n%s", name, script)
 			}
 			cmd := exec.Command(bash, "-s", "--", "--option", "of mpirun")
-			cmd.Stdin, cmd.Env = bytes.NewReader(script), []string{"PATH=" + bin, "LC_ALL=C"}
+			cmd.Stdin, cmd.Env = bytes.NewReader(script), []string{path, "LC_ALL=C"}
 			out, err := cmd.Output()
 			got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 			if want := append([]string{"moontide"}, job.Command.with()...); err != nil || !slices.Equal(got, want) {

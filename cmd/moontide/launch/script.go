@@ -38,7 +38,8 @@ func (j Job) Slurm() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// MPI returns a script that runs mpirun.
+// MPI returns a script that runs mpirun and exits with the status of rank 0 or, if that
+// is 0, with the worst of the others.
 func (j Job) MPI() ([]byte, error) {
 	if err := j.check(); err != nil {
 		return nil, err
@@ -46,13 +47,25 @@ func (j Job) MPI() ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `#!/bin/bash
 # A moontide run of %d processes. Run it with: bash FILE [OPTIONS OF MPIRUN], such as
-# bash FILE --hostfile hosts.
+# bash FILE --hostfile hosts. It exits with the status of rank 0 or, if that is 0, with
+# the worst of the others.
 
-# Processes end the run of all by themselves when one is lost, with complete records:
-# Open MPI must not kill them before.
-export OMPI_MCA_orte_abort_on_non_zero_status=0
-`, j.Ranks)
-	writeCommand(&b, []string{"exec", "mpirun", "-n", fmt.Sprint(j.Ranks), `"$@"`, "moontide"}, j.Command.with())
+# Processes end the run of all by themselves when one is lost, with complete records, but
+# mpirun kills the others as soon as one fails. So none does: a shell prints its status.
+set -o pipefail
+rank='trap : INT TERM; "$@"; echo "moontide rank ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}: exit status $?" >&2'
+statuses=$(mktemp) || exit
+trap 'rm -f "$statuses"' EXIT
+run() {
+  `, j.Ranks)
+	writeCommand(&b, []string{"mpirun", "-n", fmt.Sprint(j.Ranks), `"$@"`, "bash", "-c", `"$rank"`, "rank", "moontide"}, j.Command.with())
+	b.WriteString(`}
+{ run "$@" 2>&1 >&3 | tee -i "$statuses" >&2; } 3>&1 || exit
+for rank in 0 '[0-9]*'; do
+  status=$(grep -ao "moontide rank $rank: exit status [0-9]*" "$statuses" | grep -o '[0-9]*$' | sort -n | tail -n 1)
+  [ "${status:-1}" = 0 ] || exit "${status:-1}"
+done
+`)
 	return []byte(b.String()), nil
 }
 
