@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/analyze/run"
 	"moontide/replay/bench"
 	"moontide/replay/cluster"
 	"moontide/replay/openai"
@@ -81,6 +85,71 @@ func TestSweepInParts(t *testing.T) {
 	}
 	if again, err := bench.MeasureSweep(bench.MeasureConfig{}, dir); err != nil || len(again) != 3 {
 		t.Errorf("measured again: %d runs, %v", len(again), err)
+	}
+}
+
+// Part 1 decides on the runs of a search, by the results of all, and the others take part
+// in exactly these: with the same load, requests and draw. It goes on after a run that meets
+// the objective, and ends after the lowest load that misses it.
+func TestSearchInParts(t *testing.T) {
+	const n = 3
+	for objective, want := range map[string][]float64{"mean_ttft<1h": {1, 4, 6}, "mean_ttft<0.000001ms": {1}} {
+		conditions, err := run.ParseConditions(objective)
+		if err != nil {
+			t.Fatal(err)
+		}
+		url, stop := fastEndpoint()
+		dir := filepath.Join(t.TempDir(), "search")
+		var found []*bench.FoundLoad
+		drawn, errs := make([][]bench.Leg, n), make([]error, n)
+		var parts sync.WaitGroup
+		for i := range n {
+			parts.Go(func() {
+				m, err := cluster.Join(t.Context(), cluster.Config{Number: i + 1, Of: n, Dir: dir, OneMachine: true, Timeout: 20 * time.Second})
+				if errs[i] = err; err != nil {
+					return
+				}
+				cfg := bench.SweepConfig{
+					Sweep: bench.Sweep{Axis: bench.Concurrency, Targets: []bench.Target{{URL: url}}},
+					Trace: func(leg bench.Leg) (bench.Trace, error) {
+						leg.Repeat = 0
+						if !slices.Contains(drawn[i], leg) { // part 1 draws the requests again to measure the run
+							drawn[i] = append(drawn[i], leg)
+						}
+						return bench.Trace{Requests: trace.FromSlice(sharedRows(leg.Prompts)), BlockSize: 16}, nil
+					},
+					Run: bench.Config{Member: m, Client: openai.Config{URL: url}}, Dir: dir,
+				}
+				if m.Leads() {
+					found, errs[i] = bench.SearchLoad(t.Context(), bench.LoadSearchConfig{
+						SweepConfig: cfg, Gates: []run.Gate{{Condition: conditions[0]}}, Low: 1, High: 6, MinRequests: 30,
+					})
+				} else {
+					_, errs[i] = bench.FollowSweep(t.Context(), cfg)
+				}
+				m.Close(errs[i])
+			})
+		}
+		parts.Wait()
+		stop()
+		if err := errors.Join(errs...); err != nil || len(found) != 1 {
+			t.Fatalf("%s: %d answers, %v", objective, len(found), err)
+		}
+		var levels []float64
+		for _, leg := range found[0].Legs {
+			levels = append(levels, leg.Level)
+			if got := len(leg.Metrics.Parts); got != n || leg.Metrics.Completed != leg.Prompts-3*int(leg.Level) {
+				t.Errorf("%s: %v has %d parts and %d of %d requests", objective, leg.Leg, got, leg.Metrics.Completed, leg.Prompts)
+			}
+		}
+		if !slices.Equal(levels, want) {
+			t.Errorf("%s: runs at %v, want %v: %s", objective, levels, want, found[0].Stopped)
+		}
+		for i := range n {
+			if diff := cmp.Diff(drawn[0], drawn[i]); diff != "" {
+				t.Errorf("%s: part 1 runs other legs than part %d (-1 +%[2]d): %s", objective, i+1, diff)
+			}
+		}
 	}
 }
 
