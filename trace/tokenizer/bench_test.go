@@ -2,12 +2,13 @@ package tokenizer
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
 // Environment variables with the paths of a real model's tokenizer.json, which is too
-// large for the repository, and of a text to encode with it.
+// large for the repository, and of texts to encode with it.
 const (
 	realFile = "MOONTIDE_TOKENIZER"
 	realText = "MOONTIDE_TEXT"
@@ -15,7 +16,7 @@ const (
 
 func BenchmarkAppend(b *testing.B) {
 	text := strings.Repeat("The tide doesn't wait: it rises twice a day, about 50 minutes later each time.\n\n", 500)
-	bench := func(name string, tok *Tokenizer) {
+	bench := func(name string, tok *Tokenizer, text string) {
 		var ids []uint32
 		b.Run("file="+name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -29,20 +30,23 @@ func BenchmarkAppend(b *testing.B) {
 		})
 	}
 	for _, variant := range []string{"llama3", "qwen2", "deepseek", "gpt2", "another pattern"} {
-		bench(strings.ReplaceAll(variant, " ", "-"), tokenizerOf(b, variant))
+		bench(strings.ReplaceAll(variant, " ", "-"), tokenizerOf(b, variant), text)
 	}
 	if path := os.Getenv(realFile); path != "" {
 		tok, err := Open(path)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if path := os.Getenv(realText); path != "" {
+		paths := filepath.SplitList(os.Getenv(realText))
+		for _, path := range paths {
 			real, err := os.ReadFile(path)
 			if err != nil {
 				b.Fatal(err)
 			}
-			text = string(real)
+			bench("real/text="+strings.TrimSuffix(filepath.Base(path), ".txt"), tok, string(real))
 		}
-		bench("real", tok)
+		if len(paths) == 0 {
+			bench("real", tok, text)
+		}
 	}
 }

@@ -1,8 +1,9 @@
 package tokenizer
 
 import (
-	"container/heap"
 	"math"
+	"math/bits"
+	"unicode/utf8"
 )
 
 // bpe is the model. The bytes of a word are its first tokens. Then the pair of
@@ -10,6 +11,7 @@ import (
 // in the list of merges.
 type bpe struct {
 	bytes  [256]uint32           // the token of each byte
+	chars  []char                // up to U+FFFF; nil before they are known
 	merges table[uint64, merged] // by pair
 	whole  table[word, uint32]   // short words that are one token
 	long   map[string]uint32     // longer words that are one token
@@ -36,7 +38,7 @@ func (m *bpe) mergeOf(p uint64) merged {
 	return merged{rank: noRank}
 }
 
-// shortWord is the maximum length in bytes of words that are merged in quadratic
+// shortWord is the maximum number of symbols of words that are merged in quadratic
 // time, which is fastest for usual words.
 const shortWord = 64
 
@@ -48,15 +50,66 @@ func (m *bpe) appendLong(dst []uint32, word string) []uint32 {
 	return m.merge(dst, word)
 }
 
-func (m *bpe) merge(dst []uint32, word string) []uint32 {
-	if len(word) > shortWord {
-		return m.mergeLong(dst, word)
+// char is the token of a character, after flags for the neighbours with some of which
+// its bytes may be merged before they are merged with each other. Without such a
+// neighbour, merging may begin with the character.
+type char uint32
+
+const (
+	notAfter char = 1 << iota // ASCII; the next flag is for other characters
+	_
+	notBefore // the same
+	_
+	charFlags = iota
+	noChar    = ^char(0)
+)
+
+// wide returns 1 for bytes that are not ASCII.
+func wide(b byte) int { return int(b >> 7) }
+
+// charAt returns the token and the size of the character at an offset of a word if
+// merging may begin with it, otherwise those of its first byte.
+func (m *bpe) charAt(word string, at int) (id uint32, size int) {
+	r, size := utf8.DecodeRuneInString(word[at:])
+	if size == 1 || int(r) >= len(m.chars) {
+		return m.bytes[word[at]], 1
 	}
+	c, not := m.chars[r], char(0)
+	if at > 0 {
+		not |= notAfter << wide(word[at-1])
+	}
+	if at+size < len(word) {
+		not |= notBefore << wide(word[at+size])
+	}
+	if c&not != 0 || c == noChar {
+		return m.bytes[word[at]], 1
+	}
+	return uint32(c >> charFlags), size
+}
+
+// begin sets symbols to those with which the merging of a word begins, and returns their
+// number, or -1 if there is no space for them.
+func (m *bpe) begin(symbols []uint32, word string) (n int) {
+	for at := 0; at < len(word); n++ {
+		if n == len(symbols) {
+			return -1
+		}
+		id, size := m.bytes[word[at]], 1
+		if word[at] >= utf8.RuneSelf {
+			id, size = m.charAt(word, at)
+		}
+		symbols[n] = id
+		at += size
+	}
+	return n
+}
+
+func (m *bpe) merge(dst []uint32, word string) []uint32 {
 	var symbols [shortWord]uint32
 	var next [shortWord]merged // merge of each symbol with the next one
-	n := len(word)
-	for i := range n {
-		symbols[i] = m.bytes[word[i]]
+	n := m.begin(symbols[:], word)
+	if n < 0 {
+		return m.mergeLong(dst, word)
 	}
 	for i := range n {
 		next[i] = m.mergeAt(symbols[:n], i)
@@ -92,74 +145,53 @@ func (m *bpe) mergeAt(symbols []uint32, i int) merged {
 
 // mergeLong merges words of any length in time n log n.
 func (m *bpe) mergeLong(dst []uint32, word string) []uint32 {
-	symbols := make([]linked, len(word))
-	for i := range symbols {
-		symbols[i] = linked{id: m.bytes[word[i]], before: i - 1, after: i + 1}
+	symbols := make([]uint32, len(word))
+	n := m.begin(symbols, word)
+	links := make([]struct{ before, after int }, n) // neighbours; -1 and n at the ends
+	next := make([]uint32, n)                       // what each symbol and the next one merge to
+	leaf := 1 << bits.Len(uint(n))
+	const none = noRank << 32
+	tree := make([]uint64, 2*leaf) // ranks and symbols; node i is the minimum of 2*i and 2*i+1
+	for i := range tree {
+		tree[i] = none
 	}
-	symbols[len(word)-1].after = -1
-	var queue candidates
-	consider := func(at int) {
-		if at < 0 || symbols[at].after < 0 {
-			return
+	look := func(i int) uint64 {
+		if links[i].after == n {
+			return none
 		}
-		p := pair(symbols[at].id, symbols[symbols[at].after].id)
-		if to := m.mergeOf(p); to.rank != noRank {
-			heap.Push(&queue, candidate{to, p, at})
+		to := m.mergeOf(pair(symbols[i], symbols[links[i].after]))
+		next[i] = to.id
+		return uint64(to.rank)<<32 | uint64(i)
+	}
+	for i := range links {
+		links[i].before, links[i].after = i-1, i+1
+		tree[leaf+i] = look(i)
+	}
+	for i := leaf - 1; i > 0; i-- {
+		tree[i] = min(tree[2*i], tree[2*i+1])
+	}
+	set := func(i int, rank uint64) {
+		i += leaf
+		for tree[i] = rank; i > 1; i /= 2 {
+			tree[i/2] = min(tree[i], tree[i^1])
 		}
 	}
-	for i := range symbols {
-		consider(i)
-	}
-	for len(queue) > 0 {
-		c := heap.Pop(&queue).(candidate)
-		left := &symbols[c.at]
-		if left.gone || left.after < 0 || pair(left.id, symbols[left.after].id) != c.pair {
-			continue // another merge came first
+	for tree[1] < none {
+		i := int(tree[1] & math.MaxUint32)
+		symbols[i] = next[i]
+		gone := links[i].after
+		links[i].after = links[gone].after
+		if after := links[i].after; after < n {
+			links[after].before = i
 		}
-		right := &symbols[left.after]
-		right.gone = true
-		left.id, left.after = c.id, right.after
-		if left.after >= 0 {
-			symbols[left.after].before = c.at
+		set(gone, none)
+		set(i, look(i))
+		if before := links[i].before; before >= 0 {
+			set(before, look(before))
 		}
-		consider(left.before)
-		consider(c.at)
 	}
-	for at := 0; at >= 0; at = symbols[at].after {
-		dst = append(dst, symbols[at].id)
+	for i := 0; i < n; i = links[i].after {
+		dst = append(dst, symbols[i])
 	}
 	return dst
-}
-
-// linked is a symbol of a long word.
-type linked struct {
-	id            uint32
-	before, after int // its neighbours, -1 at the ends
-	gone          bool
-}
-
-// candidate is a merge that was possible when it was queued.
-type candidate struct {
-	merged
-	pair uint64
-	at   int
-}
-
-// candidates is a heap of merges: the lowest rank first, then the leftmost.
-type candidates []candidate
-
-func (q candidates) Len() int { return len(q) }
-func (q candidates) Less(i, j int) bool {
-	if q[i].rank != q[j].rank {
-		return q[i].rank < q[j].rank
-	}
-	return q[i].at < q[j].at
-}
-func (q candidates) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *candidates) Push(c any)   { *q = append(*q, c.(candidate)) }
-func (q *candidates) Pop() any {
-	last := len(*q) - 1
-	c := (*q)[last]
-	*q = (*q)[:last]
-	return c
 }

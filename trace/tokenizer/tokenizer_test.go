@@ -236,9 +236,52 @@ func TestMergesAgree(t *testing.T) {
 			return
 		}
 		if got, want := m.mergeLong(nil, word), m.merge(nil, word); !slices.Equal(got, want) {
-			t.Fatalf("%q is %v by the heap, %v by going over it", word, got, want)
+			t.Fatalf("%q is %v by the tree, %v by going over it", word, got, want)
 		}
 	})
+}
+
+// Merging from characters on gives the tokens of merging from bytes on, whatever the
+// merges: they may join the end of a character to the start of the next.
+func TestMergingFromCharacters(t *testing.T) {
+	alphabet := []rune("aéèĩ漢潢")
+	used := 0
+	rapid.Check(t, func(t *rapid.T) {
+		sample := rapid.StringOfN(rapid.SampledFrom(alphabet), 1, 12, -1)
+		m := &bpe{merges: newTable[uint64, merged](40)}
+		texts := make([]string, 256)
+		for b := range texts {
+			m.bytes[b], texts[b] = uint32(b), string([]byte{byte(b)})
+		}
+		for i := range uint32(rapid.IntRange(1, 40).Draw(t, "merges")) {
+			tokens := m.merge(nil, sample.Draw(t, "sample"))
+			if len(tokens) < 2 {
+				continue
+			}
+			at := rapid.IntRange(0, len(tokens)-2).Draw(t, "at")
+			left, right := tokens[at], tokens[at+1]
+			to := merged{rapid.Uint32Max(40).Draw(t, "rank")<<8 + i, uint32(len(texts))}
+			if id := slices.Index(texts, texts[left]+texts[right]); id >= 0 {
+				to.id = uint32(id)
+			} else {
+				texts = append(texts, texts[left]+texts[right])
+			}
+			m.setMerge(left, right, to)
+		}
+		word := sample.Draw(t, "word")
+		want := m.merge(nil, word)
+		m.addChars(texts)
+		var symbols [shortWord]uint32
+		if m.begin(symbols[:], word) < len(word) {
+			used++
+		}
+		if a, b := m.merge(nil, word), m.mergeLong(nil, word); !slices.Equal(a, want) || !slices.Equal(b, want) {
+			t.Fatalf("%q is %v and by the tree %v, from bytes on %v, of %q", word, a, b, want, texts[256:])
+		}
+	})
+	if used == 0 {
+		t.Error("no word began with a character")
+	}
 }
 
 // Of equal pairs the leftmost is merged first.
@@ -254,18 +297,20 @@ func TestEqualPairs(t *testing.T) {
 		"aaa": {1000, 'a'}, "aaaaaaa": {1001, 1000, 'a'}, "baaab": {'b', 1000, 'a', 'b'},
 	} {
 		if a, b := m.merge(nil, word), m.mergeLong(nil, word); !slices.Equal(a, want) || !slices.Equal(b, want) {
-			t.Errorf("%s is %v and by the heap %v, want %v", word, a, b, want)
+			t.Errorf("%s is %v and by the tree %v, want %v", word, a, b, want)
 		}
 	}
 }
 
 // Append gives the tokens of its definition: valid UTF-8 is normalized, split by the
-// patterns alone, and each word is merged by the heap unless it is a token. Texts
+// patterns alone, and each word is merged from its bytes on unless it is a token. Texts
 // recur, as words do.
 func TestAppendIsItsDefinition(t *testing.T) {
 	for _, variant := range []string{"llama3", "qwen2", "deepseek", "gpt2"} {
 		tok := tokenizerOf(t, variant)
 		slow := backtrackers(t, tok.splits[0].(*scanned).patterns)
+		bytes := tok.model // merges from the bytes on
+		bytes.chars = nil
 		ids := map[string]uint32{}
 		for id, text := range tok.texts {
 			ids[text] = uint32(id)
@@ -285,7 +330,7 @@ func TestAppendIsItsDefinition(t *testing.T) {
 				if id, ok := ids[word]; ok && variant == "llama3" { // ignore_merges
 					want = append(want, id)
 				} else {
-					want = tok.model.mergeLong(want, word)
+					want = bytes.mergeLong(want, word)
 				}
 			}
 			if got, err := tok.Append(nil, text); err != nil || !slices.Equal(got, want) {
