@@ -27,9 +27,10 @@
 // with a steady rate, of about a twentieth of its requests each, but at least 100, and
 // relative to that rate within them. Each distribution is
 // conditional on the values known or drawn before it, by regression trees whose
-// leaves hold histograms. Sessions cut off by the end of the trace are estimated
-// with the Kaplan-Meier estimator. Sessions that began before the trace look new
-// and long at its beginning: a drawn trace begins the same way.
+// leaves hold histograms. A tree divides at the value that explains most, or where an
+// interval begins that explains far more, such as an outage. Sessions cut off by the end
+// of the trace are estimated with the Kaplan-Meier estimator. Sessions that began before
+// the trace look new and long at its beginning: a drawn trace begins the same way.
 //
 // Lengths and sessions depend on the time of the source at which they are drawn, so
 // that they drift as in the source. A trace longer than the source repeats its
@@ -206,6 +207,7 @@
 //	                 of the previous turn's answer, ms
 //	continues        a choice among extend, repeat, return, edit, join for the
 //	                 first continuation, given a turn: times continued before,
+//	                 and a half more if it was repeated the last time;
 //	                 ISL, OSL, its number, new tokens, ms since the previous turn,
 //	                 mean of that in its session, ms, at most settled_ms before the
 //	                 end, tokens after the template, level of its agent,

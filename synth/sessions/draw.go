@@ -197,7 +197,7 @@ func (d *clientDrawing) laterTurn(planned *plannedTurn, now float64) drawnTurn {
 	d.drawn++
 	after := d.waitsFor(t, planned.after)
 	d.proceed(t)
-	d.plan(p, planned.order+1, now)
+	d.plan(p, planned.order+1, planned.relation, now)
 	d.close(t, planned)
 	return drawnTurn{turn: t, known: t.shared, after: after}
 }
@@ -215,9 +215,10 @@ func (d *clientDrawing) keep(p *turn, blocks int) (template int, runs []synth.Bl
 	return template, firstBlocks([]synth.BlockRun{d.templates[longer].run()}, rest)
 }
 
-// plan decides whether and how a turn is continued, for the order-th time.
-func (d *clientDrawing) plan(t *turn, order int, now float64) {
-	known := d.turnContext(t, order)
+// plan decides whether and how a turn is continued, for the order-th time; last is how it
+// was the time before.
+func (d *clientDrawing) plan(t *turn, order int, last relation, now float64) {
+	known := d.turnContext(t, order, last)
 	rel := relation(d.continues[min(order, 1)].draw(known[:]...))
 	if rel == none || len(d.client.turns[rel]) == 0 || d.full() || rel == joins && t.level > 0 {
 		t.end()

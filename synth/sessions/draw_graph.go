@@ -114,7 +114,7 @@ func (d *clientDrawing) proceed(t *turn) {
 	if d.agents != nil && t.level < d.agents.Levels {
 		d.callAgents(t)
 	}
-	d.plan(t, 0, t.at)
+	d.plan(t, 0, 0, t.at)
 }
 
 // follow plans a turn that follows another, after the sub-agents that it waits for.

@@ -92,7 +92,7 @@ func (f *clientFitter) fitCalls(a *agentsFile) {
 func (c *client) callContext(t *turn) [turnKnown]float64 {
 	before := *t
 	before.calls = 0
-	return c.turnContext(&before, 0)
+	return c.turnContext(&before, 0, 0)
 }
 
 // callKnown is the number of values that the start of a sub-agent depends on.

@@ -240,54 +240,36 @@ func (g *treeGrower) firstSplit(some []int) (dim int, at float64, found bool) {
 }
 
 // bestSplit returns the split of some dimensions that gains most, if that is more than
-// minGain.
+// minGain. If an interval explains much and gains far more, it returns the beginning of
+// that: its end is then found among the rest.
 func (g *treeGrower) bestSplit(some, dims []int, minGain float64) (dim int, at float64, found bool) {
 	if len(some) < 2*g.minLeaf {
 		return
 	}
-	best := minGain
+	best, most := minGain, 0.0
+	var begins threshold // of the interval that gains most
 	for _, d := range dims {
 		points := sortedPoints(g.samples, some, d)
 		if points[0].value == points[len(points)-1].value {
 			continue
 		}
-		gains := make([]float64, len(points))
-		for _, target := range g.targets {
-			addGains(gains, points, target)
-		}
+		sums := g.runningSums(points)
 		for i := g.minLeaf; i <= len(points)-g.minLeaf; i++ {
 			low, high := points[i-1].value, points[i].value
-			if low < high && gains[i] > best {
-				best, dim, at, found = gains[i], d, between(low, high, g.whole[d]), true
+			if low == high {
+				continue
+			}
+			if gain := sums.gain(interval{0, i}); gain > best {
+				best, dim, at, found = gain, d, between(low, high, g.whole[d]), true
 			}
 		}
+		if in, gain := sums.bestInterval(points, g.minLeaf); gain > most {
+			most = gain
+			begins = threshold{dim: d, at: between(points[in.from-1].value, points[in.from].value, g.whole[d])}
+		}
+	}
+	if most > max(minExplained*float64(len(some)), intervalGain*best) {
+		return begins.dim, begins.at, true
 	}
 	return
-}
-
-// addGains adds n * R^2 of the split before each point: the share of a target's
-// variance that it explains, times the number of samples. Its mean is 1 if
-// there is nothing to explain.
-func addGains(gains []float64, points []point, target []float64) {
-	var n, sum, squares float64
-	for _, p := range points {
-		w, x := p.weight, target[p.sample]
-		n += w
-		sum += w * x
-		squares += w * x * x
-	}
-	variance := squares/n - (sum/n)*(sum/n)
-	if variance < 1e-12 {
-		return
-	}
-	var before, sumBefore float64
-	for i, p := range points {
-		if i > 0 {
-			share := before / n
-			apart := sumBefore/before - (sum-sumBefore)/(n-before)
-			gains[i] += float64(len(points)) * share * (1 - share) * apart * apart / variance
-		}
-		before += p.weight
-		sumBefore += p.weight * target[p.sample]
-	}
 }

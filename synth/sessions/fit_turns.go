@@ -80,7 +80,8 @@ func (f *clientFitter) maxSessionsAhead() float64 {
 type observation struct {
 	row, next int32 // next is none if it was not
 	order     int
-	gap, left float64 // ms until the next turn, and until the end of the trace
+	last      relation // of the continuation before, if there is one
+	gap, left float64  // ms until the next turn, and until the end of the trace
 }
 
 // fitLaterTurns learns whether, how and when turns are continued.
@@ -92,7 +93,10 @@ func (f *clientFitter) fitLaterTurns() {
 		r := &f.rows[i]
 		since := r.at
 		for order := 0; order <= len(r.next); order++ {
-			o := observation{int32(i), none, order, math.Inf(1), end - since}
+			o := observation{row: int32(i), next: none, order: order, gap: math.Inf(1), left: end - since}
+			if order > 0 {
+				o.last = f.rows[r.next[order-1]].relation
+			}
 			if r.level > 0 { // what waits for a sub-agent shows that it ended
 				o.left = math.Inf(1)
 			}
@@ -143,7 +147,7 @@ func (f *clientFitter) fitLaterTurns() {
 // the kind of delay if rows have one, kept share and wait; and these, the time of the next turn, its tokens and OSL.
 func (f *clientFitter) turnSamples(o observation, weight float64) (turn, lengths sample) {
 	p, r := &f.rows[o.row], &f.rows[o.next]
-	known := f.turnContext(&p.turn, o.order)
+	known := f.turnContext(&p.turn, o.order, o.last)
 	depth := f.templates[p.template].depth
 	kept, tokens := 0.0, 0
 	switch r.relation {
@@ -207,7 +211,7 @@ func (f *clientFitter) fitContinues(c *choice, observations []observation) (weig
 		return &samples[i].values[turnKnown+int(f.rows[observations[i].next].relation)]
 	}
 	for i, o := range observations {
-		known := f.turnContext(&f.rows[o.row].turn, o.order)
+		known := f.turnContext(&f.rows[o.row].turn, o.order, o.last)
 		samples[i] = sample{append(known[:], make([]float64, relations)...), 1}
 		if o.next != none {
 			*outcome(i) = 1

@@ -227,12 +227,23 @@ const (
 	lengthKnown = turnKnown + 4 // and its lengths: also the kept share, the wait, the time of the source, and the kind of delay
 )
 
+// timesContinued returns how often a turn was continued before, and a half more if it was
+// repeated the last time: what is sent again continues the request that was sent last, so
+// a repeated turn is not repeated again, but one that was extended may be.
+func timesContinued(order int, last relation) float64 {
+	times := float64(min(order, 4))
+	if order > 0 && last == repeats {
+		times += .5
+	}
+	return times
+}
+
 // turnContext returns the values that the package comment lists for continues.
 // Close to the end of the source, its time would tell which continuations come too
 // late to be seen.
-func (c *client) turnContext(t *turn, order int) [turnKnown]float64 {
+func (c *client) turnContext(t *turn, order int, last relation) [turnKnown]float64 {
 	return [turnKnown]float64{
-		float64(min(order, 4)), float64(t.isl), float64(t.osl), float64(min(t.number, maxNumber)),
+		timesContinued(order, last), float64(t.isl), float64(t.osl), float64(min(t.number, maxNumber)),
 		float64(t.isl - t.shared*c.size.Tokens), t.gap, t.meanGap, min(t.phase, c.Arrivals.PeriodMs-c.SettledMs),
 		float64(t.isl - c.tokensOf(t.template)), float64(min(t.level, 3)), float64(min(t.calls, 64)),
 	}
