@@ -215,7 +215,8 @@
 //	continues_again  the same for later continuations
 //	later_turns      for each of these, given the same: with
 //	                 delay_kinds, 1 after a think time, 2 after tools, 0 otherwise;
-//	                 share of the turn's blocks that an edit or join keeps, ms
+//	                 share of the turn's blocks that an edit or join keeps, or 1 if
+//	                 extend keeps a partial last block's id; ms
 //	later_lengths    for each of these, given the same, share, ms of wait, ms, kind:
 //	                 tokens (more than the turn had for extend, else after the
 //	                 shared ones), OSL

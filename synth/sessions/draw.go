@@ -266,6 +266,9 @@ func (d *clientDrawing) nextLengths(p *turn, rel relation, kept, tokens float64)
 		return p.blocks, p.isl
 	case extends:
 		shared, tokens = full, float64(p.isl)+tokens
+		if kept > .5 {
+			shared = p.blocks
+		}
 	case returns:
 		shared = min(p.shared, full)
 	case edits, joins:

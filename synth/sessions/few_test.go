@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,42 @@ func TestFewSessionsOfOneLength(t *testing.T) {
 	}
 	if perTrace := float64(starts) / seeds; perTrace < 1.5 || perTrace > 3 {
 		t.Errorf("%.1f sessions a trace, want 2", perTrace)
+	}
+}
+
+// Where a partial last block keeps its id when the prompt is extended, it does so in what
+// is drawn; elsewhere, it gets another one.
+func TestPartialBlocks(t *testing.T) {
+	t.Parallel()
+	for _, keeps := range []bool{true, false} {
+		var rows []trace.Request
+		var id uint64
+		for i := range 60 {
+			var ids []uint64
+			for turn := range 4 {
+				isl := (2+turn)*agentBlock - 5
+				if !keeps && turn > 0 {
+					ids = ids[:len(ids)-1]
+				}
+				for len(ids) < 2+turn {
+					id++
+					ids = append(ids, id)
+				}
+				rows = append(rows, trace.Request{Timestamp: trace.Some(float64(1000 * (10*i + turn))), InputLength: isl, OutputLength: 5, HashIDs: slices.Clone(ids)})
+			}
+		}
+		later, kept := 0, 0
+		var before []uint64
+		for _, r := range draw(t, fit(t, rows, sessions.Options{BlockSize: agentBlock}), 1, len(rows)) {
+			if n := len(before); n > 0 && len(r.HashIDs) > n && r.HashIDs[0] == before[0] {
+				later++
+				kept += indicator(r.HashIDs[n-1] == before[n-1])
+			}
+			before = r.HashIDs
+		}
+		if later < 100 || kept != later*indicator(keeps) {
+			t.Errorf("ids are kept: %t; %d of %d drawn ones are", keeps, kept, later)
+		}
 	}
 }
 

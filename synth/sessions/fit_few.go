@@ -136,12 +136,19 @@ func (f *clientFitter) evenSessions() {
 			later++
 		}
 	}
+	rel := relation(slices.Index(followed[:], slices.Max(followed[:])))
+	rare := 0 // turns that continue in a way that is too rare to be kept: they start sessions
+	for _, times := range followed {
+		if times < minRequests && times < followed[rel] {
+			rare += times
+		}
+	}
 	n := float64(len(f.rows))
-	turns := n / (n - float64(later))
-	if f.Sessions >= minRequests || later == 0 || turns >= maxNumber {
+	turns := n / (n - float64(later-rare))
+	if f.Sessions+rare >= minRequests || later == 0 || turns >= maxNumber {
 		return
 	}
-	rel := relation(slices.Index(followed[:], slices.Max(followed[:])))
+	f.Sessions += rare
 	whole, part := math.Modf(turns)
 	f.Continues = choice{
 		decisionTree: decisionTree{[]split{{turnNumber, whole - 1.5, -1, 1}, {turnNumber, whole - .5, -2, -3}}},

@@ -152,6 +152,7 @@ func (f *clientFitter) turnSamples(o observation, weight float64) (turn, lengths
 	kept, tokens := 0.0, 0
 	switch r.relation {
 	case extends:
+		kept = float64(indicator(r.shared > f.fullBlocks(p.isl))) // the id of a partial block
 		tokens = r.isl - p.isl
 	case returns, edits, joins:
 		if own := f.fullBlocks(p.isl) - depth; own > 0 && r.relation != returns {
