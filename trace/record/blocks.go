@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Blocks are the block ids of a prompt, and what is needed to find its session.
@@ -64,14 +65,15 @@ func (x *IDs) next(block []byte) uint64 { return x.Of(x.sum[:], block) }
 
 // fit returns the ids of a prompt that has a number of blocks by the server's count. If
 // the server counts more, because its chat template adds tokens, further ids follow from
-// the last; if it counts fewer, the last ones are left out.
+// the last. If it counts fewer, the last one stands for the rest of the prompt: left out,
+// prompts that differ in their ends would seem equal.
 func (b *Blocks) fit(k Key, count int) []uint64 {
-	if count <= len(b.ids) {
+	if count == len(b.ids) || count == 0 {
 		return b.ids[:count]
 	}
 	x := NewIDs(k)
 	x.sum = b.sum
-	ids := b.ids
+	ids := slices.Clone(b.ids[:min(count-1, len(b.ids))])
 	for len(ids) < count {
 		ids = append(ids, x.next(nil))
 	}

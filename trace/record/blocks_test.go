@@ -1,0 +1,48 @@
+package record
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// idsOf returns the ids of a text prompt of which the server counts a number of blocks.
+func idsOf(t *testing.T, text string, count int) []uint64 {
+	t.Helper()
+	cfg := Config{Key: Key{1}, BlockSize: 16}
+	call, err := NewReader(cfg).Read(Completions, []byte(`{"prompt":"`+text+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(NewHasher(cfg).Hash(call).fit(cfg.Key.Keys().Blocks, count))
+}
+
+// However many blocks the server counts, prompts share ids exactly as far as they are
+// equal by text, and only equal prompts share the last.
+func TestIDsOfACount(t *testing.T) {
+	const block = 64 // bytes
+	prompt := strings.Repeat("a", 5*block)
+	other := strings.Repeat("a", 5*block-1) + "b"
+	longer := prompt + "c"
+	for _, count := range []int{0, 1, 3, 4, 5, 6, 9} {
+		ids := idsOf(t, prompt, count)
+		if len(ids) != count || !slices.Equal(ids, idsOf(t, prompt, count)) {
+			t.Errorf("%d blocks: %v", count, ids)
+		}
+		if count == 0 {
+			continue
+		}
+		for _, p := range []string{other, longer} {
+			same := idsOf(t, p, count)
+			if ids[count-1] == same[count-1] {
+				t.Errorf("%d blocks: %q ends as %q does", count, p[len(p)-2:], prompt[len(prompt)-2:])
+			}
+			if n := min(count-1, 4); !slices.Equal(ids[:n], same[:n]) {
+				t.Errorf("%d blocks: %v and %v do not share %d", count, ids, same, n)
+			}
+		}
+		if all := slices.Sorted(slices.Values(ids)); len(slices.Compact(all)) != count {
+			t.Errorf("%d blocks: an id comes twice in %v", count, ids)
+		}
+	}
+}
