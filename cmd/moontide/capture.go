@@ -34,7 +34,7 @@ func captureCommand(std streams, stop stop) *cli.Command {
 			&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
 			&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not check the certificate of an https server"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "`FILE` of the trace, which must not exist; .gz and .zst compress"},
-			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "begin a new file after a `LIMIT`, a time such as 1h or a size on disk such as 1GiB", DefaultText: "one file"},
+			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "begin a new file after a `LIMIT`: a time such as 1h, a size on disk such as 1GiB, or whichever comes first of 1h,1GiB", DefaultText: "one file"},
 			&cli.StringFlag{Name: "metrics-listen", Category: inOutput, Usage: "`ADDRESS` to serve Prometheus metrics at /metrics, and /healthz"},
 			&cli.IntFlag{Name: "block-size", Category: inRequests, Value: 512, Usage: "`TOKENS` of a block"},
 			&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "tokenizer.json `FILE` that splits texts into tokens", DefaultText: "block ids of texts are estimated"},
@@ -121,11 +121,9 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 		return cfg, files, misused("capture: --sample: %w", err)
 	}
 	files.Path = c.String("output")
-	if limit := c.String("rotate"); limit != "" {
-		if files.Every, err = time.ParseDuration(limit); err != nil {
-			if files.Size, err = parseSize(limit); err != nil {
-				return cfg, files, misused("capture: --rotate %s is neither a time such as 1h nor a size such as 1GiB", limit)
-			}
+	if limits := c.String("rotate"); limits != "" {
+		if files.Every, files.Size, err = parseRotation(limits); err != nil {
+			return cfg, files, misused("capture: --rotate: %w", err)
 		}
 	}
 	if err := cfg.Check(); err != nil {
@@ -154,6 +152,20 @@ func parseSample(text string) (oneIn int, err error) {
 		return 0, fmt.Errorf("%q is not a share such as 1/10", text)
 	}
 	return oneIn, nil
+}
+
+// parseRotation parses a time, a size, or both with a comma between them.
+func parseRotation(limits string) (every time.Duration, size int64, err error) {
+	for limit := range strings.SplitSeq(limits, ",") {
+		if t, err := time.ParseDuration(limit); err == nil && t > 0 && every == 0 {
+			every = t
+		} else if n, err := parseSize(limit); err == nil && size == 0 {
+			size = n
+		} else {
+			return 0, 0, fmt.Errorf("%q is neither a time such as 1h nor a size such as 1GiB, or the second of its kind", limit)
+		}
+	}
+	return every, size, nil
 }
 
 // parseSize parses a size such as 64MiB, in bytes.

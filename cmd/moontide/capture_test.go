@@ -16,7 +16,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"moontide/replay/capture"
 	"moontide/trace"
 )
 
@@ -175,6 +177,12 @@ func TestCaptureMisuse(t *testing.T) {
 		"no file":            {"--upstream http://127.0.0.1:1", 2, "-o is missing"},
 		"a file that exists": {"--upstream http://127.0.0.1:1 -o there.jsonl --listen 127.0.0.1:0", 1, "exists"},
 		"credentials":        {"--upstream http://user:secret@127.0.0.1 -o t.jsonl", 2, "without user"},
+		"a key as user":      {"--upstream http://secret@127.0.0.1 -o t.jsonl", 2, "without user"},
+		"a key in a query":   {"--upstream http://127.0.0.1/?key=secret -o t.jsonl", 2, "without user"},
+		"a strange scheme":   {"--upstream ftp://127.0.0.1/secret -o t.jsonl", 2, "must be http or https"},
+		"no URL":             {"--upstream http://secret:secret -o t.jsonl", 2, "not a URL"},
+		"two times":          {"--upstream http://127.0.0.1:1 -o t.jsonl --rotate 1h,2h", 2, "\"2h\" is neither a time"},
+		"a negative time":    {"--upstream http://127.0.0.1:1 -o t.jsonl --rotate -1h", 2, "neither a time"},
 		"a strange sample":   {"--upstream http://127.0.0.1:1 -o t.jsonl --sample 0.1", 2, "not a share such as 1/10"},
 		"a strange limit":    {"--upstream http://127.0.0.1:1 -o t.jsonl --rotate often", 2, "neither a time"},
 		"a strange size":     {"--upstream http://127.0.0.1:1 -o t.jsonl --memory 5", 2, "not a size"},
@@ -187,6 +195,19 @@ func TestCaptureMisuse(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "t.jsonl")); err == nil {
 		t.Error("a trace was begun")
+	}
+}
+
+// A limit of rotation may be a time, a size, or both.
+func TestRotationLimits(t *testing.T) {
+	for limits, want := range map[string]capture.FilesConfig{
+		"90m": {Every: 90 * time.Minute}, "1.5KiB": {Size: 1536},
+		"1h,1GiB": {Every: time.Hour, Size: 1 << 30}, "1GiB,1h": {Every: time.Hour, Size: 1 << 30},
+	} {
+		every, size, err := parseRotation(limits)
+		if err != nil || every != want.Every || size != want.Size {
+			t.Errorf("%s: %v, %d, %v", limits, every, size, err)
+		}
 	}
 }
 

@@ -94,8 +94,8 @@ func (r *Reader) ReadMembers(api string, members map[string][]byte) (*Call, erro
 	c.Model = text(members["model"])
 	c.Priority = integer(members["priority"])
 	c.Stream = string(members["stream"]) == "true"
-	for _, limit := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
-		c.MaxTokens = max(c.MaxTokens, integer(members[limit]))
+	for _, limit := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "sampling_params.max_new_tokens"} {
+		c.MaxTokens = max(c.MaxTokens, integer([]byte(Lookup(members, limit))))
 	}
 	c.Session = Lookup(members, r.cfg.SessionField)
 	for _, part := range promptMembers[api] {

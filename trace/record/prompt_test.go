@@ -46,3 +46,16 @@ func TestIDsOfACount(t *testing.T) {
 		}
 	}
 }
+
+// The limit of the answer is found under the name that each API has for it.
+func TestMaxTokens(t *testing.T) {
+	for api, body := range map[string]string{
+		Completions: `{"prompt":"a","max_tokens":7}`, Chat: `{"messages":[],"max_completion_tokens":7}`,
+		Responses: `{"input":"a","max_output_tokens":7}`, Messages: `{"messages":[],"max_tokens":7}`,
+		Generate: `{"text":"a","sampling_params":{"max_new_tokens":7}}`,
+	} {
+		if call, err := NewReader(Config{Key: Key{1}}).Read(api, []byte(body)); err != nil || call.MaxTokens != 7 {
+			t.Errorf("%s: %+v, %v", api, call, err)
+		}
+	}
+}
