@@ -65,6 +65,15 @@ func TestDelayUnits(t *testing.T) {
 	}
 }
 
+// A capture writes milliseconds: short pauses are those of programs, such as a replay.
+func TestDelayUnitsOfCaptures(t *testing.T) {
+	rows := talking(500, func() float64 { return 1.5 })
+	for i := range rows {
+		rows[i].Extra = []byte(`{"recorded": {"outcome": "ok"}}`)
+	}
+	compare(t, run(t, rows, check.Options{}))
+}
+
 func TestDelayUnitsShowTheirEvidence(t *testing.T) {
 	find := func(delay func(i int) float64) (says string) {
 		i := 0

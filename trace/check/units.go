@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"moontide/trace"
+	"moontide/trace/record"
 )
 
 // The load of a trace shows whether its timestamps are milliseconds. The largest
@@ -106,6 +107,9 @@ type delays struct {
 
 func (c *delays) add(r *trace.Request) {
 	if r.Delay.Value <= 0 || r.DelayKind == trace.Tool { // tools may be that fast
+		return
+	}
+	if _, measured := r.Raw(record.RecordedKey); measured { // by a capture, in ms
 		return
 	}
 	c.rows++
