@@ -1,7 +1,7 @@
 // Command search finds the largest load of random simulated deployments with
 // bench.SearchLoad, compares each answer with a reference of long runs, and that of
 // queues with theory. It writes README.md and results.json beside it, keeps the results of
-// an interrupted run, and needs about half an hour on two idle cores:
+// an interrupted run, and needs about an hour on two cores:
 //
 //	go run ./.ci/search
 package main
