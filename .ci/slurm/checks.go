@@ -222,7 +222,7 @@ func barrier(r *results, w *workshop) error {
 func kill(r *results, w *workshop) error {
 	const each = 10
 	random := rand.New(rand.NewPCG(20, 0))
-	for _, l := range launchers {
+	for _, l := range append(slices.Clip(launchers), script) {
 		slowest, named, damaged, invalid, wrong := 0.0, 0, 0, 0, 0
 		var killed []string
 		for i := range each {

@@ -7,18 +7,21 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// launchers start the ranks of a run.
-var launchers = []struct {
+// launcher starts the ranks of a run.
+type launcher struct {
 	name     string
 	commands func(ranks int, args []string) []*exec.Cmd
 	// rankVariable is in the environment of a rank.
 	rankVariable string
-}{
+}
+
+var launchers = []launcher{
 	{"srun", func(ranks int, args []string) []*exec.Cmd {
 		n := strconv.Itoa(ranks)
 		return []*exec.Cmd{exec.Command("srun", append([]string{"-N" + n, "-n" + n, "moontide"}, args...)...)}
@@ -28,6 +31,13 @@ var launchers = []struct {
 	}, "OMPI_COMM_WORLD_RANK"},
 	{"pods", pods, "JOB_COMPLETION_INDEX"},
 }
+
+// script is what launch mpi prints, run by bash.
+var script = launcher{"launch mpi", func(ranks int, args []string) []*exec.Cmd {
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--part" || arg == "auto" }) // launch adds them
+	launch := append([]string{"-c", `moontide launch mpi --ranks "$0" -- "$@" 2>/dev/null | bash -s -- --oversubscribe`, strconv.Itoa(ranks)}, args...)
+	return []*exec.Cmd{exec.Command("bash", launch...)}
+}, "OMPI_COMM_WORLD_RANK"}
 
 // pods returns commands with the environment of the pods of an Indexed Job. They share a
 // volume, so that they find part 1 without its name.

@@ -87,7 +87,7 @@ func TestMPIStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := "PATH=" + programs(t, map[string]string{
-		"mpirun":   "#!" + bash + "\nshift 2\nfor r in 0 1 2 3; do OMPI_COMM_WORLD_RANK=$r \"$@\" || exit 99; done\nexit ${MPIRUN:-0}\n",
+		"mpirun":   "#!" + bash + "\ncat >/dev/null\nshift 2\nfor r in 0 1 2 3; do OMPI_COMM_WORLD_RANK=$r \"$@\" || exit 99; done\nexit ${MPIRUN:-0}\n",
 		"moontide": "#!" + bash + "\nset -- $STATUSES\nshift $OMPI_COMM_WORLD_RANK\necho report\nprintf 'half a line' >&2\n[ $1 = 9 ] && kill -9 $$\nexit $1\n",
 	})
 	for statuses, want := range map[string]int{"0 0 0 0": 0, "3 0 0 0": 3, "3 5 5 5": 3, "0 5 0 2": 5, "0 0 9 5": 137, "9 0 0 0": 137} {

@@ -17,7 +17,7 @@ run() {
   --part=auto \
   --resume=auto
 }
-{ run "$@" 2>&1 >&3 | tee -i "$statuses" >&2; } 3>&1 || exit
+{ run "$@" </dev/null 2>&1 >&3 | tee -i "$statuses" >&2; } 3>&1 || exit
 for rank in 0 '[0-9]*'; do
   status=$(grep -ao "moontide rank $rank: exit status [0-9]*" "$statuses" | grep -o '[0-9]*$' | sort -n | tail -n 1)
   [ "${status:-1}" = 0 ] || exit "${status:-1}"
