@@ -19,35 +19,48 @@ import (
 	"moontide/trace"
 )
 
+// parts is the number of parts of the tests' sweeps.
+const parts = 3
+
+// inParts calls a function as each part, at the same time, and returns their errors.
+func inParts(t *testing.T, dir string, do func(part int, m *cluster.Member) error) []error {
+	t.Helper()
+	errs := make([]error, parts)
+	var all sync.WaitGroup
+	for i := range parts {
+		all.Go(func() {
+			m, err := cluster.Join(t.Context(), cluster.Config{Number: i + 1, Of: parts, Dir: dir, OneMachine: true, Timeout: 20 * time.Second})
+			if err == nil {
+				err = do(i, m)
+				m.Close(err)
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	return errs
+}
+
 // sweepParts runs a sweep in parts and returns the runs of part 1 and the numbers of
 // runs in which the others took part.
 func sweepParts(t *testing.T, url, dir string, levels ...float64) (legs []bench.LegResult, others []int, errs []error) {
 	t.Helper()
-	const n = 3
-	others, errs = make([]int, n), make([]error, n)
-	var parts sync.WaitGroup
-	for i := range n {
-		parts.Go(func() {
-			m, err := cluster.Join(t.Context(), cluster.Config{Number: i + 1, Of: n, Dir: dir, OneMachine: true, Timeout: 20 * time.Second})
-			if errs[i] = err; err != nil {
-				return
-			}
-			cfg := bench.SweepConfig{
-				Sweep: bench.Sweep{Axis: bench.Concurrency, Levels: levels, Prompts: 12, Targets: []bench.Target{{URL: url}}},
-				Trace: func(bench.Leg) (bench.Trace, error) {
-					return bench.Trace{Requests: trace.FromSlice(sharedRows(12)), BlockSize: 16}, nil
-				},
-				Run: bench.Config{Member: m, Client: openai.Config{URL: url}}, Dir: dir,
-			}
-			if m.Leads() {
-				legs, errs[i] = bench.RunSweep(t.Context(), cfg)
-			} else {
-				others[i], errs[i] = bench.FollowSweep(t.Context(), cfg)
-			}
-			m.Close(errs[i])
-		})
-	}
-	parts.Wait()
+	others = make([]int, parts)
+	errs = inParts(t, dir, func(i int, m *cluster.Member) (err error) {
+		cfg := bench.SweepConfig{
+			Sweep: bench.Sweep{Axis: bench.Concurrency, Levels: levels, Prompts: 12, Targets: []bench.Target{{URL: url}}},
+			Trace: func(bench.Leg) (bench.Trace, error) {
+				return bench.Trace{Requests: trace.FromSlice(sharedRows(12)), BlockSize: 16}, nil
+			},
+			Run: bench.Config{Member: m, Client: openai.Config{URL: url}}, Dir: dir,
+		}
+		if m.Leads() {
+			legs, err = bench.RunSweep(t.Context(), cfg)
+		} else {
+			others[i], err = bench.FollowSweep(t.Context(), cfg)
+		}
+		return err
+	})
 	return legs, others[1:], errs
 }
 
@@ -92,7 +105,6 @@ func TestSweepInParts(t *testing.T) {
 // in exactly these: with the same load, requests and draw. It goes on after a run that meets
 // the objective, and ends after the lowest load that misses it.
 func TestSearchInParts(t *testing.T) {
-	const n = 3
 	for objective, want := range map[string][]float64{"mean_ttft<1h": {1, 4, 6}, "mean_ttft<0.000001ms": {1}} {
 		conditions, err := run.ParseConditions(objective)
 		if err != nil {
@@ -101,36 +113,28 @@ func TestSearchInParts(t *testing.T) {
 		url, stop := fastEndpoint()
 		dir := filepath.Join(t.TempDir(), "search")
 		var found []*bench.FoundLoad
-		drawn, errs := make([][]bench.Leg, n), make([]error, n)
-		var parts sync.WaitGroup
-		for i := range n {
-			parts.Go(func() {
-				m, err := cluster.Join(t.Context(), cluster.Config{Number: i + 1, Of: n, Dir: dir, OneMachine: true, Timeout: 20 * time.Second})
-				if errs[i] = err; err != nil {
-					return
-				}
-				cfg := bench.SweepConfig{
-					Sweep: bench.Sweep{Axis: bench.Concurrency, Targets: []bench.Target{{URL: url}}},
-					Trace: func(leg bench.Leg) (bench.Trace, error) {
-						leg.Repeat = 0
-						if !slices.Contains(drawn[i], leg) { // part 1 draws the requests again to measure the run
-							drawn[i] = append(drawn[i], leg)
-						}
-						return bench.Trace{Requests: trace.FromSlice(sharedRows(leg.Prompts)), BlockSize: 16}, nil
-					},
-					Run: bench.Config{Member: m, Client: openai.Config{URL: url}}, Dir: dir,
-				}
-				if m.Leads() {
-					found, errs[i] = bench.SearchLoad(t.Context(), bench.LoadSearchConfig{
-						SweepConfig: cfg, Gates: []run.Gate{{Condition: conditions[0]}}, Low: 1, High: 6, MinRequests: 30,
-					})
-				} else {
-					_, errs[i] = bench.FollowSweep(t.Context(), cfg)
-				}
-				m.Close(errs[i])
+		drawn := make([][]bench.Leg, parts)
+		errs := inParts(t, dir, func(i int, m *cluster.Member) (err error) {
+			cfg := bench.SweepConfig{
+				Sweep: bench.Sweep{Axis: bench.Concurrency, Targets: []bench.Target{{URL: url}}},
+				Trace: func(leg bench.Leg) (bench.Trace, error) {
+					leg.Repeat = 0
+					if !slices.Contains(drawn[i], leg) { // part 1 draws the requests again to measure the run
+						drawn[i] = append(drawn[i], leg)
+					}
+					return bench.Trace{Requests: trace.FromSlice(sharedRows(leg.Prompts)), BlockSize: 16}, nil
+				},
+				Run: bench.Config{Member: m, Client: openai.Config{URL: url}}, Dir: dir,
+			}
+			if !m.Leads() {
+				_, err = bench.FollowSweep(t.Context(), cfg)
+				return err
+			}
+			found, err = bench.SearchLoad(t.Context(), bench.LoadSearchConfig{
+				SweepConfig: cfg, Gates: []run.Gate{{Condition: conditions[0]}}, Low: 1, High: 6, MinRequests: 30,
 			})
-		}
-		parts.Wait()
+			return err
+		})
 		stop()
 		if err := errors.Join(errs...); err != nil || len(found) != 1 {
 			t.Fatalf("%s: %d answers, %v", objective, len(found), err)
@@ -138,14 +142,14 @@ func TestSearchInParts(t *testing.T) {
 		var levels []float64
 		for _, leg := range found[0].Legs {
 			levels = append(levels, leg.Level)
-			if got := len(leg.Metrics.Parts); got != n || leg.Metrics.Completed != leg.Prompts-3*int(leg.Level) {
+			if got := len(leg.Metrics.Parts); got != parts || leg.Metrics.Completed != leg.Prompts-3*int(leg.Level) {
 				t.Errorf("%s: %v has %d parts and %d of %d requests", objective, leg.Leg, got, leg.Metrics.Completed, leg.Prompts)
 			}
 		}
 		if !slices.Equal(levels, want) {
 			t.Errorf("%s: runs at %v, want %v: %s", objective, levels, want, found[0].Stopped)
 		}
-		for i := range n {
+		for i := range parts {
 			if diff := cmp.Diff(drawn[0], drawn[i]); diff != "" {
 				t.Errorf("%s: part 1 runs other legs than part %d (-1 +%[2]d): %s", objective, i+1, diff)
 			}
