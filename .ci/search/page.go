@@ -56,8 +56,8 @@ the truth is known: of queues from theory, and of random deployments from a refe
 %s over concurrencies, that is the load at which they just meet the objectives, found to 0.3 %% with the same draw at all
 loads, without the first and the last tenth of the requests. The truth is the mean of the draws, and has a standard error.
 Closed loops need long runs: under round-robin routing, a slow engine collects ever more of the requests in flight, for tens
-of thousands of requests. The program in this folder
-draws the deployments, searches and writes this page; all numbers come from [results.json](results.json).
+of thousands of requests. The program in this folder draws the deployments, searches and writes this page; all numbers come
+from [results.json](results.json).
 
 `+"```bash\ngo run ./.ci/search            # continues an interrupted run\ngo run ./.ci/search -seed 7    # other deployments\n```"+`
 
