@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -163,7 +164,7 @@ func TestPrune(t *testing.T) {
 			want = append(want, r)
 		}
 		if !reflect.DeepEqual(got, want) || removed != gone {
-			t.Fatalf("%d removed, want %d\ngot  %v\nwant %v", removed, gone, got, want)
+			t.Fatalf("%d removed, want %d; - want, + got:\n%s", removed, gone, cmp.Diff(want, got))
 		}
 		if !reflect.DeepEqual(rows, before) {
 			t.Fatal("the rows of the input changed")
@@ -274,7 +275,7 @@ func TestRetimeSessionsStreams(t *testing.T) {
 	}
 	rows := append(at(7, 8, 9), Request{Timestamp: Some(10.0), SessionID: "s"}, Request{Timestamp: Some(11.0)})
 	if got, want := collect(t, RetimeSessions(FromSlice(rows), a)), collect(t, Retime(FromSlice(rows), a)); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+		t.Errorf("- want, + got:\n%s", cmp.Diff(want, got))
 	}
 	a.Rate = math.Inf(1)
 	for i, r := range collect(t, RetimeSessions(FromSlice(rows), a)) {

@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -76,9 +75,7 @@ func TestMergedRunsAreOne(t *testing.T) {
 		// says which had the prefix first.
 		got.Cache.Prediction, want.Cache.Prediction = run.CachePrediction{}, run.CachePrediction{}
 		got.Verdict, want.Verdict = run.Verdict{}, run.Verdict{}
-		if !reflect.DeepEqual(got, want) {
-			rt.Errorf("%+v\nof one machine %+v", got, want)
-		}
+		wantSame(rt, got, want)
 		if merged.Run.Rows != len(records) || !merged.Run.Started.Equal(firstStart) {
 			rt.Errorf("%+v", merged.Run)
 		}

@@ -1,11 +1,14 @@
 package run_test
 
 import (
+	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"moontide/analyze/run"
@@ -70,15 +73,41 @@ func anyRecord(t *rapid.T) replay.Record {
 	return rec
 }
 
+// wantSame fails if two results differ, and shows the first fields that do.
+func wantSame(t *rapid.T, got, want *run.Result) {
+	t.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	var d fieldDiff
+	cmp.Equal(got, want, cmp.Exporter(func(reflect.Type) bool { return true }), cmp.Reporter(&d))
+	const most = 12
+	t.Errorf("%d fields differ:\n%s", len(d.lines), strings.Join(d.lines[:min(most, len(d.lines))], "\n"))
+}
+
+// fieldDiff lists the fields in which two values differ.
+type fieldDiff struct {
+	path  cmp.Path
+	lines []string
+}
+
+func (d *fieldDiff) PushStep(step cmp.PathStep) { d.path = append(d.path, step) }
+func (d *fieldDiff) PopStep()                   { d.path = d.path[:len(d.path)-1] }
+
+func (d *fieldDiff) Report(r cmp.Result) {
+	if !r.Equal() {
+		got, want := d.path.Last().Values()
+		d.lines = append(d.lines, fmt.Sprintf("%#v: %.200s, want %.200s", d.path, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want)))
+	}
+}
+
 // The order in which requests end does not affect the metrics.
 func TestOrderDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyRun(rt)
 		want := compute(t, run.Options{BlockSize: blockSize}, records...)
 		got := compute(t, run.Options{BlockSize: blockSize}, rapid.Permutation(records).Draw(rt, "permutation")...)
-		if !reflect.DeepEqual(want, got) {
-			rt.Errorf("%+v\nin another order %+v", want, got)
-		}
+		wantSame(rt, got, want)
 	})
 }
 

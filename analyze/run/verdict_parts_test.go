@@ -2,7 +2,6 @@ package run_test
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -98,9 +97,7 @@ func TestPartsAreOneRun(t *testing.T) {
 			rt.Errorf("faults %v", got.PartFaults)
 		}
 		got.Parts, got.PartFaults, got.Verdict, want.Verdict = nil, nil, run.Verdict{}, run.Verdict{}
-		if !reflect.DeepEqual(got, want) {
-			rt.Errorf("%.3000s\nof one process %.3000s", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
-		}
+		wantSame(rt, got, want)
 	})
 }
 

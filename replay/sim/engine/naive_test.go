@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"moontide/trace/routing"
@@ -236,7 +237,7 @@ func TestDeploymentEqualsNaiveOne(t *testing.T) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			t.Fatalf("%+v\n%s\nnaively:\n%s", d, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Fatalf("%+v, - naively:\n%s", d, cmp.Diff(want, got))
 		}
 		for _, line := range got {
 			if strings.HasSuffix(line, "preempted") {
