@@ -78,14 +78,20 @@ func TestCaptureKilled(t *testing.T) {
 	line, _ := startChild(t, cmd)
 	must(t, dir, "replay", absolute(t, root+"/traces/conversation.jsonl"), "--limit", "60", "--speedup", "1000", "--url", strings.Fields(line)[2])
 	rows := ""
-	for strings.Count(rows, "\n") < 60 {
+	for until := time.Now().Add(time.Minute); strings.Count(rows, "\n") < 60; { // for a test that fails
 		rows = try(t, dir, "", "convert", "t.jsonl.zst", "-o", "-").out // an error before the first
+		if time.Now().After(until) {
+			t.Fatalf("%d rows are flushed after a minute", strings.Count(rows, "\n"))
+		}
 	}
-	cmd.Process.Kill()
-	cmd.Wait()
+	endChild(cmd)
+	left := must(t, dir, "convert", "t.jsonl.zst", "-o", "-")
+	if !strings.HasPrefix(left, rows) { // there may have been another flush
+		t.Errorf("%d bytes, %d before", len(left), len(rows))
+	}
 	must(t, dir, "convert", "t.jsonl.zst", "--sort", "-o", "sorted.jsonl.zst")
-	if again := must(t, dir, "convert", "sorted.jsonl.zst", "-o", "-"); len(again) != len(rows) {
-		t.Errorf("%d bytes, %d before", len(again), len(rows))
+	if sorted := must(t, dir, "convert", "sorted.jsonl.zst", "-o", "-"); len(sorted) != len(left) {
+		t.Errorf("%d bytes when sorted, %d before", len(sorted), len(left))
 	}
 }
 

@@ -60,6 +60,9 @@ func measure(t testing.TB, d engine.Deployment, noise float64, seed uint64, load
 
 // A fit to measurements without noise recovers the costs, and predicts other loads.
 func TestFitRecoversTruth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for long")
+	}
 	all := measure(t, truth, 0, 1, runs...)
 	r, err := Fit(t.Context(), all, Options{Template: engine.Deployment{Engine: engine.Config{MaxSeqs: 256, MaxBatchedTokens: 4096}}, HeldOut: []int{8, 9, 10}, Seed: 1})
 	if err != nil {
@@ -108,6 +111,9 @@ func TestSameMeasurementsSameFit(t *testing.T) {
 // Costs of prefill engines are refitted to two runs of another deployment; those of the
 // decode engines are kept.
 func TestRefit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for long")
+	}
 	other := truth
 	other.Prefill, other.Decode = 2, 1
 	other.DecodeEngine = &engine.Config{Costs: truth.Engine.Costs}
@@ -129,6 +135,9 @@ func TestRefit(t *testing.T) {
 
 // A parameter on which no measurement depends is not identified.
 func TestNotIdentified(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for long")
+	}
 	all := measure(t, truth, 0.005, 1, runs[0], Load{ISL: 128, OSL: 128, Concurrency: 1}, runs[2], Load{ISL: 128, OSL: 64, Concurrency: 4})
 	r, err := Fit(t.Context(), all, Options{Template: engine.Deployment{Engine: engine.Config{MaxBatchedTokens: 4096}}, HeldOut: []int{}, Seed: 1, Starts: 1})
 	if err != nil {
