@@ -76,11 +76,12 @@ func candidatesOf(c *cli.Context, file *enginefile.File, draws int) ([]bench.Can
 		}
 		bases = append(bases, drawn)
 	}
+	choices := choicesOf(c)
+	if len(choices) > mostCandidates {
+		return nil, misused("%s: the lists of engine flags give more than %d deployments", c.Command.Name, mostCandidates)
+	}
 	var candidates []bench.Candidate
-	for _, choice := range choicesOf(c) {
-		if len(candidates) == mostCandidates {
-			return nil, misused("%s: the lists of engine flags give more than %d deployments", c.Command.Name, mostCandidates)
-		}
+	for _, choice := range choices {
 		one, err := choice.context(c)
 		if err != nil {
 			return nil, err

@@ -33,6 +33,9 @@ func queue(random *rand.Rand, rate float64, requests int, service func() float64
 // The queue of an overloaded server grows by what it cannot serve, and that of a server
 // with room to spare does not.
 func TestGrowth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	for _, test := range []struct{ rate, low, high float64 }{{0.5, 0, 0}, {0.7, 0, 0}, {1.2, 0.12, 0.28}, {2, 0.85, 1.15}, {10, 8.2, 9.8}} {
 		wrong := 0
 		for seed := range uint64(50) {
@@ -52,6 +55,9 @@ func TestGrowth(t *testing.T) {
 
 // The error of a mean and of a percentile is about the variation between runs.
 func TestErrorOf(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	const runs = 200
 	metrics := []run.Metric{run.MustMetric("mean_e2el_ms"), run.MustMetric("p90_e2el_ms"), run.MustMetric("p99_e2el_ms")}
 	errors, logs, squares := make([]float64, len(metrics)), make([]float64, len(metrics)), make([]float64, len(metrics))

@@ -181,6 +181,9 @@ func TestCorpusRefused(t *testing.T) {
 
 // A dataset of any size takes bounded memory.
 func TestCorpusIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	tok, part, given := usual(t).tokenizer(t), strings.Repeat("the boy visit ", 100_000), 0
 	c, err := prompt.NewCorpus(func(yield func(string, error) bool) {
 		for yield(part, nil) {

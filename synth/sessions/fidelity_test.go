@@ -202,7 +202,7 @@ func TestConversationTenTimesLonger(t *testing.T) {
 	rows := conversation(t)
 	m := conversationModel(t)
 	finite := capacities[:len(capacities)-1]
-	compare(t, rows, m, 120_000, 1, finite).within(t, bands{
+	compare(t, rows, m, 120_000, 3, finite).within(t, bands{
 		lengths: .03, context: .03, gap: .01, std: .06, spearman: .03, turns: .06, think: .2, hits: []float64{.02},
 	})
 }
@@ -218,7 +218,7 @@ func TestPartsOfConversation(t *testing.T) {
 			n := float64(len(all))
 			rows := all[int(n*part.from):int(n*part.to)]
 			m := fit(t, rows, sessions.Options{})
-			compare(t, rows, m, len(rows), 3, capacities).within(t, bands{
+			compare(t, rows, m, len(rows), 5, capacities).within(t, bands{
 				lengths: .025, context: .03, gap: .01, std: .08, spearman: .04, turns: .03, think: .1, hits: []float64{.005, .035},
 			})
 		})
@@ -257,7 +257,7 @@ func TestOtherWorkloads(t *testing.T) {
 			if !ok {
 				b = usual
 			}
-			compare(t, rows, m, len(rows), 3, sizes).within(t, b)
+			compare(t, rows, m, len(rows), 5, sizes).within(t, b)
 		})
 	}
 }

@@ -95,9 +95,9 @@ func TestFitRecoversTruth(t *testing.T) {
 }
 
 func TestSameMeasurementsSameFit(t *testing.T) {
-	all := measure(t, truth, 0.01, 1, runs[:8]...)
+	all := measure(t, truth, 0.01, 1, runs[:6]...)
 	fit := func() *Result {
-		r, err := Fit(t.Context(), all, Options{Template: engine.Deployment{Engine: engine.Config{MaxBatchedTokens: 4096}}, HeldOut: []int{7}, Seed: 1, Starts: 2})
+		r, err := Fit(t.Context(), all, Options{Template: engine.Deployment{Engine: engine.Config{MaxBatchedTokens: 4096}}, HeldOut: []int{5}, Seed: 1, Starts: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

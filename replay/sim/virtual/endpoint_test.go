@@ -133,6 +133,9 @@ func conversations(n int) []trace.Request {
 // On the public conversation trace no token is lost, and no more are cached than
 // possible.
 func TestConversationTrace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
 	all := trace.FromSlice(tracetest.Conversation(t, format.Open, format.Options{}))
 	rows, err := trace.Collect(trace.Rebase(all))
 	if err != nil {
