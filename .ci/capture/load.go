@@ -164,7 +164,7 @@ func idle(t *tools) ([]row, error) {
 
 // hashing runs the benchmarks of package record and tokenizer on one core.
 func hashing(t *tools) (rows []row, err error) {
-	speed := regexp.MustCompile(`(?m)^Benchmark(\S+) .* ([0-9.]+) MB/s`)
+	speed := regexp.MustCompile(`(?m)^Benchmark(\S+) .*\s([0-9.]+) MB/s`)
 	for _, pkg := range []string{"./trace/record", "./trace/tokenizer"} {
 		out, err := exec.Command("go", "test", pkg, "-run", "^$", "-bench", "IDs|Append", "-count", "3", "-cpu", "1").CombinedOutput()
 		if err != nil {
