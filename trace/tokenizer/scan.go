@@ -266,7 +266,7 @@ func matchDeepSeek(s string) int {
 	case c == number:
 		return runOfNumbers(s, 3)
 	case c&east != 0:
-		return runOf(s, east)
+		return matchEast(s)
 	case c&word != 0:
 		return size + runOf(s[size:], word)
 	case c == sign && s[0] < utf8.RuneSelf:
@@ -288,6 +288,29 @@ func matchDeepSeek(s string) int {
 		return n + runOf(s[n:], newline)
 	}
 	return matchSpace(s, true, number|east)
+}
+
+// matchEast matches the last pattern in a run of east Asian characters, which the second
+// pattern has cut out: letters and marks, behind at most one other character, or signs.
+// Other characters between such matches are one word.
+func matchEast(s string) int {
+	const word = (letter | mark) << toEast
+	c, size := classAt(s)
+	switch {
+	case c&word != 0:
+		return runOf(s, word)
+	case c == sign<<toEast:
+		return runOf(s, sign<<toEast)
+	}
+	rest := runOf(s, other<<toEast) // all of a size
+	switch n := runOf(s[rest:], word); {
+	case n == 0:
+		return rest
+	case rest > size:
+		return rest - size
+	default:
+		return size + n
+	}
 }
 
 func leadingSpace(s string) int {
