@@ -29,8 +29,9 @@
 //
 // Texts of prompts and answers, header values and names of users and sessions are never
 // written, and nothing refers to them after their request is recorded but the buffers
-// of connections that stay open. What shows is lengths, times and equality: that two prompts begin alike, that two requests are of
-// one session. Without the key, nobody can find out whether a prompt has a known text.
+// of connections that stay open. What shows is lengths, times and equality: that two
+// prompts begin alike, that two requests are of one session. Without the key, nobody can
+// find out whether a prompt has a known text.
 //
 // # It does no harm
 //
