@@ -137,6 +137,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 		b.of.began()
 	}
 	b.reads++
+	b.client.took()
 	n, err := b.ReadCloser.Read(p)
 	now := time.Now()
 	b.client.takes(now)
@@ -153,6 +154,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 // a time is disconnected, so that it does not hold memory and a place on the server.
 type client struct {
 	conn    *http.ResponseController
+	http2   bool
 	stall   time.Duration
 	sending time.Time // when the deadlines were set
 	taking  time.Time
@@ -171,6 +173,15 @@ func (c *client) takes(now time.Time) {
 	if now.Sub(c.taking) > c.stall/8 {
 		c.taking = now
 		c.conn.SetWriteDeadline(now.Add(c.stall))
+	}
+}
+
+// took says that the client took what it was sent. HTTP/2 ends a stream at the deadline
+// even if nothing is left to be taken, and an answer may pause for longer.
+func (c *client) took() {
+	if c.http2 && !c.taking.IsZero() {
+		c.taking = time.Time{}
+		c.conn.SetWriteDeadline(time.Time{})
 	}
 }
 

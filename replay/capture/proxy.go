@@ -158,7 +158,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	of := &passing{client: client{conn: http.NewResponseController(w), stall: p.cfg.Stall}}
+	of := &passing{client: client{conn: http.NewResponseController(w), http2: r.ProtoMajor == 2, stall: p.cfg.Stall}}
 	of.client.conn.SetWriteDeadline(time.Time{})                                   // that of the request before
 	defer func() { of.client.conn.SetReadDeadline(time.Now().Add(p.cfg.Stall)) }() // for the rest of the body
 	over := make(chan struct{})

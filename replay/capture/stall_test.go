@@ -3,6 +3,7 @@ package capture
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -90,36 +91,45 @@ func TestStalledClients(t *testing.T) {
 // An answer may take longer than a client may stall, and so may the pause between two
 // requests of a connection.
 func TestPausesAreNoStalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, clients, end := piped(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body)
-			for range 2 {
-				time.Sleep(3 * time.Minute)
-				io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
-				w.(http.Flusher).Flush()
-			}
+	for _, http2 := range []bool{false, true} {
+		t.Run(fmt.Sprint("http2=", http2), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { pauses(t, http2) })
 		})
-		connections := 0
-		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-			connections++
-			return clients.Dial()
-		}}}
+	}
+}
+
+func pauses(t *testing.T, http2 bool) {
+	_, clients, end := piped(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
 		for range 2 {
-			answer, err := client.Post("http://h/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := io.ReadAll(answer.Body)
-			answer.Body.Close()
-			if strings.Count(string(got), "data") != 2 || err != nil {
-				t.Errorf("%q, %v", got, err)
-			}
 			time.Sleep(3 * time.Minute)
+			io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
+			w.(http.Flusher).Flush()
 		}
-		if connections != 1 {
-			t.Errorf("%d connections", connections)
-		}
-		client.CloseIdleConnections()
-		end()
 	})
+	connections := 0
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!http2)
+	protocols.SetUnencryptedHTTP2(http2)
+	client := &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		connections++
+		return clients.Dial()
+	}}}
+	for range 2 {
+		answer, err := client.Post("http://h/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if strings.Count(string(got), "data") != 2 || err != nil || http2 != (answer.ProtoMajor == 2) {
+			t.Errorf("%s: %q, %v", answer.Proto, got, err)
+		}
+		time.Sleep(3 * time.Minute)
+	}
+	if connections != 1 {
+		t.Errorf("%d connections", connections)
+	}
+	client.CloseIdleConnections()
+	end()
 }
