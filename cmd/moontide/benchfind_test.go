@@ -105,7 +105,7 @@ func TestBenchFindsForSeveral(t *testing.T) {
 func TestBenchFindLaterMisuse(t *testing.T) {
 	t.Parallel()
 	r := try(t, t.TempDir(), "", "bench", "--isl", "20", "--osl", "2", "--virtual", "--find", "concurrency", "--slo", "p99_ttft<1h", "--num-prompts", "600")
-	if r.status != exitMisused || !strings.Contains(r.err, "cannot be judged at concurrency 256: too few requests") || !strings.Contains(unwrapped(r.out), "Loads up to concurrency 64 meet the objectives") {
+	if r.status != exitMisused || !strings.Contains(r.err, "cannot be judged at concurrency 64: too few requests") || !strings.Contains(unwrapped(r.out), "Loads up to concurrency 16 meet the objectives") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 	}
 }

@@ -166,7 +166,7 @@ func TestCompareGoodput(t *testing.T) {
 	t.Parallel()
 	dir := twoRuns(t)
 	out := must(t, dir, "compare", "fast", "slow", "--goodput", "e2el:12000,ttft:1e6")
-	if row := regexp.MustCompile(`(?m)^ *request_goodput +1\.07 +0\.31 .* worse `); !row.MatchString(out) || !strings.Contains(out, "meet e2el:12000, ttft:1000000.") {
+	if row := regexp.MustCompile(`(?m)^ *request_goodput +1\.07 +0\.31 .* worse$`); !row.MatchString(out) || !strings.Contains(out, "meet e2el:12000, ttft:1000000.") {
 		t.Errorf("%s", out)
 	}
 	if r := try(t, dir, "", "compare", "fast", "slow", "--goodput", "e2el:12000", "--fail-if", "goodput<-10%"); r.status != exitThreshold || !strings.Contains(r.err, "request_goodput<-10% must not hold: -70.79 %") {
