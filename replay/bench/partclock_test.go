@@ -69,13 +69,17 @@ func TestSkewedPartsAreOneRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	merged, truth := recordsOf(t, dir), []replay.Record{} // by the clock that all have here, from the start of part 1
-	allowed := time.Duration(0)
+	// The merged run begins at the agreed start, and part 1 microseconds after it.
+	allowed, late := time.Duration(0), time.Duration(0)
 	for i, folder := range parts.Folders(dir) {
 		p := results[0].Metrics.Parts[i]
 		bound := time.Duration(p.BoundMS.Value * float64(time.Millisecond))
 		for _, rec := range recordsOf(t, folder) {
+			if i == 0 {
+				late = merged[rec.Row].Sent.Value - rec.Sent.Value
+			}
 			later := starts[i]().Start.Sub(starts[0]().Start)
-			true1 := rec.Sent.Value + later
+			true1 := rec.Sent.Value + later + late
 			// The runner of the part that drifts does not drift here, from when it learns
 			// the start on.
 			most := bound + time.Duration(skews[i].drift*float64(rec.Sent.Value+time.Second)) + time.Microsecond
