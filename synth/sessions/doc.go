@@ -119,10 +119,10 @@
 // between turns. Either the arrivals of sessions are drawn, and later turns come after
 // their own waits, as always where they have delays. Or all arrivals are drawn: a planned
 // turn that is due takes the next one, and if none is due, a session starts. Fewer than
-// five gaps between timestamps tell
-// no more than the mean gap and the mean number of requests at a timestamp. Fewer than
-// twenty timestamps with at least five requests each are kept as they are; a single one
-// is that of all requests, however many are drawn. Waits then count requests, in which the order of turns is known and their times are not.
+// five gaps between timestamps tell no more than the mean gap and the mean number of
+// requests at a timestamp. Fewer than twenty timestamps with at least five requests each
+// are kept as they are; a single one is that of all requests, however many are drawn.
+// Waits then count requests, in which the order of turns is known and their times are not.
 //
 // Uniform numbers are stratified over a quarter of the source's length, so that seeds
 // differ less in their means, while those of short windows vary as in the source.

@@ -47,7 +47,7 @@ func (a *arrivals) fitFew(at []float64, starts, requests int) {
 	gap := a.PeriodMs
 	batch := bin{float64(requests), float64(requests), float64(starts)}
 	if len(at) > 1 {
-		gap = (at[len(at)-1] - at[0]) / float64(len(at)-1)
+		gap = gapBetween(at)
 		mean := rounded(float64(starts)/float64(len(at)), 3)
 		batch = bin{float64(requests), float64(requests), .5, max(2*mean, 1.5), max(mean, 1)}
 		if starts == len(at) {

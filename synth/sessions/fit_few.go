@@ -75,7 +75,6 @@ func (f *clientFitter) noteFewLengths(subAgents bool) {
 // fitFewTurns learns whether and how turns are continued if there are later turns, but
 // too few of each kind.
 func (f *clientFitter) fitFewTurns() {
-	var followed [relations]int
 	kinds := make([]int, len(delayKinds))
 	var waits, tokens, kept []float64
 	var osls []sample
@@ -88,16 +87,15 @@ func (f *clientFitter) fitFewTurns() {
 		_, lengths := f.turnSamples(observation{row: r.parent, next: int32(i), gap: r.gap}, 1)
 		v := lengths.values[turnKnown:]
 		kept, waits, tokens = append(kept, v[0]), append(waits, v[1]), append(tokens, v[4])
-		followed[r.relation]++
 		kinds[r.kind]++
 	}
 	if len(f.LaterTurns) > 0 || len(waits) == 0 {
 		return
 	}
 	f.notes = append(f.notes, fmt.Sprintf("%d later turns: waits and new tokens have lognormal distributions with about the source's medians and means", len(waits)))
-	rel := slices.Index(followed[:], slices.Max(followed[:]))
+	_, rel := f.continuations()
 	n := float64(len(f.rows))
-	f.Continues = choice{Leaves: []shares{continued(n, relation(rel), float64(len(waits))/n)}}
+	f.Continues = choice{Leaves: []shares{continued(n, rel, float64(len(waits))/n)}}
 	// Few sessions do not show how long prompts get: the longest must not end all others.
 	f.ISL[1] = min(2*f.ISL[1]-.5, lengthRange.high)
 	given := joint{f.fewShare(kept), f.fewTimes(waits)}
@@ -106,15 +104,27 @@ func (f *clientFitter) fitFewTurns() {
 		given = append(joint{{Leaves: [][]bin{{{n, n, kind}}}}}, given...)
 	}
 	f.LaterTurns[relationNames[rel]] = given
-	f.LaterLengths[relationNames[rel]] = append(joint{f.fewLengths(tokens)}, fitJoint(osls, lengthKnown)...)
+	answers := fitJoint(osls, lengthKnown)
+	f.LaterLengths[relationNames[rel]] = append(joint{f.fewLengths(tokens)}, answers...)
 	if len(f.rows) >= 2*minLeafSize {
 		return
 	}
 	for _, first := range []joint{f.FirstTurn, f.FirstTurnTemplated} { // the mean of all turns stays that of the source
 		if len(first) > 0 {
-			first[1] = fitJoint(osls, lengthKnown)[0]
+			first[1] = answers[0]
 		}
 	}
+}
+
+// continuations returns how often turns are continued in each way within their session,
+// and the most common way.
+func (f *clientFitter) continuations() (times [relations]int, most relation) {
+	for i := range f.rows {
+		if r := &f.rows[i]; r.parent != none && r.relation != joins {
+			times[r.relation]++
+		}
+	}
+	return times, relation(slices.Index(times[:], slices.Max(times[:])))
 }
 
 // continued returns the shares of a leaf whose turns are continued in one way.
@@ -128,17 +138,10 @@ func continued(requests float64, rel relation, share float64) shares {
 // five do not tell how their numbers vary. How turns are continued does not depend on
 // anything else then, and usually is the most common way.
 func (f *clientFitter) evenSessions() {
-	var followed [relations]int
-	later := 0
-	for i := range f.rows {
-		if r := &f.rows[i]; r.parent != none && r.relation != joins {
-			followed[r.relation]++
-			later++
-		}
-	}
-	rel := relation(slices.Index(followed[:], slices.Max(followed[:])))
-	rare := 0 // turns that continue in a way that is too rare to be kept: they start sessions
+	followed, rel := f.continuations()
+	later, rare := 0, 0 // rare turns continue in a way that is too rare to be kept: they start sessions
 	for _, times := range followed {
+		later += times
 		if times < minRequests && times < followed[rel] {
 			rare += times
 		}
