@@ -18,13 +18,14 @@ func (b *textWriter) table(t *Table) {
 	if t.Words() {
 		keys = 1
 	}
-	ends, fits := g.split(keys, len(t.Columns), b.to.Width)
+	widths := g.leastWidths()
+	ends, fits := g.split(widths, keys, len(t.Columns), b.to.Width)
 	if !fits {
 		b.stacked(g.rows, keys)
 		return
 	}
 	for most := len(t.Columns) - 1; most > 0; most-- {
-		even, _ := g.split(keys, most, b.to.Width)
+		even, _ := g.split(widths, keys, most, b.to.Width)
 		if len(even) > len(ends) {
 			break
 		}
@@ -46,10 +47,10 @@ func (b *textWriter) table(t *Table) {
 	}
 }
 
-// split returns the ends of parts of at most so many columns besides the keys, and
-// whether each column fits into a part. Columns without a heading stay with the one before.
-func (g grid) split(keys, most, width int) (ends []int, fits bool) {
-	all := g.leastWidths()
+// split returns the ends of parts of at most so many columns, of given widths, besides the
+// keys, and whether each column fits into a part. Columns without a heading stay with the
+// one before.
+func (g grid) split(all []int, keys, most, width int) (ends []int, fits bool) {
 	room := width
 	for _, w := range all[:keys] {
 		room -= 2 + w
