@@ -186,18 +186,18 @@ func flagElsewhere(name string) string {
 			having = append(having, verb.Name)
 		}
 	}
-	switch more := len(having) - most; {
-	case len(having) == 0:
+	if len(having) == 0 {
 		return ""
-	case more == 1:
-		return fmt.Sprintf("; it is a flag of %s and %s", strings.Join(having[:most], ", "), having[most])
-	case more > 1:
-		return fmt.Sprintf("; it is a flag of %s and %d others", strings.Join(having[:most], ", "), more)
 	}
-	if last := len(having) - 1; last > 0 {
-		having = []string{strings.Join(having[:last], ", ") + " and " + having[last]}
+	if more := len(having) - most; more > 1 {
+		having = append(having[:most], fmt.Sprint(more, " others"))
 	}
-	return "; it is a flag of " + having[0]
+	last := len(having) - 1
+	verbs := having[last]
+	if last > 0 {
+		verbs = strings.Join(having[:last], ", ") + " and " + verbs
+	}
+	return "; it is a flag of " + verbs
 }
 
 // joinHostPort replaces --host and --port with the flag for an endpoint.
