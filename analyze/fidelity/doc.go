@@ -20,8 +20,8 @@
 // source has, the last of which ends with the trace; an aspect by piece is the mean over
 // pieces, each with caches that are empty at first, and the values of a distribution are
 // those of all pieces. Only the latencies of requests that all arrive at once are not
-// compared then: they grow with the number of requests. Of a longer source, only as many leading requests are compared as
-// the drawn trace has: set [Options].Limit.
+// compared then: they grow with the number of requests. Of a longer source, only as many
+// leading requests are compared as the drawn trace has: set [Options].Limit.
 //
 // An aspect that the source has no values of is not compared, and neither are turn gaps if
 // both traces have fewer than ten: another trace of the same kind may have none.

@@ -7,9 +7,9 @@ import (
 )
 
 // Collector collects any number of values for a [Sample]. A million are kept, of those
-// added with counts a million different ones; from then on it counts them, rounded to a 2^18th of their value. So quantiles are
-// exact for integers up to 262,144, and else to 5 digits; Count, Sum, Mean, Min and Max
-// stay exact. The zero Collector is empty.
+// added with counts a million different ones; from then on it counts them, rounded to a
+// 2^18th of their value. So quantiles are exact for integers up to 262,144, and else to 5
+// digits; Count, Sum, Mean, Min and Max stay exact. The zero Collector is empty.
 type Collector struct {
 	values  []float64 // those added once, or
 	counted []Counted // those added with counts
