@@ -316,12 +316,14 @@ func (l *leader) states() (states []runfile.PartState) {
 	return states
 }
 
-// gone reports whether no other part than part 1 needs the leader any more. Parts that
-// have not arrived may need it to learn that the run was ended.
-func (l *leader) gone(absent bool) bool {
+// gone reports whether no other part than part 1 needs the leader any more. While waits
+// is true, parts that have not arrived and those that disagree need it to learn that the
+// run was ended, and why.
+func (l *leader) gone(waits bool) bool {
 	for i := range l.parts[1:] {
 		p := &l.parts[i+1]
-		if needs := !p.lastSeen.IsZero() || absent && l.order.Cancel != ""; needs && p.state == "" && p.Phase != left {
+		learns := waits && l.order.Cancel != "" && (p.state == "" || p.state == runfile.PartFailed)
+		if runs := p.state == "" && !p.lastSeen.IsZero(); (runs || learns) && p.Phase != left {
 			return false
 		}
 	}

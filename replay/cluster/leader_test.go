@@ -201,6 +201,29 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
+// Part 1 waits until a part that disagrees has learned that the run was ended, for a
+// limited time, and not for one that is lost.
+func TestWhoNeedsTheLeader(t *testing.T) {
+	c := newCrew(t, 3, Config{})
+	c.say(1, loaded)
+	c.say(2, loaded, func(r *report) { r.Facts[0].Value = "b" })
+	c.say(3, loaded)
+	c.say(3, left)
+	if c.l.order.Cancel == "" || c.l.gone(true) || !c.l.gone(false) {
+		t.Errorf("the run ends because %q, part 2 may need part 1: %v", c.l.order.Cancel, !c.l.gone(true))
+	}
+	c.say(2, left)
+	if !c.l.gone(true) {
+		t.Error("all have left, and part 1 waits")
+	}
+	c = newCrew(t, 2, Config{})
+	c.all(loaded)
+	c.pass(Silence+2*time.Second, loaded, 1)
+	if !c.l.gone(true) {
+		t.Errorf("part 1 waits for a lost part: %+v", c.l.states())
+	}
+}
+
 // A part that has not begun the next run does not count as ready for it, and one that
 // left before it is missed.
 func TestNextRun(t *testing.T) {

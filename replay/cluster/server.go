@@ -26,7 +26,7 @@ const (
 	pollTime   = time.Second // how long the answer to a report may wait for a new order
 	tickTime   = 200 * time.Millisecond
 	sayMissing = 30 * time.Second // time between messages about parts that are missing
-	leaveTime  = 10 * time.Second // how long part 1 waits for parts that have not arrived to learn that the run was ended
+	leaveTime  = 10 * time.Second // how long part 1 waits for parts that have not arrived, or disagree, to learn that the run was ended
 )
 
 // server is the leader on HTTP, in the process of part 1.
@@ -38,7 +38,7 @@ type server struct {
 	http    *http.Server
 	ended   chan struct{} // closed when tick has returned
 	stop    context.CancelFunc
-	absence time.Duration // how long to wait for parts that have not arrived, once the run was ended
+	absence time.Duration // see leaveTime
 
 	mu      sync.Mutex
 	leader  *leader
