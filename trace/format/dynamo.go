@@ -2,7 +2,6 @@ package format
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"moontide/trace"
@@ -48,20 +47,7 @@ func (d *dynamo) request(raw []byte, s *spot[dynamoCall], r *trace.Request) erro
 
 // index finds the requests of the remaining lines of a file.
 func (d *dynamo) index(f *textFile) error {
-	d.name = f.name
-	for {
-		line, err := f.text.Line()
-		d.line = f.text.Number()
-		if err == io.EOF {
-			return nil
-		}
-		if err == nil && len(line) > 0 {
-			err = d.keep(f, line)
-		}
-		if err != nil {
-			return &trace.RowError{File: f.name, Line: d.line, Err: err}
-		}
-	}
+	return d.lines(f, func(line []byte) error { return d.keep(f, line) })
 }
 
 // keep records the position of a line's request, if it has one.
@@ -74,15 +60,9 @@ func (d *dynamo) keep(f *textFile, line []byte) error {
 		return otherFormat(err, line, Dynamo)
 	}
 	d.ids = row.HashIDs
-	if d.line > math.MaxInt32 {
-		return trace.ReadError{Err: fmt.Errorf("more than %d lines", math.MaxInt32)}
-	}
-	offset := f.base + f.text.At()
-	if f.spooled {
-		offset = d.spool.size
-		if _, err := d.spool.Write(line); err != nil {
-			return trace.ReadError{Err: err}
-		}
+	offset, err := d.offset(f, line)
+	if err != nil {
+		return err
 	}
 	ran := d.interval(&e)
 	about := dynamoCall{end: ran.end, ref: ref{session: d.numberOf(e.session, e.parent)}}
@@ -176,7 +156,7 @@ func (e *event) readAgent(raw []byte) error {
 
 // row makes a request of an event.
 func (d *dynamo) row(e *event) (trace.Request, error) {
-	var all, recorded object
+	var recorded object
 	var model []byte
 	row := trace.Request{SessionID: e.session}
 	err := fields("request.", e.request, func(key []byte, _ int, raw []byte) (err error) {
@@ -209,19 +189,16 @@ func (d *dynamo) row(e *event) (trace.Request, error) {
 		return row, err
 	case e.input < 0:
 		return row, fmt.Errorf("no input_tokens and no replay.input_length in %s", Quote(e.request))
-	case e.output < 0:
-		d.notes.count("requests without output_tokens, with an output length of 0")
-		all.add("missing", []byte(`["output_length"]`))
-		e.output = 0
 	}
-	if model != nil {
-		all.add("model", model)
+	missing := e.output < 0
+	if missing {
+		d.notes.count("requests without output_tokens, with an output length of 0")
+		e.output = 0
 	}
 	if e.parent != "" {
 		recorded.add("parent_session_id", quoted(e.parent))
 	}
-	all.addObject("recorded", recorded)
-	row.InputLength, row.OutputLength, row.Extra = e.input, e.output, all.bytes()
+	row.InputLength, row.OutputLength, row.Extra = e.input, e.output, unknownKeys(model, recorded, missing)
 	return row, nil
 }
 

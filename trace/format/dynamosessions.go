@@ -7,15 +7,12 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
-
 	"moontide/trace"
 )
 
 // dynamoSessions holds the sessions of a Dynamo log.
 type dynamoSessions struct {
 	links    links
-	numbers  map[uint64]int32 // of sessions, by the hash of their id
 	sessions []dynamoSession
 	overlap  int // see maxOverlap
 }
@@ -42,11 +39,8 @@ func (d *dynamoSessions) numberOf(session, parent string) int32 {
 	if session == "" {
 		return -1
 	}
-	id := xxhash.Sum64String(session)
-	n, known := d.numbers[id]
+	n, known := d.links.sessionOf(session)
 	if !known {
-		n = d.links.newSession(session)
-		d.numbers[id] = n
 		d.sessions = append(d.sessions, dynamoSession{parent: -1, timeline: timeline{slack: 1}})
 	}
 	if parent != session && d.sessions[n].parent < 0 {
@@ -186,11 +180,7 @@ func (d *dynamo) setStart(t float64, at *dynamoCall) error {
 		return err
 	}
 	at.kind = s.causeOf(parts, t)
-	p := part{begin: t, end: at.end, last: []ref{at.ref}}
-	if p.endless = math.IsNaN(at.end); p.endless {
-		p.end = t
-	}
-	s.add(p)
+	s.add(requestPart(t, at.end, at.ref))
 	s.previous = &ref{at.session, at.number}
 	if s.left--; s.left > 0 || s.parent < 0 {
 		return nil

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"moontide/trace/spill"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"moontide/trace"
+	"moontide/trace/spill"
 )
 
 // maxSpooled bounds the copy of texts that cannot be read again, in bytes.
@@ -107,6 +110,40 @@ func (t *textFiles) closeFile() (err error) {
 	}
 	t.file, t.of = nil, nil
 	return err
+}
+
+// lines calls keep for the remaining lines of f.
+func (t *textFiles) lines(f *textFile, keep func(line []byte) error) error {
+	t.name = f.name
+	for {
+		line, err := f.text.Line()
+		t.line = f.text.Number()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil || len(line) == 0:
+		case t.line > math.MaxInt32:
+			err = trace.ReadError{Err: fmt.Errorf("more than %d lines", math.MaxInt32)}
+		default:
+			err = keep(line)
+		}
+		if err != nil {
+			return &trace.RowError{File: f.name, Line: t.line, Err: err}
+		}
+	}
+}
+
+// offset returns the offset at which the current line of f can be read again, and copies
+// it to the spool if need be.
+func (t *textFiles) offset(f *textFile, line []byte) (int64, error) {
+	if !f.spooled {
+		return f.base + f.text.At(), nil
+	}
+	offset := t.spool.size
+	if _, err := t.spool.Write(line); err != nil {
+		return 0, trace.ReadError{Err: err}
+	}
+	return offset, nil
 }
 
 // setBlockSize keeps the tokens of a block that a file declares, 0 for none. line

@@ -108,6 +108,20 @@ func (o *object) bytes() []byte {
 	return append(o.b, '}')
 }
 
+// unknownKeys returns the unknown keys of a row: its model, if any, what else was recorded, and
+// whether the output length is missing.
+func unknownKeys(model []byte, recorded object, missingOutput bool) []byte {
+	var all object
+	if missingOutput {
+		all.add("missing", []byte(`["output_length"]`))
+	}
+	if model != nil {
+		all.add("model", model)
+	}
+	all.addObject("recorded", recorded)
+	return all.bytes()
+}
+
 // quoted returns s as a JSON string.
 func quoted(s string) []byte {
 	b, _ := json.Marshal(s) // cannot fail

@@ -81,35 +81,21 @@ func (l *requestLog) BlockSize() int { return l.cfg.BlockSize }
 
 // index finds the entries of a file: on lines, or in an array or objects over lines.
 func (l *requestLog) index(f *textFile) error {
-	l.name = f.name
 	if overLines(f.text.Head(textBuffer)) {
+		l.name = f.name
 		return l.indexObjects(f)
 	}
-	for {
-		line, err := f.text.Line()
-		l.line = f.text.Number()
-		if err == io.EOF {
-			return nil
-		}
-		if errors.Is(err, errLongRow) {
-			err = errLongRow // without its text
-		}
-		if err == nil && len(line) > 0 {
-			offset := f.base + f.text.At()
-			if f.spooled {
-				offset = l.spool.size
-				if _, err = l.spool.Write(line); err != nil {
-					err = trace.ReadError{Err: err}
-				}
-			}
-			if err == nil {
-				err = l.keep(f, line, offset, l.line)
-			}
-		}
+	err := l.lines(f, func(line []byte) error {
+		offset, err := l.offset(f, line)
 		if err != nil {
-			return &trace.RowError{File: f.name, Line: l.line, Err: err}
+			return err
 		}
+		return l.keep(f, line, offset, l.line)
+	})
+	if errors.Is(err, errLongRow) { // without its text
+		return &trace.RowError{File: f.name, Line: l.line, Err: errLongRow}
 	}
+	return err
 }
 
 // overLines reports whether the text is an array, or an object over several lines. A

@@ -193,7 +193,7 @@ func (r *Reader) newFilesSource(files []*textFile) source {
 		w.textFiles, w.layout = t, w
 		return w
 	}
-	d := &dynamo{dynamoSessions: dynamoSessions{numbers: map[uint64]int32{}, links: links{notes: r.notes}}}
+	d := &dynamo{dynamoSessions: dynamoSessions{links: links{notes: r.notes}}}
 	d.textFiles, d.layout = t, d
 	return d
 }

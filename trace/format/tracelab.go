@@ -2,10 +2,7 @@ package format
 
 import (
 	"fmt"
-	"io"
 	"math"
-
-	"github.com/cespare/xxhash/v2"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -22,7 +19,6 @@ const maxRound = 1 << 24
 // It holds about 100 bytes per request.
 type traceLab struct {
 	indexed[round]
-	numbers  map[uint64]int32 // of sessions, by the hash of their id
 	sessions []traceLabSession
 	links    links
 	dates    dateParser
@@ -85,27 +81,14 @@ func (b *blockRuns) extend(ids []uint64, shared, tokens int) []uint64 {
 func newTraceLab(n *notes) *traceLab {
 	n.say("block ids of %d tokens are derived: a prompt begins like the previous one of its session, for as many tokens as the provider had cached (prefix_tokens)", traceLabBlock)
 	n.say("sub-agents are sessions of their own, as the trace does not say who called them")
-	return &traceLab{numbers: map[uint64]int32{}, links: links{notes: n}}
+	return &traceLab{links: links{notes: n}}
 }
 
 func (t *traceLab) BlockSize() int { return traceLabBlock }
 
 // index finds the requests of a file.
 func (t *traceLab) index(f *textFile) error {
-	t.name = f.name
-	for {
-		line, err := f.text.Line()
-		t.line = f.text.Number()
-		if err == io.EOF {
-			return nil
-		}
-		if err == nil && len(line) > 0 {
-			err = t.keep(f, line)
-		}
-		if err != nil {
-			return &trace.RowError{File: f.name, Line: t.line, Err: err}
-		}
-	}
+	return t.lines(f, func(line []byte) error { return t.keep(f, line) })
 }
 
 // keep records the position of a line's request.
@@ -114,28 +97,19 @@ func (t *traceLab) keep(f *textFile, line []byte) error {
 	if err := l.parse(line); err != nil {
 		return otherFormat(err, line, TraceLab)
 	}
-	if t.line > math.MaxInt32 {
-		return trace.ReadError{Err: fmt.Errorf("more than %d lines", math.MaxInt32)}
-	}
 	if math.IsNaN(l.begin) {
 		t.notes.count("rounds left out, without times")
 		return nil
 	}
-	offset := f.base + f.text.At()
-	if f.spooled {
-		offset = t.spool.size
-		if _, err := t.spool.Write(line); err != nil {
-			return trace.ReadError{Err: err}
-		}
+	offset, err := t.offset(f, line)
+	if err != nil {
+		return err
 	}
 	if !l.output.Set {
 		t.notes.count("rounds without output_tokens, with an output length of 0")
 	}
-	id := xxhash.Sum64String(l.session)
-	n, known := t.numbers[id]
+	n, known := t.links.sessionOf(l.session)
 	if !known {
-		n = t.links.newSession(l.session)
-		t.numbers[id] = n
 		t.sessions = append(t.sessions, traceLabSession{blocks: blockRuns{space: namespaceOf(l.session)}, timeline: timeline{slack: 1}})
 	}
 	about := round{ref: ref{session: n}, start: start{kind: l.cause}, end: l.end}
@@ -163,11 +137,7 @@ func (t *traceLab) complete() {
 		if at.kind = kind; !at.delays {
 			at.ms = roundToMicrosecond(at.ms - t.spots[0].at)
 		}
-		p := part{begin: s.at, end: at.end, last: []ref{at.ref}}
-		if p.endless = math.IsNaN(at.end); p.endless {
-			p.end = s.at
-		}
-		of.add(p)
+		of.add(requestPart(s.at, at.end, at.ref))
 		of.previous = &at.ref
 	}
 	for i := range t.sessions {
@@ -183,7 +153,7 @@ func (t *traceLab) request(raw []byte, s *spot[round], r *trace.Request) error {
 	}
 	at := &s.about
 	*r = trace.Request{
-		SessionID: l.session, InputLength: l.input.Value, OutputLength: l.output.Value, Extra: l.extra(),
+		SessionID: l.session, InputLength: l.input.Value, OutputLength: l.output.Value, Extra: unknownKeys(l.model, l.recorded, !l.output.Set),
 		HashIDs: t.sessions[at.session].blocks.extend(r.HashIDs[:0], l.prefix, l.input.Value),
 	}
 	t.links.set(r, at.start, at.ref)
@@ -284,17 +254,4 @@ func (l *traceLabLine) readEvents(raw []byte) error {
 		}
 		return nil
 	})
-}
-
-// extra returns the unknown keys of the row.
-func (l *traceLabLine) extra() []byte {
-	var all object
-	if !l.output.Set {
-		all.add("missing", []byte(`["output_length"]`))
-	}
-	if l.model != nil {
-		all.add("model", l.model)
-	}
-	all.addObject("recorded", l.recorded)
-	return all.bytes()
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cespare/xxhash/v2"
+
 	"moontide/trace"
 )
 
@@ -22,6 +24,14 @@ type part struct {
 	agent      bool
 	order      int   // in which parts were added
 	last       []ref // the requests whose end is that of the part
+}
+
+// requestPart returns a request as a part; an end of NaN was not recorded.
+func requestPart(begin, end float64, request ref) part {
+	if math.IsNaN(end) {
+		return part{begin: begin, end: begin, endless: true, last: []ref{request}}
+	}
+	return part{begin: begin, end: end, last: []ref{request}}
 }
 
 // timeline finds which parts a request of a session waited for, by recorded times:
@@ -114,8 +124,9 @@ const maxLinks = 1 << 24
 // links holds the sessions of an indexed trace and what their requests wait for.
 type links struct {
 	notes    *notes
-	sessions []string // their names
-	named    []bool   // sessions whose requests need a request_id
+	sessions []string         // their names
+	numbers  map[uint64]int32 // of sessions, by the hash of their name: see sessionOf
+	named    []bool           // sessions whose requests need a request_id
 	after    []ref
 }
 
@@ -149,6 +160,20 @@ func roundToMicrosecond(ms float64) float64 { return math.Round(ms*1000) / 1000 
 func (x *links) newSession(name string) int32 {
 	x.sessions, x.named = append(x.sessions, name), append(x.named, false)
 	return int32(len(x.sessions) - 1)
+}
+
+// sessionOf returns the number of the session with a name, and whether it is not new.
+func (x *links) sessionOf(name string) (number int32, known bool) {
+	hash := xxhash.Sum64String(name)
+	if number, known = x.numbers[hash]; known {
+		return number, true
+	}
+	if x.numbers == nil {
+		x.numbers = map[uint64]int32{}
+	}
+	number = x.newSession(name)
+	x.numbers[hash] = number
+	return number, false
 }
 
 // start returns when a request recorded at t starts if it waits for parts. previous

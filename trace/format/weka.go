@@ -155,12 +155,7 @@ func (c *call) request(ids []uint64, of *wekaList) (r trace.Request, err error) 
 			of.space.apply(r.HashIDs)
 		}
 	}
-	var all object
-	if c.model != nil {
-		all.add("model", c.model)
-	}
-	all.add("recorded", c.recorded.bytes())
-	r.Extra = all.bytes()
+	r.Extra = unknownKeys(c.model, c.recorded, false)
 	return r, nil
 }
 
