@@ -24,7 +24,6 @@ var blockSizeFlag = &cli.IntFlag{
 
 func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:        "analyze",
 		Usage:       "describe a trace: lengths, arrivals, changes over time, shared prefixes, cache hit rates",
 		Description: "Several traces are shown side by side, with their distances to the first. FILE - is standard output.\n\n" + "Models known to --kv-model: " + strings.Join(knownModels(), ", ") + ".",
 		Flags: slices.Concat(group(inOutput,
@@ -60,8 +59,7 @@ func analyzedFormatFlags() []cli.Flag {
 // analysis holds the parsed command line.
 type analysis struct {
 	caches cache.Question
-	form   string
-	files  outputFiles
+	output
 }
 
 func analyzeTraces(c *cli.Context, std streams) error {
@@ -134,27 +132,16 @@ func (asked *analysis) parseOutputs(c *cli.Context) (err error) {
 	return nil
 }
 
-// show writes the files and prints the report, unless a file is standard output.
 func (asked *analysis) show(std streams, all report.Comparison) error {
 	document, json, png := all.Document, all.JSON, all.PNG
 	if len(all) == 1 {
 		document, json, png = all[0].Document, all[0].JSON, all[0].PNG
 	}
-	printed, err := asked.files.write(std, map[string]func(io.Writer) error{
-		"html": func(w io.Writer) error { return document().WriteHTML(w) },
-		"png":  png,
-	})
-	switch {
-	case err != nil || printed:
-		return err
-	case asked.form == "json": // skips the document, which takes longer
-		return std.print(json)
-	case asked.form == "csv":
-		return std.print(all[0].Curves().WriteCSV)
-	case asked.form == datagenForm:
-		return std.print(all.Datagen().WriteText)
-	}
-	return printDocument(std, asked.form, document(), json)
+	return asked.output.show(std, results{document: document, files: map[string]func(io.Writer) error{"png": png}, forms: map[string]func(io.Writer) error{
+		"json":      json,
+		"csv":       func(w io.Writer) error { return all[0].Curves().WriteCSV(w) },
+		datagenForm: func(w io.Writer) error { return all.Datagen().WriteText(w) },
+	}})
 }
 
 func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Question) (report.Dataset, error) {

@@ -16,7 +16,6 @@ func anonymizeCommand(std streams, _ stop) *cli.Command {
 	key := keyFlag("")
 	key.DefaultText = "a random key that nobody keeps"
 	return &cli.Command{
-		Name:  "anonymize",
 		Usage: "replace the ids and names of a trace by keyed ones",
 		Description: "Block ids become keyed hashes of 53 bits, and names of sessions and requests keyed names. Lengths, order, sharing, " +
 			"sessions and the graph stay. The first arrival becomes time 0. Other keys of rows are left out, but for model, priority and what " +

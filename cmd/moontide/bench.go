@@ -24,7 +24,6 @@ const (
 
 func benchCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:  "bench",
 		Usage: "sweep an endpoint over concurrencies, request rates or speedups of a trace",
 		Description: "Each run replays TRACE or, without one, a trace that is drawn like those of moontide synth, and\n" +
 			"has its own folder in --out. Prompts differ from run to run, so that no run finds a warm cache;\n" +

@@ -116,9 +116,9 @@ func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion, leave fun
 }
 
 func (q *benchQuestion) showSearch(std streams, search report.LoadSearch) error {
-	printed, err := q.files.write(std, map[string]func(io.Writer) error{"html": search.Document().WriteHTML, "png": search.PNG, "junit": search.JUnit})
-	if err != nil || printed {
-		return err
-	}
-	return printDocument(std, q.form, search.Document(), search.WriteOutcome)
+	return q.output.show(std, results{
+		document: search.Document,
+		forms:    map[string]func(io.Writer) error{"json": search.WriteOutcome},
+		files:    map[string]func(io.Writer) error{"png": search.PNG, "junit": search.JUnit},
+	})
 }

@@ -46,7 +46,12 @@ func sayLeg(std streams, r bench.LegResult) {
 // show prints the runs in a form. A single run is also shown as by replay.
 func (q *benchQuestion) show(std streams, sweep report.Sweep, runs []bench.LegResult) error {
 	reports := reportedLegs(runs, q.view)
-	printed, err := q.files.write(std, map[string]func(io.Writer) error{"html": sweep.Document().WriteHTML, "png": sweep.PNG, "junit": reports.JUnit})
+	shown := results{
+		document: sweep.Document,
+		forms:    map[string]func(io.Writer) error{"json": reports.WriteOutcome},
+		files:    map[string]func(io.Writer) error{"png": sweep.PNG, "junit": reports.JUnit},
+	}
+	printed, err := q.write(std, shown)
 	if err != nil || printed {
 		return err
 	}
@@ -56,7 +61,7 @@ func (q *benchQuestion) show(std streams, sweep report.Sweep, runs []bench.LegRe
 		}
 		fmt.Fprintln(std.out)
 	}
-	return printDocument(std, q.form, sweep.Document(), reports.WriteOutcome)
+	return q.print(std, shown)
 }
 
 func reportedLegs(runs []bench.LegResult, view report.View) (all report.Runs) {

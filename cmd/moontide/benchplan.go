@@ -17,8 +17,7 @@ type benchQuestion struct {
 	sweep bench.SweepConfig
 	path  string // of the trace, "" for requests that are drawn
 	view  report.View
-	form  string // printed; "" is text
-	files outputFiles
+	output
 
 	find      bool    // search for a load
 	low, high float64 // limits of the search, 0 for none
@@ -34,10 +33,7 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 	if err = q.setPlan(c); err != nil {
 		return q, err
 	}
-	if q.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
-		return q, err
-	}
-	if q.files, err = filesOf(c, q.form, "html", "png", "junit"); err != nil {
+	if q.output, err = outputOf(c, words("json markdown csv"), "html", "png", "junit"); err != nil {
 		return q, err
 	}
 	if q.sweep.Run, err = sweepConfig(c, std, stop); err != nil {
@@ -51,7 +47,7 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 			return q, err
 		}
 	}
-	if err := errors.Join(checkWritable(q.files.path("html")), checkWritable(q.files.path("png")), checkWritable(q.files.path("junit"))); err != nil {
+	if err := errors.Join(checkWritable(q.output.path("html")), checkWritable(q.output.path("png")), checkWritable(q.output.path("junit"))); err != nil {
 		return q, err
 	}
 	if err := q.setTargets(c); err != nil {

@@ -17,7 +17,6 @@ import (
 
 func calibrateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:  "calibrate",
 		Usage: "measure how much load this machine can generate and how exact its timestamps are",
 		Description: "Runs the simulated endpoint in a separate process that reports when it wrote each event, and\n" +
 			"raises the load, with streams evenly phased and in lock-step, while the p99 errors stay below\n" +

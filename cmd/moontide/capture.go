@@ -22,7 +22,6 @@ import (
 
 func captureCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:  "capture",
 		Usage: "record live traffic as a trace without its texts",
 		Description: "A reverse proxy in front of an OpenAI-compatible server. Requests and answers pass unchanged; their\n" +
 			"lengths, times, outcomes and sessions are recorded, and keyed hashes of their prompts' prefixes as block\n" +

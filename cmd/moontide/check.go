@@ -15,7 +15,6 @@ import (
 
 func checkCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:  "check",
 		Usage: "list every irregularity of a trace; exits 1 if it cannot be replayed faithfully",
 		Flags: append(readFlags(),
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},

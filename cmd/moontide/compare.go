@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +17,6 @@ import (
 
 func compareCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:  "compare",
 		Usage: "compare two runs, with confidence intervals",
 		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name\n" +
 			"the sides with old=A new=B. Use three or more runs per side to see run-to-run variation. Runs\n" +
@@ -67,17 +65,10 @@ func compareRuns(c *cli.Context, std streams) error {
 		difference, _ := found.Find(gate.Metric.Key)
 		shown.Judgements = append(shown.Judgements, diff.Judge(gate, difference))
 	}
-	if asked.files.path("png") != "" && found.Pairs == 0 && found.Prediction != nil {
-		return fmt.Errorf("plotting %s: the sides have no request in common that was completed on both", asked.files.path("png"))
+	if path := asked.path("png"); path != "" && found.Pairs == 0 && found.Prediction != nil {
+		return fmt.Errorf("plotting %s: the sides have no request in common that was completed on both", path)
 	}
-	printed, err := asked.files.write(std, map[string]func(io.Writer) error{
-		"html": func(w io.Writer) error { return shown.Document().WriteHTML(w) },
-		"png":  shown.PNG,
-	})
-	if err == nil && !printed {
-		err = printDocument(std, asked.form, shown.Document(), shown.JSON)
-	}
-	if err != nil {
+	if err := asked.show(std, resultsOf(shown)); err != nil {
 		return err
 	}
 	return failedGates("", shown.Judgements)
@@ -85,9 +76,8 @@ func compareRuns(c *cli.Context, std streams) error {
 
 // comparison holds the parsed command line.
 type comparison struct {
-	sides      [2]comparedSide
-	form       string
-	files      outputFiles
+	sides [2]comparedSide
+	output
 	gates      []run.Gate
 	metrics    []run.Metric
 	objectives []run.Objective
@@ -109,10 +99,7 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 			return asked, err
 		}
 	}
-	if asked.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
-		return asked, err
-	}
-	if asked.files, err = filesOf(c, asked.form, "html", "png"); err != nil {
+	if asked.output, err = outputOf(c, words("json markdown csv"), "html", "png"); err != nil {
 		return asked, err
 	}
 	asked.metrics = diff.DefaultMetrics()

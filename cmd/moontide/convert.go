@@ -17,7 +17,6 @@ import (
 
 func convertCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:  "convert",
 		Usage: "merge, cut, sample, shard, scale and re-time traces",
 		Description: "Several inputs are merged by arrival. If they have block, session or request ids in common, --ids says what that means. Traces of different block sizes are refused. " +
 			"Then these apply, in this order: sort, spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, part. " +

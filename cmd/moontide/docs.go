@@ -26,7 +26,6 @@ func documents(verb string) bool {
 
 func completionCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:  "completion",
 		Usage: "print a script that completes command lines in bash, zsh or fish",
 		Description: "The script completes verbs, flags, values and files. Write it to a file that the shell reads " +
 			"at its start, as in the examples, or load it once: source <(moontide completion bash).",
@@ -46,7 +45,6 @@ func completionCommand(std streams, _ stop) *cli.Command {
 // completeCommand prints the completions of its last argument.
 func completeCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:   completeName,
 		Hidden: true,
 		Action: func(c *cli.Context) error {
 			return std.print(func(w io.Writer) error {
@@ -58,7 +56,6 @@ func completeCommand(std streams, stop stop) *cli.Command {
 
 func manCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:        "man",
 		Usage:       "write the man pages to a folder",
 		Description: "Writes moontide.1, and moontide-VERB.1 for each verb. The folder is created if it does not exist.",
 		Action: func(c *cli.Context) error {
@@ -86,7 +83,6 @@ func manCommand(std streams, stop stop) *cli.Command {
 
 func helpCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:  "help",
 		Usage: "show the verbs, or the flags of a verb",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 { // parseArgs replaced moontide help VERB with moontide VERB --help

@@ -12,7 +12,6 @@ import (
 
 func fitCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:  "fit",
 		Usage: "learn a model of a trace: a small, shareable file for synth --from",
 		Description: "The file holds no row and no id of the trace, and nothing based on fewer than five requests, so it can be given away. " +
 			"If rows name clients by a key such as user or model, each has a model of its own, under its name in the trace. " +

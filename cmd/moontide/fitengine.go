@@ -31,7 +31,6 @@ const noneHeldOut = "none"
 
 func fitEngineCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:  "fit-engine",
 		Usage: "fit the costs of simulated engines to measurements of a server",
 		Description: "Give the measurements as run folders of replay or bench, as --table, or let --url measure a server: it\n" +
 			"sends a few short runs, prints the plan of about ten more, and runs them within --budget. The same\n" +
@@ -92,11 +91,7 @@ func layoutFlag(p engine.Parameter) cli.Flag {
 }
 
 func fitEngine(c *cli.Context, std streams, stop stop) error {
-	form, err := chosenForm(c, "json", "markdown", "csv")
-	if err != nil {
-		return err
-	}
-	files, err := filesOf(c, form, "output", "html", "png")
+	out, err := outputOf(c, words("json markdown csv"), "output", "html", "png")
 	if err != nil {
 		return err
 	}
@@ -119,21 +114,20 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 	var refused *fit.RefusedError
 	if errors.As(err, &refused) {
 		shown := report.EngineFit{Subject: in.subject, Refused: true, Result: &fit.Result{Rows: slices.Concat(refused.Rows, in.excluded)}}
-		return errors.Join(printDocument(std, form, shown.Document(), shown.JSON), err)
+		return errors.Join(out.print(std, resultsOf(shown)), err)
 	}
 	if err != nil {
 		return in.explain(std, err)
 	}
 	result.Rows = append(result.Rows, in.excluded...)
-	return writeFit(std, form, files, report.EngineFit{Subject: in.subject, Result: result}, enginefile.OfFit(result, in.provenance))
+	return writeFit(std, out, report.EngineFit{Subject: in.subject, Result: result}, enginefile.OfFit(result, in.provenance))
 }
 
 // writeFit writes the engine file, the page and the picture, and prints the report.
-func writeFit(std streams, form string, files outputFiles, shown report.EngineFit, engines *enginefile.File) error {
-	printed, err := files.write(std, map[string]func(io.Writer) error{
-		"output": func(w io.Writer) error { _, err := engines.WriteTo(w); return err },
-		"html":   shown.Document().WriteHTML, "png": shown.PNG,
-	})
+func writeFit(std streams, out output, shown report.EngineFit, engines *enginefile.File) error {
+	r := resultsOf(shown)
+	r.files["output"] = func(w io.Writer) error { _, err := engines.WriteTo(w); return err }
+	printed, err := out.write(std, r)
 	if err != nil {
 		return err
 	}
@@ -141,10 +135,10 @@ func writeFit(std streams, form string, files outputFiles, shown report.EngineFi
 	if printed {
 		return nil
 	}
-	if path := files.path("output"); path != "" {
+	if path := out.path("output"); path != "" {
 		std.say("engine written to %s: use it with --engine", path)
 	}
-	return printDocument(std, form, shown.Document(), shown.JSON)
+	return out.print(std, r)
 }
 
 // fitOptions parses the flags of the deployment and of what is fitted.

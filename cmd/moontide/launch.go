@@ -32,7 +32,6 @@ const defaultImage = "moontide:latest"
 
 func launchCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:  "launch",
 		Usage: "print a script or manifests that start a run of several processes",
 		Description: "Prints an sbatch script, Kubernetes manifests, or a script for mpirun to standard output, and\n" +
 			"submits nothing. What follows -- is a command line of replay or bench without --part; it is checked.\n\n" +

@@ -21,7 +21,6 @@ The binary contains these modules under their own licenses, whose texts follow:
 
 func licensesCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:  "licenses",
 		Usage: "print the licenses of the modules in this binary",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {

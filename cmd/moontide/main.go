@@ -213,6 +213,7 @@ func newApp(std streams, stop stop, only ...string) *cli.App {
 	for _, v := range verbs() {
 		if len(only) == 0 || slices.Contains(only, v.name) {
 			c := v.command(std, stop)
+			c.Name = v.name
 			c.Before = func(c *cli.Context) error { return refuseOverwrite(c, std) }
 			app.Commands = append(app.Commands, c)
 		}

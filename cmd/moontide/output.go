@@ -42,17 +42,63 @@ func (std streams) print(write func(io.Writer) error) error {
 	return nil
 }
 
-// printDocument prints a report in a form: json, csv, markdown, or text.
-func printDocument(std streams, form string, d *doc.Document, json func(io.Writer) error) error {
-	switch form {
-	case "json":
-		return std.print(json)
+// output is where the results of a verb go: files, and standard output in a form, ""
+// for text.
+type output struct {
+	form  string
+	files outputFiles
+}
+
+// outputOf parses the flags that choose a form and those that name files.
+func outputOf(c *cli.Context, forms []string, files ...string) (o output, err error) {
+	if o.form, err = chosenForm(c, forms...); err == nil {
+		o.files, err = filesOf(c, o.form, files...)
+	}
+	return o, err
+}
+
+// results are what a verb shows.
+type results struct {
+	document func() *doc.Document
+	forms    map[string]func(io.Writer) error // besides those of a document
+	files    map[string]func(io.Writer) error // by flag, besides html
+}
+
+// resultsOf returns what every report has: a document, JSON and a picture.
+func resultsOf(r interface {
+	Document() *doc.Document
+	JSON(io.Writer) error
+	PNG(io.Writer) error
+}) results {
+	return results{
+		document: r.Document,
+		forms:    map[string]func(io.Writer) error{"json": r.JSON},
+		files:    map[string]func(io.Writer) error{"png": r.PNG},
+	}
+}
+
+// show writes the files and prints the results, unless a file is standard output.
+func (o *output) show(std streams, r results) error {
+	printed, err := o.write(std, r)
+	if err != nil || printed {
+		return err
+	}
+	return o.print(std, r)
+}
+
+// print prints the results.
+func (o *output) print(std streams, r results) error {
+	if own, ok := r.forms[o.form]; ok {
+		return std.print(own)
+	}
+	switch d := r.document(); o.form {
 	case "csv":
 		return std.print(d.WriteCSV)
 	case "markdown":
 		return std.print(d.WriteMarkdown)
+	default:
+		return std.printText(d)
 	}
-	return std.printText(d)
 }
 
 // printText prints a report as text for the terminal.
@@ -87,8 +133,8 @@ func filesOf(c *cli.Context, form string, flags ...string) (files outputFiles, e
 }
 
 // path returns the file that a flag names, or "" if it was not given.
-func (files outputFiles) path(flag string) string {
-	for _, f := range files {
+func (o *output) path(flag string) string {
+	for _, f := range o.files {
 		if f.flag == flag {
 			return f.path
 		}
@@ -96,16 +142,18 @@ func (files outputFiles) path(flag string) string {
 	return ""
 }
 
-// write writes the files for whose flags there is a function; others have been
-// written already. printed reports that one of them is standard output.
-func (files outputFiles) write(std streams, draw map[string]func(io.Writer) error) (printed bool, err error) {
-	for _, f := range files {
-		if draw[f.flag] == nil {
-			printed = printed || f.path == "-"
-			continue
+// write writes the files of the results; others have been written already. printed
+// reports that one of them is standard output.
+func (o *output) write(std streams, r results) (printed bool, err error) {
+	for _, f := range o.files {
+		draw := r.files[f.flag]
+		if f.flag == "html" {
+			draw = func(w io.Writer) error { return r.document().WriteHTML(w) }
 		}
-		if err := writeFile(std, f.path, draw[f.flag]); err != nil {
-			return printed, err
+		if draw != nil {
+			if err := writeFile(std, f.path, draw); err != nil {
+				return printed, err
+			}
 		}
 		printed = printed || f.path == "-"
 	}

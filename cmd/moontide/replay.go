@@ -34,7 +34,6 @@ var (
 
 func replayCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:  "replay",
 		Usage: "send a trace's requests at their scheduled times and measure every response",
 		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of\n" +
 			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
@@ -134,7 +133,7 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	if err != nil {
 		return err
 	}
-	form, files, err := outcomeOutputs(c, "json", "markdown")
+	out, err := outcomeOutput(c)
 	if err != nil {
 		return err
 	}
@@ -162,7 +161,7 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	if errors.Is(err, bench.ErrStopped) && !cfg.Virtual && path != "-" && cfg.Member == nil {
 		err = fmt.Errorf("%w; to continue: moontide replay %s --resume %s", err, path, cfg.Dir)
 	}
-	if err := errors.Join(err, present(std, result, view, form, files)); err != nil {
+	if err := errors.Join(err, present(std, result, view, out)); err != nil {
 		return err
 	}
 	return outcomeOf(report.Runs{reported(result, view)})
@@ -254,16 +253,21 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 
 // present saves the summary, page and figure of a run, and then prints its
 // results in a form: the output may end early, as in "| head".
-func present(std streams, result *bench.Result, view report.View, form string, files outputFiles) error {
+func present(std streams, result *bench.Result, view report.View, out output) error {
 	sayDamaged(std, result.Damaged)
 	runs := report.Runs{reported(result, view)}
 	saved := saveReports(std, result, view)
-	printed, err := files.write(std, map[string]func(io.Writer) error{"junit": runs.JUnit})
+	shown := results{
+		document: runs.Document,
+		forms:    map[string]func(io.Writer) error{"json": runs.WriteOutcome},
+		files:    map[string]func(io.Writer) error{"junit": runs.JUnit},
+	}
+	printed, err := out.write(std, shown)
 	if err = errors.Join(saved, err); printed {
 		return err
 	}
 	std.say("the run is in %s", result.Dir)
-	return errors.Join(err, printDocument(std, form, runs.Document(), runs.WriteOutcome))
+	return errors.Join(err, out.print(std, shown))
 }
 
 // outcomeFlags returns the flags with which a verb tells the outcome of its runs to
@@ -279,16 +283,14 @@ func junitFlag() cli.Flag {
 	return &cli.StringFlag{Name: "junit", Category: inOutput, Usage: "also write verdict and gates as JUnit XML to `FILE`; - for standard output"}
 }
 
-// outcomeOutputs returns which of the forms is printed and the files of
-// [outcomeFlags], which can be written.
-func outcomeOutputs(c *cli.Context, forms ...string) (form string, files outputFiles, err error) {
-	if form, err = chosenForm(c, forms...); err != nil {
-		return "", nil, err
+// outcomeOutput parses the flags of the output of a run, and checks that its file can be
+// written.
+func outcomeOutput(c *cli.Context) (output, error) {
+	out, err := outputOf(c, words("json markdown"), "junit", eventsFlag)
+	if err != nil {
+		return out, err
 	}
-	if files, err = filesOf(c, form, "junit", eventsFlag); err != nil {
-		return "", nil, err
-	}
-	return form, files, checkWritable(files.path("junit"))
+	return out, checkWritable(out.path("junit"))
 }
 
 func sayDamaged(std streams, damaged []string) {

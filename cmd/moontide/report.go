@@ -19,7 +19,6 @@ import (
 
 func reportCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:  "report",
 		Usage: "report the metrics of runs or sweeps from their folders, even of a killed run",
 		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN\n" +
 			"labels one. --merge reports the runs as one test that several machines drove at once: their\n" +
@@ -68,7 +67,7 @@ func reportRuns(c *cli.Context, std streams) error {
 	} else if sweeps {
 		return reportSweeps(c, std, &asked)
 	}
-	if asked.format == aiperfForm {
+	if asked.form == aiperfForm {
 		return asked.writeAIPerf(std)
 	}
 	// Nearly all data of a run has no pointers and stays until the end: frequent
@@ -79,8 +78,8 @@ func reportRuns(c *cli.Context, std streams) error {
 		result, err := bench.Measure(bench.MeasureConfig{
 			Change:         changeOf(c),
 			Objectives:     asked.objectives,
-			EachPrediction: asked.files.path("cache-misses") != "",
-			Detail:         asked.files.path("over-time") != "" || asked.files.path("html") != "",
+			EachPrediction: asked.path("cache-misses") != "",
+			Detail:         asked.path("over-time") != "" || asked.path("html") != "",
 		}, r.dirs...)
 		if err != nil {
 			return err
@@ -114,8 +113,7 @@ type reportQuestion struct {
 	runs       []namedRecording
 	view       report.View
 	objectives []run.Objective
-	format     string // printed format; "" is text
-	files      outputFiles
+	output
 }
 
 type namedRecording struct {
@@ -149,18 +147,18 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if q.view.Gates, err = gatesOf(c, q.objectives); err != nil {
 		return q, err
 	}
-	if q.format, err = parseForm(c); err != nil {
+	if q.form, err = parseForm(c); err != nil {
 		return q, err
 	}
-	block, isBlock := blockForms[q.format]
+	block, isBlock := blockForms[q.form]
 	switch {
-	case q.format == aiperfForm && len(q.view.Gates) > 0:
+	case q.form == aiperfForm && len(q.view.Gates) > 0:
 		return q, misused("report: --format aiperf has no gates: omit --slo and --fail-if")
 	case c.IsSet(itlName) && !isBlock:
 		return q, misused("report: --%s is for --format %s, %s and %s: other forms show each definition under its own name", itlName, vllmForm, dynamoForm, morehForm)
 	case isBlock:
 		if err := block.Check(q.view); err != nil {
-			return q, misused("report: --metrics: --format %s: %w", q.format, err)
+			return q, misused("report: --metrics: --format %s: %w", q.form, err)
 		}
 	}
 	return q, q.parseFiles(c)
@@ -287,12 +285,12 @@ func parseForm(c *cli.Context) (form string, err error) {
 }
 
 func (q *reportQuestion) parseFiles(c *cli.Context) (err error) {
-	if q.files, err = filesOf(c, q.format, "html", "png", "junit", "cache-misses", "over-time"); err != nil {
+	if q.files, err = filesOf(c, q.form, "html", "png", "junit", "cache-misses", "over-time"); err != nil {
 		return err
 	}
 	for _, f := range q.files {
 		switch {
-		case q.format == aiperfForm:
+		case q.form == aiperfForm:
 			return misused("report: --%s and --format aiperf: choose one", f.flag)
 		case len(q.runs) > 1 && (f.flag == "cache-misses" || f.flag == "over-time"):
 			return misused("report: --%s shows one run", f.flag)
@@ -301,25 +299,16 @@ func (q *reportQuestion) parseFiles(c *cli.Context) (err error) {
 	return nil
 }
 
-// show writes the files and prints the report, unless a file is standard output.
 func (q *reportQuestion) show(std streams, runs report.Runs) error {
-	printed, err := q.files.write(std, map[string]func(io.Writer) error{
-		"html":         func(w io.Writer) error { return runs.Document().WriteHTML(w) },
-		"png":          runs.PNG,
-		"junit":        runs.JUnit,
-		"cache-misses": func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) },
-		"over-time":    func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) },
-	})
-	block, isBlock := blockForms[q.format]
-	switch {
-	case err != nil || printed:
-		return err
-	case isBlock:
-		return std.print(runs.Block(block).WriteText)
-	case q.format == goBenchForm:
-		return std.print(runs.GoBench)
+	shown := resultsOf(runs)
+	shown.files["junit"] = runs.JUnit
+	shown.files["cache-misses"] = func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) }
+	shown.files["over-time"] = func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) }
+	shown.forms[goBenchForm] = runs.GoBench
+	if block, isBlock := blockForms[q.form]; isBlock {
+		shown.forms[q.form] = func(w io.Writer) error { return runs.Block(block).WriteText(w) }
 	}
-	return printDocument(std, q.format, runs.Document(), runs.JSON)
+	return q.output.show(std, shown)
 }
 
 func (q *reportQuestion) writeAIPerf(std streams) error {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/analyze/report"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 )
@@ -32,9 +31,9 @@ func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 		return true, misused("report: name either runs or sweeps: the runs of a sweep are the folders in it")
 	case q.objectives != nil || c.IsSet("metrics"):
 		return true, misused("report: --goodput and --metrics are for runs: name those in the sweep's folder")
-	case q.format != "" && !slices.Contains(words("csv markdown"), q.format):
+	case q.form != "" && !slices.Contains(words("csv markdown"), q.form):
 		return true, misused("report: a sweep has no --json and no --format: use --csv or --markdown, or name the runs in its folder")
-	case q.files.path("cache-misses") != "" || q.files.path("over-time") != "":
+	case q.path("cache-misses") != "" || q.path("over-time") != "":
 		return true, misused("report: --cache-misses and --over-time show one run")
 	}
 	return true, nil
@@ -61,7 +60,9 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 		}
 	}
 	runs := reportedLegs(legs, q.view)
-	if err := q.showSweep(std, sweepReport(subjectOf(legs), legs, q.view), runs); err != nil {
+	sweep := sweepReport(subjectOf(legs), legs, q.view)
+	shown := results{document: sweep.Document, files: map[string]func(io.Writer) error{"png": sweep.PNG, "junit": runs.JUnit}}
+	if err := q.output.show(std, shown); err != nil {
 		return err
 	}
 	return outcomeOf(runs)
@@ -94,17 +95,6 @@ func subjectOf(legs []bench.LegResult) string {
 		return model
 	}
 	return trace + ", " + model
-}
-
-func (q *reportQuestion) showSweep(std streams, sweep report.Sweep, runs report.Runs) error {
-	printed, err := q.files.write(std, map[string]func(io.Writer) error{
-		"html": func(w io.Writer) error { return sweep.Document().WriteHTML(w) },
-		"png":  sweep.PNG, "junit": runs.JUnit,
-	})
-	if err != nil || printed {
-		return err
-	}
-	return printDocument(std, q.format, sweep.Document(), nil)
 }
 
 // changeOf returns the change of runs by flags.

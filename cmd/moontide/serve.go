@@ -24,7 +24,6 @@ import (
 
 func serveCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:  "serve",
 		Usage: "run the simulated OpenAI-compatible endpoint",
 		Description: "Serves OpenAI's /v1/chat/completions, /v1/completions and /v1/responses, Anthropic's /v1/messages,\n" +
 			"SGLang's /generate, /v1/models, /tokenize, /health, /version, and /metrics with vLLM's names.\n\n" +

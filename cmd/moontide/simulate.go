@@ -17,7 +17,6 @@ const (
 
 func simulateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:  "simulate",
 		Usage: "replay a trace against simulated engines in virtual time: an hour takes a second",
 		Description: "The engines are those of moontide serve; the defaults approximate Llama 3.1 8B in FP8 on one\n" +
 			"H100. The run folder has the same files as that of a replay, so every report works on it.\n\n" +

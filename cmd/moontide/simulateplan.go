@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"strings"
@@ -34,9 +33,8 @@ type planQuestion struct {
 	find       bench.FindConfig // of Axis "" without a search
 	candidates []bench.Candidate
 	run        bench.Config
-	form       string // printed; "" is text
-	files      outputFiles
-	dir        string // for run folders, "" for none
+	output
+	dir string // for run folders, "" for none
 }
 
 // planTrace predicts what several deployments would do with the trace.
@@ -65,7 +63,7 @@ func planTrace(c *cli.Context, std streams, stop stop, path string) error {
 			return err
 		}
 	}
-	if err := q.show(std, plan); err != nil {
+	if err := q.show(std, resultsOf(plan)); err != nil {
 		return err
 	}
 	return planOutcome(plan)
@@ -78,10 +76,7 @@ func parsePlan(c *cli.Context, std streams, stop stop) (q planQuestion, err erro
 	if q.find, err = findOf(c, q.view.Gates); err != nil {
 		return q, err
 	}
-	if q.form, err = chosenForm(c, "json", "csv", "markdown"); err != nil {
-		return q, err
-	}
-	if q.files, err = filesOf(c, q.form, "html", "png"); err != nil {
+	if q.output, err = outputOf(c, words("json csv markdown"), "html", "png"); err != nil {
 		return q, err
 	}
 	file, err := engineFileOf(c)
@@ -233,17 +228,6 @@ func (q *planQuestion) writeRuns(c *cli.Context, std streams, stop stop, planner
 // folderName makes the name of a deployment the name of a folder.
 func folderName(name string) string {
 	return strings.NewReplacer(", ", "-", " ", "-", "+", "-").Replace(name)
-}
-
-func (q *planQuestion) show(std streams, plan report.Plan) error {
-	printed, err := q.files.write(std, map[string]func(io.Writer) error{
-		"html": func(w io.Writer) error { return plan.Document().WriteHTML(w) },
-		"png":  plan.PNG,
-	})
-	if err != nil || printed {
-		return err
-	}
-	return printDocument(std, q.form, plan.Document(), plan.JSON)
 }
 
 // planOutcome returns an error if no deployment meets the objectives, or if a search has

@@ -46,7 +46,6 @@ func methodOf(name string) method {
 
 func synthCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:  "synth",
 		Usage: "make a trace that resembles another one, or from a description",
 		Description: "From a trace, --method sessions keeps conversations and think times, bursts, lengths, and how soon prefixes recur. TRACE may also be a model made by moontide fit. " +
 			"If more requests are asked for than the source has, the trace continues in the same way with new conversations.\n\n" +
@@ -114,7 +113,7 @@ func synthesize(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	output := outputOf(c, d)
+	output := traceOutput(c, d)
 	file, to := output, std.out
 	if check != nil && output == "-" {
 		for _, f := range check.files {
@@ -161,9 +160,9 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 	return methodOf(name)(c, std)
 }
 
-// outputOf returns where the trace goes: --output, the file of a method named by
+// traceOutput returns where the trace goes: --output, the file of a method named by
 // --method, or standard output.
-func outputOf(c *cli.Context, d draft) string {
+func traceOutput(c *cli.Context, d draft) string {
 	switch {
 	case c.IsSet("output"):
 		return c.String("output")

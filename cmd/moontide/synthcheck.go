@@ -40,7 +40,7 @@ func checkFlags() []cli.Flag {
 type fidelityCheck struct {
 	source string
 	limits fidelity.Limits
-	files  outputFiles
+	output
 }
 
 // checkOf parses the flags of a check, and returns nil without one.
@@ -109,9 +109,9 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to i
 		return err
 	}
 	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: name, Report: fidelity.Compare(source, drawn, f.limits), Engine: engine, Remarks: scaledRemarks(c)}
-	printed, err := f.files.write(std, map[string]func(io.Writer) error{
-		"json": result.JSON, "html": result.Document().WriteHTML, "png": result.PNG,
-	})
+	shown := resultsOf(result)
+	shown.files["json"] = result.JSON
+	printed, err := f.write(std, shown)
 	if err == nil && !printed {
 		err = terminalOf(to).Write(to, result.Document())
 	}

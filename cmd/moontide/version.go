@@ -80,7 +80,6 @@ func (b build) String() string {
 
 func versionCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:  "version",
 		Usage: "print version, commit, Go version and platform",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"}},
 		Action: func(c *cli.Context) error {
