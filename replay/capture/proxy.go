@@ -151,7 +151,7 @@ func modifyResponse(r *http.Response) error {
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	arrived := time.Now()
+	arrived := arrival(r)
 	for _, via := range r.Header["Via"] {
 		if strings.Contains(via, p.name) {
 			refuse(w, http.StatusLoopDetected, "loop_detected", "the upstream server is this proxy")

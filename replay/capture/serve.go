@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"moontide/replay/stamp"
 )
 
 // Serve serves the proxy until drain is done, waits for the requests in flight until
@@ -19,12 +21,12 @@ func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{
-		Handler: p, Protocols: protocols, HTTP2: pings(),
+		Handler: p, Protocols: protocols, HTTP2: pings(), ConnContext: withConn,
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: log.New(io.Discard, "", 0), // its messages may quote requests
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- s.Serve(l) }()
+	go func() { failed <- s.Serve(stamp.Listen(l)) }()
 	var err error
 	select {
 	case err = <-failed:
@@ -39,4 +41,19 @@ func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 		err = fmt.Errorf("serving: %w", err)
 	}
 	return errors.Join(err, p.Close())
+}
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// arrival returns when the end of a request's head arrived, if the connection knows, which
+// may be long before this program had the CPU to read it.
+func arrival(r *http.Request) time.Time {
+	if c, ok := r.Context().Value(connKey{}).(*stamp.Conn); ok {
+		return c.Arrived()
+	}
+	return time.Now()
 }

@@ -186,7 +186,12 @@ func layoutOf[V any](m map[string]V) Layout {
 // IsLog reports whether an object with these keys is an entry of a request log, or
 // contains some.
 func IsLog(keys map[string]bool) bool {
-	return keys["resourceSpans"] || keys["resourceLogs"] || keys["trace"] && keys["observations"] || layoutOf(keys) != Unknown
+	for _, in := range envelopes {
+		if keys[in.path[0]] {
+			return true
+		}
+	}
+	return keys["trace"] && keys["observations"] || layoutOf(keys) != Unknown
 }
 
 // Parse parses an entry, which must be valid JSON, and the log records of its span in

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"moontide/replay/stamp"
 )
 
 // Conn is a connection read by a [Loop]. It carries one exchange at a time.
@@ -57,7 +59,7 @@ func (l *Loop) Adopt(c net.Conn) (*Conn, error) {
 			err = os.NewSyscallError("fcntl", err)
 			return
 		}
-		stamp(fd)
+		stamp.Enable(fd)
 	})
 	if controlErr != nil {
 		return nil, controlErr

@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"moontide/replay/stamp"
 )
 
 const (
@@ -39,7 +41,7 @@ type Loop struct {
 	delays   Counter
 
 	// Owned by the thread.
-	clock     clock
+	clock     stamp.Clock
 	receiver  *receiver
 	conns     []*Conn // by file descriptor
 	deadlines deadlines
@@ -73,7 +75,7 @@ const (
 func New() (*Loop, error) {
 	l := &Loop{
 		epoll: -1, wakeup: -1, stamps: -1, ended: make(chan struct{}),
-		clock: newClock(readClocks), receiver: newReceiver(), events: make([]unix.EpollEvent, maxEvents),
+		clock: stamp.NewClock(), receiver: newReceiver(), events: make([]unix.EpollEvent, maxEvents),
 	}
 	if err := l.open(); err != nil {
 		l.close()
@@ -104,13 +106,9 @@ func stampAll() (fd int, err error) {
 	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
-	stamp(fd)
+	stamp.Enable(fd)
 	return fd, nil
 }
-
-// stamp enables receive timestamps on a socket. If the kernel refuses,
-// Arrival.Kernel is false.
-func stamp(fd int) { unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) }
 
 func (l *Loop) close() {
 	for _, fd := range []int{l.epoll, l.wakeup, l.stamps} {
@@ -367,7 +365,7 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 		return
 	}
 	for got := 0; got < len(l.receiver.buf); {
-		b, stamp, errno := l.receiver.receive(c.fd)
+		b, received, errno := l.receiver.receive(c.fd)
 		switch {
 		case errno == syscall.EINTR:
 			continue
@@ -381,7 +379,7 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 			l.finish(c, io.EOF)
 			return
 		}
-		at, delay := l.clock.arrival(stamp)
+		at, delay := l.arrival(received)
 		if at.Kernel {
 			l.delays.Add(delay, 1)
 			since := l.emptied
@@ -403,9 +401,15 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 	l.queue(c)
 }
 
+// arrival returns when bytes with the kernel's stamp arrived, and how long ago that was.
+func (l *Loop) arrival(received int64) (at Arrival, delay time.Duration) {
+	at.Time, delay, at.Kernel = l.clock.Arrival(received)
+	return at, delay
+}
+
 // finish ends an exchange whose handler is not done.
 func (l *Loop) finish(c *Conn, why error) {
-	c.handler.End(why, Arrival{Time: l.clock.now().Time})
+	c.handler.End(why, Arrival{Time: l.clock.Now()})
 	l.release(c)
 }
 

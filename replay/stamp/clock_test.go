@@ -1,4 +1,4 @@
-package poll
+package stamp
 
 import (
 	"testing"
@@ -33,9 +33,9 @@ func TestClock(t *testing.T) {
 	expect := func(name string, ago, wantAgo time.Duration, kernel bool) {
 		t.Helper()
 		stamp := c.now.Add(-ago).UnixNano() + int64(c.set)
-		at, delay := under.arrival(stamp)
-		if got := c.now.Sub(at.Time); got != wantAgo || at.Kernel != kernel || kernel && delay != wantAgo || !kernel && delay != 0 {
-			t.Errorf("%s: %v ago, kernel %t, delay %v, want %v ago, kernel %t", name, got, at.Kernel, delay, wantAgo, kernel)
+		at, delay, ok := under.Arrival(stamp)
+		if got := c.now.Sub(at); got != wantAgo || ok != kernel || kernel && delay != wantAgo || !kernel && delay != 0 {
+			t.Errorf("%s: %v ago, kernel %t, delay %v, want %v ago, kernel %t", name, got, ok, delay, wantAgo, kernel)
 		}
 	}
 	pass := func(d time.Duration) { c.now = c.now.Add(d) }
@@ -47,7 +47,7 @@ func TestClock(t *testing.T) {
 	expect("of another clock", 11*time.Minute, 0, false)
 	pass(time.Hour)
 	expect("an hour later", 40*ms, 40*ms, true)
-	if at, delay := under.arrival(0); at.Kernel || delay != 0 || !at.Time.Equal(c.now) {
+	if at, delay, kernel := under.Arrival(0); kernel || delay != 0 || !at.Equal(c.now) {
 		t.Errorf("no stamp: %v, %v", at, delay)
 	}
 
@@ -73,8 +73,8 @@ func TestClockBegins(t *testing.T) {
 	t.Parallel()
 	c := &clocks{now: time.Now(), between: 5 * time.Millisecond}
 	under := newClock(c.look)
-	if at, delay := under.arrival(c.now.Add(-time.Millisecond).UnixNano()); !at.Kernel || delay != time.Millisecond {
-		t.Errorf("kernel %t, delay %v", at.Kernel, delay)
+	if _, delay, kernel := under.Arrival(c.now.Add(-time.Millisecond).UnixNano()); !kernel || delay != time.Millisecond {
+		t.Errorf("kernel %t, delay %v", kernel, delay)
 	}
 }
 
@@ -94,11 +94,11 @@ func TestClockNeverLies(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "set") == 0 { // between arrival and read
 				c.set += time.Duration(rapid.Int64Range(-1e12, 1e12).Draw(t, "by"))
 			}
-			at, _ := under.arrival(stamp)
-			if at.Kernel && at.Sub(truth).Abs() > 2*clockTolerance { // both clocks may be off by the tolerance
+			at, _, kernel := under.Arrival(stamp)
+			if kernel && at.Sub(truth).Abs() > 2*clockTolerance { // both clocks may be off by the tolerance
 				t.Fatalf("the kernel's instant is off by %v", at.Sub(truth))
 			}
-			if !at.Kernel && !at.Time.Equal(c.now) {
+			if !kernel && !at.Equal(c.now) {
 				t.Fatalf("the instant is neither the kernel's nor that of the read")
 			}
 		}

@@ -1,4 +1,4 @@
-package poll
+package stamp
 
 import "time"
 
@@ -13,11 +13,11 @@ const (
 	oldestStamp = 10 * time.Minute
 )
 
-// clock converts the kernel's wall-clock stamps to monotonic instants: it
+// Clock converts the kernel's wall-clock stamps to monotonic instants: it
 // subtracts a stamp's age by the wall clock from the current monotonic time. Both
 // clocks run at the same rate, so their offset changes only when the wall clock is
-// set.
-type clock struct {
+// set. It is not safe for concurrent use.
+type Clock struct {
 	look     func() reading
 	base     reading
 	offset   time.Duration // wall - monotonic, relative to base
@@ -35,10 +35,13 @@ func readClocks() reading {
 	return reading{now, now.UnixNano()}
 }
 
+// NewClock returns a clock.
+func NewClock() Clock { return newClock(readClocks) }
+
 // newClock takes a base reading that a second reading confirms: an interrupted one
 // would look like a change of the wall clock.
-func newClock(look func() reading) clock {
-	c := clock{look: look, base: look()}
+func newClock(look func() reading) Clock {
+	c := Clock{look: look, base: look()}
 	for range 10 {
 		again := look()
 		if c.steady(again) {
@@ -49,20 +52,24 @@ func newClock(look func() reading) clock {
 	return c
 }
 
-// arrival returns the instant of a stamp read now, and its age. The stamp is in
-// nanoseconds of the wall clock; 0 means none.
-func (c *clock) arrival(stamp int64) (at Arrival, delay time.Duration) {
+// Arrival returns the instant of a stamp read now, and its age. The stamp is in
+// nanoseconds of the wall clock; 0 means none. If it cannot be used, kernel is false and
+// the instant is now.
+func (c *Clock) Arrival(stamp int64) (at time.Time, age time.Duration, kernel bool) {
 	now := c.now()
-	delay = time.Duration(now.wall - stamp)
-	if stamp == 0 || now.Before(c.distrust) || delay < -clockTolerance || delay > oldestStamp {
-		return Arrival{Time: now.Time}, 0
+	age = time.Duration(now.wall - stamp)
+	if stamp == 0 || now.Before(c.distrust) || age < -clockTolerance || age > oldestStamp {
+		return now.Time, 0, false
 	}
-	delay = max(delay, 0)
-	return Arrival{Time: now.Add(-delay), Kernel: true}, delay
+	age = max(age, 0)
+	return now.Add(-age), age, true
 }
 
+// Now returns the current time.
+func (c *Clock) Now() time.Time { return c.now().Time }
+
 // now reads both clocks and detects changes of the wall clock.
-func (c *clock) now() reading {
+func (c *Clock) now() reading {
 	now := c.look()
 	if c.steady(now) {
 		return now
@@ -77,10 +84,10 @@ func (c *clock) now() reading {
 	return now
 }
 
-func (c *clock) steady(now reading) bool {
+func (c *Clock) steady(now reading) bool {
 	return (c.offsetAt(now) - c.offset).Abs() <= clockTolerance
 }
 
-func (c *clock) offsetAt(now reading) time.Duration {
+func (c *Clock) offsetAt(now reading) time.Duration {
 	return time.Duration(now.wall-c.base.wall) - now.Sub(c.base.Time)
 }

@@ -1,0 +1,93 @@
+package capture
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/trace"
+	"moontide/trace/record"
+)
+
+// A request arrives when it comes, even if the proxy reads it later: here after the answer
+// to another one of the same connection.
+func TestArrivalBeforeRead(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux stamps what arrives")
+	}
+	sent := make(chan bool)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		<-sent
+		io.WriteString(w, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	}))
+	defer upstream.Close()
+	to, _ := url.Parse(upstream.URL)
+	all := new(rows)
+	p, err := New(Config{Config: record.Config{Key: record.Key{1}}, Upstream: to}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain, interrupt := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- p.Serve(drain, t.Context(), l) }()
+
+	// The kernel begins to stamp a moment after the proxy asks it to.
+	const tries = 1000
+	for range tries {
+		postTwice(t, l.Addr().String(), sent)
+	}
+	interrupt()
+	if err := <-served; err != nil || len(all.all) != 2*tries {
+		t.Fatalf("%d rows, %v", len(all.all), err)
+	}
+	slices.SortFunc(all.all, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
+	late := 0
+	for i := 0; i < len(all.all); i += 2 {
+		var first struct {
+			Recorded record.Recorded `json:"recorded"`
+		}
+		if err := json.Unmarshal(all.all[i].Extra, &first); err != nil {
+			t.Fatal(err)
+		}
+		if all.all[i+1].Timestamp.Value >= all.all[i].Timestamp.Value+*first.Recorded.E2EL {
+			late++
+		}
+	}
+	if late == tries {
+		t.Error("all second requests arrived after the answers to the first")
+	}
+}
+
+// postTwice sends two requests at once, has them answered, and reads the answers.
+func postTwice(t *testing.T, address string, sent chan<- bool) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, strings.Repeat("POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 14\r\n\r\n"+`{"prompt":"a"}`, 2))
+	answers := bufio.NewReader(conn)
+	for range 2 {
+		sent <- true
+		answer, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, answer.Body)
+	}
+}
