@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"testing"
 
 	"moontide/trace/format"
+	"moontide/trace/record"
+	"moontide/trace/tokenizer"
 )
 
 // canary returns a text that is nowhere in the process: it is kept masked.
@@ -56,6 +59,15 @@ func TestNoTextLeaves(t *testing.T) {
 		}
 		return
 	}
+	vocabulary, err := tokenizer.Open("../../traces/tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("bytes", func(t *testing.T) { noTextLeaves(t, nil, vocabulary) })
+	t.Run("tokens", func(t *testing.T) { noTextLeaves(t, tokenizer.NewMemory(vocabulary, 1<<20), vocabulary) })
+}
+
+func noTextLeaves(t *testing.T, encoder record.Encoder, vocabulary *tokenizer.Tokenizer) {
 	running := runtime.NumGoroutine()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var answer []byte
@@ -79,7 +91,9 @@ func TestNoTextLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := capturing(t, upstream.URL, func(cfg *Config) { cfg.SessionHeader, cfg.SessionField = "X-Session", "metadata.user_id" })
+	c := capturing(t, upstream.URL, func(cfg *Config) {
+		cfg.SessionHeader, cfg.SessionField, cfg.Encoder = "X-Session", "metadata.user_id", encoder
+	})
 	c.Proxy.out = files
 	const body = `{"model":"m","user":"%0","metadata":{"user_id":"%1"},"stop":["%2"],"prompt":"%3","system":"%4",` +
 		`"tools":[{"name":"%5","description":"%6"}],"messages":[{"role":"%7","content":[{"type":"text","text":"%8"},{"type":"image_url","image_url":{"url":"%9"}}],"tool_calls":[{"id":"%0","function":{"name":"%1","arguments":"%2"}}]}]}`
@@ -89,7 +103,8 @@ func TestNoTextLeaves(t *testing.T) {
 		{"/v1/messages", strings.ReplaceAll(body, `"m"`, `"%8"`), ""}, // an unknown model
 		{"/v1/chat/completions?key=%9", body, ""}, {"/v1/%9", body, ""},
 	} {
-		send(t, c.url, request.path, request.body, request.accept)
+		long := strings.Repeat("the tide rises ", 20) // a memory keeps tokens of long texts
+		send(t, c.url, request.path, strings.ReplaceAll(request.body, "%8", long+"%8 "+long), request.accept)
 	}
 	c.stop()
 	upstream.Close()
@@ -111,9 +126,29 @@ func TestNoTextLeaves(t *testing.T) {
 	for runtime.NumGoroutine() > running { // those of closed connections have texts
 		runtime.Gosched()
 	}
-	if found := canaries(heap(t, filepath.Join(dir, "heap"))); found != "" {
+	all := heap(t, filepath.Join(dir, "heap"))
+	if found := canaries(all); found != "" {
 		t.Errorf("the memory has %s", found)
 	}
+	for i := range 10 {
+		ids, err := vocabulary.Append(nil, " "+string(canary(i)))
+		if err != nil || len(ids) < 4 {
+			t.Fatal(ids, err)
+		}
+		if bytes.Contains(all, asBytes(ids)) {
+			t.Errorf("the memory has the tokens of canary %d", i)
+		}
+	}
+	runtime.KeepAlive(c)
+	runtime.KeepAlive(encoder)
+}
+
+// asBytes returns token ids as the memory of a process has them.
+func asBytes(ids []uint32) (b []byte) {
+	for _, id := range ids {
+		b = binary.NativeEndian.AppendUint32(b, id)
+	}
+	return b
 }
 
 // send sends a request over a connection of its own and leaves nothing of it in memory.

@@ -25,7 +25,8 @@ type Config struct {
 	SessionField string
 }
 
-// Encoder appends the tokens of a text: see tokenizer.Tokenizer.
+// Encoder appends the tokens of a text: see tokenizer.Tokenizer and tokenizer.Memory. It is
+// used concurrently.
 type Encoder interface {
 	Append(dst []uint32, text string) ([]uint32, error)
 }

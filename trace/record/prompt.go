@@ -169,6 +169,7 @@ func (r *Reader) addText(raw []byte) {
 	for _, id := range r.ids {
 		p.content = binary.LittleEndian.AppendUint32(p.content, id)
 	}
+	clear(r.ids) // they are the text, which must not be kept
 }
 
 // unstable lists the members of messages and tools that no template writes and that

@@ -55,6 +55,7 @@ type added struct {
 	lengths     [256][]int
 	tokens      map[string]addedToken
 	spansSpaces bool // a token has a space after its first character
+	takesSpaces bool // a token includes white space after it
 }
 
 func (s *added) add(a addedToken) {
@@ -72,6 +73,7 @@ func (s *added) add(a addedToken) {
 		slices.Sort(s.lengths[b])
 		slices.Reverse(s.lengths[b])
 	}
+	s.takesSpaces = s.takesSpaces || a.RStrip
 	s.spansSpaces = s.spansSpaces || strings.ContainsFunc(a.Content[1:], unicode.IsSpace)
 }
 

@@ -77,6 +77,12 @@ func (t *Tokenizer) SplitsAtSpaces() bool {
 	return !t.exact.spansSpaces && !t.normalized.spansSpaces
 }
 
+// splitsBeforeSpaces is SplitsAtSpaces for texts with added tokens, which may include the
+// space after them.
+func (t *Tokenizer) splitsBeforeSpaces() bool {
+	return t.SplitsAtSpaces() && !t.exact.takesSpaces && !t.normalized.takesSpaces
+}
+
 // Append appends the tokens of text to dst. Invalid UTF-8 is encoded as U+FFFD.
 // The only error is a pattern of the file that takes more than 5 s to match.
 func (t *Tokenizer) Append(dst []uint32, text string) ([]uint32, error) {
