@@ -150,6 +150,21 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// answerWriter limits the time in which the client takes the head of an answer, which comes
+// before a piece of its body is read.
+type answerWriter struct {
+	http.ResponseWriter
+	client *client
+}
+
+// Unwrap is for http.ResponseController.
+func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *answerWriter) WriteHeader(status int) {
+	w.client.answers(status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
 // client is who sent a request. One that neither sends its body nor takes its answer for
 // a time is disconnected, so that it does not hold memory and a place on the server.
 type client struct {
@@ -173,6 +188,14 @@ func (c *client) takes(now time.Time) {
 	if now.Sub(c.taking) > c.stall/8 {
 		c.taking = now
 		c.conn.SetWriteDeadline(now.Add(c.stall))
+	}
+}
+
+// answers extends the time for the head of an answer, or of an interim one, after which the
+// answer may take any time: see took.
+func (c *client) answers(status int) {
+	if status >= 200 || !c.http2 {
+		c.takes(time.Now())
 	}
 }
 

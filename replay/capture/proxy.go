@@ -152,14 +152,14 @@ func modifyResponse(r *http.Response) error {
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arrived := arrival(r)
+	of := &passing{client: client{conn: http.NewResponseController(w), http2: r.ProtoMajor == 2, stall: p.cfg.Stall}}
+	of.client.answers(http.StatusContinue) // which is due before anything else
 	for _, via := range r.Header["Via"] {
 		if strings.Contains(via, p.name) {
 			refuse(w, http.StatusLoopDetected, "loop_detected", "the upstream server is this proxy")
 			return
 		}
 	}
-	of := &passing{client: client{conn: http.NewResponseController(w), http2: r.ProtoMajor == 2, stall: p.cfg.Stall}}
-	of.client.conn.SetWriteDeadline(time.Time{})                                   // that of the request before
 	defer func() { of.client.conn.SetReadDeadline(time.Now().Add(p.cfg.Stall)) }() // for the rest of the body
 	over := make(chan struct{})
 	defer close(over)
@@ -174,7 +174,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r = r.WithContext(context.WithValue(r.Context(), passedKey{}, of))
 	r.Body = &requestBody{ReadCloser: r.Body, of: of.exchange, client: &of.client, over: over}
-	p.pass.ServeHTTP(w, r)
+	p.pass.ServeHTTP(&answerWriter{w, &of.client}, r)
 }
 
 // begin begins an exchange.
