@@ -1,14 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"moontide/.ci/results"
 )
 
 // load is what every client has to send.
@@ -93,7 +93,7 @@ type summary struct {
 }
 
 func readSummary(path string) (f figures, s summary, err error) {
-	if err := readJSON(path, &s); err != nil {
+	if err := results.ReadJSON(path, &s); err != nil {
 		return f, s, err
 	}
 	return figures{
@@ -156,7 +156,7 @@ func readAIPerf(dir, output string, l load) (figures, error) {
 		Errors   statistics `json:"error_request_count"`
 		Duration statistics `json:"benchmark_duration"`
 	}
-	if err := readJSON(filepath.Join(dir, "profile_export_aiperf.json"), &r); err != nil {
+	if err := results.ReadJSON(filepath.Join(dir, "profile_export_aiperf.json"), &r); err != nil {
 		return figures{}, err
 	}
 	of := func(s statistics) [3]float64 { return [3]float64{s.Avg, s.P50, s.P99} }
@@ -165,14 +165,6 @@ func readAIPerf(dir, output string, l load) (figures, error) {
 		Completed: completed, Failed: max(int(r.Errors.Avg), l.Requests-completed), Duration: r.Duration.Avg,
 		TTFT: of(r.TTFT), ITL: of(r.ITL), Says: warnings(output),
 	}, nil
-}
-
-func readJSON(path string, v any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, v)
 }
 
 // doubts match what a client may say about its own accuracy, variable what differs

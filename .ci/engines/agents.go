@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
+	"moontide/.ci/results"
 	analysis "moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/bench"
@@ -84,7 +84,7 @@ func (s *session) agentsOf(name, path string, flags ...string) error {
 	var measured []int // of each mode
 	lost := 0          // in the first one, as the second one's run says
 	for i, m := range s.modes() {
-		dir, err := s.folder(slug(m.name))
+		dir, err := s.folder(results.Slug(m.name))
 		if err != nil {
 			return err
 		}
@@ -241,8 +241,8 @@ func (b *agentTrace) turn(session string, after []string, keep, isl, osl int) ro
 }
 
 // agentTables shows each turn, a table for each trace.
-func (r *results) agentTables(b *strings.Builder) {
-	b.WriteString(`
+func (r *measurements) agentTables(p *results.Page) {
+	p.WriteString(`
 ## Agents, turn by turn
 
 Cached tokens of each turn: what moontide predicts from the run, and what the server found in its cache. Requests are sent
@@ -258,19 +258,18 @@ is rewritten. ` + "`--weka DIR`" + ` adds recorded conversations of coding agent
 		for end < len(r.Agents) && r.Agents[end].Engine == r.Agents[i].Engine && r.Agents[end].Trace == r.Agents[i].Trace {
 			end++
 		}
-		agentTable(b, r.Agents[i:end])
+		agentTable(p, r.Agents[i:end])
 		i = end
 	}
 }
 
-func agentTable(b *strings.Builder, runs []agentRun) {
-	fmt.Fprintf(b, "\n### %s, agents %s\n\n", titles[runs[0].Engine], runs[0].Trace)
+func agentTable(p *results.Page, runs []agentRun) {
+	p.Line("\n### %s, agents %s", titles[runs[0].Engine], runs[0].Trace)
 	head := []string{"session", "turn", "prompt", "answer"}
 	for _, a := range runs {
 		head = append(head, a.Mode+": predicted", "measured")
 	}
-	cells(b, head...)
-	cells(b, slices.Repeat([]string{"---"}, len(head))...)
+	p.Table(head...)
 	sums := make([]int, 2*len(runs))
 	for i, t := range runs[0].Turns {
 		line := []string{t.Session, fmt.Sprint(t.Number), fmt.Sprint(t.ISL), fmt.Sprint(t.OSL)}
@@ -279,11 +278,11 @@ func agentTable(b *strings.Builder, runs []agentRun) {
 			sums[2*j] += a.Turns[i].Predicted
 			sums[2*j+1] += a.Turns[i].Measured
 		}
-		cells(b, line...)
+		p.Row(line...)
 	}
 	line := []string{"all", "", "", ""}
 	for _, n := range sums {
 		line = append(line, fmt.Sprint(n))
 	}
-	cells(b, line...)
+	p.Row(line...)
 }

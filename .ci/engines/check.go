@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/.ci/results"
 	"moontide/replay"
 	"moontide/trace"
 )
@@ -78,8 +79,7 @@ type stage struct {
 // server.
 func stagesOf(e *engine, names []string) (stages []stage) {
 	for _, c := range checks {
-		chosen := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(c.name, name) })
-		if !chosen || !slices.Contains(c.engines, e.name) {
+		if !results.Wanted(c.name, names) || !slices.Contains(c.engines, e.name) {
 			continue
 		}
 		server := c.server

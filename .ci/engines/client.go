@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/.ci/results"
 	"moontide/replay"
 	"moontide/replay/runfile"
 )
@@ -156,8 +157,17 @@ func (s *session) command(dir string, args ...string) *exec.Cmd {
 
 // folder returns a new folder for a run of a check.
 func (s *session) folder(name string) (string, error) {
-	dir := filepath.Join(s.tools.out, s.engine.name, slug(s.check), name)
+	dir := filepath.Join(s.tools.out, s.engine.name, results.Slug(s.check), name)
 	return dir, errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(dir), 0o755))
+}
+
+// written returns a new folder for a run, and the file beside it with the run's trace.
+func (s *session) written(name string, rows []row) (dir, path string, err error) {
+	if dir, err = s.folder(name); err != nil {
+		return "", "", err
+	}
+	path = dir + ".jsonl"
+	return dir, path, writeTrace(path, rows)
 }
 
 // measured replays rows in a run that completes, and returns how much each of the
@@ -167,29 +177,34 @@ func (s *session) measured(name string, rows []row, flags ...string) (o *outcome
 	if err != nil {
 		return nil, nil, err
 	}
-	if o, err = s.replay(name, rows, flags...); err != nil {
-		return nil, nil, err
-	}
-	if err := o.ran(); err != nil {
+	if o, err = s.run(name, rows, flags...); err != nil {
 		return nil, nil, err
 	}
 	after, err := s.server.metrics()
 	if err != nil {
 		return nil, nil, err
 	}
-	s.trusted(o)
 	return o, after.since(before), nil
+}
+
+// run replays rows in a run that ends well.
+func (s *session) run(name string, rows []row, flags ...string) (*outcome, error) {
+	o, err := s.replay(name, rows, flags...)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.ran(); err != nil {
+		return nil, err
+	}
+	s.trusted(o)
+	return o, nil
 }
 
 // replay replays rows against the session's server. Prompts differ from those of
 // other checks unless the flags have a salt.
 func (s *session) replay(name string, rows []row, flags ...string) (*outcome, error) {
-	dir, err := s.folder(name)
+	dir, path, err := s.written(name, rows)
 	if err != nil {
-		return nil, err
-	}
-	path := dir + ".jsonl"
-	if err := writeTrace(path, rows); err != nil {
 		return nil, err
 	}
 	args := []string{path, "--url", s.server.url, "--block-size", fmt.Sprint(traceBlock)}
@@ -215,7 +230,7 @@ func (s *session) finish(cmd *exec.Cmd, dir string) (*outcome, error) {
 // read reads the run's folder. Without one there is nothing to read: the command
 // stopped before the run.
 func (o *outcome) read() error {
-	if err := readJSON(filepath.Join(o.dir, "summary.json"), &o.summary); errors.Is(err, os.ErrNotExist) {
+	if err := results.ReadJSON(filepath.Join(o.dir, "summary.json"), &o.summary); errors.Is(err, os.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err

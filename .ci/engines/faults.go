@@ -15,12 +15,8 @@ import (
 // part starts a replay at a rate of 5 requests a second and lets it run for a while.
 // Then act happens, which may end the run.
 func (s *session) part(name string, rows []row, after time.Duration, act func(pid int), flags ...string) (*outcome, error) {
-	dir, err := s.folder(name)
+	dir, path, err := s.written(name, rows)
 	if err != nil {
-		return nil, err
-	}
-	path := dir + ".jsonl"
-	if err := writeTrace(path, rows); err != nil {
 		return nil, err
 	}
 	args := []string{path, "--url", s.server.url, "--block-size", fmt.Sprint(traceBlock), "--salt", s.check, "--server-metrics", s.server.url}
@@ -64,14 +60,20 @@ func (s *session) complete(o *outcome, n int) {
 
 const interruptedAfter = 2500 * time.Millisecond
 
+// interrupted replays rows until an interrupt.
+func (s *session) interrupted(rows []row) (*outcome, error) {
+	o, err := s.part("run", rows, interruptedAfter, interrupt)
+	if err != nil {
+		return nil, err
+	}
+	return o, o.ran()
+}
+
 // interruptAndResume checks that a run of two parts is equal to one run.
 func interruptAndResume(s *session) error {
 	rows := shared(30, 200)
-	first, err := s.part("run", rows, interruptedAfter, interrupt)
+	first, err := s.interrupted(rows)
 	if err != nil {
-		return err
-	}
-	if err := first.ran(); err != nil {
 		return err
 	}
 	s.equal("exit status of the interrupted run", 1, first.exit)
@@ -91,11 +93,8 @@ func interruptAndResume(s *session) error {
 // restartBeforeResume checks that the loss of the cache has its cause.
 func restartBeforeResume(s *session) error {
 	rows := shared(30, 200)
-	first, err := s.part("run", rows, interruptedAfter, interrupt)
+	first, err := s.interrupted(rows)
 	if err != nil {
-		return err
-	}
-	if err := first.ran(); err != nil {
 		return err
 	}
 	if err := s.restart(); err != nil {

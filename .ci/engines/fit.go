@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"moontide/.ci/results"
 )
 
 // foretold is a metric of a load that the engine was not fitted to: what the fitted
@@ -73,14 +75,10 @@ func fittedEngine(s *session) error {
 	measure := func() error {
 		i := len(runs[0])
 		for j, l := range loads { // in turns, so that a slow minute is not of one load
-			o, err := s.replay(fmt.Sprint(l.name, " ", i+1), l.rows, append(l.flags, "--salt", fmt.Sprint(l.name, i))...)
+			o, err := s.run(fmt.Sprint(l.name, " ", i+1), l.rows, append(l.flags, "--salt", fmt.Sprint(l.name, i))...)
 			if err != nil {
 				return err
 			}
-			if err := o.ran(); err != nil {
-				return err
-			}
-			s.trusted(o)
 			runs[j] = append(runs[j], o.dir)
 		}
 		return nil
@@ -213,8 +211,8 @@ func documents(n int, gap float64) (rows []row) {
 }
 
 // foretoldTable shows what the fitted engine predicted.
-func (r *results) foretoldTable(b *strings.Builder) {
-	fmt.Fprintf(b, `
+func (r *measurements) foretoldTable(p *results.Page) {
+	p.Line(`
 ## Predicted by a fitted engine
 
 %s drove its runs against the server and fitted an engine to them. These loads have other shapes: the first one's
@@ -225,14 +223,13 @@ prompts is predicted 29 to 39 %% too high.) The measurements are the mean of %d 
 is the range of the runs. A prediction may be off by the limit or by twice the noise.
 
 | load | metric | runs | predicted | error | noise | limit |
-| --- | --- | --- | ---: | ---: | ---: | ---: |
-`, "`moontide fit-engine --url`", fitRuns)
+| --- | --- | --- | ---: | ---: | ---: | ---: |`, "`moontide fit-engine --url`", fitRuns)
 	for _, f := range r.Foretold {
 		var runs []string
 		for _, v := range f.Runs {
 			runs = append(runs, fmt.Sprintf("%.4g", v))
 		}
-		cells(b, f.Load, f.Metric, strings.Join(runs, ", "), fmt.Sprintf("%.4g", f.Predicted), fmt.Sprintf("%+.1f %%", 100*f.error()),
+		p.Row(f.Load, f.Metric, strings.Join(runs, ", "), fmt.Sprintf("%.4g", f.Predicted), fmt.Sprintf("%+.1f %%", 100*f.error()),
 			fmt.Sprintf("%.1f %%", 100*f.noise()), fmt.Sprintf("%.1f %%", 100*f.limit()))
 	}
 }

@@ -21,14 +21,10 @@ func (s *session) tokenizer() []string {
 // lengths replays prompts that share prefixes, one by one, and checks the counts.
 func (s *session) lengths(shorter, before, added int, flags ...string) error {
 	rows := shared(60, 0)
-	o, err := s.replay("run", rows, append(flags, oneByOne...)...)
+	o, err := s.run("run", rows, append(flags, oneByOne...)...)
 	if err != nil {
 		return err
 	}
-	if err := o.ran(); err != nil {
-		return err
-	}
-	s.trusted(o)
 	sent := prompts(rows, before, added)
 	for i := range sent {
 		sent[i].isl -= shorter
@@ -57,14 +53,10 @@ func chatExact(s *session) error {
 func sessionsWithDelays(s *session) error {
 	const turns, delay = 4, 300
 	rows := conversations(4, turns, delay)
-	o, err := s.replay("run", rows)
+	o, err := s.run("run", rows)
 	if err != nil {
 		return err
 	}
-	if err := o.ran(); err != nil {
-		return err
-	}
-	s.trusted(o)
 	var late time.Duration
 	early, later := 0, 0
 	var cached []int
@@ -92,14 +84,10 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 // closedLoop checks that as many requests as wanted are in flight, until the last.
 func closedLoop(s *session) error {
 	const streams, n = 4, 24
-	o, err := s.replay("run", equal(n, 200, 24, 0), "--closed", "--max-concurrency", fmt.Sprint(streams))
+	o, err := s.run("run", equal(n, 200, 24, 0), "--closed", "--max-concurrency", fmt.Sprint(streams))
 	if err != nil {
 		return err
 	}
-	if err := o.ran(); err != nil {
-		return err
-	}
-	s.trusted(o)
 	var sent, done []time.Duration
 	for _, r := range o.records {
 		sent, done = append(sent, r.Sent.Value), append(done, r.Done)
@@ -122,14 +110,10 @@ func closedLoop(s *session) error {
 // rate checks that requests are sent at their times whatever the server does.
 func rate(s *session) error {
 	const n, perSecond = 40, 8.0
-	o, err := s.replay("run", equal(n, 100, 8, 0), "--rate", fmt.Sprint(perSecond), "--arrival", "constant")
+	o, err := s.run("run", equal(n, 100, 8, 0), "--rate", fmt.Sprint(perSecond), "--arrival", "constant")
 	if err != nil {
 		return err
 	}
-	if err := o.ran(); err != nil {
-		return err
-	}
-	s.trusted(o)
 	var late time.Duration
 	for i, r := range o.records {
 		due := time.Duration(float64(i) / perSecond * float64(time.Second))
@@ -152,14 +136,10 @@ func eviction(s *session) error {
 		r.IDs = append(r.IDs, uint64(1000+i))
 		rows = append(rows, r)
 	}
-	o, err := s.replay("run", rows, append([]string{"--server-metrics", s.server.url}, oneByOne...)...)
+	o, err := s.run("run", rows, append([]string{"--server-metrics", s.server.url}, oneByOne...)...)
 	if err != nil {
 		return err
 	}
-	if err := o.ran(); err != nil {
-		return err
-	}
-	s.trusted(o)
 	sent := prompts(rows, 0, 0)
 	s.counts(o, sent)
 	missing := 0

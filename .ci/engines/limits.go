@@ -131,28 +131,22 @@ func (s *session) leaks(o *outcome) (n int) {
 
 // smallVocabulary checks that token ids are those that the model has.
 func smallVocabulary(s *session) error {
-	rows := shared(20, 0)
-	o, err := s.replay("run", rows, oneByOne...)
-	if err != nil {
-		return err
-	}
-	s.says("note about the range of token ids", o.reason("to 1874"), "token ids are drawn from", "to 1874")
-	if err := o.ran(); err != nil {
-		return err
-	}
-	s.trusted(o)
-	s.counts(o, prompts(rows, 0, 0))
-	return nil
+	return s.narrow("note about the range of token ids", "to 1874", []string{"token ids are drawn from", "to 1874"})
 }
 
 // fewWords checks prompts of words of a vocabulary with few of them.
 func fewWords(s *session) error {
+	return s.narrow("note about the words", "words of one token", []string{"800"}, append(s.tokenizer(), "--prompt", "words")...)
+}
+
+// narrow checks what a line of the output says about the vocabulary, and the counts.
+func (s *session) narrow(law, line string, words []string, flags ...string) error {
 	rows := shared(20, 0)
-	o, err := s.replay("run", rows, append(append(s.tokenizer(), "--prompt", "words"), oneByOne...)...)
+	o, err := s.replay("run", rows, append(flags, oneByOne...)...)
 	if err != nil {
 		return err
 	}
-	s.says("note about the words", o.reason("words of one token"), "800")
+	s.says(law, o.reason(line), words...)
 	if err := o.ran(); err != nil {
 		return err
 	}

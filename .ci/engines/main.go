@@ -5,25 +5,23 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"moontide/.ci/results"
 	"moontide/replay/bench"
 )
 
 // here is the folder of this program, seen from the top of the repository.
-const here = ".ci/engines"
+const here results.Folder = ".ci/engines"
 
 // tools are the installed programs and the folders of the suite.
 type tools struct {
@@ -34,8 +32,8 @@ type tools struct {
 	fixtures                 bool   // record responses for the tests of the repository
 }
 
-// results is the content of results.json.
-type results struct {
+// measurements is the content of results.json.
+type measurements struct {
 	Versions map[string]string `json:"versions"`
 	Rows     []result          `json:"rows"`
 	Pairs    []pair            `json:"pairs"`
@@ -73,8 +71,8 @@ func main() {
 			fmt.Printf("%-26s %s\n", c.name, strings.Join(c.engines, ", "))
 		}
 	case *render:
-		var r results
-		if err := errors.Join(readJSON(filepath.Join(here, "results.json"), &r), r.render()); err != nil {
+		var r measurements
+		if err := errors.Join(here.Read(&r), here.WritePage(r.page())); err != nil {
 			log.Fatal(err)
 		}
 	default:
@@ -105,9 +103,8 @@ func run(t *tools, args []string) error {
 			return err
 		}
 	}
-	path := filepath.Join(here, "results.json")
-	var r results
-	if err := readJSON(path, &r); err != nil && !errors.Is(err, os.ErrNotExist) {
+	var r measurements
+	if err := here.Read(&r); err != nil {
 		return err
 	}
 	r.setVersions(t, wanted)
@@ -126,7 +123,7 @@ func run(t *tools, args []string) error {
 			if found.foretold != nil {
 				r.Foretold = found.foretold
 			}
-			if err := errors.Join(save(path, &r), r.render()); err != nil {
+			if err := errors.Join(here.Write(&r), here.WritePage(r.page())); err != nil {
 				return err
 			}
 			for _, x := range found.rows {
@@ -143,7 +140,7 @@ func run(t *tools, args []string) error {
 }
 
 // replace replaces the rows of the checks that ran, in the order of the checks.
-func (r *results) replace(found []result) {
+func (r *measurements) replace(found []result) {
 	r.Rows = slices.DeleteFunc(r.Rows, func(old result) bool {
 		return slices.ContainsFunc(found, func(x result) bool { return x.Engine == old.Engine && x.Check == old.Check })
 	})
@@ -156,7 +153,7 @@ func (r *results) replace(found []result) {
 }
 
 // replaceAgents replaces the runs of the traces that were replayed.
-func (r *results) replaceAgents(runs []agentRun) {
+func (r *measurements) replaceAgents(runs []agentRun) {
 	r.Agents = slices.DeleteFunc(r.Agents, func(old agentRun) bool {
 		return slices.ContainsFunc(runs, func(x agentRun) bool { return old.Engine == x.Engine && old.Trace == x.Trace })
 	})
@@ -166,45 +163,16 @@ func (r *results) replaceAgents(runs []agentRun) {
 	})
 }
 
-func (r *results) setVersions(t *tools, wanted []*engine) {
+func (r *measurements) setVersions(t *tools, wanted []*engine) {
 	if r.Versions == nil {
 		r.Versions = map[string]string{}
 	}
 	r.Versions["Date"] = time.Now().Format("2006-01-02")
 	r.Versions["Machine"] = fmt.Sprintf("%d cores (%s)", runtime.NumCPU(), bench.ThisMachine().CPU)
-	r.Versions["moontide"] = firstLine("git", "rev-parse", "--short", "HEAD") + ", Go " + strings.TrimPrefix(runtime.Version(), "go")
+	r.Versions["moontide"] = results.FirstLine("git", "rev-parse", "--short", "HEAD") + ", Go " + strings.TrimPrefix(runtime.Version(), "go")
 	for _, e := range wanted {
 		for name, version := range e.versions(t) {
 			r.Versions[name] = version
 		}
 	}
-}
-
-func save(path string, r *results) error {
-	data, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(data, '\n'), 0o644)
-}
-
-func readJSON(path string, v any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, v)
-}
-
-func slug(s string) string {
-	return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(s), "-"), "-")
-}
-
-func firstLine(name string, args ...string) string {
-	out, err := exec.Command(name, args...).Output()
-	if err != nil {
-		return "unknown"
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	return line
 }

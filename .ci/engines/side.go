@@ -1,16 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/montanaflynn/stats"
+
+	"moontide/.ci/results"
 )
 
 // seen is what a client reports of a run, and the server's metrics of the same run.
@@ -140,7 +140,7 @@ func (s *session) benchServe(name string, seed int, trace string, n int, result 
 	if err != nil {
 		return nil, err
 	}
-	return after.since(before), readJSON(dir+".json", result)
+	return after.since(before), results.ReadJSON(dir+".json", result)
 }
 
 // sidePeer has vllm bench serve send the same load, which needs no probe, as a trace:
@@ -197,15 +197,4 @@ func timedTrace(s *session) error {
 	hits := "vllm:prefix_cache_hits_total"
 	s.equal("cached tokens of vllm bench serve's run, by the server", grew[hits], ourGrowth[hits])
 	return nil
-}
-
-// spread formats the median of the pairs and their range.
-func spread(pairs []pair, value func(pair) float64) string {
-	var all []float64
-	for _, p := range pairs {
-		all = append(all, value(p))
-	}
-	slices.SortFunc(all, cmp.Compare)
-	median, _ := stats.Median(all)
-	return fmt.Sprintf("%.2f (%.2f to %.2f)", median, all[0], all[len(all)-1])
 }

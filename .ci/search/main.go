@@ -8,11 +8,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"log"
 	"math"
 	"os"
@@ -20,15 +17,13 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"moontide/.ci/results"
 	"moontide/analyze/run"
 	"moontide/replay/bench"
 )
 
-// here is the folder of README.md and results.json.
-const here = ".ci/search"
-
-// results is the content of results.json.
-type results struct {
+// measurements is the content of results.json.
+type measurements struct {
 	Seed uint64   `json:"seed"` // of the random deployments
 	Rows []result `json:"rows"`
 }
@@ -68,7 +63,7 @@ func main() {
 	deployments := flag.Int("deployments", 100, "number of random deployments")
 	most := flag.Int("most", math.MaxInt, "search at most so many, and keep the results for the next time")
 	seed := flag.Uint64("seed", 2027, "seed of the random deployments")
-	folder := flag.String("folder", here, "folder of README.md and results.json")
+	folder := flag.String("folder", ".ci/search", "folder of README.md and results.json")
 	verbose := flag.Bool("verbose", false, "print the runs of each search")
 	render := flag.Bool("render", false, "write README.md from results.json and search nothing")
 	flag.Parse()
@@ -76,7 +71,7 @@ func main() {
 	if *render {
 		*most = 0
 	}
-	w := work{results: results{Seed: *seed}, folder: *folder, most: *most, verbose: *verbose}
+	w := work{measurements: measurements{Seed: *seed}, folder: results.Folder(*folder), most: *most, verbose: *verbose}
 	if err := w.do(*deployments); err != nil {
 		log.Fatal(err)
 	}
@@ -102,32 +97,20 @@ func (w *work) do(deployments int) error {
 			deployments--
 		}
 	}
-	if err := os.WriteFile(filepath.Join(w.folder, "README.md"), []byte(page(w.results)), 0o666); err != nil {
-		return fmt.Errorf("writing the page: %w", err)
-	}
-	return nil
+	return w.folder.WritePage(page(w.measurements))
 }
 
 type work struct {
-	results
-	folder  string
+	measurements
+	folder  results.Folder
 	most    int // searches left
 	verbose bool
 }
 
-func (w *work) path() string { return filepath.Join(w.folder, "results.json") }
-
 func (w *work) read() error {
-	text, err := os.ReadFile(w.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	var known results
-	if err == nil {
-		err = json.Unmarshal(text, &known)
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", w.path(), err)
+	var known measurements
+	if err := w.folder.Read(&known); err != nil {
+		return err
 	}
 	if known.Seed == w.Seed {
 		w.Rows = known.Rows
@@ -151,14 +134,7 @@ func (w *work) result(t task) (*result, error) {
 	log.Printf("%s: %s %s: %.4g (%.4g to %.4g), truth %.4g +- %.4g, off %+.1f %%, %d runs %s", r.Name, r.Axis, r.SLO,
 		r.Found, r.From, r.To, r.Truth, r.Error, 100*r.off(), r.Runs, r.NoneFound)
 	w.Rows = append(w.Rows, r)
-	text, err := json.MarshalIndent(w.results, "", "\t")
-	if err == nil {
-		err = os.WriteFile(w.path(), append(text, '\n'), 0o666)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("writing %s: %w", w.path(), err)
-	}
-	return &r, nil
+	return &r, w.folder.Write(w.measurements)
 }
 
 func (t *task) solve(verbose bool) (r result, err error) {

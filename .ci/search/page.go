@@ -39,7 +39,7 @@ func (t tally) row(name string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %.1f %% | %.2f %% | %.1f | %d |\n", name, t.all, t.within, t.inside, 100*t.worst, 100*t.errors/n, float64(t.runs)/n, t.most)
 }
 
-func page(all results) string {
+func page(all measurements) string {
 	var b strings.Builder
 	of := func(keep func(r result) bool) []result {
 		return slices.DeleteFunc(slices.Clone(all.Rows), func(r result) bool { return !keep(r) })

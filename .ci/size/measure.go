@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -16,10 +15,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"moontide/.ci/results"
 )
 
 // here is the folder of this program, seen from the top of the repository.
-const here = ".ci/size"
+const here results.Folder = ".ci/size"
 
 // sources are the large traces, with the flags that make them.
 var sources = map[string][]string{
@@ -71,13 +72,8 @@ func measure(moontide, folder, only string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(here, "results.json")
 	var figures []figure
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &figures)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := here.Read(&figures); err != nil {
 		return err
 	}
 	for _, t := range tasks {
@@ -91,15 +87,11 @@ func measure(moontide, folder, only string) error {
 		f := run(moontide, t, trace)
 		log.Printf("%s: %.1f s, CPU %.1f s, %.0f MB %s", f.Task, f.Wall, f.CPU, f.Memory, f.Error)
 		figures = append(slices.DeleteFunc(figures, func(old figure) bool { return old.Task == f.Task }), f)
-		text, err := json.MarshalIndent(figures, "", " ")
-		if err == nil {
-			err = os.WriteFile(path, append(text, '\n'), 0o644)
-		}
-		if err != nil {
+		if err := here.Write(figures); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(here, "README.md"), page(figures), 0o644)
+	return here.WritePage(page(figures))
 }
 
 // made returns the file of a source, which it makes unless there is one.
@@ -146,9 +138,9 @@ func run(moontide string, t task, trace string) figure {
 }
 
 // page returns README.md.
-func page(figures []figure) []byte {
-	var b bytes.Buffer
-	b.WriteString(`# Time and memory of large traces
+func page(figures []figure) string {
+	var p results.Page
+	p.Line(`# Time and memory of large traces
 
 All figures come from one command, which makes the traces, runs moontide on them, and writes this page and
 [results.json](results.json):
@@ -167,11 +159,8 @@ All figures come from one command, which makes the traces, runs moontide on them
 | delays | 10 million rows with session ids; later turns have a delay instead of a timestamp |
 | blocks | 5 million rows, 500 million references of 60 million blocks |
 
-Wall and CPU time depend on the machine and on what else it does; the peak of the resident memory hardly does. Measured on ` + runtime.GOOS + "/" + runtime.GOARCH + `.
-
-| command | wall | CPU | peak memory | limit |
-| --- | --- | --- | --- | --- |
-`)
+Wall and CPU time depend on the machine and on what else it does; the peak of the resident memory hardly does. Measured on ` + runtime.GOOS + "/" + runtime.GOARCH + `.`)
+	p.Table("command", "wall", "CPU", "peak memory", "limit")
 	for _, t := range tasks {
 		for _, f := range figures {
 			if f.Task != t.name() {
@@ -186,9 +175,9 @@ Wall and CPU time depend on the machine and on what else it does; the peak of th
 			} else if t.limit > 0 && f.Memory > t.limit {
 				memory = "**" + memory + "**"
 			}
-			fmt.Fprintf(&b, "| `%s` | %.1f s | %.1f s | %s | %s |\n", f.Task, f.Wall, f.CPU, memory, limit)
+			p.Row("`"+f.Task+"`", fmt.Sprintf("%.1f s", f.Wall), fmt.Sprintf("%.1f s", f.CPU), memory, limit)
 		}
 	}
-	b.WriteString("\nFigures above their limit are bold.\n")
-	return b.Bytes()
+	p.Line("\nFigures above their limit are bold.")
+	return p.String()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"moontide/.ci/results"
 	"moontide/replay/runfile"
 )
 
@@ -37,11 +37,7 @@ type summary struct {
 type evidence struct{ Check, Level, Text string }
 
 func readSummary(dir string) (s summary, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, runfile.SummaryFile))
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	return s, err
+	return s, results.ReadJSON(filepath.Join(dir, runfile.SummaryFile), &s)
 }
 
 func (s *summary) says(text string) bool {
@@ -61,7 +57,7 @@ func (s *summary) judge() (text string, ok bool) {
 	return text, ok
 }
 
-func conversation(r *results, w *workshop) error {
+func conversation(r *measurements, w *workshop) error {
 	replay := func(name string, commands func(args []string) []*exec.Cmd, more ...string) (summary, int, error) {
 		end, err := w.serve("--engines", "2")
 		if err != nil {
@@ -106,7 +102,7 @@ func conversation(r *results, w *workshop) error {
 }
 
 // starts measures when ranks sent their first requests.
-func starts(r *results, w *workshop) error {
+func starts(r *measurements, w *workshop) error {
 	const times = 20
 	end, err := w.serve("--step-base", "0", "--prefill-per-token", "0", "--decode-per-sequence", "0", "--decode-per-context-token", "0")
 	if err != nil {
@@ -179,7 +175,7 @@ func middle(values []float64) float64 {
 
 // barrier measures the time from the start of many processes to the common start of the
 // run.
-func barrier(r *results, w *workshop) error {
+func barrier(r *measurements, w *workshop) error {
 	const many, times = 64, 5
 	end, err := w.serve()
 	if err != nil {
@@ -219,7 +215,7 @@ func barrier(r *results, w *workshop) error {
 }
 
 // kill kills ranks of runs.
-func kill(r *results, w *workshop) error {
+func kill(r *measurements, w *workshop) error {
 	const each = 10
 	random := rand.New(rand.NewPCG(20, 0))
 	for _, l := range append(slices.Clip(launchers), script) {

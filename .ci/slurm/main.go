@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,10 +13,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"moontide/.ci/results"
 )
 
 // here is the folder of this program, seen from the top of the repository.
-const here = ".ci/slurm"
+const here results.Folder = ".ci/slurm"
 
 // row is a law that a check states, beside what was measured.
 type row struct {
@@ -29,14 +30,14 @@ type row struct {
 	OK       bool   `json:"ok"`
 }
 
-// results is results.json.
-type results struct {
+// measurements is results.json.
+type measurements struct {
 	Date    string `json:"date"`
 	Machine string `json:"machine"`
 	Rows    []row  `json:"rows"`
 }
 
-func (r *results) add(check, launcher, law, limit string, ok bool, measured string, args ...any) {
+func (r *measurements) add(check, launcher, law, limit string, ok bool, measured string, args ...any) {
 	x := row{check, launcher, law, limit, fmt.Sprintf(measured, args...), ok}
 	r.Rows = append(r.Rows, x)
 	log.Printf("%s, %s: %s %s: %s, ok %v", check, launcher, law, limit, x.Measured, ok)
@@ -45,7 +46,7 @@ func (r *results) add(check, launcher, law, limit string, ok bool, measured stri
 // check is a group of laws.
 type check struct {
 	name, about string
-	run         func(r *results, w *workshop) error
+	run         func(r *measurements, w *workshop) error
 }
 
 var checks = []check{
@@ -83,22 +84,15 @@ func main() {
 }
 
 func runChecks(dir string, names []string, render bool) (failed int, err error) {
-	path := filepath.Join(here, "results.json")
-	var all results
-	if text, err := os.ReadFile(path); err == nil {
-		err = json.Unmarshal(text, &all)
-		if err != nil {
-			return 0, err
-		}
-	} else if !errors.Is(err, os.ErrNotExist) {
+	var all measurements
+	if err := here.Read(&all); err != nil {
 		return 0, err
 	}
 	for _, c := range checks {
-		wanted := len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(c.name, n) })
-		if render || !wanted {
+		if render || !results.Wanted(c.name, names) {
 			continue
 		}
-		now := results{}
+		now := measurements{}
 		if err := c.do(dir, &now); err != nil {
 			return 0, fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -110,14 +104,10 @@ func runChecks(dir string, names []string, render bool) (failed int, err error) 
 			}
 		}
 	}
-	text, err := json.MarshalIndent(all, "", " ")
-	if err != nil {
-		return failed, err
-	}
-	return failed, errors.Join(os.WriteFile(path, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(here, "README.md"), []byte(all.page()), 0o644))
+	return failed, errors.Join(here.Write(all), here.WritePage(all.page()))
 }
 
-func (c *check) do(dir string, r *results) error {
+func (c *check) do(dir string, r *measurements) error {
 	w := &workshop{dir: filepath.Join(dir, c.name)}
 	if err := os.MkdirAll(w.dir, 0o755); err != nil {
 		return err
@@ -126,9 +116,9 @@ func (c *check) do(dir string, r *results) error {
 }
 
 // page returns README.md.
-func (r *results) page() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `# moontide in several processes
+func (r *measurements) page() string {
+	var p results.Page
+	p.Line(`# moontide in several processes
 
 Runs of several processes under Debian's Slurm (munge, slurmctld and four slurmd), under Open MPI, and with the environment of
 Kubernetes pods, all on one machine and on loopback. The script in this folder installs what is missing, starts the daemons, runs
@@ -140,15 +130,15 @@ the checks, ends the daemons and writes this page from [results.json](results.js
 .ci/slurm/run --shell        # a shell beside a running Slurm
 `+"```"+`
 
-Date: %s. Machine: %s, which also runs the simulated endpoint.
-`, r.Date, r.Machine)
+Date: %s. Machine: %s, which also runs the simulated endpoint.`, r.Date, r.Machine)
 	for _, c := range checks {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| launcher | law | limit | measured | ok |\n| --- | --- | --- | --- | --- |\n", strings.ToUpper(c.name[:1])+c.name[1:], strings.ToUpper(c.about[:1])+c.about[1:])
+		p.Line("\n## %s\n\n%s.", strings.ToUpper(c.name[:1])+c.name[1:], strings.ToUpper(c.about[:1])+c.about[1:])
+		p.Table("launcher", "law", "limit", "measured", "ok")
 		for _, x := range r.Rows {
 			if x.Check == c.name {
-				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", x.Launcher, x.Law, x.Limit, x.Measured, map[bool]string{true: "yes", false: "**no**"}[x.OK])
+				p.Row(x.Launcher, x.Law, x.Limit, x.Measured, results.Mark(x.OK))
 			}
 		}
 	}
-	return b.String()
+	return p.String()
 }
