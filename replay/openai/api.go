@@ -23,13 +23,11 @@ type api struct {
 	layout func(m members) layout
 	// scan reads an event of the common form without decoding and allocating, else
 	// it returns false, and decode reads the event.
-	scan   func(data []byte) (chunkInfo, bool)
-	decode func(data []byte) (chunkInfo, error)
-	// whole reads the body of an answer that is not streamed.
-	whole func(body []byte) (chunkInfo, error)
-	// keep finds what an event adds to an answer that is kept. If it fails, the event
-	// has an unusual form.
-	keep func(k *kept, data []byte) (p pieces, ok bool)
+	// Both add what is new in the answer to p, unless that is nil.
+	scan   func(data []byte, p *pieces) (chunkInfo, bool)
+	decode func(data []byte, p *pieces) (chunkInfo, error)
+	// whole reads the body of an answer that is not streamed, without its pieces.
+	whole func(body []byte, p *pieces) (chunkInfo, error)
 }
 
 // hasChoices reports whether the API is one of those that answer with choices, whose

@@ -108,7 +108,8 @@ func BenchmarkPrepare(b *testing.B) {
 						b.StopTimer()
 						k := &kept{wantIDs: c.keepsIDs()}
 						for i := range osl {
-							k.take(c.api, fmt.Appendf(nil, `{"choices":[{"delta":{"content":" tide"},"token_ids":[%d]}]}`, 1000+i))
+							info, _ := c.api.scan(fmt.Appendf(nil, `{"choices":[{"delta":{"content":" tide"},"token_ids":[%d]}]}`, 1000+i), k.next())
+							k.take(&info)
 						}
 						b.StartTimer()
 						c.live.book.Open(rows[0], 0)

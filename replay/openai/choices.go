@@ -10,14 +10,14 @@ import (
 var completionsAPI = api{
 	name: Completions, path: "/v1/completions", tokenIDs: true, ignoreEOS: true, minTokens: true,
 	prompt: func(string) (before, after string) { return `,"prompt":`, "" },
-	layout: choicesLayout, scan: scanChunk, decode: decodeChunk, whole: decodeChunk, keep: keepChoices,
+	layout: choicesLayout, scan: scanChunk, decode: decodeChunk, whole: decodeChunk,
 }
 
 // chatAPI takes the messages of a chat.
 var chatAPI = api{
 	name: Chat, path: "/v1/chat/completions", messages: "messages", ignoreEOS: true, minTokens: true,
 	prompt: func(string) (before, after string) { return `,"messages":[{"role":"user","content":`, "}]" },
-	layout: choicesLayout, scan: scanChunk, decode: decodeChunk, whole: decodeChunk, keep: keepChoices,
+	layout: choicesLayout, scan: scanChunk, decode: decodeChunk, whole: decodeChunk,
 }
 
 // choicesLayout returns the layout of the APIs that answer with choices.

@@ -22,7 +22,7 @@ type chunkInfo struct {
 	done     bool // it ends the answer
 	choice   bool // it is not only usage
 	counted  bool // it has tokens if usage has grown
-	tokenIDs int  // number of token ids
+	tokenIDs int  // number of token ids, if it has those of its tokens only
 	usage    usageCounts
 }
 
@@ -68,6 +68,12 @@ type chunk struct {
 // raw is JSON that is not decoded.
 type raw = sonic.NoCopyRawMessage
 
+// cursorOf returns a cursor at the start of a value.
+func cursorOf(value raw) *jsonscan.Cursor {
+	c := jsonscan.New(value)
+	return &c
+}
+
 // nonEmpty reports whether r is a nonempty string or array.
 func nonEmpty(r raw) bool {
 	if len(r) <= len(`""`) {
@@ -84,21 +90,19 @@ func (c *chunk) decode(data []byte) error {
 	return chunkJSON.UnmarshalFromString(unsafe.String(unsafe.SliceData(data), len(data)), c)
 }
 
-func (c *chunk) info() chunkInfo {
+func (c *chunk) info(p *pieces) chunkInfo {
 	info := chunkInfo{usage: c.usageCounts()}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
 		info.choice = true
-		if nonEmpty(choice.TokenIDs) {
-			ids := jsonscan.New(choice.TokenIDs)
-			info.tokenIDs += scanLength(&ids)
-		}
+		info.tokenIDs += p.scanIDs(cursorOf(choice.TokenIDs))
 		d := &choice.Delta
-		for _, content := range [...]raw{choice.Text, d.Content, d.Refusal, d.ToolCalls} {
-			info.visible = info.visible || nonEmpty(content)
+		for _, content := range [...]raw{choice.Text, d.Content, d.Refusal} {
+			info.visible = p.scanText(cursorOf(content)) || info.visible
 		}
+		info.visible = p.scanCall(cursorOf(d.ToolCalls)) || info.visible
 		for _, reasoning := range [...]raw{d.ReasoningContent, d.Reasoning, d.Thinking} {
-			info.hasToken = info.hasToken || nonEmpty(reasoning)
+			info.hasToken = p.scanReasoning(cursorOf(reasoning)) || info.hasToken
 		}
 		info.hasToken = info.hasToken || info.visible
 		info.finished = info.finished || nonEmpty(choice.FinishReason)

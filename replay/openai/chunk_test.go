@@ -98,8 +98,10 @@ func TestChunksAreReset(t *testing.T) {
 				t.Fatalf("%s: %v", text, err)
 			}
 		}
-		if info := c.info(); info != (chunkInfo{choice: len(c.Choices) > 0}) || c.Usage != nil {
-			t.Errorf("%s decodes to %+v", next, c)
+		var p pieces
+		got, want := shown(c.info(&p), &p), shown(chunkInfo{choice: len(c.Choices) > 0}, new(pieces))
+		if got != want || c.Usage != nil {
+			t.Errorf("%s decodes to %s", next, got)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// generateAPI is SGLang's own API. Each event has the whole text so far, or what is
-// new, and the counts so far, which tell the tokens of a chunk.
+// generateAPI is SGLang's own API. Each event has all text and token ids so far, or what
+// is new, and the counts so far, which tell the tokens of a chunk.
 var generateAPI = api{
 	name: Generate, path: "/generate", tokenIDs: true, ignoreEOS: true, minTokens: true, limit: "max_new_tokens",
 	prompt: func(form string) (before, after string) {
@@ -29,10 +29,10 @@ var generateAPI = api{
 		l.tail = append(appendMembers(l.tail, m.extra...), '}')
 		return l
 	},
-	scan: scanGenerateEvent, decode: decodeGenerateEvent, whole: decodeGenerateEvent, keep: keepGenerated,
+	scan: scanGenerateEvent, decode: decodeGenerateEvent, whole: decodeGenerateEvent,
 }
 
-func scanGenerateEvent(data []byte) (info chunkInfo, ok bool) {
+func scanGenerateEvent(data []byte, p *pieces) (info chunkInfo, ok bool) {
 	c := jsonscan.New(data)
 	var seen uint32
 	info.counted, info.choice = true, true
@@ -41,6 +41,12 @@ func scanGenerateEvent(data []byte) (info chunkInfo, ok bool) {
 		case "meta_info":
 			c.Once(&seen, 1)
 			scanMetaInfo(&c, &info)
+		case "text":
+			c.Once(&seen, 2)
+			p.scanText(&c)
+		case "output_ids":
+			c.Once(&seen, 4)
+			p.scanIDs(&c)
 		case "error":
 			c.Fail()
 		default:
@@ -73,6 +79,8 @@ func scanMetaInfo(c *jsonscan.Cursor, info *chunkInfo) {
 
 // generateEvent holds the decoded members of an event.
 type generateEvent struct {
+	Text raw `json:"text"`
+	IDs  raw `json:"output_ids"`
 	Meta struct {
 		Input  *float64 `json:"prompt_tokens"`
 		Output *float64 `json:"completion_tokens"`
@@ -85,7 +93,7 @@ type generateEvent struct {
 	Error raw `json:"error"`
 }
 
-func decodeGenerateEvent(data []byte) (info chunkInfo, err error) {
+func decodeGenerateEvent(data []byte, p *pieces) (info chunkInfo, err error) {
 	var e generateEvent
 	if err := chunkJSON.Unmarshal(data, &e); err != nil {
 		return info, notAnEvent(data)
@@ -98,6 +106,8 @@ func decodeGenerateEvent(data []byte) (info chunkInfo, err error) {
 		return info, answerError{replay.Server, fmt.Sprintf("the server aborted the answer: %s", m.Finish.Message)}
 	}
 	info = chunkInfo{counted: true, choice: true, finished: m.Finish != nil}
+	p.scanText(cursorOf(e.Text))
+	p.scanIDs(cursorOf(e.IDs))
 	info.usage = usageCounts{input: count(m.Input), output: count(m.Output), details: count(m.Cached)}
 	return info, nil
 }

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,13 +23,9 @@ type kept struct {
 	pieces          []byte   // lengths of the pieces of text, as varints
 	textPieces      int
 	reasoningPieces int
-	repeats         bool  // events have the whole text so far
-	err             error // why the answer cannot be kept
-}
-
-// pieces of an answer in one event. They are parts of the event.
-type pieces struct {
-	text, reasoning []byte
+	repeats         bool   // events have the whole text so far
+	event           pieces // of the last event
+	err             error  // why the answer cannot be kept
 }
 
 // The reasons why an answer cannot be kept.
@@ -38,62 +36,20 @@ var (
 	errNoText      = errors.New("the answer has content that is not text")
 )
 
-// take keeps what an event adds.
-func (k *kept) take(a *api, data []byte) {
-	if k.err != nil {
-		return
-	}
-	before := len(k.ids)
-	p, ok := a.keep(k, data)
-	if !ok {
-		k.ids = k.ids[:before]
-		p = k.decode(a, data)
-	}
-	if len(p.text) > 0 {
-		k.text = append(k.text, p.text...)
-		k.pieces = binary.AppendUvarint(k.pieces, uint64(len(p.text)))
-		k.textPieces++
-	}
-	if len(p.reasoning) > 0 {
-		k.reasoning = append(k.reasoning, p.reasoning...)
-		k.reasoningPieces++
-	}
-	if len(k.text)+len(k.reasoning)+4*len(k.ids) > maxKeptAnswer && k.err == nil {
-		k.err = errKeptTooLong
-	}
-	if k.err != nil {
-		k.ids, k.text, k.reasoning, k.pieces = nil, nil, nil, nil
-	}
+// pieces are what an event adds to the answer. They are parts of the event. A nil *pieces
+// drops them.
+type pieces struct {
+	text, reasoning []byte          // escaped for JSON
+	ids             jsonscan.Cursor // at an array of token ids, if hasIDs
+	hasIDs          bool
+	unkept          error // why an answer with the event cannot be kept as text
 }
 
-// decode handles an event of an unusual form, which only events with choices can have.
-func (k *kept) decode(a *api, data []byte) (p pieces) {
-	if !a.hasChoices() {
-		return p
+func (p *pieces) add(text, reasoning []byte, unkept error) {
+	if p != nil {
+		p.text, p.reasoning = joined(p.text, text), joined(p.reasoning, reasoning)
+		p.unkept = cmp.Or(p.unkept, unkept)
 	}
-	c := chunks.Get().(*chunk)
-	defer chunks.Put(c)
-	if c.decode(data) != nil || len(c.Choices) == 0 {
-		return p
-	}
-	choice := &c.Choices[0]
-	d := &choice.Delta
-	if ids := jsonscan.New(choice.TokenIDs); k.wantIDs && nonEmpty(choice.TokenIDs) {
-		if k.addIDs(&ids); !ids.Done() {
-			k.err = errNoIDs
-		}
-		return p
-	}
-	for _, content := range [...]raw{choice.Text, d.Content, d.Refusal} {
-		p.text = joined(p.text, k.textOf(content))
-	}
-	for _, reasoning := range [...]raw{d.ReasoningContent, d.Reasoning, d.Thinking} {
-		p.reasoning = joined(p.reasoning, k.textOf(reasoning))
-	}
-	if nonEmpty(d.ToolCalls) {
-		k.err = errToolCall
-	}
-	return p
 }
 
 func joined(a, b []byte) []byte {
@@ -103,90 +59,141 @@ func joined(a, b []byte) []byte {
 	return append(a[:len(a):len(a)], b...)
 }
 
-// textOf returns what is between the quotes of a string.
-func (k *kept) textOf(value raw) []byte {
-	switch {
-	case !nonEmpty(value):
-		return nil
-	case value[0] != '"':
-		k.err = errNoText
-		return nil
+// scanString reads a string, or any other value, and reports whether it is a string or
+// an array that is not empty.
+func scanString(c *jsonscan.Cursor) (text []byte, nonEmpty bool) {
+	if c.Peek() != '"' {
+		return nil, c.Skip()
 	}
-	return value[1 : len(value)-1]
+	text = c.Text()
+	return text, len(text) > 0
 }
 
-// scanText reads a string or null. Anything else cannot be kept.
-func (k *kept) scanText(c *jsonscan.Cursor) []byte {
-	if c.Peek() == '"' {
-		return c.Text()
+// scanText reads visible text and reports whether there is any.
+func (p *pieces) scanText(c *jsonscan.Cursor) bool {
+	text, nonEmpty := scanString(c)
+	if nonEmpty {
+		p.add(text, nil, notText(text))
 	}
-	if c.Skip() {
-		k.err = errNoText
+	return nonEmpty
+}
+
+// scanReasoning reads reasoning and reports whether there is any.
+func (p *pieces) scanReasoning(c *jsonscan.Cursor) bool {
+	text, nonEmpty := scanString(c)
+	if nonEmpty {
+		p.add(nil, text, notText(text))
+	}
+	return nonEmpty
+}
+
+// notText is the error of content of which text is not a part.
+func notText(text []byte) error {
+	if text == nil {
+		return errNoText
 	}
 	return nil
 }
 
-// addIDs reads an array of token ids.
-func (k *kept) addIDs(c *jsonscan.Cursor) {
+// scanCall reads a call of a tool and reports whether there is one.
+func (p *pieces) scanCall(c *jsonscan.Cursor) bool {
+	called := c.Skip()
+	if called {
+		p.add(nil, nil, errToolCall)
+	}
+	return called
+}
+
+// scanIDs reads an array of token ids and returns its length.
+func (p *pieces) scanIDs(c *jsonscan.Cursor) (n int) {
 	if null(c) {
+		return 0
+	}
+	ids := *c
+	for more := c.Open('['); more; more = c.More(']') {
+		c.Skip()
+		n++
+	}
+	if n > 0 && p != nil {
+		p.ids, p.hasIDs = ids, true
+	}
+	return n
+}
+
+// next returns the pieces for the next event, nil if the answer is not kept.
+func (k *kept) next() *pieces {
+	if k == nil || k.err != nil {
+		return nil
+	}
+	k.event = pieces{}
+	return &k.event
+}
+
+// take keeps the pieces of an event.
+func (k *kept) take(info *chunkInfo) {
+	switch {
+	case k.err != nil:
+		return
+	case k.wantIDs:
+		k.takeIDs(info)
+	default:
+		k.takeText(info)
+	}
+	if len(k.text)+len(k.reasoning)+4*len(k.ids) > maxKeptAnswer && k.err == nil {
+		k.err = errKeptTooLong
+	}
+	if k.err != nil {
+		k.ids, k.text, k.reasoning, k.pieces = nil, nil, nil, nil
+	}
+}
+
+// takeIDs keeps token ids. An event of generateAPI that has all of them has as many as
+// there are tokens so far.
+func (k *kept) takeIDs(info *chunkInfo) {
+	if !k.event.hasIDs {
 		return
 	}
+	before, c := len(k.ids), &k.event.ids
 	for more := c.Open('['); more; more = c.More(']') {
 		k.ids = append(k.ids, uint32(c.Int(math.MaxUint32)))
 	}
+	if c.Failed() {
+		k.err = errNoIDs
+	}
+	if added := len(k.ids) - before; info.counted && before > 0 && added == int(info.usage.output.Value) {
+		k.ids = append(k.ids[:0], k.ids[before:]...)
+	}
 }
 
-// keepChoices finds what an event of chat or completions adds. It fails where
-// scanChunk does.
-func keepChoices(k *kept, data []byte) (p pieces, ok bool) {
-	c := jsonscan.New(data)
-	for more := c.Open('{'); more; more = c.More('}') {
-		if string(c.LowerKey()) != "choices" || c.Peek() != '[' {
-			c.Skip()
-			continue
-		}
-		for more := c.Open('['); more; more = c.More(']') {
-			for more := c.Open('{'); more; more = c.More('}') {
-				switch string(c.LowerKey()) {
-				case "text":
-					if k.wantIDs {
-						c.Skip()
-						continue
-					}
-					p.text = k.scanText(&c)
-				case "delta":
-					k.keepDelta(&c, &p)
-				case "token_ids":
-					if !k.wantIDs {
-						c.Skip()
-						continue
-					}
-					k.addIDs(&c)
-				default:
-					c.Skip()
-				}
-			}
-		}
+func (k *kept) takeText(info *chunkInfo) {
+	text, reasoning := k.event.text, k.event.reasoning
+	if info.counted {
+		text = k.newText(text)
 	}
-	return p, c.Done()
+	if len(text) > 0 {
+		k.text = append(k.text, text...)
+		k.pieces = binary.AppendUvarint(k.pieces, uint64(len(text)))
+		k.textPieces++
+	}
+	if len(reasoning) > 0 {
+		k.reasoning = append(k.reasoning, reasoning...)
+		k.reasoningPieces++
+	}
+	k.err = k.event.unkept
 }
 
-func (k *kept) keepDelta(c *jsonscan.Cursor, p *pieces) {
-	if null(c) {
-		return
+// newText returns what is new in the text of an event of generateAPI. Whether events
+// have all of it shows at the first that is longer.
+func (k *kept) newText(text []byte) []byte {
+	switch whole := bytes.HasPrefix(text, k.text); {
+	case len(k.text) == 0 || !whole && !k.repeats:
+		return text
+	case !whole: // it ended within a character
+		k.text, k.pieces, k.textPieces = k.text[:0], k.pieces[:0], 0
+		return text
+	case !k.repeats && k.textPieces > 1:
+		return text
 	}
-	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(c.LowerKey()) {
-		case "content", "refusal":
-			p.text = joined(p.text, k.scanText(c))
-		case "reasoning_content", "reasoning", "thinking":
-			p.reasoning = joined(p.reasoning, k.scanText(c))
-		case "tool_calls":
-			if c.Skip() {
-				k.err = errToolCall
-			}
-		default:
-			c.Skip()
-		}
-	}
+	k.repeats = len(text) > len(k.text)
+	return text[len(k.text):]
 }

@@ -399,7 +399,8 @@ func TestBeginningOfAnswer(t *testing.T) {
 		}
 		for _, kind := range rapid.SliceOfN(rapid.SampledFrom(kinds), 1, 20).Draw(t, "pieces") {
 			for piece := range strings.SplitSeq(kind, "|") {
-				k.take(&chatAPI, []byte(choice(`"delta":{"content":"`+piece+`"}`)))
+				k.event = pieces{text: []byte(piece)}
+				k.take(&chunkInfo{})
 			}
 		}
 		a, g := c.replyOf(k, replay.Counts{})

@@ -18,12 +18,12 @@ var messagesAPI = api{
 		l.tail = append(appendMembers([]byte(`,"stream":true`), slices.Concat(m.extra, m.sampling)...), '}')
 		return l
 	},
-	scan: scanMessagesEvent, decode: decodeMessagesEvent, whole: decodeWholeMessage, keep: keepMessages,
+	scan: scanMessagesEvent, decode: decodeMessagesEvent, whole: decodeWholeMessage,
 }
 
 // scanMessagesEvent reads the events of tokens: a delta of a block has text or the
 // input of a tool, or thinking.
-func scanMessagesEvent(data []byte) (info chunkInfo, ok bool) {
+func scanMessagesEvent(data []byte, p *pieces) (info chunkInfo, ok bool) {
 	c := jsonscan.New(data)
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
@@ -33,7 +33,7 @@ func scanMessagesEvent(data []byte) (info chunkInfo, ok bool) {
 			info.choice = string(c.PlainText()) == "content_block_delta"
 		case "delta":
 			c.Once(&seen, 2)
-			scanBlockDelta(&c, &info)
+			scanBlockDelta(&c, &info, p)
 		case "message", "usage", "error":
 			c.Fail()
 		default:
@@ -43,17 +43,21 @@ func scanMessagesEvent(data []byte) (info chunkInfo, ok bool) {
 	return info, c.Done() && info.choice
 }
 
-func scanBlockDelta(c *jsonscan.Cursor, info *chunkInfo) {
+func scanBlockDelta(c *jsonscan.Cursor, info *chunkInfo, p *pieces) {
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
 		switch string(c.LowerKey()) {
-		case "text", "partial_json":
+		case "text":
 			c.Once(&seen, 1)
-			info.visible = c.Skip()
+			info.visible = p.scanText(c)
+			info.hasToken = info.hasToken || info.visible
+		case "partial_json":
+			c.Once(&seen, 1)
+			info.visible = p.scanCall(c)
 			info.hasToken = info.hasToken || info.visible
 		case "thinking":
 			c.Once(&seen, 2)
-			info.hasToken = c.Skip() || info.hasToken
+			info.hasToken = p.scanReasoning(c) || info.hasToken
 		default:
 			c.Skip()
 		}
@@ -95,7 +99,7 @@ func (u *messagesUsage) counts() (n usageCounts) {
 	return n
 }
 
-func decodeMessagesEvent(data []byte) (info chunkInfo, err error) {
+func decodeMessagesEvent(data []byte, p *pieces) (info chunkInfo, err error) {
 	var e messagesEvent
 	if err := chunkJSON.Unmarshal(data, &e); err != nil {
 		return info, notAnEvent(data)
@@ -109,8 +113,8 @@ func decodeMessagesEvent(data []byte) (info chunkInfo, err error) {
 		info.usage.output.Set = false // of no token yet
 	case "content_block_delta":
 		info.choice = true
-		info.visible = nonEmpty(e.Delta.Text) || nonEmpty(e.Delta.Input)
-		info.hasToken = info.visible || nonEmpty(e.Delta.Thinking)
+		info.visible = p.scanCall(cursorOf(e.Delta.Input)) || p.scanText(cursorOf(e.Delta.Text))
+		info.hasToken = p.scanReasoning(cursorOf(e.Delta.Thinking)) || info.visible
 	case "message_delta":
 		info.usage = e.Usage.counts()
 		info.finished = nonEmpty(e.Delta.StopReason)
@@ -120,7 +124,7 @@ func decodeMessagesEvent(data []byte) (info chunkInfo, err error) {
 	return info, nil
 }
 
-func decodeWholeMessage(body []byte) (info chunkInfo, err error) {
+func decodeWholeMessage(body []byte, _ *pieces) (info chunkInfo, err error) {
 	var e messagesEvent
 	if err := chunkJSON.Unmarshal(body, &e); err != nil {
 		return info, notAnEvent(body)

@@ -3,7 +3,6 @@ package openai
 import (
 	"errors"
 	"io"
-	"strings"
 	"time"
 
 	"moontide/replay"
@@ -39,13 +38,8 @@ type Observed struct {
 
 // EndpointOf returns the value of Config.Endpoint for the path of a request, or "" if no
 // API has it. The path may have a prefix, and may lack the version.
-func EndpointOf(path string) (endpoint string) {
-	longest := 0
-	for _, a := range apis {
-		if suffix := strings.TrimPrefix(a.path, "/v1"); strings.HasSuffix(path, suffix) && len(suffix) > longest {
-			endpoint, longest = a.name, len(suffix)
-		}
-	}
+func EndpointOf(path string) string {
+	endpoint, _ := namedEndpoint(path)
 	return endpoint
 }
 
@@ -76,7 +70,7 @@ func (o *Observer) Stream(b []byte, at time.Time) {
 
 // Whole takes the body of an answer that is not a stream.
 func (o *Observer) Whole(body []byte) {
-	info, err := o.stream.api.whole(body)
+	info, err := o.stream.api.whole(body, nil)
 	o.err = err
 	o.stream.counts = info.usage.update(o.stream.counts)
 	o.stream.finished, o.stream.done = err == nil, err == nil

@@ -25,26 +25,31 @@ var responsesAPI = api{
 		l.tail = append(appendMembers(l.tail, slices.Concat(m.extra, m.sampling)...), '}')
 		return l
 	},
-	scan: scanResponsesEvent, decode: decodeResponsesEvent, whole: decodeWholeResponse, keep: keepResponses,
+	scan: scanResponsesEvent, decode: decodeResponsesEvent, whole: decodeWholeResponse,
 }
 
-// responsesDelta classifies a type of event by the text that it adds to the answer.
-func responsesDelta(kind string) (token, visible bool) {
-	switch kind {
-	case "response.output_text.delta", "response.refusal.delta", "response.function_call_arguments.delta",
-		"response.custom_tool_call_input.delta", "response.mcp_call_arguments.delta", "response.code_interpreter_call_code.delta":
+// addDelta adds the delta of an event of a type. token and visible tell what it is.
+func (p *pieces) addDelta(kind, delta []byte) (token, visible bool) {
+	switch string(kind) {
+	case "response.output_text.delta", "response.refusal.delta":
+		p.add(delta, nil, nil)
+		return true, true
+	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
+		"response.mcp_call_arguments.delta", "response.code_interpreter_call_code.delta":
+		p.add(nil, nil, errToolCall)
 		return true, true
 	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta",
 		"response.reasoning.delta", "response.reasoning_part.delta": // older vLLM
+		p.add(nil, delta, nil)
 		return true, false
 	}
 	return false, false
 }
 
-func scanResponsesEvent(data []byte) (info chunkInfo, ok bool) {
+func scanResponsesEvent(data []byte, p *pieces) (info chunkInfo, ok bool) {
 	c := jsonscan.New(data)
 	var seen uint32
-	var kind []byte
+	var kind, delta []byte
 	var text bool
 	for more := c.Open('{'); more; more = c.More('}') {
 		switch string(c.LowerKey()) {
@@ -53,14 +58,14 @@ func scanResponsesEvent(data []byte) (info chunkInfo, ok bool) {
 			kind = c.PlainText()
 		case "delta":
 			c.Once(&seen, 2)
-			text = c.Skip()
+			delta, text = scanString(&c)
 		case "response", "error", "message":
 			c.Fail()
 		default:
 			c.Skip()
 		}
 	}
-	token, visible := responsesDelta(string(kind))
+	token, visible := p.addDelta(kind, delta)
 	return chunkInfo{hasToken: token && text, visible: visible && text, choice: token}, c.Done() && token
 }
 
@@ -91,7 +96,7 @@ func (r *response) failure() error {
 	return nil
 }
 
-func decodeWholeResponse(body []byte) (info chunkInfo, err error) {
+func decodeWholeResponse(body []byte, _ *pieces) (info chunkInfo, err error) {
 	var r response
 	if err := chunkJSON.Unmarshal(body, &r); err != nil {
 		return info, notAnEvent(body)
@@ -117,7 +122,7 @@ func (u *responsesUsage) counts() (n usageCounts) {
 	return n
 }
 
-func decodeResponsesEvent(data []byte) (info chunkInfo, err error) {
+func decodeResponsesEvent(data []byte, p *pieces) (info chunkInfo, err error) {
 	var e responsesEvent
 	if err := chunkJSON.Unmarshal(data, &e); err != nil {
 		return info, notAnEvent(data)
@@ -132,8 +137,8 @@ func decodeResponsesEvent(data []byte) (info chunkInfo, err error) {
 	case e.Type == "response.failed" || e.Type == "response.cancelled":
 		return info, answerError{replay.Server, fmt.Sprintf("the server aborted the answer: its status is %q", e.Response.Status)}
 	}
-	token, visible := responsesDelta(e.Type)
-	text := nonEmpty(e.Delta)
+	delta, text := scanString(cursorOf(e.Delta))
+	token, visible := p.addDelta([]byte(e.Type), delta)
 	info = chunkInfo{hasToken: token && text, visible: visible && text, choice: token, usage: e.Response.Usage.counts()}
 	// An answer of max_output_tokens is incomplete.
 	info.done = e.Type == "response.completed" || e.Type == "response.incomplete"

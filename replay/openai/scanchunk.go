@@ -9,14 +9,14 @@ import (
 // error, timings, an unusual finish reason, a duplicate or unusually spelled key,
 // malformed JSON. Such an event has to be decoded; if ok is true, decoding would
 // return the same.
-func scanChunk(data []byte) (info chunkInfo, ok bool) {
+func scanChunk(data []byte, p *pieces) (info chunkInfo, ok bool) {
 	c := jsonscan.New(data)
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
 		switch string(c.LowerKey()) {
 		case "choices":
 			c.Once(&seen, 1)
-			scanChoices(&c, &info)
+			scanChoices(&c, &info, p)
 		case "usage":
 			c.Once(&seen, 2)
 			scanUsage(&c, &info.usage)
@@ -29,7 +29,7 @@ func scanChunk(data []byte) (info chunkInfo, ok bool) {
 	return info, c.Done()
 }
 
-func scanChoices(c *jsonscan.Cursor, info *chunkInfo) {
+func scanChoices(c *jsonscan.Cursor, info *chunkInfo, p *pieces) {
 	if null(c) {
 		return
 	}
@@ -40,35 +40,23 @@ func scanChoices(c *jsonscan.Cursor, info *chunkInfo) {
 			switch string(c.LowerKey()) {
 			case "text":
 				c.Once(&seen, 1)
-				if c.Skip() {
+				if p.scanText(c) {
 					info.hasToken, info.visible = true, true
 				}
 			case "delta":
 				c.Once(&seen, 2)
-				scanDelta(c, info)
+				scanDelta(c, info, p)
 			case "finish_reason":
 				c.Once(&seen, 4)
 				info.finished = scanReason(c) || info.finished
 			case "token_ids":
 				c.Once(&seen, 8)
-				info.tokenIDs += scanLength(c)
+				info.tokenIDs += p.scanIDs(c)
 			default:
 				c.Skip()
 			}
 		}
 	}
-}
-
-// scanLength returns the length of an array.
-func scanLength(c *jsonscan.Cursor) (n int) {
-	if null(c) {
-		return 0
-	}
-	for more := c.Open('['); more; more = c.More(']') {
-		c.Skip()
-		n++
-	}
-	return n
 }
 
 // scanReason reports whether there is a finish reason. It fails for reasons that
@@ -87,32 +75,37 @@ func scanReason(c *jsonscan.Cursor) bool {
 	return false
 }
 
-func scanDelta(c *jsonscan.Cursor, info *chunkInfo) {
-	const reasoningBits = 2 | 4 | 16
+func scanDelta(c *jsonscan.Cursor, info *chunkInfo, p *pieces) {
 	if null(c) {
 		return
 	}
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
-		bit := uint32(0)
+		visible, reasoning := false, false
 		switch string(c.LowerKey()) {
 		case "content":
-			bit = 1
+			c.Once(&seen, 1)
+			visible = p.scanText(c)
 		case "reasoning_content":
-			bit = 2
+			c.Once(&seen, 2)
+			reasoning = p.scanReasoning(c)
 		case "reasoning":
-			bit = 4
+			c.Once(&seen, 4)
+			reasoning = p.scanReasoning(c)
 		case "tool_calls":
-			bit = 8
+			c.Once(&seen, 8)
+			visible = p.scanCall(c)
 		case "thinking":
-			bit = 16
+			c.Once(&seen, 16)
+			reasoning = p.scanReasoning(c)
 		case "refusal":
-			bit = 32
+			c.Once(&seen, 32)
+			visible = p.scanText(c)
+		default:
+			c.Skip()
 		}
-		c.Once(&seen, bit)
-		if nonEmpty := c.Skip(); bit > 0 && nonEmpty {
-			info.hasToken, info.visible = true, info.visible || bit&reasoningBits == 0
-		}
+		info.visible = info.visible || visible
+		info.hasToken = info.hasToken || visible || reasoning
 	}
 }
 

@@ -49,10 +49,10 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 	if len(data) == 0 { // a keep-alive
 		return nil
 	}
-	info, ok := s.api.scan(data)
+	info, ok := s.api.scan(data, s.kept.next())
 	if !ok {
 		var err error
-		if info, err = s.api.decode(data); err != nil {
+		if info, err = s.api.decode(data, s.kept.next()); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 		s.otherEvent(at)
 	}
 	if s.kept != nil && info.choice {
-		s.kept.take(s.api, data)
+		s.kept.take(&info)
 	}
 	s.finished = s.finished || info.finished
 	s.done = info.done
@@ -166,7 +166,7 @@ func (s *stream) sharedStamp(unread time.Duration, kernel bool) {
 // chunks are pooled: some servers' events mostly have to be decoded.
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
-func decodeChunk(data []byte) (chunkInfo, error) {
+func decodeChunk(data []byte, p *pieces) (chunkInfo, error) {
 	c := chunks.Get().(*chunk)
 	defer chunks.Put(c)
 	if err := c.decode(data); err != nil {
@@ -175,7 +175,7 @@ func decodeChunk(data []byte) (chunkInfo, error) {
 	if message, ok := c.failure(); ok {
 		return chunkInfo{}, answerError{replay.Server, message}
 	}
-	return c.info(), nil
+	return c.info(p), nil
 }
 
 // gaps stores durations in as few bytes as possible, usually four each: ten
