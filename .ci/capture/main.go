@@ -57,10 +57,10 @@ var checks = []check{
 	{"round trip", "A replay of traces/conversation.jsonl through the capture, at twice its speed; a token every 20 ms.", func(t *tools) ([]row, error) {
 		return roundTrip(t, 20*time.Millisecond, "traces/conversation.jsonl", "--speedup", "2")
 	}},
-	{"round trip of a published trace", "A replay of the Mooncake project's conversation trace (12,031 requests in an hour) through the capture, at 30 times its speed, its arrivals spread over the seconds that they share; a token every ms.", func(t *tools) ([]row, error) {
+	{"round trip of a published trace", "A replay of the Mooncake project's conversation trace (12,031 requests in an hour) through the capture, at 30 times its speed, its arrivals spread over the seconds that they share; a token every ms. Client, capture and server share two cores with other work, a load of 30 to 50: handlers of requests began 12 ms after these arrived at the median, and 943 ms at p99, but the kernel stamps arrivals.", func(t *tools) ([]row, error) {
 		return published(t, "--speedup", "30")
 	}},
-	{"slower round trip of a published trace", "The first 2,500 requests of the same trace at 10 times its speed. At 30 times, client, capture and server wait for the two cores that they share; arrivals are taken as soon as the capture has read the head of a request.", func(t *tools) ([]row, error) {
+	{"slower round trip of a published trace", "The first 2,500 requests of the same trace at 10 times its speed.", func(t *tools) ([]row, error) {
 		return published(t, "--speedup", "10", "--limit", "2500")
 	}},
 	{"official clients", "The steps of [.ci/node-clients](../node-clients) pass through the capture: OpenAI's and Anthropic's clients see what they see without it.", officialClients},

@@ -76,8 +76,10 @@ func interArrival() Aspect {
 	return distributionOf("inter_arrival_ks", "KS of inter-arrival", "ms", gap, 0.03, noTimes)
 }
 
-// fewTurnGaps are so few that another trace of the same kind may well have none.
-const fewTurnGaps = 9
+// fewTurnGaps are so few that another trace of the same kind may well have none, for they may
+// be of one session, and that chance alone exceeds any limit: the distributions of two samples
+// of 14 values differ by more than 0.6 once in a hundred times (Kolmogorov and Smirnov).
+const fewTurnGaps = 14
 
 func turnGaps() Aspect {
 	a := distributionOf("turn_gap_ks", "KS of turn gap", "ms", turnGap, 0.05, noTurns)

@@ -24,7 +24,7 @@
 // leading requests are compared as the drawn trace has: set [Options].Limit.
 //
 // An aspect that the source has no values of is not compared, and neither are turn gaps if
-// both traces have fewer than ten: another trace of the same kind may have none.
+// both traces have fewer than fifteen: another trace of the same kind may have none.
 //
 // # Noise floor
 //

@@ -323,8 +323,8 @@ func TestFewTurnGaps(t *testing.T) {
 		source, drawn int
 		want          fidelity.Outcome
 	}{
-		{2, 0, fidelity.NotApplicable}, {9, 0, fidelity.NotApplicable}, {9, 9, fidelity.NotApplicable}, {0, 9, fidelity.NotApplicable},
-		{10, 0, fidelity.Failed}, {10, 9, fidelity.Passed}, {9, 10, fidelity.Passed},
+		{2, 0, fidelity.NotApplicable}, {14, 0, fidelity.NotApplicable}, {14, 14, fidelity.NotApplicable}, {0, 14, fidelity.NotApplicable},
+		{15, 0, fidelity.Failed}, {15, 14, fidelity.Passed}, {14, 15, fidelity.Passed},
 	} {
 		if x := result(t, compare(t, with(c.source), with(c.drawn)), "turn_gap_ks"); x.Outcome != c.want || (x.Reason == "") != x.Gap.Set {
 			t.Errorf("%d and %d turn gaps: %+v", c.source, c.drawn, x)

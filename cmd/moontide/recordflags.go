@@ -14,7 +14,7 @@ import (
 func recordFlags(category string) []cli.Flag {
 	return group(category,
 		keyFlag("capture.key"),
-		&cli.Float64Flag{Name: "bytes-per-token", Value: 4, Usage: "assumed `BYTES` of a token of texts without --tokenizer"},
+		&cli.Float64Flag{Name: "bytes-per-token", Value: 4, Usage: "assumed `BYTES` of a token of texts without --tokenizer", DefaultText: "4; of a log, as many as it counts"},
 		&cli.StringFlag{Name: "session-field", Usage: "`NAME` of the member of a request that names its session, such as metadata.chat_id", DefaultText: "sessions are found by prompts that continue each other"},
 	)
 }
@@ -34,7 +34,10 @@ func recordConfig(c *cli.Context) (record.Config, error) {
 
 // textConfig is recordConfig without the key.
 func textConfig(c *cli.Context) (cfg record.Config, err error) {
-	cfg = record.Config{BlockSize: c.Int(blockSizeFlag.Name), BytesPerToken: c.Float64("bytes-per-token"), SessionField: c.String("session-field")}
+	cfg = record.Config{BlockSize: c.Int(blockSizeFlag.Name), SessionField: c.String("session-field")}
+	if c.IsSet("bytes-per-token") {
+		cfg.BytesPerToken = c.Float64("bytes-per-token")
+	}
 	if file := c.String("tokenizer"); file != "" {
 		vocabulary, err := tokenizer.Open(file)
 		if err != nil {

@@ -66,12 +66,9 @@ func (l *requestLog) joinRecords() {
 
 // recordsOf returns the log records of a span, none if they are too long.
 func (l *requestLog) recordsOf(s logged) (records [][]byte, err error) {
-	size := 0
-	for _, r := range l.records[s.from:s.to] {
-		if size += int(r.length); size > MaxRow {
-			l.notes.count("requests whose log records have more than 64 MiB, read without them")
-			return nil, nil
-		}
+	if l.longRecords(s) {
+		l.notes.count("requests whose log records have more than 64 MiB, read without them")
+		return nil, nil
 	}
 	for _, r := range l.records[s.from:s.to] {
 		raw, err := l.readAt(r.file, r.offset, r.length)
@@ -81,6 +78,15 @@ func (l *requestLog) recordsOf(s logged) (records [][]byte, err error) {
 		records = append(records, bytes.Clone(raw))
 	}
 	return records, nil
+}
+
+// longRecords reports whether the log records of a span are too long to be read.
+func (l *requestLog) longRecords(s logged) bool {
+	size := 0
+	for _, r := range l.records[s.from:s.to] {
+		size += int(r.length)
+	}
+	return size > MaxRow
 }
 
 // parse parses the entry at a spot, of which raw is the first part, with its others.

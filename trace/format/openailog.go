@@ -37,6 +37,7 @@ type requestLog struct {
 	records  []logRecord
 	turns    int
 	texts    textSize
+	assumed  bool // nobody gave the bytes per token
 }
 
 // logged is where an entry is, beside its spot.
@@ -54,9 +55,6 @@ type place struct {
 	length int32
 }
 
-// textSize are the prompts whose tokens the log tells, in bytes and tokens.
-type textSize struct{ bytes, tokens int }
-
 func newRequestLog(files []*textFile, configure func() (record.Config, error), n *notes) (*requestLog, error) {
 	if configure == nil {
 		return nil, fmt.Errorf("opening trace: %s is a log of requests with their texts: convert it to a trace first", files[0].name)
@@ -69,7 +67,8 @@ func newRequestLog(files []*textFile, configure func() (record.Config, error), n
 		return nil, fmt.Errorf("opening trace: %s: %w", files[0].name, err)
 	}
 	l := &requestLog{
-		cfg: cfg.WithDefaults(), keys: cfg.Key.Keys(), read: record.NewReader(cfg), ids: record.NewHasher(cfg),
+		assumed: cfg.Encoder == nil && cfg.BytesPerToken == 0,
+		cfg:     cfg.WithDefaults(), keys: cfg.Key.Keys(), read: record.NewReader(cfg), ids: record.NewHasher(cfg),
 		sessions: record.NewSessions(mostTurns), halves: map[uint64]int{},
 	}
 	l.textFiles, l.layout = textFiles{files: files, notes: n}, l
@@ -239,6 +238,7 @@ func (l *requestLog) complete() {
 		l.notes.countMany("requests without a time left out", timed)
 		l.spots = l.spots[timed:]
 	}
+	l.measureTexts()
 	var start time.Time
 	if len(l.spots) > 0 && !math.IsNaN(l.spots[0].at) {
 		start = time.UnixMicro(int64(math.Round(l.spots[0].at * 1000)))
@@ -280,7 +280,7 @@ func (l *requestLog) row(e *requestlog.Entry) trace.Request {
 	if e.Answer != "" && !e.Output.Set {
 		n, ok := l.cfg.Tokens(e.Answer)
 		if !ok {
-			n = int(math.Ceil(float64(len(e.Answer)) / l.cfg.BytesPerToken))
+			n = int(math.Ceil(float64(len(e.Answer)) / l.cfg.BytesOf(x.Call.Model)))
 		}
 		x.TextTokens = trace.Some(n)
 	}
@@ -368,16 +368,4 @@ func (l *requestLog) note(e *requestlog.Entry, x *record.Exchange) {
 		l.texts.bytes += size
 		l.texts.tokens += e.Input.Value
 	}
-}
-
-// noteTextSize says how block ids of texts were made without a tokenizer.
-func (l *requestLog) noteTextSize() {
-	if l.cfg.Encoder != nil {
-		return
-	}
-	text := fmt.Sprintf("block ids of texts are estimated: %.3g bytes per token", l.cfg.BytesPerToken)
-	if l.texts.tokens > 0 {
-		text += fmt.Sprintf("; the log counts %.3g: with that, or a tokenizer, their sharing is more exact", float64(l.texts.bytes)/float64(l.texts.tokens))
-	}
-	l.notes.say("%s", text)
 }

@@ -33,7 +33,7 @@ func (h *Hasher) Hash(c *Call) *Blocks {
 	p := &c.prompt
 	size := p.unit() * h.cfg.BlockSize
 	if !p.tokens {
-		size = max(1, int(math.Round(h.cfg.BytesPerToken*float64(h.cfg.BlockSize))))
+		size = max(1, int(math.Round(h.cfg.BytesOf(c.Model)*float64(h.cfg.BlockSize))))
 	}
 	scope := fmt.Sprintf("%s %d %q %q", p.kind(), size, h.cfg.EncoderID, c.Model)
 	b := h.ids.prefixes(scope, p.content, size)

@@ -100,7 +100,7 @@ func (x *Rows) setInput(r *trace.Request, e *Exchange, m *marks) {
 			m.Estimated = append(m.Estimated, "input_length")
 		}
 	default:
-		r.InputLength = min(int(math.Ceil(float64(e.Call.length)/x.cfg.BytesPerToken)), trace.MaxLength)
+		r.InputLength = min(int(math.Ceil(float64(e.Call.length)/x.cfg.BytesOf(e.Call.Model))), trace.MaxLength)
 		m.Estimated = append(m.Estimated, "input_length")
 	}
 }
