@@ -31,6 +31,8 @@ type arrivals struct {
 	OfSessions bool `json:"of_sessions"`
 	// Renewal is used instead of segments and steps by one of several clients.
 	Renewal *renewal `json:"renewal,omitempty"`
+
+	ofBursts bool // derived from the file: requests at a time are a burst
 }
 
 // segment is a part of the source with a steady rate: its requests, its ticks
@@ -85,6 +87,7 @@ type arrivalClock struct {
 	random  *rand.Rand
 	speed   float64       // multiple of the source's rate
 	renewal *renewalClock // nil without a renewal process
+	strata  []stratified  // of the sizes of bursts, for each leaf; nil without bursts
 
 	now     float64 // of the tick or gap
 	time    float64 // of the timestamp
@@ -105,6 +108,9 @@ func (a *arrivals) newClock(random *rand.Rand, speed float64, hold bool) *arriva
 	c := &arrivalClock{arrivals: a, course: a.newCourse(hold), random: random, speed: speed}
 	if a.Renewal != nil {
 		c.renewal = a.Renewal.newClock(random)
+	}
+	if a.ofBursts && len(a.Steps) > 1 {
+		c.strata = a.Steps[1].strata(math.Inf(1))
 	}
 	c.start()
 	return c
@@ -167,7 +173,11 @@ func microseconds(ms float64) float64 { return math.Round(ms*1000) / 1000 }
 // draw returns the i-th value of steps.
 func (c *arrivalClock) draw(i int, known ...float64) float64 {
 	given := &c.Steps[i]
-	return given.histograms[given.leaf(known)].draw(c.random.Float64(), c.random)
+	leaf := given.leaf(known)
+	if i == 1 && c.strata != nil { // the largest of very uneven bursts come as often as in the source
+		return given.histograms[leaf].draw(c.strata[leaf].draw(c.random), c.random)
+	}
+	return given.histograms[leaf].draw(c.random.Float64(), c.random)
 }
 
 // drawEven draws the next of evenly spaced requests.

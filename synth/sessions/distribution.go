@@ -190,17 +190,22 @@ type jointSampler struct {
 func newJointSampler(j joint, random *rand.Rand, most float64) *jointSampler {
 	s := &jointSampler{joint: j, random: random}
 	for i := range j {
-		leaves := make([]stratified, len(j[i].Leaves))
-		for k, bins := range j[i].Leaves {
-			requests := 0.0
-			for _, b := range bins {
-				requests += b[0]
-			}
-			leaves[k] = newStratified(min(requests, most))
-		}
-		s.uniforms = append(s.uniforms, leaves)
+		s.uniforms = append(s.uniforms, j[i].strata(most))
 	}
 	return s
+}
+
+// strata returns those of each leaf.
+func (c *conditional) strata(most float64) []stratified {
+	leaves := make([]stratified, len(c.Leaves))
+	for k, bins := range c.Leaves {
+		requests := 0.0
+		for _, b := range bins {
+			requests += b[0]
+		}
+		leaves[k] = newStratified(min(requests, most))
+	}
+	return leaves
 }
 
 // draw returns the values, which are valid until the next call.

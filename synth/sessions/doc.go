@@ -42,6 +42,18 @@
 // the source is split where the likelihood of one popularity before and another after
 // a time is far above that by chance.
 //
+// # Bursts
+//
+// Requests that arrive almost at once are a burst, as when the replay of a trace with a
+// coarse clock is captured. A source has bursts if its gaps between timestamps are of two
+// kinds: at least half are within bursts, which take at most a quarter of the time; those
+// between bursts are at least ten times as long; and in between there are at most a
+// fifth of the gaps that there would be if their logarithms had a density with one
+// peak, fewer than by chance. Poisson processes and those with gamma or Weibull gaps have
+// such a density. A burst is learned as one instant, on a grid if there is one. Drawn
+// requests of an instant come in random order, with gaps like those within the source's
+// bursts.
+//
 // # Clients
 //
 // A model has one or more clients, sources of requests with arrivals, lengths and
@@ -175,6 +187,10 @@
 //	delays           later turns have a delay from the end of the answer, no timestamp
 //	delay_kinds      delays are think times or those of tools
 //	agents           rows name the requests that they wait for
+//	bursts           only if there are any: tick_ms, of which times are multiples, 0 for
+//	                 no grid; offsets, ms from the instant of a burst to its first
+//	                 request, none if they are the same; gaps, ms between its requests,
+//	                 given how many came before
 //	templates        [parent, blocks, tail]: the number of an earlier one, from 1, or
 //	                 0; blocks after the parent's; 0, or the tokens of a partial last
 //	                 block that ends the prompt

@@ -36,12 +36,12 @@ type plannedTurn struct {
 // drawnTurn is a turn that is due.
 type drawnTurn struct {
 	*turn
-	stamp float64            // its timestamp
-	extra []byte             // unknown keys
-	known int                // leading blocks that an earlier request had
-	delay trace.Opt[float64] // instead of a timestamp
-	kind  trace.DelayKind
-	after []string // with agents: ids of turns that it waits for
+	stamp  float64            // its timestamp
+	extra  []byte             // unknown keys
+	atOnce bool               // it comes at the time of the turn that it continues
+	delay  trace.Opt[float64] // instead of a timestamp
+	kind   trace.DelayKind
+	after  []string // with agents: ids of turns that it waits for
 }
 
 // advance draws the next time of the clock.
@@ -164,7 +164,7 @@ func (d *clientDrawing) firstTurn(now float64) drawnTurn {
 	d.enter(t)
 	d.drawn++
 	d.proceed(t)
-	return drawnTurn{turn: t, known: d.all.useTemplate(t.template), after: d.waitsFor(t, nil)}
+	return drawnTurn{turn: t, after: d.waitsFor(t, nil)}
 }
 
 // phase returns the time of the source at a time of the drawing.
@@ -199,7 +199,7 @@ func (d *clientDrawing) laterTurn(planned *plannedTurn, now float64) drawnTurn {
 	d.proceed(t)
 	d.plan(p, planned.order+1, planned.relation, now)
 	d.close(t, planned)
-	return drawnTurn{turn: t, known: t.shared, after: after}
+	return drawnTurn{turn: t, atOnce: p.at == now, after: after}
 }
 
 // keep returns the leading blocks of a turn.

@@ -275,14 +275,12 @@ func (d *clientDrawing) firstOfAgent(p *plannedTurn, now float64) drawnTurn {
 	s, start := d.agents, p.start
 	t := &turn{session: p.from.session, at: now, phase: d.phase(now), agent: p.starts}
 	d.enter(t)
-	known := 0
 	if from, shared := d.originOf(p); shared > 0 && len(s.FirstTurnShared) > 0 {
 		t.shared = shared
 		t.template, t.runs = d.keep(from, shared)
 		context := shared * d.size.Tokens
 		v := s.shared.draw(sharedContext(t.level, start.origin, context)...)
 		t.isl, t.osl = max(d.clipISL(float64(context)+v[0]), context), d.clipOSL(v[1])
-		known = shared
 	} else {
 		t.template = d.templateOfAgent(t.level)
 		t.shared = d.templates[t.template].depth
@@ -296,7 +294,6 @@ func (d *clientDrawing) firstOfAgent(p *plannedTurn, now float64) drawnTurn {
 		if d.templates[t.template].tail > 0 {
 			t.isl = tokens
 		}
-		known = d.all.useTemplate(t.template)
 	}
 	t.blocks = d.blocksOf(t.isl)
 	if t.blocks > t.shared {
@@ -310,7 +307,7 @@ func (d *clientDrawing) firstOfAgent(p *plannedTurn, now float64) drawnTurn {
 	after := d.waitsFor(t, p.after)
 	d.proceed(t)
 	d.close(t, p)
-	return drawnTurn{turn: t, known: known, after: after}
+	return drawnTurn{turn: t, after: after}
 }
 
 // originOf returns the turn whose prompt a sub-agent's first prompt begins like, and the

@@ -30,8 +30,12 @@ func (m *Model) Requests(seed uint64, n int) trace.Requests {
 			return
 		}
 		d := m.newDrawing(seed)
+		next := d.next
+		if m.file.Bursts != nil {
+			next = m.inBursts(seed, d.next).next
+		}
 		for range n {
-			if !yield(d.request(d.next()), nil) {
+			if !yield(d.request(next()), nil) {
 				return
 			}
 		}
@@ -137,14 +141,15 @@ func (d *drawing) newRun(blocks int) synth.BlockRun {
 	return r
 }
 
-// useTemplate marks a template as used and returns how many of its blocks an
-// earlier request had.
-func (d *drawing) useTemplate(template int) (known int) {
+// useTemplate marks a template as used and returns how many of its blocks no earlier
+// request had.
+func (d *drawing) useTemplate(template int) (unknown int) {
 	for !d.used[template] && template > 0 {
 		d.used[template] = true
+		unknown += d.templates[template].blocks
 		template = d.templates[template].parent
 	}
-	return d.templates[template].depth
+	return unknown
 }
 
 // request returns the row of a turn.
@@ -169,7 +174,7 @@ func (d *drawing) request(t drawnTurn) trace.Request {
 	for _, run := range t.runs {
 		r.HashIDs = run.AppendIDs(r.HashIDs)
 	}
-	context := min(t.known*d.size.Tokens, t.isl)
+	context := min((t.shared-d.useTemplate(t.template))*d.size.Tokens, t.isl)
 	r.ContextLen, r.UniquePromptLen = trace.Some(context), trace.Some(t.isl-context)
 	return r
 }

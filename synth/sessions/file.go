@@ -25,6 +25,7 @@ type modelFile struct {
 	ClientKeys     []clientKey  `json:"client_keys"`
 	ReasoningKey   string       `json:"reasoning_key"` // of the rows; "" if they have none
 	Templates      [][3]int     `json:"templates"`
+	Bursts         *bursts      `json:"bursts,omitempty"`
 	Clients        []clientFile `json:"clients"`
 }
 

@@ -16,6 +16,7 @@ func (f *modelFile) check() (err error) {
 	checkIn(span{0, trace.MaxLength}, float64(f.BlockSize), "block_size")
 	checkIn(span{0, maxFirstBlock}, float64(f.FirstBlock), "first_block")
 	checkTemplates(f.Templates, f.BlockSize)
+	f.Bursts.check()
 	for i, key := range f.ClientKeys {
 		if !isClientKey(key[0]) || slices.ContainsFunc(f.ClientKeys[:i], func(k clientKey) bool { return k[0] == key[0] }) {
 			synth.Fail("client_keys[%d][0]: %q is not a key of clients, or not the only one", i, key[0])

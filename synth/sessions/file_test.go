@@ -9,7 +9,7 @@ import (
 )
 
 // smallFile is a model written by hand.
-const smallFile = `{"moontide_model":3,"method":"sessions","block_size":4,"templates":[[0,2,0]],"clients":[{
+const smallFile = `{"moontide_model":3,"method":"sessions","block_size":4,"bursts":{"tick_ms":0,"offsets":[{"splits":[],"leaves":[[[5,5,-1,1,0]]]}],"gaps":[{"splits":[[0,3.5,-1,-2]],"leaves":[[[5,5,0,3,1]],[[5,5,2]]]}]},"templates":[[0,2,0]],"clients":[{
 "requests":20,"sessions":10,"sessions_ahead":2,"settled_ms":1000,"templates":[[1,6]],"starts_with_template":{"splits":[],"leaves":[[10,0.5]]},
 "isl":[0.5,100.5],"osl":[0.5,9.5],"first_turn_templated":[],"first_turn":[{"splits":[[0,500,-1,-2]],"leaves":[[[5,5,1,20,8]],[[5,5,7]]]},{"splits":[],"leaves":[[[10,10,1,9,3]]]}],
 "continues":{"splits":[],"leaves":[[20,0.4,0.05,0,0.1,0]]},"continues_again":{"splits":[],"leaves":[]},
@@ -48,6 +48,12 @@ func TestReadRefuses(t *testing.T) {
 		{`"block_size":4`, `"block_size":-4`, "block_size: -4 is not in"},
 		{`"block_size":4`, `"block_size":4,"first_block":2000000000000000`, "first_block: 2e+15 is not in"},
 		{`"block_size":4`, `"block_size":0`, "templates: there are 1, but block_size is 0"},
+		{`{"tick_ms":0`, `{"tick_ms":-1`, "bursts.tick_ms: -1 is not in"},
+		{`[5,5,-1,1,0]`, `[5,5,-1e17,1,0]`, "bursts.offsets[0].leaves[0][0][2], the low end: -1e+17 is not in"},
+		{`[5,5,0,3,1]`, `[5,5,-3,3,1]`, "bursts.gaps[0].leaves[0][0][2], the low end: -3 is not in"},
+		{`[5,5,0,3,1]`, `[4,5,0,3,1]`, "bursts.gaps[0].leaves[0][0][0], the requests: 4 is not in 5.."},
+		{`[0,3.5,-1,-2]`, `[1,3.5,-1,-2]`, "bursts.gaps[0].splits[0][0], the dimension: 1 is not in 0..0"},
+		{`"gaps":[`, `"gap":[`, "bursts.gaps: no values"},
 		{`"requests":20`, `"requests":4`, "requests: 4 is not in"},
 		{`"sessions":10`, `"sessions":21`, "sessions: 21 is not in 1..20"},
 		{`"settled_ms":1000`, `"settled_ms":-1`, "settled_ms: -1 is not in"},

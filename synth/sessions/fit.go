@@ -69,6 +69,7 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if err := f.prepareRows(opts.BlockSize); err != nil {
 		return nil, err
 	}
+	f.findBursts()
 	f.keepFewTimes(opts.Clients)
 	return f.model(opts.Clients), nil
 }

@@ -211,14 +211,19 @@ func tickOf(at []float64) float64 {
 	if g, ok := trace.DetectGrid(at); ok {
 		return g.Step
 	}
+	if areWhole(at) {
+		return 1
+	}
+	return 0
+}
+
+// areWhole reports whether nearly all times are whole.
+func areWhole(at []float64) bool {
 	fractions := 0
 	for _, t := range at {
 		if math.Abs(t-math.Round(t)) > .01 {
 			fractions++
 		}
 	}
-	if 100*fractions > len(at) {
-		return 0
-	}
-	return 1
+	return 100*fractions <= len(at)
 }

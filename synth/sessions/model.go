@@ -74,6 +74,7 @@ func (t *template) run() synth.BlockRun { return synth.BlockRun{First: t.first, 
 // prepare derives the rest of the model from its valid file.
 func (m *Model) prepare() {
 	m.hasBlocks = m.file.BlockSize > 0
+	m.file.Bursts.prepare()
 	m.templates, m.firstFree = []template{{}}, m.file.FirstBlock
 	for _, t := range m.file.Templates {
 		own := template{parent: t[0], blocks: t[1], tail: t[2], first: m.firstFree}
@@ -92,6 +93,7 @@ func (m *Model) prepare() {
 }
 
 func (c *client) prepare() {
+	c.Arrivals.ofBursts = c.file.Bursts != nil
 	c.popularity = stats.Discrete[int]{}
 	keys, values := c.file.ClientKeys[:len(c.Values):len(c.Values)], c.Values[:len(c.Values):len(c.Values)]
 	c.extra = slices.Clip(extraOf(keys, values))

@@ -107,24 +107,30 @@ func checkBounds(t *testing.T, name string) {
 	}
 }
 
+// partsFile has the parts of a client's model with the numbers of their requests.
+type partsFile struct {
+	Templates      [][]float64
+	FirstTurn      []value                      `json:"first_turn"`
+	FirstTemplated []value                      `json:"first_turn_templated"`
+	Continues      struct{ Leaves [][]float64 } `json:"continues"`
+	Again          struct{ Leaves [][]float64 } `json:"continues_again"`
+	Templated      struct{ Leaves [][]float64 } `json:"starts_with_template"`
+	Turns          map[string][]value           `json:"later_turns"`
+	Lengths        map[string][]value           `json:"later_lengths"`
+	Arrivals       struct {
+		Jitter, Segments, Timetable [][]float64
+		Steps                       []value
+	}
+}
+
 // eachPart calls f with the number of requests in each part of a model's file.
 func eachPart(t *testing.T, file []byte, f func(what string, requests float64)) {
 	t.Helper()
-	var m struct {
-		Templates      [][]float64
-		FirstTurn      []value                      `json:"first_turn"`
-		FirstTemplated []value                      `json:"first_turn_templated"`
-		Continues      struct{ Leaves [][]float64 } `json:"continues"`
-		Again          struct{ Leaves [][]float64 } `json:"continues_again"`
-		Templated      struct{ Leaves [][]float64 } `json:"starts_with_template"`
-		Turns          map[string][]value           `json:"later_turns"`
-		Lengths        map[string][]value           `json:"later_lengths"`
-		Arrivals       struct {
-			Jitter, Pieces [][]float64
-			Steps          []value
-		}
+	var all struct {
+		Clients []partsFile
+		Bursts  struct{ Offsets, Gaps []value }
 	}
-	if err := json.Unmarshal(file, &m); err != nil {
+	if err := json.Unmarshal(file, &all); err != nil {
 		t.Fatal(err)
 	}
 	values := func(what string, vs []value) {
@@ -136,25 +142,23 @@ func eachPart(t *testing.T, file []byte, f func(what string, requests float64)) 
 			}
 		}
 	}
-	values("first turn", slices.Concat(m.FirstTurn, m.FirstTemplated))
-	values("step", m.Arrivals.Steps)
-	for _, named := range []map[string][]value{m.Turns, m.Lengths} {
-		for name, vs := range named {
-			values(name, vs)
+	values("burst", slices.Concat(all.Bursts.Offsets, all.Bursts.Gaps))
+	for _, m := range all.Clients {
+		values("first turn", slices.Concat(m.FirstTurn, m.FirstTemplated))
+		values("step", m.Arrivals.Steps)
+		for _, named := range []map[string][]value{m.Turns, m.Lengths} {
+			for name, vs := range named {
+				values(name, vs)
+			}
 		}
-	}
-	for _, leaf := range slices.Concat(m.Continues.Leaves, m.Again.Leaves, m.Templated.Leaves) {
-		f("choice", leaf[0])
-	}
-	for _, j := range m.Arrivals.Jitter {
-		f("jitter", j[0])
-	}
-	for _, p := range m.Arrivals.Pieces {
-		f("piece", p[0])
-	}
-	for _, p := range m.Templates {
-		if p[2] != 0 {
-			f("template", p[2])
+		for _, leaf := range slices.Concat(m.Continues.Leaves, m.Again.Leaves, m.Templated.Leaves) {
+			f("choice", leaf[0])
+		}
+		for _, part := range slices.Concat(m.Arrivals.Jitter, m.Arrivals.Segments, m.Arrivals.Timetable) {
+			f("arrival", part[0])
+		}
+		for _, p := range m.Templates {
+			f("template", p[1])
 		}
 	}
 }
@@ -181,7 +185,10 @@ func TestPartsRestOnFiveRequests(t *testing.T) {
 					t.Errorf("a %s rests on %v requests", what, requests)
 				}
 			})
-			t.Logf("%d cells, the least of %v requests", n, least)
+			t.Logf("%d parts, the least of %v requests", n, least)
+			if n < 10 {
+				t.Errorf("only %d parts", n)
+			}
 		})
 	}
 }

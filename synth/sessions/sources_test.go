@@ -17,6 +17,7 @@ type workload struct {
 	rate      float64 // sessions a second
 	burst     float64 // share of the time that sessions arrive; 0: always
 	gridMs    float64
+	apart     bool // requests of one time are 0.3 to 2 ms apart
 
 	systems  int     // system prompts
 	zipf     float64 // of their popularity
@@ -121,7 +122,12 @@ func (w workload) rows() []trace.Request {
 		return 0
 	})
 	var out []trace.Request
+	last := 0.0
 	for _, r := range rows[:w.requests] {
+		if last += .3 + 1.7*random.Float64(); w.apart {
+			last = max(last, r.req.Timestamp.Value)
+			r.req.Timestamp.Value = math.Round(last*1000) / 1000
+		}
 		out = append(out, r.req)
 	}
 	return out
@@ -132,6 +138,8 @@ func (w workload) rows() []trace.Request {
 var workloads = map[string]workload{
 	"toolagent": {seed: 1, requests: 12000, blockSize: 512, rate: 4, gridMs: 3000, systems: 60, zipf: 1.1, system: [2]int{1500, 9000},
 		tools: 4, tool: [2]int{1000, 12000}, proceed: .4, pause: 20, question: 1200, spread: 1, answer: 180},
+	"captured": {seed: 9, requests: 8000, blockSize: 64, rate: 5, gridMs: 300, apart: true, systems: 20, zipf: 1, system: [2]int{1500, 9000},
+		proceed: .5, pause: 5, question: 600, spread: 1, answer: 180},
 	"many prompts": {seed: 2, requests: 12000, blockSize: 512, rate: 5, systems: 2000, zipf: .8, system: [2]int{1000, 20000},
 		proceed: .1, pause: 20, question: 800, spread: .7, answer: 120},
 	"bursts":     {seed: 3, requests: 8000, blockSize: 64, rate: 3, burst: .3, systems: 3, zipf: 1, system: [2]int{200, 2000}, proceed: .6, pause: 60, question: 300, spread: 1.2, answer: 300},
