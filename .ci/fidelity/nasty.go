@@ -146,3 +146,41 @@ func nightly() []trace.Request {
 	}
 	return inOrder(all)
 }
+
+// captured draws chat with whole seconds in steps of 3, as the capture of its replay at ten
+// times the speed sees it: each request comes 0.3 to 2 ms after the one before.
+func captured() []trace.Request {
+	const step, speed = 3 * second, 10
+	all := draw("captured", chat(hour))
+	for i := range all {
+		all[i].Timestamp = trace.Some(math.Floor(all[i].Timestamp.Value/step) * step / speed)
+	}
+	return inBursts(all, "captured gaps")
+}
+
+// herds draws chat whose requests wait for each other: most bursts have a few requests,
+// some have 300.
+func herds() []trace.Request {
+	all := draw("herds", chat(hour))
+	random := stats.NewStream(0, "herds")
+	for i := 0; i < len(all); {
+		size := int(min(math.Pow(1-random.Float64(), -1/1.2), 300)) // Pareto
+		burst := all[i:min(i+size, len(all))]
+		for k := range burst {
+			burst[k].Timestamp = burst[len(burst)-1].Timestamp
+		}
+		i += len(burst)
+	}
+	return inBursts(all, "herds gaps")
+}
+
+// inBursts puts rows with the same time apart, by 0.3 to 2 ms each.
+func inBursts(all []trace.Request, stream string) []trace.Request {
+	random := stats.NewStream(0, stream)
+	last := math.Inf(-1)
+	for i := range all {
+		last = max(all[i].Timestamp.Value, last+0.3+1.7*random.Float64())
+		all[i].Timestamp = trace.Some(math.Round(last*1000) / 1000)
+	}
+	return all
+}
