@@ -8,9 +8,7 @@ type api struct {
 	promptParam string // names the prompt in errors
 	maxTokens   int    // default
 
-	// tokenIDs returns the member, and its key in quotes, that may be a long array
-	// of token ids; nil if there is none.
-	tokenIDs       func(*wireRequest) (key string, member *raw)
+	tokenIDs       string // member that may be a long array of token ids; "" if there is none
 	readPrompt     func(*wireRequest, tokens) *apiError
 	readParameters func(*wireRequest) (parameters, *apiError)
 
@@ -43,12 +41,6 @@ type encoder interface {
 	appendWhole(b []byte, a *answer, u usage) []byte
 }
 
-// parameter is a member of a request, with its name in errors.
-type parameter struct {
-	name  string
-	value raw
-}
-
 // parameters are the members of a request that mean the same in every API,
 // whatever each of them calls them.
 type parameters struct {
@@ -62,9 +54,9 @@ type parameters struct {
 // most of them in every API.
 func (w *wireRequest) openParameters() parameters {
 	return parameters{
-		minTokens:   parameter{"min_tokens", w.MinTokens},
-		ignoreEOS:   parameter{"ignore_eos", w.IgnoreEOS},
-		stop:        parameter{"stop", w.Stop},
-		includeStop: parameter{"include_stop_str_in_output", w.IncludeStop},
+		minTokens:   w.get("min_tokens"),
+		ignoreEOS:   w.get("ignore_eos"),
+		stop:        w.get("stop"),
+		includeStop: w.get("include_stop_str_in_output"),
 	}
 }

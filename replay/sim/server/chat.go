@@ -30,5 +30,5 @@ var chatAPI = api{
 
 // readChat adds the contents of all messages to the prompt.
 func readChat(w *wireRequest, p tokens) *apiError {
-	return w.readMessages(w.Messages, "messages", messageForm{textParts: []string{"text"}, reasoning: true}, p)
+	return w.readMessages("messages", messageForm{textParts: []string{"text"}, reasoning: true}, p)
 }

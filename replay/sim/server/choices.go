@@ -170,22 +170,22 @@ func openAIError(e *apiError) any {
 // choiceParameters reads the parameters of chat and completions.
 func choiceParameters(w *wireRequest) (parameters, *apiError) {
 	p := w.openParameters()
-	p.maxTokens = []parameter{{"max_tokens", w.MaxTokens}, {"max_completion_tokens", w.MaxCompletionTokens}}
-	p.streamOptions = parameter{"stream_options", w.StreamOptions}
-	p.nvExt = parameter{"nvext", w.NvExt}
-	return p, textOnly("response_format", w.ResponseFormat)
+	p.maxTokens = []parameter{w.get("max_tokens"), w.get("max_completion_tokens")}
+	p.streamOptions = w.get("stream_options")
+	p.nvExt = w.get("nvext")
+	return p, w.get("response_format").textOnly()
 }
 
 // textOnly refuses a format of answers other than text.
-func textOnly(name string, format raw) *apiError {
+func (p parameter) textOnly() *apiError {
 	var f struct {
 		Type string `json:"type"`
 	}
-	if err := decode(format, name, "an object", &f); err != nil {
+	if err := p.decode("an object", &f); err != nil {
 		return err
 	}
-	if !absent(format) && f.Type != "text" {
-		return notSupported(name)
+	if !p.absent() && f.Type != "text" {
+		return notSupported(p.name)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ var completionAPI = api{
 	promptParam: "prompt",
 	maxTokens:   16, // as in OpenAI and vLLM
 
-	tokenIDs:       func(w *wireRequest) (string, *raw) { return `"prompt"`, &w.Prompt },
+	tokenIDs:       "prompt",
 	readPrompt:     readCompletion,
 	readParameters: choiceParameters,
 
@@ -26,21 +26,20 @@ var completionAPI = api{
 // readCompletion adds the prompt of a completion: a text, an array of token
 // ids, or an array containing one of these.
 func readCompletion(w *wireRequest, p tokens) *apiError {
-	const param = "prompt"
-	m := w.Prompt
-	if absent(m) {
-		return badRequest(param, "prompt is missing")
+	m := w.get("prompt")
+	if m.absent() {
+		return m.missing()
 	}
-	c := jsonscan.New(m)
-	if m[0] == '[' && c.Open('[') && (c.Peek() == '"' || c.Peek() == '[') {
+	c := jsonscan.New(m.value)
+	if m.isArray() && c.Open('[') && (c.Peek() == '"' || c.Peek() == '[') {
 		inner := raw(c.Raw())
 		if c.More(']') {
-			return badRequest(param, "only one prompt per request is supported")
+			return badRequest(m.name, "only one prompt per request is supported")
 		}
-		m = inner
+		m.value = inner
 	}
-	if m[0] == '[' {
-		return readTokenIDs(m, param, p)
+	if m.isArray() {
+		return m.readTokenIDs(p)
 	}
-	return readText(m, param, p)
+	return m.readText(p)
 }

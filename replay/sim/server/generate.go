@@ -9,7 +9,7 @@ var generateAPI = api{
 	promptParam: "text",
 	maxTokens:   128, // as in SGLang
 
-	tokenIDs:       func(w *wireRequest) (string, *raw) { return `"input_ids"`, &w.InputIDs },
+	tokenIDs:       "input_ids",
 	readPrompt:     readGeneratePrompt,
 	readParameters: samplingParameters,
 
@@ -21,48 +21,36 @@ var generateAPI = api{
 
 // readGeneratePrompt adds the text, or the token ids, of a prompt.
 func readGeneratePrompt(w *wireRequest, p tokens) *apiError {
-	m, param := w.Text, "text"
-	if !absent(w.InputIDs) {
-		m, param = w.InputIDs, "input_ids"
-	}
+	text, ids := w.get("text"), w.get("input_ids")
 	switch {
-	case absent(m):
-		return badRequest(param, "either text or input_ids must be given")
-	case param == "input_ids":
-		return readTokenIDs(m, param, p)
-	case m[0] == '[':
-		return badRequest(param, "only one prompt per request is supported")
+	case !ids.absent():
+		return ids.readTokenIDs(p)
+	case text.absent():
+		return badRequest(text.name, "either text or input_ids must be given")
+	case text.isArray():
+		return badRequest(text.name, "only one prompt per request is supported")
 	}
-	return readText(m, param, p)
+	return text.readText(p)
 }
+
+// samplingUnsupported are parameters that would change an answer.
+var samplingUnsupported = []unsupported{{"n", []string{"1"}}, {"json_schema", nil}, {"regex", nil}, {"ebnf", nil}}
 
 // samplingParameters reads the parameters, which are members of a member.
 func samplingParameters(w *wireRequest) (p parameters, err *apiError) {
-	var s struct {
-		MaxNewTokens raw `json:"max_new_tokens"`
-		MinNewTokens raw `json:"min_new_tokens"`
-		IgnoreEOS    raw `json:"ignore_eos"`
-		Stop         raw `json:"stop"`
-		NoStopTrim   raw `json:"no_stop_trim"`
-		N            raw `json:"n"`
-		JSONSchema   raw `json:"json_schema"`
-		Regex        raw `json:"regex"`
-		EBNF         raw `json:"ebnf"`
-	}
-	if err := decode(w.SamplingParams, "sampling_params", "an object", &s); err != nil {
+	var s wireRequest
+	if err := w.get("sampling_params").decode("an object", &s.members); err != nil {
 		return p, err
 	}
-	for _, other := range []parameter{{"n", s.N}, {"json_schema", s.JSONSchema}, {"regex", s.Regex}, {"ebnf", s.EBNF}} {
-		if !absent(other.value) && !(other.name == "n" && string(other.value) == "1") {
-			return p, notSupported(other.name)
-		}
+	if err := s.refuse(samplingUnsupported); err != nil {
+		return p, err
 	}
 	return parameters{
-		maxTokens:   []parameter{{"max_new_tokens", s.MaxNewTokens}},
-		minTokens:   parameter{"min_new_tokens", s.MinNewTokens},
-		ignoreEOS:   parameter{"ignore_eos", s.IgnoreEOS},
-		stop:        parameter{"stop", s.Stop},
-		includeStop: parameter{"no_stop_trim", s.NoStopTrim},
+		maxTokens:   []parameter{s.get("max_new_tokens")},
+		minTokens:   s.get("min_new_tokens"),
+		ignoreEOS:   s.get("ignore_eos"),
+		stop:        s.get("stop"),
+		includeStop: s.get("no_stop_trim"),
 	}, nil
 }
 

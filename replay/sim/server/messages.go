@@ -45,19 +45,19 @@ func (s *Server) serveCountTokens(ctx *fasthttp.RequestCtx) *apiError {
 // readMessagesPrompt adds the system prompt and the contents of all messages.
 func readMessagesPrompt(w *wireRequest, p tokens) *apiError {
 	form := messageForm{textParts: []string{"text"}, skipped: []string{"thinking", "redacted_thinking"}}
-	if !absent(w.System) {
-		if err := w.readContent(w.System, "system", form, p); err != nil {
+	if system := w.get("system"); !system.absent() {
+		if err := w.readContent(system, form, p); err != nil {
 			return err
 		}
 	}
-	return w.readMessages(w.Messages, "messages", form, p)
+	return w.readMessages("messages", form, p)
 }
 
 func messagesParameters(w *wireRequest) (parameters, *apiError) {
 	p := w.openParameters()
-	p.maxTokens = []parameter{{"max_tokens", w.MaxTokens}}
-	p.stop = parameter{"stop_sequences", w.StopSequences}
-	if absent(w.MaxTokens) {
+	p.maxTokens = []parameter{w.get("max_tokens")}
+	p.stop = w.get("stop_sequences")
+	if p.maxTokens[0].absent() {
 		return p, badRequest("max_tokens", "max_tokens: Field required")
 	}
 	return p, nil

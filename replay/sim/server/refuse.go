@@ -27,11 +27,11 @@ var refusables = []refusable{
 		var o struct {
 			Given raw `json:"continuous_usage_stats"`
 		}
-		decode(p.streamOptions.value, "", "", &o) // an error is reported later
+		p.streamOptions.decode("", &o) // an error is reported later
 		return unknownParameter(parameter{"stream_options.continuous_usage_stats", o.Given})
 	}},
 	{"return_token_ids", func(_ *api, w *wireRequest, _ parameters) *apiError {
-		return unknownParameter(parameter{"return_token_ids", w.ReturnTokenIDs})
+		return unknownParameter(w.get("return_token_ids"))
 	}},
 	{"ignore_eos", func(_ *api, _ *wireRequest, p parameters) *apiError { return unknownParameter(p.ignoreEOS) }},
 	{"min_tokens", func(_ *api, _ *wireRequest, p parameters) *apiError { return unknownParameter(p.minTokens) }},
@@ -49,7 +49,7 @@ func (p *parameters) refuseMaxTokens(i int) *apiError {
 }
 
 func unsupportedParameter(p parameter, instead string) *apiError {
-	if absent(p.value) {
+	if p.absent() {
 		return nil
 	}
 	err := badRequest(p.name, "Unsupported parameter: '%s' is not supported with this model.%s", p.name, instead)
@@ -68,16 +68,15 @@ func unknownParameter(p parameter) *apiError {
 
 // refuseTokenIDs refuses an array that holds token ids.
 func refuseTokenIDs(api *api, w *wireRequest, _ parameters) *apiError {
-	if api.tokenIDs == nil {
+	if api.tokenIDs == "" {
 		return nil
 	}
-	key, ids := api.tokenIDs(w)
-	start := strings.TrimLeft(string((*ids)[:min(len(*ids), 64)]), " \t\r\n")
+	ids := w.get(api.tokenIDs)
+	start := strings.TrimLeft(string(ids.value[:min(len(ids.value), 64)]), " \t\r\n")
 	if array := strings.TrimLeft(start, "[ \t\r\n"); array == start || strings.HasPrefix(array, `"`) {
 		return nil
 	}
-	name := strings.Trim(key, `"`)
-	err := badRequest(name, "Invalid type for '%s': expected a string, but got an array instead.", name)
+	err := badRequest(ids.name, "Invalid type for '%s': expected a string, but got an array instead.", ids.name)
 	err.code = "invalid_type"
 	return err
 }

@@ -23,73 +23,86 @@ var bodyJSON = sonic.Config{CopyString: true, ValidateString: true, CaseSensitiv
 // raw is an undecoded member of a body.
 type raw = sonic.NoCopyRawMessage
 
-// wireRequest is the body of a request, with the members of all APIs; each reads
-// its own. Members are decoded separately so that errors can name them. Unlisted
-// members are ignored.
+// wireRequest is the body of a request. Its members are decoded separately so that
+// errors can name them; those of other APIs are ignored.
 type wireRequest struct {
-	Model        raw `json:"model"`
-	Messages     raw `json:"messages"`
-	Prompt       raw `json:"prompt"`
-	Input        raw `json:"input"`
-	Instructions raw `json:"instructions"`
-	System       raw `json:"system"`
-	Text         raw `json:"text"`
-	InputIDs     raw `json:"input_ids"`
-
-	Stream              raw `json:"stream"`
-	StreamOptions       raw `json:"stream_options"`
-	MaxTokens           raw `json:"max_tokens"`
-	MaxCompletionTokens raw `json:"max_completion_tokens"`
-	MaxOutputTokens     raw `json:"max_output_tokens"`
-	MinTokens           raw `json:"min_tokens"`
-	IgnoreEOS           raw `json:"ignore_eos"`
-	NvExt               raw `json:"nvext"`
-	Stop                raw `json:"stop"`
-	StopSequences       raw `json:"stop_sequences"`
-	IncludeStop         raw `json:"include_stop_str_in_output"`
-	ReturnTokenIDs      raw `json:"return_token_ids"`
-	SamplingParams      raw `json:"sampling_params"`
-	CacheControl        raw `json:"cache_control"`
-
-	ResponseFormat raw `json:"response_format"`
-
-	// Unsupported parameters. The harmless tag lists the values, separated by
-	// spaces, that are accepted because they do not change the answer.
-	N              raw `json:"n" harmless:"1"`
-	BestOf         raw `json:"best_of" harmless:"1"`
-	UseBeamSearch  raw `json:"use_beam_search" harmless:"false"`
-	Tools          raw `json:"tools" harmless:"[]"`
-	ToolChoice     raw `json:"tool_choice" harmless:"\"none\" \"auto\""`
-	Functions      raw `json:"functions" harmless:"[]"`
-	Logprobs       raw `json:"logprobs" harmless:"false"`
-	TopLogprobs    raw `json:"top_logprobs" harmless:"0"`
-	PromptLogprobs raw `json:"prompt_logprobs" harmless:"null"`
-	Echo           raw `json:"echo" harmless:"false"`
-	Suffix         raw `json:"suffix" harmless:"\"\""`
-	Audio          raw `json:"audio" harmless:"null"`
-	Modalities     raw `json:"modalities" harmless:"[\"text\"]"`
-	PromptEmbeds   raw `json:"prompt_embeds" harmless:"null"`
-	TruncatePrompt raw `json:"truncate_prompt_tokens" harmless:"null"`
-	GuidedJSON     raw `json:"guided_json" harmless:"null"`
-	GuidedRegex    raw `json:"guided_regex" harmless:"null"`
-	GuidedChoice   raw `json:"guided_choice" harmless:"null"`
-	GuidedGrammar  raw `json:"guided_grammar" harmless:"null"`
-	Structured     raw `json:"structured_outputs" harmless:"null"`
-	Previous       raw `json:"previous_response_id" harmless:"null"`
-	Conversation   raw `json:"conversation" harmless:"null"`
-	Background     raw `json:"background" harmless:"false"`
-	ReturnLogprob  raw `json:"return_logprob" harmless:"false"`
-	InputEmbeds    raw `json:"input_embeds" harmless:"null"`
-
-	// Breakpoint is the number of prompt tokens up to the last part that the
-	// client wants to be cached.
-	Breakpoint int `json:"-"`
+	members map[string]raw
+	// breakpoint is the number of prompt tokens up to the last part that the client
+	// wants to be cached.
+	breakpoint int
 }
 
-// unsupported lists the members tagged with harmless values.
-var unsupported = slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[wireRequest]()), func(f reflect.StructField) bool {
-	return f.Tag.Get("harmless") == ""
-})
+// get returns a member, which may be absent.
+func (w *wireRequest) get(name string) parameter { return parameter{name, w.members[name]} }
+
+// parameter is a member of a request, with its name in errors.
+type parameter struct {
+	name  string
+	value raw
+}
+
+// absent reports whether a member is missing or null.
+func (p parameter) absent() bool { return absent(p.value) }
+
+func (p parameter) isArray() bool { return p.value[0] == '[' }
+
+func (p parameter) missing() *apiError { return badRequest(p.name, "%s is missing", p.name) }
+
+// decode decodes a member into v. If the member is absent, v is unchanged.
+func (p parameter) decode(want string, v any) *apiError {
+	if p.absent() {
+		return nil
+	}
+	if err := bodyJSON.Unmarshal(p.value, v); err != nil {
+		return badRequest(p.name, "%s must be %s", p.name, want)
+	}
+	return nil
+}
+
+// unsupported is a parameter that would change an answer, unless it has a harmless
+// value.
+type unsupported struct {
+	name     string
+	harmless []string
+}
+
+var unsupportedParameters = []unsupported{
+	{"n", []string{"1"}},
+	{"best_of", []string{"1"}},
+	{"use_beam_search", []string{"false"}},
+	{"tools", []string{"[]"}},
+	{"tool_choice", []string{`"none"`, `"auto"`}},
+	{"functions", []string{"[]"}},
+	{"logprobs", []string{"false"}},
+	{"top_logprobs", []string{"0"}},
+	{"prompt_logprobs", nil},
+	{"echo", []string{"false"}},
+	{"suffix", []string{`""`}},
+	{"audio", nil},
+	{"modalities", []string{`["text"]`}},
+	{"prompt_embeds", nil},
+	{"truncate_prompt_tokens", nil},
+	{"guided_json", nil},
+	{"guided_regex", nil},
+	{"guided_choice", nil},
+	{"guided_grammar", nil},
+	{"structured_outputs", nil},
+	{"previous_response_id", nil},
+	{"conversation", nil},
+	{"background", []string{"false"}},
+	{"return_logprob", []string{"false"}},
+	{"input_embeds", nil},
+}
+
+// refuse returns an error for an unsupported parameter.
+func (w *wireRequest) refuse(list []unsupported) *apiError {
+	for _, u := range list {
+		if p := w.get(u.name); !p.absent() && !slices.Contains(u.harmless, string(p.value)) {
+			return notSupported(u.name)
+		}
+	}
+	return nil
+}
 
 type streamOptions struct {
 	IncludeUsage         bool `json:"include_usage"`
@@ -114,7 +127,7 @@ type request struct {
 // compileDecoders moves the milliseconds taken by the first use of a type out
 // of the first TTFT. An error would only cost that time.
 var compileDecoders = sync.OnceFunc(func() {
-	for _, v := range []any{wireRequest{}, streamOptions{}, []wireMessage{}, []wirePart{}} {
+	for _, v := range []any{map[string]raw{}, streamOptions{}, []wireMessage{}, []wirePart{}} {
 		_ = sonic.Pretouch(reflect.TypeOf(v))
 	}
 })
@@ -126,10 +139,11 @@ func (c Config) read(body []byte, api *api) (*wireRequest, *apiError) {
 		return nil, badRequest("", "the body is not a JSON object: %s", cause(err))
 	}
 	var model string
-	if err := decode(w.Model, "model", "a string", &model); err != nil {
+	named := w.get("model")
+	if err := named.decode("a string", &model); err != nil {
 		return nil, err
 	}
-	if !absent(w.Model) && !c.serves(model) {
+	if !named.absent() && !c.serves(model) {
 		return nil, c.noModel(model)
 	}
 	return w, nil
@@ -137,15 +151,14 @@ func (c Config) read(body []byte, api *api) (*wireRequest, *apiError) {
 
 func decodeBody(body []byte, api *api) (*wireRequest, error) {
 	w := new(wireRequest)
-	if api.tokenIDs != nil {
-		key, member := api.tokenIDs(w)
-		if rest, ids, cut := cutTokenIDs(body, key); cut && bodyJSON.Unmarshal(rest, w) == nil && bytes.Equal(*member, cutMark) {
-			*member = ids
+	if key := api.tokenIDs; key != "" {
+		if rest, ids, cut := cutTokenIDs(body, key); cut && bodyJSON.Unmarshal(rest, &w.members) == nil && bytes.Equal(w.members[key], cutMark) {
+			w.members[key] = ids
 			return w, nil
 		}
-		*w = wireRequest{}
+		w.members = nil
 	}
-	return w, bodyJSON.Unmarshal(body, w)
+	return w, bodyJSON.Unmarshal(body, &w.members)
 }
 
 // parse parses the body of a request for an answer. The result does not refer
@@ -162,11 +175,11 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if err := c.refuse(api, w, p); err != nil {
 		return nil, err
 	}
-	if err := refuseUnsupported(w); err != nil {
+	if err := w.refuse(unsupportedParameters); err != nil {
 		return nil, err
 	}
 	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
-	if err := decode(w.Model, "model", "a string", &r.model); err != nil {
+	if err := w.get("model").decode("a string", &r.model); err != nil {
 		return nil, err
 	}
 	if slices.Contains(c.Adapters, r.model) {
@@ -178,7 +191,7 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if r.prompt.Len() == 0 {
 		return nil, badRequest(api.promptParam, "the prompt is empty")
 	}
-	if r.breakpoint = w.Breakpoint; !absent(w.CacheControl) {
+	if r.breakpoint = w.breakpoint; !w.get("cache_control").absent() {
 		r.breakpoint = r.prompt.Len()
 	}
 	if err := p.readLength(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
@@ -187,10 +200,10 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if err := p.readStop(&r.stops); err != nil {
 		return nil, err
 	}
-	if err := decode(w.Stream, "stream", "a boolean", &r.stream); err != nil {
+	if err := w.get("stream").decode("a boolean", &r.stream); err != nil {
 		return nil, err
 	}
-	if err := decode(w.ReturnTokenIDs, "return_token_ids", "a boolean", &r.returnTokenIDs); err != nil {
+	if err := w.get("return_token_ids").decode("a boolean", &r.returnTokenIDs); err != nil {
 		return nil, err
 	}
 	return r, p.readStreamOptions(r)
@@ -204,19 +217,6 @@ func (c Config) noModel(name string) *apiError {
 	}
 }
 
-// refuseUnsupported returns an error for a parameter whose value would change
-// the answer.
-func refuseUnsupported(w *wireRequest) *apiError {
-	values := reflect.ValueOf(w).Elem()
-	for _, f := range unsupported {
-		value := values.FieldByIndex(f.Index).Bytes()
-		if !absent(value) && !slices.Contains(strings.Split(f.Tag.Get("harmless"), " "), string(value)) {
-			return notSupported(f.Tag.Get("json"))
-		}
-	}
-	return nil
-}
-
 // readLength reads the length limits of the answer. The default is the rest of
 // the context length, as far as the API allows.
 func (p *parameters) readLength(r *request, limit int, api *api) *apiError {
@@ -227,13 +227,13 @@ func (p *parameters) readLength(r *request, limit int, api *api) *apiError {
 	s := &r.length
 	s.maxTokens = min(api.maxTokens, limit-isl)
 	for _, most := range p.maxTokens {
-		if err := decode(most.value, most.name, "an integer", &s.maxTokens); err != nil {
+		if err := most.decode("an integer", &s.maxTokens); err != nil {
 			return err
 		}
 		if s.maxTokens < 1 {
 			return badRequest(most.name, "%s must be at least 1, got %d", most.name, s.maxTokens)
 		}
-		if !absent(most.value) {
+		if !most.absent() {
 			r.maxTokens = s.maxTokens
 		}
 	}
@@ -244,13 +244,13 @@ func (p *parameters) readLength(r *request, limit int, api *api) *apiError {
 		return err
 	}
 	least := p.minTokens
-	if err := decode(least.value, least.name, "an integer", &s.minTokens); err != nil {
+	if err := least.decode("an integer", &s.minTokens); err != nil {
 		return err
 	}
 	if s.minTokens < 0 || s.minTokens > s.maxTokens {
 		return badRequest(least.name, "%s must be between 0 and %s=%d, got %d", least.name, p.maxTokens[0].name, s.maxTokens, s.minTokens)
 	}
-	return decode(p.ignoreEOS.value, p.ignoreEOS.name, "a boolean", &s.ignoreEOS)
+	return p.ignoreEOS.decode("a boolean", &s.ignoreEOS)
 }
 
 // readNvExt reads parameters that NVIDIA's servers have in a member of their own.
@@ -259,27 +259,27 @@ func (p *parameters) readNvExt(s *lengthLimits) *apiError {
 		MinTokens raw `json:"min_tokens"`
 		IgnoreEOS raw `json:"ignore_eos"`
 	}
-	if err := decode(p.nvExt.value, p.nvExt.name, "an object", &o); err != nil {
+	if err := p.nvExt.decode("an object", &o); err != nil {
 		return err
 	}
-	if err := decode(o.MinTokens, "nvext.min_tokens", "an integer", &s.minTokens); err != nil {
+	if err := (parameter{"nvext.min_tokens", o.MinTokens}).decode("an integer", &s.minTokens); err != nil {
 		return err
 	}
-	return decode(o.IgnoreEOS, "nvext.ignore_eos", "a boolean", &s.ignoreEOS)
+	return parameter{"nvext.ignore_eos", o.IgnoreEOS}.decode("a boolean", &s.ignoreEOS)
 }
 
 // readStop reads the stop strings: a string or an array.
 func (p *parameters) readStop(s *stopStrings) *apiError {
 	stop := p.stop
-	if absent(stop.value) {
+	if stop.absent() {
 		return nil
 	}
 	s.strings = make([]string, 1)
 	var into any = &s.strings[0]
-	if stop.value[0] == '[' {
+	if stop.isArray() {
 		into = &s.strings
 	}
-	if err := decodeArray(stop.value, stop.name, "a string or an array of strings", maxStops, into); err != nil {
+	if err := stop.decodeArray("a string or an array of strings", maxStops, into); err != nil {
 		return err
 	}
 	for _, text := range s.strings {
@@ -287,19 +287,19 @@ func (p *parameters) readStop(s *stopStrings) *apiError {
 			return badRequest(stop.name, "a stop string is empty or longer than %d bytes", maxStopBytes)
 		}
 	}
-	return decode(p.includeStop.value, p.includeStop.name, "a boolean", &s.include)
+	return p.includeStop.decode("a boolean", &s.include)
 }
 
 func (p *parameters) readStreamOptions(r *request) *apiError {
 	options := p.streamOptions
-	if absent(options.value) {
+	if options.absent() {
 		return nil
 	}
 	if !r.stream {
 		return badRequest(options.name, "%s can only be given together with stream=true", options.name)
 	}
 	var o streamOptions
-	if err := decode(options.value, options.name, "an object of booleans", &o); err != nil {
+	if err := options.decode("an object of booleans", &o); err != nil {
 		return err
 	}
 	r.includeUsage, r.continuousUsage = o.IncludeUsage, o.IncludeUsage && o.ContinuousUsageStats // as in vLLM
@@ -308,17 +308,6 @@ func (p *parameters) readStreamOptions(r *request) *apiError {
 
 // absent reports whether a member is missing or null.
 func absent(m raw) bool { return len(m) == 0 || string(m) == "null" }
-
-// decode decodes a member into v. If the member is absent, v is unchanged.
-func decode(m raw, param, want string, v any) *apiError {
-	if absent(m) {
-		return nil
-	}
-	if err := bodyJSON.Unmarshal(m, v); err != nil {
-		return badRequest(param, "%s must be %s", param, want)
-	}
-	return nil
-}
 
 // cause returns the message of a JSON library error without its excerpt of the
 // body, which may be long and span several lines.

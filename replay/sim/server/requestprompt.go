@@ -80,16 +80,17 @@ type messageForm struct {
 }
 
 // readMessages adds the contents of all messages to the prompt.
-func (w *wireRequest) readMessages(array raw, param string, form messageForm, p tokens) *apiError {
-	if absent(array) {
-		return badRequest(param, "%s is missing", param)
+func (w *wireRequest) readMessages(name string, form messageForm, p tokens) *apiError {
+	array := w.get(name)
+	if array.absent() {
+		return array.missing()
 	}
 	var messages []wireMessage
-	if err := decodeArray(array, param, "an array of objects", maxElements, &messages); err != nil {
+	if err := array.decodeArray("an array of objects", maxElements, &messages); err != nil {
 		return err
 	}
 	for i := range messages {
-		if err := w.readMessage(&messages[i], fmt.Sprintf("%s[%d]", param, i), form, p); err != nil {
+		if err := w.readMessage(&messages[i], fmt.Sprintf("%s[%d]", name, i), form, p); err != nil {
 			return err
 		}
 	}
@@ -111,14 +112,14 @@ func (w *wireRequest) readMessage(m *wireMessage, param string, form messageForm
 	if err := m.readReasoning(param, form, p); err != nil {
 		return err
 	}
-	param += ".content"
+	content := parameter{param + ".content", m.Content}
 	switch {
-	case absent(m.Content) && m.Role == "assistant":
+	case content.absent() && m.Role == "assistant":
 		return nil
-	case absent(m.Content):
-		return badRequest(param, "%s is missing", param)
+	case content.absent():
+		return content.missing()
 	}
-	return w.readContent(m.Content, param, form, p)
+	return w.readContent(content, form, p)
 }
 
 // readReasoning adds the reasoning of an earlier answer, under DeepSeek's name or
@@ -127,21 +128,21 @@ func (m *wireMessage) readReasoning(param string, form messageForm, p tokens) *a
 	if !form.reasoning || m.Role != "assistant" {
 		return nil
 	}
-	for _, r := range []parameter{{".reasoning_content", m.ReasoningContent}, {".reasoning", m.Reasoning}} {
-		if !absent(r.value) {
-			return readText(r.value, param+r.name, p)
+	for _, r := range []parameter{{param + ".reasoning_content", m.ReasoningContent}, {param + ".reasoning", m.Reasoning}} {
+		if !r.absent() {
+			return r.readText(p)
 		}
 	}
 	return nil
 }
 
 // readContent adds a text or an array of text parts to the prompt.
-func (w *wireRequest) readContent(content raw, param string, form messageForm, p tokens) *apiError {
-	if content[0] != '[' {
-		return readText(content, param, p)
+func (w *wireRequest) readContent(content parameter, form messageForm, p tokens) *apiError {
+	if !content.isArray() {
+		return content.readText(p)
 	}
 	var parts []wirePart
-	if err := decodeArray(content, param, "a string or an array of text parts", maxElements, &parts); err != nil {
+	if err := content.decodeArray("a string or an array of text parts", maxElements, &parts); err != nil {
 		return err
 	}
 	for _, part := range parts {
@@ -149,33 +150,33 @@ func (w *wireRequest) readContent(content raw, param string, form messageForm, p
 		case slices.Contains(form.skipped, part.Type):
 			continue
 		case !slices.Contains(form.textParts, part.Type):
-			return notSupported(param)
+			return notSupported(content.name)
 		case part.Text == nil:
-			return badRequest(param, "a text part of %s has no text", param)
+			return badRequest(content.name, "a text part of %s has no text", content.name)
 		}
 		p.AddText(*part.Text)
 		if !absent(part.CacheControl) {
-			w.Breakpoint = p.Len()
+			w.breakpoint = p.Len()
 		}
 	}
 	return nil
 }
 
-func readText(m raw, param string, p tokens) *apiError {
+func (p parameter) readText(to tokens) *apiError {
 	var text string
-	if err := decode(m, param, "text or token ids", &text); err != nil {
+	if err := p.decode("text or token ids", &text); err != nil {
 		return err
 	}
-	p.AddText(text)
+	to.AddText(text)
 	return nil
 }
 
-// decodeArray decodes an array of at most most elements, if m is an array.
-func decodeArray(m raw, param, want string, most int, into any) *apiError {
-	if m[0] == '[' && elements(m) > most {
-		return badRequest(param, "%s has more than %d elements", param, most)
+// decodeArray decodes an array of at most most elements, if the parameter is an array.
+func (p parameter) decodeArray(want string, most int, into any) *apiError {
+	if p.isArray() && elements(p.value) > most {
+		return badRequest(p.name, "%s has more than %d elements", p.name, most)
 	}
-	return decode(m, param, want, into)
+	return p.decode(want, into)
 }
 
 // elements counts the elements of a JSON array.

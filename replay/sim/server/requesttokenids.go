@@ -11,13 +11,13 @@ import (
 // prompt, so a body that contains it is always rejected.
 var cutMark = []byte(`[-1]`)
 
-// cutTokenIDs cuts the member with a key, in quotes, out of a body if it is an
+// cutTokenIDs cuts the member with a key out of a body if it is an
 // array of token ids: the JSON library takes 20 times as long to scan it, and a
 // long prompt is nearly all of its body. Within a JSON string the key's quotes
 // would be escaped, so any match is a key. The caller must check that rest is JSON
 // and that ids is the member and not nested within it.
-func cutTokenIDs(body []byte, quotedKey string) (rest []byte, ids raw, ok bool) {
-	key := bytes.Index(body, []byte(quotedKey))
+func cutTokenIDs(body []byte, name string) (rest []byte, ids raw, ok bool) {
+	key := bytes.Index(body, []byte(`"`+name+`"`))
 	if key < 0 {
 		return nil, nil, false
 	}
@@ -42,16 +42,16 @@ func cutTokenIDs(body []byte, quotedKey string) (rest []byte, ids raw, ok bool) 
 
 // readTokenIDs adds the ids of an array to a prompt without decoding the array,
 // to save memory.
-func readTokenIDs(array raw, param string, p tokens) *apiError {
-	c := jsonscan.New(array)
+func (p parameter) readTokenIDs(to tokens) *apiError {
+	c := jsonscan.New(p.value)
 	for more := c.Open('['); more; {
 		id := c.Int(math.MaxUint32)
 		if more = c.More(']'); !c.Failed() {
-			p.AddToken(uint64(id))
+			to.AddToken(uint64(id))
 		}
 	}
 	if !c.Done() {
-		return badRequest(param, "%s[%d] is not a token id, an integer from 0 to %d", param, p.Len(), uint32(math.MaxUint32))
+		return badRequest(p.name, "%s[%d] is not a token id, an integer from 0 to %d", p.name, to.Len(), uint32(math.MaxUint32))
 	}
 	return nil
 }

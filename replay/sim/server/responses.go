@@ -24,28 +24,28 @@ var responsesAPI = api{
 
 // readResponsesPrompt adds the instructions and the input, a text or messages.
 func readResponsesPrompt(w *wireRequest, p tokens) *apiError {
-	if !absent(w.Instructions) {
-		if err := readText(w.Instructions, "instructions", p); err != nil {
+	if instructions := w.get("instructions"); !instructions.absent() {
+		if err := instructions.readText(p); err != nil {
 			return err
 		}
 	}
-	if !absent(w.Input) && w.Input[0] == '"' {
-		return readText(w.Input, "input", p)
+	if input := w.get("input"); !input.absent() && input.value[0] == '"' {
+		return input.readText(p)
 	}
 	form := messageForm{textParts: []string{"input_text", "output_text"}, skipped: []string{"reasoning"}}
-	return w.readMessages(w.Input, "input", form, p)
+	return w.readMessages("input", form, p)
 }
 
 func responsesParameters(w *wireRequest) (parameters, *apiError) {
 	p := w.openParameters()
-	p.maxTokens = []parameter{{"max_output_tokens", w.MaxOutputTokens}}
+	p.maxTokens = []parameter{w.get("max_output_tokens")}
 	var text struct {
 		Format raw `json:"format"`
 	}
-	if err := decode(w.Text, "text", "an object", &text); err != nil {
+	if err := w.get("text").decode("an object", &text); err != nil {
 		return p, err
 	}
-	return p, textOnly("text.format", text.Format)
+	return p, parameter{"text.format", text.Format}.textOnly()
 }
 
 // responses encodes the answers of responsesAPI.

@@ -20,7 +20,7 @@ func (s *Server) serveTokenize(ctx *fasthttp.RequestCtx) *apiError {
 	if err != nil {
 		return err
 	}
-	if absent(w.Prompt) && !absent(w.Messages) {
+	if w.get("prompt").absent() && !w.get("messages").absent() {
 		api = &chatAPI
 	}
 	list := tokenList{first: []uint64{}}
