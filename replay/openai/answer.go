@@ -4,12 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"moontide/replay"
 	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
 	"moontide/replay/openai/sse"
+	"moontide/trace"
 )
 
 const (
@@ -174,4 +179,18 @@ func noAnswer(err, writeErr error) (replay.Class, error) {
 		return replay.Protocol, fmt.Errorf("not an HTTP response: %w", err)
 	}
 	return replay.Connect, fmt.Errorf("connection closed before a response: %w", err)
+}
+
+// retryAfter returns the wait that a Retry-After header, in seconds or a date,
+// asks for: 0 if the date has passed, none if the header is absent or malformed.
+func retryAfter(value string, now time.Time) trace.Opt[time.Duration] {
+	value = strings.TrimSpace(value)
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return trace.Some(time.Duration(seconds) * time.Second)
+	}
+	at, err := fasthttp.ParseHTTPDate([]byte(value))
+	if err != nil {
+		return trace.Opt[time.Duration]{}
+	}
+	return trace.Some(max(at.Sub(now), 0))
 }

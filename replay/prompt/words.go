@@ -1,9 +1,16 @@
 package prompt
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
 	"slices"
+	"strings"
+	"sync"
 )
 
 // AppendWords appends the prompt as p.Len() words of a-z, separated by spaces. It
@@ -65,4 +72,124 @@ func (t *wordTable) appendRun(dst []byte, r run) []byte {
 		at += int(word >> 56)
 	}
 	return dst[:len(dst)+at]
+}
+
+// Encoder is the part of a model's tokenizer that prompts need.
+type Encoder interface {
+	// Append appends the tokens of text to dst.
+	Append(dst []uint32, text string) ([]uint32, error)
+	// Text returns the text of a token.
+	Text(id uint32) (text string, ok bool)
+	// Texts yields the texts of the vocabulary, always in the same order.
+	Texts() iter.Seq[string]
+	// SplitsAtSpaces reports whether words with a leading space are encoded
+	// independently of each other.
+	SplitsAtSpaces() bool
+	// SHA256 identifies the tokenizer.
+	SHA256() string
+}
+
+// Words is a list of 1024 words of one token each, some of them repeated if the
+// vocabulary has fewer. A nil *Words is the list of
+// this package, which suits common vocabularies.
+type Words struct {
+	packed    *wordTable
+	replaced  int
+	distinct  int
+	tokenizer string
+}
+
+var usualWords = &Words{packed: packWords(strings.Fields(wordList)), distinct: wordCount}
+
+func (w *Words) table() *wordTable { return cmp.Or(w, usualWords).packed }
+
+// Replaced returns the number of words of the list that were replaced because they
+// are not one token.
+func (w *Words) Replaced() int { return cmp.Or(w, usualWords).replaced }
+
+// Distinct returns the number of different words: 1024, or as many as the
+// vocabulary has.
+func (w *Words) Distinct() int { return cmp.Or(w, usualWords).distinct }
+
+// Tokenizer returns the SHA256 of the tokenizer that the words were chosen for, or
+// "".
+func (w *Words) Tokenizer() string { return cmp.Or(w, usualWords).tokenizer }
+
+// plainWord matches words like those of the list.
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ [a-z]{2,6}$`) })
+
+// minWords is the number of different words below which prompts that share nothing
+// could begin alike.
+const minWords = 64
+
+// NewWords chooses words for a vocabulary: the list of this package, with words
+// that are not one token replaced by others, in alphabetical order. If there are
+// too few, they are repeated in turn.
+func NewWords(enc Encoder) (*Words, error) {
+	chosen, distinct := strings.Fields(wordList), wordCount
+	var wrong []int
+	for i, word := range chosen {
+		switch one, err := isOneToken(enc, word); {
+		case err != nil:
+			return nil, err
+		case !one:
+			wrong = append(wrong, i)
+		}
+	}
+	if len(wrong) > 0 {
+		others, err := otherWords(enc, chosen)
+		if err != nil {
+			return nil, err
+		}
+		if distinct = min(wordCount, wordCount-len(wrong)+len(others)); distinct < minWords {
+			return nil, fmt.Errorf("the vocabulary has only %d suitable words of one token; %d are needed", distinct, minWords)
+		}
+		if len(others) < len(wrong) {
+			for i, word := range chosen {
+				if !slices.Contains(wrong, i) {
+					others = append(others, word)
+				}
+			}
+		}
+		for n, i := range wrong {
+			chosen[i] = others[n%len(others)]
+		}
+	}
+	ids, err := enc.Append(nil, strings.Join(chosen, " "))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(ids) != wordCount:
+		return nil, errors.New("the tokenizer does not split text at spaces, so no words are one token each")
+	}
+	return &Words{packWords(chosen), len(wrong), distinct, enc.SHA256()}, nil
+}
+
+// otherWords returns the single-token words that are not in the list.
+func otherWords(enc Encoder, list []string) ([]string, error) {
+	var others []string
+	for text := range enc.Texts() {
+		if !plainWord().MatchString(text) || slices.Contains(list, text[1:]) {
+			continue
+		}
+		switch one, err := isOneToken(enc, text[1:]); {
+		case err != nil:
+			return nil, err
+		case one:
+			others = append(others, text[1:])
+		}
+	}
+	slices.Sort(others)
+	return slices.Compact(others), nil
+}
+
+// isOneToken reports whether a word is one token at the start of a text and after
+// a space.
+func isOneToken(enc Encoder, word string) (bool, error) {
+	ids, err := enc.Append(nil, word)
+	if err != nil || len(ids) != 1 {
+		return false, err
+	}
+	ids, err = enc.Append(ids[:0], " "+word)
+	return len(ids) == 1, err
 }

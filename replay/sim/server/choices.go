@@ -2,8 +2,11 @@ package server
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/valyala/fasthttp"
+
+	"moontide/trace/jsonscan"
 )
 
 // choices encodes the answers of chat and completions, which have one choice.
@@ -188,4 +191,77 @@ func (p parameter) textOnly() *apiError {
 		return notSupported(p.name)
 	}
 	return nil
+}
+
+// chatAPI is OpenAI's chat completions. Reasoning is reasoning_content, as with
+// DeepSeek, SGLang and vLLM.
+var chatAPI = api{
+	name: "chat", path: "/v1/chat/completions",
+	idPrefix:    "chatcmpl-",
+	promptParam: "messages",
+	maxTokens:   math.MaxInt,
+
+	readPrompt:     readChat,
+	readParameters: choiceParameters,
+
+	encoder: &choices{
+		object:        "chat.completion",
+		chunkObject:   "chat.completion.chunk",
+		wholeOpening:  `{"index":0,"message":{"role":"assistant","content":"`,
+		wholeThinking: `{"index":0,"message":{"role":"assistant","reasoning_content":"`,
+		thinkingEnd:   `","content":"`,
+		role:          `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`,
+		opening:       `{"index":0,"delta":{"content":"`,
+		thinkOpening:  `{"index":0,"delta":{"reasoning_content":"`,
+		closing:       `"},"logprobs":null,"finish_reason":`,
+	},
+	errorBody:          openAIError,
+	separatesReasoning: true,
+}
+
+// readChat adds the contents of all messages to the prompt.
+func readChat(w *wireRequest, p tokens) *apiError {
+	return w.readMessages("messages", messageForm{textParts: []string{"text"}, reasoning: true}, p)
+}
+
+// completionAPI is OpenAI's completions. Reasoning is part of the text.
+var completionAPI = api{
+	name: "completions", path: "/v1/completions",
+	idPrefix:    "cmpl-",
+	promptParam: "prompt",
+	maxTokens:   16, // as in OpenAI and vLLM
+
+	tokenIDs:       "prompt",
+	readPrompt:     readCompletion,
+	readParameters: choiceParameters,
+
+	encoder: &choices{
+		object:       "text_completion",
+		chunkObject:  "text_completion",
+		wholeOpening: `{"index":0,"text":"`,
+		opening:      `{"index":0,"text":"`,
+		closing:      `","logprobs":null,"finish_reason":`,
+	},
+	errorBody: openAIError,
+}
+
+// readCompletion adds the prompt of a completion: a text, an array of token
+// ids, or an array containing one of these.
+func readCompletion(w *wireRequest, p tokens) *apiError {
+	m := w.get("prompt")
+	if m.absent() {
+		return m.missing()
+	}
+	c := jsonscan.New(m.value)
+	if m.isArray() && c.Open('[') && (c.Peek() == '"' || c.Peek() == '[') {
+		inner := raw(c.Raw())
+		if c.More(']') {
+			return badRequest(m.name, "only one prompt per request is supported")
+		}
+		m.value = inner
+	}
+	if m.isArray() {
+		return m.readTokenIDs(p)
+	}
+	return m.readText(p)
 }
