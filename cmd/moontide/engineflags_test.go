@@ -14,11 +14,17 @@ import (
 // writeEngine writes an engine file and returns its path.
 func writeEngine(t *testing.T, f *enginefile.File) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "engine.json")
-	if err := f.Write(path); err != nil {
+	file, err := os.Create(filepath.Join(t.TempDir(), "engine.json"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	if _, err := f.WriteTo(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Name()
 }
 
 // slowEngines returns a prefill and a decode engine with costs of their own.

@@ -102,15 +102,6 @@ const startTime = "process_start_time_seconds"
 // ErrUnknown reports that a page has none of the known metrics.
 var ErrUnknown = errors.New("metrics have no figure of vLLM, SGLang, TensorRT-LLM, Dynamo or llama.cpp")
 
-// Parse parses a page of metrics.
-func Parse(r io.Reader) (runfile.ServerFigures, error) {
-	all, err := parse(r)
-	if err != nil {
-		return runfile.ServerFigures{}, err
-	}
-	return figures(all)
-}
-
 // parse returns the series of known servers.
 func parse(r io.Reader) ([]series, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)

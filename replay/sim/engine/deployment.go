@@ -202,6 +202,17 @@ func (d *Deployment) decodeEngine() Config {
 	return d.Engine
 }
 
+// Clone returns a copy that shares nothing with d.
+func (d Deployment) Clone() Deployment {
+	d.Engine.Costs.Decode = slices.Clone(d.Engine.Costs.Decode)
+	if d.DecodeEngine != nil {
+		decode := *d.DecodeEngine
+		decode.Costs.Decode = slices.Clone(decode.Costs.Decode)
+		d.DecodeEngine = &decode
+	}
+	return d
+}
+
 // Default returns one engine that approximates Llama 3.1 8B in FP8 on one H100
 // of 80 GB:
 //

@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"moontide/replay/sim/engine"
-	"moontide/trace/atomicfile"
 )
 
 // File is an engine file.
@@ -29,21 +28,10 @@ type File struct {
 }
 
 // New returns a file with a deployment that was not fitted.
-func New(d engine.Deployment) *File { return &File{deployment: clone(d)} }
+func New(d engine.Deployment) *File { return &File{deployment: d.Clone()} }
 
 // Deployment returns the deployment.
-func (f *File) Deployment() engine.Deployment { return clone(f.deployment) }
-
-// clone returns a copy that shares nothing with d.
-func clone(d engine.Deployment) engine.Deployment {
-	d.Engine.Costs.Decode = append(engine.DecodeTable(nil), d.Engine.Costs.Decode...)
-	if d.DecodeEngine != nil {
-		decode := *d.DecodeEngine
-		decode.Costs.Decode = append(engine.DecodeTable(nil), decode.Costs.Decode...)
-		d.DecodeEngine = &decode
-	}
-	return d
-}
+func (f *File) Deployment() engine.Deployment { return f.deployment.Clone() }
 
 const (
 	fileFormat  = "moontide engine"
@@ -171,20 +159,4 @@ var numberLists = regexp.MustCompile(`\[\n[-+.eE\d\s,]+\]`)
 func onOneLine(list []byte) []byte {
 	fields := bytes.Fields(list[1 : len(list)-1])
 	return slices.Concat([]byte("["), bytes.Join(fields, []byte(" ")), []byte("]"))
-}
-
-// Write writes the file at path, completely or not at all.
-func (f *File) Write(path string) error {
-	out, err := atomicfile.Create(path)
-	if err != nil {
-		return fmt.Errorf("writing engine file: %w", err)
-	}
-	defer out.Discard()
-	if _, err := f.WriteTo(out); err != nil {
-		return err
-	}
-	if err := out.Close(); err != nil {
-		return fmt.Errorf("writing engine file: %w", err)
-	}
-	return nil
 }

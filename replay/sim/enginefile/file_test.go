@@ -66,7 +66,7 @@ func TestReadsWhatItWrites(t *testing.T) {
 		"fitted": fittedFile(), "every setting": enginefile.New(disaggregated()), "defaults": enginefile.New(engine.Default()), "zero": enginefile.New(engine.Deployment{}),
 	} {
 		path := filepath.Join(t.TempDir(), "engine.json")
-		if err := f.Write(path); err != nil {
+		if err := os.WriteFile(path, []byte(textOf(t, f)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		read, err := enginefile.Read(path)

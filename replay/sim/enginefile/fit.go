@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"moontide/replay/sim/engine"
+	"moontide/replay/sim/fit"
 )
 
 // Fit says how well the costs are known, and from what.
@@ -43,19 +44,11 @@ type Time string
 // Cost returns the time as a cost.
 func (t Time) Cost() (engine.Cost, error) { return engine.ParseCost(string(t)) }
 
-// Range is a range of loads. An interval of 0 is unknown.
-type Range struct {
-	ISL         Interval `json:"isl"`         // tokens of a prompt
-	OSL         Interval `json:"osl"`         // tokens of an answer
-	Concurrency Interval `json:"concurrency"` // requests in flight
-	Running     Interval `json:"running"`     // sequences running on an engine
-}
-
-// Interval is a range of integers, both ends included.
-type Interval struct {
-	Low  int `json:"low"`
-	High int `json:"high"`
-}
+// Range is a range of loads, and Interval a range of integers.
+type (
+	Range    = fit.Range
+	Interval = fit.Interval
+)
 
 // Errors summarises the errors of the prediction of a metric, as shares of the measured
 // values.
@@ -116,7 +109,7 @@ func (f *Fit) check(d *engine.Deployment) error {
 	if err := f.Covariance.check(names); err != nil {
 		return fmt.Errorf("covariance.%w", err)
 	}
-	for _, r := range f.Range.intervals() {
+	for _, r := range intervals(f.Range) {
 		if r.Low < 0 || r.High < r.Low {
 			return fmt.Errorf("range.%s: low %d and high %d are not an interval", r.key, r.Low, r.High)
 		}

@@ -39,7 +39,7 @@ func OfFit(r *fit.Result, p Provenance) *File {
 			f.Fit.Provenance.Excluded++
 		}
 	}
-	f.Fit.Range = Range{Interval(r.Range.ISL), Interval(r.Range.OSL), Interval(r.Range.Concurrency), Interval(r.Range.Running)}
+	f.Fit.Range = r.Range
 	return f
 }
 

@@ -10,7 +10,7 @@ type namedInterval struct {
 	key, label string
 }
 
-func (r Range) intervals() []namedInterval {
+func intervals(r Range) []namedInterval {
 	return []namedInterval{
 		{r.ISL, "isl", "ISL"}, {r.OSL, "osl", "OSL"}, {r.Concurrency, "concurrency", "concurrency"}, {r.Running, "running", "sequences running on an engine"},
 	}
@@ -25,8 +25,8 @@ func (f *File) Outside(load Range) (warnings []string) {
 	if f.Fit == nil {
 		return nil
 	}
-	fitted := f.Fit.Range.intervals()
-	for i, l := range load.intervals() {
+	fitted := intervals(f.Fit.Range)
+	for i, l := range intervals(load) {
 		switch r := fitted[i]; {
 		case r.High == 0 || l.High == 0:
 		case float64(l.High) > slack*float64(r.High):

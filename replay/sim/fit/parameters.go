@@ -128,12 +128,7 @@ func (p parameter) selects(names []string) bool {
 
 // with returns a copy of d with values of parameters, which are logarithms of costs.
 func with(d engine.Deployment, parameters []parameter, at []float64) engine.Deployment {
-	d.Engine.Costs.Decode = slices.Clone(d.Engine.Costs.Decode)
-	if d.DecodeEngine != nil {
-		decode := *d.DecodeEngine
-		decode.Costs.Decode = slices.Clone(decode.Costs.Decode)
-		d.DecodeEngine = &decode
-	}
+	d = d.Clone()
 	for i, p := range parameters {
 		p.set(&d, engine.Cost(math.Round(math.Exp(at[i]))))
 	}

@@ -85,13 +85,19 @@ type ErrorSummary struct {
 	Median, P90, Max float64
 }
 
-// Range is the range of loads that a fit has seen.
+// Range is a range of loads. An interval of 0 is unknown.
 type Range struct {
-	ISL, OSL, Concurrency, Running Interval
+	ISL         Interval `json:"isl"`         // tokens of a prompt
+	OSL         Interval `json:"osl"`         // tokens of an answer
+	Concurrency Interval `json:"concurrency"` // requests in flight
+	Running     Interval `json:"running"`     // sequences running on an engine
 }
 
 // Interval is a range of integers, both ends included.
-type Interval struct{ Low, High int }
+type Interval struct {
+	Low  int `json:"low"`
+	High int `json:"high"`
+}
 
 // Structure is one of the structures that a fit compared: settings that are not
 // costs, such as the sharing of links.
@@ -111,7 +117,7 @@ type Result struct {
 	Covariance [][]float64
 	Rows       []Row // in the order of the measurements
 	Errors     []ErrorSummary
-	Range      Range
+	Range      Range       // of the loads that were fitted
 	Structures []Structure // best first; the first is used
 	// Noise is the relative standard deviation of what the model leaves unexplained.
 	Noise float64
