@@ -65,10 +65,7 @@ func conversation(r *measurements, w *workshop) error {
 		}
 		defer end()
 		dir := filepath.Join(w.dir, name)
-		said, status, err := run(commands(append([]string{"replay", "traces/conversation.jsonl", "--url", w.url, "--out", dir}, more...)))
-		if err == nil && status != 0 && status != 3 {
-			err = fmt.Errorf("exit status %d: %s", status, said)
-		}
+		status, err := run(commands(append([]string{"replay", "traces/conversation.jsonl", "--url", w.url, "--out", dir}, more...)))
 		if err != nil {
 			return summary{}, 0, err
 		}
@@ -101,6 +98,12 @@ func conversation(r *measurements, w *workshop) error {
 	return nil
 }
 
+// atOnce writes a trace of requests that are due at once.
+func (w *workshop) atOnce(requests int) (path string, err error) {
+	path = filepath.Join(w.dir, "at-once.jsonl")
+	return path, os.WriteFile(path, []byte(strings.Repeat(`{"timestamp": 0, "input_length": 8, "output_length": 1}`+"\n", requests)), 0o644)
+}
+
 // starts measures when ranks sent their first requests.
 func starts(r *measurements, w *workshop) error {
 	const times = 20
@@ -109,19 +112,15 @@ func starts(r *measurements, w *workshop) error {
 		return err
 	}
 	defer end()
-	trace := filepath.Join(w.dir, "at-once.jsonl")
-	if err := os.WriteFile(trace, []byte(strings.Repeat(`{"timestamp": 0, "input_length": 8, "output_length": 1}`+"\n", ranks)), 0o644); err != nil {
+	trace, err := w.atOnce(ranks)
+	if err != nil {
 		return err
 	}
 	for _, l := range launchers {
 		var corrected, wall, bounds []float64
 		for i := range times {
 			dir := filepath.Join(w.dir, fmt.Sprint(l.name, i))
-			said, status, err := run(l.commands(ranks, []string{"replay", trace, "--url", w.url, "--part", "auto", "--out", dir}))
-			if err == nil && status != 0 && status != 3 {
-				err = fmt.Errorf("exit status %d: %s", status, said)
-			}
-			if err != nil {
+			if _, err := run(l.commands(ranks, []string{"replay", trace, "--url", w.url, "--part", "auto", "--out", dir})); err != nil {
 				return err
 			}
 			c, b, bound, err := startsOf(dir)
@@ -182,8 +181,8 @@ func barrier(r *measurements, w *workshop) error {
 		return err
 	}
 	defer end()
-	trace := filepath.Join(w.dir, "at-once.jsonl")
-	if err := os.WriteFile(trace, []byte(strings.Repeat(`{"timestamp": 0, "input_length": 8, "output_length": 1}`+"\n", many)), 0o644); err != nil {
+	trace, err := w.atOnce(many)
+	if err != nil {
 		return err
 	}
 	var all, whole, cpu []float64
@@ -196,8 +195,8 @@ func barrier(r *measurements, w *workshop) error {
 			return err
 		}
 		launched := time.Now()
-		if status := worst(j.wait()); status != 0 && status != 3 {
-			return fmt.Errorf("exit status %d: %s", status, j.said)
+		if _, err := j.measured(); err != nil {
+			return err
 		}
 		parts, err := runfile.ReadParts(dir)
 		if err != nil {

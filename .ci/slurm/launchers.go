@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -9,8 +8,10 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
+	"sync"
 	"time"
+
+	"moontide/replay/bench"
 )
 
 // launcher starts the ranks of a run.
@@ -53,14 +54,13 @@ func pods(ranks int, args []string) (all []*exec.Cmd) {
 // job is a started run.
 type job struct {
 	commands []*exec.Cmd
-	said     *bytes.Buffer
+	said     *lockedBuffer
 }
 
 func launch(commands []*exec.Cmd) (*job, error) {
-	j := &job{commands, &bytes.Buffer{}}
-	said := &lockedWriter{b: j.said, lock: make(chan struct{}, 1)}
+	j := &job{commands, &lockedBuffer{}}
 	for _, cmd := range commands {
-		cmd.Stderr = said
+		cmd.Stderr = j.said
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
@@ -68,15 +68,16 @@ func launch(commands []*exec.Cmd) (*job, error) {
 	return j, nil
 }
 
-type lockedWriter struct {
-	b    *bytes.Buffer
-	lock chan struct{}
+// lockedBuffer is what several processes write to.
+type lockedBuffer struct {
+	sync.Mutex
+	bytes.Buffer
 }
 
-func (w *lockedWriter) Write(text []byte) (int, error) {
-	w.lock <- struct{}{}
-	defer func() { <-w.lock }()
-	return w.b.Write(text)
+func (b *lockedBuffer) Write(text []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(text)
 }
 
 // wait waits for all commands and returns the exit status of each.
@@ -99,43 +100,30 @@ func worst(statuses []int) (most int) {
 	return most
 }
 
-// run launches ranks and waits for them.
-func run(commands []*exec.Cmd) (said string, status int, err error) {
+// measured waits until all have ended and returns the largest exit status. Others than
+// those of a run that was measured are an error.
+func (j *job) measured() (status int, err error) {
+	if status = worst(j.wait()); status != 0 && status != 3 {
+		err = fmt.Errorf("exit status %d: %s", status, j.said)
+	}
+	return status, err
+}
+
+// run launches ranks whose run is to be measured and waits for them.
+func run(commands []*exec.Cmd) (status int, err error) {
 	j, err := launch(commands)
 	if err != nil {
-		return "", 0, err
+		return 0, err
 	}
-	status = worst(j.wait())
-	return j.said.String(), status, nil
+	return j.measured()
 }
 
 // serve starts a simulated endpoint with empty caches until end is called.
-func (w *workshop) serve(flags ...string) (end func(), err error) {
-	cmd := exec.Command("moontide", append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
-	talk, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	end = func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() }
-	lines := bufio.NewReader(talk)
-	line, err := lines.ReadString('\n')
-	_, rest, _ := strings.Cut(line, " on ")
-	url, _, found := strings.Cut(rest, ",")
-	if err != nil || !found {
-		end()
-		return nil, fmt.Errorf("serve says %q: %v", line, err)
-	}
-	go lines.WriteTo(discard{})
-	w.url = url
-	return end, nil
+func (w *workshop) serve(flags ...string) (end func() error, err error) {
+	endpoint, err := bench.StartEndpoint(exec.Command("moontide", append([]string{"serve", "--listen", "127.0.0.1:0", "--json", "--until-input-ends"}, flags...)...))
+	w.url = endpoint.URL
+	return endpoint.Close, err
 }
-
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // findRank returns the process of a rank of a run, which names its folder.
 func findRank(variable string, rank int, dir string) (*os.Process, error) {
