@@ -96,11 +96,10 @@ type Analysis struct {
 	Untimed Untimed
 }
 
-// Sampled describes how prompts share prefixes according to a sample of the blocks.
+// Sampled describes how prompts share prefixes according to a sample of the blocks. Its
+// UniqueBlocks and hits are estimates.
 type Sampled struct {
-	BlockSize trace.BlockSize
-	// Requests is the number of rows with ids, TotalBlocks the number of block uses.
-	Requests, TotalBlocks int
+	Blocks
 	// Curve holds the estimated hits of LRU caches of all sizes.
 	Curve *cache.SampledCurve
 }
@@ -174,7 +173,7 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 		a.Time = timeOf(&c.rows, line, a.Arrivals)
 	})
 	if c.prefix.total > 0 {
-		a.Prefix = &Prefix{BlockSize: size, Requests: c.prefix.requests, TotalBlocks: c.prefix.total, UniqueBlocks: c.prefix.unique}
+		a.Prefix = &Prefix{Blocks: Blocks{BlockSize: size, Requests: c.prefix.requests, TotalBlocks: c.prefix.total, UniqueBlocks: c.prefix.unique}}
 		c.prefix.describe(a.Prefix, &c.table, top, do)
 		do(func() {
 			<-placed
@@ -192,7 +191,11 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 	if c.sampled != nil && c.sampledRows > 0 {
 		do(func() {
 			curve := c.sampled.Curve(size.Tokens)
-			a.Sampled = &Sampled{BlockSize: size, Requests: c.sampledRows, TotalBlocks: curve.Infinite().Blocks, Curve: curve}
+			all := curve.Infinite()
+			a.Sampled = &Sampled{Curve: curve, Blocks: Blocks{
+				BlockSize: size, Requests: c.sampledRows, TotalBlocks: all.Blocks, UniqueBlocks: curve.Unique,
+				HitBlocks: all.HitBlocks, HitTokens: all.HitTokens, Infinite: all.Rates(),
+			}}
 		})
 	}
 	parts.Wait()
@@ -237,18 +240,10 @@ func (s *declaredContext) add(r trace.Request) {
 
 func (s declaredContext) context() Context {
 	return Context{
-		Mean:        ratio(s.shared, s.sharedRows),
-		UniqueMean:  ratio(s.unique, s.uniqueRows),
-		SharedRatio: ratio(s.shared, s.sharedISL),
+		Mean:        trace.Ratio(s.shared, s.sharedRows),
+		UniqueMean:  trace.Ratio(s.unique, s.uniqueRows),
+		SharedRatio: trace.Ratio(s.shared, s.sharedISL),
 	}
-}
-
-// ratio returns part/whole, absent if whole is 0.
-func ratio(part, whole int) trace.Opt[float64] {
-	if whole == 0 {
-		return trace.Opt[float64]{}
-	}
-	return trace.Some(float64(part) / float64(whole))
 }
 
 // counts holds, for each i, how often i was added.

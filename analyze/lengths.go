@@ -55,7 +55,7 @@ func lengthsOf(rows *rows) (isl, osl stats.Sample, l Lengths) {
 			ratios = append(ratios, float64(in[i])/float64(out[i]))
 		}
 	}
-	l.Ratio = ratio(inSum, outSum)
+	l.Ratio = trace.Ratio(inSum, outSum)
 	l.Ratios = stats.Of(ratios)
 	sortedIn, inRanks := stats.Ranks(in)
 	sortedOut, outRanks := stats.Ranks(out)
@@ -81,7 +81,7 @@ func lengthsOfMany(rows *rows) (isl, osl stats.Sample, l Lengths) {
 		}
 	}
 	isl, osl, l.Ratios = in.Sample(), out.Sample(), ratios.Sample()
-	l.Ratio = ratio(int(isl.Sum), int(osl.Sum))
+	l.Ratio = trace.Ratio(int(isl.Sum), int(osl.Sum))
 	if isl.Min < isl.Max && osl.Min < osl.Max {
 		own := func(x float64) float64 { return x }
 		l.Pearson = trace.Some(correlation(rows, own, own))

@@ -7,10 +7,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// Prefix describes how prompts share prefixes according to their block ids. It
-// covers the rows with ids: rows without (hash_ids absent or empty) are not treated
-// as misses but ignored.
-type Prefix struct {
+// Blocks counts the block ids of a trace, and the hits of an infinite cache.
+type Blocks struct {
 	BlockSize trace.BlockSize
 	// Requests is the number of rows with ids.
 	Requests int
@@ -22,6 +20,24 @@ type Prefix struct {
 	HitBlocks, HitTokens int
 	// Infinite is the hit rate of a cache that never evicts.
 	Infinite cache.Rates
+}
+
+// Blocks returns those of Prefix or Sampled, nil if no row has a block id.
+func (a *Analysis) Blocks() *Blocks {
+	switch {
+	case a.Prefix != nil:
+		return &a.Prefix.Blocks
+	case a.Sampled != nil:
+		return &a.Sampled.Blocks
+	}
+	return nil
+}
+
+// Prefix describes how prompts share prefixes according to their block ids. It
+// covers the rows with ids: rows without (hash_ids absent or empty) are not treated
+// as misses but ignored.
+type Prefix struct {
+	Blocks
 	// NoHit and AllHit are the numbers of requests with no block hit and with
 	// every block hit.
 	NoHit, AllHit int
@@ -199,9 +215,9 @@ func (c *prefixCounter) hits(p *Prefix, rows *rows, line timeline) (Context, []s
 	p.Context = contexts.Sample()
 	p.HitBlocks, p.HitTokens, p.Infinite = infinite.HitBlocks, infinite.HitTokens, infinite.Rates()
 	return Context{
-		Mean:        ratio(contextTokens, p.Requests),
-		UniqueMean:  ratio(infinite.Tokens-contextTokens, p.Requests),
-		SharedRatio: ratio(contextTokens, infinite.Tokens),
+		Mean:        trace.Ratio(contextTokens, p.Requests),
+		UniqueMean:  trace.Ratio(infinite.Tokens-contextTokens, p.Requests),
+		SharedRatio: trace.Ratio(contextTokens, infinite.Tokens),
 	}, windows
 }
 

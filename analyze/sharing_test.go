@@ -166,14 +166,11 @@ func TestReuse(t *testing.T) {
 
 func TestTree(t *testing.T) {
 	tree := analyzed(t, byTens, example...).Prefix.Tree
-	if got, want := [4]int{tree.Nodes, tree.Roots, tree.Leaves, tree.Forks}, [4]int{9, 2, 4, 2}; got != want {
-		t.Errorf("nodes, roots, leaves, forks = %v, want %v", got, want)
+	if got, want := [3]int{tree.Nodes, tree.Leaves, tree.Forks}, [3]int{9, 4, 2}; got != want {
+		t.Errorf("nodes, leaves, forks = %v, want %v", got, want)
 	}
-	if !sameValues(tree.Depth, 1, 2, 3, 4, 2, 4, 5, 1, 2) || !sameValues(tree.LeafDepth, 4, 2, 5, 2) {
-		t.Errorf("depth %v, of leaves %v", values(tree.Depth), values(tree.LeafDepth))
-	}
-	if !sameValues(tree.Children, 2, 1, 2, 1, 1) { // of 1, 2, 3, 5 and 20
-		t.Errorf("children %v", values(tree.Children))
+	if !sameValues(tree.LeafDepth, 4, 2, 5, 2) {
+		t.Errorf("depth of leaves %v", values(tree.LeafDepth))
 	}
 }
 
@@ -216,33 +213,27 @@ func TestTreeAgainstPrefixTree(t *testing.T) {
 		if want.Len() == 0 {
 			return
 		}
-		var depth, leafDepth, children, uses []float64
+		var leafDepth, uses []float64
 		below := make([]float64, want.Len()+1) // children of each node
 		for n := prefix.Root + 1; int(n) <= want.Len(); n++ {
 			below[want.Parent(n)]++
 		}
-		forks, roots := 0, int(below[prefix.Root])
+		forks := 0
 		for n := prefix.Root + 1; int(n) <= want.Len(); n++ {
-			ways := below[n]
-			depth = append(depth, float64(want.Depth(n)))
 			uses = append(uses, float64(want.Visits(n)))
-			switch {
+			switch ways := below[n]; {
 			case ways == 0:
 				leafDepth = append(leafDepth, float64(want.Depth(n)))
-				continue
 			case ways > 1:
 				forks++
 			}
-			children = append(children, ways)
 		}
 		tree, popular := a.Prefix.Tree, a.Prefix.Popularity
-		if tree.Nodes != want.Len() || tree.Roots != roots || tree.Leaves != len(leafDepth) || tree.Forks != forks {
-			rt.Fatalf("%d nodes, %d roots, %d leaves, %d forks, want %d, %d, %d, %d",
-				tree.Nodes, tree.Roots, tree.Leaves, tree.Forks, want.Len(), roots, len(leafDepth), forks)
+		if tree.Nodes != want.Len() || tree.Leaves != len(leafDepth) || tree.Forks != forks {
+			rt.Fatalf("%d nodes, %d leaves, %d forks, want %d, %d, %d", tree.Nodes, tree.Leaves, tree.Forks, want.Len(), len(leafDepth), forks)
 		}
-		if !sameValues(tree.Depth, depth...) || !sameValues(tree.LeafDepth, leafDepth...) ||
-			!sameValues(tree.Children, children...) || !sameValues(popular.Uses, uses...) {
-			rt.Fatalf("%+v, want depths %v, leaves %v, children %v; uses %v", tree, depth, leafDepth, children, uses)
+		if !sameValues(tree.LeafDepth, leafDepth...) || !sameValues(popular.Uses, uses...) {
+			rt.Fatalf("%+v, want leaves %v; uses %v", tree, leafDepth, uses)
 		}
 		checkPopular(rt, rows, want, a.Prefix)
 	})

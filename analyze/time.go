@@ -47,10 +47,10 @@ func (w Window) Rate() trace.Opt[float64] {
 
 // HitRate returns the token hit rate of an infinite cache, which starts empty with
 // the trace; absent if no prompt has block ids and tokens.
-func (w Window) HitRate() trace.Opt[float64] { return ratio(w.Hit, w.Prompt) }
+func (w Window) HitRate() trace.Opt[float64] { return trace.Ratio(w.Hit, w.Prompt) }
 
 // ContextShare returns the share of prompt tokens that other requests have too.
-func (w Window) ContextShare() trace.Opt[float64] { return ratio(w.Context, w.Prompt) }
+func (w Window) ContextShare() trace.Opt[float64] { return trace.Ratio(w.Context, w.Prompt) }
 
 func (w Window) plus(v Window) Window {
 	return Window{

@@ -18,6 +18,14 @@ type Opt[T any] struct {
 // Some returns a present value.
 func Some[T any](v T) Opt[T] { return Opt[T]{Value: v, Set: true} }
 
+// Ratio returns part / whole, absent if whole is 0.
+func Ratio(part, whole int) Opt[float64] {
+	if whole == 0 {
+		return Opt[float64]{}
+	}
+	return Some(float64(part) / float64(whole))
+}
+
 // Request is one row of a trace: one request to a serving endpoint.
 type Request struct {
 	// Timestamp is the arrival in milliseconds since the start of the trace. A

@@ -27,15 +27,12 @@ type Source struct {
 // Run is a run prepared for comparison. It takes about 150 bytes per request and up
 // to 32 MB for gaps between token chunks.
 type Run struct {
-	Name    string
-	Run     runfile.Run
-	Verdict run.Verdict
-	Result  *run.Result // without gaps, figures and the predictions of each request
-	// Numbers of requests; the estimates are those without the server's token
-	// counts.
-	Completed, Failed               int
-	InputEstimates, OutputEstimates int
-	Objectives                      []run.Objective // for goodput
+	Name              string
+	Run               runfile.Run
+	Verdict           run.Verdict
+	Result            *run.Result     // without gaps, figures and the predictions of each request
+	Completed, Failed int             // requests
+	Objectives        []run.Objective // for goodput
 	// GapsKept is the share of gaps that the intervals of ITL are computed from.
 	GapsKept float64
 
@@ -100,7 +97,6 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 		r.counts[m.Key] = m.Count(result)
 	}
 	r.Verdict, r.Completed, r.Failed = result.Verdict, result.Completed, result.Failed
-	r.InputEstimates, r.OutputEstimates = result.InputEstimates, result.OutputEstimates
 	kept := *result
 	kept.ITL, kept.ITLPerToken, kept.Detail, kept.Cache.Prediction.Each = stats.Sample{}, stats.Sample{}, nil, nil
 	r.Result, r.reasoned = &kept, result.Reasoned > 0

@@ -73,7 +73,7 @@ type MetObjective struct {
 
 // Share returns n as a share of Requests, from 0 to 1.
 func (g *Goodput) Share(n int) trace.Opt[float64] {
-	return shareOf(n, g.Requests)
+	return trace.Ratio(n, g.Requests)
 }
 
 func newGoodput(objectives []Objective) *Goodput {

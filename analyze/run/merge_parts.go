@@ -28,7 +28,6 @@ type Merged struct {
 	Part   // the whole run
 	faults []string
 	parts  []*mergedPart
-	known  *runfile.Parts
 }
 
 // mergedPart is one of the parts.
@@ -58,7 +57,7 @@ func Merge(parts []Part, known *runfile.Parts) (*Merged, error) {
 				start.Format(time.DateTime), part.Run.Started.Format(time.DateTime))
 		}
 	}
-	m := &Merged{faults: partFaults(parts, known), known: known}
+	m := &Merged{faults: partFaults(parts, known)}
 	for i, move := range movesOf(parts, start) {
 		m.parts = append(m.parts, &mergedPart{Part: parts[i], move: move})
 	}

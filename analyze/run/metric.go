@@ -104,17 +104,17 @@ var metrics = []Metric{
 	{Key: "offered_rate", Label: "Offered request rate", Unit: RequestsPerSecond, value: func(r *Result) trace.Opt[float64] { return r.OfferedRate }},
 	{Key: "achieved_rate", Label: "Achieved request rate", column: "Achieved Rate", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.AchievedRate }},
 	{Key: "failed_share", Label: "Share of failed requests", Unit: Share, Better: Lower, value: func(r *Result) trace.Opt[float64] {
-		return shareOf(r.Failed, r.Completed+r.Failed+r.Abandoned.Requests)
+		return trace.Ratio(r.Failed, r.Completed+r.Failed+r.Abandoned.Requests)
 	}},
 	{Key: "abandoned", Label: "Abandoned requests", Better: Lower, value: count(func(r *Result) int { return r.Abandoned.Requests })},
 	{Key: "abandoned_share", Label: "Share of abandoned requests", Unit: Share, Better: Lower, value: func(r *Result) trace.Opt[float64] {
-		return shareOf(r.Abandoned.Requests, r.Completed+r.Failed+r.Abandoned.Requests)
+		return trace.Ratio(r.Abandoned.Requests, r.Completed+r.Failed+r.Abandoned.Requests)
 	}},
 	{Key: "cached_share", Label: "Share of cached input tokens", Unit: Share, Better: Higher, value: func(r *Result) trace.Opt[float64] {
 		if !r.Cached.Set {
 			return trace.Opt[float64]{}
 		}
-		return shareOf(r.Cached.Value, r.Input)
+		return trace.Ratio(r.Cached.Value, r.Input)
 	}},
 	{Key: "mean_reasoning_tokens", Label: "Mean reasoning length", Unit: Tokens, value: func(r *Result) trace.Opt[float64] { return r.Reasoning }},
 }
@@ -130,13 +130,6 @@ func ofGoodput(of func(g *Goodput) trace.Opt[float64]) func(r *Result) trace.Opt
 		}
 		return of(r.Goodput)
 	}
-}
-
-func shareOf(part, whole int) trace.Opt[float64] {
-	if whole <= 0 {
-		return trace.Opt[float64]{}
-	}
-	return trace.Some(float64(part) / float64(whole))
 }
 
 func goodShare(l Latency) Metric {
@@ -232,10 +225,15 @@ func nearestMetric(key string) string {
 			keys = append(keys, statistic.Key+"_"+l.Key())
 		}
 	}
+	return Nearest(strings.ToLower(key), keys)
+}
+
+// Nearest returns the name that a misspelt one may mean, "" if there is none.
+func Nearest(misspelt string, names []string) string {
 	best, likeness := "", 0.85
-	for _, k := range keys {
-		if like := smetrics.JaroWinkler(strings.ToLower(key), k, 0.7, 4); like > likeness {
-			best, likeness = k, like
+	for _, name := range names {
+		if like := smetrics.JaroWinkler(misspelt, name, 0.7, 4); like > likeness {
+			best, likeness = name, like
 		}
 	}
 	return best

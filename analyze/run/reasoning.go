@@ -10,7 +10,7 @@ import (
 // reasoningTokens sums the server's counts of reasoning tokens.
 type reasoningTokens struct{ tokens, requests int }
 
-func (n *reasoningTokens) mean() trace.Opt[float64] { return shareOf(n.tokens, n.requests) }
+func (n *reasoningTokens) mean() trace.Opt[float64] { return trace.Ratio(n.tokens, n.requests) }
 
 // addReasoning adds a completed request, before its latencies are added. TTFVT is
 // kept apart from TTFT from the first answer with reasoning on.

@@ -46,7 +46,7 @@ func (c CachedTokens) Share(tokens int) trace.Opt[float64] {
 	if c.Requests == 0 {
 		return trace.Opt[float64]{}
 	}
-	return shareOf(tokens, c.Input)
+	return trace.Ratio(tokens, c.Input)
 }
 
 // groupTurns groups the requests by turn and by ISL.
@@ -93,7 +93,7 @@ func (c *collector) groups(bands []band, lowest int, of func(*Request) int, pred
 	from := lowest
 	for i := range all {
 		if g := &all[i]; g.completed+g.failed > 0 {
-			groups = append(groups, TurnGroup{g.group(bands[i].name), from, shareOf(g.isl, g.completed).Value, g.cached})
+			groups = append(groups, TurnGroup{g.group(bands[i].name), from, trace.Ratio(g.isl, g.completed).Value, g.cached})
 		}
 		if below := bands[i].below; i < len(bands)-1 {
 			from = int(below)
