@@ -26,12 +26,9 @@ func (c Comparison) sheet() figure.Sheet {
 			estimated = append(estimated, doc.Clean(data.Name))
 		}
 	}
-	sheet := figure.Sheet{Title: "Traces: " + strings.Join(names, ", ")}
+	sheet := figure.Sheet{Title: "Traces: " + strings.Join(names, ", "), Rows: figure.Pairs(c.figures())}
 	if len(estimated) > 0 {
 		sheet.Note = "The times of turns without a timestamp are estimated: " + strings.Join(estimated, ", ")
-	}
-	for row := range slices.Chunk(c.figures(), 2) {
-		sheet.Rows = append(sheet.Rows, figure.Row{Figures: row})
 	}
 	return sheet
 }
@@ -189,14 +186,7 @@ func (c Comparison) addLines(f *figure.Figure, of func(Dataset) figure.Series) {
 }
 
 // drawn counts the lines with points.
-func drawn(f figure.Figure) (n int) {
-	for _, s := range f.Series {
-		if len(s.X) > 0 {
-			n++
-		}
-	}
-	return n
-}
+func drawn(f figure.Figure) int { return len(figure.Drawn(slices.Clone(f.Series)...)) }
 
 // cumulativePoints is the number of points of a distribution.
 const cumulativePoints = 1000

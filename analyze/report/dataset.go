@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"moontide/analyze"
+	"moontide/analyze/cache"
 	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -30,7 +31,7 @@ type Dataset struct {
 }
 
 // HasBlocks reports whether a row has block ids.
-func (d Dataset) HasBlocks() bool { return d.Analysis.Prefix != nil || d.Analysis.Sampled != nil }
+func (d Dataset) HasBlocks() bool { return d.Analysis.Blocks() != nil }
 
 // Document returns the "DATASET ANALYSIS", from an overview to a summary in words
 // and figures.
@@ -67,31 +68,27 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	}
 	arrivalRows(s, a)
 	addOrderNotes(s, "", a)
-	if a.Sampled != nil {
-		sampledOverview(s, a)
-		return
-	}
-	p := a.Prefix
-	if p == nil {
+	b := a.Blocks()
+	if b == nil {
 		s.Row("Total hash blocks", doc.Absent, "blocks", "no row has block ids")
 		s.Row("Unique hash blocks", doc.Absent, "blocks", "no row has block ids")
 		return
 	}
-	if p.Requests < a.Requests {
-		s.Row("Requests with block ids", doc.Int(p.Requests), "", "used for prefix reuse")
+	if b.Requests < a.Requests {
+		s.Row("Requests with block ids", doc.Int(b.Requests), "", "used for prefix reuse")
 	}
-	s.Row("Total hash blocks", doc.Int(p.TotalBlocks), "blocks", "")
-	s.Row("Unique hash blocks", doc.Int(p.UniqueBlocks), "blocks", doc.Share(p.UniqueBlocks, p.TotalBlocks)+" of total")
-	s.Row("Block size", doc.Int(p.BlockSize.Tokens), "tokens", p.BlockSize.How)
-	warnAssumed(s, p.BlockSize)
+	s.Row("Total hash blocks", doc.Int(b.TotalBlocks), "blocks", "")
+	unique := doc.Share(b.UniqueBlocks, b.TotalBlocks) + " of total"
+	if a.Sampled != nil {
+		unique = "estimated from " + doc.Int(a.Sampled.Curve.Blocks)
+	}
+	s.Row("Unique hash blocks", doc.Int(b.UniqueBlocks), "blocks", unique)
+	s.Row("Block size", doc.Int(b.BlockSize.Tokens), "tokens", b.BlockSize.How)
+	if b.BlockSize.How == trace.Assumed {
+		s.Warn(assumedBlockSize(b.BlockSize) + " Token counts below depend on it; set the block size if it is wrong.")
+	}
 	if warning := BlockSizeWarning(a); warning != "" {
 		s.Warn(warning + " Token counts below are wrong where it does not fit.")
-	}
-}
-
-func warnAssumed(s *doc.Section, b trace.BlockSize) {
-	if b.How == trace.Assumed {
-		s.Warn(assumedBlockSize(b) + " Token counts below depend on it; set the block size if it is wrong.")
 	}
 }
 
@@ -215,8 +212,8 @@ func reuseSection(s *doc.Section, a *analyze.Analysis) {
 		sampledReuse(s, a)
 		return
 	}
-	why := "no row has block ids"
-	if p := a.Prefix; p == nil {
+	why, p := "no row has block ids", a.Prefix
+	if p == nil {
 		sessions := ""
 		if a.Sessions == nil {
 			sessions = ", sessions"
@@ -225,9 +222,7 @@ func reuseSection(s *doc.Section, a *analyze.Analysis) {
 	} else {
 		s.Text("A block of a prompt is a hit if it and all blocks before it were in earlier requests.",
 			"The rates are those of an infinite cache, which starts empty and never evicts.")
-		s.Row("Block hit rate", doc.Percent(p.Infinite.Block), "%", "hit blocks / all blocks")
-		s.Row("Token hit rate", doc.PercentOr(p.Infinite.Token), "%", "hit tokens / all tokens")
-		s.Row("Mean request hit rate", doc.Percent(p.Infinite.MeanRequest), "%", "mean of hit/own blocks")
+		infiniteRows(s, p.Infinite)
 		s.Row("Requests with no hit", doc.Int(p.NoHit), "", doc.Share(p.NoHit, p.Requests))
 		s.Row("Requests with every block hit", doc.Int(p.AllHit), "", doc.Share(p.AllHit, p.Requests))
 		if p.Requests < a.Requests {
@@ -239,6 +234,12 @@ func reuseSection(s *doc.Section, a *analyze.Analysis) {
 		"or what the generator of the trace declared. The rest is the unique prompt.")
 	contextRows(s, "observed", a.Observed, why)
 	contextRows(s, "declared", a.Declared, "no row declares it")
+}
+
+func infiniteRows(s *doc.Section, r cache.Rates) {
+	s.Row("Block hit rate", doc.Percent(r.Block), "%", "hit blocks / all blocks")
+	s.Row("Token hit rate", doc.PercentOr(r.Token), "%", "hit tokens / all tokens")
+	s.Row("Mean request hit rate", doc.Percent(r.MeanRequest), "%", "mean of hit/own blocks")
 }
 
 func contextRows(s *doc.Section, view string, c analyze.Context, why string) {

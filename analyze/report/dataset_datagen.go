@@ -75,14 +75,11 @@ func (d Dataset) datagenBlock() []string {
 
 // datagenReuse returns the numbers of blocks and the hit rates of an infinite cache.
 func datagenReuse(a *analyze.Analysis) (unique, total string, block, token trace.Opt[float64]) {
-	switch p, s := a.Prefix, a.Sampled; {
-	case p != nil:
-		return doc.Int(p.UniqueBlocks), doc.Int(p.TotalBlocks), trace.Some(p.Infinite.Block), p.Infinite.Token
-	case s != nil:
-		rates := s.Curve.Infinite().Rates()
-		return doc.Int(s.Curve.Unique), doc.Int(s.TotalBlocks), trace.Some(rates.Block), rates.Token
+	b := a.Blocks()
+	if b == nil {
+		return doc.Absent, doc.Absent, block, token
 	}
-	return doc.Absent, doc.Absent, block, token
+	return doc.Int(b.UniqueBlocks), doc.Int(b.TotalBlocks), trace.Some(b.Infinite.Block), b.Infinite.Token
 }
 
 func datagenShare(share trace.Opt[float64], decimals int) string {

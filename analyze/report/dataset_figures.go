@@ -3,7 +3,6 @@ package report
 import (
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"moontide/analyze"
@@ -20,15 +19,12 @@ func (d Dataset) PNG(w io.Writer) error {
 
 func (d Dataset) sheet() figure.Sheet {
 	figures, missing := datasetFigures(d)
-	sheet := figure.Sheet{Title: "Trace: " + doc.Clean(d.Name)}
+	sheet := figure.Sheet{Title: "Trace: " + doc.Clean(d.Name), Rows: figure.Pairs(figures)}
 	if len(missing) > 0 {
 		sheet.Note = "Not drawn: " + strings.Join(missing, ", ")
 	}
 	if note := estimatedOrder(d.Analysis); note != "" {
 		sheet.Note = strings.TrimPrefix(sheet.Note+". "+note, ". ")
-	}
-	for row := range slices.Chunk(figures, 2) {
-		sheet.Rows = append(sheet.Rows, figure.Row{Figures: row})
 	}
 	return sheet
 }
@@ -205,7 +201,7 @@ func (c *Cache) figure() figure.Figure {
 			lru.Y = append(lru.Y, c.Curve.At(capacity).Rates().Block)
 		}
 	}
-	f.Series = append(f.Series, lru)
+	series := []figure.Series{lru}
 	for _, policy := range cache.Policies() {
 		if policy == cache.LRU {
 			continue
@@ -217,10 +213,9 @@ func (c *Cache) figure() figure.Figure {
 				s.Y = append(s.Y, p.Hits.Rates().Block)
 			}
 		}
-		if len(s.X) > 0 {
-			f.Series = append(f.Series, s)
-		}
+		series = append(series, s)
 	}
+	f.Series = append(series[:1], figure.Drawn(series[1:]...)...) // the LRU curve may be empty
 	f.Marks = []figure.Mark{{Label: "infinite", At: c.Curve.Infinite().Rates().Block, OnY: true, Dashed: true}}
 	return f
 }

@@ -21,11 +21,8 @@ func datasetJSON(d Dataset) object {
 	if a.Arrivals != nil {
 		duration = a.Arrivals.Duration()
 	}
-	if a.Prefix != nil {
-		blockSize = a.Prefix.BlockSize.Tokens
-	}
-	if a.Sampled != nil {
-		blockSize = a.Sampled.BlockSize.Tokens
+	if b := a.Blocks(); b != nil {
+		blockSize = b.BlockSize.Tokens
 	}
 	return object{
 		{"trace", d.Name},
@@ -65,31 +62,24 @@ func datasetJSON(d Dataset) object {
 }
 
 func blocksJSON(a *analyze.Analysis) object {
-	if of := a.Sampled; of != nil {
-		return object{
-			{"total", of.TotalBlocks}, {"unique", of.Curve.Unique}, {"size_source", of.BlockSize.How}, {"requests", of.Requests},
-			{"fitting", nil}, {"better_size", nil},
-		}
-	}
-	p, known := orZero(a.Prefix)
-	return object{
-		{"total", p.TotalBlocks}, {"unique", p.UniqueBlocks},
-		{"size_source", p.BlockSize.How}, // "given", "detected" or "assumed"
-		{"requests", p.Requests},         // rows with ids
-		{"fitting", a.BlockFit.Fits},     // rows that the block size fits
+	b, known := orZero(a.Blocks())
+	return append(object{
+		{"total", b.TotalBlocks}, {"unique", b.UniqueBlocks},
+		{"size_source", b.BlockSize.How}, // "given", "detected" or "assumed"
+		{"requests", b.Requests},         // rows with ids
+	}.onlyIf(known), object{
+		{"fitting", a.BlockFit.Fits}, // rows that the block size fits
 		{"better_size", orNull(a.BlockFit.Better, a.BlockFit.Better > 0)},
-	}.onlyIf(known)
+	}.onlyIf(a.Prefix != nil)...)
 }
 
 func cacheJSON(a *analyze.Analysis, c *Cache) object {
+	b, hasBlocks := orZero(a.Blocks())
 	p, hasPrefix := orZero(a.Prefix)
-	infinite := object{
-		{"block_hit_rate", p.Infinite.Block}, {"token_hit_rate", p.Infinite.Token}, {"mean_request_hit_rate", p.Infinite.MeanRequest},
-		{"hit_blocks", p.HitBlocks}, {"hit_tokens", p.HitTokens}, {"requests_no_hit", p.NoHit}, {"requests_all_hit", p.AllHit},
-	}.onlyIf(hasPrefix)
-	if a.Sampled != nil {
-		infinite = infiniteJSON(a.Sampled.Curve.Infinite())
-	}
+	infinite := append(object{
+		{"block_hit_rate", b.Infinite.Block}, {"token_hit_rate", b.Infinite.Token}, {"mean_request_hit_rate", b.Infinite.MeanRequest},
+		{"hit_blocks", b.HitBlocks}, {"hit_tokens", b.HitTokens},
+	}.onlyIf(hasBlocks), object{{"requests_no_hit", p.NoHit}, {"requests_all_hit", p.AllHit}}.onlyIf(hasPrefix)...)
 	c, _ = orZero(c)
 	known := c.Curve != nil
 	policies := objects(c.Points, func(p cache.Point) object {

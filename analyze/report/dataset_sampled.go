@@ -4,31 +4,15 @@ import (
 	"fmt"
 
 	"moontide/analyze"
-	"moontide/analyze/cache"
 	"moontide/analyze/report/doc"
 	"moontide/trace"
 )
 
-// sampledOverview shows the blocks of a trace of which only a sample was followed.
-func sampledOverview(s *doc.Section, a *analyze.Analysis) {
-	of := a.Sampled
-	if of.Requests < a.Requests {
-		s.Row("Requests with block ids", doc.Int(of.Requests), "", "used for prefix reuse")
-	}
-	s.Row("Total hash blocks", doc.Int(of.TotalBlocks), "blocks", "")
-	s.Row("Unique hash blocks", doc.Int(of.Curve.Unique), "blocks", fmt.Sprintf("estimated from %s", doc.Int(of.Curve.Blocks)))
-	s.Row("Block size", doc.Int(of.BlockSize.Tokens), "tokens", of.BlockSize.How)
-	warnAssumed(s, of.BlockSize)
-}
-
 func sampledReuse(s *doc.Section, a *analyze.Analysis) {
-	rates := a.Sampled.Curve.Infinite().Rates()
 	s.Text("A block of a prompt is a hit if it and all blocks before it were in earlier requests.",
 		"The rates are those of an infinite cache, which starts empty and never evicts,",
 		fmt.Sprintf("estimated from a sample of %s %% of the distinct blocks.", doc.Plain(100*a.Sampled.Curve.Share)))
-	s.Row("Block hit rate", doc.Percent(rates.Block), "%", "hit blocks / all blocks")
-	s.Row("Token hit rate", doc.PercentOr(rates.Token), "%", "hit tokens / all tokens")
-	s.Row("Mean request hit rate", doc.Percent(rates.MeanRequest), "%", "mean of hit/own blocks")
+	infiniteRows(s, a.Sampled.Infinite)
 	s.Text("A sample of blocks tells nothing about single prompts: their observed contexts, roots, trees, reuse intervals",
 		"and inferred sessions are left out.")
 	contextRows(s, "declared", a.Declared, "no row declares it")
@@ -66,13 +50,4 @@ func (c *Cache) sampleJSON() any {
 		return nil
 	}
 	return object{{"share", c.Sample.Share}, {"blocks", c.Sample.Blocks}}
-}
-
-// infiniteJSON returns the estimated hits of an infinite cache.
-func infiniteJSON(h cache.Hits) object {
-	r := h.Rates()
-	return object{
-		{"block_hit_rate", r.Block}, {"token_hit_rate", r.Token}, {"mean_request_hit_rate", r.MeanRequest},
-		{"hit_blocks", h.HitBlocks}, {"hit_tokens", h.HitTokens}, {"requests_no_hit", nil}, {"requests_all_hit", nil},
-	}
 }

@@ -68,7 +68,7 @@ func reuseSentences(a *analyze.Analysis) []string {
 	}
 	switch p := a.Prefix; {
 	case a.Sampled != nil:
-		if hits := a.Sampled.Curve.Infinite().Rates().Token; hits.Set {
+		if hits := a.Sampled.Infinite.Token; hits.Set {
 			text = append(text, fmt.Sprintf("A cache that never evicts would serve about %s %% of all prompt tokens, by a sample of the blocks.", doc.Percent(hits.Value)))
 		}
 	case p == nil:

@@ -19,9 +19,7 @@ import (
 func (c Diff) PNG(w io.Writer) error {
 	sheet := figure.Sheet{Title: "A: " + doc.Clean(c.NameA) + ", B: " + doc.Clean(c.NameB)}
 	if c.Prediction == nil {
-		for row := range slices.Chunk(c.figures(), 2) {
-			sheet.Rows = append(sheet.Rows, figure.Row{Figures: row})
-		}
+		sheet.Rows = figure.Pairs(c.figures())
 	}
 	if scatters := c.scatters(); len(scatters) > 0 {
 		for i := range scatters {

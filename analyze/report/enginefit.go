@@ -194,9 +194,7 @@ func (f EngineFit) PNG(w io.Writer) error {
 	sheet := figure.Sheet{
 		Title: "Measured against predicted: " + doc.Clean(f.Subject),
 		Note:  "Each dot is a measurement; on the dashed line, the prediction equals it",
-	}
-	for row := range slices.Chunk(f.figures(), 2) {
-		sheet.Rows = append(sheet.Rows, figure.Row{Figures: row})
+		Rows:  figure.Pairs(f.figures()),
 	}
 	return figure.WritePNG(w, sheet, figure.Options{PlotHeight: 300})
 }

@@ -60,11 +60,7 @@ func (f Fidelity) figure() figure.Figure {
 		add(of, r.Gap.Value, "")
 	}
 	gap.Color, floor.Color, failed.Color, bound.Color = 1, 2, 3, 4
-	for _, s := range []figure.Series{gap, floor, failed, bound} {
-		if len(s.X) > 0 {
-			fig.Series = append(fig.Series, s)
-		}
-	}
+	fig.Series = figure.Drawn(gap, floor, failed, bound)
 	fig.Height = max(60, 18*len(fig.Y.Names))
 	return fig
 }

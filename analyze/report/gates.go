@@ -1,8 +1,6 @@
 package report
 
 import (
-	"strings"
-
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
 )
@@ -27,18 +25,21 @@ func gates(all []run.Judgement) *doc.Verdict {
 	}
 	v := &doc.Verdict{Level: gateLevel(all)}
 	for _, j := range all {
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: j.String()})
+		v.Evidence = append(v.Evidence, gateEvidence("", j, "FAIL"))
 	}
 	return v
 }
 
-// gateLevel returns PASS if all gates passed.
-func gateLevel(all []run.Judgement) string {
-	if len(run.Failed(all)) > 0 {
-		return "FAIL"
+// gateEvidence returns the outcome of a gate; failed is the level of those that failed.
+func gateEvidence(where string, j run.Judgement, failed string) doc.Evidence {
+	if j.Passed {
+		failed = "PASS"
 	}
-	return "PASS"
+	return doc.Evidence{Level: failed, Text: where + j.String()}
 }
+
+// gateLevel returns PASS if all gates passed.
+func gateLevel(all []run.Judgement) string { return metLevel(len(run.Failed(all)) == 0) }
 
 // gatesJSON returns one object per gate, null without gates. The value and margin of
 // a change in percent are shares.

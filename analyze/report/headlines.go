@@ -105,13 +105,7 @@ func (p Plan) foundHeadline(f *bench.Found) doc.KeyValue {
 
 func (p Plan) smallestHeadlines() (all []doc.KeyValue) {
 	var limits []doc.KeyValue
-	met := 0
-	for i := range p.Predictions {
-		if p.Predictions[i].Met {
-			met++
-		}
-	}
-	of := fmt.Sprintf("%d of %s meet the objectives", met, doc.Count(len(p.Predictions), "deployment"))
+	_, of := p.met()
 	best := p.smallest()
 	if best == nil {
 		all = append(all, doc.KeyValue{Key: "Deployments that meet the objectives", Value: "none", Note: "of " + doc.Int(len(p.Predictions))})
@@ -167,12 +161,6 @@ func (p Plan) facts() []doc.KeyValue {
 func (s Sweep) headlines() (all []doc.KeyValue) {
 	throughput := run.MustMetric("output_throughput")
 	for _, d := range s.Deployments {
-		name := func(key string) string {
-			if of := d.name(); of != "" {
-				return of + ": " + lowerFirst(key)
-			}
-			return key
-		}
 		var best, met *SweepPoint
 		for i := range d.Points {
 			p := &d.Points[i]
@@ -184,13 +172,13 @@ func (s Sweep) headlines() (all []doc.KeyValue) {
 			}
 		}
 		if met != nil {
-			all = append(all, doc.KeyValue{Key: name("Meets the objectives up to"), Value: met.Level, Unit: s.unit(), Note: s.latencies(met)})
+			all = append(all, doc.KeyValue{Key: d.headline("Meets the objectives up to"), Value: met.Level, Unit: s.unit(), Note: s.latencies(met)})
 		} else if len(d.Points) > 0 && len(d.Points[0].Judgements) > 0 {
-			all = append(all, doc.KeyValue{Key: name("Meets the objectives"), Value: "nowhere"})
+			all = append(all, doc.KeyValue{Key: d.headline("Meets the objectives"), Value: "nowhere"})
 		}
 		if best != nil {
 			h := metricHeadline(throughput, throughput.Value(best.Result), strings.TrimSpace("at "+best.Level+" "+s.unit())+": "+s.latencies(best))
-			h.Key = name("Most output throughput")
+			h.Key = d.headline("Most output throughput")
 			all = append(all, h)
 		}
 	}
@@ -227,24 +215,14 @@ func (d Dataset) headlines() []doc.KeyValue {
 		}
 	}
 	all = append(all, tokens("Mean ISL", a.ISL), tokens("Mean OSL", a.OSL))
-	if hits := tokenHits(a); hits.Set {
+	if b := a.Blocks(); b != nil && b.Infinite.Token.Set {
+		hits := b.Infinite.Token
 		all = append(all, doc.KeyValue{Key: "Token hit rate", Value: doc.Percent(hits.Value), Unit: "%", Note: "of a cache that never evicts"})
 	}
 	if s := a.Sessions; s != nil {
 		all = append(all, doc.KeyValue{Key: "Turns per session", Value: doc.Fixed(s.Turns.Mean, 2), Note: fmt.Sprintf("%s, up to %s turns", doc.Count(s.Sessions, "session"), doc.Fixed(s.Turns.Max, 0))})
 	}
 	return all
-}
-
-// tokenHits returns the token hit rate of an infinite cache.
-func tokenHits(a *analyze.Analysis) (hits trace.Opt[float64]) {
-	switch {
-	case a.Sampled != nil:
-		return a.Sampled.Curve.Infinite().Rates().Token
-	case a.Prefix != nil:
-		return a.Prefix.Infinite.Token
-	}
-	return hits
 }
 
 // headlines returns the largest KS distance of each trace from the first.
@@ -275,7 +253,7 @@ func (f EngineFit) headlines() (all []doc.KeyValue) {
 		role, of = fit.Fitted, "fitted"
 	}
 	for _, e := range f.Errors {
-		if e.Role != role || e.Rows == 0 || !slices.Contains([]string{"output_throughput", "mean_e2el_ms", "mean_ttft_ms", "mean_tpot_ms"}, e.Metric.String()) {
+		if e.Role != role || e.Rows == 0 || !slices.Contains(shownErrors, e.Metric) {
 			continue
 		}
 		name, _, _ := strings.Cut(metricLabel(e.Metric), " (")

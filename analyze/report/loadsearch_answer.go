@@ -225,9 +225,9 @@ func outcome(l *bench.LoadLeg) string {
 // a verdict, which is FAIL if no load meets them.
 func (f foundLoad) judge(v *doc.Verdict) {
 	at := f.atLimit()
-	failed := "limit"
+	failed := "LIMIT"
 	if !f.Answer.Found {
-		v.Level, failed = "FAIL", "fail"
+		v.Level, failed = "FAIL", "FAIL"
 	} else {
 		f.addEvidence(v, f.At(f.Answer.Level), failed)
 	}
@@ -243,11 +243,7 @@ func (f foundLoad) addEvidence(v *doc.Verdict, l *bench.LoadLeg, failed string) 
 		where = name + ", " + where
 	}
 	for _, j := range l.Judgements {
-		level := failed
-		if j.Passed {
-			level = j.Word()
-		}
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(level), Text: where + ": " + j.String()})
+		v.Evidence = append(v.Evidence, gateEvidence(where+": ", j, failed))
 	}
 }
 
@@ -257,12 +253,7 @@ func (f foundLoad) headlines() (all []doc.KeyValue) {
 	if len(f.Legs) == 0 {
 		return nil
 	}
-	key := func(of string) string {
-		if name != "" {
-			return name + ": " + lowerFirst(of)
-		}
-		return of
-	}
+	key := f.deployment().headline
 	if !a.Found {
 		return []doc.KeyValue{{Key: key("Load that meets the objectives"), Value: "none", Note: "not even " + f.load(a.Missed)}}
 	}

@@ -65,6 +65,14 @@ type EvidenceJSON struct {
 	Text  string `json:"text"`
 }
 
+func evidenceJSON(v run.Verdict) []EvidenceJSON {
+	all := []EvidenceJSON{}
+	for _, e := range v.Evidence {
+		all = append(all, EvidenceJSON{e.Check, e.Level.String(), e.Text})
+	}
+	return all
+}
+
 // The outcomes of a run, the first of which prevails among several runs.
 const (
 	outcomeIncomplete = "incomplete"
@@ -109,10 +117,7 @@ func (r Run) outcomeJSON() OutcomeRunJSON {
 	j := OutcomeRunJSON{
 		Name: r.Name, Folder: r.Dir, Outcome: r.outcome(), Verdict: r.Result.Verdict.Level.String(), Gates: gateObjects(r.Judgements()), Notes: []string{},
 		Model: r.Info.Target.ModelText(), Simulated: r.Info.Target.Simulated, Trace: r.Info.Trace.Name, MaxConcurrency: r.Info.Limits.MaxConcurrency,
-		Metrics: map[string]*float64{},
-	}
-	for _, e := range r.Result.Verdict.Evidence {
-		j.Evidence = append(j.Evidence, EvidenceJSON{e.Check, e.Level.String(), e.Text})
+		Evidence: evidenceJSON(r.Result.Verdict), Metrics: map[string]*float64{},
 	}
 	for _, n := range r.notes() {
 		j.Notes = append(j.Notes, n.String())

@@ -234,6 +234,17 @@ func (p Plan) addWarnings(d *doc.Document) {
 	}
 }
 
+// met reports whether a deployment meets the gates, and says how many do.
+func (p Plan) met() (some bool, text string) {
+	met := 0
+	for i := range p.Predictions {
+		if p.Predictions[i].Met {
+			met++
+		}
+	}
+	return met > 0, fmt.Sprintf("%d of %s meet the objectives", met, doc.Count(len(p.Predictions), "deployment"))
+}
+
 // smallest returns the smallest deployment that meets the gates; of several, the one
 // with the highest throughput. It returns nil if there is none.
 func (p Plan) smallest() *bench.Prediction {
@@ -283,20 +294,15 @@ func (p Plan) gates() *doc.Verdict {
 	case len(p.Found) > 0:
 		return p.answerGates()
 	}
-	met := 0
-	for i := range p.Predictions {
-		if p.Predictions[i].Met {
-			met++
-		}
-	}
-	v := &doc.Verdict{Level: metLevel(met > 0)}
-	v.Evidence = append(v.Evidence, doc.Evidence{Level: v.Level, Text: fmt.Sprintf("%d of %s meet the objectives", met, doc.Count(len(p.Predictions), "deployment"))})
+	some, text := p.met()
+	v := &doc.Verdict{Level: metLevel(some)}
+	v.Evidence = append(v.Evidence, doc.Evidence{Level: v.Level, Text: text})
 	shown, what := p.smallest(), "smallest"
 	if shown == nil {
 		shown, what = p.largest(), "largest"
 	}
 	for _, j := range shown.Judgements {
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: fmt.Sprintf("%s, the %s: %s", PredictionName(shown), what, j)})
+		v.Evidence = append(v.Evidence, gateEvidence(PredictionName(shown)+", the "+what+": ", j, "FAIL"))
 	}
 	return v
 }

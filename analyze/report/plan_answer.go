@@ -220,12 +220,8 @@ func (p Plan) answerGates() *doc.Verdict {
 				continue
 			}
 			for _, j := range at.Judgements {
-				level := failed
-				if j.Passed {
-					level = "PASS"
-				}
 				if j.Passed == at.Met {
-					v.Evidence = append(v.Evidence, doc.Evidence{Level: level, Text: PredictionName(at) + ": " + j.String()})
+					v.Evidence = append(v.Evidence, gateEvidence(PredictionName(at)+": ", j, failed))
 				}
 			}
 		}

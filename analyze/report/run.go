@@ -278,15 +278,18 @@ func (r Run) addGroups(d *doc.Document) {
 		t := doc.Table{Columns: []string{"", "Completed", "Failed", "Median TTFT (ms)", "P99 TTFT (ms)", "Median TPOT (ms)", "P99 TPOT (ms)", "Median E2EL (ms)", "P99 E2EL (ms)"}, Left: 1}
 		for _, k := range g.Groups {
 			cells := []string{k.Name, doc.Int(k.Completed), doc.Int(k.Failed)}
-			for _, l := range []stats.Sample{k.TTFT, k.TPOT, k.E2EL} {
-				for _, p := range []float64{0.5, 0.99} {
-					cells = append(cells, doc.FixedOr(quantileOf(l, p, 1), 2))
-				}
-			}
-			t.Add(cells...)
+			t.Add(append(cells, medianAndP99(k.TTFT, k.TPOT, k.E2EL)...)...)
 		}
 		d.DetailSection("By " + g.By).Table(t)
 	}
+}
+
+// medianAndP99 returns the cells of latencies in milliseconds.
+func medianAndP99(latencies ...stats.Sample) (cells []string) {
+	for _, l := range latencies {
+		cells = append(cells, doc.FixedOr(quantileOf(l, 0.5, 1), 2), doc.FixedOr(quantileOf(l, 0.99, 1), 2))
+	}
+	return cells
 }
 
 // addConfiguration adds the settings, and the digests that show whether two runs had

@@ -151,11 +151,7 @@ func timeline(requests []run.Request) figure.Figure {
 		X:     figure.Axis{Label: "Time", Quantity: figure.Duration},
 		Y:     figure.Axis{Label: "Row of the trace"},
 	}
-	for _, series := range []figure.Series{waiting, answering, failed, abandoned} {
-		if len(series.X) > 0 {
-			f.Series = append(f.Series, series)
-		}
-	}
+	f.Series = figure.Drawn(waiting, answering, failed, abandoned)
 	if each > 1 {
 		f.Note = fmt.Sprintf("the longest of every %d requests", each)
 	}

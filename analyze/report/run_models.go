@@ -35,12 +35,7 @@ func (r Run) addModels(d *doc.Document) {
 			mix = doc.Fixed(100*share.Value, 1) + " %"
 		}
 		cells := []string{g.Name, doc.Int(g.Requests), doc.Fixed(100*g.Share, 1) + " %", mix, doc.Int(g.Failed)}
-		for _, l := range []stats.Sample{g.TTFT, g.TPOT} {
-			for _, p := range []float64{0.5, 0.99} {
-				cells = append(cells, doc.FixedOr(quantileOf(l, p, 1), 2))
-			}
-		}
-		t.Add(cells...)
+		t.Add(append(cells, medianAndP99(g.TTFT, g.TPOT)...)...)
 	}
 	s.Table(t)
 	if more := len(groups) - most; more > 0 {

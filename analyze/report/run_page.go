@@ -25,12 +25,11 @@ func (r Run) headlines() (all []doc.KeyValue) {
 		if d.Count == 0 {
 			continue
 		}
-		value, unit, _ := strings.Cut(doc.Duration(d.Quantile(0.99)), " ")
 		note := "median " + doc.Duration(d.Quantile(0.5))
 		if from := result.Latency(fromSchedule[l]); differs(d, from) {
 			note += ", p99 from schedule " + doc.Duration(from.Quantile(0.99))
 		}
-		all = append(all, doc.KeyValue{Key: "P99 " + l.Label(), Value: value, Unit: unit, Note: note})
+		all = append(all, headline("P99 "+l.Label(), doc.Duration(d.Quantile(0.99)), note))
 	}
 	failed := "none failed"
 	if result.Failed > 0 {
@@ -51,8 +50,7 @@ func (runs Runs) headlines() (all []doc.KeyValue) {
 		result := r.Result
 		h := doc.KeyValue{Key: r.name(), Value: doc.Absent}
 		if d := result.Latency(run.TTFT); d.Count > 0 {
-			value, unit, _ := strings.Cut(doc.Duration(d.Quantile(0.99)), " ")
-			h.Value, h.Unit = value, unit+" p99 TTFT"
+			h = headline(h.Key, doc.Duration(d.Quantile(0.99))+" p99 TTFT", "")
 		}
 		var notes []string
 		if d := result.Latency(run.TPOT); d.Count > 0 {
@@ -249,7 +247,7 @@ func (runs Runs) limits(l run.Latency, over valueRange) (marks []figure.Mark) {
 	const far = 2
 	add := func(label string, ms float64) {
 		m := figure.Mark{Label: label, At: ms / 1000, Limit: true}
-		if ms > 0 && ms <= far*over.high && (!over.log || ms >= over.low/far) && !hasMark(marks, m) {
+		if ms > 0 && ms <= far*over.high && (!over.log || ms >= over.low/far) && !slices.Contains(marks, m) {
 			marks = append(marks, m)
 		}
 	}
@@ -268,13 +266,4 @@ func (runs Runs) limits(l run.Latency, over valueRange) (marks []figure.Mark) {
 		}
 	}
 	return marks
-}
-
-func hasMark(marks []figure.Mark, m figure.Mark) bool {
-	for _, other := range marks {
-		if other == m {
-			return true
-		}
-	}
-	return false
 }

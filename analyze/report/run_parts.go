@@ -35,14 +35,6 @@ func partsJSON(r *run.Result) any {
 	return all
 }
 
-func evidenceJSON(v run.Verdict) []map[string]string {
-	all := []map[string]string{}
-	for _, e := range v.Evidence {
-		all = append(all, map[string]string{"check": e.Check, "level": e.Level.String(), "text": e.Text})
-	}
-	return all
-}
-
 // addParts adds the parts of a run of several processes, with the evidence of each.
 func (r Run) addParts(d *doc.Document) {
 	if len(r.Result.Parts) == 0 {

@@ -76,12 +76,7 @@ func addTurnTables(s *doc.Section, what string, groups []run.TurnGroup) {
 		if failed {
 			cells = slices.Insert(cells, 2, doc.Int(g.Failed))
 		}
-		for _, l := range []stats.Sample{g.TTFT, g.E2EL} {
-			for _, p := range []float64{0.5, 0.99} {
-				cells = append(cells, doc.FixedOr(quantileOf(l, p, 1), 2))
-			}
-		}
-		t.Add(cells...)
+		t.Add(append(cells, medianAndP99(g.TTFT, g.E2EL)...)...)
 		c := g.Cached
 		cells = []string{g.Name, doc.Int(c.Measured), doc.PercentOr(c.Share(c.Measured)) + " %", doc.Absent, doc.Absent}
 		if c.Compared > 0 {
@@ -140,12 +135,7 @@ func turnFigures(s *run.Sessions) (figures []figure.Figure) {
 		share.Set = share.Set && g.Cached.Compared > 0
 		return share
 	})
-	for _, series := range []figure.Series{measured, predicted} {
-		if len(series.X) > 0 {
-			share.Series = append(share.Series, series)
-		}
-	}
-	if len(share.Series) > 0 {
+	if share.Series = figure.Drawn(measured, predicted); len(share.Series) > 0 {
 		figures = append(figures, share)
 	}
 	return figures

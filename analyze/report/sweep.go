@@ -44,6 +44,14 @@ func (d Deployment) name() string {
 	return d.Label + ", ISL " + isl + ", OSL " + osl
 }
 
+// headline returns the key of a headline of the deployment.
+func (d Deployment) headline(key string) string {
+	if name := d.name(); name != "" {
+		return name + ": " + lowerFirst(key)
+	}
+	return key
+}
+
 // heading is the name of the level, as a table's heading.
 func (s Sweep) heading() string {
 	switch s.Axis {

@@ -1,6 +1,9 @@
 package figure
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // A Sheet is a picture of figures in rows, with aligned columns of equal widths.
 type Sheet struct {
@@ -21,6 +24,19 @@ type Row struct {
 
 // One returns a sheet that holds only f.
 func One(f Figure) Sheet { return Sheet{Rows: []Row{{Figures: []Figure{f}}}} }
+
+// Pairs returns rows of two figures each.
+func Pairs(figures []Figure) (rows []Row) {
+	for pair := range slices.Chunk(figures, 2) {
+		rows = append(rows, Row{Figures: pair})
+	}
+	return rows
+}
+
+// Drawn returns the series that have points.
+func Drawn(all ...Series) []Series {
+	return slices.DeleteFunc(all, func(s Series) bool { return len(s.X) == 0 })
+}
 
 // A Figure is one plot; the zero Figure is an empty frame.
 type Figure struct {
