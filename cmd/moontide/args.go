@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
 
+	"moontide/analyze/run"
 	"moontide/cmd/moontide/clidoc"
 )
 
@@ -301,12 +301,7 @@ func checkDuration(name, value string) (string, error) {
 // didYouMean suggests the most similar name for a misspelt one, if there is
 // one.
 func didYouMean(dashes, name string, names []string) string {
-	best, likeness := "", 0.85
-	for _, n := range names {
-		if l := smetrics.JaroWinkler(name, n, 0.7, 4); l > likeness {
-			best, likeness = n, l
-		}
-	}
+	best := run.Nearest(name, names)
 	if best == "" {
 		return ""
 	}

@@ -185,10 +185,7 @@ func (q *benchQuestion) setRequests(c *cli.Context, std streams) (remove func(),
 	if run.Pacing, err = benchPacing(c, q.sweep.Axis); err != nil {
 		return nil, err
 	}
-	t := bench.Trace{Name: traceName(q.path), BlockSize: c.Int(blockSizeFlag.Name)}
-	if t.Format, err = formatOptions(c); err != nil {
-		return nil, err
-	}
+	t := bench.Trace{Name: traceName(q.path), BlockSize: c.Int(blockSizeFlag.Name), Format: formatOptions(c)}
 	files, remove, err := spoolTraces(std, q.path)
 	if err != nil {
 		return nil, err

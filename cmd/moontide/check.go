@@ -29,10 +29,7 @@ func checkTrace(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	opts, err := formatOptions(c)
-	if err != nil {
-		return err
-	}
+	opts := formatOptions(c)
 	opts.SkipBadRows = true
 	r, err := openTraceWith(std, path, opts)
 	if err != nil {

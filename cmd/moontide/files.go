@@ -29,10 +29,7 @@ func openTrace(c *cli.Context, std streams, path string) (*format.Reader, error)
 
 // openPart opens input number part, from 0, of several that are merged.
 func openPart(c *cli.Context, std streams, path string, part int) (*format.Reader, error) {
-	opts, err := formatOptions(c)
-	if err != nil {
-		return nil, err
-	}
+	opts := formatOptions(c)
 	opts.Part = part
 	return openTraceWith(std, path, opts)
 }

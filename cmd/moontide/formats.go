@@ -36,7 +36,7 @@ func tokenizerFlag(category string) cli.Flag {
 
 func readFlags() []cli.Flag { return append(formatFlags(inTraceInput), tokenizerFlag(inTraceInput)) }
 
-func formatOptions(c *cli.Context) (format.Options, error) {
+func formatOptions(c *cli.Context) format.Options {
 	opts := format.Options{
 		Format:      format.Format(c.String("format")),
 		BlockIDs:    format.BlockIDs(c.String("block-ids")),
@@ -48,7 +48,7 @@ func formatOptions(c *cli.Context) (format.Options, error) {
 	readsLogs(c, &opts)
 	path := c.String("tokenizer")
 	if path == "" {
-		return opts, nil
+		return opts
 	}
 	var vocabulary *tokenizer.Tokenizer // loaded on first use: most traces have lengths
 	opts.Tokens = func(text string) (_ int, err error) {
@@ -60,7 +60,7 @@ func formatOptions(c *cli.Context) (format.Options, error) {
 		ids, err := vocabulary.Append(nil, text)
 		return len(ids), err
 	}
-	return opts, nil
+	return opts
 }
 
 // blockSizeOf returns the block size in tokens given by the user, the trace or

@@ -76,10 +76,7 @@ func startsModel(in *bufio.Reader) bool {
 // openPeeked opens the trace at path, whose start in has buffered. Files and
 // folders are opened anew, because some formats are read more than once.
 func openPeeked(c *cli.Context, in io.Reader, path string) (*format.Reader, error) {
-	opts, err := formatOptions(c)
-	if err != nil {
-		return nil, err
-	}
+	opts := formatOptions(c)
 	if info, err := os.Stat(path); path != "-" && err == nil && (info.IsDir() || info.Mode().IsRegular()) {
 		return format.Open(path, opts)
 	}

@@ -172,9 +172,7 @@ func setTrace(c *cli.Context, std streams, path string, cfg *bench.Config) (remo
 	if cfg.Pacing, err = pacingOf(c); err != nil {
 		return nil, err
 	}
-	if cfg.Trace.Format, err = formatOptions(c); err != nil {
-		return nil, err
-	}
+	cfg.Trace.Format = formatOptions(c)
 	cfg.Trace.BlockSize = c.Int(blockSizeFlag.Name)
 	files, remove, err := spoolTraces(std, path)
 	if err != nil {

@@ -138,7 +138,7 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 		}
 		q.runs = []namedRecording{merged}
 	}
-	if err := checkTwice(c, q.runs); err != nil {
+	if err := checkTwice(q.runs); err != nil {
 		return q, err
 	}
 	if q.view, q.objectives, err = parseView(c); err != nil {
@@ -176,7 +176,7 @@ func parseRun(arg string) namedRecording {
 
 // checkTwice rejects merging a folder with itself, and uses paths as names for
 // runs of the same name.
-func checkTwice(c *cli.Context, runs []namedRecording) error {
+func checkTwice(runs []namedRecording) error {
 	names := map[string]int{}
 	for _, r := range runs {
 		names[r.name]++

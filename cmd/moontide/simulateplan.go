@@ -54,7 +54,7 @@ func planTrace(c *cli.Context, std streams, stop stop, path string) error {
 	if err != nil {
 		return runError(c, ofCopy(err, q.run.Trace.Path, path))
 	}
-	plan, err := q.predict(stop.gently, std, planner)
+	plan, err := q.predict(stop.gently, planner)
 	if err != nil {
 		return planError(c, err)
 	}
@@ -158,7 +158,7 @@ func sayProgress(std streams) func(bench.Prediction) {
 	}
 }
 
-func (q *planQuestion) predict(ctx context.Context, std streams, planner *bench.Planner) (plan report.Plan, err error) {
+func (q *planQuestion) predict(ctx context.Context, planner *bench.Planner) (plan report.Plan, err error) {
 	plan = report.Plan{Metrics: report.PlanMetrics(q.view), Gates: q.view.Gates, Notes: planner.Notes()}
 	plan.Trace, plan.Requests = planner.Trace()
 	if q.find.Axis == "" {

@@ -96,10 +96,7 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to i
 	if err != nil {
 		return err
 	}
-	opts, err := formatOptions(c)
-	if err != nil {
-		return err
-	}
+	opts := formatOptions(c)
 	source, err := f.collect(c, f.source, opts, fidelity.Options{BlockSize: c.Int(blockSizeFlag.Name), Limit: drawn.Requests()})
 	if err != nil {
 		return err

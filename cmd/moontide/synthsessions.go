@@ -58,15 +58,9 @@ func draftSessions(c *cli.Context, std streams) (draft, error) {
 	if c.String("beyond") == beyondHold {
 		model = model.Hold()
 	}
-	draw := func(n int) (trace.Requests, error) {
-		return trace.Speed(model.Requests(c.Uint64("seed"), n), c.Float64("speedup-ratio")), nil
-	}
 	return draft{
 		write: func(w *format.Writer) (int, error) {
-			reqs, err := draw(n)
-			if err != nil {
-				return 0, err
-			}
+			reqs := trace.Speed(model.Requests(c.Uint64("seed"), n), c.Float64("speedup-ratio"))
 			return w.WriteAll(trace.Until(c.Context, reqs))
 		},
 		notes: func(int) []string { return nil },
