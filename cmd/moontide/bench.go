@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -105,10 +104,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	if runs == nil {
 		return err
 	}
-	std.say("the runs are in %s", cfg.Dir)
-	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) {
-		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, cfg.Dir)
-	}
+	err = sweepEnded(std, cfg.Dir, err)
 	if len(runs) > 0 {
 		err = errors.Join(err, q.show(std, sweepReport(sweepSubject(c, runs[len(runs)-1].Run.Target), runs, q.view), runs))
 	}
@@ -116,6 +112,15 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		return err
 	}
 	return outcomeOf(reportedLegs(runs, q.view))
+}
+
+// sweepEnded says where the runs are and, after an error, how to continue.
+func sweepEnded(std streams, dir string, err error) error {
+	std.say("the runs are in %s", dir)
+	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) {
+		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
+	}
+	return err
 }
 
 // sweepConfig returns what the runs of a sweep have in common, without their engines.
@@ -157,8 +162,5 @@ func commonFlags(c *cli.Context) []string {
 			ofOneCommand = append(ofOneCommand, ch.flag)
 		}
 	}
-	return slices.DeleteFunc(setFlags(c), func(given string) bool {
-		name, _, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
-		return slices.Contains(ofOneCommand, name)
-	})
+	return setFlags(c, ofOneCommand...)
 }

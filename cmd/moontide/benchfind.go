@@ -97,10 +97,7 @@ func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion, leave fun
 	if len(found) == 0 {
 		return err
 	}
-	std.say("the runs are in %s", cfg.Dir)
-	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) {
-		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, cfg.Dir)
-	}
+	err = sweepEnded(std, cfg.Dir, err)
 	search := report.LoadSearch{Subject: sweepSubject(c, found[0].Runs()[0].Run.Target), Found: found, View: q.view}
 	if err := errors.Join(err, q.showSearch(std, search)); err != nil {
 		return err

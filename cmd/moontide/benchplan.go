@@ -64,12 +64,7 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 func benchTrace(c *cli.Context) (string, error) {
 	described := describedBy(c)
 	if c.NArg() == 0 {
-		name := ""
-		for _, flag := range append(slices.Clone(rowFlags), speedupFlag, "format", skipBadRowsFlag.Name) {
-			if name == "" && c.IsSet(flag) {
-				name = flag
-			}
-		}
+		name := firstGivenOf(c, append(slices.Clone(rowFlags), speedupFlag, "format", skipBadRowsFlag.Name)...)
 		switch {
 		case name != "":
 			return "", misused("bench: --%s needs a TRACE: a bench without one draws its own requests; use --concurrency N,N,... or --rate R,R,... with --num-prompts", name)
@@ -91,15 +86,6 @@ func benchTrace(c *cli.Context) (string, error) {
 		return "", misused("bench: --shape describes requests, and a TRACE has its own")
 	}
 	return one(c, "TRACE")
-}
-
-func firstGivenOf(c *cli.Context, names ...string) string {
-	for _, name := range names {
-		if c.IsSet(name) {
-			return name
-		}
-	}
-	return ""
 }
 
 // setPlan parses the levels and shapes of a sweep, or what limits a search.

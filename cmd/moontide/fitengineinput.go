@@ -18,6 +18,7 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
+	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 	"moontide/replay/evidence"
 	"moontide/replay/openai"
@@ -290,14 +291,11 @@ func findMetrics(ctx context.Context, client openai.Config) (urls []string, kvTo
 func measuringFlags(c *cli.Context) []string {
 	var fitting []string
 	for _, f := range fitEngineFlags() {
-		if categorized, ok := f.(cli.CategorizableFlag); ok && slices.Contains([]string{inFit, inEngine, inOutput}, categorized.GetCategory()) && f.Names()[0] != "seed" {
+		if slices.Contains([]string{inFit, inEngine, inOutput}, clidoc.CategoryOf(f)) && f.Names()[0] != "seed" {
 			fitting = append(fitting, f.Names()[0])
 		}
 	}
-	return slices.DeleteFunc(setFlags(c), func(given string) bool {
-		name, _, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
-		return slices.Contains(fitting, name)
-	})
+	return setFlags(c, fitting...)
 }
 
 // sayPlan announces the runs.

@@ -16,14 +16,26 @@ import (
 	"moontide/trace"
 )
 
-// firstGiven returns the first of the named flags that was given, or "".
+// firstGiven returns the name of the first of the flags that was given, or "".
 func firstGiven(c *cli.Context, flags []cli.Flag) string {
-	for _, f := range flags {
-		if name := f.Names()[0]; c.IsSet(name) {
+	return firstGivenOf(c, namesOf(flags)...)
+}
+
+func firstGivenOf(c *cli.Context, names ...string) string {
+	for _, name := range names {
+		if c.IsSet(name) {
 			return name
 		}
 	}
 	return ""
+}
+
+// namesOf returns the names of flags, without their aliases.
+func namesOf(flags []cli.Flag) (names []string) {
+	for _, f := range flags {
+		names = append(names, f.Names()[0])
+	}
+	return names
 }
 
 // valueRange is the range of some flags.

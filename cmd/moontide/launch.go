@@ -58,10 +58,8 @@ func launchRun(c *cli.Context, std streams, stop stop) error {
 	if !slices.Contains([]string{slurmEngine, mpiEngine, kubernetesEngine}, engine) {
 		return misused("launch: want slurm, kubernetes or mpi, then -- and a command, got %q", engine)
 	}
-	for _, name := range words("image memory namespace secret claim") {
-		if c.IsSet(name) && engine != kubernetesEngine {
-			return misused("launch: --%s is for kubernetes", name)
-		}
+	if name := firstGivenOf(c, words("image memory namespace secret claim")...); name != "" && engine != kubernetesEngine {
+		return misused("launch: --%s is for kubernetes", name)
 	}
 	inner, command, err := launchedCommand(std, stop, c.Args().Tail())
 	if err != nil {
@@ -117,10 +115,8 @@ func launchedCommand(std streams, stop stop, args []string) (*cli.Context, launc
 	if findFlag(verb.Flags, rendezvousFlag) == nil {
 		return nil, command, misused("launch: %s cannot run in parts", verb.Name)
 	}
-	for _, name := range words("part resume rendezvous") {
-		if inner.IsSet(name) {
-			return nil, command, misused("launch: omit --%s: launch sets it", name)
-		}
+	if name := firstGivenOf(inner, words("part resume rendezvous")...); name != "" {
+		return nil, command, misused("launch: omit --%s: launch sets it", name)
 	}
 	if !inner.IsSet("url") {
 		return nil, command, misused("launch: %s needs --url: each process would have an embedded endpoint of its own", verb.Name)

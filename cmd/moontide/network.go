@@ -33,15 +33,11 @@ func networkFlags() []cli.Flag {
 // setNetwork sets how the endpoint is reached.
 func setNetwork(c *cli.Context, cfg *openai.Config) error {
 	secure := slices.ContainsFunc(cfg.URLs, func(url string) bool { return len(url) > 6 && strings.EqualFold(url[:6], "https:") })
-	for _, flag := range []string{"ca-file", "insecure", "client-cert", "client-key"} {
-		if c.IsSet(flag) && !secure {
-			return misused("replay: --%s is for https, but no --url is https", flag)
-		}
+	if flag := firstGivenOf(c, "ca-file", "insecure", "client-cert", "client-key"); flag != "" && !secure {
+		return misused("replay: --%s is for https, but no --url is https", flag)
 	}
-	for _, flag := range []string{"proxy", "unix-socket"} {
-		if c.IsSet(flag) && len(cfg.URLs) == 0 {
-			return misused("replay: --%s needs --url, such as http://localhost: it has the path of requests and their Host header", flag)
-		}
+	if flag := firstGivenOf(c, "proxy", "unix-socket"); flag != "" && len(cfg.URLs) == 0 {
+		return misused("replay: --%s needs --url, such as http://localhost: it has the path of requests and their Host header", flag)
 	}
 	switch {
 	case c.IsSet("client-cert") != c.IsSet("client-key"):

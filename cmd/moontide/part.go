@@ -64,10 +64,8 @@ func alone(c *cli.Context, place cluster.Place) bool {
 func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Config, suitable func(dir string) error) (leave func(error), err error) {
 	joined := func(error) {}
 	if !c.IsSet(partFlag) {
-		for _, flag := range words("part-by rendezvous start-at rendezvous-timeout allow-lost-parts") {
-			if c.IsSet(flag) {
-				return joined, misused("%s: --%s needs --part", c.Command.Name, flag)
-			}
+		if flag := firstGivenOf(c, words("part-by rendezvous start-at rendezvous-timeout allow-lost-parts")...); flag != "" {
+			return joined, misused("%s: --%s needs --part", c.Command.Name, flag)
 		}
 		return joined, nil
 	}

@@ -24,12 +24,12 @@ var ownFlags = []string{
 	partFlag, rendezvousFlag, timeoutFlag, allowLostFlag, startAtFlag, partByFlag,
 }
 
-// setFlags returns the given flags in the form stored in run.json.
-func setFlags(c *cli.Context) (flags []string) {
+// setFlags returns the given flags in the form stored in run.json, without some.
+func setFlags(c *cli.Context, without ...string) (flags []string) {
 	given := c.LocalFlagNames() // IsSet looks through all flags each time
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
-		if !slices.Contains(given, name) || slices.Contains(ownFlags, name) {
+		if !slices.Contains(given, name) || slices.Contains(ownFlags, name) || slices.Contains(without, name) {
 			continue
 		}
 		for _, value := range flagValues(c, name) {

@@ -46,10 +46,8 @@ type fidelityCheck struct {
 // checkOf parses the flags of a check, and returns nil without one.
 func checkOf(c *cli.Context) (*fidelityCheck, error) {
 	if !c.Bool(checkFlagName) {
-		for _, name := range []string{againstFlag, maxGapFlag, "json", "html", "png"} {
-			if c.IsSet(name) {
-				return nil, misused("synth: --%s needs --check", name)
-			}
+		if name := firstGivenOf(c, againstFlag, maxGapFlag, "json", "html", "png"); name != "" {
+			return nil, misused("synth: --%s needs --check", name)
 		}
 		return nil, nil
 	}

@@ -57,10 +57,7 @@ func (c *prompts) add(line int, r *trace.Request, last uint32) error {
 		b = append(b, 1)
 	}
 	c.row = b
-	if err := c.rows.Add(uint64(last)<<32|hash&math.MaxUint32, b); err != nil {
-		return fmt.Errorf("sorting rows: %w", err)
-	}
-	return nil
+	return sorting(c.rows.Add(uint64(last)<<32|hash&math.MaxUint32, b))
 }
 
 func parsePrompt(r spill.Record) (p prompt) {
