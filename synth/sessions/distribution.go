@@ -236,10 +236,15 @@ func newChoiceSampler(c *choice, random *rand.Rand) *choiceSampler {
 }
 
 // draw returns the outcome, or none.
-func (c *choiceSampler) draw(known ...float64) int {
+func (c *choiceSampler) draw(known ...float64) int { return c.drawAt(1, known...) }
+
+// drawAt returns the outcome, or none, at other odds that there is one.
+func (c *choiceSampler) drawAt(odds float64, known ...float64) int {
 	if len(c.Leaves) == 0 {
 		return none
 	}
 	leaf := c.leaf(known)
-	return c.Leaves[leaf].at(c.uniforms[leaf].draw(c.random))
+	shares := c.Leaves[leaf]
+	all := sum(shares[1:])
+	return shares.at(c.uniforms[leaf].draw(c.random) * (1 + all*(odds-1)) / odds)
 }

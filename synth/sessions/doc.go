@@ -30,7 +30,9 @@
 // leaves hold histograms. A tree divides at the value that explains most, or where an
 // interval begins that explains far more, such as an outage. Sessions cut off by the end
 // of the trace are estimated with the Kaplan-Meier estimator. Sessions that began before
-// the trace look new and long at its beginning: a drawn trace begins the same way.
+// the trace look new and long at its beginning: a drawn trace begins the same way. The
+// odds that turns are continued are calibrated by drawings, such that as many sessions
+// reach each number of turns as in the source.
 //
 // Lengths and sessions depend on the time of the source at which they are drawn, so
 // that they drift as in the source. A trace longer than the source repeats its
@@ -229,6 +231,9 @@
 //	                 end, tokens after the template, level of its agent,
 //	                 sub-agents that it starts
 //	continues_again  the same for later continuations
+//	turn_odds        none, or factors of the odds that a turn of no sub-agent is
+//	                 continued: of turn 0, of 1 and 2, of 3 to 6, and so on; the last is
+//	                 that of all that follow
 //	later_turns      for each of these, given the same: with
 //	                 delay_kinds, 1 after a think time, 2 after tools, 0 otherwise;
 //	                 share of the turn's blocks that an edit or join keeps, or 1 if

@@ -219,7 +219,7 @@ func (d *clientDrawing) keep(p *turn, blocks int) (template int, runs []synth.Bl
 // was the time before.
 func (d *clientDrawing) plan(t *turn, order int, last relation, now float64) {
 	known := d.turnContext(t, order, last)
-	rel := relation(d.continues[min(order, 1)].draw(known[:]...))
+	rel := relation(d.continues[min(order, 1)].drawAt(d.oddsOf(t), known[:]...))
 	if rel == none || len(d.client.turns[rel]) == 0 || d.full() || rel == joins && t.level > 0 {
 		t.end()
 		return

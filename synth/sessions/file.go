@@ -49,6 +49,7 @@ type clientFile struct {
 	Reasoning          joint            `json:"reasoning"`
 	Continues          choice           `json:"continues"`
 	ContinuesAgain     choice           `json:"continues_again"`
+	TurnOdds           []float64        `json:"turn_odds,omitempty"` // factors of the odds that turns are continued, by their number
 	LaterTurns         map[string]joint `json:"later_turns"`
 	LaterLengths       map[string]joint `json:"later_lengths"`
 	Arrivals           arrivals         `json:"arrivals"`

@@ -71,6 +71,9 @@ func (f *clientFile) check(all *modelFile) (err error) {
 	}
 	checkChoice("continues", f.Continues, turnKnown, int(relations))
 	checkChoice("continues_again", f.ContinuesAgain, turnKnown, int(relations))
+	for i, odds := range f.TurnOdds {
+		checkIn(span{1. / mostOdds, mostOdds}, odds, "turn_odds[%d]", i)
+	}
 	values := []span{smallRange, timeRange}
 	if all.DelayKinds {
 		values = append([]span{smallRange}, values...)

@@ -34,6 +34,7 @@ func (f *fitter) fitClients() fitted {
 		} else {
 			c.chooseArrivals(fitArrivals)
 		}
+		c.fitTurnOdds()
 		return fitted{[]clientFile{*c.clientFile}, c.notes}
 	}
 	grid := f.grid()
@@ -54,6 +55,7 @@ func (f *fitter) fitClients() fitted {
 			a.Renewal = fitRenewal(times, period, a.TickMs)
 			return a
 		})
+		c.fitTurnOdds()
 		for _, note := range c.notes {
 			all.notes = append(all.notes, fmt.Sprintf("client %s: %s", p.name, note))
 		}
