@@ -41,6 +41,10 @@ type Prefix struct {
 	// NoHit and AllHit are the numbers of requests with no block hit and with
 	// every block hit.
 	NoHit, AllHit int
+	// Unchained is the number of requests with a known block after a new one: its id
+	// does not stand for the whole prefix. Blocks then hit after other blocks than those
+	// that they were computed with.
+	Unchained int
 	// Context is the observed context of each request in tokens; its mean is in
 	// [Analysis].Observed.
 	Context stats.Sample
@@ -198,6 +202,9 @@ func (c *prefixCounter) hits(p *Prefix, rows *rows, line timeline) (Context, []s
 			p.NoHit++
 		case hit == blocks:
 			p.AllHit++
+		}
+		if len(runs) > 1 {
+			p.Unchained++
 		}
 		infinite.RequestShares += float64(hit) / float64(blocks)
 		infinite.HitBlocks += hit

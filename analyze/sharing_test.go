@@ -174,6 +174,14 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// Ids of single blocks show where a known one follows a new one.
+func TestUnchained(t *testing.T) {
+	p := analyzed(t, byTens, prompt(20, 1, 2), prompt(30, 1, 9, 2), prompt(30, 1, 9, 2), prompt(30, 1, 9, 4), prompt(20, 5, 5)).Prefix
+	if p.Unchained != 2 {
+		t.Errorf("%d prompts have a known block after a new one, want 1 9 2 and 5 5", p.Unchained)
+	}
+}
+
 // chainedRows draws prompts that extend prefixes of each other, whose ids are
 // numbers in order or any.
 func chainedRows(t *rapid.T, size int) (rows []trace.Request) {

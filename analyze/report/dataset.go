@@ -259,6 +259,10 @@ func sharingSection(to *doc.Document, a *analyze.Analysis, c *Cache) {
 	if z := p.Popularity.Zipf; z.Set {
 		s.Row("Zipf exponent of the popularity", doc.Fixed(z.Value.Exponent, 3), "", "R2 "+doc.Fixed(z.Value.R2, 3))
 	}
+	if p.Unchained > 0 {
+		s.Warn(doc.Count(p.Unchained, "prompt") + " have a known block after a new one: their ids do not stand for the whole prefix before them, as content hashes of single blocks do." +
+			" A prefix cache has fewer hits than shown. Run moontide check to see the rows, and chain the ids.")
+	}
 	why := "no block is reused"
 	if a.Arrivals == nil {
 		why = "no row has a timestamp"

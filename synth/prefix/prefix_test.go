@@ -97,6 +97,9 @@ func TestSameIDUnderTwoParents(t *testing.T) {
 	if got := tree.Len(); got != 6 {
 		t.Errorf("%d distinct prefixes, want 6", got)
 	}
+	if got := tree.DistinctIDs(); got != 3 {
+		t.Errorf("%d distinct ids, want 3", got)
+	}
 }
 
 func TestChildStopsWhereTheTreeEnds(t *testing.T) {

@@ -20,6 +20,7 @@ const farFromSource, minToDivide, closer = .05, 2000, 2. / 3
 // client draws.
 func (f *fitter) learnClients(clients int) {
 	f.noteSingleTurns()
+	f.noteUnchained()
 	long := f.findLongSessions()
 	named := f.parts
 	best := f.fitClients()
@@ -59,6 +60,13 @@ func (f *fitter) learnClients(clients int) {
 	f.notes = append(f.notes, best.notes...)
 	f.file.Clients = best.clients
 	f.prepare()
+}
+
+// noteUnchained notes that block ids do not stand for their prefixes.
+func (f *fitter) noteUnchained() {
+	if n := f.prompts.Len() - f.prompts.DistinctIDs(); n >= minRequests {
+		f.note("%d of %d prefixes end with a block id that also follows others, as content hashes of single blocks do: sharing is learned of whole prefixes, and drawn ids stand for these; chain the ids of the source (moontide check) to compare the two", n, f.prompts.Len())
+	}
 }
 
 // noteSingleTurns notes that no conversations can be found in a source of many rows.
