@@ -184,3 +184,39 @@ func inBursts(all []trace.Request, stream string) []trace.Request {
 	}
 	return all
 }
+
+// searched draws tree searches: each of the three best of nine steps is extended three
+// times, six steps deep, as fast as the answers come.
+func searched() []trace.Request {
+	const beams, depth = 3, 6
+	random := stats.NewStream(0, "searched")
+	var d drawn
+	head := d.fresh(6)
+	type state struct {
+		ids []uint64
+		isl int
+	}
+	for t := 0.0; t < hour; t += random.ExpFloat64() * 60 * second {
+		isl := len(head)*blockSize + length(random, 1500)
+		first := append(slices.Clone(head), d.fresh((isl+blockSize-1)/blockSize-len(head))...)
+		states := []state{{first, isl}}
+		for at, step := t, 0; step < depth && at < hour; step++ {
+			var next []state
+			longest := 0
+			for _, s := range states {
+				for range beams {
+					osl := length(random, 200)
+					longest = max(longest, osl)
+					d.rows = append(d.rows, trace.Request{Timestamp: trace.Some(math.Round(at + 5*random.Float64())), InputLength: s.isl, OutputLength: osl, HashIDs: s.ids})
+					ids := slices.Clone(s.ids[:s.isl/blockSize])
+					longer := s.isl + osl
+					next = append(next, state{append(ids, d.fresh((longer+blockSize-1)/blockSize-len(ids))...), longer})
+				}
+			}
+			random.Shuffle(len(next), func(i, k int) { next[i], next[k] = next[k], next[i] })
+			states = next[:min(beams, len(next))]
+			at += trace.AnswerTime(longest) + 300
+		}
+	}
+	return inOrder(d.rows)
+}

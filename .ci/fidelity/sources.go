@@ -65,6 +65,7 @@ func generated(moontide string) []source {
 		rows("batch", "conversations whose turns are all at 0", batch),
 		rows("constant", "500 equal rows, one every 333.333 ms", constant),
 		rows("documents", "a system prompt, three of 60 documents in any order, and a question", documents),
+		rows("searched", "tree searches: three of nine steps are extended three times each, six deep", searched),
 		rows("nightly", "a day of chat, and a batch job of 4,000 prompts with one template in ten minutes", nightly),
 		rows("captured", "an hour of chat on a grid of 3 s, replayed ten times as fast and captured: bursts every 300 ms", captured),
 		rows("herds", "chat in bursts at random times, most of a few requests and some of hundreds", herds),
