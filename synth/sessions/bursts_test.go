@@ -63,6 +63,7 @@ type burstSource struct {
 	gap    func(*rand.Rand) float64 // between instants
 	size   func(*rand.Rand) int
 	late   float64 // ms until the first request, at most
+	stalls float64 // share of the requests before which the client stalls for up to half of the gap
 	within float64 // mean ms between requests
 	whole  bool
 }
@@ -74,6 +75,9 @@ func (s burstSource) rows(seed uint64) (rows []trace.Request) {
 		at := instant + s.late*random.Float64()
 		for range s.size(random) {
 			at += s.within * random.ExpFloat64()
+			if s.stalls > 0 && random.Float64() < s.stalls {
+				at += s.gap(random) / 2 * random.Float64()
+			}
 			stamp := microseconds(at)
 			if s.whole {
 				stamp = math.Round(at)
@@ -134,6 +138,7 @@ func TestBursts(t *testing.T) {
 		"no whole step":            {bursts: 800, gap: every(3000. / 7), size: poisson(5), late: 1, within: .5},
 		"irregular":                {bursts: 800, gap: around(2000), size: poisson(9), within: 1},
 		"irregular and heavy":      {bursts: 2000, gap: around(1000), size: pareto, within: .5},
+		"a busy machine":           {bursts: 800, gap: around(2000), size: poisson(9), within: .3, stalls: .005},
 		"whole milliseconds":       {bursts: 800, gap: every(3000), size: poisson(9), late: 2, within: 1, whole: true},
 		"a few hundred every hour": {bursts: 12, gap: every(3600e3), size: poisson(300), late: 5, within: 1},
 	} {
@@ -244,5 +249,25 @@ func TestTurnsOfBurstsAreShuffled(t *testing.T) {
 	}
 	if len(seen) != 3*maxShuffled {
 		t.Errorf("%d turns of %d", len(seen), 3*maxShuffled)
+	}
+}
+
+// The sizes of bursts add up as in the source with every seed, however uneven they are.
+func TestSizesOfBurstsAreStratified(t *testing.T) {
+	t.Parallel()
+	rows := burstSource{bursts: 3000, gap: around(1000), size: pareto, within: .5}.rows(1)
+	m, err := Fit(trace.FromSlice(rows), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(8) {
+		drawn, err := trace.Collect(m.Requests(seed, len(rows)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, sizes, _ := shapeOf(drawn, 20)
+		if ratio := float64(len(sizes)) / 3000; math.Abs(ratio-1) > .06 {
+			t.Errorf("seed %d: %.3f times as many bursts as in the source", seed, ratio)
+		}
 	}
 }

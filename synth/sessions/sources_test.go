@@ -138,7 +138,7 @@ func (w workload) rows() []trace.Request {
 var workloads = map[string]workload{
 	"toolagent": {seed: 1, requests: 12000, blockSize: 512, rate: 4, gridMs: 3000, systems: 60, zipf: 1.1, system: [2]int{1500, 9000},
 		tools: 4, tool: [2]int{1000, 12000}, proceed: .4, pause: 20, question: 1200, spread: 1, answer: 180},
-	"captured": {seed: 9, requests: 8000, blockSize: 64, rate: 5, gridMs: 300, apart: true, systems: 20, zipf: 1, system: [2]int{1500, 9000},
+	"captured": {seed: 9, requests: 8000, blockSize: 64, rate: 5, gridMs: 3000, apart: true, systems: 20, zipf: 1, system: [2]int{1500, 9000},
 		proceed: .5, pause: 5, question: 600, spread: 1, answer: 180},
 	"many prompts": {seed: 2, requests: 12000, blockSize: 512, rate: 5, systems: 2000, zipf: .8, system: [2]int{1000, 20000},
 		proceed: .1, pause: 20, question: 800, spread: .7, answer: 120},
