@@ -1,6 +1,5 @@
-// Package analyze describes a trace: the lengths of its prompts and answers, its
-// arrivals and what changes over time, its sessions, and how much prompts share with
-// earlier ones.
+// Package analyze computes statistics of a trace: prompt and answer lengths, arrivals,
+// changes over time, sessions, and prefix sharing.
 //
 // [Trace] reads a stream of requests once:
 //

@@ -1,4 +1,4 @@
-// Package synth is the root of three methods to synthesize traces:
+// Package synth contains three methods to generate traces:
 //
 //   - synth/sessions learns a model of a trace that keeps its conversations,
 //     think times, bursts, lengths and cache hit rates. Use it to make a trace

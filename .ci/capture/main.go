@@ -64,7 +64,7 @@ var checks = []check{
 	{"slower round trip of a published trace", "The first 2,500 requests of the same trace at 10 times its speed.", func(t *tools) ([]row, error) {
 		return published(t, "--speedup", "10", "--limit", "2500")
 	}},
-	{"official clients", "The steps of [.ci/node-clients](../node-clients) pass through the capture: OpenAI's and Anthropic's clients see what they see without it.", officialClients},
+	{"official clients", "The steps of [.ci/node-clients](../node-clients) pass through the capture: OpenAI's and Anthropic's clients get the same results as without it.", officialClients},
 }
 
 // published is the round trip of the published trace, if there is one.
@@ -153,7 +153,7 @@ func version() string {
 // page is README.md.
 func page(tables map[string]table) []byte {
 	var b strings.Builder
-	b.WriteString("# What a capture costs, and what it keeps\n\n`.ci/capture/run` measures `moontide capture` and writes this page; all numbers come from\n[results.json](results.json). A limit that is not met is marked. Captures of a real vLLM are a check of\n[.ci/engines](../engines/README.md).\n")
+	b.WriteString("# Overhead and fidelity of capture\n\n`.ci/capture/run` measures `moontide capture` and writes this page; all numbers come from\n[results.json](results.json). Limits that are not met are marked. Captures of a real vLLM are a check of\n[.ci/engines](../engines/README.md).\n")
 	for _, c := range checks {
 		t, ok := tables[c.name]
 		if !ok {

@@ -78,9 +78,9 @@ func peak(r run) float64 { return r.Cost.PeakMB }
 
 func (p *writer) head() {
 	v, m := p.Versions, p.Machine
-	p.Line(`# moontide beside vLLM's benchmark and AIPerf
+	p.Line(`# moontide compared with vLLM's benchmark and AIPerf
 
-The same work for each tool, on one machine. The script in this folder measures everything and writes this page; all
+All tools do the same tasks on one machine. The script in this folder measures everything and writes this page; all
 numbers come from [results.json](results.json).
 
 | | |
@@ -93,25 +93,25 @@ numbers come from [results.json](results.json).
 	others := func(r run) float64 { return r.Cost.Others }
 	p.Row("CPU cores used by other processes", spread(p.Runs, others)+" over all runs")
 	p.Line(`
-Rerun it on Linux with Go and Python; it needs about 35 minutes, 10 GB in a cache folder, and root to give the tools priority
-over other processes:
+To reproduce it, you need Linux, Go, Python, about 35 minutes, 10 GB in a cache folder, and root to give the tools priority over
+other processes:
 
 `+"```bash"+`
 .ci/compare/run                # or: .ci/compare/run FOLDER_FOR_THE_RIVALS
-.ci/compare/run --render       # write this page again from results.json
+.ci/compare/run --render       # only render this page from results.json
 `+"```"+`
 
-Numbers are medians, with the range of the runs in parentheses. CPU is user and system time of a tool with all its
-processes; peak memory counts their shared pages once. Other processes lengthen wall time but hardly CPU time or memory,
-so compare those. Tools take turns within a task. A run of more than %d s is not repeated.`, longRun)
+Numbers are medians, with the range of the runs in parentheses. CPU is the user and system time of all processes of a tool;
+peak memory counts shared pages once. Other processes affect wall time, but hardly CPU time and memory, so compare those.
+Tools alternate within a task. Runs of more than %d s are not repeated.`, longRun)
 }
 
 func (p *writer) analysis() {
 	p.Line(`
-## Analysis of a trace
+## Analyzing a trace
 
 ` + "`moontide analyze` against `aiperf analyze-trace`" + `, on traces made by
-` + "`moontide synth --from traces/conversation.model.json --seed 1`" + `, in the shape of Mooncake's conversation trace.`)
+` + "`moontide synth --from traces/conversation.model.json --seed 1`" + `, which resemble Mooncake's conversation trace.`)
 	p.Table("task", "tool", "CPU, s", "wall time, s", "peak memory, MB", "CPU, times moontide's")
 	var last string
 	for _, task := range p.named("analyze ") {

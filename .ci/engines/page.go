@@ -13,13 +13,14 @@ func (r *measurements) page() string {
 	var p results.Page
 	p.Line(`# moontide on real engines
 
-What moontide reports of real servers, beside what must be so. The script in this folder installs the servers, gives them
-a tiny model with random weights, runs every check and writes this page; all numbers come from [results.json](results.json).
+This page compares what moontide reports about real servers with what is expected. The script in this folder installs the
+servers, gives them a tiny model with random weights, runs all checks and writes this page; all numbers come from
+[results.json](results.json).
 
 ` + "```bash" + `
-.ci/engines/run                    # everything: 8 GB, half an hour, most of it the start of servers
+.ci/engines/run                    # everything: 8 GB, half an hour, mostly server startup
 .ci/engines/run llamacpp           # one engine
-.ci/engines/run vllm chat words    # the checks whose names begin so
+.ci/engines/run vllm chat words    # checks whose names start with these words
 .ci/engines/run --weka DIR vllm    # also replay the WEKA conversations in DIR
 ` + "```" + `
 
@@ -31,8 +32,8 @@ a tiny model with random weights, runs every check and writes this page; all num
 		}
 	}
 	p.Line(`
-The expected counts of tokens come from the trace of a check and from a naive model of the engine's prefix cache in
-` + "`cached.go`" + `, not from moontide's own prediction, which the checks of agents compare with the server. A check with a failed law is a known fault of moontide.`)
+Expected token counts come from the trace of a check and from a naive model of the engine's prefix cache in
+` + "`cached.go`" + `, not from moontide's own prediction, which the agent checks compare with the server. A check that fails is a known bug of moontide.`)
 	for _, e := range engines {
 		r.laws(&p, e)
 	}

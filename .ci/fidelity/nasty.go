@@ -81,7 +81,7 @@ func evaluated() []trace.Request {
 	return inOrder(all)
 }
 
-// batch draws conversations whose turns are all at 0, in the order of a closed loop.
+// batch draws conversations in which all turns have timestamp 0, in the order of a closed loop.
 func batch() []trace.Request {
 	all := draw("batch", chat(20*minute))
 	for i := range all {

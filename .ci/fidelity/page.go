@@ -24,26 +24,28 @@ func page(r *results) string {
 	return p.String()
 }
 
-const head = `# How true learned traces are
+const head = `# Fidelity of generated traces
 
-Traces are learned from many sources, drawn anew by several seeds and in two lengths, and compared with their source by
-` + "`moontide synth --from SOURCE --check --json -`" + `. The script in this folder makes the sources, draws and compares
-everything and writes this page; all numbers come from [results.json](results.json). Measured on %s with %s.
+moontide learns a model from each of many source traces, generates new traces with several seeds and two lengths, and
+compares each with its source, using ` + "`moontide synth --from SOURCE --check --json -`" + `. The script in this folder
+generates the sources, runs everything and writes this page; all numbers come from [results.json](results.json).
+Measured on %s with %s.
 
 ` + "```bash" + `
 .ci/fidelity/run                   # the generated sources
-.ci/fidelity/run --traces FOLDER   # and the traces in a folder, of any format
+.ci/fidelity/run --traces FOLDER   # also the traces in FOLDER, in any format
 .ci/fidelity/run --small           # a few minutes: two seeds, no long sources
-.ci/fidelity/run --render          # write this page again from results.json
+.ci/fidelity/run --render          # only render this page from results.json
 ` + "```" + `
 
-An aspect passes if its gap is at most its bound, or at most twice its noise floor: the gap of the source to itself.`
+An aspect passes if its gap is at most its bound, or at most twice its noise floor. The noise floor is the gap between
+the source and resamples of itself.`
 
 const details = `
 ## Source by source
 
-Gaps are over all seeds: relative to the source's value (%%), differences of two shares (points, pt), or KS distances,
-0 to 1. Noise is the median noise floor.`
+Gaps cover all seeds. They are relative to the source's value (%%), differences of two shares (percentage points, pt), or
+KS distances (0 to 1). Noise is the median noise floor.`
 
 type writer struct {
 	strings.Builder
@@ -117,7 +119,7 @@ func times(length int) string {
 // overview is the table of all sources in one length.
 func (p *writer) overview(length int) {
 	p.line("\n## At %s", times(length))
-	p.table("source", "rows", "aspects that pass in all seeds", "aspects that fail: passed seeds, worst gap")
+	p.table("source", "rows", "aspects passed with all seeds", "failing aspects: passed seeds, worst gap")
 	for _, s := range p.Sources {
 		draws := p.of(s.Name, length)
 		all := outcomes(draws)

@@ -70,7 +70,7 @@ func meet(n int) error {
 	return nil
 }
 
-const barrierHeading = `| parts | barrier s | of it CPU s of part 1 | kB for each part | CPU of part 1 later | B/s for each part | clock bound ms, median | largest |
+const barrierHeading = `| parts | barrier, s | CPU of part 1 in it, s | kB per part | CPU of part 1 afterwards | B/s per part | clock bound, ms: median | largest |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 `
 

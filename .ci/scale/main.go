@@ -96,7 +96,7 @@ func measure(moontide, dir string, records, parts, repeats int) error {
 			costs[folder], outputs[folder] = append(costs[folder], c), out
 		}
 	}
-	fmt.Printf("| report of %d records in | wall s | CPU s | peak MB |\n| --- | ---: | ---: | ---: |\n", records)
+	fmt.Printf("| report of %d records in | wall time, s | CPU, s | peak memory, MB |\n| --- | ---: | ---: | ---: |\n", records)
 	var medians []cost
 	for i, folder := range folders {
 		c := median(costs[folder])

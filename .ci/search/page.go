@@ -49,19 +49,19 @@ func page(all measurements) string {
 	rates := of(func(r result) bool { return !r.Theory && r.Axis == bench.Rate })
 	closed := of(func(r result) bool { return !r.Theory && !r.Endless && r.Axis == bench.Concurrency })
 	endless := of(func(r result) bool { return r.Endless })
-	fmt.Fprintf(&b, `# How well a search finds the largest load
+	fmt.Fprintf(&b, `# Accuracy of load searches
 
-`+"`moontide bench --find`"+` searches for the largest load that meets objectives. Here it searches in virtual time, where
-the truth is known: of queues from theory, and of random deployments from a reference. For each of %d draws of %s requests,
-%s over concurrencies, that is the load at which they just meet the objectives, found to 0.3 %% with the same draw at all
-loads, without the first and the last tenth of the requests. The truth is the mean of the draws, and has a standard error.
-Closed loops need long runs: under round-robin routing, a slow engine collects ever more of the requests in flight, for tens
-of thousands of requests. The program in this folder draws the deployments, searches and writes this page; all numbers come
+`+"`moontide bench --find`"+` searches for the highest load that meets the SLOs. These searches run in virtual time, where the true
+answer is known: for queues from theory, and for random deployments from a reference. The reference is the mean, with a
+standard error, over %d draws of %s requests (%s for concurrency): for each draw, the load at which it just meets the SLOs,
+found to 0.3 %% with the same draw at all loads and without the first and the last tenth of the requests. Closed loops need
+long runs: with round-robin routing, a slow engine accumulates more and more of the requests in flight, over tens of
+thousands of requests. The program in this folder draws the deployments, searches and writes this page; all numbers come
 from [results.json](results.json).
 
 `+"```bash\ngo run ./.ci/search            # continues an interrupted run\ngo run ./.ci/search -seed 7    # other deployments\n```"+`
 
-An interval covers the truth if it is within twice the truth's standard error of it.
+An interval counts as covering the truth if it is within two standard errors of it.
 
 | searches | number | within 3 %% of the truth | interval covers it | largest error | standard error of the truth | runs on average | most runs |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -72,8 +72,8 @@ An interval covers the truth if it is within twice the truth's standard error of
 	b.WriteString(tallyOf(drawn).row("**all random deployments**"))
 	b.WriteString("\n## Queues\n\n")
 	table(&b, queues)
-	b.WriteString("\n## Random deployments\n\nCosts, limits, lengths, routing and objectives are drawn; every fourth search is over concurrencies.\n")
-	fmt.Fprintf(&b, "%s drawn besides meet their objectives at any concurrency, and the searches said so.\n\n", doc.Count(len(endless), "deployment"))
+	b.WriteString("\n## Random deployments\n\nCosts, limits, lengths, routing and SLOs are random; every fourth search is over concurrency.\n")
+	fmt.Fprintf(&b, "Another %s met their SLOs at any concurrency, and the searches reported it.\n\n", doc.Count(len(endless), "deployment"))
 	table(&b, drawn)
 	return b.String()
 }

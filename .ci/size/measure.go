@@ -142,7 +142,7 @@ func page(figures []figure) string {
 	var p results.Page
 	p.Line(`# Time and memory of large traces
 
-All figures come from one command, which makes the traces, runs moontide on them, and writes this page and
+All figures come from one command, which generates the traces, runs moontide on them, and writes this page and
 [results.json](results.json):
 
 ` + "```bash" + `
@@ -159,7 +159,7 @@ All figures come from one command, which makes the traces, runs moontide on them
 | delays | 10 million rows with session ids; later turns have a delay instead of a timestamp |
 | blocks | 5 million rows, 500 million references of 60 million blocks |
 
-Wall and CPU time depend on the machine and on what else it does; the peak of the resident memory hardly does. Measured on ` + runtime.GOOS + "/" + runtime.GOARCH + `.`)
+Wall time and CPU time depend on the machine and its load; peak memory hardly does. Measured on ` + runtime.GOOS + "/" + runtime.GOARCH + `.`)
 	p.Table("command", "wall", "CPU", "peak memory", "limit")
 	for _, t := range tasks {
 		for _, f := range figures {

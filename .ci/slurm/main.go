@@ -118,16 +118,16 @@ func (c *check) do(dir string, r *measurements) error {
 // page returns README.md.
 func (r *measurements) page() string {
 	var p results.Page
-	p.Line(`# moontide in several processes
+	p.Line(`# Distributed runs
 
-Runs of several processes under Debian's Slurm (munge, slurmctld and four slurmd), under Open MPI, and with the environment of
-Kubernetes pods, all on one machine and on loopback. The script in this folder installs what is missing, starts the daemons, runs
-the checks, ends the daemons and writes this page from [results.json](results.json). It is not part of `+"`.ci/run`"+`.
+Distributed runs under Debian's Slurm (munge, slurmctld and four slurmd), under Open MPI, and with the environment of Kubernetes
+pods, all on one machine over loopback. The script in this folder installs missing packages, starts the daemons, runs the checks,
+stops the daemons and writes this page from [results.json](results.json). It is not part of `+"`.ci/run`"+`.
 
 `+"```bash"+`
 .ci/slurm/run                # everything: 10 minutes
-.ci/slurm/run starts kill    # the checks whose names begin so
-.ci/slurm/run --shell        # a shell beside a running Slurm
+.ci/slurm/run starts kill    # checks whose names start with these words
+.ci/slurm/run --shell        # a shell with Slurm running
 `+"```"+`
 
 Date: %s. Machine: %s, which also runs the simulated endpoint.`, r.Date, r.Machine)

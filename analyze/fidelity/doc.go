@@ -1,4 +1,4 @@
-// Package fidelity judges how well a drawn trace resembles its source.
+// Package fidelity measures how well a generated trace resembles its source.
 //
 // [Collect] keeps what is compared of a trace, and [Compare] judges:
 //

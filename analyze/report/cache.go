@@ -70,11 +70,11 @@ func (c *Cache) addTo(to *doc.Document) {
 		s.Text("No two prompts share a prefix: no cache of any size would hit.")
 		return
 	}
-	how := "Hits of one cache that all requests share: exact, in the order of the trace."
+	how := "Hits of one cache shared by all requests: exact, in the order of the trace."
 	if c.Sample != nil {
 		how = c.sampleText()
 	}
-	s.Text(how, "All blocks of a request are looked up before any of them is inserted.")
+	s.Text(how, "All blocks of a request are looked up before any is inserted.")
 	s.Table(c.pointTable())
 	if n := c.RoomForReuse; n.Set {
 		hold := "hold"
@@ -85,7 +85,7 @@ func (c *Cache) addTo(to *doc.Document) {
 			"from this size on Belady's bound is the infinite hit rate.",
 			"It may get there a block earlier, since it need not insert blocks that are never used again.")
 	}
-	s.Text("The smallest LRU cache that reaches a share of the infinite token hit rate:")
+	s.Text("Smallest LRU cache for a share of the infinite token hit rate:")
 	smallest := doc.Table{Columns: []string{"share", "blocks", "tokens", "size"}, Left: 1}
 	for _, share := range infiniteShares {
 		n := c.Curve.SmallestByToken(share)
@@ -96,7 +96,7 @@ func (c *Cache) addTo(to *doc.Document) {
 	case c.Arithmetic != "":
 		s.Text("KV cache size: " + c.Arithmetic + ".")
 	case c.BytesPerToken == 0:
-		s.Text("Name a KV model, or the bytes per token, to see sizes in bytes.")
+		s.Text("Set a KV model or the bytes per token to see sizes in bytes.")
 	}
 	c.addFleets(to)
 }
@@ -122,15 +122,15 @@ func (c *Cache) pointTable() doc.Table {
 	return t
 }
 
-const randomIsOneDraw = "Random routing is one draw with a fixed seed: another would hit a little more or less."
+const randomIsOneDraw = "Random routing is one draw with a fixed seed; hit rates of other seeds differ slightly."
 
 func (c *Cache) addFleets(to *doc.Document) {
 	if len(c.Fleets) == 0 {
 		return
 	}
 	s := to.Section("Workers")
-	s.Text("Each worker has its own LRU cache and sees only the requests that are routed to it.",
-		"For comparison: one shared cache of a worker's size and one of all together.")
+	s.Text("Each worker has its own LRU cache and sees only the requests routed to it.",
+		"For comparison: one shared cache, with the size of one worker's cache or of all together.")
 	t := doc.Table{Columns: []string{"routing", "workers", "blocks each", "block hits", "token hits", "most loaded"}, Left: 1}
 	names := map[string]string{sharedSingle: "one cache, a worker's", sharedTotal: "one cache, all together"}
 	for _, f := range c.Fleets {
@@ -148,7 +148,7 @@ func (c *Cache) addFleets(to *doc.Document) {
 		s.Text(randomIsOneDraw)
 	}
 	if c.SessionsInferred {
-		s.Text("The trace names no sessions: session routing uses inferred ones, whose requests extend each other's prompts.")
+		s.Text("The trace has no session ids: session routing uses sessions inferred from prompts that extend each other.")
 	}
 }
 

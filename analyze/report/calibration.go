@@ -33,9 +33,9 @@ func Calibration(c *bench.Calibration) *doc.Document {
 	s.Row("Concurrent streams", doc.Int(c.Range.Streams), "", "p99 error below "+doc.Fixed(c.LimitMS, 0)+" ms")
 	s.Row("Events", doc.Fixed(c.Range.EventsPerSecond, 0), "/s", "of all streams")
 	s.Row("Requests", doc.Fixed(c.Range.RequestsPerSecond, 0), "/s", "same limit, client lag")
-	stamps := "Arrivals have the time at which the client read them."
+	stamps := "Arrivals are timestamped when the client reads them."
 	if c.Stamps == replay.KernelStamps {
-		stamps = "Arrivals have kernel timestamps."
+		stamps = "Arrivals are timestamped by the kernel."
 	}
 	s = d.Section("Errors, in milliseconds")
 	s.Text("TTFT: first token time of the client minus that of the endpoint. ITL: gap between two tokens as",

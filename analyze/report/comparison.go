@@ -76,7 +76,7 @@ func comparable(rows [][]string) (kept [][]string, left []string) {
 
 func leftOut(s *doc.Section, names []string) {
 	if len(names) > 0 {
-		s.Text("Left out, because fewer than two traces have a value: " + strings.Join(names, "; ") + ".")
+		s.Text("Omitted, because fewer than two traces have a value: " + strings.Join(names, "; ") + ".")
 	}
 }
 
@@ -168,7 +168,7 @@ func (c Comparison) distances(d *doc.Document) {
 		s.Table(t)
 		leftOut(s, left)
 		if !x.LRU.Set {
-			s.Text("LRU curves are compared only if both traces have block ids of the same size.")
+			s.Text("LRU curves are compared only if both traces have the same block size.")
 			continue
 		}
 		s.Row("LRU curve, largest gap", doc.Percent(x.LRU.Value.Largest), "points", "at "+doc.Count(x.LRU.Value.At, "block"))

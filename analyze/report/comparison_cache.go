@@ -29,7 +29,7 @@ func (c Comparison) caches(d *doc.Document) {
 	}
 	if len(t.Rows) > 0 {
 		s := d.Section("Cache size, side by side")
-		s.Text("Block hits / token hits of one cache that all requests of a trace share, in percent.")
+		s.Text("Block hits / token hits of one cache shared by all requests of a trace, in percent.")
 		s.Table(t)
 	}
 }

@@ -88,7 +88,7 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 		s.Warn(assumedBlockSize(b.BlockSize) + " Token counts below depend on it; set the block size if it is wrong.")
 	}
 	if warning := BlockSizeWarning(a); warning != "" {
-		s.Warn(warning + " Token counts below are wrong where it does not fit.")
+		s.Warn(warning + " Token counts below are wrong for rows that it does not fit.")
 	}
 }
 
@@ -112,15 +112,15 @@ func orderNotes(a *analyze.Analysis) (note, warning string) {
 	if u.Turns == 0 {
 		return "", ""
 	}
-	note = fmt.Sprintf("The times of %s are estimated: they have a delay and no timestamp.", doc.Count(u.Turns, "turn"))
+	note = fmt.Sprintf("The times of %s are estimated, because they have a delay but no timestamp.", doc.Count(u.Turns, "turn"))
 	if a.Arrivals != nil {
-		note += fmt.Sprintf(" For arrivals, an answer is assumed to take %s ms to its first token and %s ms for each other.",
+		note += fmt.Sprintf(" The estimate assumes %s ms to the first token of an answer and %s ms for each further token.",
 			doc.Plain(trace.AssumedTTFT), doc.Plain(trace.AssumedTPOT))
 	}
-	note += " Hit rates, caches, workers, reuse intervals and inferred sessions use their order in the trace."
+	note += " Hit rates, caches, workers, reuse intervals and inferred sessions use the order in the trace."
 	if u.Misplaced > 0 {
-		warning = fmt.Sprintf("%s without a timestamp cannot have been sent where the trace has them: the next arrivals come before the end of their delay."+
-			" Hit rates and caches are wrong for them. Sort the trace to avoid this.", doc.Count(u.Misplaced, "turn"))
+		warning = fmt.Sprintf("%s without a timestamp cannot have been sent at their position in the trace: the following arrivals are before the end of their delay."+
+			" Their hit rates and cache results are wrong. Sort the trace to fix this.", doc.Count(u.Misplaced, "turn"))
 	}
 	return note, warning
 }
@@ -149,20 +149,20 @@ func arrivalRows(s *doc.Section, a *analyze.Analysis) {
 	s.Row("Inter-arrival CV", doc.FixedOr(at.CV, 3), "", noteOr(at.CV, "1: Poisson, >1: bursts", "needs two gaps"))
 	s.Row("Distinct arrival times", doc.Int(at.DistinctTimestamps), "", "up to "+doc.Int(at.MostAtOnce)+" at once")
 	if at.Backwards > 0 {
-		s.Row("Rows out of order", doc.Int(at.Backwards), "", "before the row above")
+		s.Row("Rows out of order", doc.Int(at.Backwards), "", "earlier than the row above")
 		s.Warn("The rows are not in order of arrival. Arrival statistics use the sorted times;" +
-			" hit rates, caches, workers and inferred sessions use the order of the rows. Sort the trace to avoid this.")
+			" hit rates, caches, workers and inferred sessions use the order of rows. Sort the trace to fix this.")
 	}
 }
 
 func assumedBlockSize(b trace.BlockSize) string {
 	switch {
 	case b.Low > b.High:
-		return "The block size is assumed: no one size fits the ids of every row."
+		return "The block size is assumed, because no single size fits the ids of all rows."
 	case b.High == math.MaxInt:
-		return fmt.Sprintf("The block size is assumed: every size from %s tokens fits the ids.", doc.Int(b.Low))
+		return fmt.Sprintf("The block size is assumed, because every size from %s tokens up fits the ids.", doc.Int(b.Low))
 	}
-	return fmt.Sprintf("The block size is assumed: every size from %s to %s tokens fits the ids.", doc.Int(b.Low), doc.Int(b.High))
+	return fmt.Sprintf("The block size is assumed, because every size from %s to %s tokens fits the ids.", doc.Int(b.Low), doc.Int(b.High))
 }
 
 // BlockSizeWarning returns how many rows do not fit the block size and which size
@@ -220,18 +220,18 @@ func reuseSection(s *doc.Section, a *analyze.Analysis) {
 		}
 		s.Text("No row has block ids (hash_ids): hit rates, shared prefixes" + sessions + ", and the hits of caches and workers are unknown.")
 	} else {
-		s.Text("A block of a prompt is a hit if it and all blocks before it were in earlier requests.",
+		s.Text("A block of a prompt is a hit if it and all blocks before it occurred in earlier requests.",
 			"The rates are those of an infinite cache, which starts empty and never evicts.")
 		infiniteRows(s, p.Infinite)
 		s.Row("Requests with no hit", doc.Int(p.NoHit), "", doc.Share(p.NoHit, p.Requests))
-		s.Row("Requests with every block hit", doc.Int(p.AllHit), "", doc.Share(p.AllHit, p.Requests))
+		s.Row("Requests with all blocks hit", doc.Int(p.AllHit), "", doc.Share(p.AllHit, p.Requests))
 		if p.Requests < a.Requests {
-			s.Text("These rates leave out rows without block ids (hash_ids absent or empty).")
+			s.Text("These rates exclude rows without block ids (hash_ids absent or empty).")
 		}
 		why = "no prompt has tokens"
 	}
-	s.Text("Context is the shared part of a prompt: its leading blocks that other requests have too (observed),",
-		"or what the generator of the trace declared. The rest is the unique prompt.")
+	s.Text("Context is the shared part of a prompt: its leading blocks that also occur in other requests (observed),",
+		"or the value declared by the generator of the trace. The rest is the unique prompt.")
 	contextRows(s, "observed", a.Observed, why)
 	contextRows(s, "declared", a.Declared, "no row declares it")
 }
@@ -316,7 +316,7 @@ func sessionSection(to *doc.Document, a *analyze.Analysis) {
 	}
 	s := to.Section(title)
 	if of.Inferred {
-		s.Text("A request is the next turn of an earlier one if it extends its whole prompt. A session is a first turn and all turns after it.")
+		s.Text("A request is the next turn of an earlier one if it extends its whole prompt.")
 	}
 	s.Row("Sessions", doc.Int(of.Sessions), "", how)
 	s.Row("Sessions of several turns", doc.Int(of.MultiTurn), "", doc.Share(of.MultiTurn, of.Sessions))
@@ -351,7 +351,7 @@ func (c *Service) addTo(to *doc.Document, timed bool) {
 	}
 	s := to.Section("Concurrency at a given speed")
 	if !timed {
-		s.Text("No row has a timestamp: the number of requests in flight is unknown.")
+		s.Text("No row has a timestamp, so concurrency is unknown.")
 		return
 	}
 	s.Text(c.speed())
@@ -361,7 +361,7 @@ func (c *Service) addTo(to *doc.Document, timed bool) {
 }
 
 func (c *Service) speed() string {
-	return fmt.Sprintf("Assumes a TTFT of %s ms and a TPOT of %s ms at any load.", doc.Fixed(c.TTFT, 1), doc.Fixed(c.TPOT, 1))
+	return fmt.Sprintf("Assumes a TTFT of %s ms and a TPOT of %s ms, independent of load.", doc.Fixed(c.TTFT, 1), doc.Fixed(c.TPOT, 1))
 }
 
 // quantileOf returns a quantile divided by unit.

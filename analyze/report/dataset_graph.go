@@ -12,8 +12,8 @@ func graphSection(to *doc.Document, g *analyze.Graph) {
 		return
 	}
 	s := to.Section("Graph of requests (after)")
-	s.Text("Rows that wait for each other, or have a session id in common, are one group: an agent with its sub-agents. A replay counts a group as one session.",
-		"Depth is the longest chain of rows in which each waits for the one before; width is the most rows at one depth.")
+	s.Text("Rows that wait for each other or share a session id form one group, such as an agent with its sub-agents. A replay counts a group as one session.",
+		"Depth is the length of the longest chain of rows that wait for each other; width is the maximum number of rows at one depth.")
 	upTo := func(d stats.Sample) string { return "up to " + doc.Fixed(d.Max, 0) }
 	s.Row("Groups", doc.Int(g.Sessions), "", "")
 	s.Row("Requests per group, mean", doc.Fixed(g.Requests.Mean, 2), "", upTo(g.Requests))
@@ -21,7 +21,7 @@ func graphSection(to *doc.Document, g *analyze.Graph) {
 	s.Row("Width, mean", doc.Fixed(g.Width.Mean, 2), "", upTo(g.Width))
 	s.Row("Requests that wait for several", doc.Int(g.Joins), "", "")
 	if g.Lost > 0 {
-		s.Row("Ids in after that no row has", doc.Int(g.Lost), "", "lost turns")
+		s.Row("Unknown ids in after", doc.Int(g.Lost), "", "lost turns")
 	}
 }
 
@@ -36,11 +36,11 @@ func relationRows(s *doc.Section, r *analyze.Relations) {
 			s.Row(what, doc.Int(n), "", doc.Share(n, turns))
 		}
 	}
-	row("Turns that extend the one before", r.Extend)
+	row("Turns that extend the previous one", r.Extend)
 	row("Turns with a shorter prompt", r.Shortened)
-	row("Turns that rewrite the one before", r.Rewritten)
+	row("Turns that rewrite the previous one", r.Rewritten)
 	row("Turns without block ids", r.Unknown)
-	row("Turns beside the one before", r.Parallel)
+	row("Turns parallel to the previous one", r.Parallel)
 }
 
 func graphJSON(g *analyze.Graph) any {

@@ -9,12 +9,12 @@ import (
 )
 
 func sampledReuse(s *doc.Section, a *analyze.Analysis) {
-	s.Text("A block of a prompt is a hit if it and all blocks before it were in earlier requests.",
+	s.Text("A block of a prompt is a hit if it and all blocks before it occurred in earlier requests.",
 		"The rates are those of an infinite cache, which starts empty and never evicts,",
 		fmt.Sprintf("estimated from a sample of %s %% of the distinct blocks.", doc.Plain(100*a.Sampled.Curve.Share)))
 	infiniteRows(s, a.Sampled.Infinite)
-	s.Text("A sample of blocks tells nothing about single prompts: their observed contexts, roots, trees, reuse intervals",
-		"and inferred sessions are left out.")
+	s.Text("A sample of blocks says nothing about single prompts, so observed contexts, roots, trees, reuse intervals",
+		"and inferred sessions are omitted.")
 	contextRows(s, "declared", a.Declared, "no row declares it")
 }
 
@@ -26,7 +26,7 @@ func (c *Cache) sampleText() string {
 			largest, at = e, p.Capacity
 		}
 	}
-	text := fmt.Sprintf("Hits of one cache that all requests share, in the order of the trace, estimated from %s of %s distinct blocks (%s %%)."+
+	text := fmt.Sprintf("Hits of one cache shared by all requests, in the order of the trace, estimated from %s of %s distinct blocks (%s %%)."+
 		" The standard error of the block hit rate is at most %s points, at %s.",
 		doc.Int(c.Sample.Blocks), doc.Int(c.Sample.Unique), doc.Plain(100*c.Sample.Share), doc.Percent(largest), doc.Count(at, "block"))
 	if largest > 0 {

@@ -9,7 +9,7 @@ import (
 
 func summarySentences(a *analyze.Analysis) []string {
 	text := arrivalSentences(a)
-	text = append(text, fmt.Sprintf("A prompt has %s tokens on average (median %s), an answer %s.",
+	text = append(text, fmt.Sprintf("Prompts have %s tokens on average (median %s), answers %s.",
 		doc.Fixed(a.ISL.Mean, 0), doc.Fixed(a.ISL.Quantile(0.5), 0), doc.Fixed(a.OSL.Mean, 0)))
 	if a.OSL.Sum > 0 {
 		text = append(text, fmt.Sprintf("That is %s input tokens for each output token.", doc.Fixed(a.ISL.Sum/a.OSL.Sum, 1)))
@@ -43,7 +43,7 @@ func arrivalSentences(a *analyze.Analysis) []string {
 	text := []string{fmt.Sprintf("%s over %s, %s on average.", all, span(at.Duration()), rateText(at.Rate.Value))}
 	// A coarse clock: on average at least two requests share a timestamp.
 	if timed >= 2*at.DistinctTimestamps {
-		text = append(text, fmt.Sprintf("They share %s arrival times, up to %s requests at one: at the recorded timing they come in bursts.",
+		text = append(text, fmt.Sprintf("They share %s arrival times, with up to %s requests at one time, so a replay at the recorded timing is bursty.",
 			doc.Int(at.DistinctTimestamps), doc.Int(at.MostAtOnce)))
 	}
 	return text
@@ -52,12 +52,12 @@ func arrivalSentences(a *analyze.Analysis) []string {
 func gridSentence(at *analyze.Arrivals) string {
 	switch g := at.Grid; {
 	case at.Requests-at.Estimated > g.Ticks+at.Requests/10: // a tenth or more share a timestamp
-		return "Arrivals lie on a grid, most likely the clock of the recording and not the traffic." +
-			" A replay at the original timing sends all requests of a step at once, in bursts that production never saw."
+		return "Arrival times lie on a grid, most likely because the recording used a coarse clock." +
+			" A replay at the original timing sends all requests of a step at once, in bursts that did not occur in production."
 	case g.Ticks == g.Steps+1:
 		return "Requests arrive at a constant rate."
 	}
-	return "Arrival times have the precision of a coarse clock. Few requests share a step, so a replay adds no bursts."
+	return "Arrival times come from a coarse clock, but few requests share a step, so a replay adds no bursts."
 }
 
 func reuseSentences(a *analyze.Analysis) []string {
@@ -69,7 +69,7 @@ func reuseSentences(a *analyze.Analysis) []string {
 	switch p := a.Prefix; {
 	case a.Sampled != nil:
 		if hits := a.Sampled.Infinite.Token; hits.Set {
-			text = append(text, fmt.Sprintf("A cache that never evicts would serve about %s %% of all prompt tokens, by a sample of the blocks.", doc.Percent(hits.Value)))
+			text = append(text, fmt.Sprintf("A cache that never evicts would serve about %s %% of all prompt tokens, estimated from a sample of blocks.", doc.Percent(hits.Value)))
 		}
 	case p == nil:
 		text = append(text, "Without block ids, shared prefixes are unknown.")
@@ -77,14 +77,14 @@ func reuseSentences(a *analyze.Analysis) []string {
 		text = append(text, "No two prompts share a prefix: a prefix cache would never hit.")
 	case p.Infinite.Token.Set:
 		text = append(text, fmt.Sprintf("A cache that never evicts would serve %s %% of all %s:"+
-			" a prefix cache saves a server at most that share of prefill.", doc.Percent(p.Infinite.Token.Value), tokens))
+			" a prefix cache can save at most this share of prefill.", doc.Percent(p.Infinite.Token.Value), tokens))
 	}
 	if o := a.Observed.SharedRatio; o.Set && o.Value > 0 {
-		text = append(text, fmt.Sprintf("%s %% of the %s lie in prefixes that several requests share;"+
+		text = append(text, fmt.Sprintf("%s %% of the %s are in prefixes shared by several requests;"+
 			" the first request with such a prefix still misses.", doc.Percent(o.Value), tokens))
 	}
 	if d := a.Declared.SharedRatio; d.Set {
-		text = append(text, fmt.Sprintf("The trace's generator declares %s %% of the prompt tokens as shared context.", doc.Percent(d.Value)))
+		text = append(text, fmt.Sprintf("The generator of the trace declares %s %% of the prompt tokens as shared context.", doc.Percent(d.Value)))
 	}
 	return text
 }

@@ -135,8 +135,8 @@ func TestDatasetTextExplainsTheBlockSize(t *testing.T) {
 		{"detected", 0, []trace.Request{row(33, 1, 2, 3), row(41, 1, 2, 4, 5), row(12, 8, 9)}, "11 tokens detected"},
 		{"given", 64, []trace.Request{row(33, 1, 2, 3)}, "64 tokens given"},
 		{"a range", 0, []trace.Request{row(1000, 1, 2)}, "every size from 500 to 999 tokens fits"},
-		{"no upper bound", 0, []trace.Request{row(300, 1)}, "every size from 300 tokens fits"},
-		{"contradiction", 0, []trace.Request{row(1000, 1, 2), row(10, 1, 2)}, "no one size fits"},
+		{"no upper bound", 0, []trace.Request{row(300, 1)}, "every size from 300 tokens up fits"},
+		{"contradiction", 0, []trace.Request{row(1000, 1, 2), row(10, 1, 2)}, "no single size fits"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a, err := analyze.Trace(trace.FromSlice(test.rows), analyze.Options{BlockSize: test.size})

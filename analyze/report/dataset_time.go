@@ -43,9 +43,9 @@ func timeSection(to *doc.Document, a *analyze.Analysis) {
 }
 
 func overTimeText(a *analyze.Analysis) string {
-	text := "Means of ISL and OSL in tokens, and their coefficients of variation between requests."
+	text := "Means of ISL and OSL in tokens, and their coefficients of variation (CV) across requests."
 	if a.Prefix != nil {
-		text += " Hits are those of an infinite cache, which starts empty; context is shared with any other request."
+		text += " Hits are those of an infinite cache that starts empty; context is shared with any other request."
 	}
 	return text
 }
@@ -85,8 +85,8 @@ type varied struct {
 func rates(perSecond trace.Opt[float64]) string { return doc.FixedOr(perSecond, 3) }
 
 func variationTable(s *doc.Section, t *analyze.Time) {
-	s.Text(fmt.Sprintf("Between windows of %s: the CV of their means, that of independent requests (by chance), the autocorrelation of neighbours (lag 1),"+
-		" and the trend (probability p of chance, by Mann and Kendall).", doc.Duration(t.Step)))
+	s.Text(fmt.Sprintf("Between windows of %s: CV of the means, CV expected by chance (independent requests), autocorrelation of adjacent windows (lag 1),"+
+		" and trend (p-value of the Mann-Kendall test).", doc.Duration(t.Step)))
 	table := doc.Table{Columns: []string{"", "CV", "by chance", "lag 1", "first third", "last third", "ratio", "p"}, Left: 1}
 	for _, v := range varying(t) {
 		lag, trend := doc.Absent, doc.Absent
@@ -123,14 +123,14 @@ func changeSentences(t *analyze.Time) (text []string) {
 			verb = "falls"
 		}
 		name := strings.ToUpper(v.name[:1]) + v.name[1:]
-		text = append(text, fmt.Sprintf("%s %s: the last third has %s %s, %s times the first.",
+		text = append(text, fmt.Sprintf("%s %s: the last third has %s %s, %s times the first third.",
 			name, verb, v.text(v.Last), v.unit, doc.Fixed(v.Ratio().Value, 2)))
 	}
 	switch n := len(t.Regimes); {
 	case n == 0:
-		text = append(text, "There are too few windows to tell drift and regimes from chance.")
+		text = append(text, "There are too few windows to distinguish drift and regimes from chance.")
 	case n == 1 && len(text) == 0 && t.Rate.CV.Value > muchVaried*t.Rate.ByChance.Value && t.Rate.ByChance.Set:
-		text = append(text, fmt.Sprintf("Rate and lengths show no drift and no regimes, but the rate varies more than by chance: its CV between windows of %s is %s, that of Poisson arrivals %s.",
+		text = append(text, fmt.Sprintf("Rate and lengths show no drift and no regimes, but the rate varies more than by chance: its CV between windows of %s is %s, compared with %s for Poisson arrivals.",
 			doc.Duration(t.Step), doc.FixedOr(t.Rate.CV, 2), doc.FixedOr(t.Rate.ByChance, 2)))
 	case n == 1 && len(text) == 0:
 		text = append(text, "Rate and lengths show no drift and no regimes beyond chance.")

@@ -35,7 +35,7 @@ func growing(t *testing.T) *analyze.Analysis {
 func TestChangeSentences(t *testing.T) {
 	got := strings.Join(changeSentences(growing(t).Time), " ")
 	for _, want := range []string{
-		"Rate grows: the last third has 1.000 req/s, 2.00 times the first.", "ISL grows: the last third has ",
+		"Rate grows: the last third has 1.000 req/s, 2.00 times the first third.", "ISL grows: the last third has ",
 		" at 0.50 req/s (ISL 1,", " at 1.00 req/s (ISL ",
 	} {
 		if !strings.Contains(got, want) {

@@ -143,13 +143,13 @@ func (c Diff) differences(s *doc.Section) {
 		s.Text("request_goodput counts requests that meet " + strings.Join(objectives, ", ") + ".")
 	}
 	if unsure > 0 {
-		s.Text("~ not significant: the interval contains 0. Of 20 metrics that are truly equal, one is outside by chance.")
+		s.Text("~ not significant: the interval contains 0. Of 20 metrics that do not differ, about one appears significant by chance.")
 	}
 	if unknown > 0 {
-		s.Text("? no interval: too few parts of the run show the value, such as a p99 of fewer than about 1,200 requests or a rare failure.")
+		s.Text("? no interval: too little data, such as a p99 of fewer than about 1,200 requests or a rare failure.")
 	}
 	if len(rising) > 0 {
-		s.Text(strings.Join(rising, ", ") + " rose during the run on both sides, as when a queue grows: one request's delay carries over to later ones. The intervals account for this.")
+		s.Text(strings.Join(rising, ", ") + " rose during the run on both sides, as with a growing queue, where the delay of one request carries over to later ones. The intervals account for this.")
 	}
 	s.Text(c.certainty(unsure + unknown))
 }
@@ -157,11 +157,11 @@ func (c Diff) differences(s *doc.Section) {
 func (c Diff) certainty(open int) string {
 	switch {
 	case c.ByRuns():
-		return "With several runs per side, the run means are the sample: the intervals are Welch's t intervals and cover the variation between runs of this trace."
+		return "With several runs per side, the run means are the sample: the intervals are Welch's t intervals and cover the variation between runs."
 	case len(c.A)+len(c.B) > 2:
 		return "No interval is narrower than the t interval of the run means. With three or more runs per side, the run means alone decide."
 	case open > 0:
-		return "One run per side cannot decide what is marked ~ or ?: use three or more of the same trace (A1,A2,A3 B1,B2,B3). They also show the variation between runs, which these intervals do not cover."
+		return "To decide metrics marked ~ or ?, use three or more runs of this trace per side (A1,A2,A3 B1,B2,B3). They also show the variation between runs, which these intervals do not cover."
 	}
 	return "The intervals cover the variation within these runs. Three or more runs per side (A1,A2,A3 B1,B2,B3) also show the variation between runs."
 }
@@ -221,7 +221,7 @@ func intervalText(i trace.Opt[diff.Interval], places int) string {
 
 func (c Diff) requests(s *doc.Section) {
 	if !c.Paired {
-		s.Text("The sides did not replay the same requests, so they cannot be paired.")
+		s.Text("The two sides did not replay the same requests, so requests cannot be paired.")
 		return
 	}
 	s.Row("completed on both sides", doc.Int(c.Pairs), "", doc.Plural(c.Pairs, "request"))
@@ -250,7 +250,7 @@ func (c Diff) origins(d *doc.Document) {
 		return
 	}
 	s := d.Section("Where the difference comes from")
-	s.Text("Mean of B - A in ms, request by request, and the contribution of each band to the overall mean.")
+	s.Text("Mean of B - A in ms, request by request, and how much each band adds to the overall mean.")
 	if len(c.A)+len(c.B) > 2 {
 		s.Text("~ and ? here reflect the variation within the runs, not between runs.")
 	}

@@ -17,7 +17,7 @@ func (c Diff) prediction(d *doc.Document) {
 	if p == nil {
 		return
 	}
-	s := d.Section("Where the model is off")
+	s := d.Section("Where the model is wrong")
 	s.Text(c.predictedSide(), focusText(p))
 	s.Table(predictionErrors(p))
 	s.Table(phaseErrors(p))
@@ -25,7 +25,7 @@ func (c Diff) prediction(d *doc.Document) {
 		s.Text(fmt.Sprintf("Cached tokens: %s measured, %s predicted. The prediction is exact for %s, too low for %s and too high for %s.",
 			doc.Fixed(cached.Measured, 0), doc.Fixed(cached.Predicted, 0), doc.Count(cached.Equal, "request"), doc.Int(cached.Fewer), doc.Int(cached.More)))
 	}
-	s.Text("By kind of request: the error of each mean, what a band adds to the error of mean E2EL in ms, and its share of the error. Shares are of the absolute errors of TTFT and decode time, so errors of opposite signs do not cancel out.")
+	s.Text("By kind of request: error of each mean, contribution of each band to the error of mean E2EL in ms, and its share of the error. Shares use the absolute errors of TTFT and decode time, so opposite errors do not cancel out.")
 	for _, o := range c.Attributions {
 		t := doc.Table{Columns: []string{o.By, "requests", "TTFT", "TPOT", "E2EL", "adds", "share of error"}, Left: 1}
 		for _, band := range o.Bands {
@@ -51,7 +51,7 @@ func focusText(p *diff.Prediction) string {
 	case f.Share == 0:
 		return "The prediction is exact."
 	case len(f.Where) == 0:
-		return fmt.Sprintf("TTFT has %s of the error and decode time %s; no kind of request stands out.", first, decode)
+		return fmt.Sprintf("TTFT accounts for %s of the error, decode time for %s; no kind of request stands out.", first, decode)
 	}
 	names := map[diff.Phase]string{diff.UntilFirstToken: "TTFT", diff.Decode: "decode time"}
 	var where []string
@@ -74,7 +74,7 @@ func predictionErrors(p *diff.Prediction) doc.Table {
 }
 
 func phaseErrors(p *diff.Prediction) doc.Table {
-	t := doc.Table{Columns: []string{"mean time of a request, ms", "measured", "predicted", "adds", "share of error"}, Left: 1}
+	t := doc.Table{Columns: []string{"mean time per request, ms", "measured", "predicted", "adds", "share of error"}, Left: 1}
 	names := map[diff.Phase]string{diff.UntilFirstToken: "queue and prefill (TTFT)", diff.Decode: "decode (E2EL - TTFT)"}
 	for _, phase := range p.Phases {
 		t.Add(names[phase.Phase], doc.Fixed(phase.Measured, 2), doc.Fixed(phase.Predicted, 2), plus(phase.Predicted-phase.Measured, 2), percentOf(phase.Share))

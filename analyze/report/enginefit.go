@@ -31,7 +31,7 @@ type EngineFit struct {
 func (f EngineFit) Document() *doc.Document {
 	if f.Refused {
 		d := doc.New("ENGINE FIT: REFUSED", f.Subject)
-		d.Section("").Text("The measurements contradict themselves, so no engine was fitted.")
+		d.Section("").Text("The measurements are inconsistent, so no engine was fitted.")
 		f.screened(d)
 		return d
 	}
@@ -85,7 +85,7 @@ func (f EngineFit) estimates(s *doc.Section) {
 	s.Table(t)
 	if unidentified > 0 {
 		s.Warn("The measurements hardly depend on " + doc.Count(unidentified, "parameter") +
-			" marked \"not identified\": predictions under loads that do may be wrong.")
+			" marked \"not identified\"; predictions for loads that depend on them may be wrong.")
 	}
 	s.Row("Unexplained", doc.Fixed(100*f.Noise, 1), "%", "standard deviation of measured over predicted")
 }
@@ -109,7 +109,7 @@ func (f EngineFit) errors(s *doc.Section) {
 	}
 	s.Table(t)
 	if !slices.ContainsFunc(f.Rows, func(r fit.Row) bool { return r.Role == fit.HeldOut }) {
-		s.Warn("No measurement was held out: the errors above are of the measurements that the parameters were fitted to.")
+		s.Warn("No measurement was held out, so the errors above are those of the fit itself.")
 	}
 }
 
@@ -117,7 +117,7 @@ func (f EngineFit) errors(s *doc.Section) {
 func metricLabel(m fit.Metric) string { return run.MustMetric(m.String()).Heading() }
 
 func (f EngineFit) screened(d *doc.Document) {
-	s := &doc.Section{Title: "Findings of the screening"}
+	s := &doc.Section{Title: "Screening of the measurements"}
 	for _, r := range f.Rows {
 		var reasons []string
 		for _, finding := range r.Findings {

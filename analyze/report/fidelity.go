@@ -53,9 +53,9 @@ func (f Fidelity) Document() *doc.Document {
 	}
 	s.Figure(f.figure())
 	s.Table(t)
-	s.Text("The floor is the gap of the source against itself, its noise; the limit is the larger of the bound of an aspect and twice the floor. " +
-		"KS is the distance of two distributions, 0 to 1, beside their medians. LRU caches have shares of the source's unique blocks; " +
-		"the 8 workers have 10 % together, and a router that knows their prefixes.")
+	s.Text("The floor is the gap between the source and resamples of itself; the limit is the larger of an aspect's bound and twice the floor. " +
+		"KS is the distance between two distributions, 0 to 1, shown with their medians. LRU cache sizes are shares of the source's unique blocks; " +
+		"the 8 workers have 10 % in total, and prefix routing.")
 	for _, reason := range reasons {
 		s.Note("", fmt.Sprintf("Not compared (%s): %s.", reason, strings.Join(lacking[reason], ", ")))
 	}
@@ -81,7 +81,7 @@ func (f Fidelity) novelty(s *doc.Section) {
 
 func (f Fidelity) verdict() *doc.Verdict {
 	if f.Pass() {
-		return &doc.Verdict{Level: "PASS", Evidence: []doc.Evidence{{Level: "PASS", Text: "every aspect is within its limit"}}}
+		return &doc.Verdict{Level: "PASS", Evidence: []doc.Evidence{{Level: "PASS", Text: "all aspects are within their limits"}}}
 	}
 	v := &doc.Verdict{Level: "FAIL"}
 	for _, r := range f.Failed() {
@@ -104,7 +104,7 @@ func (f Fidelity) verdict() *doc.Verdict {
 func (f Fidelity) notes() (notes []string) {
 	notes = append(notes, f.Remarks...)
 	if f.Pieces > 1 {
-		notes = append(notes, fmt.Sprintf("the drawn trace is longer than the source: hit rates, shared context, turn gaps, peaks, variation and TTFT are those of %d pieces of %s",
+		notes = append(notes, fmt.Sprintf("the generated trace is longer than the source: hit rates, shared context, turn gaps, peaks, variation and TTFT are those of %d pieces of %s",
 			f.Pieces, doc.Count(f.Source.Requests(), "request")))
 	}
 	for _, of := range []struct {
@@ -117,9 +117,9 @@ func (f Fidelity) notes() (notes []string) {
 		}
 	}
 	if e := f.Engine; e.Speed > 0 {
-		note := fmt.Sprintf("TTFT is simulated with one engine of %s times the speed of the default of moontide simulate", doc.Plain(e.Speed))
+		note := fmt.Sprintf("TTFT is simulated with one engine, %s times as fast as the default of moontide simulate", doc.Plain(e.Speed))
 		if e.knowsBusy() {
-			note += fmt.Sprintf("; the source keeps it busy for %s %% of the time, the drawn trace for %s %%", doc.Fixed(100*e.SourceBusy, 0), doc.Fixed(100*e.DrawnBusy, 0))
+			note += fmt.Sprintf("; it is busy %s %% of the time with the source and %s %% with the generated trace", doc.Fixed(100*e.SourceBusy, 0), doc.Fixed(100*e.DrawnBusy, 0))
 		}
 		notes = append(notes, note)
 	}

@@ -100,7 +100,7 @@ func TestFidelityOfOneInstant(t *testing.T) {
 	for busy, known := range map[float64]bool{.5: true, math.Inf(1): false, math.NaN(): false} {
 		f.Engine = FidelityEngine{1, busy, .5}
 		notes := strings.Join(f.notes(), "\n")
-		if !strings.Contains(notes, "one engine of 1 times the speed") || strings.Contains(notes, "keeps it busy") != known {
+		if !strings.Contains(notes, "one engine, 1 times as fast") || strings.Contains(notes, "it is busy") != known {
 			t.Errorf("busy %v: notes %q", busy, notes)
 		}
 	}

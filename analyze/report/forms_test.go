@@ -68,7 +68,7 @@ func TestEveryFormHasVerdictAndNotes(t *testing.T) {
 	} {
 		text := strings.Join(strings.Fields(strings.ReplaceAll(html.UnescapeString(written(t, write)), "\\", "")), " ")
 		for _, want := range []string{
-			"INVALID", "4 of 40 requests failed", "Simulated: ", "the numbers of the embedded endpoint, not of a model",
+			"INVALID", "4 of 40 requests failed", "Simulated: ", "these numbers come from the embedded simulated endpoint, not from a model",
 			"Pacing: ", "paced by a limit of 8 in flight", "the trace has a note of its own.",
 		} {
 			if !strings.Contains(text, want) {

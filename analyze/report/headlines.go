@@ -217,7 +217,7 @@ func (d Dataset) headlines() []doc.KeyValue {
 	all = append(all, tokens("Mean ISL", a.ISL), tokens("Mean OSL", a.OSL))
 	if b := a.Blocks(); b != nil && b.Infinite.Token.Set {
 		hits := b.Infinite.Token
-		all = append(all, doc.KeyValue{Key: "Token hit rate", Value: doc.Percent(hits.Value), Unit: "%", Note: "of a cache that never evicts"})
+		all = append(all, doc.KeyValue{Key: "Token hit rate", Value: doc.Percent(hits.Value), Unit: "%", Note: "of an infinite cache"})
 	}
 	if s := a.Sessions; s != nil {
 		all = append(all, doc.KeyValue{Key: "Turns per session", Value: doc.Fixed(s.Turns.Mean, 2), Note: fmt.Sprintf("%s, up to %s turns", doc.Count(s.Sessions, "session"), doc.Fixed(s.Turns.Max, 0))})

@@ -51,13 +51,13 @@ func (f foundLoad) text() string {
 	var texts []string
 	switch {
 	case len(f.Legs) == 0:
-		texts = append(texts, "No run could decide.")
+		texts = append(texts, "No run gave an answer.")
 	case !a.Found:
 		texts = append(texts, "No load meets the objectives: not even "+f.load(a.Missed)+" does.")
 	case !a.Limited && f.Stopped == "" && !f.Failed:
-		texts = append(texts, "All loads meet the objectives, up to "+f.load(a.Level)+", the highest one tried.")
+		texts = append(texts, "All loads tried meet the objectives, up to "+f.load(a.Level)+", the highest one.")
 	case !a.Limited:
-		texts = append(texts, "Loads up to "+f.load(a.Level)+" meet the objectives, and no higher one was measured.")
+		texts = append(texts, "Loads up to "+f.load(a.Level)+" meet the objectives; no higher load was measured.")
 	default:
 		texts = append(texts, fmt.Sprintf("The objectives are met up to %s (95 %% confidence interval %s).", f.load(f.Load()), f.interval()))
 	}
@@ -68,7 +68,7 @@ func (f foundLoad) text() string {
 	case f.Stopped != "":
 		texts = append(texts, "The search stopped early: "+f.Stopped+".")
 	case !a.Complete:
-		texts = append(texts, fmt.Sprintf("The search ended after %s: more would narrow the interval.", doc.Count(len(f.Legs), "run")))
+		texts = append(texts, fmt.Sprintf("The search ended after %s; more runs would narrow the interval.", doc.Count(len(f.Legs), "run")))
 	}
 	if text := f.client(); text != "" {
 		texts = append(texts, text)
@@ -177,7 +177,7 @@ func (f foundLoad) client() string {
 	}
 	at := f.At(f.Answer.Level)
 	if client := at.Metrics.Samples.Client; client.Samples > 0 {
-		return fmt.Sprintf("There the client used %.0f %% of its CPU and sent with a p99 lag of %s (verdict %s).",
+		return fmt.Sprintf("At that load, the client used %.0f %% of its CPU, with a p99 client lag of %s (verdict %s).",
 			100*client.MachineShare.Mean, doc.Duration(at.Metrics.ClientLag.Quantile(0.99)), at.Metrics.Verdict.Level)
 	}
 	return ""

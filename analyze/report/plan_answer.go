@@ -188,9 +188,9 @@ func (p Plan) exceptions(f *bench.Found) string {
 	slices.Sort(levels)
 	list := strings.Join(levels, ", ")
 	if f.Axis == bench.Engines {
-		return text + "The answer is not monotone: more engines than that do not always meet the objectives (" + list + ")."
+		return text + "The answer is not monotonic: more engines do not always meet the objectives (" + list + ")."
 	}
-	return text + "The answer is not monotone: some higher loads meet the objectives (" + list + ")."
+	return text + "The answer is not monotonic: some higher loads meet the objectives (" + list + ")."
 }
 
 // atAnswers returns the predictions at the answers of searches and at what limits them.

@@ -202,7 +202,7 @@ func (p Plan) addFigures(d *doc.Document) {
 	}
 	s := d.Section("Throughput per engine against latency")
 	if !p.searchesLoads() {
-		s.Text("Deployments on the Pareto front: no other has as much throughput per engine with a lower latency.")
+		s.Text("Deployments on the Pareto front: no other reaches the same throughput per engine at a lower latency.")
 		t := doc.Table{Columns: []string{"Latency", "Pareto front"}, Left: doc.AllLeft}
 		for _, l := range []run.Latency{run.TTFT, run.TPOT} {
 			m := p.latencyMetric(l)

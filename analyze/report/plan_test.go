@@ -130,7 +130,7 @@ func TestPlan(t *testing.T) {
 // Every form has every warning, note, gate and answer, and no control character.
 func TestPlanFormsAgree(t *testing.T) {
 	for name, p := range plans(t) {
-		wants := []string{"Simulated: these are the numbers of modelled engines", "it is short."}
+		wants := []string{"Simulated: these numbers come from simulated engines", "it is short."}
 		switch name {
 		case "table":
 			wants = append(wants, "Warning: the prompts are long.", "2 engines: too many sequences.", "*1 engine: INVALID: 100 of 1000 requests failed.",

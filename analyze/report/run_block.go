@@ -180,7 +180,7 @@ func itlNote(l run.Latency) string {
 	case run.TPOT:
 		return "one value per request, equal to its TPOT."
 	case run.ITLPerToken:
-		return "the gaps between token chunks of all requests; the gap before a chunk of k tokens counts as k gaps of a k-th each."
+		return "the gaps between token chunks of all requests; the gap before a chunk of k tokens counts as k gaps of 1/k each."
 	}
 	return "the gaps between token chunks of all requests."
 }

@@ -113,7 +113,7 @@ func publishedSample(values map[string]float64, latency string, percentiles map[
 func TestBlockOptions(t *testing.T) {
 	r := reported(t)[0]
 	r.View.Latencies, r.View.Percentiles = []run.Latency{run.QueueTime, run.ITL, run.TTFT}, []float64{50}
-	for itl, want := range map[run.Latency]string{run.NoLatency: "the gaps between token chunks", run.ITLPerToken: "k gaps of a k-th", run.TPOT: "equal to its TPOT"} {
+	for itl, want := range map[run.Latency]string{run.NoLatency: "the gaps between token chunks", run.ITLPerToken: "k gaps of 1/k each", run.TPOT: "equal to its TPOT"} {
 		r.View.ITL = itl
 		text := written(t, report.Runs{r}.Block(report.VLLM).WriteText)
 		last := 0

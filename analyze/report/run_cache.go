@@ -12,14 +12,14 @@ import (
 var causeWords = map[run.Cause]string{
 	run.Cold:        "fewer: the prefix was sent before, but not computed yet",
 	run.Pending:     "fewer: the prefix was computed while the request waited",
-	run.Evicted:     "fewer: the prefix was computed before and is gone",
+	run.Evicted:     "fewer: the prefix was computed before but is no longer cached",
 	run.Elsewhere:   "fewer: the prefix was sent to another URL",
-	run.Rounding:    "fewer: less than a block of the server, whose size is unknown",
-	run.OtherLength: "other: the server counted another prompt length",
+	run.Rounding:    "fewer: less than one block of the server, whose block size is unknown",
+	run.OtherLength: "other: the server counted a different prompt length",
 	run.ReEncoded:   "fewer: the server tokenizes the text of an answer differently in the next prompt, or evicted the answer",
-	run.Overtaken:   "more: a request that was sent later was computed first",
+	run.Overtaken:   "more: a later request was computed first",
 	run.Warm:        "more: cached before this run",
-	run.Unknown:     "more: the trace has no block ids for the prompt",
+	run.Unknown:     "more: the prompt has no block ids in the trace",
 }
 
 // attribution describes a cause and the other causes that fit. All forms use it.
@@ -29,7 +29,7 @@ func attribution(cause run.Cause, r *run.Result) string {
 		words += ", or another engine has it"
 	}
 	if cause == run.Evicted && server.Restarts > 0 {
-		words += ", or it was lost as the server restarted"
+		words += ", or was lost when the server restarted"
 	}
 	if cause == run.Rounding {
 		words += ", or part of it was evicted"
@@ -59,7 +59,7 @@ func (r Run) addCache(d *doc.Document) {
 		s.Row("Chat template", doc.Int(p.TemplateTokens), "tokens", "more per prompt")
 	}
 	if n := p.FromAnswers; n.Set {
-		s.Text(fmt.Sprintf("With answers from the trace, %s of these %s cached tokens would have been computed again.", doc.Int(n.Value), doc.Int(p.Measured)))
+		s.Text(fmt.Sprintf("With answers from the trace, %s of these %s cached tokens would have been recomputed.", doc.Int(n.Value), doc.Int(p.Measured)))
 	}
 	t := doc.Table{Columns: []string{"difference", "requests", "tokens", "cause"}, Left: doc.AllLeft}
 	for _, cause := range run.Causes {
@@ -73,13 +73,13 @@ func (r Run) addCache(d *doc.Document) {
 func blocksOf(p *run.CachePrediction) string {
 	switch {
 	case p.BlockSize > 0:
-		return fmt.Sprintf("in the server's blocks of %d tokens", p.BlockSize)
+		return fmt.Sprintf("in server blocks of %d tokens", p.BlockSize)
 	case p.AssumedBlock > 0:
-		return fmt.Sprintf("taken to be in blocks of %d tokens: the server's size is unknown, at most %s", p.AssumedBlock, doc.Int(p.MaxBlockSize))
+		return fmt.Sprintf("assuming blocks of %d tokens: the server's block size is unknown, at most %s", p.AssumedBlock, doc.Int(p.MaxBlockSize))
 	case p.Measured > 0:
-		return fmt.Sprintf("not rounded to blocks: their size is unknown, at most %s tokens", doc.Int(p.MaxBlockSize))
+		return fmt.Sprintf("not rounded to blocks: the block size is unknown, at most %s tokens", doc.Int(p.MaxBlockSize))
 	}
-	return "not rounded to blocks: their size is unknown"
+	return "not rounded to blocks: the block size is unknown"
 }
 
 func predictionFigure(p *run.CachePrediction) (figure.Figure, bool) {

@@ -130,7 +130,7 @@ func TestSummaryOfEvidence(t *testing.T) {
 			"shared_tokens": 2048.0, "predicted_tokens": 2048.0, "measured_tokens": 1520.0,
 			"causes": map[string]any{
 				"cold": none, "pending": none, "rounding": none, "lengths": none, "overtaken": none, "warm": none, "unknown": none,
-				"evicted":   map[string]any{"requests": 1.0, "tokens": 16.0, "cause": "fewer: the prefix was computed before and is gone"},
+				"evicted":   map[string]any{"requests": 1.0, "tokens": 16.0, "cause": "fewer: the prefix was computed before but is no longer cached"},
 				"elsewhere": map[string]any{"requests": 1.0, "tokens": 512.0, "cause": "fewer: the prefix was sent to another URL"},
 			},
 		},

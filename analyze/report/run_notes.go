@@ -27,37 +27,37 @@ func (r Run) notes() (all []doc.Note) {
 	}
 	info, result := r.Info, r.Result
 	if pacing := result.Pacing(); pacing != "" {
-		add("Pacing", "%s. Compare the latencies from schedule, which include the wait.", pacing)
+		add("Pacing", "%s. Compare latencies from schedule, which include the wait.", pacing)
 	}
 	if result.GapsNotKept > 0 {
-		add("Note", "ITL is from a histogram with a resolution of %.1f %% (%s of %s gaps), because the run kept no chunk times; tokens between the first and the last count as evenly spaced, and ITL per token is known only if every chunk has one token.",
+		add("Note", "ITL comes from a histogram with a resolution of %.1f %% (%s of %s gaps), because the run has no chunk times; tokens between the first and the last are assumed to be evenly spaced, and ITL per token is known only if every chunk has one token.",
 			100*runfile.GapResolution, doc.Int(result.GapsCounted), doc.Int(result.GapsNotKept))
 	}
 	if n := result.InputEstimates; n > 0 {
-		add("Estimated", "the input tokens of %s are the trace's, because the server did not report them.", doc.Count(n, "request"))
+		add("Estimated", "input tokens of %s are those of the trace, because the server did not report them.", doc.Count(n, "request"))
 	}
 	if n := result.OutputEstimates - result.Contradicted; n > 0 {
-		add("Estimated", "the generated tokens of %s are counted in chunks, because the server did not report them.", doc.Count(n, "request"))
+		add("Estimated", "generated tokens of %s are the number of chunks, because the server did not report them.", doc.Count(n, "request"))
 	}
 	if n := result.Contradicted; n > 0 {
-		add("Estimated", "the generated tokens of %s are counted in chunks, because their stream contradicts the server's count.", doc.Count(n, "request"))
+		add("Estimated", "generated tokens of %s are the number of chunks, because the stream contradicts the server's count.", doc.Count(n, "request"))
 	}
 	if n := result.ReasoningOnly; n > 0 {
-		text := "%s have no visible text: they ended while reasoning, and TTFVT does not cover them."
+		text := "%s have no visible text, because they ended during reasoning; TTFVT excludes them."
 		if n == 1 {
-			text = "%s has no visible text: it ended while reasoning, and TTFVT does not cover it."
+			text = "%s has no visible text, because it ended during reasoning; TTFVT excludes it."
 		}
 		add("Note", text, doc.Count(n, "answer"))
 	}
 	if n := result.MissingDone; n > 0 {
-		add("Note", "%s ended without [DONE]; each counts as complete because it had a finish reason, and may have kept its slot for 1 s longer.", doc.Count(n, "answer"))
+		add("Note", "%s ended without [DONE]; they count as complete because they had a finish reason, but may have occupied a slot for 1 s longer.", doc.Count(n, "answer"))
 	}
 	switch w := result.Window; {
 	case w.SentUntil > 0:
-		add("Window", "the first and the last requests are not measured: the number in flight settles and falls there.")
+		add("Window", "the first and the last requests are not measured, because concurrency ramps up and down there.")
 	case w != (run.Span{}):
-		add("Window", "%.2f s to %.2f s. Completed requests, input tokens and latencies cover the %s wholly inside it, in a short window the short ones;"+
-			" generated tokens are all that arrived inside it; request throughput counts the %d that ended inside it.",
+		add("Window", "%.2f s to %.2f s. Completed requests, input tokens and latencies cover the %s entirely inside it (in a short window, mostly short ones);"+
+			" generated tokens include all that arrived inside it; request throughput counts the %d requests that ended inside it.",
 			w.From.Seconds(), w.To.Seconds(), doc.Count(result.Completed, "request"), result.Ended)
 	}
 	all = append(all, simulatedNotes(info.Target)...)
@@ -85,10 +85,10 @@ func echoNote(e runfile.Echoed) string {
 	if e.Cookie {
 		kind = "cookie"
 	}
-	text := fmt.Sprintf("the router's %s %s was sent with %s of %s; %s did not have it.",
+	text := fmt.Sprintf("the router's %s %s was sent with %s of %s; %s had none.",
 		kind, e.Name, doc.Int(e.With), doc.Count(e.With+e.Without, "later turn"), doc.Count(e.Missing, "first answer"))
 	if e.Dropped > 0 {
-		text += fmt.Sprintf(" %s not kept because there were too many sessions.", doc.Count(e.Dropped, "value"))
+		text += fmt.Sprintf(" %s dropped because there were too many sessions.", doc.Count(e.Dropped, "value"))
 	}
 	return text
 }
@@ -118,10 +118,10 @@ func notesOf(names []string, runs []Run, shortened func(who []string) []string) 
 
 // simulatedNotes returns a note if the target is not a real server.
 func simulatedNotes(target runfile.Target) []doc.Note {
-	text := "these are the numbers of the embedded endpoint, not of a model."
+	text := "these numbers come from the embedded simulated endpoint, not from a model."
 	switch {
 	case target.Virtual:
-		text = "these are the numbers of modelled engines in virtual time, not of a server."
+		text = "these numbers come from simulated engines in virtual time, not from a server."
 	case !target.Simulated:
 		return nil
 	}
@@ -131,15 +131,15 @@ func simulatedNotes(target runfile.Target) []doc.Note {
 func endNote(info runfile.Run) string {
 	switch {
 	case info.Ended.IsZero() && info.Sent == 0:
-		return "The run did not end: it was killed or is still running. How many rows were not sent is unknown."
+		return "The run did not end: it was killed or is still running. The number of rows not sent is unknown."
 	case info.Ended.IsZero():
-		return fmt.Sprintf("The run did not end: it was killed or is still running. %d of %d rows were sent; those missing from the record were in flight.", info.Sent, info.Rows)
+		return fmt.Sprintf("The run did not end: it was killed or is still running. %d of %d rows were sent; those without a record were in flight.", info.Sent, info.Rows)
 	case info.Stopped:
 		return fmt.Sprintf("The run was stopped early: %d of %d rows were not sent.", info.NotSent, info.Rows)
 	case info.TimeUp:
 		return fmt.Sprintf("Sending ended after the configured %g s: %d of %d rows were not sent.", info.Limits.DurationSeconds, info.NotSent, info.Rows)
 	case info.Cut > 0:
-		text := fmt.Sprintf("%s not sent because a limit, the model's context or an abandoned request ended their session.", doc.Count(info.Cut, "later turn"))
+		text := fmt.Sprintf("%s not sent because their session ended: it reached a limit or the model's context length, or a request was abandoned.", doc.Count(info.Cut, "later turn"))
 		if failed := info.NotSent - info.Cut; failed > 0 {
 			text += fmt.Sprintf(" %s not sent because an earlier turn of the session failed.", doc.Count(failed, "later turn"))
 		}

@@ -16,7 +16,7 @@ func TestReasoningIsShownWhereThereIsSome(t *testing.T) {
 	reasoning := report.Run{Name: "reasoning", Info: ended(5), Result: inDetail(t, reasoned(answers(5)))}
 	asked := plain
 	asked.View.Latencies = []run.Latency{run.TTFVT}
-	const note = "2 answers have no visible text: they ended while reasoning"
+	const note = "2 answers have no visible text, because they ended during reasoning"
 	for name, test := range map[string]struct {
 		runs                report.Runs
 		ttfvt, tokens, note bool
@@ -34,7 +34,7 @@ func TestReasoningIsShownWhereThereIsSome(t *testing.T) {
 			"html":     func() string { return written(t, d.WriteHTML) },
 		} {
 			text := strings.Join(strings.Fields(write()), " ")
-			shown := strings.Contains(strings.ReplaceAll(text, "TTFVT does not cover them", ""), "TTFVT")
+			shown := strings.Contains(strings.ReplaceAll(text, "TTFVT excludes them", ""), "TTFVT")
 			// The tables of a page are those of all latencies, whatever was asked for.
 			if shown != test.ttfvt && (name != "asked for" || form == "text") {
 				t.Errorf("%s, %s: TTFVT is shown: %v", name, form, shown)

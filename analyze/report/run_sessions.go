@@ -31,7 +31,7 @@ func (r Run) addSessions(d *doc.Document) {
 	addCounts(s, []countRow{
 		{"Failed", "a request failed", of.Failed},
 		{"Abandoned", "the client closed a request", of.Abandoned},
-		{"Outgrown", "next prompt exceeds the context", of.Outgrown},
+		{"Outgrown", "next prompt exceeds the context length", of.Outgrown},
 		{"Unfinished", "still in progress at the end", of.Unfinished},
 		{"Turns cut", "not sent: session ended early", of.CutTurns},
 	})
@@ -160,10 +160,10 @@ func (r Run) addTurns(s *doc.Section) {
 	t := r.Result.Turns
 	addCounts(s, []countRow{
 		{"Later turns", "prompts that continue another", t.Later},
-		{"Extending", "begin with the prompt before", t.Extends},
-		{"Shortened", "not longer, as after a compaction", t.Shortened},
+		{"Extending", "begin with the previous one", t.Extends},
+		{"Shortened", "not longer, as after compaction", t.Shortened},
 		{"Rewritten", "longer, but begin differently", t.Rewritten},
-		{"Unknown", "no block ids to tell", t.Unknown},
+		{"Unknown", "unknown, no block ids", t.Unknown},
 		{"Lost turns", "waited for, but not in the trace", t.Lost},
 		{"Real answers", "in " + doc.Count(t.Live, "prompt"), t.Answers},
 		{"Shorter answers", "than in the trace: more new tokens", t.Shorter},

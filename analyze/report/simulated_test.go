@@ -24,7 +24,7 @@ func TestSimulatedRunsAreMarkedInEveryForm(t *testing.T) {
 	}
 	without := compare(server)
 	for form, text := range compare(&simulated) {
-		mark := "Simulated: runs/b: these are the numbers of the embedded endpoint"
+		mark := "Simulated: runs/b: these numbers come from the embedded simulated endpoint"
 		if form == "json" {
 			mark = `"simulated": true`
 		}

@@ -40,7 +40,7 @@ func TestEveryFormSaysThatTimesAreEstimated(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(out.String()), " ")
-		for _, want := range []string{"The times of 1 turn are estimated", "1 turn without a timestamp cannot have been sent where the trace has"} {
+		for _, want := range []string{"The times of 1 turn are estimated", "1 turn without a timestamp cannot have been sent at their position in the trace"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s lacks %q:\n%s", name, want, out.String())
 			}

@@ -52,7 +52,7 @@ const (
 func ParseCondition(text string) (Condition, error) {
 	at := strings.IndexAny(text, "<>")
 	if at < 0 {
-		return Condition{}, fmt.Errorf("condition %q has no < or >: want for example p99_ttft<2s", text)
+		return Condition{}, fmt.Errorf("condition %q has no < or >: want, for example, p99_ttft<2s", text)
 	}
 	c, rest := Condition{Op: Operator(text[at : at+1])}, text[at+1:]
 	if after, ok := strings.CutPrefix(rest, "="); ok {
@@ -147,21 +147,21 @@ func (c *Condition) set(key string, l parsedLimit) (err error) {
 	switch {
 	case l.unit == inPercent && l.signed:
 		if c.Kind = OfRelativeChange; l.value < -1 {
-			return errors.New("no metric falls by more than 100 %")
+			return errors.New("no metric can fall by more than 100 %")
 		}
 	case l.unit == inPercent && !isShare:
-		return fmt.Errorf("a percentage of %s is a change and has a sign: want %[1]s%s+%s or %[1]s%[2]s-%[3]s", key, c.Op, plainPercent(l.value))
+		return fmt.Errorf("a percentage of %s is a change and needs a sign: want %[1]s%s+%s or %[1]s%[2]s-%[3]s", key, c.Op, plainPercent(l.value))
 	case l.unit == asDuration && !isTime:
 		return fmt.Errorf("%s is not a time", key)
 	case l.unit == asDuration && c.Metric.Unit == Seconds:
 		c.Limit /= 1000
 	case l.unit == noUnit && !unitInKey:
-		return fmt.Errorf("the limit has no unit: want for example %s%s2s, or %s in milliseconds", key, c.Op, c.Metric.Key)
+		return fmt.Errorf("the limit has no unit: want, for example, %s%s2s, or %s in milliseconds", key, c.Op, c.Metric.Key)
 	case l.unit == noUnit && isShare && !l.signed:
-		return fmt.Errorf("a share takes a percentage: want for example %s%s1%%", key, c.Op)
+		return fmt.Errorf("a share needs a percentage: want, for example, %s%s1%%", key, c.Op)
 	}
 	if isShare && c.Kind != OfRelativeChange && math.Abs(c.Limit) > 1 {
-		return errors.New("a share is at most 100 %")
+		return errors.New("a share cannot exceed 100 %")
 	}
 	return nil
 }

@@ -162,28 +162,28 @@ func (v *Verdict) checkFailures(r *Result) {
 	own, canceled := r.Errors[replay.ClientFault], r.Errors[replay.Canceled]
 	if failed := r.Failed - own - canceled; failed > 0 {
 		v.share("failed", failed, ended, limit(r.Thresholds.MaxFailed), "requests failed",
-			"the latencies cover the others only; most common: "+r.commonFailure())
+			"latencies cover only the other requests; most common: "+r.commonFailure())
 	}
 	if own > 0 {
 		v.share("client_failed", own, ended, limit(maxClientFailed).any(), "requests were not sent because of the client",
-			"the first: "+r.Examples[replay.ClientFault]+"; if connections failed, raise the limit of open files or the range of local ports, or check the host name")
+			"first error: "+r.Examples[replay.ClientFault]+"; if connections failed, raise the open file limit or the local port range, or check the host name")
 	}
 	if canceled > 0 {
 		share, from := float64(canceled)/float64(ended), limit(r.Thresholds.MaxFailed).suspect
-		v.note("canceled", hint(share >= from), "%d of %d requests were canceled by the user in flight (%s, SUSPECT from %s): the latencies cover the faster ones only",
+		v.note("canceled", hint(share >= from), "%d of %d requests were in flight when the run was stopped (%s, SUSPECT from %s): latencies cover only the faster ones",
 			canceled, ended, percent(share), percent(from))
 	}
 	if n := r.Abandoned.Requests; n > 0 {
-		v.note("abandoned", Valid, "%d of %d requests (%s) were abandoned by the client: the latencies cover the other requests only",
+		v.note("abandoned", Valid, "%d of %d requests (%s) were abandoned by the client: latencies cover only the others",
 			n, ended, percent(float64(n)/float64(ended)))
 	}
 	if outside := r.FailedOutside; outside > 0 {
-		v.share("failed_outside", outside, ended+outside, limit(r.Thresholds.MaxFailed), "requests failed outside the measured window",
-			"the window does not show what the server did")
+		v.share("failed_outside", outside, ended+outside, limit(r.Thresholds.MaxFailed), "requests failed outside the measurement window",
+			"the window does not represent the run")
 	}
 	if r.Skipped > 0 {
 		v.share("skipped", r.Skipped, ended+r.Skipped, limit(r.Thresholds.MaxFailed), "requests were not sent because an earlier turn of their session failed",
-			"the server did not get the load of the trace; find out why the turns failed")
+			"the server did not get the load of the trace; find out why these turns failed")
 	}
 }
 
@@ -331,7 +331,7 @@ func (v *Verdict) checkCached(r *Result) {
 		}
 	}
 	if n := r.Samples.Server.Restarts; n > 0 {
-		v.note("server_restart", Suspect, "the server restarted during the run (restarts in its metrics: %d): its cache was lost; find out why and run again", n)
+		v.note("server_restart", Suspect, "the server restarted during the run (%d times, by its metrics) and lost its cache; find out why and run again", n)
 	}
 	// Without the server's count of prompt tokens, a template looks like a warm cache.
 	if warm := p.Causes[Warm]; r.Lengths.Prompts > 0 && warm.Requests > 0 {

@@ -18,11 +18,11 @@ func (v *Verdict) checkPrompts(r *Result) {
 			meant += fmt.Sprintf(" plus %d template tokens", l.Template)
 		}
 		v.share("prompt_lengths", l.PromptsOff, l.Prompts, limit(r.Thresholds.MaxPromptsOff), "prompts differ from "+meant+" by more than 1 % (server's count)",
-			"send token ids, or give the tokenizer of the served model")
+			"send token ids, or use the tokenizer of the served model")
 	}
 	v.unverified("prompt_lengths", r.Completed-l.Estimated-l.Prompts, r.Completed-l.Estimated, r.Thresholds.MaxPromptsOff, "prompt")
 	if l.Estimated > 0 {
-		v.note("prompt_lengths", Valid, "%d prompts not compared with the server's count: the trace only estimates their ISL", l.Estimated)
+		v.note("prompt_lengths", Valid, "%d prompts not compared with the server's count, because their ISL is estimated in the trace", l.Estimated)
 	}
 }
 
@@ -36,12 +36,12 @@ func (v *Verdict) checkAnswers(r *Result) {
 		v.unverified("answer_lengths", r.Completed-l.Answers, r.Completed, r.Thresholds.MaxAnswersOff, "output")
 	}
 	if all := max(cmp.Or(l.Answers, r.Completed), off); l.Answers > 0 || off > 0 {
-		text := fmt.Sprintf("answers are not as long as asked for: %d shorter, %d longer", l.AnswersShorter, l.AnswersLonger)
+		text := fmt.Sprintf("answers have the wrong length: %d shorter, %d longer", l.AnswersShorter, l.AnswersLonger)
 		if !l.Enforced {
 			text = fmt.Sprintf("answers are longer than max_tokens, %d shorter", l.AnswersShorter)
 		}
 		v.share("answer_lengths", off, all, limit(r.Thresholds.MaxAnswersOff), text,
-			"the server does not obey ignore_eos and min_tokens or max_tokens, or its context is too short")
+			"the server ignores ignore_eos, min_tokens or max_tokens, or its context is too short")
 	}
 }
 
@@ -52,7 +52,7 @@ func (v *Verdict) unverified(check string, n, all int, threshold float64, tokens
 	switch {
 	case n <= 0:
 	case n == all:
-		v.note(check, Suspect, "%s: the server does not report %s tokens; have it send usage (stream_options.include_usage)", what, tokens)
+		v.note(check, Suspect, "%s: the server does not report %s tokens; enable usage in streams (stream_options.include_usage)", what, tokens)
 	default:
 		v.note(check, hint(share >= from), "%s for %d of %d requests (%s, SUSPECT from %s): the server does not report their %s tokens",
 			what, n, all, percent(share), percent(from), tokens)
@@ -67,13 +67,13 @@ func (v *Verdict) checkStreaming(r *Result) {
 	}
 	l := limit(maxUnstreamed)
 	share := float64(r.Unstreamed) / float64(r.Streamable)
-	v.note("streaming", hint(share >= l.suspect), "%d of %d answers of %d tokens or more arrived at one instant (%s, SUSPECT from %s): TTFT and ITL are not the server's; look for a proxy that buffers, or make it send fewer tokens at once",
+	v.note("streaming", hint(share >= l.suspect), "%d of %d answers of %d tokens or more arrived all at once (%s, SUSPECT from %s), so TTFT and ITL are not those of the server; look for a buffering proxy, or send fewer tokens at once",
 		r.Unstreamed, r.Streamable, minStreamable, percent(share), percent(l.suspect))
 }
 
 func (v *Verdict) checkTokenCounts(r *Result) {
 	if r.Lengths.Answers > 0 {
-		v.share("token_counts", r.Contradicted, r.Completed, limit(maxContradicted).any(), "answers have a token count that their stream contradicts",
-			"the server's usage is wrong, so their tokens are counted in chunks")
+		v.share("token_counts", r.Contradicted, r.Completed, limit(maxContradicted).any(), "answers have a token count that contradicts their stream",
+			"the server reports wrong usage, so their chunks are counted instead")
 	}
 }

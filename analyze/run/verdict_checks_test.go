@@ -117,11 +117,11 @@ func TestWorseIsNeverBetter(t *testing.T) {
 // A check that failed names its value, its limits, the likely cause and a remedy.
 func TestCrossedChecksExplain(t *testing.T) {
 	for check, want := range map[string]string{
-		"failed":         "60 of 1000 requests failed (6 %, SUSPECT from 1 %, INVALID above 5 %): the latencies cover the others only; most common: status",
-		"client_failed":  "60 of 1000 requests were not sent because of the client (6 %, INVALID above 1 %): the first: too many open files; if connections failed, raise the limit of open files or the range of local ports, or check the host name",
+		"failed":         "60 of 1000 requests failed (6 %, SUSPECT from 1 %, INVALID above 5 %): latencies cover only the other requests; most common: status",
+		"client_failed":  "60 of 1000 requests were not sent because of the client (6 %, INVALID above 1 %): first error: too many open files; if connections failed, raise the open file limit or the local port range, or check the host name",
 		"prompt_lengths": "60 of 1000 prompts differ from the trace's ISL by more than 1 % (server's count) (6 %, SUSPECT from 0.2 %, INVALID above 1 %): send token ids",
-		"answer_lengths": "60 of 1000 answers are not as long as asked for: 60 shorter, 0 longer (6 %, SUSPECT from 0.2 %, INVALID above 1 %): the server does not obey",
-		"token_counts":   "60 of 1000 answers have a token count that their stream contradicts (6 %, INVALID above 5 %): the server's usage is wrong",
+		"answer_lengths": "60 of 1000 answers have the wrong length: 60 shorter, 0 longer (6 %, SUSPECT from 0.2 %, INVALID above 1 %): the server ignores",
+		"token_counts":   "60 of 1000 answers have a token count that contradicts their stream (6 %, INVALID above 5 %): the server reports wrong usage",
 		"client_lag":     "client lag p99 50.00 ms (SUSPECT from 2.00 ms, INVALID above 10.00 ms): use a larger client machine or fewer streams",
 	} {
 		v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, spoiled(1000, 60, check)...).Verdict
@@ -142,7 +142,7 @@ func TestCanceledRequestsAreNoFailures(t *testing.T) {
 			records[i].Class = replay.Canceled
 		}
 		v := compute(t, run.Options{BlockSize: 16}, records...).Verdict
-		if e := v.Evidence[0]; v.Level != want || e.Check != "canceled" || !strings.HasPrefix(e.Text, fmt.Sprintf("%d of 1000 requests were canceled by the user", canceled)) {
+		if e := v.Evidence[0]; v.Level != want || e.Check != "canceled" || !strings.HasPrefix(e.Text, fmt.Sprintf("%d of 1000 requests were in flight when the run was stopped", canceled)) {
 			t.Errorf("%d canceled: %v, want %v", canceled, v, want)
 		}
 	}
@@ -492,7 +492,7 @@ func TestVerdictOnTheLoad(t *testing.T) {
 	}
 	records := spoiled(1000, 20, "failed")
 	windowed := run.Options{BlockSize: 16, Window: run.Span{From: at(1000), To: at(9000)}}
-	if v := compute(t, windowed, records...).Verdict; v.Level != run.Suspect || !strings.HasPrefix(v.Reasons()[0], "20 of ") || !strings.Contains(v.Reasons()[0], "requests failed outside the measured window (") {
+	if v := compute(t, windowed, records...).Verdict; v.Level != run.Suspect || !strings.HasPrefix(v.Reasons()[0], "20 of ") || !strings.Contains(v.Reasons()[0], "requests failed outside the measurement window (") {
 		t.Errorf("failures before the window: %v", v)
 	}
 }

@@ -18,11 +18,11 @@ const (
 func (v *Verdict) checkLoad(r *Result) {
 	if r.Retried > 0 {
 		share := float64(r.Retried) / float64(max(r.QueueTime.Count, 1))
-		v.note("retries", hint(share >= maxRetried), "%d of %d requests were sent again after the server refused them (%s, SUSPECT from %s): their latencies are those of the last attempt; compare those from schedule",
+		v.note("retries", hint(share >= maxRetried), "%d of %d requests were retried after the server rejected them (%s, SUSPECT from %s): their latencies are those of the last attempt; compare latencies from schedule",
 			r.Retried, r.QueueTime.Count, percent(share), percent(maxRetried))
 	}
 	if connect := r.ConnectTime.Quantile(0.99); connect >= slowConnect {
-		v.note("connect_time", Suspect, "the wait for a connection was %.2f ms at p99 (SUSPECT from %.2f ms): the server or the network drops connections; latencies start after the wait, compare those from schedule", connect, slowConnect)
+		v.note("connect_time", Suspect, "connect time p99 %.2f ms (SUSPECT from %.2f ms): the server or the network drops connections; latencies exclude connect time, so compare latencies from schedule", connect, slowConnect)
 	}
 	v.checkRate(r)
 }
@@ -34,7 +34,7 @@ func (v *Verdict) checkRate(r *Result) {
 	switch {
 	case !r.OfferedRate.Set:
 	case r.Virtual:
-		v.note("sent_rate", Valid, "virtual time: offered %.2f req/s; every request with a slot was sent when due", offered)
+		v.note("sent_rate", Valid, "virtual time: offered %.2f req/s; all requests were sent as soon as they had a slot", offered)
 	case r.Closed:
 		v.note("sent_rate", Valid, "closed loop: sent %.2f req/s", sent)
 	case !r.SentRate.Set || 100*r.Queued > r.QueueTime.Count:

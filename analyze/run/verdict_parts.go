@@ -95,12 +95,12 @@ func (v *Verdict) checkClocks(r *Result) {
 		bound.add(p.BoundMS.Value, p)
 		late.add(p.StartedLate.Value, p)
 		if drift := p.Run.Part.Clock.Drift(); math.Abs(drift) > maxClockDrift {
-			v.note("clocks", Suspect, "%s: its clock was set during the run: its offset was %.2f ms before and %.2f ms after it (SUSPECT above %.0f ppm): the order of requests is unknown; disable time synchronization that steps the clock",
+			v.note("clocks", Suspect, "%s: its clock was changed during the run, from an offset of %.2f ms to %.2f ms (SUSPECT above %.0f ppm), so the order of requests is unknown; disable time synchronization that steps the clock",
 				p.Name, p.Run.Part.Clock.Before.OffsetMS, p.Run.Part.Clock.After.OffsetMS, 1e6*maxClockDrift)
 		}
 	}
 	if len(unmeasured) > 0 {
-		v.note("clocks", Suspect, "the clocks of %s were not compared: if they disagree, requests are in the wrong order, and rates and cache hits are wrong; start the parts as one run",
+		v.note("clocks", Suspect, "the clocks of %s were not compared: if they differ, the order of requests, rates and cache hits are wrong; start the parts as one run",
 			firstOf(unmeasured))
 	}
 	if bound.of == nil {
@@ -111,7 +111,7 @@ func (v *Verdict) checkClocks(r *Result) {
 	if level := l.grade(bound.value); level == Valid {
 		v.note("clocks", level, "%s (INVALID above %.2f ms)", text, l.invalid)
 	} else {
-		v.note("clocks", level, "%s, at worst that of %s (SUSPECT from %.2f ms, INVALID above %.2f ms): use a faster network between the parts, or synchronize their clocks",
+		v.note("clocks", level, "%s, the worst being that of %s (SUSPECT from %.2f ms, INVALID above %.2f ms): use a faster network between the parts, or synchronize their clocks",
 			text, bound.of.Name, l.suspect, l.invalid)
 	}
 	if level := l.grade(math.Abs(late.value)); level == Valid {
@@ -177,7 +177,7 @@ func (v *Verdict) checkEachPart(parts []PartResult) {
 		}
 	}
 	if good > 0 {
-		v.note("part", Valid, "%d of %d parts are VALID by themselves", good, len(parts))
+		v.note("part", Valid, "%d of %d parts are VALID on their own", good, len(parts))
 	}
 }
 
@@ -199,7 +199,7 @@ func partFaults(parts []Part, known *runfile.Parts) []string {
 		}
 		for k := range parts[:i] {
 			if b := &parts[k].Run; a.Part.Of == 0 && a.Started.Equal(b.Started) && a.Prompts == b.Prompts && a.Target.URL == b.Target.URL {
-				faults = append(faults, fmt.Sprintf("%s and %s are the same run: leave one of them out", parts[k].name(), parts[i].name()))
+				faults = append(faults, fmt.Sprintf("%s and %s are the same run: omit one of them", parts[k].name(), parts[i].name()))
 				break
 			}
 		}
@@ -222,9 +222,9 @@ func places(parts []Part, known *runfile.Parts) (faults []string) {
 	for i := range parts {
 		switch p := &parts[i].Run.Part; {
 		case p.Of == 0 || p.RunID != run.RunID || p.Of != run.Of || known != nil && (p.RunID != known.RunID || p.Of != known.Of):
-			faults = append(faults, parts[i].Name+" is not of the same run as "+parts[0].Name+": leave it out")
+			faults = append(faults, parts[i].Name+" does not belong to the same run as "+parts[0].Name+": omit it")
 		case found[p.Number] != "":
-			faults = append(faults, fmt.Sprintf("%s and %s are both part %d: leave one of them out", found[p.Number], parts[i].Name, p.Number))
+			faults = append(faults, fmt.Sprintf("%s and %s are both part %d: omit one of them", found[p.Number], parts[i].Name, p.Number))
 		default:
 			found[p.Number] = parts[i].Name
 			rows += parts[i].Run.Rows
@@ -236,7 +236,7 @@ func places(parts []Part, known *runfile.Parts) (faults []string) {
 		}
 	}
 	if len(faults) == 0 && rows != run.RunRows {
-		faults = append(faults, fmt.Sprintf("the parts have %d rows of the %d of the schedule: they are not of one schedule", rows, run.RunRows))
+		faults = append(faults, fmt.Sprintf("the parts have %d of the %d rows of the schedule: they do not belong to one schedule", rows, run.RunRows))
 	}
 	return faults
 }
@@ -245,7 +245,7 @@ func places(parts []Part, known *runfile.Parts) (faults []string) {
 func missing(number, of int, known *runfile.Parts) string {
 	text := fmt.Sprintf("part %d of %d is missing", number, of)
 	if known == nil || number > len(known.Parts) {
-		return text + ": name its folder, too"
+		return text + ": add its folder"
 	}
 	s := known.Parts[number-1]
 	if s.Host != "" {
@@ -268,7 +268,7 @@ func interrupted(parts []Part) (faults []string) {
 		case r.Failure != "":
 			faults = append(faults, fmt.Sprintf("%s failed (%d of %d requests were sent): %s", parts[i].name(), r.Sent, r.Rows, r.Failure))
 		case r.Stopped && !everywhere:
-			faults = append(faults, fmt.Sprintf("%s was stopped early (%d of %d requests were sent) and others were not: the server did not get the load of the trace", parts[i].name(), r.Sent, r.Rows))
+			faults = append(faults, fmt.Sprintf("%s was stopped early (%d of %d requests were sent) but others were not: the server did not get the load of the trace", parts[i].name(), r.Sent, r.Rows))
 		}
 	}
 	return faults

@@ -157,7 +157,7 @@ func TestFaultsOfParts(t *testing.T) {
 		level run.Level
 		want  string // "" is none
 	}{
-		{"sound", func(p []run.Part) []run.Part { return p }, nil, run.Valid, "4 of 4 parts are VALID by themselves"},
+		{"sound", func(p []run.Part) []run.Part { return p }, nil, run.Valid, "4 of 4 parts are VALID on their own"},
 		{"all late", func(p []run.Part) []run.Part {
 			for i := range p {
 				p[i] = late(p[i], 3*time.Millisecond)
@@ -165,7 +165,7 @@ func TestFaultsOfParts(t *testing.T) {
 			return p
 		}, nil, run.Suspect, "part 1 of 4: client lag p99 3.00 ms"},
 		{"one late", func(p []run.Part) []run.Part { p[2] = late(p[2], 12460*time.Microsecond); return p }, nil, run.Invalid, "part 3 of 4: client lag p99 12.46 ms"},
-		{"lost", func(p []run.Part) []run.Part { return p[:3] }, nil, run.Invalid, "part 4 of 4 is missing: name its folder, too"},
+		{"lost", func(p []run.Part) []run.Part { return p[:3] }, nil, run.Invalid, "part 4 of 4 is missing: add its folder"},
 		{"lost, as the leader knows", func(p []run.Part) []run.Part { return p[1:] }, &runfile.Parts{RunID: "r", Of: 4, Parts: []runfile.PartState{{Number: 1, Host: "b", State: runfile.PartLost, Reason: "no word for 10 s"}, {}, {}, {}}}, run.Invalid, "part 1 of 4 is missing (b): lost, no word for 10 s"},
 		{"moved by 120 s", func(p []run.Part) []run.Part { p[1].Run.Started = p[1].Run.Started.Add(2 * time.Minute); return p }, nil, run.Invalid, "part 2 of 4 started 120000.00 ms from the agreed start"},
 		{"started late", func(p []run.Part) []run.Part {
@@ -178,17 +178,17 @@ func TestFaultsOfParts(t *testing.T) {
 		{"failed", func(p []run.Part) []run.Part { p[3].Run.Failure = "disk full"; return p }, nil, run.Invalid, "part 4 of 4 failed (25 of 25 requests were sent): disk full"},
 		{"one was stopped", func(p []run.Part) []run.Part { p[0].Run.Stopped = true; return p }, nil, run.Invalid, "part 1 of 4 was stopped early"},
 		{"one twice", func(p []run.Part) []run.Part { return append(p, p[1]) }, nil, run.Invalid, "part-2 and part-2 are both part 2"},
-		{"of another run", func(p []run.Part) []run.Part { p[1].Run.Part.RunID = "q"; return p }, nil, run.Invalid, "part-2 is not of the same run as part-1"},
+		{"of another run", func(p []run.Part) []run.Part { p[1].Run.Part.RunID = "q"; return p }, nil, run.Invalid, "part-2 does not belong to the same run as part-1"},
 		{"of another schedule", func(p []run.Part) []run.Part { p[1].Run.Schedule = "q"; return p }, nil, run.Invalid, "differ in their schedules (SHA-256): s, q"},
 		{"other models", func(p []run.Part) []run.Part { p[1].Run.Target.Model = "m"; return p }, nil, run.Invalid, "differ in their models: , m"},
 		{"clock not compared", func(p []run.Part) []run.Part { p[1].Run.Part.Clock = runfile.Clock{}; return p }, nil, run.Suspect, "the clocks of part 2 of 4 were not compared"},
-		{"clock unsure", func(p []run.Part) []run.Part { p[1].Run.Part.Clock.After.BoundMS = 4; return p }, nil, run.Suspect, "clocks of the parts are known within 4 ms, at worst that of part 2 of 4"},
+		{"clock unsure", func(p []run.Part) []run.Part { p[1].Run.Part.Clock.After.BoundMS = 4; return p }, nil, run.Suspect, "clocks of the parts are known within 4 ms, the worst being that of part 2 of 4"},
 		{"clock unknown", func(p []run.Part) []run.Part { p[1].Run.Part.Clock.After.BoundMS = 40; return p }, nil, run.Invalid, "clocks of the parts are known within 40 ms"},
-		{"clock stepped", func(p []run.Part) []run.Part { p[1].Run.Part.Clock.After.OffsetMS += 10_000; return p }, nil, run.Suspect, "part 2 of 4: its clock was set during the run"},
+		{"clock stepped", func(p []run.Part) []run.Part { p[1].Run.Part.Clock.After.OffsetMS += 10_000; return p }, nil, run.Suspect, "part 2 of 4: its clock was changed during the run"},
 		{"the same rows in two parts", func(p []run.Part) []run.Part {
 			p[2].Records = p[1].Records
 			return p
-		}, nil, run.Invalid, "records repeat a row"},
+		}, nil, run.Invalid, "records are duplicates"},
 	} {
 		records := sound(100)
 		for i := range records {
@@ -223,7 +223,7 @@ func TestRunsThatAreNotParts(t *testing.T) {
 		{"one after the other", []run.Part{made(11, 20, nil), made(0, 10, nil)}, "run11 started after run0 had ended: merge runs that drove the server at the same time"},
 		{"in virtual time", []run.Part{made(11, 20, virtual), made(0, 10, virtual)}, ""},
 		{"killed", []run.Part{made(0, 10, nil), made(1, 10, func(r *runfile.Run) { r.Ended = time.Time{} })}, "run1 did not end"},
-		{"one twice", []run.Part{made(0, 10, nil), made(1, 9, nil), made(1, 9, nil)}, "run1 and run1 are the same run: leave one of them out"},
+		{"one twice", []run.Part{made(0, 10, nil), made(1, 9, nil), made(1, 9, nil)}, "run1 and run1 are the same run: omit one of them"},
 		{"other models", []run.Part{made(0, 10, nil), made(1, 9, func(r *runfile.Run) { r.Target.Model = "m" })}, "the runs differ in their models: , m; merge runs with the same settings"},
 	} {
 		r := judged(t, test.parts, nil, run.Options{Virtual: test.parts[0].Run.Target.Virtual})

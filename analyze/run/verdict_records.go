@@ -44,18 +44,18 @@ func isImpossible(rec *replay.Record) bool {
 func (v *Verdict) checkRecords(r *Result) {
 	if r.Unreadable > 0 {
 		v.share("records", r.Unreadable, r.Records, limit(maxBadRecords).any(), "records cannot be read",
-			fmt.Sprintf("their requests are in no figure; restore the file from a copy or run again; the first: %v", r.FirstUnreadable))
+			fmt.Sprintf("their requests are missing from all results; restore the file from a copy or run again; first error: %v", r.FirstUnreadable))
 	}
 	if r.Missing > 0 {
-		v.share("records", r.Missing, r.Sent, limit(maxBadRecords).any(), "requests that were sent have no record",
-			"they are in no figure: they were in flight when the run was killed, or the record was cut; resume the run or run again")
+		v.share("records", r.Missing, r.Sent, limit(maxBadRecords).any(), "sent requests have no record",
+			"they are missing from all results: they were in flight when the run was killed, or the record was truncated; resume the run or run again")
 	}
 	if r.Impossible > 0 {
-		v.share("records", r.Impossible, r.Records, limit(maxBadRecords).any(), "records have times that contradict each other",
+		v.share("records", r.Impossible, r.Records, limit(maxBadRecords).any(), "records have contradictory times",
 			"an answer cannot arrive before its request is sent; restore the file from a copy or run again")
 	}
 	if r.Repeated > 0 {
-		v.share("records", r.Repeated, r.Records, limit(maxBadRecords).any(), "records repeat a row or are of another trace",
-			"their requests are in the figures; restore the file from a copy or run again")
+		v.share("records", r.Repeated, r.Records, limit(maxBadRecords).any(), "records are duplicates or belong to another trace",
+			"their requests are included in the results; restore the file from a copy or run again")
 	}
 }

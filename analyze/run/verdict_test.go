@@ -246,7 +246,7 @@ func TestVerdict(t *testing.T) {
 		{"cached as explained", cached(100), run.Valid, "100 prompt tokens cached; the trace explains up to 100"},
 		{"a warm cache", cached(165), run.Suspect, "165 prompt tokens cached"},
 
-		{"some failed", []replay.Record{late(0, 100), failed, failed}, run.Invalid, "2 of 3 requests failed (66.7 %, SUSPECT from 1 %, INVALID above 5 %): the latencies cover the others only; most common: status"},
+		{"some failed", []replay.Record{late(0, 100), failed, failed}, run.Invalid, "2 of 3 requests failed (66.7 %, SUSPECT from 1 %, INVALID above 5 %): latencies cover only the other requests; most common: status"},
 		{"none succeeded", []replay.Record{failed}, run.Invalid, "no request succeeded"},
 		{"rates", []replay.Record{late(0, 100), func() replay.Record { r := late(500, 100); r.Due, r.Ready = at(250), at(500); return r }()},
 			run.Valid, "offered 8.00 req/s, sent 4.00 req/s"},
@@ -337,7 +337,7 @@ func TestVerdictInVirtualTime(t *testing.T) {
 	}
 	all := strings.Join(texts, "\n")
 	if v.Level == run.Invalid || !strings.Contains(all, "virtual time: no client, so client lag is 0") ||
-		!strings.Contains(all, "was sent when due") || strings.Contains(all, "client lag at p99") {
+		!strings.Contains(all, "sent as soon as they had a slot") || strings.Contains(all, "client lag at p99") {
 		t.Errorf("%v\n%s", v.Level, all)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 var blockSizeFlag = &cli.IntFlag{
 	Name: "block-size", Category: inTraceInput,
-	Usage: "block size in tokens", DefaultText: "found in the trace",
+	Usage: "block size in tokens", DefaultText: "detected",
 }
 
 func analyzeCommand(std streams, _ stop) *cli.Command {
@@ -29,14 +29,14 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 		Flags: slices.Concat(group(inOutput,
 			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
 			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},
-			&cli.BoolFlag{Name: "csv", Usage: "print hit rates by cache size as CSV instead of text: the LRU curve, or the caches asked for"},
+			&cli.BoolFlag{Name: "csv", Usage: "print hit rates by cache size as CSV instead of text: the LRU curve, or those of --cache and --capacities"},
 			&cli.StringFlag{Name: "html", Usage: "also write a page with figures to `FILE`"},
 			&cli.StringFlag{Name: "png", Usage: "also write the figures to `FILE`"},
 		), cacheFlags(), group(inCache,
-			&cli.Float64Flag{Name: "sample", Usage: "estimate hit rates from this `SHARE` of the blocks, such as 0.01, so that traces of any size take little memory", DefaultText: "exact hit rates"},
+			&cli.Float64Flag{Name: "sample", Usage: "estimate hit rates from this `SHARE` of the blocks, such as 0.01, to save memory on large traces", DefaultText: "exact hit rates"},
 		), group(inServer,
-			&cli.DurationFlag{Name: "ttft", Usage: "time to first token for an estimate of the concurrency; needs --tpot"},
-			&cli.DurationFlag{Name: "tpot", Usage: "time per output token for an estimate of the concurrency; needs --ttft"},
+			&cli.DurationFlag{Name: "ttft", Usage: "time to first token, to estimate the concurrency; needs --tpot"},
+			&cli.DurationFlag{Name: "tpot", Usage: "time per output token, to estimate the concurrency; needs --ttft"},
 		), analyzedFormatFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}

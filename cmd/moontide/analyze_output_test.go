@@ -209,7 +209,7 @@ func TestAnalyzeSaysThatTimeGoesBack(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", strings.Repeat(threeRows, 3))
 	text := must(t, dir, "analyze", "t.jsonl")
-	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Rows out of order 2 before the row above Warning: The rows are not in order of arrival.") {
+	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Rows out of order 2 earlier than the row above Warning: The rows are not in order of arrival.") {
 		t.Errorf("it says\n%s", text)
 	}
 	write(t, dir, "good.jsonl", threeRows)
@@ -280,7 +280,7 @@ func TestAnalyzeSaysWhatItCannotTell(t *testing.T) {
 	write(t, dir, "noids.jsonl", `{"input_length": 1, "output_length": 1}`+"\n")
 	text := must(t, dir, "analyze", "noids.jsonl", "--workers", "4", "--ttft", "1s", "--tpot", "1ms")
 	words := strings.Join(strings.Fields(text), " ")
-	for _, want := range []string{"the hits of 4 workers are unknown", "the number of requests in flight is unknown", "sessions, and the hits"} {
+	for _, want := range []string{"the hits of 4 workers are unknown", "so concurrency is unknown", "sessions, and the hits"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}

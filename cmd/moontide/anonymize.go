@@ -16,18 +16,18 @@ func anonymizeCommand(std streams, _ stop) *cli.Command {
 	key := keyFlag("")
 	key.DefaultText = "a random key that nobody keeps"
 	return &cli.Command{
-		Usage: "replace the ids and names of a trace by keyed ones",
-		Description: "Block ids become keyed hashes of 53 bits, and names of sessions and requests keyed names. Lengths, order, sharing, " +
-			"sessions and the graph stay. The first arrival becomes time 0. Other keys of rows are left out, but for model, priority and what " +
-			"captures record of answers (lengths, times, outcomes).",
+		Usage: "replace the ids and names in a trace with keyed hashes",
+		Description: "Block ids become keyed hashes of 53 bits; session and request names become keyed names. Lengths, order, " +
+			"prefix sharing, sessions and dependencies are unchanged. The first arrival becomes time 0. Other keys are " +
+			"dropped, except model, priority and what a capture records about answers (lengths, times, outcomes).",
 		Flags: append(group(inOutput,
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
 			key,
-			&cli.DurationFlag{Name: "time-grid", Usage: "round times down to multiples of this `TIME`, such as 1s", DefaultText: "times are kept"},
-			&cli.BoolFlag{Name: "keep-origin", Usage: "keep the time of the first arrival"},
-			&cli.BoolFlag{Name: "hash-models", Usage: "replace names of models, too"},
-			repeatable(cli.GenericFlag{Name: "keep", Usage: "`KEY` of rows to keep with its values; may be repeated"}),
-			repeatable(cli.GenericFlag{Name: "hash", Usage: "`KEY` of rows to keep with keyed names as values, such as user; may be repeated"}),
+			&cli.DurationFlag{Name: "time-grid", Usage: "round times down to multiples of this `TIME`, such as 1s", DefaultText: "exact times"},
+			&cli.BoolFlag{Name: "keep-origin", Usage: "keep the time of the first arrival instead of shifting it to 0"},
+			&cli.BoolFlag{Name: "hash-models", Usage: "hash model names, too"},
+			repeatable(cli.GenericFlag{Name: "keep", Usage: "keep this `KEY` of rows and its values; repeatable"}),
+			repeatable(cli.GenericFlag{Name: "hash", Usage: "keep this `KEY` of rows, such as user, with hashed values; repeatable"}),
 		), append(readFlags(), blockSizeFlag, skipBadRowsFlag)...),
 		Action: func(c *cli.Context) error { return anonymizeTrace(c, std) },
 	}

@@ -23,20 +23,21 @@ const (
 
 func benchCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Usage: "sweep an endpoint over concurrencies, request rates or speedups of a trace",
-		Description: "Each run replays TRACE or, without one, a trace that is drawn like those of moontide synth, and\n" +
-			"has its own folder in --out. Prompts differ from run to run, so that no run finds a warm cache;\n" +
-			"repeat a sweep with another --salt. The same command with the same --out resumes an interrupted\n" +
-			"sweep: it does the missing runs, and repeats INVALID ones. Gates apply to every run.\n\n" +
-			"Give several URLs as label=URL to get a table of each and the ratios to the first. Without --url\n" +
-			"a simulated endpoint runs in this process, and lists of engine flags, such as --engines 1,2,4,\n" +
-			"are deployments to compare; with --virtual the same engines run in virtual time, without HTTP.\n" +
-			"moontide report SWEEP SWEEP shows several sweeps side by side.\n\n" +
-			"--find searches for the largest load that meets --slo: it brackets it, places runs where a fit\n" +
-			"of all runs crosses the objectives, and repeats them until the answer is certain to about 2 %.\n" +
-			"INVALID runs never decide. The exit status is 4 if no load meets the objectives.\n\n" +
-			"A DIST is a number of tokens or a distribution, such as uniform:100:2000 or lognormal:1000:1.5;\n" +
-			"moontide synth --help lists them all.\n\n" + gateHelp,
+		Usage: "sweep an endpoint over concurrency levels, request rates or trace speedups",
+		Description: "Each run replays TRACE or, without one, a generated trace as from moontide synth, and has its own folder " +
+			"in --out. Prompts differ from run to run, so that no run finds a warm cache; repeat a sweep with another " +
+			"--salt. To resume an interrupted sweep, run the same command with the same --out: it executes the missing " +
+			"runs and repeats INVALID ones. Gates apply to every run.\n\n" +
+			"Give several URLs as label=URL to get a table for each, and the ratios to the first. Without --url a " +
+			"simulated endpoint runs in this process. Lists of engine flags, such as --engines 1,2,4, are deployments " +
+			"to compare. With --virtual the same engines run in virtual time, without HTTP. moontide report SWEEP " +
+			"SWEEP shows several sweeps side by side.\n\n" +
+			"--find searches for the highest load that meets --slo. It brackets the load, places runs where a fit of " +
+			"all runs crosses the limits, and repeats them until the answer is certain to about 2 %. INVALID runs are " +
+			"ignored. The exit status is 4 if no load meets the conditions.\n\n" +
+			"A DIST is a number of tokens or a distribution, such as uniform:100:2000 or lognormal:1000:1.5; moontide " +
+			"synth --help lists them all.\n\n" +
+			gateHelp,
 		Flags:  benchFlags(),
 		Action: func(c *cli.Context) error { return runBench(c, std, stop) },
 	}
@@ -52,9 +53,9 @@ func benchFlags() []cli.Flag {
 	rows := slices.DeleteFunc(pacingFlags(), func(f cli.Flag) bool { return !slices.Contains(rowFlags, f.Names()[0]) })
 	return slices.Concat([]cli.Flag{
 		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"}),
-		&cli.StringFlag{Name: concurrencyFlag, Category: inLoad, Usage: "one run for each of `N,N,..`, with that many requests in flight"},
-		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at that many requests per second; inf sends all at once"},
-		&cli.StringFlag{Name: speedupFlag, Category: inLoad, Aliases: []string{"speed"}, Usage: "one run for each of `X,X,..`, with all times of TRACE divided by it", DefaultText: "1 for a TRACE without --rate and --concurrency"},
+		&cli.StringFlag{Name: concurrencyFlag, Category: inLoad, Usage: "one run for each of `N,N,..`, with this many requests in flight"},
+		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at this many requests per second; inf sends all at once"},
+		&cli.StringFlag{Name: speedupFlag, Category: inLoad, Aliases: []string{"speed"}, Usage: "one run for each of `X,X,..`, with all times of TRACE divided by X", DefaultText: "1 for a TRACE without --rate and --concurrency"},
 		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "number of requests per run", DefaultText: "10 times the concurrency, a minute at the rate, or all of TRACE"},
 		&cli.BoolFlag{Name: virtualFlag, Category: inLoad, Usage: "simulate the runs in virtual time, like moontide simulate; takes engine flags and no --url"},
 		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "`DIR`: sweep folder, with a folder for each run", DefaultText: "a new folder under runs"},
@@ -62,8 +63,8 @@ func benchFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print one CSV table"},
 		&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the tables with figures to `FILE`, a self-contained page"},
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
-		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits shared prefixes; about 16 with --turns; that of TRACE"},
-		&cli.StringFlag{Name: shapeFlag, Category: ofDescriptions, Usage: "`ISL:OSL,..`: the levels for each of several shapes, in place of --isl and --osl"},
+		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "that of TRACE; else 512, a size that divides shared prefixes, or about 16 with --turns"},
+		&cli.StringFlag{Name: shapeFlag, Category: ofDescriptions, Usage: "`ISL:OSL,..`: run all levels for each of several shapes; replaces --isl and --osl"},
 	}, outcomeFlags(), findFlags(), partFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
 }
 

@@ -23,11 +23,11 @@ const (
 func findFlags() []cli.Flag {
 	return []cli.Flag{
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: findWhatFlag, Category: inGates, Usage: "search for the largest `QUANTITY` that meets --slo: %s; two levels, such as --rate 1,50, limit the search"},
+			StringFlag: cli.StringFlag{Name: findWhatFlag, Category: inGates, Usage: "search for the highest `QUANTITY` that meets --slo: %s; two levels, such as --rate 1,50, set the search range"},
 			Choices:    clidoc.OneOf(findRate, speedupFlag, findConcurrency),
 		},
-		&cli.IntFlag{Name: minRequestsFlag, Category: inGates, Usage: "least number of requests of each run of --find", DefaultText: "what the percentiles of --slo need, at least 100; 10 times that with --virtual"},
-		&cli.IntFlag{Name: maxRunsFlag, Category: inGates, Usage: "most runs of --find", DefaultText: "12"},
+		&cli.IntFlag{Name: minRequestsFlag, Category: inGates, Usage: "minimum number of requests per run of --find", DefaultText: "as many as the percentiles of --slo need, at least 100; 10 times that with --virtual"},
+		&cli.IntFlag{Name: maxRunsFlag, Category: inGates, Usage: "maximum number of runs of --find", DefaultText: "12"},
 	}
 }
 

@@ -128,7 +128,7 @@ func TestBenchFindsNothing(t *testing.T) {
 		t.Errorf("%v %s", err, junit)
 	}
 	r = try(t, dir, "", append(find, "p99_ttft<1h", "--rate", "1,5", "--out", "always")...)
-	if r.status != exitDone || !strings.Contains(unwrapped(r.out), "All loads meet the objectives, up to 5 req/s, the highest one tried.") {
+	if r.status != exitDone || !strings.Contains(unwrapped(r.out), "All loads tried meet the objectives, up to 5 req/s, the highest one.") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 	}
 }
@@ -141,7 +141,7 @@ func TestBenchFindInvalid(t *testing.T) {
 	if r.status != exitInvalid || !strings.Contains(unwrapped(r.out), "3 runs at concurrency 1 were INVALID: ") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 	}
-	if !strings.Contains(unwrapped(r.out), "No run could decide.") || !strings.Contains(r.out, "undecided") || !strings.Contains(r.out, "Verdict: INVALID") {
+	if !strings.Contains(unwrapped(r.out), "No run gave an answer.") || !strings.Contains(r.out, "undecided") || !strings.Contains(r.out, "Verdict: INVALID") {
 		t.Errorf("%s", r.out)
 	}
 	if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-1-attempt-2", "concurrency-1-attempt-3", "sweep.json"}; !slices.Equal(got, want) {

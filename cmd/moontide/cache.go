@@ -17,17 +17,17 @@ func cacheFlags() []cli.Flag {
 			StringFlag: cli.StringFlag{Name: "cache", Value: string(cache.LRU), Usage: "`POLICIES`: comma-separated eviction policies to simulate: %s"},
 			Choices:    list(clidoc.OneOf(cache.Policies()...).Noted(string(cache.Belady), "the upper bound")),
 		},
-		&cli.StringFlag{Name: "capacities", Usage: "`SIZES`: cache sizes in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "several that fit the trace"},
+		&cli.StringFlag{Name: "capacities", Usage: "`SIZES`: cache sizes in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "a range that fits the trace"},
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache turns tokens into bytes, such as llama-3.1-70b"},
+			StringFlag: cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache size per token converts tokens to bytes, such as llama-3.1-70b"},
 			Choices:    clidoc.Choices{Names: words(strings.ToLower(strings.Join(knownModels(), " "))), Open: true},
 		},
 		&clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "KV cache data `TYPE` for --kv-model: %s"},
 			Choices:    clidoc.OneOf(cache.Elements()...),
 		},
-		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "`N`: size of a token in the KV cache in bytes; replaces --kv-model"},
-		&cli.IntFlag{Name: "workers", Usage: "simulate `N` workers with a cache each"},
+		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "`N`: KV cache bytes per token; replaces --kv-model"},
+		&cli.IntFlag{Name: "workers", Usage: "simulate `N` workers, each with its own cache"},
 		&clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "`POLICIES`: comma-separated routing policies to compare with --workers: %s"},
 			Choices:    list(clidoc.OneOf(routing.Policies()...)),

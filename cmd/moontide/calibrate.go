@@ -17,12 +17,12 @@ import (
 
 func calibrateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Usage: "measure how much load this machine can generate and how exact its timestamps are",
-		Description: "Runs the simulated endpoint in a separate process that reports when it wrote each event, and\n" +
-			"raises the load, with streams evenly phased and in lock-step, while the p99 errors stay below\n" +
-			"1 ms. Takes less than 50 seconds. Later runs report whether they stayed within the range found.",
+		Usage: "measure how much load this machine can generate and how accurate its timestamps are",
+		Description: "Runs the simulated endpoint in a separate process that reports when it wrote each event. The load rises, " +
+			"with streams evenly phased and in lock-step, as long as p99 errors stay below 1 ms. Takes less than 50 " +
+			"seconds. Later runs report whether they stayed within the calibrated range.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "quick", Category: inRunControl, Usage: "a few seconds of light load, as a smoke test; the result is not saved"},
+			&cli.BoolFlag{Name: "quick", Category: inRunControl, Usage: "run a few seconds of light load as a smoke test; the result is not saved"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
 			&cli.StringFlag{Name: "out", Category: inOutput, Usage: "`FILE`: result file", DefaultText: "the one that later runs read"},
 		},

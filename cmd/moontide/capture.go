@@ -22,24 +22,24 @@ import (
 
 func captureCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Usage: "record live traffic as a trace without its texts",
-		Description: "A reverse proxy in front of an OpenAI-compatible server. Requests and answers pass unchanged; their\n" +
-			"lengths, times, outcomes and sessions are recorded, and keyed hashes of their prompts' prefixes as block\n" +
-			"ids. Texts, header values and names of users are never written. An interrupt drains and ends it.",
+		Usage: "record live traffic as a trace, without its text",
+		Description: "A reverse proxy for an OpenAI-compatible server. Requests and answers are forwarded unchanged. The trace " +
+			"records their lengths, times, outcomes and sessions, and keyed hashes of prompt prefixes as block ids, " +
+			"but no text, header values or user names. The first interrupt waits for requests in flight and exits.",
 		Flags: append(recordFlags(inRequests),
 			&cli.StringFlag{Name: "upstream", Category: inTarget, Usage: "base `URL` of the server"},
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:9000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
-			&cli.BoolFlag{Name: "http2", Category: inTarget, Usage: "speak HTTP/2 to an http server (h2c); https servers choose it without this flag"},
+			&cli.BoolFlag{Name: "http2", Category: inTarget, Usage: "use HTTP/2 with an http server (h2c); with https servers, HTTP/2 is negotiated"},
 			&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
-			&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not check the certificate of an https server"},
+			&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not verify the certificate of an https server"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "`FILE` of the trace, which must not exist; .gz and .zst compress"},
-			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "begin a new file after a `LIMIT`: a time such as 1h, a size on disk such as 1GiB, or whichever comes first of 1h,1GiB", DefaultText: "one file"},
+			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "start a new file after a `LIMIT`: a time such as 1h, a size on disk such as 1GiB, or 1h,1GiB for whichever comes first", DefaultText: "one file"},
 			&cli.StringFlag{Name: "metrics-listen", Category: inOutput, Usage: "`ADDRESS` to serve Prometheus metrics at /metrics, and /healthz"},
-			&cli.IntFlag{Name: "block-size", Category: inRequests, Value: 512, Usage: "`TOKENS` of a block"},
-			&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "tokenizer.json `FILE` that splits texts into tokens", DefaultText: "block ids of texts are estimated"},
-			&cli.StringFlag{Name: "session-header", Category: inSessions, Usage: "`NAME` of the header that names a request's session", DefaultText: "sessions are found by prompts that continue each other"},
-			&cli.StringFlag{Name: "sample", Category: inSessions, Value: "1", Usage: "`SHARE` of the sessions to record, 1/N"},
-			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "256MiB", Usage: "`SIZE` of all bodies held at a time; what does not fit is passed on, and recorded without block ids"},
+			&cli.IntFlag{Name: "block-size", Category: inRequests, Value: 512, Usage: "block size in `TOKENS`"},
+			&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "tokenizer.json `FILE` for text prompts", DefaultText: "block ids of text are estimated"},
+			&cli.StringFlag{Name: "session-header", Category: inSessions, Usage: "`NAME` of the header that identifies a request's session", DefaultText: "sessions are inferred from prompts that continue each other"},
+			&cli.StringFlag{Name: "sample", Category: inSessions, Value: "1", Usage: "`SHARE` of the sessions to record, such as 1/10"},
+			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "256MiB", Usage: "maximum total `SIZE` of buffered bodies; requests beyond it are forwarded, and recorded without block ids"},
 		),
 		Action: func(c *cli.Context) error { return captureTraffic(c, std, stop) },
 	}

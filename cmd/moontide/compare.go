@@ -18,15 +18,16 @@ import (
 func compareCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage: "compare two runs, with confidence intervals",
-		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name\n" +
-			"the sides with old=A new=B. Use three or more runs per side to see run-to-run variation. Runs\n" +
-			"that are INVALID (exit status 3), and runs that are incomplete, of different workloads, or one\n" +
-			"with a warm cache and one without (exit status 1) are not compared without --force.\n\n" +
-			"If one side is simulated and the other is a server, it is taken as a prediction: the comparison\n" +
-			"then has the errors of the model by metric, phase, load and prompt length.\n\n" + gateHelp + "\n\n" +
-			"The limits are those of B. A limit with a sign is a change from A to B, with % relative to A:\n" +
-			"--fail-if 'p99_ttft>+5%,output_throughput<-200'. A change that is not significant counts as none;\n" +
-			"a change without a confidence interval counts as is.",
+		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name the sides " +
+			"with old=A new=B. Use three or more runs per side to see run-to-run variation. Without --force, compare " +
+			"refuses runs that are INVALID (exit status 3), and runs that are incomplete, of different workloads, or " +
+			"of which only one had a warm cache (exit status 1).\n\n" +
+			"If one side is simulated and the other measured on a server, the simulation is judged as a prediction: " +
+			"the comparison then shows its errors by metric, phase, load and prompt length.\n\n" +
+			gateHelp + "\n\n" +
+			"Limits apply to B. A signed limit applies to the change from A to B, with % relative to A: --fail-if " +
+			"'p99_ttft>+5%,output_throughput<-200'. A change that is not significant counts as zero; a change without " +
+			"a confidence interval counts in full.",
 		Flags: append(gateFlags("compare anyway; "),
 			repeatable(cli.GenericFlag{Name: "metric", Category: inOutput, Usage: "also compare `METRIC`, such as p90_ttft_from_schedule_ms; repeatable"}),
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "also compare goodput, the requests per second that meet `OBJECTIVES`, such as ttft:2000,tpot:25"},
@@ -35,7 +36,7 @@ func compareCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown instead of text"},
 			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print the differences as CSV instead of text"},
 			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the comparison with figures to `FILE`, a self-contained page"},
-			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the changes, latencies of both sides, and those of each request to `FILE`; of a prediction, measured against predicted latencies"},
+			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the changes, the latencies of both sides and of each request to `FILE`; for a prediction, measured against predicted latencies"},
 		),
 		Action: func(c *cli.Context) error { return compareRuns(c, std) },
 	}

@@ -95,7 +95,7 @@ func TestComparePrediction(t *testing.T) {
 			t.Errorf("the run's own engines predict mean TPOT with an error of %v", e.Error)
 		}
 	}
-	const title = "Where the model is off"
+	const title = "Where the model is wrong"
 	text := must(t, dir, "compare", "prefix", measured, "--html", "page.html", "--png", "points.png")
 	page, err := os.ReadFile(filepath.Join(dir, "page.html"))
 	if err != nil || !strings.Contains(text, title) || !strings.Contains(string(page), title) || !strings.Contains(string(page), "<svg") {

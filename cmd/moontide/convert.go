@@ -18,16 +18,19 @@ import (
 func convertCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage: "merge, cut, sample, shard, scale and re-time traces",
-		Description: "Several inputs are merged by arrival. If they have block, session or request ids in common, --ids says what that means. Traces of different block sizes are refused. " +
-			"Then these apply, in this order: sort, spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, part. " +
-			"Sessions that wait for each other, such as an agent and its sub-agents, are kept or left out as a whole by --sample and --part, which read the traces twice. " +
-			"Re-timed sessions are written in the order in which they would be sent, which is estimated and takes memory for the whole trace. " +
-			"Logs of requests (openai-log) become traces without their texts: prompts become keyed block ids, and names of sessions keyed names. " +
-			"Block ids that are hashes (WEKA, Dynamo, Bailian, TraceLab) are renumbered from 0.",
+		Description: "Several inputs are merged by arrival. If they have block, session or request ids in common, --ids tells " +
+			"convert what that means. Inputs must have the same block size. The steps have a fixed order: sort, " +
+			"spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, " +
+			"part.\n\n" +
+			"--sample and --part read the traces twice and never split sessions that wait for each other, such as an " +
+			"agent and its sub-agents. Re-timed sessions are written in the estimated order of sending, which needs " +
+			"memory for the whole trace. In request logs (openai-log), text is replaced: prompts become keyed block " +
+			"ids, session names keyed names. Block ids that are hashes (WEKA, Dynamo, Bailian, TraceLab) are " +
+			"renumbered from 0.",
 		Flags: slices.Concat(pacingFlags(), group(inLoad,
-			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; a large trace is sorted in temporary files, in the folder that TMPDIR names"},
+			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; large traces are sorted in temporary files in TMPDIR"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
-			&cli.StringFlag{Name: "part", Aliases: []string{"shard"}, Usage: "keep part `i/n`, from 1/n to n/n, of what the other flags make; together the parts are all of it"},
+			&cli.StringFlag{Name: "part", Aliases: []string{"shard"}, Usage: "keep part `i/n`, from 1/n to n/n, of the result of all other flags"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`SEED`: random seed of --sample, --arrival and --spread-grid", DefaultText: "0"},
 		), group(inOutput,
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},

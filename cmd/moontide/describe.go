@@ -44,11 +44,11 @@ var describeKeys = []describeKey{
 	{"burstiness", "arrival.burstiness", "`K`: shape of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
 	{"shared-prompts", "shared.count", "`N`: number of shared system prompts", "1 with --shared-len, else none"},
 	{"shared-len", "shared.tokens", "`DIST`: length of a shared system prompt in tokens", ""},
-	{"zipf", "shared.zipf", "`S`: Zipf exponent of the popularity of shared prompts", "0: all alike"},
+	{"zipf", "shared.zipf", "`S`: Zipf exponent of the popularity of shared prompts", "0, uniform"},
 	{"turns", "sessions.turns", "`DIST`: turns per conversation", "1"},
 	{"think-time", "sessions.think_time", "`DIST`: pause between an answer and the next prompt, such as 10s or lognormal:20s:1.5", "0s"},
-	{"new-tokens", "sessions.new_tokens", "`DIST`: tokens added by each later turn", "like a first prompt"},
-	{"duration", "duration", "keep requests that arrive within this `TIME`", "no limit"},
+	{"new-tokens", "sessions.new_tokens", "`DIST`: tokens added by each later turn", "as in a first prompt"},
+	{"duration", "duration", "only keep requests that arrive within this `TIME`", "no limit"},
 }
 
 // describeChoices lists the values of the flags that accept a few only.

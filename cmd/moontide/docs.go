@@ -27,8 +27,8 @@ func documents(verb string) bool {
 func completionCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage: "print a script that completes command lines in bash, zsh or fish",
-		Description: "The script completes verbs, flags, values and files. Write it to a file that the shell reads " +
-			"at its start, as in the examples, or load it once: source <(moontide completion bash).",
+		Description: "The script completes verbs, flags, values and files. Write it to a file that the shell reads at startup, " +
+			"as in the examples, or load it once: source <(moontide completion bash).",
 		Action: func(c *cli.Context) error {
 			shell, err := one(c, clidoc.Shells.String())
 			if err != nil {
@@ -83,7 +83,7 @@ func manCommand(std streams, stop stop) *cli.Command {
 
 func helpCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Usage: "show the verbs, or the flags of a verb",
+		Usage: "show all verbs, or the flags of a verb",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 { // parseArgs replaced moontide help VERB with moontide VERB --help
 				return misused("help: want one verb, got %q", c.Args().Slice())

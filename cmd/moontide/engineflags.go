@@ -58,7 +58,7 @@ func (v *parameterText) check(f cli.Flag, text string) (string, error) {
 
 func engineFlags() []cli.Flag {
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: engineFlag, Usage: "`FILE` of an engine, as moontide fit-engine writes it; flags that are set override it, for prefill and decode engines alike", DefaultText: "about Llama 3.1 8B on one H100"},
+		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` written by moontide fit-engine; flags override it, for both prefill and decode engines", DefaultText: "about Llama 3.1 8B on one H100"},
 		&clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: routingFlag, Aliases: []string{"router"}, Value: string(routing.RoundRobin), Usage: "`POLICY`: routing policy: %s"},
 			Choices:    clidoc.OneOf(routing.Policies()...),

@@ -25,8 +25,8 @@ var shareThresholds = []struct {
 }{
 	{"max-lag-share", "mark the run INVALID if p99 client lag exceeds both --max-lag and `SHARE` of the median TTFT", func(t *runfile.Thresholds) *float64 { return &t.MaxLagShare }},
 	{"max-failed", "mark the run INVALID if more than `SHARE` of the requests fail, SUSPECT from a fifth of it", func(t *runfile.Thresholds) *float64 { return &t.MaxFailed }},
-	{"max-prompts-off", "mark the run INVALID if more than `SHARE` of the prompts are off by more than 1 % in length", func(t *runfile.Thresholds) *float64 { return &t.MaxPromptsOff }},
-	{"max-answers-off", "mark the run INVALID if more than `SHARE` of the answers are not as long as asked for", func(t *runfile.Thresholds) *float64 { return &t.MaxAnswersOff }},
+	{"max-prompts-off", "mark the run INVALID if more than `SHARE` of the prompts differ by more than 1 % from their ISL", func(t *runfile.Thresholds) *float64 { return &t.MaxPromptsOff }},
+	{"max-answers-off", "mark the run INVALID if more than `SHARE` of the answers do not have the requested length", func(t *runfile.Thresholds) *float64 { return &t.MaxAnswersOff }},
 }
 
 // thresholdFlags set the limits of the verdict.

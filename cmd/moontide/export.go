@@ -25,7 +25,7 @@ const (
 // exportFlags returns the flags that export a run while it is going on.
 func exportFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: metricsListenFlag, Category: inRunControl, Usage: "serve metrics of the run for Prometheus at /metrics of `ADDRESS`, such as 127.0.0.1:9464", DefaultText: "no metrics"},
+		&cli.StringFlag{Name: metricsListenFlag, Category: inRunControl, Usage: "serve live Prometheus metrics at /metrics on `ADDRESS`, such as 127.0.0.1:9464", DefaultText: "no metrics"},
 		&cli.StringFlag{Name: eventsFlag, Category: inOutput, Usage: "also write the lines of samples.jsonl to `FILE` every second; - for standard output instead of the report"},
 	}
 }

@@ -13,9 +13,9 @@ import (
 func fitCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage: "learn a model of a trace: a small, shareable file for synth --from",
-		Description: "The file holds no row and no id of the trace, and nothing based on fewer than five requests, so it can be given away. " +
-			"If rows name clients by a key such as user or model, each has a model of its own, under its name in the trace. " +
-			"synth --from MODEL makes the same trace as synth --from TRACE.",
+		Description: "The model contains no rows or ids of the trace, and nothing based on fewer than five requests, so you can " +
+			"share it. If rows have a key such as user or model, each value gets its own model, under its name in the " +
+			"trace. synth --from MODEL generates the same trace as synth --from TRACE.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Category: inOutput, Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 			blockSizeFlag, clientsFlag(), skipBadRowsFlag,

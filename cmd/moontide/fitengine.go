@@ -31,18 +31,18 @@ const noneHeldOut = "none"
 
 func fitEngineCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Usage: "fit the costs of simulated engines to measurements of a server",
-		Description: "Give the measurements as run folders of replay or bench, as --table, or let --url measure a server: it\n" +
-			"sends a few short runs, prints the plan of about ten more, and runs them within --budget. The same\n" +
-			"command with the same --out continues.\n\n" +
-			"Measure each load with a cold cache: different prompts in each run. Cached prompt tokens that the server\n" +
-			"reports are not counted as computed. Runs that are INVALID or warm, and rows that contradict themselves,\n" +
-			"are listed and not fitted. If too little is left, nothing is written and the exit status is 1, or 3 if\n" +
-			"the reason is that runs are INVALID.\n\n" +
-			"A table is CSV with the columns isl, osl, concurrency or rate (requests/s), metrics such as\n" +
-			"output_throughput, mean_e2el_ms, mean_ttft_ms and mean_tpot_ms, and, if known, prompts (the number of\n" +
-			"requests), mean_output_tokens and deployment.\n\n" +
-			"The result is for --engine of simulate, serve, replay and bench.",
+		Usage: "fit simulated engines to measurements of a server",
+		Description: "Measurements are run folders of replay or bench, or a CSV file with --table. With --url, fit-engine " +
+			"measures a server itself: it sends a few short runs, prints the plan of about ten more, and executes them " +
+			"within --budget. To continue, run the same command with the same --out.\n\n" +
+			"Measure each load with a cold cache, that is, with different prompts in each run. Prompt tokens that the " +
+			"server reports as cached do not count as computed. Runs that are INVALID or had a warm cache, and " +
+			"inconsistent rows, are listed but not used. If too few are left, nothing is written; the exit status is 3 " +
+			"if that is because runs are INVALID, else 1.\n\n" +
+			"The columns of a table are isl, osl, concurrency or rate (requests/s), metrics such as output_throughput, " +
+			"mean_e2el_ms, mean_ttft_ms and mean_tpot_ms, and optionally prompts (the number of requests), " +
+			"mean_output_tokens and deployment.\n\n" +
+			"Use the result with --engine of simulate, serve, replay and bench.",
 		Flags:  fitEngineFlags(),
 		Action: func(c *cli.Context) error { return fitEngine(c, std, stop) },
 	}
@@ -51,11 +51,11 @@ func fitEngineCommand(std streams, stop stop) *cli.Command {
 func fitEngineFlags() []cli.Flag {
 	flags := group(inFit,
 		&cli.StringFlag{Name: tableFlag, Usage: "CSV `FILE` of measurements"},
-		&cli.StringFlag{Name: deploymentFlag, Usage: "fit the rows of the table with this `NAME` in the column deployment", DefaultText: "the only one"},
-		&cli.StringFlag{Name: holdOutFlag, Usage: "do not fit the `MEASUREMENTS` but compare them with the prediction: a number of them, comma-separated names of run folders or lines of the table, or none", DefaultText: "rows between those that cover the range, or the run held-out"},
-		&cli.StringFlag{Name: refitFlag, Usage: "fit only the comma-separated `PARAMETERS`, such as step-base,transfer-base; the others are those of --engine"},
-		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` whose deployment and limits are used, and with --refit its costs"},
-		&cli.Uint64Flag{Name: "seed", Usage: "seed of the order of lengths, of arrivals at a rate and of starting points; with --url, of prompts too"},
+		&cli.StringFlag{Name: deploymentFlag, Usage: "use only rows of the table with this `NAME` in the deployment column", DefaultText: "the only one"},
+		&cli.StringFlag{Name: holdOutFlag, Usage: "hold out `MEASUREMENTS` to test the prediction: how many, or comma-separated run folders or lines of the table, or none", DefaultText: "rows between those that cover the range, or the run held-out"},
+		&cli.StringFlag{Name: refitFlag, Usage: "fit only these comma-separated `PARAMETERS`, such as step-base,transfer-base, and take the others from --engine"},
+		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` with the deployment and limits, and with --refit the other costs"},
+		&cli.Uint64Flag{Name: "seed", Usage: "random seed for the order of lengths, arrivals at a rate and starting points; with --url, also for prompts"},
 	)
 	for _, p := range engine.Parameters {
 		if f := layoutFlag(p); f != nil {
@@ -63,7 +63,7 @@ func fitEngineFlags() []cli.Flag {
 		}
 	}
 	return slices.Concat(flags, driveFlags(), group(inOutput,
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "engine `FILE` to write; - is standard output, in place of the report", DefaultText: "only the report"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "engine `FILE` to write; - is standard output instead of the report", DefaultText: "only the report"},
 		&cli.StringFlag{Name: "html", Usage: "also write the report with figures to `FILE`, a self-contained page"},
 		&cli.StringFlag{Name: "png", Usage: "also plot measured against predicted values to `FILE`"},
 		&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},

@@ -44,8 +44,8 @@ type fitData struct {
 func driveFlags() []cli.Flag {
 	flags := slices.Concat(requestFlags(), []cli.Flag{
 		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint to measure, such as http://127.0.0.1:8000"}),
-		&cli.DurationFlag{Name: budgetFlag, Category: inLoad, Value: 10 * time.Minute, Usage: "with --url, shrink the runs to take about `TIME` together"},
-		&cli.IntFlag{Name: longISLFlag, Category: inLoad, Value: 2048, Usage: "with --url, length of the longest prompts in tokens"},
+		&cli.DurationFlag{Name: budgetFlag, Category: inLoad, Value: 10 * time.Minute, Usage: "with --url, shorten the runs to about `TIME` in total"},
+		&cli.IntFlag{Name: longISLFlag, Category: inLoad, Value: 2048, Usage: "with --url, longest prompt in tokens"},
 		&cli.IntFlag{Name: maxConcurrencyFlag.Name, Category: inLoad, Value: 128, Usage: "with --url, at most `N` requests in flight"},
 		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "with --url, `DIR` for the run folders", DefaultText: "a new folder under runs"},
 	}, thresholdFlags())

@@ -22,7 +22,7 @@ func formatFlags(category string) []cli.Flag {
 			Choices:    clidoc.OneOf(format.Formats()...),
 		},
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to invent missing block ids: %s"},
+			StringFlag: cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to make up missing block ids: %s"},
 			Choices:    clidoc.OneOf(format.AllBlockIDs()...).Noted(string(format.ZipfIDs), "half of each prompt is one of 1,000 documents"),
 		},
 		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA, Dynamo and TraceLab traces at their recorded times, not after the previous answer"},
@@ -31,7 +31,7 @@ func formatFlags(category string) []cli.Flag {
 
 // tokenizerFlag is used by verbs that read texts but send no prompts.
 func tokenizerFlag(category string) cli.Flag {
-	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "`FILE`: tokenizer.json that counts the tokens of traces with texts instead of lengths, and splits those of request logs"}
+	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "`FILE`: tokenizer.json for traces that have text instead of lengths, and for request logs"}
 }
 
 func readFlags() []cli.Flag { return append(formatFlags(inTraceInput), tokenizerFlag(inTraceInput)) }
@@ -144,7 +144,7 @@ const (
 
 var toFlag = &clidoc.ChoiceFlag{
 	StringFlag: cli.StringFlag{Name: "to", Category: inOutput, Value: toNative, Usage: "output `FORMAT`: %s"},
-	Choices:    clidoc.OneOf(toNative, toVLLM).Noted(toVLLM, "the timed_trace dataset of vllm bench serve"),
+	Choices:    clidoc.OneOf(toNative, toVLLM).Noted(toVLLM, "timed_trace dataset of vllm bench serve"),
 }
 
 // outputFormat converts a stream to the format of --to.

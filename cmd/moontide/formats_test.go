@@ -366,7 +366,7 @@ func TestReplayOfEstimatedTexts(t *testing.T) {
 	row := `{"timestamp": 0, "text_input": "` + strings.Repeat("word ", 400) + `", "output_length": 3}` + "\n"
 	write(t, dir, "t.jsonl", strings.Repeat(row, 20))
 	r := try(t, dir, "", "replay", "t.jsonl", "--max-lag", "1h", "--out", "run")
-	if want := "20 prompts not compared with the server's count: the trace only estimates their ISL"; r.status != 0 || !strings.Contains(unwrapped(r.out), want) {
+	if want := "20 prompts not compared with the server's count, because their ISL is estimated in the trace"; r.status != 0 || !strings.Contains(unwrapped(r.out), want) {
 		t.Errorf("status %d\n%s%s", r.status, r.out, r.err)
 	}
 }

@@ -12,10 +12,10 @@ import (
 )
 
 // gateHelp explains the conditions in the help of every verb with gates.
-const gateHelp = "Gates: --slo CONDITIONS must hold and --fail-if CONDITIONS must not; otherwise the exit status is\n" +
-	"4. A condition is a metric of the summary, one of < <= > >=, and a limit: p99_ttft<2s,\n" +
-	"p99_ttft_ms<2000, failed<1%, output_throughput>1000. A metric that was not measured fails, and so\n" +
-	"does a percentile with fewer than 5 values beyond it: p99 needs 500 requests."
+const gateHelp = "Gates: --slo CONDITIONS must hold, --fail-if CONDITIONS must not; if a gate fails, the exit status is\n" +
+	"4. A condition is a metric, one of < <= > >=, and a limit: p99_ttft<2s,\n" +
+	"p99_ttft_ms<2000, failed<1%, output_throughput>1000. A condition fails if its metric was not\n" +
+	"measured, or is a percentile with fewer than 5 values beyond it: p99 needs 500 requests."
 
 // gateFlags returns the flags of the verbs that judge runs by conditions. force is
 // what --force does besides.
@@ -23,7 +23,7 @@ func gateFlags(force string) []cli.Flag {
 	return group(inGates,
 		repeatable(cli.GenericFlag{Name: "slo", Usage: "`CONDITIONS`: comma-separated conditions that must hold, such as 'p99_ttft<2s,failed<1%'; repeatable"}),
 		repeatable(cli.GenericFlag{Name: "fail-if", Usage: "`CONDITIONS`: comma-separated conditions that must not hold, such as 'p99_ttft>2s'; repeatable"}),
-		&cli.BoolFlag{Name: "force", Usage: force + "judge percentiles of too few requests, and incomplete runs"},
+		&cli.BoolFlag{Name: "force", Usage: force + "judge percentiles of too few requests and incomplete runs"},
 	)
 }
 

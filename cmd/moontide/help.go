@@ -12,7 +12,7 @@ const appName = "moontide"
 func manualOf(app *cli.App) *clidoc.Manual {
 	return &clidoc.Manual{
 		App: app, Pages: verbPages, Groups: groups, OtherNames: otherNamesOf,
-		Sections: []string{"Replay and measure", "Understand traces", "Make and change traces", "Simulate", aboutItself},
+		Sections: []string{"Replay and measure", "Analyze traces", "Generate and convert traces", "Simulate", aboutItself},
 		Examples: []string{
 			"replay traces/conversation.jsonl",
 			"analyze traces/conversation.jsonl",
@@ -96,7 +96,7 @@ var verbPages = map[string]clidoc.Page{
 		Examples: []string{"", "--json --out calibration.json"},
 	},
 	"analyze": {
-		Section:   "Understand traces",
+		Section:   "Analyze traces",
 		Arguments: traceArgument,
 		Usage:     []string{"TRACE... [FLAGS]"},
 		Examples: []string{
@@ -107,13 +107,13 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"json", "markdown", "html", "png", "cache", "capacities", "kv-model", "workers"},
 	},
 	"check": {
-		Section:   "Understand traces",
+		Section:   "Analyze traces",
 		Arguments: traceArgument,
 		Usage:     []string{"TRACE [FLAGS]"},
 		Examples:  []string{"trace.jsonl", "azure.csv --json"},
 	},
 	"convert": {
-		Section:   "Make and change traces",
+		Section:   "Generate and convert traces",
 		Arguments: traceArgument,
 		Usage:     []string{"TRACE... [-o FILE] [FLAGS]"},
 		Examples: []string{
@@ -124,7 +124,7 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"output", "limit", "start", "end", "rate", "speedup", "sample", "part"},
 	},
 	"synth": {
-		Section: "Make and change traces",
+		Section: "Generate and convert traces",
 		Usage: []string{
 			"--from TRACE [-o FILE] [FLAGS]",
 			"--spec FILE [-o FILE] [FLAGS]",
@@ -138,7 +138,7 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"from", "method", "spec", "isl", "osl", "num-requests", "seed", "output"},
 	},
 	"fit": {
-		Section:   "Make and change traces",
+		Section:   "Generate and convert traces",
 		Arguments: traceArgument,
 		Usage:     []string{"TRACE [-o MODEL] [FLAGS]"},
 		Examples:  []string{"production.jsonl -o model.json"},
@@ -166,7 +166,7 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"limit", "speedup", "rate", "engines", "routing", "slo", "find", "out"},
 	},
 	"anonymize": {
-		Section:   "Make and change traces",
+		Section:   "Generate and convert traces",
 		Arguments: traceArgument,
 		Usage:     []string{"TRACE [-o FILE] [FLAGS]"},
 		Examples: []string{
@@ -175,7 +175,7 @@ var verbPages = map[string]clidoc.Page{
 		},
 	},
 	"capture": {
-		Section: "Make and change traces",
+		Section: "Generate and convert traces",
 		Usage:   []string{"--upstream URL -o FILE [FLAGS]"},
 		Examples: []string{
 			"--upstream http://127.0.0.1:8000 -o traffic.jsonl.zst",
@@ -224,28 +224,28 @@ var verbPages = map[string]clidoc.Page{
 
 // exitStatuses lists the exit statuses, the one that prevails first.
 var exitStatuses = []clidoc.Entry{
-	{Term: "2", Text: "misused: a wrong verb, flag, value or number of arguments"},
-	{Term: "1", Text: "failed, or stopped before the end of the work"},
-	{Term: "5", Text: "the run ended because another part of it was lost or interrupted: start all parts again, with --resume auto"},
+	{Term: "2", Text: "usage error: a wrong verb, flag, value or number of arguments"},
+	{Term: "1", Text: "failed, or stopped early"},
+	{Term: "5", Text: "the run ended because another part was lost or interrupted: restart all parts with --resume auto"},
 	{Term: "3", Text: "measured, but the verdict of a run is INVALID"},
-	{Term: "4", Text: "a gate (--slo, --fail-if) did not pass"},
-	{Term: "0", Text: "done"},
+	{Term: "4", Text: "a gate (--slo, --fail-if) failed"},
+	{Term: "0", Text: "success"},
 }
 
 // environment lists the environment variables that have an effect.
 var environment = []clidoc.Entry{
-	{Term: "OPENAI_API_KEY", Text: "The API key, if --api-key-env OPENAI_API_KEY is given; no key is read without that flag, which accepts any name."},
-	{Term: "MOONTIDE_TOKEN", Text: "The secret of a run of several processes, if they share no folder; without it, part 1 draws one."},
-	{Term: "MOONTIDE_PARTS", Text: "The number of parts of a Kubernetes Indexed Job, for --part auto."},
-	{Term: "XDG_CACHE_HOME", Text: "Folder of moontide/calibration.json; default ~/.cache, on macOS ~/Library/Caches, on Windows %LocalAppData%."},
-	{Term: "TERM", Text: "If it is dumb, progress is printed line by line instead of on a live screen."},
-	{Term: "TMPDIR", Text: "Folder for copies of traces from pipes that are read more than once; on Windows TEMP."},
-	{Term: "GOMAXPROCS", Text: "Number of threads that run at once; default: the CPU cores, and three more with replay, bench, calibrate and serve."},
-	{Term: "SSL_CERT_FILE, SSL_CERT_DIR", Text: "The system's CA certificates on Linux, if --ca-file is not given."},
+	{Term: "OPENAI_API_KEY", Text: "API key, with --api-key-env OPENAI_API_KEY. The flag accepts any name; without it, no key is read."},
+	{Term: "MOONTIDE_TOKEN", Text: "Secret of a distributed run whose parts share no folder; otherwise part 1 creates one."},
+	{Term: "MOONTIDE_PARTS", Text: "Number of parts of a Kubernetes Indexed Job, for --part auto."},
+	{Term: "XDG_CACHE_HOME", Text: "Folder of moontide/calibration.json (default: ~/.cache, on macOS ~/Library/Caches, on Windows %LocalAppData%)."},
+	{Term: "TERM", Text: "With dumb, progress is printed line by line instead of on a live screen."},
+	{Term: "TMPDIR", Text: "Folder for temporary copies of traces from pipes that are read more than once; on Windows, TEMP."},
+	{Term: "GOMAXPROCS", Text: "Number of threads that run at once (default: the number of CPU cores, plus three with replay, bench, calibrate and serve)."},
+	{Term: "SSL_CERT_FILE, SSL_CERT_DIR", Text: "CA certificates on Linux, unless --ca-file is given."},
 }
 
 // userFiles lists the files outside the folders named on the command line.
 var userFiles = []clidoc.Entry{
-	{Term: "runs/", Text: "Folder of the run folders for which --out is not given, in the current folder."},
-	{Term: "~/.cache/moontide/calibration.json", Text: "Result of moontide calibrate, which later runs read."},
+	{Term: "runs/", Text: "Run folders without --out, in the current folder."},
+	{Term: "~/.cache/moontide/calibration.json", Text: "Result of moontide calibrate, read by later runs."},
 }

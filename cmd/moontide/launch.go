@@ -32,22 +32,23 @@ const defaultImage = "moontide:latest"
 
 func launchCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Usage: "print a script or manifests that start a run of several processes",
-		Description: "Prints an sbatch script, Kubernetes manifests, or a script for mpirun to standard output, and\n" +
-			"submits nothing. What follows -- is a command line of replay or bench without --part; it is checked.\n\n" +
-			"The manifests bring along input files of up to 180 KiB, compressed or not. Larger ones are named by\n" +
-			"their path on the volume, such as /runs/trace.jsonl.zst, and are not read here. Without --secret the\n" +
-			"manifests hold a new token, with which the pods know each other: do not publish them.",
+		Usage: "print a script or manifests for a distributed run",
+		Description: "Prints an sbatch script, Kubernetes manifests, or a script for mpirun to standard output, and submits " +
+			"nothing. Everything after -- is a command line of replay or bench without --part; launch validates it.\n\n" +
+			"The manifests include input files of up to 180 KiB in total, compressed or not. Copy larger ones to the " +
+			"volume and use their path there, such as /runs/trace.jsonl.zst; launch does not read them. Without " +
+			"--secret, the manifests contain a new token with which the pods authenticate to each other: do not " +
+			"publish them.",
 		Flags: slices.Concat(group(inParts,
-			&cli.IntFlag{Name: "ranks", Value: 2, Usage: "`N` processes, which are the parts of the run"},
-			&cli.IntFlag{Name: "cpus", Value: 2, Usage: "`N` CPUs for each process"},
-			&cli.StringFlag{Name: "name", Value: appName, Usage: "`NAME` of the job, and of its objects"},
+			&cli.IntFlag{Name: "ranks", Value: 2, Usage: "number `N` of processes, each a part of the run"},
+			&cli.IntFlag{Name: "cpus", Value: 2, Usage: "number `N` of CPUs per process"},
+			&cli.StringFlag{Name: "name", Value: appName, Usage: "`NAME` of the job and its objects"},
 		), group(inKubernetes,
 			&cli.StringFlag{Name: "image", Value: defaultImage, Usage: "container `IMAGE` with moontide as its entrypoint"},
 			&cli.StringFlag{Name: "memory", Value: "2Gi", Usage: "memory `SIZE` of each pod"},
 			&cli.StringFlag{Name: "namespace", Usage: "`NAMESPACE` of the objects", DefaultText: "that of kubectl"},
-			&cli.StringFlag{Name: "secret", Usage: "existing Secret `NAME` with the key MOONTIDE_TOKEN, and the variable of --api-key-env", DefaultText: "a new one in the output"},
-			&cli.StringFlag{Name: "claim", Usage: "existing claim `NAME` of a volume that all pods can write, for results and large traces", DefaultText: "a new one in the output"},
+			&cli.StringFlag{Name: "secret", Usage: "`NAME` of an existing Secret with the key MOONTIDE_TOKEN and that of --api-key-env", DefaultText: "a new one in the output"},
+			&cli.StringFlag{Name: "claim", Usage: "`NAME` of an existing volume claim that all pods can write to, for results and large traces", DefaultText: "a new one in the output"},
 		)),
 		Action: func(c *cli.Context) error { return launchRun(c, std, stop) },
 	}

@@ -1,4 +1,4 @@
-// Command moontide makes, describes and replays traces of LLM serving workloads.
+// Command moontide generates, analyzes and replays traces of LLM serving workloads.
 //
 // Data goes to standard output, messages to standard error. The exit status is
 // 0 on success, 1 on failure or an early stop, 2 on misuse, 3 if a run was measured
@@ -205,7 +205,7 @@ func verbs() []verb {
 func newApp(std streams, stop stop, only ...string) *cli.App {
 	app := &cli.App{
 		Name:      appName,
-		Usage:     "make, understand and replay traces of LLM serving workloads",
+		Usage:     "generate, analyze and replay traces of LLM serving workloads",
 		Reader:    std.in,
 		Writer:    std.out,
 		ErrWriter: std.err,

@@ -18,12 +18,12 @@ const (
 
 var idsFlag = &clidoc.ChoiceFlag{
 	StringFlag: cli.StringFlag{
-		Name: "ids", Category: inTraceInput, DefaultText: "refuse inputs with equal ids",
-		Usage: "`MEANING` of equal block, session and request ids in several inputs: %s",
+		Name: "ids", Category: inTraceInput, DefaultText: "inputs with common ids are an error",
+		Usage: "`MEANING` of ids (block, session, request) that occur in several inputs: %s",
 	},
 	Choices: clidoc.OneOf(sharedIDs, separateIDs).
-		Noted(sharedIDs, "the same prompt and session, as in parts of one trace").
-		Noted(separateIDs, "different ones: ids are renumbered"),
+		Noted(sharedIDs, "same prompt and session, as in parts of one trace").
+		Noted(separateIDs, "unrelated; ids are renumbered"),
 }
 
 // merged is one trace read from several files.

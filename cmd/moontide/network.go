@@ -22,9 +22,9 @@ func networkFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "proxy", Category: inTarget, Usage: "`URL` of an HTTP, HTTPS or SOCKS5 proxy, or none", DefaultText: "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY; none for loopback"},
 		&cli.StringFlag{Name: "unix-socket", Category: inTarget, Usage: "connect to the Unix socket `FILE` instead of the host of --url"},
-		&cli.BoolFlag{Name: "http2", Category: inTarget, Usage: "use HTTP/2, for http with prior knowledge (h2c); https endpoints that refuse HTTP/1.1 get it without this flag"},
+		&cli.BoolFlag{Name: "http2", Category: inTarget, Usage: "use HTTP/2, with prior knowledge (h2c) for http; for https endpoints without HTTP/1.1 it is automatic"},
 		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
-		&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not check the certificate of an https endpoint"},
+		&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not verify the certificate of an https endpoint"},
 		&cli.StringFlag{Name: "client-cert", Category: inTarget, Usage: "`FILE`: client certificate (PEM) for an https endpoint; needs --client-key"},
 		&cli.StringFlag{Name: "client-key", Category: inTarget, Usage: "`FILE`: private key (PEM) of --client-cert"},
 	}

@@ -11,17 +11,17 @@ import (
 
 func pacingFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "start", Category: inLoad, Usage: "drop the rows before `TIME` of the trace, which becomes 0"},
-		&cli.DurationFlag{Name: "end", Category: inLoad, Usage: "drop the rows from `TIME` of the trace on", DefaultText: "the trace's end"},
+		&cli.DurationFlag{Name: "start", Category: inLoad, Usage: "drop rows before `TIME`, which becomes time 0"},
+		&cli.DurationFlag{Name: "end", Category: inLoad, Usage: "drop rows from `TIME` on", DefaultText: "the end of the trace"},
 		&cli.IntFlag{Name: "limit", Category: inLoad, Aliases: []string{"take", "num-prompts"}, Usage: "use the first `N` rows; a shorter trace is not repeated", DefaultText: "all"},
-		&cli.BoolFlag{Name: "spread-grid", Category: inLoad, Usage: "spread requests that share a coarse timestamp over that step of the trace's clock"},
+		&cli.BoolFlag{Name: "spread-grid", Category: inLoad, Usage: "spread requests that share a coarse timestamp evenly over the clock's step"},
 		&cli.Float64Flag{Name: "rate", Category: inLoad, Usage: "replace the arrivals: `R` requests per second, or inf for all at once", DefaultText: "the trace's arrivals"},
-		&cli.Float64Flag{Name: "session-rate", Category: inLoad, Usage: "replace the starts of sessions: `R` sessions per second, or inf for all at once; a session is an agent with its sub-agents, or a row without one", DefaultText: "the trace's arrivals"},
+		&cli.Float64Flag{Name: "session-rate", Category: inLoad, Usage: "replace the session starts: `R` sessions per second, or inf for all at once; an agent with its sub-agents is one session, and so is a row without a session", DefaultText: "the trace's arrivals"},
 		&clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "`PROCESS`: arrival process for --rate and --session-rate: %s"},
 			Choices:    clidoc.OneOf(trace.Distributions()...),
 		},
-		&cli.Float64Flag{Name: "burstiness", Category: inLoad, Value: 1, Usage: "`K`: shape of gamma arrivals: below 1 they come in bursts"},
+		&cli.Float64Flag{Name: "burstiness", Category: inLoad, Value: 1, Usage: "`K`: shape of gamma arrivals; below 1 is bursty"},
 		&cli.Float64Flag{Name: "time-scale-think", Category: inLoad, Value: 1, Usage: "multiply think times by `X`: delays whose delay_kind is think or missing"},
 		&cli.Float64Flag{Name: "time-scale-tool", Category: inLoad, Value: 1, Usage: "multiply tool times by `X`: delays whose delay_kind is tool"},
 		&cli.DurationFlag{Name: "max-think", Category: inLoad, Usage: "limit think times to `TIME`, after --time-scale-think and before --speedup", DefaultText: "no limit"},

@@ -34,13 +34,13 @@ func partFlags() []cli.Flag {
 	return group(inParts,
 		&cli.StringFlag{Name: partFlag, Usage: "send part `i/n` of the requests, with i from 1, while other processes send the others; auto takes i and n from Slurm, MPI or a Kubernetes Indexed Job"},
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: partByFlag, Value: trace.BySession, Usage: "`UNIT` that stays in one part: %s"},
+			StringFlag: cli.StringFlag{Name: partByFlag, Value: trace.BySession, Usage: "`UNIT` that is never split between parts: %s"},
 			Choices:    clidoc.OneOf(trace.Deals()...).Noted(trace.ByRequest, "with what waits for it").Noted(trace.ByPrefix, "sessions that begin with the same block"),
 		},
-		&cli.StringFlag{Name: rendezvousFlag, Usage: "`HOST:PORT` on which part 1 listens for the others", DefaultText: "any port, which part 1 writes beside --out"},
-		&cli.StringFlag{Name: startAtFlag, Usage: "start at `TIME`, such as 2026-01-31T12:00:00Z; without --rendezvous the parts do not meet, and all clocks must be synchronized"},
+		&cli.StringFlag{Name: rendezvousFlag, Usage: "`HOST:PORT` on which part 1 listens for the others", DefaultText: "any port, which part 1 writes next to --out"},
+		&cli.StringFlag{Name: startAtFlag, Usage: "start at `TIME`, such as 2026-01-31T12:00:00Z; without --rendezvous, parts do not contact each other, and clocks must be synchronized"},
 		&cli.DurationFlag{Name: timeoutFlag, Value: cluster.DefaultTimeout, Usage: "fail if a part has not arrived after `TIME`"},
-		&cli.BoolFlag{Name: allowLostFlag, Usage: "go on without parts that are lost; the run is INVALID"},
+		&cli.BoolFlag{Name: allowLostFlag, Usage: "continue if parts are lost; the run is then INVALID"},
 	)
 }
 

@@ -21,28 +21,29 @@ import (
 
 // Flags of every verb that executes a run.
 var (
-	maxConcurrencyFlag = &cli.IntFlag{Name: "max-concurrency", Category: inLoad, Usage: "at most `N` requests in flight; later requests queue in the client, and the time is measured", DefaultText: "no limit"}
-	closedFlag         = &cli.BoolFlag{Name: "closed", Category: inLoad, Usage: "closed loop: ignore the trace's arrivals and keep --max-concurrency requests, or --max-sessions sessions, in progress"}
+	maxConcurrencyFlag = &cli.IntFlag{Name: "max-concurrency", Category: inLoad, Usage: "at most `N` requests in flight; later ones wait in the client, and their queue time is measured", DefaultText: "no limit"}
+	closedFlag         = &cli.BoolFlag{Name: "closed", Category: inLoad, Usage: "closed loop: ignore the trace's arrivals and always keep --max-concurrency requests, or --max-sessions sessions, in progress"}
 	durationFlag       = &cli.DurationFlag{Name: "duration", Category: inRunControl, Usage: "stop sending after `TIME`; requests in flight finish", DefaultText: "no limit"}
 	warmupTimeFlag     = &cli.DurationFlag{Name: "warmup-time", Category: inValidity, Usage: "exclude the first `TIME` of the run from the metrics"}
 	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Category: inValidity, Usage: "exclude the last `TIME` of the run from the metrics"}
 	outFlag            = &cli.StringFlag{Name: "out", Category: inOutput, Usage: "`DIR`: run folder", DefaultText: "a new folder under runs"}
 	percentilesFlag    = &cli.StringFlag{Name: "percentiles", Category: inOutput, DefaultText: "99", Usage: "`PERCENTILES`: comma-separated percentiles to show besides mean and median"}
-	keepReasoningFlag  = &cli.BoolFlag{Name: "keep-reasoning", Category: inSessions, Usage: "with --answers live: keep the reasoning of answers in later prompts, as the chat templates of some models do"}
-	keepTextFlag       = &cli.BoolFlag{Name: "keep-text", Category: inOutput, Usage: "record the trace's texts instead of their SHA-256"}
+	keepReasoningFlag  = &cli.BoolFlag{Name: "keep-reasoning", Category: inSessions, Usage: "with --answers live, keep the reasoning in later prompts, as some chat templates do"}
+	keepTextFlag       = &cli.BoolFlag{Name: "keep-text", Category: inOutput, Usage: "record text from the trace instead of its SHA-256"}
 )
 
 func replayCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Usage: "send a trace's requests at their scheduled times and measure every response",
-		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of\n" +
-			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
-			"second ends the run at once. The exit status is 3 if the verdict is INVALID.\n\n" + gateHelp,
+		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of moontide serve. The " +
+			"first interrupt stops sending and waits for requests in flight; the second stops immediately. The exit " +
+			"status is 3 if the verdict is INVALID.\n\n" +
+			gateHelp,
 		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags(), exportFlags(), partFlags()),
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
 			keepReasoningFlag,
-			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, such as for a pipeline's summary page, instead of text"},
-			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`; flags default to those of that run; auto continues the run in --out, or starts it if there is none"},
+			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables instead of text, such as for a CI summary"},
+			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`, with its flags as defaults; auto continues the run in --out, or starts a new one"},
 		),
 		Action: func(c *cli.Context) error { return replayTrace(c, std, stop) },
 	}
@@ -63,10 +64,10 @@ func sentFlags(engines []cli.Flag) []cli.Flag {
 func requestFlags() []cli.Flag {
 	return append(slices.Concat(targetFlags(), serverFlags()),
 		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
-		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit of one request, to the end of its response"},
-		&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry a request that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
+		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit per request, to the end of its response"},
+		&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry requests that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
 		&cli.IntFlag{Name: "abort-after-errors", Category: inRunControl, Usage: "stop the run after `N` failed requests", DefaultText: "never"},
-		&cli.IntFlag{Name: "warmup-requests", Category: inRunControl, Usage: "send `N` unmeasured requests first, with the lengths of the trace but different text"},
+		&cli.IntFlag{Name: "warmup-requests", Category: inRunControl, Usage: "first send `N` unmeasured requests with the lengths of the trace but different text"},
 		&cli.DurationFlag{Name: "wait-ready", Category: inRunControl, Usage: "wait up to `TIME` for the endpoint to become ready"},
 		&cli.BoolFlag{Name: "no-chunk-times", Category: inOutput, Usage: "do not record the time of each token chunk (most of a record); ITL then comes from a histogram"},
 	)
@@ -81,13 +82,13 @@ func runFlags() []cli.Flag {
 func sessionFlags() []cli.Flag {
 	return group(inSessions,
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "answers", Value: openai.AnswersFromTrace, Usage: "`SOURCE` of earlier answers in the prompts of later turns: %s"},
+			StringFlag: cli.StringFlag{Name: "answers", Value: openai.AnswersFromTrace, Usage: "`SOURCE` of the earlier answers in later prompts: %s"},
 			Choices:    clidoc.OneOf(openai.AnswerModes()...).Noted(openai.AnswersFromTrace, "made up from block ids, like the rest of the prompt").Noted(openai.LiveAnswers, "what the server generated; prompts keep the lengths of the trace"),
 		},
-		&cli.IntFlag{Name: "max-sessions", Usage: "at most `N` sessions in progress; the next starts when one ends; an agent and its sub-agents are one session", DefaultText: "no limit"},
+		&cli.IntFlag{Name: "max-sessions", Usage: "at most `N` sessions in progress; the next one starts when one ends; an agent and its sub-agents are one session", DefaultText: "no limit"},
 		&cli.IntFlag{Name: "max-turns", Usage: "end sessions after `N` turns", DefaultText: "no limit"},
 		&cli.DurationFlag{Name: "max-session-time", Usage: "send no more turns of a session once `TIME` has passed since its first request", DefaultText: "no limit"},
-		&cli.DurationFlag{Name: "cancel-after", Usage: "abandon requests that are not complete `TIME` after they were sent, like a user who leaves; requests that wait for them are not sent", DefaultText: "never"},
+		&cli.DurationFlag{Name: "cancel-after", Usage: "abandon requests that are not complete `TIME` after they were sent, like a user who gives up; dependent requests are not sent", DefaultText: "never"},
 	)
 }
 

@@ -19,15 +19,16 @@ import (
 
 func reportCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Usage: "report the metrics of runs or sweeps from their folders, even of a killed run",
-		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN\n" +
-			"labels one. --merge reports the runs as one test that several machines drove at once: their\n" +
-			"records are merged and their clocks are assumed to agree. Sweeps of moontide bench are shown as\n" +
-			"one table and figure, with the ratios to the first.\n\n" +
-			"Window and thresholds default to those of the run. Run folders are not changed. FILE - is\n" +
+		Usage: "report the metrics of runs or sweeps from their folders, even if a run was killed",
+		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN labels a " +
+			"run. --merge reports the runs as one test that several machines drove at once: it merges their records " +
+			"and assumes that their clocks agree. Sweeps of moontide bench are shown as one table and figure, with the " +
+			"ratios to the first.\n\n" +
+			"Measurement window and thresholds default to those of the run. Run folders are not changed. FILE - is " +
 			"standard output. The exit status is 3 if a run is INVALID (not with --format aiperf).\n\n" +
-			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in\n" +
-			"milliseconds; itl and itl_per_token are a request's longest gap.\n\n" + gateHelp,
+			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in milliseconds; for itl " +
+			"and itl_per_token they limit the longest gap of a request.\n\n" +
+			gateHelp,
 		Flags: append(slices.Concat(thresholdFlags(), gateFlags("")),
 			serverBlockSizeFlag, warmupTimeFlag, cooldownTimeFlag,
 			&clidoc.ChoiceFlag{
@@ -41,7 +42,7 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per run, instead of text"},
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print a Markdown table instead of text"},
 			&clidoc.ChoiceFlag{
-				StringFlag: cli.StringFlag{Name: "format", Category: inOutput, Usage: "print the `FORMAT` of another tool: %s"},
+				StringFlag: cli.StringFlag{Name: "format", Category: inOutput, Usage: "print in the `FORMAT` of another tool: %s"},
 				Choices: clidoc.OneOf(vllmForm, dynamoForm, morehForm, aiperfForm, goBenchForm).Noted(vllmForm, "its result block").
 					Noted(dynamoForm, "the block of its recipes, with ITL per request").Noted(morehForm, "the block of its saturation runs").
 					Noted(aiperfForm, "profile_export.jsonl").Noted(goBenchForm, "Go benchmark lines for benchstat"),
@@ -260,7 +261,7 @@ func itlFlag() cli.Flag {
 		choices = choices.Noted(name, note)
 	}
 	return &clidoc.ChoiceFlag{
-		StringFlag: cli.StringFlag{Name: itlName, Category: inOutput, DefaultText: "what the tool itself measures", Usage: "`DEFINITION` of ITL in the block of --format: %s"},
+		StringFlag: cli.StringFlag{Name: itlName, Category: inOutput, DefaultText: "that of the tool", Usage: "`DEFINITION` of ITL in the output of --format: %s"},
 		Choices:    choices,
 	}
 }

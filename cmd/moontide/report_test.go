@@ -95,7 +95,7 @@ func TestNoChunkTimes(t *testing.T) {
 	url, dir := serveFast(t), t.TempDir()
 	write(t, dir, "t.jsonl", shortTrace)
 	out := must(t, dir, "replay", "t.jsonl", "--url", url, "--no-chunk-times", "--out", "run")
-	if !strings.Contains(unwrapped(out), "Note: ITL is from a histogram with a resolution of 0.4 % (10 of 10 gaps)") || !strings.Contains(out, "Median ITL (ms):  ") {
+	if !strings.Contains(unwrapped(out), "Note: ITL comes from a histogram with a resolution of 0.4 % (10 of 10 gaps)") || !strings.Contains(out, "Median ITL (ms):  ") {
 		t.Errorf("got\n%s", out)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "run", runfile.RequestsFile)); err != nil || strings.Contains(string(text), "chunk_ms") {

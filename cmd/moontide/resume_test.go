@@ -43,7 +43,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 		behind = max(behind, row+1)
 	}
 	report := must(t, dir, "report", "run")
-	if want := fmt.Sprintf("%d of 500 rows were sent; those missing from the record were in flight.", sent); !strings.Contains(unwrapped(report), want) || sent < 5 {
+	if want := fmt.Sprintf("%d of 500 rows were sent; those without a record were in flight.", sent); !strings.Contains(unwrapped(report), want) || sent < 5 {
 		t.Errorf("no %q in\n%s", want, report)
 	}
 

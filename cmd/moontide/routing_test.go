@@ -170,9 +170,9 @@ func TestEchoThroughAGateway(t *testing.T) {
 		t.Errorf("exit status %d, %d requests lack it, %v\n%s%s", r.status, g.lacking, g.turns, r.out, r.err)
 	}
 	for _, want := range []string{
-		"the router's header x-worker was sent with 7 of 7 later turns; 0 first answers did not have it.",
-		"the router's cookie route was sent with 7 of 7 later turns; 0 first answers did not have it.",
-		"the router's header X-Absent was sent with 0 of 7 later turns; 3 first answers did not have it.",
+		"the router's header x-worker was sent with 7 of 7 later turns; 0 first answers had none.",
+		"the router's cookie route was sent with 7 of 7 later turns; 0 first answers had none.",
+		"the router's header X-Absent was sent with 0 of 7 later turns; 3 first answers had none.",
 	} {
 		if !strings.Contains(unwrapped(r.out), want) {
 			t.Errorf("no %q in\n%s", want, r.out)

@@ -25,27 +25,26 @@ import (
 func serveCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Usage: "run the simulated OpenAI-compatible endpoint",
-		Description: "Serves OpenAI's /v1/chat/completions, /v1/completions and /v1/responses, Anthropic's /v1/messages,\n" +
-			"SGLang's /generate, /v1/models, /tokenize, /health, /version, and /metrics with vLLM's names.\n\n" +
-			"Request headers: X-Session-ID names the conversation for\n" +
-			"--routing session; X-Moontide-Stamps: 1 adds the write time of each event (CLOCK_MONOTONIC, ns);\n" +
-			"X-Moontide-Fault applies a --fault to one request. When it ends it prints the latencies of its answers\n" +
-			"as it wrote them, to check a client against.",
+		Description: "Serves OpenAI's /v1/chat/completions, /v1/completions and /v1/responses, Anthropic's /v1/messages, " +
+			"SGLang's /generate, /v1/models, /tokenize, /health, /version, and /metrics with vLLM's metric names.\n\n" +
+			"Request headers: X-Session-ID names the conversation for --routing session; X-Moontide-Stamps: 1 adds the " +
+			"write time of each event (CLOCK_MONOTONIC, ns); X-Moontide-Fault applies a --fault to one request. On " +
+			"exit, serve prints the latencies of its answers as it wrote them, so that you can check a client.",
 		Flags: append(engineFlags(),
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
-			repeatable(cli.GenericFlag{Name: "model", Category: inTarget, Usage: "`NAME` of the served model; repeated, of adapters that the same engines serve", DefaultText: "sim"}),
+			repeatable(cli.GenericFlag{Name: "model", Category: inTarget, Usage: "`NAME` of the served model; repeatable, for adapters on the same engines", DefaultText: "sim"}),
 			repeatableChoice(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is %s"},
 				clidoc.Choices{Names: server.FaultKinds(), Open: true, Suffix: ":"}),
 			&clidoc.ChoiceFlag{
-				StringFlag: cli.StringFlag{Name: "refuse", Category: inRunControl, Usage: "refuse requests that have one of the parameters in `LIST` (separated by commas), or are for one of the APIs, to test how clients adapt to a server: %s"},
+				StringFlag: cli.StringFlag{Name: "refuse", Category: inRunControl, Usage: "reject requests that use a parameter or API in the comma-separated `LIST`, to test how clients adapt: %s"},
 				Choices:    clidoc.Choices{Names: server.Refusable(), List: true, Open: true}.Noted("token_ids", "as prompts"),
 			},
 			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, Usage: "exit when standard input is closed"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON lines to standard output: the endpoint's URL once it accepts connections, and the latencies it served when it ends"},
 			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
-			&cli.IntFlag{Name: "reasoning-tokens", Category: inEngine, Usage: "first `N` tokens of each answer are reasoning, which chat, responses and messages separate from the visible text", DefaultText: "none"},
-			&cli.StringFlag{Name: "tokenizer", Category: inEngine, Usage: "tokenizer.json `FILE` that splits prompts into tokens", DefaultText: "a word is a token"},
-			&cli.Uint64Flag{Name: "seed", Category: inEngine, Usage: "seed of the random router and of the faults"},
+			&cli.IntFlag{Name: "reasoning-tokens", Category: inEngine, Usage: "mark the first `N` tokens of each answer as reasoning, which chat, responses and messages separate from visible text", DefaultText: "none"},
+			&cli.StringFlag{Name: "tokenizer", Category: inEngine, Usage: "tokenizer.json `FILE` for prompts", DefaultText: "one token per word"},
+			&cli.Uint64Flag{Name: "seed", Category: inEngine, Usage: "random seed for random routing and faults"},
 		),
 		Action: func(c *cli.Context) error { return serve(c, std, stop) },
 	}

@@ -17,18 +17,18 @@ const (
 
 func simulateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Usage: "replay a trace against simulated engines in virtual time: an hour takes a second",
-		Description: "The engines are those of moontide serve; the defaults approximate Llama 3.1 8B in FP8 on one\n" +
-			"H100. The run folder has the same files as that of a replay, so every report works on it.\n\n" +
-			"Engine flags for whole numbers accept lists and ranges, such as 1,2,4 or 1..16 or 4..16..4, and\n" +
-			"--routing a list of policies. All combinations are simulated, and a table shows what each\n" +
-			"deployment would do; --engines may be given together with --prefill-engines and\n" +
-			"--decode-engines. --find searches for the fewest engines, or the highest rate or concurrency,\n" +
-			"with which each deployment meets --slo. With --out DIR, each deployment or answer gets a run\n" +
-			"folder in DIR, else none is written. With a fitted --engine FILE, intervals show how uncertain\n" +
-			"the answers are. The exit status is 4 if no deployment meets the objectives.\n\n" + gateHelp,
+		Usage: "replay a trace against simulated engines in virtual time (an hour takes about a second)",
+		Description: "The engines are those of moontide serve; the defaults approximate Llama 3.1 8B in FP8 on one H100. The " +
+			"run folder has the same files as that of a replay, so all reports work on it.\n\n" +
+			"Engine flags for whole numbers accept lists and ranges, such as 1,2,4 or 1..16 or 4..16..4, and --routing " +
+			"accepts a list of policies. All combinations are simulated and compared in a table; --engines can be " +
+			"combined with --prefill-engines and --decode-engines. --find searches for the smallest number of engines, " +
+			"or the highest rate or concurrency, with which each deployment meets --slo. Run folders are written only " +
+			"with --out DIR, one for each deployment or answer. With a fitted --engine FILE, intervals show the " +
+			"uncertainty of the answers. The exit status is 4 if no deployment meets the conditions.\n\n" +
+			gateHelp,
 		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), listedEngineFlags(), planFlags()),
-			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "random seed for generated arrivals and the random router"},
+			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "random seed for generated arrivals and random routing"},
 			tokenizerFlag(inTraceInput),
 		),
 		Action: func(c *cli.Context) error { return simulateTrace(c, std, stop) },
@@ -39,11 +39,11 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 func planFlags() []cli.Flag {
 	return []cli.Flag{
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: findWhatFlag, Category: inGates, Usage: "find the `QUANTITY` that just meets --slo: %s"},
+			StringFlag: cli.StringFlag{Name: findWhatFlag, Category: inGates, Usage: "search for the `QUANTITY` that just meets --slo: %s"},
 			Choices: clidoc.OneOf(findEngines, findRate, findConcurrency).Noted(findEngines, "the fewest").
 				Noted(findRate, "the highest, by scaling the arrivals").Noted(findConcurrency, "the highest, in a closed loop"),
 		},
-		&cli.IntFlag{Name: drawsFlag, Category: inEngine, Value: 20, Usage: "number of engines drawn from the intervals of a fitted --engine FILE, to show how uncertain predictions for several deployments are; 0 shows no intervals"},
+		&cli.IntFlag{Name: drawsFlag, Category: inEngine, Value: 20, Usage: "number of engines to draw from the intervals of a fitted --engine FILE, to show the uncertainty of predictions; 0 shows no intervals"},
 		&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON, for several deployments"},
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per deployment"},
 		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, for several deployments"},

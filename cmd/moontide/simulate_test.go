@@ -29,7 +29,7 @@ func TestSimulate(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			out := must(t, dir, append([]string{"simulate", sample(t), "--out", "run"}, flags...)...)
-			for _, want := range []string{"Successful requests:                     100\n", "Simulated: these are the numbers of modelled engines in virtual time", "Note: simulated in virtual time: ", "client lag is 0", "Verdict: VALID"} {
+			for _, want := range []string{"Successful requests:                     100\n", "Simulated: these numbers come from simulated engines in virtual time", "Note: simulated in virtual time: ", "client lag is 0", "Verdict: VALID"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q in\n%s", want, out)
 				}

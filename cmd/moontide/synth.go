@@ -46,15 +46,18 @@ func methodOf(name string) method {
 
 func synthCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Usage: "make a trace that resembles another one, or from a description",
-		Description: "From a trace, --method sessions keeps conversations and think times, bursts, lengths, and how soon prefixes recur. TRACE may also be a model made by moontide fit. " +
-			"If more requests are asked for than the source has, the trace continues in the same way with new conversations.\n\n" +
-			"--method tree is the method of NVIDIA's data generator: it samples paths in the tree of shared prefixes. " +
-			"Lengths, sharing and rate can be multiplied. Without --output it writes a file named after the source and the flags, such as " +
-			"conversation_trace_synth_16.00x1+10.00_speedup1_maxisl110000.jsonl.\n\n" +
-			"A description needs no trace. It is a YAML file, flags, or both; flags override the file. Ready ones: " + strings.Join(traces.Specs(), ", ") + ".\n\n" +
-			"A DIST is a probability distribution: a number, uniform:100:2000 (min, max), normal:1000:200 (mean, standard deviation), lognormal:1000:1.5 (mean, CV), " +
-			"exponential:1000 (mean), weibull:1000:1.5 (mean, CV), geometric:4 (mean), each optionally cut by :min=A:max=B, or file:PATH (numbers, or a trace).",
+		Usage: "generate a trace from another one, or from a description",
+		Description: "With --from, --method sessions preserves conversations and think times, bursts, lengths, and how soon " +
+			"prefixes are reused. TRACE may also be a model written by moontide fit. If you request more rows than the " +
+			"source has, the trace continues in the same way with new conversations.\n\n" +
+			"--method tree is the method of NVIDIA's data generator: it samples paths from the tree of shared " +
+			"prefixes. Lengths, sharing and rate can be scaled. Without --output it writes a file named after the " +
+			"source and the flags, such as conversation_trace_synth_16.00x1+10.00_speedup1_maxisl110000.jsonl.\n\n" +
+			"A description needs no source trace. It is a YAML file, flags, or both; flags override the file. " +
+			"Ready-made descriptions: " + strings.Join(traces.Specs(), ", ") + ".\n\n" +
+			"A DIST is a probability distribution: a number, uniform:100:2000 (min, max), normal:1000:200 (mean, " +
+			"standard deviation), lognormal:1000:1.5 (mean, CV), exponential:1000 (mean), weibull:1000:1.5 (mean, CV), " +
+			"geometric:4 (mean), each optionally truncated with :min=A:max=B, or file:PATH (numbers, or a trace).",
 		Flags:  slices.Concat(traceFlags(), sessionsFlags(), treeFlags(), describeFlags(), sharedFlags(), checkFlags()),
 		Action: func(c *cli.Context) error { return synthesize(c, std) },
 	}
@@ -74,7 +77,7 @@ func traceFlags() []cli.Flag {
 
 func sharedFlags() []cli.Flag {
 	return slices.Concat(group(inRequests,
-		&cli.IntFlag{Name: "num-requests", Aliases: []string{"n"}, Usage: "make `N` requests; required by --method tree",
+		&cli.IntFlag{Name: "num-requests", Aliases: []string{"n"}, Usage: "generate `N` requests; required by --method tree",
 			DefaultText: "as many as the trace has; the description's, or 100"},
 		&cli.GenericFlag{Name: "seed", Value: new(seed), Usage: "`SEED`: random seed; the same seed gives the same bytes",
 			DefaultText: "0, or the description's"},

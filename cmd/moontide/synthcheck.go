@@ -25,14 +25,14 @@ const (
 
 func checkFlags() []cli.Flag {
 	return append(group(ofCheck,
-		&cli.BoolFlag{Name: checkFlagName, Usage: "judge the written trace against its source: PASS, or FAIL with exit status 4"},
-		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to judge against", DefaultText: "--from, unless that is a model; required with --only"},
-		repeatable(cli.GenericFlag{Name: maxGapFlag, Usage: "`LIMITS`: comma-separated changes of the largest gaps that pass: 2x doubles all, isl_mean=5% sets that of an aspect, lru=4% those of all lru_ aspects; " +
+		&cli.BoolFlag{Name: checkFlagName, Usage: "compare the generated trace with its source: PASS, or FAIL with exit status 4"},
+		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to compare with", DefaultText: "--from, unless that is a model; required with --only"},
+		repeatable(cli.GenericFlag{Name: maxGapFlag, Usage: "`LIMITS`: comma-separated bounds for --check: 2x doubles all, isl_mean=5% sets one, lru=4% sets those of all lru_ aspects; " +
 			"twice the noise floor always passes; repeatable"}),
 	), group(inOutput,
 		&cli.StringFlag{Name: "json", Usage: "write the result of --check as JSON to `FILE`; - is standard output, instead of the table"},
 		&cli.StringFlag{Name: "html", Usage: "also write the result of --check to `FILE`, a self-contained page"},
-		&cli.StringFlag{Name: "png", Usage: "also plot the gaps of --check beside noise floors and bounds to `FILE`"},
+		&cli.StringFlag{Name: "png", Usage: "also plot the gaps of --check with noise floors and bounds to `FILE`"},
 	)...)
 }
 

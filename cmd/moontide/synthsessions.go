@@ -20,12 +20,12 @@ const beyondRepeat, beyondHold = "repeat", "hold"
 func sessionsFlags() []cli.Flag {
 	return group(ofSessions,
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "beyond", Value: beyondRepeat, Usage: "`COURSE` of a trace longer than its source: %s"},
+			StringFlag: cli.StringFlag{Name: "beyond", Value: beyondRepeat, Usage: "`BEHAVIOR` of a trace beyond the length of its source: %s"},
 			Choices:    clidoc.OneOf(beyondRepeat, beyondHold).Noted(beyondRepeat, "the source's, with new conversations").Noted(beyondHold, "that of its last regime"),
 		},
-		&cli.Float64Flag{Name: "rate-scale", Aliases: []string{"rate-multiplier"}, Value: 1, Usage: "multiply the rate of new conversations of all clients by `X`; pauses within them stay"},
+		&cli.Float64Flag{Name: "rate-scale", Aliases: []string{"rate-multiplier"}, Value: 1, Usage: "multiply the rate of new conversations by `X`; pauses within them do not change"},
 		clientsFlag(),
-		&cli.StringFlag{Name: "only", Usage: "draw the requests of `CLIENT` alone, one of those that fit lists"},
+		&cli.StringFlag{Name: "only", Usage: "generate only the requests of this `CLIENT`, as listed by fit"},
 	)
 }
 
@@ -34,7 +34,7 @@ const clientsFlagName = "clients"
 func clientsFlag() cli.Flag {
 	return &cli.IntFlag{
 		Name: clientsFlagName, Category: inFit, DefaultText: "those that the rows name",
-		Usage: "learn at most `N` clients; if the rows name none, N clusters of similar conversations",
+		Usage: "learn at most `N` clients; without client names in the rows, cluster similar conversations",
 	}
 }
 

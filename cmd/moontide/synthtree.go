@@ -19,15 +19,15 @@ import (
 // treeFlags have the names of NVIDIA's data generator.
 func treeFlags() []cli.Flag {
 	return group(ofTree,
-		&cli.Float64Flag{Name: "prefix-len-multiplier", Value: 1, Usage: "multiply the length of shared prefixes by `X`; fractions are honoured"},
-		&cli.IntFlag{Name: "prefix-root-multiplier", Value: 1, Usage: "spread requests over `N` copies of the shared prefixes"},
+		&cli.Float64Flag{Name: "prefix-len-multiplier", Value: 1, Usage: "multiply the length of shared prefixes by `X`, which may be a fraction"},
+		&cli.IntFlag{Name: "prefix-root-multiplier", Value: 1, Usage: "distribute requests over `N` copies of the shared prefixes"},
 		&cli.Float64Flag{Name: "prompt-len-multiplier", Value: 1, Usage: "multiply the length of unique prompts by `X`"},
 		&cli.Float64Flag{Name: "osl-multiplier", Value: 1, Usage: "multiply output lengths by `X`"},
 		&cli.IntFlag{Name: "min-isl", DefaultText: "none", Usage: "reject requests with fewer than `N` input tokens"},
 		&cli.IntFlag{Name: "max-isl", DefaultText: "none", Usage: "reject requests with more than `N` input tokens"},
 		&cli.IntFlag{Name: "min-osl", DefaultText: "none", Usage: "raise shorter outputs to `N` tokens"},
 		&cli.IntFlag{Name: "max-osl", DefaultText: "none", Usage: "cut longer outputs to `N` tokens"},
-		&cli.BoolFlag{Name: "keep-rate", Usage: "take no time for rejected requests, so that the source's rate is kept"},
+		&cli.BoolFlag{Name: "keep-rate", Usage: "skip the time of rejected requests, to keep the rate of the source"},
 	)
 }
 

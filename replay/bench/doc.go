@@ -1,5 +1,5 @@
-// Package bench makes measured runs: it replays a trace against an endpoint,
-// records every request, and judges the run.
+// Package bench executes measured runs: it replays a trace against an endpoint, records
+// every request, and computes the verdict.
 //
 // [Run] does one run:
 //

@@ -1,5 +1,5 @@
-// Package capture records live traffic of a server of language models as a trace that
-// has none of its texts.
+// Package capture records live LLM traffic as a trace, without the text of prompts and
+// answers.
 //
 // A Proxy is an http.Handler in front of the server, and Files is where its rows go:
 //

@@ -1,6 +1,7 @@
-// Package cluster makes one run of several processes: they meet, agree on what they
-// replay, start at one instant and end together. It brings no scheduler: [Detect]
-// reads the place of a process from the environment that Slurm, MPI or Kubernetes set.
+// Package cluster coordinates the processes of a distributed run: they connect to part 1,
+// verify that they replay the same schedule, start together and end together. It brings
+// no scheduler: [Detect] reads the place of a process from the environment that Slurm,
+// MPI or Kubernetes set.
 //
 //	member, err := cluster.Join(ctx, cluster.Config{Number: 2, Of: 4, Dir: "runs/today"})
 //	...

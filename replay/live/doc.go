@@ -1,5 +1,5 @@
-// Package live exports a run while it is going on: metrics for Prometheus and lines
-// of samples for other programs. Neither delays the run.
+// Package live exports a run in progress: metrics for Prometheus, and samples as JSON
+// lines for other programs. Neither delays the run.
 //
 //	m := live.NewMetrics()
 //	server, err := live.Listen("127.0.0.1:9464", m)

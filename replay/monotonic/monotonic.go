@@ -1,4 +1,3 @@
-// Package monotonic provides the clock shared by all processes of a machine
-// ([At]), for comparing instants between processes, and a precise timer
-// ([NewTimer]).
+// Package monotonic provides the clock shared by all processes of a machine ([At]), to
+// compare times between processes, and a precise timer ([NewTimer]).
 package monotonic

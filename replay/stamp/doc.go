@@ -1,4 +1,4 @@
-// Package stamp tells when the kernel received what a socket read.
+// Package stamp reports when the kernel received the data that was read from a socket.
 //
 //	listener = stamp.Listen(listener)
 //	conn, err := listener.Accept()

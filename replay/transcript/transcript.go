@@ -1,5 +1,5 @@
-// Package transcript determines the content of the prompts of a conversation that
-// contain the answers of the server.
+// Package transcript builds the prompts of a conversation that contain earlier answers of
+// the server.
 //
 // A trace says how long each prompt is and, by block ids, which of its beginnings
 // other prompts share. It does not say what earlier answers were. A prompt with live

@@ -1,5 +1,5 @@
-// Package sessions synthesizes traces that keep what matters to a server's
-// cache: sessions, think times, bursts, lengths, and the reuse of prefixes.
+// Package sessions generates traces that preserve what matters to a server's cache:
+// sessions, think times, bursts, lengths, and prefix reuse.
 //
 // [Fit] learns a [Model] from a trace; [Model.Requests] draws any number of
 // new requests:

@@ -1,4 +1,4 @@
-// Package spec draws traces from a workload spec, without a source trace.
+// Package spec generates traces from a workload description, without a source trace.
 //
 // [Parse] reads a short YAML text; range over [Spec.Requests] for its requests.
 // This is a complete spec:

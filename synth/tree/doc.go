@@ -1,7 +1,6 @@
-// Package tree synthesizes traces by the tree method, which is that of the data
-// generator of NVIDIA's serving framework. Use it if you need that generator's
-// options. Package synth/sessions is the more faithful method, and
-// package synth/spec needs no source trace.
+// Package tree generates traces with the tree method of NVIDIA's data generator. Use it
+// if you need that generator's options. Package synth/sessions is the more faithful
+// method, and package synth/spec needs no source trace.
 //
 // [Fit] learns a [Model] from a trace; [Model.Requests] draws new requests.
 // [Model.Draw] applies a [Shape] (longer prefixes, limits, speed-up) and is the

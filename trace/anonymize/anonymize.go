@@ -1,4 +1,4 @@
-// Package anonymize replaces the ids and names of a trace by keyed ones.
+// Package anonymize replaces the ids and names in a trace with keyed hashes.
 //
 //	a, err := anonymize.New(anonymize.Config{Key: key})
 //	w.WriteAll(a.Rows(r.Borrowed()))

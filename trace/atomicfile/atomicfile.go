@@ -1,4 +1,4 @@
-// Package atomicfile writes files that appear complete or not at all.
+// Package atomicfile writes files atomically: a file appears complete or not at all.
 //
 //	f, err := atomicfile.Create(path)
 //	if err != nil { ... }

@@ -1,4 +1,4 @@
-// Package record makes rows of a trace from requests whose texts must not be kept.
+// Package record turns requests into trace rows without keeping their text.
 //
 //	key, err := record.OpenKey("capture.key") // made once, kept secret
 //	cfg := record.Config{Key: key}

@@ -1,4 +1,4 @@
-// Package spill sorts records of which most are on disk.
+// Package spill is an external sort for records that do not fit into memory.
 //
 //	var s spill.Sorter
 //	defer s.Close()

@@ -1,4 +1,4 @@
-// Package stats describes samples and draws from probability distributions.
+// Package stats computes statistics of samples and draws from probability distributions.
 //
 // [Of] takes a slice of values and returns a [Sample]: count, mean, deviation
 // and any quantile. [OfCounts] takes values with counts, and a [SampleBuilder]

@@ -1,5 +1,5 @@
-// Package doc is the one document model of reports: a report is built once, as
-// data, and written as text for a terminal, Markdown, CSV or an HTML page.
+// Package doc is the document model of reports: a report is built once, as data, and
+// written as terminal text, Markdown, CSV or HTML.
 //
 //	d := doc.New("DATASET ANALYSIS", "Trace: conversation.jsonl")
 //	s := d.Section("Overview")

@@ -1,5 +1,5 @@
-// Package launch writes what a scheduler needs to start a run of several processes: an
-// sbatch script, an mpirun script, or Kubernetes manifests. It submits nothing.
+// Package launch writes the input of a scheduler for a distributed run: an sbatch script,
+// an mpirun script, or Kubernetes manifests. It submits nothing.
 //
 //	job := launch.Job{Name: "moontide", Ranks: 4, CPUs: 2, Command: launch.Command{
 //		Verb: "replay", Arguments: []string{"trace.jsonl"}, Flags: []string{"--url=http://server:8000", "--part=auto"},

@@ -1,5 +1,5 @@
-// Package search finds the level at which a system stops to meet its objectives: the
-// fewest engines, the highest request rate or the highest concurrency.
+// Package search finds the limit up to which a system meets its objectives: the smallest
+// number of engines, the highest request rate or the highest concurrency.
 //
 // A search is a function of the trials so far, so it can be stopped and resumed.
 // [Config.Next] says which level to try next, [Config.Answer] what is known:

@@ -1,7 +1,6 @@
-// Package dial opens connections to a server in other ways than straight to one
-// address: to the addresses of its name in turn ([Addresses]), through a proxy
-// ([Proxy]), or to a Unix socket ([Unix]). Each has a DialContext like that of a
-// net.Dialer:
+// Package dial opens connections to a server: to each address of a host name in turn
+// ([Addresses]), through a proxy ([Proxy]), or to a Unix socket ([Unix]). Each has a
+// DialContext like that of a net.Dialer:
 //
 //	addresses := new(dial.Addresses)
 //	proxy := &dial.Proxy{URL: u, Tunnel: true, Dial: addresses.DialContext}

@@ -1,5 +1,5 @@
 // Package http2 sends the requests of package http1 over HTTP/2, for gateways that
-// speak nothing else:
+// support nothing else:
 //
 //	t := http2.New(http2.Config{Address: "example.com:443", TLS: config})
 //	host := http1.Host{Open: t.Open}

@@ -1,6 +1,5 @@
-// Package server implements an OpenAI-compatible endpoint with a modelled LLM
-// engine. Use it to replay traces without a GPU and to test clients against
-// predictable answers.
+// Package server implements an OpenAI-compatible endpoint with a simulated LLM engine.
+// Use it to replay traces without a GPU and to test clients against predictable answers.
 //
 //	s, err := server.New(server.Config{Deployment: engine.Deployment{
 //		Engine: engine.Config{Costs: engine.Costs{

@@ -1,5 +1,5 @@
-// Package http1test has connections for tests of HTTP exchanges: a scripted one
-// ([Script]), and those of a listener in memory ([Pipes]).
+// Package http1test provides connections for HTTP tests: a scripted one ([Script]), and
+// an in-memory listener ([Pipes]).
 package http1test
 
 import (
