@@ -35,7 +35,7 @@ func BenchmarkAppend(b *testing.B) {
 // benchTexts calls bench for each tokenizer and text.
 func benchTexts(b *testing.B, bench func(name string, tok *Tokenizer, text string)) {
 	text := strings.Repeat("The tide doesn't wait: it rises twice a day, about 50 minutes later each time.\n\n", 500)
-	for _, variant := range []string{"llama3", "qwen2", "deepseek", "gpt2", "another pattern"} {
+	for _, variant := range []string{"llama3", "qwen2", "deepseek", "gpt2", "o200k", "tekken"} {
 		bench(strings.ReplaceAll(variant, " ", "-"), tokenizerOf(b, variant), text)
 	}
 	path := os.Getenv(realFile)

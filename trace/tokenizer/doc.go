@@ -9,8 +9,8 @@
 //
 // # Supported files
 //
-// Byte-level BPE, as in Llama 3, Qwen 2.5 and 3, DeepSeek-V3, GPT-2 and most later
-// models. Encoding has four steps:
+// Byte-level BPE, as in Llama 3 and 4, Qwen 2.5 and 3, DeepSeek-V3, gpt-oss, Mistral, GPT-2
+// and most later models. Encoding has four steps:
 //
 //	added tokens   texts that are one token each, such as <|im_end|>, are cut out
 //	normalizer     none, or NFC

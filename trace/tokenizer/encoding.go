@@ -82,7 +82,7 @@ func (e *encoding) appendSplit(text string, splits []splitter) error {
 func (e *encoding) appendScanned(text string, s *scanned) {
 	for len(text) > 0 {
 		w := loadWord(text)
-		n := simpleWord(w, s.simple)
+		n := s.simpleWord(w)
 		if n == 0 {
 			n, _ = s.next(text)
 		}

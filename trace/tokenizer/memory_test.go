@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var allVariants = []string{"llama3", "qwen2", "deepseek", "gpt2", "another pattern", "digits, then removed"}
+var allVariants = []string{"llama3", "qwen2", "deepseek", "gpt2", "o200k", "tekken", "digits, then removed"}
 
 // memoryOf returns a memory with small pieces.
 func memoryOf(tok *Tokenizer, most, size, least int) *Memory {

@@ -15,6 +15,14 @@ const (
 	qwen2Pattern    = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	deepseekPattern = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
 	eastAsian       = `[一-龥぀-ゟ゠-ヿ]+`
+
+	// o200kPattern is that of gpt-oss, Llama 4 and MiniMax, and tekkenPattern of Mistral.
+	o200kPattern  = casedWord + `+` + contractions + `?|` + capitals + `*` + contractions + `?|\p{N}{1,3}` + afterWords
+	tekkenPattern = casedWord + `+|` + capitals + `*|\p{N}` + afterWords
+	casedWord     = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
+	capitals      = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
+	contractions  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
+	afterWords    = `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
 // scanners match like their patterns. None depends on the text before a match, and
@@ -36,6 +44,16 @@ var scanners = []scanned{
 		patterns: []string{`\p{N}{1,3}`, eastAsian, deepseekPattern},
 		match:    matchDeepSeek,
 		simple:   simpleAfter(llama3Prefixes + "'"),
+	}, {
+		patterns: []string{o200kPattern},
+		match:    func(s string) int { return matchCased(s, true, 3) },
+		simple:   simpleAfter(llama3Prefixes + "'"),
+		cased:    true,
+	}, {
+		patterns: []string{tekkenPattern},
+		match:    func(s string) int { return matchCased(s, false, 1) },
+		simple:   simpleAfter(llama3Prefixes + "'"),
+		cased:    true,
 	},
 	{patterns: []string{`\p{N}{1,3}`}, match: func(s string) int { return runOfNumbers(s, 3) }, begins: &bytesOfNumbers},
 	{patterns: []string{`\p{N}+`}, match: func(s string) int { return runOfNumbers(s, len(s)) }, begins: &bytesOfNumbers},
@@ -61,7 +79,8 @@ var bytesOfNumbers = func() (begins [256]bool) {
 }()
 
 // A simple word is ASCII letters, possibly after one other ASCII character, and is
-// not followed by a non-ASCII character. Most words are.
+// not followed by a non-ASCII character. If case matters, only its first letter may be
+// a capital, and no apostrophe follows. Most words are simple.
 
 // llama3Prefixes are the ASCII characters of [^\r\n\p{L}\p{N}] but the apostrophe,
 // which may begin a contraction.
@@ -81,7 +100,7 @@ func simpleAfter(prefixes string) *[256]uint8 {
 	least := new([256]uint8)
 	for b := range least {
 		switch {
-		case b < utf8.RuneSelf && classes[b] == letter:
+		case b < utf8.RuneSelf && classes[b]&letter != 0:
 			least[b] = 1
 		case strings.IndexByte(prefixes, byte(b)) >= 0:
 			least[b] = 2
@@ -94,18 +113,29 @@ func simpleAfter(prefixes string) *[256]uint8 {
 
 // simpleWord returns the length of the simple word of up to maxWord bytes at the
 // start of a text with the first 16 bytes of w, or 0.
-func simpleWord(w word, least *[256]uint8) int {
+func (s *scanned) simpleWord(w word) int {
 	bytes, before := w.low, 0
 	end := notLetters(bytes) &^ 0x80 // any first byte
 	if end == 0 {
 		bytes, before = w.high, 8
 		end = notLetters(bytes)
 	}
-	n := before + bits.TrailingZeros64(end)/8
-	if n > maxWord || n < int(least[byte(w.low)]) || bytes&end&-end != 0 {
+	n, least := before+bits.TrailingZeros64(end)/8, int(s.simple[byte(w.low)])
+	if n > maxWord || n < least || bytes&end&-end != 0 {
+		return 0
+	}
+	if s.cased && (w.at(n) == '\'' || w.capitals(n, least)) {
 		return 0
 	}
 	return n
+}
+
+// capitals reports whether one of the letters from a place on, in the first n bytes, is
+// a capital.
+func (w word) capitals(n, from int) bool {
+	const small = 0x2020202020202020 // of letters
+	letters := prefixes[n]
+	return ^w.low&letters.low>>(8*from)<<(8*from)&small|^w.high&letters.high&small != 0
 }
 
 // notLetters sets the highest bit of the bytes of x that are no ASCII letters.
@@ -130,7 +160,12 @@ const (
 
 	toEast = 8 // shifts the class of characters that eastAsian matches
 
+	// Letters with a case have one of these too.
+	upper class = 1 << 12 // [\p{Lu}\p{Lt}]
+	lower class = 1 << 13 // \p{Ll}
+
 	letters = letter | letter<<toEast
+	marks   = mark | mark<<toEast
 	spaces  = space | newline
 	others  = (mark | sign | other) | (mark|sign|other)<<toEast // [^\s\p{L}\p{N}]
 	east    = (letter | mark | sign | other) << toEast
@@ -143,6 +178,7 @@ var categories = []struct {
 }{
 	{unicode.S, sign}, {unicode.P, sign}, {unicode.N, number}, {unicode.M, mark},
 	{unicode.White_Space, space}, {unicode.L, letter},
+	{unicode.Lu, letter | upper}, {unicode.Lt, letter | upper}, {unicode.Ll, letter | lower},
 }
 
 // classes are those of the characters up to U+FFFF.

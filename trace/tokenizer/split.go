@@ -22,6 +22,7 @@ type scanned struct {
 	// simple has the lengths from which simple words match, by their first byte; see
 	// simpleWord. It is nil if no simple word matches.
 	simple  *[256]uint8
+	cased   bool // words end before some capitals
 	removed bool // text between matches is dropped
 }
 

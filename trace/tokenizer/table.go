@@ -54,6 +54,14 @@ func (w word) first(n int) word {
 	return word{w.low & keep.low, w.high&keep.high | uint64(n)<<56}
 }
 
+// at returns the i-th byte of 16.
+func (w word) at(i int) byte {
+	if i < 8 {
+		return byte(w.low >> (8 * i))
+	}
+	return byte(w.high >> (8 * (i - 8)))
+}
+
 // prefixes masks the first bytes of a word, by their number.
 var prefixes = func() (masks [maxWord + 1]word) {
 	for n := range masks {
