@@ -3,13 +3,11 @@ package capture
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,26 +30,15 @@ func TestArrivalBeforeRead(t *testing.T) {
 		io.WriteString(w, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
 	}))
 	defer upstream.Close()
-	to, _ := url.Parse(upstream.URL)
-	all := new(rows)
-	p, err := New(Config{Config: record.Config{Key: record.Key{1}}, Upstream: to}, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	drain, interrupt := context.WithCancel(t.Context())
-	served := make(chan error)
-	go func() { served <- p.Serve(drain, t.Context(), l) }()
+	l := listening(t)
+	_, all, drain, _, served := servingOn(t, l, upstream.URL)
 
 	// The kernel begins to stamp a moment after the proxy asks it to.
 	const tries = 1000
 	for range tries {
 		postTwice(t, l.Addr().String(), sent)
 	}
-	interrupt()
+	drain()
 	if err := <-served; err != nil || len(all.all) != 2*tries {
 		t.Fatalf("%d rows, %v", len(all.all), err)
 	}

@@ -333,6 +333,20 @@ func TestGzipRequests(t *testing.T) {
 
 // serving serves a proxy as the command does. drain and stop are the two interrupts.
 func serving(t *testing.T, upstream string, edits ...func(*Config)) (p *Proxy, seen *rows, address string, drain, stop func(), served chan error) {
+	l := listening(t)
+	p, seen, drain, stop, served = servingOn(t, l, upstream, edits...)
+	return p, seen, "http://" + l.Addr().String(), drain, stop, served
+}
+
+func listening(t *testing.T) *net.TCPListener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.(*net.TCPListener)
+}
+
+func servingOn(t *testing.T, l net.Listener, upstream string, edits ...func(*Config)) (p *Proxy, seen *rows, drain, stop func(), served chan error) {
 	to, err := url.Parse(upstream)
 	if err != nil {
 		t.Fatal(err)
@@ -345,15 +359,11 @@ func serving(t *testing.T, upstream string, edits ...func(*Config)) (p *Proxy, s
 	if p, err = New(cfg, seen); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	gently, drain := context.WithCancel(t.Context())
 	now, stop := context.WithCancel(t.Context())
 	served = make(chan error, 1)
 	go func() { served <- p.Serve(gently, now, l) }()
-	return p, seen, "http://" + l.Addr().String(), drain, stop, served
+	return p, seen, drain, stop, served
 }
 
 // An interrupt lets requests in flight end and takes no others. A second one ends them.

@@ -1,19 +1,15 @@
 package capture
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"moontide/trace/record"
 )
 
 // smallBuffers is a listener whose connections hold little of what a peer does not read.
@@ -43,18 +39,8 @@ func TestClientThatNeverReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(upstream)
 			defer s.Close()
-			to, _ := url.Parse(s.URL)
-			p, err := New(Config{Config: record.Config{Key: record.Key{1}}, Upstream: to, Stall: 100 * time.Millisecond}, new(rows))
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			drain, interrupt := context.WithCancel(t.Context())
-			served := make(chan error)
-			go func() { served <- p.Serve(drain, t.Context(), smallBuffers{l.(*net.TCPListener)}) }()
+			l := listening(t)
+			p, _, drain, _, served := servingOn(t, smallBuffers{l}, s.URL, func(cfg *Config) { cfg.Stall = 100 * time.Millisecond })
 
 			conn, err := net.Dial("tcp", l.Addr().String())
 			if err != nil {
@@ -70,7 +56,7 @@ func TestClientThatNeverReads(t *testing.T) {
 				t.Error("it is not disconnected")
 				conn.Close()
 			}
-			interrupt()
+			drain()
 			if err := <-served; err != nil {
 				t.Error(err)
 			}
