@@ -4,22 +4,21 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
 	"time"
+
+	"moontide/.ci/results"
+	"moontide/replay/bench"
 )
 
 // here is the folder of this program, seen from the top of the repository.
-const here = ".ci/capture"
+const here results.Folder = ".ci/capture"
 
 // tools are what the checks use.
 type tools struct {
@@ -96,12 +95,12 @@ func run(t *tools, only string, render bool) error {
 	if err != nil {
 		return err
 	}
-	path, tables := filepath.Join(here, "results.json"), map[string]table{}
-	if text, err := os.ReadFile(path); err == nil {
-		if err := json.Unmarshal(text, &tables); err != nil {
-			return err
-		}
+	tables := map[string]table{}
+	if err := here.Read(&tables); err != nil {
+		return err
 	}
+	machine := fmt.Sprintf("%d cores, %s", runtime.NumCPU(), bench.ThisMachine().CPU)
+	version := results.FirstLine("git", "describe", "--always", "--dirty")
 	missed := 0
 	for _, c := range checks {
 		if render || !wanted.MatchString(c.name) {
@@ -119,14 +118,10 @@ func run(t *tools, only string, render bool) error {
 			}
 		}
 		if rows != nil {
-			tables[c.name] = table{time.Now().Format(time.DateOnly), machine(), version(), rows}
+			tables[c.name] = table{time.Now().Format(time.DateOnly), machine, version, rows}
 		}
 	}
-	text, err := json.MarshalIndent(tables, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(os.WriteFile(path, append(text, '\n'), 0o644), os.WriteFile(filepath.Join(here, "README.md"), page(tables), 0o644)); err != nil {
+	if err := errors.Join(here.Write(tables), here.WritePage(page(tables))); err != nil {
 		return err
 	}
 	if missed > 0 {
@@ -135,39 +130,25 @@ func run(t *tools, only string, render bool) error {
 	return nil
 }
 
-func machine() string {
-	model := regexp.MustCompile(`model name\s*: (.*)`)
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	name := "?"
-	if found := model.FindSubmatch(text); found != nil {
-		name = string(found[1])
-	}
-	return fmt.Sprintf("%d cores, %s", runtime.NumCPU(), name)
-}
-
-func version() string {
-	out, _ := exec.Command("git", "describe", "--always", "--dirty").Output()
-	return strings.TrimSpace(string(out))
-}
-
 // page is README.md.
-func page(tables map[string]table) []byte {
-	var b strings.Builder
-	b.WriteString("# Overhead and fidelity of capture\n\n`.ci/capture/run` measures `moontide capture` and writes this page; all numbers come from\n[results.json](results.json). Limits that are not met are marked. Captures of a real vLLM are a check of\n[.ci/engines](../engines/README.md).\n")
+func page(tables map[string]table) string {
+	var p results.Page
+	p.Line("# Overhead and fidelity of capture\n\n`.ci/capture/run` measures `moontide capture` and writes this page; all numbers come from\n[results.json](results.json). Limits that are not met are marked. Captures of a real vLLM are a check of\n[.ci/engines](../engines/README.md).")
 	for _, c := range checks {
 		t, ok := tables[c.name]
 		if !ok {
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s%s\n\n%s\n\n%s, %s, %s.\n\n| | limit | measured |\n| --- | --- | --- |\n", strings.ToUpper(c.name[:1]), c.name[1:], c.text, t.Date, t.Machine, t.Moontide)
+		p.Line("\n## %s%s\n\n%s\n\n%s, %s, %s.", strings.ToUpper(c.name[:1]), c.name[1:], c.text, t.Date, t.Machine, t.Moontide)
+		p.Table("", "limit", "measured")
 		for _, r := range t.Rows {
 			if r.Missed {
 				r.Measured = "**" + r.Measured + "** (not met)"
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", r.What, r.Limit, r.Measured)
+			p.Row(r.What, r.Limit, r.Measured)
 		}
 	}
-	return []byte(b.String())
+	return p.String()
 }
 
 // atMost is a row with a limit.

@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -19,16 +18,18 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"moontide/.ci/results"
 )
 
 // here is the folder of this program, seen from the top of the repository.
-const here = ".ci/fidelity"
+const here results.Folder = ".ci/fidelity"
 
 // lengths are the lengths of the drawn traces, in lengths of their source.
 var lengths = []int{1, 3}
 
-// results is the content of results.json.
-type results struct {
+// measurements is results.json.
+type measurements struct {
 	Date    string    `json:"date"`
 	Version string    `json:"version"`
 	Sources []source  `json:"sources"`
@@ -86,25 +87,20 @@ func main() {
 }
 
 func (o *options) run() error {
-	path := filepath.Join(here, "results.json")
-	var r results
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil && (o.render || !errors.Is(err, os.ErrNotExist)) {
+	var r measurements
+	if err := here.Read(&r); err != nil {
 		return err
 	}
 	if !o.render {
-		if err := o.measure(&r, path); err != nil {
+		if err := o.measure(&r); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(here, "README.md"), []byte(page(&r)), 0o644)
+	return here.WritePage(page(&r))
 }
 
 // measure replaces the results of the wanted sources. It saves them after each source.
-func (o *options) measure(r *results, path string) error {
+func (o *options) measure(r *measurements) error {
 	wanted, err := regexp.Compile(o.only)
 	if err != nil {
 		return err
@@ -147,9 +143,9 @@ func (o *options) measure(r *results, path string) error {
 		wait.Wait()
 		log.Printf("%s: %d rows", s.Name, s.Rows)
 		r.sort()
-		text, err := json.Marshal(r)
+		text, err := json.Marshal(r) // in a line: there are many
 		if err == nil {
-			err = os.WriteFile(path, append(text, '\n'), 0o644)
+			err = os.WriteFile(here.File("results.json"), append(text, '\n'), 0o644)
 		}
 		if err != nil {
 			return err
@@ -180,7 +176,7 @@ func (o *options) sources(wanted *regexp.Regexp) ([]source, error) {
 }
 
 // replace removes the results of a source and lists it.
-func (r *results) replace(s source) {
+func (r *measurements) replace(s source) {
 	r.Draws = slices.DeleteFunc(r.Draws, func(d drawing) bool { return d.Source == s.Name })
 	i := slices.IndexFunc(r.Sources, func(old source) bool { return old.Name == s.Name })
 	if i < 0 {
@@ -190,7 +186,7 @@ func (r *results) replace(s source) {
 	r.Sources[i] = s
 }
 
-func (r *results) sort() {
+func (r *measurements) sort() {
 	order := map[string]int{}
 	for i, s := range r.Sources {
 		order[s.Name] = i

@@ -6,18 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/.ci/results"
 	"moontide/analyze/report/doc"
 	"moontide/trace/stats"
 )
 
 // page renders results as Markdown.
-func page(r *results) string {
-	p := &writer{results: r}
-	p.line(head, r.Date, r.Version)
+func page(r *measurements) string {
+	p := &writer{measurements: r}
+	p.Line(head, r.Date, r.Version)
 	for _, length := range lengths {
 		p.overview(length)
 	}
-	p.line(details)
+	p.Line(details)
 	for _, s := range r.Sources {
 		p.source(s)
 	}
@@ -48,22 +49,8 @@ Gaps cover all seeds. They are relative to the source's value (%%), differences 
 KS distances (0 to 1). Noise is the median noise floor.`
 
 type writer struct {
-	strings.Builder
-	*results
-}
-
-func (p *writer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
-
-func (p *writer) table(columns ...string) {
-	p.line("\n| %s |", strings.Join(columns, " | "))
-	p.line("|%s", strings.Repeat(" --- |", len(columns)))
-}
-
-func (p *writer) row(cells ...string) {
-	for i, cell := range cells {
-		cells[i] = strings.NewReplacer("|", `\|`, "\n", "; ").Replace(cell)
-	}
-	p.line("| %s |", strings.Join(cells, " | "))
+	results.Page
+	*measurements
 }
 
 // of returns the drawings of a source in a length.
@@ -118,8 +105,8 @@ func times(length int) string {
 
 // overview is the table of all sources in one length.
 func (p *writer) overview(length int) {
-	p.line("\n## At %s", times(length))
-	p.table("source", "rows", "aspects passed with all seeds", "failing aspects: passed seeds, worst gap")
+	p.Line("\n## At %s", times(length))
+	p.Table("source", "rows", "aspects passed with all seeds", "failing aspects: passed seeds, worst gap")
 	for _, s := range p.Sources {
 		draws := p.of(s.Name, length)
 		all := outcomes(draws)
@@ -137,21 +124,21 @@ func (p *writer) overview(length int) {
 			}
 			failed = append(failed, fmt.Sprintf("%s %d/%d, %s", o.Name, o.passed, o.drawn, o.format(worst(o.gaps))))
 		}
-		p.row(s.Name, doc.Int(s.Rows), fmt.Sprintf("%d of %d", good, len(all)), strings.Join(failed, "; "))
+		p.Row(s.Name, doc.Int(s.Rows), fmt.Sprintf("%d of %d", good, len(all)), strings.Join(failed, "; "))
 	}
 }
 
 func (p *writer) source(s source) {
-	p.line("\n### %s\n\n%s: %s rows.", s.Name, s.About, doc.Int(s.Rows))
+	p.Line("\n### %s\n\n%s: %s rows.", s.Name, s.About, doc.Int(s.Rows))
 	for _, length := range lengths {
 		all := outcomes(p.of(s.Name, length))
 		if len(all) == 0 {
 			continue
 		}
-		p.line("\nAt %s:", times(length))
-		p.table("aspect", "median gap", "worst gap", "noise", "bound", "passed seeds")
+		p.Line("\nAt %s:", times(length))
+		p.Table("aspect", "median gap", "worst gap", "noise", "bound", "passed seeds")
 		for _, o := range all {
-			p.row(o.Name, o.format(median(o.gaps)), o.format(worst(o.gaps)), o.format(median(o.noise)), o.format(o.Bound), fmt.Sprintf("%d of %d", o.passed, o.drawn))
+			p.Row(o.Name, o.format(median(o.gaps)), o.format(worst(o.gaps)), o.format(median(o.noise)), o.format(o.Bound), fmt.Sprintf("%d of %d", o.passed, o.drawn))
 		}
 	}
 }
