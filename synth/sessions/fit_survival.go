@@ -43,57 +43,55 @@ func (f *clientFitter) fitTurnOdds() {
 		return
 	}
 	rows := f.rows[:min(len(f.rows), lawRequests)]
+	of := traitsOf(rows)
 	var source survival
 	for i := range rows {
 		source.add(&rows[i].turn)
 	}
-	before := f.drawSurvival(rows, &source, survivalSeeds)
-	if !before.biased() {
-		return
+	before, shorter := 0.0, 0 // those whose sessions have fewer turns
+	for seed := range survivalSeeds {
+		drawn, distance := f.drawSurvival(rows, &of, survivalSeeds+seed)
+		before += distance
+		shorter += indicator(sum(drawn[:])*source[0] < sum(source[:])*drawn[0])
+		if shorter != 0 && shorter != seed+1 {
+			return
+		}
 	}
 	f.TurnOdds = source.evenOdds()
 	for range survivalSteps {
-		source.calibrate(f.TurnOdds, &f.drawSurvival(rows, &source, 0).all)
+		var all survival
+		for seed := range survivalSeeds {
+			drawn, _ := f.drawSurvival(rows, &of, seed)
+			for i, n := range drawn {
+				all[i] += n
+			}
+		}
+		source.calibrate(f.TurnOdds, &all)
 	}
-	if after := f.drawSurvival(rows, &source, survivalSeeds); after.distance >= (1-leastSaved)*before.distance {
+	after := 0.0
+	for seed := range survivalSeeds {
+		_, distance := f.drawSurvival(rows, &of, survivalSeeds+seed)
+		after += distance
+	}
+	if after >= (1-leastSaved)*before {
 		f.TurnOdds = nil
 	}
 }
 
-// drawnSurvival is that of a few drawings.
-type drawnSurvival struct {
-	all      survival
-	distance float64 // mean of the larger KS distance of ISL and of shared blocks
-	shorter  int     // drawings whose sessions have fewer turns than those of the source
-}
-
-func (d *drawnSurvival) biased() bool { return d.shorter == 0 || d.shorter == survivalSeeds }
-
-// drawSurvival counts the turns that are drawn in the time of some rows, and compares as
-// many as there are rows.
-func (f *clientFitter) drawSurvival(rows []row, source *survival, firstSeed uint64) *drawnSurvival {
-	var d drawnSurvival
-	of := traitsOf(rows)
-	for seed := range uint64(survivalSeeds) {
-		all := drawing{shared: f.shared, speed: 1, used: make([]bool, len(f.templates))}
-		c := all.newClient(f.client, firstSurvivalSeed+firstSeed+seed)
-		var drawn survival
-		var isl, shared []float64
-		for within := true; len(isl) < len(rows) || within && len(isl) < 2*len(rows); {
-			t := c.next()
-			isl, shared = append(isl, float64(t.isl)), append(shared, float64(t.shared))
-			if within = within && c.course.repetition == 0 && t.at <= rows[len(rows)-1].at; within {
-				drawn.add(t.turn)
-			}
+// drawSurvival counts the turns that are drawn in the time of some rows, and returns the
+// larger KS distance of ISL and of shared blocks between these rows and as many drawn ones.
+func (f *clientFitter) drawSurvival(rows []row, of *traits, seed int) (drawn survival, distance float64) {
+	all := drawing{shared: f.shared, speed: 1, used: make([]bool, len(f.templates))}
+	c := all.newClient(f.client, uint64(firstSurvivalSeed+seed))
+	var isl, shared []float64
+	for within := true; len(isl) < len(rows) || within && len(isl) < 2*len(rows); {
+		t := c.next()
+		isl, shared = append(isl, float64(t.isl)), append(shared, float64(t.shared))
+		if within = within && c.course.repetition == 0 && t.at <= rows[len(rows)-1].at; within {
+			drawn.add(t.turn)
 		}
-		isl, shared = isl[:len(rows)], shared[:len(rows)]
-		for i, n := range drawn {
-			d.all[i] += n
-		}
-		d.distance += max(ksOrMost(of.isl, isl), ksOrMost(of.context, shared)) / survivalSeeds
-		d.shorter += indicator(sum(drawn[:])*source[0] < sum(source[:])*drawn[0])
 	}
-	return &d
+	return drawn, max(ksOrMost(of.isl, isl[:len(rows)]), ksOrMost(of.context, shared[:len(rows)]))
 }
 
 // evenOdds returns a factor of 1 for each band of numbers from which on there are enough
