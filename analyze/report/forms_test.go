@@ -58,9 +58,9 @@ func TestEveryFormHasVerdictAndNotes(t *testing.T) {
 	both := append(runs[:1:1], report.Run{Name: "two", Info: whole, Result: sweepResult(10, 100, 1.5)})
 	for name, write := range map[string]func(io.Writer) error{
 		"text": runs.Document().WriteText, "markdown": runs.Document().WriteMarkdown, "csv": runs.Document().WriteCSV,
-		"html": runs.Document().WriteHTML, "json": runs.JSON, "vllm": runs.Block(report.VLLM).WriteText, "bench": runs.GoBench,
+		"html": runs.Document().WriteHTML, "json": runs.JSON, "vllm": runs.Block(report.VLLM).WriteText,
 		"text of two": both.Document().WriteText, "markdown of two": both.Document().WriteMarkdown, "csv of two": both.Document().WriteCSV,
-		"html of two": both.Document().WriteHTML, "json of two": both.JSON, "vllm of two": both.Block(report.VLLM).WriteText, "bench of two": both.GoBench,
+		"html of two": both.Document().WriteHTML, "json of two": both.JSON, "vllm of two": both.Block(report.VLLM).WriteText,
 		"sweep text": sweep.Document().WriteText, "sweep markdown": sweep.Document().WriteMarkdown,
 		"sweep csv": sweep.Document().WriteCSV, "sweep html": sweep.Document().WriteHTML,
 		"comparison text": compared.Document().WriteText, "comparison markdown": compared.Document().WriteMarkdown,

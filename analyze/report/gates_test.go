@@ -61,7 +61,6 @@ func TestGatesAreInEveryForm(t *testing.T) {
 		"html":                {written(t, runs.Document().WriteHTML), wants},
 		"json":                {written(t, runs.JSON), wants},
 		"vllm":                {written(t, runs.Block(report.VLLM).WriteText), wants},
-		"bench":               {written(t, runs.GoBench), wants},
 		"sweep text":          {written(t, sweep.Document().WriteText), wants},
 		"sweep markdown":      {written(t, sweep.Document().WriteMarkdown), wants},
 		"sweep csv":           {written(t, sweep.Document().WriteCSV), wants},
@@ -84,7 +83,7 @@ func TestGatesAreInEveryForm(t *testing.T) {
 		if strings.HasPrefix(name, "sweep") && !strings.Contains(text, "Concurrency 7: mean_ttft_ms<2000") {
 			t.Errorf("%s does not name the run:\n%s", name, tc.text)
 		}
-		if !strings.HasSuffix(name, "json") && name != "bench" && !strings.Contains(text, "Gates: FAIL") {
+		if !strings.HasSuffix(name, "json") && !strings.Contains(text, "Gates: FAIL") {
 			t.Errorf("%s has no result of all gates:\n%s", name, tc.text)
 		}
 	}
@@ -95,7 +94,7 @@ func TestNoGates(t *testing.T) {
 	runs := reported(t)
 	for name, text := range map[string]string{
 		"text": written(t, runs.Document().WriteText), "csv": written(t, runs.Document().WriteCSV),
-		"html": written(t, runs.Document().WriteHTML), "bench": written(t, runs.GoBench),
+		"html": written(t, runs.Document().WriteHTML),
 	} {
 		if strings.Contains(text, "Gates") || strings.Contains(text, "gates") {
 			t.Errorf("%s:\n%s", name, text)

@@ -19,7 +19,7 @@ func TestMissingDoneIsReported(t *testing.T) {
 	document, vllm := runs.Document(), runs.Block(report.VLLM)
 	for name, text := range map[string]string{
 		"text": written(t, document.WriteText), "Markdown": written(t, document.WriteMarkdown), "HTML": written(t, document.WriteHTML),
-		"vllm": written(t, vllm.WriteText), "JSON": written(t, runs.JSON), "Go benchmark": written(t, runs.GoBench),
+		"vllm": written(t, vllm.WriteText), "JSON": written(t, runs.JSON),
 	} {
 		text = strings.ReplaceAll(text, `\[`, "[") // Markdown
 		if text = regexp.MustCompile(`\s+`).ReplaceAllString(text, " "); !strings.Contains(text, "2 answers ended without [DONE]") {

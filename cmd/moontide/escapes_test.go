@@ -40,7 +40,7 @@ func TestControlCharactersInNamesStayOffTheConsole(t *testing.T) {
 		{"replay", trace, "--url", url, "--model", hostileName, "--out", hostileName + "third"},
 		{"replay", trace, "--url", "http://" + hostileName}, {"replay", trace, "--" + hostileName, "1"},
 		{"report", run}, {"report", run, "--json"}, {"report", run, "--csv"}, {"report", run, "--markdown"},
-		{"report", run, "--format", "vllm"}, {"report", run, "--format", "bench"}, {"report", run, "--format", "aiperf"},
+		{"report", run, "--format", "vllm"}, {"report", run, "--format", "aiperf"},
 		{"report", run, other}, {"report", hostileName + "=" + run, "--markdown"}, {"report", run, "--format", hostileName},
 		{"report", run, "--html", "-"}, {"report", hostileName},
 		{"compare", run, other, "--force"}, {"compare", run, other}, {"compare", run, other, "--force", "--json"},

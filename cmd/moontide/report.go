@@ -43,9 +43,9 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print a Markdown table instead of text"},
 			&clidoc.ChoiceFlag{
 				StringFlag: cli.StringFlag{Name: "format", Category: inOutput, Usage: "print in the `FORMAT` of another tool: %s"},
-				Choices: clidoc.OneOf(vllmForm, dynamoForm, morehForm, aiperfForm, goBenchForm).Noted(vllmForm, "its result block").
+				Choices: clidoc.OneOf(vllmForm, dynamoForm, morehForm, aiperfForm).Noted(vllmForm, "its result block").
 					Noted(dynamoForm, "the block of its recipes, with ITL per request").Noted(morehForm, "the block of its saturation runs").
-					Noted(aiperfForm, "profile_export.jsonl").Noted(goBenchForm, "Go benchmark lines for benchstat"),
+					Noted(aiperfForm, "profile_export.jsonl"),
 			},
 			itlFlag(),
 			junitFlag(),
@@ -239,11 +239,10 @@ func percentilesOf(c *cli.Context) ([]float64, error) {
 
 // The formats of other tools.
 const (
-	vllmForm    = "vllm"
-	dynamoForm  = "dynamo"
-	morehForm   = "moreh"
-	aiperfForm  = "aiperf"
-	goBenchForm = "bench"
+	vllmForm   = "vllm"
+	dynamoForm = "dynamo"
+	morehForm  = "moreh"
+	aiperfForm = "aiperf"
 )
 
 // blockForms holds the forms that are a result block.
@@ -305,7 +304,6 @@ func (q *reportQuestion) show(std streams, runs report.Runs) error {
 	shown.files["junit"] = runs.JUnit
 	shown.files["cache-misses"] = func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) }
 	shown.files["over-time"] = func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) }
-	shown.forms[goBenchForm] = runs.GoBench
 	if block, isBlock := blockForms[q.form]; isBlock {
 		shown.forms[q.form] = func(w io.Writer) error { return runs.Block(block).WriteText(w) }
 	}

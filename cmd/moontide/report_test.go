@@ -26,7 +26,6 @@ func TestReport(t *testing.T) {
 		{[]string{"a", "b", "--merge"}, []string{"Successful requests:                     200\n", "Note: merged from 2 runs"}},
 		{[]string{"a", "slow=b", "--csv"}, []string{"run,verdict,completed", "\nslow,VALID,100,0,"}},
 		{[]string{"a", "slow=b", "--markdown"}, []string{"| Metric | a | slow |", "| Successful requests | 100 | 100 |"}},
-		{[]string{"a", "b", "--format", "bench"}, []string{"\nBenchmarkServing/trace="}},
 		{[]string{"a", "--format", "vllm"}, []string{"Mean ITL (ms): ", "Verdict: VALID"}},
 		{[]string{"a", "--format", "vllm", "--itl", "request", "--metrics", "itl"}, []string{"-Inter-token Latency-", "ITL: one value per request"}},
 		{[]string{"a", "b", "--merge", "--format", "moreh"}, []string{"=============Serving Benchmark Result=============\nNumber of worker processes: 2\nSuccessful requests: 200\n"}},
