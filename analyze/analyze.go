@@ -26,7 +26,6 @@ import (
 	"fmt"
 	"sync"
 
-	"moontide/analyze/cache"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -50,11 +49,6 @@ type Options struct {
 	// block, unless Trace returns an error. It runs beside the rest of the analysis and
 	// ends before Trace returns.
 	Watched func(blockSize int)
-	// Sample, if not 0, is the share of the distinct blocks, up to 1, from which the hit
-	// rates of caches are estimated, so that a trace of any number of blocks takes little
-	// memory: see [cache.SampledBuilder]. The analysis then has Sampled instead of Prefix,
-	// no BlockFit, Observed, Relations and inferred Sessions, and Watch gets no blocks.
-	Sample float64
 	// Line, if set, returns the line of the row read last, for a [trace.GraphError].
 	Line func() int
 }
@@ -74,8 +68,6 @@ type Analysis struct {
 	Time *Time
 	// Prefix is nil if no row has a block id.
 	Prefix *Prefix
-	// Sampled is nil unless [Options].Sample is set and a row has a block id.
-	Sampled *Sampled
 	// BlockFit reports how well the block size fits the rows with block ids.
 	BlockFit BlockFit
 	// Observed is the shared context according to block ids: the leading blocks of
@@ -93,14 +85,6 @@ type Analysis struct {
 	// by Watch take them in row order; Arrivals, Time and the gaps of Sessions estimate
 	// their times.
 	Untimed Untimed
-}
-
-// Sampled describes how prompts share prefixes according to a sample of the blocks. Its
-// UniqueBlocks and hits are estimates.
-type Sampled struct {
-	Blocks
-	// Curve holds the estimated hits of LRU caches of all sizes.
-	Curve *cache.SampledCurve
 }
 
 // Context splits prompts into the part shared with other requests and the rest.
@@ -129,13 +113,6 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 		return nil, fmt.Errorf("top %d: the length of the list must be at least 0", opts.Top)
 	}
 	var c collector
-	if opts.Sample != 0 {
-		sampled, err := cache.NewSampledBuilder(opts.Sample)
-		if err != nil {
-			return nil, err
-		}
-		c.sampled = sampled
-	}
 	defer c.sessions.builder.Close()
 	if err := c.collect(reqs, opts); err != nil {
 		return nil, err
@@ -172,7 +149,7 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 		a.Time = timeOf(&c.rows, line, a.Arrivals)
 	})
 	if c.prefix.total > 0 {
-		a.Prefix = &Prefix{Blocks: Blocks{BlockSize: size, Requests: c.prefix.requests, TotalBlocks: c.prefix.total, UniqueBlocks: c.prefix.unique}}
+		a.Prefix = &Prefix{BlockSize: size, Requests: c.prefix.requests, TotalBlocks: c.prefix.total, UniqueBlocks: c.prefix.unique}
 		c.prefix.describe(a.Prefix, &c.table, top, do)
 		do(func() {
 			<-placed
@@ -186,16 +163,6 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 	do(func() { a.BlockFit = c.blockFit(size) })
 	if watched != nil {
 		do(func() { watched(size.Tokens) })
-	}
-	if c.sampled != nil && c.sampledRows > 0 {
-		do(func() {
-			curve := c.sampled.Curve(size.Tokens)
-			all := curve.Infinite()
-			a.Sampled = &Sampled{Curve: curve, Blocks: Blocks{
-				BlockSize: size, Requests: c.sampledRows, TotalBlocks: all.Blocks, UniqueBlocks: curve.Unique,
-				HitBlocks: all.HitBlocks, HitTokens: all.HitTokens, Infinite: all.Rates(),
-			}}
-		})
 	}
 	parts.Wait()
 	a.Time.addShared(sharing)

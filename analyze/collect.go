@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"moontide/analyze/cache"
 	"moontide/trace"
 	"moontide/trace/block"
 )
@@ -19,9 +18,6 @@ type collector struct {
 	declared declaredContext
 	marks    lengthMarks
 	sessions sessionCounter
-	sampled  *cache.SampledBuilder // in place of the table and of prefix
-	// sampledRows is the number of rows with ids.
-	sampledRows int
 	// Filled by the goroutine that counts.
 	rows   rows
 	prefix prefixCounter
@@ -84,11 +80,6 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 		c.marks.add(&r)
 		c.sessions.add(&r, line)
 		rows++
-		if c.sampled != nil {
-			if err := c.sample(&r); err != nil {
-				return err
-			}
-		}
 		b.add(r, &c.table)
 		if err := c.table.Err(); err != nil {
 			return err
@@ -100,16 +91,6 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 	}
 	full <- b
 	return nil
-}
-
-// sample takes the ids from a row.
-func (c *collector) sample(r *trace.Request) error {
-	if len(r.HashIDs) > 0 {
-		c.sampled.Add(r.HashIDs, r.InputLength)
-		c.sampledRows++
-	}
-	r.HashIDs = nil
-	return c.sampled.Err()
 }
 
 func (b *batch) add(r trace.Request, table *block.Table) {

@@ -7,8 +7,10 @@ import (
 	"moontide/trace/stats"
 )
 
-// Blocks counts the block ids of a trace, and the hits of an infinite cache.
-type Blocks struct {
+// Prefix describes how prompts share prefixes according to their block ids. It
+// covers the rows with ids: rows without (hash_ids absent or empty) are not treated
+// as misses but ignored.
+type Prefix struct {
 	BlockSize trace.BlockSize
 	// Requests is the number of rows with ids.
 	Requests int
@@ -20,24 +22,6 @@ type Blocks struct {
 	HitBlocks, HitTokens int
 	// Infinite is the hit rate of a cache that never evicts.
 	Infinite cache.Rates
-}
-
-// Blocks returns those of Prefix or Sampled, nil if no row has a block id.
-func (a *Analysis) Blocks() *Blocks {
-	switch {
-	case a.Prefix != nil:
-		return &a.Prefix.Blocks
-	case a.Sampled != nil:
-		return &a.Sampled.Blocks
-	}
-	return nil
-}
-
-// Prefix describes how prompts share prefixes according to their block ids. It
-// covers the rows with ids: rows without (hash_ids absent or empty) are not treated
-// as misses but ignored.
-type Prefix struct {
-	Blocks
 	// NoHit and AllHit are the numbers of requests with no block hit and with
 	// every block hit.
 	NoHit, AllHit int

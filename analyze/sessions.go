@@ -43,8 +43,8 @@ type Sessions struct {
 	// Growth is the ISL of each later turn minus that of the previous turn, in
 	// tokens. It is negative if a session continues with a shorter prompt.
 	Growth stats.Sample
-	// Relations is nil if sessions were inferred, if no row of a session has a block
-	// id, or with [Options].Sample.
+	// Relations is nil if sessions were inferred, or if no row of a session has
+	// a block id.
 	Relations *Relations
 }
 

@@ -29,7 +29,6 @@ var sources = map[string][]string{
 	"sessions": {"-sessions"},
 	"requests": {"-sessions", "-requests"},
 	"delays":   {"-sessions", "-delays"},
-	"blocks":   {"-rows", "5000000", "-shared", "99.7", "-fresh", "12"},
 }
 
 // task is a command on a source, and the memory that it may take.
@@ -43,7 +42,6 @@ var tasks = []task{
 	{"rows", []string{"convert", "-o", os.DevNull}, 0},
 	{"rows", []string{"check"}, 300},
 	{"rows", []string{"analyze"}, 1000},
-	{"rows", []string{"analyze", "--sample", "0.01"}, 300},
 	{"late", []string{"convert", "--sort", "-o", os.DevNull}, 512},
 	{"sessions", []string{"check"}, 300},
 	{"sessions", []string{"analyze"}, 1000},
@@ -51,7 +49,6 @@ var tasks = []task{
 	{"requests", []string{"analyze"}, 1000},
 	{"delays", []string{"check"}, 300},
 	{"delays", []string{"analyze"}, 1000},
-	{"blocks", []string{"analyze", "--sample", "0.01"}, 300},
 }
 
 func (t task) name() string { return strings.Join(t.command, " ") + " " + t.source + ".jsonl" }
@@ -146,7 +143,7 @@ All figures come from one command, which generates the traces, runs moontide on 
 [results.json](results.json):
 
 ` + "```bash" + `
-.ci/size/run                    # 17 GB of traces in runs/size
+.ci/size/run                    # the traces go to runs/size
 .ci/size/run -only 'check|sort' # some tasks only; keeps the other figures
 ` + "```" + `
 
@@ -157,7 +154,6 @@ All figures come from one command, which generates the traces, runs moontide on 
 | sessions | the same, with 4 million session ids |
 | requests | the same, with session and request ids, and after |
 | delays | 10 million rows with session ids; later turns have a delay instead of a timestamp |
-| blocks | 5 million rows, 500 million references of 60 million blocks |
 
 Wall time and CPU time depend on the machine and its load; peak memory hardly does. Measured on ` + runtime.GOOS + "/" + runtime.GOARCH + `.`)
 	p.Table("command", "wall", "CPU", "peak memory", "limit")

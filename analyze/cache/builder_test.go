@@ -44,7 +44,7 @@ func TestChainedRequestIsOneRun(t *testing.T) {
 
 func countRuns(b *CurveBuilder) (n int) {
 	for r := range b.log.all {
-		n += len(r.items)
+		n += len(r.runs)
 	}
 	return n
 }

@@ -16,41 +16,34 @@ func (l *byteLog) add(record []byte) {
 	l.pages[last] = append(l.pages[last], record...)
 }
 
-// logItem is a part of a request that a log holds as two integers.
-type logItem[T any] interface {
-	pair() (a, b uint64)
-	ofPair(a, b uint64) T
-}
-
 // requestLog holds requests, in their order, as variable-length integers.
-type requestLog[T logItem[T]] struct {
+type requestLog struct {
 	byteLog
 	record []byte // to be reused
 }
 
 // add adds a request of isl tokens and some blocks.
-func (l *requestLog[T]) add(isl, blocks int, items []T) {
+func (l *requestLog) add(isl, blocks int, runs []run) {
 	b := binary.AppendUvarint(l.record[:0], uint64(isl))
 	b = binary.AppendUvarint(b, uint64(blocks))
-	b = binary.AppendUvarint(b, uint64(len(items)))
-	for _, item := range items {
-		x, y := item.pair()
-		b = binary.AppendUvarint(binary.AppendUvarint(b, x), y)
+	b = binary.AppendUvarint(b, uint64(len(runs)))
+	for _, r := range runs {
+		// The sign of n is in the lowest bit, so that small numbers of either sign are short.
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.distance)), uint64(r.n)<<1^uint64(r.n>>31))
 	}
 	l.record = b
 	l.byteLog.add(b)
 }
 
 // logged is a request of a requestLog.
-type logged[T any] struct {
+type logged struct {
 	isl, blocks int
-	items       []T // valid until the next request
+	runs        []run // valid until the next request
 }
 
 // all yields the requests.
-func (l *requestLog[T]) all(yield func(logged[T]) bool) {
-	var r logged[T]
-	var item T
+func (l *requestLog) all(yield func(logged) bool) {
+	var r logged
 	for _, b := range l.pages {
 		uvarint := func() uint64 {
 			x, n := binary.Uvarint(b)
@@ -58,10 +51,10 @@ func (l *requestLog[T]) all(yield func(logged[T]) bool) {
 			return x
 		}
 		for len(b) > 0 {
-			r.isl, r.blocks, r.items = int(uvarint()), int(uvarint()), r.items[:0]
+			r.isl, r.blocks, r.runs = int(uvarint()), int(uvarint()), r.runs[:0]
 			for range uvarint() {
-				x, y := uvarint(), uvarint()
-				r.items = append(r.items, item.ofPair(x, y))
+				distance, n := uvarint(), uvarint()
+				r.runs = append(r.runs, run{uint32(distance), int32(n>>1) ^ -int32(n&1)})
 			}
 			if !yield(r) {
 				return

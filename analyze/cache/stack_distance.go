@@ -9,7 +9,7 @@ type CurveBuilder struct {
 	timeline timeline
 	total    Hits
 	largest  int // capacity from which the curve is flat
-	log      requestLog[run]
+	log      requestLog
 	runs     []run // of a request
 }
 
@@ -22,14 +22,6 @@ type run struct {
 	distance uint32
 	n        int32
 }
-
-// pair holds the sign of n in the lowest bit, so that small numbers of either sign are
-// short.
-func (r run) pair() (a, b uint64) {
-	return uint64(r.distance), uint64(r.n)<<1 ^ uint64(r.n>>31)
-}
-
-func (run) ofPair(a, b uint64) run { return run{uint32(a), int32(b>>1) ^ -int32(b&1)} }
 
 // Add looks up and then uses the blocks of the next request, whose prompt has isl
 // tokens, 0..[moontide/trace.MaxLength]. A request without blocks is counted but
@@ -98,7 +90,7 @@ func (b *CurveBuilder) Curve(blockSize int) *Curve {
 	lines := newSlopes(b.largest)
 	for r := range b.log.all {
 		hit := 0
-		for _, run := range r.items {
+		for _, run := range r.runs {
 			lines.addRun(run, hit, r.blocks, r.isl, blockSize)
 			hit += max(int(run.n), -int(run.n))
 		}

@@ -28,8 +28,6 @@ type Results struct {
 	BlockSize int // tokens
 	// Curve is the LRU curve.
 	Curve *Curve
-	// Sample is the curve with its errors if it is estimated, or nil.
-	Sample *SampledCurve
 	// Points holds the hits at each capacity, by policy.
 	Points []Point
 	// RoomForReuse is [RoomForReuse] if Belady's bound was requested.
@@ -51,17 +49,6 @@ type Point struct {
 type FleetPoint struct {
 	Fleet
 	Comparison
-}
-
-// Estimated returns the hits of LRU caches by an estimated curve. The question must not
-// ask for other policies or workers. blockSize is in tokens.
-func Estimated(q Question, curve *SampledCurve, blockSize int) (*Results, error) {
-	r := &Results{Question: q, BlockSize: blockSize, Curve: curve.Curve, Sample: curve}
-	capacities, err := r.blocks()
-	for _, n := range capacities {
-		r.Points = append(r.Points, Point{Policy: LRU, Capacity: n, Hits: r.Curve.At(n)})
-	}
-	return r, err
 }
 
 // Study collects the requests of a trace: the LRU curve, and the whole sequence
@@ -159,10 +146,6 @@ func (s *Study) compareFleets(r *Results, capacities []int, inferred []int32) er
 // roundSizes are the default capacities in blocks.
 var roundSizes = []int{10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000}
 
-// leastSampled is the number of sampled blocks from which an estimate for a cache of as
-// many blocks is of use.
-const leastSampled = 100
-
 // blocks returns the capacities in blocks, by default 10, 30, 100, ... from a
 // thousandth of the size at which the curve is flat.
 func (r *Results) blocks() (blocks []int, err error) {
@@ -179,7 +162,7 @@ func (r *Results) blocks() (blocks []int, err error) {
 		return blocks, nil
 	}
 	for _, n := range roundSizes {
-		if n*1000 >= r.Curve.Largest() && n < r.Curve.Largest() && (r.Sample == nil || n <= r.Sample.Exact || float64(n)*r.Sample.Share >= leastSampled) {
+		if n*1000 >= r.Curve.Largest() && n < r.Curve.Largest() {
 			blocks = append(blocks, n)
 		}
 	}

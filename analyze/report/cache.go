@@ -70,11 +70,7 @@ func (c *Cache) addTo(to *doc.Document) {
 		s.Text("No two prompts share a prefix: no cache of any size would hit.")
 		return
 	}
-	how := "Hits of one cache shared by all requests: exact, in the order of the trace."
-	if c.Sample != nil {
-		how = c.sampleText()
-	}
-	s.Text(how, "All blocks of a request are looked up before any is inserted.")
+	s.Text("Hits of one cache shared by all requests: exact, in the order of the trace.", "All blocks of a request are looked up before any is inserted.")
 	s.Table(c.pointTable())
 	if n := c.RoomForReuse; n.Set {
 		hold := "hold"
@@ -101,24 +97,14 @@ func (c *Cache) addTo(to *doc.Document) {
 	c.addFleets(to)
 }
 
-// pointTable has a column of errors if the hits are estimated.
 func (c *Cache) pointTable() doc.Table {
 	t := doc.Table{Columns: []string{"policy", "blocks", "tokens", "size", "block hits", "token hits"}, Left: 1}
-	add := func(capacity int, row ...string) {
-		if e := c.errorOf(capacity); e.Set {
-			row = append(row, doc.Percent(e.Value))
-		}
-		t.Add(row...)
-	}
-	if c.Sample != nil {
-		t.Columns = append(t.Columns, "error, points")
-	}
 	for _, p := range c.Points {
 		r := p.Hits.Rates()
-		add(p.Capacity, string(p.Policy), doc.Int(p.Capacity), doc.Int(p.Capacity*c.BlockSize), c.gib(p.Capacity), doc.Percent(r.Block)+" %", doc.PercentOr(r.Token)+" %")
+		t.Add(string(p.Policy), doc.Int(p.Capacity), doc.Int(p.Capacity*c.BlockSize), c.gib(p.Capacity), doc.Percent(r.Block)+" %", doc.PercentOr(r.Token)+" %")
 	}
 	all := c.Curve.Infinite().Rates()
-	add(c.Curve.Largest(), "infinite", "", "", "", doc.Percent(all.Block)+" %", doc.PercentOr(all.Token)+" %")
+	t.Add("infinite", "", "", "", doc.Percent(all.Block)+" %", doc.PercentOr(all.Token)+" %")
 	return t
 }
 

@@ -31,7 +31,7 @@ type Dataset struct {
 }
 
 // HasBlocks reports whether a row has block ids.
-func (d Dataset) HasBlocks() bool { return d.Analysis.Blocks() != nil }
+func (d Dataset) HasBlocks() bool { return d.Analysis.Prefix != nil }
 
 // Document returns the "DATASET ANALYSIS", from an overview to a summary in words
 // and figures.
@@ -68,7 +68,7 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	}
 	arrivalRows(s, a)
 	addOrderNotes(s, "", a)
-	b := a.Blocks()
+	b := a.Prefix
 	if b == nil {
 		s.Row("Total hash blocks", doc.Absent, "blocks", "no row has block ids")
 		s.Row("Unique hash blocks", doc.Absent, "blocks", "no row has block ids")
@@ -78,11 +78,7 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 		s.Row("Requests with block ids", doc.Int(b.Requests), "", "used for prefix reuse")
 	}
 	s.Row("Total hash blocks", doc.Int(b.TotalBlocks), "blocks", "")
-	unique := doc.Share(b.UniqueBlocks, b.TotalBlocks) + " of total"
-	if a.Sampled != nil {
-		unique = "estimated from " + doc.Int(a.Sampled.Curve.Blocks)
-	}
-	s.Row("Unique hash blocks", doc.Int(b.UniqueBlocks), "blocks", unique)
+	s.Row("Unique hash blocks", doc.Int(b.UniqueBlocks), "blocks", doc.Share(b.UniqueBlocks, b.TotalBlocks)+" of total")
 	s.Row("Block size", doc.Int(b.BlockSize.Tokens), "tokens", b.BlockSize.How)
 	if b.BlockSize.How == trace.Assumed {
 		s.Warn(assumedBlockSize(b.BlockSize) + " Token counts below depend on it; set the block size if it is wrong.")
@@ -208,10 +204,6 @@ func percentileSection(s *doc.Section, a *analyze.Analysis) {
 }
 
 func reuseSection(s *doc.Section, a *analyze.Analysis) {
-	if a.Sampled != nil {
-		sampledReuse(s, a)
-		return
-	}
 	why, p := "no row has block ids", a.Prefix
 	if p == nil {
 		sessions := ""

@@ -29,9 +29,6 @@ func (c Comparison) Datagen() *doc.Document {
 		} else if d.HasBlocks() {
 			part.Note("Context", "the leading blocks of a prompt that occur more than once in the trace.")
 		}
-		if d.Analysis.Sampled != nil {
-			part.Note("Estimated", "unique blocks and hit rates are estimated from a sample of the blocks.")
-		}
 		all.Parts = append(all.Parts, part)
 	}
 	return all
@@ -75,7 +72,7 @@ func (d Dataset) datagenBlock() []string {
 
 // datagenReuse returns the numbers of blocks and the hit rates of an infinite cache.
 func datagenReuse(a *analyze.Analysis) (unique, total string, block, token trace.Opt[float64]) {
-	b := a.Blocks()
+	b := a.Prefix
 	if b == nil {
 		return doc.Absent, doc.Absent, block, token
 	}

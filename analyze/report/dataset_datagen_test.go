@@ -24,10 +24,10 @@ func TestPublishedDatagenBlock(t *testing.T) {
 		Requests: 10_000,
 		ISL:      stats.Sample{Count: 10_000, Mean: 39_186, Min: 12_801, Max: 109_459},
 		OSL:      stats.Sample{Count: 10_000, Mean: 344, Min: 1, Max: 2_000},
-		Prefix: &analyze.Prefix{Blocks: analyze.Blocks{
+		Prefix: &analyze.Prefix{
 			Requests: 10_000, UniqueBlocks: 430_838, TotalBlocks: 770_934, BlockSize: trace.BlockSize{Tokens: 512, How: trace.Given},
 			Infinite: cache.Rates{Block: 0.441, Token: trace.Some(0.44)},
-		}},
+		},
 		Declared: analyze.Context{Mean: trace.Some(22_400.0), UniqueMean: trace.Some(16_786.0), SharedRatio: trace.Some(0.572)},
 	}}
 	got, notes, _ := strings.Cut(written(t, report.Comparison{published}.Datagen().WriteText), "max\n")

@@ -52,12 +52,6 @@ func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 	}
 	p := a.Prefix
 	switch {
-	case a.Sampled != nil:
-		if data.Cache != nil && data.Cache.Curve != nil {
-			draw(data.Cache.figure())
-		}
-		skip("reuse intervals", "hit rates are estimated from a sample of the blocks")
-		return figures, missing
 	case p == nil:
 		skip("hit rates, reuse intervals", "no row has block ids")
 		return figures, missing

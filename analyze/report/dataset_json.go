@@ -21,7 +21,7 @@ func datasetJSON(d Dataset) object {
 	if a.Arrivals != nil {
 		duration = a.Arrivals.Duration()
 	}
-	if b := a.Blocks(); b != nil {
+	if b := a.Prefix; b != nil {
 		blockSize = b.BlockSize.Tokens
 	}
 	return object{
@@ -62,28 +62,26 @@ func datasetJSON(d Dataset) object {
 }
 
 func blocksJSON(a *analyze.Analysis) object {
-	b, known := orZero(a.Blocks())
-	return append(object{
+	b, known := orZero(a.Prefix)
+	return object{
 		{"total", b.TotalBlocks}, {"unique", b.UniqueBlocks},
 		{"size_source", b.BlockSize.How}, // "given", "detected" or "assumed"
 		{"requests", b.Requests},         // rows with ids
-	}.onlyIf(known), object{
-		{"fitting", a.BlockFit.Fits}, // rows that the block size fits
+		{"fitting", a.BlockFit.Fits},     // rows that the block size fits
 		{"better_size", orNull(a.BlockFit.Better, a.BlockFit.Better > 0)},
-	}.onlyIf(a.Prefix != nil)...)
+	}.onlyIf(known)
 }
 
 func cacheJSON(a *analyze.Analysis, c *Cache) object {
-	b, hasBlocks := orZero(a.Blocks())
-	p, hasPrefix := orZero(a.Prefix)
-	infinite := append(object{
-		{"block_hit_rate", b.Infinite.Block}, {"token_hit_rate", b.Infinite.Token}, {"mean_request_hit_rate", b.Infinite.MeanRequest},
-		{"hit_blocks", b.HitBlocks}, {"hit_tokens", b.HitTokens},
-	}.onlyIf(hasBlocks), object{{"requests_no_hit", p.NoHit}, {"requests_all_hit", p.AllHit}}.onlyIf(hasPrefix)...)
+	p, hasBlocks := orZero(a.Prefix)
+	infinite := object{
+		{"block_hit_rate", p.Infinite.Block}, {"token_hit_rate", p.Infinite.Token}, {"mean_request_hit_rate", p.Infinite.MeanRequest},
+		{"hit_blocks", p.HitBlocks}, {"hit_tokens", p.HitTokens}, {"requests_no_hit", p.NoHit}, {"requests_all_hit", p.AllHit},
+	}.onlyIf(hasBlocks)
 	c, _ = orZero(c)
 	known := c.Curve != nil
 	policies := objects(c.Points, func(p cache.Point) object {
-		return slices.Concat(object{{"policy", string(p.Policy)}}, c.capacityJSON(p.Capacity), hitRatesJSON(p.Hits), object{{"block_hit_rate_error", c.errorOf(p.Capacity)}})
+		return slices.Concat(object{{"policy", string(p.Policy)}}, c.capacityJSON(p.Capacity), hitRatesJSON(p.Hits))
 	})
 	var smallest, workers []object
 	if known && c.Curve.Infinite().HitTokens > 0 {
@@ -101,7 +99,6 @@ func cacheJSON(a *analyze.Analysis, c *Cache) object {
 		{"smallest", smallest},
 		{"workers", workers},
 		{"room_for_reuse_blocks", c.RoomForReuse},
-		{"sample", c.sampleJSON()},
 		{"kv_bytes_per_token", orNull(c.BytesPerToken, c.BytesPerToken > 0)},
 	}.onlyIf(known)...)
 }

@@ -67,10 +67,6 @@ func reuseSentences(a *analyze.Analysis) []string {
 		tokens = "tokens of prompts with block ids"
 	}
 	switch p := a.Prefix; {
-	case a.Sampled != nil:
-		if hits := a.Sampled.Infinite.Token; hits.Set {
-			text = append(text, fmt.Sprintf("A cache that never evicts would serve about %s %% of all prompt tokens, estimated from a sample of blocks.", doc.Percent(hits.Value)))
-		}
 	case p == nil:
 		text = append(text, "Without block ids, shared prefixes are unknown.")
 	case p.HitBlocks == 0:

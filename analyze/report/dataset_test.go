@@ -204,7 +204,7 @@ func TestDatasetJSON(t *testing.T) {
 		"cache.infinite.mean_request_hit_rate": (2.0/3 + 1.0/2 + 1) / 4,
 		"cache.infinite.hit_blocks":            5.0, "cache.infinite.hit_tokens": 2536.0,
 		"cache.infinite.requests_no_hit": 1.0, "cache.infinite.requests_all_hit": 1.0,
-		"cache.policies": nil, "cache.smallest": nil, "cache.workers": nil, "cache.room_for_reuse_blocks": nil, "cache.sample": nil, "cache.kv_bytes_per_token": nil,
+		"cache.policies": nil, "cache.smallest": nil, "cache.workers": nil, "cache.room_for_reuse_blocks": nil, "cache.kv_bytes_per_token": nil,
 		"context.observed_mean": 884.0, "context.observed_unique_mean": 22.25, "context.observed_shared_ratio": 3536.0 / 3625,
 		"context.declared_mean": 640.0, "context.declared_unique_mean": 266.25, "context.declared_shared_ratio": 2560.0 / 3625,
 		// Steps 0, 2000, 2000: mean 4000/3, deviation 2000 * sqrt(2)/3.

@@ -215,7 +215,7 @@ func (d Dataset) headlines() []doc.KeyValue {
 		}
 	}
 	all = append(all, tokens("Mean ISL", a.ISL), tokens("Mean OSL", a.OSL))
-	if b := a.Blocks(); b != nil && b.Infinite.Token.Set {
+	if b := a.Prefix; b != nil && b.Infinite.Token.Set {
 		hits := b.Infinite.Token
 		all = append(all, doc.KeyValue{Key: "Token hit rate", Value: doc.Percent(hits.Value), Unit: "%", Note: "of an infinite cache"})
 	}

@@ -32,9 +32,7 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "csv", Usage: "print hit rates by cache size as CSV instead of text: the LRU curve, or those of --cache and --capacities"},
 			&cli.StringFlag{Name: "html", Usage: "also write a page with figures to `FILE`"},
 			&cli.StringFlag{Name: "png", Usage: "also write the figures to `FILE`"},
-		), cacheFlags(), group(inCache,
-			&cli.Float64Flag{Name: "sample", Usage: "estimate hit rates from this `SHARE` of the blocks, such as 0.01, to save memory on large traces", DefaultText: "exact hit rates"},
-		), group(inServer,
+		), cacheFlags(), group(inServer,
 			&cli.DurationFlag{Name: "ttft", Usage: "time to first token, to estimate the concurrency; needs --tpot"},
 			&cli.DurationFlag{Name: "tpot", Usage: "time per output token, to estimate the concurrency; needs --ttft"},
 		), analyzedFormatFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
@@ -93,10 +91,6 @@ func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 		return asked, misused("analyze: missing argument: a trace, or several to compare with the first")
 	case c.IsSet("ttft") != c.IsSet("tpot"):
 		return asked, misused("analyze: --ttft and --tpot go together")
-	case c.IsSet("sample") && !(c.Float64("sample") > 0 && c.Float64("sample") <= 1):
-		return asked, misused("analyze: --sample %v is not above 0 and at most 1", c.Float64("sample"))
-	case c.IsSet("sample") && (asked.caches.Workers > 0 || slices.ContainsFunc(asked.caches.Policies, func(p cache.Policy) bool { return p != cache.LRU })):
-		return asked, misused("analyze: --sample estimates one LRU cache: omit --cache and --workers")
 	case c.NArg() > 1 && c.Bool("csv"):
 		return asked, misused("analyze: --csv shows one trace")
 	case c.Bool("csv") && c.IsSet("ttft"):
@@ -183,19 +177,12 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Q
 // analyzeRequests analyzes a stream, including the requested caches.
 func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, line func() int, blockSize int, caches cache.Question) (data report.Dataset, err error) {
 	data = report.Dataset{Name: name, Cache: &report.Cache{Results: cache.Results{Question: cache.Question{Workers: caches.Workers}}}}
-	if c.IsSet("sample") {
-		debug.SetMemoryLimit(sampleMemory)
-	}
 	study := cache.NewStudy(caches)
 	data.Analysis, err = analyze.Trace(collectOften(trace.Until(c.Context, reqs)), analyze.Options{
-		BlockSize: blockSize, Watch: study.Add, Watched: study.Finish, Line: line, Sample: c.Float64("sample"),
+		BlockSize: blockSize, Watch: study.Add, Watched: study.Finish, Line: line,
 	})
 	if err != nil || !data.HasBlocks() {
 		return data, err
-	}
-	if sampled := data.Analysis.Sampled; sampled != nil {
-		results, err := cache.Estimated(caches, sampled.Curve, sampled.BlockSize.Tokens)
-		return withCache(data, results, err)
 	}
 	var inferred []int32
 	if sessions := data.Analysis.Sessions; sessions != nil && sessions.Inferred {
@@ -236,7 +223,4 @@ const (
 	// longTrace is the number of rows above which memory matters more than time.
 	longTrace   = 20_000
 	longTraceGC = 20 // percent
-	// sampleMemory is where the garbage collector begins to work harder with --sample,
-	// in bytes.
-	sampleMemory = 220 << 20
 )

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"image/png"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -158,26 +157,5 @@ func TestCheck(t *testing.T) {
 	}
 	if r.status != exitFailed || got.Replayable || lines["time_backwards"] != 3 || lines["bad_row"] != 4 {
 		t.Errorf("exit status %d: %+v\n%s", r.status, got, r.err)
-	}
-}
-
-// A sample of all blocks has the hit rates of the exact analysis.
-func TestAnalyzeSample(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", strings.Repeat(threeRows, 2))
-	args := []string{"analyze", "t.jsonl", "--json", "--capacities", "1,2,3,4,5"}
-	exact, sampled := analyzedJSON(t, must(t, dir, args...)), analyzedJSON(t, must(t, dir, append(args, "--sample", "1")...))
-	if got, want := sampled.Cache.Policies, exact.Cache.Policies; len(got) != 5 || !slices.Equal(got, want) {
-		t.Errorf("sampled %+v, exact %+v", got, want)
-	}
-	if sampled.Blocks != exact.Blocks {
-		t.Errorf("sampled %+v, exact %+v", sampled.Blocks, exact.Blocks)
-	}
-	text := strings.Join(strings.Fields(must(t, dir, "analyze", "t.jsonl", "--sample", "0.7")), " ") // without line breaks
-	for _, want := range []string{"error, points", "The standard error of the block hit rate", "estimated from"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in the report: %s", want, text)
-		}
 	}
 }

@@ -168,7 +168,7 @@ func analysisSchema(t *testing.T) schemaObject {
 	t.Helper()
 	s := &runSamples{dir: t.TempDir()}
 	traces := traceSamples(t)
-	texts := s.prints(t, "analyze", []string{sample(t)}, []string{traces[0], "--block-size", "100"}, []string{sample(t), "--sample", "0.5"})
+	texts := s.prints(t, "analyze", []string{sample(t)}, []string{traces[0], "--block-size", "100"})
 	for _, trace := range traces {
 		texts = append(texts, s.prints(t, "analyze",
 			[]string{trace, "--kv-model", "llama-3.1-70b", "--cache", "lru,belady", "--workers", "2", "--ttft", "1s", "--tpot", "10ms"})...)
