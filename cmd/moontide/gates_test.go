@@ -90,7 +90,6 @@ func TestReportGates(t *testing.T) {
 		{"good --fail-if p90_ttft_ms>2000 --csv", exitThreshold, ",FAIL,"},
 		{"good --fail-if p90_ttft_ms>2000 --markdown", exitThreshold, "Gates: FAIL"},
 		{"good --fail-if p90_ttft_ms>2000 --format vllm", exitThreshold, "Gates: FAIL"},
-		{"good --fail-if p90_ttft_ms>2000 --format bench", exitThreshold, "# gate: fail: "},
 		{"good --fail-if p90_ttft_ms>2000 --html -", exitThreshold, "Gates: FAIL"},
 		{"good --slo goodput>0.1 --goodput ttft:2000", exitDone, "Gates: PASS"},
 		{"good --slo good_share>99% --goodput ttft:2000", exitThreshold, "Gates: FAIL"},

@@ -43,7 +43,6 @@ func TestReportOfAnInvalidRun(t *testing.T) {
 		"spoiled good --csv":             {exitInvalid, "\nspoiled,INVALID,"},
 		"spoiled --markdown":             {exitInvalid, "INVALID"},
 		"spoiled --format vllm":          {exitInvalid, "Verdict: INVALID"},
-		"spoiled good --format bench":    {exitInvalid, "\n# spoiled: INVALID\n"},
 		"spoiled --html -":               {exitInvalid, `<h2 class="INVALID">Verdict: INVALID</h2>`},
 		"spoiled --format aiperf":        {exitDone, `"time_to_first_token"`},
 		"spoiled --max-prompts-off 100%": {exitMisused, ""},
