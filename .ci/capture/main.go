@@ -53,7 +53,6 @@ var checks = []check{
 	{"1,000 streams", "User and system time of the capture divided by the number of tokens, each of which is an event. Client and server share the two cores.", busyStreams},
 	{"idle connections", "10,000 connections on which nothing was sent yet.", idle},
 	{"hashing", "One core, the best of three, of texts that were not seen before. The named vocabularies are small; `real` is MOONTIDE_TOKENIZER, here that of Llama 3 with 128,000 tokens, on the texts of MOONTIDE_TEXT: English prose, code, Chinese with Japanese and Korean, and six other languages. A block of 16 token ids is 64 bytes, for which HMAC-SHA256 hashes 192.", hashing},
-	{"conversations", "CPU time of one core, the median of three, for 50 conversations of ten turns, each of which sends those before it again: a system prompt of 2 kB, and questions of 400 bytes and answers of 1,200. 15 % of the bytes are new. Texts of `real` are READMEs, code of Go, and Chinese documentation.", conversations},
 	{"round trip", "A replay of traces/conversation.jsonl through the capture, at twice its speed; a token every 20 ms.", func(t *tools) ([]row, error) {
 		return roundTrip(t, 20*time.Millisecond, "traces/conversation.jsonl", "--speedup", "2")
 	}},

@@ -43,7 +43,7 @@ func textConfig(c *cli.Context) (cfg record.Config, err error) {
 		if err != nil {
 			return cfg, err
 		}
-		cfg.Encoder, cfg.EncoderID = tokenizer.NewMemory(vocabulary, tokenizer.DefaultMemory), vocabulary.SHA256()
+		cfg.Encoder, cfg.EncoderID = vocabulary, vocabulary.SHA256()
 	}
 	return cfg, nil
 }

@@ -64,7 +64,7 @@ func TestNoTextLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("bytes", func(t *testing.T) { noTextLeaves(t, nil, vocabulary) })
-	t.Run("tokens", func(t *testing.T) { noTextLeaves(t, tokenizer.NewMemory(vocabulary, 1<<20), vocabulary) })
+	t.Run("tokens", func(t *testing.T) { noTextLeaves(t, vocabulary, vocabulary) })
 }
 
 func noTextLeaves(t *testing.T, encoder record.Encoder, vocabulary *tokenizer.Tokenizer) {

@@ -27,8 +27,7 @@ type Config struct {
 	SessionField string
 }
 
-// Encoder appends the tokens of a text: see tokenizer.Tokenizer and tokenizer.Memory. It is
-// used concurrently.
+// Encoder appends the tokens of a text: see tokenizer.Tokenizer. It is used concurrently.
 type Encoder interface {
 	Append(dst []uint32, text string) ([]uint32, error)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -48,14 +49,10 @@ func (f *file) readAdded(t *Tokenizer) error {
 
 // added finds added tokens in a text.
 type added struct {
-	first [256]bool // first bytes of tokens
-	only  []byte    // the same
-	// lengths holds the token lengths by first byte, the longest first: the
-	// longest match wins.
-	lengths     [256][]int
+	first       string // first characters of tokens
+	lengths     []int  // of tokens, ascending
 	tokens      map[string]addedToken
 	spansSpaces bool // a token has a space after its first character
-	takesSpaces bool // a token includes white space after it
 }
 
 func (s *added) add(a addedToken) {
@@ -63,41 +60,28 @@ func (s *added) add(a addedToken) {
 		s.tokens = map[string]addedToken{}
 	}
 	s.tokens[a.Content] = a
-	b := a.Content[0]
-	if !s.first[b] {
-		s.first[b] = true
-		s.only = append(s.only, b)
+	r, size := utf8.DecodeRuneInString(a.Content)
+	if !strings.ContainsRune(s.first, r) {
+		s.first += a.Content[:size]
 	}
-	if !slices.Contains(s.lengths[b], len(a.Content)) {
-		s.lengths[b] = append(s.lengths[b], len(a.Content))
-		slices.Sort(s.lengths[b])
-		slices.Reverse(s.lengths[b])
-	}
-	s.takesSpaces = s.takesSpaces || a.RStrip
+	s.lengths = append(s.lengths, len(a.Content))
+	slices.Sort(s.lengths)
+	s.lengths = slices.Compact(s.lengths)
 	s.spansSpaces = s.spansSpaces || strings.ContainsFunc(a.Content[1:], unicode.IsSpace)
 }
 
 // next returns the first offset from place on at which a token may be, or the
 // length of text.
 func (s *added) next(text string, place int) int {
-	if s.tokens == nil {
-		return len(text)
+	if n := strings.IndexAny(text[place:], s.first); n >= 0 {
+		return place + n
 	}
-	if len(s.only) == 1 { // the usual case
-		if n := strings.IndexByte(text[place:], s.only[0]); n >= 0 {
-			return place + n
-		}
-		return len(text)
-	}
-	for place < len(text) && !s.first[text[place]] {
-		place++
-	}
-	return place
+	return len(text)
 }
 
-// at returns the token at an offset of text.
+// at returns the longest token at an offset of text.
 func (s *added) at(text string, place int) (a addedToken, ok bool) {
-	for _, n := range s.lengths[text[place]] {
+	for _, n := range slices.Backward(s.lengths) {
 		if n <= len(text)-place {
 			if a, ok = s.tokens[text[place:place+n]]; ok {
 				return a, true

@@ -1,171 +1,131 @@
 package tokenizer
 
 import (
+	"hash/maphash"
 	"math"
 	"math/bits"
-	"unicode/utf8"
+	"sync"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // bpe is the model. The bytes of a word are its first tokens. Then the pair of
 // neighbours with the lowest rank, the leftmost first, is merged until no pair is
 // in the list of merges.
 type bpe struct {
-	bytes  [256]uint32           // the token of each byte
-	chars  []char                // up to U+FFFF; nil before they are known
-	merges table[uint64, merged] // by pair
-	whole  table[word, uint32]   // short words that are one token
-	long   map[string]uint32     // longer words that are one token
+	bytes  [256]uint32       // the token of each byte
+	merges map[pair]merged   // by neighbours
+	whole  map[string]uint32 // words that are one token
 }
+
+// pair is two neighbouring tokens.
+type pair struct{ left, right uint32 }
 
 // merged is the result of a merge. Merges with a lower rank come first.
 type merged struct{ rank, id uint32 }
 
-const noRank = math.MaxUint32
+// encoding is a call of Append. Its memory is used again by later calls.
+type encoding struct {
+	*Tokenizer
+	tokens []uint32
+	// recent has words of this call that were merged, which often recur. It is
+	// cleared after the call: texts are private.
+	recent [256]recentWord
 
-// pair is a key of merges, never zero.
-func pair(left, right uint32) uint64 { return 1<<63 | uint64(left)<<32 | uint64(right) }
-
-func (m *bpe) setMerge(left, right uint32, to merged) {
-	p := pair(left, right)
-	*m.merges.at(hash(p, 0), p) = slot[uint64, merged]{p, to}
+	// Memory of merge: the symbols of a word, what each and the next one merge to, their
+	// neighbours, and a tree of ranks.
+	symbols, next []uint32
+	links         []neighbours
+	tree          []uint64
 }
 
-// mergeOf returns the merge of a pair, of noRank if there is none.
-func (m *bpe) mergeOf(p uint64) merged {
-	if s := m.merges.at(hash(p, 0), p); s.key != 0 {
-		return s.value
-	}
-	return merged{rank: noRank}
+// recentWord is a word and where in the tokens of a call its own are.
+type recentWord struct {
+	word     string
+	from, to int
 }
 
-// shortWord is the maximum number of symbols of words that are merged in quadratic
-// time, which is fastest for usual words.
-const shortWord = 64
+// neighbours are those of a symbol: -1 and the number of symbols at the ends.
+type neighbours struct{ before, after int }
 
-// appendLong appends the tokens of a word of more than maxWord bytes.
-func (m *bpe) appendLong(dst []uint32, word string) []uint32 {
-	if id, ok := m.long[word]; ok {
-		return append(dst, id)
-	}
-	return m.merge(dst, word)
-}
-
-// char is the token of a character, after flags for the neighbours with some of which
-// its bytes may be merged before they are merged with each other. Without such a
-// neighbour, merging may begin with the character.
-type char uint32
-
-const (
-	notAfter char = 1 << iota // ASCII; the next flag is for other characters
-	_
-	notBefore // the same
-	_
-	charFlags = iota
-	noChar    = ^char(0)
+var (
+	encodings = sync.Pool{New: func() any { return new(encoding) }}
+	seed      = maphash.MakeSeed()
 )
 
-// wide returns 1 for bytes that are not ASCII.
-func wide(b byte) int { return int(b >> 7) }
-
-// charAt returns the token and the size of the character at an offset of a word if
-// merging may begin with it, otherwise those of its first byte.
-func (m *bpe) charAt(word string, at int) (id uint32, size int) {
-	r, size := utf8.DecodeRuneInString(word[at:])
-	if size == 1 || int(r) >= len(m.chars) {
-		return m.bytes[word[at]], 1
-	}
-	c, not := m.chars[r], char(0)
-	if at > 0 {
-		not |= notAfter << wide(word[at-1])
-	}
-	if at+size < len(word) {
-		not |= notBefore << wide(word[at+size])
-	}
-	if c&not != 0 || c == noChar {
-		return m.bytes[word[at]], 1
-	}
-	return uint32(c >> charFlags), size
+// appendExact appends the tokens of text.
+func (e *encoding) appendExact(text string) error {
+	return e.appendAdded(&e.exact, text, (*encoding).appendNormalized)
 }
 
-// begin sets symbols to those with which the merging of a word begins, and returns their
-// number, or -1 if there is no space for them.
-func (m *bpe) begin(symbols []uint32, word string) (n int) {
-	for at := 0; at < len(word); n++ {
-		if n == len(symbols) {
-			return -1
-		}
-		id, size := m.bytes[word[at]], 1
-		if word[at] >= utf8.RuneSelf {
-			id, size = m.charAt(word, at)
-		}
-		symbols[n] = id
-		at += size
+// appendNormalized appends the tokens of text without exact added tokens.
+func (e *encoding) appendNormalized(text string) error {
+	if e.nfc {
+		text = norm.NFC.String(text)
 	}
-	return n
+	return e.appendAdded(&e.normalized, text, (*encoding).appendWords)
 }
 
-func (m *bpe) merge(dst []uint32, word string) []uint32 {
-	var symbols [shortWord]uint32
-	var next [shortWord]merged // merge of each symbol with the next one
-	n := m.begin(symbols[:], word)
-	if n < 0 {
-		return m.mergeLong(dst, word)
+// appendWords appends the tokens of text without added tokens.
+func (e *encoding) appendWords(text string) error { return e.appendSplit(text, e.splits) }
+
+// appendSplit splits text by each of the splits in turn and appends the tokens of
+// the words.
+func (e *encoding) appendSplit(text string, splits []splitter) error {
+	if len(splits) == 0 {
+		e.appendWord(text)
+		return nil
 	}
-	for i := range n {
-		next[i] = m.mergeAt(symbols[:n], i)
-	}
-	for {
-		best := 0
-		for i := 1; i < n; i++ {
-			if next[i].rank < next[best].rank {
-				best = i
-			}
-		}
-		if n < 2 || next[best].rank == noRank {
-			return append(dst, symbols[:n]...)
-		}
-		symbols[best] = next[best].id
-		copy(symbols[best+1:n], symbols[best+2:n])
-		copy(next[best+1:n], next[best+2:n])
-		n--
-		next[best] = m.mergeAt(symbols[:n], best)
-		if best > 0 {
-			next[best-1] = m.mergeAt(symbols[:n], best-1)
-		}
-	}
+	return splits[0].split(text, func(word string) error { return e.appendSplit(word, splits[1:]) })
 }
 
-// mergeAt returns the merge of symbol i with the next one.
-func (m *bpe) mergeAt(symbols []uint32, i int) merged {
-	if i+1 < len(symbols) {
-		return m.mergeOf(pair(symbols[i], symbols[i+1]))
+// appendWord appends the tokens of a word.
+func (e *encoding) appendWord(word string) {
+	if id, ok := e.model.whole[word]; ok {
+		e.tokens = append(e.tokens, id)
+		return
 	}
-	return merged{rank: noRank}
+	known := &e.recent[maphash.String(seed, word)%uint64(len(e.recent))]
+	if known.word == word {
+		e.tokens = append(e.tokens, e.tokens[known.from:known.to]...)
+		return
+	}
+	from := len(e.tokens)
+	e.merge(&e.model, word)
+	*known = recentWord{word, from, len(e.tokens)}
 }
 
-// mergeLong merges words of any length in time n log n.
-func (m *bpe) mergeLong(dst []uint32, word string) []uint32 {
-	symbols := make([]uint32, len(word))
-	n := m.begin(symbols, word)
-	links := make([]struct{ before, after int }, n) // neighbours; -1 and n at the ends
-	next := make([]uint32, n)                       // what each symbol and the next one merge to
+// none is the rank of a pair without a merge, in the tree.
+const none = math.MaxUint32 << 32
+
+// merge appends the tokens of a word that is not empty. It takes time n log n for n bytes:
+// the leaves of the tree have the rank of the merge of each symbol with the next one,
+// above the number of the symbol, and a node has the minimum of the two below it.
+func (e *encoding) merge(m *bpe, word string) {
+	n := len(word)
 	leaf := 1 << bits.Len(uint(n))
-	const none = noRank << 32
-	tree := make([]uint64, 2*leaf) // ranks and symbols; node i is the minimum of 2*i and 2*i+1
-	for i := range tree {
-		tree[i] = none
+	e.symbols, e.next = resized(e.symbols, n), resized(e.next, n)
+	e.links, e.tree = resized(e.links, n), resized(e.tree, 2*leaf)
+	symbols, next, links, tree := e.symbols, e.next, e.links, e.tree
+	for i := range n {
+		symbols[i], links[i] = m.bytes[word[i]], neighbours{i - 1, i + 1}
 	}
-	look := func(i int) uint64 {
+	rankOf := func(i int) uint64 {
 		if links[i].after == n {
 			return none
 		}
-		to := m.mergeOf(pair(symbols[i], symbols[links[i].after]))
+		to, ok := m.merges[pair{symbols[i], symbols[links[i].after]}]
+		if !ok {
+			return none
+		}
 		next[i] = to.id
 		return uint64(to.rank)<<32 | uint64(i)
 	}
-	for i := range links {
-		links[i].before, links[i].after = i-1, i+1
-		tree[leaf+i] = look(i)
+	for i := range leaf {
+		tree[leaf+i] = none
+		if i < n {
+			tree[leaf+i] = rankOf(i)
+		}
 	}
 	for i := leaf - 1; i > 0; i-- {
 		tree[i] = min(tree[2*i], tree[2*i+1])
@@ -185,13 +145,39 @@ func (m *bpe) mergeLong(dst []uint32, word string) []uint32 {
 			links[after].before = i
 		}
 		set(gone, none)
-		set(i, look(i))
+		set(i, rankOf(i))
 		if before := links[i].before; before >= 0 {
-			set(before, look(before))
+			set(before, rankOf(before))
 		}
 	}
 	for i := 0; i < n; i = links[i].after {
-		dst = append(dst, symbols[i])
+		e.tokens = append(e.tokens, symbols[i])
 	}
-	return dst
+}
+
+// resized returns a slice of a length, with any contents.
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// mostKept bounds the bytes of a word whose memory is kept for later calls.
+const mostKept = 1 << 16
+
+// encode appends the tokens of a valid text to dst.
+func (t *Tokenizer) encode(dst []uint32, text string) ([]uint32, error) {
+	e := encodings.Get().(*encoding)
+	e.Tokenizer, e.tokens = t, dst
+	err := e.appendExact(text)
+	tokens := e.tokens
+	if cap(e.symbols) <= mostKept {
+		clear(e.recent[:])
+		clear(e.symbols[:cap(e.symbols)]) // they are the text, too
+		clear(e.next[:cap(e.next)])
+		e.Tokenizer, e.tokens = nil, nil
+		encodings.Put(e)
+	}
+	return tokens, err
 }

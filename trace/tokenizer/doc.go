@@ -26,7 +26,6 @@
 //
 // # Speed
 //
-// The patterns of well-known models are split by hand-written scanners, others by
-// a backtracking engine that is ten times slower, with the same result. See also
-// [Tokenizer.SplitsAtSpaces]. [Memory] is faster for texts that come again.
+// The patterns of Llama 3 and Qwen are split by a scanner, at about 50 MB/s for English.
+// All others are split by a backtracking engine, at about 5 MB/s.
 package tokenizer

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/bytedance/sonic"
@@ -87,7 +86,7 @@ func (t *Tokenizer) addNormalizer(step raw, depth int) error {
 	return nil
 }
 
-func (f *file) readPreTokenizer(t *Tokenizer) (err error) {
+func (f *file) readPreTokenizer(t *Tokenizer) error {
 	var p preTokenizer
 	if err := p.add(f.PreTokenizer, 0); err != nil {
 		return err
@@ -95,14 +94,13 @@ func (f *file) readPreTokenizer(t *Tokenizer) (err error) {
 	if !p.byteLevel {
 		return errors.New("pre-tokenizer has no ByteLevel: only byte-level BPE is supported, not SentencePiece")
 	}
-	t.splits, err = p.splitters()
-	return err
+	t.splits = p.splits
+	return nil
 }
 
 // preTokenizer is a sequence of splits, possibly up to ByteLevel.
 type preTokenizer struct {
-	patterns  []string
-	removed   []bool // by pattern: text between matches is dropped, otherwise kept as words
+	splits    []splitter
 	byteLevel bool
 }
 
@@ -171,8 +169,7 @@ func (p *preTokenizer) addSplit(step raw) error {
 	if split.Behavior != "Isolated" && !removed {
 		return fmt.Errorf("pre-tokenizer Split with behavior %q and invert %t is not supported: only Isolated is", split.Behavior, split.Invert)
 	}
-	p.addPattern(*split.Pattern.Regex, removed)
-	return nil
+	return p.addPattern(*split.Pattern.Regex, removed)
 }
 
 func (p *preTokenizer) addDigits(step raw) error {
@@ -184,11 +181,9 @@ func (p *preTokenizer) addDigits(step raw) error {
 		return unread("Digits", err)
 	}
 	if digits.Individual {
-		p.addPattern(`\p{N}`, false)
-	} else {
-		p.addPattern(`\p{N}+`, false)
+		return p.addPattern(oneNumber, false)
 	}
-	return nil
+	return p.addPattern(numbers, false)
 }
 
 func (p *preTokenizer) addByteLevel(step raw) error {
@@ -204,34 +199,13 @@ func (p *preTokenizer) addByteLevel(step raw) error {
 	case level.AddPrefixSpace:
 		return errors.New("pre-tokenizer ByteLevel with add_prefix_space is not supported")
 	case level.UseRegex:
-		p.addPattern(gpt2Pattern, false)
+		return p.addPattern(gpt2Pattern, false)
 	}
 	return nil
 }
 
-func (p *preTokenizer) addPattern(pattern string, removed bool) {
-	p.patterns = append(p.patterns, pattern)
-	p.removed = append(p.removed, removed)
-}
-
-// splitters returns a scanner of all patterns if there is one, and otherwise
-// a splitter of each.
-func (p *preTokenizer) splitters() ([]splitter, error) {
-	if s := scannerOf(p.patterns...); s != nil && !slices.Contains(p.removed, true) {
-		return []splitter{s}, nil
-	}
-	splits := make([]splitter, len(p.patterns))
-	for i, pattern := range p.patterns {
-		if s := scannerOf(pattern); s != nil {
-			scanner := *s
-			scanner.removed = p.removed[i]
-			splits[i] = &scanner
-			continue
-		}
-		var err error
-		if splits[i], err = newBacktracking(pattern, p.removed[i]); err != nil {
-			return nil, err
-		}
-	}
-	return splits, nil
+func (p *preTokenizer) addPattern(pattern string, removed bool) error {
+	split, err := newSplitter(pattern, removed)
+	p.splits = append(p.splits, split)
+	return err
 }

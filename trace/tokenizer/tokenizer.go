@@ -7,7 +7,6 @@ import (
 	"iter"
 	"os"
 	"strings"
-	"unicode/utf8"
 )
 
 // Tokenizer encodes text. It is safe for concurrent use.
@@ -70,29 +69,17 @@ func (t *Tokenizer) SHA256() string { return t.sum }
 // holds for the patterns of well-known models.
 func (t *Tokenizer) SplitsAtSpaces() bool {
 	for _, split := range t.splits {
-		if s, ok := split.(*scanned); !ok || s.removed {
+		if !split.atSpaces() {
 			return false
 		}
 	}
 	return !t.exact.spansSpaces && !t.normalized.spansSpaces
 }
 
-// splitsBeforeSpaces is SplitsAtSpaces for texts with added tokens, which may include the
-// space after them.
-func (t *Tokenizer) splitsBeforeSpaces() bool {
-	return t.SplitsAtSpaces() && !t.exact.takesSpaces && !t.normalized.takesSpaces
-}
-
 // Append appends the tokens of text to dst. Invalid UTF-8 is encoded as U+FFFD.
 // The only error is a pattern of the file that takes more than 5 s to match.
 func (t *Tokenizer) Append(dst []uint32, text string) ([]uint32, error) {
-	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, "\uFFFD")
-	}
-	e := t.begin(dst, text)
-	defer e.end()
-	err := e.appendExact(text)
-	return e.tokens, err
+	return t.encode(dst, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
 // Text returns the text of a token of the vocabulary, which may be invalid

@@ -3,9 +3,7 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Bounds of a vocabulary. The largest in use have about 260,000 tokens.
@@ -59,7 +57,6 @@ func (f *file) readModel(t *Tokenizer) error {
 		return err
 	}
 	t.model.addWhole(t.texts, m.IgnoreMerges)
-	t.model.addChars(t.texts)
 	return nil
 }
 
@@ -102,7 +99,7 @@ func (m *bpe) addMerges(from modelFile) error {
 	if err != nil {
 		return err
 	}
-	m.merges = newTable[uint64, merged](len(pairs))
+	m.merges = make(map[pair]merged, len(pairs))
 	for rank, p := range pairs {
 		left, hasLeft := from.Vocab[p[0]]
 		right, hasRight := from.Vocab[p[1]]
@@ -110,7 +107,7 @@ func (m *bpe) addMerges(from modelFile) error {
 		if !hasLeft || !hasRight || !hasBoth {
 			return fmt.Errorf("merge %d, of %.40q and %.40q: the vocabulary lacks one of the tokens", rank, p[0], p[1])
 		}
-		m.setMerge(left, right, merged{uint32(rank), both})
+		m.merges[pair{left, right}] = merged{uint32(rank), both}
 	}
 	return nil
 }
@@ -141,93 +138,19 @@ func mergePairs(merges raw) ([][2]string, error) {
 // addWhole finds the words that are one token: those that merge to one, nearly all
 // of the vocabulary, or all of it if the model ignores merges.
 func (m *bpe) addWhole(texts []string, all bool) {
-	m.whole = newTable[word, uint32](len(texts))
-	m.long = map[string]uint32{}
-	var merged []uint32
+	m.whole = make(map[string]uint32, len(texts))
+	var e encoding
 	for id, text := range texts {
 		if text == "" {
 			continue
 		}
+		e.tokens = e.tokens[:0]
 		if !all {
-			if merged = m.merge(merged[:0], text); len(merged) != 1 || merged[0] != uint32(id) {
-				continue
-			}
+			e.merge(m, text)
 		}
-		if len(text) > maxWord {
-			m.long[text] = uint32(id)
-			continue
+		if all || len(e.tokens) == 1 && e.tokens[0] == uint32(id) {
+			m.whole[text] = uint32(id)
 		}
-		w := loadWord(text).first(len(text))
-		*m.whole.at(w.hash(), w) = slot[word, uint32]{w, uint32(id)}
-	}
-}
-
-// addChars adds the characters that are tokens. Merging may begin with one if the merges
-// within it have lower ranks than all merges with a neighbour: of the character, and of
-// the tokens that its first and last bytes are before.
-func (m *bpe) addChars(texts []string) {
-	// The lowest rank of a token with a neighbour before or after it, which is ASCII or not.
-	var before, after [2][]uint32
-	for i := range before {
-		before[i], after[i] = slices.Repeat([]uint32{noRank}, len(texts)), slices.Repeat([]uint32{noRank}, len(texts))
-	}
-	for _, s := range m.merges.slots {
-		left, right := uint32(s.key>>32)&^(1<<31), uint32(s.key)
-		if s.key == 0 || texts[left] == "" || texts[right] == "" {
-			continue
-		}
-		l, r := texts[left], texts[right]
-		lowest := &before[wide(l[len(l)-1])][right]
-		*lowest = min(*lowest, s.value.rank)
-		if utf8.RuneStart(r[0]) {
-			lowest = &after[wide(r[0])][left]
-			*lowest = min(*lowest, s.value.rank)
-		}
-	}
-	m.chars = slices.Repeat([]char{noChar}, 1<<16)
-	for id, text := range texts {
-		r, size := utf8.DecodeRuneInString(text)
-		if size < 2 || size < len(text) || int(r) >= len(m.chars) {
-			continue
-		}
-		steps, highest := m.steps(text)
-		if last := steps[len(steps)-1]; len(last) > 1 || last[0] != uint32(id) {
-			continue
-		}
-		m.chars[r] = char(id) << charFlags
-		for _, symbols := range steps {
-			for i := range before {
-				if before[i][symbols[0]] <= highest {
-					m.chars[r] |= notAfter << i
-				}
-				if after[i][symbols[len(symbols)-1]] <= highest {
-					m.chars[r] |= notBefore << i
-				}
-			}
-		}
-	}
-}
-
-// steps returns the symbols of a word before and after each merge, and the highest rank of
-// the merges.
-func (m *bpe) steps(word string) (steps [][]uint32, highest uint32) {
-	symbols := make([]uint32, len(word))
-	for i := range symbols {
-		symbols[i] = m.bytes[word[i]]
-	}
-	for {
-		steps = append(steps, symbols)
-		best, at := merged{rank: noRank}, 0
-		for i := range symbols {
-			if to := m.mergeAt(symbols, i); to.rank < best.rank {
-				best, at = to, i
-			}
-		}
-		if best.rank == noRank {
-			return steps, highest
-		}
-		highest = max(highest, best.rank)
-		symbols = slices.Replace(slices.Clone(symbols), at, at+2, best.id)
 	}
 }
 
