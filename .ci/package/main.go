@@ -5,7 +5,7 @@ package main
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
+	"debug/buildinfo"
 	"errors"
 	"flag"
 	"fmt"
@@ -43,12 +43,10 @@ func main() {
 	}
 }
 
-// source is what the release is built from, as moontide version --json prints it.
+// source is what the release is built from.
 type source struct {
-	Version    string `json:"version"`
-	Commit     string `json:"commit"`
-	CommitDate string `json:"commit_date"`
-	Modified   bool   `json:"modified"`
+	Version, Commit, CommitDate string
+	Modified                    bool
 }
 
 // platform is a Go system and architecture.
@@ -137,6 +135,9 @@ func pack(dir, work string, targets []platform, tagged source) error {
 	if err != nil {
 		return err
 	}
+	if tagged.Version != "" {
+		from = tagged
+	}
 	date, err := time.Parse(time.RFC3339, from.CommitDate)
 	switch {
 	case from.Modified:
@@ -185,11 +186,22 @@ func build(path string, p platform, tagged source) error {
 }
 
 func sourceOf(host string) (from source, err error) {
-	out, err := exec.Command(host, "version", "--json").Output()
+	info, err := buildinfo.ReadFile(host)
 	if err != nil {
-		return from, fmt.Errorf("moontide version: %w", err)
+		return from, err
 	}
-	return from, json.Unmarshal(out, &from)
+	from.Version = info.Main.Version
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			from.Commit = s.Value
+		case "vcs.time":
+			from.CommitDate = s.Value
+		case "vcs.modified":
+			from.Modified = s.Value == "true"
+		}
+	}
+	return from, nil
 }
 
 // pages has the binary of this machine write what is the same on all platforms.
@@ -199,10 +211,11 @@ func pages(host, work string) ([]file, error) {
 		name string
 		args []string
 	}{
-		{"LICENSES.txt", []string{"licenses"}},
-		{"completions/moontide.bash", []string{"completion", "bash"}},
-		{"completions/_moontide", []string{"completion", "zsh"}},
-		{"completions/moontide.fish", []string{"completion", "fish"}},
+		{"LICENSES.txt", []string{"--licenses"}},
+		{"completions/moontide.bash", []string{"--completion", "bash"}},
+		{"completions/_moontide", []string{"--completion", "zsh"}},
+		{"completions/moontide.fish", []string{"--completion", "fish"}},
+		{"man/moontide.1", []string{"--man"}},
 	} {
 		text, err := exec.Command(host, page.args...).Output()
 		if err != nil {
@@ -216,20 +229,6 @@ func pages(host, work string) ([]file, error) {
 			return nil, err
 		}
 		files = append(files, file{path: path, name: page.name})
-	}
-	manuals := filepath.Join(work, "pages", "man")
-	if err := os.MkdirAll(manuals, 0o755); err != nil {
-		return nil, err
-	}
-	if err := run(nil, host, "man", manuals); err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(manuals)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		files = append(files, file{path: filepath.Join(manuals, e.Name()), name: "man/" + e.Name()})
 	}
 	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
 	return files, nil

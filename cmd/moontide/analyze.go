@@ -13,7 +13,6 @@ import (
 	"moontide/analyze"
 	"moontide/analyze/cache"
 	"moontide/analyze/report"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/trace"
 )
 
@@ -46,7 +45,7 @@ const datagenForm = "datagen"
 func analyzedFormatFlags() []cli.Flag {
 	all := readFlags()
 	for _, f := range all {
-		if f, ok := f.(*clidoc.ChoiceFlag); ok && f.Name == "format" {
+		if f, ok := f.(*choiceFlag); ok && f.Name == "format" {
 			f.Choices.Names = append(f.Choices.Names, datagenForm)
 			f.Choices = f.Choices.Noted(datagenForm, "of the report: the DATASET ANALYSIS block of Dynamo's data generator")
 		}

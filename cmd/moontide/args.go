@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-
-	"moontide/analyze/run"
-	"moontide/cmd/moontide/clidoc"
 )
 
 const maxDuration = 366 * 24 * time.Hour
 
-// helpFlag requests the help of a verb.
-const helpFlag = "--help"
+const (
+	helpFlag       = "--help"                     // requests the help of a verb
+	completionFlag = "--generate-bash-completion" // asks the library for completions
+)
 
 // givenFlag is a flag on the command line. A boolean flag may have no value.
 type givenFlag struct {
@@ -41,14 +40,14 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 		return args, nil
 	}
 	switch verb := args[0]; {
-	case verb == "help" && len(args) == 2 && !strings.HasPrefix(args[1], "-"):
-		return parseArgs(app, []string{args[1], helpFlag})
-	case verb == completeName: // its arguments are a command line
-		return append([]string{verb, "--"}, args[1:]...), nil
+	case args[len(args)-1] == completionFlag: // the library reads the line as it is
+		return args, nil
+	case verb == "help" && len(args) < 3:
+		return parseArgs(app, append(args[1:], helpFlag))
 	case strings.HasPrefix(verb, "-"):
 		return args, nil
 	case app.Command(verb) == nil:
-		return args, unknownVerb(verb)
+		return args, misused("unknown command %q; %s", verb, strings.Replace(cli.SuggestCommand(app.Commands, verb), "Did", "did", 1))
 	}
 	p := argParser{verb: app.Command(args[0])}
 	if err := p.parse(args[1:]); err != nil {
@@ -62,10 +61,6 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 		line = append(line, g.String())
 	}
 	return append(append(line, "--"), p.others...), nil
-}
-
-func unknownVerb(name string) error {
-	return misused("unknown command %q%s", name, didYouMean("", name, verbNames()))
 }
 
 type argParser struct {
@@ -161,20 +156,25 @@ func (p *argParser) resolve(name string) (string, func(string) (string, error), 
 	other, flag := findOther(p.verb, name)
 	switch {
 	case other == nil:
-		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, cmp.Or(flagElsewhere(name), didYouMean("--", name, p.names())))
+		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, cmp.Or(flagElsewhere(name), p.suggestion(name)))
 	case other.instead != "":
 		return "", nil, misused("%s: no --%s here: %s", p.verb.Name, name, other.instead)
 	}
 	return flag, other.convert, nil
 }
 
-func (p *argParser) names() []string { return flagNames(p.verb) }
-
 func flagNames(verb *cli.Command) (names []string) {
 	for _, f := range verb.VisibleFlags() {
 		names = append(names, f.Names()...)
 	}
 	return names
+}
+
+func (p *argParser) suggestion(misspelt string) string {
+	if name := cli.SuggestFlag(p.verb.Flags, misspelt, true); name != "" {
+		return "; did you mean " + name + "?"
+	}
+	return ""
 }
 
 // flagElsewhere says which other verbs have a flag, "" if none has.
@@ -226,7 +226,7 @@ func (p *argParser) joinHostPort() error {
 // checkValue rejects a value of the wrong type or out of range, and adds the
 // unit seconds to a duration that is a bare number.
 func checkValue(f cli.Flag, name, value string) (string, error) {
-	if c, ok := f.(interface{ Accepted() clidoc.Choices }); ok && len(c.Accepted().Names) > 0 {
+	if c, ok := f.(interface{ Accepted() choiceSet }); ok && len(c.Accepted().Names) > 0 {
 		if strings.TrimSpace(value) == "" {
 			return "", fmt.Errorf("--%s is empty", name)
 		}
@@ -282,7 +282,7 @@ func checkDuration(name, value string) (string, error) {
 	if _, err := strconv.ParseFloat(value, 64); err == nil {
 		seconds, _ := strconv.ParseFloat(value, 64)
 		if !(math.Abs(seconds) <= maxDuration.Seconds()) {
-			return "", fmt.Errorf("--%s %s s is out of range: use at most %v", name, value, clidoc.PlainDuration(maxDuration.String()))
+			return "", fmt.Errorf("--%s %s s is out of range: use at most %v", name, value, plainDuration(maxDuration.String()))
 		}
 		value = time.Duration(math.Round(seconds * float64(time.Second))).String()
 	}
@@ -293,17 +293,7 @@ func checkDuration(name, value string) (string, error) {
 	case d < 0:
 		return "", fmt.Errorf("--%s %v is negative", name, value)
 	case d > maxDuration:
-		return "", fmt.Errorf("--%s %v is out of range: use at most %v", name, value, clidoc.PlainDuration(maxDuration.String()))
+		return "", fmt.Errorf("--%s %v is out of range: use at most %v", name, value, plainDuration(maxDuration.String()))
 	}
 	return value, nil
-}
-
-// didYouMean suggests the most similar name for a misspelt one, if there is
-// one.
-func didYouMean(dashes, name string, names []string) string {
-	best := run.Nearest(name, names)
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s%s?", dashes, best)
 }

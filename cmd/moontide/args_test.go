@@ -141,11 +141,3 @@ func TestDurationInSeconds(t *testing.T) {
 		t.Error("synth --duration 30 is not 30s")
 	}
 }
-
-func TestHelpAsVerb(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if must(t, dir, "help", "fit") != must(t, dir, "fit", "--help") || must(t, dir, "help") != must(t, dir, "--help") {
-		t.Error("help as a verb differs from the flag")
-	}
-}

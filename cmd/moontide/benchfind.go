@@ -10,7 +10,6 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/analyze/run"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 )
 
@@ -22,9 +21,9 @@ const (
 
 func findFlags() []cli.Flag {
 	return []cli.Flag{
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: findWhatFlag, Category: inGates, Usage: "search for the highest `QUANTITY` that meets --slo: %s; two levels, such as --rate 1,50, set the search range"},
-			Choices:    clidoc.OneOf(findRate, speedupFlag, findConcurrency),
+			Choices:    oneOf(findRate, speedupFlag, findConcurrency),
 		},
 		&cli.IntFlag{Name: minRequestsFlag, Category: inGates, Usage: "minimum number of requests per run of --find", DefaultText: "as many as the percentiles of --slo need, at least 100; 10 times that with --virtual"},
 		&cli.IntFlag{Name: maxRunsFlag, Category: inGates, Usage: "maximum number of runs of --find", DefaultText: "12"},

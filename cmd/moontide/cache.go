@@ -7,36 +7,35 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/cache"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/trace/routing"
 )
 
 func cacheFlags() []cli.Flag {
 	return group(inCache,
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "cache", Value: string(cache.LRU), Usage: "`POLICIES`: comma-separated eviction policies to simulate: %s"},
-			Choices:    list(clidoc.OneOf(cache.Policies()...).Noted(string(cache.Belady), "the upper bound")),
+			Choices:    list(oneOf(cache.Policies()...).Noted(string(cache.Belady), "the upper bound")),
 		},
 		&cli.StringFlag{Name: "capacities", Usage: "`SIZES`: cache sizes in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "a range that fits the trace"},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache size per token converts tokens to bytes, such as llama-3.1-70b"},
-			Choices:    clidoc.Choices{Names: words(strings.ToLower(strings.Join(knownModels(), " "))), Open: true},
+			Choices:    choiceSet{Names: words(strings.ToLower(strings.Join(knownModels(), " "))), Open: true},
 		},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "KV cache data `TYPE` for --kv-model: %s"},
-			Choices:    clidoc.OneOf(cache.Elements()...),
+			Choices:    oneOf(cache.Elements()...),
 		},
 		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "`N`: KV cache bytes per token; replaces --kv-model"},
 		&cli.IntFlag{Name: "workers", Usage: "simulate `N` workers, each with its own cache"},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "`POLICIES`: comma-separated routing policies to compare with --workers: %s"},
-			Choices:    list(clidoc.OneOf(routing.Policies()...)),
+			Choices:    list(oneOf(routing.Policies()...)),
 		},
 	)
 }
 
 // list returns choices of which several may be given.
-func list(c clidoc.Choices) clidoc.Choices {
+func list(c choiceSet) choiceSet {
 	c.List = true
 	return c
 }

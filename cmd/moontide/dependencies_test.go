@@ -55,7 +55,7 @@ func TestLicensesOfLinkedModules(t *testing.T) {
 		}
 	}
 	delete(linked, "")
-	text, isOurs := strings.CutPrefix(must(t, t.TempDir(), "licenses"), licensesHead)
+	text, isOurs := strings.CutPrefix(must(t, t.TempDir(), "--licenses"), licensesHead)
 	table, texts, _ := strings.Cut(text, "\n\n")
 	listed := map[string]bool{}
 	for line := range strings.Lines(table) {

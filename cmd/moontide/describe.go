@@ -15,19 +15,18 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/synth/spec"
 	"moontide/trace"
 	"moontide/trace/format"
 	"moontide/traces"
 )
 
-var specFlag = &clidoc.ChoiceFlag{
+var specFlag = &choiceFlag{
 	StringFlag: cli.StringFlag{
 		Name: "spec", Category: ofDescriptions,
 		Usage: "`FILE`: description in YAML, the name of a ready-made one, or - for standard input",
 	},
-	Choices: clidoc.Choices{Names: traces.Specs(), Open: true},
+	Choices: choiceSet{Names: traces.Specs(), Open: true},
 }
 
 // describeKey is a flag that sets a key of a description.
@@ -52,8 +51,8 @@ var describeKeys = []describeKey{
 }
 
 // describeChoices lists the values of the flags that accept a few only.
-var describeChoices = map[string]clidoc.Choices{
-	"arrival": clidoc.OneOf(spec.Processes()...).Noted("replay", "of the file in --spec"),
+var describeChoices = map[string]choiceSet{
+	"arrival": oneOf(spec.Processes()...).Noted("replay", "of the file in --spec"),
 }
 
 // sharedKeys lists the keys set by flags shared with the other methods.
@@ -66,7 +65,7 @@ func describeFlags() []cli.Flag {
 	for _, k := range describeKeys {
 		f := cli.StringFlag{Name: k.flag, Category: ofDescriptions, Usage: k.usage, DefaultText: k.otherwise}
 		if choices, ok := describeChoices[k.flag]; ok {
-			flags = append(flags, &clidoc.ChoiceFlag{StringFlag: f, Choices: choices})
+			flags = append(flags, &choiceFlag{StringFlag: f, Choices: choices})
 		} else {
 			flags = append(flags, &f)
 		}

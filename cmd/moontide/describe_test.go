@@ -17,7 +17,7 @@ func described(t *testing.T, stdin string, args ...string) (string, error) {
 	app := newApp(std, stop{}, "synth")
 	line, err := parseArgs(app, append([]string{"synth"}, args...))
 	if err == nil {
-		err = dispatch(context.Background(), app, line)
+		err = app.RunContext(context.Background(), append([]string{appName}, line...))
 	}
 	return out.String(), err
 }
@@ -69,7 +69,7 @@ func TestDescribedArrivals(t *testing.T) {
 	if of("--burstiness", "0.25") != of("--cv", "2", "--arrival", "gamma") {
 		t.Error("--burstiness 1/4 alone is not gamma of CV 2")
 	}
-	if help := of("--help"); !strings.Contains(strings.Join(strings.Fields(help), " "), "(default: poisson; gamma with --cv or --burstiness;") {
+	if help := of("--help"); !strings.Contains(strings.Join(strings.Fields(help), " "), "(default: poisson; gamma with --cv or --burstiness") {
 		t.Errorf("the help does not say so:\n%s", help)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -10,8 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"moontide/cmd/moontide/clidoc"
 )
 
 // update writes the generated pages and schemas instead of comparing them: see
@@ -32,40 +29,62 @@ func current(t *testing.T, path, want string) {
 	}
 }
 
-// The reference has a page for each verb, with all of its flags, and no other.
+// The reference has a page for each verb, its help, and no other.
 func TestReference(t *testing.T) {
-	manual := manualOf(newApp(streams{}, stop{}))
-	for _, v := range manual.Verbs() {
-		var page bytes.Buffer
-		if err := v.WriteMarkdown(&page); err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range manual.App.Command(v.Name).VisibleFlags() {
-			if name := c.Names()[0]; !strings.Contains(page.String(), "--"+name) {
-				t.Errorf("the page of %s has no --%s", v.Name, name)
-			}
-		}
-		current(t, filepath.Join("reference", v.Name+".md"), page.String())
+	for _, c := range allVerbs() {
+		current(t, filepath.Join("reference", c.Name+".md"), fmt.Sprintf("# moontide %s\n\n```text\n%s```\n", c.Name, must(t, t.TempDir(), c.Name, "--help")))
 	}
-	if pages := files(t, "reference"); len(pages) != len(manual.Verbs()) {
-		t.Errorf("%d verbs have %d pages: %q", len(manual.Verbs()), len(pages), pages)
+	if pages := files(t, "reference"); len(pages) != len(allVerbs()) {
+		t.Errorf("%d verbs have %d pages: %q", len(allVerbs()), len(pages), pages)
 	}
+}
+
+// entriesTable returns entries as a Markdown table.
+func entriesTable(term, text string, entries []docEntry) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s | %s |\n| --- | --- |\n", term, text)
+	for _, e := range entries {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", e.Term, strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`, "_", `\_`).Replace(e.Text))
+	}
+	return b.String()
+}
+
+// verbTable returns the verbs by section, with links to their pages.
+func verbTable() string {
+	var b strings.Builder
+	b.WriteString("| verb | what it does |\n| --- | --- |\n")
+	section := ""
+	for _, c := range allVerbs() {
+		if c.Category != section {
+			section = c.Category
+			fmt.Fprintf(&b, "| **%s** | |\n", section)
+		}
+		fmt.Fprintf(&b, "| [`%s`](reference/%s.md) | %s |\n", c.Name, c.Name, c.Usage)
+	}
+	return b.String()
+}
+
+// otherNamesTable returns the flags of other tools that are accepted.
+func otherNamesTable() string {
+	var b strings.Builder
+	b.WriteString("| flag | stands for |\n| --- | --- |\n")
+	for _, o := range otherNames {
+		if len(o.flags) > 0 {
+			fmt.Fprintf(&b, "| `--%s` | `--%s` |\n", strings.Join(o.names, "`, `--"), strings.Join(o.flags, "` or `--"))
+		}
+	}
+	return b.String()
 }
 
 // The generated parts of README.md are current.
 func TestReferenceReadme(t *testing.T) {
-	manual := manualOf(newApp(streams{}, stop{}))
-	var setup strings.Builder
-	for _, line := range manual.Verb(manual.App.Command("completion")).Examples {
-		fmt.Fprintf(&setup, "%s\n", line)
-	}
 	parts := map[string]string{
-		"verbs":       manual.VerbTable("reference"),
-		"files":       clidoc.Table("other files", "what they are", userFiles),
-		"statuses":    clidoc.Table("status", "meaning", exitStatuses),
-		"environment": clidoc.Table("variable", "effect", environment),
+		"verbs":       verbTable(),
+		"files":       entriesTable("other files", "what they are", userFiles),
+		"statuses":    entriesTable("status", "meaning", exitStatuses),
+		"environment": entriesTable("variable", "effect", environment),
+		"othernames":  otherNamesTable(),
 		"schemas":     schemaTable(),
-		"completion":  "```text\n" + setup.String() + "```\n",
 	}
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -86,63 +105,77 @@ func TestReferenceReadme(t *testing.T) {
 	current(t, "README.md", page)
 }
 
-// There is a man page for the command and for each verb, with every flag, and
-// mandoc and groff find nothing wrong with them.
-func TestManPages(t *testing.T) {
+// The command itself prints its version, licenses, man page and completion scripts.
+func TestAbout(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, dir, "man", "pages")
-	pages := []string{filepath.Join(dir, "pages", "moontide.1")}
-	for _, c := range allVerbs() {
-		path := filepath.Join(dir, "pages", "moontide-"+c.Name+".1")
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, path)
-		plain := strings.ReplaceAll(string(text), `\-`, "-")
-		for _, f := range manualOf(newApp(streams{}, stop{}, c.Name)).Verb(c).Groups {
-			for _, flag := range f.Flags {
-				if !strings.Contains(plain, "--"+flag.Name+`\fR`) && f.Elsewhere.Verb == "" {
-					t.Errorf("the page of %s has no --%s", c.Name, flag.Name)
-				}
+	for flag, want := range map[string]string{
+		"--version": "moontide ", "--licenses": "github.com/urfave/cli/v2", "--man": "\n.TH moontide 1", "--help": "\n     replay ",
+		"--completion=bash": "complete -o", "--completion=zsh": "#compdef moontide", "--completion=fish": "complete -c moontide",
+	} {
+		for range 2 { // the library's global state
+			if out := must(t, dir, flag); !strings.Contains("\n"+out, want) {
+				t.Errorf("%s: no %q in\n%.2000s", flag, want, out)
 			}
 		}
 	}
-	if all := files(t, filepath.Join(dir, "pages")); len(all) != len(pages) {
-		t.Errorf("pages: %q", all)
+	if must(t, dir) != must(t, dir, "help") {
+		t.Error("moontide without arguments differs from moontide help")
 	}
-	for _, linter := range [][]string{{"mandoc", "-Tlint"}, {"groff", "-man", "-Tutf8", "-ww", "-z"}} {
-		if _, err := exec.LookPath(linter[0]); err != nil {
-			continue
+	for _, args := range [][]string{{"help", "repaly"}, {"repaly"}, {"repaly", "--help"}} {
+		if r := try(t, dir, "", args...); r.status != exitMisused || !strings.Contains(r.err, `unknown command "repaly"; did you mean "replay"?`) || r.out != "" {
+			t.Errorf("%q: exit status %d: %s%s", args, r.status, r.err, r.out)
 		}
-		out, _ := exec.Command(linter[0], append(linter[1:], pages...)...).CombinedOutput()
-		for line := range strings.Lines(string(out)) {
-			if !strings.Contains(line, "missing date") { // that of the build, which a test has not
-				t.Errorf("%s: %s", linter[0], line)
-			}
+	}
+	for _, args := range [][]string{{"help", "fit", "synth"}, {"--completion", "tcsh"}, {"--nothing"}} {
+		if r := try(t, dir, "", args...); r.status != exitMisused {
+			t.Errorf("%q: exit status %d: %s", args, r.status, r.err)
 		}
 	}
 }
 
-// Help is printed for a verb in three ways, and a wrong verb is misuse.
-func TestHelpVerb(t *testing.T) {
+// The bash script completes verbs, flags in any place, and files.
+func TestCompletion(t *testing.T) {
 	t.Parallel()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not installed")
+	}
 	dir := t.TempDir()
-	if a, b := must(t, dir, "help", "fit"), must(t, dir, "fit", "--help"); a != b || !strings.Contains(a, "moontide fit TRACE") {
-		t.Errorf("help fit: %s\nfit --help: %s", a, b)
+	write(t, dir, "script", must(t, dir, "--completion", "bash"))
+	if err := os.Symlink(absolute(t, os.Args[0]), filepath.Join(dir, "moontide")); err != nil {
+		t.Skipf("cannot link: %v", err)
 	}
-	if a, b := must(t, dir, "help"), must(t, dir, "--help"); a != b || !strings.Contains(a, "\n  replay ") {
-		t.Errorf("help: %s\n--help: %s", a, b)
-	}
-	for _, args := range [][]string{{"help", "repaly"}, {"repaly"}, {"repaly", "--help"}} {
-		if r := try(t, dir, "", args...); r.status != exitMisused || !strings.Contains(r.err, `unknown command "repaly"; did you mean replay?`) || r.out != "" {
-			t.Errorf("%q: exit status %d: %s%s", args, r.status, r.err, r.out)
+	for line, want := range map[string]string{"moontide rep": "replay\nreport\n", "moontide replay t.jsonl --max-c": "--max-concurrency\n", "moontide analyze --htm": "--html\n"} {
+		cmd := moontide(dir)
+		cmd.Path, cmd.Args = "/bin/bash", []string{"bash", "-c", `source ./script; read -ra COMP_WORDS <<<"$LINE"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _moontide; printf '%s\n' "${COMPREPLY[@]}"`}
+		cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"), "LINE="+line)
+		if r := finish(t, cmd); r.out != want {
+			t.Errorf("%s: %q, want %q; %s", line, r.out, want, r.err)
 		}
 	}
-	for _, args := range [][]string{{"help", "fit", "synth"}, {"completion"}, {"completion", "tcsh"}, {"man"}} {
-		if r := try(t, dir, "", args...); r.status != exitMisused {
-			t.Errorf("%q: exit status %d: %s", args, r.status, r.err)
+}
+
+// Every flag with a fixed set of values refuses all others, with a message that names
+// the set.
+func TestChoicesAreThoseAccepted(t *testing.T) {
+	t.Parallel()
+	flags := 0
+	for _, verb := range allVerbs() {
+		for _, f := range verb.Flags {
+			accepted, ok := f.(interface{ Accepted() choiceSet })
+			if !ok || len(accepted.Accepted().Names) == 0 || accepted.Accepted().Open {
+				continue
+			}
+			flags++
+			r := try(t, t.TempDir(), "", verb.Name, "--"+f.Names()[0], "nonsense")
+			for _, name := range accepted.Accepted().Names {
+				if r.status != exitMisused || !strings.Contains(r.err, name) {
+					t.Errorf("%s --%s nonsense: exit status %d, %s", verb.Name, f.Names()[0], r.status, r.err)
+				}
+			}
 		}
+	}
+	if flags < 15 {
+		t.Errorf("only %d flags have choices", flags)
 	}
 }

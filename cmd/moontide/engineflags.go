@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/enginefile"
 	"moontide/trace/routing"
@@ -59,9 +58,9 @@ func (v *parameterText) check(f cli.Flag, text string) (string, error) {
 func engineFlags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` written by moontide fit-engine; flags override it, for both prefill and decode engines", DefaultText: "about Llama 3.1 8B on one H100"},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: routingFlag, Aliases: []string{"router"}, Value: string(routing.RoundRobin), Usage: "`POLICY`: routing policy: %s"},
-			Choices:    clidoc.OneOf(routing.Policies()...),
+			Choices:    oneOf(routing.Policies()...),
 		},
 		&cli.BoolFlag{Name: "cache-generated", Usage: "keep generated tokens in the prefix cache, as vLLM and SGLang do; prompts with live answers reuse them"},
 	}
@@ -84,9 +83,9 @@ func parameterFlag(p engine.Parameter) cli.Flag {
 	case *engine.Cost:
 		return &cli.GenericFlag{Name: p.Name, Value: &parameterText{p, p.Text(&d)}, Usage: "`TIME`: " + p.Usage}
 	case *engine.Sharing:
-		return &clidoc.ChoiceFlag{
+		return &choiceFlag{
 			StringFlag: cli.StringFlag{Name: p.Name, Value: p.Text(&d), Usage: "`LAW`: " + p.Usage + ": %s"},
-			Choices:    clidoc.OneOf(engine.Sharings...),
+			Choices:    oneOf(engine.Sharings...),
 		}
 	}
 	return &cli.GenericFlag{Name: p.Name, Value: &parameterText{p, p.Text(&d)}, Usage: p.Usage}

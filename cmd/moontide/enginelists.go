@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/enginefile"
@@ -53,7 +52,7 @@ func listedEngineFlags() []cli.Flag {
 				counts.Value = strconv.Itoa(f.Value)
 			}
 			flags[i] = counts
-		case *clidoc.ChoiceFlag:
+		case *choiceFlag:
 			if f.Name == routingFlag {
 				f.Choices = list(f.Choices)
 			}
@@ -202,7 +201,7 @@ func (ch choice) context(c *cli.Context) (*cli.Context, error) {
 	set.SetOutput(io.Discard)
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
-		if name != "seed" && clidoc.CategoryOf(f) != inEngine {
+		if name != "seed" && categoryOf(f) != inEngine {
 			continue
 		}
 		if err := f.Apply(set); err != nil {

@@ -171,7 +171,7 @@ func fitOptions(c *cli.Context) (options fit.Options, err error) {
 		base := strings.TrimPrefix(name, "decode-engine.")
 		base, _, _ = strings.Cut(base, ".")
 		if _, found := engine.FindParameter(base); !found {
-			return options, misused("fit-engine: --refit: %q is no parameter of an engine%s", name, didYouMean("", base, enginefile.Keys(true)))
+			return options, misused("fit-engine: --refit: %q is no parameter of an engine", name)
 		}
 		options.Refit = append(options.Refit, name)
 	}

@@ -18,7 +18,6 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 	"moontide/replay/evidence"
 	"moontide/replay/openai"
@@ -291,7 +290,7 @@ func findMetrics(ctx context.Context, client openai.Config) (urls []string, kvTo
 func measuringFlags(c *cli.Context) []string {
 	var fitting []string
 	for _, f := range fitEngineFlags() {
-		if slices.Contains([]string{inFit, inEngine, inOutput}, clidoc.CategoryOf(f)) && f.Names()[0] != "seed" {
+		if slices.Contains([]string{inFit, inEngine, inOutput}, categoryOf(f)) && f.Names()[0] != "seed" {
 			fitting = append(fitting, f.Names()[0])
 		}
 	}

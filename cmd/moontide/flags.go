@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"moontide/cmd/moontide/clidoc"
 )
 
 // Groups of flags in the help of a command, in display order.
@@ -17,7 +15,6 @@ const (
 	inSessions     = "SESSIONS"
 	inRunControl   = "RUN CONTROL"
 	inParts        = "SEVERAL MACHINES"
-	inKubernetes   = "KUBERNETES"
 	ofTraces       = "FROM A TRACE"
 	ofSessions     = "FROM A TRACE, --method sessions"
 	ofTree         = "FROM A TRACE, --method tree"
@@ -34,7 +31,7 @@ const (
 )
 
 var groups = []string{
-	inTarget, inRequests, inLoad, inSessions, inRunControl, inParts, inKubernetes, ofTraces, ofSessions, ofTree, ofDescriptions,
+	inTarget, inRequests, inLoad, inSessions, inRunControl, inParts, ofTraces, ofSessions, ofTree, ofDescriptions,
 	inTraceInput, inCache, inServer, inFit, inValidity, inGates, ofCheck, inOutput, inEngine,
 }
 
@@ -53,27 +50,38 @@ func (t *texts) String() string { return strings.Join(*t, " ") }
 // repeatableFlag is a flag with texts.
 type repeatableFlag struct {
 	cli.GenericFlag
-	choices clidoc.Choices
+	choices choiceSet
 }
 
 // IsSliceFlag implements cli.DocGenerationSliceFlag.
 func (*repeatableFlag) IsSliceFlag() bool { return true }
 
 // Accepted returns the values, none if there is no fixed set.
-func (f *repeatableFlag) Accepted() clidoc.Choices { return f.choices }
+func (f *repeatableFlag) Accepted() choiceSet { return f.choices }
 
 // GetUsage returns the usage text with the values in place of %s.
 func (f *repeatableFlag) GetUsage() string { return f.choices.In(f.Usage) }
 
-func repeatable(f cli.GenericFlag) cli.Flag { return repeatableChoice(f, clidoc.Choices{}) }
+// String returns the flag as the help shows it.
+func (f *repeatableFlag) String() string { return cli.FlagStringer(f) }
 
-func repeatableChoice(f cli.GenericFlag, choices clidoc.Choices) cli.Flag {
+func repeatable(f cli.GenericFlag) cli.Flag { return repeatableChoice(f, choiceSet{}) }
+
+func repeatableChoice(f cli.GenericFlag, choices choiceSet) cli.Flag {
 	f.Value = new(texts)
 	return &repeatableFlag{f, choices}
 }
 
 // textsOf returns the values of a flag that may be repeated.
 func textsOf(c *cli.Context, name string) []string { return c.Value(name).([]string) }
+
+// categoryOf returns the group of a flag.
+func categoryOf(f cli.Flag) string {
+	if c, ok := f.(cli.CategorizableFlag); ok {
+		return c.GetCategory()
+	}
+	return ""
+}
 
 // group puts new flags in a group of the help.
 func group(name string, flags ...cli.Flag) []cli.Flag {

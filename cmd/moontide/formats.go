@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/cmd/moontide/clidoc"
 	"moontide/trace"
 	"moontide/trace/check"
 	"moontide/trace/format"
@@ -17,13 +16,13 @@ import (
 // formatFlags are the flags of every verb that reads a trace.
 func formatFlags(category string) []cli.Flag {
 	return group(category,
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "format", Usage: "`NAME`: trace format: %s", DefaultText: "auto-detected"},
-			Choices:    clidoc.OneOf(format.Formats()...),
+			Choices:    oneOf(format.Formats()...),
 		},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to make up missing block ids: %s"},
-			Choices:    clidoc.OneOf(format.AllBlockIDs()...).Noted(string(format.ZipfIDs), "half of each prompt is one of 1,000 documents"),
+			Choices:    oneOf(format.AllBlockIDs()...).Noted(string(format.ZipfIDs), "half of each prompt is one of 1,000 documents"),
 		},
 		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA, Dynamo and TraceLab traces at their recorded times, not after the previous answer"},
 	)
@@ -142,9 +141,9 @@ const (
 	toVLLM   = "vllm"
 )
 
-var toFlag = &clidoc.ChoiceFlag{
+var toFlag = &choiceFlag{
 	StringFlag: cli.StringFlag{Name: "to", Category: inOutput, Value: toNative, Usage: "output `FORMAT`: %s"},
-	Choices:    clidoc.OneOf(toNative, toVLLM).Noted(toVLLM, "timed_trace dataset of vllm bench serve"),
+	Choices:    oneOf(toNative, toVLLM).Noted(toVLLM, "timed_trace dataset of vllm bench serve"),
 }
 
 // outputFormat converts a stream to the format of --to.

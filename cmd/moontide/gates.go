@@ -12,9 +12,9 @@ import (
 )
 
 // gateHelp explains the conditions in the help of every verb with gates.
-const gateHelp = "Gates: --slo CONDITIONS must hold, --fail-if CONDITIONS must not; if a gate fails, the exit status is\n" +
-	"4. A condition is a metric, one of < <= > >=, and a limit: p99_ttft<2s,\n" +
-	"p99_ttft_ms<2000, failed<1%, output_throughput>1000. A condition fails if its metric was not\n" +
+const gateHelp = "Gates: --slo CONDITIONS must hold, --fail-if CONDITIONS must not; if a gate fails, the exit status is " +
+	"4. A condition is a metric, one of < <= > >=, and a limit: p99_ttft<2s, " +
+	"p99_ttft_ms<2000, failed<1%, output_throughput>1000. A condition fails if its metric was not " +
 	"measured, or is a percentile with fewer than 5 values beyond it: p99 needs 500 requests."
 
 // gateFlags returns the flags of the verbs that judge runs by conditions. force is

@@ -1,41 +1,103 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	"cmp"
+	"io"
+	"slices"
+	"strings"
 
-	"moontide/cmd/moontide/clidoc"
+	"github.com/urfave/cli/v2"
 )
+
+//go:generate go test -run "^Test(Reference|Schema)" . -update-docs
 
 const appName = "moontide"
 
-// manualOf returns the documentation of the command, or of the verbs in app.
-func manualOf(app *cli.App) *clidoc.Manual {
-	return &clidoc.Manual{
-		App: app, Pages: verbPages, Groups: groups, OtherNames: otherNamesOf,
-		Sections: []string{"Replay and measure", "Analyze traces", "Generate and convert traces", "Simulate", aboutItself},
-		Examples: []string{
-			"replay traces/conversation.jsonl",
-			"analyze traces/conversation.jsonl",
-			"bench --isl 500 --osl 50 --concurrency 1,2,4,8,16",
-		},
-		Elsewhere: map[string]clidoc.Reference{inEngine: {Verb: "serve", Text: "Flags of the simulated engines"}},
-		Statuses:  exitStatuses, Environment: environment, Files: userFiles,
-	}
+// helpWidth is the width of all help texts in columns.
+const helpWidth = 80
+
+// verbPage is the documentation of a verb that its [cli.Command] does not hold.
+type verbPage struct {
+	Section  string   // in the list of verbs
+	Usage    []string // printed after the name of the verb
+	Examples []string // the same
+	Common   []string // the most used flags
 }
 
-// aboutItself is the section of the verbs that work with neither traces nor runs.
-const aboutItself = "Help and setup"
+// docEntry is a term and its explanation in generated pages.
+type docEntry struct{ Term, Text string }
 
-var (
-	traceArgument = clidoc.Values{Files: true}
-	runArgument   = clidoc.Values{Folders: true}
-)
+// The library prints help with these settings: at most 80 columns, flags by group, each
+// above its text.
+func init() {
+	cli.HelpPrinter = func(w io.Writer, page string, data any) {
+		cli.HelpPrinterCustom(w, page, data, map[string]any{
+			"wrapAt": func() int { return helpWidth },
+			"page":   func(verb string) verbPage { return verbPages[verb] },
+		})
+	}
+	cli.FlagStringer = flagHelp
+	cli.CommandHelpTemplate = `{{$command := .HelpName}}{{wrap (printf "%s - %s" .HelpName .Usage) 0}}
 
-var verbPages = map[string]clidoc.Page{
+USAGE
+{{range (page .Name).Usage}}  {{$command}} {{.}}
+{{end}}
+EXAMPLES
+{{range (page .Name).Examples}}  {{$command}} {{.}}
+{{end}}{{with (page .Name).Common}}
+Most used flags: {{wrap (join . ", ") 17}}
+{{end}}{{if .Description}}
+{{wrap .Description 0}}
+{{end}}{{range .VisibleFlagCategories}}
+{{or .Name "HELP"}}
+{{range .Flags}}  {{wrap .String 8}}
+{{end}}{{end}}`
+	cli.SubcommandHelpTemplate = cli.CommandHelpTemplate
+	cli.VersionPrinter = func(c *cli.Context) { io.WriteString(c.App.Writer, thisBuild().String()) }
+}
+
+// flagHelp returns a line with the names of a flag, and its text with the default.
+func flagHelp(f cli.Flag) string {
+	flag := f.(cli.DocGenerationFlag)
+	placeholder, text := "", flag.GetUsage()
+	if before, rest, found := strings.Cut(text, "`"); found {
+		name, after, _ := strings.Cut(rest, "`")
+		placeholder, text = name, before+name+after
+		if before == "" {
+			text = strings.TrimPrefix(text, name+": ")
+		}
+	}
+	if flag.TakesValue() {
+		value := "VALUE"
+		switch f.(type) {
+		case *cli.IntFlag, *cli.Uint64Flag:
+			value = "N"
+		case *cli.DurationFlag:
+			value = "TIME"
+		}
+		placeholder = cmp.Or(placeholder, value)
+	}
+	if value := strings.Trim(flag.GetDefaultText(), `"`); flag.TakesValue() && !slices.Contains([]string{"", "0", "0s", "[]"}, value) {
+		text += " (default: " + plainDuration(value) + ")"
+	}
+	return cli.FlagNamePrefixer(f.Names(), placeholder) + "\n" + text
+}
+
+// plainDuration removes "0m0s" and "0s" from the text of a duration.
+func plainDuration(text string) string {
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+var verbPages = map[string]verbPage{
 	"replay": {
-		Section:   "Replay and measure",
-		Arguments: traceArgument,
-		Usage:     []string{"TRACE [FLAGS]"},
+		Section: "Replay and measure",
+		Usage:   []string{"TRACE [FLAGS]"},
 		Examples: []string{
 			"traces/conversation.jsonl",
 			"trace.jsonl --url http://127.0.0.1:8000 --speedup 2 --max-concurrency 64",
@@ -44,8 +106,7 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"url", "model", "endpoint", "limit", "speedup", "rate", maxConcurrencyFlag.Name, outFlag.Name},
 	},
 	"bench": {
-		Section:   "Replay and measure",
-		Arguments: traceArgument,
+		Section: "Replay and measure",
 		Usage: []string{
 			"--isl DIST --osl DIST (--concurrency N,N,... | --rate R,R,...) [FLAGS]",
 			"TRACE [--speedup X,X,... | --rate R,R,... | --concurrency N,N,...] [FLAGS]",
@@ -57,21 +118,9 @@ var verbPages = map[string]clidoc.Page{
 		},
 		Common: []string{"isl", "osl", "concurrency", "rate", "num-prompts", "url", "model", "out"},
 	},
-	"launch": {
-		Section:   "Replay and measure",
-		Arguments: clidoc.Values{Choices: clidoc.OneOf(slurmEngine, kubernetesEngine, mpiEngine)},
-		Usage:     []string{"slurm|kubernetes|mpi [FLAGS] -- replay TRACE --url URL [FLAGS OF REPLAY]", "slurm|kubernetes|mpi [FLAGS] -- bench [FLAGS OF BENCH]"},
-		Examples: []string{
-			"slurm --ranks 8 -- replay trace.jsonl --url http://server:8000 | sbatch --nodes 4",
-			"kubernetes --ranks 4 -- replay trace.jsonl.zst --url http://server:8000 | kubectl apply -f -",
-			"mpi --ranks 4 -- replay trace.jsonl --url http://server:8000 > run.sh",
-		},
-		Common: []string{"ranks", "name", "image", "secret", "claim"},
-	},
 	"report": {
-		Section:   "Replay and measure",
-		Arguments: runArgument,
-		Usage:     []string{"[LABEL=]RUN... [FLAGS]", "[LABEL=]SWEEP... [FLAGS]"},
+		Section: "Replay and measure",
+		Usage:   []string{"[LABEL=]RUN... [FLAGS]", "[LABEL=]SWEEP... [FLAGS]"},
 		Examples: []string{
 			"runs/a --percentiles 50,90,99 --goodput ttft:2000,tpot:50",
 			"before=runs/a after=runs/b --markdown --png latencies.png",
@@ -80,9 +129,8 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"metrics", "percentiles", "goodput", "json", "csv", "markdown", "html", "png"},
 	},
 	"compare": {
-		Section:   "Replay and measure",
-		Arguments: runArgument,
-		Usage:     []string{"[NAME=]A[,A...] [NAME=]B[,B...] [FLAGS]"},
+		Section: "Replay and measure",
+		Usage:   []string{"[NAME=]A[,A...] [NAME=]B[,B...] [FLAGS]"},
 		Examples: []string{
 			"runs/before runs/after",
 			"old=runs/a1,runs/a2,runs/a3 new=runs/b1,runs/b2,runs/b3",
@@ -96,9 +144,8 @@ var verbPages = map[string]clidoc.Page{
 		Examples: []string{"", "--json --out calibration.json"},
 	},
 	"analyze": {
-		Section:   "Analyze traces",
-		Arguments: traceArgument,
-		Usage:     []string{"TRACE... [FLAGS]"},
+		Section: "Analyze traces",
+		Usage:   []string{"TRACE... [FLAGS]"},
 		Examples: []string{
 			"trace.jsonl --html trace.html",
 			"trace.jsonl --cache lru,belady --capacities 64GiB,256GiB --kv-model llama-3.1-70b",
@@ -107,15 +154,13 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"json", "markdown", "html", "png", "cache", "capacities", "kv-model", "workers"},
 	},
 	"check": {
-		Section:   "Analyze traces",
-		Arguments: traceArgument,
-		Usage:     []string{"TRACE [FLAGS]"},
-		Examples:  []string{"trace.jsonl", "azure.csv --json"},
+		Section:  "Analyze traces",
+		Usage:    []string{"TRACE [FLAGS]"},
+		Examples: []string{"trace.jsonl", "azure.csv --json"},
 	},
 	"convert": {
-		Section:   "Generate and convert traces",
-		Arguments: traceArgument,
-		Usage:     []string{"TRACE... [-o FILE] [FLAGS]"},
+		Section: "Generate and convert traces",
+		Usage:   []string{"TRACE... [-o FILE] [FLAGS]"},
 		Examples: []string{
 			"azure.csv -o trace.jsonl.zst",
 			"trace.jsonl --start 10m --end 20m --sample 0.1 -o part.jsonl",
@@ -138,15 +183,13 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"from", "method", "spec", "isl", "osl", "num-requests", "seed", "output"},
 	},
 	"fit": {
-		Section:   "Generate and convert traces",
-		Arguments: traceArgument,
-		Usage:     []string{"TRACE [-o MODEL] [FLAGS]"},
-		Examples:  []string{"production.jsonl -o model.json"},
+		Section:  "Generate and convert traces",
+		Usage:    []string{"TRACE [-o MODEL] [FLAGS]"},
+		Examples: []string{"production.jsonl -o model.json"},
 	},
 	"fit-engine": {
-		Section:   "Simulate",
-		Arguments: runArgument,
-		Usage:     []string{"RUN... [-o FILE] [FLAGS]", "--table FILE [-o FILE] [FLAGS]", "--url URL [-o FILE] [FLAGS]"},
+		Section: "Simulate",
+		Usage:   []string{"RUN... [-o FILE] [FLAGS]", "--table FILE [-o FILE] [FLAGS]", "--url URL [-o FILE] [FLAGS]"},
 		Examples: []string{
 			"--url http://127.0.0.1:8000 --out runs/engine -o engine.json --html fit.html",
 			"runs/engine/* -o engine.json",
@@ -155,9 +198,8 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"url", "table", "budget", "hold-out", "refit", "engine", "output", "html"},
 	},
 	"simulate": {
-		Section:   "Simulate",
-		Arguments: traceArgument,
-		Usage:     []string{"TRACE [FLAGS]"},
+		Section: "Simulate",
+		Usage:   []string{"TRACE [FLAGS]"},
 		Examples: []string{
 			"traces/agent.jsonl --prefill-engines 3 --decode-engines 1 --out runs/pd",
 			"traces/conversation.jsonl --engines 1..8 --routing round-robin,prefix --png plan.png",
@@ -166,9 +208,8 @@ var verbPages = map[string]clidoc.Page{
 		Common: []string{"limit", "speedup", "rate", "engines", "routing", "slo", "find", "out"},
 	},
 	"anonymize": {
-		Section:   "Generate and convert traces",
-		Arguments: traceArgument,
-		Usage:     []string{"TRACE [-o FILE] [FLAGS]"},
+		Section: "Generate and convert traces",
+		Usage:   []string{"TRACE [-o FILE] [FLAGS]"},
 		Examples: []string{
 			"traffic.jsonl.zst -o shared.jsonl.zst",
 			"traffic.jsonl.zst --time-grid 1s --hash-models --hash user --key team.key -o shared.jsonl.zst",
@@ -192,38 +233,10 @@ var verbPages = map[string]clidoc.Page{
 		},
 		Common: []string{"listen", "model", "engines", "routing", "time-scale", "fault"},
 	},
-	"version": {
-		Section:  aboutItself,
-		Usage:    []string{"[FLAGS]"},
-		Examples: []string{"--json"},
-	},
-	"licenses": {
-		Section:  aboutItself,
-		Usage:    []string{""},
-		Examples: []string{""},
-	},
-	"completion": {
-		Section:   aboutItself,
-		Usage:     []string{"bash|zsh|fish"},
-		Examples:  []string{"bash > ~/.local/share/bash-completion/completions/moontide", "zsh > ~/.zfunc/_moontide", "fish > ~/.config/fish/completions/moontide.fish"},
-		Arguments: clidoc.Values{Choices: clidoc.Shells},
-	},
-	"man": {
-		Section:   aboutItself,
-		Usage:     []string{"DIR"},
-		Examples:  []string{"/usr/local/share/man/man1"},
-		Arguments: clidoc.Values{Folders: true},
-	},
-	"help": {
-		Section:   aboutItself,
-		Usage:     []string{"[VERB]"},
-		Examples:  []string{"replay"},
-		Arguments: clidoc.Values{Verbs: true},
-	},
 }
 
 // exitStatuses lists the exit statuses, the one that prevails first.
-var exitStatuses = []clidoc.Entry{
+var exitStatuses = []docEntry{
 	{Term: "2", Text: "usage error: a wrong verb, flag, value or number of arguments"},
 	{Term: "1", Text: "failed, or stopped early"},
 	{Term: "5", Text: "the run ended because another part was lost or interrupted: restart all parts with --resume auto"},
@@ -233,7 +246,7 @@ var exitStatuses = []clidoc.Entry{
 }
 
 // environment lists the environment variables that have an effect.
-var environment = []clidoc.Entry{
+var environment = []docEntry{
 	{Term: "OPENAI_API_KEY", Text: "API key, with --api-key-env OPENAI_API_KEY. The flag accepts any name; without it, no key is read."},
 	{Term: "MOONTIDE_TOKEN", Text: "Secret of a distributed run whose parts share no folder; otherwise part 1 creates one."},
 	{Term: "MOONTIDE_PARTS", Text: "Number of parts of a Kubernetes Indexed Job, for --part auto."},
@@ -245,7 +258,7 @@ var environment = []clidoc.Entry{
 }
 
 // userFiles lists the files outside the folders named on the command line.
-var userFiles = []clidoc.Entry{
+var userFiles = []docEntry{
 	{Term: "runs/", Text: "Run folders without --out, in the current folder."},
 	{Term: "~/.cache/moontide/calibration.json", Text: "Result of moontide calibrate, read by later runs."},
 }

@@ -8,62 +8,34 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
-
-	"moontide/cmd/moontide/clidoc"
 )
 
 // allVerbs returns the verbs that a user types.
-func allVerbs() []*cli.Command {
-	return slices.DeleteFunc(newApp(streams{}, stop{}).Commands, func(c *cli.Command) bool { return c.Hidden })
-}
+func allVerbs() []*cli.Command { return newApp(streams{}, stop{}).Commands }
 
-// helpOf returns the help of a verb by group; the text above the first group is
-// under "".
-func helpOf(t *testing.T, verb string) (whole string, groups map[string]string) {
-	t.Helper()
-	whole = must(t, t.TempDir(), verb, "--help")
-	groups = map[string]string{}
-	heading := ""
-	for line := range strings.Lines(whole) {
-		if text := strings.TrimSpace(line); !strings.HasPrefix(line, " ") && text != "" && text == strings.TrimRight(line, "\n") && isHeading(text) {
-			heading = text
-			continue
-		}
-		groups[heading] += line
-	}
-	return whole, groups
-}
-
-func isHeading(text string) bool {
-	name, _, _ := strings.Cut(text, ", --")
-	return name == strings.ToUpper(name)
-}
-
+// The help of each verb has its command lines, and text of at most 80 columns.
 func TestHelpFits(t *testing.T) {
 	t.Parallel()
 	for _, c := range allVerbs() {
-		t.Run(c.Name, func(t *testing.T) {
-			t.Parallel()
-			whole, groups := helpOf(t, c.Name)
-			for line := range strings.Lines(whole) {
-				if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > clidoc.HelpWidth {
-					t.Errorf("a line of %d characters: %s", n, line)
-				}
+		whole := must(t, t.TempDir(), c.Name, "--help")
+		if must(t, t.TempDir(), "help", c.Name) != whole {
+			t.Errorf("help %s differs from %s --help", c.Name, c.Name)
+		}
+		for line := range strings.Lines(whole) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth && !strings.HasPrefix(line, "  moontide ") {
+				t.Errorf("%s: a line of %d characters: %s", c.Name, n, line)
 			}
-			for _, heading := range []string{"USAGE", "EXAMPLES", inOutput} {
-				if c.Name != "serve" && groups[heading] == "" && (heading != inOutput || len(c.Flags) > 0 && verbPages[c.Name].Common == nil) {
-					t.Errorf("no %s", heading)
-				}
+		}
+		for _, heading := range []string{"USAGE\n  moontide " + c.Name, "\nEXAMPLES\n  moontide " + c.Name} {
+			if !strings.Contains(whole, heading) {
+				t.Errorf("%s: no %q", c.Name, heading)
 			}
-			if n := strings.Count(groups["EXAMPLES"], "moontide "+c.Name); n < 1 || n > 3 {
-				t.Errorf("%d examples", n)
+		}
+		for _, wrong := range []string{"(default: )", "(default: false)", "(default: 0)", "default: default", " VALUE\n"} {
+			if strings.Contains(whole, wrong) {
+				t.Errorf("%s has %q", c.Name, wrong)
 			}
-			for _, wrong := range []string{"(default: )", "(default: false)", "default: default", "VALUE"} {
-				if wrong == "VALUE" && strings.Contains(whole, " VALUE\n") || wrong != "VALUE" && strings.Contains(whole, wrong) {
-					t.Errorf("it has %q", wrong)
-				}
-			}
-		})
+		}
 	}
 }
 
@@ -77,8 +49,8 @@ func TestHelpOfEachFlag(t *testing.T) {
 			t.Errorf("%s has no page", c.Name)
 		}
 		known, texts := map[string]bool{}, map[string]string{}
-		for _, f := range manualOf(&cli.App{Name: appName}).Verb(c).Flags() {
-			texts[f.Name] = f.Help()
+		for _, f := range c.VisibleFlags() {
+			texts[f.Names()[0]] = flagHelp(f)
 		}
 		for _, f := range c.VisibleFlags() {
 			name := f.Names()[0]
@@ -86,7 +58,7 @@ func TestHelpOfEachFlag(t *testing.T) {
 			if name == "help" {
 				continue
 			}
-			if group := clidoc.CategoryOf(f); !slices.Contains(groups, group) {
+			if group := categoryOf(f); !slices.Contains(groups, group) {
 				t.Errorf("%s --%s is in the group %q", c.Name, name, group)
 			}
 			usage := f.(cli.DocGenerationFlag).GetUsage()
@@ -150,42 +122,4 @@ func hasFlag(flags []cli.Flag, name string) bool {
 		}
 	}
 	return false
-}
-
-func TestHelpGroups(t *testing.T) {
-	t.Parallel()
-	for _, want := range []struct{ verb, group, flag, says string }{
-		{"synth", "COMMON", "--from", ""},
-		{"synth", "COMMON", "--spec", ""},
-		{"synth", "COMMON", "--isl", ""},
-		{"synth", "COMMON", "--num-requests", "as many as the trace has"},
-		{"synth", ofCheck, "--check", ""},
-		{"synth", ofSessions, "--rate-scale", "default: 1"},
-		{"synth", ofTree, "--max-isl", "default: none"},
-		{"synth", ofTree, "--keep-rate", ""},
-		{"synth", ofDescriptions, "--turns", "(default: 1)"},
-		{"synth", inRequests, "--block-size", "or 512"},
-		{"replay", "COMMON", "--url", "embedded simulated endpoint"},
-		{"replay", inRequests, "--temperature", "(default: the endpoint's)"},
-		{"replay", inRunControl, "--timeout TIME", "(default: 1h"},
-		{"replay", inEngine, "Flags of", "moontide serve --help"},
-		{"bench", "COMMON", "--concurrency", ""},
-		{"serve", inEngine, "--prefill-engines", ""},
-		{"analyze", inCache, "--routing", "round-robin"},
-		{"convert", "COMMON", "--output", "(default: -"},
-	} {
-		whole, groups := helpOf(t, want.verb)
-		_, entry, found := strings.Cut(groups[want.group], " "+want.flag)
-		if end := strings.Index(entry, "\n  -"); end >= 0 {
-			entry = entry[:end]
-		}
-		if !found || !strings.Contains(strings.Join(strings.Fields(entry), " "), want.says) {
-			t.Errorf("%s: under %s there is no %s with %q:\n%s", want.verb, want.group, want.flag, want.says, whole)
-		}
-	}
-	for line := range strings.Lines(must(t, t.TempDir(), "--help")) {
-		if utf8.RuneCountInString(line) > clidoc.HelpWidth+1 {
-			t.Errorf("moontide --help is too wide: %s", line)
-		}
-	}
 }

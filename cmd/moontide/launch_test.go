@@ -1,78 +1,208 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"moontide/replay/cluster"
+	"moontide/replay/runfile"
 )
 
-// The launched command is checked, with the names of other tools replaced and the block
-// size of the whole trace.
-func TestLaunch(t *testing.T) {
+var launchFolder = filepath.Join(root, "replay", "launch")
+
+// The scripts start every part with the command that they were given, and mpi.sh exits
+// with the status of rank 0 or the worst of the others.
+func TestLaunchScripts(t *testing.T) {
 	t.Parallel()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not installed")
+	}
 	dir := t.TempDir()
-	write(t, dir, "t.jsonl", `{"timestamp": 0, "input_length": 1025, "output_length": 1, "hash_ids": [1, 2, 3]}
-{"timestamp": 1, "input_length": 1024, "output_length": 1, "hash_ids": [1, 4]}
-{"timestamp": 2, "input_length": 513, "output_length": 1, "hash_ids": [1, 5]}
-{"timestamp": 3, "input_length": 512, "output_length": 1, "hash_ids": [1]}
-`)
-	r := try(t, dir, "", "launch", "slurm", "--ranks", "3", "--", "replay", "t.jsonl", "--base-url", "http://server:8000")
-	for _, want := range []string{"#SBATCH --ntasks=3\n", "moontide replay \\\n  t.jsonl \\\n  --url=http://server:8000 \\\n  --block-size=512 \\\n  --part=auto \\\n  --resume=auto\n"} {
-		if r.status != exitDone || !strings.Contains(r.out, want) {
-			t.Errorf("exit status %d, no %q in\n%s%s", r.status, want, r.out, r.err)
+	for name, script := range map[string]string{
+		"moontide": `printf '<%s>' "$@"; exit "${STATUS:-0}"`,
+		"srun":     `while [[ $1 == -* ]]; do shift; done; exec "$@"`,
+		"mpirun":   `n=$2; shift 2; for ((i = 0; i < n; i++)); do s=STATUS$i; OMPI_COMM_WORLD_RANK=$i STATUS=${!s} "$@"; done`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
 		}
 	}
-	r = try(t, dir, "", "launch", "mpi", "--", "replay", "t.jsonl", "--url", "http://u:secret@localhost:8000", "--header", "X-Key: secret", "--block-size", "16")
-	for _, want := range []string{"holds the value of --header", "holds the value of --url", "each process takes localhost for its own machine"} {
-		if r.status != exitDone || !strings.Contains(r.err, want) {
-			t.Errorf("exit status %d, no %q in\n%s", r.status, want, r.err)
-		}
+	run := func(env string, script string, args ...string) result {
+		cmd := exec.Command("bash", append([]string{absolute(t, filepath.Join(launchFolder, script))}, args...)...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), env)
+		return finish(t, cmd)
 	}
-	if strings.Contains(r.err, "secret@") || strings.Contains(r.out, "512") {
-		t.Errorf("a secret in the messages, or another block size:\n%s%s", r.err, r.out)
+	const replayed = "<replay><a b.jsonl><--url><http://s><--part=auto><--resume=auto>"
+	for _, test := range []struct {
+		env    string
+		args   []string
+		out    string
+		status int
+	}{
+		{"", []string{"slurm.sh", "replay", "a b.jsonl", "--url", "http://s"}, replayed, 0},
+		{"STATUS=3", []string{"slurm.sh", "bench", "--isl", "5"}, "<bench><--isl><5><--part=auto>", 3},
+		{"", []string{"mpi.sh", "-n", "2", "--", "replay", "a b.jsonl", "--url", "http://s"}, replayed + replayed, 0},
+		{"STATUS1=5", []string{"mpi.sh", "-n", "2", "--", "bench"}, "<bench><--part=auto><bench><--part=auto>", 5},
+		{"STATUS0=3", []string{"mpi.sh", "-n", "2", "--", "bench"}, "<bench><--part=auto><bench><--part=auto>", 3},
+	} {
+		if r := run(test.env, test.args[0], test.args[1:]...); r.out != test.out || r.status != test.status {
+			t.Errorf("%s %v: %q, exit status %d; want %q, %d\n%s", test.env, test.args, r.out, r.status, test.out, test.status, r.err)
+		}
 	}
 }
 
-// Small input is in the manifests. Larger input is on the volume. A private key, or a key
-// of an API, never is in the manifests, and two outputs have different tokens.
-func TestLaunchKubernetes(t *testing.T) {
+// indexedJob stands for the Job of the manifests in a cluster: its pods are processes,
+// with the environment and names that Kubernetes documents.
+type indexedJob struct {
+	Spec struct {
+		PodFailurePolicy struct {
+			Rules []struct {
+				Action          string
+				OnPodConditions []struct{ Type string } `yaml:"onPodConditions"`
+				OnExitCodes     struct{ Values []int }  `yaml:"onExitCodes"`
+			}
+		} `yaml:"podFailurePolicy"`
+		Template struct {
+			Spec struct {
+				Containers []struct {
+					Env []struct{ Name string }
+				}
+			}
+		}
+	}
+	dir, runs string
+	args      []string
+}
+
+func readYAML(t *testing.T, name string, to any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(launchFolder, "kubernetes", name))
+	if err = errors.Join(err, yaml.Unmarshal(text, to)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newIndexedJob reads the Job, with the arguments of kustomization.yaml.
+func newIndexedJob(t *testing.T, dir, url string) *indexedJob {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	j := &indexedJob{dir: dir, runs: filepath.Join(dir, "runs", "moontide-uid")}
+	readYAML(t, "job.yaml", j)
+	var kustomization struct {
+		Resources []string
+		Patches   []struct{ Patch string }
+	}
+	readYAML(t, "kustomization.yaml", &kustomization)
+	for _, name := range kustomization.Resources {
+		var object struct{ Metadata struct{ Name string } }
+		if readYAML(t, name, &object); !strings.HasPrefix(object.Metadata.Name, appName) {
+			t.Errorf("%s is called %q", name, object.Metadata.Name)
+		}
+	}
+	var operations []struct {
+		Path  string
+		Value any
+	}
+	if err := yaml.Unmarshal([]byte(kustomization.Patches[0].Patch), &operations); err != nil {
+		t.Fatal(err)
+	}
+	paths := strings.NewReplacer("/input/trace.jsonl", filepath.Join(dir, "trace.jsonl"), "/runs", filepath.Join(dir, "runs"), "$(JOB_UID)", "uid",
+		"moontide-0.moontide:7117", free.Addr().String(), "http://server:8000", url)
+	for _, arg := range operations[1].Value.([]any) {
+		j.args = append(j.args, paths.Replace(arg.(string)))
+	}
+	var names []string
+	for _, v := range j.Spec.Template.Spec.Containers[0].Env {
+		names = append(names, v.Name)
+	}
+	if !slices.Equal(names, []string{"MOONTIDE_PARTS", "JOB_UID"}) {
+		t.Errorf("environment: %q", names)
+	}
+	return j
+}
+
+// start starts all pods.
+func (j *indexedJob) start(t *testing.T, of int) (pods []*exec.Cmd, said []*bytes.Buffer) {
+	t.Helper()
+	for i := range of {
+		cmd := pod(j.dir, i, of, j.args...)
+		cmd.Env = append(cmd.Env, cluster.TokenVariable+"=secret")
+		pods, said = append(pods, cmd), append(said, talks(t, cmd))
+	}
+	return pods, said
+}
+
+// action returns what the Job does about a pod that ended: "" fails it, for its backoff
+// limit is 0.
+func (j *indexedJob) action(status int, evicted bool) string {
+	for _, rule := range j.Spec.PodFailurePolicy.Rules {
+		if evicted && len(rule.OnPodConditions) > 0 || slices.Contains(rule.OnExitCodes.Values, status) {
+			return rule.Action
+		}
+	}
+	return ""
+}
+
+// A pod is evicted halfway: all end, and the Job creates all of them again. The same
+// command then continues the run, and every row is sent once.
+func TestEvictedPod(t *testing.T) {
 	t.Parallel()
+	const pods, rows, evicted = 2, 100, 0
+	url, reached := counting(t, rows/4)
 	dir := t.TempDir()
-	row := `{"timestamp": 0, "input_length": 5, "output_length": 1}` + "\n"
-	write(t, dir, "small.jsonl", row)
-	write(t, dir, "large.jsonl", strings.Repeat(row, 4000))
-	write(t, dir, "ca.pem", "CERTIFICATE")
-	write(t, dir, "key.pem", "PRIVATE")
-	launch := func(args ...string) result {
-		return try(t, dir, "", append([]string{"launch", "kubernetes", "--", "replay", "--url", "https://server"}, args...)...)
-	}
-	one, other := launch("small.jsonl", "--ca-file", "ca.pem"), launch("small.jsonl", "--ca-file", "ca.pem")
-	for _, want := range []string{`"small.jsonl": "eyJ0`, `"ca.pem": "Q0VS`, `- "/input/small.jsonl"`, `- "--ca-file=/input/ca.pem"`, `kind: Secret`} {
-		if one.status != exitDone || !strings.Contains(one.out, want) {
-			t.Errorf("exit status %d, no %q in\n%s%s", one.status, want, one.out, one.err)
+	write(t, dir, "trace.jsonl", steadyRows(rows))
+	job := newIndexedJob(t, dir, url)
+	for status, want := range map[int]string{exitPartLost: "Ignore", exitInvalid: "FailJob", exitFailed: "", exitMisused: "", exitThreshold: ""} {
+		if got := job.action(status, false); got != want {
+			t.Errorf("exit status %d: %q, want %q", status, got, want)
 		}
 	}
-	if one.out == other.out || !strings.Contains(one.err, "the output holds a secret") {
-		t.Errorf("two outputs have one token, or no warning is given: %s", one.err)
-	}
-	if r := launch("/runs/large.jsonl"); r.status != exitDone || strings.Contains(r.out, "ConfigMap") || !strings.Contains(r.out, `- "/runs/large.jsonl"`) {
-		t.Errorf("a trace on the volume: exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-	for want, args := range map[string][]string{
-		"large.jsonl has 224000 bytes, more than the 184320": {"large.jsonl"},
-		"--client-key is not written to manifests":           {"small.jsonl", "--client-cert", "ca.pem", "--client-key", "key.pem"},
-		"no such file": {"small.jsonl", "--tokenizer", "none.json"},
-	} {
-		if r := launch(args...); r.status != exitFailed || r.out != "" || !strings.Contains(r.err, want) {
-			t.Errorf("%v: exit status %d, want %q\n%s%s", args, r.status, want, r.out, r.err)
+	first, said := job.start(t, pods)
+	<-reached
+	interrupt(t, first[evicted])
+	for i, cmd := range first {
+		cmd.Wait()
+		if status := cmd.ProcessState.ExitCode(); job.action(status, i == evicted) != "Ignore" {
+			t.Fatalf("pod %d ends with %d after pod %d was evicted:\n%s", i, status, evicted, said[i])
 		}
 	}
-	r := try(t, dir, "", "launch", "kubernetes", "--secret", "keys", "--", "bench", "--isl", "5", "--osl", "2", "--rate", "1", "--url", "https://server", "--api-key-env", "KEY")
-	if r.status != exitDone || strings.Contains(r.out, "kind: Secret") || strings.Contains(r.out, "--resume") || !strings.Contains(r.out, `secretKeyRef: {name: "keys", key: "KEY"}`) {
-		t.Errorf("an existing Secret: exit status %d\n%s%s", r.status, r.out, r.err)
+	again, said := job.start(t, pods)
+	for i, cmd := range again {
+		cmd.Wait()
+		if status := cmd.ProcessState.ExitCode(); status != exitDone && (i > 0 || status != exitInvalid) { // on a busy machine
+			t.Errorf("pod %d ends with %d:\n%s", i, status, said[i])
+		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "runs")); err == nil {
-		t.Error("launch made a folder")
+	seen := map[int]int{}
+	for i := range pods {
+		folder := filepath.Join(job.runs, fmt.Sprintf("part-%d", i+1))
+		if run := runOfFolder(t, folder); len(run.Resumed) != 1 {
+			t.Errorf("part %d was resumed %d times", i+1, len(run.Resumed))
+		}
+		for row := range recordsOf(t, folder) {
+			seen[row]++
+		}
+	}
+	for row := range rows {
+		if seen[row] != 1 {
+			t.Errorf("row %d was recorded %d times", row, seen[row])
+		}
+	}
+	if parts, err := runfile.ReadParts(job.runs); err != nil || parts.Ended.IsZero() || parts.Of != pods {
+		t.Errorf("%+v, %v", parts, err)
 	}
 }

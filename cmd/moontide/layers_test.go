@@ -17,17 +17,16 @@ import (
 // mayImport lists the packages of the module that each package may import.
 // Imports point down only, and every listed import is used.
 var mayImport = map[string][]string{
-	"analyze":                       {"analyze/cache", "trace", "trace/block", "trace/stats"},
-	"analyze/cache":                 {"trace", "trace/block", "trace/routing", "trace/stats"},
-	"analyze/diff":                  {"analyze/run", "replay", "replay/runfile", "trace", "trace/stats"},
-	"analyze/fidelity":              {"analyze", "analyze/cache", "trace", "trace/block", "trace/stats"},
-	"analyze/report":                {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report/doc", "analyze/report/figure", "analyze/run", "replay", "replay/bench", "replay/bench/search", "replay/runfile", "replay/sim/engine", "replay/sim/fit", "trace", "trace/check", "trace/jsonscan", "trace/routing", "trace/stats"},
-	"analyze/report/doc":            {"analyze/report/figure", "trace"},
-	"analyze/report/figure":         {},
-	"analyze/run":                   {"replay", "replay/runfile", "replay/transcript", "trace", "trace/block", "trace/stats"},
-	"cmd/moontide":                  {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "cmd/moontide/clidoc", "cmd/moontide/launch", "replay", "replay/bench", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/anonymize", "trace/atomicfile", "trace/check", "trace/format", "trace/record", "trace/routing", "trace/tokenizer", "traces"},
-	"cmd/moontide/clidoc":           {},
-	"cmd/moontide/launch":           {"replay/cluster"},
+	"analyze":               {"analyze/cache", "trace", "trace/block", "trace/stats"},
+	"analyze/cache":         {"trace", "trace/block", "trace/routing", "trace/stats"},
+	"analyze/diff":          {"analyze/run", "replay", "replay/runfile", "trace", "trace/stats"},
+	"analyze/fidelity":      {"analyze", "analyze/cache", "trace", "trace/block", "trace/stats"},
+	"analyze/report":        {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report/doc", "analyze/report/figure", "analyze/run", "replay", "replay/bench", "replay/bench/search", "replay/runfile", "replay/sim/engine", "replay/sim/fit", "trace", "trace/check", "trace/jsonscan", "trace/routing", "trace/stats"},
+	"analyze/report/doc":    {"analyze/report/figure", "trace"},
+	"analyze/report/figure": {},
+	"analyze/run":           {"replay", "replay/runfile", "replay/transcript", "trace", "trace/block", "trace/stats"},
+	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "replay", "replay/bench", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/anonymize", "trace/atomicfile", "trace/check", "trace/format", "trace/record", "trace/routing", "trace/tokenizer", "traces"},
+
 	"replay":                        {"replay/monotonic", "replay/transcript", "trace"},
 	"replay/bench":                  {"analyze/run", "replay", "replay/bench/search", "replay/cluster", "replay/evidence", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/enginefile", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/stats", "trace/tokenizer"},
 	"replay/bench/search":           {},
@@ -78,7 +77,7 @@ var mayImport = map[string][]string{
 var onlyIn = map[string][]string{
 	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/live", "replay/sim/server"},
 	"net/http":                      {"replay/capture", "replay/cluster", "replay/openai/http2"},
-	"github.com/urfave/cli/v2":      {"cmd/moontide", "cmd/moontide/clidoc"},
+	"github.com/urfave/cli/v2":      {"cmd/moontide"},
 	"github.com/klauspost/compress": {"replay/openai/http1", "trace/format"},
 	"github.com/goccy/go-yaml":      {"synth/spec"},
 }

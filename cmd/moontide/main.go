@@ -10,7 +10,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -72,20 +71,17 @@ var errInvalid = errors.New("the run is INVALID")
 // execute runs a command line and returns its exit status. The first interrupt
 // stops gently, the second at once; a third kills the process.
 func execute(args []string, std streams, interrupts chan os.Signal) int {
-	if len(args) > 0 && slices.Contains([]string{"--version", "-version", "-v"}, args[0]) {
-		args = slices.Concat([]string{"version"}, args[1:])
-	}
 	stop, end := newStop(interrupts)
 	defer end()
 	std.in = &interruptibleInput{in: std.in, until: stop.gently}
 	var only []string
-	if isVerb(args) && !documents(args[0]) {
+	if isVerb(args) {
 		only = args[:1]
 	}
 	app := newApp(std, stop, only...)
-	args, err := parseArgs(app, args)
+	line, err := parseArgs(app, args)
 	if err == nil {
-		err = dispatch(stop.gently, app, args)
+		err = app.RunContext(stop.gently, append([]string{appName}, line...))
 	}
 	status := statusOf(err)
 	switch {
@@ -177,7 +173,6 @@ func verbs() []verb {
 	return []verb{
 		{"replay", replayCommand},
 		{"bench", benchCommand},
-		{"launch", launchCommand},
 		{"report", reportCommand},
 		{"compare", compareCommand},
 		{"calibrate", calibrateCommand},
@@ -191,76 +186,40 @@ func verbs() []verb {
 		{"simulate", simulateCommand},
 		{"serve", serveCommand},
 		{"capture", captureCommand},
-		{"version", versionCommand},
-		{"licenses", licensesCommand},
-		{"completion", completionCommand},
-		{"man", manCommand},
-		{"help", helpCommand},
-		{completeName, completeCommand},
 	}
 }
 
 // newApp returns the command with all verbs, or only those named: creating every
 // flag of every verb takes longer than analyzing a small trace.
 func newApp(std streams, stop stop, only ...string) *cli.App {
+	misuse := func(c *cli.Context, err error, _ bool) error { return usageError{err} }
 	app := &cli.App{
-		Name:      appName,
-		Usage:     "generate, analyze and replay traces of LLM serving workloads",
-		Reader:    std.in,
-		Writer:    std.out,
-		ErrWriter: std.err,
+		Name:                 appName,
+		Usage:                "generate, analyze and replay traces of LLM serving workloads",
+		Version:              version(),
+		Reader:               std.in,
+		Writer:               std.out,
+		ErrWriter:            std.err,
+		EnableBashCompletion: true,
+		HideHelpCommand:      true,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "licenses", Usage: "print the licenses of the modules in this binary"},
+			&cli.BoolFlag{Name: "man", Usage: "print the man page", Hidden: true},
+			&cli.StringFlag{Name: "completion", Usage: "print the completion script of a `SHELL`: bash, zsh or fish"},
+		},
+		Action:         func(c *cli.Context) error { return printAbout(c, std) },
+		OnUsageError:   misuse,
+		ExitErrHandler: func(*cli.Context, error) {}, // execute handles errors
 	}
 	for _, v := range verbs() {
 		if len(only) == 0 || slices.Contains(only, v.name) {
 			c := v.command(std, stop)
-			c.Name = v.name
+			c.Name, c.Category, c.HideHelpCommand, c.OnUsageError = v.name, verbPages[v.name].Section, true, misuse
 			c.Before = func(c *cli.Context) error { return refuseOverwrite(c, std) }
 			app.Commands = append(app.Commands, c)
 		}
 	}
 	return app
-}
-
-// dispatch runs a command line that parseArgs returned. cli.App.Run is not used: its
-// help pages link text/template, which calls methods by name, so that the linker
-// keeps every exported method of every package: 9 MB.
-func dispatch(ctx context.Context, app *cli.App, line []string) error {
-	switch {
-	case len(line) == 0 || slices.Contains([]string{helpFlag, "-help", "-h"}, line[0]):
-		return manualOf(app).WriteHelp(app.Writer)
-	case strings.HasPrefix(line[0], "-"):
-		return misused("unknown flag %s: flags of a verb follow it", line[0])
-	}
-	verb := app.Command(line[0])
-	if slices.Contains(line[1:slices.Index(line, "--")], helpFlag) {
-		return manualOf(app).Verb(verb).WriteHelp(app.Writer)
-	}
-	c, err := contextOf(ctx, app, line)
-	if err != nil {
-		return err
-	}
-	if err := verb.Before(c); err != nil {
-		return err
-	}
-	return verb.Action(c)
-}
-
-// contextOf parses a command line that parseArgs returned.
-func contextOf(ctx context.Context, app *cli.App, line []string) (*cli.Context, error) {
-	verb := app.Command(line[0])
-	set := flag.NewFlagSet(verb.Name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	for _, f := range verb.Flags {
-		if err := f.Apply(set); err != nil {
-			return nil, err
-		}
-	}
-	if err := set.Parse(line[1:]); err != nil {
-		return nil, usageError{err}
-	}
-	c := cli.NewContext(app, set, &cli.Context{Context: ctx})
-	c.Command = verb
-	return c, nil
 }
 
 // isVerb reports whether a command line starts with a verb.
@@ -271,9 +230,7 @@ func isVerb(args []string) bool {
 // verbNames returns the verbs that a user types.
 func verbNames() (names []string) {
 	for _, v := range verbs() {
-		if v.name != completeName {
-			names = append(names, v.name)
-		}
+		names = append(names, v.name)
 	}
 	return names
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/cmd/moontide/clidoc"
 	"moontide/trace"
 	"moontide/trace/format"
 )
@@ -16,12 +15,12 @@ const (
 	separateIDs = "separate"
 )
 
-var idsFlag = &clidoc.ChoiceFlag{
+var idsFlag = &choiceFlag{
 	StringFlag: cli.StringFlag{
 		Name: "ids", Category: inTraceInput, DefaultText: "inputs with common ids are an error",
 		Usage: "`MEANING` of ids (block, session, request) that occur in several inputs: %s",
 	},
-	Choices: clidoc.OneOf(sharedIDs, separateIDs).
+	Choices: oneOf(sharedIDs, separateIDs).
 		Noted(sharedIDs, "same prompt and session, as in parts of one trace").
 		Noted(separateIDs, "unrelated; ids are renumbered"),
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/runfile"
 )
 
@@ -56,7 +55,7 @@ func pathFlags(c *cli.Context, output bool) map[string]string {
 			continue
 		}
 		_, text := f.(*cli.StringFlag)
-		if choice, ok := f.(*clidoc.ChoiceFlag); text || ok && choice.Choices.Open {
+		if choice, ok := f.(*choiceFlag); text || ok && choice.Choices.Open {
 			paths[f.Names()[0]] = c.String(f.Names()[0])
 		}
 	}

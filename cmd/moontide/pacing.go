@@ -5,7 +5,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/cmd/moontide/clidoc"
 	"moontide/trace"
 )
 
@@ -17,9 +16,9 @@ func pacingFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "spread-grid", Category: inLoad, Usage: "spread requests that share a coarse timestamp evenly over the clock's step"},
 		&cli.Float64Flag{Name: "rate", Category: inLoad, Usage: "replace the arrivals: `R` requests per second, or inf for all at once", DefaultText: "the trace's arrivals"},
 		&cli.Float64Flag{Name: "session-rate", Category: inLoad, Usage: "replace the session starts: `R` sessions per second, or inf for all at once; an agent with its sub-agents is one session, and so is a row without a session", DefaultText: "the trace's arrivals"},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "`PROCESS`: arrival process for --rate and --session-rate: %s"},
-			Choices:    clidoc.OneOf(trace.Distributions()...),
+			Choices:    oneOf(trace.Distributions()...),
 		},
 		&cli.Float64Flag{Name: "burstiness", Category: inLoad, Value: 1, Usage: "`K`: shape of gamma arrivals; below 1 is bursty"},
 		&cli.Float64Flag{Name: "time-scale-think", Category: inLoad, Value: 1, Usage: "multiply think times by `X`: delays whose delay_kind is think or missing"},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 	"moontide/replay/cluster"
 	"moontide/trace"
@@ -33,9 +32,9 @@ const (
 func partFlags() []cli.Flag {
 	return group(inParts,
 		&cli.StringFlag{Name: partFlag, Usage: "send part `i/n` of the requests, with i from 1, while other processes send the others; auto takes i and n from Slurm, MPI or a Kubernetes Indexed Job"},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: partByFlag, Value: trace.BySession, Usage: "`UNIT` that is never split between parts: %s"},
-			Choices:    clidoc.OneOf(trace.Deals()...).Noted(trace.ByRequest, "with what waits for it").Noted(trace.ByPrefix, "sessions that begin with the same block"),
+			Choices:    oneOf(trace.Deals()...).Noted(trace.ByRequest, "with what waits for it").Noted(trace.ByPrefix, "sessions that begin with the same block"),
 		},
 		&cli.StringFlag{Name: rendezvousFlag, Usage: "`HOST:PORT` on which part 1 listens for the others", DefaultText: "any port, which part 1 writes next to --out"},
 		&cli.StringFlag{Name: startAtFlag, Usage: "start at `TIME`, such as 2026-01-31T12:00:00Z; without --rendezvous, parts do not contact each other, and clocks must be synchronized"},

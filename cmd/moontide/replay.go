@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay"
 	"moontide/replay/bench"
 	"moontide/replay/openai"
@@ -63,7 +62,7 @@ func sentFlags(engines []cli.Flag) []cli.Flag {
 // requestFlags returns the flags that mean nothing in virtual time.
 func requestFlags() []cli.Flag {
 	return append(slices.Concat(targetFlags(), serverFlags()),
-		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
+		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "`TEXT` that changes the prompts but keep its prefix sharing, to avoid a warm cache"},
 		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit per request, to the end of its response"},
 		&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry requests that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
 		&cli.IntFlag{Name: "abort-after-errors", Category: inRunControl, Usage: "stop the run after `N` failed requests", DefaultText: "never"},
@@ -81,9 +80,9 @@ func runFlags() []cli.Flag {
 // sessionFlags returns the flags for conversations and agents.
 func sessionFlags() []cli.Flag {
 	return group(inSessions,
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "answers", Value: openai.AnswersFromTrace, Usage: "`SOURCE` of the earlier answers in later prompts: %s"},
-			Choices:    clidoc.OneOf(openai.AnswerModes()...).Noted(openai.AnswersFromTrace, "made up from block ids, like the rest of the prompt").Noted(openai.LiveAnswers, "what the server generated; prompts keep the lengths of the trace"),
+			Choices:    oneOf(openai.AnswerModes()...).Noted(openai.AnswersFromTrace, "made up from block ids, like the rest of the prompt").Noted(openai.LiveAnswers, "what the server generated; prompts keep the lengths of the trace"),
 		},
 		&cli.IntFlag{Name: "max-sessions", Usage: "at most `N` sessions in progress; the next one starts when one ends; an agent and its sub-agents are one session", DefaultText: "no limit"},
 		&cli.IntFlag{Name: "max-turns", Usage: "end sessions after `N` turns", DefaultText: "no limit"},

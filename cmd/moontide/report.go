@@ -13,7 +13,6 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/analyze/run"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 )
 
@@ -31,9 +30,9 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			gateHelp,
 		Flags: append(slices.Concat(thresholdFlags(), gateFlags("")),
 			serverBlockSizeFlag, warmupTimeFlag, cooldownTimeFlag,
-			&clidoc.ChoiceFlag{
+			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},
-				Choices:    clidoc.Choices{Names: metricNames(), List: true, Open: true},
+				Choices:    choiceSet{Names: metricNames(), List: true, Open: true},
 			},
 			percentilesFlag,
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
@@ -41,9 +40,9 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print the summary as JSON instead of text"},
 			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per run, instead of text"},
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print a Markdown table instead of text"},
-			&clidoc.ChoiceFlag{
+			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "format", Category: inOutput, Usage: "print in the `FORMAT` of another tool: %s"},
-				Choices: clidoc.OneOf(vllmForm, dynamoForm, morehForm, aiperfForm).Noted(vllmForm, "its result block").
+				Choices: oneOf(vllmForm, dynamoForm, morehForm, aiperfForm).Noted(vllmForm, "its result block").
 					Noted(dynamoForm, "the block of its recipes, with ITL per request").Noted(morehForm, "the block of its saturation runs").
 					Noted(aiperfForm, "profile_export.jsonl"),
 			},
@@ -252,14 +251,14 @@ const itlName = "itl"
 
 func itlFlag() cli.Flag {
 	notes := map[string]string{"chunk": "gaps between token chunks", "token": "gaps per token of a chunk", "request": "mean of each request, as TPOT"}
-	choices := clidoc.Choices{}
+	choices := choiceSet{}
 	for _, itl := range report.ITLs {
 		choices.Names = append(choices.Names, itl.Name)
 	}
 	for name, note := range notes {
 		choices = choices.Noted(name, note)
 	}
-	return &clidoc.ChoiceFlag{
+	return &choiceFlag{
 		StringFlag: cli.StringFlag{Name: itlName, Category: inOutput, DefaultText: "that of the tool", Usage: "`DEFINITION` of ITL in the output of --format: %s"},
 		Choices:    choices,
 	}

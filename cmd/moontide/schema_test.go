@@ -47,7 +47,6 @@ var jsonOutputs = []jsonOutput{
 	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", schemaOf[report.EngineFitJSON]},
 	{"calibration.json", "range of a client, and the loads it was found with", "`moontide calibrate --json` and its file", schemaOf[bench.Calibration]},
 	{"plan.json", "what several deployments would do, and the answers of searches", "`moontide simulate --json`", schemaOf[report.PlanJSON]},
-	{"version.json", "version of the binary", "`moontide version --json`", schemaOf[build]},
 }
 
 // modelSchema is that of the file in a model, which another encoder writes.

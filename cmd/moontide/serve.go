@@ -16,7 +16,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 	"moontide/replay/sim/server"
 	"moontide/trace/tokenizer"
@@ -34,10 +33,10 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			repeatable(cli.GenericFlag{Name: "model", Category: inTarget, Usage: "`NAME` of the served model; repeatable, for adapters on the same engines", DefaultText: "sim"}),
 			repeatableChoice(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is %s"},
-				clidoc.Choices{Names: server.FaultKinds(), Open: true, Suffix: ":"}),
-			&clidoc.ChoiceFlag{
+				choiceSet{Names: server.FaultKinds(), Open: true, Suffix: ":"}),
+			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "refuse", Category: inRunControl, Usage: "reject requests that use a parameter or API in the comma-separated `LIST`, to test how clients adapt: %s"},
-				Choices:    clidoc.Choices{Names: server.Refusable(), List: true, Open: true}.Noted("token_ids", "as prompts"),
+				Choices:    choiceSet{Names: server.Refusable(), List: true, Open: true}.Noted("token_ids", "as prompts"),
 			},
 			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, Usage: "exit when standard input is closed"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON lines to standard output: the endpoint's URL once it accepts connections, and the latencies it served when it ends"},

@@ -5,7 +5,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 )
 
@@ -38,9 +37,9 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 // planFlags returns the flags for several deployments.
 func planFlags() []cli.Flag {
 	return []cli.Flag{
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: findWhatFlag, Category: inGates, Usage: "search for the `QUANTITY` that just meets --slo: %s"},
-			Choices: clidoc.OneOf(findEngines, findRate, findConcurrency).Noted(findEngines, "the fewest").
+			Choices: oneOf(findEngines, findRate, findConcurrency).Noted(findEngines, "the fewest").
 				Noted(findRate, "the highest, by scaling the arrivals").Noted(findConcurrency, "the highest, in a closed loop"),
 		},
 		&cli.IntFlag{Name: drawsFlag, Category: inEngine, Value: 20, Usage: "number of engines to draw from the intervals of a fitted --engine FILE, to show the uncertainty of predictions; 0 shows no intervals"},

@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/trace/format"
 	"moontide/traces"
 )
@@ -67,9 +66,9 @@ func synthCommand(std streams, _ stop) *cli.Command {
 func traceFlags() []cli.Flag {
 	return slices.Concat(group(ofTraces,
 		&cli.StringFlag{Name: "from", Usage: "`TRACE` or model to learn from; - is standard input"},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "method", Value: defaultMethod, Usage: "`METHOD` to use: %s"},
-			Choices:    clidoc.OneOf(methodNames...),
+			Choices:    oneOf(methodNames...),
 		},
 		&cli.Float64Flag{Name: "speedup-ratio", Value: 1, Usage: "divide the time between requests by `X`"},
 	), readFlags(), []cli.Flag{skipBadRowsFlag})

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
-	"moontide/cmd/moontide/clidoc"
 	"moontide/synth/sessions"
 	"moontide/trace"
 	"moontide/trace/format"
@@ -19,9 +18,9 @@ const beyondRepeat, beyondHold = "repeat", "hold"
 // sessionsFlags are the flags of the default method.
 func sessionsFlags() []cli.Flag {
 	return group(ofSessions,
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "beyond", Value: beyondRepeat, Usage: "`BEHAVIOR` of a trace beyond the length of its source: %s"},
-			Choices:    clidoc.OneOf(beyondRepeat, beyondHold).Noted(beyondRepeat, "the source's, with new conversations").Noted(beyondHold, "that of its last regime"),
+			Choices:    oneOf(beyondRepeat, beyondHold).Noted(beyondRepeat, "the source's, with new conversations").Noted(beyondHold, "that of its last regime"),
 		},
 		&cli.Float64Flag{Name: "rate-scale", Aliases: []string{"rate-multiplier"}, Value: 1, Usage: "multiply the rate of new conversations by `X`; pauses within them do not change"},
 		clientsFlag(),

@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
@@ -26,11 +25,11 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "session-header", Category: inTarget, Value: openai.DefaultSessionHeader, Usage: "`NAME` of the header with the session of a request, for session affinity; none sends no such header"},
 		repeatable(cli.GenericFlag{Name: "echo-header", Category: inTarget, Usage: "send the response header `NAME` back with later turns of the session, or NAME=OTHER under another name; repeatable"}),
 		repeatable(cli.GenericFlag{Name: "echo-cookie", Category: inTarget, Usage: "send the cookie `NAME` back with later turns of the session; repeatable"}),
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "endpoint", Category: inTarget, Usage: "`API` to call: %s", DefaultText: "that of --url or --server, else completions"},
-			Choices:    clidoc.OneOf(openai.Endpoints()...),
+			Choices:    oneOf(openai.Endpoints()...),
 		},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "server", Category: inTarget, Usage: "`KIND` of server, whose usual parameters the probe tries first: %s", DefaultText: "vllm; the probe omits what the endpoint rejects"},
 			Choices:    serverChoices(),
 		},
@@ -38,17 +37,17 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` with the API key"},
 		&cli.StringFlag{Name: "api-key-header", Category: inTarget, Usage: "send the API key in this `HEADER`, such as api-key or x-api-key", DefaultText: "a bearer token in Authorization"},
 		repeatable(cli.GenericFlag{Name: "header", Category: inTarget, Usage: "HTTP header `'Name: value'` to send with every request; repeatable"}),
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "balance", Category: inTarget, Value: openai.RoundRobin, Usage: "`POLICY` to distribute requests over several URLs: %s"},
-			Choices:    clidoc.OneOf(openai.Balances()...).Noted(openai.BySession, "all turns of a session to one URL"),
+			Choices:    oneOf(openai.Balances()...).Noted(openai.BySession, "all turns of a session to one URL"),
 		},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "connections", Category: inTarget, Value: openai.Pooled, Usage: "connection `MODE`: %s"},
-			Choices:    clidoc.OneOf(openai.ConnectionModes()...).Noted(openai.Pooled, "reused").Noted(openai.Fresh, "a new one for each request"),
+			Choices:    oneOf(openai.ConnectionModes()...).Noted(openai.Pooled, "reused").Noted(openai.Fresh, "a new one for each request"),
 		},
-		&clidoc.ChoiceFlag{
+		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "prompt", Category: inRequests, Usage: "`FORM`: prompt form: %s", DefaultText: "tokens for completions, words for chat"},
-			Choices:    clidoc.OneOf(openai.PromptForms()...).Noted(openai.Tokens, "token ids, exact length").Noted(openai.Words, "one token each"),
+			Choices:    oneOf(openai.PromptForms()...).Noted(openai.Tokens, "token ids, exact length").Noted(openai.Words, "one token each"),
 		},
 		&cli.StringFlag{Name: "token-range", Category: inRequests, Usage: "draw token ids from `LO:HI`, including LO and excluding HI", DefaultText: fmt.Sprintf("%d:%d", prompt.DefaultLow, prompt.DefaultHigh)},
 		&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "`FILE`: the model's tokenizer.json, to build prompts from words that are a single token each"},
@@ -63,9 +62,9 @@ func targetFlags() []cli.Flag {
 	)
 }
 
-func serverChoices() clidoc.Choices {
+func serverChoices() choiceSet {
 	names, titles := openai.Servers()
-	choices := clidoc.OneOf(names...)
+	choices := oneOf(names...)
 	for i, name := range names {
 		choices = choices.Noted(name, titles[i])
 	}

@@ -2,14 +2,10 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 )
 
 // Set by -ldflags "-X main.taggedVersion=v1.2.3 ..." in builds outside a Git
@@ -21,13 +17,13 @@ const developmentBuild = "development build"
 
 // build describes the running binary.
 type build struct {
-	Version    string `json:"version"`               // a tag, a pseudo-version, or developmentBuild
-	Commit     string `json:"commit,omitempty"`      // in full
-	CommitDate string `json:"commit_date,omitempty"` // RFC 3339
-	Modified   bool   `json:"modified"`              // differs from the commit
-	Go         string `json:"go"`
-	OS         string `json:"os"`
-	Arch       string `json:"arch"`
+	Version    string // a tag, a pseudo-version, or developmentBuild
+	Commit     string // in full
+	CommitDate string // RFC 3339
+	Modified   bool   // differs from the commit
+	Go         string
+	OS         string
+	Arch       string
 }
 
 // thisBuild is the one source of the version in run.json, reports and replies.
@@ -60,7 +56,7 @@ func buildOf(info *debug.BuildInfo, version, commit, date string) build {
 	return b
 }
 
-// String returns the lines that moontide version prints.
+// String returns the lines that moontide --version prints.
 func (b build) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "moontide %s\n", b.Version)
@@ -76,25 +72,4 @@ func (b build) String() string {
 	}
 	fmt.Fprintf(&text, "%s %s/%s\n", b.Go, b.OS, b.Arch)
 	return text.String()
-}
-
-func versionCommand(std streams, _ stop) *cli.Command {
-	return &cli.Command{
-		Usage: "print version, commit, Go version and platform",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"}},
-		Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return misused("version: takes no argument: %q", c.Args().Slice())
-			}
-			return std.print(func(w io.Writer) error {
-				if c.Bool("json") {
-					encoder := json.NewEncoder(w)
-					encoder.SetIndent("", "  ")
-					return encoder.Encode(thisBuild())
-				}
-				_, err := io.WriteString(w, thisBuild().String())
-				return err
-			})
-		},
-	}
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"testing"
 )
 
@@ -29,22 +27,5 @@ func TestBuildOf(t *testing.T) {
 		if got := test.build.String(); got != test.want+platform {
 			t.Errorf("%s: %q, want %q", name, got, test.want+platform)
 		}
-	}
-}
-
-// The flag, the verb, its JSON and the version in run.json agree.
-func TestVersion(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	text := must(t, dir, "version")
-	if text != must(t, dir, "--version") || text != must(t, dir, "-v") {
-		t.Error("the verb and the flag differ")
-	}
-	var b build
-	if err := json.Unmarshal([]byte(must(t, dir, "version", "--json")), &b); err != nil || b.String() != text {
-		t.Errorf("JSON says\n%s(%v), text\n%s", b, err, text)
-	}
-	if !strings.HasPrefix(text, "moontide "+version()+"\n") {
-		t.Errorf("%q does not begin with %s", text, version())
 	}
 }

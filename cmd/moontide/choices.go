@@ -1,4 +1,4 @@
-package clidoc
+package main
 
 import (
 	"fmt"
@@ -8,9 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Choices are the values that a flag or an argument accepts. Validation, help and
-// completion all use them.
-type Choices struct {
+// choiceSet are the values that a flag or an argument accepts. Validation and help use it.
+type choiceSet struct {
 	Names []string
 	// Notes explain values, by name; they are shown in the help.
 	Notes map[string]string
@@ -23,8 +22,8 @@ type Choices struct {
 	Suffix string
 }
 
-// OneOf returns the choices among names.
-func OneOf[T ~string](names ...T) (c Choices) {
+// oneOf returns the choices among names.
+func oneOf[T ~string](names ...T) (c choiceSet) {
 	for _, name := range names {
 		c.Names = append(c.Names, string(name))
 	}
@@ -32,7 +31,7 @@ func OneOf[T ~string](names ...T) (c Choices) {
 }
 
 // Noted returns the choices with a note on one of them.
-func (c Choices) Noted(name, text string) Choices {
+func (c choiceSet) Noted(name, text string) choiceSet {
 	notes := map[string]string{name: text}
 	for name, text := range c.Notes {
 		notes[name] = text
@@ -42,7 +41,7 @@ func (c Choices) Noted(name, text string) Choices {
 }
 
 // String returns the choices in words: "a, b (note) or c".
-func (c Choices) String() string {
+func (c choiceSet) String() string {
 	var b strings.Builder
 	for i, name := range c.Names {
 		switch {
@@ -60,11 +59,11 @@ func (c Choices) String() string {
 }
 
 // In returns a usage text with the choices in place of %s.
-func (c Choices) In(usage string) string { return strings.Replace(usage, "%s", c.String(), 1) }
+func (c choiceSet) In(usage string) string { return strings.Replace(usage, "%s", c.String(), 1) }
 
 // Resolve returns a value in the spelling of the choices. Case is ignored, and _ is
 // the same as -.
-func (c Choices) Resolve(text string) (string, error) {
+func (c choiceSet) Resolve(text string) (string, error) {
 	if c.Open {
 		return text, nil
 	}
@@ -75,21 +74,24 @@ func (c Choices) Resolve(text string) (string, error) {
 	for i, part := range parts {
 		name := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(part)), "_", "-")
 		if !slices.Contains(c.Names, name) {
-			return "", fmt.Errorf("%q is unknown: use %s", part, Choices{Names: c.Names})
+			return "", fmt.Errorf("%q is unknown: use %s", part, choiceSet{Names: c.Names})
 		}
 		parts[i] = name
 	}
 	return strings.Join(parts, ","), nil
 }
 
-// ChoiceFlag is a flag for one of several values.
-type ChoiceFlag struct {
+// choiceFlag is a flag for one of several values.
+type choiceFlag struct {
 	cli.StringFlag
-	Choices Choices
+	Choices choiceSet
 }
 
 // GetUsage returns the usage text with the values in place of %s.
-func (f *ChoiceFlag) GetUsage() string { return f.Choices.In(f.Usage) }
+func (f *choiceFlag) GetUsage() string { return f.Choices.In(f.Usage) }
 
 // Accepted returns the values.
-func (f *ChoiceFlag) Accepted() Choices { return f.Choices }
+func (f *choiceFlag) Accepted() choiceSet { return f.Choices }
+
+// String returns the flag as the help shows it.
+func (f *choiceFlag) String() string { return cli.FlagStringer(f) }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	_ "embed"
+	"io"
+
+	"github.com/urfave/cli/v2"
+)
+
+// moduleLicenses has a line for each module in the binary, and the license texts.
+// It is written by go run ./.ci/licenses.
+//
+//go:embed licenses.txt
+var moduleLicenses string
+
+const licensesHead = `The owner of moontide has not chosen a license for it yet.
+
+The binary contains these modules under their own licenses, whose texts follow:
+
+`
+
+// Completion scripts of shells that ask the command itself, as the library answers:
+// the command line so far, and a last argument.
+const (
+	bashCompletion = `_moontide() {
+  local words=("${COMP_WORDS[@]:0:COMP_CWORD}") current=${COMP_WORDS[COMP_CWORD]}
+  [[ $current == -* ]] && words+=("$current")
+  mapfile -t COMPREPLY < <(compgen -W "$("${words[@]}" --generate-bash-completion 2>/dev/null)" -- "$current")
+}
+complete -o bashdefault -o default -F _moontide moontide
+`
+	zshCompletion = `#compdef moontide
+_moontide() {
+  local -a line=(${words[1,CURRENT-1]}) found
+  [[ ${words[CURRENT]} == -* ]] && line+=(${words[CURRENT]})
+  found=(${(f)"$(_CLI_ZSH_AUTOCOMPLETE_HACK=1 $line --generate-bash-completion 2>/dev/null)"})
+  if (( $#found )); then _describe values found; else _files; fi
+}
+compdef _moontide moontide
+`
+)
+
+// printAbout prints what the flags of the command itself ask for, or the verbs.
+func printAbout(c *cli.Context, std streams) error {
+	var text string
+	var err error
+	switch shell := c.String("completion"); {
+	case c.Bool("licenses"):
+		text = licensesHead + moduleLicenses
+	case c.Bool("man"):
+		text, err = c.App.ToManWithSection(1)
+	case shell == "fish":
+		text, err = c.App.ToFishCompletion()
+	case shell == "bash":
+		text = bashCompletion
+	case shell == "zsh":
+		text = zshCompletion
+	case shell != "":
+		return misused("--completion %s: want bash, zsh or fish", shell)
+	default:
+		return cli.ShowAppHelp(c)
+	}
+	if err != nil {
+		return err
+	}
+	return std.print(func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
