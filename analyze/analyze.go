@@ -146,7 +146,7 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 		a.Arrivals = arrivalsOf(&c.rows)
 		line = timelineOf(a.Arrivals)
 		close(placed)
-		a.Time = timeOf(&c.rows, line, a.Arrivals)
+		a.Time = timeOf(&c.rows, line)
 	})
 	if c.prefix.total > 0 {
 		a.Prefix = &Prefix{BlockSize: size, Requests: c.prefix.requests, TotalBlocks: c.prefix.total, UniqueBlocks: c.prefix.unique}
@@ -165,7 +165,7 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 		do(func() { watched(size.Tokens) })
 	}
 	parts.Wait()
-	a.Time.addShared(sharing)
+	a.Time.finish(sharing)
 	l := &a.Lengths
 	l.EstimatedISL, l.EstimatedOSL, l.MissingOSL = c.marks.estimatedISL, c.marks.estimatedOSL, c.marks.missingOSL
 	return a, nil

@@ -43,8 +43,6 @@ type Arrivals struct {
 	// Grid is the time grid of the timestamps; nil if there are no timestamps or
 	// the grid is one millisecond.
 	Grid *trace.Grid
-	// Series is the rate over time.
-	Series Series
 
 	sorted byTime
 }
@@ -66,7 +64,6 @@ func arrivalsOf(rows *rows) *Arrivals {
 	if g, ok := a.grid(); ok {
 		a.Grid = &g
 	}
-	a.Series = a.sorted.series(a.Grid)
 	var gaps stats.Collector
 	for i := range n - 1 {
 		gaps.Add(a.sorted.at(i+1) - a.sorted.at(i))
@@ -122,4 +119,44 @@ func (a *Arrivals) countTimestamps(rows *rows) {
 		atOnce++
 		a.MostAtOnce = max(a.MostAtOnce, atOnce)
 	}
+}
+
+// peak returns the most times in any half-open window of a width in ms.
+func (sorted byTime) peak(width float64) int {
+	most, begin := 0, 0
+	for i := range sorted.len() {
+		for sorted.at(i)-sorted.at(begin) >= width {
+			begin++
+		}
+		most = max(most, i+1-begin)
+	}
+	return most
+}
+
+// dispersion returns the variance of the number of times per window of a
+// width in ms, over its mean.
+func (sorted byTime) dispersion(width float64) trace.Opt[float64] {
+	first := sorted.at(0)
+	windows := math.Floor((sorted.at(sorted.len()-1) - first) / width)
+	if windows < 2 {
+		return trace.Opt[float64]{}
+	}
+	// Skip empty windows, which add nothing to either sum: a trace that spans years
+	// has more of them than requests.
+	var sum, squares float64
+	for i := 0; i < sorted.len(); {
+		window := math.Floor((sorted.at(i) - first) / width)
+		if window >= windows {
+			break
+		}
+		n := 0.0
+		for i < sorted.len() && math.Floor((sorted.at(i)-first)/width) == window {
+			n++
+			i++
+		}
+		sum += n
+		squares += n * n
+	}
+	mean := sum / windows
+	return trace.Some((squares/windows - mean*mean) / mean)
 }

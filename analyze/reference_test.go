@@ -51,7 +51,7 @@ func TestConversationTrace(t *testing.T) {
 		{"grid", fmt.Sprintf("%+v", *a.Arrivals.Grid), "{Step:3000 Offset:0 Jitter:3 Share:1 Steps:1179 Ticks:1180}"},
 		{"dispersion in 1 s and 60 s", fmt.Sprintf("%.4f %.4f", a.Arrivals.Dispersion1s.Value, a.Arrivals.Dispersion60s.Value), "7.8976 2.8950"},
 		{"correlations", fmt.Sprintf("%.6f %.6f", a.Lengths.Pearson.Value, a.Lengths.Spearman.Value), "0.071878 0.071692"},
-		{"windows", fmt.Sprint(len(a.Arrivals.Series.Counts), a.Arrivals.Series.Step), "236 15000"},
+		{"windows", fmt.Sprint(len(a.Time.Windows), a.Time.Step), "59 60000"},
 		// The notes on this trace say 114 s.
 		{"median reuse interval, ms", fmt.Sprint(a.Prefix.Reuse.Time.Count, a.Prefix.Reuse.Time.Quantile(0.5)), "105710 113999"},
 		{"shared roots", fmt.Sprintf("%+v", a.Prefix.Roots),

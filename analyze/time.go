@@ -2,10 +2,8 @@ package analyze
 
 import (
 	"math"
-	"slices"
 
 	"moontide/trace"
-	"moontide/trace/stats"
 )
 
 // Time describes how a trace changes over time, in windows of equal width. It covers
@@ -17,14 +15,9 @@ type Time struct {
 	Step float64
 	// Windows are in order of time and without gaps.
 	Windows []Window
-	// Rate varies from window to window, as do the means of ISL and OSL, and Context,
-	// the share of prompt tokens that other requests have too.
-	Rate, ISL, OSL, Context Variation
-	// Dispersions are those of counts at several widths, in ascending order.
-	Dispersions []Dispersion
-	// Regimes are stretches of steady rate and mean lengths; one if neither changes.
-	// They are nil if there are fewer than 10 windows.
-	Regimes []Regime
+	// First and Last are the first and the last third of the windows; both are empty if
+	// there are fewer than three.
+	First, Last Window
 }
 
 // Window is what arrives in a stretch of time.
@@ -52,11 +45,22 @@ func (w Window) HitRate() trace.Opt[float64] { return trace.Ratio(w.Hit, w.Promp
 // ContextShare returns the share of prompt tokens that other requests have too.
 func (w Window) ContextShare() trace.Opt[float64] { return trace.Ratio(w.Context, w.Prompt) }
 
-func (w Window) plus(v Window) Window {
-	return Window{
-		w.From, v.To, w.Requests + v.Requests, w.ISL.plus(v.ISL), w.OSL.plus(v.OSL),
-		w.Prompt + v.Prompt, w.Hit + v.Hit, w.Context + v.Context,
+// MeanISL returns the mean ISL in tokens; absent without requests.
+func (w Window) MeanISL() trace.Opt[float64] { return w.ISL.Mean() }
+
+// MeanOSL returns the mean OSL in tokens; absent without requests.
+func (w Window) MeanOSL() trace.Opt[float64] { return w.OSL.Mean() }
+
+// sum returns successive windows as one.
+func sum(windows []Window) Window {
+	all := windows[0]
+	for _, w := range windows[1:] {
+		all = Window{
+			all.From, w.To, all.Requests + w.Requests, all.ISL.plus(w.ISL), all.OSL.plus(w.OSL),
+			all.Prompt + w.Prompt, all.Hit + w.Hit, all.Context + w.Context,
+		}
 	}
+	return all
 }
 
 // Lengthwise describes the lengths of some requests in tokens.
@@ -81,24 +85,13 @@ func (l Lengthwise) Mean() trace.Opt[float64] { return quotient(l.sum, float64(l
 // CV is the coefficient of variation, by the population standard deviation; absent
 // without tokens.
 func (l Lengthwise) CV() trace.Opt[float64] {
-	return quotient(math.Sqrt(l.variance()), l.sum/max(float64(l.count), 1))
-}
-
-func (l Lengthwise) variance() float64 {
 	n := max(float64(l.count), 1)
-	return max(0, l.squares/n-l.sum/n*l.sum/n)
+	variance := max(0, l.squares/n-l.sum/n*l.sum/n)
+	return quotient(math.Sqrt(variance), l.sum/n)
 }
 
 func quotient(a, b float64) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: a / b, Set: b > 0}
-}
-
-// Dispersion is the index of dispersion for counts of windows of a width in ms: their
-// population variance over their mean.
-type Dispersion struct {
-	Width   float64
-	Windows int
-	Index   float64
 }
 
 // timeline places windows on the arrivals of a trace.
@@ -120,39 +113,57 @@ func timelineOf(at *Arrivals) timeline {
 	t := timeline{start: at.First, first: at.First, last: at.Last}
 	windows := float64(min(max(at.Requests/perWindow, leastWindows), mostWindows, at.Requests/leastPerWindow))
 	if at.Grid != nil {
-		t.step = timeStep(at.Duration(), at.Grid.Step, windows)
+		t.step = gridStep(at.Duration(), at.Grid.Step, windows)
 		t.start = at.Grid.Tick(at.First) - at.Grid.Step/2
 	} else {
-		t.step = seriesStep(at.Duration(), 1, windows)
+		t.step = roundStep(at.Duration(), 1, windows)
 		t.start = math.Floor(at.First/t.step) * t.step
 	}
 	t.windows = max(1, int(math.Ceil((t.last-t.start)/t.step)))
 	return t
 }
 
-// timeStep prefers a round width that is a whole number of grid steps.
-func timeStep(duration, grid, windows float64) float64 {
+// roundSteps lists human-readable window widths in ms.
+var roundSteps = []float64{
+	1, 2, 5, 10, 20, 50, 100, 200, 500,
+	1e3, 2e3, 5e3, 10e3, 15e3, 30e3, // seconds
+	60e3, 120e3, 300e3, 600e3, 900e3, 1800e3, // minutes
+	3600e3, 7200e3, 10800e3, 21600e3, 43200e3, 86400e3, // hours
+}
+
+// roundStep chooses a window width for a duration, as a round number of units,
+// all in ms. It leaves room for one more window, since windows begin before the
+// first arrival.
+func roundStep(duration, unit, windows float64) float64 {
+	least := duration / unit / (windows - 1)
+	for _, step := range roundSteps {
+		if step >= least {
+			return unit * step
+		}
+	}
+	const day = 86400e3
+	return unit * day * math.Ceil(least/day)
+}
+
+// gridStep prefers a round width that is a whole number of grid steps.
+func gridStep(duration, grid, windows float64) float64 {
 	for _, step := range roundSteps {
 		if step >= duration/(windows-1) && math.Mod(step, grid) == 0 {
 			return step
 		}
 	}
-	return seriesStep(duration, grid, windows)
+	return roundStep(duration, grid, windows)
 }
 
 // index returns the window of a time from first to last, which belongs to the last.
 func (t timeline) index(at float64) int { return min(int((at-t.start)/t.step), t.windows-1) }
 
-// shared is the part of the prompts of a window that is reused.
-type shared struct{ prompt, hit, context int }
-
 // timeOf returns nil without windows.
-func timeOf(rows *rows, t timeline, at *Arrivals) *Time {
+func timeOf(rows *rows, t timeline) *Time {
 	if t.windows == 0 {
 		return nil
 	}
-	over := &Time{Step: t.step, Windows: make([]Window, t.windows), Dispersions: dispersions(at)}
-	over.Context.Trend.P = 1
+	over := &Time{Step: t.step, Windows: make([]Window, t.windows)}
 	for i := range over.Windows {
 		w := &over.Windows[i]
 		w.From = max(t.start+float64(i)*t.step, t.first)
@@ -166,82 +177,34 @@ func timeOf(rows *rows, t timeline, at *Arrivals) *Time {
 			w.OSL.add(r.osl())
 		}
 	}
-	over.vary()
 	return over
 }
 
-// addShared adds what is known of prompts with block ids, by window.
-func (t *Time) addShared(all []shared) {
-	if t == nil || all == nil {
+// shared is the part of the prompts of a window that is reused.
+type shared struct{ prompt, hit, context int }
+
+// finish adds what is known of prompts with block ids, by window, and sums up thirds.
+func (t *Time) finish(all []shared) {
+	if t == nil {
 		return
 	}
 	for i, s := range all {
 		w := &t.Windows[i]
 		w.Prompt, w.Hit, w.Context = s.prompt, s.hit, s.context
 	}
-	for i := range t.Regimes {
-		r := &t.Regimes[i]
-		r.Window = t.sum(r.from, r.to)
+	if third := len(t.Windows) / 3; third > 0 {
+		t.First, t.Last = sum(t.Windows[:third]), sum(t.Windows[len(t.Windows)-third:])
 	}
-	t.Context = t.variation(Window.ContextShare)
-}
-
-// dispersionWidths lists the widths in ms.
-var dispersionWidths = []float64{100, 1000, 10_000, 60_000, 600_000, 3600_000, 6 * 3600_000, 24 * 3600_000}
-
-// dispersions leaves out widths of which fewer than 4 windows fit, and those below
-// the time grid.
-func dispersions(at *Arrivals) (all []Dispersion) {
-	const least = 4
-	for _, width := range dispersionWidths {
-		windows := math.Floor(at.Duration() / width)
-		if windows < least || at.Grid != nil && width < at.Grid.Step {
-			continue
-		}
-		if index := at.sorted.dispersion(width); index.Set {
-			all = append(all, Dispersion{width, int(windows), index.Value})
-		}
-	}
-	return all
 }
 
 // Merged returns the windows in groups of a round width, as few as possible above
 // most, and the width in milliseconds.
 func (t *Time) Merged(most int) (windows []Window, width float64) {
 	group := t.group(most)
-	return t.grouped(group), t.Step * float64(group)
-}
-
-// Widened returns the windows in groups of a width in milliseconds, or the whole number
-// of them that is closest to it.
-func (t *Time) Widened(width float64) []Window {
-	return t.grouped(max(1, int(math.Round(width/t.Step))))
-}
-
-// CommonWidth returns the width in milliseconds of the widest windows, or the least
-// multiple of it, up to 4, that is a whole number of windows of each.
-func CommonWidth(all []*Time) float64 {
-	widest := 0.0
-	for _, t := range all {
-		widest = max(widest, t.Step)
-	}
-	for n := 1.0; n <= 4; n++ {
-		if !slices.ContainsFunc(all, func(t *Time) bool { return math.Mod(n*widest, t.Step) != 0 }) {
-			return n * widest
-		}
-	}
-	return widest
-}
-
-func (t *Time) grouped(group int) (windows []Window) {
 	for i := 0; i < len(t.Windows); i += group {
-		w := t.Windows[i]
-		for _, next := range t.Windows[i+1 : min(i+group, len(t.Windows))] {
-			w = w.plus(next)
-		}
-		windows = append(windows, w)
+		windows = append(windows, sum(t.Windows[i:min(i+group, len(t.Windows))]))
 	}
-	return windows
+	return windows, t.Step * float64(group)
 }
 
 // group returns how many windows make at most most groups of a round width.
@@ -254,17 +217,3 @@ func (t *Time) group(most int) int {
 	}
 	return least
 }
-
-// values returns a value of each window, NaN where it is absent.
-func (t *Time) values(of func(Window) trace.Opt[float64]) []float64 {
-	all := make([]float64, len(t.Windows))
-	for i, w := range t.Windows {
-		if all[i] = math.NaN(); of(w).Set {
-			all[i] = of(w).Value
-		}
-	}
-	return all
-}
-
-// amountOf returns tokens per request.
-func amountOf(l Lengthwise) stats.Amount { return stats.Amount{Events: l.sum, Of: float64(l.count)} }

@@ -2,93 +2,38 @@ package analyze_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"moontide/analyze"
 	"moontide/trace"
-	"moontide/trace/stats"
 )
 
-// phase is a stretch of a made trace: minutes at a rate per second with mean lengths.
-type phase struct{ minutes, rate, isl, osl float64 }
-
-// made draws Poisson arrivals and exponential lengths; grow is the factor by which
-// prompts get longer from the start to the end.
-func made(seed uint64, grow float64, phases ...phase) (all []trace.Request) {
-	random := stats.NewStream(seed, "made")
-	end := 0.0
-	for _, p := range phases {
-		end += p.minutes * 60_000
-	}
-	at, from := 0.0, 0.0
-	for _, p := range phases {
-		from += p.minutes * 60_000
-		for ; at < from; at += random.ExpFloat64() * 1000 / p.rate {
-			all = append(all, trace.Request{
-				Timestamp:   trace.Some(at),
-				InputLength: 1 + length(random, p.isl*math.Pow(grow, at/end)), OutputLength: 1 + length(random, p.osl),
-			})
+// The thirds of a trace whose rate doubles after a half and whose prompts grow.
+func TestThirds(t *testing.T) {
+	var rows []trace.Request
+	for at := 0.0; at < 3600e3; at += 1000 {
+		rows = append(rows, trace.Request{Timestamp: trace.Some(at + float64(len(rows)%7)), InputLength: 1000 + int(at/3600), OutputLength: 100})
+		if at < 1800e3 {
+			at += 1000
 		}
 	}
-	return all
-}
-
-func length(random *rand.Rand, mean float64) int { return int(mean * random.ExpFloat64()) }
-
-// Steady traffic has one regime and no drift, at any seed that is tried.
-func TestSteadyTime(t *testing.T) {
-	for seed := range uint64(20) {
-		over := analyzed(t, analyze.Options{}, made(seed, 1, phase{60, 2, 1000, 200})...).Time
-		if len(over.Regimes) != 1 || over.Rate.Drifts || over.ISL.Drifts || over.OSL.Drifts {
-			t.Errorf("seed %d: %d regimes, drift %v %v %v", seed, len(over.Regimes), over.Rate.Drifts, over.ISL.Drifts, over.OSL.Drifts)
-		}
-		if c := over.ISL.CV.Value / over.ISL.ByChance.Value; c < .7 || c > 1.35 {
-			t.Errorf("seed %d: the CV of windows is %.2f times that of chance", seed, c)
-		}
+	over := analyzed(t, analyze.Options{}, rows...).Time
+	near := func(got trace.Opt[float64], want float64) bool {
+		return got.Set && math.Abs(got.Value-want) < .02*want
 	}
-}
-
-func TestRegimes(t *testing.T) {
-	over := analyzed(t, analyze.Options{}, made(1, 1, phase{20, 2, 1000, 200}, phase{20, 4, 1000, 200}, phase{20, 4, 1000, 400})...).Time
-	if over.Step != 60_000 || len(over.Regimes) != 3 {
-		t.Fatalf("%d regimes in windows of %v ms", len(over.Regimes), over.Step)
+	first, last := over.First, over.Last
+	if !near(first.Rate(), .5) || !near(last.Rate(), 1) || !near(first.MeanISL(), 1167) || !near(last.MeanISL(), 1833) || first.MeanOSL() != last.MeanOSL() {
+		t.Errorf("first %+v, last %+v", first, last)
 	}
-	for i, want := range []phase{{20, 2, 1000, 200}, {20, 4, 1000, 200}, {20, 4, 1000, 400}} {
-		r := over.Regimes[i]
-		for _, is := range [][2]float64{
-			{(r.To - r.From) / 60_000, want.minutes}, {r.Rate().Value, want.rate},
-			{r.ISL.Mean().Value, want.isl}, {r.OSL.Mean().Value, want.osl},
-		} {
-			if is[0] < .9*is[1] || is[0] > 1.1*is[1] {
-				t.Errorf("regime %d: %v, want %v", i, is[0], is[1])
-			}
-		}
-	}
-	if !over.OSL.Drifts || over.ISL.Drifts {
-		t.Errorf("trends %+v, %+v", over.OSL.Trend, over.ISL.Trend)
-	}
-}
-
-// Prompts that grow to three times their length drift: the last third has about
-// twice the length of the first.
-func TestDrift(t *testing.T) {
-	over := analyzed(t, analyze.Options{}, made(2, 3, phase{60, 3, 1000, 200})...).Time
-	if ratio := over.ISL.Ratio().Value; !over.ISL.Drifts || ratio < 1.9 || ratio > 2.3 || over.ISL.Trend.P > 1e-6 {
-		t.Errorf("drift %v, ratio %v, trend %+v", over.ISL.Drifts, ratio, over.ISL.Trend)
-	}
-	if over.Rate.Drifts || over.OSL.Drifts {
-		t.Errorf("trends %+v, %+v", over.Rate.Trend, over.OSL.Trend)
-	}
-	if a := over.ISL.Autocorrelation; len(a) != 12 || a[0] < .5 || a[0] < a[11] {
-		t.Errorf("autocorrelation %v", a)
+	if few := analyzed(t, analyze.Options{}, arriving(0, 1, 2, 3, 4, 5, 6, 7)...).Time; len(few.Windows) > 2 || few.First.Requests+few.Last.Requests > 0 {
+		t.Errorf("thirds of %d windows: %+v", len(few.Windows), few)
 	}
 }
 
 // Windows cover the trace without gaps, and their sums are those of the trace, as are
-// those of merged windows and of regimes.
+// those of merged windows.
 func TestWindowsCover(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, rows := drawnTrace(t)
@@ -104,15 +49,7 @@ func TestWindowsCover(t *testing.T) {
 		if len(over.Windows) > 72 || len(merged) > most || width < over.Step {
 			t.Fatalf("%d windows, %d merged into at most %d of %v ms", len(over.Windows), len(merged), most, width)
 		}
-		all := [][]analyze.Window{over.Windows, merged}
-		var regimes []analyze.Window
-		for _, r := range over.Regimes {
-			regimes = append(regimes, r.Window)
-		}
-		if regimes != nil {
-			all = append(all, regimes)
-		}
-		for _, windows := range all {
+		for _, windows := range [][]analyze.Window{over.Windows, merged} {
 			checkWindows(t, windows, a, len(rows))
 		}
 	})

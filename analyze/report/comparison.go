@@ -121,10 +121,9 @@ func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 	addIf(hasBlocks, "token hit rate, infinite cache", doc.PercentOr(p.Infinite.Token)+" %")
 	add("observed context mean", doc.FixedOr(a.Observed.Mean, 1))
 	over, known := orZero(a.Time)
-	addIf(known, "last / first third, rate", doc.FixedOr(over.Rate.Ratio(), 2))
-	addIf(known, "last / first third, ISL", doc.FixedOr(over.ISL.Ratio(), 2))
-	addIf(known, "last / first third, OSL", doc.FixedOr(over.OSL.Ratio(), 2))
-	addIf(known && over.Regimes != nil, "regimes", doc.Int(len(over.Regimes)))
+	for _, v := range varied[:3] {
+		addIf(known, "last / first third, "+v.name, doc.FixedOr(lastOverFirst(over, v.of), 2))
+	}
 	return rows
 }
 

@@ -81,12 +81,7 @@ func (c Comparison) timings() (figures []figure.Figure) {
 // overTime draws rate, lengths and hit rate over time, each trace from its first
 // arrival on.
 func (c Comparison) overTime() (figures []figure.Figure) {
-	shares, width := c.spans() > 20, 0.0 // the short ones would be at the edge
-	note := "mean of each window"
-	if times := c.times(); !shares && len(times) > 0 {
-		width = analyze.CommonWidth(times)
-		note = "mean of each " + figure.Axis{Quantity: figure.Duration}.Text(width/1000)
-	}
+	shares := c.spans() > 20 // the short ones would be at the edge
 	share := figure.Axis{Label: "Hits of an infinite cache", Quantity: figure.Percent}
 	for _, q := range []struct {
 		title string
@@ -94,33 +89,23 @@ func (c Comparison) overTime() (figures []figure.Figure) {
 		of    func(analyze.Window) trace.Opt[float64]
 	}{
 		{"Arrivals over time", figure.Axis{Label: "Arrival rate", Unit: "requests/s"}, analyze.Window.Rate},
-		{"ISL over time", figure.Axis{Label: "Mean ISL", Unit: "tokens"}, meanISL},
-		{"OSL over time", figure.Axis{Label: "Mean OSL", Unit: "tokens"}, meanOSL},
+		{"ISL over time", figure.Axis{Label: "Mean ISL", Unit: "tokens"}, analyze.Window.MeanISL},
+		{"OSL over time", figure.Axis{Label: "Mean OSL", Unit: "tokens"}, analyze.Window.MeanOSL},
 		{"Token hit rate over time", share, analyze.Window.HitRate},
 	} {
 		f := figure.Figure{
-			Title: q.title, Note: note, Y: q.y,
+			Title: q.title, Note: "mean of each window", Y: q.y,
 			X: figure.Axis{Label: "Time since the first arrival", Quantity: figure.Duration},
 		}
 		if shares {
 			f.X = figure.Axis{Label: "Share of the trace's duration", Quantity: figure.Percent}
 		}
-		c.addLines(&f, func(data Dataset) figure.Series { return overWindows(data.Analysis.Time, q.of, width) })
+		c.addLines(&f, func(data Dataset) figure.Series { return overWindows(data.Analysis.Time, q.of, shares) })
 		if drawn(f) > 0 {
 			figures = append(figures, f)
 		}
 	}
 	return figures
-}
-
-// times returns what changes over time, of the traces of which that is known.
-func (c Comparison) times() (all []*analyze.Time) {
-	for _, data := range c {
-		if t := data.Analysis.Time; t != nil {
-			all = append(all, t)
-		}
-	}
-	return all
 }
 
 // spans returns the ratio of the longest duration to the shortest.
@@ -135,21 +120,16 @@ func (c Comparison) spans() float64 {
 	return longest / shortest
 }
 
-// overWindows draws a value of each window of a width in milliseconds from the first on.
-// It leaves out the short ones at the ends, whose rates are of few requests. Times are in
-// seconds; without a width, windows are the trace's own and times shares of its duration.
-func overWindows(t *analyze.Time, of func(analyze.Window) trace.Opt[float64], width float64) (s figure.Series) {
+// overWindows draws a value of each window from the first on, over seconds or shares of the
+// trace's duration. It leaves out short windows at the ends, whose rates are of few requests.
+func overWindows(t *analyze.Time, of func(analyze.Window) trace.Opt[float64], shares bool) (s figure.Series) {
 	if t == nil {
 		return s
 	}
 	var windows []analyze.Window
-	known, shares := false, width == 0
-	if shares {
-		width = t.Step
-	}
-	all := t.Widened(width)
-	for _, w := range all {
-		if 2*(w.To-w.From) >= width || len(all) == 1 {
+	known := false
+	for _, w := range t.Windows {
+		if 2*(w.To-w.From) >= t.Step || len(t.Windows) == 1 {
 			windows = append(windows, w)
 			known = known || of(w).Set
 		}

@@ -87,32 +87,6 @@ func TestComparisonOverTime(t *testing.T) {
 	}
 }
 
-// All traces of a figure have windows of one width, which the note names.
-func TestComparisonWindows(t *testing.T) {
-	even := func(n int, gap float64) Dataset {
-		rows := make([]trace.Request, n)
-		for i := range rows {
-			rows[i] = trace.Request{Timestamp: trace.Some(gap*float64(i) + float64(i*i%7)), InputLength: 5 + i%3, OutputLength: 2}
-		}
-		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Dataset{Name: "trace", Analysis: a}
-	}
-	long, short := even(3000, 1200), even(1500, 300)
-	if long.Analysis.Time.Step == short.Analysis.Time.Step {
-		t.Fatalf("both have windows of %v ms", long.Analysis.Time.Step)
-	}
-	for _, f := range (Comparison{long, short}).overTime() {
-		for _, s := range f.Series {
-			if width := s.X[2] - s.X[1]; math.Abs(width-60) > 1e-9 || f.Note != "mean of each 1 min" {
-				t.Errorf("%s: windows of %v s, note %q", f.Title, width, f.Note)
-			}
-		}
-	}
-}
-
 // Rows in which fewer than two traces have a value are left out, and named.
 func TestComparableRows(t *testing.T) {
 	bare := Dataset{Name: "bare", Analysis: &analyze.Analysis{Requests: 1, ISL: stats.Of([]float64{3}), OSL: stats.Of([]float64{3})}}

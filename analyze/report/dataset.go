@@ -289,7 +289,8 @@ func arrivalSection(to *doc.Document, a *analyze.Analysis) {
 	s := to.Section("Arrivals")
 	s.Row("Peak within 1 s", doc.Int(at.Peak1s), "", "requests")
 	s.Row("Peak within 60 s", doc.Int(at.Peak60s), "", "requests")
-	dispersionRows(s, a)
+	s.Row("Index of dispersion, 1 s", doc.FixedOr(at.Dispersion1s, 2), "", noteOr(at.Dispersion1s, "1: Poisson, >1: bursts", "needs two such windows"))
+	s.Row("Index of dispersion, 60 s", doc.FixedOr(at.Dispersion60s, 2), "", noteOr(at.Dispersion60s, "", "needs two such windows"))
 	if g := at.Grid; g != nil {
 		s.Row("Time grid", doc.Fixed(g.Step, 3), "ms", doc.Percent(g.Share)+" % on it")
 		s.Text(gridSentence(at))

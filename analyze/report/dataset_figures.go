@@ -47,6 +47,8 @@ func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 		skip("arrivals", "no row has a timestamp")
 	case !a.Arrivals.Rate.Set:
 		skip("arrivals", "there is one single time")
+	case a.Time == nil:
+		skip("arrivals", "fewer than 8 requests")
 	default:
 		figures = append(figures, timeFigures(a)...)
 	}
@@ -150,26 +152,6 @@ func nameMarks(f *figure.Figure) {
 		}
 		name, _, _ := strings.Cut(m.Label, " ")
 		m.Label = name + " " + value
-	}
-}
-
-// arrivalsFigure starts at the first arrival and ends with the last window.
-func arrivalsFigure(at *analyze.Arrivals) figure.Figure {
-	s := at.Series
-	var x, y []float64
-	for i, n := range s.Counts {
-		x = append(x, (s.Start+float64(i)*s.Step)/1000)
-		y = append(y, float64(n)/(s.Step/1000))
-	}
-	last := len(y) - 1
-	x, y = append(x, (s.Start+float64(last+1)*s.Step)/1000), append(y, y[last])
-	x[0] = max(x[0], at.First/1000)
-	time := figure.Axis{Label: "Time of the trace", Quantity: figure.Duration}
-	return figure.Figure{
-		Title: "Arrivals over time", Note: "mean of each " + time.Text(s.Step/1000), NoLegend: true,
-		X:      time,
-		Y:      figure.Axis{Label: "Arrival rate", Unit: "requests/s"},
-		Series: []figure.Series{{Name: "arrivals", Kind: figure.Steps, X: x, Y: y}},
 	}
 }
 

@@ -32,7 +32,7 @@ func figuresOf(t *testing.T, rows []trace.Request) (titles []string, missing str
 func TestFiguresAndWhatIsMissing(t *testing.T) {
 	at := trace.Some[float64]
 	lengths := []string{"Input sequence length", "Output sequence length"}
-	ratio, over, reuse := "Input tokens for each output token", "Arrivals over time", "Reuse intervals"
+	ratio, reuse := "Input tokens for each output token", "Reuse intervals"
 	for _, test := range []struct {
 		name    string
 		rows    []trace.Request
@@ -40,7 +40,7 @@ func TestFiguresAndWhatIsMissing(t *testing.T) {
 		missing string
 	}{
 		{"everything", []trace.Request{{Timestamp: at(0), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}, {Timestamp: at(9), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}},
-			slices.Concat(lengths, []string{ratio, over, reuse}), ""},
+			append(lengths, ratio, reuse), "arrivals (fewer than 8 requests)"},
 		{"bare", []trace.Request{{InputLength: 5}}, lengths,
 			"ISL / OSL (no answer has tokens), arrivals (no row has a timestamp), hit rates, reuse intervals (no row has block ids)"},
 		{"one row", []trace.Request{{Timestamp: at(4), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}}, append(lengths, ratio),
@@ -108,15 +108,6 @@ func TestHistogramFigure(t *testing.T) {
 		if got := len(binsOf(stats.Of(values)).Edges) - 1; got != want {
 			t.Errorf("%d values get %d columns, want %d", n, got, want)
 		}
-	}
-}
-
-// A window may begin before the first arrival; the figure does not.
-func TestArrivalsFigure(t *testing.T) {
-	f := arrivalsFigure(&analyze.Arrivals{First: 100, Series: analyze.Series{Step: 3000, Start: -1400, Counts: []int{6, 9}}})
-	s := f.Series[0]
-	if !slices.Equal(s.X, []float64{0.1, 1.6, 4.6}) || !slices.Equal(s.Y, []float64{2, 3, 3}) || f.Note != "mean of each 3 s" {
-		t.Errorf("%v, %v, %q", s.X, s.Y, f.Note)
 	}
 }
 

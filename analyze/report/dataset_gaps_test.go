@@ -57,7 +57,7 @@ func TestDatasetWithGaps(t *testing.T) {
 		{"no ids", []trace.Request{{Timestamp: at(0), InputLength: 600, OutputLength: 5}, {Timestamp: at(1500), InputLength: 700, OutputLength: 9}},
 			[]string{"No row has block ids (hash_ids): hit rates, shared prefixes, sessions, and the hits of caches and workers are unknown.", "Inter-arrival CV - needs two gaps", "Average context, observed - tokens no row has block ids"},
 			[]string{"block_size", "blocks.total", "cache.infinite.block_hit_rate", "cache.policies", "cache.smallest", "context.observed_mean", "reuse", "sharing", "sessions", "arrivals.cv", "arrivals.grid_ms"},
-			"Arrivals over time"},
+			"Output sequence length"},
 		{"no timestamps", []trace.Request{{InputLength: 600, OutputLength: 5, HashIDs: []uint64{1, 2}}, {InputLength: 700, OutputLength: 9, HashIDs: []uint64{1, 3}}},
 			[]string{"Duration - s no row has a timestamp", "Reuse interval, median - s no row has a timestamp", "Arrival to next turn, median - s turns have no times", "2 requests without arrival times"},
 			[]string{"duration_ms", "arrivals.rate", "arrivals.peak_1s", "arrivals.first_ms", "reuse.time_ms", "sessions.gap_ms"},
@@ -173,7 +173,7 @@ func TestPageIsHarmlessAndWhole(t *testing.T) {
 	if n := strings.Count(page.String(), "</style>"); n != 1 {
 		t.Errorf("%d ends of style", n)
 	}
-	if n := strings.Count(page.String(), `<div class=figures>`); n != 1 || strings.Count(page.String(), "<svg") != 6 {
+	if n := strings.Count(page.String(), `<div class=figures>`); n != 1 || strings.Count(page.String(), "<svg") != 5 {
 		t.Errorf("%d groups of figures, %d figures", n, strings.Count(page.String(), "<svg"))
 	}
 }

@@ -15,7 +15,9 @@ func summarySentences(a *analyze.Analysis) []string {
 		text = append(text, fmt.Sprintf("That is %s input tokens for each output token.", doc.Fixed(a.ISL.Sum/a.OSL.Sum, 1)))
 	}
 	if a.Time != nil {
-		text = append(text, changeSentences(a.Time)...)
+		if change := changeSentence(a.Time); change != "" {
+			text = append(text, change)
+		}
 	}
 	return append(text, reuseSentences(a)...)
 }

@@ -13,7 +13,8 @@ import (
 // mostTimeRows limits the table of windows in a report; JSON has all of them.
 const mostTimeRows = 16
 
-// timeSection shows what changes from window to window.
+// timeSection shows what changes from window to window, and from the first third of
+// the windows to the last.
 func timeSection(to *doc.Document, a *analyze.Analysis) {
 	t := a.Time
 	if t == nil {
@@ -21,16 +22,19 @@ func timeSection(to *doc.Document, a *analyze.Analysis) {
 	}
 	windows, width := t.Merged(mostTimeRows)
 	s := to.Section("Over time, in windows of " + doc.Duration(width))
-	s.Text(overTimeText(a))
-	clock := clockOf(width)
-	table := doc.Table{Columns: []string{"from", "requests", "req/s", "ISL", "CV", "OSL", "CV"}, Left: 1}
+	text := "Means of ISL and OSL in tokens, and their coefficients of variation (CV) across requests."
+	columns := []string{"from", "requests", "req/s", "ISL", "CV", "OSL", "CV"}
 	if a.Prefix != nil {
-		table.Columns = append(table.Columns, "hits", "context")
+		text += " Hits are those of an infinite cache that starts empty; context is shared with any other request."
+		columns = append(columns, "hits", "context")
 	}
+	s.Text(text)
+	clock := clockOf(width)
+	table := doc.Table{Columns: columns, Left: 1}
 	for _, w := range windows {
 		row := []string{
 			clock(w.From), doc.Int(w.Requests), rates(w.Rate()),
-			tokens(w.ISL.Mean()), doc.FixedOr(w.ISL.CV(), 2), tokens(w.OSL.Mean()), doc.FixedOr(w.OSL.CV(), 2),
+			tokens(w.MeanISL()), doc.FixedOr(w.ISL.CV(), 2), tokens(w.MeanOSL()), doc.FixedOr(w.OSL.CV(), 2),
 		}
 		if a.Prefix != nil {
 			row = append(row, percentUnit(w.HitRate()), percentUnit(w.ContextShare()))
@@ -38,16 +42,26 @@ func timeSection(to *doc.Document, a *analyze.Analysis) {
 		table.Add(row...)
 	}
 	s.Table(table)
-	variationTable(s, t)
-	regimeTable(s, t)
+	thirds := doc.Table{Columns: []string{"", "first third", "last third", "ratio"}, Left: 1}
+	for _, v := range varied {
+		first, last := v.of(t.First), v.of(t.Last)
+		if first.Set && last.Set {
+			thirds.Add(v.name, v.text(first), v.text(last), doc.FixedOr(lastOverFirst(t, v.of), 2))
+		}
+	}
+	s.Table(thirds)
 }
 
-func overTimeText(a *analyze.Analysis) string {
-	text := "Means of ISL and OSL in tokens, and their coefficients of variation (CV) across requests."
-	if a.Prefix != nil {
-		text += " Hits are those of an infinite cache that starts empty; context is shared with any other request."
-	}
-	return text
+// varied lists what is followed over time.
+var varied = []struct {
+	key, name string
+	text      func(trace.Opt[float64]) string
+	of        func(analyze.Window) trace.Opt[float64]
+}{
+	{"rate", "rate", rates, analyze.Window.Rate},
+	{"isl", "ISL", tokens, analyze.Window.MeanISL},
+	{"osl", "OSL", tokens, analyze.Window.MeanOSL},
+	{"context", "context", percentUnit, analyze.Window.ContextShare},
 }
 
 func percentUnit(share trace.Opt[float64]) string {
@@ -65,120 +79,32 @@ func tokens(mean trace.Opt[float64]) string {
 	return doc.FixedOr(mean, 0)
 }
 
-// varying lists the quantities of which the trace has values.
-func varying(t *analyze.Time) []varied {
-	all := []varied{
-		{"rate", "req/s", rates, t.Rate}, {"ISL", "tokens", tokens, t.ISL}, {"OSL", "tokens", tokens, t.OSL},
-	}
-	if t.Context.CV.Set {
-		all = append(all, varied{"context", "of prompt tokens", percentUnit, t.Context})
-	}
-	return all
-}
-
-type varied struct {
-	name, unit string
-	text       func(trace.Opt[float64]) string
-	analyze.Variation
-}
-
 func rates(perSecond trace.Opt[float64]) string { return doc.FixedOr(perSecond, 3) }
 
-func variationTable(s *doc.Section, t *analyze.Time) {
-	s.Text(fmt.Sprintf("Between windows of %s: CV of the means, CV expected by chance (independent requests), autocorrelation of adjacent windows (lag 1),"+
-		" and trend (p-value of the Mann-Kendall test).", doc.Duration(t.Step)))
-	table := doc.Table{Columns: []string{"", "CV", "by chance", "lag 1", "first third", "last third", "ratio", "p"}, Left: 1}
-	for _, v := range varying(t) {
-		lag, trend := doc.Absent, doc.Absent
-		if len(v.Autocorrelation) > 0 {
-			lag = doc.Fixed(v.Autocorrelation[0], 2)
-		}
-		if v.Trend.P < 1 {
-			trend = probability(v.Trend.P)
-		}
-		table.Add(v.name, doc.FixedOr(v.CV, 3), doc.FixedOr(v.ByChance, 3), lag,
-			v.text(v.First), v.text(v.Last), doc.FixedOr(v.Ratio(), 2), trend)
-	}
-	s.Table(table)
+// lastOverFirst is the ratio of a quantity in the last third of the windows to that in
+// the first.
+func lastOverFirst(t *analyze.Time, of func(analyze.Window) trace.Opt[float64]) trace.Opt[float64] {
+	first, last := of(t.First), of(t.Last)
+	return trace.Opt[float64]{Value: last.Value / first.Value, Set: first.Set && last.Set && first.Value > 0}
 }
 
-func probability(p float64) string {
-	if p < 0.001 {
-		return "< 0.001"
-	}
-	return doc.Fixed(p, 3)
-}
-
-// muchVaried is how many times as large as by chance the CV of a rate is that is named.
-const muchVaried = 2
-
-// changeSentences names drifts and regimes.
-func changeSentences(t *analyze.Time) (text []string) {
-	for _, v := range varying(t) {
-		if !v.Drifts {
-			continue
+// changeSentence says by how much rate and lengths of the last third of a trace differ
+// from those of the first; "" if neither is known.
+func changeSentence(t *analyze.Time) string {
+	var parts []string
+	for _, v := range varied[:3] {
+		if ratio := lastOverFirst(t, v.of); ratio.Set {
+			parts = append(parts, doc.Fixed(ratio.Value, 2)+" times the "+v.name)
 		}
-		verb := "grows"
-		if v.Ratio().Value < 1 {
-			verb = "falls"
-		}
-		name := strings.ToUpper(v.name[:1]) + v.name[1:]
-		text = append(text, fmt.Sprintf("%s %s: the last third has %s %s, %s times the first third.",
-			name, verb, v.text(v.Last), v.unit, doc.Fixed(v.Ratio().Value, 2)))
 	}
-	switch n := len(t.Regimes); {
-	case n == 0:
-		text = append(text, "There are too few windows to distinguish drift and regimes from chance.")
-	case n == 1 && len(text) == 0 && t.Rate.CV.Value > muchVaried*t.Rate.ByChance.Value && t.Rate.ByChance.Set:
-		text = append(text, fmt.Sprintf("Rate and lengths show no drift and no regimes, but the rate varies more than by chance: its CV between windows of %s is %s, compared with %s for Poisson arrivals.",
-			doc.Duration(t.Step), doc.FixedOr(t.Rate.CV, 2), doc.FixedOr(t.Rate.ByChance, 2)))
-	case n == 1 && len(text) == 0:
-		text = append(text, "Rate and lengths show no drift and no regimes beyond chance.")
-	case n > 1:
-		text = append(text, fmt.Sprintf("Regimes: %d: %s.", n, regimeList(t)))
+	if len(parts) == 0 {
+		return ""
 	}
-	return text
-}
-
-// regimeList describes regimes in words, at most mostRegimes of them.
-func regimeList(t *analyze.Time) string {
-	const mostRegimes = 5
-	clock := clockOf(t.Step)
-	var all []string
-	for i, r := range t.Regimes {
-		if i == mostRegimes {
-			all = append(all, fmt.Sprintf("and %d more", len(t.Regimes)-i))
-			break
-		}
-		all = append(all, fmt.Sprintf("%s-%s at %s req/s (ISL %s, OSL %s)", clock(r.From), clock(r.To),
-			doc.FixedOr(r.Rate(), 2), doc.FixedOr(r.ISL.Mean(), 0), doc.FixedOr(r.OSL.Mean(), 0)))
+	last := len(parts) - 1
+	if last > 0 {
+		parts[last] = "and " + parts[last]
 	}
-	return strings.Join(all, ", ")
-}
-
-func regimeTable(s *doc.Section, t *analyze.Time) {
-	if len(t.Regimes) < 2 {
-		return
-	}
-	clock := clockOf(t.Step)
-	table := doc.Table{Columns: []string{"regime", "requests", "req/s", "ISL", "OSL"}, Left: 1}
-	for _, r := range t.Regimes[:min(len(t.Regimes), mostTimeRows)] {
-		table.Add(clock(r.From)+" - "+clock(r.To), doc.Int(r.Requests), rates(r.Rate()), tokens(r.ISL.Mean()), tokens(r.OSL.Mean()))
-	}
-	s.Table(table)
-}
-
-func dispersionRows(s *doc.Section, a *analyze.Analysis) {
-	const note = "1: Poisson, >1: bursts"
-	if a.Time == nil {
-		at := a.Arrivals
-		s.Row("Index of dispersion, 1 s", doc.FixedOr(at.Dispersion1s, 2), "", noteOr(at.Dispersion1s, note, "needs two such windows"))
-		s.Row("Index of dispersion, 60 s", doc.FixedOr(at.Dispersion60s, 2), "", noteOr(at.Dispersion60s, "", "needs two such windows"))
-		return
-	}
-	for i, d := range a.Time.Dispersions {
-		s.Row("Index of dispersion, "+doc.Duration(d.Width), doc.Fixed(d.Index, 2), "", noteIf(i == 0, note, ""))
-	}
+	return "The last third has " + strings.Join(parts, ", ") + " of the first."
 }
 
 // clockOf returns a function that shows a time of the trace in milliseconds, to the
@@ -210,39 +136,19 @@ func timeJSON(t *analyze.Time) any {
 	if t == nil {
 		return nil
 	}
-	variation := func(v analyze.Variation) object {
-		return object{
-			{"cv", v.CV}, {"autocorrelation", v.Autocorrelation},
-			{"first_third", v.First}, {"last_third", v.Last}, {"last_over_first", v.Ratio()},
-			{"slope_per_window", orNull(number(v.Trend.Slope), v.Trend.P < 1)}, // Sen's
-			{"tau", orNull(number(v.Trend.Tau), v.Trend.P < 1)},
-			{"trend_p", orNull(number(v.Trend.P), v.Trend.P < 1)}, // Mann and Kendall's test; null with fewer than 10 windows
-			{"drifts", v.Drifts},
-		}
-	}
-	withChance := func(v analyze.Variation) object {
-		return append(object{{"cv_by_chance", v.ByChance}}, variation(v)...) // of independent requests
-	}
-	var regimes any
-	if t.Regimes != nil {
-		regimes = objects(t.Regimes, func(r analyze.Regime) object { return timeWindowJSON(r.Window) })
-	}
-	return object{
+	out := object{
 		{"step_ms", t.Step}, // width of a window
-		{"windows", objects(t.Windows, timeWindowJSON)},
-		{"rate", withChance(t.Rate)}, {"isl", withChance(t.ISL)}, {"osl", withChance(t.OSL)}, {"context", orNull(variation(t.Context), t.Context.CV.Set)}, // null without block ids
-		{"dispersion", objects(t.Dispersions, func(d analyze.Dispersion) object {
-			return object{{"window_ms", d.Width}, {"windows", d.Windows}, {"index", d.Index}}
+		{"windows", objects(t.Windows, func(w analyze.Window) object {
+			return object{
+				{"from_ms", w.From}, {"to_ms", w.To}, {"requests", w.Requests}, {"rate", w.Rate()},
+				{"isl_mean", w.MeanISL()}, {"isl_cv", w.ISL.CV()}, {"osl_mean", w.MeanOSL()}, {"osl_cv", w.OSL.CV()},
+				{"token_hit_rate", w.HitRate()}, {"context_share", w.ContextShare()}, // null without block ids
+			}
 		})},
-		{"regimes", regimes}, // null with fewer than 10 windows
-		{"summary", strings.Join(changeSentences(t), " ")},
+		{"summary", changeSentence(t)},
 	}
-}
-
-func timeWindowJSON(w analyze.Window) object {
-	return object{
-		{"from_ms", w.From}, {"to_ms", w.To}, {"requests", w.Requests}, {"rate", w.Rate()},
-		{"isl_mean", w.ISL.Mean()}, {"isl_cv", w.ISL.CV()}, {"osl_mean", w.OSL.Mean()}, {"osl_cv", w.OSL.CV()},
-		{"token_hit_rate", w.HitRate()}, {"context_share", w.ContextShare()}, // null without block ids
+	for _, v := range varied { // null with fewer than three windows
+		out = append(out, field{v.key, object{{"first_third", v.of(t.First)}, {"last_third", v.of(t.Last)}, {"last_over_first", lastOverFirst(t, v.of)}}})
 	}
+	return out
 }

@@ -32,41 +32,13 @@ func growing(t *testing.T) *analyze.Analysis {
 	return a
 }
 
-func TestChangeSentences(t *testing.T) {
-	got := strings.Join(changeSentences(growing(t).Time), " ")
-	for _, want := range []string{
-		"Rate grows: the last third has 1.000 req/s, 2.00 times the first third.", "ISL grows: the last third has ",
-		" at 0.50 req/s (ISL 1,", " at 1.00 req/s (ISL ",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in %q", want, got)
-		}
-	}
-	if strings.Contains(got, "OSL grows") || strings.Contains(got, "OSL falls") {
-		t.Errorf("equal answers drift: %s", got)
+func TestChangeSentence(t *testing.T) {
+	if got, want := changeSentence(growing(t).Time), "The last third has 2.00 times the rate, 1.86 times the ISL, and 1.00 times the OSL of the first."; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// Traffic in the first ten minutes of each hour has no drift, but is not steady either.
-func TestVaryingRateIsNamed(t *testing.T) {
-	var rows []trace.Request
-	for at := 0.0; at < 24*3600e3; at += 10_000 {
-		if int(at/600e3)%6 == 0 {
-			rows = append(rows, trace.Request{Timestamp: trace.Some(at), InputLength: 100, OutputLength: 10})
-		}
-	}
-	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	one := *a.Time
-	one.Regimes = one.Regimes[:1]
-	if got := strings.Join(changeSentences(&one), " "); strings.Contains(got, "beyond chance") || !strings.Contains(got, "the rate varies more than by chance: its CV between windows of ") {
-		t.Error(got)
-	}
-}
-
-// Each window is in JSON, and each figure shows all of them, the regimes and the trend.
+// Each window is in JSON, and each figure shows all of them.
 func TestTimeIsInEveryForm(t *testing.T) {
 	a := growing(t)
 	var out struct {
@@ -78,8 +50,9 @@ func TestTimeIsInEveryForm(t *testing.T) {
 				ISL      float64  `json:"isl_mean"`
 				Hits     *float64 `json:"token_hit_rate"`
 			}
-			ISL     struct{ Drifts bool }
-			Regimes []struct{ Requests int }
+			ISL struct {
+				Ratio float64 `json:"last_over_first"`
+			}
 			Summary string
 		}
 	}
@@ -97,7 +70,7 @@ func TestTimeIsInEveryForm(t *testing.T) {
 			t.Errorf("window %d: %+v", i, w)
 		}
 	}
-	if requests != a.Requests || !out.Time.ISL.Drifts || len(out.Time.Regimes) < 2 || out.Time.Summary == "" {
+	if requests != a.Requests || out.Time.ISL.Ratio < 1.5 || out.Time.Summary == "" {
 		t.Errorf("JSON: %d requests of %d, %+v", requests, a.Requests, out.Time)
 	}
 	figures := timeFigures(a)
@@ -110,7 +83,7 @@ func TestTimeIsInEveryForm(t *testing.T) {
 		names = append(names, f.Title+": "+strings.Join(series, ", "))
 	}
 	want := []string{
-		"Arrivals over time: arrivals, regimes, trend", "ISL over time: ISL, regimes, trend", "OSL over time: OSL, regimes",
+		"Arrivals over time: arrivals", "ISL over time: ISL", "OSL over time: OSL",
 		"Sharing over time: hits of an infinite cache, in any other prompt",
 	}
 	if !slices.Equal(names, want) {
