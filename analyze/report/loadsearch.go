@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 
 	"moontide/analyze/report/doc"
 	"moontide/replay/bench"
@@ -69,24 +70,23 @@ func (s LoadSearch) searches() (all []foundLoad) {
 
 // answers returns a row for each search, with the ratio to the first of its shape.
 func (s LoadSearch) answers() doc.Table {
-	t := doc.Table{Columns: []string{"Search", "Objectives met up to", "Ratio", "95 % interval", "Limited by"}}
+	t := doc.Table{Columns: []string{"Search", "Objectives met at", "Ratio", "Missed at", "Because"}, Left: doc.AllLeft}
 	first := map[bench.Shape]float64{}
 	for _, f := range s.searches() {
-		load, amount, ratio, interval := f.Load(), "none", doc.Absent, doc.Absent
-		if load > 0 {
-			amount = f.load(load)
+		load, met, ratio, missed, because := 0.0, "none", doc.Absent, doc.Absent, doc.Absent
+		if a := f.Answer; a.Found {
+			load, met = f.Load(a.Level), f.load(a.Level)
 		}
 		if base, known := first[f.Shape]; !known {
 			first[f.Shape] = load
 		} else if base > 0 && load > 0 {
 			ratio = fmt.Sprintf("%.2fx, %+.1f %%", load/base, 100*(load/base-1))
 		}
-		if a := f.Answer; a.Found && a.Limited {
-			interval = f.interval()
+		if at := f.atLimit(); at != nil {
+			missed, because = f.load(at.Level), f.shortfalls(at)
 		}
-		t.Add(f.name(), amount, ratio, interval, f.limitedBy())
+		t.Add(f.name(), met, ratio, missed, because)
 	}
-	t.Left = len(t.Columns)
 	return t
 }
 
@@ -137,5 +137,9 @@ func (s LoadSearch) JUnit(w io.Writer) error {
 
 // LoadLine returns the result of a run of a search as one line of progress output.
 func LoadLine(l bench.LoadLeg) string {
-	return fmt.Sprintf("%v: %s; %s; %v", l.Leg, outcome(&l), shortfall(l.Tightest), l.Metrics.Verdict.Level)
+	var objectives []string
+	for _, j := range l.Judgements {
+		objectives = append(objectives, shortfall(j))
+	}
+	return fmt.Sprintf("%v: %s; %s; %v", l.Leg, outcome(&l), strings.Join(objectives, ", "), l.Metrics.Verdict.Level)
 }

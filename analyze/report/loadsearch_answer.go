@@ -59,10 +59,10 @@ func (f foundLoad) text() string {
 	case !a.Limited:
 		texts = append(texts, "Loads up to "+f.load(a.Level)+" meet the objectives; no higher load was measured.")
 	default:
-		texts = append(texts, fmt.Sprintf("The objectives are met up to %s (95 %% confidence interval %s).", f.load(f.Load()), f.interval()))
+		texts = append(texts, "The objectives are met at "+f.load(a.Level)+" and missed at "+f.load(a.Missed)+".")
 	}
-	if limit := f.limit(); limit != "" {
-		texts = append(texts, limit)
+	if at := f.atLimit(); at != nil {
+		texts = append(texts, "At "+f.load(at.Level)+", "+f.shortfalls(at)+".")
 	}
 	switch {
 	case f.Stopped != "":
@@ -76,18 +76,15 @@ func (f foundLoad) text() string {
 	return strings.Join(texts, " ")
 }
 
-// interval is "7.21 to 7.45".
-func (f foundLoad) interval() string {
-	from, to := f.Interval()
-	return threeDigits(from) + " to " + threeDigits(to)
-}
-
-// load names a level: "7.31 req/s", "speedup 2.2" or "concurrency 64".
+// load names a level: "7.31 req/s", "speedup 2.2" or "concurrency 64". A rate that was not
+// reached is beside what was offered: "4.1 req/s (of 8)".
 func (f foundLoad) load(level float64) string {
-	switch f.Axis {
-	case bench.Rate:
+	switch offered := f.Load(level); {
+	case f.Axis == bench.Rate && offered != level:
+		return threeDigits(offered) + " req/s (of " + threeDigits(level) + ")"
+	case f.Axis == bench.Rate:
 		return threeDigits(level) + " req/s"
-	case bench.Speedup:
+	case f.Axis == bench.Speedup:
 		return "speedup " + threeDigits(level)
 	}
 	return "concurrency " + doc.Int(int(level))
@@ -102,42 +99,16 @@ func threeDigits(x float64) string {
 	return bench.FormatLevel(rounded)
 }
 
-// limit says which objective fails at the lowest load that does not meet them.
-func (f foundLoad) limit() string {
-	at := f.atLimit()
-	if at == nil {
-		return ""
+// shortfalls says which objectives a run misses.
+func (f foundLoad) shortfalls(l *bench.LoadLeg) string {
+	var each []string
+	for _, j := range run.Failed(l.Judgements) {
+		each = append(each, shortfall(j))
 	}
-	text := fmt.Sprintf("At %s, ", f.load(at.Level))
-	if failed := run.Failed(at.Judgements); len(failed) > 0 {
-		var each []string
-		for _, j := range failed {
-			each = append(each, shortfall(j))
-		}
-		text += strings.Join(each, " and ")
-	} else {
-		text += "the objectives are still met in the run"
+	if l.Growth > 0 {
+		each = append(each, fmt.Sprintf("the queue grows by %.2g requests per second", l.Growth))
 	}
-	if at.Growth > 0 {
-		text += fmt.Sprintf(", and the queue grows by %.2g requests per second", at.Growth)
-	}
-	return text + "."
-}
-
-// limitedBy is the short form of limit: "p99 TTFT 2.31 s at 7.5 req/s".
-func (f foundLoad) limitedBy() string {
-	at := f.atLimit()
-	if at == nil {
-		return doc.Absent
-	}
-	var causes []string
-	for _, j := range run.Failed(at.Judgements) {
-		causes = append(causes, lowerFirst(j.Gate.Metric.Label)+" "+planCell(j.Gate.Metric, j.Value))
-	}
-	if at.Growth > 0 {
-		causes = append(causes, "a growing queue")
-	}
-	return strings.Join(causes, ", ") + " at " + f.load(at.Level)
+	return strings.Join(each, " and ")
 }
 
 // shortfall says what an objective misses: "p99 TTFT is 2.31 s (p99_ttft_ms<2000 must
@@ -157,17 +128,7 @@ func (f foundLoad) atLimit() *bench.LoadLeg {
 	if !f.Answer.Limited {
 		return nil
 	}
-	return f.worst(f.Answer.Missed)
-}
-
-// worst returns the run at a level that is the furthest from its objectives.
-func (f foundLoad) worst(level float64) (worst *bench.LoadLeg) {
-	for i := range f.Legs {
-		if l := &f.Legs[i]; l.Level == level && (worst == nil || l.Excess > worst.Excess) {
-			worst = l
-		}
-	}
-	return worst
+	return f.At(f.Answer.Missed)
 }
 
 // client says what the client could still do, if no load was too much.
@@ -257,9 +218,9 @@ func (f foundLoad) headlines() (all []doc.KeyValue) {
 	if !a.Found {
 		return []doc.KeyValue{{Key: key("Load that meets the objectives"), Value: "none", Note: "not even " + f.load(a.Missed)}}
 	}
-	h := doc.KeyValue{Key: key("Meets the objectives up to"), Value: threeDigits(f.Load()), Unit: Sweep{Axis: f.Axis}.unit(), Note: "the highest load tried"}
+	h := doc.KeyValue{Key: key("Meets the objectives up to"), Value: threeDigits(f.Load(a.Level)), Unit: Sweep{Axis: f.Axis}.unit(), Note: "the highest load tried"}
 	if a.Limited {
-		h.Note = "95 % interval " + f.interval()
+		h.Note = "missed at " + f.load(a.Missed)
 	}
 	all = append(all, h)
 	if name != "" {
@@ -284,15 +245,13 @@ func (f foundLoad) json() OutcomeSearchJSON {
 		Find: string(f.Axis), Deployment: f.Target.Label, Shape: f.Shape.String(), Outcome: f.outcome(), Complete: f.Answer.Complete,
 		Text: f.text(), Gates: []GateJSON{}, Runs: []string{},
 	}
-	if load := f.Load(); load > 0 {
+	if a := f.Answer; a.Found {
+		load := f.Load(a.Level)
 		j.Load = &load
 	}
 	if a := f.Answer; a.Limited {
-		j.MissedAt = &a.Missed
-		if j.Gates = gateObjects(f.atLimit().Judgements); a.Found {
-			from, to := f.Interval()
-			j.From, j.To = &from, &to
-		}
+		missed := f.Load(a.Missed)
+		j.MissedAt, j.Gates = &missed, gateObjects(f.atLimit().Judgements)
 	}
 	for _, l := range f.Runs() {
 		j.Runs = append(j.Runs, l.Name)

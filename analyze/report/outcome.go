@@ -9,7 +9,7 @@ import (
 
 // OutcomeVersion is the version of [OutcomeJSON]. It changes when a key is removed or
 // changes its meaning, not when one is added.
-const OutcomeVersion = 1
+const OutcomeVersion = 2
 
 // OutcomeJSON is the outcome of a command that measures runs, for pipelines.
 type OutcomeJSON struct {
@@ -29,12 +29,9 @@ type OutcomeSearchJSON struct {
 	Deployment string `json:"deployment"` // label; "" if there is only one
 	Shape      string `json:"shape"`      // ISL:OSL; "" if there is only one
 	Outcome    string `json:"outcome"`    // fail: no load meets the objectives
-	// Load is the largest load that meets the objectives, and From to To its 95 %
-	// confidence interval: null if unknown. MissedAt is the load of the run next to it
-	// that does not meet them; null if all runs do.
+	// Load is the largest load at which all runs meet the objectives, null if there is none.
+	// MissedAt is the next one tried, at which none does; null if there is none.
 	Load     *float64   `json:"load"`
-	From     *float64   `json:"from"`
-	To       *float64   `json:"to"`
 	MissedAt *float64   `json:"missed_at"`
 	Gates    []GateJSON `json:"gates"`    // the objectives at MissedAt
 	Complete bool       `json:"complete"` // false: more runs would narrow the interval

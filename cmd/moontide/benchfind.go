@@ -26,7 +26,7 @@ func findFlags() []cli.Flag {
 			Choices:    oneOf(findRate, speedupFlag, findConcurrency),
 		},
 		&cli.IntFlag{Name: minRequestsFlag, Category: inGates, Usage: "minimum number of requests per run of --find", DefaultText: "as many as the percentiles of --slo need, at least 100; 10 times that with --virtual"},
-		&cli.IntFlag{Name: maxRunsFlag, Category: inGates, Usage: "maximum number of runs of --find", DefaultText: "12"},
+		&cli.IntFlag{Name: maxRunsFlag, Category: inGates, Usage: "maximum number of runs of --find", DefaultText: "20"},
 	}
 }
 

@@ -17,21 +17,21 @@ import (
 func TestBenchFindsRate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := []string{"bench", "--isl", "3000", "--osl", "15", "--find", "rate", "--slo", "p90_ttft<400ms,failed<1%", "--min-requests", "500", "--virtual", "--out", "sweep", "--png", "search.png"}
+	args := []string{"bench", "--isl", "3000", "--osl", "15", "--find", "rate", "--slo", "p90_ttft<400ms,failed<1%", "--rate", "4,64", "--min-requests", "300", "--virtual", "--out", "sweep", "--png", "search.png"}
 	out := must(t, dir, args...)
-	for _, want := range []string{"LOAD SEARCH", "The objectives are met up to 1", "95 % confidence interval", "p90 TTFT is", "Achieved", "Gates: PASS"} {
+	for _, want := range []string{"LOAD SEARCH", "The objectives are met at 1", "req/s and missed at ", "p90 TTFT is", "Achieved", "Gates: PASS"} {
 		if !strings.Contains(unwrapped(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
 	runs := folders(t, filepath.Join(dir, "sweep"))
-	if len(runs) > 13 || !slices.Contains(runs, "rate-1") || !slices.Contains(runs, "rate-4") {
+	if len(runs) > 21 || !slices.Contains(runs, "rate-8") {
 		t.Errorf("the folder holds %v", runs)
 	}
-	if run := runOfFolder(t, filepath.Join(dir, "sweep", "rate-4")); run.Leg.Repeat != 1 || run.Seed == 0 || run.Rows < 500 {
+	if run := runOfFolder(t, filepath.Join(dir, "sweep", "rate-8")); run.Leg.Repeat != 1 || run.Seed == 0 || run.Rows < 300 {
 		t.Errorf("%+v", run)
 	}
-	if err := os.Remove(filepath.Join(dir, "sweep", "rate-4", runfile.SummaryFile)); err != nil { // as after a kill
+	if err := os.Remove(filepath.Join(dir, "sweep", "rate-8", runfile.SummaryFile)); err != nil { // as after a kill
 		t.Fatal(err)
 	}
 	again := try(t, dir, "", args...)
@@ -48,7 +48,7 @@ func TestBenchFindsRate(t *testing.T) {
 func TestBenchFindsOtherLoads(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for what, want := range map[string]string{"concurrency": "The objectives are met up to concurrency ", "speedup": "The objectives are met up to speedup "} {
+	for what, want := range map[string]string{"concurrency": "The objectives are met at concurrency ", "speedup": "The objectives are met at speedup "} {
 		out := must(t, dir, "bench", sample(t), "--find", what, "--slo", "p90_tpot<60ms", "--virtual", "--out", what)
 		if !strings.Contains(unwrapped(out), want) {
 			t.Errorf("%s", out)
@@ -66,9 +66,9 @@ func TestBenchFindsOtherLoads(t *testing.T) {
 func TestBenchFindsForSeveral(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := []string{"bench", "--virtual", "--engines", "1,2", "--shape", "2000:20,4000:40", "--find", "concurrency", "--slo", "p90_ttft<400ms", "--min-requests", "200", "--out", "sweep"}
+	args := []string{"bench", "--virtual", "--engines", "1,2", "--shape", "2000:20,4000:40", "--find", "concurrency", "--concurrency", "64,256", "--slo", "p90_ttft<400ms", "--min-requests", "200", "--max-runs", "8", "--out", "sweep"}
 	out := unwrapped(must(t, dir, append(args, "--html", "page.html", "--png", "search.png", "--junit", "junit.xml")...))
-	for _, want := range []string{"Limited by", "1-engine, ISL 2000, OSL 20", "x, +", "Gates: PASS"} {
+	for _, want := range []string{"Missed at", "1-engine, ISL 2000, OSL 20", "x, +", "Gates: PASS"} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -90,7 +90,7 @@ func TestBenchFindsForSeveral(t *testing.T) {
 		if ratio := *two.Load / *one.Load; ratio < 1.8 || ratio > 2.2 {
 			t.Errorf("two engines take %v times the load of one", ratio)
 		}
-		if !(*one.From <= *one.Load && *one.Load <= *one.To && *one.To < 1.1**one.From) || one.Gates[0].Passed || len(one.Runs) > 12 {
+		if !(*one.Load < *one.MissedAt && *one.MissedAt < 1.1**one.Load+1) || one.Gates[0].Passed || len(one.Runs) > 8 {
 			t.Errorf("%+v", one)
 		}
 	}
@@ -105,7 +105,7 @@ func TestBenchFindsForSeveral(t *testing.T) {
 func TestBenchFindLaterMisuse(t *testing.T) {
 	t.Parallel()
 	r := try(t, t.TempDir(), "", "bench", "--isl", "20", "--osl", "2", "--virtual", "--find", "concurrency", "--slo", "p99_ttft<1h", "--num-prompts", "600")
-	if r.status != exitMisused || !strings.Contains(r.err, "cannot be judged at concurrency 64: too few requests") || !strings.Contains(unwrapped(r.out), "Loads up to concurrency 16 meet the objectives") {
+	if r.status != exitMisused || !strings.Contains(r.err, "cannot be judged at concurrency 64: too few requests") || !strings.Contains(unwrapped(r.out), "Loads up to concurrency 32 meet the objectives") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"moontide/analyze/run"
 	"moontide/replay/bench/search"
@@ -24,14 +25,14 @@ type LoadSearchConfig struct {
 	// speedup of 0.001 and 1000, and a concurrency of 1 and 1,000,000.
 	Low, High float64
 	// MinRequests is the least number of requests of a run, unless it has all rows of a
-	// trace. A run has more if requests take long, and up to three times as many close to
-	// the answer, in virtual time ten times. 0 is what the percentiles of the objectives
-	// need, and at least 100; in virtual time ten times as many, and at least 3000. Of n
+	// trace. A run has more if requests take long, and three times as many close to the
+	// answer. 0 is what the percentiles of the objectives need, and at least 100; in
+	// virtual time ten times as many. Of n
 	// requests in flight, drawn for a run over concurrencies, the first 2n and the last n
 	// are not measured, unless Run has a Window: the first arrive together and wait for each
 	// other, as do those that replace them, and the last see ever fewer others.
 	MinRequests int
-	MaxLegs     int // 0 is 12
+	MaxLegs     int // 0 is 20
 	// EachLeg, if not nil, is called with each run that decides, INVALID ones excepted.
 	EachLeg func(LoadLeg)
 }
@@ -39,8 +40,14 @@ type LoadSearchConfig struct {
 // LoadLeg is a run of a search.
 type LoadLeg struct {
 	LegResult
-	LegJudgement
+	Judgements []run.Judgement // of the objectives
+	// Growth is the number of requests by which the queue grew per second, 0 if it did
+	// not: at that load, every objective of latency fails in the end.
+	Growth float64
 }
+
+// Met reports whether the run met the objectives and its queue did not grow.
+func (l *LoadLeg) Met() bool { return l.Growth == 0 && len(run.Failed(l.Judgements)) == 0 }
 
 // FoundLoad is the answer to a search for a load.
 type FoundLoad struct {
@@ -66,55 +73,50 @@ func (f *FoundLoad) Runs() []LoadLeg {
 	return append(slices.Clip(f.Legs), LoadLeg{LegResult: *f.Invalid})
 }
 
-// Load returns the largest load that meets the objectives, 0 if none does.
-func (f *FoundLoad) Load() float64 {
-	switch a := f.Answer; {
-	case !a.Found:
-		return 0
-	case !a.Limited:
-		return a.Level
-	default:
-		return f.below(a.Estimate)
+// Load returns the load at a level: the level or, of a rate, what the runs there offered
+// if that is clearly less, because the turns of sessions wait for each other.
+func (f *FoundLoad) Load(level float64) float64 {
+	if f.Axis != Rate {
+		return level
 	}
-}
-
-// Interval returns the 95 % confidence interval of Load, zeros if there is none.
-func (f *FoundLoad) Interval() (from, to float64) {
-	return f.below(f.Answer.From), f.below(f.Answer.To)
-}
-
-// below returns the largest load that is not above a level.
-func (f *FoundLoad) below(level float64) float64 {
-	if f.Axis == Concurrency {
-		return math.Floor(level)
+	sum, runs := 0.0, 0.0
+	for i := range f.Legs {
+		if offered := f.Legs[i].Metrics.OfferedRate; f.Legs[i].Level == level && offered.Set {
+			sum, runs = sum+offered.Value, runs+1
+		}
+	}
+	if mean := sum / runs; runs > 0 && mean < clearlyLess*level {
+		return mean
 	}
 	return level
 }
 
-// At returns the last run at a level, nil if there is none.
-func (f *FoundLoad) At(level float64) *LoadLeg {
-	for i := range slices.Backward(f.Legs) {
-		if f.Legs[i].Level == level {
-			return &f.Legs[i]
+// At returns the run at a level that misses most objectives, the last of several; nil if
+// there is none.
+func (f *FoundLoad) At(level float64) (worst *LoadLeg) {
+	for i := range f.Legs {
+		l := &f.Legs[i]
+		if l.Level == level && (worst == nil || len(run.Failed(l.Judgements)) >= len(run.Failed(worst.Judgements))) {
+			worst = l
 		}
 	}
-	return nil
+	return worst
 }
 
 const (
-	mostLegs     = 12
+	mostLegs     = 20
+	repeats      = 3 // runs at the levels of the answer
 	mostInvalid  = 3 // runs at a level
 	leastRun     = 100
-	perLatency   = 20 // times the mean latency that a run at a rate lasts
-	virtualRun   = 3000
-	aimedWidth   = 0.03 // of the confidence interval, as a logarithm
-	lengthenBy   = 3    // times MinRequests of a run whose errors matter
-	virtualBy    = 10   // the same in virtual time
+	perLatency   = 20   // times the mean latency that a run at a rate lasts
+	virtualBy    = 10   // times the requests of a run in virtual time
+	longer       = 3    // times the requests of a run once levels on both sides of the answer are known
+	mostLonger   = 20   // times the least requests that a run has at most
 	warmupRounds = 2    // times the requests in flight: those that a run does not measure at its start
-	mostLonger   = 20   // times MinRequests that a run has at most
 	unloaded     = 0.5  // mean number of requests in flight without any queue
-	sameExcess   = 0.01
-	sameRate     = 1.02
+	sameValue    = 1.01 // ratio of values that are the same
+	sameRate     = 1.05
+	clearlyLess  = 0.9
 )
 
 // SearchLoad runs the searches, or continues them in the same folder. Like [RunSweep], it
@@ -153,7 +155,7 @@ func (c *LoadSearchConfig) search(ctx context.Context) (*FoundLoad, error) {
 			f.Answer, f.Failed = limits.Answer(trials), err != nil
 			return f, err
 		}
-		f.Legs, trials = append(f.Legs, *leg), append(trials, c.trial(leg))
+		f.Legs, trials = append(f.Legs, *leg), append(trials, search.Trial{Level: level, Met: leg.Met()})
 		if c.EachLeg != nil {
 			c.EachLeg(*leg)
 		}
@@ -164,28 +166,42 @@ func (c *LoadSearchConfig) search(ctx context.Context) (*FoundLoad, error) {
 }
 
 // pointless returns why no other load than those of the runs would say more, "" if one
-// might: no lower one meets the objectives, or no higher one misses them. An overloaded
-// system misses them by the same whatever the load, and meets them at a lower one.
+// might: no lower one meets the objectives, or no higher one misses them.
 func (c *LoadSearchConfig) pointless(legs []LoadLeg) string {
 	last := &legs[len(legs)-1]
-	lowerIsMet := func(l LoadLeg) bool { return l.Level < last.Level && l.Met() }
-	if last.Met() != (c.Axis == Concurrency) || !last.Met() && (last.Growth > 0 || slices.ContainsFunc(legs, lowerIsMet)) {
-		return ""
+	var before *LoadLeg // at the highest load of at most half of it that meets the objectives
+	for i := range legs {
+		if l := &legs[i]; l.Met() && l.Level <= last.Level/2 && (before == nil || l.Level > before.Level) {
+			before = l
+		}
 	}
-	if n := inFlight(last.Metrics); !last.Met() && n < unloaded {
-		return fmt.Sprintf("with %.2g requests in flight on average, %v has no queue: a lower load would not help", n, last.Leg)
-	}
-	for i := range legs[:len(legs)-1] {
-		before := &legs[i]
-		same := math.Abs(before.Excess-last.Excess) < sameExcess && before.Met() == last.Met()
-		switch {
-		case same && !last.Met() && before.Level >= 2*last.Level:
-			return fmt.Sprintf("%v misses %v by as much as %v: a lower load would not help", last.Leg, last.Tightest.Gate.Condition, before.Leg)
-		case same && last.Met() && before.Level <= last.Level/2 && last.Metrics.RequestRate.Value < sameRate*before.Metrics.RequestRate.Value:
-			return fmt.Sprintf("%v has the throughput and the %s of %v: more requests would only wait", last.Leg, last.Tightest.Gate.Metric.Label, before.Leg)
+	switch {
+	case !last.Met():
+		if n := inFlight(last.Metrics); c.Axis != Concurrency && last.Growth == 0 && before == nil && n < unloaded {
+			return fmt.Sprintf("with %.2g requests in flight on average, %v has no queue: a lower load would not help", n, last.Leg)
+		}
+	case before == nil:
+	case c.Axis == Concurrency:
+		if last.Metrics.RequestRate.Value < sameRate*before.Metrics.RequestRate.Value && sameValues(before.Judgements, last.Judgements) {
+			return fmt.Sprintf("%v has the throughput of %v, and meets the objectives as well: more requests would only wait", last.Leg, before.Leg)
+		}
+	default:
+		if offered := last.Metrics.OfferedRate; offered.Set && offered.Value < sameRate*before.Metrics.OfferedRate.Value {
+			return fmt.Sprintf("the sessions offer at most %.3g req/s, because each turn waits for the one before", offered.Value)
 		}
 	}
 	return ""
+}
+
+// sameValues reports whether two runs have about the same values of the objectives.
+func sameValues(a, b []run.Judgement) bool {
+	for i := range a {
+		low, high := min(a[i].Value.Value, b[i].Value.Value), max(a[i].Value.Value, b[i].Value.Value)
+		if high > sameValue*low {
+			return false
+		}
+	}
+	return true
 }
 
 // attempt runs a leg up to three times until it is not INVALID, and judges it. It returns
@@ -199,26 +215,28 @@ func (c *LoadSearchConfig) attempt(ctx context.Context, l Leg, f *FoundLoad) (*L
 		f.Invalid, f.Stopped = measured, fmt.Sprintf("%d runs at %v were INVALID: %s", mostInvalid, measured.Leg, v.Reasons()[0])
 		return nil, nil
 	}
-	judged, err := c.Judge(measured.Result)
-	if err != nil {
-		return nil, err
-	}
-	for _, j := range judged.Judgements {
-		if reason := j.Gate.TooFewRequests(measured.Metrics.Completed); reason != "" && measured.Metrics.Failed == 0 {
-			return nil, &ConfigError{"", fmt.Errorf("%v cannot be judged at %v: %s; use more requests, or a lower percentile", j.Gate.Condition, measured.Leg, reason)}
+	judged := &LoadLeg{LegResult: *measured}
+	for _, g := range c.Gates {
+		if reason := g.TooFewRequests(measured.Metrics.Completed); reason != "" && measured.Metrics.Failed == 0 {
+			return nil, &ConfigError{"", fmt.Errorf("%v cannot be judged at %v: %s; use more requests, or a lower percentile", g.Condition, measured.Leg, reason)}
 		}
+		judged.Judgements = append(judged.Judgements, g.Judge(measured.Metrics))
 	}
-	return &LoadLeg{LegResult: *measured, LegJudgement: judged}, nil
+	if !measured.Run.Limits.Closed {
+		judged.Growth, err = growthOf(measured.Result)
+	}
+	return judged, err
 }
-
-func (c *LoadSearchConfig) exact() bool { return c.Run.Virtual && c.Recorded && c.Axis == Speedup }
 
 // limits returns the search.
 func (c *LoadSearchConfig) limits() (search.Config, error) {
 	low, high, start := levelRange(c.Axis, mostConcurrency)
 	s := search.Config{
 		Goal: search.Largest, Low: cmp.Or(c.Low, low), High: cmp.Or(c.High, high), Whole: c.Axis == Concurrency,
-		MaxTrials: cmp.Or(c.MaxLegs, mostLegs),
+		MaxTrials: cmp.Or(c.MaxLegs, mostLegs), Repeats: repeats,
+	}
+	if c.Run.Virtual && c.Recorded && c.Axis == Speedup { // a run would give the same result again
+		s.Repeats = 1
 	}
 	if s.Start = start; c.Low != 0 && (c.High != 0 || start < c.Low) {
 		s.Start = s.Low
@@ -245,14 +263,14 @@ func levelRange(a Axis, concurrency float64) (low, high, start float64) {
 func (c *LoadSearchConfig) leg(level float64, before []LoadLeg, so search.Answer) Leg {
 	l := c.Sweep.leg(c.Targets[0], c.Shapes[0], level)
 	l.Draw = len(before)
-	repeats := 1
+	l.Repeat = 1
 	for i := range before {
 		if before[i].Level == level {
-			repeats++
+			l.Repeat++
 		}
 	}
-	if l.Repeat = repeats; repeats > 1 {
-		l.Name = fmt.Sprintf("%s-repeat-%d", l.Name, repeats)
+	if l.Repeat > 1 {
+		l.Name = fmt.Sprintf("%s-repeat-%d", l.Name, l.Repeat)
 	}
 	if !c.Recorded && c.Prompts == 0 {
 		l.Prompts = c.requests(level, before, so)
@@ -261,34 +279,24 @@ func (c *LoadSearchConfig) leg(level float64, before []LoadLeg, so search.Answer
 }
 
 // requests returns how many requests a run at a level needs: what its percentiles need, and
-// more once levels on both sides of the answer are known, as far as the errors of the runs
-// make it uncertain.
+// more once levels on both sides of the answer are known or if requests take long.
 func (c *LoadSearchConfig) requests(level float64, before []LoadLeg, so search.Answer) int {
 	least := c.least()
+	most := mostLonger * float64(least)
 	if so.Found && so.Limited {
-		wider, most := math.Log(so.To/so.From)/aimedWidth, float64(lengthenBy)
-		if c.Run.Virtual {
-			most = virtualBy
-		}
-		least = int(float64(least) * min(max(wider*wider, 1), most)) // errors fall with the square root
+		least *= longer
 	}
 	if c.Axis == Concurrency {
 		return max(least, promptsPerSlot*int(level)) + (warmupRounds+1)*c.unmeasured(int(level))
-	}
-	near := (*LoadLeg)(nil)
-	for i := range before {
-		if near == nil || math.Abs(math.Log(before[i].Level/level)) < math.Abs(math.Log(near.Level/level)) {
-			near = &before[i]
-		}
 	}
 	n := level * rateSeconds
 	if c.Run.Virtual {
 		n = 0
 	}
-	if near != nil {
-		n = max(n, level*perLatency*near.Metrics.E2EL.Mean/1000)
+	if len(before) > 0 {
+		n = max(n, level*perLatency*before[len(before)-1].Metrics.E2EL.Mean/1000)
 	}
-	return max(least, int(math.Ceil(min(n, mostLonger*float64(c.least())))))
+	return max(least, int(math.Ceil(min(n, most))))
 }
 
 // least returns the least number of requests of a run.
@@ -301,7 +309,7 @@ func (c *LoadSearchConfig) least() int {
 		least = max(least, g.RequestsNeeded())
 	}
 	if c.Run.Virtual {
-		return max(virtualRun, 10*least)
+		least *= virtualBy
 	}
 	return least
 }
@@ -334,18 +342,80 @@ func (c *LoadSearchConfig) measure(ctx context.Context, l Leg) (*LegResult, erro
 	}
 }
 
-// trial returns what a run tells the search.
-func (c *LoadSearchConfig) trial(l *LoadLeg) search.Trial {
-	t := search.Trial{Level: l.Level, Met: l.Met(), Known: true, Excess: l.Excess, Error: l.Error}
-	if l.Growth > 0 && l.Served > 0 {
-		t.Ceiling, t.CeilingError = l.Level*l.Served, l.ServedError
-	}
-	if sent := l.Metrics.OfferedRate; c.Axis == Rate && sent.Set {
-		t.Load = sent.Value
-		t.Ceiling *= t.Load / t.Level
-	}
-	return t
-}
-
 // inFlight returns the mean number of requests in flight, by Little's law.
 func inFlight(r *run.Result) float64 { return r.RequestRate.Value * r.E2EL.Mean / 1000 }
+
+const (
+	growthParts = 10   // parts of a run between which the queue may grow
+	leastGrowth = 0.04 // of the arrival rate
+)
+
+// growthOf returns the growth of the queue in a recorded run.
+func growthOf(r *Result) (perSecond float64, err error) {
+	records, err := OpenRecording(r.Dir)
+	if err != nil {
+		return 0, err
+	}
+	defer records.Close()
+	var due, done []time.Duration
+	for rec, err := range records.Records {
+		if err != nil {
+			return 0, err
+		}
+		if r.Metrics.Window.Holds(&rec) {
+			due, done = append(due, rec.Due), append(done, rec.Done)
+		}
+	}
+	return growth(due, done), nil
+}
+
+// growth returns by how many requests per second the number of requests that are due and
+// not done grows while requests arrive, 0 unless it is a clear share of the arrivals.
+func growth(due, done []time.Duration) (perSecond float64) {
+	if len(due) < 10*growthParts {
+		return 0
+	}
+	slices.Sort(due)
+	slices.Sort(done)
+	span := (due[len(due)-1] - due[0]).Seconds()
+	if span <= 0 {
+		return 0
+	}
+	const each, first = 20, 2 // samples of a part; the first parts fill the system
+	var levels [growthParts]float64
+	for i := range growthParts * each {
+		at := due[0] + time.Duration((float64(i)+0.5)/(growthParts*each)*span*float64(time.Second))
+		arrived, _ := slices.BinarySearch(due, at)
+		ended, _ := slices.BinarySearch(done, at)
+		levels[i/each] += float64(arrived-ended) / each
+	}
+	rest := levels[first:]
+	slope, slopeError := line(rest)
+	perSecond = slope * growthParts / span
+	if perSecond < leastGrowth*float64(len(due))/span || slope < 4*slopeError || rest[len(rest)-1] < 1.3*rest[0] {
+		return 0
+	}
+	return perSecond
+}
+
+// line returns the slope of a regression line through equidistant values, and its standard
+// error.
+func line(values []float64) (slope, spread float64) {
+	n := float64(len(values))
+	mean := 0.0
+	for _, v := range values {
+		mean += v / n
+	}
+	sxx, sxy := 0.0, 0.0
+	for i, v := range values {
+		x := float64(i) - (n-1)/2
+		sxx, sxy = sxx+x*x, sxy+x*(v-mean)
+	}
+	slope = sxy / sxx
+	residual := 0.0
+	for i, v := range values {
+		e := v - mean - slope*(float64(i)-(n-1)/2)
+		residual += e * e
+	}
+	return slope, math.Sqrt(residual / (n - 2) / sxx)
+}

@@ -141,11 +141,11 @@ func (p *Planner) findDrawn(ctx context.Context, s search.Config, found []Found)
 
 // search returns the search for a level.
 func (p *Planner) search(cfg FindConfig) (s search.Config, err error) {
-	s = search.Config{Goal: search.Largest, Low: cfg.Low, High: cfg.High, Whole: cfg.Axis != Speedup}
+	s = search.Config{Goal: search.Largest, Low: cfg.Low, High: cfg.High, Whole: cfg.Axis != Speedup, Resolution: 0.02}
 	low, high, start := levelRange(cfg.Axis, min(float64(p.in.plan.Rows), mostConcurrency))
 	switch cfg.Axis {
 	case Engines:
-		s.Goal, high, start = search.Smallest, engine.MaxEngines, 0
+		s.Goal, s.Resolution, high, start = search.Smallest, 1e-6, engine.MaxEngines, 0
 	case Concurrency:
 		start = 0
 	case Speedup:

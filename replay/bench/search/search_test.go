@@ -27,22 +27,24 @@ func Example() {
 		trials = append(trials, search.Trial{Level: rate, Met: responseTime(rate) <= 0.5})
 	}
 	a := c.Answer(trials)
-	fmt.Println(a.Level, "req/s; at", a.Missed, "not any more;", a.Trials, "trials")
-	// Output: 10 req/s; at 10.2 not any more; 11 trials
+	fmt.Printf("met at %v req/s, failed at %v, after %d trials\n", a.Level, a.Missed, a.Trials)
+	// Output: met at 10 req/s, failed at 10.5, after 9 trials
 }
 
-// run searches with outcomes from a function of the level and the number of trials.
-func run(c search.Config, meets func(level float64, trial int) bool) (a search.Answer, trials []search.Trial) {
+// run searches with outcomes from a function of the level.
+func run(c search.Config, meets func(level float64) bool) (a search.Answer, trials []search.Trial) {
 	for level, ok := c.Next(trials); ok; level, ok = c.Next(trials) {
-		trials = append(trials, search.Trial{Level: level, Met: meets(level, len(trials))})
+		trials = append(trials, search.Trial{Level: level, Met: meets(level)})
 	}
 	return c.Answer(trials), trials
 }
 
 func drawConfig(t *rapid.T) search.Config {
 	c := search.Config{
-		Goal:  rapid.SampledFrom([]search.Goal{search.Smallest, search.Largest}).Draw(t, "goal"),
-		Whole: rapid.Bool().Draw(t, "whole"),
+		Goal:       rapid.SampledFrom([]search.Goal{search.Smallest, search.Largest}).Draw(t, "goal"),
+		Whole:      rapid.Bool().Draw(t, "whole"),
+		Resolution: rapid.SampledFrom([]float64{0, 0.001, 0.1, 1}).Draw(t, "resolution"),
+		Repeats:    rapid.IntRange(0, 3).Draw(t, "repeats"),
 	}
 	if c.Whole {
 		c.Low = float64(rapid.IntRange(1, 20).Draw(t, "low"))
@@ -52,31 +54,36 @@ func drawConfig(t *rapid.T) search.Config {
 	}
 	c.Low = rapid.Float64Range(0.001, 10).Draw(t, "low")
 	c.High = c.Low * rapid.Float64Range(1, 10_000).Draw(t, "ratio")
-	c.Resolution = rapid.SampledFrom([]float64{0, 0.001, 0.1, 1}).Draw(t, "resolution")
 	return c
 }
 
-// With a threshold and no noise, the answer is the last level before the threshold: exactly
-// for whole numbers, else within the resolution.
+// ends returns the easiest and the hardest level.
+func ends(c search.Config) (easiest, hardest float64) {
+	if c.Goal == search.Smallest {
+		return c.High, c.Low
+	}
+	return c.Low, c.High
+}
+
+// With a threshold and no noise, the answer has the threshold between levels as close as
+// the resolution. Objectives that all levels meet, or none, have an answer with one side.
 func TestFindsThreshold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawConfig(t)
 		threshold := c.Low * math.Pow(c.High/c.Low, rapid.Float64Range(-0.1, 1.1).Draw(t, "place"))
 		meets := func(level float64) bool {
-			if c.Goal == search.Smallest {
-				return level >= threshold
-			}
-			return level <= threshold
+			return level == threshold || level > threshold == (c.Goal == search.Smallest)
 		}
-		a, trials := run(c, func(level float64, _ int) bool { return meets(level) })
+		a, trials := run(c, meets)
 		if !a.Complete || len(a.Exceptions) > 0 {
 			t.Fatalf("answer %+v after %v", a, trials)
 		}
-		easiest, hardest, step := c.Low, c.High, 1.0
-		if c.Goal == search.Smallest {
-			easiest, hardest, step = c.High, c.Low, -1
+		resolution := c.Resolution
+		if resolution == 0 {
+			resolution = 0.05
 		}
-		switch {
+		easiest, hardest := ends(c)
+		switch low, high := min(a.Missed, a.Level), max(a.Missed, a.Level); {
 		case !meets(easiest):
 			if a.Found || a.Missed != easiest {
 				t.Fatalf("no level meets them, and the answer is %+v", a)
@@ -87,75 +94,35 @@ func TestFindsThreshold(t *testing.T) {
 			}
 		case !meets(a.Level) || meets(a.Missed) || !a.Found || !a.Limited:
 			t.Fatalf("threshold %v, answer %+v", threshold, a)
-		case c.Whole && a.Missed != a.Level+step:
+		case high/low > 1+resolution+1e-6 && !(c.Whole && high-low == 1):
 			t.Fatalf("answer %+v leaves a gap", a)
-		case !c.Whole:
-			resolution := c.Resolution
-			if resolution == 0 {
-				resolution = 0.02
-			}
-			if ratio := max(a.Missed, a.Level) / min(a.Missed, a.Level); ratio > 1+resolution+1e-6 {
-				t.Fatalf("answer %+v leaves a gap of %v", a, ratio)
-			}
 		}
-		most := 2*math.Log2(c.High/c.Low) + 14 + 6
-		if float64(len(trials)) > most {
+		if most := 2*math.Log2(c.High/c.Low) + 20; float64(len(trials)) > most {
 			t.Fatalf("%d trials: more than %v: %v", len(trials), most, trials)
 		}
 	})
 }
 
-// Whatever the outcomes, a search ends, and its answer agrees with its trials, of which
-// the majority at each level counts.
+// Whatever the outcomes, a search ends within its range and its limit, continues from its
+// trials in any order as if it had not been interrupted, and has an answer that all trials
+// at its levels agree with.
 func TestAnswerAgreesWithTrials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawConfig(t)
-		seed := rapid.Uint64().Draw(t, "seed")
 		share := rapid.Float64Range(0, 1).Draw(t, "share")
-		random := rand.New(rand.NewPCG(seed, 0))
-		a, trials := run(c, func(float64, int) bool { return random.Float64() < share })
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		a, trials := run(c, func(float64) bool { return random.Float64() < share })
 		if len(trials) > 64 || a.Trials != len(trials) {
 			t.Fatalf("%d trials, answer %+v", len(trials), a)
 		}
-		votes := map[float64]int{}
 		for _, trial := range trials {
 			if trial.Level < c.Low || trial.Level > c.High || c.Whole && trial.Level != math.Trunc(trial.Level) {
 				t.Fatalf("level %v is not in the range of %+v", trial.Level, c)
 			}
-			if votes[trial.Level]--; trial.Met {
-				votes[trial.Level] += 2
+			if a.Found && trial.Level == a.Level && !trial.Met || a.Limited && trial.Level == a.Missed && trial.Met {
+				t.Fatalf("%+v is against the answer %+v", trial, a)
 			}
 		}
-		easier := func(a, b float64) bool { return a < b == (c.Goal == search.Largest) && a != b }
-		for level, lead := range votes {
-			meets, easierThanAnswer := lead > 0, a.Found && easier(level, a.Level)
-			switch exception := slices.Contains(a.Exceptions, level); {
-			case a.Found && level == a.Level:
-				if !meets || exception {
-					t.Fatalf("the answer is %+v: %v", a, trials)
-				}
-			case a.Limited && level == a.Missed:
-				if meets || exception {
-					t.Fatalf("%v limits the answer %+v: %v", level, a, trials)
-				}
-			case a.Found && a.Limited && easierThanAnswer != easier(level, a.Missed):
-				t.Fatalf("%v is between the levels of %+v", level, a)
-			case meets == easierThanAnswer == exception:
-				t.Fatalf("%v meets them %v, and the answer is %+v: %v", level, meets, a, trials)
-			case exception && easierThanAnswer != (c.Goal == search.Smallest):
-				t.Fatalf("%v is on the wrong side of the answer %+v", level, a)
-			}
-		}
-	})
-}
-
-// A search that is resumed with its trials, in any order, continues as if it had not been
-// interrupted.
-func TestResumes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := drawConfig(t)
-		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		a, trials := run(c, func(float64, int) bool { return random.IntN(3) > 0 })
 		cut := rapid.IntRange(0, len(trials)).Draw(t, "cut")
 		before := slices.Clone(trials[:cut])
 		random.Shuffle(cut, func(i, j int) { before[i], before[j] = before[j], before[i] })
@@ -165,27 +132,87 @@ func TestResumes(t *testing.T) {
 			}
 			before = append(before, trial)
 		}
-		if again := c.Answer(before); !equal(a, again) {
+		if again := c.Answer(before); fmt.Sprint(a) != fmt.Sprint(again) {
 			t.Fatalf("answer %+v, then %+v", a, again)
 		}
 	})
 }
 
-func equal(a, b search.Answer) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
-
-// Objectives may be met at some levels on the wrong side of the answer. The largest load
-// is one up to which all loads meet them; the smallest deployment may be alone. Either
-// way the exception is named.
+// Objectives may be met beyond the first level that fails. The answer is up to that, and
+// names the others.
 func TestNotMonotone(t *testing.T) {
 	c := search.Config{Goal: search.Largest, Low: 1, High: 64, Whole: true}
-	a, trials := run(c, func(level float64, _ int) bool { return level <= 4 || level == 6 })
-	if a.Level != 4 || a.Missed != 5 || !slices.Equal(a.Exceptions, []float64{6}) || !a.Complete {
+	a, trials := run(c, func(level float64) bool { return level <= 4 || level == 6 })
+	if a.Level != 6 || a.Missed != 7 || !a.Complete { // 5 was not tried
+		t.Errorf("largest: answer %+v after %v", a, trials)
+	}
+	trials = append(trials, search.Trial{Level: 5})
+	if a := c.Answer(trials); a.Level != 4 || a.Missed != 5 || !slices.Equal(a.Exceptions, []float64{6}) || !a.Complete {
 		t.Errorf("largest: answer %+v after %v", a, trials)
 	}
 	c.Goal = search.Smallest
-	a, trials = run(c, func(level float64, _ int) bool { return level == 2 })
-	if a.Level != 2 || a.Missed != 1 || !slices.Equal(a.Exceptions, []float64{3}) || !a.Complete {
+	a, trials = run(c, func(level float64) bool { return level == 2 || level > 3 })
+	if a.Level != 2 || a.Missed != 1 || !a.Complete {
 		t.Errorf("smallest: answer %+v after %v", a, trials)
+	}
+	if a := c.Answer(append(trials, search.Trial{Level: 3}, search.Trial{Level: 4, Met: true})); a.Level != 4 || a.Missed != 3 || !slices.Equal(a.Exceptions, []float64{2}) {
+		t.Errorf("smallest: answer %+v after %v", a, trials)
+	}
+}
+
+// curve is the latency of a system by its load: flat, then growing without limit towards
+// the capacity, and limited by the length of the run beyond.
+type curve struct{ capacity, steepness, limit float64 }
+
+// excess is the logarithm of the latency over its limit.
+func (c curve) excess(level float64) float64 {
+	u := level / c.capacity
+	value := 1e9
+	if u < 1 {
+		value = 1 + c.steepness*u/(1-u)
+	}
+	if u > 0.9 { // a run of limited length
+		value = min(value, 30*(1+20*max(u-1, 0)))
+	}
+	return math.Log(value / c.limit)
+}
+
+// threshold returns where the excess is 0, by bisection.
+func (c curve) threshold() float64 {
+	low, high := 0.0, 4*c.capacity
+	for range 100 {
+		if middle := (low + high) / 2; c.excess(middle) < 0 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// Of systems whose runs have errors, the interval contains the truth, or the truth is as
+// close to it as the resolution.
+func TestErrors(t *testing.T) {
+	const searches = 100
+	for _, noise := range []float64{0, 0.03, 0.1} {
+		good, trialsOfAll := 0, 0
+		for seed := range uint64(searches) {
+			random := rand.New(rand.NewPCG(seed, 2))
+			curve := curve{capacity: math.Exp(random.Float64()*6 - 1), steepness: math.Exp(random.Float64()*4 - 3)}
+			curve.limit = 1 + curve.steepness + random.Float64()*8
+			c := search.Config{Goal: search.Largest, Low: 1e-3, High: 1e6, Start: 1, Repeats: 3, MaxTrials: 40}
+			a, trials := run(c, func(level float64) bool { return curve.excess(level)+noise*random.NormFloat64() < 0 })
+			trialsOfAll += len(trials)
+			if truth := curve.threshold(); a.Level <= truth*1.05 && truth <= a.Missed*1.05 {
+				good++
+			} else {
+				t.Logf("errors of %v, seed %d: %v to %v in place of %v", noise, seed, a.Level, a.Missed, truth)
+			}
+		}
+		t.Logf("errors of %v: %d of %d, %.1f trials", noise, good, searches, float64(trialsOfAll)/searches)
+		if good < 95 {
+			t.Errorf("errors of %v: %d of %d intervals contain or border the truth", noise, good, searches)
+		}
 	}
 }
 
@@ -197,7 +224,7 @@ func TestCheck(t *testing.T) {
 	for name, change := range map[string]func(*search.Config){
 		"no range": func(c *search.Config) { c.Low = 0 }, "empty": func(c *search.Config) { c.Low = 9 }, "NaN": func(c *search.Config) { c.High = math.NaN() },
 		"infinite": func(c *search.Config) { c.High = math.Inf(1) }, "start": func(c *search.Config) { c.Start = 9 }, "no whole number": func(c *search.Config) { c.Whole, c.Low = true, 1.5 },
-		"goal": func(c *search.Config) { c.Goal = 2 }, "resolution": func(c *search.Config) { c.Resolution = -1 }, "trials": func(c *search.Config) { c.MaxTrials = -1 },
+		"goal": func(c *search.Config) { c.Goal = 2 }, "resolution": func(c *search.Config) { c.Resolution = -1 }, "trials": func(c *search.Config) { c.MaxTrials = -1 }, "repeats": func(c *search.Config) { c.Repeats = -1 },
 	} {
 		c := good
 		if change(&c); c.Check() == nil {
