@@ -17,7 +17,7 @@ type Change struct {
 // other settings.
 var notSettings = map[string]bool{
 	"command": true, "started": true, "ended": true, "rows": true, "sent": true, "not_sent": true, "stopped": true, "time_up": true,
-	"skipped": true, "resumed": true, "failure": true, "read_delay": true, "merges": true, "echoed": true, "calibrated": true,
+	"skipped": true, "resumed": true, "failure": true, "read_delay": true, "merges": true, "calibrated": true,
 	"schedule_sha256": true, "prompts_sha256": true, "part": true, "flags.out": true,
 	"flags.seed": true, "flags.salt": true, "flags.url": true, "flags.model": true, "flags.max-concurrency": true,
 	"flags.drawn-rate": true,

@@ -67,9 +67,6 @@ func (r Run) notes() (all []doc.Note) {
 	if info.Failure != "" {
 		add("", "The run failed: %s", info.Failure)
 	}
-	for _, e := range info.Echoed {
-		add("Note", "%s", echoNote(e))
-	}
 	for _, note := range info.Notes {
 		add("Note", "%s.", note)
 	}
@@ -77,20 +74,6 @@ func (r Run) notes() (all []doc.Note) {
 		add("Calibrated", "%s.", placeIn(c, result.PeakConcurrency, result.PeakEventRate, result.PeakSendRate))
 	}
 	return all
-}
-
-// echoNote tells how often a value that routers give was sent back.
-func echoNote(e runfile.Echoed) string {
-	kind := "header"
-	if e.Cookie {
-		kind = "cookie"
-	}
-	text := fmt.Sprintf("the router's %s %s was sent with %s of %s; %s had none.",
-		kind, e.Name, doc.Int(e.With), doc.Count(e.With+e.Without, "later turn"), doc.Count(e.Missing, "first answer"))
-	if e.Dropped > 0 {
-		text += fmt.Sprintf(" %s dropped because there were too many sessions.", doc.Count(e.Dropped, "value"))
-	}
-	return text
 }
 
 // notesOf returns the notes of several runs. A note that some runs lack begins with

@@ -341,7 +341,6 @@ func addPart(run, other *runfile.Run) {
 	d.Reads, d.MedianMS, d.P99MS, d.MaxMS = d.Reads+e.Reads, max(d.MedianMS, e.MedianMS), max(d.P99MS, e.P99MS), max(d.MaxMS, e.MaxMS)
 	m, n := &run.Merges, other.Merges
 	m.Chunks, m.Merged, m.P99MS, m.MaxMS = m.Chunks+n.Chunks, m.Merged+n.Merged, max(m.P99MS, n.P99MS), max(m.MaxMS, n.MaxMS)
-	run.AddEchoed(other.Echoed)
 	run.Resumed = append(slices.Clip(run.Resumed), other.Resumed...)
 	for _, note := range other.Notes {
 		if !slices.Contains(run.Notes, note) {

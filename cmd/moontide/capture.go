@@ -29,7 +29,6 @@ func captureCommand(std streams, stop stop) *cli.Command {
 		Flags: append(recordFlags(inRequests),
 			&cli.StringFlag{Name: "upstream", Category: inTarget, Usage: "base `URL` of the server"},
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:9000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
-			&cli.BoolFlag{Name: "http2", Category: inTarget, Usage: "use HTTP/2 with an http server (h2c); with https servers, HTTP/2 is negotiated"},
 			&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
 			&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not verify the certificate of an https server"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "`FILE` of the trace, which must not exist; .gz and .zst compress"},
@@ -108,7 +107,7 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 		return cfg, files, misused("capture: --upstream is not a URL such as http://127.0.0.1:8000")
 	}
 	to.Path = strings.TrimSuffix(strings.TrimSuffix(to.Path, "/"), "/v1") // clients send it
-	cfg = capture.Config{Upstream: to, HTTP2: c.Bool("http2"), SessionHeader: c.String("session-header")}
+	cfg = capture.Config{Upstream: to, SessionHeader: c.String("session-header")}
 	if cfg.Config, err = textConfig(c); err != nil {
 		return cfg, files, err
 	}

@@ -35,10 +35,9 @@ var mayImport = map[string][]string{
 	"replay/evidence":               {"replay", "replay/runfile"},
 	"replay/live":                   {"replay"},
 	"replay/monotonic":              {},
-	"replay/openai":                 {"replay", "replay/openai/dial", "replay/openai/http1", "replay/openai/http2", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "replay/transcript", "trace", "trace/jsonscan", "trace/record"},
+	"replay/openai":                 {"replay", "replay/openai/dial", "replay/openai/http1", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "replay/transcript", "trace", "trace/jsonscan", "trace/record"},
 	"replay/openai/dial":            {},
 	"replay/openai/http1":           {"replay/openai/poll"},
-	"replay/openai/http2":           {"replay/openai/http1", "replay/openai/poll"},
 	"replay/openai/http1/http1test": {},
 	"replay/openai/sse":             {},
 	"replay/openai/poll":            {"replay/stamp"},
@@ -76,7 +75,7 @@ var mayImport = map[string][]string{
 // onlyIn lists libraries that may be used in one place only.
 var onlyIn = map[string][]string{
 	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/live", "replay/sim/server"},
-	"net/http":                      {"replay/capture", "replay/cluster", "replay/openai/http2"},
+	"net/http":                      {"replay/capture", "replay/cluster"},
 	"github.com/urfave/cli/v2":      {"cmd/moontide"},
 	"github.com/klauspost/compress": {"replay/openai/http1", "trace/format"},
 	"github.com/goccy/go-yaml":      {"synth/spec"},

@@ -21,8 +21,6 @@ import (
 func networkFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "proxy", Category: inTarget, Usage: "`URL` of an HTTP, HTTPS or SOCKS5 proxy, or none", DefaultText: "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY; none for loopback"},
-		&cli.StringFlag{Name: "unix-socket", Category: inTarget, Usage: "connect to the Unix socket `FILE` instead of the host of --url"},
-		&cli.BoolFlag{Name: "http2", Category: inTarget, Usage: "use HTTP/2, with prior knowledge (h2c) for http; for https endpoints without HTTP/1.1 it is automatic"},
 		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
 		&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not verify the certificate of an https endpoint"},
 		&cli.StringFlag{Name: "client-cert", Category: inTarget, Usage: "`FILE`: client certificate (PEM) for an https endpoint; needs --client-key"},
@@ -36,18 +34,15 @@ func setNetwork(c *cli.Context, cfg *openai.Config) error {
 	if flag := firstGivenOf(c, "ca-file", "insecure", "client-cert", "client-key"); flag != "" && !secure {
 		return misused("replay: --%s is for https, but no --url is https", flag)
 	}
-	if flag := firstGivenOf(c, "proxy", "unix-socket"); flag != "" && len(cfg.URLs) == 0 {
-		return misused("replay: --%s needs --url, such as http://localhost: it has the path of requests and their Host header", flag)
-	}
 	switch {
+	case c.IsSet("proxy") && len(cfg.URLs) == 0:
+		return misused("replay: --proxy needs --url")
 	case c.IsSet("client-cert") != c.IsSet("client-key"):
 		return misused("replay: --client-cert and --client-key go together")
 	case c.Bool("insecure") && c.IsSet("ca-file"):
 		return misused("replay: --insecure checks no certificate, so --ca-file has no effect: omit one")
-	case c.IsSet("unix-socket") && (c.IsSet("proxy") || c.String("unix-socket") == ""):
-		return misused("replay: --unix-socket needs a file and takes no --proxy")
 	}
-	cfg.UnixSocket, cfg.Insecure, cfg.HTTP2 = c.String("unix-socket"), c.Bool("insecure"), c.Bool("http2")
+	cfg.Insecure = c.Bool("insecure")
 	var err error
 	if cfg.Proxy, err = proxyOf(c); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -31,7 +30,7 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			"exit, serve prints the latencies of its answers as it wrote them, so that you can check a client.",
 		Flags: append(engineFlags(),
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
-			repeatable(cli.GenericFlag{Name: "model", Category: inTarget, Usage: "`NAME` of the served model; repeatable, for adapters on the same engines", DefaultText: "sim"}),
+			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the model"},
 			repeatableChoice(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is %s"},
 				choiceSet{Names: server.FaultKinds(), Open: true, Suffix: ":"}),
 			&choiceFlag{
@@ -78,10 +77,6 @@ func serve(c *cli.Context, std streams, stop stop) error {
 		}
 		encode = vocabulary.Append
 	}
-	models := textsOf(c, "model")
-	if len(models) == 0 {
-		models = []string{"sim"}
-	}
 	leaveRoomForThreads()
 	ln, err := net.Listen("tcp", c.String("listen"))
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -90,7 +85,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}
-	std.say("simulated endpoint on http://%s, model %s, %s; interrupt ends it", ln.Addr(), strings.Join(models, ", "), bench.DescribeEngines(deployment, file))
+	std.say("simulated endpoint on http://%s, model %s, %s; interrupt ends it", ln.Addr(), c.String("model"), bench.DescribeEngines(deployment, file))
 	if c.Bool("json") {
 		if err := bench.AnnounceEndpoint(std.out, "http://"+ln.Addr().String()); err != nil {
 			return err
@@ -102,7 +97,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 		go func() { io.Copy(io.Discard, std.in); end() }()
 	}
 	summary, err := server.Run(until, ln, server.Config{
-		Model: models[0], Adapters: models[1:], Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
+		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
 		Faults: faults, Refuse: refuse, ReasoningTokens: c.Int("reasoning-tokens"), Seed: c.Uint64("seed"), Encode: encode, Version: version(),
 	})
 	if err != nil {

@@ -21,10 +21,7 @@ func targetFlags() []cli.Flag {
 	return append(networkFlags(),
 		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "`NAME`: model name, optional if the endpoint serves one model, or a mix such as a=0.7,b=0.3, from which each session draws a model"},
 		&cli.BoolFlag{Name: "model-from-trace", Category: inTarget, Usage: "send the model in the model key of a row; --model is for rows without one"},
-		&cli.BoolFlag{Name: "priority-from-trace", Category: inTarget, Usage: "send the integer in the priority key of a row as priority in vLLM's API"},
 		&cli.StringFlag{Name: "session-header", Category: inTarget, Value: openai.DefaultSessionHeader, Usage: "`NAME` of the header with the session of a request, for session affinity; none sends no such header"},
-		repeatable(cli.GenericFlag{Name: "echo-header", Category: inTarget, Usage: "send the response header `NAME` back with later turns of the session, or NAME=OTHER under another name; repeatable"}),
-		repeatable(cli.GenericFlag{Name: "echo-cookie", Category: inTarget, Usage: "send the cookie `NAME` back with later turns of the session; repeatable"}),
 		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "endpoint", Category: inTarget, Usage: "`API` to call: %s", DefaultText: "that of --url or --server, else completions"},
 			Choices:    oneOf(openai.Endpoints()...),
@@ -33,9 +30,7 @@ func targetFlags() []cli.Flag {
 			StringFlag: cli.StringFlag{Name: "server", Category: inTarget, Usage: "`KIND` of server, whose usual parameters the probe tries first: %s", DefaultText: "vllm; the probe omits what the endpoint rejects"},
 			Choices:    serverChoices(),
 		},
-		&cli.StringFlag{Name: "path", Category: inTarget, Usage: "request `PATH`, appended to the path of --url", DefaultText: "that of the API, such as /v1/completions"},
-		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` with the API key"},
-		&cli.StringFlag{Name: "api-key-header", Category: inTarget, Usage: "send the API key in this `HEADER`, such as api-key or x-api-key", DefaultText: "a bearer token in Authorization"},
+		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` with the API key, sent as a bearer token or as the kind of --server has it"},
 		repeatable(cli.GenericFlag{Name: "header", Category: inTarget, Usage: "HTTP header `'Name: value'` to send with every request; repeatable"}),
 		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "balance", Category: inTarget, Value: openai.RoundRobin, Usage: "`POLICY` to distribute requests over several URLs: %s"},
@@ -73,9 +68,8 @@ func serverChoices() choiceSet {
 
 func clientConfig(c *cli.Context) (openai.Config, error) {
 	cfg := openai.Config{
-		URLs: urlsOf(c), Path: c.String("path"), Balance: c.String("balance"), Connections: c.String("connections"),
-		APIKeyHeader:   c.String("api-key-header"),
-		ModelFromTrace: c.Bool("model-from-trace"), PriorityFromTrace: c.Bool("priority-from-trace"), SessionHeader: c.String("session-header"),
+		URLs: urlsOf(c), Balance: c.String("balance"), Connections: c.String("connections"),
+		ModelFromTrace: c.Bool("model-from-trace"), SessionHeader: c.String("session-header"),
 		Server: c.String("server"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
 		ExtraBody: c.String("extra-body"),
 		Timeout:   c.Duration("timeout"), FirstByteTimeout: c.Duration("first-byte-timeout"), IdleTimeout: c.Duration("idle-timeout"),
@@ -95,13 +89,6 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 	if cfg.Model, cfg.Models, err = openai.ParseModels(c.String("model")); err != nil {
 		return cfg, misused("replay: --model: %w", err)
 	}
-	for _, name := range textsOf(c, "echo-header") {
-		name, as, _ := strings.Cut(name, "=")
-		cfg.Echo = append(cfg.Echo, openai.Echo{Name: name, As: as})
-	}
-	for _, name := range textsOf(c, "echo-cookie") {
-		cfg.Echo = append(cfg.Echo, openai.Echo{Name: name, Cookie: true})
-	}
 	for i, h := range textsOf(c, "header") {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok {
@@ -115,9 +102,6 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 			// Do not show the text: it may be an API key.
 			return cfg, misused("replay: --api-key-env is not the name of an environment variable that is set")
 		}
-	}
-	if c.IsSet("api-key-header") && cfg.APIKey == "" {
-		return cfg, misused("replay: --api-key-header needs the key: add --api-key-env VARIABLE")
 	}
 	if err := setNetwork(c, &cfg); err != nil {
 		return cfg, err
@@ -144,7 +128,7 @@ var remedies = map[openai.Remedy]string{
 	openai.NameModel:       "name the model with --model, or check the path of --url",
 	openai.UseKey:          "give a valid key with --api-key-env VARIABLE",
 	openai.UseOtherURL:     "check the path of --url and --endpoint",
-	openai.UseLessExtra:    "leave it out of --extra-body, --temperature, --top-p and --priority-from-trace",
+	openai.UseLessExtra:    "leave it out of --extra-body, --temperature and --top-p",
 	openai.UseShorterText:  "serve the model with a longer context",
 	openai.UseTokenizer:    "pass the model's tokenizer with --tokenizer, or use --endpoint chat, which needs none if the server reports output tokens",
 	openai.UseOtherSetting: "try --server, --endpoint or --prompt, or give a key with --api-key-env VARIABLE",

@@ -168,8 +168,6 @@ func TestTargetMisuse(t *testing.T) {
 		"one bad url":       {[]string{"--url", "http://a", "--url", "b"}, 2, "url is not http://host or https://host"},
 		"password in a url": {[]string{"--url", "http://me:hush@host"}, 2, "url has credentials in it"},
 		"named endpoint":    {[]string{"--url", "http://a/v1/chat/completions?key=hush", "--endpoint", "completions"}, 2, "the URL names the chat endpoint (/v1/chat/completions), but the endpoint is set to completions"},
-		"path":              {[]string{"--url", "http://a", "--path", "v1/x"}, 2, "path is not an escaped path"},
-		"header, no key":    {[]string{"--url", "http://a", "--api-key-header", "api-key"}, 2, "--api-key-header needs the key: add --api-key-env"},
 		"unix url":          {[]string{"--url", "unix:///run/vllm.sock"}, 2, "Unix socket"},
 		"balance":           {[]string{"--balance", "random"}, 2, "use round-robin or session"},
 		"connections":       {[]string{"--connections", "many"}, 2, "use pooled or fresh"},
@@ -186,8 +184,6 @@ func TestTargetMisuse(t *testing.T) {
 		"proxy":             {[]string{"--url", "http://a", "--proxy", "http://me:hush@/x"}, 2, "--proxy is neither none nor a URL"},
 		"proxy, scheme":     {[]string{"--url", "http://a", "--proxy", "ftp://me:hush@b"}, 2, "proxy ftp://***@b is not http, https or socks5"},
 		"proxy, no url":     {[]string{"--proxy", "none"}, 2, "--proxy needs --url"},
-		"socket, no url":    {[]string{"--unix-socket", "s"}, 2, "--unix-socket needs --url"},
-		"socket and proxy":  {[]string{"--url", "http://a", "--unix-socket", "s", "--proxy", "none"}, 2, "--unix-socket needs a file and takes no --proxy"},
 		"no ca file":        {[]string{"--url", "https://a", "--ca-file", "none.pem"}, 1, "none.pem"},
 		"ca file is a key":  {[]string{"--url", "https://a", "--ca-file", "key.pem"}, 1, "key.pem has no certificate in PEM"},
 	} {

@@ -200,6 +200,10 @@ func (c *Config) check() error {
 		return wrong("WarmupRequests", "must be from 0 to %d: %d", maxWarmup, c.WarmupRequests)
 	case c.NoChunkTimes && c.Window != (runfile.Window{}):
 		return wrong("NoChunkTimes", "discards what the warm-up and cool-down time are cut by")
+	case c.embedded() && !c.Virtual && len(c.Client.Models) > 0:
+		return wrong("Model", "names several models, which needs a URL: the embedded endpoint has one")
+	case c.embedded() && !c.Virtual && c.Client.ModelFromTrace:
+		return wrong("ModelFromTrace", "needs a URL: the embedded endpoint has one model")
 	case t.MaxLagMS < 0:
 		return wrong("MaxLag", "must not be negative")
 	}

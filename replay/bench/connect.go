@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,13 +33,9 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 	info.Notes = append(info.Notes, limit...)
 	endServer := func() {}
 	if cfg.embedded() {
-		if clientConfig.Model == "" && len(clientConfig.Models) == 0 {
-			clientConfig.Model = "sim"
-		}
-		names := clientConfig.ModelNames()
+		clientConfig.Model = cmp.Or(clientConfig.Model, "sim")
 		if clientConfig.URL, endServer, err = embed(server.Config{
-			Model: names[0], Adapters: names[1:],
-			Deployment: cfg.engines(), CacheGenerated: cfg.CacheGenerated, Seed: cfg.Seed, Encode: encode, Version: cfg.Version,
+			Model: clientConfig.Model, Deployment: cfg.engines(), CacheGenerated: cfg.CacheGenerated, Seed: cfg.Seed, Encode: encode, Version: cfg.Version,
 		}); err != nil {
 			return nil, nil, err
 		}

@@ -57,7 +57,7 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
 		Simulated: c.embedded(), LiveAnswers: c.liveAnswers(), KeptReasoning: c.Client.KeepReasoning,
 		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Accepted: client.Accepted(), Body: openai.MaskBody(client.Members()),
-		ModelFromTrace: c.Client.ModelFromTrace, PriorityFromTrace: c.Client.PriorityFromTrace,
+		ModelFromTrace: c.Client.ModelFromTrace,
 		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,
 	}
 	if c.embedded() {

@@ -11,29 +11,21 @@ import (
 // maxRowModels limits the models that the rows of a trace name.
 const maxRowModels = 1000
 
-// rowModels finds the models and priorities that rows name, if they are sent.
+// rowModels finds the models that rows name, if they are sent.
 type rowModels struct {
-	models, priorities bool // are sent
-	line               func() int
-	lines              map[string]int // of the first row that names a model
-	sent               []openai.NamedModel
-	isSent             map[string]bool // names in sent
-	prioritized        bool            // a row has a priority
+	models bool // are sent
+	line   func() int
+	lines  map[string]int // of the first row that names a model
+	sent   []openai.NamedModel
+	isSent map[string]bool // names in sent
 }
 
 func newRowModels(c openai.Config, line func() int) *rowModels {
-	return &rowModels{models: c.ModelFromTrace, priorities: c.PriorityFromTrace, line: line, lines: map[string]int{}, isSent: map[string]bool{}}
+	return &rowModels{models: c.ModelFromTrace, line: line, lines: map[string]int{}, isSent: map[string]bool{}}
 }
 
 // check handles a row of the trace, which may not be replayed.
 func (m *rowModels) check(r trace.Request) error {
-	if m.priorities {
-		p, err := openai.RowPriority(r)
-		if err != nil {
-			return err
-		}
-		m.prioritized = m.prioritized || p.Set
-	}
 	if !m.models {
 		return nil
 	}
@@ -60,11 +52,8 @@ func (m *rowModels) take(r trace.Request) {
 
 // missing returns an error if what is sent is in no row.
 func (m *rowModels) missing() error {
-	switch {
-	case m.models && !slices.ContainsFunc(m.sent, func(other openai.NamedModel) bool { return other.Name != "" }):
+	if m.models && !slices.ContainsFunc(m.sent, func(other openai.NamedModel) bool { return other.Name != "" }) {
 		return wrong("ModelFromTrace", "finds no model: no row has the key model with a name")
-	case m.priorities && !m.prioritized:
-		return wrong("PriorityFromTrace", "finds no priority: no row has the key priority")
 	}
 	return nil
 }

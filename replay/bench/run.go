@@ -205,9 +205,6 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	}
 	defer delayGC()()
 	info.Started = time.Now()
-	if earlier != nil && len(cfg.Client.Echo) > 0 {
-		info.Notes = append(info.Notes, "values that the router gave before the run was resumed are not kept: the sessions in progress continued without them")
-	}
 	folder, past, err := earlier.record(&info, dir)
 	if err != nil {
 		return nil, err
@@ -235,7 +232,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	tally, runErr := runner.Run(ctx, rows)
 	cfg.Observer.end()
 
-	info.Prompts, info.Echoed = client.PromptDigest(), echoed(client)
+	info.Prompts = client.PromptDigest()
 	info.Notes = append(info.Notes, answerNotes(client.AnswerCounts(), past)...)
 	sampleErr := watcher.end(&info)
 	done := 0
@@ -244,7 +241,6 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	}
 	if earlier != nil { // this process does not know what was sent before the run was resumed
 		done, info.Prompts = past.Rows, ""
-		info.AddEchoed(earlier.run.Echoed)
 	}
 	runErr = settle(&info, tally, done, runErr)
 	cfg.compareClock(ctx, &info)
@@ -270,13 +266,6 @@ func answerNotes(n openai.AnswerCounts, past *replay.ResumeState) (notes []strin
 		notes = append(notes, "answers from before the run was resumed are not kept: the sessions in progress continued with those of the trace")
 	}
 	return notes
-}
-
-func echoed(client *openai.Client) (all []runfile.Echoed) {
-	for _, n := range client.Echoed() {
-		all = append(all, runfile.Echoed{Name: n.Name, Cookie: n.Cookie, With: n.With, Without: n.Without, Missing: n.Missing, Dropped: n.Dropped})
-	}
-	return all
 }
 
 func measure(dir string, info *runfile.Run) (*Result, error) {

@@ -26,8 +26,6 @@ type Config struct {
 	// Stall is how long a client may neither send nor take any of a body before it is
 	// disconnected; 0 is 5 minutes.
 	Stall time.Duration
-	// HTTP2 speaks HTTP/2 to a server whose URL is http. One of https chooses.
-	HTTP2 bool
 	// TLS is how the certificate of an https server is checked; nil is the default.
 	TLS *tls.Config
 }
@@ -81,15 +79,7 @@ func (c Config) transport() *http.Transport {
 	t.DisableCompression = true
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1024, keepIdle
 	t.Proxy, t.TLSClientConfig = nil, c.TLS
-	t.HTTP2 = pings()
-	if c.HTTP2 && c.Upstream.Scheme == "http" {
-		t.Protocols = new(http.Protocols)
-		t.Protocols.SetUnencryptedHTTP2(true)
-	}
+	// Pings find HTTP/2 servers that are gone. With HTTP/1.1, TCP's keep-alive does.
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
 	return t
-}
-
-// pings find HTTP/2 peers that are gone. With HTTP/1.1, TCP's keep-alive does.
-func pings() *http.HTTP2Config {
-	return &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
 }

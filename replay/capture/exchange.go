@@ -137,7 +137,6 @@ func (b *answerBody) Read(p []byte) (int, error) {
 		b.of.began()
 	}
 	b.reads++
-	b.client.took()
 	n, err := b.ReadCloser.Read(p)
 	now := time.Now()
 	b.client.takes(now)
@@ -161,7 +160,7 @@ type answerWriter struct {
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *answerWriter) WriteHeader(status int) {
-	w.client.answers(status)
+	w.client.takes(time.Now())
 	w.ResponseWriter.WriteHeader(status)
 }
 
@@ -169,7 +168,6 @@ func (w *answerWriter) WriteHeader(status int) {
 // a time is disconnected, so that it does not hold memory and a place on the server.
 type client struct {
 	conn    *http.ResponseController
-	http2   bool
 	stall   time.Duration
 	sending time.Time // when the deadlines were set
 	taking  time.Time
@@ -188,23 +186,6 @@ func (c *client) takes(now time.Time) {
 	if now.Sub(c.taking) > c.stall/8 {
 		c.taking = now
 		c.conn.SetWriteDeadline(now.Add(c.stall))
-	}
-}
-
-// answers extends the time for the head of an answer, or of an interim one, after which the
-// answer may take any time: see took.
-func (c *client) answers(status int) {
-	if status >= 200 || !c.http2 {
-		c.takes(time.Now())
-	}
-}
-
-// took says that the client took what it was sent. HTTP/2 ends a stream at the deadline
-// even if nothing is left to be taken, and an answer may pause for longer.
-func (c *client) took() {
-	if c.http2 && !c.taking.IsZero() {
-		c.taking = time.Time{}
-		c.conn.SetWriteDeadline(time.Time{})
 	}
 }
 

@@ -111,15 +111,7 @@ func TestTrailers(t *testing.T) {
 	}
 }
 
-// h2c returns a client that speaks HTTP/2 without TLS.
-func h2c() *http.Client {
-	t := &http.Transport{Protocols: new(http.Protocols)}
-	t.Protocols.SetUnencryptedHTTP2(true)
-	return &http.Client{Transport: t}
-}
-
-// HTTP/2 is spoken on both sides: with prior knowledge, and to a server with TLS that
-// offers it. Many streams share a connection.
+// HTTP/2 is spoken to a server with TLS that offers it. Many streams share a connection.
 func TestHTTP2(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -130,46 +122,38 @@ func TestHTTP2(t *testing.T) {
 		}
 		io.WriteString(w, "data: [DONE]\n\n")
 	})
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	plain := httptest.NewUnstartedServer(handler)
-	plain.Config.Protocols = protocols
-	plain.Start()
-	defer plain.Close()
 	encrypted := httptest.NewUnstartedServer(handler)
 	encrypted.EnableHTTP2 = true
 	encrypted.StartTLS()
 	defer encrypted.Close()
-	for _, upstream := range []string{plain.URL, encrypted.URL} {
-		p, _, address, end, _, served := serving(t, upstream, func(c *Config) { c.HTTP2, c.TLS = true, &tls.Config{InsecureSkipVerify: true} })
-		client := h2c()
-		texts := make(chan string)
-		const streams = 300
-		for range streams {
-			go func() {
-				answer, err := client.Post(address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a b c"}`))
-				if err != nil {
-					texts <- err.Error()
-					return
-				}
-				defer answer.Body.Close()
-				body, err := io.ReadAll(answer.Body)
-				texts <- fmt.Sprint(string(body), err)
-			}()
-		}
-		for range streams {
-			if text := <-texts; strings.Count(text, `"HTTP/2.018"`) != 3 || !strings.Contains(text, "[DONE]") {
-				t.Fatal(text)
+	p, _, address, end, _, served := serving(t, encrypted.URL, func(c *Config) { c.TLS = &tls.Config{InsecureSkipVerify: true} })
+	client := &http.Client{Transport: &http.Transport{}}
+	texts := make(chan string)
+	const streams = 300
+	for range streams {
+		go func() {
+			answer, err := client.Post(address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a b c"}`))
+			if err != nil {
+				texts <- err.Error()
+				return
 			}
+			defer answer.Body.Close()
+			body, err := io.ReadAll(answer.Body)
+			texts <- fmt.Sprint(string(body), err)
+		}()
+	}
+	for range streams {
+		if text := <-texts; strings.Count(text, `"HTTP/2.018"`) != 3 || !strings.Contains(text, "[DONE]") {
+			t.Fatal(text)
 		}
-		end()
-		if err := <-served; err != nil {
-			t.Fatal(err)
-		}
-		client.CloseIdleConnections()
-		if n := p.Counts(); n.Requests != streams || n.Ended[replay.OK] != streams || n.Rows != streams {
-			t.Errorf("%s: %+v", upstream, n)
-		}
+	}
+	end()
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	client.CloseIdleConnections()
+	if n := p.Counts(); n.Requests != streams || n.Ended[replay.OK] != streams || n.Rows != streams {
+		t.Errorf("%+v", n)
 	}
 }
 

@@ -152,8 +152,8 @@ func modifyResponse(r *http.Response) error {
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arrived := arrival(r)
-	of := &passing{client: client{conn: http.NewResponseController(w), http2: r.ProtoMajor == 2, stall: p.cfg.Stall}}
-	of.client.answers(http.StatusContinue) // which is due before anything else
+	of := &passing{client: client{conn: http.NewResponseController(w), stall: p.cfg.Stall}}
+	of.client.takes(time.Now()) // 100 Continue, which is due before anything else
 	for _, via := range r.Header["Via"] {
 		if strings.Contains(via, p.name) {
 			refuse(w, http.StatusLoopDetected, "loop_detected", "the upstream server is this proxy")

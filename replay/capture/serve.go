@@ -14,14 +14,11 @@ import (
 )
 
 // Serve serves the proxy until drain is done, waits for the requests in flight until
-// stop is done, and closes the proxy. It speaks HTTP/1.1, and HTTP/2 with prior
-// knowledge. It returns the first error of serving or writing.
+// stop is done, and closes the proxy. It speaks HTTP/1.1. It returns the first error of
+// serving or writing.
 func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
 	s := &http.Server{
-		Handler: p, Protocols: protocols, HTTP2: pings(), ConnContext: withConn,
+		Handler: p, ConnContext: withConn,
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: log.New(io.Discard, "", 0), // its messages may quote requests
 	}

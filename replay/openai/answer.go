@@ -32,11 +32,10 @@ type answer struct {
 
 	status     int // 0 before the head
 	retryAfter string
-	location   string        // of a redirect
-	fields     []http1.Field // asked for by Config.Echo
-	compressed bool          // the body arrived encoded
-	unreadable bool          // the body is in no encoding that can be decoded
-	reusable   bool          // the server keeps the connection open
+	location   string // of a redirect
+	compressed bool   // the body arrived encoded
+	unreadable bool   // the body is in no encoding that can be decoded
+	reusable   bool   // the server keeps the connection open
 	events     sse.Parser
 	stream     stream
 	text       []byte // body of an error response, or of any response if maxText is set
@@ -53,7 +52,7 @@ func (e answerError) Error() string { return e.text }
 
 // Head implements http1.Sink.
 func (a *answer) Head(h *http1.Head) http1.Action {
-	a.status, a.reusable, a.location, a.fields = h.Status, h.Reusable(), h.Location, h.Fields
+	a.status, a.reusable, a.location = h.Status, h.Reusable(), h.Location
 	a.compressed = h.Gzip()
 	if a.unreadable = !readable(h); a.unreadable {
 		a.text = fmt.Appendf(nil, "a body encoded as %q", h.Encoding)
@@ -169,9 +168,7 @@ func noAnswer(err, writeErr error) (replay.Class, error) {
 	var malformed *http1.HeadError
 	var op *net.OpError
 	switch {
-	case errors.As(err, &op) && op.Op == "dial": // by HTTP/2, which opens connections as needed
-		return dialClass(err), err
-	case writeErr != nil && (op == nil || op.Op != "remote error"): // an alert of TLS says more
+	case writeErr != nil && (!errors.As(err, &op) || op.Op != "remote error"): // an alert of TLS says more
 		err = writeErr
 	case errors.Is(err, http1.ErrInterim):
 		return replay.Protocol, err

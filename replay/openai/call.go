@@ -22,7 +22,6 @@ type call struct {
 	server     *server
 	head, body []byte
 	model      string // if there are several
-	turn       *turn  // nil unless values are echoed
 	continued  *continued
 	kept       *kept // nil unless the answer is kept
 	// body[promptStart:promptEnd] is the prompt's member.
@@ -50,9 +49,9 @@ type exchange struct {
 func (c *Client) newCall(s *server, session string, body []byte, osl int) *call {
 	var head fasthttp.RequestHeader
 	s.head.CopyTo(&head)
-	turn := c.addSession(&head, session)
+	c.addSession(&head, session)
 	head.SetContentLength(len(body))
-	return &call{client: c, server: s, head: head.Header(), body: body, turn: turn, maxChunks: maxChunks(osl), timeout: c.cfg.Timeout}
+	return &call{client: c, server: s, head: head.Header(), body: body, maxChunks: maxChunks(osl), timeout: c.cfg.Timeout}
 }
 
 // maxChunks returns the number of token chunks above which an answer is not one of
@@ -107,9 +106,6 @@ func (c *call) begin(conn *http1.Conn, began time.Time) {
 	// long as the answer.
 	r, cfg := &x.response, &c.client.cfg
 	r.Sink, r.IdleTimeout = &x.answer, cfg.IdleTimeout
-	if c.turn != nil {
-		r.Fields = c.client.echo.fields
-	}
 	r.Deadline, r.StartDeadline = began.Add(c.timeout), began.Add(cfg.FirstByteTimeout)
 	head, body := c.head, c.body
 	if c.cancelAfter > 0 {
@@ -140,13 +136,9 @@ func (c *call) Send(ctx context.Context) replay.Outcome {
 		c.client.stamped.Add(uint64(s.gaps.n + 1))
 	}
 	o.RetryAfter = retryAfter(a.retryAfter, o.Done)
-	if c.turn != nil {
-		c.turn.answer = a.fields
-	}
 	if class != replay.OK {
 		o.Class, o.Error = c.explain(ctx, class, err)
 	}
-	c.client.echo.answered(c.turn, o.Status, o.Class)
 	c.client.answered(c.continued, &o)
 	return o
 }
@@ -217,5 +209,5 @@ func (c *call) explain(ctx context.Context, class replay.Class, err error) (repl
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return replay.Timeout, fmt.Sprintf("request timeout: no complete answer within %v", c.timeout)
 	}
-	return class, c.client.printable(c.turn.masked(err.Error()))
+	return class, c.client.printable(err.Error())
 }

@@ -71,7 +71,6 @@ type Client struct {
 	layout    layout
 	heads     map[string][]byte // layout.head for each model
 	unlisted  []NamedModel      // models that the first server does not list
-	echo      *echoes
 	template  trace.Opt[int]
 	contexts  map[string]int // tokens of the context, by model, as far as they are known
 	live      *live          // nil unless answers are live
@@ -91,7 +90,7 @@ type Client struct {
 type fixed struct{ endpoint, prompt, tokenRange bool }
 
 func fixedByUser(cfg Config, addresses []*address) fixed {
-	named := cfg.Endpoint != "" || cfg.Path != "" || namedBy(addresses) != ""
+	named := cfg.Endpoint != "" || namedBy(addresses) != ""
 	return fixed{endpoint: named, prompt: cfg.Prompt != "", tokenRange: cfg.Source.Low != 0 || cfg.Source.High != 0}
 }
 
@@ -110,7 +109,7 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{asked: cfg, fixed: fixed, echo: newEchoes(cfg.Echo), live: newLive(cfg)}
+	c := &Client{asked: cfg, fixed: fixed, live: newLive(cfg)}
 	c.beginNegotiation()
 	c.caps.chunkTokens = 0 // without a probe, nothing is known
 	for i, base := range addresses {
@@ -207,9 +206,6 @@ func (c *Client) ReadDelay() poll.Delays {
 func (c *Client) Close() {
 	for _, s := range c.servers {
 		s.host.Close()
-		if s.http2 != nil {
-			s.http2.Close()
-		}
 	}
 	if c.loop != nil {
 		c.loop.Close()

@@ -69,7 +69,6 @@ type Config struct {
 	// the query may be keys: they are never printed.
 	URL      string
 	URLs     []string // several servers, instead of URL
-	Path     string   // of requests, after the URL's own path, instead of the endpoint's
 	Balance  string   // RoundRobin (default) or BySession
 	Server   string   // the kind of server, of Servers; default vLLM and compatible ones
 	Endpoint string   // default: the one that the URLs name, what Server has, or Completions
@@ -78,13 +77,12 @@ type Config struct {
 	// Models are several models, instead of Model. Source.Seed draws one for each
 	// session, and for each row without a session.
 	Models []Share
-	// ModelFromTrace sends the model that a row names in its key model, and
-	// PriorityFromTrace the integer in its key priority, to rows that have them.
-	// TraceModels are the models in the rows, for Probe to check, with one of the
-	// name "" if a row names none.
-	ModelFromTrace, PriorityFromTrace bool
-	TraceModels                       []NamedModel
-	Source                            prompt.Source
+	// ModelFromTrace sends the model that a row names in its key model. TraceModels
+	// are the models in the rows, for Probe to check, with one of the name "" if a row
+	// names none.
+	ModelFromTrace bool
+	TraceModels    []NamedModel
+	Source         prompt.Source
 	// Answers says where the earlier answers in prompts come from: AnswersFromTrace
 	// (default) or LiveAnswers. See the package comment.
 	Answers string
@@ -110,17 +108,9 @@ type Config struct {
 	// SessionHeader is the header that names the session of a request: by default
 	// DefaultSessionHeader, and none if it is NoSessionHeader.
 	SessionHeader string
-	// Echo lists headers and cookies of answers that are sent with the later turns
-	// of the session.
-	Echo []Echo
-	// Graph is that of the trace. LiveAnswers need it, and it tells when values of
-	// sessions can be forgotten.
-	Graph  *trace.Graph
-	APIKey string // sent as a bearer token; never printed
-	// APIKeyHeader, if not "", is the header that has the API key as its value,
-	// instead of a bearer token, such as x-api-key. The default is what Server has.
-	APIKeyHeader string
-	ExtraBody    string // a JSON object whose members are added to every request
+	Graph         *trace.Graph // of the trace, for LiveAnswers
+	APIKey        string       // sent as a bearer token, or in the header that Server has for it; never printed
+	ExtraBody     string       // a JSON object whose members are added to every request
 	// Temperature (0 to 2) and TopP (above 0, at most 1) are omitted from requests
 	// if absent.
 	Temperature, TopP trace.Opt[float64]
@@ -141,10 +131,6 @@ type Config struct {
 	// that of a net/http.Transport; nil means no proxy. Its credentials are never
 	// printed.
 	Proxy func(server *url.URL) (*url.URL, error)
-	// HTTP2 sends requests over HTTP/2, for http servers without asking them first.
-	// Servers for https that refuse HTTP/1.1 get it in any case.
-	HTTP2      bool
-	UnixSocket string // file of a socket to which all connections go, instead of the URLs' hosts
 	// OnToken, if not nil, is called with each token chunk of the answer to a row,
 	// in order. data is valid during the call. The thread that reads all
 	// connections calls it, so it must not block.
@@ -166,7 +152,6 @@ func (cfg Config) urls() []string {
 func (cfg Config) WithDefaults() Config {
 	cfg.Balance, cfg.Answers = cmp.Or(cfg.Balance, RoundRobin), cmp.Or(cfg.Answers, AnswersFromTrace)
 	kind := cmp.Or(presetOf(cfg.Server), &presets[0])
-	cfg.APIKeyHeader = cmp.Or(cfg.APIKeyHeader, kind.keyHeader)
 	addresses, _ := cfg.addresses() // New returns the error
 	cfg.Endpoint = cmp.Or(cfg.Endpoint, namedBy(addresses), kind.endpoint, Completions)
 	if cfg.Prompt == "" {
@@ -227,11 +212,6 @@ func (cfg Config) check() error {
 		if err := h.check(); err != nil {
 			// The name may hold a misplaced secret.
 			return fmt.Errorf("header %d %w", i+1, err)
-		}
-	}
-	if cfg.APIKeyHeader != "" {
-		if (Header{Name: cfg.APIKeyHeader}).check() != nil { // the name may be a misplaced key
-			return errors.New("header of the API key is not a header name such as api-key")
 		}
 	}
 	switch {

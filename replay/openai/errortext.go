@@ -49,7 +49,7 @@ func redirectText(location string) string {
 		return fmt.Sprintf("redirected to %s on the same server; %s: change the path of requests to it", location, refused)
 	}
 	remedy := "the API's address"
-	a, err := parseAddress(strings.TrimSuffix(location, "/models"), "")
+	a, err := parseAddress(strings.TrimSuffix(location, "/models"))
 	if err == nil && (a.endpoint != "" || strings.HasSuffix(location, "/models")) {
 		if remedy = a.String(); a.version != defaultVersion {
 			remedy += a.version

@@ -149,37 +149,29 @@ func TestSessionKeepsItsModel(t *testing.T) {
 	}
 }
 
-// Rows choose model and priority if that is asked for, and only those that have
-// them; others have the model of the run.
-func TestModelAndPriorityOfRows(t *testing.T) {
+// Rows choose the model if that is asked for, and only those that have one; others
+// have the model of the run.
+func TestModelOfRows(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{true, false} {
 		for _, endpoint := range []string{Completions, Chat, Responses, Messages} {
 			c := client(t, "http://localhost", func(cfg *Config) {
-				cfg.Endpoint, cfg.ModelFromTrace, cfg.PriorityFromTrace = endpoint, asked, asked
+				cfg.Endpoint, cfg.ModelFromTrace = endpoint, asked
 			})
-			for text, want := range map[string][2]any{
-				`{"model":"big","priority":-3}`:    {"big", -3.0},
-				`{"model":"big"}`:                  {"big", nil},
-				`{"model":"","priority":0}`:        {"m", 0.0},
-				`{"model":null,"priority":null}`:   {"m", nil},
-				`{"model":7}`:                      {"m", nil},
-				`{"other":1,"model":"a \"b\" \n"}`: {"a \"b\" \n", nil},
+			for text, want := range map[string]string{
+				`{"model":"big"}`:                  "big",
+				`{"model":""}`:                     "m",
+				`{"model":null}`:                   "m",
+				`{"model":7}`:                      "m",
+				`{"other":1,"model":"a \"b\" \n"}`: "a \"b\" \n",
 			} {
 				if !asked {
-					want = [2]any{"m", nil}
+					want = "m"
 				}
-				made := prepare(t, c, extra(text))
-				body := decoded(t, made)
-				if body["model"] != want[0] || body["priority"] != want[1] {
-					t.Errorf("%s, asked %t: model %v, priority %v", text, asked, body["model"], body["priority"])
+				if got := decoded(t, prepare(t, c, extra(text)))["model"]; got != want {
+					t.Errorf("%s, asked %t: model %v", text, asked, got)
 				}
 			}
-		}
-	}
-	for _, raw := range []string{`"high"`, `1.5`, `true`, `1e3`, `99999999999999999999`} {
-		if _, err := RowPriority(extra(`{"priority":` + raw + `}`)); err == nil {
-			t.Errorf("priority %s is accepted", raw)
 		}
 	}
 }
@@ -246,22 +238,5 @@ func TestProbeOfModels(t *testing.T) {
 		if tc.tried == "map[b:2 typo:1]" && (!errors.As(err, &refused) || refused.Remedy != UseOtherModel) {
 			t.Errorf("remedy of %v", err)
 		}
-	}
-}
-
-// A server that takes no priority is found by the probe.
-func TestProbeOfPriority(t *testing.T) {
-	t.Parallel()
-	requests := make(chan string, 20)
-	url := serve(t, picky(requests, refusal{`"priority"`, bad, message("Priority scheduling is not enabled: got priority 1")})).url
-	c := client(t, url, func(cfg *Config) { cfg.PriorityFromTrace = true })
-	_, err := c.Probe(context.Background())
-	var refused *RefusedError
-	if !errors.As(err, &refused) || refused.Remedy != UseLessExtra {
-		t.Errorf("%v", err)
-	}
-	c = client(t, url)
-	if _, err := c.Probe(context.Background()); err != nil {
-		t.Error(err)
 	}
 }

@@ -122,11 +122,11 @@ func (c *Client) refusedList(o replay.Outcome) bool {
 	return c.listError != "" && o.Error == c.listError && o.Status != 404 && o.Status != 405
 }
 
-// extraNamed reports whether a refusal names a member of Config.ExtraBody, a
-// sampling parameter or the priority, which the user asked for.
+// extraNamed reports whether a refusal names a member of Config.ExtraBody or a
+// sampling parameter, which the user asked for.
 func (c *Client) extraNamed(text string) bool {
 	named := func(m member) bool { return strings.Contains(text, strings.ToLower(m.key)) }
-	return c.cfg.PriorityFromTrace && strings.Contains(text, priorityKey) || slices.ContainsFunc(c.extra, named) || slices.ContainsFunc(c.sampling, named)
+	return slices.ContainsFunc(c.extra, named) || slices.ContainsFunc(c.sampling, named)
 }
 
 // noSuchAPI reports whether a server has chat only. Others also use status 404 for

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -153,47 +152,12 @@ func TestClientCertificate(t *testing.T) {
 	wantOK(t, send(t, client(t, s.URL, insecure, func(cfg *Config) { cfg.Certificates = s.TLS.Certificates })), 2)
 }
 
-// Requests over a Unix socket have the host and the path of the URL. Its bytes have
-// no kernel timestamps, and the outcome says so.
-func TestUnixSocket(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "s")
-	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan string, 9)
-	s := &httptest.Server{Listener: ln, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got <- r.Host + r.URL.Path
-		io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, complete)
-	})}}
-	s.Start()
-	defer s.Close()
-	c := client(t, "http://gpu.example/llm", func(cfg *Config) { cfg.UnixSocket = path })
-	for range 2 {
-		o := send(t, c)
-		wantOK(t, o, 2)
-		if o.Stamps != replay.ClientStamps {
-			t.Errorf("stamps of %v", o.Stamps)
-		}
-		if asked := <-got; asked != "gpu.example/llm/v1/completions" {
-			t.Errorf("the server was asked for %s", asked)
-		}
-	}
-	if notes := c.networkNotes(); !slices.Equal(notes, []string{"requests go through the Unix socket " + path}) {
-		t.Errorf("notes %q", notes)
-	}
-	wantClass(t, send(t, client(t, "http://h", func(cfg *Config) { cfg.UnixSocket = path + "x" })), replay.Connect, path+"x")
-}
-
 // A note tells over how many addresses connections are spread.
 func TestSpreadNote(t *testing.T) {
 	t.Parallel()
 	s := serve(t, wellBehaved)
 	c := client(t, "http://pods.example:80", func(cfg *Config) { cfg.Connections = Fresh })
-	a := c.servers[0].addresses
+	a := &c.servers[0].addresses
 	a.Lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("fd00::1")}, nil
 	}

@@ -11,7 +11,7 @@ type preset struct {
 	name, title string
 	endpoint    string // default; "" means Completions
 	words       bool   // it takes no token ids
-	keyHeader   string // Config.APIKeyHeader
+	keyHeader   string // the header that has the API key; "" means a bearer token
 	caps        capabilities
 }
 

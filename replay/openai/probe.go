@@ -24,7 +24,6 @@ const probeTimeout = 60 * time.Second
 // the user, tell what was left out and what that costs.
 func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 	c.beginNegotiation()
-	c.settleProtocols(ctx)
 	if notes, err = c.settleModel(ctx); err != nil {
 		return nil, err
 	}
@@ -103,11 +102,7 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, ch
 
 // probe requests one token for a prompt of n tokens.
 func (c *Client) probe(ctx context.Context, s *server, n int) (replay.Outcome, tokenEvidence) {
-	body := c.probeBody(n)
-	if c.cfg.PriorityFromTrace {
-		body = append(body[:len(body)-1], `,"priority":1}`...)
-	}
-	call := c.newCall(s, "", body, 1)
+	call := c.newCall(s, "", c.probeBody(n), 1)
 	o := c.sendProbe(ctx, call)
 	return o, call.told
 }

@@ -48,7 +48,6 @@ func (c *Client) prepare(r trace.Request, row int) (*call, error) {
 		return nil, err
 	}
 	end := len(body)
-	body = c.appendPriority(body, r)
 	call := c.newCall(c.server(r, row), r.SessionID, c.finishBody(body, r.OutputLength), r.OutputLength)
 	call.promptStart, call.promptEnd = len(head), end
 	call.cancelAfter = c.cfg.CancelAfter
@@ -57,9 +56,6 @@ func (c *Client) prepare(r trace.Request, row int) (*call, error) {
 	}
 	if c.severalModels() {
 		call.model = model
-	}
-	if call.turn != nil {
-		call.turn.last = c.cfg.Graph.Last(row)
 	}
 	if onToken := c.cfg.OnToken; onToken != nil {
 		call.onToken = func(data []byte) { onToken(row, data) }

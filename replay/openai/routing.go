@@ -35,29 +35,10 @@ func (m NamedModel) place() string {
 	return fmt.Sprintf(" in line %d of the trace", m.Line)
 }
 
-// Model and priority of a row are members with the names that vLLM's API uses.
-const (
-	modelKey    = "model"
-	priorityKey = "priority"
-)
-
 // RowModel returns the model that a row names, or "".
 func RowModel(r trace.Request) string {
-	name, _ := r.Text(modelKey)
+	name, _ := r.Text("model")
 	return name
-}
-
-// RowPriority returns the priority of a row, if it has one.
-func RowPriority(r trace.Request) (priority trace.Opt[int64], err error) {
-	raw, ok := r.Raw(priorityKey)
-	if !ok {
-		return priority, nil
-	}
-	n, err := strconv.ParseInt(raw, 10, 64)
-	if err != nil {
-		return priority, fmt.Errorf("the row's priority is not an integer: %.40s", raw)
-	}
-	return trace.Some(n), nil
 }
 
 // modelOf returns the model for a row: its own, or one drawn from the mix, or the
@@ -89,20 +70,6 @@ func (cfg *Config) allModels() (all []NamedModel) {
 	return all
 }
 
-// ModelNames returns the models that requests may name, as far as they are
-// configured.
-func (cfg *Config) ModelNames() (names []string) {
-	if cfg.Model != "" {
-		names = append(names, cfg.Model)
-	}
-	for _, m := range cfg.allModels() {
-		if !slices.Contains(names, m.Name) {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
-
 // allNamed reports whether every row is known to name its model.
 func (cfg *Config) allNamed() bool {
 	return cfg.ModelFromTrace && len(cfg.TraceModels) > 0 && !slices.ContainsFunc(cfg.TraceModels, func(m NamedModel) bool { return m.Name == "" })
@@ -126,62 +93,25 @@ func (cfg *Config) checkRouting() error {
 	if cfg.Endpoint == Generate && (cfg.ModelFromTrace || len(cfg.Models) > 0) {
 		return errors.New("requests of the generate endpoint name no model, so they cannot name several")
 	}
-	if len(cfg.Echo) > maxEchoes {
-		return fmt.Errorf("more than %d headers and cookies are echoed", maxEchoes)
+	name := cfg.SessionHeader
+	if name == NoSessionHeader {
+		return nil
 	}
-	taken := slices.Clone(cfg.Headers)
-	if cfg.APIKeyHeader != "" {
-		taken = append(taken, Header{Name: cfg.APIKeyHeader})
-	}
-	if name := cfg.SessionHeader; name != NoSessionHeader {
-		if err := checkOwnName(name); err != nil {
-			return fmt.Errorf("session header %w", err)
-		}
-		taken = append(taken, Header{Name: name})
-	}
-	for i, e := range cfg.Echo {
-		if err := (Header{Name: e.Name}).check(); err != nil {
-			return fmt.Errorf("echo of %q: %w", e.Name, err)
-		}
-		if slices.ContainsFunc(cfg.Echo[:i], func(other Echo) bool { return other.same(e) }) {
-			return fmt.Errorf("%s is echoed twice", e)
-		}
-		if e.Cookie {
-			continue
-		}
-		if err := checkOwnName(e.sentAs()); err != nil {
-			return fmt.Errorf("echoed header %w", err)
-		}
-		if slices.ContainsFunc(taken, func(h Header) bool { return strings.EqualFold(h.Name, e.sentAs()) }) {
-			return fmt.Errorf("%s cannot be echoed: requests have this header already", e)
-		}
-	}
-	return nil
-}
-
-// checkOwnName returns an error if name is no name of a header, or one with another
-// purpose.
-func checkOwnName(name string) error {
 	if err := (Header{Name: name}).check(); err != nil {
-		return fmt.Errorf("%q: %w", name, err)
+		return fmt.Errorf("session header %q: %w", name, err)
 	}
 	switch strings.ToLower(name) {
 	case "host", "content-type", "user-agent", "accept", "authorization", "cookie", "set-cookie":
-		return fmt.Errorf("%q: %w", name, errors.New("it has another purpose in HTTP"))
+		return fmt.Errorf("session header %q has another purpose in HTTP", name)
 	}
 	return nil
 }
 
-// addSession adds the session to the head of a request, and the values that its
-// router gave. It returns nil if none are wanted.
-func (c *Client) addSession(head *fasthttp.RequestHeader, session string) *turn {
-	if session == "" {
-		return nil
-	}
-	if name := c.cfg.SessionHeader; name != NoSessionHeader && len(head.Peek(name)) == 0 {
+// addSession adds the session to the head of a request.
+func (c *Client) addSession(head *fasthttp.RequestHeader, session string) {
+	if name := c.cfg.SessionHeader; session != "" && name != NoSessionHeader && len(head.Peek(name)) == 0 {
 		head.Set(name, sessionName(session))
 	}
-	return c.echo.add(head, session)
 }
 
 // sessionName returns a session's name in a form allowed in a header: long names
@@ -193,16 +123,4 @@ func sessionName(session string) string {
 		return "x" + strconv.FormatUint(xxhash.Sum64String(session), 16)
 	}
 	return session
-}
-
-// appendPriority appends the row's priority, if it has one and that is asked for.
-func (c *Client) appendPriority(body []byte, r trace.Request) []byte {
-	if !c.cfg.PriorityFromTrace {
-		return body
-	}
-	p, err := RowPriority(r)
-	if err != nil || !p.Set {
-		return body
-	}
-	return strconv.AppendInt(append(body, `,"priority":`...), p.Value, 10)
 }

@@ -8,7 +8,6 @@ import (
 
 	"moontide/replay/openai/dial"
 	"moontide/replay/openai/http1"
-	"moontide/replay/openai/http2"
 	"moontide/replay/openai/poll"
 	"moontide/trace"
 )
@@ -20,9 +19,8 @@ type server struct {
 	head  fasthttp.RequestHeader // of every POST
 	host  http1.Host
 
-	addresses *dial.Addresses  // nil for a Unix socket
-	proxy     *dial.Proxy      // may be nil
-	http2     *http2.Transport // nil for HTTP/1.1
+	addresses dial.Addresses
+	proxy     *dial.Proxy // may be nil
 }
 
 func newServer(cfg Config, index int, base *address) (*server, error) {
@@ -36,11 +34,9 @@ func newServer(cfg Config, index int, base *address) (*server, error) {
 	s.head.SetUserAgent("moontide")
 	s.head.Set("Accept", "text/event-stream")
 	s.head.Set("Accept-Encoding", "identity") // without it, any encoding is allowed
-	switch {
-	case cfg.APIKey == "":
-	case cfg.APIKeyHeader != "":
-		s.head.Set(cfg.APIKeyHeader, cfg.APIKey)
-	default:
+	if header := presetOf(cfg.Server).keyHeader; cfg.APIKey != "" && header != "" {
+		s.head.Set(header, cfg.APIKey)
+	} else if cfg.APIKey != "" {
 		s.head.Set("Authorization", "Bearer "+cfg.APIKey)
 	}
 	for _, h := range cfg.Headers {
@@ -57,7 +53,7 @@ func newServer(cfg Config, index int, base *address) (*server, error) {
 func newLoop(servers []*server) (*poll.Loop, error) {
 	var loop *poll.Loop
 	for _, s := range servers {
-		if s.host.TLS != nil || s.http2 != nil {
+		if s.host.TLS != nil {
 			continue
 		}
 		if loop == nil {

@@ -13,7 +13,7 @@ type address struct {
 	scheme, host string // host is host:port or host
 	prefix       string // of all paths, without the version of the API
 	version      string // of the API: /v1 unless the URL has another one, or none
-	path         string // of requests; "" unless the URL or the Config names it
+	path         string // of requests; "" unless the URL names it
 	endpoint     string // that path names, or ""
 	deployment   string // that the path names, as Azure's does, or ""
 	query        string // of all requests
@@ -31,9 +31,8 @@ var (
 const defaultVersion = "/v1"
 
 // parseAddress parses a URL: a server, with or without the version of its API, or
-// the endpoint to which requests go. path, if not "", follows the URL's path. Errors
-// do not contain parts that may be secret.
-func parseAddress(text, path string) (*address, error) {
+// the endpoint to which requests go. Errors do not contain parts that may be secret.
+func parseAddress(text string) (*address, error) {
 	place, query, queried := strings.Cut(text, "?")
 	if strings.Contains(place, "@") {
 		return nil, errors.New("url has credentials in it: use a header or an API key")
@@ -45,7 +44,7 @@ func parseAddress(text, path string) (*address, error) {
 	case err != nil:
 		return nil, fmt.Errorf("url does not parse: %q", place)
 	case u.Scheme == "unix":
-		return nil, fmt.Errorf("url is not http://host or https://host: %q: set the Unix socket apart from the URL", place)
+		return nil, fmt.Errorf("url is not http://host or https://host: %q: put a proxy such as nginx before the Unix socket", place)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("url is not http://host or https://host: %q", place)
 	case u.Fragment != "" || strings.Contains(query, "#"):
@@ -55,15 +54,11 @@ func parseAddress(text, path string) (*address, error) {
 	}
 	a := &address{scheme: u.Scheme, host: u.Host, query: query}
 	given := strings.TrimRight(u.EscapedPath(), "/")
-	a.prefix = given
-	if path != "" {
-		a.path = given + path
-		a.endpoint, _ = namedEndpoint(a.path)
-	} else if a.endpoint, a.prefix = namedEndpoint(given); a.endpoint != "" {
+	if a.endpoint, a.prefix = namedEndpoint(given); a.endpoint != "" {
 		a.path = given
 	}
 	a.cutVersion()
-	if named := apiOf(a.endpoint); named != nil && path == "" {
+	if named := apiOf(a.endpoint); named != nil {
 		if end, versioned := strings.CutPrefix(named.path, defaultVersion); versioned && a.path == a.prefix+end {
 			a.version = "" // the URL has none
 		}
@@ -138,12 +133,9 @@ func (a *address) shown(path string) string {
 
 // addresses parses the URLs of a Config.
 func (cfg Config) addresses() ([]*address, error) {
-	if err := checkPath(cfg.Path); err != nil {
-		return nil, err
-	}
 	var all []*address
 	for _, text := range cfg.urls() {
-		a, err := parseAddress(text, cfg.Path)
+		a, err := parseAddress(text)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +145,7 @@ func (cfg Config) addresses() ([]*address, error) {
 }
 
 // checkEndpoint returns an error if the URLs name different endpoints, or another one
-// than is set. A path of its own can be used for any endpoint.
+// than is set.
 func (cfg Config) checkEndpoint(all []*address) error {
 	named := namedBy(all)
 	for _, a := range all {
@@ -161,7 +153,7 @@ func (cfg Config) checkEndpoint(all []*address) error {
 		case a.endpoint == "":
 		case a.endpoint != named:
 			return fmt.Errorf("the URLs name two endpoints, %s and %s: use one", named, a.endpoint)
-		case cfg.Path == "" && cfg.Endpoint != "" && cfg.Endpoint != named:
+		case cfg.Endpoint != "" && cfg.Endpoint != named:
 			return fmt.Errorf("the URL names the %s endpoint (%s), but the endpoint is set to %s: change one of them", named, a.path, cfg.Endpoint)
 		}
 	}
@@ -176,18 +168,6 @@ func namedBy(all []*address) string {
 		}
 	}
 	return ""
-}
-
-func checkPath(path string) error {
-	if path == "" {
-		return nil
-	}
-	u, err := url.Parse("http://host" + path)
-	if err != nil || !strings.HasPrefix(path, "/") || u.RawQuery != "" || u.Fragment != "" || u.EscapedPath() != path {
-		place, _, _ := strings.Cut(path, "?")
-		return fmt.Errorf("path is not an escaped path such as /v1/completions, without a query: %q", place)
-	}
-	return nil
 }
 
 // goodQuery reports whether a query can be sent.

@@ -14,37 +14,29 @@ import (
 func TestURLs(t *testing.T) {
 	t.Parallel()
 	const azure = "https://x.openai.azure.com/openai/deployments/gpt%204/chat/completions"
-	for _, tc := range []struct{ url, path, endpoint, request, models string }{
-		{"http://h/llm", "", Completions, "/llm/v1/completions", "/llm/v1/models"},
-		{"http://h/llm/v1//", "", Completions, "/llm/v1/completions", "/llm/v1/models"},
-		{"http://h/api/v4", "", Completions, "/api/v4/completions", "/api/v4/models"},
-		{"http://h/v1beta2/openai/v1beta", "", Completions, "/v1beta2/openai/v1beta/completions", "/v1beta2/openai/v1beta/models"},
-		{"http://h/v1/chat/completions", "", Chat, "/v1/chat/completions", "/v1/models"},
-		{"http://h/v1/chat/completions/", "", Chat, "/v1/chat/completions", "/v1/models"},
-		{"http://h/llm/v1/completions", "", Completions, "/llm/v1/completions", "/llm/v1/models"},
-		{"http://h/v4/chat/completions", "", Chat, "/v4/chat/completions", "/v4/models"},
-		{"http://h/beta/completions", "", Completions, "/beta/completions", "/beta/models"},
-		{"http://h/chat/completions?a=b", "", Chat, "/chat/completions?a=b", "/models?a=b"},
-		{"http://h?a=b&c=d%20e", "", Completions, "/v1/completions?a=b&c=d%20e", "/v1/models?a=b&c=d%20e"},
-		{azure + "?api-version=2024-10-21", "", Chat, "/openai/deployments/gpt%204/chat/completions?api-version=2024-10-21", ""},
-		{"https://h/openai/deployments/m?a=b", "", Completions, "/openai/deployments/m/completions?a=b", ""},
-		{"http://h/gw", "/infer", Completions, "/gw/infer", "/gw/v1/models"},
-		{"http://h/gw/v1?a=b", "/x/chat/completions", Chat, "/gw/v1/x/chat/completions?a=b", "/gw/v1/models?a=b"},
-		{"http://h", "/completions", Completions, "/completions", "/v1/models"},
+	for _, tc := range []struct{ url, endpoint, request, models string }{
+		{"http://h/llm", Completions, "/llm/v1/completions", "/llm/v1/models"},
+		{"http://h/llm/v1//", Completions, "/llm/v1/completions", "/llm/v1/models"},
+		{"http://h/api/v4", Completions, "/api/v4/completions", "/api/v4/models"},
+		{"http://h/v1beta2/openai/v1beta", Completions, "/v1beta2/openai/v1beta/completions", "/v1beta2/openai/v1beta/models"},
+		{"http://h/v1/chat/completions", Chat, "/v1/chat/completions", "/v1/models"},
+		{"http://h/v1/chat/completions/", Chat, "/v1/chat/completions", "/v1/models"},
+		{"http://h/llm/v1/completions", Completions, "/llm/v1/completions", "/llm/v1/models"},
+		{"http://h/v4/chat/completions", Chat, "/v4/chat/completions", "/v4/models"},
+		{"http://h/beta/completions", Completions, "/beta/completions", "/beta/models"},
+		{"http://h/chat/completions?a=b", Chat, "/chat/completions?a=b", "/models?a=b"},
+		{"http://h?a=b&c=d%20e", Completions, "/v1/completions?a=b&c=d%20e", "/v1/models?a=b&c=d%20e"},
+		{azure + "?api-version=2024-10-21", Chat, "/openai/deployments/gpt%204/chat/completions?api-version=2024-10-21", ""},
+		{"https://h/openai/deployments/m?a=b", Completions, "/openai/deployments/m/completions?a=b", ""},
 	} {
-		c := client(t, tc.url, func(cfg *Config) { cfg.Path = tc.path })
+		c := client(t, tc.url)
 		s := c.servers[0]
 		if got := string(s.head.RequestURI()); got != tc.request || c.Endpoint() != tc.endpoint {
-			t.Errorf("%s%s: requests go to %s, %s; want %s, %s", tc.url, tc.path, c.Endpoint(), got, tc.endpoint, tc.request)
+			t.Errorf("%s: requests go to %s, %s; want %s, %s", tc.url, c.Endpoint(), got, tc.endpoint, tc.request)
 		}
 		if got := s.base.target(s.base.modelsPath()); tc.models != "" && got != tc.models {
-			t.Errorf("%s%s: models are at %s, want %s", tc.url, tc.path, got, tc.models)
+			t.Errorf("%s: models are at %s, want %s", tc.url, got, tc.models)
 		}
-	}
-	// An endpoint that is set wins over the name of a path that is set.
-	c := client(t, "http://h", func(cfg *Config) { cfg.Path, cfg.Endpoint = "/x/chat/completions", Completions })
-	if got := c.Target(); got != "http://h/x/chat/completions" || c.Endpoint() != Completions {
-		t.Errorf("%s, %s", c.Endpoint(), got)
 	}
 }
 
@@ -64,7 +56,7 @@ func TestDeployment(t *testing.T) {
 	})
 	for _, model := range []string{"", "other"} {
 		c := client(t, s.url+"/openai/deployments/gpt%204/chat/completions?api-version=2024-10-21", func(cfg *Config) {
-			cfg.Model, cfg.APIKey, cfg.APIKeyHeader = model, "key-of-mine", "api-key"
+			cfg.Model, cfg.APIKey, cfg.Server = model, "key-of-mine", "azure"
 		})
 		want := model
 		if model == "" {
@@ -92,7 +84,7 @@ func TestQueryIsMasked(t *testing.T) {
 		"cut":      "",
 	} {
 		s := serve(t, says(text))
-		c := client(t, s.url+"?key="+secret, func(cfg *Config) { cfg.APIKey, cfg.APIKeyHeader = "sk-2", "x-api-key" })
+		c := client(t, s.url+"?key="+secret, func(cfg *Config) { cfg.APIKey, cfg.Server = "sk-2", "anthropic" })
 		o := send(t, c)
 		_, probed := c.Probe(context.Background())
 		nameless := client(t, s.url+"?key="+secret, func(cfg *Config) { cfg.Model = "" })

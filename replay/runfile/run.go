@@ -3,7 +3,6 @@ package runfile
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -59,8 +58,6 @@ type Run struct {
 	// timestamps arrivals.
 	ReadDelay ReadDelay `json:"read_delay,omitzero"`
 	Merges    Merges    `json:"merges,omitzero"`
-	// Echoed counts, when the run has ended, the turns with values that routers gave.
-	Echoed []Echoed `json:"echoed,omitempty"`
 	// Calibrated is nil if this machine was not calibrated.
 	Calibrated *Calibrated `json:"calibrated,omitempty"`
 	Schedule   string      `json:"schedule_sha256"`
@@ -73,34 +70,6 @@ type Run struct {
 // Finished reports whether the run is complete. Otherwise it was killed, was
 // stopped or failed, and may be resumed.
 func (r Run) Finished() bool { return !r.Ended.IsZero() && !r.Stopped && r.Failure == "" }
-
-// Echoed counts the answered turns of sessions for a header or cookie that a router
-// gives with the first answer and that is sent with later turns. Its values are not
-// recorded.
-type Echoed struct {
-	Name    string `json:"name"`
-	Cookie  bool   `json:"cookie,omitempty"`
-	With    int    `json:"turns_with"`    // later turns sent with a value
-	Without int    `json:"turns_without"` // later turns sent without
-	Missing int    `json:"first_without"` // first answers without a value
-	// Dropped counts values that were not kept because there were too many sessions.
-	Dropped int `json:"dropped,omitempty"`
-}
-
-// AddEchoed adds the counts of another part of the run.
-func (r *Run) AddEchoed(other []Echoed) {
-	all := slices.Clone(r.Echoed)
-	for _, more := range other {
-		i := slices.IndexFunc(all, func(e Echoed) bool { return e.Name == more.Name && e.Cookie == more.Cookie })
-		if i < 0 {
-			all = append(all, more)
-			continue
-		}
-		e := &all[i]
-		e.With, e.Without, e.Missing, e.Dropped = e.With+more.With, e.Without+more.Without, e.Missing+more.Missing, e.Dropped+more.Dropped
-	}
-	r.Echoed = all
-}
 
 // Leg is the place of a run in a sweep.
 type Leg struct {
@@ -129,11 +98,10 @@ type Target struct {
 	// each row without one.
 	Models []ModelShare `json:"models,omitempty"`
 	// ModelFromTrace reports that rows name their models; Model is for those that do
-	// not, and empty if all do. PriorityFromTrace reports that priorities were sent.
-	ModelFromTrace    bool `json:"model_from_trace,omitempty"`
-	PriorityFromTrace bool `json:"priority_from_trace,omitempty"`
-	Simulated         bool `json:"simulated"` // simulated engines instead of a server
-	Virtual           bool `json:"virtual"`   // simulated in virtual time, without a client
+	// not, and empty if all do.
+	ModelFromTrace bool `json:"model_from_trace,omitempty"`
+	Simulated      bool `json:"simulated"` // simulated engines instead of a server
+	Virtual        bool `json:"virtual"`   // simulated in virtual time, without a client
 	// Engines describes the simulated engines.
 	Engines Engines `json:"engines,omitzero"`
 	// ServerBlockSize is the block size of the server's prefix cache in tokens, as

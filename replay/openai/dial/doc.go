@@ -1,5 +1,5 @@
 // Package dial opens connections to a server: to each address of a host name in turn
-// ([Addresses]), through a proxy ([Proxy]), or to a Unix socket ([Unix]). Each has a
+// ([Addresses]), or through a proxy ([Proxy]). Each has a
 // DialContext like that of a net.Dialer:
 //
 //	addresses := new(dial.Addresses)
@@ -16,10 +16,3 @@ import (
 
 // Func opens a connection, like DialContext of a net.Dialer.
 type Func func(ctx context.Context, network, address string) (net.Conn, error)
-
-// Unix returns a Func that opens connections to a Unix socket, whatever the address.
-func Unix(path string) Func {
-	return func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -150,18 +149,5 @@ func TestProxyCheck(t *testing.T) {
 		if err := (&Proxy{URL: u}).Check(); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%s: %v", text, err)
 		}
-	}
-}
-
-func TestUnix(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	listen(t, "unix", path, func(c net.Conn) { io.WriteString(c, "tide") })
-	conn, err := Unix(path)(context.Background(), "tcp", "host:80")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if text, err := io.ReadAll(conn); err != nil || string(text) != "tide" {
-		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -2,7 +2,6 @@ package http1
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"time"
 
@@ -21,25 +20,13 @@ type Conn struct {
 func (c *Conn) Used() bool { return c.used }
 
 // Transport carries the bytes of one exchange at a time, usually on a connection of
-// its own. It is a blockingConn, a [poll.Conn], which documents the methods, or what
-// Host.Open returns.
+// its own. It is a blockingConn or a [poll.Conn], which documents the methods.
 type Transport interface {
 	Begin(h poll.Handler, deadline time.Time, parts ...[]byte)
 	Wait(ctx context.Context) (sent time.Time, wrote bool, err error)
 	SetDeadline(deadline time.Time) error
 	Alive() bool
 	Close() error
-}
-
-// Protocol returns the protocol that the server chose in the TLS handshake, "" for
-// none.
-func (c *Conn) Protocol() string {
-	if b, ok := c.transport.(*blockingConn); ok {
-		if secure, ok := b.Conn.(*tls.Conn); ok {
-			return secure.ConnectionState().NegotiatedProtocol
-		}
-	}
-	return ""
 }
 
 // Alive reports whether the connection can carry another request.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 
@@ -24,14 +23,10 @@ type Head struct {
 	ContentType string // without parameters
 	Encoding    string // Content-Encoding
 	RetryAfter  string
-	Location    string  // of a redirect
-	Fields      []Field // those of Response.Fields
-	length      int     // of the body, as fasthttp reports it: -1 means chunked, less means until the connection ends
-	closing     bool    // the server closes the connection
+	Location    string // of a redirect
+	length      int    // of the body, as fasthttp reports it: -1 means chunked, less means until the connection ends
+	closing     bool   // the server closes the connection
 }
-
-// Field is a field of a head.
-type Field struct{ Name, Value string }
 
 // Gzip reports whether the body is encoded with gzip: the Sink gets it decoded.
 func (h *Head) Gzip() bool {
@@ -48,9 +43,9 @@ var (
 )
 
 // parseHead parses the head at the start of text, skipping interim ones (1xx), and
-// returns the rest of text. It keeps the fields of these names. The error is errNeedMore if the head is incomplete; the
+// returns the rest of text. The error is errNeedMore if the head is incomplete; the
 // rest then starts with it.
-func parseHead(text []byte, fields []string) (h Head, rest []byte, err error) {
+func parseHead(text []byte) (h Head, rest []byte, err error) {
 	p := headParsers.Get().(*headParser)
 	defer headParsers.Put(p)
 	for {
@@ -65,7 +60,7 @@ func parseHead(text []byte, fields []string) (h Head, rest []byte, err error) {
 		}
 		text = text[len(text)-p.text.Len()-p.in.Buffered():]
 		if p.header.StatusCode() >= 200 {
-			return p.head(fields), text, nil
+			return p.head(), text, nil
 		}
 	}
 }
@@ -79,7 +74,7 @@ type headParser struct {
 
 var headParsers = sync.Pool{New: func() any { return &headParser{in: bufio.NewReaderSize(nil, maxHead)} }}
 
-func (p *headParser) head(fields []string) Head {
+func (p *headParser) head() Head {
 	kind, _, _ := strings.Cut(string(p.header.ContentType()), ";")
 	h := Head{
 		Status:      p.header.StatusCode(),
@@ -92,17 +87,5 @@ func (p *headParser) head(fields []string) Head {
 	if h.Status/100 == 3 {
 		h.Location = string(p.header.Peek(fasthttp.HeaderLocation))
 	}
-	if len(fields) > 0 {
-		h.Fields = p.fields(fields)
-	}
 	return h
-}
-
-func (p *headParser) fields(names []string) (all []Field) {
-	for key, value := range p.header.All() {
-		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, string(key)) }) {
-			all = append(all, Field{string(key), string(value)})
-		}
-	}
-	return all
 }

@@ -2,7 +2,6 @@ package http1
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -62,30 +61,9 @@ func TestManyInterimHeads(t *testing.T) {
 func TestLocation(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]string{"308 Moved": "http://there", "302 Found": "http://there", "200 OK": "", "404 No": ""} {
-		h, _, err := parseHead([]byte("HTTP/1.1 "+status+"\r\nLocation: http://there\r\nContent-Length: 0\r\n\r\n"), nil)
+		h, _, err := parseHead([]byte("HTTP/1.1 " + status + "\r\nLocation: http://there\r\nContent-Length: 0\r\n\r\n"))
 		if err != nil || h.Location != want {
 			t.Errorf("%s: %q, %v", status, h.Location, err)
 		}
-	}
-}
-
-// Only the fields that are asked for are kept, whatever the case of their names, and
-// keeping none costs nothing.
-func TestFields(t *testing.T) {
-	text := []byte("HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nX-Worker: 7\r\nSet-Cookie: a=1; Path=/\r\nset-cookie: b=\"2\"\r\nX-Other: 3\r\nContent-Length: 0\r\n\r\n")
-	h, _, err := parseHead(text, []string{"x-worker", "SET-COOKIE", "Absent"})
-	want := []Field{{"Set-Cookie", "a=1; Path=/"}, {"Set-Cookie", `b="2"`}, {"X-Worker", "7"}}
-	if err != nil || !slices.Equal(h.Fields, want) {
-		t.Errorf("%q, %v", h.Fields, err)
-	}
-	if testing.Short() {
-		return // the race detector makes pools forget what they have
-	}
-	bare := []byte("HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 0\r\n\r\n")
-	allocations := func(text []byte) float64 {
-		return testing.AllocsPerRun(100, func() { h, _, err = parseHead(text, nil) })
-	}
-	if more, few := allocations(text), allocations(bare); h.Fields != nil || more > few {
-		t.Errorf("%v are kept; %g allocations, %g for a head without fields", h.Fields, more, few)
 	}
 }

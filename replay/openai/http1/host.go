@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,8 +30,6 @@ type Host struct {
 	NoReuse bool
 	// DialContext opens connections; nil means that of a net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// Open, if not nil, replaces connections: it returns what carries one request.
-	Open func() Transport
 
 	mu     sync.Mutex
 	idle   []idleConn // most recently used last
@@ -124,9 +123,6 @@ func (h *Host) Close() {
 // Dial opens a connection and completes the TLS handshake. It fails with
 // os.ErrDeadlineExceeded at the deadline (zero means none) and after 30 seconds.
 func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
-	if h.Open != nil {
-		return &Conn{transport: h.Open()}, nil
-	}
 	limit := time.Now().Add(dialTimeout)
 	if !deadline.IsZero() && deadline.Before(limit) {
 		limit = deadline
@@ -176,6 +172,8 @@ func (h *Host) dial(ctx context.Context) (Transport, error) {
 		raw.Close()
 		if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
 			err = fmt.Errorf("%w: the server does not speak TLS, use http://", err)
+		} else if strings.Contains(err.Error(), "no application protocol") {
+			err = fmt.Errorf("%w: the server takes HTTP/2 only, put a proxy such as nginx before it", err)
 		}
 		return nil, err
 	}

@@ -51,8 +51,6 @@ type Response struct {
 	// IdleTimeout ends the response if, once its content has started, nothing
 	// arrives for this long; 0 means none.
 	IdleTimeout time.Duration
-	// Fields names further fields of the head to keep, in any case of letters.
-	Fields []string
 
 	// Received is the instant of the last bytes, or of the end unless only
 	// draining was cut short.
@@ -227,7 +225,7 @@ func (r *Response) feedHead(b []byte) []byte {
 	var h Head
 	rest, err := b, errNeedMore
 	if lineEnded || len(b) >= maxHead {
-		h, rest, err = parseHead(b, r.Fields)
+		h, rest, err = parseHead(b)
 	}
 	switch {
 	case err == nil:

@@ -30,12 +30,6 @@ func NewPrompt(blockSize int) *Prompt {
 	return &Prompt{blockSize: blockSize, open: make([]byte, 8)}
 }
 
-// SetAdapter makes the blocks of an empty prompt those of an adapter of the model,
-// which share nothing with those of the model and of other adapters.
-func (p *Prompt) SetAdapter(name string) {
-	binary.LittleEndian.PutUint64(p.open, xxhash.Sum64String(name))
-}
-
 // AddToken appends a token. Equal numbers are equal tokens.
 func (p *Prompt) AddToken(token uint64) {
 	p.add(token)

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"moontide/replay/sim/engine"
 )
@@ -12,7 +11,6 @@ import (
 // as possible.
 type Config struct {
 	Model      string            // name of the model; default "sim"
-	Adapters   []string          // further models, as LoRA adapters: the same engines answer
 	Deployment engine.Deployment // computes the answers
 	// TimeScale is the speed of the deployment relative to real time, from
 	// [LeastTimeScale] to [MostTimeScale]; 0 is 1.
@@ -36,11 +34,6 @@ type Config struct {
 	// Encode splits prompts into tokens; if nil, each word is a token.
 	Encode  Encoder
 	Version string // returned by /version
-}
-
-// serves reports whether a model is served.
-func (c *Config) serves(model string) bool {
-	return model == c.Model || slices.Contains(c.Adapters, model)
 }
 
 // Encoder appends the tokens of a text to dst, as a model's tokenizer does.

@@ -87,45 +87,24 @@ func respond(ctx *fasthttp.RequestCtx, contentType string, body []byte) *apiErro
 }
 
 func (s *Server) serveModels(ctx *fasthttp.RequestCtx) *apiError {
-	return respond(ctx, jsonType, fmt.Appendf(nil, `{"object":"list","data":[%s]}`, s.modelObjects()))
+	return respond(ctx, jsonType, fmt.Appendf(nil, `{"object":"list","data":[%s]}`, s.modelObject()))
 }
 
 func (s *Server) serveModel(ctx *fasthttp.RequestCtx) *apiError {
 	name := strings.TrimPrefix(string(ctx.Path()), modelsPath+"/")
-	if !s.cfg.serves(name) {
+	if name != s.cfg.Model {
 		return s.cfg.noModel(name)
 	}
-	return respond(ctx, jsonType, s.modelObject(name))
+	return respond(ctx, jsonType, s.modelObject())
 }
 
-func (s *Server) modelObjects() []byte {
-	all := s.modelObject(s.cfg.Model)
-	for _, name := range s.cfg.Adapters {
-		all = append(append(all, ','), s.modelObject(name)...)
-	}
-	return all
-}
-
-func (s *Server) modelObject(name string) []byte {
-	parent := []byte("null")
-	if name != s.cfg.Model {
-		parent = quoted(s.cfg.Model)
-	}
-	return fmt.Appendf(nil, `{"id":%s,"object":"model","created":%d,"owned_by":"moontide","root":%s,"parent":%s,"max_model_len":%d}`,
-		quoted(name), s.start.Unix(), quoted(name), parent, s.cfg.Deployment.Engine.MaxModelLen)
+func (s *Server) modelObject() []byte {
+	return fmt.Appendf(nil, `{"id":%s,"object":"model","created":%d,"owned_by":"moontide","root":%s,"parent":null,"max_model_len":%d}`,
+		s.model, s.start.Unix(), s.model, s.cfg.Deployment.Engine.MaxModelLen)
 }
 
 func (s *Server) serveVersion(ctx *fasthttp.RequestCtx) *apiError {
 	return respond(ctx, jsonType, fmt.Appendf(nil, `{"version":%s}`, quoted(s.cfg.Version)))
-}
-
-// quotedModel returns the name for the answer to a request that named a model, or
-// none.
-func (s *Server) quotedModel(name string) string {
-	if name == "" || name == s.cfg.Model {
-		return s.model
-	}
-	return string(quoted(name))
 }
 
 func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
@@ -145,7 +124,7 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 		api:             api,
 		id:              fmt.Sprintf("%016x%016x", s.idSeed, number),
 		created:         ctx.Time().Unix(),
-		model:           s.quotedModel(r.model),
+		model:           s.model,
 		includeUsage:    r.includeUsage,
 		continuousUsage: r.continuousUsage,
 		tokenIDs:        r.returnTokenIDs,

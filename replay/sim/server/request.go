@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/bytedance/sonic"
@@ -112,7 +111,6 @@ type streamOptions struct {
 // request is a parsed request for an answer.
 type request struct {
 	prompt          *engine.Prompt
-	model           string // "" if the request names none
 	session         string
 	length          lengthLimits
 	maxTokens       int // as given; 0 if not
@@ -143,7 +141,7 @@ func (c Config) read(body []byte, api *api) (*wireRequest, *apiError) {
 	if err := named.decode("a string", &model); err != nil {
 		return nil, err
 	}
-	if !named.absent() && !c.serves(model) {
+	if !named.absent() && model != c.Model {
 		return nil, c.noModel(model)
 	}
 	return w, nil
@@ -179,12 +177,6 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 		return nil, err
 	}
 	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
-	if err := w.get("model").decode("a string", &r.model); err != nil {
-		return nil, err
-	}
-	if slices.Contains(c.Adapters, r.model) {
-		r.prompt.SetAdapter(r.model)
-	}
 	if err := c.readPrompt(api, w, r.prompt); err != nil {
 		return nil, err
 	}
@@ -212,7 +204,7 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 func (c Config) noModel(name string) *apiError {
 	return &apiError{
 		status:  fasthttp.StatusNotFound,
-		message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(name), strings.Join(append([]string{c.Model}, c.Adapters...), ", ")),
+		message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(name), c.Model),
 		param:   "model", code: "model_not_found",
 	}
 }

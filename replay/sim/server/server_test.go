@@ -482,34 +482,3 @@ func TestVersionAndModel(t *testing.T) {
 		}
 	}
 }
-
-// Adapters are models of their own, which the same engines answer.
-func TestAdapters(t *testing.T) {
-	s := start(t, server.Config{Model: "base", Adapters: []string{"one", `a "two"`}})
-	_, list := s.do("GET", "/v1/models", "")
-	for model, parent := range map[string]string{"base": "null", "one": `"base"`, `a \"two\"`: `"base"`} {
-		status, body := s.do("POST", "/v1/completions", `{"model":"`+model+`","prompt":"a b","max_tokens":2}`)
-		if status != http.StatusOK || !strings.Contains(body, `"model":"`+model+`"`) {
-			t.Errorf("%s: %d, %s", model, status, body)
-		}
-		if want := `{"id":"` + model + `","object":"model","created":0,"owned_by":"moontide","root":"` + model + `","parent":` + parent + `,`; !strings.Contains(constant(list), want) {
-			t.Errorf("the list lacks %s: %s", want, list)
-		}
-	}
-	prompt := strings.Repeat("tide ", 64) // four blocks
-	for _, turn := range []struct {
-		model string
-		hit   bool
-	}{{"base", false}, {"one", false}, {"base", true}, {"one", true}} {
-		_, body := s.do("POST", "/v1/completions", `{"model":"`+turn.model+`","prompt":"`+prompt+`","max_tokens":2}`)
-		if hit := !strings.Contains(body, `"cached_tokens":0`); hit != turn.hit {
-			t.Errorf("%s finds its own prompt: %t, %s", turn.model, hit, body)
-		}
-	}
-	if status, body := s.do("GET", "/v1/models/one", ""); status != http.StatusOK || !strings.HasPrefix(body, `{"id":"one"`) {
-		t.Errorf("%d, %s", status, body)
-	}
-	if status, body := s.do("POST", "/v1/completions", `{"model":"three","prompt":"a"}`); status != http.StatusNotFound || !strings.Contains(body, `base, one, a`) {
-		t.Errorf("another model: %d, %s", status, body)
-	}
-}
