@@ -1,7 +1,6 @@
 package report
 
 import (
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -12,26 +11,6 @@ import (
 	"moontide/trace"
 	"moontide/trace/stats"
 )
-
-// PNG writes the figures as one picture. All errors are from w.
-func (c Comparison) PNG(w io.Writer) error {
-	return figure.WritePNG(w, c.sheet(), figure.Options{})
-}
-
-func (c Comparison) sheet() figure.Sheet {
-	var names, estimated []string
-	for _, data := range c {
-		names = append(names, doc.Clean(data.Name))
-		if data.Analysis.Untimed.Turns > 0 {
-			estimated = append(estimated, doc.Clean(data.Name))
-		}
-	}
-	sheet := figure.Sheet{Title: "Traces: " + strings.Join(names, ", "), Rows: figure.Pairs(c.figures())}
-	if len(estimated) > 0 {
-		sheet.Note = "The times of turns without a timestamp are estimated: " + strings.Join(estimated, ", ")
-	}
-	return sheet
-}
 
 // figures draws what the distances measure, cumulative distributions and LRU curves,
 // and what changes over time. All traces are in each figure, but those without values.

@@ -43,10 +43,8 @@ func TestComparisonFigures(t *testing.T) {
 		return Dataset{Name: name, Analysis: a}
 	}
 	titles := func(c Comparison) (all []string) {
-		for _, row := range c.sheet().Rows {
-			for _, f := range row.Figures {
-				all = append(all, f.Title)
-			}
+		for _, f := range c.figures() {
+			all = append(all, f.Title)
 		}
 		return all
 	}

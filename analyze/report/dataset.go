@@ -52,8 +52,7 @@ func (d Dataset) Document() *doc.Document {
 	summary, s := to.Section("Summary"), to.Section("Figures")
 	summary.Lead, s.Lead = true, true
 	summary.Text(summarySentences(a)...)
-	figures, _ := datasetFigures(d) // the text reports missing figures
-	for _, f := range figures {
+	for _, f := range d.figures() {
 		s.Figure(f)
 	}
 	return to

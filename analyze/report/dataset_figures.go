@@ -1,7 +1,6 @@
 package report
 
 import (
-	"io"
 	"math"
 	"strings"
 
@@ -12,70 +11,36 @@ import (
 	"moontide/trace/stats"
 )
 
-// PNG writes the figures as one picture. All errors are from w.
-func (d Dataset) PNG(w io.Writer) error {
-	return figure.WritePNG(w, d.sheet(), figure.Options{})
-}
-
-func (d Dataset) sheet() figure.Sheet {
-	figures, missing := datasetFigures(d)
-	sheet := figure.Sheet{Title: "Trace: " + doc.Clean(d.Name), Rows: figure.Pairs(figures)}
-	if len(missing) > 0 {
-		sheet.Note = "Not drawn: " + strings.Join(missing, ", ")
+// figures draws what the trace has values of.
+func (d Dataset) figures() []figure.Figure {
+	a := d.Analysis
+	figures := []figure.Figure{
+		histogram("Input sequence length", "ISL", "tokens", a.ISL, 1),
+		histogram("Output sequence length", "OSL", "tokens", a.OSL, 1),
 	}
-	if note := estimatedOrder(d.Analysis); note != "" {
-		sheet.Note = strings.TrimPrefix(sheet.Note+". "+note, ". ")
-	}
-	return sheet
-}
-
-// datasetFigures also returns the reasons for missing figures.
-func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
-	a := data.Analysis
-	draw := func(f figure.Figure) { figures = append(figures, f) }
-	skip := func(what, why string) { missing = append(missing, what+" ("+why+")") }
-
-	draw(histogram("Input sequence length", "ISL", "tokens", a.ISL, 1))
-	draw(histogram("Output sequence length", "OSL", "tokens", a.OSL, 1))
 	if a.Lengths.Ratios.Count > 0 {
-		draw(histogram("Input tokens for each output token", "ISL / OSL", "", a.Lengths.Ratios, 1))
-	} else {
-		skip("ISL / OSL", "no answer has tokens")
+		figures = append(figures, histogram("Input tokens for each output token", "ISL / OSL", "", a.Lengths.Ratios, 1))
 	}
-	switch {
-	case a.Arrivals == nil:
-		skip("arrivals", "no row has a timestamp")
-	case !a.Arrivals.Rate.Set:
-		skip("arrivals", "there is one single time")
-	case a.Time == nil:
-		skip("arrivals", "fewer than 8 requests")
-	default:
+	if a.Time != nil {
 		figures = append(figures, timeFigures(a)...)
 	}
 	p := a.Prefix
-	switch {
-	case p == nil:
-		skip("hit rates, reuse intervals", "no row has block ids")
-		return figures, missing
-	case p.HitBlocks == 0:
-		skip("hit rates, reuse intervals", "no prompt begins like an earlier one")
-		return figures, missing
+	if p == nil || p.HitBlocks == 0 {
+		return figures
 	}
-	if c := data.Cache; c != nil && c.Curve != nil {
+	if c := d.Cache; c != nil && c.Curve != nil {
 		f := c.figure()
 		f.Note = estimatedOrder(a)
-		draw(f)
+		figures = append(figures, f)
 	}
 	if p.Reuse.Time.Count > 0 {
 		f := histogram("Reuse intervals", "Time since a block's last use", "", p.Reuse.Time, 1000)
 		f.X.Quantity = figure.Duration
 		f.Y.Label = "Block hits"
 		nameMarks(&f)
-		draw(f)
-	} else {
-		skip("reuse intervals", "no timestamps")
+		figures = append(figures, f)
 	}
-	return figures, missing
+	return figures
 }
 
 // estimatedOrder returns a remark for figures, or "" if every row has a timestamp.

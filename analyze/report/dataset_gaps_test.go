@@ -79,7 +79,7 @@ func TestDatasetWithGaps(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			data := cached(t, test.rows, 1, 2)
 			var text, markdown, page, picture, json bytes.Buffer
-			for _, err := range []error{data.Document().WriteText(&text), data.Document().WriteMarkdown(&markdown), data.Document().WriteHTML(&page), data.PNG(&picture), data.JSON(&json)} {
+			for _, err := range []error{data.Document().WriteText(&text), data.Document().WriteMarkdown(&markdown), data.Document().WriteHTML(&page), data.Document().WritePNG(&picture), data.JSON(&json)} {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -13,22 +12,6 @@ import (
 	"moontide/analyze/report/figure"
 	"moontide/trace"
 )
-
-// PNG draws a comparison: the changes with their intervals, the latencies of both sides,
-// and those of each request. The picture of a prediction has the last only.
-func (c Diff) PNG(w io.Writer) error {
-	sheet := figure.Sheet{Title: "A: " + doc.Clean(c.NameA) + ", B: " + doc.Clean(c.NameB)}
-	if c.Prediction == nil {
-		sheet.Rows = figure.Pairs(c.figures())
-	}
-	if scatters := c.scatters(); len(scatters) > 0 {
-		for i := range scatters {
-			scatters[i].Height = scatterHeight
-		}
-		sheet.Rows = append(sheet.Rows, figure.Row{Figures: scatters})
-	}
-	return figure.WritePNG(w, sheet, figure.Options{})
-}
 
 // headlines returns what most readers ask for: values of B beside those of A.
 func (c Diff) headlines() (all []doc.KeyValue) {

@@ -122,7 +122,7 @@ func (c Diff) towardsPrediction(difference float64) float64 {
 	return -difference
 }
 
-// scatterHeight makes the plots of [Diff.PNG] almost square.
+// scatterHeight makes scatter plots almost square.
 const scatterHeight = 340
 
 // scatters draws the TTFT and the TPOT of each request on both sides.
@@ -164,7 +164,7 @@ func (c Diff) scatter(r diff.Requests) figure.Figure {
 		return figure.Axis{Label: label, Quantity: figure.Duration, Log: true, Min: &ends[0], Max: &ends[1]}
 	}
 	return figure.Figure{
-		Title: r.Latency.Label() + " of each request", X: axis(x), Y: axis(y),
+		Title: r.Latency.Label() + " of each request", X: axis(x), Y: axis(y), Height: scatterHeight,
 		Series: []figure.Series{points, {Name: "equal", Kind: figure.Line, Dashed: true, X: ends, Y: ends}},
 	}
 }

@@ -189,16 +189,6 @@ func (f EngineFit) data() (data doc.Data) {
 	return data
 }
 
-// PNG draws measured against predicted values, a figure for each metric.
-func (f EngineFit) PNG(w io.Writer) error {
-	sheet := figure.Sheet{
-		Title: "Measured against predicted: " + doc.Clean(f.Subject),
-		Note:  "Each dot is a measurement; on the dashed line, the prediction equals it",
-		Rows:  figure.Pairs(f.figures()),
-	}
-	return figure.WritePNG(w, sheet, figure.Options{PlotHeight: 300})
-}
-
 // shownMetrics are the metrics that have a figure, with their axes: latencies in
 // seconds.
 var shownMetrics = []struct {

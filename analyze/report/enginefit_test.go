@@ -1,10 +1,7 @@
 package report_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"image/png"
-	"os"
 	"strings"
 	"testing"
 
@@ -71,18 +68,5 @@ func TestEngineFitReport(t *testing.T) {
 	refused := written(t, report.EngineFit{Subject: "a table", Refused: true, Result: &fit.Result{Rows: f.Rows}}.Document().WriteText)
 	if !strings.Contains(refused, "line 5 (excluded): Little's law") {
 		t.Error(refused)
-	}
-}
-
-// Fitted and held-out measurements are drawn apart, at (measured, predicted).
-func TestEngineFitPicture(t *testing.T) {
-	picture := written(t, fittedEngine().PNG)
-	if _, err := png.Decode(bytes.NewReader([]byte(picture))); err != nil {
-		t.Fatal(err)
-	}
-	if file := os.Getenv("FIT_PNG"); file != "" {
-		os.WriteFile(file, []byte(picture), 0o644)
-		os.WriteFile(file+".html", []byte(written(t, fittedEngine().Document().WriteHTML)), 0o644)
-		os.WriteFile(file+".txt", []byte(written(t, fittedEngine().Document().WriteText)), 0o644)
 	}
 }

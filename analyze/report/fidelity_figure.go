@@ -2,23 +2,12 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
 	"moontide/analyze/fidelity"
-	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
 )
-
-// PNG draws the gap of each aspect beside its noise floor, bound and limit. All errors
-// are from w.
-func (f Fidelity) PNG(w io.Writer) error {
-	sheet := figure.One(f.figure())
-	sheet.Title = "Fidelity: " + f.verdict().Level
-	sheet.Note = doc.Clean(f.DrawnName + ", drawn from " + f.SourceName)
-	return figure.WritePNG(w, sheet, figure.Options{})
-}
 
 // mostOfLimit is where the axis ends: gaps of several limits would crowd the others
 // into a corner.

@@ -17,9 +17,6 @@ type LoadSearch struct {
 	View    View               // its Gates are the objectives
 }
 
-// PNG draws throughput and latency of the runs.
-func (s LoadSearch) PNG(w io.Writer) error { return s.sweep().PNG(w) }
-
 // sweep returns the runs of each search by level.
 func (s LoadSearch) sweep() Sweep {
 	sweep := Sweep{Subject: s.Subject, Axis: s.Found[0].Axis, Percentiles: s.View.Percentiles}
@@ -43,7 +40,7 @@ func (s LoadSearch) Document() *doc.Document {
 		lead.Table(s.answers())
 	}
 	sweep := s.sweep()
-	addSheet(d, sweep.sheet())
+	sweep.addFigures(d.DetailSection("Throughput against latency"))
 	d.Gates = &doc.Verdict{Level: "PASS"}
 	for i, f := range s.searches() {
 		d.Headlines = append(d.Headlines, f.headlines()...)

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -13,27 +12,11 @@ import (
 	"moontide/replay/bench"
 )
 
-// PNG draws throughput per engine against TTFT and TPOT, with the Pareto front or, after a
-// search for a load, a line for each deployment.
-func (p Plan) PNG(w io.Writer) error {
-	return figure.WritePNG(w, p.sheet(), figure.Options{Width: 1000, PlotHeight: 280})
-}
-
-func (p Plan) sheet() figure.Sheet {
-	what := "the line joins the deployments that no other beats in both"
-	if p.searchesLoads() {
-		what = "dots are labelled with the load"
-	}
-	return figure.Sheet{
-		Title: "Throughput per engine against latency",
-		Note:  doc.Clean(fmt.Sprintf("%s, %s, simulated; %s", p.Trace, doc.Count(p.Requests, "request"), what)),
-		Rows:  []figure.Row{{Figures: p.figures()}},
-	}
-}
-
 // searchesLoads reports whether the predictions have different loads.
 func (p Plan) searchesLoads() bool { return p.varies(bench.Speedup) || p.varies(bench.Concurrency) }
 
+// figures draws throughput per engine against TTFT and TPOT, with the Pareto front or, after
+// a search for a load, a line for each deployment.
 func (p Plan) figures() (all []figure.Figure) {
 	for _, l := range []run.Latency{run.TTFT, run.TPOT} {
 		m := p.latencyMetric(l)

@@ -1,10 +1,8 @@
 package report_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"image/png"
 	"regexp"
 	"slices"
 	"strings"
@@ -175,18 +173,6 @@ func TestParetoFront(t *testing.T) {
 	for _, name := range []string{"2P+2D", "1P+2D", "2 engines", "1 engine", "3 engines"} {
 		if n := len(regexp.MustCompile(`<title>[^<]*`+regexp.QuoteMeta(name)+`: `).FindAllString(page, -1)); n < 2 {
 			t.Errorf("%d tooltips of %s, want one in each figure", n, name)
-		}
-	}
-}
-
-func TestPlanPNG(t *testing.T) {
-	for name, p := range plans(t) {
-		var b bytes.Buffer
-		if err := p.PNG(&b); err != nil {
-			t.Fatal(err)
-		}
-		if img, err := png.Decode(&b); err != nil || img.Bounds().Dx() != 2000 {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -12,13 +11,6 @@ import (
 	"moontide/analyze/run"
 	"moontide/trace/stats"
 )
-
-// PNG draws a row per run with the distributions of TTFT, inter-token latency and
-// end-to-end latency. The picture of a single run also has them by turn if its
-// sessions have several.
-func (runs Runs) PNG(w io.Writer) error {
-	return figure.WritePNG(w, runs.sheet(), figure.Options{})
-}
 
 type distributionColumn struct {
 	latency      run.Latency
@@ -31,35 +23,6 @@ var runDistributions = []distributionColumn{
 	{run.TPOT, "Time per output token", "Requests"},
 	{run.ITL, "Inter-token latency", "Tokens"},
 	{run.E2EL, "End-to-end latency", "Requests"},
-}
-
-// distributionColumns are those of the picture.
-var distributionColumns = []distributionColumn{
-	{run.TTFT, "TTFT", "Requests"},
-	{run.ITL, "Inter-token latency", "Tokens"},
-	{run.E2EL, "E2E latency", "Requests"},
-}
-
-func (runs Runs) sheet() figure.Sheet {
-	sheet := figure.Sheet{Title: "Metric distributions", SharedX: true}
-	for i, r := range runs {
-		label := r.Result.Verdict.Level.String()
-		if r.Name != "" {
-			label = doc.Clean(r.Name) + ": " + label
-		}
-		for _, n := range simulatedNotes(r.Info.Target) {
-			label += " – " + n.String()
-		}
-		row := figure.Row{Label: label}
-		for _, c := range distributionColumns {
-			row.Figures = append(row.Figures, c.distribution(runs, i))
-		}
-		sheet.Rows = append(sheet.Rows, row)
-		if figures := turnFigures(r.Result.Sessions); len(figures) > 0 && len(runs) == 1 {
-			sheet.Rows = append(sheet.Rows, figure.Row{Figures: figures})
-		}
-	}
-	return sheet
 }
 
 // valueRange is what an axis shows of a latency, in milliseconds.

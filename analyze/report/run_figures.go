@@ -28,6 +28,7 @@ func (r Run) addFigures(d *doc.Document) {
 	}
 	if series := r.Result.Detail.Series; len(series.Intervals) > 1 {
 		s := d.Section("Over time")
+		s.PageOnly = true
 		for _, f := range seriesFigures(series, r.Result.ScheduleLag.Max > 0) {
 			f.Note = fmt.Sprintf("each value covers %v", series.Step)
 			s.Figure(f)
@@ -35,6 +36,7 @@ func (r Run) addFigures(d *doc.Document) {
 	}
 	if requests := r.Result.Detail.Requests; len(requests) > 0 {
 		s := d.Section("Requests")
+		s.PageOnly = true
 		s.Figure(timeline(requests))
 		sent := func(q *run.Request) float64 { return q.Sent.Seconds() }
 		ttft := func(q *run.Request) float64 { return (q.First - q.Sent).Seconds() }

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"image/png"
 	"io"
 	"math"
 	"regexp"
@@ -176,21 +175,6 @@ func TestParsePercentiles(t *testing.T) {
 	for _, text := range []string{"", "1,", "101", "-1", "NaN", "p99", "5,5"} {
 		if got, err := report.ParsePercentiles(text); err == nil {
 			t.Errorf("%q is %v", text, got)
-		}
-	}
-}
-
-// A picture can be drawn of any run, even without values.
-func TestRunPNG(t *testing.T) {
-	nothing := report.Run{Info: ended(1), Result: inDetail(t, []replay.Record{{Class: replay.Connect}})}
-	same := report.Run{Info: ended(1), Result: inDetail(t, answers(1))}
-	for i, runs := range []report.Runs{reported(t), {nothing}, {same}, {nothing, same}} {
-		picture, err := png.Decode(strings.NewReader(written(t, runs.PNG)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if size := picture.Bounds(); size.Dx() != 2640 || size.Dy() < 400*len(runs) {
-			t.Errorf("picture %d is %v", i, size)
 		}
 	}
 }

@@ -53,6 +53,7 @@ func (r Run) addSessions(d *doc.Document) {
 	s.Table(t)
 	if len(of.ByTurn) > 1 {
 		s = d.Section("By turn of the session")
+		s.PageOnly = true
 		addTurnTables(s, "turn", of.ByTurn)
 		for _, f := range turnFigures(of) {
 			s.Figure(f)

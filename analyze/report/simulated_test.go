@@ -37,9 +37,9 @@ func TestSimulatedRunsAreMarkedInEveryForm(t *testing.T) {
 	}
 	runs := reported(t)
 	runs[0].Info.Target.Simulated = false
-	picture := written(t, runs.PNG)
+	picture := written(t, runs.Document().WritePNG)
 	runs[0].Info.Target.Simulated = true
-	if written(t, runs.PNG) == picture {
+	if written(t, runs.Document().WritePNG) == picture {
 		t.Error("the PNG of a simulated run has no mark")
 	}
 }

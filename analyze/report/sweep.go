@@ -109,7 +109,7 @@ func (p SweepPoint) mark() string {
 func (s Sweep) Document() *doc.Document {
 	d := doc.New("LOAD SWEEP", s.Subject)
 	d.Headlines = s.headlines()
-	addSheet(d, s.sheet())
+	s.addFigures(d.DetailSection("Throughput against latency"))
 	for _, deployment := range s.Deployments {
 		t := doc.Table{Columns: s.columns()}
 		for _, p := range deployment.Points {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"io"
 	"strings"
 
 	"moontide/analyze/report/doc"
@@ -11,41 +10,22 @@ import (
 	"moontide/trace"
 )
 
-// PNG draws throughput against latency: a line per deployment, a dot per run.
-func (s Sweep) PNG(w io.Writer) error {
-	return figure.WritePNG(w, s.sheet(), figure.Options{})
-}
-
-// addSheet adds the figures of a picture to a page, under its title.
-func addSheet(d *doc.Document, sheet figure.Sheet) {
-	s := d.DetailSection(sheet.Title)
-	for _, row := range sheet.Rows {
-		for _, f := range row.Figures {
-			s.Figure(f)
-		}
-	}
-}
-
-func (s Sweep) sheet() figure.Sheet {
+// addFigures draws throughput against latency: a line per deployment, a dot per run.
+func (s Sweep) addFigures(to *doc.Section) {
 	e2el, ttft, tpot := s.latency(run.E2EL, "E2E latency"), s.latency(run.TTFT, "TTFT"), s.latency(run.TPOT, "TPOT")
 	perUser := measure{axis: figure.Axis{Label: "Per-user output", Unit: "tok/s"}, of: func(r *run.Result) trace.Opt[float64] {
 		mean := run.TPOT.Metric(run.Mean).Value(r)
 		return trace.Opt[float64]{Value: 1000 / mean.Value, Set: mean.Set && mean.Value > 0}
 	}}
 	output := measure{axis: figure.Axis{Label: "Output throughput", Unit: "tok/s"}, of: func(r *run.Result) trace.Opt[float64] { return r.OutputRate }}
-	against := func(x measure) figure.Figure { return s.figure(x.axis.Label, x, output) }
-	sheet := figure.Sheet{
-		Title: "Throughput against latency",
-		Note:  s.figureNote(),
-		Rows:  []figure.Row{{Figures: []figure.Figure{against(e2el), against(ttft)}}, {Figures: []figure.Figure{against(tpot), against(perUser)}}},
+	for _, x := range []measure{e2el, ttft, tpot, perUser} {
+		to.Figure(s.figure(x.axis.Label, x, output))
 	}
 	if s.Axis != bench.Concurrency { // what was asked for may differ from what was sent
 		load := measure{axis: figure.Axis{Label: "Achieved request rate", Unit: "req/s"}, of: func(r *run.Result) trace.Opt[float64] { return r.AchievedRate }}
-		sheet.Rows = append(sheet.Rows, figure.Row{Figures: []figure.Figure{
-			s.figure(ttft.axis.Label+" by load", load, ttft), s.figure(tpot.axis.Label+" by load", load, tpot),
-		}})
+		to.Figure(s.figure(ttft.axis.Label+" by load", load, ttft))
+		to.Figure(s.figure(tpot.axis.Label+" by load", load, tpot))
 	}
-	return sheet
 }
 
 // A measure is a value of a run on an axis, and its limits.
@@ -86,7 +66,7 @@ func (s Sweep) gateOn(l run.Latency) *run.Gate {
 // figure draws y against x. On a linear axis, widely spread values would crowd the small
 // ones into a corner.
 func (s Sweep) figure(title string, x, y measure) figure.Figure {
-	f := figure.Figure{Title: title, X: x.axis, Y: y.axis}
+	f := figure.Figure{Title: title, Note: s.figureNote(), X: x.axis, Y: y.axis}
 	var xs, ys stretch
 	for _, d := range s.Deployments {
 		series := figure.Series{Name: doc.Clean(d.name()), Kind: figure.Line}
@@ -134,7 +114,7 @@ func (s *stretch) add(v float64) {
 func (s stretch) wide(times float64) bool { return s.low > 0 && s.high > times*s.low }
 
 func (s Sweep) figureNote() string {
-	note := doc.Clean(s.Subject) + "; dots are labelled with the " + strings.ToLower(s.heading())
+	note := "dots are labelled with the " + strings.ToLower(s.heading())
 	for _, d := range s.Deployments {
 		for _, p := range d.Points {
 			if p.mark() != p.Level {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
 	"moontide/analyze/run"
 	"moontide/replay/bench"
@@ -26,15 +27,14 @@ func TestSweepSheet(t *testing.T) {
 		{Label: "a", Points: []SweepPoint{point("1", 500, 10, run.Valid), point("2", 1000, 15, run.Suspect), {Level: "3", Result: &run.Result{}}}},
 		{Label: "b", Points: []SweepPoint{point("1", 250, 20, run.Valid)}},
 	}}
-	sheet := s.sheet()
-	if want := "ISL 1; dots are labelled with the concurrency; * is not VALID"; sheet.Note != want {
-		t.Errorf("%q, want %q", sheet.Note, want)
-	}
 	got := map[string][]figure.Series{}
-	for _, row := range sheet.Rows {
-		for _, f := range row.Figures {
-			got[f.Title] = f.Series
+	var section doc.Section
+	s.addFigures(&section)
+	for _, f := range section.Blocks[0].Figures {
+		if want := "dots are labelled with the concurrency; * is not VALID"; f.Note != want {
+			t.Errorf("%q, want %q", f.Note, want)
 		}
+		got[f.Title] = f.Series
 	}
 	want := map[string][]figure.Series{}
 	for title, x := range map[string][3]float64{

@@ -3,9 +3,7 @@ package report_test
 import (
 	"bytes"
 	"encoding/csv"
-	"errors"
 	"fmt"
-	"image/png"
 	"regexp"
 	"strings"
 	"testing"
@@ -238,29 +236,6 @@ func TestSweepIsHarmless(t *testing.T) {
 		}
 		if n := len(regexp.MustCompile(`(?m)^(## )?Verdict: `).FindAllString(b.String(), -1)); n != 1 {
 			t.Errorf("%d verdicts in\n%s", n, b.String())
-		}
-	}
-}
-
-func TestSweepPNG(t *testing.T) {
-	for _, test := range sweeps {
-		var b bytes.Buffer
-		if err := test.sweep.PNG(&b); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := png.Decode(&b); err != nil {
-			t.Errorf("%s: %v", test.name, err)
-		}
-	}
-}
-
-func TestSweepPassesOnWriteErrors(t *testing.T) {
-	s := oneSweep()
-	for name, err := range map[string]error{
-		"text": s.Document().WriteText(fullDisk{}), "markdown": s.Document().WriteMarkdown(fullDisk{}), "csv": s.Document().WriteCSV(fullDisk{}), "png": s.PNG(fullDisk{}),
-	} {
-		if !errors.Is(err, errFull) {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

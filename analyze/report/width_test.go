@@ -2,6 +2,9 @@ package report_test
 
 import (
 	"bytes"
+	"errors"
+	"image/png"
+	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -74,6 +77,20 @@ func TestEveryWidth(t *testing.T) {
 				if whole[word] == 0 {
 					t.Errorf("%s at %d columns has the part %q of a word", name, width, word)
 				}
+			}
+		}
+	}
+}
+
+// Every report can be drawn, and no form hides a full disk.
+func TestEveryPicture(t *testing.T) {
+	for name, d := range everyReport(t) {
+		if _, err := png.Decode(strings.NewReader(written(t, d.WritePNG))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for form, write := range map[string]func(io.Writer) error{"text": d.WriteText, "Markdown": d.WriteMarkdown, "CSV": d.WriteCSV, "HTML": d.WriteHTML, "PNG": d.WritePNG} {
+			if err := write(fullDisk{}); !errors.Is(err, errFull) {
+				t.Errorf("%s as %s on a full disk: %v", name, form, err)
 			}
 		}
 	}

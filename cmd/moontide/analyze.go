@@ -126,11 +126,11 @@ func (asked *analysis) parseOutputs(c *cli.Context) (err error) {
 }
 
 func (asked *analysis) show(std streams, all report.Comparison) error {
-	document, json, png := all.Document, all.JSON, all.PNG
+	document, json := all.Document, all.JSON
 	if len(all) == 1 {
-		document, json, png = all[0].Document, all[0].JSON, all[0].PNG
+		document, json = all[0].Document, all[0].JSON
 	}
-	return asked.output.show(std, results{document: document, files: map[string]func(io.Writer) error{"png": png}, forms: map[string]func(io.Writer) error{
+	return asked.output.show(std, results{document: document, forms: map[string]func(io.Writer) error{
 		"json":      json,
 		"csv":       func(w io.Writer) error { return all[0].Curves().WriteCSV(w) },
 		datagenForm: func(w io.Writer) error { return all.Datagen().WriteText(w) },

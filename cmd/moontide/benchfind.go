@@ -115,6 +115,6 @@ func (q *benchQuestion) showSearch(std streams, search report.LoadSearch) error 
 	return q.output.show(std, results{
 		document: search.Document,
 		forms:    map[string]func(io.Writer) error{"json": search.WriteOutcome},
-		files:    map[string]func(io.Writer) error{"png": search.PNG, "junit": search.JUnit},
+		files:    map[string]func(io.Writer) error{"junit": search.JUnit},
 	})
 }

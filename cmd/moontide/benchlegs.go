@@ -49,7 +49,7 @@ func (q *benchQuestion) show(std streams, sweep report.Sweep, runs []bench.LegRe
 	shown := results{
 		document: sweep.Document,
 		forms:    map[string]func(io.Writer) error{"json": reports.WriteOutcome},
-		files:    map[string]func(io.Writer) error{"png": sweep.PNG, "junit": reports.JUnit},
+		files:    map[string]func(io.Writer) error{"junit": reports.JUnit},
 	}
 	printed, err := q.write(std, shown)
 	if err != nil || printed {

@@ -61,20 +61,15 @@ func outputOf(c *cli.Context, forms []string, files ...string) (o output, err er
 type results struct {
 	document func() *doc.Document
 	forms    map[string]func(io.Writer) error // besides those of a document
-	files    map[string]func(io.Writer) error // by flag, besides html
+	files    map[string]func(io.Writer) error // by flag, besides those of a document
 }
 
-// resultsOf returns what every report has: a document, JSON and a picture.
+// resultsOf returns what every report has: a document and JSON.
 func resultsOf(r interface {
 	Document() *doc.Document
 	JSON(io.Writer) error
-	PNG(io.Writer) error
 }) results {
-	return results{
-		document: r.Document,
-		forms:    map[string]func(io.Writer) error{"json": r.JSON},
-		files:    map[string]func(io.Writer) error{"png": r.PNG},
-	}
+	return results{document: r.Document, forms: map[string]func(io.Writer) error{"json": r.JSON}, files: map[string]func(io.Writer) error{}}
 }
 
 // show writes the files and prints the results, unless a file is standard output.
@@ -147,8 +142,11 @@ func (o *output) path(flag string) string {
 func (o *output) write(std streams, r results) (printed bool, err error) {
 	for _, f := range o.files {
 		draw := r.files[f.flag]
-		if f.flag == "html" {
+		switch f.flag {
+		case "html":
 			draw = func(w io.Writer) error { return r.document().WriteHTML(w) }
+		case "png":
+			draw = func(w io.Writer) error { return r.document().WritePNG(w) }
 		}
 		if draw != nil {
 			if err := writeFile(std, f.path, draw); err != nil {

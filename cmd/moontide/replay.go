@@ -303,11 +303,11 @@ func reported(result *bench.Result, view report.View) report.Run {
 
 func saveReports(std streams, result *bench.Result, view report.View) error {
 	r := reported(result, view)
-	runs := report.Runs{r}
+	document := report.Runs{r}.Document()
 	return errors.Join(
 		runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), r.Summary()),
-		writeFile(std, filepath.Join(result.Dir, runfile.PageFile), runs.Document().WriteHTML),
-		writeFile(std, filepath.Join(result.Dir, runfile.FigureFile), runs.PNG),
+		writeFile(std, filepath.Join(result.Dir, runfile.PageFile), document.WriteHTML),
+		writeFile(std, filepath.Join(result.Dir, runfile.FigureFile), document.WritePNG),
 	)
 }
 

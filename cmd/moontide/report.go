@@ -49,7 +49,7 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			itlFlag(),
 			junitFlag(),
 			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the report with figures to `FILE`, a self-contained page"},
-			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the distributions of TTFT, ITL and E2EL to `FILE`, one row per run"},
+			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the distributions of latencies to `FILE`, of several runs together and one by one"},
 			&cli.StringFlag{Name: "cache-misses", Category: inOutput, Usage: "also write predicted and measured prefix cache hits of each request to CSV `FILE`"},
 			&cli.StringFlag{Name: "over-time", Category: inOutput, Usage: "also write throughput, concurrency, TTFT and lag over time to CSV `FILE`"},
 		),

@@ -61,7 +61,7 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 	}
 	runs := reportedLegs(legs, q.view)
 	sweep := sweepReport(subjectOf(legs), legs, q.view)
-	shown := results{document: sweep.Document, files: map[string]func(io.Writer) error{"png": sweep.PNG, "junit": runs.JUnit}}
+	shown := results{document: sweep.Document, files: map[string]func(io.Writer) error{"junit": runs.JUnit}}
 	if err := q.output.show(std, shown); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Package doc is the document model of reports: a report is built once, as data, and
-// written as terminal text, Markdown, CSV or HTML.
+// written as terminal text, Markdown, CSV, HTML or PNG.
 //
 //	d := doc.New("DATASET ANALYSIS", "Trace: conversation.jsonl")
 //	s := d.Section("Overview")
@@ -115,8 +115,10 @@ type Section struct {
 	// Detail sections are omitted in text.
 	Detail bool
 	// Lead sections come before the outcomes on pages.
-	Lead   bool
-	Blocks []Block
+	Lead bool
+	// PageOnly sections have figures that pictures omit.
+	PageOnly bool
+	Blocks   []Block
 }
 
 // Block is one piece of content; exactly one of its fields is set.
@@ -126,7 +128,7 @@ type Block struct {
 	KeyValues []KeyValue
 	Table     *Table
 	Listing   []string        // lines in a layout of their own; text only: see ListingFirst
-	Figures   []figure.Figure // HTML only
+	Figures   []figure.Figure // HTML and PNG only
 }
 
 // KeyValue is a named value, its unit, and a remark of a few words.
