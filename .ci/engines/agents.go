@@ -13,24 +13,12 @@ import (
 	"moontide/trace"
 )
 
-// agentRun is a run of agents: what moontide predicted of the cache of each turn, and
-// what the server found in it.
-type agentRun struct {
-	Engine string `json:"engine"`
-	Trace  string `json:"trace"`
-	Mode   string `json:"mode"`
-	Turns  []turn `json:"turns"`
-}
-
-// turn is a request of an agentRun.
+// turn is a request of a run of agents: what moontide predicted of the cache, and what
+// the server found in it.
 type turn struct {
-	Session   string `json:"session"`
-	Number    int    `json:"turn"`
-	ISL       int    `json:"isl"`
-	OSL       int    `json:"osl"`
-	Predicted int    `json:"predicted"`
-	Measured  int    `json:"measured"`
-	Cause     string `json:"cause,omitempty"` // if they differ
+	isl, osl            int
+	predicted, measured int
+	cause               analysis.Cause // if they differ
 }
 
 // mode is a way to replay agents.
@@ -62,7 +50,7 @@ func agents(s *session) error {
 	if err := writeTrace(path, rows); err != nil {
 		return err
 	}
-	return s.agentsOf("made by the suite", path, flags...)
+	return s.agentsOf(path, flags...)
 }
 
 // weka replays recorded conversations of coding agents without their delays.
@@ -76,11 +64,11 @@ func weka(s *session) error {
 	if text, err := convert.CombinedOutput(); err != nil {
 		return fmt.Errorf("converting %s: %w: %s", s.tools.weka, err, text)
 	}
-	return s.agentsOf("recorded by WEKA", path, "--time-scale-tool", "0", "--time-scale-think", "0")
+	return s.agentsOf(path, "--time-scale-tool", "0", "--time-scale-think", "0")
 }
 
 // agentsOf replays a trace in every mode, one request at a time, and checks each turn.
-func (s *session) agentsOf(name, path string, flags ...string) error {
+func (s *session) agentsOf(path string, flags ...string) error {
 	var measured []int // of each mode
 	lost := 0          // in the first one, as the second one's run says
 	for i, m := range s.modes() {
@@ -96,64 +84,56 @@ func (s *session) agentsOf(name, path string, flags ...string) error {
 		if err := o.ran(); err != nil {
 			return err
 		}
-		a, fromAnswers, err := s.agentRun(name, m, o)
+		turns, fromAnswers, err := turnsOf(o)
 		if err != nil {
 			return err
 		}
 		if i == 1 {
 			lost = fromAnswers
 		}
-		s.agentRuns = append(s.agentRuns, a)
-		measured = append(measured, s.agentLaws(m, o, a))
+		measured = append(measured, s.agentLaws(m, o, turns))
 	}
 	s.law("cached tokens that prompts without real answers lose", fmt.Sprintf("%d of %d, as the report says", lost, measured[1]),
 		fmt.Sprintf("%d of %d", measured[1]-measured[0], measured[1]), measured[1]-measured[0] == lost && lost > 0)
 	return nil
 }
 
-// agentRun reads the predictions of a run, and how many cached tokens it has because
-// of answers.
-func (s *session) agentRun(name string, m mode, o *outcome) (a agentRun, fromAnswers int, err error) {
-	a = agentRun{Engine: s.engine.name, Trace: name, Mode: m.name}
+// turnsOf returns the turns of a run, and how many cached tokens it has because of answers.
+func turnsOf(o *outcome) (turns []turn, fromAnswers int, err error) {
 	r, err := bench.Measure(bench.MeasureConfig{EachPrediction: true}, o.dir)
 	if err != nil {
-		return a, 0, err
+		return nil, 0, err
 	}
 	predicted := map[int]analysis.PredictedRequest{}
 	for _, p := range r.Metrics.Cache.Prediction.Each {
 		predicted[p.Row] = p
 	}
-	turns := map[string]int{}
 	for i, rec := range o.records {
-		turns[rec.SessionID]++
 		p := predicted[i]
-		a.Turns = append(a.Turns, turn{
-			Session: rec.SessionID, Number: turns[rec.SessionID], ISL: rec.InputLength, OSL: rec.OutputLength,
-			Predicted: p.Predicted, Measured: rec.Counts.Cached.Value, Cause: string(p.Cause),
-		})
+		turns = append(turns, turn{rec.InputLength, rec.OutputLength, p.Predicted, rec.Counts.Cached.Value, p.Cause})
 	}
-	return a, r.Metrics.Cache.Prediction.FromAnswers.Value, nil
+	return turns, r.Metrics.Cache.Prediction.FromAnswers.Value, nil
 }
 
 // agentLaws checks the turns of a run and returns the measured cached tokens.
-func (s *session) agentLaws(m mode, o *outcome, a agentRun) (measured int) {
+func (s *session) agentLaws(m mode, o *outcome, turns []turn) (measured int) {
 	s.law(m.name+": exit status and verdict", "0, not INVALID", fmt.Sprintf("%d, %s", o.exit, o.summary.Moontide.Verdict), o.exit == 0 && o.summary.Moontide.Verdict != "INVALID")
 	var isl, osl []int
 	equal, explained, predicted, input, first := 0, 0, 0, 0, ""
-	for i, t := range a.Turns {
-		isl, osl = append(isl, t.ISL), append(osl, t.OSL)
-		input += t.ISL
-		predicted, measured = predicted+t.Predicted, measured+t.Measured
+	for i, t := range turns {
+		isl, osl = append(isl, t.isl), append(osl, t.osl)
+		input += t.isl
+		predicted, measured = predicted+t.predicted, measured+t.measured
 		switch {
-		case t.Predicted == t.Measured:
+		case t.predicted == t.measured:
 			equal++
-		case m.text && t.Measured < t.Predicted && t.Cause == string(analysis.ReEncoded):
+		case m.text && t.measured < t.predicted && t.cause == analysis.ReEncoded:
 			explained++
 		case first == "":
-			first = fmt.Sprintf("; request %d: %d, not %d", i, t.Measured, t.Predicted)
+			first = fmt.Sprintf("; request %d: %d, not %d", i, t.measured, t.predicted)
 		}
 	}
-	n := len(a.Turns)
+	n := len(turns)
 	if m.text { // a turn without room for new tokens cannot make up for an answer that encodes to more
 		off := o.summary.Input - input
 		s.law(m.name+": input tokens", fmt.Sprintf("%d within 0.1 %%", input), fmt.Sprintf("%d", o.summary.Input), 1000*max(off, -off) <= input)
@@ -238,51 +218,4 @@ func (b *agentTrace) turn(session string, after []string, keep, isl, osl int) ro
 		return b.extend(session, after, b.rows[i], isl, osl)
 	}
 	return b.add(session, after, b.rows[i].IDs[:keep], isl, osl)
-}
-
-// agentTables shows each turn, a table for each trace.
-func (r *measurements) agentTables(p *results.Page) {
-	p.WriteString(`
-## Agents, turn by turn
-
-Cached tokens of each turn: what moontide predicts from the run, and what the server found in its cache. Requests are sent
-one at a time, and nothing is evicted. In the mode trace, prompts have the trace's tokens in place of answers; in the mode live,
-what the server answered, as token ids. Text is exact only as far as an answer, encoded again, is the tokens that were generated:
-a model with random weights writes words as no tokenizer would split them.
-
-The suite makes agents of its own: they have sub-agents that run in parallel and join, and their context grows, is compacted and
-is rewritten. ` + "`--weka DIR`" + ` adds recorded conversations of coding agents, which are not part of the repository; here they are two of three turns.
-`)
-	for i := 0; i < len(r.Agents); {
-		end := i + 1
-		for end < len(r.Agents) && r.Agents[end].Engine == r.Agents[i].Engine && r.Agents[end].Trace == r.Agents[i].Trace {
-			end++
-		}
-		agentTable(p, r.Agents[i:end])
-		i = end
-	}
-}
-
-func agentTable(p *results.Page, runs []agentRun) {
-	p.Line("\n### %s, agents %s", titles[runs[0].Engine], runs[0].Trace)
-	head := []string{"session", "turn", "prompt", "answer"}
-	for _, a := range runs {
-		head = append(head, a.Mode+": predicted", "measured")
-	}
-	p.Table(head...)
-	sums := make([]int, 2*len(runs))
-	for i, t := range runs[0].Turns {
-		line := []string{t.Session, fmt.Sprint(t.Number), fmt.Sprint(t.ISL), fmt.Sprint(t.OSL)}
-		for j, a := range runs {
-			line = append(line, fmt.Sprint(a.Turns[i].Predicted), fmt.Sprint(a.Turns[i].Measured))
-			sums[2*j] += a.Turns[i].Predicted
-			sums[2*j+1] += a.Turns[i].Measured
-		}
-		p.Row(line...)
-	}
-	line := []string{"all", "", "", ""}
-	for _, n := range sums {
-		line = append(line, fmt.Sprint(n))
-	}
-	p.Row(line...)
 }

@@ -112,9 +112,7 @@ type outcome struct {
 type summary struct {
 	Completed int     `json:"completed"`
 	Failed    int     `json:"failed"`
-	MeanTTFT  float64 `json:"mean_ttft_ms"`
 	MeanTPOT  float64 `json:"mean_tpot_ms"`
-	MeanITL   float64 `json:"mean_itl_ms"`
 	Input     int     `json:"total_input_tokens"`
 	Output    int     `json:"total_output_tokens"`
 	Moontide  struct {

@@ -29,16 +29,12 @@ type tools struct {
 	models                   string
 	out                      string
 	weka                     string // folder of WEKA conversations, "" for none
-	fixtures                 bool   // record responses for the tests of the repository
 }
 
 // measurements is the content of results.json.
 type measurements struct {
 	Versions map[string]string `json:"versions"`
 	Rows     []result          `json:"rows"`
-	Pairs    []pair            `json:"pairs"`
-	Agents   []agentRun        `json:"agents"`
-	Foretold []foretold        `json:"foretold,omitempty"`
 }
 
 // result is one law of a check.
@@ -61,7 +57,6 @@ func main() {
 	flag.StringVar(&t.models, "models", "", "folder for the models")
 	flag.StringVar(&t.out, "out", filepath.Join("runs", "engines"), "folder for runs and logs")
 	flag.StringVar(&t.weka, "weka", "", "folder of WEKA conversations (.json) to replay too")
-	flag.BoolVar(&t.fixtures, "fixtures", false, "write recorded responses into the testdata of the repository")
 	render := flag.Bool("render", false, "write README.md from results.json and measure nothing")
 	list := flag.Bool("list", false, "list the checks")
 	flag.Parse()
@@ -115,18 +110,11 @@ func run(t *tools, args []string) error {
 			if err != nil {
 				return err
 			}
-			r.replace(found.rows)
-			if found.pairs != nil {
-				r.Pairs = found.pairs
-			}
-			r.replaceAgents(found.agentRuns)
-			if found.foretold != nil {
-				r.Foretold = found.foretold
-			}
+			r.replace(found)
 			if err := errors.Join(here.Write(&r), here.WritePage(r.page())); err != nil {
 				return err
 			}
-			for _, x := range found.rows {
+			for _, x := range found {
 				if !x.OK {
 					failed++
 				}
@@ -150,17 +138,6 @@ func (r *measurements) replace(found []result) {
 			slices.IndexFunc(checks, func(c check) bool { return c.name == x.Check })
 	}
 	slices.SortStableFunc(r.Rows, func(a, b result) int { return cmp.Compare(place(a), place(b)) })
-}
-
-// replaceAgents replaces the runs of the traces that were replayed.
-func (r *measurements) replaceAgents(runs []agentRun) {
-	r.Agents = slices.DeleteFunc(r.Agents, func(old agentRun) bool {
-		return slices.ContainsFunc(runs, func(x agentRun) bool { return old.Engine == x.Engine && old.Trace == x.Trace })
-	})
-	r.Agents = append(r.Agents, runs...)
-	slices.SortStableFunc(r.Agents, func(a, b agentRun) int {
-		return cmp.Or(-cmp.Compare(a.Engine, b.Engine), -cmp.Compare(a.Trace, b.Trace))
-	})
 }
 
 func (r *measurements) setVersions(t *tools, wanted []*engine) {

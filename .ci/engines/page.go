@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 
 	"moontide/.ci/results"
 )
@@ -37,15 +36,6 @@ Expected token counts come from the trace of a check and from a naive model of t
 	for _, e := range engines {
 		r.laws(&p, e)
 	}
-	if len(r.Agents) > 0 {
-		r.agentTables(&p)
-	}
-	if len(r.Pairs) > 0 {
-		r.sides(&p)
-	}
-	if len(r.Foretold) > 0 {
-		r.foretoldTable(&p)
-	}
 	return p.String()
 }
 
@@ -76,26 +66,4 @@ func (r *measurements) laws(p *results.Page, e *engine) {
 		last = x.Check
 		p.Row(name, x.Law, x.Expected, x.Measured, results.Mark(x.OK))
 	}
-}
-
-func (r *measurements) sides(p *results.Page) {
-	p.Line(`
-## Side by side with vllm bench serve
-
-The client of the same package on the same server, with one trace: %d requests of %d input and %d output tokens, %g a second. The clients
-take turns for %d pairs of runs. Each is compared with the server's own histograms of its run; the figures are means of a
-run, medians of the runs and, in parentheses, their range, in milliseconds.`, sideN, sideISL, sideOSL, 1000/sideGap, len(r.Pairs))
-	p.Table("", "moontide", "vllm bench serve")
-	ms := func(v float64) string { return fmt.Sprintf("%.2f", v) }
-	both := func(name string, value func(seen) float64) {
-		p.Row(name, results.Spread(r.Pairs, func(p pair) float64 { return value(p.Moontide) }, ms), results.Spread(r.Pairs, func(p pair) float64 { return value(p.Peer) }, ms))
-	}
-	both("TTFT, client", func(x seen) float64 { return x.TTFT })
-	both("TTFT, server", func(x seen) float64 { return x.ServerTTFT })
-	both("TTFT, client less server", func(x seen) float64 { return x.TTFT - x.ServerTTFT })
-	both("TPOT, client", func(x seen) float64 { return x.TPOT })
-	both("TPOT, server", func(x seen) float64 { return x.ServerTPOT })
-	both("TPOT, client less server, %", func(x seen) float64 { return 100 * (x.TPOT/x.ServerTPOT - 1) })
-	tokens := func(x seen) string { return fmt.Sprintf("%d and %d", x.Input, x.Output) }
-	p.Row("input and output tokens of a run", tokens(r.Pairs[0].Moontide), tokens(r.Pairs[0].Peer))
 }

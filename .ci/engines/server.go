@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -196,29 +195,4 @@ func (p page) since(before page) page {
 // mean returns the mean of a histogram in milliseconds.
 func (p page) mean(histogram string) float64 {
 	return 1000 * p[histogram+"_sum"] / p[histogram+"_count"]
-}
-
-// exchange sends one request and returns the raw bytes of the response.
-func (s *server) exchange(method, path, body string) ([]byte, error) {
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		return nil, err
-	}
-	auth := ""
-	if s.opts.key != "" {
-		auth = "Authorization: Bearer " + s.opts.key + "\r\n"
-	}
-	if _, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		method, path, auth, len(body), body); err != nil {
-		return nil, err
-	}
-	raw, err := io.ReadAll(conn)
-	if errors.Is(err, syscall.ECONNRESET) && len(raw) > 0 {
-		err = nil
-	}
-	return raw, err
 }

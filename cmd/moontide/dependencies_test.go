@@ -72,18 +72,3 @@ func TestLicensesOfLinkedModules(t *testing.T) {
 		t.Errorf("linked (-) and listed (+) differ; run go run ./.ci/licenses:\n%s", diff)
 	}
 }
-
-// Code that calls methods by name, as text/template does, makes the linker keep
-// every exported method of every package: a third of the binary.
-func TestLinkerDropsUnusedMethods(t *testing.T) {
-	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "moontide")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, unused := range []string{"text/template.(*state).evalField", "time.(*Time).GobDecode"} {
-		if strings.Contains(readFile(t, binary), unused) {
-			t.Errorf("%s is linked; go build -ldflags=-dumpdep shows why", unused)
-		}
-	}
-}

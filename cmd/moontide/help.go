@@ -28,7 +28,7 @@ type verbPage struct {
 type docEntry struct{ Term, Text string }
 
 // The library prints help with these settings: at most 80 columns, flags by group, each
-// above its text.
+// above its text, and those of the engines with serve only.
 func init() {
 	cli.HelpPrinter = func(w io.Writer, page string, data any) {
 		cli.HelpPrinterCustom(w, page, data, map[string]any{
@@ -48,10 +48,11 @@ EXAMPLES
 Most used flags: {{wrap (join . ", ") 17}}
 {{end}}{{if .Description}}
 {{wrap .Description 0}}
-{{end}}{{range .VisibleFlagCategories}}
+{{end}}{{$verb := .Name}}{{range .VisibleFlagCategories}}
 {{or .Name "HELP"}}
-{{range .Flags}}  {{wrap .String 8}}
-{{end}}{{end}}`
+{{if and (eq .Name "ENGINE") (ne $verb "serve")}}  Flags of the simulated engines: see 'moontide serve --help'.
+{{else}}{{range .Flags}}  {{wrap .String 8}}
+{{end}}{{end}}{{end}}`
 	cli.SubcommandHelpTemplate = cli.CommandHelpTemplate
 	cli.VersionPrinter = func(c *cli.Context) { io.WriteString(c.App.Writer, thisBuild().String()) }
 }
