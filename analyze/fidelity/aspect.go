@@ -6,192 +6,122 @@ import (
 	"moontide/trace/stats"
 )
 
+// Measure is how a gap is measured.
+type Measure string
+
+// The measures.
+const (
+	KS         Measure = "ks"         // distance between two distributions (see [stats.KS]), whose values are medians
+	LogRatio   Measure = "log_ratio"  // the same as the mean of |ln| of the ratio of their quantiles
+	Difference Measure = "difference" // of two shares
+	Relative   Measure = "relative"   // to the source's value
+)
+
 // Aspect is a property of a trace that is compared.
 type Aspect struct {
-	// Key names the aspect in files and limits.
+	// Key names the aspect in files.
 	Key string
-	// Name is its name in reports, Definition what its values are, in Unit.
-	Name, Definition, Unit string
+	// Name is its name in reports, Definition what its values are.
+	Name, Definition string
+	Measure          Measure
 	// Bound is the largest gap that always passes.
 	Bound float64
-	// Relative is set if the gap is relative to the source's value; KS if it is the
-	// distance between two distributions (see [stats.KS]), whose values are medians.
-	// Otherwise it is the difference of two shares.
-	Relative, KS bool
 
-	column int                   // of the values of KS, or another that it needs
-	value  func(*piece) float64  // of other aspects
-	whole  bool                  // of all requests rather than by piece
-	needs  func(t *Trace) string // what a trace lacks, "" for nothing
-	clock  bool                  // depends on times between all arrivals
-	few    int                   // values in both traces that are too few to compare
-	share  float64               // size of an LRU cache, as a share of the source's unique blocks; 0 for none
+	values []value
+	lacks  string // what a trace without values lacks
+	few    int    // values of the source that are too few to compare
 }
+
+// value is one of the values of an aspect.
+type value struct {
+	name, unit string
+	column     int                           // of a distribution
+	of         func(pieces []*piece) float64 // of other measures
+}
+
+// fewTurnGaps are too few to compare, for they may be of one session that another trace of
+// the same kind may not have.
+const fewTurnGaps = 14
 
 // Aspects returns all aspects in the order of reports.
 func Aspects() []Aspect {
-	all := []Aspect{
-		meanOf("isl_mean", "ISL mean", isl), meanOf("osl_mean", "OSL mean", osl),
-		distributionOf("isl_ks", "KS of ISL", "tokens", isl, 0.03, nil),
-		distributionOf("osl_ks", "KS of OSL", "tokens", osl, 0.03, nil),
-		distributionOf("context_ks", "KS of shared context", "tokens", context, 0.03, noBlocks),
-		interArrival(),
-		turnGaps(),
-		variationOf("isl_windowed_cv", "windowed CV of ISL", isl), variationOf("osl_windowed_cv", "windowed CV of OSL", osl),
-		peakOf("peak_minute_input", "peak-minute input", isl), peakOf("peak_minute_output", "peak-minute output", osl),
+	curve := Aspect{
+		Key: "lru_curve", Name: "LRU curve", Measure: Difference, Bound: 0.03, lacks: "no block ids",
+		Definition: "block hit rates of LRU caches of 1, 3, 10, 30 and 100 % of the source's unique blocks",
 	}
-	names := [...]string{"1", "3", "10", "30", "100"}
-	for i, share := range cacheShares {
-		rate := hitRateOf("lru_"+names[i], "LRU hit rate at "+names[i]+" %",
-			"block hit rate of an LRU cache of "+names[i]+" % of the source's unique blocks", lru+i)
-		rate.share = share
-		all = append(all, rate)
+	for i, name := range [...]string{"1", "3", "10", "30", "100"} {
+		curve.values = append(curve.values, value{name: "LRU hit rate at " + name + " %", unit: "%", of: func(pieces []*piece) float64 {
+			return sum(pooled(pieces, lru+i)) / sum(pooled(pieces, blocks))
+		}})
 	}
-	workers := hitRateOf("fleet_hit_rate", "hit rate of 8 workers",
-		"block hit rate behind 8 workers with prefix routing, whose caches together hold 10 % of the source's unique blocks", fleet)
-	workers.share = fleetShare
-	return append(all, workers,
-		latencyOf("ttft_p50", "TTFT p50", 0.5), latencyOf("ttft_p99", "TTFT p99", 0.99),
-	)
+	return []Aspect{
+		{
+			Key: "lengths", Name: "Lengths", Measure: KS, Bound: 0.03,
+			Definition: "input and output lengths",
+			values:     []value{{name: "ISL", unit: "tokens", column: isl}, {name: "OSL", unit: "tokens", column: osl}},
+		}, {
+			Key: "context", Name: "Shared context", Measure: KS, Bound: 0.03, lacks: "no block ids",
+			Definition: "leading tokens of prompts, in whole blocks, that another request has, too",
+			values:     []value{{name: "Shared context", unit: "tokens", column: context}},
+		},
+		curve,
+		{
+			Key: "gaps", Name: "Gaps", Measure: LogRatio, Bound: 0.1, lacks: "all requests arrive at once",
+			Definition: "times from one arrival to the next, plus 1 % of their mean in the source",
+			values:     []value{{name: "Inter-arrival gap", unit: "ms", column: gap}},
+		}, {
+			Key: "turn_gaps", Name: "Turn gaps", Measure: LogRatio, Bound: 0.1, lacks: "no session has a second turn", few: fewTurnGaps,
+			Definition: "times from the arrival of a request to that of the next one of its session, plus 1 % of their mean in the source",
+			values:     []value{{name: "Turn gap", unit: "ms", column: turnGap}},
+		}, {
+			Key: "peak_minute", Name: "Peak minute", Measure: Relative, Bound: 0.1, lacks: "all requests arrive at once",
+			Definition: "most requests, input and output tokens that arrive within 60 s",
+			values: []value{
+				{name: "Peak-minute requests", of: peakOf(requests)},
+				{name: "Peak-minute input", unit: "tokens", of: peakOf(isl)},
+				{name: "Peak-minute output", unit: "tokens", of: peakOf(osl)},
+			},
+		}, {
+			Key: "rate", Name: "Request rate", Measure: Relative, Bound: 0.03, lacks: "all requests arrive at once",
+			Definition: "requests per second from the first arrival to the last",
+			values:     []value{{name: "Request rate", unit: "/s", of: rate}},
+		},
+	}
 }
 
-func meanOf(key, name string, column int) Aspect {
-	return Aspect{Key: key, Name: name, Definition: "mean over all requests", Unit: "tokens", Bound: 0.02, Relative: true, whole: true, column: column,
-		value: func(p *piece) float64 { return mean(p.column[column]) }}
-}
-
-func distributionOf(key, name, unit string, column int, bound float64, needs func(*Trace) string) Aspect {
-	return Aspect{Key: key, Name: name, Definition: distributions[column] + "; the values are medians", Unit: unit, Bound: bound, KS: true, column: column,
-		whole: column == isl || column == osl || column == gap, needs: needs, clock: column == gap}
-}
-
-var distributions = map[int]string{
-	isl: "input lengths", osl: "output lengths",
-	context: "leading tokens of prompts, in whole blocks, that another request has, too",
-	gap:     "times from one arrival to the next",
-	turnGap: "times from the arrival of a request to that of the next one of its session",
-}
-
-func interArrival() Aspect {
-	return distributionOf("inter_arrival_ks", "KS of inter-arrival", "ms", gap, 0.03, noTimes)
-}
-
-// fewTurnGaps are so few that another trace of the same kind may well have none, for they may
-// be of one session, and that chance alone exceeds any limit: the distributions of two samples
-// of 14 values differ by more than 0.6 once in a hundred times (Kolmogorov and Smirnov).
-const fewTurnGaps = 14
-
-func turnGaps() Aspect {
-	a := distributionOf("turn_gap_ks", "KS of turn gap", "ms", turnGap, 0.05, noTurns)
-	a.few = fewTurnGaps
-	return a
-}
-
-// windows is the number of windows, of equally many requests, whose means vary.
-const windows = 20
-
-func variationOf(key, name string, column int) Aspect {
-	return Aspect{Key: key, Name: name, Definition: "coefficient of variation of the means of 20 windows of equally many requests", Bound: 0.15, Relative: true, column: column,
-		value: func(p *piece) float64 {
-			values := p.column[column]
-			if len(values) < 2*windows {
+// peakOf returns the most of a column within 60 s, as the mean over pieces.
+func peakOf(column int) func(pieces []*piece) float64 {
+	const minute = 60_000
+	return func(pieces []*piece) float64 {
+		peaks := 0.0
+		for _, p := range pieces {
+			if p.span() == 0 {
 				return math.NaN()
 			}
-			means := make([]float64, windows)
-			for i := range means {
-				means[i] = mean(values[i*len(values)/windows : (i+1)*len(values)/windows])
-			}
-			of := stats.Of(means)
-			return of.Std / of.Mean
-		}, needs: func(t *Trace) string {
-			if t.Requests() < 2*windows {
-				return "fewer than 40 requests"
-			}
-			return ""
-		}}
-}
-
-func peakOf(key, name string, column int) Aspect {
-	const minute = 60_000
-	return Aspect{Key: key, Name: name, Definition: "most tokens of the requests that arrive within 60 s", Unit: "tokens", Bound: 0.1, Relative: true, column: column,
-		needs: noTimes, clock: true,
-		value: func(p *piece) float64 {
 			peak, sum, begin := 0.0, 0.0, 0
 			for i, at := range p.at {
-				sum += p.column[column][i]
-				for at-p.at[begin] >= minute {
+				for sum += p.column[column][i]; at-p.at[begin] >= minute; begin++ {
 					sum -= p.column[column][begin]
-					begin++
 				}
 				peak = max(peak, sum)
 			}
-			return peak
-		}}
-}
-
-func hitRateOf(key, name, definition string, column int) Aspect {
-	return Aspect{Key: key, Name: name, Definition: definition, Bound: 0.03, column: column, needs: noBlocks,
-		value: func(p *piece) float64 { return sum(p.column[column]) / sum(p.column[blocks]) }}
-}
-
-func latencyOf(key, name string, quantile float64) Aspect {
-	return Aspect{Key: key, Name: name, Definition: "time to first token of a simulated deployment", Unit: "ms", Bound: 0.15, Relative: true, column: ttft, needs: notSimulated,
-		value: func(p *piece) float64 {
-			s := stats.Of(known(p.column[ttft]))
-			if s.Count == 0 {
-				return math.NaN()
-			}
-			return s.Quantile(quantile)
-		}}
-}
-
-func noBlocks(t *Trace) string {
-	if len(t.blocks) == 0 {
-		return "no block ids"
-	}
-	return ""
-}
-
-func noTimes(t *Trace) string {
-	switch {
-	case !t.timed && t.estimated == 0:
-		return "no timestamps"
-	case t.atOnce():
-		return "all requests arrive at once"
-	}
-	return ""
-}
-
-// atOnce reports whether all requests arrive at the same time.
-func (t *Trace) atOnce() bool { return len(t.at) < 2 || t.at[len(t.at)-1] == t.at[0] }
-
-// longerBatch is why latencies of a batch at one time do not compare with those of a
-// longer one.
-func longerBatch(*Trace) string { return "requests that arrive at once wait longer if there are more" }
-
-func noTurns(t *Trace) string {
-	if reason := noTimes(t); reason != "" {
-		return reason
-	}
-	if t.sessions == 0 {
-		return "no sessions"
-	}
-	seen := map[int32]bool{}
-	for _, s := range t.session {
-		if s >= 0 && seen[s] {
-			return ""
+			peaks += peak
 		}
-		seen[s] = true
+		return peaks / float64(len(pieces))
 	}
-	return "no session has a second turn"
 }
 
-func notSimulated(t *Trace) string {
-	if t.TTFT == nil {
-		return "not simulated"
+func rate(pieces []*piece) float64 {
+	gaps, span := 0.0, 0.0
+	for _, p := range pieces {
+		gaps += float64(len(p.at) - 1)
+		span += p.span()
 	}
-	return ""
+	return 1000 * gaps / span
 }
+
+// span returns the ms from the first arrival to the last.
+func (p *piece) span() float64 { return p.at[len(p.at)-1] - p.at[0] }
 
 func sum(values []float64) (sum float64) {
 	for _, v := range values {
@@ -200,65 +130,68 @@ func sum(values []float64) (sum float64) {
 	return sum
 }
 
-func mean(values []float64) float64 { return sum(values) / float64(len(values)) }
-
-// known returns a copy of the values that are not NaN.
-func known(values []float64) []float64 {
-	all := make([]float64, 0, len(values))
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			all = append(all, v)
+// pooled returns the known values of a column of all pieces.
+func pooled(pieces []*piece, column int) (all []float64) {
+	for _, p := range pieces {
+		for _, v := range p.column[column] {
+			if !math.IsNaN(v) {
+				all = append(all, v)
+			}
 		}
 	}
 	return all
 }
 
-// gap returns the gap between two pieces, or lists of pieces, NaN if either has no
-// values.
+// gap returns the largest gap of the values between two lists of pieces, NaN without any.
 func (a *Aspect) gap(source, drawn []*piece) float64 {
-	if a.KS {
-		return stats.KS(a.sample(source), a.sample(drawn))
+	largest := math.NaN()
+	for i := range a.values {
+		if g := a.gapOf(&a.values[i], source, drawn); !math.IsNaN(g) && !(g <= largest) {
+			largest = g
+		}
 	}
-	x, y := a.mean(source), a.mean(drawn)
+	return largest
+}
+
+func (a *Aspect) gapOf(v *value, source, drawn []*piece) float64 {
+	switch a.Measure {
+	case KS:
+		return stats.KS(stats.Of(pooled(source, v.column)), stats.Of(pooled(drawn, v.column)))
+	case LogRatio:
+		x, y := pooled(source, v.column), pooled(drawn, v.column)
+		tolerance := toleratedShare * sum(x) / float64(len(x))
+		return stats.Wasserstein(logarithms(x, tolerance), logarithms(y, tolerance))
+	}
+	x, y := v.of(source), v.of(drawn)
 	switch {
 	case x == y:
 		return 0
-	case a.Relative && x == 0:
+	case a.Measure == Difference:
+		return math.Abs(y - x)
+	case x == 0:
 		return 1
-	case a.Relative:
-		return math.Abs(y-x) / math.Abs(x)
 	}
-	return math.Abs(y - x)
+	return math.Abs(y-x) / x
 }
 
-// mean returns the mean of the values of the pieces.
-func (a *Aspect) mean(pieces []*piece) float64 {
-	total := 0.0
-	for _, p := range pieces {
-		if p.column[a.column] == nil {
-			return math.NaN()
-		}
-		total += a.value(p)
+// toleratedShare of the source's mean gap is added to all gaps: that a tick is a few
+// milliseconds late is no difference.
+const toleratedShare = 0.01
+
+func logarithms(values []float64, tolerance float64) stats.Sample {
+	for i, v := range values {
+		values[i] = math.Log(v + tolerance)
 	}
-	return total / float64(len(pieces))
+	return stats.Of(values)
 }
 
-// sample returns the values of the column in all pieces.
-func (a *Aspect) sample(pieces []*piece) stats.Sample {
-	var all []float64
-	for _, p := range pieces {
-		all = append(all, known(p.column[a.column])...)
+// shown returns a value in a report, NaN for none.
+func (a *Aspect) shown(v *value, pieces []*piece) float64 {
+	if v.of != nil {
+		return v.of(pieces)
 	}
-	return stats.Of(all)
-}
-
-// shown returns the value in a report.
-func (a *Aspect) shown(pieces []*piece) float64 {
-	if !a.KS {
-		return a.mean(pieces)
-	}
-	s := a.sample(pieces)
-	if s.Count == 0 {
+	s := stats.Of(pooled(pieces, v.column))
+	if s.Count == 0 || a.Measure == LogRatio && s.Max == 0 {
 		return math.NaN()
 	}
 	return s.Quantile(0.5)

@@ -43,78 +43,82 @@ const (
 // Result is the comparison of an aspect.
 type Result struct {
 	Aspect
-	// Source and Drawn are the values, Gap is between them, and Floor is the noise
-	// floor. Limit is the larger of Bound and twice Floor.
-	Source, Drawn, Gap, Floor, Limit trace.Opt[float64]
-	Outcome                          Outcome
-	Reason                           string // of an aspect without a gap
+	Values []Value
+	// Gap is the largest of those of Values, and Floor is the noise floor. Limit is the
+	// larger of Bound and twice Floor.
+	Gap, Floor, Limit trace.Opt[float64]
+	Outcome           Outcome
+	Reason            string // of an aspect without a gap
+}
+
+// Value is one of the values of an aspect.
+type Value struct {
+	Name, Unit         string
+	Source, Drawn, Gap trace.Opt[float64]
 }
 
 // Compare judges a drawn trace against its source, of which no more requests than the
-// drawn trace has should have been collected. Collected TTFTs are compared if both have
-// them.
-func Compare(source, drawn *Trace, limits Limits) *Report {
-	n := min(source.Requests(), drawn.Requests())
-	unique := source.unique(n)
-	own := source.piece(0, n, unique)
-	var pieces []*piece
-	for from := 0; from < drawn.Requests(); from += n {
-		from := min(from, drawn.Requests()-n)
-		pieces = append(pieces, drawn.piece(from, from+n, unique))
+// drawn trace has should have been collected. A rate scale other than 1 is how many times
+// as many sessions the drawn trace has in the same time: the source's times are divided by
+// it, except between the turns of a session, and cache sizes are multiplied.
+func Compare(source, drawn *Trace, rateScale float64) *Report {
+	scaled := func(n int) int { return max(1, int(math.Round(rateScale*float64(n)))) }
+	own := source.piece(0, source.Requests(), source.distinct)
+	for i := range own.at {
+		own.at[i] /= rateScale
+		own.column[gap][i] /= rateScale
 	}
-	whole := pieces
-	if len(pieces) > 1 {
-		whole = []*piece{drawn.basic(0, drawn.Requests())}
+	of := min(scaled(source.Requests()), drawn.Requests())
+	var pieces []*piece
+	for from := 0; from < drawn.Requests(); from += of {
+		from := min(from, drawn.Requests()-of)
+		pieces = append(pieces, drawn.piece(from, from+of, scaled(source.distinct)))
 	}
 	aspects := Aspects()
-	floors := noise(source, own, unique, aspects)
+	floors := noise(source, own, aspects)
 	r := &Report{Source: source, Drawn: drawn, Pieces: len(pieces), Novelty: noveltyOf(source, drawn)}
 	for i, a := range aspects {
-		a.Bound = limits.bound(a)
-		if a.column == ttft && len(pieces) > 1 && source.atOnce() {
-			a.needs = longerBatch
-		}
-		of := pieces
-		if a.whole {
-			of = whole
-		}
-		r.Results = append(r.Results, a.judge(source, drawn, []*piece{own}, of, floors[i]))
+		r.Results = append(r.Results, a.judge([]*piece{own}, pieces, floors[i]))
 	}
 	return r
 }
 
-func (a Aspect) judge(source, drawn *Trace, own, of []*piece, floor float64) Result {
+func (a Aspect) judge(own, of []*piece, floor float64) Result {
 	r := Result{Aspect: a, Outcome: NotApplicable}
-	lacks := func(t *Trace) string {
-		if a.needs == nil {
-			return ""
+	lacking := ""
+	for i := range a.values {
+		v := &a.values[i]
+		x := Value{Name: v.name, Unit: v.unit, Source: known(a.shown(v, own)), Drawn: known(a.shown(v, of))}
+		if x.Source.Set && x.Drawn.Set {
+			x.Gap = known(a.gapOf(v, own, of))
 		}
-		return a.needs(t)
+		if r.Values = append(r.Values, x); !x.Drawn.Set {
+			lacking = "drawn trace: " + a.lacks
+		}
+		if !x.Source.Set {
+			r.Reason = a.lacks
+		}
 	}
-	if r.Reason = lacks(source); r.Reason != "" {
+	if a.few > 0 && r.Reason == "" && len(pooled(own, a.values[0].column)) <= a.few {
+		r.Reason = fmt.Sprintf("fewer than %d values", a.few+1)
+	}
+	if r.Reason != "" {
 		return r
 	}
-	if a.few > 0 && max(a.sample(own).Count, a.sample(of).Count) <= a.few {
-		r.Reason = fmt.Sprintf("fewer than %d values in both traces", a.few+1)
-		return r
-	}
-	r.Source = trace.Some(a.shown(own))
-	if reason := lacks(drawn); reason != "" {
-		r.Outcome, r.Reason = Failed, "drawn trace: "+reason
-		return r
-	}
-	r.Drawn = trace.Some(a.shown(of))
-	g := a.gap(own, of)
-	if math.IsNaN(g) || math.IsNaN(r.Source.Value) {
-		r.Source, r.Drawn = trace.Opt[float64]{}, trace.Opt[float64]{}
-		r.Reason = "no values"
-		return r
-	}
-	limit := max(a.Bound, 2*floor)
-	r.Gap, r.Floor, r.Limit = trace.Some(g), trace.Some(floor), trace.Some(limit)
-	r.Outcome = Failed
-	if g <= limit {
-		r.Outcome = Passed
+	r.Outcome, r.Reason = Failed, lacking
+	if lacking == "" {
+		r.Gap, r.Floor, r.Limit = known(a.gap(own, of)), trace.Some(floor), trace.Some(max(a.Bound, 2*floor))
+		if r.Gap.Value <= r.Limit.Value {
+			r.Outcome = Passed
+		}
 	}
 	return r
+}
+
+// known returns a value unless it is NaN or infinite.
+func known(v float64) trace.Opt[float64] {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return trace.Opt[float64]{}
+	}
+	return trace.Some(v)
 }

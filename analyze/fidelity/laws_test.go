@@ -15,7 +15,7 @@ import (
 
 // chat is a stationary workload of conversations with shared prompts.
 const chat = `
-num_requests: 4000
+num_requests: 1500
 rate: 3
 unique_isl: lognormal:2000:0.5
 osl: lognormal:300:0.7
@@ -37,18 +37,19 @@ func drawn(t testing.TB, description string, seed uint64) []trace.Request {
 	return rows
 }
 
-func collect(t testing.TB, rows []trace.Request, limit int) *fidelity.Trace {
+func collect(t testing.TB, rows []trace.Request) *fidelity.Trace {
 	t.Helper()
-	of, err := fidelity.Collect(trace.FromSlice(rows), fidelity.Options{BlockSize: 512, Limit: limit})
+	of, err := fidelity.Collect(trace.FromSlice(rows), 512)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return of
 }
 
+// compare judges rows against as many of a source.
 func compare(t testing.TB, source, of []trace.Request) *fidelity.Report {
 	t.Helper()
-	return fidelity.Compare(collect(t, source, len(of)), collect(t, of, 0), fidelity.Limits{})
+	return fidelity.Compare(collect(t, source[:min(len(source), len(of))]), collect(t, of), 1)
 }
 
 // outcomes returns the keys of the aspects with an outcome.
@@ -83,7 +84,7 @@ func TestItself(t *testing.T) {
 	source := drawn(t, chat, 1)
 	r := compare(t, source, source)
 	for _, x := range r.Results {
-		if x.Key != "ttft_p50" && x.Key != "ttft_p99" && (x.Outcome != fidelity.Passed || x.Gap.Value != 0) {
+		if x.Outcome != fidelity.Passed || x.Gap.Value != 0 {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -93,32 +94,29 @@ func TestItself(t *testing.T) {
 }
 
 // Another draw of the same law passes but for chance, at the source's length, at three
-// times of it, and at a third.
+// times of it, at a third, and at twice the rate if that is asked for.
 func TestAnotherDraw(t *testing.T) {
-	failed, all := 0, 0
+	failed := 0
 	count := func(r *fidelity.Report) {
 		t.Helper()
-		all += len(r.Results)
 		keys := outcomes(r, fidelity.Failed)
-		if failed += len(keys); len(keys) > 4 || !r.Novelty.Pass() {
+		if failed += len(keys); len(keys) > 2 || !r.Novelty.Pass() {
 			t.Errorf("%v fail, novelty %+v", keys, r.Novelty)
 		}
 	}
-	long := strings.Replace(chat, "4000", "12000", 1)
-	for seed := range uint64(3) {
+	long, fast := strings.Replace(chat, "1500", "4500", 1), strings.Replace(chat, "rate: 3", "rate: 6", 1)
+	for seed := range uint64(2) {
 		source, longer := drawn(t, chat, 2*seed+1), drawn(t, long, 2*seed+2)
 		count(compare(t, source, drawn(t, chat, 2*seed+2)))
 		r := compare(t, source, longer)
 		if count(r); r.Pieces != 3 {
 			t.Errorf("%d pieces", r.Pieces)
 		}
-		r = compare(t, longer, source)
-		if count(r); r.Source.Requests() != len(source) {
-			t.Errorf("judged against %d requests of the source", r.Source.Requests())
-		}
+		count(compare(t, longer, source))
+		count(fidelity.Compare(collect(t, source[:750]), collect(t, drawn(t, fast, 2*seed+2)), 2))
 	}
-	if share := float64(failed) / float64(all); share > 0.05 {
-		t.Errorf("%d of %d aspects fail", failed, all)
+	if failed > 5 {
+		t.Errorf("%d of 56 aspects fail", failed)
 	}
 }
 
@@ -136,7 +134,7 @@ func TestFaults(t *testing.T) {
 				rows[i].OutputLength = rows[i].OutputLength * 3 / 2
 			}
 			return rows
-		}, []string{"osl_mean", "osl_ks", "peak_minute_output"}, []string{"isl_mean", "isl_ks", "lru_10", "turn_gap_ks", "osl_windowed_cv"}},
+		}, []string{"lengths", "peak_minute"}, []string{"lru_curve", "turn_gaps", "rate"}},
 		"other answers of the same mean": {func(rows []trace.Request) []trace.Request {
 			mean := 0
 			for _, r := range rows {
@@ -146,20 +144,20 @@ func TestFaults(t *testing.T) {
 				rows[i].OutputLength = mean / len(rows)
 			}
 			return rows
-		}, []string{"osl_ks", "osl_windowed_cv"}, []string{"osl_mean", "isl_mean"}},
+		}, []string{"lengths"}, []string{"rate", "context"}},
 		"faster": {func(rows []trace.Request) []trace.Request {
 			for i := range rows {
 				rows[i].Timestamp.Value /= 2
 			}
 			return rows
-		}, []string{"inter_arrival_ks", "turn_gap_ks", "peak_minute_input", "peak_minute_output"}, []string{"isl_mean", "osl_ks", "lru_1", "lru_10", "lru_100", "fleet_hit_rate", "context_ks"}},
+		}, []string{"gaps", "turn_gaps", "peak_minute", "rate"}, []string{"lengths", "lru_curve", "context"}},
 		"even arrivals": {func(rows []trace.Request) []trace.Request {
 			step := rows[len(rows)-1].Timestamp.Value / float64(len(rows))
 			for i := range rows {
 				rows[i].Timestamp.Value = float64(i) * step
 			}
 			return rows
-		}, []string{"inter_arrival_ks"}, []string{"isl_mean", "lru_10", "osl_ks"}},
+		}, []string{"gaps"}, []string{"lengths", "lru_curve", "rate"}},
 		"shuffled": {func(rows []trace.Request) []trace.Request {
 			times := make([]float64, len(rows))
 			for i, r := range rows {
@@ -170,13 +168,7 @@ func TestFaults(t *testing.T) {
 				rows[i].Timestamp.Value = times[i]
 			}
 			return rows
-		}, []string{"lru_10", "turn_gap_ks"}, []string{"isl_mean", "isl_ks", "osl_ks", "inter_arrival_ks", "context_ks"}},
-		"drifting": {func(rows []trace.Request) []trace.Request {
-			for i := range rows {
-				rows[i].OutputLength = rows[i].OutputLength * (len(rows) + 2*i) / (2 * len(rows))
-			}
-			return rows
-		}, []string{"osl_windowed_cv"}, []string{"isl_windowed_cv", "isl_mean", "lru_10"}},
+		}, []string{"lru_curve", "turn_gaps"}, []string{"lengths", "gaps", "context", "rate"}},
 		"all prompts twice": {func(rows []trace.Request) (twice []trace.Request) {
 			for _, r := range rows[:len(rows)/2] {
 				twice = append(twice, r, r)
@@ -186,7 +178,7 @@ func TestFaults(t *testing.T) {
 				twice[i].Timestamp.Value *= 2
 			}
 			return twice
-		}, []string{"lru_10", "lru_100", "context_ks", "inter_arrival_ks", "fleet_hit_rate"}, []string{"osl_mean"}},
+		}, []string{"lru_curve", "context", "gaps"}, []string{"lengths"}},
 		"nothing shared": {func(rows []trace.Request) []trace.Request {
 			id := uint64(1)
 			for i := range rows {
@@ -196,13 +188,13 @@ func TestFaults(t *testing.T) {
 				}
 			}
 			return rows
-		}, []string{"lru_100", "context_ks", "fleet_hit_rate"}, []string{"isl_mean", "turn_gap_ks", "osl_ks", "peak_minute_input"}},
+		}, []string{"lru_curve", "context"}, []string{"lengths", "peak_minute"}},
 		"no blocks": {func(rows []trace.Request) []trace.Request {
 			for i := range rows {
 				rows[i].HashIDs = nil
 			}
 			return rows
-		}, []string{"lru_1", "lru_100", "context_ks", "fleet_hit_rate"}, []string{"isl_mean", "osl_ks", "peak_minute_input"}},
+		}, []string{"lru_curve", "context"}, []string{"lengths", "peak_minute"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := compare(t, source, c.change(clone(source)))
@@ -230,53 +222,40 @@ func TestDriftIsNoNoise(t *testing.T) {
 			drifting[i].OutputLength *= 2
 		}
 	}
-	floor := func(rows []trace.Request) float64 { return result(t, compare(t, rows, rows), "osl_mean").Floor.Value }
+	floor := func(rows []trace.Request) float64 { return result(t, compare(t, rows, rows), "lengths").Floor.Value }
 	if a, b := floor(steady), floor(drifting); b > 2*a {
 		t.Errorf("floor %v of a steady source, %v of a drifting one", a, b)
 	}
-	if x := result(t, compare(t, drifting, steady), "osl_mean"); x.Outcome != fidelity.Failed {
+	if x := result(t, compare(t, drifting, steady), "lengths"); x.Outcome != fidelity.Failed {
 		t.Errorf("%+v", x)
 	}
 }
 
-// The floor of the mean of independent values is the upper quartile of the difference
+// The floor of the rate of random arrivals is the upper quartile of the relative difference
 // of two of them, 1.63 standard errors.
-func TestFloorOfAMean(t *testing.T) {
-	for _, n := range []int{100, 1000, 10_000} {
-		rows := drawn(t, fmt.Sprintf("num_requests: %d\nisl: 100\nosl: lognormal:1000:0.5\n", n), 1)
-		of := collect(t, rows, 0)
-		x := result(t, fidelity.Compare(of, of, fidelity.Limits{}), "osl_mean")
-		if want := 1.63 * 0.5 / math.Sqrt(float64(n)); x.Floor.Value < want/1.6 || x.Floor.Value > want*1.6 {
-			t.Errorf("%d values: floor %v, want about %v", n, x.Floor.Value, want)
+func TestFloorOfARate(t *testing.T) {
+	for _, n := range []int{100, 1000} {
+		rows := drawn(t, fmt.Sprintf("num_requests: %d\nisl: 100\nosl: 100\nrate: 1\n", n), 1)
+		x := result(t, compare(t, rows, rows), "rate")
+		if want := 1.63 / math.Sqrt(float64(n)); x.Floor.Value < want/1.7 || x.Floor.Value > want*1.7 {
+			t.Errorf("%d requests: floor %v, want about %v", n, x.Floor.Value, want)
 		}
 	}
 }
 
-// A source of few sessions has higher floors than one of many, with as many requests.
+// A source of few sessions, or with most requests in one of them, has higher floors than
+// one of many with as many requests, and says so.
 func TestFewSessions(t *testing.T) {
-	floor := func(turns int) float64 {
+	floor := func(turns int, few bool) float64 {
 		rows := drawn(t, fmt.Sprintf("num_requests: 2000\nisl: lognormal:4000:1:max=50000\nosl: 1\nrate: 0.3\nsessions: {turns: %d, think_time: 2s, new_tokens: 1, timestamps: all}\n", turns), 1)
-		return result(t, compare(t, rows, rows), "isl_mean").Floor.Value
-	}
-	if few, many := floor(100), floor(4); few < 1.5*many {
-		t.Errorf("floor %v of 20 sessions, %v of 500", few, many)
-	}
-}
-
-// One conversation among thousands is not all noise: a drawn trace without it fails.
-func TestGiantConversation(t *testing.T) {
-	giant := drawn(t, "num_requests: 1000\nisl: 20000\nosl: 100\nrate: 1\nsessions: {turns: 1000, think_time: 0, new_tokens: 20, ttft: 0, tpot: 0.001, timestamps: all}\n", 1)
-	small := drawn(t, "num_requests: 3000\nisl: lognormal:500:0.5\nosl: 100\nrate: 3\n", 1)
-	for i := range giant {
-		giant[i].Timestamp.Value = float64(i) * 1000
-		for j := range giant[i].HashIDs {
-			giant[i].HashIDs[j] += 1 << 40
+		r := compare(t, rows, rows)
+		if r.Source.FewSessions() != few {
+			t.Errorf("sessions of %d turns: few is %v", turns, !few)
 		}
+		return result(t, r, "lengths").Floor.Value
 	}
-	both := append(slices.Clone(giant), small...)
-	slices.SortStableFunc(both, func(a, b trace.Request) int { return int(a.Timestamp.Value - b.Timestamp.Value) })
-	if x := result(t, compare(t, both, small), "isl_mean"); x.Outcome != fidelity.Failed {
-		t.Errorf("%+v", x)
+	if few, many := floor(125, true), floor(4, false); few < 1.5*many {
+		t.Errorf("floor %v of 16 sessions, %v of 500", few, many)
 	}
 }
 
@@ -287,17 +266,18 @@ func TestNotApplicable(t *testing.T) {
 		rows[i].HashIDs = nil
 	}
 	r := compare(t, rows, rows)
-	for key, reason := range map[string]string{"lru_1": "no block ids", "context_ks": "no block ids", "turn_gap_ks": "no sessions", "ttft_p50": "not simulated"} {
-		if x := result(t, r, key); x.Outcome != fidelity.NotApplicable || x.Reason != reason || x.Source.Set {
-			t.Errorf("%+v", x)
-		}
-	}
 	for i := range rows {
 		rows[i].Timestamp.Value = 5
 	}
-	r = compare(t, rows[:20], rows[:20])
-	for key, reason := range map[string]string{"inter_arrival_ks": "all requests arrive at once", "isl_windowed_cv": "fewer than 40 requests"} {
-		if x := result(t, r, key); x.Outcome != fidelity.NotApplicable || x.Reason != reason {
+	at := compare(t, rows, rows)
+	for _, c := range []struct {
+		report      *fidelity.Report
+		key, reason string
+	}{
+		{r, "lru_curve", "no block ids"}, {r, "context", "no block ids"}, {r, "turn_gaps", "no session has a second turn"},
+		{at, "gaps", "all requests arrive at once"}, {at, "rate", "all requests arrive at once"}, {at, "peak_minute", "all requests arrive at once"},
+	} {
+		if x := result(t, c.report, c.key); x.Outcome != fidelity.NotApplicable || x.Reason != c.reason || x.Gap.Set {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -323,10 +303,9 @@ func TestFewTurnGaps(t *testing.T) {
 		source, drawn int
 		want          fidelity.Outcome
 	}{
-		{2, 0, fidelity.NotApplicable}, {14, 0, fidelity.NotApplicable}, {14, 14, fidelity.NotApplicable}, {0, 14, fidelity.NotApplicable},
-		{15, 0, fidelity.Failed}, {15, 14, fidelity.Passed}, {14, 15, fidelity.Passed},
+		{2, 0, fidelity.NotApplicable}, {14, 15, fidelity.NotApplicable}, {0, 14, fidelity.NotApplicable}, {15, 0, fidelity.Failed}, {15, 14, fidelity.Passed},
 	} {
-		if x := result(t, compare(t, with(c.source), with(c.drawn)), "turn_gap_ks"); x.Outcome != c.want || (x.Reason == "") != x.Gap.Set {
+		if x := result(t, compare(t, with(c.source), with(c.drawn)), "turn_gaps"); x.Outcome != c.want || (x.Reason == "") != x.Gap.Set {
 			t.Errorf("%d and %d turn gaps: %+v", c.source, c.drawn, x)
 		}
 	}
@@ -352,7 +331,7 @@ func TestPeriodicRowsAreNoCopy(t *testing.T) {
 		if r.Novelty.Pass() != c.pass {
 			t.Errorf("%s rows: %+v", c.what, r.Novelty)
 		}
-		if gap := result(t, r, "inter_arrival_ks").Gap; gap != trace.Some(0.0) {
+		if gap := result(t, r, "gaps").Gap; gap != trace.Some(0.0) {
 			t.Errorf("%s rows: a distance of %v between the gaps", c.what, gap)
 		}
 	}
@@ -366,28 +345,7 @@ func TestGapsOfAPeriod(t *testing.T) {
 		}
 		return rows
 	}
-	if x := result(t, compare(t, at(0), at(1e6)), "inter_arrival_ks"); x.Gap != trace.Some(0.0) {
+	if x := result(t, compare(t, at(0), at(1e6)), "gaps"); x.Gap != trace.Some(0.0) {
 		t.Errorf("a distance of %v", x.Gap)
-	}
-}
-
-// Requests that all arrive at once wait longer if there are more of them, which is no
-// fault of a longer trace.
-func TestLongerBatch(t *testing.T) {
-	batch := func(n int) *fidelity.Trace {
-		var rows []trace.Request
-		for range n {
-			rows = append(rows, trace.Request{Timestamp: trace.Some(0.0), InputLength: 100, OutputLength: 10})
-		}
-		of := collect(t, rows, 0)
-		for i := range n {
-			of.TTFT = append(of.TTFT, float64(i))
-		}
-		return of
-	}
-	for n, want := range map[int]fidelity.Outcome{100: fidelity.Passed, 300: fidelity.NotApplicable} {
-		if x := result(t, fidelity.Compare(batch(100), batch(n), fidelity.Limits{}), "ttft_p50"); x.Outcome != want {
-			t.Errorf("%d requests: %s %s, want %s", n, x.Outcome, x.Reason, want)
-		}
 	}
 }

@@ -2,12 +2,15 @@ package fidelity
 
 import (
 	"math"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // The longest common run is the one found by comparing all pairs of places.
@@ -31,8 +34,8 @@ func TestLongestCommonRun(t *testing.T) {
 	})
 }
 
-// rows draws requests of a few blocks in order of arrival.
-func rows(rt *rapid.T) []trace.Request {
+// requestsOf draws requests of a few blocks in order of arrival.
+func requestsOf(rt *rapid.T) []trace.Request {
 	var all []trace.Request
 	at := 0.0
 	for range rapid.IntRange(1, 30).Draw(rt, "requests") {
@@ -47,12 +50,12 @@ func rows(rt *rapid.T) []trace.Request {
 
 func TestColumnsAgainstNaive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		all := rows(rt)
-		of, err := Collect(trace.FromSlice(all), Options{BlockSize: 10})
+		all := requestsOf(rt)
+		of, err := Collect(trace.FromSlice(all), 10)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		p := of.piece(0, len(all), of.unique(len(all)))
+		p := of.piece(0, len(all), of.distinct)
 		peak := 0
 		for i, r := range all {
 			tokens := 0
@@ -63,11 +66,11 @@ func TestColumnsAgainstNaive(t *testing.T) {
 			}
 			peak = max(peak, tokens)
 		}
-		if got := peakOf("", "", isl).value(p); int(got) != peak {
+		if got := peakOf(isl)([]*piece{p}); p.span() > 0 && int(got) != peak {
 			rt.Fatalf("peak %v, want %d", got, peak)
 		}
 		for i, r := range all {
-			if len(of.blocks) == 0 {
+			if of.distinct == 0 {
 				break
 			}
 			want := 0
@@ -84,113 +87,56 @@ func TestColumnsAgainstNaive(t *testing.T) {
 	})
 }
 
-// Resamples have the requests of the source with their values.
+// Resamples have sessions of the source, each whole and in order of arrival.
 func TestResamples(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		all := rows(rt)
-		of, err := Collect(trace.FromSlice(all), Options{BlockSize: 10})
+		all := requestsOf(rt)
+		for i := range all {
+			all[i].SessionID = rapid.StringMatching("[ab]?").Draw(rt, "session")
+		}
+		of, err := Collect(trace.FromSlice(all), 10)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		p := of.piece(0, len(all), of.unique(len(all)))
-		n := len(all)
-		for _, r := range []resampler{newRuns(p, max(1, n/3), nearbyRuns), newRuns(p, 1, runsOfTrace), newClusters(of, p)} {
-			drawn := r.draw()
-			if !slices.IsSorted(drawn.at) {
-				rt.Fatalf("times %v", drawn.at)
+		p, sessions := of.piece(0, len(all), of.distinct), of.bySession()
+		for i := range p.column[requests] { // tells rows apart
+			p.column[requests][i] = float64(i)
+		}
+		drawn := p.resample(sessions, stats.NewStream(1, "resample"))
+		if !slices.IsSorted(drawn.at) {
+			rt.Fatalf("times %v", drawn.at)
+		}
+		count := map[int]int{}
+		for i, row := range drawn.column[requests] {
+			count[int(row)]++
+			if drawn.column[isl][i] != p.column[isl][int(row)] {
+				rt.Fatalf("request %d differs from row %v", i, row)
 			}
-			if _, runs := r.(*runs); runs && len(drawn.at) != n {
-				rt.Fatalf("%d requests, want %d", len(drawn.at), n)
-			}
-			for i := range drawn.at {
-				if !slices.ContainsFunc(all, func(r trace.Request) bool {
-					return float64(r.InputLength) == drawn.column[isl][i] && float64(r.OutputLength) == drawn.column[osl][i]
-				}) {
-					rt.Fatalf("request %d is none of the source", i)
+		}
+		for _, rows := range sessions {
+			for _, row := range rows {
+				if count[row] != count[rows[0]] {
+					rt.Fatalf("session %v is not whole: %v", rows, count)
 				}
 			}
 		}
 	})
 }
 
-func TestParseLimits(t *testing.T) {
-	for text, want := range map[string]map[string]float64{
-		"2x":                   {"isl_mean": 0.04, "lru_10": 0.06},
-		"isl_mean=5%":          {"isl_mean": 0.05, "osl_mean": 0.02},
-		"lru=0.04, lru_1=10%":  {"lru_1": 0.1, "lru_10": 0.04, "lru_100": 0.04},
-		"0.5x,turn_gap_ks=0.2": {"turn_gap_ks": 0.2, "isl_mean": 0.01},
-		"isl_ks=0":             {"isl_ks": 0},
-	} {
-		limits, err := ParseLimits(text)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
-		for _, a := range Aspects() {
-			if bound, given := want[a.Key]; given && math.Abs(limits.bound(a)-bound) > 1e-12 {
-				t.Errorf("%s: bound of %s is %v, want %v", text, a.Key, limits.bound(a), bound)
-			}
-		}
-	}
-	for _, text := range []string{"", "2", "x", "-1x", "Infx", "isl_mean", "isl_mean=", "isl_mean=-1%", "isl_mean=NaN", "is=1%", "nothing=1%", "2x,"} {
-		if _, err := ParseLimits(text); err == nil {
-			t.Errorf("%q is accepted", text)
-		}
-	}
-}
-
-// Keys are unique, and every aspect says what it is.
+// Keys are unique, every aspect says what it is, and the page on synthesis lists it.
 func TestAspects(t *testing.T) {
+	page, err := os.ReadFile("../../synth/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := map[string]bool{}
 	for _, a := range Aspects() {
-		if seen[a.Key] || a.Name == "" || a.Definition == "" || !(a.Bound > 0) || a.KS && a.Relative || !a.KS && a.value == nil {
+		if seen[a.Key] || a.Name == "" || a.Definition == "" || !(a.Bound > 0) || len(a.values) == 0 {
 			t.Errorf("%+v", a)
 		}
+		if !strings.Contains(string(page), "`"+a.Key+"`") {
+			t.Errorf("synth/README.md lacks %s", a.Key)
+		}
 		seen[a.Key] = true
-	}
-}
-
-// Copied blocks count only along a prompt and without those of several sessions.
-func TestCopiedBlocks(t *testing.T) {
-	of := func(prompts ...[]uint64) *Trace {
-		var all []trace.Request
-		for i, ids := range prompts {
-			all = append(all, trace.Request{Timestamp: trace.Some(float64(i)), InputLength: 10 * len(ids), HashIDs: ids})
-		}
-		t.Helper()
-		c, err := Collect(trace.FromSlice(all), Options{BlockSize: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	const big = 1 << 40
-	source := of([]uint64{1, 2, 3 * big, 4}, []uint64{1, 2, 5, 6 * big, 7})
-	for _, c := range []struct {
-		drawn []uint64
-		want  int
-	}{
-		{[]uint64{1, 2}, 0},                // the template
-		{[]uint64{1, 2, 8 * big}, 0},       // and a new block
-		{[]uint64{1, 2, 3 * big}, 1},       // a block of one session
-		{[]uint64{1, 2, 5, 6 * big}, 2},    // two
-		{[]uint64{6 * big, 5}, 0},          // other prefixes
-		{[]uint64{9 * big, 6 * big}, 0},    // the same
-		{[]uint64{9 * big, 5, 6 * big}, 1}, // after another beginning
-	} {
-		if got := copiedBlocks(source, of(c.drawn)); got != c.want {
-			t.Errorf("%v: %d, want %d", c.drawn, got, c.want)
-		}
-	}
-	if source.sequential() || !of([]uint64{3, 4, 5}).sequential() {
-		t.Error("sequential ids are not told from others")
-	}
-	counted := of([]uint64{3, 4, 5})
-	for _, c := range []struct {
-		drawn *Trace
-		want  bool
-	}{{of([]uint64{5, 6}), true}, {of([]uint64{6, 7}), false}, {of([]uint64{2, 5 * big}), false}} {
-		if n := noveltyOf(counted, c.drawn); n.Sequential != c.want {
-			t.Errorf("ids %v beside 3 to 5: sequential is %v", c.drawn.ids, n.Sequential)
-		}
 	}
 }

@@ -2,45 +2,34 @@ package fidelity
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
 	"moontide/analyze"
+	"moontide/analyze/cache"
 	"moontide/trace"
 	"moontide/trace/block"
 )
 
-// Options configures [Collect]. The zero value works.
-type Options struct {
-	// BlockSize is the number of tokens in a block; 0 detects it.
-	BlockSize int
-	// Limit is the maximum number of requests to read; 0 is no limit.
-	Limit int
-}
-
 // Trace holds what is compared of a trace, in order of arrival: about 100 bytes for each
 // request and 4 for each block of its prompt.
 type Trace struct {
-	// TTFT holds the times to first token of a simulated deployment in milliseconds, in
-	// the order in which requests were sent, NaN for those without one; nil if it was
-	// not simulated.
-	TTFT []float64
-
+	rows      []row
 	blockSize int
-	timed     bool // rows have timestamps
-	estimated int  // rows whose time is estimated
-	at        []float64
-	isl, osl  []int32
-	session   []int32 // number of the session, or -1
+	distinct  int // blocks
 	sessions  int
-	ends      []int    // of the blocks of each request
-	blocks    []uint32 // of all requests
-	ids       []uint64 // by number
+	estimated int // rows whose time is estimated
+}
+
+type row struct {
+	at       float64 // ms
+	isl, osl int
+	session  int // its number; a request without one has a number of its own
+	blocks   []uint32
 }
 
 // Requests returns the number of requests.
-func (t *Trace) Requests() int { return len(t.at) }
+func (t *Trace) Requests() int { return len(t.rows) }
 
 // Estimated returns the number of requests without a timestamp, whose arrival is
 // estimated from their delay and [trace.AnswerTime].
@@ -50,112 +39,156 @@ func (t *Trace) Estimated() int { return t.estimated }
 // [analyze.Trace].
 func (t *Trace) Sessions() int { return t.sessions }
 
-// Collect reads a trace. It returns the errors of [analyze.Trace].
-func Collect(reqs trace.Requests, opts Options) (*Trace, error) {
-	if opts.Limit > 0 {
-		reqs = trace.Take(reqs, opts.Limit)
+// FewSessions reports whether the trace has the noise of fewer than 20 sessions of equal
+// length, which is also so if a few sessions have most requests.
+func (t *Trace) FewSessions() bool {
+	squares := 0.0
+	for _, of := range t.bySession() {
+		squares += float64(len(of) * len(of))
 	}
-	c := collector{}
-	a, err := analyze.Trace(trace.Checked(reqs, c.add), analyze.Options{BlockSize: opts.BlockSize})
+	return float64(len(t.rows)*len(t.rows)) < 20*squares
+}
+
+// Collect reads a trace; a block size of 0 is detected. It returns the errors of
+// [analyze.Trace].
+func Collect(reqs trace.Requests, blockSize int) (*Trace, error) {
+	t := &Trace{}
+	var earlier trace.Earlier
+	var table block.Table
+	a, err := analyze.Trace(trace.Checked(reqs, func(r trace.Request) error {
+		numbers := table.AppendNumbers(nil, r.HashIDs)
+		for _, n := range numbers {
+			t.distinct = max(t.distinct, int(n)+1)
+		}
+		t.rows = append(t.rows, row{at: t.arrival(r, earlier.Add(r)), isl: r.InputLength, osl: r.OutputLength, blocks: numbers})
+		return table.Err()
+	}), analyze.Options{BlockSize: blockSize})
 	if err != nil {
 		return nil, err
 	}
-	t := &c.Trace
 	if a.Prefix != nil {
 		t.blockSize = a.Prefix.BlockSize.Tokens
 	}
-	t.session = make([]int32, len(t.at))
 	if a.Sessions != nil {
-		copy(t.session, a.Sessions.Of)
 		t.sessions = a.Sessions.Sessions
-	} else {
-		for i := range t.session {
-			t.session[i] = -1
+	}
+	for i := range t.rows {
+		t.rows[i].session = t.sessions + i
+		if a.Sessions != nil && a.Sessions.Of[i] >= 0 {
+			t.rows[i].session = int(a.Sessions.Of[i])
 		}
 	}
-	t.sort()
+	slices.SortStableFunc(t.rows, func(a, b row) int { return cmp.Compare(a.at, b.at) })
 	return t, nil
 }
 
-// collector reads rows in the order of the file.
-type collector struct {
-	Trace
-	earlier trace.Earlier
-	table   block.Table
+// arrival returns the time of a row that waits for others: that of its timestamp or,
+// without one, an estimate.
+func (t *Trace) arrival(r trace.Request, before []int32) float64 {
+	if r.Timestamp.Set {
+		return r.Timestamp.Value
+	}
+	t.estimated++
+	at := 0.0
+	for _, i := range before {
+		at = max(at, t.rows[i].at+trace.AnswerTime(t.rows[i].osl))
+	}
+	if len(before) == 0 && len(t.rows) > 0 {
+		return t.rows[len(t.rows)-1].at
+	}
+	return at + max(r.Delay.Value, 0)
 }
 
-func (c *collector) add(r trace.Request) error {
-	t := &c.Trace
-	at := math.Inf(-1)
-	for _, before := range c.earlier.Add(r) {
-		at = max(at, t.at[before]+trace.AnswerTime(int(t.osl[before])))
+// bySession returns the rows of each session, in order of their first ones.
+func (t *Trace) bySession() (sessions [][]int) {
+	numbers := map[int]int{}
+	for i := range t.rows {
+		n, known := numbers[t.rows[i].session]
+		if !known {
+			n = len(sessions)
+			numbers[t.rows[i].session], sessions = n, append(sessions, nil)
+		}
+		sessions[n] = append(sessions[n], i)
 	}
-	switch n := len(t.at); {
-	case r.Timestamp.Set:
-		at = r.Timestamp.Value
-		t.timed = true
-	case !math.IsInf(at, -1):
-		at += max(r.Delay.Value, 0)
-		t.estimated++
-	case n > 0:
-		at = t.at[n-1]
-		t.estimated++
-	default:
-		at = 0
-		t.estimated++
+	return sessions
+}
+
+// The columns of a piece: a value for each request, NaN if it has none.
+const (
+	isl      = iota
+	osl      // tokens
+	requests // 1 for each
+	gap      // ms since the arrival before
+	turnGap  // ms since the arrival before in the same session
+	context  // leading tokens that another request of the piece has, too
+	blocks   // of the prompt
+	lru      // blocks that hit, one column for each cache size
+	columns  = lru + len(cacheShares)
+)
+
+// cacheShares are the sizes of LRU caches, as shares of the source's unique blocks.
+var cacheShares = [...]float64{0.01, 0.03, 0.1, 0.3, 1}
+
+// piece is a part of a trace.
+type piece struct {
+	at     []float64
+	column [columns][]float64
+}
+
+// piece returns the requests from one to before another. The caches are empty at first;
+// unique is the number of unique blocks that their sizes are shares of.
+func (t *Trace) piece(from, to, unique int) *piece {
+	rows := t.rows[from:to]
+	p := &piece{}
+	for i := range p.column {
+		p.column[i] = slices.Repeat([]float64{math.NaN()}, len(rows))
 	}
-	t.at = append(t.at, at)
-	t.isl, t.osl = append(t.isl, int32(r.InputLength)), append(t.osl, int32(r.OutputLength))
-	first := len(t.blocks)
-	t.blocks = c.table.AppendNumbers(t.blocks, r.HashIDs)
-	for i, n := range t.blocks[first:] {
-		if int(n) == len(t.ids) {
-			t.ids = append(t.ids, r.HashIDs[i])
+	latest := map[int]float64{}
+	shared := t.shared(rows)
+	var s cache.Sequence
+	for i := range rows {
+		r := &rows[i]
+		p.at = append(p.at, r.at)
+		p.column[isl][i], p.column[osl][i], p.column[requests][i] = float64(r.isl), float64(r.osl), 1
+		if i > 0 {
+			p.column[gap][i] = between(rows[i-1].at, r.at)
+		}
+		if before, later := latest[r.session]; later {
+			p.column[turnGap][i] = between(before, r.at)
+		}
+		latest[r.session] = r.at
+		s.Add(r.blocks, r.isl, "")
+		if len(r.blocks) > 0 {
+			n := slices.IndexFunc(r.blocks, func(n uint32) bool { return !shared[n] })
+			if n < 0 {
+				n = len(r.blocks)
+			}
+			p.column[context][i], p.column[blocks][i] = float64(min(n*t.blockSize, r.isl)), float64(len(r.blocks))
 		}
 	}
-	t.ends = append(t.ends, len(t.blocks))
-	if err := c.table.Err(); err != nil {
-		return fmt.Errorf("numbering blocks: %w", err)
+	if t.distinct == 0 {
+		return p
 	}
-	return nil
+	for i, share := range cacheShares {
+		for request, hit := range cache.LRUHits(&s, max(1, int(math.Round(share*float64(unique))))) {
+			p.column[lru+i][request] = float64(hit)
+		}
+	}
+	return p
 }
 
-// sort puts the rows in order of arrival.
-func (t *Trace) sort() {
-	if slices.IsSorted(t.at) {
-		return
-	}
-	order := make([]int32, len(t.at))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(t.at[a], t.at[b]) })
-	blocks, ends := make([]uint32, 0, len(t.blocks)), make([]int, 0, len(t.ends))
-	for _, i := range order {
-		blocks = append(blocks, t.blocksOf(int(i))...)
-		ends = append(ends, len(blocks))
-	}
-	t.blocks, t.ends = blocks, ends
-	t.at, t.isl, t.osl, t.session = taken(t.at, order), taken(t.isl, order), taken(t.osl, order), taken(t.session, order)
-}
+// between returns the ms from one time to another, rounded to ns: the differences of
+// equally spaced times that are no whole numbers would differ otherwise.
+func between(from, to float64) float64 { return math.Round((to-from)*1e6) / 1e6 }
 
-// blocksOf returns the numbers of the blocks of a request.
-func (t *Trace) blocksOf(i int) []uint32 {
-	first := 0
-	if i > 0 {
-		first = t.ends[i-1]
+// shared returns which blocks several of the rows have.
+func (t *Trace) shared(rows []row) []bool {
+	latest, shared := make([]int, t.distinct), make([]bool, t.distinct)
+	for i := range rows {
+		for _, n := range rows[i].blocks {
+			shared[n] = shared[n] || latest[n] != 0 && latest[n] != i+1
+			latest[n] = i + 1
+		}
 	}
-	return t.blocks[first:t.ends[i]:t.ends[i]]
-}
-
-// taken returns the values at some indices.
-func taken[T any](values []T, indices []int32) []T {
-	if values == nil {
-		return nil
-	}
-	all := make([]T, len(indices))
-	for i, at := range indices {
-		all[i] = values[at]
-	}
-	return all
+	return shared
 }

@@ -1,10 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"math"
-	"strings"
 
 	"moontide/analyze/fidelity"
 	"moontide/analyze/report/doc"
@@ -15,23 +14,7 @@ import (
 type Fidelity struct {
 	SourceName, DrawnName string
 	*fidelity.Report
-	Engine  FidelityEngine // that TTFTs are simulated with; the zero value without any
-	Remarks []string       // on how the trace was drawn
-}
-
-// FidelityEngine is a simulated engine.
-type FidelityEngine struct {
-	Speed float64 `json:"speed"` // as a multiple of the default
-	// Shares of the time from the first arrival to the last that it is busy with each
-	// trace; above 1 if it falls behind.
-	SourceBusy float64 `json:"source_busy"`
-	DrawnBusy  float64 `json:"drawn_busy"`
-}
-
-// knowsBusy reports whether the shares are known: a trace at one instant has none.
-func (e FidelityEngine) knowsBusy() bool {
-	busy := e.SourceBusy + e.DrawnBusy
-	return !math.IsInf(busy, 0) && !math.IsNaN(busy)
+	RateScale float64 // by which the source's rate was multiplied; 0 or 1 for none
 }
 
 // Document has a row for each aspect, the novelty and the verdict.
@@ -40,25 +23,22 @@ func (f Fidelity) Document() *doc.Document {
 	d.Headlines = f.headlines()
 	s := d.Section("Aspects")
 	t := doc.Table{Columns: []string{"", "source", "drawn", "gap", "floor", "limit", "result"}, Left: 1}
-	var reasons []string
-	lacking := map[string][]string{}
 	for _, r := range f.Results {
-		t.Add(r.Name, valueText(r.Aspect, r.Source), valueText(r.Aspect, r.Drawn), gapText(r.Aspect, r.Gap), gapText(r.Aspect, r.Floor), gapText(r.Aspect, r.Limit), outcomes[r.Outcome])
-		if r.Reason != "" {
-			if lacking[r.Reason] == nil {
-				reasons = append(reasons, r.Reason)
+		for _, v := range r.Values {
+			outcome := r.Outcome
+			if v.Gap.Set && v.Gap.Value <= r.Limit.Value {
+				outcome = fidelity.Passed // another value of the aspect failed
 			}
-			lacking[r.Reason] = append(lacking[r.Reason], r.Name)
+			t.Add(v.Name, valueText(v.Unit, v.Source), valueText(v.Unit, v.Drawn), gapText(r.Aspect, v.Gap), gapText(r.Aspect, r.Floor), gapText(r.Aspect, r.Limit), outcomes[outcome])
+		}
+		if r.Reason != "" {
+			s.Note("", fmt.Sprintf("%s: %s.", r.Name, r.Reason))
 		}
 	}
-	s.Figure(f.figure())
 	s.Table(t)
-	s.Text("The floor is the gap between the source and resamples of itself; the limit is the larger of an aspect's bound and twice the floor. " +
-		"KS is the distance between two distributions, 0 to 1, shown with their medians. LRU cache sizes are shares of the source's unique blocks; " +
-		"the 8 workers have 10 % in total, and prefix routing.")
-	for _, reason := range reasons {
-		s.Note("", fmt.Sprintf("Not compared (%s): %s.", reason, strings.Join(lacking[reason], ", ")))
-	}
+	s.Text("The floor is the gap between the source and another trace like it; the limit is the larger of an aspect's bound and twice the floor. " +
+		"Lengths and shared context differ by the KS distance between their distributions, 0 to 1, gaps by the mean ratio of their quantiles; all are shown with their medians. " +
+		"LRU cache sizes are shares of the source's unique blocks.")
 	f.novelty(d.Section("Novelty"))
 	for _, note := range f.notes() {
 		d.Note("Note", note+".")
@@ -72,11 +52,6 @@ var outcomes = map[fidelity.Outcome]string{fidelity.Passed: "pass", fidelity.Fai
 func (f Fidelity) novelty(s *doc.Section) {
 	n := f.Novelty
 	s.Row("Longest run of the source's rows", doc.Int(n.Rows), doc.Plural(n.Rows, "row"), fmt.Sprintf("at most %d", n.MaxRows))
-	if n.Sequential {
-		s.Row("Longest run of its blocks", doc.Absent, "blocks", "ids of both count up")
-		return
-	}
-	s.Row("Longest run of its blocks", doc.Int(n.Blocks), doc.Plural(n.Blocks, "block"), "at most 0")
 }
 
 func (f Fidelity) verdict() *doc.Verdict {
@@ -92,20 +67,20 @@ func (f Fidelity) verdict() *doc.Verdict {
 		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: r.Name + ": " + why})
 	}
 	if n := f.Novelty; !n.Pass() {
-		copied := fmt.Sprintf("runs copied from the source have %s and %s", doc.Count(n.Rows, "row"), doc.Count(n.Blocks, "block"))
-		if n.Sequential { // equal ids are no copies then
-			copied = "run copied from the source has " + doc.Count(n.Rows, "row")
-		}
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: "novelty: the longest " + copied})
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: "novelty: the longest run copied from the source has " + doc.Count(n.Rows, "row")})
 	}
 	return v
 }
 
 func (f Fidelity) notes() (notes []string) {
-	notes = append(notes, f.Remarks...)
+	if x := f.RateScale; x > 0 && x != 1 {
+		notes = append(notes, fmt.Sprintf("rate, gaps, peak and cache sizes are compared with those of the source at %s times its rate", doc.Plain(x)))
+	}
 	if f.Pieces > 1 {
-		notes = append(notes, fmt.Sprintf("the generated trace is longer than the source: hit rates, shared context, turn gaps, peaks, variation and TTFT are those of %d pieces of %s",
-			f.Pieces, doc.Count(f.Source.Requests(), "request")))
+		notes = append(notes, fmt.Sprintf("the generated trace is longer than the source: it is compared in %d pieces of as many requests", f.Pieces))
+	}
+	if f.Source.FewSessions() {
+		notes = append(notes, "the source has few sessions: noise floors are wide, and a trace may pass that differs much")
 	}
 	for _, of := range []struct {
 		name string
@@ -116,40 +91,33 @@ func (f Fidelity) notes() (notes []string) {
 				of.name, doc.Count(n, "turn"), trace.AssumedTTFT, trace.AssumedTPOT))
 		}
 	}
-	if e := f.Engine; e.Speed > 0 {
-		note := fmt.Sprintf("TTFT is simulated with one engine, %s times as fast as the default of moontide simulate", doc.Plain(e.Speed))
-		if e.knowsBusy() {
-			note += fmt.Sprintf("; it is busy %s %% of the time with the source and %s %% with the generated trace", doc.Fixed(100*e.SourceBusy, 0), doc.Fixed(100*e.DrawnBusy, 0))
-		}
-		notes = append(notes, note)
-	}
 	return notes
 }
 
-func valueText(a fidelity.Aspect, v trace.Opt[float64]) string {
+func valueText(unit string, v trace.Opt[float64]) string {
 	switch {
 	case !v.Set:
 		return doc.Absent
-	case a.Unit == "tokens":
-		return doc.Fixed(v.Value, 0)
-	case a.Unit == "ms":
+	case unit == "%":
+		return doc.Percent(v.Value) + " %"
+	case unit == "ms":
 		return doc.Duration(v.Value)
-	case a.Relative:
-		return doc.Fixed(v.Value, 3)
+	case unit == "/s":
+		return doc.Fixed(v.Value, 3) + "/s"
 	}
-	return doc.Percent(v.Value) + " %"
+	return doc.Fixed(v.Value, 0)
 }
 
 func gapText(a fidelity.Aspect, v trace.Opt[float64]) string {
 	switch {
 	case !v.Set:
 		return doc.Absent
-	case a.KS:
+	case a.Measure == fidelity.KS:
 		return doc.Fixed(v.Value, 3)
-	case a.Relative:
-		return doc.Fixed(100*v.Value, 1) + " %"
+	case a.Measure == fidelity.Difference:
+		return doc.Fixed(100*v.Value, 1) + " pt"
 	}
-	return doc.Fixed(100*v.Value, 1) + " pt"
+	return doc.Fixed(100*v.Value, 1) + " %"
 }
 
 // FidelityJSON is the form of a fidelity check in JSON.
@@ -159,11 +127,11 @@ type FidelityJSON struct {
 	Pass   bool          `json:"pass"`
 	// Pieces is the number of pieces of the drawn trace, each as long as the source.
 	Pieces int `json:"pieces"`
-	// Engine that TTFTs are simulated with; null without any.
-	Engine  *FidelityEngine  `json:"engine"`
-	Aspects []FidelityAspect `json:"aspects"`
-	Novelty FidelityNovelty  `json:"novelty"`
-	Notes   []string         `json:"notes"`
+	// RateScale is how many times the source's rate it is compared with.
+	RateScale float64          `json:"rate_scale"`
+	Aspects   []FidelityAspect `json:"aspects"`
+	Novelty   FidelityNovelty  `json:"novelty"`
+	Notes     []string         `json:"notes"`
 }
 
 // FidelityTrace is a compared trace.
@@ -175,28 +143,33 @@ type FidelityTrace struct {
 
 // FidelityAspect is a compared aspect. Numbers are null if it is not applicable.
 type FidelityAspect struct {
-	Key        string   `json:"key"`
-	Name       string   `json:"name"`
-	Definition string   `json:"definition"`
-	Unit       string   `json:"unit"`   // of the values; "" for a share or ratio
-	GapIs      string   `json:"gap_is"` // "relative", "difference" (of shares), or "ks"
-	Source     *float64 `json:"source"`
-	Drawn      *float64 `json:"drawn"`
-	Gap        *float64 `json:"gap"`
-	NoiseFloor *float64 `json:"noise_floor"`
-	Bound      float64  `json:"bound"`
-	Limit      *float64 `json:"limit"`   // the larger of bound and twice noise_floor
-	Outcome    string   `json:"outcome"` // "pass", "fail", or "n/a"
-	Reason     string   `json:"reason"`  // why there is no gap, or ""
+	Key        string          `json:"key"`
+	Name       string          `json:"name"`
+	Definition string          `json:"definition"`
+	GapIs      string          `json:"gap_is"` // "ks", "log_ratio", "difference" (of shares), or "relative"
+	Values     []FidelityValue `json:"values"`
+	Gap        *float64        `json:"gap"` // the largest of those of values
+	NoiseFloor *float64        `json:"noise_floor"`
+	Bound      float64         `json:"bound"`
+	Limit      *float64        `json:"limit"`   // the larger of bound and twice noise_floor
+	Outcome    string          `json:"outcome"` // "pass", "fail", or "n/a"
+	Reason     string          `json:"reason"`  // why there is no gap, or ""
+}
+
+// FidelityValue is one of the values of an aspect.
+type FidelityValue struct {
+	Name   string   `json:"name"`
+	Unit   string   `json:"unit"` // "" for a number of requests; "%": 1 is 100 %
+	Source *float64 `json:"source"`
+	Drawn  *float64 `json:"drawn"`
+	Gap    *float64 `json:"gap"`
 }
 
 // FidelityNovelty tells whether the drawn trace copies its source.
 type FidelityNovelty struct {
-	Rows       int  `json:"rows"`     // longest run of the source's rows
-	MaxRows    int  `json:"max_rows"` // that passes
-	Blocks     int  `json:"blocks"`   // longest run of the source's blocks, without templates
-	Sequential bool `json:"sequential_ids"`
-	Pass       bool `json:"pass"`
+	Rows    int  `json:"rows"`     // longest run of the source's rows
+	MaxRows int  `json:"max_rows"` // that passes
+	Pass    bool `json:"pass"`
 }
 
 // JSON writes the report as one indented JSON object.
@@ -205,26 +178,20 @@ func (f Fidelity) JSON(w io.Writer) error {
 	out := FidelityJSON{
 		Source: FidelityTrace{f.SourceName, f.Source.Requests(), f.Source.Sessions()},
 		Drawn:  FidelityTrace{f.DrawnName, f.Drawn.Requests(), f.Drawn.Sessions()},
-		Pass:   f.Pass(), Pieces: f.Pieces,
-		Novelty: FidelityNovelty{n.Rows, n.MaxRows, n.Blocks, n.Sequential, n.Pass()},
+		Pass:   f.Pass(), Pieces: f.Pieces, RateScale: cmp.Or(f.RateScale, 1),
+		Novelty: FidelityNovelty{n.Rows, n.MaxRows, n.Pass()},
 		Notes:   append([]string{}, f.notes()...),
 	}
-	if e := f.Engine; e.Speed > 0 && e.knowsBusy() {
-		out.Engine = &e
-	}
 	for _, r := range f.Results {
-		kind := "difference"
-		switch {
-		case r.KS:
-			kind = "ks"
-		case r.Relative:
-			kind = "relative"
+		a := FidelityAspect{
+			Key: r.Key, Name: r.Name, Definition: r.Definition, GapIs: string(r.Measure),
+			Gap: pointer(r.Gap), NoiseFloor: pointer(r.Floor), Bound: r.Bound, Limit: pointer(r.Limit),
+			Outcome: string(r.Outcome), Reason: r.Reason,
 		}
-		out.Aspects = append(out.Aspects, FidelityAspect{
-			Key: r.Key, Name: r.Name, Definition: r.Definition, Unit: r.Unit, GapIs: kind,
-			Source: pointer(r.Source), Drawn: pointer(r.Drawn), Gap: pointer(r.Gap), NoiseFloor: pointer(r.Floor),
-			Bound: r.Bound, Limit: pointer(r.Limit), Outcome: string(r.Outcome), Reason: r.Reason,
-		})
+		for _, v := range r.Values {
+			a.Values = append(a.Values, FidelityValue{v.Name, v.Unit, pointer(v.Source), pointer(v.Drawn), pointer(v.Gap)})
+		}
+		out.Aspects = append(out.Aspects, a)
 	}
 	return writeJSON(w, out)
 }

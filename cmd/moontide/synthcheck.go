@@ -1,17 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/fidelity"
 	"moontide/analyze/report"
-	"moontide/replay/bench"
 	"moontide/trace"
 	"moontide/trace/format"
 )
@@ -20,33 +19,28 @@ import (
 const (
 	checkFlagName = "check"
 	againstFlag   = "against"
-	maxGapFlag    = "max-gap"
 )
 
 func checkFlags() []cli.Flag {
 	return append(group(ofCheck,
 		&cli.BoolFlag{Name: checkFlagName, Usage: "compare the generated trace with its source: PASS, or FAIL with exit status 4"},
 		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to compare with", DefaultText: "--from, unless that is a model; required with --only"},
-		repeatable(cli.GenericFlag{Name: maxGapFlag, Usage: "`LIMITS`: comma-separated bounds for --check: 2x doubles all, isl_mean=5% sets one, lru=4% sets those of all lru_ aspects; " +
-			"twice the noise floor always passes; repeatable"}),
 	), group(inOutput,
 		&cli.StringFlag{Name: "json", Usage: "write the result of --check as JSON to `FILE`; - is standard output, instead of the table"},
 		&cli.StringFlag{Name: "html", Usage: "also write the result of --check to `FILE`, a self-contained page"},
-		&cli.StringFlag{Name: "png", Usage: "also plot the gaps of --check with noise floors and bounds to `FILE`"},
 	)...)
 }
 
 // fidelityCheck is a check as the flags describe it.
 type fidelityCheck struct {
 	source string
-	limits fidelity.Limits
 	output
 }
 
 // checkOf parses the flags of a check, and returns nil without one.
 func checkOf(c *cli.Context) (*fidelityCheck, error) {
 	if !c.Bool(checkFlagName) {
-		if name := firstGivenOf(c, againstFlag, maxGapFlag, "json", "html", "png"); name != "" {
+		if name := firstGivenOf(c, againstFlag, "json", "html"); name != "" {
 			return nil, misused("synth: --%s needs --check", name)
 		}
 		return nil, nil
@@ -68,12 +62,7 @@ func checkOf(c *cli.Context) (*fidelityCheck, error) {
 		return nil, misused("synth: --only draws one client: --check needs --against TRACE with the requests of that client")
 	}
 	var err error
-	if texts := textsOf(c, maxGapFlag); len(texts) > 0 {
-		if check.limits, err = fidelity.ParseLimits(strings.Join(texts, ",")); err != nil {
-			return nil, misused("synth: --max-gap: %w", err)
-		}
-	}
-	check.files, err = filesOf(c, "", "json", "html", "png")
+	check.files, err = filesOf(c, "", "json", "html")
 	return check, err
 }
 
@@ -90,23 +79,20 @@ func isModel(path string) bool {
 // run judges the trace in a file, which is named name in the report. to is where the
 // table goes.
 func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to io.Writer) error {
-	drawn, err := f.collect(c, file, format.Options{}, fidelity.Options{BlockSize: c.Int(blockSizeFlag.Name)})
+	drawn, err := f.collect(c, file, format.Options{}, func(reqs trace.Requests) trace.Requests { return reqs })
 	if err != nil {
 		return err
 	}
-	opts := formatOptions(c)
-	source, err := f.collect(c, f.source, opts, fidelity.Options{BlockSize: c.Int(blockSizeFlag.Name), Limit: drawn.Requests()})
+	rateScale := c.Float64("rate-scale")
+	source, err := f.collect(c, f.source, formatOptions(c), func(reqs trace.Requests) trace.Requests {
+		reqs = trace.Take(reqs, max(1, int(float64(drawn.Requests())/rateScale)))
+		return trace.Speed(reqs, c.Float64("speedup-ratio"))
+	})
 	if err != nil {
 		return err
 	}
-	engine, err := f.simulate(c, source, drawn, opts, file)
-	if err != nil {
-		return err
-	}
-	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: name, Report: fidelity.Compare(source, drawn, f.limits), Engine: engine, Remarks: scaledRemarks(c)}
-	shown := resultsOf(result)
-	shown.files["json"] = result.JSON
-	printed, err := f.write(std, shown)
+	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: name, Report: fidelity.Compare(source, drawn, rateScale), RateScale: rateScale}
+	printed, err := f.write(std, results{document: result.Document, files: map[string]func(io.Writer) error{"json": result.JSON}})
 	if err == nil && !printed {
 		err = terminalOf(to).Write(to, result.Document())
 	}
@@ -116,57 +102,18 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to i
 	return gateError{errors.New("the drawn trace does not resemble its source: FAIL")}
 }
 
-// scaledRemarks names the flags that draw other arrivals than the source's, which fail a
-// check.
-func scaledRemarks(c *cli.Context) (remarks []string) {
-	for _, name := range []string{"rate-scale", "speedup-ratio"} {
-		if x := c.Float64(name); x != 1 {
-			remarks = append(remarks, fmt.Sprintf("--%s %v was given, but the limits are those of the source's own rate: rates, gaps, peaks and what depends on them are meant to differ", name, x))
-		}
-	}
-	return remarks
-}
-
-func (f *fidelityCheck) collect(c *cli.Context, path string, opts format.Options, of fidelity.Options) (*fidelity.Trace, error) {
+// collect reads what is compared of a part of a trace.
+func (f *fidelityCheck) collect(c *cli.Context, path string, opts format.Options, part func(trace.Requests) trace.Requests) (*fidelity.Trace, error) {
 	r, err := format.Open(path, opts)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	if of.BlockSize == 0 {
-		of.BlockSize = r.BlockSize()
-	}
-	t, err := fidelity.Collect(collectOften(trace.Until(c.Context, r.Borrowed())), of)
+	t, err := fidelity.Collect(collectOften(trace.Until(c.Context, part(r.Borrowed()))), cmp.Or(c.Int(blockSizeFlag.Name), r.BlockSize()))
 	if err != nil {
 		return nil, located(err, path, r)
 	}
 	return t, nil
-}
-
-// simulate sets the TTFTs of both traces on the same engine.
-func (f *fidelityCheck) simulate(c *cli.Context, source, drawn *fidelity.Trace, opts format.Options, file string) (engine report.FidelityEngine, err error) {
-	planner := func(path string, opts format.Options, limit int) (*bench.Planner, error) {
-		cfg := bench.Config{Trace: bench.Trace{Path: path, Format: opts, BlockSize: c.Int(blockSizeFlag.Name)}}
-		cfg.Pacing.Limit = limit
-		return bench.NewPlanner(c.Context, bench.PlanConfig{Run: cfg, Parallel: 1})
-	}
-	p, err := planner(f.source, opts, drawn.Requests())
-	if err != nil {
-		return engine, fmt.Errorf("simulating the source: %w", err)
-	}
-	engines, speed, err := p.HalfBusy(c.Context)
-	if err != nil {
-		return engine, err
-	}
-	engine.Speed = speed
-	if source.TTFT, engine.SourceBusy, err = p.TTFTs(c.Context, engines); err != nil {
-		return engine, err
-	}
-	if p, err = planner(file, format.Options{}, 0); err != nil {
-		return engine, fmt.Errorf("simulating the drawn trace: %w", err)
-	}
-	drawn.TTFT, engine.DrawnBusy, err = p.TTFTs(c.Context, engines)
-	return engine, err
 }
 
 // copied returns streams whose output also goes to a temporary file, for a check of a
