@@ -1,81 +1,81 @@
-// Command slurm runs moontide as several processes under the launchers that start them
-// on clusters, and checks what they report. The script run starts Slurm and this.
+// Command slurm runs moontide as four processes under the launchers that start them on
+// clusters, and checks what they report, also when one of them is killed. The script run
+// starts Slurm and this.
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"moontide/.ci/results"
+	"moontide/replay/bench"
+	"moontide/replay/runfile"
 )
 
-// here is the folder of this program, seen from the top of the repository.
-const here results.Folder = ".ci/slurm"
+const (
+	ranks = 4
+	kills = 5 // of each launcher
+)
 
-// row is a law that a check states, beside what was measured.
-type row struct {
-	Check    string `json:"check"`
-	Launcher string `json:"launcher"`
-	Law      string `json:"law"`
-	Limit    string `json:"limit"`
-	Measured string `json:"measured"`
-	OK       bool   `json:"ok"`
+// launcher starts the ranks of a run.
+type launcher struct {
+	name     string
+	commands func(args []string) []*exec.Cmd
+	// rankVariable is in the environment of a rank.
+	rankVariable string
 }
 
-// measurements is results.json.
-type measurements struct {
-	Date    string `json:"date"`
-	Machine string `json:"machine"`
-	Rows    []row  `json:"rows"`
+var launchers = []launcher{
+	{"srun", func(args []string) []*exec.Cmd {
+		return []*exec.Cmd{exec.Command("srun", append([]string{fmt.Sprint("-N", ranks), fmt.Sprint("-n", ranks), "moontide"}, args...)...)}
+	}, "SLURM_PROCID"},
+	{"mpirun", func(args []string) []*exec.Cmd {
+		return []*exec.Cmd{exec.Command("mpirun", append([]string{"--oversubscribe", "-n", strconv.Itoa(ranks), "moontide"}, args...)...)}
+	}, "OMPI_COMM_WORLD_RANK"},
+	{"pods", pods, "JOB_COMPLETION_INDEX"},
 }
 
-func (r *measurements) add(check, launcher, law, limit string, ok bool, measured string, args ...any) {
-	x := row{check, launcher, law, limit, fmt.Sprintf(measured, args...), ok}
-	r.Rows = append(r.Rows, x)
-	log.Printf("%s, %s: %s %s: %s, ok %v", check, launcher, law, limit, x.Measured, ok)
+// pods returns commands with the environment of the pods of an Indexed Job. They share a
+// volume, so that they find part 1 without its name.
+func pods(args []string) (all []*exec.Cmd) {
+	for i := range ranks {
+		cmd := exec.Command("moontide", args...)
+		cmd.Env = append(os.Environ(), fmt.Sprint("JOB_COMPLETION_INDEX=", i), fmt.Sprint("MOONTIDE_PARTS=", ranks), fmt.Sprint("HOSTNAME=load-", i))
+		all = append(all, cmd)
+	}
+	return all
 }
 
-// check is a group of laws.
-type check struct {
-	name, about string
-	run         func(r *measurements, w *workshop) error
-}
+// failed counts the laws that do not hold.
+var failed int
 
-var checks = []check{
-	{"conversation", "4 ranks replay traces/conversation.jsonl at its speed against two simulated engines, and one process does", conversation},
-	{"starts", "4 ranks start a trace of 4 requests that are due at once; the start of a rank is when its request was sent", starts},
-	{"barrier", "64 processes on this machine load a trace, meet and start", barrier},
-	{"kill", "4 ranks replay the trace at its speed, and one of them is killed by SIGKILL at a random instant of the first 8 s", kill},
+// check prints what a law says and whether it holds.
+func check(launcher string, ok bool, law string, args ...any) {
+	word := "ok"
+	if !ok {
+		word = "FAILED"
+		failed++
+	}
+	log.Printf("%-6s %s: %s", word, launcher, fmt.Sprintf(law, args...))
 }
-
-// workshop is where the checks run.
-type workshop struct{ dir, url string }
 
 func main() {
 	log.SetFlags(log.Ltime)
 	work := flag.String("work", "", "`FOLDER` for runs")
-	list := flag.Bool("list", false, "list the checks")
-	render := flag.Bool("render", false, "write README.md from results.json")
 	flag.Parse()
-	switch {
-	case *list:
-		for _, c := range checks {
-			fmt.Printf("%-14s%s\n", c.name, c.about)
-		}
-		return
-	case *render:
-		*work = ""
-	}
-	failed, err := runChecks(*work, flag.Args(), *render)
-	if err != nil {
+	if err := checkAll(*work); err != nil {
 		log.Fatal(err)
 	}
 	if failed > 0 {
@@ -83,62 +83,221 @@ func main() {
 	}
 }
 
-func runChecks(dir string, names []string, render bool) (failed int, err error) {
-	var all measurements
-	if err := here.Read(&all); err != nil {
-		return 0, err
-	}
-	for _, c := range checks {
-		if render || !results.Wanted(c.name, names) {
-			continue
-		}
-		now := measurements{}
-		if err := c.do(dir, &now); err != nil {
-			return 0, fmt.Errorf("%s: %w", c.name, err)
-		}
-		all.Date, all.Machine = time.Now().Format(time.DateOnly), fmt.Sprintf("%d CPU cores, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
-		all.Rows = append(slices.DeleteFunc(all.Rows, func(x row) bool { return x.Check == c.name }), now.Rows...)
-		for _, x := range now.Rows {
-			if !x.OK {
-				failed++
-			}
-		}
-	}
-	return failed, errors.Join(here.Write(all), here.WritePage(all.page()))
-}
-
-func (c *check) do(dir string, r *measurements) error {
-	w := &workshop{dir: filepath.Join(dir, c.name)}
-	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+func checkAll(work string) error {
+	alone, err := replay(filepath.Join(work, "alone"), func(args []string) []*exec.Cmd { return []*exec.Cmd{exec.Command("moontide", args...)} })
+	if err != nil {
 		return err
 	}
-	return c.run(r, w)
-}
-
-// page returns README.md.
-func (r *measurements) page() string {
-	var p results.Page
-	p.Line(`# Distributed runs
-
-Distributed runs under Debian's Slurm (munge, slurmctld and four slurmd), under Open MPI, and with the environment of Kubernetes
-pods, all on one machine over loopback. The script in this folder installs missing packages, starts the daemons, runs the checks,
-stops the daemons and writes this page from [results.json](results.json). It is not part of `+"`.ci/run`"+`.
-
-`+"```bash"+`
-.ci/slurm/run                # everything: 10 minutes
-.ci/slurm/run starts kill    # checks whose names start with these words
-.ci/slurm/run --shell        # a shell with Slurm running
-`+"```"+`
-
-Date: %s. Machine: %s, which also runs the simulated endpoint.`, r.Date, r.Machine)
-	for _, c := range checks {
-		p.Line("\n## %s\n\n%s.", strings.ToUpper(c.name[:1])+c.name[1:], strings.ToUpper(c.about[:1])+c.about[1:])
-		p.Table("launcher", "law", "limit", "measured", "ok")
-		for _, x := range r.Rows {
-			if x.Check == c.name {
-				p.Row(x.Launcher, x.Law, x.Limit, x.Measured, results.Mark(x.OK))
+	random := rand.New(rand.NewPCG(20, 0))
+	for _, l := range launchers {
+		if err := l.conversation(filepath.Join(work, l.name), alone); err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+		for i := range kills {
+			rank, after := random.IntN(ranks), time.Duration(random.Float64()*8*float64(time.Second))
+			if i == 0 {
+				rank = 0
+			}
+			if err := l.kill(filepath.Join(work, fmt.Sprint(l.name, i)), rank, after); err != nil {
+				return fmt.Errorf("%s: %w", l.name, err)
 			}
 		}
 	}
-	return p.String()
+	return nil
+}
+
+// summary is what the checks read of summary.json.
+type summary struct {
+	Completed int `json:"completed"`
+	Own       struct {
+		Verdict  string `json:"verdict"`
+		Evidence []struct{ Level, Text string }
+		Cache    struct {
+			Predicted int `json:"predicted_tokens"`
+		} `json:"cache"`
+		Parts []struct {
+			Bound float64 `json:"clock_bound_ms"`
+			Rows  int     `json:"rows"`
+		} `json:"parts"`
+	} `json:"moontide"`
+}
+
+// against returns the evidence that is not VALID, without that of a busy machine.
+func (s *summary) against() (texts []string) {
+	for _, e := range s.Own.Evidence {
+		if e.Level != "VALID" && !strings.Contains(e.Text, "CPU was") {
+			texts = append(texts, e.Text)
+		}
+	}
+	return texts
+}
+
+// replay replays the sample conversation against two simulated engines with empty caches.
+func replay(dir string, commands func(args []string) []*exec.Cmd, more ...string) (s summary, err error) {
+	url, end, err := serve()
+	if err != nil {
+		return s, err
+	}
+	defer end()
+	j, err := launch(commands(append([]string{"replay", "traces/conversation.jsonl", "--url", url, "--out", dir}, more...)))
+	if err != nil {
+		return s, err
+	}
+	for _, status := range j.wait() {
+		if status != 0 {
+			return s, fmt.Errorf("exit status %d: %s", status, j.said)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, runfile.SummaryFile))
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(text, &s)
+}
+
+// conversation checks that the ranks of a run report what one process does, and when they
+// started.
+func (l *launcher) conversation(dir string, alone summary) error {
+	s, err := replay(dir, l.commands, "--part", "auto")
+	if err != nil {
+		return err
+	}
+	rows := 0
+	for _, p := range s.Own.Parts {
+		rows += p.Rows
+		check(l.name, p.Bound <= 0.2, "the clock of a part is known within 0.2 ms: %.3f ms", p.Bound)
+	}
+	check(l.name, rows == alone.Completed && s.Completed == rows, "%d requests are sent once and completed: %d", alone.Completed, s.Completed)
+	check(l.name, s.Own.Verdict != "INVALID" && s.against() == nil, "nothing but a busy machine is against the run: %s %v", s.Own.Verdict, s.against())
+	check(l.name, s.Own.Cache.Predicted == alone.Own.Cache.Predicted, "%d cached tokens are predicted, as for one process: %d", alone.Own.Cache.Predicted, s.Own.Cache.Predicted)
+	return nil
+}
+
+// kill kills a rank of a run by SIGKILL: the others end within 10 s and name it, all
+// records are whole, and the run is reported INVALID.
+func (l *launcher) kill(dir string, rank int, after time.Duration) error {
+	url, end, err := serve()
+	if err != nil {
+		return err
+	}
+	defer end()
+	j, err := launch(l.commands([]string{"replay", "traces/conversation.jsonl", "--url", url, "--part", "auto", "--out", dir}))
+	if err != nil {
+		return err
+	}
+	process, err := findRank(l.rankVariable, rank, dir)
+	if err != nil {
+		return err
+	}
+	time.Sleep(after)
+	if err := process.Kill(); err != nil {
+		return err
+	}
+	begun := time.Now()
+	statuses := j.wait()
+	took, said := time.Since(begun), j.said.String()
+	check(l.name, took <= 10*time.Second, "the others end within 10 s after rank %d was killed: %.1f s", rank, took.Seconds())
+	named := strings.Contains(said, fmt.Sprintf("part %d of %d", rank+1, ranks)) || strings.Contains(said, fmt.Sprintf("process rank %d", rank))
+	check(l.name, named && !slices.Contains(statuses, 0), "they name it, and none ends with exit status 0: %v", statuses)
+	records := 0
+	for i := range ranks {
+		n, damaged, err := lines(filepath.Join(dir, fmt.Sprintf("part-%d", i+1)))
+		if err != nil {
+			return err
+		}
+		records += n
+		check(l.name, damaged == 0, "the record of part %d is whole: %d damaged lines", i+1, damaged)
+	}
+	report := exec.Command("moontide", "report", dir)
+	report.Run()
+	status := report.ProcessState.ExitCode()
+	check(l.name, status == 3 || records == 0 && status == 1, "the run is INVALID, or has no record: exit status %d, %d records", status, records)
+	return nil
+}
+
+// lines returns the number of records of a part, and of damaged ones.
+func lines(dir string) (records, damaged int, err error) {
+	reader, err := runfile.Open(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	defer reader.Close()
+	for _, err := range reader.Records() {
+		if err != nil {
+			return records, 0, err
+		}
+		records++
+	}
+	damaged, _ = reader.Damaged()
+	return records, damaged, nil
+}
+
+// serve starts two simulated engines with empty caches until end is called.
+func serve() (url string, end func() error, err error) {
+	endpoint, err := bench.StartEndpoint(exec.Command("moontide", "serve", "--listen", "127.0.0.1:0", "--json", "--until-input-ends", "--engines", "2"))
+	return endpoint.URL, endpoint.Close, err
+}
+
+// job is a started run.
+type job struct {
+	commands []*exec.Cmd
+	said     *lockedBuffer
+}
+
+func launch(commands []*exec.Cmd) (*job, error) {
+	j := &job{commands, &lockedBuffer{}}
+	for _, cmd := range commands {
+		cmd.Stderr = j.said
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+// wait waits for all commands and returns the exit status of each.
+func (j *job) wait() (statuses []int) {
+	for _, cmd := range j.commands {
+		cmd.Wait()
+		statuses = append(statuses, cmd.ProcessState.ExitCode())
+	}
+	return statuses
+}
+
+// lockedBuffer is what several processes write to.
+type lockedBuffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(text []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(text)
+}
+
+// findRank returns the process of a rank of a run, which names its folder.
+func findRank(variable string, rank int, dir string) (*os.Process, error) {
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		entries, err := os.ReadDir("/proc")
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil {
+				continue
+			}
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			program, _, _ := bytes.Cut(line, []byte{0})
+			if bytes.HasSuffix(program, []byte("moontide")) && bytes.Contains(line, []byte(dir)) && bytes.Contains(append([]byte{0}, env...), fmt.Appendf(nil, "\x00%s=%d\x00", variable, rank)) {
+				return os.FindProcess(pid)
+			}
+		}
+	}
+	return nil, errors.New("the rank was not found")
 }

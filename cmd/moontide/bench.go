@@ -65,7 +65,7 @@ func benchFlags() []cli.Flag {
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
 		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "that of TRACE; else 512, a size that divides shared prefixes, or about 16 with --turns"},
 		&cli.StringFlag{Name: shapeFlag, Category: ofDescriptions, Usage: "`ISL:OSL,..`: run all levels for each of several shapes; replaces --isl and --osl"},
-	}, outcomeFlags(), findFlags(), partFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
+	}, outcomeFlags(), findFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags(), []cli.Flag{keepReasoningFlag})
 }
 
 // runBench executes the runs of a sweep and shows the results, even if the
@@ -86,19 +86,11 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		return saveReports(std, result, q.view)
 	}
 	cfg.Each = func(r bench.LegResult) { sayLeg(std, r) }
-	leave, err := joinSweep(c, std, stop, q.path, &cfg)
-	if err != nil {
-		return err
-	}
-	if m := cfg.Run.Member; m != nil && !m.Leads() {
-		return followSweep(std, stop, cfg, leave)
-	}
 	if q.find {
 		q.sweep = cfg
-		return runFind(c, std, stop, &q, leave)
+		return runFind(c, std, stop, &q)
 	}
 	runs, err := bench.RunSweep(stop.now, cfg)
-	leave(err)
 	if err != nil {
 		err = runError(c, err)
 	}

@@ -82,14 +82,13 @@ func checkFind(c *cli.Context, gates []run.Gate) error {
 }
 
 // runFind searches for the largest load that meets the objectives.
-func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion, leave func(error)) error {
+func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion) error {
 	cfg := bench.LoadSearchConfig{
 		SweepConfig: q.sweep, Gates: q.view.Gates, Low: q.low, High: q.high,
 		MinRequests: c.Int(minRequestsFlag), MaxLegs: c.Int(maxRunsFlag),
 		EachLeg: func(l bench.LoadLeg) { std.say("%s", report.LoadLine(l)) },
 	}
 	found, err := bench.SearchLoad(stop.now, cfg)
-	leave(err)
 	if err != nil {
 		err = runError(c, err)
 	}

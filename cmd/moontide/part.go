@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,14 +20,11 @@ const (
 	partFlag       = "part"
 	partByFlag     = "part-by"
 	rendezvousFlag = "rendezvous"
-	startAtFlag    = "start-at"
 	timeoutFlag    = "rendezvous-timeout"
-	allowLostFlag  = "allow-lost-parts"
 	autoPart       = "auto"
 )
 
-// partFlags returns the flags of the verbs that several processes can execute as one
-// run.
+// partFlags returns the flags of a run of several processes.
 func partFlags() []cli.Flag {
 	return group(inParts,
 		&cli.StringFlag{Name: partFlag, Usage: "send part `i/n` of the requests, with i from 1, while other processes send the others; auto takes i and n from Slurm, MPI or a Kubernetes Indexed Job"},
@@ -37,9 +33,7 @@ func partFlags() []cli.Flag {
 			Choices:    oneOf(trace.Deals()...).Noted(trace.ByRequest, "with what waits for it").Noted(trace.ByPrefix, "sessions that begin with the same block"),
 		},
 		&cli.StringFlag{Name: rendezvousFlag, Usage: "`HOST:PORT` on which part 1 listens for the others", DefaultText: "any port, which part 1 writes next to --out"},
-		&cli.StringFlag{Name: startAtFlag, Usage: "start at `TIME`, such as 2026-01-31T12:00:00Z; without --rendezvous, parts do not contact each other, and clocks must be synchronized"},
 		&cli.DurationFlag{Name: timeoutFlag, Value: cluster.DefaultTimeout, Usage: "fail if a part has not arrived after `TIME`"},
-		&cli.BoolFlag{Name: allowLostFlag, Usage: "continue if parts are lost; the run is then INVALID"},
 	)
 }
 
@@ -49,12 +43,7 @@ func follows(c *cli.Context) (bool, error) {
 		return false, nil
 	}
 	place, err := placeOf(c)
-	return place.Number > 1 && !alone(c, place), err
-}
-
-// alone reports whether the parts start at a given time without meeting.
-func alone(c *cli.Context, place cluster.Place) bool {
-	return c.IsSet(startAtFlag) && (place.NotTogether || c.String(partFlag) != autoPart) && c.String(rendezvousFlag) == ""
+	return place.Number > 1, err
 }
 
 // joinRun joins the run of which --part makes this process a part. leave must be
@@ -63,7 +52,7 @@ func alone(c *cli.Context, place cluster.Place) bool {
 func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Config, suitable func(dir string) error) (leave func(error), err error) {
 	joined := func(error) {}
 	if !c.IsSet(partFlag) {
-		if flag := firstGivenOf(c, words("part-by rendezvous start-at rendezvous-timeout allow-lost-parts")...); flag != "" {
+		if flag := firstGivenOf(c, words("part-by rendezvous rendezvous-timeout")...); flag != "" {
 			return joined, misused("%s: --%s needs --part", c.Command.Name, flag)
 		}
 		return joined, nil
@@ -96,15 +85,8 @@ func partConfig(c *cli.Context, std streams, path string) (m cluster.Config, err
 	m = cluster.Config{
 		Number: place.Number, Of: place.Of, By: c.String(partByFlag), OneMachine: place.OneMachine,
 		Address: c.String(rendezvousFlag), Token: os.Getenv(cluster.TokenVariable),
-		Timeout: c.Duration(timeoutFlag), AllowLost: c.Bool(allowLostFlag),
-		Message: func(text string) { std.say("%s", text) },
+		Timeout: c.Duration(timeoutFlag), Message: func(text string) { std.say("%s", text) },
 	}
-	if c.IsSet(startAtFlag) {
-		if m.StartAt, err = time.Parse(time.RFC3339Nano, c.String(startAtFlag)); err != nil {
-			return m, misused("%s: --start-at %q is not a time such as 2026-01-31T12:00:00Z", c.Command.Name, c.String(startAtFlag))
-		}
-	}
-	m.Alone = alone(c, place)
 	switch m.Dir = c.String(outFlag.Name); {
 	case m.Dir != "":
 	case c.IsSet("resume") && c.String("resume") != autoResume:
@@ -133,8 +115,6 @@ func placeOf(c *cli.Context) (place cluster.Place, err error) {
 		return place, misused("%s: --part auto: %w: give --part i/n", c.Command.Name, err)
 	case err != nil:
 		return place, misused("%s: --part auto: %w", c.Command.Name, err)
-	case place.NotTogether && !c.IsSet(startAtFlag):
-		return place, misused("%s: --part auto: the tasks of a %s may start at different times: give them a start with --start-at, or use srun", c.Command.Name, place.Engine)
 	}
 	return place, nil
 }
@@ -153,39 +133,8 @@ func sayPart(std streams, m *cluster.Member, result *bench.Result) {
 	where, dir := "part 1 reports the run", cmp.Or(filepath.Dir(result.Dir), ".")
 	var ended *cluster.EndedError
 	switch {
-	case m.Alone:
-		where = fmt.Sprintf("report the run with: moontide report --merge %s/part-*", dir)
 	case errors.As(m.Err(), &ended):
 		where = fmt.Sprintf("what there is of the run: moontide report %s", dir)
 	}
 	std.say("part %d of %d sent %d of %d requests, recorded in %s; %s", m.Number, m.Of, result.Run.Sent, result.Run.Rows, result.Dir, where)
-}
-
-// joinSweep is joinRun for a sweep or a search.
-func joinSweep(c *cli.Context, std streams, stop stop, path string, cfg *bench.SweepConfig) (leave func(error), err error) {
-	name := path
-	if name == "" {
-		name = "bench"
-	}
-	leave, err = joinRun(c, std, stop, name, &cfg.Run, func(string) error { return nil })
-	m := cfg.Run.Member
-	switch {
-	case err != nil || m == nil:
-		return leave, err
-	case m.Alone:
-		return leave, misused("%s: the parts must meet: give --rendezvous", c.Command.Name)
-	case !m.Leads():
-		cfg.Run.Observer = bench.Observer{}
-	}
-	cfg.Dir = m.Dir
-	return leave, nil
-}
-
-// followSweep takes part in the runs on which part 1 decides.
-func followSweep(std streams, stop stop, cfg bench.SweepConfig, leave func(error)) error {
-	m := cfg.Run.Member
-	runs, err := bench.FollowSweep(stop.now, cfg)
-	leave(err)
-	std.say("part %d of %d took part in %d runs, recorded in %s; part 1 reports them", m.Number, m.Of, runs, cfg.Dir)
-	return err
 }

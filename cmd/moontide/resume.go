@@ -21,7 +21,7 @@ import (
 var ownFlags = []string{
 	"out", "resume", "wait-ready", "api-key-env", "percentiles", "slo", "fail-if", "force",
 	"json", "markdown", "csv", "html", "png", "junit", eventsFlag, metricsListenFlag,
-	partFlag, rendezvousFlag, timeoutFlag, allowLostFlag, startAtFlag, partByFlag,
+	partFlag, rendezvousFlag, timeoutFlag, partByFlag,
 }
 
 // setFlags returns the given flags in the form stored in run.json, without some.

@@ -21,8 +21,6 @@ func (c *Config) checkPart() error {
 		return nil
 	case c.Virtual:
 		return wrong("Part", "does not work in virtual time: one process simulates all")
-	case c.Resume && m.Alone:
-		return wrong("StartAt", "cannot resume a run: the parts must meet to agree on how far they came")
 	case c.embedded():
 		return wrong("Part", "needs the URL of an endpoint: each part would have an embedded endpoint of its own")
 	case c.Sessions != (replay.SessionLimits{}) && m.By == trace.ByRequest:
@@ -34,7 +32,6 @@ func (c *Config) checkPart() error {
 // join takes this part's share of the limits. Interrupts stop all parts.
 func (c *Config) join(ctx context.Context) (context.Context, func()) {
 	m := c.Member
-	m.SetDir(c.Dir)
 	c.senders, c.whole = m.Of, runfile.Limits{MaxConcurrency: c.MaxConcurrency, MaxSessions: c.Sessions.Open}
 	for _, limit := range []int{c.MaxConcurrency, c.Sessions.Open} {
 		if limit > 0 {
@@ -167,4 +164,17 @@ func (c *Config) endPart(ctx context.Context, in *input, info *runfile.Run, part
 	}
 	result, measureErr := Measure(MeasureConfig{Detail: true}, dir)
 	return result, errors.Join(err, measureErr)
+}
+
+// interruptAll has all parts stop when this process is interrupted.
+func interruptAll(ctx context.Context, m *cluster.Member, interrupts <-chan struct{}) (end func()) {
+	notAborted, done := context.AfterFunc(ctx, m.Abort), make(chan struct{})
+	go func() {
+		select {
+		case <-interrupts:
+			m.Interrupt()
+		case <-done:
+		}
+	}()
+	return func() { notAborted(); close(done) }
 }

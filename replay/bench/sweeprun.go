@@ -47,8 +47,7 @@ type LegResult struct {
 // RunSweep executes the runs of a sweep that are not in its folder yet, and
 // measures all of them. It stops at the first failure and returns the runs
 // before it, or nil if none was started. A [*ConfigError] reports an invalid
-// configuration. With Run.Member, part 1 runs the sweep, and the others call
-// [FollowSweep] with the same configuration.
+// configuration.
 func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 	if cfg.Prompts == 0 && !cfg.Recorded && cfg.Axis == Rate && slices.Contains(cfg.Levels, math.Inf(1)) {
 		return nil, wrong("NumPrompts", "is needed with an infinite rate")
@@ -69,12 +68,7 @@ func RunLegs(ctx context.Context, cfg SweepConfig, legs []Leg) ([]LegResult, err
 		if planned.Virtual {
 			continue
 		}
-		parts := 1
-		if m := planned.Member; m != nil {
-			parts = m.Of
-		}
-		prompts, atOnce := shareUp(cmp.Or(leg.Prompts, leg.MaxConcurrency), parts), shareUp(leg.MaxConcurrency, parts)
-		if _, err := checkOpenFiles(openFilesLimit(), prompts, atOnce, planned.embedded()); err != nil {
+		if _, err := checkOpenFiles(openFilesLimit(), cmp.Or(leg.Prompts, leg.MaxConcurrency), leg.MaxConcurrency, planned.embedded()); err != nil {
 			return nil, err
 		}
 	}
@@ -112,9 +106,6 @@ func RunLegs(ctx context.Context, cfg SweepConfig, legs []Leg) ([]LegResult, err
 	}
 	return results, nil
 }
-
-// shareUp returns the largest share of a part.
-func shareUp(n, parts int) int { return (n + parts - 1) / parts }
 
 type sweeper struct {
 	SweepConfig
@@ -217,9 +208,6 @@ func (s *sweeper) run(ctx context.Context, leg Leg, a attempt) (*Result, error) 
 	defer remove()
 	cfg := s.config(leg, a)
 	cfg.Trace = t
-	if err := s.assign(leg, a); err != nil {
-		return nil, err
-	}
 	result, err := Run(ctx, cfg)
 	if result == nil {
 		return nil, err

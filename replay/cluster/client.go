@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -98,5 +96,3 @@ func (c *client) do(ctx context.Context, method, path string, body io.Reader, an
 	}
 	return json.Unmarshal(text, answer)
 }
-
-func isInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }

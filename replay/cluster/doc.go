@@ -13,8 +13,7 @@
 //
 // Parts are numbered from 1. Part 1 leads: it listens on HTTP, and the others poll it
 // with what they do, at least every second. A part that is silent for [Silence], that
-// disagrees or that has not arrived in time ends the run of all, unless the run may
-// lose parts.
+// disagrees or that has not arrived in time ends the run of all.
 //
 // The clocks of the parts are compared with that of part 1 by exchanges of four
 // timestamps, of which the one with the shortest round trip counts; half of that is

@@ -25,13 +25,10 @@ const (
 // leader decides what the parts of a run do. It reads no clock and sends nothing:
 // times are arguments. It is not safe for concurrent use.
 type leader struct {
-	of        int
-	version   string
-	begun     time.Time     // of the rendezvous
-	timeout   time.Duration // for parts to arrive
-	startAt   time.Time     // zero: as soon as all are prepared
-	allowLost bool
-	newID     func() string
+	of      int
+	version string
+	begun   time.Time     // of the rendezvous
+	timeout time.Duration // for parts to arrive
 
 	order order
 	parts []partState
@@ -46,10 +43,7 @@ type partState struct {
 }
 
 func newLeader(of int, now time.Time, c Config) *leader {
-	l := &leader{of: of, version: c.Version, begun: now, timeout: c.Timeout, startAt: c.StartAt, allowLost: c.AllowLost, newID: newID}
-	l.parts = make([]partState, of)
-	l.order = order{Version: 1, RunID: l.newID(), Round: 1}
-	return l
+	return &leader{of: of, version: c.Version, begun: now, timeout: c.Timeout, parts: make([]partState, of), order: order{Version: 1, RunID: newID()}}
 }
 
 // refusal is why a report is not accepted. The part ends with it.
@@ -92,24 +86,14 @@ func (l *leader) report(now time.Time, r report) error {
 	case replaced && (l.order.Cancel != "" || l.order.Drain != ""):
 		return errEnding
 	case replaced:
-		return refuse("there are two processes of part %d of %d: one on %s, one on %s%s", r.Number, l.of, p.Host, r.Host, l.comeback(p))
-	case p.state == runfile.PartAbsent || p.state == runfile.PartLost:
-		return refuse("%s came too late: the run goes on without it", l.name(r.Number))
-	case p.Process == "" && (l.order.Step > gathering || l.order.Round > 1):
+		return refuse("there are two processes of part %d of %d: one on %s, one on %s", r.Number, l.of, p.Host, r.Host)
+	case p.Process == "" && l.order.Step > gathering:
 		return refuse("part %d of %d (%s) came too late: the run has begun without it", r.Number, l.of, r.Host)
-	case r.Round > l.order.Round+1 || r.Round > l.order.Round && l.order.Step != over && l.order.Cancel == "":
-		return refuse("%s is in round %d, the others are in round %d", l.name(r.Number), r.Round, l.order.Round)
 	}
 	fresh := r.Seq > p.Seq || p.lastSeen.IsZero()
 	p.lastSeen = now
 	if !fresh {
 		return nil
-	}
-	if r.Round > l.order.Round && l.order.Cancel == "" {
-		l.nextRound()
-	}
-	if r.Round < l.order.Round && r.Phase != left { // it has not begun this round
-		r.Phase, r.Facts, r.Clock, r.Failure = loading, nil, runfile.Clock{}, ""
 	}
 	before := p.report
 	p.report = r
@@ -126,48 +110,17 @@ func (l *leader) report(now time.Time, r report) error {
 	case r.Phase == left:
 		l.lose(r.Number, runfile.PartFailed, "it left before the end of the run")
 	}
-	if r.Number == 1 && r.Phase == left && !l.order.Left {
-		l.order.Left, l.order.LeftAfter = true, r.Failure
-		l.order.Version++
-	}
 	l.advance(now)
 	return nil
 }
 
-// comeback says what to do about a part that died and came back.
-func (l *leader) comeback(p *partState) string {
-	if p.state == "" || p.state == runfile.PartFailed {
-		return ""
-	}
-	return "; the first stopped responding, and the run goes on without it"
-}
-
-// nextRound begins another run of the same parts.
-func (l *leader) nextRound() {
-	next := order{Version: l.order.Version + 1, RunID: l.newID(), Round: l.order.Round + 1, Drain: l.order.Drain}
-	next.Task, next.TaskRound = l.order.Task, l.order.TaskRound
-	l.order = next
-	for i := range l.parts {
-		switch p := &l.parts[i]; {
-		case p.Phase == ended:
-			p.Phase, p.Facts, p.Clock = loading, nil, runfile.Clock{}
-		case p.Phase == left && p.state == "":
-			l.lose(i+1, runfile.PartFailed, cmp.Or(p.Failure, "it left before the next run"))
-		}
-	}
-}
-
-// lose handles a part that takes no part any more.
+// lose ends the run because of a part.
 func (l *leader) lose(number int, state, reason string) {
 	p := &l.parts[number-1]
 	p.state, p.reason = state, reason
-	if l.order.Cancel != "" || l.allowLost && number > 1 {
-		return
-	}
-	switch state {
-	case runfile.PartFailed:
+	if state == runfile.PartFailed {
 		l.cancel(fmt.Sprintf("%s failed: %s", l.name(number), reason), p.Interrupts > 0)
-	default:
+	} else {
 		l.cancel(fmt.Sprintf("%s is %s: %s", l.name(number), state, reason), state == runfile.PartLost)
 	}
 }
@@ -208,42 +161,35 @@ func (l *leader) advance(now time.Time) {
 			}
 		case agreed:
 			l.order.Start = now.Add(startLead + time.Duration(l.of)*startLeadPart)
-			if l.startAt.After(l.order.Start) {
-				l.order.Start = l.startAt
-			} else if !l.startAt.IsZero() {
-				l.cancel(fmt.Sprintf("the parts were ready %v too late for the start at %s", l.order.Start.Sub(l.startAt).Round(time.Millisecond), l.startAt.Format(time.RFC3339Nano)), false)
-				return
-			}
 		}
 		l.order.Step++
 		l.order.Version++
 	}
 }
 
-// all reports whether all parts that take part have reached a phase.
+// all reports whether all parts have reached a phase.
 func (l *leader) all(reached phase) bool {
 	for i := range l.parts {
-		if p := &l.parts[i]; p.state == "" && slices.Index(phases, p.Phase) < slices.Index(phases, reached) {
+		if p := &l.parts[i]; slices.Index(phases, p.Phase) < slices.Index(phases, reached) {
 			return false
 		}
 	}
 	return true
 }
 
-// compareFacts drops the parts whose facts differ from those of part 1.
+// compareFacts ends the run if the facts of a part differ from those of part 1.
 func (l *leader) compareFacts() {
 	want := l.parts[0].Facts
 	for i := range l.parts[1:] {
 		p := &l.parts[i+1]
-		if p.state != "" || slices.Equal(p.Facts, want) {
-			continue
+		if !slices.Equal(p.Facts, want) {
+			l.lose(i+2, runfile.PartFailed, "it disagrees with part 1: "+difference(p.Facts, want))
 		}
-		l.lose(i+2, runfile.PartFailed, "it disagrees with part 1: "+difference(p.Facts, want))
 	}
 	first := 0
 	for i := range l.parts {
 		switch p := &l.parts[i]; {
-		case p.state != "" || p.Done.RunID == "":
+		case p.Done.RunID == "":
 		case l.parts[first].Done.RunID == "":
 			first = i
 		case p.Done.RunID != l.parts[first].Done.RunID:
@@ -256,14 +202,13 @@ func (l *leader) compareFacts() {
 func (l *leader) done() Progress {
 	all := Progress{LastRow: -1, Complete: true}
 	for i := range l.parts {
-		switch p := &l.parts[i]; {
-		case p.state != "":
-		case p.Done.RunID == "":
+		done := l.parts[i].Done
+		if done.RunID == "" {
 			all.Complete = false
-		default:
-			all.RunID, all.Complete = p.Done.RunID, all.Complete && p.Done.Complete
-			all.Clock, all.LastRow = max(all.Clock, p.Done.Clock), max(all.LastRow, p.Done.LastRow)
+			continue
 		}
+		all.RunID, all.Complete = done.RunID, all.Complete && done.Complete
+		all.Clock, all.LastRow = max(all.Clock, done.Clock), max(all.LastRow, done.LastRow)
 	}
 	return all
 }
@@ -330,30 +275,17 @@ func (l *leader) gone(waits bool) bool {
 	return true
 }
 
-// missing names the parts that have not arrived or are not ready, for messages.
+// missing names the parts that have not loaded, for messages.
 func (l *leader) missing() string {
-	var absent, busy []string
+	var numbers []string
 	for i := range l.parts {
-		switch p := &l.parts[i]; {
-		case p.state != "":
-		case p.lastSeen.IsZero():
-			absent = append(absent, fmt.Sprint(i+1))
-		case p.Phase == loading:
-			busy = append(busy, fmt.Sprint(i+1))
+		if p := &l.parts[i]; p.state == "" && (p.Phase == "" || p.Phase == loading) {
+			numbers = append(numbers, fmt.Sprint(i+1))
 		}
 	}
 	const most = 8
-	list := func(verb string, numbers []string) string {
-		if len(numbers) > most {
-			numbers = append(numbers[:most:most], fmt.Sprintf("and %d more", len(numbers)-most))
-		}
-		return "parts that " + verb + ": " + strings.Join(numbers, ", ")
+	if len(numbers) > most {
+		numbers = append(numbers[:most:most], fmt.Sprintf("and %d more", len(numbers)-most))
 	}
-	switch {
-	case len(absent) > 0:
-		return list("have not arrived", absent)
-	case len(busy) > 0:
-		return list("are still loading", busy)
-	}
-	return ""
+	return strings.Join(numbers, ", ")
 }

@@ -27,7 +27,7 @@ func newCrew(t *testing.T, n int, c Config) *crew {
 // say makes a part report.
 func (c *crew) say(number int, p phase, change ...func(*report)) error {
 	c.seq++
-	r := report{Number: number, Of: c.l.of, Process: "p", Version: "1", Host: "node", Seq: c.seq, Round: c.l.order.Round, Phase: p, Facts: []Fact{{"the trace", "a"}}}
+	r := report{Number: number, Of: c.l.of, Process: "p", Version: "1", Host: "node", Seq: c.seq, Phase: p, Facts: []Fact{{"the trace", "a"}}}
 	for _, f := range change {
 		f(&r)
 	}
@@ -55,30 +55,22 @@ func (c *crew) pass(d time.Duration, p phase, alive ...int) {
 
 func TestPartsGoThroughTheStepsTogether(t *testing.T) {
 	c := newCrew(t, 3, Config{})
-	runs := map[string]bool{}
-	for round := 1; round <= 2; round++ {
-		for i, p := range []phase{loaded, prepared, ended} {
-			for number := 1; number <= 3; number++ {
-				if c.l.order.Step != step(i) && !(i == 0 && number == 1 && c.l.order.Step == over) {
-					t.Fatalf("round %d: step %d before part %d is %s", round, c.l.order.Step, number, p)
-				}
-				if err := c.say(number, p, func(r *report) { r.Round = round }); err != nil {
-					t.Fatal(err)
-				}
+	for i, p := range []phase{loaded, prepared, ended} {
+		for number := 1; number <= 3; number++ {
+			if c.l.order.Step != step(i) {
+				t.Fatalf("step %d before part %d is %s", c.l.order.Step, number, p)
+			}
+			if err := c.say(number, p); err != nil {
+				t.Fatal(err)
 			}
 		}
-		if o := c.l.order; o.Step != over || o.Round != round || !o.Start.After(c.now) || o.Cancel != "" {
-			t.Fatalf("round %d ends with %+v", round, o)
-		}
-		runs[c.l.order.RunID] = true
 	}
-	if len(runs) != 2 {
-		t.Error("two runs have one id")
+	if o := c.l.order; o.Step != over || !o.Start.After(c.now) || o.Cancel != "" {
+		t.Fatalf("the run ends with %+v", o)
 	}
 }
 
-// What goes wrong with a part ends the run of all, naming it and the reason, or only
-// makes it be left out.
+// What goes wrong with a part ends the run of all, naming it and the reason.
 func TestPartsThatFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail   func(c *crew)
@@ -109,26 +101,20 @@ func TestPartsThatFail(t *testing.T) {
 			c.say(3, left)
 		}, "part 3 of 3 (node) failed: it left before the end of the run", runfile.PartFailed},
 	} {
-		for _, allow := range []bool{false, true} {
-			c := newCrew(t, 3, Config{AllowLost: allow})
-			test.fail(c)
-			want := test.reason
-			if allow {
-				want = ""
-			}
-			if got := c.l.order.Cancel; got != want {
-				t.Errorf("%s, allowed %v: the run ends because %q, want %q", name, allow, got, want)
-			}
-			if s := c.l.states()[2]; s.State != test.state || !strings.Contains(test.reason, s.Reason) {
-				t.Errorf("%s: part 3 is %+v", name, s)
-			}
-			for _, p := range []phase{loaded, prepared, ended} {
-				c.say(1, p)
-				c.say(2, p)
-			}
-			if c.l.order.Step == over != allow {
-				t.Errorf("%s, allowed %v: the others are at step %d", name, allow, c.l.order.Step)
-			}
+		c := newCrew(t, 3, Config{})
+		test.fail(c)
+		if got := c.l.order.Cancel; got != test.reason {
+			t.Errorf("%s: the run ends because %q, want %q", name, got, test.reason)
+		}
+		if s := c.l.states()[2]; s.State != test.state || !strings.Contains(test.reason, s.Reason) {
+			t.Errorf("%s: part 3 is %+v", name, s)
+		}
+		for _, p := range []phase{loaded, prepared, ended} {
+			c.say(1, p)
+			c.say(2, p)
+		}
+		if c.l.order.Step == over {
+			t.Errorf("%s: the run goes on", name)
 		}
 	}
 }
@@ -143,7 +129,6 @@ func TestRefusedReports(t *testing.T) {
 		"other version": {2, func(r *report) { r.Version = "2" }, "is moontide 2, part 1 is 1"},
 		"other number":  {2, func(r *report) { r.Of = 3 }, "of 3 parts, part 1 of 2"},
 		"no part":       {3, func(r *report) {}, "there is no part 3"},
-		"far round":     {2, func(r *report) { r.Round = 9 }, "round 9"},
 		"unknown phase": {2, func(r *report) { r.Phase = "odd" }, "unknown phase"},
 	} {
 		c := newCrew(t, 2, Config{})
@@ -159,16 +144,6 @@ func TestRefusedReports(t *testing.T) {
 	}
 }
 
-// A part that was left out is not let in again.
-func TestLatePart(t *testing.T) {
-	c := newCrew(t, 2, Config{AllowLost: true})
-	c.say(1, loaded)
-	c.pass(6*time.Minute, loaded, 1)
-	if err := c.say(2, loading); err == nil || !strings.Contains(err.Error(), "came too late") {
-		t.Errorf("a late part: %v", err)
-	}
-}
-
 func TestInterruptDrainsAll(t *testing.T) {
 	c := newCrew(t, 2, Config{})
 	c.all(loaded)
@@ -181,7 +156,7 @@ func TestInterruptDrainsAll(t *testing.T) {
 
 // A second interrupt, of any part, ends the run of all.
 func TestSecondInterruptEndsAll(t *testing.T) {
-	c := newCrew(t, 2, Config{AllowLost: true})
+	c := newCrew(t, 2, Config{})
 	c.all(loaded)
 	c.say(2, loaded, func(r *report) { r.Interrupts = 1 })
 	c.say(2, loaded, func(r *report) { r.Interrupts = 2 })
@@ -196,7 +171,7 @@ func TestLeaving(t *testing.T) {
 	for _, p := range []phase{loaded, prepared, ended, left, left} {
 		c.all(p)
 	}
-	if o := c.l.order; o.Cancel != "" || !o.Left || c.l.states()[1].State != runfile.PartEnded {
+	if o := c.l.order; o.Cancel != "" || c.l.states()[1].State != runfile.PartEnded {
 		t.Errorf("after all left: %+v, %+v", o, c.l.states())
 	}
 }
@@ -224,25 +199,6 @@ func TestWhoNeedsTheLeader(t *testing.T) {
 	}
 }
 
-// A part that has not begun the next run does not count as ready for it, and one that
-// left before it is missed.
-func TestNextRun(t *testing.T) {
-	c := newCrew(t, 3, Config{})
-	for _, p := range []phase{loaded, prepared, ended} {
-		c.all(p)
-	}
-	c.say(1, loaded, func(r *report) { r.Round = 2 })
-	c.say(2, ended, func(r *report) { r.Round = 1 })
-	c.say(3, loaded, func(r *report) { r.Round = 2 })
-	if c.l.order.Round != 2 || c.l.order.Step != gathering {
-		t.Errorf("part 2 has not begun the second run: %+v", c.l.order)
-	}
-	c.say(2, left, func(r *report) { r.Round = 1 })
-	if got, want := c.l.order.Cancel, "part 2 of 3 (node) failed: it left before the end of the run"; got != want {
-		t.Errorf("the run ends because %q, want %q", got, want)
-	}
-}
-
 // Parts go on where the last of them was, and only in one run.
 func TestResumedProgress(t *testing.T) {
 	resume := func(run string, clock time.Duration, row int) func(*report) {
@@ -261,21 +217,6 @@ func TestResumedProgress(t *testing.T) {
 	c.say(3, loaded, resume("b", time.Second, 9))
 	if got, want := c.l.order.Cancel, "part 3 of 3 (node) failed: it resumes another run than part 2"; got != want {
 		t.Errorf("the run ends because %q, want %q", got, want)
-	}
-}
-
-// Parts that are ready after the given start do not start late.
-func TestGivenStart(t *testing.T) {
-	for _, until := range []time.Duration{time.Minute, 100 * time.Millisecond} {
-		c := newCrew(t, 2, Config{StartAt: day.Add(until)})
-		c.all(loaded)
-		c.all(prepared)
-		switch o := c.l.order; {
-		case until == time.Minute && (!o.Start.Equal(day.Add(until)) || o.Cancel != ""):
-			t.Errorf("in time: %+v", o)
-		case until < time.Second && !strings.Contains(o.Cancel, "too late for the start"):
-			t.Errorf("too late: %+v", o)
-		}
 	}
 }
 

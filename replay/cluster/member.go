@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -32,13 +31,7 @@ type Config struct {
 	OneMachine bool
 	// Timeout is how long all parts may take to arrive; 0 is 5 minutes.
 	Timeout time.Duration
-	// StartAt is the start by the clock of part 1; zero starts when all are prepared.
-	StartAt time.Time
-	// Alone makes the part start at StartAt without meeting the others.
-	Alone bool
-	// AllowLost lets the run go on without a part that is lost.
-	AllowLost bool
-	Message   func(text string) // called from any goroutine; may be nil
+	Message func(text string) // called from any goroutine; may be nil
 	// Clock returns the time of day and must not step; nil is such a clock.
 	Clock func() time.Time
 }
@@ -56,10 +49,7 @@ type EndedError struct {
 
 func (e *EndedError) Error() string { return "the run has ended: " + e.Reason }
 
-var (
-	errNotSynchronized = errors.New("the clock of this machine is not synchronized, says the kernel: run NTP on all machines, or let the parts meet")
-	errLeft            = errors.New("the part has left the run")
-)
+var errLeft = errors.New("the part has left the run")
 
 // Member is a part of a run. Its methods may be called from any goroutine, those that
 // take a context from one at a time.
@@ -97,15 +87,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	m.gone, m.fail = context.WithCancelCause(context.Background())
 	m.cutOff, m.cut = context.WithCancel(context.Background())
 	host, _ := os.Hostname()
-	m.mine = report{Number: c.Number, Of: c.Of, Version: c.Version, Process: newID(), Host: host, Seq: 1, Round: 1, Phase: loading}
-	if !c.StartAt.IsZero() && !c.StartAt.After(c.Clock()) {
-		return nil, fmt.Errorf("the start at %s is in the past", c.StartAt.Format(time.RFC3339))
-	}
-	if c.Alone {
-		_, err := ClockError()
-		close(m.polled)
-		return m, err
-	}
+	m.mine = report{Number: c.Number, Of: c.Of, Version: c.Version, Process: newID(), Host: host, Seq: 1, Phase: loading}
 	if c.Number == 1 {
 		if err := m.lead(); err != nil {
 			return nil, err
@@ -122,16 +104,8 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	return m, nil
 }
 
-// Leads reports whether this is part 1 of parts that meet.
+// Leads reports whether this is part 1.
 func (m *Member) Leads() bool { return m.server != nil }
-
-// SetDir sets the folder of the whole next run. It must not be called during a run.
-func (m *Member) SetDir(dir string) {
-	m.Dir = dir
-	if m.Leads() {
-		m.server.with(func(*leader) { m.server.dir = dir })
-	}
-}
 
 // Folder returns the folder of this part's records.
 func (m *Member) Folder() string { return filepath.Join(m.Dir, folder(m.Number)) }
@@ -205,11 +179,6 @@ func (m *Member) Progress(own func() replay.Status) func() replay.Status {
 // Close leaves the run: with an error for all parts, unless it is nil. Part 1 waits
 // for the others to leave.
 func (m *Member) Close(err error) {
-	if m.Alone {
-		m.fail(errLeft)
-		m.cut()
-		return
-	}
 	leaving, cancel := context.WithTimeout(context.Background(), Silence)
 	defer cancel()
 	m.change(leaving, func(r *report) {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/json"
 	"time"
 
 	"moontide/replay"
@@ -23,7 +22,7 @@ type Progress struct {
 	Complete bool `json:"complete,omitempty"`
 }
 
-// phase is how far a part is in a round.
+// phase is how far a part is.
 type phase string
 
 const (
@@ -31,12 +30,12 @@ const (
 	loaded   phase = "loaded"   // it told its facts
 	prepared phase = "prepared" // it can start
 	ended    phase = "ended"
-	left     phase = "left" // for good
+	left     phase = "left"
 )
 
 var phases = []phase{"", loading, loaded, prepared, ended, left}
 
-// step is how far all parts are in a round.
+// step is how far all parts are.
 type step int
 
 const (
@@ -54,7 +53,6 @@ type report struct {
 	Version    string        `json:"version"`
 	Host       string        `json:"host"`
 	Seq        uint64        `json:"seq"` // counts the changes
-	Round      int           `json:"round"`
 	Phase      phase         `json:"phase"`
 	Facts      []Fact        `json:"facts,omitempty"`
 	Clock      runfile.Clock `json:"clock,omitzero"`
@@ -70,8 +68,7 @@ type report struct {
 // order is what the leader tells all parts.
 type order struct {
 	Version uint64    `json:"version"`
-	RunID   string    `json:"run_id"` // of the round
-	Round   int       `json:"round"`
+	RunID   string    `json:"run_id"`
 	Step    step      `json:"step"`
 	Start   time.Time `json:"start,omitzero"`   // from started on, by the leader's clock
 	Drain   string    `json:"drain,omitempty"`  // why to stop sending
@@ -80,11 +77,6 @@ type order struct {
 	// or interrupted.
 	Resumable bool     `json:"resumable,omitempty"`
 	Done      Progress `json:"done,omitzero"` // from agreed on, of all parts together
-
-	Task      json.RawMessage `json:"task,omitempty"` // what to run in a round: see [Member.Assign]
-	TaskRound int             `json:"task_round,omitempty"`
-	Left      bool            `json:"left,omitempty"`       // part 1 has left: there is no other round
-	LeftAfter string          `json:"left_after,omitempty"` // its failure
 }
 
 // stamps are the leader's timestamps of an exchange.

@@ -14,9 +14,6 @@ type Place struct {
 	Job        string // name of the job, the same in all of its processes; "" if unknown
 	Host       string // host of part 1, if it is known
 	OneMachine bool   // all processes are known to be on one machine
-	// NotTogether reports that the processes may start at very different times, so that
-	// the run needs a start that is given.
-	NotTogether bool
 }
 
 // ErrNoPlace reports an environment without a place.
@@ -80,7 +77,7 @@ func jobName(engine string, ids ...string) string {
 // [ErrNoPlace] if the environment has none.
 func Detect(env map[string]string) (Place, error) {
 	if task := env["SLURM_ARRAY_TASK_ID"]; task != "" && (env["SLURM_NTASKS"] == "" || env["SLURM_NTASKS"] == "1") {
-		return arrayTask(env)
+		return Place{}, errors.New("the tasks of a Slurm array start at different times: use srun in one job")
 	}
 	for _, e := range places {
 		if env[e.rank] == "" {
@@ -99,23 +96,6 @@ func Detect(env map[string]string) (Place, error) {
 		return p, nil
 	}
 	return Place{}, ErrNoPlace
-}
-
-// arrayTask returns the place of a task of a Slurm job array. Every task has rank 0.
-func arrayTask(env map[string]string) (Place, error) {
-	var numbers [4]int
-	for i, name := range []string{"ID", "MIN", "MAX", "COUNT"} {
-		n, err := strconv.Atoi(env["SLURM_ARRAY_TASK_"+name])
-		if err != nil {
-			return Place{}, fmt.Errorf("SLURM_ARRAY_TASK_%s=%q is not a number", name, env["SLURM_ARRAY_TASK_"+name])
-		}
-		numbers[i] = n
-	}
-	id, first, last, count := numbers[0], numbers[1], numbers[2], numbers[3]
-	if last-first+1 != count || id < first || id > last {
-		return Place{}, fmt.Errorf("the Slurm array has %d tasks from %d to %d: its indexes must be consecutive", count, first, last)
-	}
-	return Place{Number: id - first + 1, Of: count, Engine: "Slurm array", Job: jobName("slurm", env["SLURM_ARRAY_JOB_ID"]), NotTogether: true}, nil
 }
 
 // firstNode returns the first host of a Slurm node list such as "a,b" or "gpu[03-08,12]-x,login".

@@ -105,21 +105,19 @@ func (m *Member) change(ctx context.Context, change func(r *report)) {
 	change(&m.mine)
 	m.mine.Seq++
 	m.mu.Unlock()
-	if !m.Alone {
-		m.send(ctx, 0)
-	}
+	m.send(ctx, 0)
 }
 
-// await waits for an order.
-func (m *Member) await(ctx context.Context, until func(o order) bool) (order, error) {
+// awaitStep waits until all parts are at a step, and returns the order then.
+func (m *Member) awaitStep(ctx context.Context, s step) (order, error) {
 	for {
 		m.mu.Lock()
 		o, changed := m.order, m.changed
 		m.mu.Unlock()
-		if m.gone.Err() != nil {
+		switch {
+		case m.gone.Err() != nil:
 			return o, context.Cause(m.gone)
-		}
-		if until(o) {
+		case o.Step >= s:
 			return o, nil
 		}
 		select {
@@ -129,10 +127,4 @@ func (m *Member) await(ctx context.Context, until func(o order) bool) (order, er
 			return o, ctx.Err()
 		}
 	}
-}
-
-// reached returns whether an order is at a step of this part's round, or later.
-func (m *Member) reached(s step) func(o order) bool {
-	round := m.mine.Round
-	return func(o order) bool { return o.Round > round || o.Round == round && o.Step >= s }
 }

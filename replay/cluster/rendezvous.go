@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"time"
 )
 
@@ -39,36 +38,20 @@ func (m *Member) lead() (err error) {
 	return nil
 }
 
+// listen listens on all interfaces, for a name or an address may be that of a proxy, unless
+// all parts are on this machine.
 func (m *Member) listen() (net.Listener, error) {
-	switch {
-	case m.Address == "" && m.OneMachine:
+	if m.Address == "" && m.OneMachine {
 		return net.Listen("tcp", "127.0.0.1:0")
-	case m.Address == "":
+	}
+	if m.Address == "" {
 		return net.Listen("tcp", ":0")
 	}
 	host, port, err := net.SplitHostPort(m.Address)
-	if err != nil {
-		return nil, err
+	if ip := net.ParseIP(host); err != nil || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return net.Listen("tcp", m.Address)
 	}
-	// The name of a pod or a node may not resolve on the machine itself, or not yet.
-	if name, err := os.Hostname(); err == nil && strings.EqualFold(firstLabel(host), firstLabel(name)) {
-		return net.Listen("tcp", ":"+port)
-	}
-	ln, err := net.Listen("tcp", m.Address)
-	if err == nil || isInUse(err) {
-		return ln, err
-	}
-	var unresolved *net.DNSError
-	if errors.As(err, &unresolved) {
-		return nil, err
-	}
-	return net.Listen("tcp", ":"+port) // the address may be that of a proxy or of another network
-}
-
-// firstLabel returns a host name without its domain.
-func firstLabel(host string) string {
-	label, _, _ := strings.Cut(host, ".")
-	return label
+	return net.Listen("tcp", ":"+port)
 }
 
 // addresses returns where a listener can be reached, the likeliest first.
@@ -93,18 +76,6 @@ func addresses(ln net.Listener, given string) (all []string) {
 	return append(all, net.JoinHostPort("127.0.0.1", fmt.Sprint(at.Port)))
 }
 
-// excuse tells the leader, if it can be reached, that this part was interrupted before
-// it arrived, so that the others need not wait for it.
-func (m *Member) excuse() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if m.client.find() == nil {
-		r := m.mine
-		r.Phase, r.Failure = left, "it was interrupted"
-		m.client.post(ctx, "/v1/report", r, nil)
-	}
-}
-
 // arrive reports to the leader until it answers or Timeout has passed.
 func (m *Member) arrive(ctx context.Context) error {
 	begun := m.Clock()
@@ -119,7 +90,6 @@ func (m *Member) arrive(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			m.excuse()
 			return ctx.Err()
 		case errors.As(err, &refused):
 			return fmt.Errorf("meeting part 1: %w", refused)

@@ -53,7 +53,6 @@ func serve(ln net.Listener, l *leader, c Config) *server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/report", s.handleReport)
 	mux.HandleFunc("POST /v1/clock", s.handleClock)
-	mux.HandleFunc("GET /v1/parts/{number}", s.handleHave)
 	mux.HandleFunc("PUT /v1/parts/{number}/{file}", s.handleFile)
 	s.http = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	go s.http.Serve(ln)
@@ -104,7 +103,7 @@ func (s *server) tick(ctx context.Context) {
 		})
 		if now := s.clock(); missing != "" && now.Sub(said) >= sayMissing {
 			said = now
-			s.message("waiting: " + missing)
+			s.message("waiting for parts that have not loaded: " + missing)
 		}
 	}
 }
@@ -172,52 +171,22 @@ var partFiles = []string{runfile.RequestsFile, runfile.SamplesFile, runfile.Sent
 // folder returns the folder of a part beside parts.json.
 func folder(number int) string { return "part-" + strconv.Itoa(number) }
 
-func (s *server) numberOf(req *http.Request) (int, error) {
-	number, err := strconv.Atoi(req.PathValue("number"))
-	if err != nil || number < 2 || number > s.leader.of {
-		return 0, errors.New("there is no such part")
-	}
-	return number, nil
-}
-
-// handleHave tells whether the folder of a part is here.
-func (s *server) handleHave(w http.ResponseWriter, req *http.Request) {
-	number, err := s.numberOf(req)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
-		return
-	}
-	answer(w, hasPart(s.folder(), number, req.URL.Query().Get("run")))
-}
-
-// folder returns the folder of the run.
-func (s *server) folder() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dir
-}
-
-// hasPart reports whether the folder of a part is in that of the run: of a given run,
-// or of any.
-func hasPart(dir string, number int, runID string) bool {
-	text, err := os.ReadFile(filepath.Join(dir, folder(number), runfile.RunFile))
-	if err != nil || runID == "" {
-		return err == nil
-	}
-	var found struct{ Part runfile.Part }
-	return json.Unmarshal(text, &found) == nil && found.Part.RunID == runID
+// hasPart reports whether the folder of a part is in that of the run.
+func hasPart(dir string, number int) bool {
+	_, err := os.Stat(filepath.Join(dir, folder(number), runfile.RunFile))
+	return err == nil
 }
 
 // handleFile stores a file of a part's folder. Those of an earlier run that is resumed
 // are replaced.
 func (s *server) handleFile(w http.ResponseWriter, req *http.Request) {
-	number, err := s.numberOf(req)
+	number, err := strconv.Atoi(req.PathValue("number"))
 	name := req.PathValue("file")
-	if err != nil || !slices.Contains(partFiles, name) {
+	if err != nil || number < 2 || number > s.leader.of || !slices.Contains(partFiles, name) {
 		http.Error(w, "there is no such part or file", http.StatusNotFound)
 		return
 	}
-	if err := storeFile(filepath.Join(s.folder(), folder(number)), name, req.Body); err != nil {
+	if err := storeFile(filepath.Join(s.dir, folder(number)), name, req.Body); err != nil {
 		s.message(fmt.Sprintf("records of part %d: %v", number, err))
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}

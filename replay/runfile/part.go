@@ -27,11 +27,9 @@ type Part struct {
 	Clock   Clock     `json:"clock"`
 }
 
-// The clocks to which those of the parts are related.
-const (
-	ClockOfPart1 = "part 1"
-	ClockOfNTP   = "ntp" // UTC as the kernel keeps it
-)
+// ClockOfPart1 is the clock to which those of the parts are related. Runs of older versions
+// may name another one.
+const ClockOfPart1 = "part 1"
 
 // Clock relates the clock of a part to the reference clock.
 type Clock struct {
@@ -113,16 +111,15 @@ func (p *Part) check() error {
 
 // Parts is parts.json.
 type Parts struct {
-	RunID     string      `json:"run_id"`
-	Of        int         `json:"of"`
-	By        string      `json:"by"`
-	Rows      int         `json:"rows"` // of the whole schedule
-	Schedule  string      `json:"schedule_sha256"`
-	Trace     string      `json:"trace_sha256"`
-	Start     time.Time   `json:"start"`
-	Ended     time.Time   `json:"ended,omitzero"` // zero: the leader of the run did not end
-	AllowLost bool        `json:"allow_lost_parts,omitempty"`
-	Parts     []PartState `json:"parts"` // in order of their numbers
+	RunID    string      `json:"run_id"`
+	Of       int         `json:"of"`
+	By       string      `json:"by"`
+	Rows     int         `json:"rows"` // of the whole schedule
+	Schedule string      `json:"schedule_sha256"`
+	Trace    string      `json:"trace_sha256"`
+	Start    time.Time   `json:"start"`
+	Ended    time.Time   `json:"ended,omitzero"` // zero: the leader of the run did not end
+	Parts    []PartState `json:"parts"`          // in order of their numbers
 }
 
 // The states of a part.
