@@ -162,21 +162,6 @@ func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
 	}
 }
 
-// Without requested sizes, those that fit the first trace are used for all.
-func TestAnalyzeComparesAtTheSizesOfTheFirst(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "a.jsonl", strings.Repeat(threeRows, 2))
-	write(t, dir, "b.jsonl", threeRows)
-	write(t, dir, "noids.jsonl", `{"timestamp": 0, "input_length": 1, "output_length": 1}`+"\n")
-	for _, args := range [][]string{{"a.jsonl", "b.jsonl"}, {"noids.jsonl", "a.jsonl", "b.jsonl"}} {
-		text := must(t, dir, append([]string{"analyze"}, args...)...)
-		if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "lru, 2,560 tokens "+strings.Repeat("- ", len(args)-2)+"58.33 / 65.42 16.67 / ") {
-			t.Errorf("%v:\n%s", args, text)
-		}
-	}
-}
-
 func TestAnalyzeWarnsOfTheBlockSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -201,92 +186,6 @@ func TestAnalyzeWarnsOfTheBlockSize(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "t.jsonl", "--json", "--block-size", "16")), &got); err != nil || got.Blocks.Fitting != 0 || got.Blocks.Better != 512 {
 		t.Errorf("JSON says %+v, %v", got, err)
-	}
-}
-
-func TestAnalyzeSaysThatTimeGoesBack(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", strings.Repeat(threeRows, 3))
-	text := must(t, dir, "analyze", "t.jsonl")
-	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Rows out of order 2 earlier than the row above Warning: The rows are not in order of arrival.") {
-		t.Errorf("it says\n%s", text)
-	}
-	write(t, dir, "good.jsonl", threeRows)
-	if text := must(t, dir, "analyze", "good.jsonl"); strings.Contains(text, "out of order") {
-		t.Errorf("it says\n%s", text)
-	}
-	if text := must(t, dir, "analyze", "good.jsonl", "t.jsonl"); !strings.Contains(strings.Join(strings.Fields(text), " "), "rows out of order 0 2") {
-		t.Errorf("a comparison says\n%s", text)
-	}
-}
-
-// Rows without ids are excluded from all hit rates: infinite cache, simulated
-// cache and fleet.
-func TestAnalyzeLeavesOutRowsWithoutIDs(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	const silent = `{"timestamp": 9000, "input_length": 5000, "output_length": 1}` + "\n" + `{"timestamp": 9000, "input_length": 5000, "output_length": 1, "hash_ids": []}` + "\n"
-	write(t, dir, "t.jsonl", silent+strings.Repeat(threeRows, 2)+silent)
-	write(t, dir, "plain.jsonl", strings.Repeat(threeRows, 2))
-	args := []string{"--csv", "--cache", "lru,belady", "--capacities", "1,10", "--workers", "2", "--routing", "round-robin,random,prefix", "--block-size", "512"}
-	if got, want := must(t, dir, append([]string{"analyze", "t.jsonl"}, args...)...), must(t, dir, append([]string{"analyze", "plain.jsonl"}, args...)...); got != want {
-		t.Errorf("with rows without ids\n%s\nwithout them\n%s", got, want)
-	}
-	var got struct {
-		Cache struct {
-			Infinite struct {
-				Token float64 `json:"token_hit_rate"`
-				Mean  float64 `json:"mean_request_hit_rate"`
-			}
-			Policies []struct {
-				Token float64 `json:"token_hit_rate"`
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "t.jsonl", "--json", "--capacities", "100", "--block-size", "512")), &got); err != nil {
-		t.Fatal(err)
-	}
-	if c := got.Cache; c.Infinite.Token != c.Policies[0].Token || c.Infinite.Token == 0 || c.Infinite.Mean < 0.5 {
-		t.Errorf("%+v", c)
-	}
-}
-
-// Rows without ids at the start of a conversation do not move its turns to
-// another worker.
-func TestAnalyzeRoutesInferredSessions(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	const turns = `{"input_length": 512, "output_length": 1, "hash_ids": [1]}
-{"input_length": 512, "output_length": 1, "hash_ids": [2]}
-{"input_length": 512, "output_length": 1, "hash_ids": [3]}
-{"input_length": 1024, "output_length": 1, "hash_ids": [1, 4]}
-{"input_length": 1024, "output_length": 1, "hash_ids": [2, 5]}
-{"input_length": 1024, "output_length": 1, "hash_ids": [3, 6]}
-`
-	write(t, dir, "t.jsonl", `{"input_length": 512, "output_length": 1}`+"\n"+turns)
-	a := analyzedJSON(t, must(t, dir, "analyze", "t.jsonl", "--json", "--capacities", "100", "--workers", "64", "--routing", "session"))
-	for _, w := range a.Cache.Workers {
-		if w.Block != 3.0/9 {
-			t.Errorf("%s hits %v of the blocks, want %v", w.Routing, w.Block, 3.0/9)
-		}
-	}
-}
-
-// Requested results are shown as unknown if the trace lacks the data.
-func TestAnalyzeSaysWhatItCannotTell(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "noids.jsonl", `{"input_length": 1, "output_length": 1}`+"\n")
-	text := must(t, dir, "analyze", "noids.jsonl", "--workers", "4", "--ttft", "1s", "--tpot", "1ms")
-	words := strings.Join(strings.Fields(text), " ")
-	for _, want := range []string{"the hits of 4 workers are unknown", "so concurrency is unknown", "sessions, and the hits"} {
-		if !strings.Contains(words, want) {
-			t.Errorf("%q is not in:\n%s", want, text)
-		}
-	}
-	for _, args := range [][]string{{"--json"}, {"--markdown"}, {"--html", "-"}, {"--png", "-"}, {"noids.jsonl"}, {"noids.jsonl", "--json"}} {
-		must(t, dir, append([]string{"analyze", "noids.jsonl", "--workers", "4", "--ttft", "1s", "--tpot", "1ms"}, args...)...)
 	}
 }
 

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"image/png"
-	"os"
 	"strings"
 	"testing"
 )
@@ -70,63 +67,6 @@ func TestAnalyzeCaches(t *testing.T) {
 		if w.Block != 7.0/12 {
 			t.Errorf("one worker of 10 blocks is one cache, but: %+v", w)
 		}
-	}
-}
-
-func TestAnalyzeForms(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "a|b<c>.jsonl", threeRows)
-	md := must(t, dir, "analyze", "--markdown", "a|b<c>.jsonl")
-	if !strings.HasPrefix(md, "# Dataset analysis\n\nTrace: a\\|b&lt;c>.jsonl\n") || !strings.Contains(md, "| Total requests | 3 |") {
-		t.Errorf("Markdown:\n%s", md)
-	}
-	curve := must(t, dir, "analyze", "--csv", "a|b<c>.jsonl")
-	if !strings.HasPrefix(curve, "policy,capacity_blocks,capacity_tokens,block_hit_rate,token_hit_rate,capacity_bytes,workers,routing,notes\nlru,1,512,") {
-		t.Errorf("CSV:\n%s", curve)
-	}
-	block := must(t, dir, "analyze", "--format", "datagen", "a|b<c>.jsonl")
-	if !strings.HasPrefix(block, strings.Repeat("=", 60)+"\nDATASET ANALYSIS: a|b<c>.jsonl\n") || !strings.Contains(block, "\n  Total Requests:      3\n") {
-		t.Errorf("block of the data generator:\n%s", block)
-	}
-	if r := try(t, dir, "", "analyze", "--format", "datagen", "--json", "a|b<c>.jsonl"); r.status != exitMisused || !strings.Contains(r.err, "--json and --format datagen: choose one") {
-		t.Errorf("exit status %d, %s", r.status, r.err)
-	}
-	must(t, dir, "analyze", "a|b<c>.jsonl", "--html", "page.html", "--png", "figures.png")
-	page, err := os.ReadFile(dir + "/page.html")
-	if err != nil || !bytes.Contains(page, []byte("a|b&lt;c&gt;.jsonl")) || bytes.Count(page, []byte("<script")) != 1 || bytes.Contains(page, []byte("http://")) && !bytes.Contains(page, []byte("www.w3.org")) {
-		t.Errorf("page: %v\n%s", err, page)
-	}
-	picture, err := os.ReadFile(dir + "/figures.png")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := png.Decode(bytes.NewReader(picture)); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestAnalyzeCompares(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "a.jsonl", threeRows)
-	write(t, dir, "b.jsonl", strings.ReplaceAll(threeRows, `"input_length": 600`, `"input_length": 601`))
-	text := must(t, dir, "analyze", "a.jsonl", "b.jsonl")
-	if !strings.HasPrefix(text, "TRACE COMPARISON\n") || !strings.Contains(text, "Distance of b.jsonl") {
-		t.Errorf("got\n%s", text)
-	}
-	var got struct {
-		Traces    []analyzed
-		Distances []struct {
-			ISL struct{ KS, Wasserstein float64 }
-			LRU float64 `json:"lru_largest_gap"`
-		}
-	}
-	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "--json", "a.jsonl", "b.jsonl")), &got); err != nil {
-		t.Fatal(err)
-	}
-	if len(got.Traces) != 2 || len(got.Distances) != 1 || got.Distances[0].ISL.KS != 1.0/3 || got.Distances[0].ISL.Wasserstein < 0.33 || got.Distances[0].LRU != 0 {
-		t.Errorf("got %+v", got)
 	}
 }
 

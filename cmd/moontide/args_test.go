@@ -123,21 +123,3 @@ func TestDurations(t *testing.T) {
 		}
 	}
 }
-
-// A number without a unit means seconds, and is shown with its unit.
-func TestDurationInSeconds(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	row := `{"timestamp": 0, "input_length": 5, "output_length": 1}` + "\n" + `{"timestamp": 4000, "input_length": 5, "output_length": 1}` + "\n"
-	write(t, dir, "t.jsonl", row)
-	if got := must(t, dir, "convert", "t.jsonl", "--end", "3"); strings.Count(got, "\n") != 1 {
-		t.Errorf("--end 3 leaves\n%s", got)
-	}
-	r := try(t, dir, "", "convert", "t.jsonl", "--start", "5", "--end", "3")
-	if !strings.Contains(r.err, "5s") || !strings.Contains(r.err, "3s") {
-		t.Errorf("it says\n%s", r.err)
-	}
-	if a, b := must(t, dir, "synth", "--isl", "5", "--osl", "1", "--rate", "2", "--duration", "30"), must(t, dir, "synth", "--isl", "5", "--osl", "1", "--rate", "2", "--duration", "30s"); a != b {
-		t.Error("synth --duration 30 is not 30s")
-	}
-}

@@ -154,54 +154,6 @@ func TestBenchSharedPrompts(t *testing.T) {
 	}
 }
 
-// A shared prompt is shared to its last token, whatever its length: unless a
-// block size is given, blocks are sized to fit it.
-func TestBenchSharesWholePrompts(t *testing.T) {
-	t.Parallel()
-	url, dir := serveFast(t, "--kv-block-size", "1"), t.TempDir()
-	for _, test := range []struct {
-		name   string
-		flags  []string
-		cached int
-		blocks int
-	}{
-		{"below a block", []string{"--shared-len", "400"}, 400, 400},
-		{"above a block", []string{"--shared-len", "1000"}, 1000, 500},
-		{"prime", []string{"--shared-len", "997"}, 997, 997},
-		{"tiny", []string{"--shared-len", "7"}, 7, 7},
-		{"as asked", []string{"--shared-len", "1000", "--block-size", "512"}, 512, 512},
-		{"a law", []string{"--shared-len", "uniform:600:600"}, 600, 20},
-		{"turns", []string{"--shared-len", "1000", "--turns", "1"}, 1000, 20},
-		{"nothing shared", nil, 0, 512},
-	} {
-		benched(t, dir, append(test.flags, "--isl", "1100", "--osl", "2", "--concurrency", "1", "--num-prompts", "3", "--url", url, "--salt", test.name, "--out", test.name)...)
-		folder := filepath.Join(dir, test.name, "concurrency-1")
-		if run := runOfFolder(t, folder); run.Trace.BlockSize != test.blocks {
-			t.Errorf("%s: blocks of %d tokens, want %d", test.name, run.Trace.BlockSize, test.blocks)
-		}
-		for row, rec := range recordsOf(t, folder) {
-			if want := trace.Some(test.cached); row > 0 && rec.Counts.Cached != want {
-				t.Errorf("%s, row %d: %v cached, want %v", test.name, row, rec.Counts.Cached, want)
-			}
-		}
-	}
-}
-
-// Two sweeps of different shapes against one server have prompts that differ
-// from the first token.
-func TestBenchShapesShareNothing(t *testing.T) {
-	t.Parallel()
-	url, dir := serveFast(t), t.TempDir()
-	for _, osl := range []string{"2", "3"} {
-		benched(t, dir, "--isl", "100", "--osl", osl, "--concurrency", "1", "--num-prompts", "2", "--url", url, "--out", osl)
-		for row, rec := range recordsOf(t, filepath.Join(dir, osl, "concurrency-1")) {
-			if rec.Counts.Cached != trace.Some(0) {
-				t.Errorf("OSL %s, row %d: %v cached", osl, row, rec.Counts.Cached)
-			}
-		}
-	}
-}
-
 // A failing sweep reports the errors of its requests, and other flags may be
 // tried in the same folder until it contains a run.
 func TestBenchSaysWhatFailed(t *testing.T) {
@@ -222,21 +174,6 @@ func TestBenchSaysWhatFailed(t *testing.T) {
 	}
 	if r = try(t, dir, "", append(shape, "30")...); r.status != exitFailed || !strings.Contains(r.err, "a sweep with other flags") {
 		t.Errorf("exit status %d\n%s", r.status, r.err)
-	}
-}
-
-// An empty window is reported in the table, which then covers the whole run.
-func TestBenchWithoutAWindow(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	args := []string{"--isl", "10", "--osl", "2", "--concurrency", "1", "--num-prompts", "2", "--url", serveFast(t), "--out", "sweep", "--warmup-time", "1h"}
-	const want = "so all of the run is measured."
-	r := benched(t, dir, args...)
-	if _, sweep, _ := strings.Cut(unwrapped(r.out), "LOAD SWEEP"); !strings.Contains(sweep, want) {
-		t.Errorf("not said:\n%s", r.out)
-	}
-	if r := benched(t, dir, append(args[:len(args)-1], "0s", "--out", "other")...); strings.Contains(unwrapped(r.out), want) {
-		t.Errorf("said of a run without one:\n%s", r.out)
 	}
 }
 
@@ -283,20 +220,6 @@ func TestBenchPictureNowhere(t *testing.T) {
 	r := try(t, dir, "", "bench", "--isl", "10", "--osl", "2", "--concurrency", "1", "--out", "sweep", "--png", "none/sweep.png")
 	if r.status != exitFailed || !strings.Contains(r.err, "writing none/sweep.png") || len(folders(t, dir)) > 0 {
 		t.Errorf("exit status %d, left %v\n%s", r.status, folders(t, dir), r.err)
-	}
-}
-
-// The rate at which arrivals were drawn is shown as sent, and omitted if the
-// arrivals are the trace's.
-func TestConfiguredRate(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	const line = "\nRequest rate configured (RPS):"
-	if out := must(t, dir, "simulate", sample(t), "--rate", "5", "--speedup", "2", "--out", "drawn"); !strings.Contains(out, line+"           10.00\n") {
-		t.Errorf("%s", out)
-	}
-	if out := must(t, dir, "simulate", sample(t), "--speedup", "2", "--out", "own"); strings.Contains(out, line) {
-		t.Errorf("%s", out)
 	}
 }
 
@@ -367,20 +290,5 @@ func TestBenchInVirtualTime(t *testing.T) {
 	again := try(t, dir, "", sweep...)
 	if first.status != exitDone || again.out != first.out || !strings.Contains(again.err, "already done: sweep/concurrency-64") {
 		t.Errorf("again\n%s%swant\n%s", again.err, again.out, first.out)
-	}
-}
-
-func TestBenchInVirtualTimeMisuse(t *testing.T) {
-	t.Parallel()
-	for flags, want := range map[string]string{
-		"--url http://127.0.0.1:1": "it takes no --url",
-		"--endpoint chat":          "--endpoint is for requests over HTTP",
-		"--warmup-requests 3":      "--warmup-requests is for requests over HTTP",
-		"--server-block-size 16":   "--server-block-size is for requests over HTTP",
-	} {
-		r := try(t, t.TempDir(), "", append([]string{"bench", "--isl", "100", "--osl", "5", "--concurrency", "1", "--virtual"}, strings.Fields(flags)...)...)
-		if r.status != exitMisused || !strings.Contains(r.err, want) {
-			t.Errorf("%s: exit status %d, want %q\n%s", flags, r.status, want, r.err)
-		}
 	}
 }

@@ -29,28 +29,6 @@ func TestBenchTrace(t *testing.T) {
 	}
 }
 
-// A sweep of a trace over rates replaces its arrivals, and says at which rate the
-// requests were sent. Another number of requests is another sweep.
-func TestBenchTraceAtRates(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	args := []string{"bench", sample(t), "--rate", "5,20", "--arrival", "constant", "--virtual", "--out", "sweep", "--csv", "--max-concurrency", "1000"}
-	text := must(t, dir, args...)
-	rows := strings.Split(text, "\n")
-	if !strings.HasPrefix(rows[0], "Request Rate (req/s),Achieved Rate (req/s),") || !strings.HasPrefix(rows[1], "5,") || !strings.HasPrefix(rows[2], "20,") {
-		t.Errorf("%s", text)
-	}
-	if run := runOfFolder(t, filepath.Join(dir, "sweep", "rate-20")); run.Trace.Rate != 20 || run.Leg.Axis != "rate" || run.Leg.Level != "20" {
-		t.Errorf("%+v", run)
-	}
-	if r := try(t, dir, "", append(args, "--num-prompts", "9")...); r.status != exitFailed || !strings.Contains(r.err, "sent other requests") {
-		t.Errorf("exit status %d, %s", r.status, r.err)
-	}
-	if r := try(t, dir, "", args...); r.out != text || strings.Count(r.err, "already done") != 2 {
-		t.Errorf("%s%s", r.out, r.err)
-	}
-}
-
 // Sweeps of several shapes have a table for each, and reports of two sweeps have the
 // ratios of each shape.
 func TestReportOfSweeps(t *testing.T) {

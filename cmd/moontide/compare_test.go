@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -111,66 +110,6 @@ func TestComparePrediction(t *testing.T) {
 	must(t, dir, "compare", "prefix", "other", "--force", "--png", "unpaired.png") // has the changes
 	if png := readFile(t, filepath.Join(dir, "unpaired.png")); !strings.HasPrefix(png, "\x89PNG") {
 		t.Errorf("the figure of two traces is %.8q", png)
-	}
-}
-
-// Every latency in a run's summary can be compared.
-func TestCompareAllOfASummary(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must(t, dir, "simulate", sample(t), "--out", "run")
-	text, err := os.ReadFile(filepath.Join(dir, "run", "summary.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var summary map[string]any
-	if err := json.Unmarshal(text, &summary); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]float64{}
-	for _, part := range []map[string]any{summary, summary["moontide"].(map[string]any)} {
-		for name, value := range part {
-			stat, of, _ := strings.Cut(name, "_")
-			number, isNumber := value.(float64)
-			if isNumber && strings.HasSuffix(of, "_ms") && (strings.HasPrefix(stat, "p") || stat == "mean" || stat == "median" || stat == "std" || stat == "min") {
-				want[name] = number
-			}
-		}
-	}
-	args := []string{"compare", "run", "run", "--json"}
-	for name := range want {
-		args = append(args, "--metric", name)
-	}
-	var got struct {
-		Differences []struct {
-			Metric string
-			A      float64
-		}
-	}
-	if err := json.Unmarshal([]byte(must(t, dir, args...)), &got); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range got.Differences {
-		if value, there := want[d.Metric]; there && value != d.A {
-			t.Errorf("%s is %v, in the summary %v", d.Metric, d.A, value)
-		}
-		delete(want, d.Metric)
-	}
-	if len(got.Differences) < 60 || len(want) > 0 {
-		t.Errorf("%d are compared, %v are not", len(got.Differences), want)
-	}
-}
-
-// Goodput uses the given objectives.
-func TestCompareGoodput(t *testing.T) {
-	t.Parallel()
-	dir := twoRuns(t)
-	out := must(t, dir, "compare", "fast", "slow", "--goodput", "e2el:12000,ttft:1e6")
-	if row := regexp.MustCompile(`(?m)^ *request_goodput +1\.07 +0\.31 .* worse$`); !row.MatchString(out) || !strings.Contains(out, "meet e2el:12000, ttft:1000000.") {
-		t.Errorf("%s", out)
-	}
-	if r := try(t, dir, "", "compare", "fast", "slow", "--goodput", "e2el:12000", "--fail-if", "goodput<-10%"); r.status != exitThreshold || !strings.Contains(r.err, "request_goodput<-10% must not hold: -70.79 %") {
-		t.Errorf("exit status %d: %s", r.status, r.err)
 	}
 }
 

@@ -22,9 +22,7 @@ func TestPacingIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	url := serveFast(t)
 	for name, flags := range map[string]string{
-		"window":       "--start 4s --end 20s",
 		"rate":         "--rate 200 --arrival gamma --burstiness 0.5 --seed 3",
-		"spread":       "--spread-grid --seed 3 --speedup 20",
 		"ramp":         "--rate 300 --arrival constant --ramp 200ms",
 		"first rows":   "--num-prompts 7 --speedup 10",
 		"all of these": "--spread-grid --start 2s --end 25s --limit 30 --speedup 30 --ramp 300ms --seed 9",
@@ -61,47 +59,6 @@ func TestPacingIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-func TestGridIsSaid(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for flags, want := range map[string]string{
-		"":                             "arrivals lie on a grid of 3s and are replayed as bursts of 10.0 on average unless they are spread over it",
-		"--spread-grid":                "arrivals lie on a grid of 3s and were spread over its steps",
-		"--rate 3":                     "",
-		"--closed --max-concurrency 3": "",
-	} {
-		out := "run" + strings.ReplaceAll(flags, " ", "")
-		text := must(t, dir, append([]string{"simulate", sample(t), "--out", out}, strings.Fields(flags)...)...)
-		if want == "" && strings.Contains(text, "grid") || !strings.Contains(unwrapped(text), want) {
-			t.Errorf("%q: no %q in\n%s", flags, want, text)
-		}
-	}
-	write(t, dir, "t.jsonl", shortTrace)
-	if text := must(t, dir, "simulate", "t.jsonl", "--spread-grid", "--out", "none"); !strings.Contains(text, "the arrivals lie on no grid: nothing to spread") {
-		t.Errorf("got\n%s", text)
-	}
-	if r := try(t, dir, shortTrace, "convert", "-", "--spread-grid"); r.status != exitDone || !strings.Contains(r.err, "the arrivals lie on no grid") || strings.Count(r.out, "\n") != 5 {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestClosedLoopCommand(t *testing.T) {
-	t.Parallel()
-	url, dir := serveFast(t), t.TempDir()
-	r := try(t, dir, "", "replay", sample(t), "--url", url, "--closed", "--max-concurrency", "5", "--out", "run")
-	if !r.measured() || !strings.Contains(r.err, "in a closed loop of 5 against") {
-		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-	for row, rec := range recordsOf(t, filepath.Join(dir, "run")) {
-		if rec.Due != rec.Ready {
-			t.Fatalf("row %d is due at %v and ready at %v", row, rec.Due, rec.Ready)
-		}
-	}
-	if run := runOfFolder(t, dir+"/run"); !run.Limits.Closed || run.Sent != 100 {
-		t.Errorf("%+v", run)
-	}
-}
-
 // A run that reached its maximum duration is complete.
 func TestDurationCommand(t *testing.T) {
 	t.Parallel()
@@ -124,13 +81,6 @@ func TestDurationCommand(t *testing.T) {
 				t.Errorf("row %d was ready at %v", row, rec.Ready)
 			}
 		}
-	}
-}
-
-func TestLimitBeyondTheTrace(t *testing.T) {
-	t.Parallel()
-	if out := must(t, t.TempDir(), "simulate", sample(t), "--num-prompts", "500", "--out", "run"); !strings.Contains(out, "the trace has 100 rows to replay, fewer than the limit of 500") {
-		t.Errorf("got\n%s", out)
 	}
 }
 

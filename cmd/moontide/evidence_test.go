@@ -123,30 +123,6 @@ func TestThresholdsOfARun(t *testing.T) {
 	}
 }
 
-func TestWindowOfARun(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	out := must(t, dir, "simulate", sample(t), "--out", "run", "--warmup-time", "10s", "--cooldown-time", "5s")
-	whole := ownSummary(t, dir, "--warmup-time", "0", "--cooldown-time", "0")
-	own := ownSummary(t, dir)
-	if whole.Window != nil || own.Window == nil || own.Window.From != 10 || own.Window.Ended == 0 || own.Window.Ended >= 100 {
-		t.Fatalf("%+v, whole %+v", own.Window, whole.Window)
-	}
-	if !strings.Contains(out, "\nWarm-up time (s):                        10.00\nCool-down time (s):                      5.00\n") || !strings.Contains(out, "Window: 10.00 s to ") {
-		t.Errorf("it says\n%s", out)
-	}
-	if again := must(t, dir, "report", "run"); !strings.HasPrefix(out, again) {
-		t.Errorf("report prints\n%s\nwhere simulate printed\n%s", again, out)
-	}
-	if other := ownSummary(t, dir, "--warmup-time", "12s"); other.Window.From != 12 || other.Window.To != own.Window.To {
-		t.Errorf("%+v, was %+v", other.Window, own.Window)
-	}
-	out = must(t, dir, "report", "run", "--warmup-time", "1h")
-	if !strings.Contains(out, "leave nothing of a run of") || !strings.Contains(out, "so all of the run is measured.\n") || !strings.Contains(out, "Successful requests:                     100\n") {
-		t.Errorf("of an empty window it says\n%s", out)
-	}
-}
-
 // Every difference between predicted and measured cached tokens has a cause, and
 // with an unlimited cache there is no difference. Separate programs computed the
 // predictions.

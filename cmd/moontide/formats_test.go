@@ -219,49 +219,6 @@ func TestConvertToVLLM(t *testing.T) {
 	}
 }
 
-// A folder's digest covers the names and contents of the files it is read from.
-func TestFolderDigest(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	mkdir(t, dir, "w")
-	text := func(n string) string {
-		return `{"id": "c", "block_size": 64, "requests": [{"t": 0, "in": ` + n + `, "out": 2, "hash_ids": []}]}`
-	}
-	runs := 0
-	digest := func() string {
-		t.Helper()
-		runs++
-		out := "run" + strings.Repeat("x", runs)
-		must(t, dir, "simulate", "w", "--out", out)
-		var run runfile.Run
-		b, err := os.ReadFile(filepath.Join(dir, out, runfile.RunFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(b, &run); err != nil {
-			t.Fatal(err)
-		}
-		if run.Trace.BlockSize != 64 || run.Trace.Name != "w" {
-			t.Errorf("%+v", run.Trace)
-		}
-		return run.Trace.SHA256
-	}
-	write(t, dir, "w/a.json", text("10"))
-	first := digest()
-	write(t, dir, "w/notes.txt", "not read")
-	if digest() != first {
-		t.Error("a file that is not read changes the digest")
-	}
-	write(t, dir, "w/a.json", text("11"))
-	second := digest()
-	if err := os.Rename(filepath.Join(dir, "w", "a.json"), filepath.Join(dir, "w", "b.json")); err != nil {
-		t.Fatal(err)
-	}
-	if third := digest(); first == second || second == third {
-		t.Errorf("digests %s, %s, %s", first, second, third)
-	}
-}
-
 // Input that cannot be read twice is supported.
 func TestFormatsOnStandardInput(t *testing.T) {
 	t.Parallel()
@@ -286,21 +243,6 @@ func TestFormatsOnStandardInput(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A replay of conversations preserves the order of turns and their blocks.
-func TestReplayOfAFolder(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := foreignTraces(t)["weka"]
-	must(t, dir, "replay", path, "--speedup", "100", "--out", "run")
-	turns := map[string]int{}
-	for _, rec := range recordsOf(t, filepath.Join(dir, "run")) {
-		turns[rec.Request.SessionID]++
-	}
-	if turns["agent"] != 4 || turns["agent/a1"] != 2 || turns["agent/a1#2"] != 2 || turns["other"] != 2 {
-		t.Errorf("turns %v", turns)
 	}
 }
 
@@ -342,55 +284,45 @@ func TestFormatsAreNamed(t *testing.T) {
 	}
 }
 
-// Merged traces do not share generated ids.
-func TestMergedIDsAreApart(t *testing.T) {
+// A folder's digest covers the names and contents of the files it is read from.
+func TestFolderDigest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := foreignTraces(t)["vidur.csv"]
-	for _, how := range []string{"unique", "zipf"} {
-		var a struct{ Blocks struct{ Total, Unique int } }
-		write(t, dir, "merged.jsonl", must(t, dir, "convert", "--block-ids", how, path, path))
-		if err := json.Unmarshal([]byte(must(t, dir, "analyze", "--json", "merged.jsonl")), &a); err != nil {
+	mkdir(t, dir, "w")
+	text := func(n string) string {
+		return `{"id": "c", "block_size": 64, "requests": [{"t": 0, "in": ` + n + `, "out": 2, "hash_ids": []}]}`
+	}
+	runs := 0
+	digest := func() string {
+		t.Helper()
+		runs++
+		out := "run" + strings.Repeat("x", runs)
+		must(t, dir, "simulate", "w", "--out", out)
+		var run runfile.Run
+		b, err := os.ReadFile(filepath.Join(dir, out, runfile.RunFile))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if how == "unique" && (a.Blocks.Total == 0 || a.Blocks.Unique != a.Blocks.Total) {
-			t.Errorf("%s: %+v", how, a.Blocks)
+		if err := json.Unmarshal(b, &run); err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// Text with an estimated length does not spoil a replay.
-func TestReplayOfEstimatedTexts(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	row := `{"timestamp": 0, "text_input": "` + strings.Repeat("word ", 400) + `", "output_length": 3}` + "\n"
-	write(t, dir, "t.jsonl", strings.Repeat(row, 20))
-	r := try(t, dir, "", "replay", "t.jsonl", "--max-lag", "1h", "--out", "run")
-	if want := "20 prompts not compared with the server's count, because their ISL is estimated in the trace"; r.status != 0 || !strings.Contains(unwrapped(r.out), want) {
-		t.Errorf("status %d\n%s%s", r.status, r.out, r.err)
-	}
-}
-
-// A description can use lengths and arrivals of a trace of any format.
-func TestDescriptionOfAnyFormat(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for name, path := range foreignTraces(t) {
-		native := filepath.Join(dir, name+".native")
-		must(t, dir, "convert", "--recorded-times", path, "-o", native)
-		draw := func(file string) string {
-			spec := "num_requests: 20\nisl: file:" + file + "\nosl: file:" + file + "\n"
-			if name != "sharegpt.json" {
-				spec += "arrival: {process: replay, file: " + file + "}\n"
-			}
-			return must(t, dir, "synth", "--spec", write(t, dir, "spec.yaml", spec))
+		if run.Trace.BlockSize != 64 || run.Trace.Name != "w" {
+			t.Errorf("%+v", run.Trace)
 		}
-		if got, want := draw(path), draw(native); got != want {
-			t.Errorf("%s: drawn\n%s\nand of the native trace\n%s", name, got, want)
-		}
+		return run.Trace.SHA256
 	}
-	bad := write(t, dir, "bad.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,3\n1,2,x\n")
-	if r := try(t, dir, "", "synth", "--isl", "file:"+bad, "--osl", "1"); r.status == 0 || !strings.Contains(r.err, `bad.csv:3: num_decode_tokens is not a number: "x"`) {
-		t.Errorf("a bad row: status %d\n%s", r.status, r.err)
+	write(t, dir, "w/a.json", text("10"))
+	first := digest()
+	write(t, dir, "w/notes.txt", "not read")
+	if digest() != first {
+		t.Error("a file that is not read changes the digest")
+	}
+	write(t, dir, "w/a.json", text("11"))
+	second := digest()
+	if err := os.Rename(filepath.Join(dir, "w", "a.json"), filepath.Join(dir, "w", "b.json")); err != nil {
+		t.Fatal(err)
+	}
+	if third := digest(); first == second || second == third {
+		t.Errorf("digests %s, %s, %s", first, second, third)
 	}
 }

@@ -206,29 +206,6 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A run whose last requests were cut short is incomplete, although all were
-// sent.
-func TestSecondInterruptBehindTheLastRow(t *testing.T) {
-	t.Parallel()
-	s, dir := newSlowEndpoint(t), t.TempDir()
-	write(t, dir, "t.jsonl", strings.Repeat(`{"timestamp": 0, "input_length": 20, "output_length": 2}`+"\n", 3))
-	cmd := moontide(dir, "replay", "t.jsonl", "--url", s.URL, "--out", "run")
-	talk := begin(t, cmd)
-	for range 3 {
-		<-s.got
-	}
-	s.release <- struct{}{}
-	awaitRecords(t, filepath.Join(dir, "run"), 1)
-	interrupt(t, cmd)
-	talk.await(t, interrupted)
-	interrupt(t, cmd)
-	talk.end(cmd)
-	run := runOfFolder(t, filepath.Join(dir, "run"))
-	if cmd.ProcessState.ExitCode() != exitFailed || !run.Stopped || run.Sent != 3 || len(recordsOf(t, filepath.Join(dir, "run"))) != 3 {
-		t.Errorf("exit status %d, %+v", cmd.ProcessState.ExitCode(), run)
-	}
-}
-
 // A killed run keeps every request that had ended, and report states that the
 // run did not end.
 func TestKilledRunLosesNothing(t *testing.T) {

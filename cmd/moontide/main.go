@@ -227,14 +227,6 @@ func isVerb(args []string) bool {
 	return len(args) > 0 && slices.ContainsFunc(verbs(), func(v verb) bool { return v.name == args[0] })
 }
 
-// verbNames returns the verbs that a user types.
-func verbNames() (names []string) {
-	for _, v := range verbs() {
-		names = append(names, v.name)
-	}
-	return names
-}
-
 // verbOf returns the verb of a command line and a space, or "".
 func verbOf(app *cli.App, args []string) string {
 	if len(args) > 0 && app.Command(args[0]) != nil {

@@ -107,29 +107,6 @@ func (o *otherName) flagOf(flags []cli.Flag) string {
 	return ""
 }
 
-// otherNamesOf returns the aliases of a flag.
-func otherNamesOf(verb *cli.Command, f cli.Flag) (names []string) {
-	for _, name := range f.Names()[1:] {
-		if len(name) > 1 {
-			names = append(names, name)
-		}
-	}
-	for i := range otherNames {
-		if name := f.Names()[0]; !slices.Contains(otherNames[i].flags, name) || otherNames[i].flagOf(verb.Flags) != name {
-			continue
-		}
-		for _, name := range otherNames[i].names {
-			if o, flag := findOther(verb, name); o == &otherNames[i] && flag != "" && !slices.ContainsFunc(verb.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }) {
-				names = append(names, name)
-			}
-		}
-	}
-	if name := f.Names()[0]; verb.Name == "serve" && name == "listen" || name == "url" {
-		names = append(names, "host and --port")
-	}
-	return names
-}
-
 // hostPort describes --host and --port for a verb.
 func hostPort(verb *cli.Command, host, port string) (flag, value string) {
 	address := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(port, "8000"))

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/trace/tokenizer"
 )
@@ -192,26 +191,6 @@ func TestSampleTextsHaveTheLengthOfTheTrace(t *testing.T) {
 				if got := rec.Counts.Input.Value; got != rec.InputLength {
 					t.Errorf("%s %s: %d tokens are counted of %d", dataset, to, got, rec.InputLength)
 				}
-			}
-		}
-	}
-}
-
-// It counts them alike in every API.
-func TestSampleTextsInEveryAPI(t *testing.T) {
-	t.Parallel()
-	dir, file := t.TempDir(), absolute(t, root+"/traces/tokenizer.json")
-	write(t, dir, "t.jsonl", sharingRows())
-	url := serveFast(t, "--tokenizer", file)
-	for _, endpoint := range openai.Endpoints() {
-		r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--endpoint", endpoint, "--block-size", "16", "--tokenizer", file,
-			"--dataset", absolute(t, root+"/traces/opticks.txt"), "--out", endpoint)
-		if !r.measured() {
-			t.Fatalf("%s: exit status %d\n%s", endpoint, r.status, r.err)
-		}
-		for _, rec := range recordsOf(t, filepath.Join(dir, endpoint)) {
-			if got := rec.Counts.Input.Value; got != rec.InputLength {
-				t.Errorf("%s: %d tokens are counted of %d", endpoint, got, rec.InputLength)
 			}
 		}
 	}

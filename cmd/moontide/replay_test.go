@@ -237,14 +237,6 @@ func TestRunSaysHowToRepeatIt(t *testing.T) {
 	}
 }
 
-func TestReplayOfStandardInput(t *testing.T) {
-	t.Parallel()
-	r := try(t, t.TempDir(), shortTrace, "replay", "-", "--out", "run")
-	if !r.measured() || !strings.Contains(r.out, "Simulated: ") || !strings.Contains(r.err, "embedded simulated endpoint") {
-		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-}
-
 func TestNothingSucceeded(t *testing.T) {
 	t.Parallel()
 	url := serveFast(t, "--max-model-len", "20")

@@ -87,23 +87,3 @@ func TestReportOfACutRecord(t *testing.T) {
 		t.Errorf("%v, %d completed, %s", err, summary.Completed, r.err)
 	}
 }
-
-// A record without chunk times is reported as such, and ITL is still known.
-func TestNoChunkTimes(t *testing.T) {
-	t.Parallel()
-	url, dir := serveFast(t), t.TempDir()
-	write(t, dir, "t.jsonl", shortTrace)
-	out := must(t, dir, "replay", "t.jsonl", "--url", url, "--no-chunk-times", "--out", "run")
-	if !strings.Contains(unwrapped(out), "Note: ITL comes from a histogram with a resolution of 0.4 % (10 of 10 gaps)") || !strings.Contains(out, "Median ITL (ms):  ") {
-		t.Errorf("got\n%s", out)
-	}
-	if text, err := os.ReadFile(filepath.Join(dir, "run", runfile.RequestsFile)); err != nil || strings.Contains(string(text), "chunk_ms") {
-		t.Errorf("%v\n%s", err, text)
-	}
-	if again := must(t, dir, "report", "run", "--warmup-time", "1ms"); !strings.Contains(again, "no window can be cut") {
-		t.Errorf("got\n%s", again)
-	}
-	if r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--no-chunk-times", "--warmup-time", "1s"); r.status != exitMisused {
-		t.Errorf("with a window: exit status %d\n%s", r.status, r.err)
-	}
-}

@@ -55,29 +55,6 @@ func TestReportOfAnInvalidRun(t *testing.T) {
 	}
 }
 
-// Runs of different versions are shown with a warning.
-func TestReportOfDifferentVersions(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, name := range []string{"a", "b"} {
-		must(t, dir, "simulate", sample(t), "--out", name)
-	}
-	if r := try(t, dir, "", "report", "a", "b"); strings.Contains(r.err, "versions") {
-		t.Errorf("of one version: %s", r.err)
-	}
-	rewritten(t, filepath.Join(dir, "b", runfile.RunFile), func(text string) string {
-		before, after, _ := strings.Cut(text, `"version": "`)
-		_, after, _ = strings.Cut(after, `"`)
-		return before + `"version": "v0.0.9"` + after
-	})
-	if r := try(t, dir, "", "report", "a", "old=b"); r.status != exitDone || !strings.Contains(r.err, "runs of different moontide versions: a ") || !strings.Contains(r.err, ", old v0.0.9\n") {
-		t.Errorf("exit status %d: %s", r.status, r.err)
-	}
-	if r := try(t, dir, "", "report", "a", "b", "--merge"); r.status != exitInvalid || !strings.Contains(unwrapped(r.out), "the runs differ in their versions of moontide") {
-		t.Errorf("merged: exit status %d\n%s", r.status, r.out)
-	}
-}
-
 // A folder of another tool, or with too many files missing, is rejected.
 func TestReportOfWhatIsNoRun(t *testing.T) {
 	t.Parallel()

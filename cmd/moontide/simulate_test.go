@@ -204,25 +204,6 @@ func TestServeMisuse(t *testing.T) {
 	}
 }
 
-// A server of several engines, faster than real time, looks like a single
-// server to its clients.
-func TestServeDeployments(t *testing.T) {
-	t.Parallel()
-	for _, flags := range [][]string{
-		{"--engines", "3", "--router", "least-loaded", "--time-scale", "50"},
-		{"--prefill-engines", "1", "--decode-engines", "2", "--router", "prefix", "--time-scale", "50"},
-	} {
-		t.Run(strings.Join(flags, " "), func(t *testing.T) {
-			t.Parallel()
-			url, dir := serveFast(t, append(flags, "--step-base", "10ms")...), t.TempDir()
-			r := try(t, dir, "", "replay", sample(t), "--url", url, "--limit", "30", "--speedup", "100", "--out", "run")
-			if !r.measured() || !strings.Contains(r.out, "Successful requests:                     30\n") {
-				t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
-			}
-		})
-	}
-}
-
 // Injected faults are reported by a replay.
 func TestServeFaults(t *testing.T) {
 	t.Parallel()

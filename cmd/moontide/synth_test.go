@@ -68,20 +68,6 @@ func TestSynthTreeNamesItsFile(t *testing.T) {
 	}
 }
 
-func TestSynthTreeFromStandardInput(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	shared(t, dir, "t.jsonl")
-	text, _ := os.ReadFile(filepath.Join(dir, "t.jsonl"))
-	r := try(t, dir, string(text), "synth", "--method", "tree", "--from", "-", "-n", "20")
-	if want := must(t, dir, "synth", "--method", "tree", "--from", "t.jsonl", "-n", "20", "-o", "-"); r.status != exitDone || r.out != want {
-		t.Errorf("%+v", r)
-	}
-	if got := files(t, dir); !slices.Equal(got, []string{"t.jsonl"}) {
-		t.Errorf("files %q", got)
-	}
-}
-
 // synth | analyze - is one pipe.
 func TestSynthIntoAnalyze(t *testing.T) {
 	t.Parallel()

@@ -97,19 +97,6 @@ func TestSeveralURLs(t *testing.T) {
 	}
 }
 
-func TestConnections(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []string{"pooled", "fresh"} {
-		w := newWitness(t, (*httptest.Server).Start)
-		dir := t.TempDir()
-		write(t, dir, "t.jsonl", rowsOfSessions())
-		must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--connections", kind, "--max-concurrency", "1", "--out", "run")
-		if n := len(w.peers); (n == 12) != (kind == "fresh") {
-			t.Errorf("%s: %d connections for 12 requests", kind, n)
-		}
-	}
-}
-
 // An https endpoint is trusted only with the CA file; the verdict includes the
 // source of the timestamps.
 func TestCAFile(t *testing.T) {
