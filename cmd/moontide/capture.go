@@ -17,7 +17,7 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/replay/capture"
 	"moontide/replay/live"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 func captureCommand(std streams, stop stop) *cli.Command {
@@ -49,7 +49,7 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Key, err = record.OpenKey(c.String("key")); err != nil {
+	if cfg.Key, err = log.OpenKey(c.String("key")); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", c.String("listen"))
@@ -111,7 +111,7 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	if cfg.Config, err = textConfig(c); err != nil {
 		return cfg, files, err
 	}
-	cfg.Key = record.Key{1} // until it is opened
+	cfg.Key = log.Key{1} // until it is opened
 	if cfg.Memory, err = parseSize(c.String("memory")); err != nil {
 		return cfg, files, misused("capture: --memory: %w", err)
 	}

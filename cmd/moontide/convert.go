@@ -13,6 +13,7 @@ import (
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/log"
 )
 
 func convertCommand(std streams, _ stop) *cli.Command {
@@ -26,7 +27,11 @@ func convertCommand(std streams, _ stop) *cli.Command {
 			"agent and its sub-agents. Re-timed sessions are written in the estimated order of sending, which needs " +
 			"memory for the whole trace. In request logs (openai-log), text is replaced: prompts become keyed block " +
 			"ids, session names keyed names. Block ids that are hashes (WEKA, Dynamo, Bailian, TraceLab) are " +
-			"renumbered from 0.",
+			"renumbered from 0.\n\n" +
+			"--anonymize turns block ids into keyed hashes of 53 bits, and names of sessions and requests into keyed " +
+			"names, with --key or else a random key that nobody keeps. Lengths, order, prefix sharing, sessions and " +
+			"dependencies are unchanged, and the first arrival becomes time 0. Other keys are dropped, except model, " +
+			"priority and what a capture records about answers (lengths, times, outcomes).",
 		Flags: slices.Concat(pacingFlags(), group(inLoad,
 			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; large traces are sorted in temporary files in TMPDIR"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
@@ -35,6 +40,8 @@ func convertCommand(std streams, _ stop) *cli.Command {
 		), group(inOutput,
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
 			toFlag,
+			&cli.BoolFlag{Name: "anonymize", Usage: "replace ids and names with keyed hashes, and drop other keys of rows"},
+			repeatable(cli.GenericFlag{Name: "hash", Usage: "with --anonymize, keep this `KEY` of rows, such as user or model, with hashed values; repeatable"}),
 		), recordFlags(inTraceInput), readFlags(), []cli.Flag{idsFlag, blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return convert(c, std) },
 	}
@@ -66,8 +73,16 @@ func convert(c *cli.Context, std streams) error {
 	}
 	defer in.close()
 	output := c.String("output")
-	r.renumber = in.hashed()
-	reshaped := to.convert(r.reshape(trace.Until(c.Context, nonEmpty(in.rows))), in.readers)
+	anonymizer, err := anonymizerOf(c)
+	if err != nil {
+		return err
+	}
+	r.renumber = in.hashed() && anonymizer == nil
+	reshaped := r.reshape(trace.Until(c.Context, nonEmpty(in.rows)))
+	if anonymizer != nil {
+		reshaped = anonymizer.Rows(reshaped)
+	}
+	reshaped = to.convert(reshaped, in.readers)
 	if len(paths) == 1 && !r.sort && !r.Retimes() { // otherwise the reader's last row is a different one
 		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
 	}
@@ -81,6 +96,11 @@ func convert(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	if anonymizer != nil {
+		for _, d := range anonymizer.Dropped() {
+			std.say("%s left out of %s", d.Key, doc.Count(d.Rows, "row"))
+		}
+	}
 	if output != "-" {
 		std.say("%s written to %s", doc.Count(rows, "request"), output)
 	}
@@ -93,6 +113,24 @@ func convert(c *cli.Context, std streams) error {
 	}
 	to.hint(std)
 	return nil
+}
+
+// anonymizerOf returns the anonymizer that the flags select, nil if they select none.
+func anonymizerOf(c *cli.Context) (*log.Anonymizer, error) {
+	hash := textsOf(c, "hash")
+	switch {
+	case !c.Bool("anonymize") && len(hash) > 0:
+		return nil, misused("convert: --hash needs --anonymize")
+	case !c.Bool("anonymize"):
+		return nil, nil
+	case !c.IsSet("key"):
+		return log.NewAnonymizer(log.RandomKey(), hash...)
+	}
+	key, err := log.OpenKey(c.String("key"))
+	if err != nil {
+		return nil, err
+	}
+	return log.NewAnonymizer(key, hash...)
 }
 
 // nonEmpty fails with replay.ErrEmpty if a stream has no rows.

@@ -208,14 +208,6 @@ var verbPages = map[string]verbPage{
 		},
 		Common: []string{"limit", "speedup", "rate", "engines", "routing", "slo", "find", "out"},
 	},
-	"anonymize": {
-		Section: "Generate and convert traces",
-		Usage:   []string{"TRACE [-o FILE] [FLAGS]"},
-		Examples: []string{
-			"traffic.jsonl.zst -o shared.jsonl.zst",
-			"traffic.jsonl.zst --time-grid 1s --hash-models --hash user --key team.key -o shared.jsonl.zst",
-		},
-	},
 	"capture": {
 		Section: "Generate and convert traces",
 		Usage:   []string{"--upstream URL -o FILE [FLAGS]"},

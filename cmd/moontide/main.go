@@ -179,7 +179,6 @@ func verbs() []verb {
 		{"analyze", analyzeCommand},
 		{"check", checkCommand},
 		{"convert", convertCommand},
-		{"anonymize", anonymizeCommand},
 		{"synth", synthCommand},
 		{"fit", fitCommand},
 		{"fit-engine", fitEngineCommand},

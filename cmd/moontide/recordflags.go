@@ -6,7 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/trace/format"
-	"moontide/trace/record"
+	"moontide/trace/log"
 	"moontide/trace/tokenizer"
 )
 
@@ -24,17 +24,17 @@ func keyFlag(file string) *cli.StringFlag {
 }
 
 // recordConfig reads the flags of recordFlags, and opens the files that they name.
-func recordConfig(c *cli.Context) (record.Config, error) {
+func recordConfig(c *cli.Context) (log.Config, error) {
 	cfg, err := textConfig(c)
 	if err == nil {
-		cfg.Key, err = record.OpenKey(c.String("key"))
+		cfg.Key, err = log.OpenKey(c.String("key"))
 	}
 	return cfg, err
 }
 
 // textConfig is recordConfig without the key.
-func textConfig(c *cli.Context) (cfg record.Config, err error) {
-	cfg = record.Config{BlockSize: c.Int(blockSizeFlag.Name), SessionField: c.String("session-field")}
+func textConfig(c *cli.Context) (cfg log.Config, err error) {
+	cfg = log.Config{BlockSize: c.Int(blockSizeFlag.Name), SessionField: c.String("session-field")}
 	if c.IsSet("bytes-per-token") {
 		cfg.BytesPerToken = c.Float64("bytes-per-token")
 	}
@@ -51,9 +51,9 @@ func textConfig(c *cli.Context) (cfg record.Config, err error) {
 // readsLogs adds what a verb needs to read request logs: the flags of recordFlags, or an
 // error that says what to do.
 func readsLogs(c *cli.Context, opts *format.Options) {
-	opts.Record = func() (record.Config, error) {
+	opts.Record = func() (log.Config, error) {
 		if c.Float64("bytes-per-token") == 0 {
-			return record.Config{}, errors.New("a log of requests with their texts: make a trace without them first, with moontide convert LOG -o trace.jsonl")
+			return log.Config{}, errors.New("a log of requests with their texts: make a trace without them first, with moontide convert LOG -o trace.jsonl")
 		}
 		return recordConfig(c)
 	}

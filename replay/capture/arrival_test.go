@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"moontide/trace"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // A request arrives when it comes, even if the proxy reads it later: here after the answer
@@ -46,7 +46,7 @@ func TestArrivalBeforeRead(t *testing.T) {
 	late := 0
 	for i := 0; i < len(all.all); i += 2 {
 		var first struct {
-			Recorded record.Recorded `json:"recorded"`
+			Recorded log.Recorded `json:"recorded"`
 		}
 		if err := json.Unmarshal(all.all[i].Extra, &first); err != nil {
 			t.Fatal(err)

@@ -8,12 +8,12 @@ import (
 	"net/url"
 	"time"
 
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // Config is what a capture needs. Upstream and Key must be set.
 type Config struct {
-	record.Config
+	log.Config
 	Upstream *url.URL // base of the server's paths
 	// SessionHeader names the header that has the name of a request's session. The
 	// SessionField takes precedence.

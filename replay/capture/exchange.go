@@ -11,7 +11,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/openai"
 	"moontide/replay/openai/http1"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // exchange is a request and its answer. Its two halves end in any order; the one that
@@ -30,10 +30,10 @@ type exchange struct {
 	passed     bool // the beginning of the answer
 	waits      bool // to be hashed until then
 	bodyCoding string
-	call       *record.Call
-	blocks     *record.Blocks
+	call       *log.Call
+	blocks     *log.Blocks
 	noBlocks   gap // why there are none
-	turn       *record.Turn
+	turn       *log.Turn
 	sampledOut bool
 
 	// The answer.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"moontide/replay"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // Whatever the server, the client or the disk does, every request is counted once, and
@@ -139,8 +139,8 @@ func TestClientLeaves(t *testing.T) {
 // in memory.
 func TestFullQueues(t *testing.T) {
 	c := capturing(t, "http://127.0.0.1:1")
-	full := &Proxy{cfg: c.cfg, counts: newCounts(), keys: c.keys, memory: memory{most: 1 << 20}, sessions: record.NewSessions(10)}
-	e := full.begin(record.Completions, time.Now(), http.Header{})
+	full := &Proxy{cfg: c.cfg, counts: newCounts(), keys: c.keys, memory: memory{most: 1 << 20}, sessions: log.NewSessions(10)}
+	e := full.begin(log.Completions, time.Now(), http.Header{})
 	e.copyBody([]byte(`{"prompt":"a"}`), true)
 	e.end(false)
 	full.open.Wait()

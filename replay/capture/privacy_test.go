@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"moontide/trace/format"
-	"moontide/trace/record"
+	"moontide/trace/log"
 	"moontide/trace/tokenizer"
 )
 
@@ -67,7 +67,7 @@ func TestNoTextLeaves(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) { noTextLeaves(t, vocabulary, vocabulary) })
 }
 
-func noTextLeaves(t *testing.T, encoder record.Encoder, vocabulary *tokenizer.Tokenizer) {
+func noTextLeaves(t *testing.T, encoder log.Encoder, vocabulary *tokenizer.Tokenizer) {
 	running := runtime.NumGoroutine()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var answer []byte

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
+	stdlog "log"
 	"net/http"
 	"net/http/httputil"
 	"runtime"
@@ -15,7 +15,7 @@ import (
 	"moontide/replay/openai"
 	"moontide/replay/openai/sse"
 	"moontide/trace"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // Writer takes the rows of a capture in the order in which their requests end. Rows may
@@ -32,17 +32,17 @@ type Writer interface {
 type Proxy struct {
 	cfg    Config
 	name   string // of this proxy, to other proxies
-	rows   *record.Rows
+	rows   *log.Rows
 	out    Writer
 	pass   *httputil.ReverseProxy
 	server *http.Transport
-	keys   record.Keys
+	keys   log.Keys
 	memory memory
 	events sse.Budget
 	counts *counts
 
 	mu       sync.Mutex // of sessions and of the turns in them
-	sessions *record.Sessions
+	sessions *log.Sessions
 
 	toHash   chan *exchange
 	toRecord chan *exchange
@@ -65,12 +65,12 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 	}
 	cfg = cfg.withDefaults()
 	p := &Proxy{
-		cfg: cfg, rows: record.NewRows(cfg.Config, time.Now()), out: out,
+		cfg: cfg, rows: log.NewRows(cfg.Config, time.Now()), out: out,
 		keys:     cfg.Key.Keys(),
 		name:     "moontide-" + cfg.Key.Keys().Requests.Name(time.Now().String()),
 		memory:   memory{most: cfg.Memory},
 		counts:   newCounts(),
-		sessions: record.NewSessions(mostSessions),
+		sessions: log.NewSessions(mostSessions),
 		toHash:   make(chan *exchange, queuedBodies),
 		toRecord: make(chan *exchange, queuedRows),
 	}
@@ -82,7 +82,7 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 		BufferPool:     new(buffers),
 		ModifyResponse: modifyResponse,
 		ErrorHandler:   p.unreachable,
-		ErrorLog:       log.New(io.Discard, "", 0), // its messages may quote headers
+		ErrorLog:       stdlog.New(io.Discard, "", 0), // its messages may quote headers
 	}
 	for range max(1, runtime.GOMAXPROCS(0)/2) { // the traffic comes first
 		p.hashers.Go(p.hashAll)

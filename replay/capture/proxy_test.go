@@ -14,7 +14,7 @@ import (
 
 	"moontide/replay/sim/server"
 	"moontide/trace"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // rows keeps rows in memory.
@@ -68,7 +68,7 @@ func capturing(t *testing.T, upstream string, edits ...func(*Config)) *captured 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Config: record.Config{Key: record.Key{1}, BlockSize: 16}, Upstream: to}
+	cfg := Config{Config: log.Config{Key: log.Key{1}, BlockSize: 16}, Upstream: to}
 	for _, edit := range edits {
 		edit(&cfg)
 	}

@@ -10,7 +10,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/openai/http1"
 	"moontide/trace"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // hash queues the body of a request for hashing.
@@ -59,7 +59,7 @@ func (p *Proxy) answered(e *exchange) {
 
 // hashAll hashes bodies until there are no more.
 func (p *Proxy) hashAll() {
-	read, ids := record.NewReader(p.cfg.Config), record.NewHasher(p.cfg.Config)
+	read, ids := log.NewReader(p.cfg.Config), log.NewHasher(p.cfg.Config)
 	for e := range p.toHash {
 		if e.noBlocks == "" {
 			e.noBlocks = failed // unless it returns
@@ -70,7 +70,7 @@ func (p *Proxy) hashAll() {
 }
 
 // hashBody finds the block ids and the session of a request, or returns why not.
-func (p *Proxy) hashBody(e *exchange, read *record.Reader, ids *record.Hasher) gap {
+func (p *Proxy) hashBody(e *exchange, read *log.Reader, ids *log.Hasher) gap {
 	if e.bodyCoding != "" && !strings.EqualFold(e.bodyCoding, "identity") {
 		if why := e.inflateBody(); why != "" {
 			return why
@@ -84,9 +84,9 @@ func (p *Proxy) hashBody(e *exchange, read *record.Reader, ids *record.Hasher) g
 	c, err := read.Read(e.endpoint, e.body.bytes)
 	e.call = c
 	switch {
-	case err == record.ErrNotJSON:
+	case err == log.ErrNotJSON:
 		return unreadable
-	case err == record.ErrBatch:
+	case err == log.ErrBatch:
 		return batch
 	case err != nil:
 		return failed
@@ -125,7 +125,7 @@ func (e *exchange) inflateBody() gap {
 // its own.
 func (p *Proxy) join(e *exchange) {
 	at := strconv.FormatInt(e.arrived.UnixNano(), 36) + " " + strconv.FormatUint(p.counts.turns.Add(1), 36)
-	t := &record.Turn{ID: p.keys.Requests.Name(at), Arrived: e.arrived}
+	t := &log.Turn{ID: p.keys.Requests.Name(at), Arrived: e.arrived}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sessions.Join(t, e.sessionName, e.blocks, p.keys.Sessions.Name(at))
@@ -188,7 +188,7 @@ func (p *Proxy) record(e *exchange) (row trace.Request, ok bool) {
 
 // row returns the row of an exchange.
 func (p *Proxy) row(e *exchange) trace.Request {
-	x := record.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK}
+	x := log.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK}
 	if e.noBlocks != "" {
 		x.Blocks = nil
 		p.counts.lackBlocks(e.noBlocks)
@@ -212,12 +212,12 @@ func (p *Proxy) row(e *exchange) trace.Request {
 }
 
 // recorded returns what the row tells about the answer.
-func (p *Proxy) recorded(e *exchange) record.Recorded {
-	e2el := record.Milliseconds(e.ended.Sub(e.arrived))
+func (p *Proxy) recorded(e *exchange) log.Recorded {
+	e2el := log.Milliseconds(e.ended.Sub(e.arrived))
 	streamed := e.streamed
-	r := record.Recorded{API: e.endpoint, Stream: &streamed, Outcome: outcome(e.class), Status: e.status, E2EL: &e2el}
+	r := log.Recorded{API: e.endpoint, Stream: &streamed, Outcome: outcome(e.class), Status: e.status, E2EL: &e2el}
 	if !e.seen.First.IsZero() {
-		ttft := record.Milliseconds(e.seen.First.Sub(e.arrived))
+		ttft := log.Milliseconds(e.seen.First.Sub(e.arrived))
 		r.TTFT = &ttft
 	}
 	if n := e.seen.Counts.Cached; n.Set {
@@ -231,7 +231,7 @@ func (p *Proxy) recorded(e *exchange) record.Recorded {
 
 func outcome(c replay.Class) string {
 	if c == replay.OK {
-		return record.OK
+		return log.OK
 	}
 	return string(c)
 }

@@ -14,7 +14,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/openai/http1/http1test"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // piped serves a proxy with a limit for stalls, in front of a handler, in virtual time.
@@ -22,7 +22,7 @@ func piped(t *testing.T, stall time.Duration, upstream http.HandlerFunc) (p *Pro
 	behind, clients := http1test.NewPipes(), http1test.NewPipes()
 	s := &http.Server{Handler: upstream}
 	go s.Serve(behind)
-	p, err := New(Config{Config: record.Config{Key: record.Key{1}}, Upstream: &url.URL{Scheme: "http", Host: "h"}, Stall: stall}, new(rows))
+	p, err := New(Config{Config: log.Config{Key: log.Key{1}}, Upstream: &url.URL{Scheme: "http", Host: "h"}, Stall: stall}, new(rows))
 	if err != nil {
 		t.Fatal(err)
 	}

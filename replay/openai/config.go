@@ -14,16 +14,16 @@ import (
 
 	"moontide/replay/prompt"
 	"moontide/trace"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // Values of Config.Endpoint.
 const (
-	Completions = record.Completions
-	Chat        = record.Chat
-	Responses   = record.Responses
-	Messages    = record.Messages
-	Generate    = record.Generate
+	Completions = log.Completions
+	Chat        = log.Chat
+	Responses   = log.Responses
+	Messages    = log.Messages
+	Generate    = log.Generate
 )
 
 // Values of Config.Prompt.

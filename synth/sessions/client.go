@@ -9,7 +9,7 @@ import (
 
 	"github.com/bytedance/sonic"
 
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // Client describes a client of a model.
@@ -70,7 +70,7 @@ const (
 // recorded is the object of a row in which formats keep what they do not use.
 // Its members are keys with this prefix.
 const (
-	recorded       = record.RecordedKey
+	recorded       = log.RecordedKey
 	recordedPrefix = recorded + "."
 )
 

@@ -9,11 +9,11 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 func isReasoningKey(key string) bool {
-	return record.IsReasoningKey(strings.TrimPrefix(key, recordedPrefix))
+	return log.IsReasoningKey(strings.TrimPrefix(key, recordedPrefix))
 }
 
 // tokensMark stands for the tokens of reasoning.
@@ -61,10 +61,10 @@ func (f *fitter) readReasoning(x *row, prefix string, object []byte) {
 			return nil
 		}
 		key := prefix + string(name)
-		if f.file.ReasoningKey != "" && key != f.file.ReasoningKey || !record.IsReasoningKey(string(name)) {
+		if f.file.ReasoningKey != "" && key != f.file.ReasoningKey || !log.IsReasoningKey(string(name)) {
 			return nil
 		}
-		tokens, err := record.ReasoningTokens(raw, x.osl)
+		tokens, err := log.ReasoningTokens(raw, x.osl)
 		if err != nil {
 			f.badReasoning.add(len(f.rows)+1, key, err)
 		}

@@ -3,7 +3,7 @@ package check
 import (
 	"moontide/trace"
 	"moontide/trace/jsonscan"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 const (
@@ -81,10 +81,10 @@ func (c *lengths) reasoning(line, output int, prefix string, object []byte) {
 		return
 	}
 	_ = jsonscan.Members(object, func(name []byte, _ int, raw []byte) error {
-		if string(name) == record.RecordedKey && prefix == "" && raw[0] == '{' {
-			c.reasoning(line, output, record.RecordedKey+".", raw)
-		} else if record.IsReasoningKey(string(name)) {
-			if _, err := record.ReasoningTokens(raw, output); err != nil {
+		if string(name) == log.RecordedKey && prefix == "" && raw[0] == '{' {
+			c.reasoning(line, output, log.RecordedKey+".", raw)
+		} else if log.IsReasoningKey(string(name)) {
+			if _, err := log.ReasoningTokens(raw, output); err != nil {
 				c.found.add(BadReasoning, line, "%s%s %.60s, output_length %d", prefix, name, raw, output)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"moontide/trace"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // The load of a trace shows whether its timestamps are milliseconds. The largest
@@ -109,7 +109,7 @@ func (c *delays) add(r *trace.Request) {
 	if r.Delay.Value <= 0 || r.DelayKind == trace.Tool { // tools may be that fast
 		return
 	}
-	if _, measured := r.Raw(record.RecordedKey); measured { // by a capture, in ms
+	if _, measured := r.Raw(log.RecordedKey); measured { // by a capture, in ms
 		return
 	}
 	c.rows++

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"moontide/trace/jsonscan"
-	"moontide/trace/requestlog"
+	"moontide/trace/log"
 )
 
 // Format names a trace format.
@@ -58,7 +58,7 @@ func Detect(head []byte) Format {
 	switch head[0] {
 	case '{':
 		f := byKeys(headKeys(head))
-		if f == Mooncake && requestlog.IsLog(pageKeys(head)) {
+		if f == Mooncake && log.IsLog(pageKeys(head)) {
 			return OpenAILog
 		}
 		if f == Mooncake && hasTexts(head) {
@@ -115,7 +115,7 @@ func byKeys(keys map[string]bool) Format {
 		return ShareGPT
 	case keys["input_length"], keys["input_tokens"]:
 		return Mooncake
-	case requestlog.IsLog(keys):
+	case log.IsLog(keys):
 		return OpenAILog
 	case slices.ContainsFunc(textKeys, func(key string) bool { return keys[key] }):
 		return AIPerf

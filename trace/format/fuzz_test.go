@@ -74,7 +74,6 @@ func FuzzTraceLab(f *testing.F) { fuzz(f, format.TraceLab, "tracelab.jsonl") }
 func FuzzBatch(f *testing.F)    { fuzz(f, format.OpenAILog, "batch/input.jsonl", "batch/output.jsonl") }
 func FuzzExchange(f *testing.F) { fuzz(f, format.OpenAILog, "exchange.jsonl") }
 func FuzzLiteLLM(f *testing.F)  { fuzz(f, format.OpenAILog, "litellm.jsonl") }
-func FuzzLangfuse(f *testing.F) { fuzz(f, format.OpenAILog, "langfuse.json", "langfuse.jsonl") }
 func FuzzOTel(f *testing.F) {
 	fuzz(f, format.OpenAILog, "otel.jsonl", "otelconsole.json", "otellogs.jsonl")
 }

@@ -11,7 +11,7 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/format"
-	"moontide/trace/record"
+	"moontide/trace/log"
 	"moontide/trace/tracetest"
 )
 
@@ -34,15 +34,13 @@ var fixtures = map[string]format.Format{
 	"batch":            format.OpenAILog,
 	"exchange.jsonl":   format.OpenAILog,
 	"litellm.jsonl":    format.OpenAILog,
-	"langfuse.json":    format.OpenAILog,
-	"langfuse.jsonl":   format.OpenAILog,
 	"otel.jsonl":       format.OpenAILog,
 	"otelconsole.json": format.OpenAILog,
 	"otellogs.jsonl":   format.OpenAILog,
 }
 
 // withKey reads request logs, too.
-var withKey = format.Options{Record: func() (record.Config, error) { return record.Config{Key: record.Key{1}, BlockSize: 16}, nil }}
+var withKey = format.Options{Record: func() (log.Config, error) { return log.Config{Key: log.Key{1}, BlockSize: 16}, nil }}
 
 // native returns a trace as convert would write it, followed by its notes.
 func native(t *testing.T, path string, opts format.Options) string {

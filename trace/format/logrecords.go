@@ -9,7 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"moontide/trace"
-	"moontide/trace/requestlog"
+	"moontide/trace/log"
 )
 
 // logRecord is where a log record is that has messages of a span. Exporters write them
@@ -30,7 +30,7 @@ func spanHash(name string) uint64 {
 }
 
 // keepRecord keeps the place of a log record.
-func (l *requestLog) keepRecord(s *spot[logged], e *requestlog.Entry) {
+func (l *requestLog) keepRecord(s *spot[logged], e *log.Entry) {
 	at := int64(0)
 	if !e.Begin.IsZero() {
 		at = e.Begin.UnixNano()
@@ -90,7 +90,7 @@ func (l *requestLog) longRecords(s logged) bool {
 }
 
 // parse parses the entry at a spot, of which raw is the first part, with its others.
-func (l *requestLog) parse(raw []byte, s logged) (*requestlog.Entry, error) {
+func (l *requestLog) parse(raw []byte, s logged) (*log.Entry, error) {
 	if s.answer.file != nil || s.to > s.from {
 		raw = bytes.Clone(raw) // before the next part is read
 	}
@@ -98,11 +98,11 @@ func (l *requestLog) parse(raw []byte, s logged) (*requestlog.Entry, error) {
 	if err != nil {
 		return nil, trace.ReadError{Err: err}
 	}
-	e, err := requestlog.Parse(s.layout, raw, records...)
+	e, err := log.Parse(s.layout, raw, records...)
 	if err == nil && s.answer.file != nil {
-		var other *requestlog.Entry
+		var other *log.Entry
 		if raw, err = l.readAt(s.answer.file, s.answer.offset, s.answer.length); err == nil {
-			other, err = requestlog.Parse(s.layout, raw)
+			other, err = log.Parse(s.layout, raw)
 		}
 		if err == nil {
 			e.Join(other)

@@ -3,8 +3,7 @@ package format
 import (
 	"fmt"
 
-	"moontide/trace/record"
-	"moontide/trace/requestlog"
+	"moontide/trace/log"
 )
 
 // textSize are the prompts whose tokens the log tells, in bytes and tokens.
@@ -71,7 +70,7 @@ func (l *requestLog) measureTexts() {
 			l.cfg.ModelBytes[model] = size
 		}
 	}
-	l.ids = record.NewHasher(l.cfg)
+	l.ids = log.NewHasher(l.cfg)
 }
 
 // textOf returns the bytes of a prompt that is a text, its tokens by the log, and its model;
@@ -85,7 +84,7 @@ func (l *requestLog) textOf(s *spot[logged]) (bytes, tokens int, model string) {
 		return 0, 0, "" // it is reported when the row is read
 	}
 	e, err := l.parse(raw, s.about)
-	if err != nil || e.Prompt != requestlog.HasPrompt || !e.Input.Set {
+	if err != nil || e.Prompt != log.HasPrompt || !e.Input.Set {
 		return 0, 0, ""
 	}
 	call, err := l.read.ReadMembers(e.API, e.Body)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"moontide/trace/format"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // sizedLog is a log of n requests of each of some models, whose tokens have so many bytes:
@@ -46,8 +46,8 @@ func TestTextsAreMeasured(t *testing.T) {
 		{5000, 0, map[string]float64{"m": 2.5}, 10, "estimated: 2.5 bytes per token, as the log counts"},
 		{100, 5, map[string]float64{"m": 2.5}, 5, "estimated: 5 bytes per token; the log counts"},
 	} {
-		configure := func() (record.Config, error) {
-			return record.Config{Key: record.Key{1}, BlockSize: 10, BytesPerToken: c.given}, nil
+		configure := func() (log.Config, error) {
+			return log.Config{Key: log.Key{1}, BlockSize: 10, BytesPerToken: c.given}, nil
 		}
 		rows, r, err := readText(sizedLog(c.requests, c.models), format.Options{Format: format.OpenAILog, Record: configure})
 		if err != nil || len(rows) != c.requests*len(c.models) {

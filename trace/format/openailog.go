@@ -15,8 +15,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"moontide/trace"
-	"moontide/trace/record"
-	"moontide/trace/requestlog"
+	"moontide/trace/log"
 )
 
 // mostTurns bounds the prompts that later ones can continue.
@@ -26,12 +25,12 @@ const mostTurns = 1 << 20
 // values. It holds about 100 bytes per request, and 48 per log record of a span.
 type requestLog struct {
 	indexed[logged]
-	cfg      record.Config
-	keys     record.Keys
-	read     *record.Reader
-	ids      *record.Hasher
-	rows     *record.Rows
-	sessions *record.Sessions
+	cfg      log.Config
+	keys     log.Keys
+	read     *log.Reader
+	ids      *log.Hasher
+	rows     *log.Rows
+	sessions *log.Sessions
 	halves   map[uint64]int // of batches, in spots, by the hash of the id and the half
 	unpaired [2]int         // requests and answers of batches
 	records  []logRecord
@@ -42,7 +41,7 @@ type requestLog struct {
 
 // logged is where an entry is, beside its spot.
 type logged struct {
-	layout   requestlog.Layout
+	layout   log.Layout
 	answer   place  // of a batch
 	span     uint64 // hash of its name, 0 for none
 	from, to int    // its log records
@@ -55,7 +54,7 @@ type place struct {
 	length int32
 }
 
-func newRequestLog(files []*textFile, configure func() (record.Config, error), n *notes) (*requestLog, error) {
+func newRequestLog(files []*textFile, configure func() (log.Config, error), n *notes) (*requestLog, error) {
 	if configure == nil {
 		return nil, fmt.Errorf("opening trace: %s is a log of requests with their texts: convert it to a trace first", files[0].name)
 	}
@@ -68,8 +67,8 @@ func newRequestLog(files []*textFile, configure func() (record.Config, error), n
 	}
 	l := &requestLog{
 		assumed: cfg.Encoder == nil && cfg.BytesPerToken == 0,
-		cfg:     cfg.WithDefaults(), keys: cfg.Key.Keys(), read: record.NewReader(cfg), ids: record.NewHasher(cfg),
-		sessions: record.NewSessions(mostTurns), halves: map[uint64]int{},
+		cfg:     cfg.WithDefaults(), keys: cfg.Key.Keys(), read: log.NewReader(cfg), ids: log.NewHasher(cfg),
+		sessions: log.NewSessions(mostTurns), halves: map[uint64]int{},
 	}
 	l.textFiles, l.layout = textFiles{files: files, notes: n}, l
 	return l, nil
@@ -146,7 +145,7 @@ func (l *requestLog) keep(f *textFile, object []byte, offset int64, line int) er
 	}
 	var wrong error // the first; there may be more entries
 	seen := 0
-	err := requestlog.Split(object, func(layout requestlog.Layout, at int, raw []byte) error {
+	err := log.Split(object, func(layout log.Layout, at int, raw []byte) error {
 		line += bytes.Count(object[seen:at], []byte("\n"))
 		seen = at
 		s := spot[logged]{math.NaN(), f, offset + int64(at), int32(len(raw)), int32(line), logged{layout: layout}}
@@ -166,22 +165,22 @@ func (l *requestLog) keep(f *textFile, object []byte, offset int64, line int) er
 
 // add adds the spot of an entry.
 func (l *requestLog) add(s *spot[logged], raw []byte) error {
-	e, err := requestlog.Parse(s.about.layout, raw)
+	e, err := log.Parse(s.about.layout, raw)
 	switch err {
 	case nil:
-	case requestlog.ErrOtherCall:
+	case log.ErrOtherCall:
 		l.notes.count("calls that generate no text, such as embeddings, left out")
 		return nil
-	case requestlog.ErrNoRequest:
+	case log.ErrNoRequest:
 		l.notes.count("spans and observations that are no requests left out")
 		return nil
-	case requestlog.ErrNoMessage:
+	case log.ErrNoMessage:
 		l.notes.count("log records without messages left out")
 		return nil
 	default:
 		return err
 	}
-	if s.about.layout == requestlog.OTelRecord {
+	if s.about.layout == log.SpanRecord {
 		l.keepRecord(s, e)
 		return nil
 	}
@@ -189,7 +188,7 @@ func (l *requestLog) add(s *spot[logged], raw []byte) error {
 	if !e.Begin.IsZero() {
 		s.at = sinceEpoch(e.Begin)
 	}
-	if e.Half == requestlog.Whole || !l.join(s, e) {
+	if e.Half == log.Whole || !l.join(s, e) {
 		l.spots = append(l.spots, *s)
 	}
 	return nil
@@ -200,8 +199,8 @@ func sinceEpoch(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
 // join joins the halves of a request of a batch. It reports whether the other half was
 // there.
-func (l *requestLog) join(s *spot[logged], e *requestlog.Entry) bool {
-	half := e.Half - requestlog.RequestHalf
+func (l *requestLog) join(s *spot[logged], e *log.Entry) bool {
+	half := e.Half - log.RequestHalf
 	id := xxhash.Sum64String(e.ID)<<1 | uint64(half)
 	i, found := l.halves[id^1]
 	if !found {
@@ -212,7 +211,7 @@ func (l *requestLog) join(s *spot[logged], e *requestlog.Entry) bool {
 	delete(l.halves, id^1)
 	l.unpaired[half^1]--
 	other := &l.spots[i]
-	if e.Half == requestlog.RequestHalf { // after its answer
+	if e.Half == log.RequestHalf { // after its answer
 		s.at, s.about.answer = other.at, place{other.file, other.offset, other.length}
 		*other = *s
 		return true
@@ -243,7 +242,7 @@ func (l *requestLog) complete() {
 	if len(l.spots) > 0 && !math.IsNaN(l.spots[0].at) {
 		start = time.UnixMicro(int64(math.Round(l.spots[0].at * 1000)))
 	}
-	l.rows = record.NewRows(l.cfg, start)
+	l.rows = log.NewRows(l.cfg, start)
 }
 
 func (l *requestLog) noteHalves() {
@@ -270,12 +269,12 @@ func (l *requestLog) request(raw []byte, s *spot[logged], r *trace.Request) erro
 }
 
 // row makes a row of an entry.
-func (l *requestLog) row(e *requestlog.Entry) trace.Request {
-	x := record.Exchange{Accepted: e.Outcome == record.OK, Input: e.Input, Output: e.Output}
+func (l *requestLog) row(e *log.Entry) trace.Request {
+	x := log.Exchange{Accepted: e.Outcome == log.OK, Input: e.Input, Output: e.Output}
 	session := l.readPrompt(e, &x)
 	l.turns++
 	at := strconv.FormatInt(e.Begin.UnixNano(), 36) + " " + strconv.Itoa(l.turns) + " " + e.ID
-	x.Turn = &record.Turn{ID: l.keys.Requests.Name(at), Arrived: e.Begin, Ended: e.End, EndUnknown: e.End.IsZero()}
+	x.Turn = &log.Turn{ID: l.keys.Requests.Name(at), Arrived: e.Begin, Ended: e.End, EndUnknown: e.End.IsZero()}
 	l.sessions.Join(x.Turn, l.keys.Sessions.Name(session), x.Blocks, l.keys.Sessions.Name(at))
 	if e.Answer != "" && !e.Output.Set {
 		n, ok := l.cfg.Tokens(e.Answer)
@@ -291,22 +290,22 @@ func (l *requestLog) row(e *requestlog.Entry) trace.Request {
 
 // readPrompt hashes the prompt of an entry and returns the name of its session, "" to
 // find it by the prompt.
-func (l *requestLog) readPrompt(e *requestlog.Entry, x *record.Exchange) (session string) {
+func (l *requestLog) readPrompt(e *log.Entry, x *log.Exchange) (session string) {
 	var err error
 	if x.Call, err = l.read.ReadMembers(e.API, e.Body); err != nil {
 		why := "whose prompt the tokenizer refuses"
-		if err == record.ErrBatch {
+		if err == log.ErrBatch {
 			why = "with several prompts"
 		}
 		l.notes.count("requests " + why + ", without block ids")
 		x.Call, _ = l.read.ReadMembers("", e.Body)
-		e.Prompt = requestlog.Unreadable
-	} else if e.Prompt == requestlog.HasPrompt {
+		e.Prompt = log.Unreadable
+	} else if e.Prompt == log.HasPrompt {
 		x.Blocks = l.ids.Hash(x.Call)
 	}
 	field := l.cfg.SessionField
 	if session = x.Call.Session; session == "" && field != "" {
-		session = record.Lookup(e.Fields, field)
+		session = log.Lookup(e.Fields, field)
 	}
 	if session == "" && field == "" && x.Blocks == nil {
 		return e.Session
@@ -315,8 +314,8 @@ func (l *requestLog) readPrompt(e *requestlog.Entry, x *record.Exchange) (sessio
 }
 
 // recordedOf returns what the row tells about the answer.
-func recordedOf(e *requestlog.Entry) record.Recorded {
-	r := record.Recorded{API: e.Endpoint, Outcome: e.Outcome, Status: e.Status}
+func recordedOf(e *log.Entry) log.Recorded {
+	r := log.Recorded{API: e.Endpoint, Outcome: e.Outcome, Status: e.Status}
 	if stream := string(e.Body["stream"]); stream == "true" || stream == "false" {
 		streamed := stream == "true"
 		r.Stream = &streamed
@@ -325,7 +324,7 @@ func recordedOf(e *requestlog.Entry) record.Recorded {
 		if t.IsZero() || e.Begin.IsZero() || e.BeginCreated {
 			return nil
 		}
-		ms := record.Milliseconds(t.Sub(e.Begin))
+		ms := log.Milliseconds(t.Sub(e.Begin))
 		return &ms
 	}
 	r.TTFT, r.E2EL = since(e.First), since(e.End)
@@ -339,22 +338,22 @@ func recordedOf(e *requestlog.Entry) record.Recorded {
 }
 
 // note counts what the entry of a row lacks.
-func (l *requestLog) note(e *requestlog.Entry, x *record.Exchange) {
+func (l *requestLog) note(e *log.Entry, x *log.Exchange) {
 	for _, lack := range []struct {
 		is   bool
 		text string
 	}{
-		{e.Prompt == requestlog.NoPrompt, "requests without their prompt, and so without block ids"},
-		{e.Prompt == requestlog.Redacted, "requests whose prompt the gateway redacted, without block ids"},
-		{e.Prompt == requestlog.Cut, "requests whose prompt the gateway shortened, without block ids"},
+		{e.Prompt == log.NoPrompt, "requests without their prompt, and so without block ids"},
+		{e.Prompt == log.Redacted, "requests whose prompt the gateway redacted, without block ids"},
+		{e.Prompt == log.Cut, "requests whose prompt the gateway shortened, without block ids"},
 		{!e.Input.Set && x.Blocks != nil, "input lengths that the log lacks, taken from the texts"},
 		{!e.Input.Set && x.Blocks == nil, "input lengths that the log lacks, written as 0"},
 		{!e.Output.Set && x.TextTokens.Set, "output lengths that the log lacks, taken from the texts"},
-		{!e.Output.Set && !x.TextTokens.Set && e.Outcome == record.OK, "output lengths that the log lacks, written as 0"},
+		{!e.Output.Set && !x.TextTokens.Set && e.Outcome == log.OK, "output lengths that the log lacks, written as 0"},
 		{e.BeginCreated, "arrivals that are those of answers, in whole seconds: the log has no other time"},
 		{!e.Begin.IsZero() && e.End.IsZero() && !e.BeginCreated, "requests without the end of their answer, and so without E2EL and the pause after it"},
-		{e.First.IsZero() && e.Outcome == record.OK, "answers without the time of their first token (TTFT)"},
-		{e.Outcome != record.OK, "requests that failed, kept: their outcome says how"},
+		{e.First.IsZero() && e.Outcome == log.OK, "answers without the time of their first token (TTFT)"},
+		{e.Outcome != log.OK, "requests that failed, kept: their outcome says how"},
 		{e.CacheHit, "answers from the cache of the gateway, kept: they did not reach the server"},
 	} {
 		if lack.is {

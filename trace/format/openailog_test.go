@@ -15,10 +15,10 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/format"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
-var logFixtures = []string{"batch/input.jsonl", "batch/output.jsonl", "exchange.jsonl", "litellm.jsonl", "langfuse.json", "langfuse.jsonl", "otel.jsonl", "otelconsole.json", "otellogs.jsonl"}
+var logFixtures = []string{"batch/input.jsonl", "batch/output.jsonl", "exchange.jsonl", "litellm.jsonl", "otel.jsonl", "otelconsole.json", "otellogs.jsonl"}
 
 // readLog returns everything that reading a log tells.
 func readLog(t *testing.T, text []byte) string {
@@ -120,7 +120,7 @@ func TestNoTextOfLogs(t *testing.T) {
 
 // The order of the entries does not matter: they are sorted by their times.
 func TestLogsInAnyOrder(t *testing.T) {
-	for _, name := range []string{"litellm.jsonl", "langfuse.jsonl", "otellogs.jsonl"} {
+	for _, name := range []string{"litellm.jsonl", "otellogs.jsonl"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)
@@ -155,18 +155,18 @@ func TestLogsShareIDs(t *testing.T) {
 	if err := json.Unmarshal(first, &line); err != nil {
 		t.Fatal(err)
 	}
-	call, err := record.NewReader(cfg).Read(record.Chat, line.Body)
+	call, err := log.NewReader(cfg).Read(log.Chat, line.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn := &record.Turn{}
-	blocks := record.NewHasher(cfg).Hash(call)
-	record.NewSessions(1).Join(turn, "", blocks, "s")
-	want := record.NewRows(cfg, turn.Arrived).Row(&record.Exchange{Turn: turn, Call: call, Blocks: blocks, Input: trace.Some(37)}).HashIDs
+	turn := &log.Turn{}
+	blocks := log.NewHasher(cfg).Hash(call)
+	log.NewSessions(1).Join(turn, "", blocks, "s")
+	want := log.NewRows(cfg, turn.Arrived).Row(&log.Exchange{Turn: turn, Call: call, Blocks: blocks, Input: trace.Some(37)}).HashIDs
 	if len(want) != 3 {
 		t.Fatal(want)
 	}
-	for _, name := range []string{"batch", "litellm.jsonl", "langfuse.json"} {
+	for _, name := range []string{"batch", "litellm.jsonl"} {
 		r, err := format.Open(filepath.Join("testdata", name), withKey)
 		if err != nil {
 			t.Fatal(err)
@@ -265,30 +265,20 @@ func TestLogsNeedKey(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err := format.Open("testdata/otel.jsonl", format.Options{Record: func() (record.Config, error) { return record.Config{}, nil }})
+	_, err := format.Open("testdata/otel.jsonl", format.Options{Record: func() (log.Config, error) { return log.Config{}, nil }})
 	if err == nil || !strings.Contains(err.Error(), "key is missing") {
 		t.Error(err)
 	}
 }
 
-// Entries within an object are found: a page of Langfuse's API, and a downloaded trace.
-func TestLogsWithinObjects(t *testing.T) {
-	entries, err := os.ReadFile("testdata/langfuse.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := readLog(t, entries)
-	for _, around := range []string{`{"data": %s, "meta": {"cursor": null}}`, `{"trace": {"id": "t"}, "observations": %s}`} {
-		if d := cmp.Diff(want, readLog(t, fmt.Appendf(nil, around, entries))); d != "" {
-			t.Error(around, d)
-		}
-	}
+// Entries on a page of LiteLLM's API are found.
+func TestLogPages(t *testing.T) {
 	lines, err := os.ReadFile("testdata/litellm.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := append([]byte(`{"total": 9, "data": [`), bytes.ReplaceAll(bytes.TrimSpace(lines), []byte("\n"), []byte(","))...)
 	if d := cmp.Diff(readLog(t, lines), readLog(t, append(page, "]}"...))); d != "" {
-		t.Error("a page of LiteLLM's rows", d)
+		t.Error(d)
 	}
 }

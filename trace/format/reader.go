@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"moontide/trace"
-	"moontide/trace/record"
+	"moontide/trace/log"
 )
 
 // maxReasons bounds the errors that Reader.Skipped returns.
@@ -28,7 +28,7 @@ type Options struct {
 	Tokens func(text string) (int, error)
 	// Record returns how the texts of an [OpenAILog] are replaced by block ids. It is
 	// called if the trace is one; nil refuses it.
-	Record func() (record.Config, error)
+	Record func() (log.Config, error)
 	// BlockIDs is the way to assign block ids to rows without them; "" assigns
 	// none.
 	BlockIDs BlockIDs

@@ -81,3 +81,26 @@ func (k *keySet) add(key []byte) (seen bool) {
 	k.many[string(key)] = true
 	return seen
 }
+
+// Object builds a JSON object in the spelling of traces.
+type Object struct{ text []byte }
+
+// Add adds a member, whose value is JSON.
+func (o *Object) Add(key string, value []byte) {
+	if o.text == nil {
+		o.text = append(o.text, '{')
+	} else {
+		o.text = append(o.text, ", "...)
+	}
+	name, _ := Strict.Marshal(key) // cannot fail
+	o.text = append(append(o.text, name...), ": "...)
+	o.text = append(o.text, value...)
+}
+
+// Bytes returns the object, nil if it has no members.
+func (o *Object) Bytes() []byte {
+	if o.text == nil {
+		return nil
+	}
+	return append(o.text, '}')
+}

@@ -1,4 +1,4 @@
-package requestlog
+package log
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 )
 
 // A time may be a date, or a number whose unit is found by its size.
-func TestTimes(t *testing.T) {
+func TestParseTime(t *testing.T) {
 	want := time.Date(2023, 11, 14, 22, 13, 20, 250_000_000, time.UTC)
 	for _, text := range []string{
 		"1700000000.25", "1700000000250", "1700000000250000", "1700000000250000000", "1.70000000025e9",
@@ -44,10 +44,11 @@ func TestUsage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &fields{members: m}
+		var wrong error
+		f := &fields{members: m, err: &wrong}
 		u := f.usage()
-		if got := [4]int{u.Input.Value, u.Output.Value, u.Cached.Value, u.Reasoning.Value}; got != want || f.err != nil {
-			t.Errorf("%s is read as %v: %v", usage, got, f.err)
+		if got := [4]int{u.Input.Value, u.Output.Value, u.Cached.Value, u.Reasoning.Value}; got != want || wrong != nil {
+			t.Errorf("%s is read as %v: %v", usage, got, wrong)
 		}
 	}
 }

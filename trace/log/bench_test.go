@@ -1,4 +1,4 @@
-package record
+package log
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ func BenchmarkIDs(b *testing.B) {
 	for _, tokens := range []int{512, 16} {
 		b.Run(fmt.Sprintf("block=%d", tokens), func(b *testing.B) {
 			prompt := make([]byte, 1<<20)
-			x := NewIDs(Key{1})
+			x := newIDs(Key{1})
 			b.SetBytes(int64(len(prompt)))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,10 +1,9 @@
-package record
+package log
 
 import (
 	"encoding/binary"
 	"hash/maphash"
 	"slices"
-	"sort"
 	"time"
 
 	"moontide/trace"
@@ -20,7 +19,6 @@ type Turn struct {
 
 	session *session
 	number  int // from 1
-
 	// What the turn waits for: the pause since the end of the turn before it, and that
 	// turn's id if it is not the latest of the session, or an empty list for nothing.
 	delay trace.Opt[time.Duration]
@@ -57,42 +55,48 @@ func (t *Turn) join(of *session, before *Turn) {
 
 // Sessions finds the session of each request: by its name, or else by its prompt, which
 // continues an earlier one that it begins with. It knows prompts by hashes with a seed
-// that is made anew for each. It remembers a number of prompts and names, and forgets
-// the oldest. It must be locked by its user.
+// that is made anew for each. It remembers a number of prompts and names, and at least the
+// latest half of them. It must be locked by its user.
 type Sessions struct {
-	most   int
-	seed   maphash.Seed
-	named  map[string]*session
-	ends   map[uint64]*Turn        // by the hash of a whole prompt
-	tails  map[uint64][]tailLength // ascending, by the id of the last full block
-	oldest []remembered            // in order of arrival
+	most          int
+	seed          maphash.Seed
+	recent, older remembered
 }
 
-// tailLength is what a number of prompts have after their last full block.
-type tailLength struct{ bytes, prompts int }
-
-// remembered is a name, or else a prompt, that is forgotten some time.
+// remembered are sessions by their names, and prompts.
 type remembered struct {
-	name       string
-	block, end uint64
-	tail       int
+	named map[string]*session
+	ends  map[uint64]*Turn // by the hash of a whole prompt
+	tails map[uint64][]int // ascending, by the id of the last full block: bytes that prompts have after it
+}
+
+func newRemembered() remembered {
+	return remembered{named: map[string]*session{}, ends: map[uint64]*Turn{}, tails: map[uint64][]int{}}
 }
 
 // NewSessions returns sessions that remember a number of prompts and names.
 func NewSessions(most int) *Sessions {
-	return &Sessions{
-		most: most, seed: maphash.MakeSeed(),
-		named: map[string]*session{}, ends: map[uint64]*Turn{}, tails: map[uint64][]tailLength{},
-	}
+	return &Sessions{most: most, seed: maphash.MakeSeed(), recent: newRemembered(), older: newRemembered()}
 }
 
 // Join adds a turn to the session with a name, or else to that of the prompt which its
 // own one continues, or else to a new session named fresh. Turns join in order of their
 // arrival. b, which may be nil, holds the prompt no longer.
 func (s *Sessions) Join(t *Turn, name string, b *Blocks, fresh string) {
+	if 2*(len(s.recent.named)+len(s.recent.ends)) >= s.most {
+		s.recent, s.older = newRemembered(), s.recent
+	}
 	switch {
 	case name != "":
-		s.byName(name, t)
+		of := s.recent.named[name]
+		if of == nil {
+			of = s.older.named[name]
+		}
+		if of == nil {
+			of = &session{name: name}
+		}
+		s.recent.named[name] = of
+		t.join(of, of.last)
 	case b != nil && len(b.of.content) > 0:
 		s.byPrompt(b.of, fresh, t)
 	default:
@@ -101,17 +105,6 @@ func (s *Sessions) Join(t *Turn, name string, b *Blocks, fresh string) {
 	if b != nil {
 		b.of = hashed{}
 	}
-}
-
-// byName adds a turn to the session with a name.
-func (s *Sessions) byName(name string, t *Turn) {
-	of := s.named[name]
-	if of == nil {
-		of = &session{name: name}
-		s.named[name] = of
-		s.remember(remembered{name: name})
-	}
-	t.join(of, of.last)
 }
 
 // byPrompt adds a turn to the session of the longest prompt that its own one continues,
@@ -124,19 +117,11 @@ func (s *Sessions) byPrompt(p hashed, name string, t *Turn) {
 	}
 	last := len(p.ids) - 1
 	block, tail := p.ids[last], p.content[last*p.blockBytes:]
-	var end uint64
-	s.hashTails(block, tail, []tailLength{{bytes: len(tail)}}, func(h uint64) { end = h })
-	if s.ends[end] == nil {
-		lengths := s.tails[block]
-		at := sort.Search(len(lengths), func(i int) bool { return lengths[i].bytes >= len(tail) })
-		if at == len(lengths) || lengths[at].bytes != len(tail) {
-			lengths = slices.Insert(lengths, at, tailLength{bytes: len(tail)})
-		}
-		lengths[at].prompts++
-		s.tails[block] = lengths
-		s.remember(remembered{block: block, tail: len(tail), end: end})
+	s.hashTails(block, tail, []int{len(tail)}, func(end uint64) { s.recent.ends[end] = t })
+	lengths := s.recent.tails[block]
+	if at, known := slices.BinarySearch(lengths, len(tail)); !known {
+		s.recent.tails[block] = slices.Insert(lengths, at, len(tail))
 	}
-	s.ends[end] = t
 }
 
 // hashed is a prompt and the ids of its full blocks, after the id of its scope.
@@ -150,53 +135,35 @@ type hashed struct {
 // is none. It does not continue an equal one.
 func (s *Sessions) longest(p hashed) (found *Turn) {
 	for n := len(p.ids) - 1; n >= 0 && found == nil; n-- {
-		rest := p.content[n*p.blockBytes:]
-		s.hashTails(p.ids[n], rest[:max(len(rest)-1, 0)], s.tails[p.ids[n]], func(h uint64) {
-			if t := s.ends[h]; t != nil {
-				found = t
-			}
-		})
+		tail := p.content[n*p.blockBytes:]
+		tail = tail[:max(len(tail)-1, 0)]
+		longest := -1
+		for _, of := range []*remembered{&s.recent, &s.older} {
+			lengths := of.tails[p.ids[n]]
+			i := 0
+			s.hashTails(p.ids[n], tail, lengths, func(end uint64) {
+				if t := of.ends[end]; t != nil && lengths[i] > longest {
+					found, longest = t, lengths[i]
+				}
+				i++
+			})
+		}
 	}
 	return found
 }
 
 // hashTails calls see with the hash of the prompt that ends after each length of a tail.
-func (s *Sessions) hashTails(block uint64, tail []byte, lengths []tailLength, see func(uint64)) {
+func (s *Sessions) hashTails(block uint64, tail []byte, lengths []int, see func(uint64)) {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
-	var first [8]byte
-	binary.LittleEndian.PutUint64(first[:], block)
-	h.Write(first[:])
+	h.Write(binary.LittleEndian.AppendUint64(nil, block))
 	done := 0
-	for _, l := range lengths {
-		if l.bytes > len(tail) {
+	for _, length := range lengths {
+		if length > len(tail) {
 			return
 		}
-		h.Write(tail[done:l.bytes])
-		done = l.bytes
+		h.Write(tail[done:length])
+		done = length
 		see(h.Sum64())
 	}
-}
-
-func (s *Sessions) remember(r remembered) {
-	s.oldest = append(s.oldest, r)
-	if len(s.oldest) <= s.most {
-		return
-	}
-	r, s.oldest = s.oldest[0], s.oldest[1:]
-	if r.name != "" {
-		delete(s.named, r.name)
-		return
-	}
-	delete(s.ends, r.end)
-	lengths := s.tails[r.block]
-	at := slices.IndexFunc(lengths, func(l tailLength) bool { return l.bytes == r.tail })
-	if lengths[at].prompts--; lengths[at].prompts > 0 {
-		return
-	}
-	if lengths = slices.Delete(lengths, at, at+1); len(lengths) == 0 {
-		delete(s.tails, r.block)
-		return
-	}
-	s.tails[r.block] = lengths
 }

@@ -1,4 +1,4 @@
-package record
+package log
 
 import (
 	"bytes"
@@ -6,13 +6,91 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/bytedance/sonic"
 	"github.com/cespare/xxhash/v2"
 
+	"moontide/trace"
 	"moontide/trace/jsonscan"
 )
+
+// The APIs whose requests are read.
+const (
+	Completions = "completions" // OpenAI's and most servers' /v1/completions
+	Chat        = "chat"        // /v1/chat/completions
+	Responses   = "responses"   // OpenAI's /v1/responses
+	Messages    = "messages"    // Anthropic's /v1/messages
+	Generate    = "generate"    // SGLang's /generate
+)
+
+// Config is how prompts are read and hashed. Key must be set.
+type Config struct {
+	Key Key
+	// BlockSize is the number of tokens of a block; 0 is trace.DefaultBlockSize.
+	BlockSize int
+	// Encoder turns texts into tokens. Without one, lengths that the server does not
+	// tell and block ids of texts are estimated, and marked so. EncoderID is different
+	// for each vocabulary, so that traces made with different ones share no ids.
+	Encoder   Encoder
+	EncoderID string
+	// BytesPerToken is the assumed size of a token without an encoder; 0 is 4.
+	// ModelBytes has that of models which differ.
+	BytesPerToken float64
+	ModelBytes    map[string]float64
+	// SessionField names the member of the body, such as metadata.chat_id, that has the
+	// name of a request's session. Without a name, a session is found by its prompts:
+	// each continues the one before.
+	SessionField string
+}
+
+// Encoder appends the tokens of a text: see tokenizer.Tokenizer. It is used concurrently.
+type Encoder interface {
+	Append(dst []uint32, text string) ([]uint32, error)
+}
+
+const maxBlockSize = 1 << 20
+
+// Check returns an error if the configuration is not valid.
+func (c Config) Check() error {
+	switch {
+	case c.Key == Key{}:
+		return errors.New("key is missing")
+	case c.BlockSize < 0 || c.BlockSize > maxBlockSize:
+		return fmt.Errorf("block size %d is outside of 1 to %d", c.BlockSize, maxBlockSize)
+	case !(c.BytesPerToken == 0 || c.BytesPerToken >= 0.1 && c.BytesPerToken <= 100):
+		return fmt.Errorf("%v bytes per token is outside of 0.1 to 100", c.BytesPerToken)
+	}
+	return nil
+}
+
+// BytesOf returns the assumed size of a token of a model.
+func (c Config) BytesOf(model string) float64 {
+	if bytes, ok := c.ModelBytes[model]; ok {
+		return bytes
+	}
+	return c.BytesPerToken
+}
+
+// WithDefaults returns c with all zero values replaced.
+func (c Config) WithDefaults() Config {
+	if c.BlockSize == 0 {
+		c.BlockSize = trace.DefaultBlockSize
+	}
+	if c.BytesPerToken == 0 {
+		c.BytesPerToken = 4
+	}
+	return c
+}
+
+// Tokens returns the number of tokens of a text, or false if there is no encoder or it
+// fails.
+func (c Config) Tokens(text string) (int, bool) {
+	if text == "" || c.Encoder == nil {
+		return 0, false
+	}
+	ids, err := c.Encoder.Append(nil, text)
+	return len(ids), err == nil
+}
 
 // Call is what the body of a request tells. It holds the prompt as bytes only until
 // its ids are known.
@@ -22,35 +100,20 @@ type Call struct {
 	Priority  int
 	Stream    bool
 	Session   string // from the field that names it
-	prompt    prompt
-	length    int // of the prompt, in tokens or bytes
-}
 
-// prompt is what a server computes, in an order in which a longer conversation begins
-// with a shorter one: tools, system prompt, messages.
-type prompt struct {
-	// content holds token ids, 4 bytes each, or text.
+	// content is what a server computes, in an order in which a longer conversation begins
+	// with a shorter one (tools, system prompt, messages): token ids, 4 bytes each, or text.
 	content []byte
 	tokens  bool // content holds token ids
 	// exact is whether the content has all tokens of the prompt and no others. If not,
 	// it has marks for the structure of a chat in place of its template's.
-	exact bool
+	exact  bool
+	length int // of the content, in tokens or bytes
 }
 
-// unit returns the number of bytes of what the prompt is made of.
-func (p *prompt) unit() int {
-	if p.tokens {
-		return 4
-	}
-	return 1
-}
-
-func (p *prompt) kind() string {
-	if p.tokens {
-		return "tokens"
-	}
-	return "text"
-}
+// TextLength returns the length of the prompt in bytes if it is a text that was not
+// encoded.
+func (c *Call) TextLength() (bytes int, ok bool) { return c.length, !c.tokens }
 
 // Errors of reading a body. They quote none of it.
 var (
@@ -72,42 +135,47 @@ func NewReader(cfg Config) *Reader { return &Reader{cfg: cfg.WithDefaults()} }
 
 // Read reads the body of a request to an API. The result does not refer to body.
 func (r *Reader) Read(api string, body []byte) (*Call, error) {
-	if !sonic.Valid(body) || !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte{'{'}) {
+	if !sonic.Valid(body) {
 		return nil, ErrNotJSON
 	}
-	members := map[string][]byte{}
-	err := jsonscan.Members(body, func(key []byte, _ int, raw []byte) error {
-		members[string(key)] = raw
-		return nil
-	})
+	m, err := membersOf(bytes.TrimLeft(body, " \t\r\n"))
 	if err != nil {
 		return nil, ErrNotJSON
 	}
-	return r.ReadMembers(api, members)
+	return r.ReadMembers(api, m)
 }
 
 // ReadMembers is Read for the members of a body, each of which must be valid JSON.
-func (r *Reader) ReadMembers(api string, members map[string][]byte) (*Call, error) {
+func (r *Reader) ReadMembers(api string, body map[string][]byte) (*Call, error) {
 	encodes := r.cfg.Encoder != nil
-	c := &Call{prompt: prompt{tokens: encodes, exact: encodes}}
+	c := &Call{tokens: encodes, exact: encodes, Session: Lookup(body, r.cfg.SessionField)}
 	r.call, r.err = c, nil
-	c.Model = text(members["model"])
-	c.Priority = integer(members["priority"])
-	c.Stream = string(members["stream"]) == "true"
+	c.Model, c.Stream = textOf(body["model"]), string(body["stream"]) == "true"
+	c.Priority = integer(body["priority"])
 	for _, limit := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "sampling_params.max_new_tokens"} {
-		c.MaxTokens = max(c.MaxTokens, integer([]byte(Lookup(members, limit))))
+		c.MaxTokens = max(c.MaxTokens, integer([]byte(Lookup(body, limit))))
 	}
-	c.Session = Lookup(members, r.cfg.SessionField)
 	for _, part := range promptMembers[api] {
-		if raw, ok := members[part]; ok {
+		if raw, ok := body[part]; ok {
 			r.add(part, raw)
 		}
 	}
 	if r.err != nil {
 		return nil, r.err
 	}
-	c.length = len(c.prompt.content) / c.prompt.unit()
+	if c.length = len(c.content); c.tokens {
+		c.length /= 4
+	}
 	return c, nil
+}
+
+// integer returns a number from 0 to math.MaxInt32, 0 for anything else.
+func integer(raw []byte) int {
+	c := jsonscan.New(raw)
+	if n := c.Int(math.MaxInt32); c.Done() {
+		return n
+	}
+	return 0
 }
 
 // promptMembers lists the members of a body that make up the prompt, in the order in
@@ -131,14 +199,14 @@ func (r *Reader) add(key string, raw []byte) {
 	case raw[0] == '[' && whole && key != "input":
 		r.addIDs(raw)
 	default:
-		r.call.prompt.exact = false
+		r.call.exact = false
 		r.addValue(key, raw)
 	}
 }
 
 // addIDs adds a prompt of token ids.
 func (r *Reader) addIDs(array []byte) {
-	p := &r.call.prompt
+	p := r.call
 	if len(p.content) > 0 {
 		r.err = ErrBatch
 		return
@@ -156,7 +224,7 @@ func (r *Reader) addIDs(array []byte) {
 
 // addText adds the text of a JSON string.
 func (r *Reader) addText(raw []byte) {
-	p, s := &r.call.prompt, text(raw)
+	p, s := r.call, textOf(raw)
 	if r.cfg.Encoder == nil {
 		p.content = append(p.content, s...)
 		return
@@ -204,13 +272,10 @@ func (r *Reader) addValue(key string, raw []byte) {
 		})
 		r.mark("}")
 	case first == '[':
-		jsonscan.Elements(raw, func(_ int, value []byte) error {
-			r.addValue(key, value)
-			return nil
-		})
+		elements(raw, func(value []byte) { r.addValue(key, value) })
 	case first == '"':
 		if r.mark(key); media[key] {
-			r.mark(text(raw))
+			r.mark(textOf(raw))
 			return
 		}
 		r.addText(raw)
@@ -224,7 +289,7 @@ const markBit = 1 << 31
 
 // mark adds one token, or one character for texts, which stands for s.
 func (r *Reader) mark(s string) {
-	p, sum := &r.call.prompt, xxhash.Sum64String(s)
+	p, sum := r.call, xxhash.Sum64String(s)
 	if p.tokens {
 		p.content = binary.LittleEndian.AppendUint32(p.content, markBit|uint32(sum))
 		return
@@ -239,63 +304,11 @@ func textPart(object []byte) (raw []byte, ok bool) {
 	jsonscan.Members(object, func(key []byte, _ int, value []byte) error {
 		switch string(key) {
 		case "type":
-			kind = text(value)
+			kind = textOf(value)
 		case "text", "content": // content: OpenTelemetry's
 			raw = value
 		}
 		return nil
 	})
 	return raw, len(raw) > 0 && raw[0] == '"' && (kind == "text" || kind == "input_text" || kind == "output_text")
-}
-
-// text returns a JSON string, "" for other values.
-func text(raw []byte) (s string) {
-	if len(raw) > 1 && raw[0] == '"' {
-		if bytes.IndexByte(raw, '\\') < 0 {
-			return string(raw[1 : len(raw)-1])
-		}
-		_ = jsonscan.Strict.Unmarshal(raw, &s)
-	}
-	return s
-}
-
-func integer(raw []byte) int {
-	c := jsonscan.New(raw)
-	if n := c.Int(math.MaxInt32); c.Done() {
-		return n
-	}
-	return 0
-}
-
-// Lookup returns the string or number in the member that a field names, such as chat or
-// metadata.chat; "" if there is none.
-func Lookup(members map[string][]byte, field string) string {
-	if raw, ok := members[field]; ok {
-		return valueAt(raw, "")
-	}
-	name, path, _ := strings.Cut(field, ".")
-	return valueAt(members[name], path)
-}
-
-// valueAt returns the string or number at a path within a value, such as "chat" or
-// "user.chat", or the value itself if the path is empty; "" if there is none.
-func valueAt(raw []byte, path string) (value string) {
-	switch {
-	case len(raw) == 0 || string(raw) == "null":
-		return ""
-	case path == "" && raw[0] == '"':
-		return text(raw)
-	case path == "" && raw[0] != '{' && raw[0] != '[':
-		return string(raw)
-	case path == "" || raw[0] != '{':
-		return ""
-	}
-	name, rest, _ := strings.Cut(path, ".")
-	jsonscan.Members(raw, func(key []byte, _ int, member []byte) error {
-		if string(key) == name {
-			value = valueAt(member, rest)
-		}
-		return nil
-	})
-	return value
 }

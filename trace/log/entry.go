@@ -1,30 +1,28 @@
-package requestlog
+package log
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
-	"moontide/trace/record"
 )
 
 // Layout is how a log writes an entry.
 type Layout uint8
 
-// The layouts.
+// The layouts; the others are those of the package comment.
 const (
-	Unknown Layout = iota
-	Exchange
-	Batch
-	LiteLLM
-	Langfuse
-	OTel
-	OTelRecord // a log record with messages of a span
+	unknownLayout Layout = iota
+	exchangeLayout
+	batchLayout
+	litellmLayout
+	spanLayout
+	SpanRecord // an OpenTelemetry log record with messages of a span
 )
 
 // Entry is a request and what a log has about its answer. Its slices refer to the log.
@@ -36,11 +34,11 @@ type Entry struct {
 	// include the prompt.
 	Body   map[string][]byte
 	Prompt Prompt
-	API    string // by which the prompt is read: see package record; "" if unknown
+	API    string // by which the prompt is read; "" if unknown
 	// Endpoint is the API of the request, if the log keeps its body.
 	Endpoint string
 	Fields   map[string][]byte
-	// Span names the span, in its trace, that OTel is and OTelRecord belongs to.
+	// Span names the span, in its trace, that a span is and a SpanRecord belongs to.
 	Span string
 	// Session is the name of the conversation, if the layout has a place for it.
 	Session string
@@ -51,7 +49,7 @@ type Entry struct {
 	Usage
 	// Answer has the texts of the answer, if there is no usage.
 	Answer string
-	// Outcome is record.OK or the class of the failure, as in package replay.
+	// Outcome is OK or the class of the failure, as in package replay.
 	Outcome string
 	Status  int
 	// CacheHit says that the gateway answered without the server.
@@ -86,11 +84,23 @@ type Usage struct{ Input, Output, Cached, Reasoning trace.Opt[int] }
 // Errors that say that a part of a log is no request. They are no faults of the log.
 var (
 	ErrOtherCall = errors.New("a call that generates no text")
-	ErrNoRequest = errors.New("a span or observation that is no request")
+	ErrNoRequest = errors.New("a span that is no request")
 	ErrNoMessage = errors.New("a log record without messages")
 )
 
-var errNotJSON = errors.New("not a JSON object")
+// envelopes are the objects of OTLP, which have arrays within arrays.
+var envelopes = []struct {
+	path   []string
+	layout Layout
+}{
+	{[]string{"resourceSpans", spansOfScopes, "spans"}, spanLayout},
+	{[]string{"resource_spans", spansOfScopes, "spans"}, spanLayout},
+	{[]string{"batches", spansOfScopes, "spans"}, spanLayout},
+	{[]string{"resourceLogs", "scopeLogs", "logRecords"}, SpanRecord},
+	{[]string{"resource_logs", "scope_logs", "log_records"}, SpanRecord},
+}
+
+const spansOfScopes = "scopeSpans|scope_spans|instrumentationLibrarySpans"
 
 // Split calls visit for each entry of an object: the object itself, or those that it
 // contains, with their offset. The object must be valid JSON.
@@ -104,33 +114,17 @@ func Split(object []byte, visit func(layout Layout, at int, raw []byte) error) e
 			return walk(object, 0, in.path, in.layout, visit)
 		}
 	}
-	if layout := layoutOf(m); layout != Unknown {
+	if layout := layoutOf(m); layout != unknownLayout {
 		return visit(layout, 0, object)
 	}
-	for _, key := range []string{"data", "observations"} {
-		if raw := m[key]; len(raw) > 0 && raw[0] == '[' {
-			return walk(object, 0, []string{key}, Langfuse, func(_ Layout, at int, raw []byte) error {
-				m, _ := membersOf(raw)
-				return visit(cmp.Or(layoutOf(m), Langfuse), at, raw)
-			})
-		}
+	if raw := m["data"]; len(raw) > 0 && raw[0] == '[' { // a page of an API
+		return walk(object, 0, []string{"data"}, unknownLayout, func(_ Layout, at int, raw []byte) error {
+			m, _ := membersOf(raw)
+			return visit(layoutOf(m), at, raw)
+		})
 	}
 	return errors.New("not an entry of a known request log: it has the keys of none")
 }
-
-// envelopes are the objects of OTLP, which have arrays within arrays.
-var envelopes = []struct {
-	path   []string
-	layout Layout
-}{
-	{[]string{"resourceSpans", spansOfScopes, "spans"}, OTel},
-	{[]string{"resource_spans", spansOfScopes, "spans"}, OTel},
-	{[]string{"batches", spansOfScopes, "spans"}, OTel},
-	{[]string{"resourceLogs", "scopeLogs", "logRecords"}, OTelRecord},
-	{[]string{"resource_logs", "scope_logs", "log_records"}, OTelRecord},
-}
-
-const spansOfScopes = "scopeSpans|scope_spans|instrumentationLibrarySpans"
 
 // walk visits the objects at the end of a path of arrays.
 func walk(object []byte, base int, path []string, layout Layout, visit func(Layout, int, []byte) error) error {
@@ -138,7 +132,7 @@ func walk(object []byte, base int, path []string, layout Layout, visit func(Layo
 		return fmt.Errorf("an element of %s is not an object", path[0])
 	}
 	return jsonscan.Members(object, func(key []byte, at int, raw []byte) error {
-		if !contains(path[0], key) || string(raw) == "null" {
+		if !slices.Contains(strings.Split(path[0], "|"), string(key)) || string(raw) == "null" {
 			return nil
 		}
 		if raw[0] != '[' {
@@ -153,34 +147,24 @@ func walk(object []byte, base int, path []string, layout Layout, visit func(Layo
 	})
 }
 
-// contains reports whether a key is one of some names.
-func contains(names string, key []byte) bool {
-	for name := range bytes.SplitSeq([]byte(names), []byte{'|'}) {
-		if bytes.Equal(name, key) {
-			return true
-		}
-	}
-	return false
-}
-
 // layoutOf returns the layout of an entry with these members.
 func layoutOf[V any](m map[string]V) Layout {
-	has := func(key string) bool { _, ok := m[key]; return ok }
+	has := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { _, ok := m[key]; return ok })
+	}
 	switch {
 	case has("custom_id"):
-		return Batch
-	case has("standard_logging_object"), has("call_type") && (has("startTime") || has("start_time")):
-		return LiteLLM
+		return batchLayout
+	case has("standard_logging_object"), has("call_type") && has("startTime", "start_time"):
+		return litellmLayout
 	case has("trace_id") && has("span_id") && has("body") && has("attributes"): // as console exporters print it
-		return OTelRecord
-	case (has("traceId") || has("trace_id") || has("context")) && (has("spanId") || has("span_id") || has("context")) && has("attributes"):
-		return OTel
-	case (has("traceId") || has("trace_id")) && has("type") && (has("startTime") || has("start_time")):
-		return Langfuse
+		return SpanRecord
+	case has("traceId", "trace_id", "context") && has("spanId", "span_id", "context") && has("attributes"):
+		return spanLayout
 	case has("request") && has("response"), has("request_body") && has("response_body"):
-		return Exchange
+		return exchangeLayout
 	}
-	return Unknown
+	return unknownLayout
 }
 
 // IsLog reports whether an object with these keys is an entry of a request log, or
@@ -191,7 +175,7 @@ func IsLog(keys map[string]bool) bool {
 			return true
 		}
 	}
-	return keys["trace"] && keys["observations"] || layoutOf(keys) != Unknown
+	return layoutOf(keys) != unknownLayout
 }
 
 // Parse parses an entry, which must be valid JSON, and the log records of its span in
@@ -201,33 +185,31 @@ func Parse(layout Layout, raw []byte, records ...[]byte) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{members: m}
-	e := &Entry{Fields: m, Body: map[string][]byte{}, Outcome: record.OK}
+	var wrong error
+	f := &fields{members: m, err: &wrong}
+	e := &Entry{Fields: m, Body: map[string][]byte{}, Outcome: OK}
 	switch layout {
-	case Batch:
+	case batchLayout:
 		err = e.batch(f)
-	case LiteLLM:
+	case litellmLayout:
 		err = e.litellm(f)
-	case Langfuse:
-		err = e.langfuse(f)
-	case OTel:
+	case spanLayout:
 		err = e.otel(f, records)
-	case OTelRecord:
+	case SpanRecord:
 		err = e.otelRecord(f)
 	default:
 		err = e.exchange(f)
 	}
-	if f.err != nil {
-		return nil, f.err
-	}
-	if err == nil && e.list {
-		err = ErrOtherCall
-	}
-	if err != nil {
+	switch {
+	case wrong != nil:
+		return nil, wrong
+	case err == nil && e.list:
+		return nil, ErrOtherCall
+	case err != nil:
 		return nil, err
 	}
 	e.complete()
-	if layout != OTel && layout != Langfuse {
+	if layout != spanLayout {
 		e.Endpoint = e.API
 	}
 	return e, nil
@@ -257,6 +239,8 @@ func (e *Entry) complete() {
 	}
 }
 
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
 // What LiteLLM writes in place of a prompt, and where it shortens a text.
 var (
 	redacted = []byte(`"redacted-by-litellm"`)
@@ -274,19 +258,18 @@ func promptOf(raw []byte) Prompt {
 }
 
 // apiOf returns the API whose requests have the members of a body.
-func apiOf(body map[string][]byte) string {
-	has := func(key string) bool { return len(body[key]) > 0 }
+func apiOf(body members) string {
 	switch {
-	case has("messages") && has("system"):
-		return record.Messages
-	case has("messages"):
-		return record.Chat
-	case has("input"):
-		return record.Responses
-	case has("prompt"):
-		return record.Completions
-	case has("input_ids"), has("text"):
-		return record.Generate
+	case body.has("messages") && body.has("system"):
+		return Messages
+	case body.has("messages"):
+		return Chat
+	case body.has("input"):
+		return Responses
+	case body.has("prompt"):
+		return Completions
+	case body.has("input_ids"), body.has("text"):
+		return Generate
 	}
 	return ""
 }

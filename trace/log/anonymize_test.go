@@ -1,4 +1,4 @@
-package anonymize
+package log
 
 import (
 	"fmt"
@@ -10,15 +10,11 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/trace"
-	"moontide/trace/record"
 )
 
 // anonymized returns rows after an anonymizer, and what it left out.
-func anonymized(t interface{ Fatal(...any) }, cfg Config, rows ...trace.Request) ([]trace.Request, []Dropped) {
-	if cfg.Key == (record.Key{}) {
-		cfg.Key = record.Key{1}
-	}
-	a, err := New(cfg)
+func anonymized(t interface{ Fatal(...any) }, key Key, hash []string, rows ...trace.Request) ([]trace.Request, []Dropped) {
+	a, err := NewAnonymizer(key, hash...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +40,10 @@ func stream(rows []trace.Request) trace.Requests {
 }
 
 // Equal ids and names stay equal, different ones different; lengths and order stay, and
-// times keep their differences, or lie on the grid below.
+// times keep their differences.
 func TestSharingStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"", "a", "b", "c"})
-		grid := rapid.SampledFrom([]float64{0, 1, 1000}).Draw(t, "grid")
 		var rows []trace.Request
 		at := rapid.Float64Range(0, 1e6).Draw(t, "origin")
 		for range rapid.IntRange(1, 20).Draw(t, "rows") {
@@ -59,7 +54,7 @@ func TestSharingStays(t *testing.T) {
 				SessionID: name.Draw(t, "session"), ID: name.Draw(t, "id"), After: rapid.SliceOfN(name, 0, 2).Draw(t, "after"),
 			})
 		}
-		got, _ := anonymized(t, Config{TimeGrid: grid}, rows...)
+		got, _ := anonymized(t, Key{1}, nil, rows...)
 		ids, backIDs := map[uint64]uint64{}, map[uint64]uint64{}
 		sessions, requests := map[string]string{"": ""}, map[string]string{"": ""}
 		for i, r := range rows {
@@ -75,12 +70,11 @@ func TestSharingStays(t *testing.T) {
 			for k, id := range append([]string{r.ID}, r.After...) {
 				same(t, requests, id, append([]string{g.ID}, g.After...)[k])
 			}
-			after := r.Timestamp.Value - rows[0].Timestamp.Value - g.Timestamp.Value
-			if after < -1e-6 || after > max(grid, 1e-6) || grid > 0 && math.Mod(g.Timestamp.Value, grid) != 0 {
+			if after := r.Timestamp.Value - rows[0].Timestamp.Value - g.Timestamp.Value; math.Abs(after) > 1e-6 {
 				t.Fatalf("row %d arrives at %v, %v after the first", i, g.Timestamp.Value, r.Timestamp.Value-rows[0].Timestamp.Value)
 			}
 		}
-		other, _ := anonymized(t, Config{Key: record.Key{2}}, rows...)
+		other, _ := anonymized(t, Key{2}, nil, rows...)
 		for i := range got {
 			for k, id := range got[i].HashIDs {
 				if other[i].HashIDs[k] == id {
@@ -104,57 +98,40 @@ func TestUnknownKeys(t *testing.T) {
 		`"text_input": "xSECRETx", "messages": [{"content": "xSECRETx"}], "status": "xSECRETx", ` +
 		`"recorded": {"endpoint": "chat", "stream": true, "max_tokens": 5, "outcome": "xSECRETx", "ttft_ms": 1234.5, "e2el_ms": "xSECRETx", "url": "xSECRETx"}}`
 	row := trace.Request{Extra: []byte(extra)}
-	got, dropped := anonymized(t, Config{TimeGrid: 1000}, row)
-	const want = `{"model": "m", "priority": 3, "turn": 2, "missing": ["output_length"], "recorded": {"endpoint": "chat", "stream": true, "max_tokens": 5, "ttft_ms": 1000}}`
+	got, dropped := anonymized(t, Key{1}, nil, row)
+	const want = `{"model": "m", "priority": 3, "turn": 2, "missing": ["output_length"], "recorded": {"endpoint": "chat", "stream": true, "max_tokens": 5, "ttft_ms": 1234.5}}`
 	if string(got[0].Extra) != want {
 		t.Errorf("%s", got[0].Extra)
 	}
 	if text := fmt.Sprint(dropped); text != "[{estimated 1} {messages 1} {recorded.e2el_ms 1} {recorded.outcome 1} {recorded.url 1} {status 1} {text_input 1} {user 1} {user_id 1}]" {
 		t.Error(text)
 	}
-	got, _ = anonymized(t, Config{HashModels: true, Keep: []string{"user_id"}, Hash: []string{"user"}}, row, row)
+	got, _ = anonymized(t, Key{1}, []string{"user", "user_id", "model"}, row, row)
 	text := string(got[0].Extra)
-	if text != string(got[1].Extra) || !strings.Contains(text, `"user_id": 17`) || !strings.Contains(text, `"user": "`) || strings.Contains(text, "SECRET") || strings.Contains(text, `"m"`) {
+	if text != string(got[1].Extra) || !strings.Contains(text, `"user_id": "`) || !strings.Contains(text, `"user": "`) || strings.Contains(text, "SECRET") || strings.Contains(text, `"m"`) {
 		t.Error(text)
 	}
 }
 
-func TestTimes(t *testing.T) {
+// The first arrival becomes 0, and none may be before it.
+func TestOrigin(t *testing.T) {
 	rows := []trace.Request{{Timestamp: trace.Some(1700000000000.125)}, {Timestamp: trace.Some(1700000001500.25), Delay: trace.Some(999.5)}}
-	for _, tc := range []struct {
-		cfg           Config
-		first, second float64
-		delay         float64
-	}{
-		{Config{}, 0, 1500.125, 999.5},
-		{Config{KeepOrigin: true}, 1700000000000.125, 1700000001500.25, 999.5},
-		{Config{TimeGrid: 1000}, 0, 1000, 0},
-		{Config{TimeGrid: 1000, KeepOrigin: true}, 1700000000000, 1700000001000, 0},
-	} {
-		got, _ := anonymized(t, tc.cfg, rows...)
-		if got[0].Timestamp.Value != tc.first || got[1].Timestamp.Value != tc.second || got[1].Delay.Value != tc.delay {
-			t.Errorf("%+v: %v, %v, %v", tc.cfg, got[0].Timestamp.Value, got[1].Timestamp.Value, got[1].Delay.Value)
-		}
+	got, _ := anonymized(t, Key{1}, nil, rows...)
+	if got[0].Timestamp.Value != 0 || got[1].Timestamp.Value != 1500.125 || got[1].Delay.Value != 999.5 {
+		t.Errorf("%+v", got)
 	}
-	a, _ := New(Config{Key: record.Key{1}})
-	for _, err := range a.Rows(stream([]trace.Request{rows[1], rows[0]})) {
-		if err != nil && strings.Contains(err.Error(), "before the first one") {
-			return
-		}
+	a, _ := NewAnonymizer(Key{1})
+	a.row(&trace.Request{Timestamp: trace.Some(5.0)})
+	if err := a.row(&trace.Request{Timestamp: trace.Some(4.0)}); err == nil {
+		t.Error("an arrival before the first one is accepted")
 	}
-	t.Error("an arrival before the origin is accepted")
-}
-
-func TestConfig(t *testing.T) {
-	for _, cfg := range []Config{{}, {Key: record.Key{1}, TimeGrid: -1}, {Key: record.Key{1}, TimeGrid: math.NaN()}} {
-		if _, err := New(cfg); err == nil {
-			t.Errorf("%+v is accepted", cfg)
-		}
+	if _, err := NewAnonymizer(Key{}); err == nil {
+		t.Error("no key is accepted")
 	}
 }
 
 func BenchmarkRows(b *testing.B) {
-	a, err := New(Config{Key: record.Key{1}})
+	a, err := NewAnonymizer(Key{1})
 	if err != nil {
 		b.Fatal(err)
 	}

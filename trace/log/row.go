@@ -1,8 +1,9 @@
-package record
+package log
 
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"moontide/trace"
@@ -37,8 +38,36 @@ type Recorded struct {
 	Reasoning *int     `json:"reasoning_tokens,omitempty"`
 }
 
+// RecordedKey is the key of a row's object with what was recorded of its answer: see [Recorded].
+const RecordedKey = "recorded"
+
 // OK is the outcome of a request that was answered.
 const OK = "ok"
+
+// Milliseconds returns a time in milliseconds, to the microsecond.
+func Milliseconds(d time.Duration) float64 { return float64(max(d, 0).Microseconds()) / 1000 }
+
+// reasoningKeys are the keys with the tokens of an answer that are reasoning, in a
+// row or in its object recorded.
+var reasoningKeys = []string{"reasoning_tokens", "reasoning_output_tokens", "reasoning_length", "thinking_tokens", "reason_tokens"}
+
+// IsReasoningKey reports whether the value of a key counts the tokens of an answer that
+// are reasoning.
+func IsReasoningKey(key string) bool { return slices.Contains(reasoningKeys, key) }
+
+// ReasoningTokens reads such a value. It fails unless that is null or the number of some
+// or all of the tokens of the answer; null is absent.
+func ReasoningTokens(raw []byte, output int) (n trace.Opt[int], err error) {
+	if string(raw) == "null" {
+		return n, nil
+	}
+	number := jsonscan.New(raw)
+	tokens := number.Int(output)
+	if !number.Done() {
+		return n, fmt.Errorf("%.60s is not a number of tokens from 0 to %d", raw, output)
+	}
+	return trace.Some(tokens), nil
+}
 
 // Rows makes rows. It is safe for concurrent use.
 type Rows struct {
@@ -62,59 +91,46 @@ func (x *Rows) Row(e *Exchange) trace.Request {
 	if t.delay.Set {
 		r.Delay = trace.Some(Milliseconds(t.delay.Value))
 	}
-	var m marks
-	x.setInput(&r, e, &m)
+	var estimated, missing []string // what of the row is not known exactly
+	switch {
+	case e.Input.Set:
+		r.InputLength = e.Input.Value
+	case e.Blocks == nil:
+		missing = append(missing, "input_length")
+	case e.Call.tokens:
+		if r.InputLength = e.Call.length; !e.Call.exact {
+			estimated = append(estimated, "input_length")
+		}
+	default:
+		r.InputLength = int(math.Ceil(float64(e.Call.length) / x.cfg.BytesOf(e.Call.Model)))
+		estimated = append(estimated, "input_length")
+	}
 	switch {
 	case e.Output.Set:
-		r.OutputLength = min(e.Output.Value, trace.MaxLength)
+		r.OutputLength = e.Output.Value
 	case e.TextTokens.Set:
-		r.OutputLength = min(e.TextTokens.Value, trace.MaxLength)
-		m.Estimated = append(m.Estimated, "output_length")
+		r.OutputLength = e.TextTokens.Value
+		estimated = append(estimated, "output_length")
 	case e.Outcome == OK:
-		m.Missing = append(m.Missing, "output_length")
+		missing = append(missing, "output_length")
 	}
+	r.InputLength, r.OutputLength = min(r.InputLength, trace.MaxLength), min(r.OutputLength, trace.MaxLength)
 	if e.Blocks != nil {
-		if !e.Call.prompt.exact {
-			m.Estimated = append(m.Estimated, "hash_ids")
+		if !e.Call.exact {
+			estimated = append(estimated, "hash_ids")
 		}
 		r.HashIDs = e.Blocks.fit(x.keys.Blocks, (r.InputLength+x.cfg.BlockSize-1)/x.cfg.BlockSize)
 	}
-	r.Extra = x.extra(e, m)
+	r.Extra = x.extra(e, estimated, missing)
 	return r
 }
 
-// marks name what of a row is not known exactly.
-type marks struct{ Estimated, Missing []string }
-
-// setInput sets ISL: as the server counts it, or else as the tokens of the prompt, or
-// else an estimate.
-func (x *Rows) setInput(r *trace.Request, e *Exchange, m *marks) {
-	switch {
-	case e.Input.Set:
-		r.InputLength = min(e.Input.Value, trace.MaxLength)
-	case e.Blocks == nil:
-		m.Missing = append(m.Missing, "input_length")
-	case e.Call.prompt.tokens:
-		r.InputLength = min(e.Call.length, trace.MaxLength)
-		if !e.Call.prompt.exact {
-			m.Estimated = append(m.Estimated, "input_length")
-		}
-	default:
-		r.InputLength = min(int(math.Ceil(float64(e.Call.length)/x.cfg.BytesOf(e.Call.Model))), trace.MaxLength)
-		m.Estimated = append(m.Estimated, "input_length")
-	}
-}
-
-// extra returns the keys of a row that the trace format does not define, in the spelling
-// of rows.
-func (x *Rows) extra(e *Exchange, m marks) []byte {
-	b := []byte{'{'}
+// extra returns the keys of a row that the trace format does not define.
+func (x *Rows) extra(e *Exchange, estimated, missing []string) []byte {
+	var all jsonscan.Object
 	add := func(key string, value any) {
-		if len(b) > 1 {
-			b = append(b, ", "...)
-		}
 		text, _ := jsonscan.Strict.Marshal(value)
-		b = append(fmt.Appendf(b, "%q: ", key), text...)
+		all.Add(key, text)
 	}
 	recorded := e.Recorded
 	if c := e.Call; c != nil {
@@ -127,14 +143,14 @@ func (x *Rows) extra(e *Exchange, m marks) []byte {
 		}
 	}
 	add("turn", e.Turn.number)
-	if m.Estimated != nil {
-		add(trace.Estimated, m.Estimated)
+	if estimated != nil {
+		add(trace.Estimated, estimated)
 	}
-	if m.Missing != nil {
-		add(trace.Missing, m.Missing)
+	if missing != nil {
+		add(trace.Missing, missing)
 	}
-	add("recorded", recorded)
-	return append(b, '}')
+	add(RecordedKey, recorded)
+	return all.Bytes()
 }
 
 // maxName limits the name of a model, in bytes.
@@ -148,20 +164,3 @@ func (x *Rows) modelName(e *Exchange) string {
 	}
 	return e.Call.Model
 }
-
-// TextLength returns the length of the prompt in bytes if it is a text that was not
-// encoded.
-func (c *Call) TextLength() (bytes int, ok bool) { return c.length, !c.prompt.tokens }
-
-// Tokens returns the number of tokens of a text, or false if there is no encoder or it
-// fails.
-func (c Config) Tokens(text string) (int, bool) {
-	if text == "" || c.Encoder == nil {
-		return 0, false
-	}
-	ids, err := c.Encoder.Append(nil, text)
-	return len(ids), err == nil
-}
-
-// Milliseconds returns a time in milliseconds, to the microsecond.
-func Milliseconds(d time.Duration) float64 { return float64(max(d, 0).Microseconds()) / 1000 }

@@ -1,4 +1,4 @@
-package record
+package log
 
 import (
 	"crypto/hmac"
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -19,25 +20,22 @@ import (
 // a prompt.
 type Key [sha256.Size]byte
 
+// RandomKey returns a key that nobody knows.
+func RandomKey() (k Key) {
+	rand.Read(k[:])
+	return k
+}
+
 // OpenKey reads the key in a file. If there is no file, it makes one with a random key,
 // which only its owner can read. A file that others can read is an error.
 func OpenKey(path string) (Key, error) {
-	var k Key
-	text, err := readKey(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		rand.Read(k[:])
-		if err = k.create(path); err == nil {
-			return k, nil
-		}
-		if errors.Is(err, fs.ErrExist) { // made by another process meanwhile
-			text, err = readKey(path)
-		}
+	k := RandomKey()
+	err := k.create(path)
+	if errors.Is(err, fs.ErrExist) {
+		k, err = readKey(path)
 	}
 	if err != nil {
-		return k, fmt.Errorf("opening key: %w", err)
-	}
-	if n, err := hex.Decode(k[:], text); err != nil || n != len(k) {
-		return Key{}, fmt.Errorf("opening key: %s is not a key: it must have %d hexadecimal digits", path, 2*len(k))
+		return Key{}, fmt.Errorf("opening key: %w", err)
 	}
 	return k, nil
 }
@@ -54,38 +52,35 @@ func (k Key) create(path string) error {
 	return err
 }
 
-// readKey returns the digits in a key file.
-func readKey(path string) ([]byte, error) {
+// readKey reads the hexadecimal digits in a key file.
+func readKey(path string) (k Key, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return k, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return k, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s can be read by others (mode %04o): make it private with chmod 600, or delete it to get a new key", path, info.Mode().Perm())
+		return k, fmt.Errorf("%s can be read by others (mode %04o): make it private with chmod 600, or delete it to get a new key", path, info.Mode().Perm())
 	}
-	text := make([]byte, 2*sha256.Size+2)
-	n, _ := f.Read(text)
-	text = []byte(strings.TrimSpace(string(text[:n])))
-	if len(text) != 2*sha256.Size {
-		return nil, fmt.Errorf("%s is not a key: it must have %d hexadecimal digits", path, 2*sha256.Size)
+	text, _ := io.ReadAll(io.LimitReader(f, 4*sha256.Size))
+	digits, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(digits) != len(k) {
+		return k, fmt.Errorf("%s is not a key: it must have %d hexadecimal digits", path, 2*len(k))
 	}
-	return text, nil
+	return Key(digits), nil
 }
 
 // Derive returns a key for one purpose, so that ids and names of different kinds have
 // nothing in common.
-func (k Key) Derive(purpose string) Key {
-	return Key(k.sum([]byte(purpose)))
-}
+func (k Key) Derive(purpose string) Key { return Key(k.sum(purpose)) }
 
-func (k Key) sum(data []byte) []byte {
+func (k Key) sum(data string) []byte {
 	mac := hmac.New(sha256.New, k[:])
-	mac.Write(data)
+	io.WriteString(mac, data)
 	return mac.Sum(nil)
 }
 
@@ -95,13 +90,11 @@ func (k Key) Name(of string) string {
 	if of == "" {
 		return ""
 	}
-	return fmt.Sprintf("%013x", id(k.sum([]byte(of))))
+	return fmt.Sprintf("%013x", id(k.sum(of)))
 }
 
 // OneIn reports whether a name is among one in n.
-func (k Key) OneIn(name string, n int) bool {
-	return id(k.sum([]byte("sample "+name)))%uint64(n) == 0
-}
+func (k Key) OneIn(name string, n int) bool { return id(k.sum("sample "+name))%uint64(n) == 0 }
 
 // Keys are keys for different purposes.
 type Keys struct{ Blocks, Sessions, Models, Requests Key }
@@ -114,17 +107,16 @@ func (k Key) Keys() Keys {
 // id returns the 53 bits of a hash that every JSON reader keeps exactly.
 func id(sum []byte) uint64 { return binary.LittleEndian.Uint64(sum) >> 11 }
 
-// IDs returns the ids of contents under a key. It is not safe for concurrent use.
-type IDs struct {
+// ids returns the ids of contents under a key. It is not safe for concurrent use.
+type ids struct {
 	mac hash.Hash
 	sum [sha256.Size]byte
 }
 
-// NewIDs returns the ids under a key.
-func NewIDs(k Key) *IDs { return &IDs{mac: hmac.New(sha256.New, k[:])} }
+func newIDs(k Key) *ids { return &ids{mac: hmac.New(sha256.New, k[:])} }
 
-// Of returns the id of a content that has some parts. It has 53 bits.
-func (x *IDs) Of(parts ...[]byte) uint64 {
+// of returns the id of a content that has some parts. It has 53 bits.
+func (x *ids) of(parts ...[]byte) uint64 {
 	x.mac.Reset()
 	for _, part := range parts {
 		x.mac.Write(part)

@@ -1,4 +1,4 @@
-package record
+package log
 
 import (
 	"crypto/sha256"
@@ -17,27 +17,26 @@ type Blocks struct {
 // Hasher hashes prompts. It is not safe for concurrent use.
 type Hasher struct {
 	cfg Config
-	ids *IDs
+	ids *ids
 }
 
 // NewHasher returns a hasher. The configuration must be valid.
 func NewHasher(cfg Config) *Hasher {
 	cfg = cfg.WithDefaults()
-	return &Hasher{cfg, NewIDs(cfg.Key.Keys().Blocks)}
+	return &Hasher{cfg, newIDs(cfg.Key.Keys().Blocks)}
 }
 
 // Hash returns the block ids of the prompt of a call. Calls of different models, and
 // texts that are cut in different ways, share no ids. It releases the prompt from the
 // call; the result holds it until its session is found.
 func (h *Hasher) Hash(c *Call) *Blocks {
-	p := &c.prompt
-	size := p.unit() * h.cfg.BlockSize
-	if !p.tokens {
-		size = max(1, int(math.Round(h.cfg.BytesOf(c.Model)*float64(h.cfg.BlockSize))))
+	kind, size := "tokens", 4*h.cfg.BlockSize
+	if !c.tokens {
+		kind, size = "text", max(1, int(math.Round(h.cfg.BytesOf(c.Model)*float64(h.cfg.BlockSize))))
 	}
-	scope := fmt.Sprintf("%s %d %q %q", p.kind(), size, h.cfg.EncoderID, c.Model)
-	b := h.ids.prefixes(scope, p.content, size)
-	p.content = nil
+	scope := fmt.Sprintf("%s %d %q %q", kind, size, h.cfg.EncoderID, c.Model)
+	b := h.ids.prefixes(scope, c.content, size)
+	c.content = nil
 	return b
 }
 
@@ -50,7 +49,7 @@ func (h *Hasher) Hash(c *Call) *Blocks {
 // so it identifies the whole prefix, and h(0) is that of the scope. The probability that
 // any two of n different prefixes get the same id is about n*n/2^54: 0.6 % for ten million
 // blocks.
-func (x *IDs) prefixes(scope string, prompt []byte, blockBytes int) *Blocks {
+func (x *ids) prefixes(scope string, prompt []byte, blockBytes int) *Blocks {
 	x.sum = [sha256.Size]byte{}
 	full := len(prompt) / blockBytes
 	all := append(make([]uint64, 0, full+2), x.next([]byte(scope)))
@@ -61,7 +60,7 @@ func (x *IDs) prefixes(scope string, prompt []byte, blockBytes int) *Blocks {
 }
 
 // next returns the id of a block after those before it.
-func (x *IDs) next(block []byte) uint64 { return x.Of(x.sum[:], block) }
+func (x *ids) next(block []byte) uint64 { return x.of(x.sum[:], block) }
 
 // fit returns the ids of a prompt that has a number of blocks by the server's count. If
 // the server counts more, because its chat template adds tokens, further ids follow from
@@ -71,11 +70,11 @@ func (b *Blocks) fit(k Key, count int) []uint64 {
 	if count == len(b.ids) || count == 0 {
 		return b.ids[:count]
 	}
-	x := NewIDs(k)
+	x := newIDs(k)
 	x.sum = b.sum
-	ids := slices.Clone(b.ids[:min(count-1, len(b.ids))])
-	for len(ids) < count {
-		ids = append(ids, x.next(nil))
+	all := slices.Clone(b.ids[:min(count-1, len(b.ids))])
+	for len(all) < count {
+		all = append(all, x.next(nil))
 	}
-	return ids
+	return all
 }
