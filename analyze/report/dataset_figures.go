@@ -2,12 +2,14 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
+	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -15,11 +17,11 @@ import (
 func (d Dataset) figures() []figure.Figure {
 	a := d.Analysis
 	figures := []figure.Figure{
-		histogram("Input sequence length", "ISL", "tokens", a.ISL, 1),
-		histogram("Output sequence length", "OSL", "tokens", a.OSL, 1),
+		histogram("Input sequence length", figure.Axis{Label: "ISL", Unit: "tokens"}, "Requests", a.ISL),
+		histogram("Output sequence length", figure.Axis{Label: "OSL", Unit: "tokens"}, "Requests", a.OSL),
 	}
 	if a.Lengths.Ratios.Count > 0 {
-		figures = append(figures, histogram("Input tokens for each output token", "ISL / OSL", "", a.Lengths.Ratios, 1))
+		figures = append(figures, histogram("Input tokens for each output token", figure.Axis{Label: "ISL / OSL"}, "Requests", a.Lengths.Ratios))
 	}
 	if a.Time != nil {
 		figures = append(figures, timeFigures(a)...)
@@ -30,94 +32,71 @@ func (d Dataset) figures() []figure.Figure {
 	}
 	if c := d.Cache; c != nil && c.Curve != nil {
 		f := c.figure()
-		f.Note = estimatedOrder(a)
+		if n := a.Untimed.Turns; n > 0 {
+			f.Note = "The order of " + doc.Count(n, "turn") + " is estimated from delays"
+		}
 		figures = append(figures, f)
 	}
 	if p.Reuse.Time.Count > 0 {
-		f := histogram("Reuse intervals", "Time since a block's last use", "", p.Reuse.Time, 1000)
-		f.X.Quantity = figure.Duration
-		f.Y.Label = "Block hits"
-		nameMarks(&f)
-		figures = append(figures, f)
+		figures = append(figures, histogram("Reuse intervals", figure.Axis{Label: "Time since a block's last use", Quantity: figure.Duration}, "Block hits", p.Reuse.Time))
 	}
 	return figures
 }
 
-// estimatedOrder returns a remark for figures, or "" if every row has a timestamp.
-func estimatedOrder(a *analyze.Analysis) string {
-	if a.Untimed.Turns == 0 {
-		return ""
+// timeFigures draws rate, lengths and sharing over time.
+func timeFigures(a *analyze.Analysis) (figures []figure.Figure) {
+	x := figure.Axis{Label: "Time of the trace", Quantity: figure.Duration}
+	note := "mean of each " + x.Text(a.Time.Step/1000)
+	if n := a.Arrivals.Estimated; n > 0 {
+		note += "; the times of " + doc.Count(n, "request") + " are estimated"
 	}
-	return "The order of " + doc.Count(a.Untimed.Turns, "turn") + " is estimated from delays"
-}
-
-// binsOf uses few columns for few values, so that columns show more than single
-// values.
-func binsOf(values stats.Sample) stats.Bins {
-	const least, most = 10, 60
-	columns := int(2 * math.Sqrt(float64(values.Count)))
-	return stats.BinsFor(min(max(columns, least), most), values)
-}
-
-func histogram(title, label, unit string, values stats.Sample, divisor float64) figure.Figure {
-	f := figure.Figure{
-		Title: title, NoLegend: true,
-		X: figure.Axis{Label: label, Unit: unit},
-		Y: figure.Axis{Label: "Requests"},
-	}
-	if values.Count == 0 {
-		return f
-	}
-	if values.Min == values.Max {
-		oneColumn(&f, values.Min/divisor, values.Count)
-		return f
-	}
-	bins := binsOf(values)
-	counts := values.Histogram(bins)
-	if bins.Log && bins.Edges[0] == 0 { // a log axis cannot show zero
-		f.Note = doc.Int(counts[0]) + " of value 0 are not on the log axis"
-		bins.Edges, counts = bins.Edges[1:], counts[1:]
-	}
-	x, y := make([]float64, len(bins.Edges)), make([]float64, len(counts))
-	for i, edge := range bins.Edges {
-		x[i] = edge / divisor
-	}
-	for i, n := range counts {
-		y[i] = float64(n)
-	}
-	f.X.Log = bins.Log
-	f.Series = []figure.Series{{Name: title, Kind: figure.Bars, X: x, Y: y}}
-	f.Marks = []figure.Mark{
-		{Label: "median", At: values.Quantile(0.5) / divisor},
-		{Label: "p99", At: values.Quantile(0.99) / divisor, Dashed: true},
-	}
-	nameMarks(&f)
-	return f
-}
-
-// oneColumn draws equal values as one column in the middle of an axis from 0.
-func oneColumn(f *figure.Figure, value float64, count int) {
-	low, high := 0.0, 2*value
-	if value == 0 {
-		high = 1
-	}
-	half := (high - low) / 60
-	f.X.Min, f.X.Max = &low, &high
-	f.Series = []figure.Series{{Name: f.Title, Kind: figure.Bars, X: []float64{max(0, value-half), value + half}, Y: []float64{float64(count)}}}
-	f.Marks = []figure.Mark{{Label: "all", At: value}}
-	nameMarks(f)
-}
-
-func nameMarks(f *figure.Figure) {
-	for i := range f.Marks {
-		m := &f.Marks[i]
-		value := f.X.Text(m.At)
-		if f.X.Quantity == figure.Number && m.At >= 100 {
-			value = doc.Fixed(m.At, 0)
+	for _, of := range overWindows {
+		f := figure.Figure{Title: of.title, Note: note, X: x, Y: of.y}
+		for _, line := range of.lines {
+			f.Series = append(f.Series, line.steps(a.Time.Windows, 0))
 		}
-		name, _, _ := strings.Cut(m.Label, " ")
-		m.Label = name + " " + value
+		if drawn(f) > 0 {
+			figures = append(figures, f)
+		}
 	}
+	return figures
+}
+
+// overWindows lists what is drawn over time; of several traces, the first line of each figure.
+var overWindows = []struct {
+	title string
+	y     figure.Axis
+	lines []windowLine
+}{
+	{"Arrivals over time", figure.Axis{Label: "Arrival rate", Unit: "requests/s"}, []windowLine{{"arrivals", analyze.Window.Rate}}},
+	{"ISL over time", figure.Axis{Label: "Mean ISL", Unit: "tokens"}, []windowLine{{"ISL", analyze.Window.MeanISL}}},
+	{"OSL over time", figure.Axis{Label: "Mean OSL", Unit: "tokens"}, []windowLine{{"OSL", analyze.Window.MeanOSL}}},
+	{"Sharing over time", figure.Axis{Label: "Share of prompt tokens", Quantity: figure.Percent}, []windowLine{
+		{"hits of an infinite cache", analyze.Window.HitRate}, {"in any other prompt", analyze.Window.ContextShare},
+	}},
+}
+
+type windowLine struct {
+	name  string
+	value func(analyze.Window) trace.Opt[float64]
+}
+
+// steps draws the values since a time in milliseconds; a window without one is a gap.
+func (l windowLine) steps(windows []analyze.Window, since float64) figure.Series {
+	s := figure.Series{Name: l.name, Kind: figure.Steps}
+	if !slices.ContainsFunc(windows, func(w analyze.Window) bool { return l.value(w).Set }) {
+		return s
+	}
+	for _, w := range windows {
+		value := l.value(w)
+		if !value.Set {
+			value.Value = math.NaN()
+		}
+		s.X, s.Y = append(s.X, (w.From-since)/1000), append(s.Y, value.Value)
+	}
+	last := len(windows) - 1
+	s.X, s.Y = append(s.X, (windows[last].To-since)/1000), append(s.Y, s.Y[last])
+	return s
 }
 
 func (c *Cache) figure() figure.Figure {
@@ -178,4 +157,70 @@ func policyName(p cache.Policy) string {
 		return "Belady's bound"
 	}
 	return strings.ToUpper(string(p))
+}
+
+// figures draws what the distances measure, cumulative distributions and LRU curves,
+// and what changes over time, each trace from its first arrival on. All traces are in each
+// figure, but those without values.
+func (c Comparison) figures() (figures []figure.Figure) {
+	var names []string
+	for _, data := range c {
+		names = append(names, data.Name)
+	}
+	add := func(f figure.Figure) {
+		if drawn(f) > 0 {
+			figures = append(figures, f)
+		}
+	}
+	for _, of := range []struct {
+		title  string
+		x      figure.Axis
+		of     string
+		sample func(a *analyze.Analysis) stats.Sample
+	}{
+		{"Input sequence length", figure.Axis{Label: "ISL", Unit: "tokens"}, "Requests of at most this length", func(a *analyze.Analysis) stats.Sample { return a.ISL }},
+		{"Output sequence length", figure.Axis{Label: "OSL", Unit: "tokens"}, "Requests of at most this length", func(a *analyze.Analysis) stats.Sample { return a.OSL }},
+		{"Inter-arrival times", figure.Axis{Label: "From one arrival to the next", Quantity: figure.Duration}, "Gaps of at most this time", func(a *analyze.Analysis) stats.Sample {
+			at, _ := orZero(a.Arrivals)
+			return at.Gaps
+		}},
+		{"Turn gaps", figure.Axis{Label: "From a turn's arrival to the next", Quantity: figure.Duration}, "Turns of at most this time", func(a *analyze.Analysis) stats.Sample {
+			s, _ := orZero(a.Sessions)
+			return s.Gap
+		}},
+		{"Observed context", figure.Axis{Label: "Shared part of a prompt", Unit: "tokens"}, "Requests of at most this length", func(a *analyze.Analysis) stats.Sample {
+			p, _ := orZero(a.Prefix)
+			return p.Context
+		}},
+	} {
+		var samples []stats.Sample
+		for _, data := range c {
+			samples = append(samples, of.sample(data.Analysis))
+		}
+		add(overlay(of.title, of.x, of.of, names, samples))
+	}
+	lru := figure.Figure{Title: "LRU hit rate against cache size"}
+	for _, data := range c {
+		if data.Cache.known() {
+			one := data.Cache.figure()
+			lru.X, lru.Y = one.X, one.Y
+		}
+	}
+	add(withLines(lru, names, func(i int) (line figure.Series) {
+		if cache := c[i].Cache; cache.known() {
+			line = cache.figure().Series[0]
+		}
+		return line
+	}))
+	for _, of := range overWindows {
+		x := figure.Axis{Label: "Time since the first arrival", Quantity: figure.Duration}
+		f := figure.Figure{Title: of.title, Note: of.lines[0].name + ", mean of each window", X: x, Y: of.y}
+		add(withLines(f, names, func(i int) (line figure.Series) {
+			if t := c[i].Analysis.Time; t != nil {
+				line = of.lines[0].steps(t.Windows, t.Windows[0].From)
+			}
+			return line
+		}))
+	}
+	return figures
 }

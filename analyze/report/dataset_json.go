@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"math"
 	"slices"
 
 	"moontide/analyze"
@@ -208,7 +209,8 @@ func lengthJSON(d stats.Sample) any {
 	if d.Count == 0 {
 		return nil
 	}
-	bins := binsOf(d)
+	// Few columns for few values show more than single values.
+	bins := stats.BinsFor(min(max(int(2*math.Sqrt(float64(d.Count))), 10), 60), d)
 	// log: columns are equally wide on a log axis
 	histogram := object{{"log", bins.Log}, {"edges", bins.Edges}, {"counts", d.Histogram(bins)}}
 	return append(sampleJSON(d), field{"histogram", histogram})

@@ -122,9 +122,6 @@ func (c Diff) towardsPrediction(difference float64) float64 {
 	return -difference
 }
 
-// scatterHeight makes scatter plots almost square.
-const scatterHeight = 340
-
 // scatters draws the TTFT and the TPOT of each request on both sides.
 func (c Diff) scatters() (figures []figure.Figure) {
 	for _, r := range c.Requests {
@@ -145,26 +142,11 @@ func (c Diff) scatter(r diff.Requests) figure.Figure {
 		x, y = "Measured", "Predicted"
 	}
 	points := figure.Series{Name: "requests", Kind: figure.Points}
-	low, high := 0.0, 0.0
 	for _, p := range r.Points {
 		if swap {
 			p.A, p.B = p.B, p.A
 		}
-		if p.A <= 0 || p.B <= 0 {
-			continue // not on a logarithmic axis
-		}
 		points.X, points.Y = append(points.X, p.A/1000), append(points.Y, p.B/1000)
-		if low == 0 {
-			low = p.A
-		}
-		low, high = min(low, p.A, p.B), max(high, p.A, p.B)
 	}
-	ends := []float64{low / 1000, high / 1000}
-	axis := func(label string) figure.Axis {
-		return figure.Axis{Label: label, Quantity: figure.Duration, Log: true, Min: &ends[0], Max: &ends[1]}
-	}
-	return figure.Figure{
-		Title: r.Latency.Label() + " of each request", X: axis(x), Y: axis(y), Height: scatterHeight,
-		Series: []figure.Series{points, {Name: "equal", Kind: figure.Line, Dashed: true, X: ends, Y: ends}},
-	}
+	return against(r.Latency.Label()+" of each request", x, y, figure.Axis{Quantity: figure.Duration, Log: true}, points)
 }

@@ -86,22 +86,11 @@ func predictionFigure(p *run.CachePrediction) (figure.Figure, bool) {
 	if len(p.Each) == 0 || p.Predicted+p.Measured == 0 {
 		return figure.Figure{}, false
 	}
-	series := scatter("requests", len(p.Each))
-	most := 0
+	points := figure.Series{Name: "requests", Kind: figure.Points}
 	for _, e := range p.Each {
-		series.X = append(series.X, float64(e.Predicted))
-		series.Y = append(series.Y, float64(e.Measured))
-		most = max(most, e.Predicted, e.Measured)
+		points.X, points.Y = append(points.X, float64(e.Predicted)), append(points.Y, float64(e.Measured))
 	}
-	return figure.Figure{
-		Title: "Cached prompt tokens of each request",
-		X:     figure.Axis{Label: "Predicted", Unit: "tokens"},
-		Y:     figure.Axis{Label: "Measured", Unit: "tokens"},
-		Series: []figure.Series{
-			series,
-			{Name: "as predicted", Kind: figure.Line, Dashed: true, X: []float64{0, float64(most)}, Y: []float64{0, float64(most)}},
-		},
-	}, true
+	return against("Cached prompt tokens of each request", "Predicted", "Measured", figure.Axis{Unit: "tokens"}, points), true
 }
 
 func addServer(d *doc.Document, o *run.ServerMetrics) {

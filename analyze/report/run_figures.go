@@ -14,12 +14,91 @@ import (
 	"moontide/trace/stats"
 )
 
+// distributions are the latencies of figures, with what has them.
+var distributions = []struct {
+	latency   run.Latency
+	title, of string
+}{
+	{run.TTFT, "Time to first token", "Requests"}, {run.TPOT, "Time per output token", "Requests"},
+	{run.ITL, "Inter-token latency", "Tokens"}, {run.E2EL, "End-to-end latency", "Requests"},
+}
+
+// addDistributions draws the latencies with their objectives.
 func (r Run) addDistributions(s *doc.Section) {
-	for _, c := range runDistributions {
-		if of := r.Result.Latency(c.latency); of.Count > 0 {
-			s.Figure(c.distribution(Runs{r}, 0))
+	for _, of := range distributions {
+		if d := r.Result.Latency(of.latency); d.Count > 0 {
+			f := histogram(of.title, figure.Axis{Label: of.latency.Label(), Quantity: figure.Duration}, of.of, d)
+			f.Marks = append(f.Marks, Runs{r}.limits(of.latency)...)
+			s.Figure(f)
 		}
 	}
+}
+
+// limits marks the objectives of a latency, unless they are far outside of what is drawn.
+func (runs Runs) limits(l run.Latency) (marks []figure.Mark) {
+	const far = 2
+	over := extentOf(runs.samples(l)...)
+	add := func(label string, ms float64) {
+		m := figure.Mark{Label: label + " " + doc.Duration(ms), At: ms / 1000, Limit: true}
+		if ms > 0 && ms <= far*over.high && (!over.log || ms >= over.low/far) && !slices.Contains(marks, m) {
+			marks = append(marks, m)
+		}
+	}
+	for _, r := range runs {
+		for _, g := range r.View.Gates {
+			if g.Metric.Latency == l && g.Kind == run.OfValue {
+				add("SLO "+g.Metric.Statistic.Label(), g.Limit)
+			}
+		}
+		if g := r.Result.Goodput; g != nil {
+			for _, o := range g.Objectives {
+				if o.Latency == l {
+					add("objective", o.LimitMS)
+				}
+			}
+		}
+	}
+	return marks
+}
+
+// samples returns a latency of each run.
+func (runs Runs) samples(l run.Latency) (all []stats.Sample) {
+	for _, r := range runs {
+		all = append(all, r.Result.Latency(l))
+	}
+	return all
+}
+
+func (runs Runs) names() (all []string) {
+	for _, r := range runs {
+		all = append(all, r.name())
+	}
+	return all
+}
+
+// overlays draws the latencies of all runs, and their values over time, in one figure
+// each.
+func (runs Runs) overlays() (all []figure.Figure) {
+	for _, of := range distributions {
+		f := overlay(of.title, figure.Axis{Label: of.latency.Label(), Quantity: figure.Duration}, of.of+" of at most this time",
+			runs.names(), runs.samples(of.latency))
+		f.Marks = runs.limits(of.latency)
+		if drawn(f) > 0 {
+			all = append(all, f)
+		}
+	}
+	for _, over := range overTime {
+		f := withLines(over.figure(), runs.names(), func(i int) figure.Series {
+			if detail := runs[i].Result.Detail; detail != nil && len(detail.Series.Intervals) > 1 {
+				return over.lines[0].of(detail.Series)
+			}
+			return figure.Series{}
+		})
+		if drawn(f) > 0 {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 func (r Run) addFigures(d *doc.Document) {
@@ -29,8 +108,12 @@ func (r Run) addFigures(d *doc.Document) {
 	if series := r.Result.Detail.Series; len(series.Intervals) > 1 {
 		s := d.Section("Over time")
 		s.PageOnly = true
-		for _, f := range seriesFigures(series, r.Result.ScheduleLag.Max > 0) {
+		for _, over := range overTime {
+			f := over.figure()
 			f.Note = fmt.Sprintf("each value covers %v", series.Step)
+			for _, line := range over.lines {
+				f.Series = append(f.Series, line.of(series))
+			}
 			s.Figure(f)
 		}
 	}
@@ -49,76 +132,66 @@ func (r Run) addFigures(d *doc.Document) {
 	}
 }
 
-func seriesFigures(series run.Series, lag bool) []figure.Figure {
-	step := series.Step.Seconds()
-	requests := []stretchLine{
-		{"due", true, func(at *run.Interval) float64 { return float64(at.Due) / step }},
-		{"sent", false, func(at *run.Interval) float64 { return float64(at.Sent) / step }},
-		{"completed", false, func(at *run.Interval) float64 { return float64(at.Completed) / step }},
-	}
-	if slices.ContainsFunc(series.Intervals, func(at run.Interval) bool { return at.Failed > 0 }) {
-		requests = append(requests, stretchLine{"failed", false, func(at *run.Interval) float64 { return float64(at.Failed) / step }})
-	}
-	ttft := func(at *run.Interval) stats.Sample { return at.TTFT }
-	figures := []figure.Figure{
-		stretched(series, "Requests", figure.Axis{Label: "Requests", Unit: "req/s"}, requests...),
-		stretched(series, "Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"},
-			stretchLine{"", false, outputRate(series.Step)}),
-		stretched(series, "Requests in flight", figure.Axis{Label: "Requests"},
-			stretchLine{"mean", false, inFlight},
-			stretchLine{"max", true, func(at *run.Interval) float64 { return float64(at.MaxInFlight) }}),
-		stretched(series, "Time to first token", figure.Axis{Label: "TTFT", Quantity: figure.Duration},
-			stretchLine{"median", false, quantileLine(0.5, ttft)},
-			stretchLine{"p99", false, quantileLine(0.99, ttft)},
-			stretchLine{"max", true, quantileLine(1, ttft)}),
-	}
-	if lag { // virtual time has no lag
-		figures = append(figures, stretched(series, "Lag at p99", figure.Axis{Label: "Lag", Quantity: figure.Duration},
-			stretchLine{"schedule lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ScheduleLag })},
-			stretchLine{"client lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ClientLag })}))
-	}
-	return figures
+// overTime lists what is drawn over time; of several runs, the first line of each figure.
+var overTime = []timeFigure{
+	{"Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"}, []timeLine{
+		{"", false, func(at *run.Interval, step float64) float64 { return at.Output / step }},
+	}},
+	{"Requests in flight", figure.Axis{Label: "Requests"}, []timeLine{
+		{"mean", false, func(at *run.Interval, _ float64) float64 { return at.InFlight }},
+		{"max", true, func(at *run.Interval, _ float64) float64 { return float64(at.MaxInFlight) }},
+	}},
+	{"Time to first token over time", figure.Axis{Label: "TTFT", Quantity: figure.Duration}, []timeLine{
+		{"p99", false, quantileLine(0.99, ttftOf)}, {"median", false, quantileLine(0.5, ttftOf)}, {"max", true, quantileLine(1, ttftOf)},
+	}},
+	{"Request rate", figure.Axis{Label: "Requests", Unit: "req/s"}, []timeLine{
+		{"completed", false, func(at *run.Interval, step float64) float64 { return float64(at.Completed) / step }},
+		{"due", true, func(at *run.Interval, step float64) float64 { return float64(at.Due) / step }},
+		{"sent", false, func(at *run.Interval, step float64) float64 { return float64(at.Sent) / step }},
+		{"failed", false, func(at *run.Interval, step float64) float64 { return float64(at.Failed) / step }},
+	}},
+	{"Lag", figure.Axis{Label: "Lag, p99", Quantity: figure.Duration}, []timeLine{
+		{"client lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ClientLag })},
+		{"schedule lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ScheduleLag })},
+	}},
 }
 
-// stretchLine has one value per interval, NaN for none.
-type stretchLine struct {
+type timeFigure struct {
+	title string
+	y     figure.Axis
+	lines []timeLine
+}
+
+func (t timeFigure) figure() figure.Figure {
+	return figure.Figure{Title: t.title, X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: t.y}
+}
+
+// timeLine has one value per interval, NaN for none.
+type timeLine struct {
 	name   string
 	dashed bool
-	of     func(at *run.Interval) float64
+	value  func(at *run.Interval, step float64) float64
 }
 
-func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *run.Interval) float64 {
-	return func(at *run.Interval) float64 {
+func (l timeLine) of(series run.Series) figure.Series {
+	s := figure.Series{Name: l.name, Kind: figure.Line, Dashed: l.dashed}
+	for i := range series.Intervals {
+		at := series.From + time.Duration(i)*series.Step + series.Step/2
+		s.X, s.Y = append(s.X, at.Seconds()), append(s.Y, l.value(&series.Intervals[i], series.Step.Seconds()))
+	}
+	return s
+}
+
+func ttftOf(at *run.Interval) stats.Sample { return at.TTFT }
+
+func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *run.Interval, _ float64) float64 {
+	return func(at *run.Interval, _ float64) float64 {
 		d := of(at)
 		if d.Count == 0 {
 			return math.NaN()
 		}
 		return d.Quantile(p) / 1000
 	}
-}
-
-func outputRate(step time.Duration) func(at *run.Interval) float64 {
-	return func(at *run.Interval) float64 { return at.Output / step.Seconds() }
-}
-
-func inFlight(at *run.Interval) float64 { return at.InFlight }
-
-func stretched(series run.Series, title string, y figure.Axis, lines ...stretchLine) figure.Figure {
-	f := figure.Figure{Title: title, X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: y}
-	for _, line := range lines {
-		f.Series = append(f.Series, overSeries(series, line))
-	}
-	return f
-}
-
-func overSeries(series run.Series, line stretchLine) figure.Series {
-	drawn := figure.Series{Name: line.name, Kind: figure.Line, Dashed: line.dashed}
-	for i := range series.Intervals {
-		at := series.From + time.Duration(i)*series.Step + series.Step/2
-		drawn.X = append(drawn.X, at.Seconds())
-		drawn.Y = append(drawn.Y, line.of(&series.Intervals[i]))
-	}
-	return drawn
 }
 
 // mostBars is the maximum number of requests in a timeline.
@@ -171,23 +244,13 @@ func longest(requests []run.Request) (most *run.Request) {
 }
 
 func dots(requests []run.Request, title string, xAxis figure.Axis, x func(q *run.Request) float64, label string, y func(q *run.Request) float64) figure.Figure {
-	series := scatter(label, len(requests))
+	series := figure.Series{Name: label, Kind: figure.Points}
 	for i := range requests {
 		if q := &requests[i]; q.Answered && q.Class == replay.OK {
-			series.X = append(series.X, x(q))
-			series.Y = append(series.Y, y(q))
+			series.X, series.Y = append(series.X, x(q)), append(series.Y, y(q))
 		}
 	}
-	return figure.Figure{
-		Title: title, NoLegend: true,
-		X:      xAxis,
-		Y:      figure.Axis{Label: label, Quantity: figure.Duration},
-		Series: []figure.Series{series},
-	}
-}
-
-func scatter(name string, points int) figure.Series {
-	return figure.Series{Name: name, Kind: figure.Points, X: make([]float64, 0, points), Y: make([]float64, 0, points)}
+	return figure.Figure{Title: title, NoLegend: true, X: xAxis, Y: figure.Axis{Label: label, Quantity: figure.Duration}, Series: []figure.Series{series}}
 }
 
 // Series returns a document whose Data has a row per interval. Rates are per second,

@@ -1,0 +1,230 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/report/figure"
+	"moontide/trace/stats"
+)
+
+// onAxis converts a value of a sample to one of an axis: times of samples are in
+// milliseconds.
+func onAxis(a figure.Axis, value float64) float64 {
+	if a.Quantity == figure.Duration {
+		return value / 1000
+	}
+	return value
+}
+
+// extent is what an axis shows of samples, in their unit.
+type extent struct {
+	low, high float64
+	log       bool
+}
+
+// extentOf returns an extent common to samples. It ends at p99.9, because the few values
+// beyond would crowd the others into a corner, or at the largest value if that is not far.
+// It is logarithmic if the largest value is more than 20 times the smallest or 4 times p99,
+// without negligible values, which would take up most of a logarithmic axis, such as gaps
+// between chunks that arrived together.
+func extentOf(samples ...stats.Sample) extent {
+	const clipped, slack, linear, tail = 0.999, 1.3, 20, 4
+	e := extent{low: math.Inf(1)}
+	least, most, p99 := math.Inf(1), 0.0, 0.0
+	for _, d := range samples {
+		if d.Count > 0 {
+			e.low, e.high = min(e.low, d.Min), max(e.high, d.Quantile(clipped))
+			least, most = min(least, negligible(d)), max(most, d.Max)
+			p99 = max(p99, d.Quantile(0.99))
+		}
+	}
+	if most <= slack*e.high {
+		e.high = most
+	}
+	if e.high > linear*least {
+		e.low = max(e.low, least)
+	}
+	e.log = e.low > 0 && (e.high > linear*e.low || e.high > tail*p99)
+	return e
+}
+
+// negligible returns a hundredth of the lowest percentile above 0.
+func negligible(d stats.Sample) float64 {
+	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
+		if x := d.Quantile(p); x > 0 {
+			return x / 100
+		}
+	}
+	return d.Max / 100
+}
+
+// outside says how many values are not in the extent.
+func (e extent) outside(x figure.Axis, samples ...stats.Sample) string {
+	count, below, beyond, most := 0, 0, 0, 0.0
+	for _, d := range samples {
+		if d.Count == 0 {
+			continue
+		}
+		counts := d.Histogram(stats.Bins{Edges: []float64{min(d.Min, e.low), e.low, math.Nextafter(e.high, math.Inf(1)), max(d.Max, 2*e.high)}})
+		count, most = count+d.Count, max(most, d.Max)
+		below, beyond = below+counts[0], beyond+counts[2]
+	}
+	var parts []string
+	add := func(n int, where string, end float64) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%.2g %% %s %s", 100*float64(n)/float64(count), where, x.Text(onAxis(x, end))))
+		}
+	}
+	add(below, "below", e.low)
+	add(beyond, "beyond", e.high)
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, " and ") + " not shown, up to " + x.Text(onAxis(x, most))
+}
+
+// histogram draws the distribution of a sample with its mean and quantiles.
+func histogram(title string, x figure.Axis, of string, d stats.Sample) figure.Figure {
+	over := extentOf(d)
+	x.Log = over.log
+	f := figure.Figure{Title: title, NoLegend: true, X: x, Y: figure.Axis{Label: of}}
+	if d.Count == 0 {
+		return f
+	}
+	edges := over.edges(d.Count, x.Unit == "tokens")
+	bars := figure.Series{Name: title, Kind: figure.Bars}
+	for _, n := range d.Histogram(stats.Bins{Edges: edges}) {
+		bars.Y = append(bars.Y, float64(n))
+	}
+	for _, edge := range edges {
+		bars.X = append(bars.X, onAxis(x, edge))
+	}
+	f.Note, f.Series = over.outside(x, d), []figure.Series{bars}
+	mark := func(name string, value float64, dashed bool) {
+		at := min(max(value, over.low), over.high)
+		f.Marks = append(f.Marks, figure.Mark{Label: name + " " + x.Text(onAxis(x, value)), At: onAxis(x, at), Dashed: dashed})
+	}
+	mark("median", d.Quantile(0.5), false)
+	mark("p99", d.Quantile(0.99), true)
+	mark("mean", d.Mean, false)
+	mark("p25", d.Quantile(0.25), true)
+	mark("p75", d.Quantile(0.75), true)
+	return f
+}
+
+// edges returns the edges of columns for a number of values: few for few values, so that
+// columns show more than single values, and whole numbers for those.
+func (e extent) edges(values int, whole bool) (edges []float64) {
+	if !(e.low < e.high) { // all values are equal
+		half := max(math.Abs(e.low)/50, 1e-6)
+		return []float64{e.low - half, e.low + half}
+	}
+	columns := min(max(int(2*math.Sqrt(float64(values))), 8), 60)
+	for i := range columns {
+		edge := e.low + (e.high-e.low)*float64(i)/float64(columns)
+		if e.log {
+			edge = e.low * math.Pow(e.high/e.low, float64(i)/float64(columns))
+		}
+		if whole {
+			edge = math.Round(edge)
+		}
+		edges = append(edges, edge)
+	}
+	edges[0] = e.low
+	return slices.Compact(append(edges, e.high))
+}
+
+// overlay draws the cumulative distributions of samples of the same names in one figure.
+func overlay(title string, x figure.Axis, of string, names []string, samples []stats.Sample) figure.Figure {
+	over := extentOf(samples...)
+	x.Log = over.log
+	f := figure.Figure{Title: title, Note: over.outside(x, samples...), X: x, Y: figure.Axis{Label: of, Quantity: figure.Percent}}
+	return withLines(f, names, func(i int) figure.Series { return cumulative(samples[i], x, over) })
+}
+
+// withLines adds a line for each name. One without points loses its name, and keeps its
+// colour for the other figures. A line that is alone has no legend: the note names it.
+func withLines(f figure.Figure, names []string, line func(i int) figure.Series) figure.Figure {
+	only := ""
+	for i, name := range names {
+		s := line(i)
+		if s.Name = ""; len(s.X) > 0 {
+			s.Name = doc.Clean(name)
+			only = s.Name
+		}
+		f.Series = append(f.Series, s)
+	}
+	if drawn(f) == 1 && len(names) > 1 {
+		f.Note = strings.TrimPrefix(f.Note+"; only "+only, "; ")
+	}
+	return f
+}
+
+// drawn counts the lines with points.
+func drawn(f figure.Figure) int { return len(figure.Drawn(slices.Clone(f.Series)...)) }
+
+// cumulative draws the share of values up to each value in the extent, as steps if they
+// are few.
+func cumulative(d stats.Sample, x figure.Axis, over extent) figure.Series {
+	const points = 250
+	line := figure.Series{Kind: figure.Line}
+	if d.Count == 0 {
+		return line
+	}
+	add := func(value, share float64) {
+		line.X, line.Y = append(line.X, onAxis(x, value)), append(line.Y, share)
+	}
+	if d.Min > over.low {
+		add(over.low, 0)
+	}
+	n := points
+	if d.Count <= points {
+		n, line.Kind = d.Count-1, figure.Steps
+	}
+	for i := range n + 1 {
+		share := float64(i) / float64(max(n, 1))
+		value := d.Quantile(share)
+		if line.Kind == figure.Steps {
+			share = float64(i+1) / float64(d.Count)
+		}
+		if value <= over.high {
+			add(max(value, over.low), share)
+		}
+	}
+	if d.Max < over.high {
+		add(over.high, 1)
+	}
+	return line
+}
+
+// against draws points whose values on both axes are of one kind, with a line where they
+// are equal. Points that a logarithmic axis cannot show are left out.
+func against(title, x, y string, axis figure.Axis, points ...figure.Series) figure.Figure {
+	low, high := math.Inf(1), 0.0
+	for i, s := range points {
+		points[i].X, points[i].Y, points[i].Labels = nil, nil, nil
+		for k := range s.X {
+			if axis.Log && (s.X[k] <= 0 || s.Y[k] <= 0) {
+				continue
+			}
+			low, high = min(low, s.X[k], s.Y[k]), max(high, s.X[k], s.Y[k])
+			points[i].X, points[i].Y = append(points[i].X, s.X[k]), append(points[i].Y, s.Y[k])
+			if k < len(s.Labels) {
+				points[i].Labels = append(points[i].Labels, s.Labels[k])
+			}
+		}
+	}
+	if !axis.Log {
+		low = min(low, 0)
+	}
+	ends := []float64{low, high}
+	axis.Min, axis.Max = &ends[0], &ends[1]
+	f := figure.Figure{Title: title, X: axis, Y: axis, Height: 340} // almost square beside another
+	f.X.Label, f.Y.Label = x, y
+	f.Series = append(points, figure.Series{Name: "equal", Kind: figure.Line, Dashed: true, X: ends, Y: ends})
+	return f
+}
