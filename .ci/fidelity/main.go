@@ -1,6 +1,6 @@
-// Fidelity measures how true to its source a learned trace is: it learns from many
-// sources, draws traces by several seeds and of several lengths, checks each with
-// moontide synth --check, and writes the results to README.md.
+// Fidelity measures how true to its source a generated trace is: it draws traces from many
+// sources, by several seeds and of several lengths, checks each with moontide synth --check,
+// and prints the share of (source, length, seed, aspect) that passes.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"moontide/.ci/results"
 )
@@ -28,48 +28,36 @@ const here results.Folder = ".ci/fidelity"
 // lengths are the lengths of the drawn traces, in lengths of their source.
 var lengths = []int{1, 3}
 
-// measurements is results.json.
-type measurements struct {
-	Date    string    `json:"date"`
-	Version string    `json:"version"`
-	Sources []source  `json:"sources"`
-	Draws   []drawing `json:"draws"`
+// noveltyKey is the key of the aspect that is not among the others in the JSON of a check.
+const noveltyKey = "novelty"
+
+var keys = []string{"lengths", "context", "lru_curve", "gaps", "turn_gaps", "peak_minute", "rate", noveltyKey}
+
+// aspect is one comparison of a drawn trace with its source, as synth --check reports it.
+type aspect struct {
+	Key     string
+	Gap     *float64
+	Limit   *float64
+	Outcome string // pass, fail or n/a
+	Reason  string
 }
 
 // drawing is a trace that was drawn, and how it was judged.
 type drawing struct {
-	Source  string   `json:"source"`
-	Length  int      `json:"length"` // in lengths of the source
-	Seed    int      `json:"seed"`
-	Seconds float64  `json:"seconds"`
-	Aspects []aspect `json:"aspects,omitempty"`
-	Error   string   `json:"error,omitempty"`
-}
-
-// aspect is one comparison of a drawn trace with its source, as synth --check
-// reports it.
-type aspect struct {
-	Key     string   `json:"key"`
-	Name    string   `json:"name"`
-	Kind    string   `json:"gap_is"` // relative, difference or ks
-	Source  *float64 `json:"source"`
-	Drawn   *float64 `json:"drawn"`
-	Gap     *float64 `json:"gap"`
-	Noise   *float64 `json:"noise_floor"`
-	Bound   float64  `json:"bound"`
-	Outcome string   `json:"outcome"` // pass, fail or n/a
-	Reason  string   `json:"reason,omitempty"`
+	length, seed int
+	aspects      []aspect
+	err          error
 }
 
 type options struct {
 	moontide, traces, out string
 	seeds, parallel       int
-	small, render         bool
-	only                  string
+	rows                  int
+	page                  bool
 }
 
 func main() {
-	log.SetFlags(log.Ltime)
+	log.SetFlags(0)
 	log.SetPrefix("fidelity: ")
 	var o options
 	flag.StringVar(&o.moontide, "moontide", "", "moontide program")
@@ -77,31 +65,17 @@ func main() {
 	flag.StringVar(&o.out, "out", filepath.Join("runs", "fidelity"), "folder for sources and drawn traces")
 	flag.IntVar(&o.seeds, "seeds", 10, "seeds of each source and length")
 	flag.IntVar(&o.parallel, "parallel", 2, "traces drawn at a time")
-	flag.BoolVar(&o.small, "small", false, "two seeds, and no source of more than 10,000 rows")
-	flag.StringVar(&o.only, "only", "", "draw only from sources that match this `REGEXP`, and keep the other results")
-	flag.BoolVar(&o.render, "render", false, "write README.md from results.json and draw nothing")
+	flag.IntVar(&o.rows, "rows", 1e9, "skip sources of more than `N` rows")
+	flag.BoolVar(&o.page, "page", false, "write README.md")
+	only := flag.String("only", "", "draw only from sources whose name matches this `REGEXP`")
 	flag.Parse()
-	if err := o.run(); err != nil {
+	if err := o.run(*only); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func (o *options) run() error {
-	var r measurements
-	if err := here.Read(&r); err != nil {
-		return err
-	}
-	if !o.render {
-		if err := o.measure(&r); err != nil {
-			return err
-		}
-	}
-	return here.WritePage(page(&r))
-}
-
-// measure replaces the results of the wanted sources. It saves them after each source.
-func (o *options) measure(r *measurements) error {
-	wanted, err := regexp.Compile(o.only)
+func (o *options) run(only string) error {
+	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return err
 	}
@@ -112,113 +86,178 @@ func (o *options) measure(r *measurements) error {
 	if err != nil {
 		return err
 	}
-	r.Date, r.Version = time.Now().Format("2006-01-02"), strings.TrimSpace(string(version))
-	sources, err := o.sources(wanted)
-	if err != nil {
-		return err
+	sources := generated(o.moontide)
+	if o.traces != "" {
+		if sources, err = found(o.traces, sources); err != nil {
+			return err
+		}
 	}
-	var mutex sync.Mutex
-	free := make(chan struct{}, o.parallel)
-	var wait sync.WaitGroup
+	p := results.Page{}
+	p.Line(head, o.seeds, strings.ReplaceAll(strings.TrimSpace(string(version)), "\n", ", "))
+	p.Table(append([]string{"source", "rows", "passed"}, keys...)...)
+	var all tally
 	for _, s := range sources {
+		if !wanted.MatchString(s.name) {
+			continue
+		}
 		if err := s.prepare(o.out); err != nil {
 			return err
 		}
-		if _, err := command(o.moontide, "fit", s.path, "-o", o.model(s)); err != nil {
-			return err
+		if s.rows > o.rows {
+			continue
 		}
-		r.replace(s)
-		for _, length := range lengths {
-			for seed := range o.seeds {
-				free <- struct{}{}
-				wait.Go(func() {
-					d := o.draw(s, length, seed)
-					mutex.Lock()
-					r.Draws = append(r.Draws, d)
-					mutex.Unlock()
-					<-free
-				})
-			}
+		of := tally{}
+		for _, d := range o.drawings(s) {
+			of.add(s.name, d)
 		}
-		wait.Wait()
-		log.Printf("%s: %d rows", s.Name, s.Rows)
-		r.sort()
-		text, err := json.Marshal(r) // in a line: there are many
-		if err == nil {
-			err = os.WriteFile(here.File("results.json"), append(text, '\n'), 0o644)
+		cells := []string{s.name, strconv.Itoa(s.rows), of.share()}
+		for _, key := range keys {
+			cells = append(cells, of.cell(key))
 		}
-		if err != nil {
-			return err
-		}
+		p.Row(cells...)
+		log.Printf("%-28s %7d rows  %s  mean rate error %.1f %%", s.name, s.rows, of.share(), 100*of.rateError())
+		all.merge(of)
 	}
-	return nil
+	total := fmt.Sprintf("%s of %d comparisons passed; the mean error of the request rate is %.2f %%.", all.share(), all.count, 100*all.rateError())
+	log.Print(total)
+	p.Line("\n%s\n\n%s", total, about)
+	for _, s := range sources {
+		p.Line("- %s: %s", s.name, s.about)
+	}
+	if !o.page {
+		return nil
+	}
+	return here.WritePage(p.String())
 }
 
-// model is the file of the model of a source, which is learned once for all drawings.
-func (o *options) model(s source) string { return filepath.Join(o.out, s.Name+".model.json") }
+const head = `# Fidelity of generated traces
 
-// sources returns the sources to draw from.
-func (o *options) sources(wanted *regexp.Regexp) ([]source, error) {
-	all := generated(o.moontide)
-	if o.traces != "" {
-		more, err := found(o.traces)
-		if err != nil {
-			return nil, err
-		}
-		all = append(more, all...)
-	}
-	if o.small {
-		o.seeds = min(o.seeds, 2)
-	}
-	return slices.DeleteFunc(all, func(s source) bool {
-		return !wanted.MatchString(s.Name) || o.small && !s.small
-	}), nil
+` + "`.ci/fidelity/run`" + ` draws traces from many sources with %d seeds, at the source's length and at three times it, compares
+each with its source by ` + "`moontide synth --from SOURCE --check --json -`" + `, and writes this page with ` + "`--page`" + `.
+Measured with %s.
+
+Cells count the drawn traces that pass, and show the worst gap as a multiple of its limit if some fail; [aspects and
+limits](../../synth/README.md#learn-from-a-trace) are those of the check.
+`
+
+const about = `## Sources
+`
+
+// tally counts comparisons.
+type tally struct {
+	passed, count int
+	byKey         map[string][2]int // passed and all
+	worst         map[string]float64
+	rates         []float64 // gaps of the request rate
 }
 
-// replace removes the results of a source and lists it.
-func (r *measurements) replace(s source) {
-	r.Draws = slices.DeleteFunc(r.Draws, func(d drawing) bool { return d.Source == s.Name })
-	i := slices.IndexFunc(r.Sources, func(old source) bool { return old.Name == s.Name })
-	if i < 0 {
-		r.Sources = append(r.Sources, s)
+func (t *tally) add(source string, d drawing) {
+	if t.byKey == nil {
+		t.byKey, t.worst = map[string][2]int{}, map[string]float64{}
+	}
+	if d.err != nil {
+		log.Printf("%s: %d times, seed %d: %v", source, d.length, d.seed, d.err)
+		t.count += len(keys)
 		return
 	}
-	r.Sources[i] = s
+	for _, a := range d.aspects {
+		if a.Outcome == "n/a" {
+			continue
+		}
+		n := t.byKey[a.Key]
+		t.count++
+		n[1]++
+		if a.Outcome == "pass" {
+			t.passed++
+			n[0]++
+		}
+		t.byKey[a.Key] = n
+		share := math.Inf(1)
+		if a.Gap != nil {
+			share = *a.Gap / *a.Limit
+		}
+		t.worst[a.Key] = max(t.worst[a.Key], share)
+		if a.Key == "rate" && a.Gap != nil {
+			t.rates = append(t.rates, *a.Gap)
+		}
+		if a.Outcome != "pass" {
+			log.Printf("%s: %d times, seed %d: %s fails: %.2f of the limit %s", source, d.length, d.seed, a.Key, share, a.Reason)
+		}
+	}
 }
 
-func (r *measurements) sort() {
-	order := map[string]int{}
-	for i, s := range r.Sources {
-		order[s.Name] = i
+func (t *tally) merge(o tally) {
+	t.passed, t.count, t.rates = t.passed+o.passed, t.count+o.count, append(t.rates, o.rates...)
+}
+
+func (t *tally) share() string {
+	return fmt.Sprintf("%.1f %%", 100*float64(t.passed)/float64(max(t.count, 1)))
+}
+
+func (t *tally) rateError() (mean float64) {
+	for _, r := range t.rates {
+		mean += r / float64(len(t.rates))
 	}
-	slices.SortFunc(r.Draws, func(a, b drawing) int {
-		return slices.Compare([]int{order[a.Source], a.Length, a.Seed}, []int{order[b.Source], b.Length, b.Seed})
-	})
+	return mean
+}
+
+func (t *tally) cell(key string) string {
+	n := t.byKey[key]
+	switch {
+	case n[1] == 0:
+		return "-"
+	case n[0] == n[1]:
+		return strconv.Itoa(n[0])
+	}
+	return fmt.Sprintf("%d of %d, %.1f", n[0], n[1], t.worst[key])
+}
+
+// drawings draws from a source, several at a time.
+func (o *options) drawings(s source) []drawing {
+	var mutex sync.Mutex
+	var all []drawing
+	var wait sync.WaitGroup
+	free := make(chan struct{}, o.parallel)
+	for _, length := range lengths {
+		for seed := range o.seeds {
+			free <- struct{}{}
+			wait.Go(func() {
+				d := o.draw(s, length, seed)
+				mutex.Lock()
+				all = append(all, d)
+				mutex.Unlock()
+				<-free
+			})
+		}
+	}
+	wait.Wait()
+	slices.SortFunc(all, func(a, b drawing) int { return slices.Compare([]int{a.length, a.seed}, []int{b.length, b.seed}) })
+	return all
 }
 
 // draw draws a trace from a source and has it judged.
 func (o *options) draw(s source, length, seed int) drawing {
-	d := drawing{Source: s.Name, Length: length, Seed: seed}
-	start := time.Now()
-	name := filepath.Join(o.out, fmt.Sprintf("%s-%d-%d.jsonl.zst", s.Name, length, seed))
+	d := drawing{length: length, seed: seed}
+	name := filepath.Join(o.out, fmt.Sprintf("%s-%d-%d.jsonl.zst", s.name, length, seed))
 	defer os.Remove(name)
-	out, err := command(o.moontide, "synth", "--from", o.model(s), "--against", s.path, "-n", strconv.Itoa(length*s.Rows), "--seed", strconv.Itoa(seed),
-		"--check", "--json", "-", "-o", name)
-	d.Seconds = time.Since(start).Seconds()
+	out, err := command(o.moontide, "synth", "--from", s.path, "-n", strconv.Itoa(length*s.rows), "--seed", strconv.Itoa(seed), "--check", "--json", "-", "-o", name)
 	var report struct {
 		Aspects []aspect
-		Novelty struct{ Pass bool }
+		Novelty struct {
+			Pass    bool
+			Rows    float64
+			MaxRows float64 `json:"max_rows"`
+		}
 	}
-	if len(out) > 0 {
+	if len(out) > 0 { // it says what failed
 		err = json.Unmarshal(out, &report)
 	}
-	switch {
-	case err != nil:
-		d.Error = err.Error()
-	case !report.Novelty.Pass:
-		d.Error = "it has rows or blocks of its source"
+	d.err = err
+	novelty := aspect{Key: noveltyKey, Gap: &report.Novelty.Rows, Limit: &report.Novelty.MaxRows, Outcome: "fail"}
+	if report.Novelty.Pass {
+		novelty.Outcome = "pass"
 	}
-	d.Aspects = report.Aspects
+	d.aspects = append(report.Aspects, novelty)
 	return d
 }
 

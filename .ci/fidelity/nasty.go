@@ -131,22 +131,6 @@ func documents() []trace.Request {
 	return d.rows
 }
 
-// nightly draws a day of chat, and at 02:00 a batch job of 4,000 prompts with one template.
-func nightly() []trace.Request {
-	c := chat(24 * hour)
-	c.starts, c.most = day(0.8).times(0.06), 0.12
-	all := draw("nightly", c)
-	random := stats.NewStream(0, "nightly batch")
-	d := drawn{ids: 1 << 32}
-	head := d.fresh(10)
-	for i := range 4000 {
-		isl := 10*blockSize + length(random, 800)
-		ids := append(slices.Clone(head), d.fresh((isl+blockSize-1)/blockSize-10)...)
-		all = append(all, trace.Request{Timestamp: trace.Some(2*hour + math.Round(float64(i)*150)), InputLength: isl, OutputLength: length(random, 20), HashIDs: ids})
-	}
-	return inOrder(all)
-}
-
 // captured draws chat with whole seconds in steps of 3, as the capture of its replay at ten
 // times the speed sees it: each request comes 0.3 to 2 ms after the one before.
 func captured() []trace.Request {

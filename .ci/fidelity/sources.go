@@ -15,17 +15,15 @@ import (
 
 // source is a trace to learn from.
 type source struct {
-	Name  string `json:"name"`
-	About string `json:"about"`
-	Rows  int    `json:"rows"`
-	small bool   // part of the smaller set
-	path  string
-	make  func(path string) error // nil if the trace is there
+	name, about string
+	rows        int
+	path        string
+	make        func(path string) error // nil if the trace is there
 }
 
 // rows makes a source of rows.
 func rows(name, about string, draw func() []trace.Request) source {
-	return source{Name: name, About: about, small: true, make: func(path string) error {
+	return source{name: name, about: about, make: func(path string) error {
 		return write(path, draw())
 	}}
 }
@@ -61,12 +59,10 @@ func generated(moontide string) []source {
 		rows("compacted", "agents whose context grows to 60,000 tokens and is then compacted to the system prompt and a summary", compacted),
 		rows("retried", "chat with a three-minute outage, during which requests are retried after 1, 2, 4, ... seconds", retried),
 		rows("evaluated", "chat, plus a burst every ten minutes: 30 questions each about 20 new documents", evaluated),
-		rows("equal", "1,000 identical rows, one per second", equal),
 		rows("batch", "conversations in which all turns have timestamp 0", batch),
 		rows("constant", "500 identical rows, one every 333.333 ms", constant),
 		rows("documents", "prompts with a system prompt, three of 60 documents in any order, and a question", documents),
 		rows("searched", "tree searches: three of nine steps are extended three times each, six deep", searched),
-		rows("nightly", "one day of chat, and a ten-minute batch job of 4,000 prompts with one template", nightly),
 		rows("captured", "an hour of chat on a grid of 3 s, replayed ten times as fast and captured: bursts every 300 ms", captured),
 		rows("herds", "chat in bursts at random times, most of a few requests and some of hundreds", herds),
 	}
@@ -74,7 +70,7 @@ func generated(moontide string) []source {
 
 // converted makes a source of a trace of another layout.
 func converted(moontide, name, about string, write func(path string) error, flags ...string) source {
-	return source{Name: name, About: about, small: true, make: func(path string) error {
+	return source{name: name, about: about, make: func(path string) error {
 		published := strings.TrimSuffix(path, ".jsonl") + ".published"
 		if err := write(published); err != nil {
 			return err
@@ -194,47 +190,20 @@ func seven() (all []trace.Request) {
 	return all
 }
 
-func equal() (all []trace.Request) {
-	for i := range 1000 {
-		all = append(all, trace.Request{Timestamp: trace.Some(float64(i) * second), InputLength: 2000, OutputLength: 100, HashIDs: []uint64{0, 1, 2, 3}})
-	}
-	return all
-}
-
-// halved is the number of rows from which the halves of a trace with block ids are
-// sources too.
-const halved = 10_000
-
-// found returns the traces of a folder, and the halves of long ones.
-func found(folder string) (all []source, err error) {
+// found returns the traces of a folder, before other sources.
+func found(folder string, others []source) (all []source, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
-		name, _, _ := strings.Cut(e.Name(), ".")
-		requests, err := read(path)
-		if err != nil || len(requests) == 0 {
-			continue // not a trace
-		}
-		about := fmt.Sprintf("%s of `--traces`", e.Name())
-		all = append(all, source{Name: name, About: about, Rows: len(requests), small: len(requests) < halved, path: path})
-		if len(requests) < halved || requests[0].HashIDs == nil {
-			continue
-		}
-		for i, part := range []string{"first", "second"} {
-			half := slices.Collect(slices.Values(requests[i*len(requests)/2 : (i+1)*len(requests)/2]))
-			start := half[0].Timestamp.Value
-			for k := range half {
-				half[k].Timestamp.Value -= start
-			}
-			all = append(all, source{Name: name + "-" + part, About: "the " + part + " half of " + about, make: func(path string) error {
-				return write(path, half)
-			}})
+		if requests, err := read(path); err == nil && len(requests) > 0 { // else no trace
+			name, _, _ := strings.Cut(e.Name(), ".")
+			all = append(all, source{name: name, about: e.Name() + " of `--traces`", path: path})
 		}
 	}
-	return all, nil
+	return append(all, others...), nil
 }
 
 func read(path string) ([]trace.Request, error) {
@@ -248,14 +217,13 @@ func read(path string) ([]trace.Request, error) {
 
 // prepare makes a source, unless it is there, and counts its rows.
 func (s *source) prepare(work string) error {
-	if s.make == nil {
-		return nil
-	}
-	s.path = filepath.Join(work, s.Name+".jsonl")
-	if err := s.make(s.path); err != nil {
-		return fmt.Errorf("making %s: %w", s.Name, err)
+	if s.make != nil {
+		s.path = filepath.Join(work, s.name+".jsonl")
+		if err := s.make(s.path); err != nil {
+			return fmt.Errorf("making %s: %w", s.name, err)
+		}
 	}
 	requests, err := read(s.path)
-	s.Rows = len(requests)
+	s.rows = len(requests)
 	return err
 }

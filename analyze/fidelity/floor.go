@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxPairs      = 40
+	maxPairs      = 30
 	minPairs      = 4
 	resampleCost  = 4 << 20 // requests in all pairs of resamples
 	floorQuantile = 0.75
@@ -21,13 +21,30 @@ const (
 	maxRelativeFloor = 0.5
 )
 
-// noise returns the noise floor of each aspect: the upper quartile of the gap between
-// pairs of resamples, corrected for the number of runs to choose from.
+// noise returns the noise floor of each aspect: that of runs of sessions or of requests,
+// which is higher if there are only a few long sessions.
 func noise(t *Trace, source *piece, aspects []Aspect) []float64 {
+	floors := gapsOf(source, t.bySession(), aspects)
+	single := make([][]int, len(t.rows))
+	for i := range single {
+		single[i] = []int{i}
+	}
+	for i, floor := range gapsOf(source, single, aspects) {
+		most := maxFloor
+		if aspects[i].Measure == Relative || aspects[i].Measure == LogRatio {
+			most = maxRelativeFloor
+		}
+		floors[i] = min(max(floors[i], floor), most)
+	}
+	return floors
+}
+
+// gapsOf returns the upper quartile of the gap of each aspect between pairs of resamples
+// of sessions, corrected for the number of runs to choose from.
+func gapsOf(source *piece, sessions [][]int, aspects []Aspect) []float64 {
 	random := stats.NewStream(0, "noise")
-	sessions := t.bySession()
 	gaps := make([][]float64, len(aspects))
-	for range min(max(resampleCost/(2*len(t.rows)), minPairs), maxPairs) {
+	for range min(max(resampleCost/(2*len(source.at)), minPairs), maxPairs) {
 		a, b := source.resample(sessions, random), source.resample(sessions, random)
 		for i := range aspects {
 			if g := aspects[i].gap([]*piece{a}, []*piece{b}); !math.IsNaN(g) && !math.IsInf(g, 0) {
@@ -38,11 +55,7 @@ func noise(t *Trace, source *piece, aspects []Aspect) []float64 {
 	const parts = 2*nearbyRuns + 1
 	floors := make([]float64, len(aspects))
 	for i, all := range gaps {
-		most := maxFloor
-		if aspects[i].Measure == Relative || aspects[i].Measure == LogRatio {
-			most = maxRelativeFloor
-		}
-		floors[i] = min(stats.Of(all).Quantile(floorQuantile)*math.Sqrt(parts/(parts-1.)), most)
+		floors[i] = stats.Of(all).Quantile(floorQuantile) * math.Sqrt(parts/(parts-1.))
 	}
 	return floors
 }

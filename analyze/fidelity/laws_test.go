@@ -237,7 +237,7 @@ func TestFloorOfARate(t *testing.T) {
 	for _, n := range []int{100, 1000} {
 		rows := drawn(t, fmt.Sprintf("num_requests: %d\nisl: 100\nosl: 100\nrate: 1\n", n), 1)
 		x := result(t, compare(t, rows, rows), "rate")
-		if want := 1.63 / math.Sqrt(float64(n)); x.Floor.Value < want/1.7 || x.Floor.Value > want*1.7 {
+		if want := 1.63 / math.Sqrt(float64(n)); x.Floor.Value < want/2 || x.Floor.Value > want*2 {
 			t.Errorf("%d requests: floor %v, want about %v", n, x.Floor.Value, want)
 		}
 	}
