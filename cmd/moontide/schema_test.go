@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -14,7 +13,6 @@ import (
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/enginefile"
-	"moontide/synth/sessions"
 	"moontide/trace/routing"
 )
 
@@ -34,26 +32,13 @@ var jsonOutputs = []jsonOutput{
 	{"gaps.json", "count of gaps between token chunks", "`gaps.jsonl` of a run folder written with `--no-chunk-times`", schemaOf[runfile.GapCount]},
 	{"samples.json", "state of client and server in one second", "`samples.jsonl` of a run folder", schemaOf[runfile.Sample]},
 	{"sweep.json", "flags of a sweep", "`sweep.json` of a sweep's folder", schemaOf[bench.SweepRecord]},
-	{"summary.json", "metrics, verdict and evidence of a run", "`summary.json` of a run folder, `moontide report --json` for one run", summarySchema},
-	{"summaries.json", "summaries of several runs", "`moontide report --json` for several runs", listOf("summary.json")},
 	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `moontide bench --json`", schemaOf[report.OutcomeJSON]},
-	{"comparison.json", "differences of two runs, with confidence intervals", "`moontide compare --json`", comparisonSchema},
-	{"analysis.json", "description of a trace", "`moontide analyze --json` for one trace", analysisSchema},
-	{"analyses.json", "descriptions of several traces, and their distances to the first", "`moontide analyze --json` for several traces", analysesSchema},
 	{"check.json", "findings of a check", "`moontide check --json`", schemaOf[report.CheckJSON]},
 	{"fidelity.json", "how a drawn trace resembles its source", "`moontide synth --check --json`", schemaOf[report.FidelityJSON]},
-	{"model.json", "model of a trace", "`moontide fit`", modelSchema},
 	{"engine.json", "simulated engines, and the uncertainty of a fit", "`moontide fit-engine`; read by `--engine`", engineSchema},
 	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", schemaOf[report.EngineFitJSON]},
 	{"calibration.json", "range of a client, and the loads it was found with", "`moontide calibrate --json` and its file", schemaOf[bench.Calibration]},
 	{"plan.json", "what several deployments would do, and the answers of searches", "`moontide simulate --json`", schemaOf[report.PlanJSON]},
-}
-
-// modelSchema is that of the file in a model, which another encoder writes.
-func modelSchema(t *testing.T) schemaObject {
-	t.Helper()
-	file, _ := reflect.TypeFor[sessions.Model]().FieldByName("file")
-	return (&typeSchemas{sources: sources{}, noNullLists: true}).of(t, file.Type)
 }
 
 // engineSchema is that of engine files, whose settings are the parameters of engines.

@@ -94,7 +94,7 @@ var recordFieldTypes = map[string]schemaObject{
 func recordSchema(t *testing.T) schemaObject {
 	t.Helper()
 	properties, required := schemaObject{}, []string{}
-	types := &typeSchemas{sources: sources{}}
+	types := &typeSchemas{sources{}}
 	ast.Inspect(parseGo(t, token.NewFileSet(), filepath.Join(root, "replay", "runfile", "record.go")), func(n ast.Node) bool {
 		function, ok := n.(*ast.FuncDecl)
 		if ok && function.Name.Name != "fields" {
