@@ -13,7 +13,7 @@ import (
 // largeRun returns a run as [Read] returns it.
 func largeRun(seed uint64, requests, gapsEach int) *Run {
 	random := rand.New(rand.NewPCG(seed, 3))
-	r := &Run{values: map[string]trace.Opt[float64]{}}
+	r := &Run{Result: &run.Result{}, gapEvery: 1, values: map[string]trace.Opt[float64]{}}
 	for _, m := range DefaultMetrics() {
 		r.values[m.Key] = trace.Some(1.)
 	}
@@ -29,14 +29,14 @@ func largeRun(seed uint64, requests, gapsEach int) *Run {
 		}
 		q := request{
 			Timing: run.Timing{Due: sent, Sent: sent, First: first, Last: last, Output: int32(gapsEach + 1), WasSent: true, Answered: true},
-			row:    i, isl: int(1000 * random.ExpFloat64()), end: last, input: 1000,
+			row:    i, end: last, input: 1000,
 			cached: random.IntN(1000), completed: true, ended: true, measured: true, cachedKnown: true,
 		}
-		q.gapsFrom, q.gapsTo = r.addGaps(gaps)
+		r.addGaps(i, gaps)
 		r.requests = append(r.requests, q)
 		end = max(end, last)
 	}
-	r.load = loadOf(r.requests, run.Span{}, end)
+	r.length = end
 	return r
 }
 

@@ -45,44 +45,40 @@ func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 		if reason := mismatch(runs[0], r, rows); reason != "" {
 			all = append(all, Objection{Reason: fmt.Sprintf("%s and %s %s", runs[0].Name, r.Name, reason)})
 		}
-		for _, reason := range warmthDiffers(runs[0], r) {
-			all = append(all, Objection{Reason: reason})
-		}
 	}
 	return all, sameRequests
 }
 
 // mismatch returns why two runs are of different tests, or "".
 func mismatch(a, b *Run, rows commonRows) string {
-	common, changed := rows.common, rows.changed
 	one, other := a.Run.Trace, b.Run.Trace
 	switch {
-	case common == 0:
+	case rows.common == 0:
 		return "have no row in common"
-	case changed > 0 && one.SHA256 != other.SHA256 && one.Name == other.Name:
-		return fmt.Sprintf("replayed different traces of the name %s, with the SHA-256 %.8s and %.8s", one.Name, one.SHA256, other.SHA256)
-	case changed > 0 && one.SHA256 != other.SHA256:
-		return fmt.Sprintf("replayed different traces: %s and %s", one.Name, other.Name)
-	case changed > 0:
-		return fmt.Sprintf("replayed different requests: %d of %d rows that both have are not the same", changed, common)
+	case rows.changed > 0 && one.SHA256 != other.SHA256:
+		return fmt.Sprintf("replayed different traces: %s with the SHA-256 %.8s and %s with %.8s", one.Name, one.SHA256, other.Name, other.SHA256)
+	case rows.changed > 0:
+		return fmt.Sprintf("replayed different requests: %d of %d rows that both have are not the same", rows.changed, rows.common)
 	case rows.remodeled > 0:
-		return fmt.Sprintf("asked for other models in %d of %d rows that both have: mixes with other shares or seeds", rows.remodeled, common)
+		return fmt.Sprintf("asked for other models in %d of %d rows that both have: mixes with other shares or seeds", rows.remodeled, rows.common)
 	case a.Run.Rows != b.Run.Rows:
 		return fmt.Sprintf("replayed different parts of the trace: %d and %d rows", a.Run.Rows, b.Run.Rows)
 	case one.BlockSize != other.BlockSize:
 		return fmt.Sprintf("replayed blocks of different sizes: %d and %d tokens", one.BlockSize, other.BlockSize)
-	case a.Run.Schedule == b.Run.Schedule:
-		return ""
-	case one.AtOnce != other.AtOnce:
-		return "were sent at different rates: only one of them at an infinite rate"
-	case one.Rate != other.Rate && one.Rate > 0 && other.Rate > 0:
-		return fmt.Sprintf("were sent at different rates: %v and %v requests a second", one.Rate, other.Rate)
-	case one.Rate > 0 && other.Rate > 0 && a.Run.Seed != b.Run.Seed:
-		return fmt.Sprintf("were sent at different times: their arrivals were drawn with different seeds, %d and %d", a.Run.Seed, b.Run.Seed)
-	case one.Speedup != other.Speedup:
-		return fmt.Sprintf("were sent at different speeds: %v and %v times that of the trace", one.Speedup, other.Speedup)
+	case a.Run.Schedule != b.Run.Schedule:
+		return "were sent at different times" + timingChanges(a, b)
 	}
-	return "were sent at different times: their schedules differ"
+	return ""
+}
+
+// timingChanges names the settings that decide when requests are sent and differ.
+func timingChanges(a, b *Run) (text string) {
+	for _, c := range changes([]*Run{a}, []*Run{b}) {
+		if strings.HasPrefix(c.Setting, "trace.") || c.Setting == "seed" {
+			text += fmt.Sprintf("; %s: %s and %s", c.Setting, strings.Join(c.A, ", "), strings.Join(c.B, ", "))
+		}
+	}
+	return text
 }
 
 // commonRows counts the rows that two runs have in common, and those of them that

@@ -1,19 +1,16 @@
 package diff_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"moontide/analyze/diff"
 	"moontide/analyze/run"
@@ -185,7 +182,7 @@ func TestSameFigures(t *testing.T) {
 			d.Metric = run.Metric{Key: d.Metric.Key}
 			all = append(all, d)
 		}
-		return append(all, c.Requests, c.Attributions)
+		return append(all, c.Requests)
 	}
 	want := figures(compared(one, other))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -194,105 +191,6 @@ func TestSameFigures(t *testing.T) {
 	slices.Reverse(other)
 	if got := figures(compared(shuffled, other)); !reflect.DeepEqual(got, want) {
 		t.Error(cmp.Diff(want, got, cmp.AllowUnexported(run.Metric{}, run.Statistic{})))
-	}
-}
-
-// The contributions of the bands add up to the mean difference.
-func TestAttributionsAddUp(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		n := rapid.IntRange(2, 80).Draw(rt, "n")
-		one, other := streamed(rapid.Uint64().Draw(rt, "a"), n), streamed(rapid.Uint64().Draw(rt, "b"), n)
-		for i := range one {
-			isl := rapid.IntRange(1, 300000).Draw(rt, "ISL")
-			one[i].InputLength, other[i].InputLength = isl, isl
-			if rapid.IntRange(0, 9).Draw(rt, "fails") == 0 {
-				one[i].Class = replay.Timeout
-			}
-			if rapid.IntRange(0, 3).Draw(rt, "one token") == 0 {
-				other[i].Counts.Output = trace.Some(1) // has no TPOT
-			}
-		}
-		c := diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{Resamples: 20})
-		for _, o := range c.Attributions {
-			for k, r := range c.Requests {
-				adds, count := 0., 0
-				for _, band := range o.Bands {
-					adds += band.Latencies[k].Adds
-					count += band.Latencies[k].Count
-				}
-				if math.Abs(adds-r.Mean) > 1e-6 || count != r.Count {
-					rt.Errorf("%s: bands by %s add %v of %d pairs to a mean of %v of %d", r.Latency, o.By, adds, count, r.Mean, r.Count)
-				}
-			}
-		}
-	})
-}
-
-// The attribution finds an injected difference.
-func TestAttributions(t *testing.T) {
-	one := streamed(6, 800)
-	other := slices.Clone(one)
-	for i := range other {
-		if other[i].InputLength >= 8192 {
-			copy(other[i:i+1], later(other[i:i+1], 20*time.Millisecond))
-		}
-	}
-	c := diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{})
-	for _, band := range c.Attributions[0].Bands {
-		ttft := band.Latencies[0]
-		if long := strings.HasPrefix(band.Name, "8192"); ttft.Significant() != long || long != (ttft.Adds > 0) {
-			t.Errorf("%s: %+v", band.Name, ttft)
-		}
-	}
-	other = append(slices.Clone(one[:400]), later(one[400:], 20*time.Millisecond)...)
-	c = diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{})
-	times := c.Attributions[len(c.Attributions)-1]
-	for i, band := range times.Bands {
-		if ttft := band.Latencies[0]; ttft.Significant() != (i >= 4) || band.Pairs != 100 {
-			t.Errorf("%s: %d pairs, %+v", band.Name, band.Pairs, ttft)
-		}
-	}
-	if first := times.Bands[0].Name; first != "0.0 to 10.0 s" {
-		t.Errorf("the first is of %s", first)
-	}
-	if times.By != "time" || len(times.Bands) != 8 {
-		t.Errorf("%s has %d bands", times.By, len(times.Bands))
-	}
-}
-
-// Requests of sessions are compared by turn, others are not.
-func TestAttributionToTurns(t *testing.T) {
-	one := streamed(6, 600)
-	for i := range one {
-		if i >= 100 { // sessions of five turns
-			one[i].SessionID = strconv.Itoa(i / 5)
-		}
-	}
-	other := slices.Clone(one)
-	for i := range other {
-		if i >= 100 && i%5 == 1 {
-			copy(other[i:i+1], later(other[i:i+1], 20*time.Millisecond))
-		}
-	}
-	of := func(a, b []replay.Record) (turns diff.Attribution) {
-		c := diff.Of([]*diff.Run{read(t, "a", ended(), a, run.Options{})}, []*diff.Run{read(t, "b", ended(), b, run.Options{})}, diff.Options{})
-		for _, o := range c.Attributions {
-			if strings.HasPrefix(o.By, "turn") {
-				turns = o
-			}
-		}
-		return turns
-	}
-	turns := of(one, other)
-	var got []string
-	for _, band := range turns.Bands {
-		got = append(got, fmt.Sprintf("%s: %d, %.0f", band.Name, band.Pairs, band.Latencies[0].Mean))
-	}
-	if want := []string{"1: 100, 0", "2: 100, 20", "3: 100, 0", "4-5: 200, 0"}; !slices.Equal(got, want) {
-		t.Errorf("pairs and ms more by turn: %v, want %v", got, want)
-	}
-	if turns := of(one[:100], other[:100]); len(turns.Bands) > 0 {
-		t.Errorf("without sessions: %+v", turns)
 	}
 }
 
@@ -362,26 +260,6 @@ func TestChangesOfTheEmbeddedEndpoint(t *testing.T) {
 	c := diff.Of([]*diff.Run{read(t, "a", a, records, run.Options{})}, []*diff.Run{read(t, "b", b, records, run.Options{})}, diff.Options{Resamples: 20})
 	if diff := cmp.Diff([]diff.Change{{"salt", []string{"x"}, []string{""}}}, c.Changes); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// The periods of a short run have distinct names.
-func TestPartsOfAShortRun(t *testing.T) {
-	for _, shorter := range []time.Duration{10, 1000, 1e6} {
-		records := streamed(6, 80)
-		for i := range records {
-			records[i].Due /= shorter
-		}
-		info := read(t, "a", ended(), records, run.Options{})
-		c := diff.Of([]*diff.Run{info}, []*diff.Run{info}, diff.Options{Resamples: 20})
-		times := c.Attributions[len(c.Attributions)-1]
-		names := map[string]bool{}
-		for _, band := range times.Bands {
-			names[band.Name] = true
-		}
-		if times.By != "time" || len(names) != 8 {
-			t.Errorf("%d times shorter: %v", shorter, names)
-		}
 	}
 }
 

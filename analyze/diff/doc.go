@@ -19,23 +19,14 @@
 // for the number of stretches (Hesterberg, "What Teachers Should Know About the
 // Bootstrap", 2015, section 5.3) and for the correlation of neighbouring stretches
 // (Fishman's autoregressive correction of batch means, from jackknife values). The
-// tests measure their coverage. BCa intervals cover less, because their correction
-// depends on tails that a few stretches cannot estimate.
-//
-// If a queue grows through the run, the difference between the sides accumulates:
-// it is a random walk with drift, whose variance resampling underestimates. In an
-// M/M/1 queue at 130 % load, the bootstrap reported a difference between equal
-// sides 4 times in 10 and missed a real one of 5 % as often. If a latency rises on
-// both sides, the interval is therefore computed from the steps between stretches,
-// which are independent: see [Difference.Rising].
+// tests measure their coverage. Intervals are too narrow where a queue grows through
+// the whole run, because a delay then carries over to all later requests.
 //
 // A percentile or the share of a rare event has no interval if the values beyond it
 // fall in fewer than 8 stretches: p99 needs about 1,200 requests, more if slow
 // requests are clustered. Means need 20 stretches with values.
 //
-// With single runs, an interval covers only the variation within them, not between
-// server starts. With three or more runs on both sides, the run means are the
-// sample: Student's t with Welch's degrees of freedom. With fewer, no interval is
-// narrower than Student's t over the runs. The bands of an [Attribution] always
-// cover the variation within runs only.
+// With fewer than three runs on a side, an interval covers only the variation within
+// runs, not between server starts. With three or more on both sides, the run means are
+// the sample: Student's t with Welch's degrees of freedom.
 package diff

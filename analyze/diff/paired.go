@@ -2,7 +2,6 @@ package diff
 
 import (
 	"slices"
-	"time"
 
 	"moontide/analyze/run"
 	"moontide/trace"
@@ -28,127 +27,101 @@ const maxPoints = 4096
 
 var pairedLatencies = [3]run.Latency{run.TTFT, run.TPOT, run.E2EL}
 
-// pair is a row that was sent on both sides.
-type pair struct {
-	stretch uint8
-	isl     int
-	turn    trace.Opt[int]
-	due     time.Duration
-	a, b    rowMeans
-}
+// latencies are those of a row that was completed, as means over the runs of a side.
+type latencies [len(pairedLatencies)]mean
 
-// rowMeans holds the means of a row over the runs of a side.
-type rowMeans struct {
-	completed      bool // in any run
-	cached         mean // share of the prompt
-	cachedTokens   mean
-	uncachedTokens mean
-	inFlight       mean // when it was sent, including itself
-	latencies      [len(pairedLatencies)]mean
-}
-
-func (p *pair) difference(k int) trace.Opt[float64] {
-	a, b := p.a.latencies[k].value(), p.b.latencies[k].value()
-	return trace.Opt[float64]{Value: b.Value - a.Value, Set: a.Set && b.Set}
-}
-
-// pairs holds the rows that were completed on both sides, in order.
-type pairs struct {
-	pairs        []pair
-	onlyA, onlyB int
-	// Indexed like pairedLatencies: the queueingStep, and the mean of each run.
-	steps        [len(pairedLatencies)]trace.Opt[float64]
-	runsA, runsB [len(pairedLatencies)][]float64
-}
-
-func pairsOf(a, b side) (p pairs) {
-	for k, l := range pairedLatencies {
-		p.steps[k] = queueingStep(a.samples[l](), b.samples[l]())
-		p.runsA[k], p.runsB[k] = a.means(l), b.means(l)
-	}
-	all := make([]pair, len(a.rows))
-	collect := func(s side, of func(p *pair) *rowMeans) {
-		loads := map[*Run]inFlight{}
-		for _, r := range s.runs {
-			loads[r] = inFlightOf(r.requests)
+func (s side) byRow() map[int]*latencies {
+	all := map[int]*latencies{}
+	for q := range s.requests {
+		if !q.measured {
+			continue
 		}
-		s.each(func(r *Run, q *request, index int) {
-			if !q.measured {
-				return
-			}
-			row := &all[index]
-			m := of(row)
-			if !row.a.completed {
-				row.stretch, row.isl, row.turn, row.due = s.rows.stretch(index), q.isl, q.turn, q.Due
-			}
-			m.completed = true
-			m.cached.add(q.cachedShare())
-			m.cachedTokens.add(trace.Opt[float64]{Value: float64(q.cached), Set: q.cachedKnown})
-			m.uncachedTokens.add(trace.Opt[float64]{Value: float64(q.input - q.cached), Set: q.cachedKnown})
-			m.inFlight.add(trace.Some(float64(loads[r].at(q.Sent))))
-			for k, l := range pairedLatencies {
-				m.latencies[k].add(q.latency(l))
-			}
-		})
-	}
-	collect(a, func(p *pair) *rowMeans { return &p.a })
-	collect(b, func(p *pair) *rowMeans { return &p.b })
-	p.pairs = slices.DeleteFunc(all, func(row pair) bool {
-		switch {
-		case row.a.completed && !row.b.completed:
-			p.onlyA++
-		case row.b.completed && !row.a.completed:
-			p.onlyB++
+		row, known := all[q.row]
+		if !known {
+			row = &latencies{}
+			all[q.row] = row
 		}
-		return !row.a.completed || !row.b.completed
-	})
-	return p
+		for k, l := range pairedLatencies {
+			row[k].add(q.latency(l))
+		}
+	}
+	return all
 }
 
-func (p pairs) differences(draws []weights) []Requests {
-	all := make([]Requests, len(pairedLatencies))
-	inParallel(len(all), func(k int) {
+// pair compares the rows that were completed on both sides.
+func (c *Comparison) pair(a, b side, draws []weights) {
+	rowsA, rowsB := a.byRow(), b.byRow()
+	var both []int
+	for row := range rowsA {
+		if rowsB[row] != nil {
+			both = append(both, row)
+		}
+	}
+	slices.Sort(both)
+	c.Pairs, c.OnlyA, c.OnlyB = len(both), len(rowsA)-len(both), len(rowsB)-len(both)
+	c.Requests = make([]Requests, len(pairedLatencies))
+	inParallel(len(pairedLatencies), func(k int) {
 		r := Requests{Latency: pairedLatencies[k]}
 		var items []item
-		step := (len(p.pairs) + maxPoints - 1) / maxPoints
-		for i := range p.pairs {
-			d := p.pairs[i].difference(k)
-			if !d.Set {
+		for _, row := range both {
+			inA, inB := rowsA[row][k].value(), rowsB[row][k].value()
+			if !inA.Set || !inB.Set {
 				continue
 			}
-			if i%step == 0 {
-				r.Points = append(r.Points, Point{p.pairs[i].a.latencies[k].value().Value, p.pairs[i].b.latencies[k].value().Value})
+			if len(items)%(len(both)/maxPoints+1) == 0 {
+				r.Points = append(r.Points, Point{inA.Value, inB.Value})
 			}
-			items = append(items, item{d.Value, p.pairs[i].stretch})
-			if d.Value < 0 {
+			items = append(items, item{inB.Value - inA.Value, a.stretch(row)})
+			if inB.Value < inA.Value {
 				r.Lower++
-			} else if d.Value > 0 {
+			} else if inB.Value > inA.Value {
 				r.Higher++
 			}
 		}
 		if r.Count = len(items); r.Count > 0 {
-			p.estimate(&r, k, newSample(items), draws)
+			r.estimate(newSample(items), a.means(r.Latency), b.means(r.Latency), draws)
 		}
-		all[k] = r
+		c.Requests[k] = r
 	})
+}
+
+// estimate sets the mean, the median and their intervals. With enough runs on both sides,
+// the interval of the mean comes from the run means alone.
+func (r *Requests) estimate(s *sample, runsA, runsB []float64, draws []weights) {
+	mean, median := s.meanStatistic(), s.quantileStatistic(0.5)
+	r.Mean, r.Median = mean.of(&once), median.of(&once)
+	r.MeanInterval, r.MedianInterval = mean.interval(r.Mean, draws), median.interval(r.Median, draws)
+	if r.MeanInterval.Set && min(len(runsA), len(runsB)) >= enoughRuns {
+		r.MeanInterval.Value = byRuns(r.Mean, runsA, runsB, 1)
+	}
+}
+
+// means returns the mean of a latency for each run that has any.
+func (s side) means(l run.Latency) (all []float64) {
+	for _, r := range s.runs {
+		var m mean
+		for i := range r.requests {
+			m.add(r.requests[i].latency(l))
+		}
+		if v := m.value(); v.Set {
+			all = append(all, v.Value)
+		}
+	}
 	return all
 }
 
-// estimate sets the mean, the median and their intervals. With enough runs on both
-// sides, the interval of the mean comes from the run means alone.
-func (p pairs) estimate(r *Requests, k int, s *sample, draws []weights) {
-	a, b := p.runsA[k], p.runsB[k]
-	runs := runsHalfWidth(a, b, 1)
-	mean, median := s.meanStatistic(), s.quantileStatistic(0.5)
-	r.Mean, r.Median = mean.of(&once), median.of(&once)
-	switch {
-	case !mean.known:
-	case min(len(a), len(b)) >= enoughRuns:
-		r.MeanInterval = trace.Some(around(r.Mean, runs))
-	default:
-		r.MeanInterval = mean.interval(r.Mean, runs, p.steps[k], draws)
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v trace.Opt[float64]) {
+	if v.Set {
+		m.sum += v.Value
+		m.n++
 	}
-	if median.known {
-		r.MedianInterval = median.interval(r.Median, runs, p.steps[k], draws)
-	}
+}
+
+func (m *mean) value() trace.Opt[float64] {
+	return trace.Opt[float64]{Value: m.sum / float64(max(1, m.n)), Set: m.n > 0}
 }

@@ -2,69 +2,73 @@ package diff
 
 import (
 	"math"
+	"slices"
 	"sync"
+	"time"
 
 	"moontide/analyze/run"
 	"moontide/trace"
 )
 
 // side holds the runs of one side, and a sample of each latency, created on first
-// use.
+// use. Rows from first to last are cut into stretches.
 type side struct {
-	runs    []*Run
-	rows    rows
-	samples map[run.Latency]func() *sample
+	runs        []*Run
+	first, last int
+	samples     map[run.Latency]func() *sample
 }
 
-// newSides returns two sides; paired ones share the rows of both.
+// newSides returns two sides; paired ones have the stretches of all rows of both.
 func newSides(a, b []*Run, paired bool) (sideA, sideB side) {
 	if paired {
-		both := rowsOf(append(a[:len(a):len(a)], b...))
+		both := slices.Concat(a, b)
 		return newSide(a, both), newSide(b, both)
 	}
-	return newSide(a, rowsOf(a)), newSide(b, rowsOf(b))
+	return newSide(a, a), newSide(b, b)
 }
 
-func newSide(runs []*Run, all rows) side {
-	s := side{runs: runs, rows: all, samples: map[run.Latency]func() *sample{}}
+func newSide(runs, stretched []*Run) side {
+	s := side{runs: runs, first: math.MaxInt, samples: map[run.Latency]func() *sample{}}
+	for _, r := range stretched {
+		if n := len(r.requests); n > 0 {
+			s.first, s.last = min(s.first, r.requests[0].row), max(s.last, r.requests[n-1].row)
+		}
+	}
 	for _, l := range run.Latencies {
 		s.samples[l] = sync.OnceValue(func() *sample { return newSample(s.items(l)) })
 	}
 	return s
 }
 
-func (s side) each(do func(r *Run, q *request, index int)) {
+func (s side) stretch(row int) uint8 {
+	return uint8((stretches*(row-s.first+1) - 1) / (s.last - s.first + 1))
+}
+
+// requests yields the requests of all runs.
+func (s side) requests(yield func(*request) bool) {
 	for _, r := range s.runs {
-		index := 0
 		for i := range r.requests {
-			for s.rows[index] < r.requests[i].row {
-				index++
+			if !yield(&r.requests[i]) {
+				return
 			}
-			do(r, &r.requests[i], index)
 		}
 	}
 }
 
-func (s side) items(l run.Latency) []item {
-	n := 0
-	for _, r := range s.runs {
-		if l == run.ITL {
-			n += len(r.gaps.values)
-		} else {
-			n += len(r.requests)
+func (s side) items(l run.Latency) (items []item) {
+	if l == run.ITL {
+		for _, r := range s.runs {
+			for _, gap := range r.gaps {
+				items = append(items, item{gap.ms, s.stretch(gap.row)})
+			}
+		}
+		return items
+	}
+	for q := range s.requests {
+		if v := q.latency(l); v.Set {
+			items = append(items, item{v.Value, s.stretch(q.row)})
 		}
 	}
-	items := make([]item, 0, n)
-	s.each(func(r *Run, q *request, index int) {
-		stretch := s.rows.stretch(index)
-		if l == run.ITL {
-			for _, gap := range r.gaps.values[q.gapsFrom:q.gapsTo] {
-				items = append(items, item{gap, stretch})
-			}
-		} else if v := q.latency(l); v.Set {
-			items = append(items, item{v.Value, stretch})
-		}
-	})
 	return items
 }
 
@@ -88,52 +92,48 @@ func (s side) count(m run.Metric, stat statistic) (total int) {
 	return total
 }
 
-// means returns the mean of a latency for each run that has any.
-func (s side) means(l run.Latency) (all []float64) {
-	for _, r := range s.runs {
-		var m mean
-		for i := range r.requests {
-			m.add(r.requests[i].latency(l))
-		}
-		if v := m.value(); v.Set {
-			all = append(all, v.Value)
-		}
-	}
-	return all
+// work is what a request adds to a rate: at its end, and evenly from its first token to
+// its last.
+var work = map[string]func(q *request) (atEnd, streamed float64){
+	"request_throughput": func(q *request) (atEnd, streamed float64) { return count(q.ended), 0 },
+	"request_goodput":    func(q *request) (atEnd, streamed float64) { return count(q.good), 0 },
+	"output_throughput": func(q *request) (atEnd, streamed float64) {
+		return 0, count(q.completed) * float64(q.Output)
+	},
+	"total_token_throughput": func(q *request) (atEnd, streamed float64) {
+		return count(q.completed) * float64(q.input), count(q.completed) * float64(q.Output)
+	},
+}
+
+// parts are what a request adds to both sides of a share.
+var parts = map[string]func(q *request) (part, whole float64){
+	"failed_share": func(q *request) (part, whole float64) {
+		return count(q.failed), count(q.failed || q.completed || q.abandoned)
+	},
+	"abandoned_share": func(q *request) (part, whole float64) {
+		return count(q.abandoned), count(q.failed || q.completed || q.abandoned)
+	},
+	"cached_share": func(q *request) (part, whole float64) {
+		return float64(q.cached) * count(q.completed), float64(q.input) * count(q.completed)
+	},
 }
 
 // statistic returns a metric as a function of the resample, if it is one.
 func (s side) statistic(m run.Metric) statistic {
+	if of := work[m.Key]; of != nil {
+		return s.rate(of)
+	}
+	if of := parts[m.Key]; of != nil {
+		return s.share(of)
+	}
 	sampleOf := s.samples[m.Latency]
 	switch {
-	case m.Key == "request_throughput":
-		return s.rate(func(l *load) *[stretches]float64 { return &l.requests })
-	case m.Key == "output_throughput":
-		return s.rate(func(l *load) *[stretches]float64 { return &l.output })
-	case m.Key == "total_token_throughput":
-		return s.rate(func(l *load) *[stretches]float64 { return &l.tokens })
-	case m.Key == "request_goodput":
-		return s.rate(func(l *load) *[stretches]float64 { return &l.good })
-	case m.Key == "failed_share":
-		return s.share(func(q *request) (part, whole float64) {
-			return count(q.failed), count(q.failed || q.completed || q.abandoned)
-		})
-	case m.Key == "abandoned_share":
-		return s.share(func(q *request) (part, whole float64) {
-			return count(q.abandoned), count(q.failed || q.completed || q.abandoned)
-		})
-	case m.Key == "cached_share":
-		return s.share(func(q *request) (part, whole float64) {
-			return float64(q.cached) * count(q.completed), float64(q.input) * count(q.completed)
-		})
 	case sampleOf == nil || !m.Latency.OfCompleted():
 		return statistic{}
 	case m.Statistic.IsQuantile:
 		return sampleOf().quantileStatistic(m.Statistic.P)
 	case m.Statistic.Key == run.Mean.Key:
 		return sampleOf().meanStatistic()
-	case m.Statistic.Key == run.Std.Key:
-		return sampleOf().stdStatistic()
 	}
 	return statistic{}
 }
@@ -147,22 +147,60 @@ func count(yes bool) float64 {
 
 func (s side) share(of func(q *request) (part, whole float64)) statistic {
 	var part, whole [stretches]float64
-	s.each(func(_ *Run, q *request, index int) {
-		stretch := s.rows.stretch(index)
+	for q := range s.requests {
+		stretch := s.stretch(q.row)
 		p, w := of(q)
 		part[stretch] += p
 		whole[stretch] += w
-	})
+	}
 	return ratio(part, whole)
 }
 
-func (s side) rate(of func(l *load) *[stretches]float64) statistic {
+// rate cuts the time of each run, not its rows, into stretches.
+func (s side) rate(of func(q *request) (atEnd, streamed float64)) statistic {
 	var part, whole [stretches]float64
 	for _, r := range s.runs {
-		for i, n := range of(&r.load) {
-			part[i] += n
-			whole[i] += r.load.seconds
+		if r.length <= 0 {
+			continue
+		}
+		place := func(at time.Duration) float64 { return stretches * float64(at-r.from) / float64(r.length) }
+		for i := range r.requests {
+			q := &r.requests[i]
+			atEnd, streamed := of(q)
+			part[max(0, min(int(place(q.end)), stretches-1))] += atEnd
+			spread(&part, place(q.First), place(q.Last), streamed)
+		}
+		for i := range whole {
+			whole[i] += r.length.Seconds() / stretches
 		}
 	}
 	return ratio(part, whole)
+}
+
+// spread adds n evenly between two places. Parts outside the run are dropped.
+func spread(in *[stretches]float64, from, to, n float64) {
+	to = max(to, from+1e-9)
+	for i := max(0, int(from)); i < stretches && float64(i) < to; i++ {
+		in[i] += n * (min(to, float64(i+1)) - max(from, float64(i))) / (to - from)
+	}
+}
+
+// ratio returns the ratio of two sums. It is known if enough stretches have a part
+// above 0, and enough have a part below the whole.
+func ratio(part, whole [stretches]float64) statistic {
+	var rest [stretches]float64
+	for i := range part {
+		rest[i] = math.Abs(whole[i] - part[i])
+	}
+	return statistic{
+		known: min(positive(&part), positive(&rest)) >= minEvents,
+		of: func(w *weights) float64 {
+			sumPart, sumWhole := 0., 0.
+			for i, times := range w {
+				sumPart += float64(times) * part[i]
+				sumWhole += float64(times) * whole[i]
+			}
+			return sumPart / sumWhole
+		},
+	}
 }

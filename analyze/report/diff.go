@@ -34,10 +34,8 @@ func (c Diff) Document() *doc.Document {
 	d.Headlines, d.Facts = c.headlines(), c.facts()
 	c.runs(d)
 	c.changes(d.Section("What was changed"))
-	c.prediction(d)
 	c.differences(d.Section("Differences"))
 	c.requests(d.Section("Request by request"))
-	c.origins(d)
 	d.Gates = gates(c.Judgements)
 	d.Data = c.data()
 	return d
@@ -54,9 +52,6 @@ func (c Diff) runs(d *doc.Document) {
 	s.Table(t)
 	for _, o := range c.Objections {
 		s.Note("Not comparable", o.Reason+".")
-	}
-	for _, warning := range c.Warnings {
-		s.Warn(warning)
 	}
 	for _, n := range c.notes() {
 		s.Note(n.Kind, n.Text)
@@ -112,7 +107,6 @@ func (c Diff) differences(s *doc.Section) {
 	}
 	t := doc.Table{Columns: []string{"metric", "A", "B", "change", "", "B - A", "95 % interval"}, Left: 1}
 	unsure, unknown := 0, 0
-	var rising []string
 	for _, x := range c.Differences {
 		if !x.A.Set && !x.B.Set {
 			continue
@@ -123,9 +117,6 @@ func (c Diff) differences(s *doc.Section) {
 			unsure++
 		case noInterval:
 			unknown++
-		}
-		if x.Rising && !c.ByRuns() {
-			rising = append(rising, x.Metric.Key)
 		}
 		places, difference := placesOf(x.Metric), doc.Absent
 		fine := finer(places, x.Difference.Value)
@@ -148,9 +139,6 @@ func (c Diff) differences(s *doc.Section) {
 	if unknown > 0 {
 		s.Text("? no interval: too little data, such as a p99 of fewer than about 1,200 requests or a rare failure.")
 	}
-	if len(rising) > 0 {
-		s.Text(strings.Join(rising, ", ") + " rose during the run on both sides, as with a growing queue, where the delay of one request carries over to later ones. The intervals account for this.")
-	}
 	s.Text(c.certainty(unsure + unknown))
 }
 
@@ -158,8 +146,6 @@ func (c Diff) certainty(open int) string {
 	switch {
 	case c.ByRuns():
 		return "With several runs per side, the run means are the sample: the intervals are Welch's t intervals and cover the variation between runs."
-	case len(c.A)+len(c.B) > 2:
-		return "No interval is narrower than the t interval of the run means. With three or more runs per side, the run means alone decide."
 	case open > 0:
 		return "To decide metrics marked ~ or ?, use three or more runs of this trace per side (A1,A2,A3 B1,B2,B3). They also show the variation between runs, which these intervals do not cover."
 	}
@@ -243,42 +229,6 @@ func (c Diff) requests(s *doc.Section) {
 	for _, f := range c.scatters() {
 		s.Figure(f)
 	}
-}
-
-func (c Diff) origins(d *doc.Document) {
-	if len(c.Attributions) == 0 || c.Prediction != nil {
-		return
-	}
-	s := d.Section("Where the difference comes from")
-	s.Text("Mean of B - A in ms, request by request, and how much each band adds to the overall mean.")
-	if len(c.A)+len(c.B) > 2 {
-		s.Text("~ and ? here reflect the variation within the runs, not between runs.")
-	}
-	for _, o := range c.Attributions {
-		t := doc.Table{Columns: []string{o.By, "pairs", "TTFT", "adds", "TPOT", "adds", "E2EL", "adds"}, Left: 1}
-		for _, band := range o.Bands {
-			cells := []string{band.Name, doc.Int(band.Pairs)}
-			for _, part := range band.Latencies {
-				cells = append(cells, partCells(part)...)
-			}
-			t.Add(cells...)
-		}
-		s.Table(t)
-	}
-}
-
-func partCells(p diff.BandLatency) []string {
-	if p.Count == 0 {
-		return []string{doc.Absent, doc.Absent}
-	}
-	mark := "  " // aligned with marked numbers
-	switch {
-	case !p.Interval.Set:
-		mark = " " + noInterval
-	case !p.Significant():
-		mark = " " + insignificant
-	}
-	return []string{plus(p.Mean, 2) + mark, plus(p.Adds, 2)}
 }
 
 func (c Diff) data() doc.Data {

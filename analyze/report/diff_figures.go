@@ -10,6 +10,7 @@ import (
 	"moontide/analyze/diff"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
+	"moontide/analyze/run"
 	"moontide/trace"
 )
 
@@ -109,4 +110,20 @@ func (c Diff) facts() (all []doc.KeyValue) {
 		all = append(all, doc.KeyValue{Key: "AB"[i : i+1], Value: fmt.Sprintf("%s, %s", name, doc.Count(len(side), "run"))})
 	}
 	return append(all, doc.KeyValue{Key: "Trace", Value: orUnnamed(c.A[0].Run.Trace.Name)}, doc.KeyValue{Key: "Target", Value: orUnnamed(c.A[0].Run.Target.ModelText())})
+}
+
+// scatters draws the TTFT and the TPOT of each request on both sides. Points on the line
+// are equal on both.
+func (c Diff) scatters() (figures []figure.Figure) {
+	for _, r := range c.Requests {
+		if r.Latency == run.E2EL || len(r.Points) == 0 {
+			continue
+		}
+		points := figure.Series{Name: "requests", Kind: figure.Points}
+		for _, p := range r.Points {
+			points.X, points.Y = append(points.X, p.A/1000), append(points.Y, p.B/1000)
+		}
+		figures = append(figures, against(r.Latency.Label()+" of each request", "A: "+doc.Clean(c.NameA), "B: "+doc.Clean(c.NameB), figure.Axis{Quantity: figure.Duration, Log: true}, points))
+	}
+	return figures
 }

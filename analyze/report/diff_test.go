@@ -21,11 +21,6 @@ import (
 // comparedRun is a completed run of 640 answers, each delayed by later.
 func comparedRun(t *testing.T, name string, url string, later time.Duration, change func(records []replay.Record)) *diff.Run {
 	t.Helper()
-	return comparedRunOn(t, name, runfile.Target{URL: url, Model: hostile}, later, change)
-}
-
-func comparedRunOn(t *testing.T, name string, target runfile.Target, later time.Duration, change func(records []replay.Record)) *diff.Run {
-	t.Helper()
 	records := answers(640)
 	for i := range records {
 		r := &records[i]
@@ -39,7 +34,7 @@ func comparedRunOn(t *testing.T, name string, target runfile.Target, later time.
 	}
 	change(records)
 	info := runfile.Run{
-		Ended: time.Unix(2, 0), Rows: 640, Schedule: "s", Target: target,
+		Ended: time.Unix(2, 0), Rows: 640, Schedule: "s", Target: runfile.Target{URL: url, Model: hostile},
 		Trace: runfile.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512, Speedup: 1},
 	}
 	r, err := diff.Read(diff.Source{Name: name, Run: info, Measure: run.Options{Virtual: true}, Records: func(yield func(replay.Record, error) bool) {
@@ -75,15 +70,7 @@ func comparisons(t *testing.T) map[string]report.Diff {
 		records[7].Class, records[9].Class = replay.Timeout, replay.Timeout
 	})
 	other := comparedRun(t, "runs/c", "http://a", time.Millisecond, func(records []replay.Record) { records[0].OutputLength = 99 })
-	predicted := comparedRunOn(t, "runs/p", runfile.Target{Simulated: true, Virtual: true}, 40*time.Millisecond, func(records []replay.Record) {
-		for i := range records {
-			if i%5 == 0 {
-				records[i].Counts.Cached = trace.Some(800)
-			}
-		}
-	})
 	return map[string]report.Diff{
-		"predicted": of([]*diff.Run{predicted}, []*diff.Run{a}),
 		"slower":    of([]*diff.Run{a}, []*diff.Run{b}, "mean_ttft_ms>+1%", "p99_tpot_ms>+5"),
 		"itself":    of([]*diff.Run{a}, []*diff.Run{a}),
 		"unpaired":  of([]*diff.Run{a}, []*diff.Run{other}),
@@ -97,7 +84,7 @@ func TestDiff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := "testdata/diff_" + strings.ReplaceAll(name, " ", "_")
 			for ending, show := range map[string]func(w io.Writer) error{".txt": c.Document().WriteText, ".md": c.Document().WriteMarkdown, ".csv": c.Document().WriteCSV, ".json": c.JSON} {
-				if name != "slower" && name != "predicted" && ending != ".txt" {
+				if name != "slower" && ending != ".txt" {
 					continue // the other formats are the same
 				}
 				var b bytes.Buffer

@@ -20,10 +20,8 @@ func compareCommand(std streams, _ stop) *cli.Command {
 		Usage: "compare two runs, with confidence intervals",
 		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name the sides " +
 			"with old=A new=B. Use three or more runs per side to see run-to-run variation. Without --force, compare " +
-			"refuses runs that are INVALID (exit status 3), and runs that are incomplete, of different workloads, or " +
-			"of which only one had a warm cache (exit status 1).\n\n" +
-			"If one side is simulated and the other measured on a server, the simulation is judged as a prediction: " +
-			"the comparison then shows its errors by metric, phase, load and prompt length.\n\n" +
+			"refuses runs that are INVALID (exit status 3), and runs that are incomplete or of different workloads " +
+			"(exit status 1). Compare a simulated run with a measured one to see the errors of a prediction.\n\n" +
 			gateHelp + "\n\n" +
 			"Limits apply to B. A signed limit applies to the change from A to B, with % relative to A: --fail-if " +
 			"'p99_ttft>+5%,output_throughput<-200'. A change that is not significant counts as zero; a change without " +
@@ -36,7 +34,7 @@ func compareCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown instead of text"},
 			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print the differences as CSV instead of text"},
 			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the comparison with figures to `FILE`, a self-contained page"},
-			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the changes, the latencies of both sides and of each request to `FILE`; for a prediction, measured against predicted latencies"},
+			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the changes, the latencies of both sides and of each request to `FILE`"},
 		),
 		Action: func(c *cli.Context) error { return compareRuns(c, std) },
 	}
@@ -65,9 +63,6 @@ func compareRuns(c *cli.Context, std streams) error {
 	for _, gate := range asked.gates {
 		difference, _ := found.Find(gate.Metric.Key)
 		shown.Judgements = append(shown.Judgements, diff.Judge(gate, difference))
-	}
-	if path := asked.path("png"); path != "" && found.Pairs == 0 && found.Prediction != nil {
-		return fmt.Errorf("plotting %s: the sides have no request in common that was completed on both", path)
 	}
 	if err := asked.show(std, resultsOf(shown)); err != nil {
 		return err

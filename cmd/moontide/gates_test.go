@@ -161,26 +161,6 @@ func TestOrderOfExitStatuses(t *testing.T) {
 	}
 }
 
-// A run against a server that still has the prompts of an earlier run in its cache is
-// not compared with that run; one with another salt is.
-func TestCompareRefusesWarmWithCold(t *testing.T) {
-	t.Parallel()
-	url, dir := serveFast(t), t.TempDir()
-	for name, salt := range map[string]string{"cold": "a", "other": "b"} {
-		replayed(t, dir, name, url, salt)
-	}
-	replayed(t, dir, "warm", url, "a")
-	if r := try(t, dir, "", "compare", "cold", "warm"); r.status != exitFailed || !strings.Contains(r.err, "warm started warm and cold cold: in warm, ") || r.out != "" {
-		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-	if r := try(t, dir, "", "compare", "cold", "warm", "--force", "--slo", "mean_ttft<1us"); r.status != exitThreshold || !strings.Contains(r.out, "Not comparable: warm started warm") {
-		t.Errorf("forced: exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-	if r := try(t, dir, "", "compare", "cold", "other"); r.status != exitDone {
-		t.Errorf("another salt: exit status %d\n%s", r.status, r.err)
-	}
-}
-
 // replayed replays the first rows of the sample, whose verdict does not depend on how
 // busy the machine is.
 func replayed(t *testing.T, dir, name, url, salt string) {
