@@ -111,7 +111,7 @@ func (p *writer) analysis() {
 ## Analyzing a trace
 
 ` + "`moontide analyze` against `aiperf analyze-trace`" + `, on traces made by
-` + "`moontide synth --from traces/conversation.model.json --seed 1`" + `, which resemble Mooncake's conversation trace.`)
+` + "`moontide synth --from traces/conversation.model.gz --seed 1`" + `, which resemble Mooncake's conversation trace.`)
 	p.Table("task", "tool", "CPU, s", "wall time, s", "peak memory, MB", "CPU, times moontide's")
 	var last string
 	for _, task := range p.named("analyze ") {

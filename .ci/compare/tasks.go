@@ -54,7 +54,7 @@ func tasks(t *tools) ([]task, error) {
 		rows := fmt.Sprint(n)
 		traces[n], trees[n] = filepath.Join(t.out, "trace-"+rows+".jsonl"), filepath.Join(t.out, "tree-"+rows+".jsonl")
 		for _, args := range [][]string{
-			{"--from", "traces/conversation.model.json", "-n", rows, "--seed", "1", "-o", traces[n]},
+			{"--from", "traces/conversation.model.gz", "-n", rows, "--seed", "1", "-o", traces[n]},
 			{"--from", traces[small], "--method", "tree", "-n", rows, "--seed", "1", "-o", trees[n]},
 		} {
 			if out, err := exec.Command(t.moontide, append([]string{"synth"}, args...)...).CombinedOutput(); err != nil {

@@ -12,13 +12,13 @@ import (
 
 func fitCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Usage: "learn a model of a trace: a small, shareable file for synth --from",
-		Description: "The model contains no rows or ids of the trace, and nothing based on fewer than five requests, so you can " +
-			"share it. If rows have a key such as user or model, each value gets its own model, under its name in the " +
-			"trace. synth --from MODEL generates the same trace as synth --from TRACE.",
+		Usage: "make a model of a trace: a small, shareable file for synth --from",
+		Description: "The model holds the conversations of the trace: their times, and lengths that are near the real ones. It " +
+			"contains no text, no row and no id of the trace. Keys such as user or model keep their values if enough " +
+			"requests have them. synth --from MODEL generates the same trace as synth --from TRACE.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Category: inOutput, Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
-			blockSizeFlag, clientsFlag(), skipBadRowsFlag,
+			blockSizeFlag, skipBadRowsFlag,
 		}, readFlags()...),
 		Action: func(c *cli.Context) error { return fitTrace(c, std) },
 	}
@@ -51,9 +51,9 @@ func fitTrace(c *cli.Context, std streams) error {
 }
 
 func clientsDocument(clients []sessions.Client) *doc.Document {
-	t := doc.Table{Columns: []string{"client", "requests", "sessions", "mean ISL", "mean OSL", "gaps", "CV"}, Left: 1}
+	t := doc.Table{Columns: []string{"client", "requests", "sessions", "mean ISL", "mean OSL"}, Left: 1}
 	for _, k := range clients {
-		t.Add(k.Name, doc.Int(k.Requests), doc.Int(k.Sessions), doc.Fixed(k.ISL, 0), doc.Fixed(k.OSL, 0), k.Distribution, doc.Fixed(k.CV, 2))
+		t.Add(k.Name, doc.Int(k.Requests), doc.Int(k.Sessions), doc.Fixed(k.ISL, 0), doc.Fixed(k.OSL, 0))
 	}
 	d := doc.New("", "")
 	d.Section("Clients").Table(t)

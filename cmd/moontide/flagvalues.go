@@ -12,7 +12,6 @@ import (
 
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
-	"moontide/synth/sessions"
 	"moontide/trace"
 )
 
@@ -60,7 +59,6 @@ var flagRanges = []valueRange{
 	fromTo(server.LeastTimeScale, server.MostTimeScale, "time-scale"),
 	fromTo(0, trace.MaxLength, "block-size reasoning-tokens"),
 	fromTo(1, 4096, "workers"),
-	fromTo(1, sessions.MaxClients, clientsFlagName),
 	fromTo(1, 1_000_000_000, "kv-bytes-per-token"),
 }
 

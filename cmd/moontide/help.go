@@ -186,7 +186,7 @@ var verbPages = map[string]verbPage{
 	"fit": {
 		Section:  "Generate and convert traces",
 		Usage:    []string{"TRACE [-o MODEL] [FLAGS]"},
-		Examples: []string{"production.jsonl -o model.json"},
+		Examples: []string{"production.jsonl -o model.gz"},
 	},
 	"fit-engine": {
 		Section: "Simulate",

@@ -75,7 +75,7 @@ var onlyIn = map[string][]string{
 	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/live", "replay/sim/server"},
 	"net/http":                      {"replay/capture", "replay/cluster"},
 	"github.com/urfave/cli/v2":      {"cmd/moontide"},
-	"github.com/klauspost/compress": {"replay/openai/http1", "trace/format"},
+	"github.com/klauspost/compress": {"replay/openai/http1", "synth/sessions", "trace/format"},
 	"github.com/goccy/go-yaml":      {"synth/spec"},
 }
 

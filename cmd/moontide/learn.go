@@ -52,7 +52,7 @@ func learn[M fitted](c *cli.Context, std streams, path string, fit func(reqs tra
 
 func fitSessions(c *cli.Context, std streams, path string, stored func(io.Reader) (*sessions.Model, error)) (*sessions.Model, error) {
 	m, err := learn(c, std, path, func(reqs trace.Requests, blockSize int) (*sessions.Model, error) {
-		return sessions.Fit(reqs, sessions.Options{BlockSize: blockSize, Clients: c.Int(clientsFlagName)})
+		return sessions.Fit(reqs, sessions.Options{BlockSize: blockSize})
 	}, stored)
 	if err != nil {
 		return nil, err
@@ -67,10 +67,10 @@ func fitSessions(c *cli.Context, std streams, path string, stored func(io.Reader
 	return m, nil
 }
 
-// startsModel reports whether a file begins like a learned model.
+// startsModel reports whether a file begins like a model of a trace.
 func startsModel(in *bufio.Reader) bool {
-	head, _ := in.Peek(64)
-	return bytes.Contains(head, []byte(`"moontide_model"`))
+	head, _ := in.Peek(1024)
+	return sessions.IsModel(head)
 }
 
 // openPeeked opens the trace at path, whose start in has buffered. Files and

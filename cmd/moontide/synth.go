@@ -46,9 +46,10 @@ func methodOf(name string) method {
 func synthCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage: "generate a trace from another one, or from a description",
-		Description: "With --from, --method sessions preserves conversations and think times, bursts, lengths, and how soon " +
-			"prefixes are reused. TRACE may also be a model written by moontide fit. If you request more rows than the " +
-			"source has, the trace continues in the same way with new conversations.\n\n" +
+		Description: "With --from, --method sessions copies conversations to times near their own, with other lengths, pauses " +
+			"and block ids. It preserves think times, bursts, lengths, and how soon prefixes are reused. TRACE may " +
+			"also be a model written by moontide fit. If you request more rows than the source has, its course repeats " +
+			"with new conversations.\n\n" +
 			"--method tree is the method of NVIDIA's data generator: it samples paths from the tree of shared " +
 			"prefixes. Lengths, sharing and rate can be scaled. Without --output it writes a file named after the " +
 			"source and the flags, such as conversation_trace_synth_16.00x1+10.00_speedup1_maxisl110000.jsonl.\n\n" +

@@ -7,10 +7,11 @@ import (
 
 	"moontide/synth/sessions"
 	"moontide/trace/format"
+	"moontide/trace/tracetest"
 )
 
 func BenchmarkFit(b *testing.B) {
-	rows := conversation(b)
+	rows := tracetest.Conversation(b, format.Open, format.Options{})
 	b.ReportAllocs()
 	for b.Loop() {
 		fit(b, rows, sessions.Options{})
@@ -18,7 +19,7 @@ func BenchmarkFit(b *testing.B) {
 }
 
 func BenchmarkRequests(b *testing.B) {
-	m := fit(b, conversation(b), sessions.Options{})
+	m := fit(b, tracetest.Conversation(b, format.Open, format.Options{}), sessions.Options{})
 	for _, n := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("requests=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
@@ -34,7 +35,7 @@ func BenchmarkRequests(b *testing.B) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	m := fit(b, conversation(b), sessions.Options{})
+	m := fit(b, tracetest.Conversation(b, format.Open, format.Options{}), sessions.Options{})
 	const n = 100_000
 	var size counter
 	for b.Loop() {

@@ -1,304 +1,302 @@
 package sessions
 
 import (
+	"cmp"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 
 	"moontide/synth"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
-const (
-	// maxPlanned limits the planned turns, to bound memory.
-	maxPlanned = 1 << 20
-	// latenessWindow is the number of turns over which lateness is averaged.
-	latenessWindow = 64
-)
-
-// plannedTurn is a future turn.
-type plannedTurn struct {
-	from     *turn
-	since    float64 // when it was planned
-	order    int     // how often from was continued before this
-	relation relation
-	shared   int // blocks shared with from
-	isl, osl int
-	kind     trace.DelayKind
-	wait     float64 // ms, not including the answer's time if the model has delays
-
-	// With agents:
-	starts *drawnAgent // the sub-agent whose first turn it is, if any
-	start  *agentStart
-	after  []string // ids of turns that it waits for
-	ready  float64  // when the last of these is answered
-	left   int      // agents for which it waits too, and which have not ended
-}
-
-// drawnTurn is a turn that is due.
-type drawnTurn struct {
-	*turn
-	stamp  float64            // its timestamp
-	extra  []byte             // unknown keys
-	atOnce bool               // it comes at the time of the turn that it continues
-	delay  trace.Opt[float64] // instead of a timestamp
-	kind   trace.DelayKind
-	after  []string // with agents: ids of turns that it waits for
-}
-
-// advance draws the next time of the clock.
-func (d *clientDrawing) advance() {
-	d.stamp, d.slot = d.clock.next()
-	d.ahead = d.clock.course
-}
-
-// keepUp takes the clock's course. If the source begins again, its sessions have
-// ended.
-func (d *clientDrawing) keepUp(c course) {
-	if !c.hold && c.repetition != d.course.repetition {
-		d.started, d.drawn = 0, 0
-		d.planned, d.joining = synth.Queue[plannedTurn]{}, synth.Queue[plannedTurn]{}
-	}
-	d.course = c
-}
-
-// nextTime returns the time of the next request.
-func (d *clientDrawing) nextTime() float64 {
-	if d.turnIsFirst() {
-		at, _ := d.planned.First()
-		return at
-	}
-	return d.slot
-}
-
-// turnIsFirst reports whether the next request is a planned turn that comes at its
-// own time.
-func (d *clientDrawing) turnIsFirst() bool {
-	if !d.Arrivals.OfSessions || d.planned.Len() == 0 {
-		return false
-	}
-	at, _ := d.planned.First()
-	return at <= d.slot
-}
-
-// next draws a turn. If the clock starts sessions, later turns come at their own
-// times. Otherwise a planned turn that is due takes the clock's next time, and a
-// session starts, or joins another, if none is due.
-func (d *clientDrawing) next() (t drawnTurn) {
-	if d.turnIsFirst() {
-		at, p := d.planned.Pop()
-		if d.file.Delays {
-			t = d.delayedTurn(&p, at)
-		} else {
-			t = d.laterTurn(&p, at)
+// Requests draws n requests, at least 1, in order of arrival, the first at about 0.
+// Blocks have ids from a round number above those of the source on, first those of
+// templates and then others in sequence. Requests with block ids have context_len, the
+// leading tokens that an earlier request had, and unique_user_prompt_len, the rest of
+// the ISL. If rows of the source have session ids, those of the drawn ones are s1, s2,
+// and so on, and s1/1, s1/2, ... for sub-agents.
+//
+// The requests depend only on the model and the seed, and a smaller n gives a prefix of a
+// larger one. The stream can be ranged over repeatedly and concurrently. Its memory does
+// not grow with n. Its only error is an n below 1.
+func (m *Model) Requests(seed uint64, n int) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		if n < 1 {
+			yield(trace.Request{}, fmt.Errorf("drawing %d requests: at least 1 is needed", n))
+			return
 		}
-		t.stamp = at
-		return t
-	}
-	stamp := d.stamp
-	t = d.arrival(d.slot)
-	t.stamp = stamp
-	return t
-}
-
-// arrival draws the turn that comes at a time of the clock.
-func (d *clientDrawing) arrival(now float64) drawnTurn {
-	d.keepUp(d.ahead)
-	if !d.Arrivals.OfSessions && d.turnIsDue(now) {
-		d.advance()
-		_, p := d.planned.Pop()
-		return d.laterTurn(&p, now)
-	}
-	d.advance()
-	if d.joining.Len() > 0 {
-		if at, _ := d.joining.First(); at <= now {
-			_, p := d.joining.Pop()
-			return d.laterTurn(&p, now)
+		d := m.newDrawing(seed)
+		for range n {
+			if !yield(d.next(), nil) {
+				return
+			}
 		}
 	}
-	return d.firstTurn(now)
 }
 
-// turnIsDue reports whether a planned turn comes now. Turns come early to
-// compensate for those that had to wait for the clock.
-func (d *clientDrawing) turnIsDue(now float64) bool {
-	if d.planned.Len() == 0 {
-		return false
-	}
-	at, t := d.planned.First()
-	if late := now - at; late >= -d.early && now-t.since >= (at-t.since)/8 {
-		d.early = max(0, d.early+late/latenessWindow)
-		return true
-	}
-	return d.tooManySessions()
+// drawing is the state of a stream of drawn requests.
+type drawing struct {
+	*Model
+	jitter  *jitter
+	loads   []load
+	gaps    *mover // between starts; nil if they do not vary
+	slots   *rand.Rand
+	lengths *rand.Rand
+
+	pass   int       // repetitions of the source before this one
+	starts []float64 // of the sessions of this pass, in units of the clock
+	dealt  []int     // these sessions
+	begun  int       // of them
+	used   []int     // times that each session was begun in this pass
+
+	opened uint64
+	open   synth.Queue[*drawnSession] // by the time of the next turn
+	freeID uint64
+	shared map[sharedRun]*sharedIDs
+	path   []*sharedIDs // of the prefix of a row
 }
 
-// tooManySessions reports whether sessions are further ahead of their share of
-// the requests than they ever were in the source, with a margin; or, of few sessions,
-// whether there are as many as in the source.
-func (d *clientDrawing) tooManySessions() bool {
-	if d.Sessions < minRequests {
-		return d.started >= float64(d.Sessions)*d.all.speed
-	}
-	share := float64(d.Sessions) / float64(d.Requests)
-	usual := share * d.drawn
-	limit := usual + d.SessionsAhead*d.all.speed + usual/4 + 3*math.Sqrt(usual*(1-share))
-	return d.started > limit
+// drawnSession is a session of the drawn trace that has not ended.
+type drawnSession struct {
+	session
+	name  string
+	round int       // counts the uses of the source's session
+	at    []float64 // of the turns, in units of the clock
+	order []int     // turns that are not drawn yet, in order of time
+	own   [][]synth.BlockRun
 }
 
-func (d *clientDrawing) firstTurn(now float64) drawnTurn {
-	d.started++
-	phase := d.phase(now)
-	t := &turn{session: d.all.newSession(), at: now, phase: phase, template: d.drawTemplate(phase)}
-	template := &d.templates[t.template]
-	t.shared = template.depth
-	known := d.startContext(t.template, phase)
-	v := d.first[d.firstTurnsOf(t.template)].draw(known[:]...)
-	tokens := d.tokensOf(t.template)
-	t.isl, t.osl = max(d.clipISL(float64(tokens)+v[0]), tokens), d.clipOSL(v[1])
-	if template.tail > 0 {
-		t.isl = tokens
-	}
-	t.blocks = d.blocksOf(t.isl)
-	if t.blocks > t.shared {
-		t.runs = []synth.BlockRun{d.all.newRun(t.blocks - t.shared)}
-	}
-	d.enter(t)
-	d.drawn++
-	d.proceed(t)
-	return drawnTurn{turn: t, after: d.waitsFor(t, nil)}
+// sharedRun is a prefix in one round; that of templates is 0.
+type sharedRun struct{ prefix, round int }
+
+// sharedIDs are the ids of a shared run, and whether a row had them.
+type sharedIDs struct {
+	synth.BlockRun
+	depth int
+	seen  bool
 }
 
-// phase returns the time of the source at a time of the drawing.
-func (d *clientDrawing) phase(at float64) float64 { return d.course.at(at) }
-
-func (d *clientDrawing) drawTemplate(phase float64) int {
-	if d.popularity.Total() == 0 || d.templated.draw(phase) == none {
-		return 0
+func (m *Model) newDrawing(seed uint64) *drawing {
+	d := &drawing{
+		Model: m, jitter: newJitter(m, false), loads: m.loads(), used: make([]int, len(m.sessions)),
+		freeID: m.firstBlock, shared: map[sharedRun]*sharedIDs{},
+		slots: stats.NewStream(seed, "slots"), lengths: stats.NewStream(seed, "lengths"),
 	}
-	return d.templateAt(phase, d.templateChoices.Float64)
+	if !m.clock.exact {
+		d.gaps = newMover(m.startGaps(), nil)
+	}
+	for i := range m.prefixes {
+		if m.prefixes[i].template {
+			d.idsOf(i, 0)
+		}
+	}
+	d.deal()
+	return d
 }
 
-// laterTurn draws a planned turn.
-func (d *clientDrawing) laterTurn(planned *plannedTurn, now float64) drawnTurn {
-	p := planned.from
-	t := &turn{session: p.session, at: now, phase: d.phase(now), isl: planned.isl, osl: planned.osl, shared: planned.shared}
-	if planned.relation == joins {
-		d.started++
-		t.session = d.all.newSession()
-	} else {
-		t.follow(p)
-		t.agent = p.agent
+// startGaps returns the times from the beginning to the first session, and from each
+// session to the next.
+func (m *Model) startGaps() []float64 {
+	gaps, before := make([]float64, len(m.sessions)), 0.0
+	for i := range m.sessions {
+		gaps[i] = m.sessions[i].start - before
+		before = m.sessions[i].start
 	}
-	d.enter(t)
-	t.blocks = d.blocksOf(t.isl)
-	t.template, t.runs = d.keep(p, t.shared)
-	if t.blocks > t.shared {
-		t.runs = append(t.runs, d.all.newRun(t.blocks-t.shared))
-	}
-	d.drawn++
-	after := d.waitsFor(t, planned.after)
-	d.proceed(t)
-	d.plan(p, planned.order+1, planned.relation, now)
-	d.close(t, planned)
-	return drawnTurn{turn: t, atOnce: p.at == now, after: after}
+	return gaps
 }
 
-// keep returns the leading blocks of a turn.
-func (d *clientDrawing) keep(p *turn, blocks int) (template int, runs []synth.BlockRun) {
-	longer := none
-	for template = p.template; d.templates[template].depth > blocks; template = d.templates[template].parent {
-		longer = template
+// roundsPerPass is more than the number of times that a session is begun in a pass.
+func (m *Model) roundsPerPass() int { return 2 + int(m.rate) }
+
+// deal plans the next pass: which sessions begin when.
+func (d *drawing) deal() {
+	gaps := d.startGaps()
+	if d.gaps != nil {
+		shuffleRuns(gaps[1:], d.slots)
+		for i, gap := range gaps {
+			gaps[i] = d.gaps.move(gap, lognormal(d.slots, lengthJitter))
+		}
 	}
-	rest := blocks - d.templates[template].depth
-	if longer == none {
-		return template, firstBlocks(p.runs, rest)
+	times := make([]float64, len(gaps)+1)
+	at := 0.0
+	for k, gap := range gaps {
+		at = min(at+gap, d.clock.period)
+		times[k] = at
 	}
-	return template, firstBlocks([]synth.BlockRun{d.templates[longer].run()}, rest)
+	times[len(gaps)] = d.clock.period
+	offset := d.slots.Float64()
+	d.starts, d.dealt, d.begun = d.starts[:0], d.dealt[:0], 0
+	for slot, before := 0, none; slot < int(float64(len(gaps))*d.rate+offset); slot++ {
+		k := min(int((float64(slot)+offset)/d.rate), len(gaps)-1)
+		at := times[k]
+		if k == before && !d.clock.exact { // one more session than in the source
+			at += d.slots.Float64() * (times[k+1] - at)
+		}
+		before = k
+		d.dealt = append(d.dealt, k)
+		d.starts = append(d.starts, float64(d.pass)*d.clock.period+at)
+	}
+	slices.Sort(d.starts)
+	deal(d.dealt, d.loads, window(len(d.dealt)), d.slots)
+	clear(d.used)
+	for run := range d.shared { // sessions that have such ids ended in the pass before
+		if !d.prefixes[run.prefix].template && run.round < (d.pass-1)*d.roundsPerPass() {
+			delete(d.shared, run)
+		}
+	}
 }
 
-// plan decides whether and how a turn is continued, for the order-th time; last is how it
-// was the time before.
-func (d *clientDrawing) plan(t *turn, order int, last relation, now float64) {
-	known := d.turnContext(t, order, last)
-	rel := relation(d.continues[min(order, 1)].drawAt(d.oddsOf(t), known[:]...))
-	if rel == none || len(d.client.turns[rel]) == 0 || d.full() || rel == joins && t.level > 0 {
-		t.end()
-		return
+// next draws the next request.
+func (d *drawing) next() trace.Request {
+	for {
+		if d.begun == len(d.starts) {
+			d.pass++
+			d.deal()
+			continue
+		}
+		if d.open.Len() > 0 {
+			if at, _ := d.open.First(); at < d.starts[d.begun] {
+				break
+			}
+		}
+		d.begin()
 	}
-	v := d.turns[rel].draw(known[:]...)
-	kind := 0
-	if d.file.DelayKinds {
-		kind, v = whole(v[0], len(delayKinds)), v[1:]
+	_, s := d.open.Pop()
+	turn := s.order[0]
+	if s.order = s.order[1:]; len(s.order) > 0 {
+		d.open.Push(s.at[s.order[0]], s)
 	}
-	p := plannedTurn{from: t, since: now, order: order, relation: rel, kind: delayKinds[kind], wait: max(0, v[1])}
-	at := now + p.wait
-	if d.file.Delays && rel != joins {
-		at += trace.AnswerTime(t.osl)
+	return d.row(s, turn)
+}
+
+// begin opens the next session of the pass.
+func (d *drawing) begin() {
+	start, number := d.starts[d.begun], d.dealt[d.begun]
+	d.begun++
+	d.opened++
+	s := &drawnSession{session: d.sessions[number], name: "s" + strconv.FormatUint(d.opened, 10), round: d.pass*d.roundsPerPass() + d.used[number]}
+	d.used[number]++
+	s.turns = d.jitter.vary(s.turns, d.lengths)
+	s.own = make([][]synth.BlockRun, len(s.turns))
+	s.at, s.order = make([]float64, len(s.turns)), make([]int, len(s.turns))
+	for i := range s.turns {
+		t := &s.turns[i]
+		s.order[i] = i
+		if !t.untimed {
+			start += t.gap
+			s.at[i] = start
+		}
+		for _, w := range t.after {
+			s.at[i] = max(s.at[i], s.at[w])
+			if t.untimed {
+				s.at[i] = max(s.at[i], s.at[w]+trace.AnswerTime(s.turns[w].osl)+t.delay.Value)
+			}
+		}
+		if t.parent != none {
+			s.at[i] = max(s.at[i], s.at[t.parent])
+		}
 	}
-	if d.Arrivals.OfSessions && !d.file.Delays {
-		at = max(now, d.clock.onGrid(at))
+	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.at[a], s.at[b]) })
+	d.open.Push(s.at[s.order[0]], s)
+}
+
+// row returns the row of a turn.
+func (d *drawing) row(s *drawnSession, turn int) trace.Request {
+	t := &s.turns[turn]
+	r := trace.Request{
+		InputLength: d.islOf(t), OutputLength: t.osl, Delay: t.delay, DelayKind: t.kind, Extra: d.clients[t.client].extra,
 	}
-	if at > now && d.course.ended(at) {
-		t.end()
-		return
+	if t.reasoned != none {
+		c := &d.clients[t.client]
+		r.Extra = slices.Concat(c.before, strconv.AppendInt(nil, int64(math.Round(t.reasoned*float64(t.osl))), 10), c.behind)
 	}
-	lengths := d.lengths[rel].draw(append(known[:], v[0], v[1], d.phase(at), float64(kind))...)
-	p.osl = d.clipOSL(lengths[1])
-	if p.shared, p.isl = d.nextLengths(t, rel, min(max(0, v[0]), 1), lengths[0]); float64(p.isl) > d.ISL[1] {
-		t.end() // the prompt would be too long
-		return
+	if !t.untimed {
+		r.Timestamp = trace.Some(d.clock.ms(s.at[turn]))
 	}
 	switch {
-	case rel == joins:
-		d.joining.Push(at, p)
-	case t.agent != nil:
-		d.follow(t, p)
-	default:
-		d.planned.Push(at, p)
+	case t.agent == 0:
+		r.SessionID = s.name
+	case t.agent > 0:
+		r.SessionID = s.name + "/" + strconv.Itoa(t.agent)
 	}
-}
-
-// nextLengths returns the number of blocks that the next turn shares with p,
-// and its ISL.
-func (d *clientDrawing) nextLengths(p *turn, rel relation, kept, tokens float64) (shared, isl int) {
-	full := min(d.fullBlocks(p.isl), p.blocks)
-	switch rel {
-	case repeats:
-		return p.blocks, p.isl
-	case extends:
-		shared, tokens = full, float64(p.isl)+tokens
-		if kept > .5 {
-			shared = p.blocks
-		}
-	case returns:
-		shared = min(p.shared, full)
-	case edits, joins:
-		depth := min(d.templates[p.template].depth, full)
-		shared = depth + int(math.Round(kept*float64(full-depth)))
-		if kept > 0 {
-			shared = max(shared, min(depth+1, full))
+	if d.graph {
+		id := func(turn int) string { return s.name + ":" + strconv.Itoa(turn) }
+		if r.ID = id(turn); t.named {
+			r.After = []string{}
+			for _, w := range t.after {
+				r.After = append(r.After, id(w))
+			}
 		}
 	}
-	context := float64(shared * d.size.Tokens)
-	if rel != extends {
-		tokens += context
-	}
-	return shared, d.wholeTokens(max(d.ISL[0], context, tokens))
-}
-
-func (d *clientDrawing) clipISL(tokens float64) int {
-	return d.wholeTokens(min(max(d.ISL[0], tokens), d.ISL[1]))
-}
-
-func (d *clientDrawing) clipOSL(tokens float64) int {
-	low, high := math.Ceil(d.OSL[0]), math.Floor(d.OSL[1])
-	return int(math.Round(min(max(low, tokens), high)))
-}
-
-// wholeTokens rounds to a whole number of tokens, from 1 to the longest prompt.
-func (d *clientDrawing) wholeTokens(tokens float64) int {
-	limit := float64(trace.MaxLength)
 	if d.hasBlocks {
-		limit = min(limit, maxBlocks*float64(d.size.Tokens))
+		d.addBlocks(&r, s, turn)
 	}
-	return int(min(max(1, math.Round(tokens)), limit))
+	return r
+}
+
+// addBlocks adds the block ids of a turn.
+func (d *drawing) addBlocks(r *trace.Request, s *drawnSession, turn int) {
+	t := &s.turns[turn]
+	ids := make([]uint64, 0, d.blocksOf(r.InputLength))
+	context := 0
+	d.path = d.path[:0]
+	for p := t.prefix; p > 0; p = d.prefixes[p].parent {
+		d.path = append(d.path, d.idsOf(p, s.round))
+	}
+	for _, run := range slices.Backward(d.path) {
+		ids = run.AppendIDs(ids)
+		if run.seen {
+			context = run.depth
+		}
+		run.seen = true
+	}
+	var own []synth.BlockRun
+	if t.parent != none {
+		own = firstBlocks(s.own[t.parent], t.shared)
+		context = len(ids) + t.shared
+	}
+	if fresh := cap(ids) - len(ids) - t.shared; fresh > 0 {
+		own = append(own, synth.BlockRun{First: d.freeID, Blocks: fresh})
+		d.freeID += uint64(fresh)
+	}
+	for _, run := range own {
+		ids = run.AppendIDs(ids)
+	}
+	s.own[turn] = own
+	r.HashIDs = ids
+	r.ContextLen = trace.Some(min(context*d.size.Tokens, r.InputLength))
+	r.UniquePromptLen = trace.Some(r.InputLength - r.ContextLen.Value)
+}
+
+// firstBlocks returns the leading blocks of runs, in a list of its own.
+func firstBlocks(runs []synth.BlockRun, blocks int) (first []synth.BlockRun) {
+	for _, run := range runs {
+		if blocks == 0 {
+			break
+		}
+		run.Blocks = min(run.Blocks, blocks)
+		blocks -= run.Blocks
+		first = append(first, run)
+	}
+	return first
+}
+
+// idsOf returns the ids of a prefix in a round, after those of its parent.
+func (d *drawing) idsOf(prefix, round int) *sharedIDs {
+	p := &d.prefixes[prefix]
+	if p.template {
+		round = 0
+	}
+	run := sharedRun{prefix, round}
+	ids, known := d.shared[run]
+	if !known {
+		ids = &sharedIDs{BlockRun: synth.BlockRun{First: d.freeID, Blocks: p.blocks}, depth: p.depth}
+		d.freeID += uint64(p.blocks)
+		d.shared[run] = ids
+	}
+	return ids
 }

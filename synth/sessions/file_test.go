@@ -5,95 +5,81 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/gzip"
+
 	"moontide/synth/sessions"
 )
 
-// smallFile is a model written by hand.
-const smallFile = `{"moontide_model":3,"method":"sessions","block_size":4,"bursts":{"tick_ms":0,"offsets":[{"splits":[],"leaves":[[[5,5,-1,1,0]]]}],"gaps":[{"splits":[[0,3.5,-1,-2]],"leaves":[[[5,5,0,3,1]],[[5,5,2]]]}]},"templates":[[0,2,0]],"clients":[{
-"requests":20,"sessions":10,"sessions_ahead":2,"settled_ms":1000,"templates":[[1,6]],"starts_with_template":{"splits":[],"leaves":[[10,0.5]]},
-"isl":[0.5,100.5],"osl":[0.5,9.5],"first_turn_templated":[],"first_turn":[{"splits":[[0,500,-1,-2]],"leaves":[[[5,5,1,20,8]],[[5,5,7]]]},{"splits":[],"leaves":[[[10,10,1,9,3]]]}],
-"continues":{"splits":[],"leaves":[[20,0.4,0.05,0,0.1,0]]},"continues_again":{"splits":[],"leaves":[]},
-"later_turns":{"extend":[{"splits":[],"leaves":[[[5,5,0]]]},{"splits":[],"leaves":[[[5,5,100,900,200]]]}]},"later_lengths":{"extend":[{"splits":[],"leaves":[[[5,5,1,20,5]]]},{"splits":[],"leaves":[[[5,5,4]]]}]},
-"arrivals":{"tick_ms":10,"jitter":[[5,0],[5,-1]],"segments":[[10,12,40],[10,10,50]],"by_tick":false,"steps":[{"splits":[],"leaves":[[[9,9,0.1,3,1]]]},{"splits":[],"leaves":[[[9,9,1]]]}],"mean_gap_ms":50,"period_ms":1000}}]}`
+// smallFile is a model written by hand, as it is before it is compressed: two sessions, the
+// first with a turn that extends the other and one that waits for both.
+const smallFile = `{"moontide_model":4,"block_size":4,"first_block":10,"graph":true,"reasoning_key":"reasoning_tokens","period":1000,"times_per_ms":1,
+"client_keys":["user"],"clients":[["\"ann\""]],"prefix_parents":[0],"prefix_blocks":[2],"prefix_tails":[0],"prefix_templates":[1],"starts":[0,500],"turns":[3,1],
+"gaps":[0,100,0,0],"delayed":[0,1,2,0],"delays":[0,9,20,0],"delay_kinds":[0,1,2,0],"prefixes":[1,1,0,1],"tokens":[6,12,9,3],"osl":[5,6,7,8],"shares_with":[0,1,0,0],"shared_blocks":[0,1,0,0],
+"reasoned":[0,5001,0,0],"client":[1,1,0,0],"agent":[1,1,2,1],"waits":[0,1,2,0],"waits_named":[0,0,1,0],"waits_for":[1,1,2]}`
 
 func TestReadSmallFile(t *testing.T) {
 	m, err := sessions.Read(strings.NewReader(smallFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.BlockSize().Tokens != 4 || m.SourceRequests() != 20 || m.Templates() != 1 {
-		t.Errorf("block size %v, %d requests, %d templates", m.BlockSize(), m.SourceRequests(), m.Templates())
+	if m.BlockSize().Tokens != 4 || m.SourceRequests() != 4 || len(m.Clients()) != 2 {
+		t.Errorf("block size %v, %d requests, clients %v", m.BlockSize(), m.SourceRequests(), m.Clients())
 	}
-	turns := 0
-	for _, r := range draw(t, m, 1, 500) {
-		if len(r.HashIDs) != (r.InputLength+3)/4 || r.OutputLength < 1 || r.OutputLength > 9 {
-			t.Fatalf("%+v", r)
-		}
-		if r.ContextLen.Value > 8 {
-			turns++
+	want := `{"timestamp": 0, "input_length": 14, "output_length": 5, "hash_ids": [10, 11, 12, 13], "session_id": "s1", "request_id": "s1:0", "context_len": 0, "unique_user_prompt_len": 14, "user": "ann"}
+`
+	if got := string(lines(t, draw(t, m, 1, 1))); got != want {
+		t.Errorf("drew\n%s", got)
+	}
+	waits := 0
+	for _, r := range draw(t, m, 1, 400) {
+		if len(r.After) == 2 && !r.Timestamp.Set && r.Delay.Value > 10 {
+			waits++
 		}
 	}
-	if turns < 20 {
-		t.Errorf("only %d later turns", turns)
+	if waits < 90 {
+		t.Errorf("%d rows wait for two others, want 100", waits)
 	}
 }
 
 func TestReadRefuses(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
-		{`{"moontide_model":3`, `[{"moontide_model":3`, "not a JSON object"},
-		{`"moontide_model":3,`, ``, `no "moontide_model"`},
-		{`"moontide_model":3`, `"moontide_model":1`, "moontide_model: version 1 is too old, this is 3: fit the source again"},
-		{`"moontide_model":3`, `"moontide_model":7`, "moontide_model: version 7 is not known"},
-		{`"method":"sessions"`, `"method":"tree"`, `method: "tree" is not "sessions"`},
+		{`{"moontide_model":4`, `[{"moontide_model":4`, "not a model"},
+		{`"moontide_model":4,`, ``, `no "moontide_model"`},
+		{`"moontide_model":4`, `"moontide_model":3`, "version 3 of models is not 4: fit the source again"},
 		{`"block_size":4`, `"block_size":-4`, "block_size: -4 is not in"},
-		{`"block_size":4`, `"block_size":4,"first_block":2000000000000000`, "first_block: 2e+15 is not in"},
-		{`"block_size":4`, `"block_size":0`, "templates: there are 1, but block_size is 0"},
-		{`{"tick_ms":0`, `{"tick_ms":-1`, "bursts.tick_ms: -1 is not in"},
-		{`[5,5,-1,1,0]`, `[5,5,-1e17,1,0]`, "bursts.offsets[0].leaves[0][0][2], the low end: -1e+17 is not in"},
-		{`[5,5,0,3,1]`, `[5,5,-3,3,1]`, "bursts.gaps[0].leaves[0][0][2], the low end: -3 is not in"},
-		{`[5,5,0,3,1]`, `[4,5,0,3,1]`, "bursts.gaps[0].leaves[0][0][0], the requests: 4 is not in 5.."},
-		{`[0,3.5,-1,-2]`, `[1,3.5,-1,-2]`, "bursts.gaps[0].splits[0][0], the dimension: 1 is not in 0..0"},
-		{`"gaps":[`, `"gap":[`, "bursts.gaps: no values"},
-		{`"requests":20`, `"requests":4`, "requests: 4 is not in"},
-		{`"sessions":10`, `"sessions":21`, "sessions: 21 is not in 1..20"},
-		{`"settled_ms":1000`, `"settled_ms":-1`, "settled_ms: -1 is not in"},
-		{`[0,2,0]`, `[1,2,0]`, "templates[0][0], the parent: 1 is not in 0..0"},
-		{`[0,2,0]`, `[0,0,0]`, "templates[0][1], the blocks: 0 is not in"},
-		{`[0,2,0]`, `[0,2000000,0]`, "templates[0][1], the blocks: 2e+06 is not in"},
-		{`[0,2,0]`, `[0,2,4]`, "templates[0][2], the tail: 4 is not in 0..3"},
-		{`[[1,6]]`, `[[2,6]]`, "clients[0].templates[0][0], the number: 2 is not in 1..1"},
-		{`[[1,6]]`, `[[1,3]]`, "clients[0].templates[0][1], the sessions: 3 is not in 5.."},
-		{`[[10,0.5]]`, `[[10,1.5]]`, "starts_with_template.leaves[0][1]: 1.5 is not in 0..1"},
-		{`[[10,0.5]]`, `[[10,0.5,0.2]]`, "starts_with_template.leaves[0]: 3 numbers, want 2"},
-		{`[20,0.4,0.05,0,0.1,0]`, `[20,0.4,0.5,0,0.2,0]`, "continues.leaves[0], the sum of shares: 1.1"},
-		{`[20,0.4,0.05,0,0.1,0]`, `[2,0.4,0.05,0,0.1,0]`, "continues.leaves[0][0], the requests: 2 is not in 5.."},
-		{`[0,500,-1,-2]`, `[3,500,-1,-2]`, "first_turn[0].splits[0][0], the dimension: 3 is not in 0..2"},
-		{`[0,500,-1,-2]`, `[0,500,-1,-1]`, "first_turn[0].splits[0][3]: -1 leads back"},
-		{`[0,500,-1,-2]`, `[0,500,0,-2]`, "first_turn[0].splits[0][2]: 0 leads back"},
-		{`[0,500,-1,-2]`, `[0,500,-1,-3]`, "first_turn[0].splits[0][3]: -3 is not in -2..0"},
-		{`[[0,500,-1,-2]]`, `[]`, "first_turn[0]: 0 splits do not make 2 leaves"},
-		{`[5,5,1,20,8]`, `[5,5,1,20,80]`, "first_turn[0].leaves[0][0][4], the mean: 80 is not in 1..20"},
-		{`[5,5,1,20,8]`, `[5,5,21,20,20]`, "first_turn[0].leaves[0][0][3], the high end: 20 is not in 21.."},
-		{`[5,5,1,20,8]`, `[4,5,1,20,8]`, "first_turn[0].leaves[0][0][0], the requests: 4 is not in 5.."},
-		{`[5,5,1,20,8]`, `[5.5,5,1,20,8]`, "5.5 is not a whole number"},
-		{`[5,5,1,20,8]`, `[5,-1,1,20,8]`, "the weight: -1 is not in"},
-		{`[5,5,1,20,8]`, `[5,5,1,20]`, "4 numbers, want 3 or 5"},
-		{`[[5,5,7]]`, `[]`, "first_turn[0].leaves[1]: no bins"},
-		{`[5,5,1,20,8]`, `[5,5,1,1e9,8]`, "the high end: 1e+09 is not in"},
-		{`"first_turn":[`, `"first_turns":[`, "first_turn: no values"},
-		{`"extend":`, `"grow":`, `later_turns: "grow" is none of`},
-		{`"later_lengths":{"extend"`, `"later_lengths":{"edit"`, `later_lengths.extend: no values`},
-		{`"period_ms":1000`, `"period_ms":-1000`, "arrivals.period_ms: -1000 is not in"},
-		{`[[[5,5,4]]]`, `[[[5,5,-4]]]`, "later_lengths.extend[1].leaves[0][0][2], the low end: -4 is not in"},
-		{`[10,12,40]`, `[4,12,40]`, "arrivals.segments[0][0], the requests: 4 is not in 5.."},
-		{`[10,12,40]`, `[10,-1,40]`, "arrivals.segments[0][1], the times: -1 is not in 0.."},
-		{`[10,12,40]`, `[10,12,0]`, "arrivals.segments[0][2], the mean: 0 is not in"},
-		{`"by_tick":false`, `"by_tick":true`, "arrivals.steps: 2 values, want 1"},
-		{`"isl":[0.5,100.5]`, `"isl":[0.5,0.4]`, "isl[1], the high end: 0.4 is not in 0.5.."},
-		{`"osl":[0.5,9.5]`, `"osl":[-3,9.5]`, "osl[0], the low end: -3 is not in"},
-		{`[[10,12,40],[10,10,50]]`, `[]`, "arrivals.segments: none, but there are steps"},
-		{`[5,-1]`, `[5,-11]`, "arrivals.jitter[1][1]: -11 is not in -10..10"},
-		{`"mean_gap_ms":50`, `"mean_gap_ms":NaN`, "not a model"},
+		{`"block_size":4`, `"block_size":0`, "prefix_tails: rows have no such blocks"},
+		{`"first_block":10`, `"first_block":2000000000000000`, "first_block: 2000000000000000 is not in"},
+		{`"period":1000`, `"period":-1`, "period: -1 is not in"},
+		{`"times_per_ms":1`, `"times_per_ms":7`, "times_per_ms: 7 is neither"},
+		{`"period":1000`, `"period":1000,"ticks_ms":[0,5]`, "ticks_ms: 2 times"},
+		{`["user"]`, `[""]`, "client_keys, the length: 0 is not in"},
+		{`["user"]`, `["user","app"]`, "clients, the values: 1 is not in 2..2"},
+		{`"\"ann\""`, `"true"`, `clients: "true" is no string or number`},
+		{`"prefix_parents":[0]`, `"prefix_parents":[1]`, "prefix_parents: 1 is not in 0..0"},
+		{`"prefix_parents":[0]`, `"prefix_parents":[0,1]`, "prefixes: 1 is not in 2..2"},
+		{`"prefix_blocks":[2]`, `"prefix_blocks":[2000000]`, "prefix_blocks: 2000000 is not in"},
+		{`"prefix_tails":[0]`, `"prefix_tails":[4]`, "prefix_tails: 4 is not in 0..3"},
+		{`"starts":[0,500]`, `"starts":[0]`, "starts, the sessions: 1 is not in 2..2"},
+		{`"starts":[0,500]`, `"starts":[0,-5]`, "starts: -5 is not in 0..1000"},
+		{`"turns":[3,1]`, `"turns":[3,0]`, "turns: 0 is not in"},
+		{`"turns":[3,1]`, `"turns":[3,2000000000]`, "gaps, the turns: 4 is not in"},
+		{`"gaps":[0,100`, `"gaps":[0,-100`, "gaps: -100 is not in"},
+		{`"delays":[0,9`, `"delays":[0,1e300`, "delays: 1e+300 is not in"},
+		{`"delayed":[0,1,2,0]`, `"delayed":[2,1,2,0]`, "delayed: a turn that waits for no other has no timestamp"},
+		{`"delay_kinds":[0,1`, `"delay_kinds":[0,3`, "delay_kinds: 3 is not in"},
+		{`"prefixes":[1,1`, `"prefixes":[1,2`, "prefixes: 2 is not in 0..1"},
+		{`"prefixes":[1,1`, `"prefixes":[1,0`, "prefixes, that of a turn with shared blocks: 0 is not in 1..1"},
+		{`"tokens":[6`, `"tokens":[-6`, "tokens: -6 is not in"},
+		{`"tokens":[6`, `"tokens":[90000000`, "tokens, the blocks of the prompt: 22500002 is not in"},
+		{`"osl":[5`, `"osl":[1000000000`, "osl: 1000000000 is not in"},
+		{`"osl":[5`, `"osl":[5,5`, "turns: 5 is not in 4..4"},
+		{`"shares_with":[0,1`, `"shares_with":[0,2`, "shares_with: 2 is not in 1..1"},
+		{`"shared_blocks":[0,1`, `"shared_blocks":[0,9`, "shared_blocks: 9 is not in 1..2"},
+		{`"reasoned":[0,5001`, `"reasoned":[0,50010`, "reasoned: 50010 is not in"},
+		{`"client":[1`, `"client":[2`, "client: 2 is not in 0..1"},
+		{`"waits":[0,1`, `"waits":[0,4`, "waits: 4 is not in 0..3"},
+		{`"waits_for":[1,1,2]`, `"waits_for":[1,1,3]`, "waits_for: 3 is not in 1..2"},
+		{`"tokens":[6`, `"tokens":[NaN`, "not a model"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			if !strings.Contains(smallFile, c.old) {
@@ -105,12 +91,20 @@ func TestReadRefuses(t *testing.T) {
 			}
 		})
 	}
+	// A file that grows without end when it is decompressed.
+	var part bytes.Buffer
+	z := gzip.NewWriter(&part)
+	z.Write(make([]byte, 10<<20))
+	z.Close()
+	if _, err := sessions.Read(bytes.NewReader(bytes.Repeat(part.Bytes(), 14))); err == nil || !strings.Contains(err.Error(), "more than 134217728 bytes") {
+		t.Errorf("error %v", err)
+	}
 }
 
 // Any file is either refused, or draws valid requests and survives a round trip.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(smallFile))
-	f.Add(saved(f, fit(f, agentLoad{seed: 1, runs: 6, gap: 1000, turns: 4, call: .5, fan: 2, chain: 2, fork: .5, think: 100, tool: 10, systems: 1}.rows(), sessions.Options{})))
+	f.Add(saved(f, fit(f, workloads["agents"].rows()[:50], sessions.Options{BlockSize: blockSize})))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := sessions.Read(bytes.NewReader(data))
 		if err != nil {

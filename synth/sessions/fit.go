@@ -9,6 +9,7 @@ import (
 
 	"moontide/synth/prefix"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Options configures [Fit]. The zero value detects what it needs.
@@ -16,29 +17,19 @@ type Options struct {
 	// BlockSize is the number of tokens per block, 1 to [trace.MaxLength];
 	// 0 detects it from the rows.
 	BlockSize int
-	// Clients is the most clients to learn, 0 to [MaxClients]. 0 learns those that
-	// the keys of rows name, at most 64, or two if one would be far from the source. If
-	// rows name none, a number above 1 divides the sessions into as many clusters.
-	Clients int
 }
 
-// MaxClients is the largest number of clients of a model.
-const MaxClients = 256
-
-// Fit learns the model of a trace. The requests may be in any order, except for
+// Fit makes the model of a trace. The requests may be in any order, except for
 // the turns of a session. It uses about 48 bytes for each distinct prefix of
 // the trace and 400 bytes for each request while it runs.
 //
-// Requests are grouped by session ids if rows have them, otherwise by block
-// ids. A row without a timestamp follows the answer to the previous row of its
-// session after its delay. Answers are assumed to take 500 ms, plus 20 ms for each
-// token after the first; if most such rows then fit between the timestamps of
-// their neighbours, the others are moved to fit. Without any block ids, the model
-// only has lengths, arrivals and the given sessions.
+// Requests are grouped by session ids and by the requests that they wait for if rows
+// have these, otherwise by block ids. A row without a timestamp follows the answer to the
+// previous row of its session after its delay; [trace.AnswerTime] is assumed.
 //
-// Fit fails if the source fails or has fewer than five requests, if only some
-// rows have block ids, if a row without a timestamp has no row to follow, if a
-// prompt has more than 2^20 blocks, or if no single block size fits every row.
+// Fit fails if the source fails or is empty, if only some rows have block ids, if a row
+// without a timestamp has no row to follow, if a prompt has more than 2^20 blocks, or if
+// no single block size fits every row.
 func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	defer func() {
 		if err != nil {
@@ -48,76 +39,73 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("block size %d is not in 0..%d", opts.BlockSize, trace.MaxLength)
 	}
-	if opts.Clients < 0 || opts.Clients > MaxClients {
-		return nil, fmt.Errorf("%d clients are not in 0..%d", opts.Clients, MaxClients)
-	}
-	f := newFitter()
+	f := &fitter{Model: &Model{rate: 1}, prompts: prefix.New(), values: map[string][]keyValue{}, agents: map[string]int{}}
+	defer f.builder.Close()
 	for r, err := range source {
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = f.add(r)
 		}
-		if err := f.add(r); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("request %d: %w", len(f.rows)+1, err)
 		}
 	}
-	if len(f.rows) < minRequests {
-		return nil, fmt.Errorf("too few requests in the source: %d; at least %d are needed", len(f.rows), minRequests)
+	if len(f.rows) == 0 {
+		return nil, errors.New("no requests in the source")
 	}
-	f.noteBadReasoning()
-	f.findSessions()
-	f.divideByKeys(cmp.Or(opts.Clients, maxFitted))
-	if err := f.prepareRows(opts.BlockSize); err != nil {
+	if f.badReasoning > 0 {
+		f.note("the reasoning of %d of %d requests is ignored, first %s", f.badReasoning, len(f.rows), f.firstBad)
+	}
+	f.nameClients()
+	if err := f.findBlockSize(opts.BlockSize); err != nil {
 		return nil, err
 	}
-	f.findBursts()
-	f.keepFewTimes(opts.Clients)
-	return f.model(opts.Clients), nil
+	if err := f.group(); err != nil {
+		return nil, err
+	}
+	f.makeSessions()
+	f.blur()
+	return f.Model, nil
 }
 
-// fitter learns a model.
+// fitter makes a model.
 type fitter struct {
 	*Model
-	detector   trace.BlockDetector
-	prompts    *prefix.Tree
-	lastBlock  uint64 // the largest block id
-	rows       []row
-	latest     map[string]int32 // last row of each session, plus 1, in order of reading
-	graph      trace.GraphBuilder
-	earlier    trace.Earlier
-	agents     []agent // if rows name the rows that they wait for
-	keys       keyColumns
-	timetable  timetable // if there are few timestamps
-	parts      []part    // the clients; none if there is only one, without a name
-	templateOf []int32   // template of each node of prompts
+	detector  trace.BlockDetector
+	prompts   *prefix.Tree
+	lastBlock uint64 // the largest block id
+	rows      []row
+	named     bool // rows have session ids, or name the rows that they wait for
+	builder   trace.GraphBuilder
+	earlier   trace.Earlier
+	agents    map[string]int // by session id
+	values    map[string][]keyValue
 
-	badReasoning badReasoning
+	badReasoning int
+	firstBad     string
+
+	uses []int32 // see countUses
 }
 
 // row is a request of the source.
 type row struct {
-	turn
-	agentRow
-	end      prefix.Node // node of its last block
-	before   int32       // the previous row of its session or, of its agent, the one that it continues; or none
-	follows  int32       // of the rows that it waits for, the one answered last; or none
-	delay    float64     // ms after the answer to that row, if the row has no timestamp
-	parent   int32       // the row that it continues, or none
-	next     []int32     // the rows that continue it
-	relation relation
-	untimed  bool
-	reasons  bool  // has reasoned
-	kind     int   // of the delay: an index of delayKinds
-	first    int32 // the first row of its session in order of reading, with session ids or After
-	client   int32 // of parts
+	turn    // after has numbers of rows
+	at      float64
+	isl     int
+	end     prefix.Node // of its last block
+	session int
 }
 
-// starts reports whether the row starts a session, which is that of its main agent.
-func (r *row) starts() bool { return r.level == 0 && (r.parent == none || r.relation == joins) }
+const (
+	maxTime   = 1e15    // ms: 30,000 years
+	maxBlocks = 1 << 20 // of a prompt
+)
 
-func newFitter() *fitter {
-	return &fitter{Model: newModel(), prompts: prefix.New(), latest: make(map[string]int32), keys: make(keyColumns)}
+// note adds a note on what the model does not keep.
+func (f *fitter) note(format string, args ...any) {
+	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
+// add adds a row of the source.
 func (f *fitter) add(r trace.Request) error {
 	for i, length := range []int{r.InputLength, r.OutputLength} {
 		if length < 0 || length > trace.MaxLength {
@@ -133,235 +121,186 @@ func (f *fitter) add(r trace.Request) error {
 	for _, id := range r.HashIDs {
 		f.lastBlock = max(f.lastBlock, id)
 	}
-	f.keys.add(len(f.rows), &r)
-	x := row{turn: turn{isl: r.InputLength, osl: r.OutputLength}, before: none, follows: none, end: f.prompts.Add(r.HashIDs)}
-	f.addReasoning(&x, &r)
+	x := row{isl: r.InputLength, end: f.prompts.Add(r.HashIDs), turn: turn{osl: r.OutputLength, agent: none, parent: none, reasoned: none}}
+	if len(r.Extra) > 0 {
+		f.readKeys(&x, "", r.Extra)
+	}
 	if r.SessionID != "" {
-		f.file.SessionIDs, x.named = true, true
-		x.before = f.latest[r.SessionID] - 1
-		f.latest[r.SessionID] = int32(len(f.rows)) + 1
+		n, known := f.agents[r.SessionID]
+		if !known {
+			n = len(f.agents)
+			f.agents[r.SessionID] = n
+		}
+		x.agent = n
 	}
-	f.graph.Add(r, 0)
+	f.builder.Add(r, 0)
+	follows, answered := none, 0.0
 	for _, i := range f.earlier.Add(r) {
-		if r.After != nil {
-			x.waits = append(x.waits, i)
-		}
-		if x.follows == none || f.answered(i) > f.answered(x.follows) {
-			x.follows = i
+		x.after = append(x.after, int(i))
+		if end := f.answered(int(i)); follows == none || end > answered {
+			follows, answered = int(i), end
 		}
 	}
-	f.file.Agents = f.file.Agents || r.After != nil
+	x.named = r.After != nil
+	f.graph = f.graph || x.named
+	f.named = f.named || x.named || r.SessionID != ""
+	if r.Delay.Set {
+		x.delay, x.kind = trace.Some(max(0, r.Delay.Value)), r.DelayKind
+	}
 	switch {
 	case r.Timestamp.Set:
 		x.at = r.Timestamp.Value
-	case x.follows == none && len(r.After) > 0:
+	case follows == none && len(r.After) > 0:
 		return fmt.Errorf("no timestamp, and no earlier row is named in after %.60q; sort the trace first", r.After)
-	case x.follows == none:
+	case follows == none:
 		return errors.New("no timestamp, and no turn before it in its session")
 	default:
-		x.delay = max(0, r.Delay.Value)
-		x.at = f.answered(x.follows) + x.delay
-		x.untimed = true
-		x.kind = kindOf(r.DelayKind)
-		f.file.DelayKinds = f.file.DelayKinds || x.kind > 0
+		x.delay.Set = true
+		x.at, x.untimed = answered+x.delay.Value, true
 		f.untimed++
 	}
 	if math.IsNaN(x.at) || math.Abs(x.at) > maxTime {
 		return fmt.Errorf("timestamp %v ms is out of range", x.at)
+	}
+	for _, i := range x.after { // its turn is after theirs
+		x.at = max(x.at, f.rows[i].at)
 	}
 	f.rows = append(f.rows, x)
 	return nil
 }
 
 // answered returns the assumed end of the answer to a row.
-func (f *fitter) answered(i int32) float64 { return f.rows[i].at + trace.AnswerTime(f.rows[i].osl) }
+func (f *fitter) answered(i int) float64 { return f.rows[i].at + trace.AnswerTime(f.rows[i].osl) }
 
-const (
-	maxTime   = 1e15    // ms: 30,000 years
-	maxBlocks = 1 << 20 // of a prompt
-)
-
-// prepareRows sorts the rows by time and derives what depends on all of them.
-func (f *fitter) prepareRows(blockSize int) error {
-	f.moveIntoFileOrder()
-	f.sortByTime()
+// findBlockSize finds the block size, and whether partial blocks have ids.
+func (f *fitter) findBlockSize(blockSize int) error {
 	f.size = trace.GivenBlockSize(blockSize)
 	if blockSize == 0 {
 		if f.size = f.detector.BlockSize(); f.size.Low > f.size.High {
 			return errors.New("no one block size fits every row; name the right one")
 		}
 	}
-	f.detectFormat()
+	without, with := 0, 0
 	for i := range f.rows {
-		r := &f.rows[i]
-		r.blocks = f.blocksOf(r.isl)
-		if f.hasBlocks && r.blocks > maxBlocks {
-			return fmt.Errorf("a prompt of %d tokens has %d blocks of %d tokens, more than %d", r.isl, r.blocks, f.size.Tokens, maxBlocks)
-		}
-		if f.hasBlocks && f.prompts.Depth(r.end) != r.blocks {
-			f.irregular++
-		}
-		for f.prompts.Depth(r.end) > r.blocks {
-			r.end = f.prompts.Parent(r.end)
-		}
-	}
-	return nil
-}
-
-// detectFormat detects whether partial blocks have ids and whether later turns
-// have delays.
-func (f *fitter) detectFormat() {
-	without, with, later := 0, 0, 0
-	for _, r := range f.rows {
-		switch depth, full := f.prompts.Depth(r.end), r.isl/f.size.Tokens; {
-		case r.isl%f.size.Tokens == 0:
+		switch depth, full := f.prompts.Depth(f.rows[i].end), f.rows[i].isl/f.size.Tokens; {
+		case f.rows[i].isl%f.size.Tokens == 0:
 		case depth == full:
 			without++
 		case depth == full+1:
 			with++
 		}
-		if r.before != none {
-			later++
-		}
 	}
-	f.file.FullBlocksOnly = f.hasBlocks && without > with
-	f.file.Delays = f.untimed > 0 && 2*f.untimed >= later || f.file.Agents
-}
-
-// moveIntoFileOrder moves rows without a timestamp between the neighbouring
-// timestamps in the file, if most are there already: the file is then in order
-// of arrival, and answers were faster or slower than assumed.
-func (f *fitter) moveIntoFileOrder() {
-	around := make([]span, len(f.rows)) // range of neighbouring timestamps
-	low, high := math.Inf(-1), math.Inf(1)
-	for i, r := range f.rows {
-		if !r.untimed {
-			low = max(low, r.at)
-		}
-		around[i].low = low
-	}
-	inside := 0
-	for i := len(f.rows) - 1; i >= 0; i-- {
-		r := &f.rows[i]
-		if !r.untimed {
-			high = min(high, r.at)
-		}
-		around[i].high = high
-		if r.untimed && r.at >= around[i].low && r.at <= high {
-			inside++
-		}
-	}
-	if 2*inside < f.untimed {
-		return
-	}
+	f.fullBlocksOnly = f.hasBlocks && without > with
 	for i := range f.rows {
-		if r := &f.rows[i]; r.untimed {
-			r.at = max(f.answered(r.follows)+r.delay, around[i].low)
-			r.at = max(f.rows[r.follows].at, min(r.at, around[i].high))
+		r := &f.rows[i]
+		blocks := f.blocksOf(r.isl)
+		if f.hasBlocks && blocks > maxBlocks {
+			return fmt.Errorf("a prompt of %d tokens has %d blocks of %d tokens, more than %d", r.isl, blocks, f.size.Tokens, maxBlocks)
+		}
+		if f.hasBlocks && f.prompts.Depth(r.end) != blocks {
+			f.irregular++
+		}
+		for f.prompts.Depth(r.end) > blocks {
+			r.end = f.prompts.Parent(r.end)
 		}
 	}
-}
-
-// sortByTime sorts the rows, the first at 0, and updates their references.
-func (f *fitter) sortByTime() {
-	order := indices(len(f.rows))
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f.rows[a].at, f.rows[b].at) })
-	rows := make([]row, len(order))
-	place := make([]int32, len(order))
-	for to, from := range order {
-		rows[to] = f.rows[from]
-		place[from] = int32(to)
+	if f.hasBlocks && f.lastBlock < maxFirstBlock {
+		f.firstBlock = roundAbove(f.lastBlock)
 	}
-	begin := rows[0].at
-	for i := range rows {
-		rows[i].at = rounded(rows[i].at-begin, 15)
-		rows[i].phase = rows[i].at
-		if b := rows[i].before; b != none {
-			rows[i].before = place[b]
-		}
-		if b := rows[i].follows; b != none {
-			rows[i].follows = place[b]
-		}
-		for k, w := range rows[i].waits {
-			rows[i].waits[k] = place[w]
-		}
-	}
-	f.rows = rows
-}
-
-func indices(n int) []int {
-	some := make([]int, n)
-	for i := range some {
-		some[i] = i
-	}
-	return some
-}
-
-// model learns the model from the prepared rows.
-func (f *fitter) model(clients int) *Model {
-	f.findAgents()
-	f.fitTemplates()
-	f.describeStarts()
-	f.file.Version, f.file.Method, f.file.FirstBlock = fileVersion, fileMethod, f.firstBlock()
-	if f.hasBlocks {
-		f.file.BlockSize = f.size.Tokens
-	}
-	for _, t := range f.templates[1:] {
-		f.file.Templates = append(f.file.Templates, [3]int{t.parent, t.blocks, t.tail})
-	}
-	f.learnClients(clients)
-	return f.Model
+	return nil
 }
 
 // maxFirstBlock is the largest first block id: a power of 10, so that all that follow
 // are exact in JSON.
 const maxFirstBlock = 1e15
 
-// firstBlock returns a round number above the ids of the source, so that no drawn block
-// has the id of one of these. Ids as large as hashes need none: it is then 0.
-func (f *fitter) firstBlock() uint64 {
-	if !f.hasBlocks || f.lastBlock >= maxFirstBlock {
-		return 0
+// roundAbove returns the first of 10, 20, 50, 100, ... that is above an id.
+func roundAbove(id uint64) uint64 {
+	for ten := uint64(10); ; ten *= 10 {
+		for _, n := range []uint64{1, 2, 5} {
+			if n*ten > id {
+				return n * ten
+			}
+		}
 	}
-	return uint64(gridFor(float64(f.lastBlock+1), 0, true))
 }
 
-// link finds the row that each row continues: the previous one of its session
-// or, without session ids, the most recent one that shares the longest prefix
-// with it, if that prefix is longer than its template. If rows have session
-// ids, such a prefix means that a session joins another.
-func (f *fitter) link(rows []row) {
-	latest := make([]int32, f.prompts.Len()+1) // last row with the node, plus 1
+// group sets the sessions of the rows, and sorts the rows by time, the first at 0.
+func (f *fitter) group() error {
+	if f.named {
+		graph, err := f.builder.Graph()
+		if err != nil {
+			return err
+		}
+		for i := range f.rows {
+			f.rows[i].session = graph.First(i)
+		}
+	}
+	order := make([]int, len(f.rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f.rows[a].at, f.rows[b].at) })
+	rows, place := make([]row, len(order)), make([]int, len(order))
+	for to, from := range order {
+		rows[to], place[from] = f.rows[from], to
+	}
+	begin := rows[0].at
 	for i := range rows {
-		r := &rows[i]
-		r.parent, r.next, r.number, r.gap, r.meanGap, r.reasonedBefore = none, nil, 0, 0, 0, 0
-		r.template = int(f.templateOf[r.end])
-		depth := f.templates[r.template].depth
+		rows[i].at = math.Round((rows[i].at-begin)*1000) / 1000
+		for k, w := range rows[i].after {
+			rows[i].after[k] = place[w]
+		}
+	}
+	f.rows = rows
+	f.countUses()
+	if !f.named {
+		f.groupByPrefix()
+	}
+	return nil
+}
+
+// minUses is the number of uses from which a prefix is a template: one prompt in a hundred.
+func (f *fitter) minUses() int32 { return int32(max(30, len(f.rows)/100)) }
+
+// countUses counts the uses of each prefix: the rows that have it, but a run of rows that
+// each extend the prompt before, as the turns of a conversation, counts once.
+func (f *fitter) countUses() {
+	f.uses = make([]int32, f.prompts.Len()+1)
+	latest := make([]int32, len(f.uses)) // row, from 1
+	for i := range f.rows {
+		r := &f.rows[i]
 		known := r.end
 		for known != prefix.Root && latest[known] == 0 {
 			known = f.prompts.Parent(known)
 		}
-		switch {
-		case r.before != none:
-			r.parent = r.before
-			r.shared = f.commonBlocks(r.end, rows[r.before].end)
-		case r.level > 0: // a sub-agent starts
-			r.shared = depth
-		case f.prompts.Depth(known) > depth:
-			r.parent = latest[known] - 1
-			r.shared = f.prompts.Depth(known)
-		default:
-			r.shared = depth
+		extends := false
+		if known != prefix.Root {
+			p := &f.rows[latest[known]-1]
+			extends = r.isl > p.isl && f.prompts.Depth(known) >= min(f.fullBlocks(p.isl), f.prompts.Depth(p.end))
 		}
-		if r.parent != none {
-			p := &rows[r.parent]
-			if r.relation = f.relationOf(p, r); r.relation != joins {
-				r.follow(&p.turn)
+		for n := r.end; n != prefix.Root; n = f.prompts.Parent(n) {
+			if !extends || latest[n] == 0 {
+				f.uses[n]++
 			}
-			p.next = append(p.next, int32(i))
+			latest[n] = int32(i) + 1
 		}
-		if r.level > 0 { // no session joins a sub-agent
-			continue
+	}
+}
+
+// groupByPrefix makes rows turns of the session of the most recent row that shares their
+// longest prefix, unless that is a template.
+func (f *fitter) groupByPrefix() {
+	latest := make([]int32, len(f.uses)) // row, from 1
+	for i := range f.rows {
+		r := &f.rows[i]
+		known := r.end
+		for known != prefix.Root && latest[known] == 0 {
+			known = f.prompts.Parent(known)
+		}
+		r.session = i
+		if known != prefix.Root && f.uses[known] < f.minUses() {
+			r.session = f.rows[latest[known]-1].session
 		}
 		for n := r.end; n != prefix.Root; n = f.prompts.Parent(n) {
 			latest[n] = int32(i) + 1
@@ -369,27 +308,70 @@ func (f *fitter) link(rows []row) {
 	}
 }
 
-func (f *fitter) commonBlocks(a, b prefix.Node) int {
-	for a != b {
-		if f.prompts.Depth(a) >= f.prompts.Depth(b) {
-			a = f.prompts.Parent(a)
-		} else {
-			b = f.prompts.Parent(b)
+// makeSessions makes the sessions of the rows.
+func (f *fitter) makeSessions() {
+	times := make([]float64, len(f.rows))
+	numbers := map[int]int{} // of sessions
+	var members [][]int
+	place := make([]int, len(f.rows)) // of rows in their sessions
+	for i := range f.rows {
+		times[i] = f.rows[i].at
+		n, known := numbers[f.rows[i].session]
+		if !known {
+			n = len(members)
+			numbers[f.rows[i].session] = n
+			members = append(members, nil)
 		}
+		place[i] = len(members[n])
+		members[n] = append(members[n], i)
 	}
-	return f.prompts.Depth(a)
+	f.clock = newClock(times, f.untimed > 0)
+	share := f.findShared(members)
+	for _, rows := range members {
+		s := session{start: f.clock.units(f.rows[rows[0]].at), client: f.rows[rows[0]].client}
+		before := s.start
+		agents := map[int]int{}
+		for _, i := range rows {
+			r := &f.rows[i]
+			t := r.turn
+			if !t.untimed {
+				at := f.clock.units(r.at)
+				t.gap, before = at-before, at
+			}
+			if t.agent != none {
+				n, known := agents[t.agent]
+				if !known {
+					n = len(agents)
+					agents[t.agent] = n
+				}
+				t.agent = n
+			}
+			for k := range t.after {
+				t.after[k] = place[t.after[k]]
+			}
+			share.apply(&t, i)
+			s.turns = append(s.turns, t)
+		}
+		f.sessions = append(f.sessions, s)
+	}
 }
 
-func (f *fitter) relationOf(p, r *row) relation {
-	switch {
-	case f.file.SessionIDs && r.before == none:
-		return joins
-	case r.isl == p.isl && r.end == p.end:
-		return repeats
-	case r.shared >= min(p.isl/f.size.Tokens, p.blocks) && r.isl >= p.isl:
-		return extends
-	case r.shared == p.shared:
-		return returns
+// blur replaces the lengths and gaps by others near them, so that the model has no row of
+// the source.
+func (f *fitter) blur() {
+	j := newJitter(f.Model, true)
+	random := stats.NewStream(0, "model")
+	for i := range f.prefixes {
+		if p := &f.prefixes[i]; p.tail > 0 {
+			isl := float64(f.tokensOf(i))
+			p.tail = min(max(1, p.tail+int(j.isl.rounded(isl, isl)-isl)), f.size.Tokens-1)
+		}
 	}
-	return edits
+	for i := range f.sessions {
+		turns := j.vary(f.sessions[i].turns, random)
+		for k := range turns {
+			turns[k].reasoned = math.Round(turns[k].reasoned*reasonedParts) / reasonedParts
+		}
+		f.sessions[i].turns = turns
+	}
 }
