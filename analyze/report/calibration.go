@@ -3,17 +3,14 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strconv"
+	"strings"
 
 	"moontide/analyze/report/doc"
 	"moontide/replay"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 )
-
-// CalibrationJSON writes a calibration as one indented JSON object.
-func CalibrationJSON(w io.Writer, c *bench.Calibration) error { return writeJSON(w, c) }
 
 // CalibrationLine returns the result at one load as one line.
 func CalibrationLine(p bench.Point) string {
@@ -41,9 +38,6 @@ func Calibration(c *bench.Calibration) *doc.Document {
 	s.Text("TTFT: first token time of the client minus that of the endpoint. ITL: gap between two tokens as",
 		"the client saw it minus the gap as the endpoint wrote it. Lag: how late the client sent requests.", stamps)
 	s.Table(errorTable(c.Points))
-	s = d.Section("Work")
-	s.Text("CPU and memory of the client, of the endpoint (a separate process), and CPU cores used by other processes.")
-	s.Table(workTable(c.Points))
 	for _, p := range c.Points {
 		if p.TooMuch != "" {
 			d.Note("Too much", fmt.Sprintf("%v: %s.", p.Load, p.TooMuch))
@@ -64,17 +58,6 @@ func errorTable(points []bench.Point) doc.Table {
 	return t
 }
 
-func workTable(points []bench.Point) doc.Table {
-	t := doc.Table{Columns: []string{"load", "events/s", "us/event", "cores", "MB", "endpoint us/event", "cores", "MB", "other cores"}, Left: 1}
-	for _, p := range points {
-		t.Add(loadName(p.Load), doc.Fixed(p.EventRate, 0),
-			doc.Fixed(p.Client.PerEvent, 1), doc.Fixed(p.Client.Cores, 2), doc.Fixed(p.Client.MemoryMB, 0),
-			doc.Fixed(p.Server.PerEvent, 1), doc.Fixed(p.Server.Cores, 2), doc.Fixed(p.Server.MemoryMB, 0),
-			doc.Fixed(p.Others, 2))
-	}
-	return t
-}
-
 func loadName(l bench.Load) string {
 	switch {
 	case l.Kind == bench.Sends:
@@ -87,28 +70,24 @@ func loadName(l bench.Load) string {
 
 func milliseconds(x float64) string { return doc.Fixed(x, 3) }
 
-// placeIn compares the peak load of a run with the calibrated range.
-func placeIn(c *runfile.Calibrated, streams int, events, requests float64) string {
-	used := []struct {
+// beyondCalibrated says how the peak load of a run exceeds the calibrated range, "" if it
+// does not.
+func beyondCalibrated(c *runfile.Calibrated, streams int, events, requests float64) string {
+	var over []string
+	for _, u := range []struct {
 		what      string
 		had, most float64
 	}{
 		{"streams", float64(streams), float64(c.Streams)},
 		{"events/s", events, c.EventsPerSecond},
 		{"requests/s", requests, c.RequestsPerSecond},
-	}
-	where, of := "inside", ""
-	for i, u := range used {
-		if i > 0 {
-			of += ", "
-		}
-		of += fmt.Sprintf("%s %s of %s", doc.Fixed(u.had, 0), u.what, doc.Fixed(u.most, 0))
-		if u.most > 0 {
-			of += fmt.Sprintf(" (%s %%)", doc.Fixed(100*u.had/u.most, 0))
-		}
+	} {
 		if u.had > u.most {
-			where = "OUTSIDE"
+			over = append(over, fmt.Sprintf("%s %s of %s", doc.Fixed(u.had, 0), u.what, doc.Fixed(u.most, 0)))
 		}
 	}
-	return fmt.Sprintf("%s the range that was calibrated on this machine on %s: peak of %s", where, c.Taken.Format("2006-01-02"), of)
+	if over == nil {
+		return ""
+	}
+	return fmt.Sprintf("the load exceeds what was calibrated on this machine on %s: peak of %s", c.Taken.Format("2006-01-02"), strings.Join(over, ", "))
 }

@@ -71,7 +71,9 @@ func (r Run) notes() (all []doc.Note) {
 		add("Note", "%s.", note)
 	}
 	if c := info.Calibrated; c != nil && !info.Target.Virtual {
-		add("Calibrated", "%s.", placeIn(c, result.PeakConcurrency, result.PeakEventRate, result.PeakSendRate))
+		if text := beyondCalibrated(c, result.PeakConcurrency, result.PeakEventRate, result.PeakSendRate); text != "" {
+			add("Calibrated", "%s.", text)
+		}
 	}
 	return all
 }

@@ -19,6 +19,8 @@ import (
 	"moontide/replay"
 	"moontide/replay/monotonic"
 	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/server"
 	"moontide/trace"
 )
 
@@ -140,10 +142,10 @@ func TestTokenRate(t *testing.T) {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	fine := Point{
-		Load: streams(100, 50, time.Second, true), Streams: 100, EventRate: 4900,
+		Load: StreamLoad(100, 50, time.Second, true), Streams: 100, EventRate: 4900,
 		TTFT: Spread{P99MS: 1}, ITL: Spread{P99MS: 1}, ClientLag: Spread{P99MS: 30},
 	}
-	requests := Point{Load: sends(100, 16, time.Second), TTFT: Spread{P99MS: 1}, ITL: Spread{P99MS: 1}, ClientLag: Spread{P99MS: 1}}
+	requests := Point{Load: SendLoad(100, 16, time.Second), TTFT: Spread{P99MS: 1}, ITL: Spread{P99MS: 1}, ClientLag: Spread{P99MS: 1}}
 	for _, tt := range []struct {
 		name string
 		of   Point
@@ -172,10 +174,10 @@ func TestJudge(t *testing.T) {
 func TestRangeOf(t *testing.T) {
 	t.Parallel()
 	at := func(n int, rate float64, lockStep bool, tooMuch string) Point {
-		return Point{Load: streams(n, rate, time.Second, lockStep), Streams: n, EventRate: float64(n) * rate, TooMuch: tooMuch}
+		return Point{Load: StreamLoad(n, rate, time.Second, lockStep), Streams: n, EventRate: float64(n) * rate, TooMuch: tooMuch}
 	}
 	sent := func(rate float64, tooMuch string) Point {
-		return Point{Load: sends(rate, 16, time.Second), Streams: 1e6, EventRate: 1e6, SentRate: rate, TooMuch: tooMuch}
+		return Point{Load: SendLoad(rate, 16, time.Second), Streams: 1e6, EventRate: 1e6, SentRate: rate, TooMuch: tooMuch}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -197,97 +199,19 @@ func TestRangeOf(t *testing.T) {
 	}
 }
 
-// A ladder ends at the first load that is too much, which is repeated if other
-// processes kept the machine busy.
-func TestClimb(t *testing.T) {
+// The loads finish in the stated time, and all their streams are in flight for a while.
+func TestLoads(t *testing.T) {
 	t.Parallel()
-	ladder := Ladder{{Requests: 1}, {Requests: 2}, {Requests: 3}, {Requests: 4}}
-	times := map[int]int{}
-	always := func(Load) bool { return true }
-	points, err := climb(ladder, always, func(l Load) (Point, error) {
-		times[l.Requests]++
-		p := Point{Load: l, Streams: times[l.Requests]}
-		if l.Requests == 3 || l.Requests == 2 && times[2] == 1 {
-			p.TooMuch, p.Others = "x", 0.5
-		}
-		return p, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Point{{Load: ladder[0], Streams: 1}, {Load: ladder[1], Streams: 2}, {Load: ladder[2], Streams: 2, TooMuch: "x", Others: 0.5}}
-	if diff := cmp.Diff(want, points, cmpopts.IgnoreUnexported(Point{})); diff != "" {
-		t.Error(diff)
-	}
-	clear(times)
-	points, err = climb(ladder, always, func(l Load) (Point, error) {
-		times[l.Requests]++
-		return Point{Load: l, TooMuch: "x", Others: 0.05}, nil
-	})
-	if err != nil || len(points) != 1 || times[1] != 1 {
-		t.Errorf("on a quiet machine: %v, %v, driven %v times", points, err, times)
-	}
-	clear(times)
-	points, err = climb(ladder, func(l Load) bool { return l.Requests != 1 }, func(l Load) (Point, error) {
-		times[l.Requests]++
-		return Point{Load: l, TooMuch: "x", Others: 0.5}, nil
-	})
-	if err != nil || len(points) != 1 || times[1] != 1 {
-		t.Errorf("without time to repeat: %v, %v, driven %v times", points, err, times)
-	}
-	failure := errors.New("no endpoint")
-	if _, err := climb(ladder, always, func(Load) (Point, error) { return Point{}, failure }); err != failure {
-		t.Error(err)
-	}
-}
-
-// The remaining ladders must fit after a repeated load.
-func TestMayRepeat(t *testing.T) {
-	t.Parallel()
-	load := Load{Requests: 100, RequestRate: 100, OSL: 100, TokenRate: 50} // 3 s and before
-	each := load.lasts() + around
-	left := longest - 3*each
-	behind := []Ladder{{load}, {load}}
-	if !mayRepeat(load, behind, left) || mayRepeat(load, behind, left+1) || mayRepeat(load, append(behind, Ladder{load}), left) {
-		t.Error("a load is repeated where there is no time, or not where there is")
-	}
-}
-
-// Loads that need more open files than the limit are omitted.
-func TestWithin(t *testing.T) {
-	t.Parallel()
-	ladder := Ladder{{Requests: 10}, {Requests: 1000}}
-	for _, tt := range []struct{ files, want int }{{0, 2}, {20000, 2}, {1000 + 2*otherFiles, 2}, {1000, 1}, {20, 0}} {
-		if got := len(ladder.within(tt.files)); got != tt.want {
-			t.Errorf("of %d files: %d loads", tt.files, got)
+	var sum time.Duration
+	for _, load := range Loads() {
+		ramp := time.Duration(float64(load.Requests) / load.RequestRate * float64(time.Second))
+		lasts := before + ramp + time.Duration(float64(load.OSL)/load.TokenRate*float64(time.Second))
+		if sum += lasts; load.Kind == Streams && lasts < 2*ramp+hold {
+			t.Errorf("%v lasts %v, and begins in %v", load, lasts, ramp)
 		}
 	}
-}
-
-// Both plans grow and finish in the stated time, and all their streams are in
-// flight throughout the measurement.
-func TestLadders(t *testing.T) {
-	t.Parallel()
-	for name, plan := range map[string]struct {
-		ladders []Ladder
-		most    time.Duration
-	}{"full": {Ladders(), 42 * time.Second}, "quick": {QuickLadders(), 8 * time.Second}} {
-		var sum time.Duration
-		for _, ladder := range plan.ladders {
-			for i, load := range ladder {
-				sum += load.lasts()
-				if i > 0 && load.events() <= ladder[i-1].events() && load.Requests <= ladder[i-1].Requests {
-					t.Errorf("%s: %v is no more than %v", name, load, ladder[i-1])
-				}
-				ramp := time.Duration(float64(load.Requests) / load.RequestRate * float64(time.Second))
-				if load.Kind == Streams && load.lasts() < 2*ramp+hold {
-					t.Errorf("%s: %v lasts %v, and begins in %v", name, load, load.lasts(), ramp)
-				}
-			}
-		}
-		if sum > plan.most {
-			t.Errorf("%s takes %v", name, sum)
-		}
+	if sum > 40*time.Second {
+		t.Errorf("they take %v", sum)
 	}
 }
 
@@ -309,13 +233,6 @@ func TestRows(t *testing.T) {
 	}
 }
 
-func TestPace(t *testing.T) {
-	t.Parallel()
-	if got := streams(10, 50, time.Second, true).Pace(); got != (Pace{20 * time.Millisecond, true}) {
-		t.Errorf("%+v", got)
-	}
-}
-
 // A saved calibration can be loaded, and saving replaces an existing file.
 func TestSave(t *testing.T) {
 	t.Parallel()
@@ -326,7 +243,7 @@ func TestSave(t *testing.T) {
 	c := &Calibration{
 		Version: "v", Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC), Machine: Machine{CPU: "a cpu", Host: runfile.Host{OS: "linux", CPUs: 2}},
 		Stamps: replay.KernelStamps, LimitMS: 1, Range: runfile.Range{Streams: 3, EventsPerSecond: 4.5, RequestsPerSecond: 6},
-		Points: []Point{{Load: streams(10, 50, time.Second, true), Lost: 1, Client: Work{Cores: 0.5}, TooMuch: "x"}},
+		Points: []Point{{Load: StreamLoad(10, 50, time.Second, true), Lost: 1, TooMuch: "x"}},
 	}
 	for range 2 {
 		if err := c.Save(path); err != nil {
@@ -375,27 +292,6 @@ func TestFor(t *testing.T) {
 	}
 }
 
-func TestSteady(t *testing.T) {
-	t.Parallel()
-	many, some := Load{Kind: Streams, Requests: 3}, Load{Kind: Sends, Requests: 30}
-	for _, tt := range []struct {
-		load   Load
-		status replay.Status
-		want   bool
-	}{
-		{many, replay.Status{Sent: 2, InFlight: 2}, false},
-		{many, replay.Status{Sent: 3, InFlight: 3}, true},
-		{many, replay.Status{Sent: 3, InFlight: 2, Done: 1}, false},
-		{some, replay.Status{Sent: 5, InFlight: 5}, false},
-		{some, replay.Status{Sent: 5, InFlight: 4, Done: 1}, true},
-		{some, replay.Status{Sent: 30, InFlight: 4, Done: 26}, false},
-	} {
-		if got := steady(tt.load, tt.status); got != tt.want {
-			t.Errorf("%v, %+v: %v", tt.load, tt.status, got)
-		}
-	}
-}
-
 // An endpoint that does not start ends the calibration and leaves nothing
 // running.
 func TestNoEndpoint(t *testing.T) {
@@ -416,25 +312,66 @@ func TestNoEndpoint(t *testing.T) {
 
 func TestLoadInWords(t *testing.T) {
 	t.Parallel()
-	got := []string{streams(10, 6.13, time.Second, true).String(), streams(10, 50, time.Second, false).String(), sends(100, 16, time.Second).String()}
+	got := []string{StreamLoad(10, 6.13, time.Second, true).String(), StreamLoad(10, 50, time.Second, false).String(), SendLoad(100, 16, time.Second).String()}
 	want := []string{"10 streams of 6.13 tokens/s in lock-step", "10 streams of 50 tokens/s evenly phased", "100 requests/s of 16 tokens"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }
 
+// Without a usable file of this machine, there is no range.
 func TestCalibrated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	half := filepath.Join(dir, "half")
+	half, other := filepath.Join(dir, "half"), filepath.Join(dir, "other")
 	os.WriteFile(half, []byte("{"), 0o600)
-	if c, notes := calibrated(""); c != nil || notes != nil {
-		t.Errorf("%v, %q", c, notes)
+	if err := (&Calibration{Machine: Machine{CPU: "another"}}).Save(other); err != nil {
+		t.Fatal(err)
 	}
-	if c, notes := calibrated(filepath.Join(dir, "none")); c != nil || notes != nil {
-		t.Errorf("%v, %q", c, notes)
+	for _, path := range []string{"", filepath.Join(dir, "none"), half, other} {
+		if c := calibrated(path); c != nil {
+			t.Errorf("%s: %v", path, c)
+		}
 	}
-	if c, notes := calibrated(half); c != nil || len(notes) != 1 {
-		t.Errorf("%v, %q", c, notes)
+}
+
+// A calibration drives its loads one after another, against an endpoint whose writes it
+// compares, and one without any load in range fails.
+func TestCalibrate(t *testing.T) {
+	t.Parallel()
+	if checkSystem() != nil {
+		t.Skip("no clock that processes share")
+	}
+	loads := []Load{StreamLoad(20, 50, 50*time.Millisecond, false), StreamLoad(20, 50, 50*time.Millisecond, true), SendLoad(100, calibrationISL, 100*time.Millisecond)}
+	for i := range loads {
+		loads[i].OSL = 8
+	}
+	start := func(_ context.Context, p Pace) (Endpoint, error) {
+		d := engine.Default()
+		d.Engine.Costs = engine.Costs{Step: engine.Cost(p.TPOT)}
+		url, end, err := embed(server.Config{Model: "m", Deployment: d})
+		return Endpoint{URL: url, Close: func() error { end(); return nil }}, err
+	}
+	c, err := Calibrate(t.Context(), CalibrateConfig{Start: start, Loads: loads})
+	if c == nil { // on a busy machine
+		if !strings.Contains(err.Error(), "no load has p99 errors below 1ms") {
+			t.Fatal(err)
+		}
+		return
+	}
+	if len(c.Points) != len(loads) || c.Range == (runfile.Range{}) {
+		t.Errorf("%+v", c)
+	}
+	for _, p := range c.Points {
+		if p.Lost != 0 || p.TTFT.Count != p.Requests || p.ITL.Count != p.Requests*(p.OSL-1) || p.ClientLag.Count != p.Requests {
+			t.Errorf("%+v", p)
+		}
+		if p.Kind == Streams && (p.Streams != p.Requests || p.EventRate <= 0) {
+			t.Errorf("%v: %d streams, %v events/s", p.Load, p.Streams, p.EventRate)
+		}
+	}
+	loads[0].OSL = 1 << 30 // is refused: all are lost
+	if c, err := Calibrate(t.Context(), CalibrateConfig{Start: start, Loads: loads[:1]}); err == nil {
+		t.Errorf("a calibration without a load in range: %+v", c.Points)
 	}
 }

@@ -56,9 +56,8 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 	}
 	info.Target = cfg.target(client, clientConfig.Source)
 	info.Target.ServerBlockSize, info.Target.GeneratedCached = cfg.serverBlockSize(), cfg.CacheGenerated || !cfg.embedded()
-	var uncalibrated []string
-	info.Calibrated, uncalibrated = calibrated(cfg.CalibrationFile)
-	info.Notes = slices.Concat(info.Notes, sourceNotes(clientConfig.Source), notes, uncalibrated)
+	info.Calibrated = calibrated(cfg.CalibrationFile)
+	info.Notes = slices.Concat(info.Notes, sourceNotes(clientConfig.Source), notes)
 	return client, end, nil
 }
 
