@@ -32,7 +32,7 @@ type LostID struct {
 
 // AsError returns the error for a trace that must have all of its rows.
 func (l LostID) AsError() *GraphError {
-	return &GraphError{l.Line, fmt.Sprintf("after names request_id %.60q, which no row has", l.ID)}
+	return &GraphError{Line: l.Line, Text: fmt.Sprintf("after names request_id %.60q, which no row has", l.ID)}
 }
 
 // Before returns the rows that a row waits for, in ascending order. The caller must
@@ -109,8 +109,9 @@ const maxMissing = 100
 // GraphError reports rows that can never be sent, or an id in After that several
 // rows have.
 type GraphError struct {
-	Line int // 0 if unknown
-	Text string
+	Line  int // 0 if unknown
+	Text  string
+	Cycle bool // rows wait for each other
 }
 
 func (e *GraphError) Error() string { return e.Text }

@@ -301,7 +301,7 @@ func (l link) ambiguous() *GraphError {
 	if first, second := l.rows[0], l.rows[1]; first.line > 0 {
 		text += fmt.Sprintf(": lines %d and %d", first.line, second.line)
 	}
-	return &GraphError{l.line, text}
+	return &GraphError{Line: l.line, Text: text}
 }
 
 // index sorts the edges by row.

@@ -87,7 +87,7 @@ func (b *GraphBuilder) cycleError(g *Graph, left []int32) error {
 	} else {
 		text += " after " + names[0]
 	}
-	return &GraphError{line, "requests wait for each other: " + text}
+	return &GraphError{line, "requests wait for each other: " + text, true}
 }
 
 // name returns the id for messages, "" if there is none.

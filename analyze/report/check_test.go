@@ -22,9 +22,9 @@ func TestCheckText(t *testing.T) {
 	got := checkText(t,
 		check.Finding{Kind: check.TimeBackwards, Severity: check.Error, Message: "The row arrives before the row above it.", Count: 1, Of: check.OfRows,
 			Examples: []check.Example{{Line: 7, Value: "timestamp 5 after 9 on line 6"}}},
-		check.Finding{Kind: check.TailIsFull, Severity: check.Warning, Message: "The id is a partial block and a full one.", Count: 1200, Of: check.OfIDs,
+		check.Finding{Kind: check.TwoParents, Severity: check.Warning, Message: "The id is a partial block and a full one.", Count: 1200, Of: check.OfIDs,
 			Examples: []check.Example{{Line: 3, Value: "id 1"}, {Line: 12_345, Value: "id 18446744073709551615 \x1b[2J"}}},
-		check.Finding{Kind: check.LateStart, Severity: check.Note, Message: "The first timestamp is not 0.", Evidence: "the first timestamp is 12.5 ms", Count: 5, Of: check.OfRows})
+		check.Finding{Kind: check.TimeGrid, Severity: check.Note, Message: "Timestamps are on a grid.", Evidence: "3000 ms apart", Count: 5, Of: check.OfRows})
 	const rule = "--------------------------------------------------------------------------------\n"
 	want := "TRACE CHECK\n" + strings.Repeat("=", 80) + `
 Trace: example.jsonl
@@ -35,7 +35,7 @@ ERROR: time_backwards, 1 row
   line  value
   7     timestamp 5 after 9 on line 6
 
-WARNING: tail_is_full, 1,200 ids
+WARNING: two_parents, 1,200 ids
 ` + rule + `  The id is a partial block and a full one.
 
   line   value
@@ -44,10 +44,10 @@ WARNING: tail_is_full, 1,200 ids
 
   and 1,198 more
 
-NOTE: late_start, 5 rows
-` + rule + `  The first timestamp is not 0.
+NOTE: time_grid, 5 rows
+` + rule + `  Timestamps are on a grid.
 
-  the first timestamp is 12.5 ms
+  3000 ms apart
 
 Verdict
 ` + rule + `  This trace cannot be replayed faithfully.

@@ -36,7 +36,7 @@ func TestCheckWarnsOfHighLoads(t *testing.T) {
 	dir := t.TempDir()
 	must(t, dir, "synth", "--isl", "2000", "--osl", "100", "--rate", "1500", "-n", "3000", "-o", "t.jsonl")
 	r := try(t, dir, "", "check", "t.jsonl")
-	if r.status != exitDone || !strings.Contains(r.out, "WARNING: time_in_seconds") || !strings.Contains(r.out, "can be replayed faithfully, except for the warnings above") {
+	if r.status != exitDone || !strings.Contains(r.out, "WARNING: time_unit") || !strings.Contains(r.out, "can be replayed faithfully, except for the warnings above") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 }

@@ -27,16 +27,12 @@ type known struct {
 const root = math.MaxUint32 // the table gives no id this number
 
 const (
-	inner       = 1 << iota // other blocks follow it somewhere, so it is full
-	manyParents             // was reported
+	manyParents = 1 << iota // was reported
 	inTwice                 // occurs twice in a row
 )
 
-// add returns the number of the last id, if there is one.
-func (c *blocks) add(line int, r *trace.Request) (last uint32, some bool) {
-	if len(r.HashIDs) == 0 {
-		return 0, false
-	}
+// add numbers the blocks of the next row.
+func (c *blocks) add(line int, r *trace.Request) {
 	c.numbers = c.table.AppendNumbers(c.numbers[:0], r.HashIDs)
 	parent, repeated := uint32(root), false
 	for i, n := range c.numbers {
@@ -61,17 +57,13 @@ func (c *blocks) add(line int, r *trace.Request) (last uint32, some bool) {
 		k.line = uint32(line)
 		parent = n
 	}
-	end := len(c.numbers) - 1
-	for _, n := range c.numbers[:end] {
-		*c.flags.At(n) |= inner
-	}
-	return c.numbers[end], true
 }
 
-// mayHave reports whether a prompt whose last block has a number has another block the
-// given number of blocks before. If ids are not chained to their prefixes, which has a
+// mayHave reports whether the prompt of the latest row has a block the given number of
+// blocks before its last one. If ids are not chained to their prefixes, which has a
 // finding of its own, this is not known, and it may.
-func (c *blocks) mayHave(last uint32, up int, number uint32) bool {
+func (c *blocks) mayHave(up int, number uint32) bool {
+	last := c.numbers[len(c.numbers)-1]
 	for range up {
 		if *c.flags.At(last)&(manyParents|inTwice) != 0 {
 			return true

@@ -70,60 +70,6 @@ func TestIDs(t *testing.T) {
 	})
 }
 
-func TestTails(t *testing.T) {
-	at := trace.Some[float64]
-	testSpoiled(t, []spoiled{
-		{name: "tail that is full where it goes on", spoil: func(all []trace.Request) []trace.Request {
-			goOn(all, 14, 10, 3) // 174 tokens are two blocks and a partial third
-			return all
-		}, wants: []want{{check.TailIsFull, check.Warning, 1, "", []place{{3, "id 3002 ends 174 tokens in 3 blocks, but is full elsewhere"}}}}},
-		{name: "tail that is full where it ends", spoil: func(all []trace.Request) []trace.Request {
-			all[14].InputLength, all[14].HashIDs = 3*blockSize, all[2].HashIDs
-			return all
-		}, wants: []want{{check.TailIsFull, check.Warning, 1, "", []place{{3, "id 3002 ends 174 tokens in 3 blocks, but is full elsewhere"}}}}},
-		{name: "full tail that goes on", spoil: func(all []trace.Request) []trace.Request {
-			all[2].InputLength = 3 * blockSize
-			goOn(all, 14, 10, 3)
-			return all
-		}},
-		{name: "tails that are full elsewhere come by their lines", opts: check.Options{Examples: 20}, spoil: func(all []trace.Request) []trace.Request {
-			for i := range 6 {
-				all[23-i] = all[i+5]
-				all[23-i].SessionID = ""
-				all[23-i].InputLength = len(all[i+5].HashIDs) * blockSize
-			}
-			for i := range all {
-				all[i].Timestamp = at(float64(i*1000 + i*i*7919%613))
-			}
-			return all[:29]
-		}, wants: []want{{check.TailIsFull, check.Warning, 6, "", []place{
-			{6, "id 6004 ends 285 tokens in 5 blocks, but is full elsewhere"},
-			{7, "id 7005 ends 322 tokens in 6 blocks, but is full elsewhere"},
-			{8, "id 8005 ends 359 tokens in 6 blocks, but is full elsewhere"},
-			{9, "id 9006 ends 396 tokens in 7 blocks, but is full elsewhere"},
-			{10, "id 10006 ends 433 tokens in 7 blocks, but is full elsewhere"},
-			{11, "id 11007 ends 470 tokens in 8 blocks, but is full elsewhere"},
-		}}}},
-		{name: "tail of too many ids", opts: check.Options{BlockSize: blockSize}, spoil: func(all []trace.Request) []trace.Request {
-			all[14].InputLength, all[14].HashIDs = 120, all[2].HashIDs
-			return all
-		}, wants: []want{{check.TooManyIDs, check.Warning, 1, "", []place{{15, "3 ids for input_length 120, 64 tokens a block"}}}}},
-		{name: "tail of two lengths", spoil: func(all []trace.Request) []trace.Request {
-			all[14].InputLength, all[14].HashIDs = 140, all[2].HashIDs
-			all[15].InputLength, all[15].HashIDs = 174, all[2].HashIDs
-			return all
-		}, wants: []want{{check.TailTwoLengths, check.Warning, 1, "", []place{{15, "id 3002 ends 140 tokens in 3 blocks, but 174 elsewhere"}}}}},
-	})
-}
-
-// goOn gives a row a prompt that extends the blocks of an earlier row by a number
-// of tokens.
-func goOn(all []trace.Request, row, tokens, blocks int) {
-	ids := append([]uint64{}, all[2].HashIDs[:blocks]...)
-	all[row].InputLength = blocks*blockSize + tokens
-	all[row].HashIDs = append(ids, uint64(1000*(row+1)+blocks))
-}
-
 func TestBlockSize(t *testing.T) {
 	sized := func(size int, sizes ...int) (all []trace.Request) {
 		for i, isl := range sizes {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"moontide/trace"
-	"moontide/trace/spill"
 )
 
 // Source reads the rows of a trace, as a *format.Reader does. It should skip bad
@@ -62,8 +61,6 @@ func Run(src Source, opts Options) (*Report, error) {
 		return nil, fmt.Errorf("checking trace: block size is out of range: %d tokens", opts.BlockSize)
 	}
 	c := newChecker(opts)
-	defer c.prompts.rows.Close()
-	defer c.sessions.close()
 	var row trace.Request
 	for {
 		err := src.Read(&row)
@@ -73,9 +70,7 @@ func Run(src Source, opts Options) (*Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("checking trace: %w", err)
 		}
-		if err := c.add(src.Line(), &row); err != nil {
-			return nil, fmt.Errorf("checking trace: %w", err)
-		}
+		c.add(src.Line(), &row)
 	}
 	if err := c.blocks.err(); err != nil {
 		return nil, fmt.Errorf("checking trace: %w", err)
@@ -98,7 +93,6 @@ type checker struct {
 	lengths  lengths
 	sizes    *sizes
 	blocks   blocks
-	prompts  prompts
 }
 
 func newChecker(opts Options) *checker {
@@ -114,25 +108,19 @@ func newChecker(opts Options) *checker {
 		lengths: lengths{found: found},
 		sizes:   newSizes(found, opts.BlockSize),
 		blocks:  blocks{found: found},
-		prompts: prompts{found: found, rows: spill.Sorter{Memory: sortMemory}},
 	}
 	c.sessions = newSessions(found, &c.blocks)
 	return c
 }
 
-func (c *checker) add(line int, r *trace.Request) error {
+func (c *checker) add(line int, r *trace.Request) {
 	c.requests++
 	c.times.add(line, r)
 	c.delays.add(r)
 	c.lengths.add(line, r)
 	c.sizes.add(line, r)
-	last, some := c.blocks.add(line, r)
-	if some {
-		if err := c.prompts.add(line, r, last); err != nil {
-			return err
-		}
-	}
-	return c.sessions.add(line, r)
+	c.blocks.add(line, r)
+	c.sessions.add(line, r)
 }
 
 func (c *checker) report(skipped int, reasons []error) (*Report, error) {
@@ -149,12 +137,7 @@ func (c *checker) report(skipped int, reasons []error) (*Report, error) {
 	}
 	grid := c.times.finish(c.requests)
 	c.delays.finish()
-	c.lengths.finish()
-	size, tokens := c.sizes.finish(c.requests)
-	if err := c.prompts.finish(&c.blocks, tokens); err != nil {
-		return nil, err
-	}
-	return &Report{Requests: c.requests, BlockSize: size, Grid: grid, Findings: c.found.list()}, nil
+	return &Report{Requests: c.requests, BlockSize: c.sizes.finish(c.requests), Grid: grid, Findings: c.found.list()}, nil
 }
 
 func (c *checker) badRows(kind Kind, skipped int, reasons []error) {

@@ -31,17 +31,14 @@
 //
 // # Limits
 //
-// A trace does not name its unit of time: [TimeInSeconds] and similar kinds follow
-// from what a service can sustain, [DelayInSeconds] and similar kinds from how
-// long people and tools take. Their evidence states the values. The block size
-// is detected as by [trace.BlockDetector]; if none fits all rows, the power of two
-// that fits most rows is used, and the other rows are reported.
+// A trace does not name its unit of time: [TimeUnit] follows from what a service can
+// sustain, [DelayUnit] from how long people and tools take. Their evidence states the
+// values. The block size is detected as by [trace.BlockDetector]; if none fits all rows,
+// the power of two that fits most rows is used, and the other rows are reported.
 //
 // # Cost
 //
-// Memory grows with the distinct blocks (13 to 57 B each), and by 9 B a row if a row waits
-// for a later one. Rows with block ids, of sessions, and with request ids are sorted in
-// temporary files, of 35 to 150 B a row, if they exceed 16 to 32 MiB: see package spill.
-// At most a million timestamps and delays are kept; longer traces get a [CheckedInPart]
-// finding.
+// Memory grows with the distinct blocks (13 to 57 B each), sessions and request ids (about
+// 100 B each), and if rows wait for others by 12 B a row: see [trace.GraphBuilder]. At most
+// a million timestamps and delays are kept; longer traces get a [CheckedInPart] finding.
 package check

@@ -58,23 +58,6 @@ func (l *findings) add(kind Kind, line int, format string, values ...any) {
 	}
 }
 
-// addAnywhere is add for rows in any order: the examples are the first by line, and those
-// of one line by value.
-func (l *findings) addAnywhere(kind Kind, line int, format string, values ...any) {
-	f := l.of(kind)
-	f.Count++
-	kept := len(f.Examples)
-	if kept >= l.examples && (kept == 0 || line > f.Examples[kept-1].Line) {
-		return
-	}
-	e := Example{line, fmt.Sprintf(format, values...)}
-	i, _ := slices.BinarySearchFunc(f.Examples, e, func(a, b Example) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Value, b.Value))
-	})
-	f.Examples = slices.Insert(f.Examples, i, e)
-	f.Examples = f.Examples[:min(len(f.Examples), l.examples)]
-}
-
 func (l *findings) keep(kind Kind, line int, format string, values ...any) {
 	f := l.of(kind)
 	f.Examples = append(f.Examples, Example{line, fmt.Sprintf(format, values...)})

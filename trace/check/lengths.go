@@ -6,28 +6,13 @@ import (
 	"moontide/trace/log"
 )
 
-const (
-	// The largest announced context is 10 million tokens; most are 1 to 2
-	// million.
-	hugeLength         = 10_000_000
-	longLength         = 1_000_000
-	minRowsForConstant = 10
-)
+// longLength is the longest context of most models in tokens.
+const longLength = 1_000_000
 
 // lengths checks ISL and OSL.
-type lengths struct {
-	found                *findings
-	rows                 int
-	firstISL, firstOSL   int
-	otherISLs, otherOSLs bool
-}
+type lengths struct{ found *findings }
 
 func (c *lengths) add(line int, r *trace.Request) {
-	if c.rows++; c.rows == 1 {
-		c.firstISL, c.firstOSL = r.InputLength, r.OutputLength
-	}
-	c.otherISLs = c.otherISLs || r.InputLength != c.firstISL
-	c.otherOSLs = c.otherOSLs || r.OutputLength != c.firstOSL
 	c.declared(line, r)
 	c.reasoning(line, r.OutputLength, "", r.Extra)
 	if r.InputLength == 0 {
@@ -36,27 +21,8 @@ func (c *lengths) add(line int, r *trace.Request) {
 	if r.OutputLength == 0 {
 		c.found.add(ZeroOutput, line, "output_length 0")
 	}
-	switch length := max(r.InputLength, r.OutputLength); {
-	case length > hugeLength:
-		c.found.add(HugeLength, line, "input_length %d, output_length %d", r.InputLength, r.OutputLength)
-	case length > longLength:
+	if max(r.InputLength, r.OutputLength) > longLength {
 		c.found.add(LongLength, line, "input_length %d, output_length %d", r.InputLength, r.OutputLength)
-	}
-}
-
-func (c *lengths) finish() {
-	if c.rows < minRowsForConstant {
-		return
-	}
-	if !c.otherISLs {
-		c.found.whole(ConstantInput, c.rows, "input_length is %d in every row", c.firstISL)
-	}
-	switch {
-	case c.otherOSLs:
-	case c.firstOSL == 1:
-		c.found.whole(OutputsOne, c.rows, "output_length is 1 in every row")
-	default:
-		c.found.whole(ConstantOutput, c.rows, "output_length is %d in every row", c.firstOSL)
 	}
 }
 
@@ -64,11 +30,11 @@ func (c *lengths) finish() {
 func (c *lengths) declared(line int, r *trace.Request) {
 	context, unique := r.ContextLen, r.UniquePromptLen
 	switch {
-	case context.Value > r.InputLength:
-		c.found.add(ContextBeyondInput, line, "context_len %d, input_length %d", context.Value, r.InputLength)
 	case context.Set && unique.Set && context.Value+unique.Value != r.InputLength:
 		c.found.add(ContextSum, line, "context_len %d + unique_user_prompt_len %d = %d, input_length %d",
 			context.Value, unique.Value, context.Value+unique.Value, r.InputLength)
+	case context.Value > r.InputLength:
+		c.found.add(ContextSum, line, "context_len %d, input_length %d", context.Value, r.InputLength)
 	case unique.Value > r.InputLength:
 		c.found.add(ContextSum, line, "unique_user_prompt_len %d, input_length %d", unique.Value, r.InputLength)
 	}

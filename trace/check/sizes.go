@@ -87,9 +87,8 @@ func (t *try) add(line int, r *trace.Request) {
 // misfits counts the rows with neither ceil nor floor of ISL over the size.
 func (t *try) misfits() int { return t.found.count(TooFewIDs) + t.found.count(TooManyIDs) }
 
-// finish returns the block size that an analysis or replay uses, and the smallest
-// block size consistent with most rows, or 0.
-func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
+// finish returns the block size that an analysis or replay uses.
+func (c *sizes) finish(requests int) (used trace.BlockSize) {
 	used = c.detector.BlockSize()
 	if c.given > 0 {
 		used = trace.GivenBlockSize(c.given)
@@ -99,7 +98,7 @@ func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
 		if requests > 0 {
 			c.found.whole(NoIDs, requests, "none of %d rows", requests)
 		}
-		return used, 0
+		return used
 	}
 	if c.longestEmpty < used.Tokens {
 		c.empty.drop(MissingIDs)
@@ -114,15 +113,15 @@ func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
 		if i := slices.IndexFunc(c.tries, func(t *try) bool { return t.tokens == used.Tokens }); i >= 0 {
 			c.found.take(c.tries[i].found)
 		}
-		return used, used.Low
+		return used
 	}
-	return used, c.majority(used.Tokens)
+	c.majority(used.Tokens)
+	return used
 }
 
 // majority reports the rows that contradict the block size of most rows, and a
-// finding if that differs from the size in use. It returns the block size of most
-// rows, or 0 if there is none.
-func (c *sizes) majority(used int) int {
+// finding if that differs from the size in use.
+func (c *sizes) majority(used int) {
 	i := slices.IndexFunc(c.tries, func(t *try) bool { return t.tokens == used })
 	inUse := c.tries[i]
 	best := inUse
@@ -136,13 +135,12 @@ func (c *sizes) majority(used int) int {
 	case inUse.misfits() == 0:
 	case detected.How == trace.Detected:
 		c.found.whole(WrongBlockSize, c.rows, "%d tokens fit %d of %d rows with ids; %d fit all", used, fits(inUse), c.rows, detected.Tokens)
-		return detected.Tokens
+		return
 	case float64(fits(best)) <= majorityShare*float64(c.rows):
 		c.found.whole(WrongBlockSize, c.rows, "%d tokens fit %d of %d rows with ids; no size fits most of them", used, fits(inUse), c.rows)
-		return 0
+		return
 	case best != inUse:
 		c.found.whole(WrongBlockSize, c.rows, "%d tokens fit %d of %d rows with ids; %d fit %d", used, fits(inUse), c.rows, best.tokens, fits(best))
 	}
 	c.found.take(best.found)
-	return best.tokens
 }

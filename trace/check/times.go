@@ -113,8 +113,6 @@ func (c *times) origin() {
 		c.found.whole(EpochTime, c.rows, "the first timestamp, %s, is %s in seconds", ms(c.first), date(c.first))
 	case isDate(c.first / 1000):
 		c.found.whole(EpochTime, c.rows, "the first timestamp, %s, is %s in milliseconds", ms(c.first), date(c.first/1000))
-	case c.first > 0:
-		c.found.whole(LateStart, c.rows, "the first timestamp is %s ms", ms(c.first))
 	}
 }
 

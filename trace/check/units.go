@@ -16,13 +16,10 @@ import (
 // minutes, and none at night.
 const (
 	minRowsForUnits = 20 // rows
-	// At either of these mean rates a trace is too fast.
-	fastRate   = 1000.0 // requests a second
-	fastTokens = 2e6    // tokens a second, in and out
-	// At either of these it is faster than nearly all traces; it may be a
+	// At either of these mean rates a trace is faster than nearly all traces; it may be a
 	// low-traffic service with times in seconds.
-	highRate   = 100.0
-	highTokens = 2e5
+	highRate   = 100.0 // requests a second
+	highTokens = 2e5   // tokens a second, in and out
 	// No language model has been served to the public for this long.
 	longSpan = 10 * year
 )
@@ -39,18 +36,14 @@ func (c *times) units() {
 	tokens := c.tokens / span * 1000
 	switch {
 	case rate >= highRate || tokens >= highTokens:
-		kind := TimeMaybeSeconds
-		if rate >= fastRate || tokens >= fastTokens {
-			kind = TimeInSeconds
-		}
-		c.found.whole(kind, c.rows, "%d rows in %s are %.3g requests/s and %.3g tokens/s; in seconds they would be %.3g requests/s and %.3g tokens/s over %s",
+		c.found.whole(TimeUnit, c.rows, "%d rows in %s are %.3g requests/s and %.3g tokens/s; in seconds they would be %.3g requests/s and %.3g tokens/s over %s",
 			c.rows, lasting(span), rate, tokens, rate/1000, tokens/1000, lasting(span*1000))
 	case trace.TooSlow(c.rows, gap, c.longestGap):
-		kind, unit, factor := TimeInMicroseconds, "microseconds", 1e3
+		unit, factor := "microseconds", 1e3
 		if trace.TooSlow(c.rows, gap/factor, c.longestGap/factor) {
-			kind, unit, factor = TimeInNanoseconds, "nanoseconds", 1e6
+			unit, factor = "nanoseconds", 1e6
 		}
-		c.found.whole(kind, c.rows, "%d rows in %s are %.3g requests/s without a pause; in %s they would be %.3g requests/s over %s",
+		c.found.whole(TimeUnit, c.rows, "%d rows in %s are %.3g requests/s without a pause; in %s they would be %.3g requests/s over %s",
 			c.rows, lasting(span), rate, unit, rate*factor, lasting(span/factor))
 	default:
 		c.span()
@@ -130,14 +123,14 @@ func (c *delays) finish() {
 	soon, median, longest := c.kept[last/10], c.kept[last/2], c.kept[last]
 	switch {
 	case median >= zeroMedian && median < shortMedian && longest < shortLongest:
-		c.found.whole(DelayInSeconds, c.rows, "half of %d delays are up to %s, the longest is %s; in seconds they would be %s and %s",
+		c.found.whole(DelayUnit, c.rows, "half of %d delays are up to %s, the longest is %s; in seconds they would be %s and %s",
 			c.rows, lasting(median), lasting(longest), lasting(median*1e3), lasting(longest*1e3))
 	case soon >= longDelay:
-		kind, unit, factor := DelayInMicroseconds, "microseconds", 1e3
+		unit, factor := "microseconds", 1e3
 		if soon/factor >= longDelay {
-			kind, unit, factor = DelayInNanoseconds, "nanoseconds", 1e6
+			unit, factor = "nanoseconds", 1e6
 		}
-		c.found.whole(kind, c.rows, "nine of ten of %d delays are at least %s, half of them %s; in %s they would be %s and %s",
+		c.found.whole(DelayUnit, c.rows, "nine of ten of %d delays are at least %s, half of them %s; in %s they would be %s and %s",
 			c.rows, lasting(soon), lasting(median), unit, lasting(soon/factor), lasting(median/factor))
 	}
 }

@@ -60,21 +60,21 @@ func TestUnits(t *testing.T) {
 	}{
 		{"a service", arriving(500, poisson(290)), "", ""},
 		{"a busy service", arriving(5000, poisson(20)), "", ""},
-		{"a stress test of short prompts", arriving(5000, poisson(1.2)), check.TimeMaybeSeconds, "in seconds they would be 0.8"},
-		{"a quiet service in seconds", arriving(2000, poisson(5)), check.TimeMaybeSeconds, "in seconds they would be 0.196 requests/s and 230 tokens/s over 2h50m"},
-		{"a quiet service in whole seconds", whole(arriving(2000, poisson(5))), check.TimeMaybeSeconds, "in seconds they would be 0."},
-		{"a request in 18 s, long prompts, in seconds", huge(arriving(2000, poisson(18))), check.TimeMaybeSeconds, "and 556 tokens/s over 10h"},
-		{"a quiet service of short prompts in seconds", tiny(arriving(2000, poisson(8))), check.TimeMaybeSeconds, "in seconds they would be 0.1"},
+		{"a stress test of short prompts", arriving(5000, poisson(1.2)), check.TimeUnit, "in seconds they would be 0.8"},
+		{"a quiet service in seconds", arriving(2000, poisson(5)), check.TimeUnit, "in seconds they would be 0.196 requests/s and 230 tokens/s over 2h50m"},
+		{"a quiet service in whole seconds", whole(arriving(2000, poisson(5))), check.TimeUnit, "in seconds they would be 0."},
+		{"a request in 18 s, long prompts, in seconds", huge(arriving(2000, poisson(18))), check.TimeUnit, "and 556 tokens/s over 10h"},
+		{"a quiet service of short prompts in seconds", tiny(arriving(2000, poisson(8))), check.TimeUnit, "in seconds they would be 0.1"},
 		{"a quiet service", arriving(2000, poisson(5000)), "", ""},
-		{"a service in seconds", arriving(500, poisson(0.29)), check.TimeInSeconds, "in seconds they would be 3."},
-		{"a rare request in seconds, long prompts", huge(arriving(500, poisson(4))), check.TimeInSeconds, "tokens/s"},
+		{"a service in seconds", arriving(500, poisson(0.29)), check.TimeUnit, "in seconds they would be 3."},
+		{"a rare request in seconds, long prompts", huge(arriving(500, poisson(4))), check.TimeUnit, "tokens/s"},
 		{"too few rows to tell", arriving(19, poisson(0.29)), "", ""},
 		{"two bursts", bursts(arriving(500, poisson(0.01))), check.TimeBursts, "500 rows have 2 distinct timestamps"},
 		{"one user", arriving(500, poisson(20_000)), "", ""},
 		{"a few people over weeks", arriving(2000, people), "", ""},
-		{"a service in microseconds", arriving(500, poisson(290e3)), check.TimeInMicroseconds, "in microseconds they would be 3."},
-		{"a service in nanoseconds", arriving(500, poisson(290e6)), check.TimeInNanoseconds, "in nanoseconds they would be 3."},
-		{"a pause of less than 30 mean gaps", arriving(500, pause(31.5)), check.TimeInMicroseconds, "without a pause"},
+		{"a service in microseconds", arriving(500, poisson(290e3)), check.TimeUnit, "in microseconds they would be 3."},
+		{"a service in nanoseconds", arriving(500, poisson(290e6)), check.TimeUnit, "in nanoseconds they would be 3."},
+		{"a pause of less than 30 mean gaps", arriving(500, pause(31.5)), check.TimeUnit, "without a pause"},
 		{"a pause of more than 30 mean gaps", arriving(500, pause(32.3)), "", ""},
 		{"slow, and too few rows to tell", arriving(99, poisson(290e3)), "", ""},
 		{"later turns are not at once", turns(arriving(400, poisson(2))), "", ""},
@@ -153,7 +153,7 @@ func TestUnitsShowTheirEvidence(t *testing.T) {
 		all[i].InputLength, all[i].HashIDs = 64+i%2, nil
 	}
 	compare(t, run(t, all, check.Options{}),
-		want{check.TimeInSeconds, check.Warning, 3401,
+		want{check.TimeUnit, check.Warning, 3401,
 			"3401 rows in 3.4s are 1e+03 requests/s and 2.12e+05 tokens/s; in seconds they would be 1 requests/s and 212 tokens/s over 56m40s", nil},
 		want{check.NoIDs, check.Note, 3401, "none of 3401 rows", nil})
 }
@@ -163,7 +163,7 @@ func TestUnitsOfRowsOutOfOrder(t *testing.T) {
 	all := arriving(500, func(int) float64 { return 0.29 })
 	slices.Reverse(all)
 	report := run(t, all, check.Options{})
-	if !slices.ContainsFunc(report.Findings, func(f check.Finding) bool { return f.Kind == check.TimeInSeconds }) {
+	if !slices.ContainsFunc(report.Findings, func(f check.Finding) bool { return f.Kind == check.TimeUnit }) {
 		t.Errorf("%+v", report.Findings)
 	}
 }
