@@ -142,7 +142,7 @@ var verbPages = map[string]verbPage{
 	"calibrate": {
 		Section:  "Replay and measure",
 		Usage:    []string{"[FLAGS]"},
-		Examples: []string{"", "--json --out calibration.json"},
+		Examples: []string{"", "--out calibration.json"},
 	},
 	"analyze": {
 		Section: "Analyze traces",

@@ -344,11 +344,11 @@ func TestCalibrate(t *testing.T) {
 	}
 	loads := []Load{StreamLoad(20, 50, 50*time.Millisecond, false), StreamLoad(20, 50, 50*time.Millisecond, true), SendLoad(100, calibrationISL, 100*time.Millisecond)}
 	for i := range loads {
-		loads[i].OSL = 8
+		loads[i].OSL = 10
 	}
 	start := func(_ context.Context, p Pace) (Endpoint, error) {
 		d := engine.Default()
-		d.Engine.Costs = engine.Costs{Step: engine.Cost(p.TPOT)}
+		d.Engine.Costs = engine.Costs{Step: engine.CostOf(p.TPOT)}
 		url, end, err := embed(server.Config{Model: "m", Deployment: d})
 		return Endpoint{URL: url, Close: func() error { end(); return nil }}, err
 	}
