@@ -210,7 +210,7 @@ func (f EngineFit) figures() (all []figure.Figure) {
 		plot := figure.Figure{Title: run.MustMetric(shown.metric.String()).Label, X: shown.axis, Y: shown.axis}
 		plot.X.Label, plot.Y.Label = "Measured", "Predicted"
 		for _, role := range []fit.Role{fit.Fitted, fit.HeldOut} {
-			dots := figure.Series{Name: string(role), Kind: figure.Points, TipsOnly: true}
+			dots := figure.Series{Name: string(role), Kind: figure.Points}
 			for _, r := range f.Rows {
 				if _, ok := r.Error(shown.metric); r.Role != role || !ok {
 					continue

@@ -91,7 +91,7 @@ func (e extent) outside(x figure.Axis, samples ...stats.Sample) string {
 func histogram(title string, x figure.Axis, of string, d stats.Sample) figure.Figure {
 	over := extentOf(d)
 	x.Log = over.log
-	f := figure.Figure{Title: title, NoLegend: true, X: x, Y: figure.Axis{Label: of}}
+	f := figure.Figure{Title: title, X: x, Y: figure.Axis{Label: of}}
 	if d.Count == 0 {
 		return f
 	}

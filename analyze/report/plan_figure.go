@@ -127,7 +127,7 @@ func (p Plan) fronts(points []planPoint) []figure.Series {
 	for _, at := range points {
 		name := p.family(at.of)
 		if families[name] == nil {
-			families[name] = &figure.Series{Name: doc.Clean(cmp.Or(name, "deployments")), Kind: figure.Points, TipsOnly: true}
+			families[name] = &figure.Series{Name: doc.Clean(cmp.Or(name, "deployments")), Kind: figure.Points}
 		}
 		at.addTo(families[name], PredictionName(at.of))
 		if at.onFront {

@@ -250,7 +250,7 @@ func dots(requests []run.Request, title string, xAxis figure.Axis, x func(q *run
 			series.X, series.Y = append(series.X, x(q)), append(series.Y, y(q))
 		}
 	}
-	return figure.Figure{Title: title, NoLegend: true, X: xAxis, Y: figure.Axis{Label: label, Quantity: figure.Duration}, Series: []figure.Series{series}}
+	return figure.Figure{Title: title, X: xAxis, Y: figure.Axis{Label: label, Quantity: figure.Duration}, Series: []figure.Series{series}}
 }
 
 // Series returns a document whose Data has a row per interval. Rates are per second,

@@ -35,19 +35,11 @@ var darkStyle = sync.OnceValue(func() string {
 	return "@media screen and (prefers-color-scheme: dark) {\n" + figure.DarkStyle() + "}\n"
 })
 
-// Figures are legible with two side by side, or one on a phone.
-const figureWidth, figureHeight = 460, 220
-
-// mostBytes is how large a page with figures may get: they have less detail on a page
-// of many.
-const mostBytes = 400_000
-
 // page is an HTML page. It is written without html/template, which calls methods
 // by name: the linker would keep every exported method of every package.
 type page struct {
 	bytes.Buffer
-	precision float64 // of figures
-	columns   int     // of the widest table
+	columns int // of the widest table
 }
 
 // add appends markup with texts in the place of its %s, cleaned and escaped. It
@@ -67,11 +59,7 @@ var levels = []string{"INVALID", "FAIL", "SUSPECT", "VALID", "PASS"}
 // WriteHTML writes the document as one self-contained page. It is complete without its
 // script, which shows values below the pointer, zooms figures, and hides series.
 func (d *Document) WriteHTML(w io.Writer) error {
-	body := d.body(page{})
-	room := mostBytes - len(pageStyle) - len(darkStyle()) - 4000 // and of the rest of the head
-	for precision := 0.2; body.Len() > room && precision < 2; precision *= 2 {
-		body = d.body(page{precision: precision})
-	}
+	body := d.body()
 	var head page
 	title := titleCase(d.Title)
 	head.add(`<!DOCTYPE html>
@@ -89,8 +77,9 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	return write(w, append(head.Bytes(), body.Bytes()...))
 }
 
-// body returns p with the body of a page.
-func (d *Document) body(p page) *page {
+// body returns the body of a page.
+func (d *Document) body() *page {
+	var p page
 	p.add("<body>\n<h1>%s</h1>\n", titleCase(d.Title))
 	if d.Subject != "" {
 		p.add("<p class=\"subject\">%s</p>\n", d.Subject)
@@ -209,7 +198,7 @@ func (p *page) block(b Block) {
 	case len(b.Figures) > 0:
 		p.add("<div class=figures>\n")
 		for _, f := range b.Figures {
-			p.WriteString(figure.SVG(figure.One(f), figure.Options{Width: figureWidth, PlotHeight: figureHeight, Precision: p.precision}))
+			p.WriteString(figure.SVG(f))
 		}
 		p.add("</div>\n")
 	}

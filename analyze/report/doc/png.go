@@ -18,7 +18,7 @@ func (d *Document) WritePNG(w io.Writer) error {
 	}
 	return figure.WritePNG(w, figure.Sheet{
 		Title: title, Note: strings.Join(append([]string{Clean(d.Subject)}, d.remarks()...), "; "), Rows: d.rows(),
-	}, figure.Options{})
+	})
 }
 
 // rows returns the figures two by two, those of each part below its title and verdict.

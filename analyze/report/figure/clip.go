@@ -44,11 +44,6 @@ func (r rect) clipLine(line []point) [][]point {
 	return parts
 }
 
-// clipArea returns the part of a polygon that is inside r.
-func (r rect) clipArea(area []point) []point {
-	return fromVG(r.canvas().ClipPolygonXY(toVG(area)))
-}
-
 // vg is the same coordinates for vg, whatever the direction of y.
 func (p point) vg() vg.Point { return vg.Point{X: vg.Length(p.x), Y: vg.Length(p.y)} }
 

@@ -14,8 +14,8 @@
 //		},
 //		Marks: []figure.Mark{{Label: "one GPU", At: 80 << 30}},
 //	}
-//	err := figure.WritePNG(file, figure.One(hits), figure.Options{})
-//	page := figure.SVG(figure.One(hits), figure.Options{})
+//	err := figure.WritePNG(file, figure.Sheet{Rows: []figure.Row{{Figures: []figure.Figure{hits}}}})
+//	page := figure.SVG(hits)
 //
 // Legends and labels never cover the data. gonum/plot/vg rasters PNG; the plotters
 // of gonum/plot are not used: they put legends onto the data, their SVG has a fixed
@@ -24,10 +24,10 @@
 // Arial, which have the same widths.
 //
 // The number of drawn points is bounded, and every peak is kept. NaN and infinities
-// are gaps. The figure says how many points a log axis cannot show. Series without
-// points give an empty frame that says "no data". Texts are cut to the available
-// space and escaped; no value or text makes the package panic or emit a script.
+// are gaps, as are values that a log axis cannot show. Series without points give an
+// empty frame that says "no data". Texts are cut to the available space and escaped; no
+// value or text makes the package panic or emit a script.
 //
-// The same figure and options give the same bytes. All functions are safe for
+// The same figure gives the same bytes. All functions are safe for
 // concurrent use.
 package figure

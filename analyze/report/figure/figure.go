@@ -1,9 +1,6 @@
 package figure
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // A Sheet is a picture of figures in rows, with aligned columns of equal widths.
 type Sheet struct {
@@ -11,26 +8,12 @@ type Sheet struct {
 	// Note is a line in small print under the title.
 	Note string
 	Rows []Row
-	// SharedX gives the figures of a column the same x range, except those with
-	// fixed Min and Max or another kind of axis than the first.
-	SharedX bool
 }
 
 // A Row of figures, from left to right, under an optional heading.
 type Row struct {
 	Label   string
 	Figures []Figure
-}
-
-// One returns a sheet that holds only f.
-func One(f Figure) Sheet { return Sheet{Rows: []Row{{Figures: []Figure{f}}}} }
-
-// Pairs returns rows of two figures each.
-func Pairs(figures []Figure) (rows []Row) {
-	for pair := range slices.Chunk(figures, 2) {
-		rows = append(rows, Row{Figures: pair})
-	}
-	return rows
 }
 
 // Drawn returns the series that have points.
@@ -46,10 +29,8 @@ type Figure struct {
 	X, Y   Axis
 	Series []Series
 	Marks  []Mark
-	// Height is that of the plot area; 0 takes Options.PlotHeight.
+	// Height is that of the plot area in units, up to 10,000; 0 is 190.
 	Height int
-	// NoLegend omits the legend, which names the series if at least two have names.
-	NoLegend bool
 }
 
 // Quantity is the kind of value on an axis; it determines the ticks.
@@ -90,8 +71,6 @@ const (
 	Line Kind = iota
 	// Steps holds each value until the next x.
 	Steps
-	// Area is a Line, filled down to 0.
-	Area
 	// Bars is a histogram: X are the edges of the bars, one more than Y.
 	Bars
 	// Points are dots, not joined.
@@ -108,11 +87,9 @@ type Series struct {
 	// Color is that of the first, second and so on series of a figure; 0 takes that of
 	// the own position.
 	Color int
-	// Labels names points of a Line or of Points; without space, only in the
-	// tooltip.
+	// Labels names points of a Line, those without space only in the tooltip, and of
+	// Points, in tooltips.
 	Labels []string
-	// TipsOnly shows labels only in tooltips, to leave the space to other series.
-	TipsOnly bool
 }
 
 // A Mark is a labelled line across the plot: vertical on x or, with OnY, horizontal.
@@ -124,39 +101,13 @@ type Mark struct {
 	Limit  bool // of an objective, in the colour of warnings
 }
 
-// Options set the size of a sheet. Values out of range are limited to it.
-type Options struct {
-	// Width of the sheet in units, from 120 to 20,000; the smallest letters are 11
-	// units high. 0 means 720 for one column of figures, else 440 per column.
-	Width int
-	// PlotHeight is the height of each plot area in units, without titles and
-	// labels, from 40 to 10,000. 0 means 300 for one column, else 190.
-	PlotHeight int
-	// Scale is the number of PNG pixels per unit, from 1 to 8. 0 means 2.
-	Scale int
-	// Precision is by how many units the lines of an SVG may be off, from 0.1 to 10. Many
-	// dots may be off by five times as much, up to a unit. A higher value makes a smaller
-	// picture. 0 means 0.1.
-	Precision float64
-}
-
+// Sizes of a plot in units, without titles and labels; the smallest letters are 11 units
+// high.
 const (
-	mostHeight       = 10_000
-	finest, coarsest = 0.1, 10 // limits of Options.Precision
+	columnWidth = 440 // of a figure in a sheet
+	plotHeight  = 190
+	mostHeight  = 10_000
 )
-
-func (o Options) orDefault(columns int) Options {
-	width, height := 720, 300
-	if columns > 1 {
-		width, height = 440*columns, 190
-	}
-	return Options{
-		Width:      min(max(cmp.Or(o.Width, width), 120), 20_000),
-		PlotHeight: min(max(cmp.Or(o.PlotHeight, height), 40), mostHeight),
-		Scale:      min(max(cmp.Or(o.Scale, 2), 1), 8),
-		Precision:  min(max(cmp.Or(o.Precision, finest), finest), coarsest),
-	}
-}
 
 // points returns the number of points or, for Bars, of bars.
 func (s *Series) points() int {

@@ -11,7 +11,6 @@ import (
 	"codeberg.org/go-fonts/liberation/liberationsansregular"
 	xfont "golang.org/x/image/font"
 	"golang.org/x/image/font/opentype"
-	"golang.org/x/image/font/sfnt"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
 )
@@ -52,18 +51,6 @@ func (l letters) width(s string) float64 {
 // box returns where a text that begins at a point is.
 func (l letters) box(at point, s string) rect {
 	return rect{at.x, at.y - 0.72*l.size, at.x + l.width(s), at.y + 0.2*l.size}
-}
-
-// known replaces runes that the font lacks by a box.
-func (l letters) known(s string) string {
-	var b sfnt.Buffer
-	face := l.face()
-	return strings.Map(func(r rune) rune {
-		if glyph, err := face.Face.GlyphIndex(&b, r); err != nil || glyph == 0 {
-			return '□'
-		}
-		return r
-	}, s)
 }
 
 // fit shortens s to a width, ending with an ellipsis if it was cut.

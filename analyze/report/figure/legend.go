@@ -33,7 +33,7 @@ func newLegend(f *Figure, width float64) legend {
 		}
 	}
 	named := len(first)
-	if named < 2 || f.NoLegend {
+	if named < 2 {
 		return legend{}
 	}
 	l := legend{rows: 1}
@@ -78,11 +78,10 @@ func (e entry) drawSample(on surface, at point) {
 	case Points:
 		dot := []point{{at.x + sampleWidth/2, at.y}}
 		on.dots(dot, dotRadius, p.stroke, 1, "")
-		drawHoles(on, dot, e.series, e.index)
 		return
-	case Bars, Area:
+	case Bars:
 		box := rect{at.x, at.y - 6, at.x + sampleWidth, at.y + 5}.corners()
-		on.path([][]point{box}, pen{fill: p.stroke, opacity: areaOpacity}, "")
+		on.path([][]point{box}, pen{fill: p.stroke, opacity: barOpacity}, "")
 		line = box[:2]
 	}
 	on.path([][]point{line}, p, "")

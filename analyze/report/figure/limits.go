@@ -23,12 +23,8 @@ func (a Axis) drawable(v float64) bool {
 	return v >= -huge && v <= huge
 }
 
-// contents holds the ranges of a figure's data; hidden counts points that a log axis
-// omits.
-type contents struct {
-	x, y   span
-	hidden int
-}
+// contents holds the ranges of a figure's data.
+type contents struct{ x, y span }
 
 func (f *Figure) contents() contents {
 	c := contents{x: emptySpan(), y: emptySpan()}
@@ -50,18 +46,14 @@ func (f *Figure) contents() contents {
 
 func (c *contents) add(f *Figure, s *Series) {
 	for i := range s.points() {
-		y, xs := s.Y[i], s.X[i:i+1]
+		xs := s.X[i : i+1]
 		if s.Kind == Bars {
 			xs = s.X[i : i+2] // both edges
 		}
 		for _, x := range xs {
-			switch {
-			case f.X.drawable(x) && f.Y.drawable(y):
+			if f.X.drawable(x) && f.Y.drawable(s.Y[i]) {
 				c.x.include(x)
-				c.y.include(y)
-			case s.Kind == Bars || math.IsNaN(x) || math.IsNaN(y):
-			case f.X.Log && x <= 0 || f.Y.Log && y <= 0:
-				c.hidden++
+				c.y.include(s.Y[i])
 			}
 		}
 	}

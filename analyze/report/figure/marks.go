@@ -1,7 +1,7 @@
 package figure
 
 import (
-	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -36,11 +36,7 @@ func (p *panel) newMarkLabels() []markLabel {
 		if x < p.frame.left-0.5 || x > p.frame.right+0.5 {
 			continue
 		}
-		mark := markLabel{mark: m, x: round(x) + 0.5}
-		if len(all) < mostMarkLabels {
-			mark.text = markText.fit(m.Label, p.right-p.left)
-		}
-		all = append(all, mark)
+		all = append(all, markLabel{mark: m, x: round(x) + 0.5, text: markText.fit(m.Label, p.right-p.left)})
 	}
 	// If not all labels fit, drop those of the last marks.
 	for n := min(len(all), mostMarkLabels); n > 0; n-- {
@@ -176,35 +172,33 @@ func (p *panel) drawMark(on surface, m *Mark, a Axis, line []point) {
 type sideLabel struct {
 	mark *Mark
 	line float64 // y of the line
-	at   point
-	text string // "" without a place for it
+	text string  // "" without a place for it
 }
 
-// sideLabels places the marks on y from top to bottom, each label as close to its line
-// as the one above allows; the labels above the frame may extend over them.
+// base is where the label begins.
+func (l sideLabel) base(p *panel) point { return point{p.frame.right + 5, l.line + 4} }
+
+// sideLabels returns the marks on y; a label is left out if it is not clear of those
+// before, and of the labels and ticks of x.
 func (p *panel) sideLabels() (all []sideLabel) {
-	next := p.frame.top - markHeight
+	top := p.frame.top + 4
 	for _, f := range p.marks {
 		if f.shown && f.right > p.frame.right {
-			next = p.markBase(0) + markHeight - 2
+			top = p.frame.top + markHeight
 		}
 	}
-	descending := slices.SortedStableFunc(slices.Values(p.fig.Marks), func(a, b Mark) int { return cmp.Compare(b.At, a.At) })
-	for i := range descending {
-		m := &descending[i]
+	for i := range p.fig.Marks {
+		m := &p.fig.Marks[i]
 		if !m.OnY || !p.fig.Y.drawable(m.At) {
 			continue
 		}
-		line := round(p.y.at(m.At)) + 0.5
-		if line < p.frame.top-1 || line > p.frame.bottom+1 {
+		label := sideLabel{mark: m, line: round(p.y.at(m.At)) + 0.5}
+		if label.line < p.frame.top-1 || label.line > p.frame.bottom+1 {
 			continue
 		}
-		label := sideLabel{mark: m, line: line, at: point{p.frame.right + 5, max(line+4, next)}}
-		if label.at.y <= p.frame.bottom+5 { // above the ticks of x
+		near := func(other sideLabel) bool { return other.text != "" && math.Abs(other.line-label.line) < markHeight-2 }
+		if label.line >= top-8 && !slices.ContainsFunc(all, near) {
 			label.text = markText.fit(m.Label, p.right-p.frame.right-5)
-		}
-		if label.text != "" {
-			next = label.at.y + markHeight - 2
 		}
 		all = append(all, label)
 	}
@@ -216,7 +210,7 @@ func (p *panel) drawSideMarks(on surface) {
 		on.begin("side mark", "at", compact(l.line))
 		p.drawMark(on, l.mark, p.fig.Y, []point{{p.frame.left, l.line}, {p.frame.right, l.line}})
 		if l.text != "" {
-			on.text(l.at, l.text, l.mark.letters())
+			on.text(l.base(p), l.text, l.mark.letters())
 		}
 		on.end()
 	}
@@ -231,7 +225,7 @@ func (p *panel) markBoxes() (boxes []rect) {
 	}
 	for _, l := range p.sideLabels() {
 		if l.text != "" {
-			boxes = append(boxes, markText.box(l.at, l.text))
+			boxes = append(boxes, markText.box(l.base(p), l.text))
 		}
 	}
 	for i := range boxes {

@@ -4,7 +4,6 @@ package figure
 type page struct {
 	sheet         *Sheet
 	width, height int
-	precision     float64
 	panels        []*panel
 	headings      []heading
 }
@@ -33,47 +32,23 @@ func (s *Sheet) columns() int {
 
 // newPage lays out the sheet: first across, because the texts above a plot depend on
 // its width.
-func newPage(s Sheet, o Options) *page {
+func newPage(s Sheet, width int) *page {
 	columns := make([][]*panel, s.columns())
-	o = o.orDefault(len(columns))
-	p := &page{sheet: &s, width: o.Width, precision: o.Precision}
+	p := &page{sheet: &s, width: width}
 	for i := range s.Rows {
 		for j := range s.Rows[i].Figures {
-			panel := newPanel(&s.Rows[i].Figures[j], o.PlotHeight)
+			panel := newPanel(&s.Rows[i].Figures[j])
 			columns[j] = append(columns[j], panel)
 			p.panels = append(p.panels, panel)
 		}
 	}
-	room := max(float64(o.Width-2*edge-columnGap*(len(columns)-1))/float64(len(columns)), 40)
+	room := max(float64(width-2*edge-columnGap*(len(columns)-1))/float64(len(columns)), 40)
 	for i, column := range columns {
-		if s.SharedX {
-			shareX(column)
-		}
 		left := edge + float64(i)*(room+columnGap)
 		across(column, left, left+room)
 	}
 	p.down()
 	return p
-}
-
-func shareX(column []*panel) {
-	all := emptySpan()
-	var sharing []*panel
-	for _, panel := range column {
-		x := panel.fig.X
-		if panel.data.x.empty() || x.Min != nil || x.Max != nil {
-			continue
-		}
-		if len(sharing) > 0 && (sharing[0].fig.X.Log != x.Log || sharing[0].fig.X.Quantity != x.Quantity) {
-			continue
-		}
-		all.include(panel.data.x.lo)
-		all.include(panel.data.x.hi)
-		sharing = append(sharing, panel)
-	}
-	for _, panel := range sharing {
-		panel.data.x = all
-	}
 }
 
 // across places the panels of a column, with equal margins.
@@ -127,19 +102,6 @@ func (p *page) head(y float64, text string, l letters, ruled bool) float64 {
 	}
 	p.headings = append(p.headings, heading{y + l.size, text, l, ruled})
 	return y + l.size*1.4
-}
-
-// name returns the text for screen readers.
-func (p *page) name() string {
-	if p.sheet.Title != "" {
-		return clean(p.sheet.Title)
-	}
-	for _, panel := range p.panels {
-		if panel.fig.Title != "" {
-			return clean(panel.fig.Title)
-		}
-	}
-	return "figure"
 }
 
 func (p *page) draw(on surface) {

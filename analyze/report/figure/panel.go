@@ -43,16 +43,16 @@ type headLine struct {
 	height  float64
 }
 
-func newPanel(f *Figure, plotHeight int) *panel {
+func newPanel(f *Figure) *panel {
+	p := &panel{fig: f, data: f.contents(), plotHeight: plotHeight}
 	if f.Height > 0 {
-		plotHeight = min(f.Height, mostHeight)
+		p.plotHeight = float64(min(f.Height, mostHeight))
 	}
-	p := &panel{fig: f, data: f.contents(), plotHeight: float64(plotHeight)}
 	if f.Title != "" {
 		p.head = append(p.head, headLine{f.Title, figureTitle, titleHeight})
 	}
-	if note := p.note(); note != "" {
-		p.head = append(p.head, headLine{note, noteText, noteHeight})
+	if f.Note != "" {
+		p.head = append(p.head, headLine{f.Note, noteText, noteHeight})
 	}
 	return p
 }
@@ -123,22 +123,6 @@ func (p *panel) setDown(top, plotTop float64) {
 	p.y = newScale(p.fig.Y, p.yr, p.frame.bottom, p.frame.top)
 }
 
-// note returns the figure's note and the number of hidden points.
-func (p *panel) note() string {
-	note := p.fig.Note
-	if p.data.hidden > 0 {
-		if note != "" {
-			note += " – "
-		}
-		points := "points"
-		if p.data.hidden == 1 {
-			points = "point"
-		}
-		note += fmt.Sprintf("%d %s at 0 or below not on the log axis", p.data.hidden, points)
-	}
-	return note
-}
-
 func (a Axis) title() string {
 	switch {
 	case a.Unit == "":
@@ -194,14 +178,9 @@ func (p *panel) drawAxes(on surface) {
 		label := tickText.fit(t.label, f.left-tickGap-p.left+1)
 		on.text(point{f.left - tickGap, y + 4}, label, tickText.at(text.XRight))
 	}
-	for _, v := range p.fig.Y.minorTicks(p.yr) {
-		y := round(p.y.at(v)) + 0.5
-		ticks = append(ticks, []point{{f.left - 3, y}, {f.left, y}})
-	}
 	on.path(grid, pen{stroke: faint, width: 1}, "")
-	on.path(ticks, pen{stroke: rule, width: 1}, "")
 	on.end()
-	grid, ticks = nil, nil
+	grid = nil
 	on.begin("axis x")
 	for _, t := range p.xTicks {
 		x := round(p.x.at(t.at)) + 0.5
@@ -209,10 +188,6 @@ func (p *panel) drawAxes(on surface) {
 		ticks = append(ticks, []point{{x, f.bottom}, {x, f.bottom + 5}})
 		half := tickText.width(t.label) / 2
 		on.text(point{min(max(x, p.left+half), p.right+edge-half), f.bottom + tickHeight - 2}, t.label, tickText.at(text.XCenter))
-	}
-	for _, v := range p.fig.X.minorTicks(p.xr) {
-		x := round(p.x.at(v)) + 0.5
-		ticks = append(ticks, []point{{x, f.bottom}, {x, f.bottom + 3}})
 	}
 	on.path(grid, pen{stroke: faint, width: 1}, "")
 	on.path(ticks, pen{stroke: rule, width: 1}, "")

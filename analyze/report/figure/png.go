@@ -2,15 +2,12 @@ package figure
 
 import (
 	"fmt"
-	"image"
 	"image/color"
-	stddraw "image/draw"
 	"image/png"
 	"io"
 	"math"
 	"slices"
 
-	"golang.org/x/image/vector"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -20,23 +17,25 @@ import (
 // drawing.
 const maxPixels = 64 << 20
 
-// WritePNG writes the sheet in 256 colours as a PNG file of Options.Width times Options.Scale
-// pixels. It returns errors of w, and an error for a sheet of more than 64 Mi
-// pixels.
-func WritePNG(w io.Writer, s Sheet, o Options) error {
-	p, scale := newPage(s, o), o.orDefault(s.columns()).Scale
-	width, height := p.width*scale, p.height*scale
+// pixels is how many a unit is wide.
+const pixels = 2
+
+// WritePNG writes the sheet as a PNG file. It returns errors of w, and an error for a
+// sheet of more than 64 Mi pixels.
+func WritePNG(w io.Writer, s Sheet) error {
+	p := newPage(s, columnWidth*max(2, s.columns()))
+	width, height := pixels*p.width, pixels*p.height
 	if width*height > maxPixels {
 		return fmt.Errorf("drawing a png: %d x %d pixels are more than %d Mi", width, height, maxPixels>>20)
 	}
 	canvas := vgimg.NewWith(
 		// A unit is a point of vg, 1/72 inch.
 		vgimg.UseWH(vg.Length(p.width), vg.Length(p.height)),
-		vgimg.UseDPI(72*scale),
+		vgimg.UseDPI(72*pixels),
 		vgimg.UseBackgroundColor(paper.opaque(1)),
 	)
-	p.draw(&raster{draw.New(canvas), canvas.Image(), float64(p.height), float64(scale)})
-	if err := png.Encode(w, paletted(canvas.Image())); err != nil {
+	p.draw(&raster{draw.New(canvas), float64(p.height)})
+	if err := png.Encode(w, canvas.Image()); err != nil {
 		return fmt.Errorf("writing a png: %w", err)
 	}
 	return nil
@@ -49,13 +48,19 @@ func (c ink) opaque(opacity float64) color.Color {
 // raster is the surface of pixels. Its y goes up, ours goes down.
 type raster struct {
 	canvas draw.Canvas
-	target stddraw.Image
 	height float64
-	scale  float64 // pixels per unit
 }
 
 func (r *raster) point(p point) vg.Point {
 	return point{p.x, r.height - p.y}.vg()
+}
+
+func (r *raster) points(line []point) []vg.Point {
+	points := make([]vg.Point, len(line))
+	for i, at := range line {
+		points[i] = r.point(at)
+	}
+	return points
 }
 
 // batch is how many points of a line, or dots, vg draws at a time: the time of its
@@ -69,16 +74,12 @@ func (r *raster) path(lines [][]point, p pen, _ string) {
 	style := draw.LineStyle{Color: p.stroke.opaque(1), Width: vg.Length(p.width), Dashes: p.dash}
 	for _, line := range lines {
 		if p.opacity > 0 {
-			r.fill(line, p.fill.opaque(p.opacity))
+			r.canvas.FillPolygon(p.fill.opaque(p.opacity), r.points(line))
 		}
 		style.DashOffs = 0
 		for p.width > 0 && len(line) > 1 {
 			part := line[:min(batch, len(line))]
-			points := make([]vg.Point, len(part))
-			for i, at := range part {
-				points[i] = r.point(at)
-			}
-			r.canvas.StrokeLines(style, points)
+			r.canvas.StrokeLines(style, r.points(part))
 			if len(part) == len(line) {
 				break
 			}
@@ -89,33 +90,6 @@ func (r *raster) path(lines [][]point, p pen, _ string) {
 			line = line[len(part)-2:]
 		}
 	}
-}
-
-// fill draws a polygon. Parts would have visible edges, so its rasterizer is another
-// one, whose time depends only on the size.
-func (r *raster) fill(polygon []point, c color.Color) {
-	if len(polygon) < 3 {
-		return
-	}
-	var pixels image.Rectangle
-	for _, p := range polygon {
-		x, y := int(math.Floor(p.x*r.scale)), int(math.Floor(p.y*r.scale))
-		pixels = pixels.Union(image.Rect(x, y, x+1, y+1))
-	}
-	pixels = pixels.Intersect(r.target.Bounds())
-	if pixels.Empty() {
-		return
-	}
-	shape := vector.NewRasterizer(pixels.Dx(), pixels.Dy())
-	at := func(p point) (x, y float32) {
-		return float32(p.x*r.scale - float64(pixels.Min.X)), float32(p.y*r.scale - float64(pixels.Min.Y))
-	}
-	shape.MoveTo(at(polygon[0]))
-	for _, p := range polygon[1:] {
-		shape.LineTo(at(p))
-	}
-	shape.ClosePath()
-	shape.Draw(r.target, pixels, image.NewUniform(c), image.Point{})
 }
 
 func (r *raster) dots(at []point, radius float64, color ink, opacity float64, _ string) {
@@ -133,7 +107,6 @@ func (r *raster) dots(at []point, radius float64, color ink, opacity float64, _ 
 }
 
 func (r *raster) text(at point, s string, l letters) {
-	s = l.known(s)
 	at.x += float64(l.anchor) * l.width(s)
 	r.canvas.SetColor(l.color.opaque(1))
 	r.canvas.FillString(l.face(), r.point(at), s)

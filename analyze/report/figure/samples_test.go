@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -14,46 +15,39 @@ import (
 // To look at the pictures: go test -run TestSamples -samples DIR.
 var samplesDir = flag.String("samples", "", "write the sample pictures to this `directory`")
 
+// alone returns a sheet that holds only f.
+func alone(f Figure) Sheet { return Sheet{Rows: []Row{{Figures: []Figure{f}}}} }
+
 // samples are typical sheets.
 func samples() map[string]Sheet {
 	return map[string]Sheet{
-		"lengths":    lengths(),
-		"arrivals":   One(arrivals()),
-		"hits":       One(hitRates()),
-		"reuse":      One(reuse()),
-		"metrics":    metrics(),
-		"sweep":      One(sweep()),
-		"timeline":   timeline(),
-		"latency":    One(latency()),
-		"awkward":    awkward(),
-		"histograms": One(overlaid()),
+		"lengths": lengths(), "arrivals": alone(arrivals()), "hits": alone(hitRates()), "metrics": metrics(), "sweep": alone(sweep()), "timeline": timeline(), "awkward": awkward(),
 	}
+}
+
+// figures are those of the samples.
+func figures() map[string]Figure {
+	all := map[string]Figure{}
+	for name, sheet := range samples() {
+		for i, row := range sheet.Rows {
+			for k, f := range row.Figures {
+				all[fmt.Sprintf("%s %d %d", name, i, k)] = f
+			}
+		}
+	}
+	return all
 }
 
 func TestSamples(t *testing.T) {
 	for name, sheet := range samples() {
-		svg := SVG(sheet, Options{})
-		if len(svg) > 200_000 {
-			t.Errorf("%s: %d bytes of SVG", name, len(svg))
-		}
-		if *samplesDir == "" {
-			continue
-		}
-		for file, write := range map[string]func(*os.File) error{
-			name + ".png": func(f *os.File) error { return WritePNG(f, sheet, Options{}) },
-			name + ".htm": func(f *os.File) error {
-				_, err := fmt.Fprintf(f, "<!doctype html><meta charset=utf-8><body style='margin:20px;font-family:sans-serif'><div style='max-width:960px'>%s</div>", svg)
-				return err
-			},
-		} {
-			f, err := os.Create(filepath.Join(*samplesDir, file))
+		if *samplesDir != "" {
+			f, err := os.Create(filepath.Join(*samplesDir, name+".png"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := write(f); err != nil {
+			if err := errors.Join(WritePNG(f, sheet), f.Close()); err != nil {
 				t.Error(err)
 			}
-			f.Close()
 		}
 	}
 }
@@ -85,7 +79,7 @@ func logNormal(r *rand.Rand, n int, median, sigma float64) []float64 {
 
 func lengths() Sheet {
 	r := random()
-	one := func(title string, median float64) Figure {
+	of := func(title string, median float64) Figure {
 		values := logNormal(r, 12_000, median, 1.1)
 		slices.Sort(values)
 		edges, n := counts(values, 1, 131072, 68)
@@ -98,7 +92,7 @@ func lengths() Sheet {
 		}
 	}
 	return Sheet{Title: "Lengths of prompts and answers", Note: "conversation.jsonl, 12,031 requests",
-		Rows: []Row{{Figures: []Figure{one("Input (ISL)", 6900), one("Output (OSL)", 350)}}}}
+		Rows: []Row{{Figures: []Figure{of("Input (ISL)", 6900), of("Output (OSL)", 350)}}}}
 }
 
 func arrivals() Figure {
@@ -139,42 +133,25 @@ func hitRates() Figure {
 	}
 }
 
-func reuse() Figure {
-	edges, n := counts(append(logNormal(random(), 20_000, 300, 1.6), logNormal(random(), 9000, 12, 0.5)...), 0.5, 20_000, 300)
-	return Figure{
-		Title: "Time until a block is used again", X: Axis{Label: "Reuse interval", Quantity: Duration, Log: true}, Y: Axis{Label: "Blocks"},
-		Series: []Series{{Kind: Bars, X: edges, Y: n}},
-		Marks:  []Mark{{Label: "median 1.7 min", At: 102}, {Label: "p90", At: 1900, Dashed: true}},
-	}
-}
-
 func metrics() Sheet {
 	r := random()
-	one := func(title string, median, sigma, bins float64, color int) Figure {
+	of := func(title string, median, sigma float64) Figure {
 		values := logNormal(r, 8000, median*1e4, sigma)
 		for i := range values {
 			values[i] /= 1e4
 		}
 		slices.Sort(values)
-		edges, n := counts(values, values[0]*0.8, values[7999]*1.2, int(bins))
-		var x []float64
-		sum := 0.0
-		for i := range n {
-			x = append(x, math.Sqrt(edges[i]*edges[i+1]))
-			sum += values[i]
-		}
+		edges, n := counts(values, values[0]*0.8, values[7999]*1.2, 40)
 		axis := Axis{Label: title, Quantity: Duration, Log: values[7999]/values[0] > 20}
 		mean := median * math.Exp(sigma*sigma/2)
-		return Figure{Title: title, X: axis, Y: Axis{Label: "Requests"},
-			Series: []Series{{Kind: Area, X: x, Y: n}},
+		return Figure{Title: title, X: axis, Y: Axis{Label: "Requests"}, Series: []Series{{Kind: Bars, X: edges, Y: n}},
 			Marks: []Mark{{Label: "mean " + axis.Text(mean), At: mean}, {Label: "median " + axis.Text(values[4000]), At: values[4000]},
 				{Label: "p25", At: values[2000], Dashed: true}, {Label: "p75", At: values[6000], Dashed: true}, {Label: "p99 " + axis.Text(values[7920]), At: values[7920], Dashed: true}}}
 	}
 	row := func(label string, slow float64) Row {
-		return Row{Label: label, Figures: []Figure{one("TTFT", 0.4*slow, 0.9, 40, 0), one("ITL", 0.021*slow, 0.3, 40, 1), one("E2EL", 6*slow, 0.5, 40, 2)}}
+		return Row{Label: label, Figures: []Figure{of("TTFT", 0.4*slow, 0.9), of("E2EL", 6*slow, 0.5)}}
 	}
-	return Sheet{Title: "Distribution of the metrics", Note: "requests by value; both runs replayed conversation.jsonl at its recorded rate",
-		SharedX: true, Rows: []Row{row("baseline", 1), row("prefix-aware routing, 4 workers", 0.6)}}
+	return Sheet{Title: "Distribution of the metrics", Note: "both runs replayed conversation.jsonl", Rows: []Row{row("baseline", 1), row("prefix-aware routing", 0.6)}}
 }
 
 func sweep() Figure {
@@ -211,29 +188,6 @@ func timeline() Sheet {
 	}}
 }
 
-func latency() Figure {
-	f := Figure{Title: "Time to first token by share of requests", X: Axis{Label: "TTFT", Quantity: Duration, Log: true}, Y: Axis{Label: "Requests at least as fast", Quantity: Percent}}
-	for k, name := range []string{"1 request/s", "2 requests/s", "4 requests/s", "8 requests/s", "12 requests/s", "16 requests/s"} {
-		s := Series{Name: name, Kind: Steps}
-		values := logNormal(random(), 2000, 300*math.Pow(1.7, float64(k)), 0.5)
-		slices.Sort(values)
-		for i, v := range values {
-			s.X, s.Y = append(s.X, v/1000), append(s.Y, float64(i+1)/2000)
-		}
-		f.Series = append(f.Series, s)
-	}
-	return f
-}
-
-func overlaid() Figure {
-	f := Figure{Title: "Input lengths of a trace and of its likeness", X: Axis{Label: "ISL", Unit: "tokens", Log: true}, Y: Axis{Label: "Requests"}}
-	for k, name := range []string{"recorded", "synthetic"} {
-		edges, n := counts(logNormal(random(), 12_000, 4000*(1+0.3*float64(k)), 0.9), 10, 131072, 50)
-		f.Series = append(f.Series, Series{Name: name, Kind: Bars, X: edges, Y: n})
-	}
-	return f
-}
-
 // awkward has empty, infinite, crowded and overlong data.
 func awkward() Sheet {
 	nan, inf := math.NaN(), math.Inf(1)
@@ -248,7 +202,7 @@ func awkward() Sheet {
 		{Label: "crowded " + long, Figures: []Figure{
 			{Title: long, X: Axis{Label: long, Unit: "€"}, Y: Axis{Label: long}, Series: []Series{{Name: long, X: []float64{1, 2}, Y: []float64{1000000001, 1000000002}}, {Name: "b", X: []float64{1, 2}, Y: []float64{1000000002, 1000000001}}}},
 			{Title: "marks", Marks: []Mark{{Label: "p50", At: 1}, {Label: "mean value", At: 1.01}, {Label: "p90", At: 1.02}, {Label: "p95", At: 1.03}, {Label: "p99 at the end", At: 2}, {Label: "above", At: 5, OnY: true}, {Label: "beside", At: 5.05, OnY: true}},
-				Y: Axis{Label: "Requests"}, Series: []Series{{Kind: Area, X: []float64{0, 1, 2}, Y: []float64{0, 5, 1}}}},
+				Y: Axis{Label: "Requests"}, Series: []Series{{X: []float64{0, 1, 2}, Y: []float64{0, 5, 1}}}},
 			{Title: "negative", Series: []Series{{Kind: Bars, X: []float64{-2, -1, 0, 1, 2}, Y: []float64{-3, 2, -0.001, 4}}}}}},
 	}}
 }

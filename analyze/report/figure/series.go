@@ -3,16 +3,16 @@ package figure
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 const (
-	areaOpacity = 0.2
-	barOpacity  = 0.65 // marks can be seen on it
-	dotRadius   = 3.2
+	barOpacity = 0.65 // marks can be seen on it
+	dotRadius  = 3.2
 	// fewPoints is the number of points up to which each has a dot and a tooltip.
 	fewPoints = 60
-	// oneBar is the minimum width of a bar that is drawn separately.
+	// fewDots is the number of dots up to which they are seen one by one.
+	fewDots = 300
+	// oneBar is the width from which on a bar has a gap to the next.
 	oneBar = 3
 )
 
@@ -26,11 +26,7 @@ func (p *panel) drawSeries(on surface, index int) {
 	case Points:
 		p.drawPoints(on, s, index)
 	default:
-		lines := p.outline(s)
-		if s.Kind == Area {
-			p.fill(on, lines, s.color(index), areaOpacity)
-		}
-		p.stroke(on, lines, s, index)
+		p.stroke(on, p.outline(s), s, index)
 		if s.Kind == Line && s.points() <= fewPoints {
 			p.drawPoints(on, s, index)
 		}
@@ -86,20 +82,6 @@ func (p *panel) floor() float64 {
 	return min(max(p.y.at(0), p.frame.top), p.frame.bottom)
 }
 
-func (p *panel) fill(on surface, lines [][]point, color ink, opacity float64) {
-	var areas [][]point
-	for _, line := range lines {
-		area := append([]point{{line[0].x, p.floor()}}, line...)
-		area = append(area, point{line[len(line)-1].x, p.floor()})
-		if area = p.frame.clipArea(area); len(area) > 2 {
-			areas = append(areas, area)
-		}
-	}
-	if len(areas) > 0 {
-		on.path(areas, pen{fill: color, opacity: opacity}, "")
-	}
-}
-
 // stroke draws the lines; isolated points between two gaps become dots.
 func (p *panel) stroke(on surface, lines [][]point, s *Series, index int) {
 	var visible [][]point
@@ -113,25 +95,10 @@ func (p *panel) stroke(on surface, lines [][]point, s *Series, index int) {
 			}
 		}
 	}
-	pen := s.line(index)
-	if rough(visible) > 8*(p.frame.bottom-p.frame.top) {
-		pen.width = 1.2
-	}
 	if len(visible) > 0 {
-		on.path(visible, pen, s.Name)
+		on.path(visible, s.line(index), s.Name)
 	}
 	on.dots(alone, dotRadius/1.5, s.color(index), 1, s.Name)
-}
-
-// rough returns the total vertical distance of the lines.
-func rough(lines [][]point) float64 {
-	way := 0.0
-	for _, line := range lines {
-		for i := 1; i < len(line); i++ {
-			way += math.Abs(line[i].y - line[i-1].y)
-		}
-	}
-	return way
 }
 
 // drawPoints draws few dots with a tooltip each, and many as one translucent shape.
@@ -150,19 +117,10 @@ func (p *panel) drawPoints(on surface, s *Series, index int) {
 	}
 	switch {
 	case few:
-		drawHoles(on, dots, s, index)
-	case len(dots) < 300:
+	case len(dots) < fewDots:
 		on.dots(dots, dotRadius, s.color(index), 1, s.Name)
-		drawHoles(on, dots, s, index)
 	default:
 		on.dots(thinDots(dots, 2), 1.6, s.color(index), 0.6, s.Name)
-	}
-}
-
-// drawHoles makes the dots of every other series rings, starting with the second.
-func drawHoles(on surface, at []point, s *Series, index int) {
-	if s.place(index)%2 == 1 {
-		on.dots(at, dotRadius-1.5, paper, 1, "")
 	}
 }
 
@@ -180,31 +138,6 @@ func (p *panel) named(s *Series, tip string) string {
 		return tip
 	}
 	return s.Name + ", " + tip
-}
-
-// drawBars draws a histogram, as an outline if there are several.
-func (p *panel) drawBars(on surface, s *Series, index int) {
-	several := 0
-	for i := range p.fig.Series {
-		if p.fig.Series[i].Kind == Bars {
-			several++
-		}
-	}
-	if wide := float64(s.points())*oneBar <= p.frame.right-p.frame.left; wide && several == 1 {
-		p.drawEachBar(on, s, index)
-		return
-	}
-	outline := Series{Name: s.Name, Kind: Steps, X: s.X, Y: slices.Clone(s.Y[:s.points()]), Dashed: s.Dashed}
-	if n := len(outline.Y); n > 0 {
-		outline.Y = append(outline.Y, outline.Y[n-1]) // up to the last edge
-	}
-	lines := p.outline(&outline)
-	if several == 1 {
-		p.fill(on, lines, s.color(index), barOpacity)
-		return
-	}
-	p.fill(on, lines, s.color(index), areaOpacity)
-	p.stroke(on, lines, &outline, index)
 }
 
 // edges returns the ends of bar i. On a log axis, a bar from 0 starts at the frame.
@@ -234,7 +167,7 @@ func (p *panel) barTop(v float64) float64 {
 	return floor
 }
 
-func (p *panel) drawEachBar(on surface, s *Series, index int) {
+func (p *panel) drawBars(on surface, s *Series, index int) {
 	for i := range s.points() {
 		left, right, ok := p.edges(s, i)
 		if !ok || !(math.Abs(s.Y[i]) <= huge) || s.Y[i] == 0 {
@@ -244,11 +177,11 @@ func (p *panel) drawEachBar(on surface, s *Series, index int) {
 			right-- // gap to the next bar
 		}
 		top, floor := p.barTop(s.Y[i]), p.floor()
-		bar := p.frame.clipArea(rect{left, min(top, floor), right, max(top, floor)}.corners())
-		if len(bar) < 3 {
+		bar := rect{max(left, p.frame.left), max(min(top, floor), p.frame.top), min(right, p.frame.right), min(max(top, floor), p.frame.bottom)}
+		if bar.left >= bar.right {
 			continue
 		}
 		tip := fmt.Sprintf("%s – %s: %s", p.fig.X.Text(s.X[i]), p.fig.X.Text(s.X[i+1]), p.fig.Y.Text(s.Y[i]))
-		on.path([][]point{bar}, pen{fill: s.color(index), opacity: barOpacity}, p.named(s, tip))
+		on.path([][]point{bar.corners()}, pen{fill: s.color(index), opacity: barOpacity}, p.named(s, tip))
 	}
 }

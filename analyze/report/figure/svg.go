@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"math"
@@ -10,16 +11,18 @@ import (
 	"gonum.org/v1/plot/text"
 )
 
-// SVG returns the sheet as an <svg> element that fills the width of its parent. It
-// has no script, style sheet, id or outside reference, and all texts are escaped.
-// Groups have the scales of each plot and the names of its series, for scripts.
-// Text scales with the picture: Options.Width should be about the width on the page,
-// in CSS pixels.
-func SVG(s Sheet, o Options) string {
-	p := newPage(s, o)
-	b := &svg{precision: p.precision}
+// width is that of a figure on a page, in CSS pixels: two are side by side, or one on a
+// phone.
+const width = 460
+
+// SVG returns a figure as an <svg> element that fills the width of its parent. It has no
+// script, style sheet, id or outside reference, and all texts are escaped. Groups have the
+// scales of the plot and the names of its series, for scripts.
+func SVG(f Figure) string {
+	p := newPage(Sheet{Rows: []Row{{Figures: []Figure{f}}}}, width)
+	b := &svg{}
 	b.printf(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" font-family="Helvetica,Arial,'Liberation Sans',sans-serif" fill="none" stroke-width="1" stroke-linejoin="round">`,
-		p.width, p.height, html.EscapeString(p.name()))
+		p.width, p.height, html.EscapeString(cmp.Or(clean(f.Title), "figure")))
 	b.path([][]point{rect{0, 0, float64(p.width), float64(p.height)}.corners()}, pen{fill: paper, opacity: 1}, "")
 	p.draw(b)
 	b.flush()
@@ -30,10 +33,9 @@ func SVG(s Sheet, o Options) string {
 // svg writes one element per line, so that two versions can be compared. Consecutive
 // elements of the same style share a group, to keep pictures small.
 type svg struct {
-	out       []byte
-	precision float64
-	style     string // of the elements that wait for others of the same style
-	waiting   []string
+	out     []byte
+	style   string // of the elements that wait for others of the same style
+	waiting []string
 }
 
 func (b *svg) printf(format string, args ...any) {
@@ -78,7 +80,7 @@ func (b *svg) path(lines [][]point, p pen, tip string) {
 	}
 	var d outline
 	for _, line := range lines {
-		d.line(simplified(line, b.precision))
+		d.line(simplified(line, precision))
 		if p.opacity > 0 {
 			d.close()
 		}
@@ -110,22 +112,21 @@ func (b *svg) addPath(d outline, style, tip string) {
 	b.add(fmt.Sprintf(`<path d="%s"><title>%s</title></path>`, d.text, html.EscapeString(tip)), style)
 }
 
-// dots draws strokes with round ends, which have no length unless dots overlap: a few
-// bytes per dot.
+// dots draws strokes with round ends and no length: a few bytes per dot.
 func (b *svg) dots(at []point, radius float64, color ink, opacity float64, tip string) {
 	if len(at) == 0 {
 		return
 	}
 	var d outline
-	for _, run := range dotRuns(at, radius, b.precision) {
-		d.stroke(run)
+	for _, dot := range at {
+		if len(at) > fewDots { // nobody sees where exactly
+			dot = point{math.Round(dot.x), math.Round(dot.y)}
+		}
+		d.line([]point{dot, dot})
 	}
 	style := fmt.Sprintf(` stroke="#%06x" stroke-width="%g" stroke-linecap="round"`, color, 2*radius)
 	if opacity < 1 {
 		style += fmt.Sprintf(` stroke-opacity="%g"`, opacity)
-	}
-	if color == paper {
-		style += ` pointer-events="none"` // what is below has the tooltip
 	}
 	b.addPath(d, style, tip)
 }
@@ -181,15 +182,6 @@ func (o *outline) line(points []point) {
 		}
 		o.x, o.y, before = x, y, command
 	}
-}
-
-// stroke draws a horizontal line.
-func (o *outline) stroke(run [2]point) {
-	o.move(run[0])
-	to := tenths(run[1].x)
-	o.text = append(o.text, 'h')
-	o.number(to-o.x, false)
-	o.x = to
 }
 
 // close joins the last point of a line with its first.

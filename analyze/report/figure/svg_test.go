@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -15,14 +16,14 @@ import (
 func TestSimplifiedLinesAreClose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := randomLine(t, 1, 200)
-		precision := rapid.Float64Range(0, 3).Draw(t, "precision")
-		short := simplified(line, precision)
+		within := rapid.Float64Range(0, 3).Draw(t, "precision")
+		short := simplified(line, within)
 		if short[0] != line[0] || short[len(short)-1] != line[len(line)-1] {
 			t.Fatal("the ends moved")
 		}
 		next := 1
 		for _, p := range line[1:] {
-			if d := p.from(short[next-1], short[next]); d > precision+1e-9 {
+			if d := p.from(short[next-1], short[next]); d > within+1e-9 {
 				t.Fatalf("%v is %g from the line", p, d)
 			}
 			if p == short[next] && next < len(short)-1 {
@@ -37,33 +38,6 @@ func TestSimplifiedLinesAreClose(t *testing.T) {
 	if short := simplified(straight, 0.1); len(short) != 2 {
 		t.Errorf("a straight line has %d points", len(short))
 	}
-}
-
-// Each dot is on a run, and nothing else is.
-func TestDotRunsCoverTheDots(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		dots := randomLine(t, 1, 300)
-		const radius = 1.6
-		precision := rapid.SampledFrom([]float64{0.1, 0.2, 0.8}).Draw(t, "precision")
-		near := min(5*precision, 1) * math.Sqrt2
-		if len(dots) <= fewPoints {
-			near = precision
-		}
-		runs := dotRuns(dots, radius, precision)
-		for _, p := range dots {
-			if !slices.ContainsFunc(runs, func(r [2]point) bool { return p.from(r[0], r[1]) <= near }) {
-				t.Fatalf("no run is near %v", p)
-			}
-		}
-		for _, r := range runs {
-			for x := r[0].x; x <= r[1].x; x += 0.1 {
-				on := point{x, r[0].y}
-				if !slices.ContainsFunc(dots, func(p point) bool { return math.Hypot(p.x-x, p.y-on.y) <= near+radius/2 }) {
-					t.Fatalf("no dot is near %v of %v", on, r)
-				}
-			}
-		}
-	})
 }
 
 var command = regexp.MustCompile(`([MmlhvZ])([^MmlhvZ]*)`)
@@ -141,4 +115,24 @@ func TestOutlinesAreTheLines(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Every colour of a picture has one for dark pages, and the series keep distinct ones.
+func TestDark(t *testing.T) {
+	used := map[ink]bool{}
+	for _, c := range append(slices.Clone(palette), paper, strong, normal, weak, rule, faint, alarm) {
+		to, ok := dark[c]
+		if !ok || used[to] {
+			t.Errorf("#%06x has no colour of its own on a dark page", c)
+		}
+		used[to] = true
+	}
+	style := DarkStyle()
+	for name, f := range figures() {
+		for _, found := range regexp.MustCompile(`(fill|stroke)="#[0-9a-f]{6}"`).FindAllString(SVG(f), -1) {
+			if !strings.Contains(style, "svg ["+found+"]") {
+				t.Fatalf("%s: no rule for %s", name, found)
+			}
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -9,12 +10,14 @@ import (
 const (
 	// maxPoints is about the maximum number of points drawn per line: several in
 	// each column of pixels.
-	maxPoints = 2400
+	maxPoints = 1200
 	// maxGaps is the maximum number of gaps in a line; later ones are not drawn.
-	maxGaps = 1000
+	maxGaps = 500
 	// maxDots is the maximum number of dots drawn per series. This many cover most
 	// of a plot.
-	maxDots = 6000
+	maxDots = 2000
+	// precision is by how many units the lines of an SVG may be off.
+	precision = 0.15
 )
 
 // polyline is a line with gaps. Of too many points it keeps the extremes of short
@@ -102,8 +105,9 @@ func thinDots(dots []point, cell float64) []point {
 	return kept
 }
 
-// oneInEach keeps an arbitrary dot per cell: the first would show the grid if dots
-// are sorted.
+// oneInEach keeps the dots farthest in each direction and an arbitrary one of each cell:
+// the first would show the grid if dots are sorted. They are row by row, which takes few
+// bytes in an SVG.
 func oneInEach(cell float64, dots []point) []point {
 	type place struct{ x, y int32 }
 	scattered := func(i int) uint32 { return (uint32(i) + 1) * 2654435761 }
@@ -114,14 +118,10 @@ func oneInEach(cell float64, dots []point) []point {
 			chosen[at] = i
 		}
 	}
-	places := slices.AppendSeq(make([]int, 0, len(chosen)), maps.Values(chosen))
-	slices.Sort(places)
-	kept := appendExtremes(make([]point, 0, len(places)+6), dots)
-	ends := kept
-	for _, i := range places {
-		if !slices.Contains(ends, dots[i]) {
-			kept = append(kept, dots[i])
-		}
+	kept := appendExtremes(nil, dots)
+	rows := slices.SortedFunc(maps.Keys(chosen), func(a, b place) int { return cmp.Or(cmp.Compare(a.y, b.y), cmp.Compare(a.x, b.x)) })
+	for _, at := range rows {
+		kept = append(kept, dots[chosen[at]])
 	}
 	return kept
 }
@@ -166,31 +166,4 @@ func (p point) from(a, b point) float64 {
 		share = min(max(((p.x-a.x)*dx+(p.y-a.y)*dy)/length, 0), 1)
 	}
 	return math.Hypot(p.x-a.x-share*dx, p.y-a.y-share*dy)
-}
-
-// dotRuns moves dots by at most five times the precision, but never by more than a unit,
-// and joins those that overlap in a row: a run from the first to the last. It moves few
-// dots, which are seen one by one, only by the precision.
-func dotRuns(dots []point, radius, precision float64) [][2]point {
-	cell := precision
-	if len(dots) > fewPoints {
-		cell = min(10*precision, 2)
-	}
-	rows := map[float64][]float64{}
-	for _, p := range dots {
-		y := math.Round(p.y/cell) * cell
-		rows[y] = append(rows[y], math.Round(p.x/cell)*cell)
-	}
-	var runs [][2]point
-	for _, y := range slices.Sorted(maps.Keys(rows)) {
-		xs := slices.Compact(slices.Sorted(slices.Values(rows[y])))
-		for i, x := range xs {
-			if i > 0 && x-xs[i-1] <= radius {
-				runs[len(runs)-1][1].x = x
-			} else {
-				runs = append(runs, [2]point{{x, y}, {x, y}})
-			}
-		}
-	}
-	return runs
 }

@@ -137,10 +137,7 @@ func (q Quantity) ladders(r span) [][]float64 {
 		if decades <= 2.2 {
 			sets = append(sets, within(r, append(powers(span{r.lo, second / 2}, 10, 1, 1, 2, 5), clockSteps...)))
 		}
-		sets = append(sets, within(r, clockLadder))
-		if units := within(r, unitLadder); len(units) > 1 {
-			sets = append(sets, units, every(2, units), every(3, units))
-		}
+		sets = append(sets, within(r, clockLadder), within(r, unitLadder))
 	case decades <= 2.2:
 		sets = append(sets, powers(r, 10, 1, 1, 2, 5))
 	}
@@ -150,21 +147,15 @@ func (q Quantity) ladders(r span) [][]float64 {
 	return sets
 }
 
-// clockLadder continues where people stop counting in decades of a second.
-var clockLadder = []float64{
-	1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, second, 10 * second,
-	minute, 10 * minute, hour, 6 * hour, day, 10 * day, 100 * day, 1000 * day,
-}
-
-// unitLadder has one of each unit, for axes with little room.
-var unitLadder = []float64{1e-9, 1e-6, 1e-3, second, minute, hour, day, 100 * day}
-
-func every(stride int, values []float64) (thinned []float64) {
-	for i := 0; i < len(values); i += stride {
-		thinned = append(thinned, values[i])
+// Ladders of times continue where people stop counting in decades of a second; one has
+// little room.
+var (
+	clockLadder = []float64{
+		1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, second, 10 * second,
+		minute, 10 * minute, hour, 6 * hour, day, 10 * day, 100 * day, 1000 * day,
 	}
-	return thinned
-}
+	unitLadder = []float64{1e-9, 1e-6, 1e-3, second, minute, hour, day, 100 * day}
+)
 
 func within(r span, values []float64) []float64 {
 	var in []float64
@@ -188,22 +179,4 @@ func powers(r span, base, stride float64, multiples ...float64) []float64 {
 		}
 	}
 	return within(r, all)
-}
-
-// minorTicks returns the unlabelled positions between the rungs of a ladder.
-func (a Axis) minorTicks(r span) []float64 {
-	switch {
-	case !a.Log || a.Quantity == Bytes || r.hi/r.lo > 1e7:
-		return nil
-	case a.Quantity == Duration && r.hi > minute:
-		var all []float64
-		for i, rung := range clockLadder[:len(clockLadder)-1] {
-			for m := 2.0; m*rung < clockLadder[i+1]*(1-1e-9); m++ {
-				all = append(all, m*rung)
-			}
-		}
-		return within(r, all)
-	default:
-		return powers(r, 10, 1, 2, 3, 4, 5, 6, 7, 8, 9)
-	}
 }
