@@ -370,7 +370,7 @@ func TestCalibrate(t *testing.T) {
 			t.Errorf("%v: %d streams, %v events/s", p.Load, p.Streams, p.EventRate)
 		}
 	}
-	loads[0].OSL = 1 << 30 // is refused: all are lost
+	loads[0].ISL = 200_000 // is refused: all are lost
 	if c, err := Calibrate(t.Context(), CalibrateConfig{Start: start, Loads: loads[:1]}); err == nil {
 		t.Errorf("a calibration without a load in range: %+v", c.Points)
 	}
