@@ -53,8 +53,7 @@ type run struct {
 	Tool    string   `json:"tool"`
 	Command string   `json:"command"`
 	Cost    Cost     `json:"cost"`
-	Rows    int      `json:"rows,omitempty"`  // written by a synthesis
-	Shows   []string `json:"shows,omitempty"` // contents of an analysis
+	Rows    int      `json:"rows,omitempty"` // written by a synthesis
 	Client  *figures `json:"client,omitempty"`
 	Server  *truth   `json:"server,omitempty"`
 	Error   string   `json:"error,omitempty"`

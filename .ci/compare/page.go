@@ -113,25 +113,11 @@ func (p *writer) analysis() {
 ` + "`moontide analyze` against `aiperf analyze-trace`" + `, on traces made by
 ` + "`moontide synth --from traces/conversation.model.gz --seed 1`" + `, which resemble Mooncake's conversation trace.`)
 	p.Table("task", "tool", "CPU, s", "wall time, s", "peak memory, MB", "CPU, times moontide's")
-	var last string
 	for _, task := range p.named("analyze ") {
-		last = task
 		for _, tool := range p.toolsOf(task) {
 			runs := p.of(task, tool)
 			p.Row(task, tool, spread(runs, cpu), spread(runs, wall), spread(runs, peak), significant(median(runs, cpu)/median(p.of(task, moontideName), cpu)))
 		}
-	}
-	p.Table("the output has", moontideName, aiperfName)
-	for _, c := range contents {
-		cells := []string{c.name}
-		for _, tool := range []string{moontideName, aiperfName} {
-			has := "no"
-			if runs := p.of(last, tool); len(runs) > 0 && slices.Contains(runs[0].Shows, c.name) {
-				has = "yes"
-			}
-			cells = append(cells, has)
-		}
-		p.Row(cells...)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -69,11 +68,6 @@ func tasks(t *tools) ([]task, error) {
 			{aiperfName, analysis(filepath.Join(t.aiperf, "bin", "aiperf"), "analyze-trace", traces[n])},
 		}})
 	}
-	all = append(all, task{"synthesize from shared blocks that are partly filled", []measured{
-		{"moontide --method sessions", synthesis(t.moontide, "synth", "--from", traces[small], "-o", "DIR/out.jsonl")},
-		{"moontide --method tree", synthesis(t.moontide, "synth", "--from", traces[small], "--method", "tree", "--prefix-len-multiplier", "2", "-n", fmt.Sprint(small), "-o", "DIR/out.jsonl")},
-		{"AIPerf Synthesizer", synthesis(filepath.Join(t.aiperf, "bin", "python"), here.File("synthesize.py"), traces[small], "DIR/out.jsonl", "2")},
-	}})
 	for _, n := range []int{10_000, large} {
 		rows := fmt.Sprint(n)
 		all = append(all, task{"synthesize " + doc.Int(n) + " rows", []measured{
@@ -128,29 +122,9 @@ func failure(c Cost, err error) string {
 	return ""
 }
 
-// contents are what a reader could look for in an analysis, and how it is named.
-var contents = []struct {
-	name    string
-	pattern *regexp.Regexp
-}{
-	{"lengths: mean, median, extremes", regexp.MustCompile(`(?i)median|p50`)},
-	{"p90 and p99 of lengths", regexp.MustCompile(`(?i)\bp99\b`)},
-	{"arrivals: rate, burstiness", regexp.MustCompile(`(?i)request rate`)},
-	{"coarse clock of the timestamps", regexp.MustCompile(`(?i)\bgrid\b`)},
-	{"hit rate of an infinite cache", regexp.MustCompile(`(?i)hit rate`)},
-	{"hit rate by cache size", regexp.MustCompile(`(?i)LRU`)},
-	{"shared prefixes, by group", regexp.MustCompile(`(?i)prefix groups|shared roots`)},
-	{"conversations", regexp.MustCompile(`(?i)sessions`)},
-}
-
 func analysis(args ...string) func(string) run {
 	return func(dir string) run {
-		r, output := program(dir, slices.Clone(args))
-		for _, c := range contents {
-			if c.pattern.MatchString(output) {
-				r.Shows = append(r.Shows, c.name)
-			}
-		}
+		r, _ := program(dir, slices.Clone(args))
 		return r
 	}
 }
