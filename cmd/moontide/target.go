@@ -130,7 +130,7 @@ var remedies = map[openai.Remedy]string{
 	openai.UseOtherURL:     "check the path of --url and --endpoint",
 	openai.UseLessExtra:    "leave it out of --extra-body, --temperature and --top-p",
 	openai.UseShorterText:  "serve the model with a longer context",
-	openai.UseTokenizer:    "pass the model's tokenizer with --tokenizer, or use --endpoint chat, which needs none if the server reports output tokens",
+	openai.UseOtherAnswers: "use --answers trace, or --endpoint chat, which needs a server that reports output tokens",
 	openai.UseOtherSetting: "try --server, --endpoint or --prompt, or give a key with --api-key-env VARIABLE",
 }
 

@@ -25,7 +25,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 		return nil, nil, err
 	}
 	clientConfig.Graph, clientConfig.TraceModels = in.plan.Graph, in.models
-	clientConfig.Encode, clientConfig.Retries = encode, cfg.Retries
+	clientConfig.Retries = cfg.Retries
 	limit, err := checkOpenFiles(openFilesLimit(), in.partRows, cfg.MaxConcurrency, cfg.embedded())
 	if err != nil {
 		return nil, nil, err

@@ -106,7 +106,7 @@ func BenchmarkPrepare(b *testing.B) {
 				for b.Loop() {
 					if c.live != nil { // the answer ends, and its turn is prepared
 						b.StopTimer()
-						k := &kept{wantIDs: c.keepsIDs()}
+						k := &kept{wantIDs: c.cfg.Prompt == Tokens}
 						for i := range osl {
 							info, _ := c.api.scan(fmt.Appendf(nil, `{"choices":[{"delta":{"content":" tide"},"token_ids":[%d]}]}`, 1000+i), k.next())
 							k.take(&info)

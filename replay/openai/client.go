@@ -17,12 +17,12 @@
 // # Live answers
 //
 // With [LiveAnswers] the prompt of a turn is made of parts, each but the last followed
-// by what the server answered: as token ids, as text, or as messages of the user and
-// the assistant. Package transcript says where they are. A later turn repeats earlier
-// parts and answers as they were sent. Of an answer it has the token ids that the server
-// sent; else the text, whose tokens the tokenizer counts or, for messages, the server
-// has counted. Reasoning is left out unless KeepReasoning: of token ids these are the
-// first, as many as the server counts as reasoning.
+// by what the server answered: as token ids, or as messages of the user and the
+// assistant. Package transcript says where they are. A later turn repeats earlier parts
+// and answers as they were sent. Of an answer it has the token ids that the server sent
+// or, for messages, the text, whose tokens the server has counted. Reasoning is left out
+// unless KeepReasoning: of token ids these are the first, as many as the server counts
+// as reasoning.
 //
 // The last part is made as long as it takes for the server to count
 //

@@ -88,10 +88,6 @@ type Config struct {
 	Answers string
 	// KeepReasoning sends the reasoning of live answers back, which few models expect.
 	KeepReasoning bool
-	// Encode appends the tokens of a text of the model to dst. LiveAnswers need it for
-	// prompts of text other than messages, and from servers that send no token ids for
-	// prompts of token ids.
-	Encode func(dst []uint32, text string) ([]uint32, error)
 	// CancelAfter ends requests that are not complete this long after they were sent:
 	// they are abandoned. 0 means never.
 	CancelAfter time.Duration

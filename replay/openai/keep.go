@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -23,7 +22,6 @@ type kept struct {
 	pieces          []byte   // lengths of the pieces of text, as varints
 	textPieces      int
 	reasoningPieces int
-	repeats         bool   // events have the whole text so far
 	event           pieces // of the last event
 	err             error  // why the answer cannot be kept
 }
@@ -137,7 +135,7 @@ func (k *kept) take(info *chunkInfo) {
 	case k.wantIDs:
 		k.takeIDs(info)
 	default:
-		k.takeText(info)
+		k.takeText()
 	}
 	if len(k.text)+len(k.reasoning)+4*len(k.ids) > maxKeptAnswer && k.err == nil {
 		k.err = errKeptTooLong
@@ -165,11 +163,8 @@ func (k *kept) takeIDs(info *chunkInfo) {
 	}
 }
 
-func (k *kept) takeText(info *chunkInfo) {
+func (k *kept) takeText() {
 	text, reasoning := k.event.text, k.event.reasoning
-	if info.counted {
-		text = k.newText(text)
-	}
 	if len(text) > 0 {
 		k.text = append(k.text, text...)
 		k.pieces = binary.AppendUvarint(k.pieces, uint64(len(text)))
@@ -180,20 +175,4 @@ func (k *kept) takeText(info *chunkInfo) {
 		k.reasoningPieces++
 	}
 	k.err = k.event.unkept
-}
-
-// newText returns what is new in the text of an event of generateAPI. Whether events
-// have all of it shows at the first that is longer.
-func (k *kept) newText(text []byte) []byte {
-	switch whole := bytes.HasPrefix(text, k.text); {
-	case len(k.text) == 0 || !whole && !k.repeats:
-		return text
-	case !whole: // it ended within a character
-		k.text, k.pieces, k.textPieces = k.text[:0], k.pieces[:0], 0
-		return text
-	case !k.repeats && k.textPieces > 1:
-		return text
-	}
-	k.repeats = len(text) > len(k.text)
-	return text[len(k.text):]
 }

@@ -50,7 +50,6 @@ func (c *Client) AnswerCounts() AnswerCounts {
 type live struct {
 	book *transcript.Book[reply]
 	more trace.Opt[int] // tokens that the template adds for an answer and the message after it
-	text bool           // the server returns no token ids for its answers
 
 	mu      sync.Mutex
 	counts  AnswerCounts
@@ -88,9 +87,6 @@ func newLive(cfg Config) *live {
 	return &live{book: transcript.NewBook[reply](cfg.Graph, size, maxKeptAnswers), refused: map[int]int{}}
 }
 
-// keepsIDs reports whether token ids of answers are kept, not their text.
-func (c *Client) keepsIDs() bool { return c.cfg.Prompt == Tokens && !c.live.text }
-
 // continued is the state of a request with live answers that waits for others, or that
 // others wait for.
 type continued struct {
@@ -109,7 +105,7 @@ func (c *Client) open(r trace.Request, row int) (*entry, *continued) {
 	}
 	t := &continued{row: row}
 	if waiting > 0 {
-		t.kept = &kept{wantIDs: c.keepsIDs()}
+		t.kept = &kept{wantIDs: c.cfg.Prompt == Tokens}
 	}
 	return c.live.book.Open(r, row), t
 }
@@ -195,41 +191,22 @@ func (k *kept) tokenIDs(counts replay.Counts, keepReasoning bool) (a reply, g tr
 	return a, g
 }
 
-// textReply makes a reply of text. Its tokens are counted by the tokenizer if there is
-// one, otherwise by the server.
+// textReply makes a reply of text. Its tokens are those that the server counts.
 func (c *Client) textReply(k *kept, counts replay.Counts) (a reply, g transcript.Generated) {
-	a.pieces = slices.Clip(k.pieces)
-	var visible, thoughts string
-	if a.text, visible, a.err = checked(k.text); a.err != nil {
+	if !counts.Output.Set {
+		a.err = errors.New("the server does not report the number of output tokens")
 		return a, g
 	}
-	if !bytes.Equal(a.text, k.text) { // it was escaped again
-		a.pieces = nil
+	if a.text, _, a.err = checked(k.text); a.err != nil {
+		return a, g
+	}
+	if bytes.Equal(a.text, k.text) { // else it was escaped again
+		a.pieces = slices.Clip(k.pieces)
 	}
 	if c.cfg.KeepReasoning && len(k.reasoning) > 0 {
-		if a.reasoning, thoughts, a.err = checked(k.reasoning); a.err != nil {
-			return a, g
-		}
+		a.reasoning, _, a.err = checked(k.reasoning)
 	}
-	if c.cfg.Encode == nil {
-		g = k.countTokens(counts, c.cfg.KeepReasoning)
-		if !counts.Output.Set {
-			a.err = errors.New("the server does not report the number of output tokens")
-		}
-		return a, g
-	}
-	ids, err := c.cfg.Encode(nil, visible)
-	if c.cfg.Prompt == Tokens {
-		return reply{ids: ids, err: err}, transcript.Generated{Tokens: len(ids)}
-	}
-	if err == nil && thoughts != "" {
-		ids, err = c.cfg.Encode(ids, thoughts)
-	}
-	a.err, g.Tokens = err, len(ids)
-	if len(k.reasoning) > 0 && !c.cfg.KeepReasoning {
-		g.Dropped = max(counts.Output.Value-g.Tokens, 0)
-	}
-	return a, g
+	return a, k.countTokens(counts, c.cfg.KeepReasoning)
 }
 
 // countTokens returns how many of the tokens that the server counts are kept. If it

@@ -37,9 +37,7 @@ func (c *Client) partsOf(e *entry) (parts []part, err error) {
 		}
 		p.answer, p.dropped, p.extra = g.Len, g.From, p.of.Answer.sent.extra
 		if c.cfg.Prompt != Tokens {
-			if p.text, p.answer, err = c.beginningOf(&p.of.Answer, g.Len); err != nil {
-				return nil, err
-			}
+			p.text = p.of.Answer.beginning(g.Len)
 		}
 		parts = append(parts, p)
 		p = part{}
@@ -105,20 +103,8 @@ func (c *Client) appendParts(body []byte, e *entry, parts []part) []byte {
 	if c.api.messages != "" {
 		return c.appendTurns(body, e, parts)
 	}
-	before, after := c.api.prompt(c.cfg.Prompt)
-	body = append(body, before...)
-	if c.cfg.Prompt == Tokens {
-		return append(c.appendIDs(body, e, parts), after...)
-	}
-	body = append(body, '"')
-	for i := range parts {
-		if i > 0 {
-			body = append(body, ' ')
-		}
-		body = c.appendText(body, e, &parts[i])
-		body = append(body, parts[i].text...)
-	}
-	return append(append(body, '"'), after...)
+	before, after := c.api.prompt(Tokens)
+	return append(c.appendIDs(append(body, before...), e, parts), after...)
 }
 
 // appendIDs appends the token ids of a prompt.
@@ -182,26 +168,19 @@ func (a *reply) appendMessage(body, text []byte) []byte {
 	return append(body, `"}`...)
 }
 
-// beginningOf returns the first tokens of an answer as text, and their number: what
-// the tokenizer counts, which may be fewer. Without it, the pieces in which the answer
-// arrived are taken to have the same number of tokens, as there are usually one each.
-func (c *Client) beginningOf(a *reply, tokens int) (text []byte, n int, err error) {
+// beginning returns the first tokens of an answer as text. The pieces in which the
+// answer arrived are taken to have the same number of tokens, usually one each.
+func (a *reply) beginning(tokens int) (text []byte) {
 	if tokens >= a.tokens {
-		return a.text, tokens, nil
+		return a.text
 	}
 	ends := a.ends()
-	_, whole, _ := checked(a.text)
-	for k := len(ends) * tokens / a.tokens; k > 0; k = min(k-1, k*tokens/max(n, 1)) {
-		text, said := wholeCharacters(a.text[:ends[k-1]], whole)
-		if c.cfg.Encode == nil {
-			return text, tokens, nil
-		}
-		ids, err := c.cfg.Encode(nil, said)
-		if n = len(ids); err != nil || n <= tokens {
-			return text, n, err
-		}
+	k := len(ends) * tokens / a.tokens
+	if k == 0 {
+		return nil
 	}
-	return nil, 0, nil
+	_, whole, _ := checked(a.text)
+	return wholeCharacters(a.text[:ends[k-1]], whole)
 }
 
 // ends returns where the pieces of the text end, or its bytes if they are unknown.
@@ -222,15 +201,15 @@ func (a *reply) ends() (ends []int) {
 }
 
 // wholeCharacters removes what is left of a character, or of its escape, from the end of
-// a beginning of text that says whole. It returns what remains, and what that says.
-func wholeCharacters(text []byte, whole string) (_ []byte, said string) {
+// a beginning of text that says whole.
+func wholeCharacters(text []byte, whole string) []byte {
 	const longest = len(`\ud83d\ude0`)
 	for range longest {
 		_, said, err := checked(text)
 		if err == nil && strings.HasPrefix(whole, said) || len(text) == 0 {
-			return text, said
+			return text
 		}
 		text = text[:len(text)-1]
 	}
-	return nil, ""
+	return nil
 }

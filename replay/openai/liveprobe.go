@@ -15,56 +15,30 @@ func (c *Client) settleAnswers(ctx context.Context) (notes []string, err error) 
 		return nil, nil
 	}
 	for _, s := range c.servers {
-		k := kept{wantIDs: c.cfg.Prompt == Tokens}
-		o, err := c.probeAnswer(ctx, s, &k)
-		if err != nil {
-			return nil, err
+		call := c.newCall(s, "", c.probeBody(probeTokens), 1)
+		call.kept = &kept{wantIDs: c.cfg.Prompt == Tokens}
+		o := c.sendProbe(ctx, call)
+		missing := ""
+		switch {
+		case o.Class == replay.Canceled:
+			return nil, ctx.Err()
+		case o.Class != replay.OK && o.Class != replay.Empty:
+			return nil, fmt.Errorf("probing %s: %w", s.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
+		case c.cfg.Prompt != Tokens && c.api.messages == "":
+			missing = fmt.Sprintf("prompts are text on the %s endpoint", c.api.name)
+		case c.cfg.Prompt != Tokens && !o.Counts.Output.Set:
+			missing = "it does not report the number of output tokens"
+		case c.cfg.Prompt == Tokens && len(call.kept.ids) == 0:
+			missing = "it returns no token ids for its answers"
 		}
-		if k.wantIDs && len(k.ids) == 0 {
-			c.live.text = true
+		if missing != "" {
+			return nil, fmt.Errorf("answers of %s cannot be part of later prompts: %w", s.base, &RefusedError{Status: o.Status, Text: missing, Remedy: UseOtherAnswers})
 		}
-		if missing := c.missing(o); missing != "" {
-			return nil, fmt.Errorf("answers of %s cannot be part of later prompts: %w", s.base, &RefusedError{Status: o.Status, Text: missing, Remedy: UseTokenizer})
-		}
-	}
-	if c.live.text {
-		notes = append(notes, "the endpoint returns no token ids for its answers: their text is tokenized instead")
 	}
 	if c.api.messages == "" || !c.template.Set {
-		return notes, nil
+		return nil, nil
 	}
-	more, err := c.learnMore(ctx)
-	return append(notes, more...), err
-}
-
-// missing returns what the server, or the configuration, lacks for answers to be part
-// of later prompts.
-func (c *Client) missing(o replay.Outcome) string {
-	switch {
-	case c.cfg.Encode != nil:
-		return ""
-	case c.live.text:
-		return "it returns no token ids for its answers, and there is no tokenizer for their text"
-	case c.cfg.Prompt != Tokens && c.api.messages == "":
-		return fmt.Sprintf("prompts are text on the %s endpoint, and there is no tokenizer to count the tokens of answers", c.api.name)
-	case c.cfg.Prompt != Tokens && !o.Counts.Output.Set:
-		return "it does not report the number of output tokens, and there is no tokenizer to count them"
-	}
-	return ""
-}
-
-// probeAnswer requests an answer and keeps it.
-func (c *Client) probeAnswer(ctx context.Context, s *server, k *kept) (replay.Outcome, error) {
-	call := c.newCall(s, "", c.probeBody(probeTokens), 1)
-	call.kept = k
-	o := c.sendProbe(ctx, call)
-	switch {
-	case o.Class == replay.Canceled:
-		return o, ctx.Err()
-	case o.Class != replay.OK && o.Class != replay.Empty:
-		return o, fmt.Errorf("probing %s: %w", s.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
-	}
-	return o, nil
+	return c.learnMore(ctx)
 }
 
 // learnMore measures how many tokens the template adds for an answer and the message

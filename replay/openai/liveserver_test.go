@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 
 	"moontide/replay"
 	"moontide/replay/openai"
@@ -23,14 +21,6 @@ const (
 	serverBlock = 16
 	traceBlock  = 64
 )
-
-// words encodes each word as one token, as the simulated server does.
-func words(dst []uint32, text string) ([]uint32, error) {
-	for word := range strings.FieldsSeq(text) {
-		dst = append(dst, uint32(xxhash.Sum64String(word)>>33))
-	}
-	return dst, nil
-}
 
 // simulated serves simulated engines that keep generated tokens.
 func simulated(t *testing.T, cfg server.Config) string {
@@ -97,14 +87,11 @@ func replayed(t *testing.T, cfg openai.Config, rows []trace.Request) (*openai.Cl
 // ways are the forms of prompts and answers.
 var ways = []openai.Config{
 	{Endpoint: openai.Completions, Prompt: openai.Tokens},
-	{Endpoint: openai.Completions, Prompt: openai.Words, Encode: words},
 	{Endpoint: openai.Chat},
-	{Endpoint: openai.Chat, Encode: words},
 	{Endpoint: openai.Chat, ExactISL: true},
 	{Endpoint: openai.Responses},
 	{Endpoint: openai.Messages},
 	{Endpoint: openai.Generate, Prompt: openai.Tokens},
-	{Endpoint: openai.Generate, Prompt: openai.Words, Encode: words},
 }
 
 // A server that keeps generated tokens finds the whole prompt of the turn before and
@@ -116,7 +103,7 @@ func TestAnswersAreCached(t *testing.T) {
 	for _, reasoning := range []int{0, 9} {
 		for _, way := range ways {
 			way.URL = simulated(t, server.Config{ReasoningTokens: reasoning})
-			name := fmt.Sprintf("%s %s, tokenizer %v, exact %v, reasoning %d", way.Endpoint, way.Prompt, way.Encode != nil, way.ExactISL, reasoning)
+			name := fmt.Sprintf("%s %s, exact %v, reasoning %d", way.Endpoint, way.Prompt, way.ExactISL, reasoning)
 			c, outcomes := replayed(t, way, rows)
 			for i, o := range outcomes {
 				if i == 0 || rows[i-1].SessionID != rows[i].SessionID {

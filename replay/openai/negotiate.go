@@ -24,7 +24,7 @@ func (c *Client) beginNegotiation() {
 	c.caps.ignoreEOS = c.caps.ignoreEOS && a.ignoreEOS && !c.cfg.StopAtEOS
 	c.caps.minTokens = c.caps.minTokens && a.minTokens && !c.cfg.StopAtEOS
 	if c.live != nil {
-		c.live.more, c.live.text = trace.Opt[int]{}, false
+		c.live.more = trace.Opt[int]{}
 		c.caps.chunkTokens |= inTokenIDs
 	}
 }
@@ -251,7 +251,7 @@ const (
 	UseOtherURL     Remedy = "url"         // the server does not have the path
 	UseLessExtra    Remedy = "extra body"  // it refuses a member that the user added
 	UseShorterText  Remedy = "context"     // its context is too short for a probe
-	UseTokenizer    Remedy = "tokenizer"   // give the model's tokenizer, or choose another API
+	UseOtherAnswers Remedy = "answers"     // choose chat, or the answers of the trace
 	UseOtherSetting Remedy = ""            // unknown
 )
 
