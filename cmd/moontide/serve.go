@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -24,14 +25,14 @@ func serveCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Usage: "run the simulated OpenAI-compatible endpoint",
 		Description: "Serves OpenAI's /v1/chat/completions, /v1/completions and /v1/responses, Anthropic's /v1/messages, " +
-			"SGLang's /generate, /v1/models, /tokenize, /health, /version, and /metrics with vLLM's metric names.\n\n" +
+			"SGLang's /generate, /v1/models, /health, /version, and /metrics with vLLM's metric names.\n\n" +
 			"Request headers: X-Session-ID names the conversation for --routing session; X-Moontide-Stamps: 1 adds the " +
 			"write time of each event (CLOCK_MONOTONIC, ns); X-Moontide-Fault applies a --fault to one request. On " +
 			"exit, serve prints the latencies of its answers as it wrote them, so that you can check a client.",
 		Flags: append(engineFlags(),
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the model"},
-			repeatableChoice(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is %s"},
+			repeatableChoice(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:TIME]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is %s"},
 				choiceSet{Names: server.FaultKinds(), Open: true, Suffix: ":"}),
 			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "refuse", Category: inRunControl, Usage: "reject requests that use a parameter or API in the comma-separated `LIST`, to test how clients adapt: %s"},
@@ -65,9 +66,9 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	refuse, err := server.ParseRefuse(c.String("refuse"))
-	if err != nil {
-		return misused("serve: --refuse: %w", err)
+	var refuse []string
+	if list := c.String("refuse"); list != "" {
+		refuse = strings.Split(strings.ReplaceAll(list, " ", ""), ",")
 	}
 	var encode server.Encoder
 	if file := c.String("tokenizer"); file != "" {

@@ -188,7 +188,7 @@ func TestServeMisuse(t *testing.T) {
 		"--time-scale 0":           "--time-scale must be from 0.001 to 1000: 0",
 		"--time-scale 1e18":        "--time-scale must be from 0.001 to 1000: 1e+18",
 		"--listen=":                "--listen is empty",
-		"--fault crash":            `--fault: fault "crash" is not one of refuse, 429, 500,`,
+		"--fault crash":            `--fault: fault "crash" is not one of 429, 500,`,
 		"--fault reset:2":          `--fault: fault reset: share of requests must be above 0 and at most 1, got "2"`,
 		"--fault delay:1:x":        `--fault: fault delay: time must be above 0 and at most 1h0m0s, got "x"`,
 		"--time-scale NaN":         "--time-scale must be from 0.001 to 1000: NaN",

@@ -16,8 +16,7 @@ type activeRequest struct {
 	conn     *conn
 	begun    time.Duration // when it arrived, by the server's clock
 	streamed bool
-	writer   eventWriter   // for a stream
-	faulty   *faultyStream // nil without a fault
+	writer   eventWriter // for a stream
 
 	// Used by the loop only.
 	generated, delivered int           // tokens, and those that the client was given
@@ -32,8 +31,8 @@ func (s *Server) newActive(r *request, a answer, c *conn, begun time.Time) *acti
 	q.Prompt, q.Session, q.Owner = r.prompt, r.session, q
 	seed := r.prompt.Hash()
 	q.wording = s.lexicon.wording(seed, s.cfg.ReasoningTokens)
-	q.finish = finishOf(q.wording, seed, r.length, r.stops)
-	q.Output = q.finish.tokens
+	q.tokens, q.reason = r.length.length(seed)
+	q.Output = q.tokens
 	if q.api.separatesReasoning {
 		q.reasoning = min(s.cfg.ReasoningTokens, q.Output)
 	}
@@ -79,9 +78,6 @@ func (s *Server) run(q *activeRequest) error {
 		return err
 	}
 	defer s.release(q)
-	if q.faulty != nil {
-		go q.faulty.play(s, q)
-	}
 	if !q.conn.awaitLeave() {
 		return errGone
 	}
@@ -164,9 +160,6 @@ func (s *Server) submit(q *activeRequest) error {
 // release ends a request. It is aborted unless all its tokens are generated.
 func (s *Server) release(q *activeRequest) {
 	q.writer.stop()
-	if q.faulty != nil {
-		close(q.faulty.gone)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, q.conn)

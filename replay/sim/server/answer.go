@@ -9,7 +9,8 @@ type answer struct {
 	created int64  // Unix time in seconds
 	model   string // quoted
 	wording
-	finish    finish
+	tokens    int // generated
+	reason    FinishReason
 	reasoning int // number of tokens of reasoning, before the visible text
 	maxTokens int // as requested; 0 if not
 
@@ -25,36 +26,13 @@ type answer struct {
 	sequence          int    // events so far
 }
 
-// text returns the text of token k as sent to the client.
-func (a *answer) text(k int) string {
-	switch f := &a.finish; {
-	case k < f.whole:
-		return a.word(k)
-	case k == f.whole:
-		return f.tail
-	}
-	return ""
-}
-
-// appendText appends the text of the tokens from..upTo.
-func (a *answer) appendText(b []byte, from, upTo int) []byte {
-	if whole := min(upTo, a.finish.whole); from < whole {
-		b = a.appendWords(b, from, whole)
-		from = whole
-	}
-	if from == a.finish.whole && from < upTo {
-		b = append(b, a.finish.tail...)
-	}
-	return b
-}
-
 // appendIDs appends the ids of the tokens from..upTo, separated by commas.
 func (a *answer) appendIDs(b []byte, from, upTo int) []byte {
 	for k := from; k < upTo; k++ {
 		if k > from {
 			b = append(b, ',')
 		}
-		b = strconv.AppendUint(b, a.token(k), 10)
+		b = strconv.AppendUint(b, a.wording.token(k), 10)
 	}
 	return b
 }
@@ -72,9 +50,9 @@ func (a *answer) partOf(k int) part {
 	case k < a.reasoning:
 		return part{reasoning: true, upTo: a.reasoning}
 	case a.reasoning > 0:
-		return part{index: 1, from: a.reasoning, upTo: a.finish.tokens}
+		return part{index: 1, from: a.reasoning, upTo: a.tokens}
 	}
-	return part{upTo: a.finish.tokens}
+	return part{upTo: a.tokens}
 }
 
 // startsPart reports whether token k is the first one of a part.
@@ -83,7 +61,7 @@ func (a *answer) startsPart(k int) bool { return k == 0 || k == a.reasoning }
 // parts returns the parts of an answer. There is no visible text if all tokens
 // are reasoning.
 func (a *answer) parts() (parts []part) {
-	for k := 0; k < a.finish.tokens; k = parts[len(parts)-1].upTo {
+	for k := 0; k < a.tokens; k = parts[len(parts)-1].upTo {
 		parts = append(parts, a.partOf(k))
 	}
 	return parts
@@ -96,6 +74,9 @@ func (a *answer) tokenOpening(k int) []byte {
 	}
 	return a.opening
 }
+
+// appendText appends the text of a part.
+func (a *answer) appendText(b []byte, p part) []byte { return a.appendWords(b, p.from, p.upTo) }
 
 // usage holds the number of prompt tokens and of cached tokens among them.
 type usage struct{ prompt, cached int }

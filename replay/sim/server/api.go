@@ -53,19 +53,13 @@ type encoder interface {
 type parameters struct {
 	maxTokens            []parameter // a later one takes precedence
 	minTokens, ignoreEOS parameter
-	stop, includeStop    parameter
 	streamOptions, nvExt parameter
 }
 
 // openParameters returns the parameters under the names of vLLM, which accepts
 // most of them in every API.
 func (w *wireRequest) openParameters() parameters {
-	return parameters{
-		minTokens:   w.get("min_tokens"),
-		ignoreEOS:   w.get("ignore_eos"),
-		stop:        w.get("stop"),
-		includeStop: w.get("include_stop_str_in_output"),
-	}
+	return parameters{minTokens: w.get("min_tokens"), ignoreEOS: w.get("ignore_eos")}
 }
 
 // apiError is an error response of the API.

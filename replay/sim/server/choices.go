@@ -38,30 +38,24 @@ func (*choices) appendUsage(b []byte, a *answer, u usage, tokens int) []byte {
 
 // appendFinish appends the finish reason and closes the choice.
 func (*choices) appendFinish(b []byte, a *answer) []byte {
-	b = append(b, '"')
-	b = append(b, a.finish.reason...)
-	b = append(b, `","stop_reason":`...)
-	if a.finish.stop == "" {
-		return append(b, `null}]`...)
-	}
-	b = append(b, quoted(a.finish.stop)...)
-	return append(b, `}]`...)
+	b = append(append(b, '"'), a.reason...)
+	return append(b, `","stop_reason":null}]`...)
 }
 
 func (c *choices) appendWhole(b []byte, a *answer, u usage) []byte {
 	b = c.appendHead(b, a, c.object)
 	if a.reasoning > 0 {
 		b = append(b, c.wholeThinking...)
-		b = a.appendText(b, 0, a.reasoning)
+		b = a.appendWords(b, 0, a.reasoning)
 		b = append(b, c.thinkingEnd...)
 	} else {
 		b = append(b, c.wholeOpening...)
 	}
-	b = a.appendText(b, a.reasoning, a.finish.tokens)
+	b = a.appendWords(b, a.reasoning, a.tokens)
 	b = append(b, c.closing...)
 	b = c.appendFinish(b, a)
-	b = a.addIDs(b, 0, a.finish.tokens)
-	b = c.appendUsage(b, a, u, a.finish.tokens)
+	b = a.addIDs(b, 0, a.tokens)
+	b = c.appendUsage(b, a, u, a.tokens)
 	return append(b, '}')
 }
 
@@ -93,21 +87,17 @@ func (a *answer) addIDs(b []byte, from, upTo int) []byte {
 }
 
 // appendToken appends the event of token k, preceded by the role event for the
-// first token. A token without text has no event unless it is the last or has an id.
+// first token.
 func (c *choices) appendToken(b []byte, a *answer, k int, u usage, stamp int64) []byte {
 	if k == 0 && c.role != "" {
 		b = append(b, a.head...)
 		b = append(b, c.role...)
 		b = c.closeChunk(b, a, 0, u, stamp)
 	}
-	text, last := a.text(k), k == a.finish.tokens-1
-	if text == "" && !last && !a.tokenIDs {
-		return b
-	}
 	b = append(b, a.tokenOpening(k)...)
-	b = append(b, text...)
+	b = append(b, a.word(k)...)
 	b = append(b, c.closing...)
-	if last {
+	if k == a.tokens-1 {
 		b = c.appendFinish(b, a)
 	} else {
 		b = append(b, "null}]"...)
@@ -128,7 +118,7 @@ func (c *choices) appendEnd(b []byte, a *answer, u usage, stamp int64) []byte {
 	if a.includeUsage {
 		b = append(b, a.head...)
 		b = append(b, ']')
-		b = c.appendUsage(b, a, u, a.finish.tokens)
+		b = c.appendUsage(b, a, u, a.tokens)
 		b = a.closeEvent(b, stamp)
 	}
 	return append(b, streamDone...)

@@ -23,8 +23,8 @@ type Config struct {
 	// not affected by earlier ones. A request can select another fault in a
 	// header.
 	Faults []Fault
-	// Refuse lists parameters and APIs that are refused as other servers do: any
-	// of [Refusable].
+	// Refuse lists parameters, by name, and APIs that are refused as other servers
+	// do: see [Refusable].
 	Refuse []string
 	// ReasoningTokens is the number of tokens at the start of each answer that are
 	// reasoning, which chat, responses and messages tell from visible text. An

@@ -15,10 +15,12 @@ type eventWriter struct {
 	q *activeRequest
 
 	mu        sync.Mutex
-	available int  // tokens that may be written
-	written   int  // tokens whose events were encoded
-	behind    bool // a goroutine is writing
-	stopped   bool // no more writes
+	available int           // tokens that may be written
+	written   int           // tokens whose events were encoded
+	behind    bool          // a goroutine is writing
+	stopped   bool          // no more writes
+	broken    bool          // no more tokens, because of a fault
+	fault     *pendingFault // nil if there is none to come
 }
 
 // A slow client may take at most this long for this many bytes.
@@ -33,7 +35,7 @@ func (w *eventWriter) offer(tokens int, buf []byte) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.available = tokens
-	if w.behind || w.stopped {
+	if w.behind || w.stopped || w.broken {
 		return buf
 	}
 	buf, chunk := w.next(buf)
@@ -55,8 +57,11 @@ func (w *eventWriter) offer(tokens int, buf []byte) []byte {
 // milliseconds later, and a client that reads both together could not measure
 // the time of the last token. The caller holds the mutex.
 func (w *eventWriter) next(buf []byte) (_, chunk []byte) {
-	before := w.written
-	buf, w.written = w.q.appendChunk(buf[:0], w.written, w.available)
+	before, upTo := w.written, w.available
+	if w.fault != nil {
+		upTo = min(upTo, w.fault.before)
+	}
+	buf, w.written = w.q.appendChunk(buf[:0], w.written, upTo)
 	buf, chunk = frameChunk(buf)
 	if before < w.written && w.written == w.q.Output {
 		buf = append(buf, bodyEnd...)
@@ -78,7 +83,14 @@ func (w *eventWriter) catchUp(rest []byte) {
 	c := w.q.conn
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for !w.stopped && (len(rest) > 0 || w.written < w.available) {
+	for !w.stopped && (len(rest) > 0 || w.written < w.available && !w.broken) {
+		if f := w.fault; len(rest) == 0 && f != nil && w.written == f.before {
+			w.mu.Unlock()
+			instead, goesOn := w.q.strike(f)
+			w.mu.Lock()
+			rest, w.fault, w.broken = instead, nil, !goesOn
+			continue
+		}
 		if len(rest) == 0 {
 			buf, rest = w.next(buf)
 		}
@@ -99,7 +111,7 @@ func (w *eventWriter) catchUp(rest []byte) {
 		return
 	}
 	c.SetWriteDeadline(time.Time{})
-	if w.written == w.q.Output {
+	if w.written == w.q.Output || w.broken {
 		w.end()
 	}
 }
@@ -109,6 +121,9 @@ func (w *eventWriter) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
+	if w.fault != nil {
+		close(w.fault.gone)
+	}
 }
 
 // cutOff closes the connection, which the handler detects. The caller holds the
@@ -182,4 +197,10 @@ func frameChunk(b []byte) (buf, chunk []byte) {
 	}
 	b = append(b, '\r', '\n')
 	return b, b[i:]
+}
+
+// chunkOf returns data as a chunk.
+func chunkOf(b []byte) []byte {
+	_, chunk := frameChunk(append([]byte(chunkRoom), b...))
+	return chunk
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,19 +14,15 @@ import (
 type Fault struct {
 	Kind  FaultKind
 	Share float64 // of requests: above 0, up to 1
-	// Time is the length of a delay or stall (0: forever), the pause between
-	// the pieces of a drip, or the value of Retry-After.
-	Time  time.Duration
-	Count int // number of merged events
+	// Time is the length of a delay or stall (0: forever), or the value of Retry-After.
+	Time time.Duration
 }
 
-// FaultKind is a kind of fault. Faults in a stream begin at a random token
-// after the first. In a non-streaming response, stall, reset, truncate and garbage
-// affect the whole answer; error is status 500; drip, merge and split have no effect.
+// FaultKind is a kind of fault. Those within a stream happen before a random token
+// after the first; an answer that is not streamed gets status 500 instead.
 type FaultKind string
 
 const (
-	Refuse   FaultKind = "refuse"   // the connection is reset without an answer
 	TooMany  FaultKind = "429"      // status 429 with Retry-After
 	Failure  FaultKind = "500"      // status 500
 	Delay    FaultKind = "delay"    // the request is accepted late
@@ -34,73 +31,46 @@ const (
 	Truncate FaultKind = "truncate" // the connection is closed in the middle of the stream
 	Broken   FaultKind = "error"    // the stream ends with an error event
 	Garbage  FaultKind = "garbage"  // a malformed event is inserted
-	Drip     FaultKind = "drip"     // events arrive a few bytes at a time
-	Merge    FaultKind = "merge"    // several events arrive at once
-	Split    FaultKind = "split"    // events arrive in two or more pieces
 )
 
-// defaultFaults lists all kinds with their defaults.
-var defaultFaults = []Fault{
-	{Kind: Refuse}, {Kind: TooMany, Time: time.Second}, {Kind: Failure}, {Kind: Delay, Time: time.Second},
-	{Kind: Stall}, {Kind: Reset}, {Kind: Truncate}, {Kind: Broken}, {Kind: Garbage}, {Kind: Drip, Time: 20 * time.Millisecond},
-	{Kind: Merge, Count: 4}, {Kind: Split},
-}
+var faultKinds = []FaultKind{TooMany, Failure, Delay, Stall, Reset, Truncate, Broken, Garbage}
 
 // FaultKinds returns the names of all kinds.
-func FaultKinds() []string {
-	var kinds []string
-	for _, f := range defaultFaults {
-		kinds = append(kinds, string(f.Kind))
+func FaultKinds() (kinds []string) {
+	for _, k := range faultKinds {
+		kinds = append(kinds, string(k))
 	}
 	return kinds
 }
 
-// ParseFault parses KIND[:SHARE[:AMOUNT]], such as "reset:0.01" or "stall:1:2s":
-// the share of requests (above 0, up to 1; default 1) and the time or number of
-// events, if the kind takes one.
-func ParseFault(text string) (Fault, error) {
-	kind, rest, hasShare := strings.Cut(text, ":")
-	known := slices.IndexFunc(defaultFaults, func(d Fault) bool { return string(d.Kind) == strings.ToLower(kind) })
-	if known < 0 {
-		return Fault{}, fmt.Errorf("fault %q is not one of %s", shortened(kind), strings.Join(FaultKinds(), ", "))
+// ParseFault parses KIND[:SHARE[:TIME]], such as "reset:0.01" or "stall:1:2s": the
+// share of requests (above 0, up to 1; default 1), and the time of a delay or a 429
+// (default 1s) or of a stall.
+func ParseFault(text string) (f Fault, err error) {
+	parts := strings.SplitN(text, ":", 3)
+	f = Fault{Kind: FaultKind(strings.ToLower(parts[0])), Share: 1}
+	if !slices.Contains(faultKinds, f.Kind) {
+		return f, fmt.Errorf("fault %q is not one of %s", shortened(parts[0]), strings.Join(FaultKinds(), ", "))
 	}
-	f := defaultFaults[known]
-	f.Share = 1
-	share, amount, hasAmount := strings.Cut(rest, ":")
-	if hasShare {
-		var err error
-		if f.Share, err = strconv.ParseFloat(share, 64); err != nil || !(f.Share > 0 && f.Share <= 1) {
-			return Fault{}, fmt.Errorf("fault %s: share of requests must be above 0 and at most 1, got %q", f.Kind, shortened(share))
+	if f.Kind == TooMany || f.Kind == Delay {
+		f.Time = time.Second
+	}
+	if len(parts) > 1 {
+		if f.Share, err = strconv.ParseFloat(parts[1], 64); err != nil || !(f.Share > 0 && f.Share <= 1) {
+			return f, fmt.Errorf("fault %s: share of requests must be above 0 and at most 1, got %q", f.Kind, shortened(parts[1]))
 		}
 	}
-	if hasAmount {
-		if err := f.setAmount(amount); err != nil {
-			return Fault{}, err
+	if len(parts) > 2 {
+		const longest = time.Hour
+		if f.Time == 0 && f.Kind != Stall {
+			return f, fmt.Errorf("fault %s takes no time: %q", f.Kind, shortened(parts[2]))
+		}
+		if f.Time, err = time.ParseDuration(parts[2]); err != nil || f.Time <= 0 || f.Time > longest {
+			return f, fmt.Errorf("fault %s: time must be above 0 and at most %v, got %q", f.Kind, longest, shortened(parts[2]))
 		}
 	}
 	return f, nil
 }
-
-func (f *Fault) setAmount(text string) error {
-	const longest, most = time.Hour, 10_000
-	var err error
-	switch f.Kind {
-	case TooMany, Delay, Stall, Drip:
-		if f.Time, err = time.ParseDuration(text); err != nil || f.Time <= 0 || f.Time > longest {
-			return fmt.Errorf("fault %s: time must be above 0 and at most %v, got %q", f.Kind, longest, shortened(text))
-		}
-	case Merge:
-		if f.Count, err = strconv.Atoi(text); err != nil || f.Count < 2 || f.Count > most {
-			return fmt.Errorf("fault %s: number of events must be from 2 to %d, got %q", f.Kind, most, shortened(text))
-		}
-	default:
-		return fmt.Errorf("fault %s takes no amount: %q", f.Kind, shortened(text))
-	}
-	return nil
-}
-
-// forever is the length of a stall without a time limit.
-const forever = 24 * time.Hour
 
 // faultRandom returns the random source for the faults of the n-th request. It
 // is independent of other requests.
@@ -121,5 +91,40 @@ func drawFault(faults []Fault, r *rand.Rand) Fault {
 
 // inStream reports whether the fault happens within a stream.
 func (f Fault) inStream() bool {
-	return slices.Contains([]FaultKind{Stall, Reset, Truncate, Broken, Garbage, Drip, Merge, Split}, f.Kind)
+	return slices.Contains([]FaultKind{Stall, Reset, Truncate, Broken, Garbage}, f.Kind)
+}
+
+// garbage is an event that is neither JSON nor text.
+const garbage = "data: {\"choices\":[{\"index\":0,\"te\xff\xfe\x00]]\n\n"
+
+// pendingFault is a fault of a stream that has not happened yet.
+type pendingFault struct {
+	Fault
+	before int           // the token
+	gone   chan struct{} // closed when the answer is abandoned
+}
+
+// strike triggers the fault of a stream. It returns what is written in its place, and
+// whether the stream goes on after that.
+func (q *activeRequest) strike(f *pendingFault) (instead []byte, goesOn bool) {
+	switch f.Kind {
+	case Reset:
+		q.conn.reset()
+		return nil, false
+	case Truncate:
+		q.conn.Close()
+		return nil, false
+	case Broken:
+		s := q.server
+		end := q.api.appendError(nil, &q.answer, serverError(), s.stampAt(s.clock()))
+		return append(chunkOf(end), bodyEnd...), false
+	case Garbage:
+		return chunkOf([]byte(garbage)), true
+	}
+	const forever = 24 * time.Hour
+	select {
+	case <-time.After(cmp.Or(f.Time, forever)):
+	case <-f.gone:
+	}
+	return nil, true
 }

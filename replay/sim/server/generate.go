@@ -42,15 +42,13 @@ func samplingParameters(w *wireRequest) (p parameters, err *apiError) {
 	if err := w.get("sampling_params").decode("an object", &s.members); err != nil {
 		return p, err
 	}
-	if err := s.refuse(samplingUnsupported); err != nil {
+	if err := s.refuseUnsupported(samplingUnsupported); err != nil {
 		return p, err
 	}
 	return parameters{
-		maxTokens:   []parameter{s.get("max_new_tokens")},
-		minTokens:   s.get("min_new_tokens"),
-		ignoreEOS:   s.get("ignore_eos"),
-		stop:        s.get("stop"),
-		includeStop: s.get("no_stop_trim"),
+		maxTokens: []parameter{s.get("max_new_tokens")},
+		minTokens: s.get("min_new_tokens"),
+		ignoreEOS: s.get("ignore_eos"),
 	}, nil
 }
 
@@ -62,7 +60,7 @@ const eosToken = 2
 
 func (generate) appendAnswer(b []byte, a *answer, from, upTo int, u usage) []byte {
 	b = append(b, `{"text":"`...)
-	b = a.appendText(b, 0, upTo)
+	b = a.appendWords(b, 0, upTo)
 	b = append(b, `","output_ids":[`...)
 	b = a.appendIDs(b, from, upTo)
 	b = append(b, `],"meta_info":{"id":"`...)
@@ -79,18 +77,16 @@ func (generate) appendAnswer(b []byte, a *answer, from, upTo int, u usage) []byt
 // tokens so far.
 func (generate) appendFinish(b []byte, a *answer, tokens int) []byte {
 	switch {
-	case tokens < a.finish.tokens:
+	case tokens < a.tokens:
 		return append(b, "null"...)
-	case a.finish.stop != "":
-		return fmt.Appendf(b, `{"type":"stop","matched":%s}`, quoted(a.finish.stop))
-	case a.finish.reason == FinishStop:
+	case a.reason == FinishStop:
 		return fmt.Appendf(b, `{"type":"stop","matched":%d}`, eosToken)
 	}
 	return fmt.Appendf(b, `{"type":"length","length":%d}`, tokens)
 }
 
 func (g generate) appendWhole(b []byte, a *answer, u usage) []byte {
-	return append(g.appendAnswer(b, a, 0, a.finish.tokens, u), '}')
+	return append(g.appendAnswer(b, a, 0, a.tokens, u), '}')
 }
 
 func (generate) begin(*answer) {}

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -34,19 +33,13 @@ type route struct {
 	api    *api // whose errors it has; nil: OpenAI's
 }
 
-const modelsPath = "/v1/models"
-
-// routes maps paths to routes. The prefix modelsPath + "/" has a route for
-// every model.
+// routes maps paths to routes.
 var routes = func() map[string]route {
 	routes := map[string]route{
-		"/tokenize":      {fasthttp.MethodPost, (*Server).serveTokenize, nil},
-		countTokensPath:  {fasthttp.MethodPost, (*Server).serveCountTokens, &messagesAPI},
-		modelsPath:       {fasthttp.MethodGet, (*Server).serveModels, nil},
-		modelsPath + "/": {fasthttp.MethodGet, (*Server).serveModel, nil},
-		"/metrics":       {fasthttp.MethodGet, (*Server).serveMetrics, nil},
-		"/version":       {fasthttp.MethodGet, (*Server).serveVersion, nil},
-		"/health":        {fasthttp.MethodGet, func(*Server, *fasthttp.RequestCtx) *apiError { return nil }, nil},
+		"/v1/models": {fasthttp.MethodGet, (*Server).serveModels, nil},
+		"/metrics":   {fasthttp.MethodGet, (*Server).serveMetrics, nil},
+		"/version":   {fasthttp.MethodGet, (*Server).serveVersion, nil},
+		"/health":    {fasthttp.MethodGet, func(*Server, *fasthttp.RequestCtx) *apiError { return nil }, nil},
 	}
 	for _, api := range apis {
 		serve := func(s *Server, ctx *fasthttp.RequestCtx) *apiError { return s.serveAnswer(ctx, api) }
@@ -61,9 +54,6 @@ func errorAPI(path string) *api { return cmp.Or(routes[path].api, &chatAPI) }
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	path, method := string(ctx.Path()), string(ctx.Method())
 	r, ok := routes[path]
-	if strings.HasPrefix(path, modelsPath+"/") {
-		r, ok = routes[modelsPath+"/"], true
-	}
 	var err *apiError
 	switch {
 	case !ok:
@@ -87,20 +77,8 @@ func respond(ctx *fasthttp.RequestCtx, contentType string, body []byte) *apiErro
 }
 
 func (s *Server) serveModels(ctx *fasthttp.RequestCtx) *apiError {
-	return respond(ctx, jsonType, fmt.Appendf(nil, `{"object":"list","data":[%s]}`, s.modelObject()))
-}
-
-func (s *Server) serveModel(ctx *fasthttp.RequestCtx) *apiError {
-	name := strings.TrimPrefix(string(ctx.Path()), modelsPath+"/")
-	if name != s.cfg.Model {
-		return s.cfg.noModel(name)
-	}
-	return respond(ctx, jsonType, s.modelObject())
-}
-
-func (s *Server) modelObject() []byte {
-	return fmt.Appendf(nil, `{"id":%s,"object":"model","created":%d,"owned_by":"moontide","root":%s,"parent":null,"max_model_len":%d}`,
-		s.model, s.start.Unix(), s.model, s.cfg.Deployment.Engine.MaxModelLen)
+	return respond(ctx, jsonType, fmt.Appendf(nil, `{"object":"list","data":[{"id":%s,"object":"model","created":%d,"owned_by":"moontide","root":%s,"parent":null,"max_model_len":%d}]}`,
+		s.model, s.start.Unix(), s.model, s.cfg.Deployment.Engine.MaxModelLen))
 }
 
 func (s *Server) serveVersion(ctx *fasthttp.RequestCtx) *apiError {
@@ -138,14 +116,22 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	if err := s.faultBefore(ctx, q.conn, fault); err != nil {
 		return err
 	}
-	if !r.stream {
-		return s.serveWhole(ctx, q, fault)
+	switch {
+	case r.stream:
+		if fault.inStream() {
+			before := min(1+random.IntN(max(q.Output-1, 1)), q.Output-1)
+			q.writer.fault = &pendingFault{fault, before, make(chan struct{})}
+		}
+		s.serveStream(ctx, q)
+		return nil
+	case fault.inStream():
+		return serverError()
 	}
-	if fault.inStream() {
-		q.faulty = newFaultyStream(fault, q.Output, random)
+	if err := s.run(q); err != nil {
+		ctx.SetConnectionClose()
+		return notAnswered(err)
 	}
-	s.serveStream(ctx, q)
-	return nil
+	return respond(ctx, jsonType, q.api.appendWhole(nil, &q.answer, q.usage()))
 }
 
 // faultOf returns the fault of a request, if any.
@@ -164,9 +150,6 @@ func (s *Server) faultOf(ctx *fasthttp.RequestCtx, random *rand.Rand) (Fault, *a
 // faultBefore simulates faults that happen before an answer.
 func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiError {
 	switch f.Kind {
-	case Refuse:
-		c.reset()
-		return clientGone
 	case TooMany:
 		seconds := int(math.Ceil(f.Time.Seconds()))
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
@@ -206,33 +189,6 @@ func (s *Server) serveStream(ctx *fasthttp.RequestCtx, q *activeRequest) {
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-cache")
 	ctx.Response.ImmediateHeaderFlush = true
 	ctx.Response.SetBodyStream(eventStream{s, q}, -1)
-}
-
-func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, q *activeRequest, fault Fault) *apiError {
-	if err := s.run(q); err != nil {
-		ctx.SetConnectionClose()
-		return notAnswered(err)
-	}
-	body := q.api.appendWhole(nil, &q.answer, q.usage())
-	switch fault.Kind {
-	case Broken:
-		return serverError()
-	case Stall:
-		if err := s.pause(q.conn, cmp.Or(fault.Time, forever)); err != nil {
-			return notAnswered(err)
-		}
-	case Reset:
-		q.conn.reset()
-	case Truncate:
-		ctx.SetContentType(jsonType)
-		ctx.Response.Header.SetContentLength(len(body))
-		q.conn.Write(append(ctx.Response.Header.Header(), body[:len(body)/2]...))
-		q.conn.Close()
-		return clientGone
-	case Garbage:
-		body = append(body[:len(body)/2], garbage...)
-	}
-	return respond(ctx, jsonType, body)
 }
 
 // refuseBroken answers input that fasthttp cannot parse as a request, and then

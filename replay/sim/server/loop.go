@@ -100,11 +100,9 @@ func (s *Server) deliver(q *activeRequest) {
 	q.delivered, q.last = q.generated, at
 	complete := q.generated == q.Output
 	if complete {
-		s.latencies.completed(q, at)
+		s.latencies.complete(q, at)
 	}
 	switch {
-	case q.faulty != nil:
-		q.faulty.offer(q.generated)
 	case q.streamed:
 		s.buf = q.writer.offer(q.generated, s.buf)
 	case complete:

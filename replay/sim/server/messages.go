@@ -26,22 +26,6 @@ var messagesAPI = api{
 	separatesReasoning: true,
 }
 
-const countTokensPath = "/v1/messages/count_tokens"
-
-// serveCountTokens counts the tokens of a prompt.
-func (s *Server) serveCountTokens(ctx *fasthttp.RequestCtx) *apiError {
-	defer ctx.Request.ReleaseBody(maxKeptBody)
-	w, err := s.cfg.read(ctx.PostBody(), &messagesAPI)
-	if err != nil {
-		return err
-	}
-	var list tokenList
-	if err := s.cfg.readPrompt(&messagesAPI, w, &list); err != nil {
-		return err
-	}
-	return respond(ctx, jsonType, fmt.Appendf(nil, `{"input_tokens":%d}`, list.Len()))
-}
-
 // readMessagesPrompt adds the system prompt and the contents of all messages.
 func readMessagesPrompt(w *wireRequest, p tokens) *apiError {
 	form := messageForm{textParts: []string{"text"}, skipped: []string{"thinking", "redacted_thinking"}}
@@ -56,7 +40,6 @@ func readMessagesPrompt(w *wireRequest, p tokens) *apiError {
 func messagesParameters(w *wireRequest) (parameters, *apiError) {
 	p := w.openParameters()
 	p.maxTokens = []parameter{w.get("max_tokens")}
-	p.stop = w.get("stop_sequences")
 	if p.maxTokens[0].absent() {
 		return p, badRequest("max_tokens", "max_tokens: Field required")
 	}
@@ -109,14 +92,11 @@ func (messages) appendUsage(b []byte, a *answer, u usage, tokens int) []byte {
 
 // appendStop appends why an answer ended.
 func (messages) appendStop(b []byte, a *answer) []byte {
-	reason, sequence := "end_turn", []byte("null")
-	switch {
-	case a.finish.stop != "":
-		reason, sequence = "stop_sequence", quoted(a.finish.stop)
-	case a.finish.reason == FinishLength:
+	reason := "end_turn"
+	if a.reason == FinishLength {
 		reason = "max_tokens"
 	}
-	return fmt.Appendf(b, `"stop_reason":"%s","stop_sequence":%s`, reason, sequence)
+	return fmt.Appendf(b, `"stop_reason":"%s","stop_sequence":null`, reason)
 }
 
 func (m messages) appendWhole(b []byte, a *answer, u usage) []byte {
@@ -127,15 +107,15 @@ func (m messages) appendWhole(b []byte, a *answer, u usage) []byte {
 		}
 		if part.reasoning {
 			content = append(content, `{"type":"thinking","thinking":"`...)
-			content = a.appendText(content, part.from, part.upTo)
+			content = a.appendText(content, part)
 			content = fmt.Appendf(content, `","signature":"%s"}`, a.id)
 			continue
 		}
 		content = append(content, `{"type":"text","text":"`...)
-		content = a.appendText(content, part.from, part.upTo)
+		content = a.appendText(content, part)
 		content = append(content, `"}`...)
 	}
-	return m.appendMessage(b, a, content, m.appendStop(nil, a), u, a.finish.tokens)
+	return m.appendMessage(b, a, content, m.appendStop(nil, a), u, a.tokens)
 }
 
 func (messages) begin(a *answer) {
@@ -162,12 +142,8 @@ func (m messages) appendToken(b []byte, a *answer, k int, u usage, stamp int64) 
 	if a.startsPart(k) {
 		b = m.openPart(b, a, k, stamp)
 	}
-	text := a.text(k)
-	if text == "" {
-		return b
-	}
 	b = append(b, a.tokenOpening(k)...)
-	b = append(b, text...)
+	b = append(b, a.word(k)...)
 	b = append(b, `"}`...)
 	return a.closeEvent(b, stamp)
 }
@@ -200,10 +176,10 @@ func (messages) closePart(b []byte, a *answer, p part, stamp int64) []byte {
 }
 
 func (m messages) appendEnd(b []byte, a *answer, u usage, stamp int64) []byte {
-	b = m.closePart(b, a, a.partOf(a.finish.tokens-1), stamp)
+	b = m.closePart(b, a, a.partOf(a.tokens-1), stamp)
 	b = append(openEvent(b, "message_delta"), `,"delta":{`...)
 	b = append(m.appendStop(b, a), "},"...)
-	b = m.appendUsage(b, a, u, a.finish.tokens)
+	b = m.appendUsage(b, a, u, a.tokens)
 	b = a.closeEvent(b, stamp)
 	return a.closeEvent(openEvent(b, "message_stop"), stamp)
 }

@@ -66,35 +66,17 @@ type unsupported struct {
 }
 
 var unsupportedParameters = []unsupported{
-	{"n", []string{"1"}},
-	{"best_of", []string{"1"}},
-	{"use_beam_search", []string{"false"}},
-	{"tools", []string{"[]"}},
-	{"tool_choice", []string{`"none"`, `"auto"`}},
-	{"functions", []string{"[]"}},
-	{"logprobs", []string{"false"}},
-	{"top_logprobs", []string{"0"}},
-	{"prompt_logprobs", nil},
-	{"echo", []string{"false"}},
-	{"suffix", []string{`""`}},
-	{"audio", nil},
-	{"modalities", []string{`["text"]`}},
-	{"prompt_embeds", nil},
-	{"truncate_prompt_tokens", nil},
-	{"guided_json", nil},
-	{"guided_regex", nil},
-	{"guided_choice", nil},
-	{"guided_grammar", nil},
-	{"structured_outputs", nil},
-	{"previous_response_id", nil},
-	{"conversation", nil},
-	{"background", []string{"false"}},
-	{"return_logprob", []string{"false"}},
-	{"input_embeds", nil},
+	{"n", []string{"1"}}, {"best_of", []string{"1"}}, {"use_beam_search", []string{"false"}},
+	{"tools", []string{"[]"}}, {"tool_choice", []string{`"none"`, `"auto"`}}, {"functions", []string{"[]"}},
+	{"logprobs", []string{"false"}}, {"top_logprobs", []string{"0"}}, {"prompt_logprobs", nil}, {"return_logprob", []string{"false"}},
+	{"echo", []string{"false"}}, {"suffix", []string{`""`}}, {"audio", nil}, {"modalities", []string{`["text"]`}},
+	{"prompt_embeds", nil}, {"input_embeds", nil}, {"truncate_prompt_tokens", nil},
+	{"guided_json", nil}, {"guided_regex", nil}, {"guided_choice", nil}, {"guided_grammar", nil}, {"structured_outputs", nil},
+	{"previous_response_id", nil}, {"conversation", nil}, {"background", []string{"false"}},
 }
 
-// refuse returns an error for an unsupported parameter.
-func (w *wireRequest) refuse(list []unsupported) *apiError {
+// refuseUnsupported returns an error for an unsupported parameter.
+func (w *wireRequest) refuseUnsupported(list []unsupported) *apiError {
 	for _, u := range list {
 		if p := w.get(u.name); !p.absent() && !slices.Contains(u.harmless, string(p.value)) {
 			return notSupported(u.name)
@@ -114,7 +96,6 @@ type request struct {
 	session         string
 	length          lengthLimits
 	maxTokens       int // as given; 0 if not
-	stops           stopStrings
 	stream          bool
 	includeUsage    bool
 	continuousUsage bool // usage in each event
@@ -129,23 +110,6 @@ var compileDecoders = sync.OnceFunc(func() {
 		_ = sonic.Pretouch(reflect.TypeOf(v))
 	}
 })
-
-// read reads the members of a body and checks the model.
-func (c Config) read(body []byte, api *api) (*wireRequest, *apiError) {
-	w, err := decodeBody(body, api)
-	if err != nil {
-		return nil, badRequest("", "the body is not a JSON object: %s", cause(err))
-	}
-	var model string
-	named := w.get("model")
-	if err := named.decode("a string", &model); err != nil {
-		return nil, err
-	}
-	if !named.absent() && model != c.Model {
-		return nil, c.noModel(model)
-	}
-	return w, nil
-}
 
 func decodeBody(body []byte, api *api) (*wireRequest, error) {
 	w := new(wireRequest)
@@ -162,18 +126,29 @@ func decodeBody(body []byte, api *api) (*wireRequest, error) {
 // parse parses the body of a request for an answer. The result does not refer
 // to body.
 func (c Config) parse(body []byte, api *api) (*request, *apiError) {
-	w, err := c.read(body, api)
-	if err != nil {
+	w, decodeErr := decodeBody(body, api)
+	if decodeErr != nil {
+		return nil, badRequest("", "the body is not a JSON object: %s", cause(decodeErr))
+	}
+	model := c.Model
+	if err := w.get("model").decode("a string", &model); err != nil {
 		return nil, err
+	}
+	if model != c.Model {
+		return nil, &apiError{
+			status:  fasthttp.StatusNotFound,
+			message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(model), c.Model),
+			param:   "model", code: "model_not_found",
+		}
 	}
 	p, err := api.readParameters(w)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.refuse(api, w, p); err != nil {
+	if err := c.refuse(api, w); err != nil {
 		return nil, err
 	}
-	if err := w.refuse(unsupportedParameters); err != nil {
+	if err := w.refuseUnsupported(unsupportedParameters); err != nil {
 		return nil, err
 	}
 	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
@@ -189,9 +164,6 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if err := p.readLength(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
 		return nil, err
 	}
-	if err := p.readStop(&r.stops); err != nil {
-		return nil, err
-	}
 	if err := w.get("stream").decode("a boolean", &r.stream); err != nil {
 		return nil, err
 	}
@@ -199,14 +171,6 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 		return nil, err
 	}
 	return r, p.readStreamOptions(r)
-}
-
-func (c Config) noModel(name string) *apiError {
-	return &apiError{
-		status:  fasthttp.StatusNotFound,
-		message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(name), c.Model),
-		param:   "model", code: "model_not_found",
-	}
 }
 
 // readLength reads the length limits of the answer. The default is the rest of
@@ -258,28 +222,6 @@ func (p *parameters) readNvExt(s *lengthLimits) *apiError {
 		return err
 	}
 	return parameter{"nvext.ignore_eos", o.IgnoreEOS}.decode("a boolean", &s.ignoreEOS)
-}
-
-// readStop reads the stop strings: a string or an array.
-func (p *parameters) readStop(s *stopStrings) *apiError {
-	stop := p.stop
-	if stop.absent() {
-		return nil
-	}
-	s.strings = make([]string, 1)
-	var into any = &s.strings[0]
-	if stop.isArray() {
-		into = &s.strings
-	}
-	if err := stop.decodeArray("a string or an array of strings", maxStops, into); err != nil {
-		return err
-	}
-	for _, text := range s.strings {
-		if text == "" || len(text) > maxStopBytes {
-			return badRequest(stop.name, "a stop string is empty or longer than %d bytes", maxStopBytes)
-		}
-	}
-	return p.includeStop.decode("a boolean", &s.include)
 }
 
 func (p *parameters) readStreamOptions(r *request) *apiError {

@@ -80,7 +80,7 @@ func responsePartOf(p part) *responsePart {
 
 // status returns the status of an answer that has ended.
 func (responses) status(a *answer) string {
-	if a.finish.reason == FinishLength {
+	if a.reason == FinishLength {
 		return "incomplete"
 	}
 	return "completed"
@@ -91,7 +91,7 @@ func (r responses) appendItem(b []byte, a *answer, p part, complete bool) []byte
 	form := responsePartOf(p)
 	status := "in_progress"
 	switch {
-	case complete && p.upTo < a.finish.tokens:
+	case complete && p.upTo < a.tokens:
 		status = "completed"
 	case complete:
 		status = r.status(a)
@@ -105,7 +105,7 @@ func (r responses) appendItem(b []byte, a *answer, p part, complete bool) []byte
 
 func (responses) appendContent(b []byte, a *answer, p part) []byte {
 	b = append(b, responsePartOf(p).content...)
-	b = a.appendText(b, p.from, p.upTo)
+	b = a.appendText(b, p)
 	return append(b, `"}`...)
 }
 
@@ -145,9 +145,9 @@ func (r responses) appendResponse(b []byte, a *answer, u usage, complete bool) [
 func (responses) appendUsage(b []byte, a *answer, u usage) []byte {
 	b = appendMember(b, `{"input_tokens":`, u.prompt)
 	b = appendMember(b, `,"input_tokens_details":{"cached_tokens":`, u.cached)
-	b = appendMember(b, `},"output_tokens":`, a.finish.tokens)
+	b = appendMember(b, `},"output_tokens":`, a.tokens)
 	b = appendMember(b, `,"output_tokens_details":{"reasoning_tokens":`, a.reasoning)
-	b = appendMember(b, `},"total_tokens":`, u.prompt+a.finish.tokens)
+	b = appendMember(b, `},"total_tokens":`, u.prompt+a.tokens)
 	return append(b, '}')
 }
 
@@ -191,13 +191,8 @@ func (r responses) appendToken(b []byte, a *answer, k int, _ usage, stamp int64)
 	if a.startsPart(k) {
 		b = r.openPart(b, a, k, stamp)
 	}
-	text := a.text(k)
-	if text == "" {
-		return b
-	}
 	b = append(b, a.tokenOpening(k)...)
-	b = append(b, text...)
-	b = append(b, '"')
+	b = append(append(b, a.word(k)...), '"')
 	if k >= a.reasoning {
 		b = append(b, messageItem.rest...)
 	}
@@ -222,7 +217,7 @@ func (r responses) openPart(b []byte, a *answer, k int, stamp int64) []byte {
 func (r responses) closePart(b []byte, a *answer, p part, stamp int64) []byte {
 	form := responsePartOf(p)
 	b = append(r.openItemEvent(b, a, p, form.event+".done"), `,"text":"`...)
-	b = append(a.appendText(b, p.from, p.upTo), '"')
+	b = append(a.appendText(b, p), '"')
 	b = append(b, form.rest...)
 	b = r.closeEvent(b, a, stamp)
 	b = append(r.openItemEvent(b, a, p, "response.content_part.done"), `,"part":`...)
@@ -234,7 +229,7 @@ func (r responses) closePart(b []byte, a *answer, p part, stamp int64) []byte {
 }
 
 func (r responses) appendEnd(b []byte, a *answer, u usage, stamp int64) []byte {
-	b = r.closePart(b, a, a.partOf(a.finish.tokens-1), stamp)
+	b = r.closePart(b, a, a.partOf(a.tokens-1), stamp)
 	b = append(openEvent(b, "response."+r.status(a)), `,"response":`...)
 	b = r.appendResponse(b, a, u, true)
 	return r.closeEvent(b, a, stamp)

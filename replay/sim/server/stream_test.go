@@ -157,7 +157,7 @@ func TestStreamFreesItsRequest(t *testing.T) {
 		check := func(when string, running, waiting, finished, aborted int) {
 			t.Helper()
 			synctest.Wait()
-			got, full, gone := s.total(), int(s.latencies.full.Load()), int(s.latencies.aborted.Load())
+			got, full, gone := s.total(), int(s.latencies.completed.Load()), int(s.latencies.aborted.Load())
 			if got.Running != running || got.Waiting != waiting || full != finished || gone != aborted {
 				t.Errorf("%s: %+v, %d finished, %d aborted; want %d running, %d waiting, %d finished, %d aborted",
 					when, got, full, gone, running, waiting, finished, aborted)

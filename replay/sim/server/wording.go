@@ -120,3 +120,31 @@ func (w *wording) appendWords(b []byte, from, end int) []byte {
 	}
 	return b
 }
+
+// FinishReason is the reason why an answer ended, as in the API.
+type FinishReason string
+
+const (
+	FinishStop   FinishReason = "stop"   // end of the model's answer
+	FinishLength FinishReason = "length" // the length that was asked for
+)
+
+// lengthLimits holds the limits of an answer's length in tokens.
+type lengthLimits struct {
+	maxTokens int // values below 1 mean 1
+	minTokens int // maxTokens takes precedence
+	// ignoreEOS makes the answer exactly maxTokens long. Otherwise the model
+	// ends it after 16 to 512 tokens, as a pure function of the prompt.
+	ignoreEOS bool
+}
+
+// length returns the answer length for the prompt with the given hash.
+func (l lengthLimits) length(prompt uint64) (int, FinishReason) {
+	const shortest, longest = 16, 512
+	most := max(l.maxTokens, 1)
+	natural := max(l.minTokens, shortest+int(prompt%(longest-shortest+1)))
+	if l.ignoreEOS || natural > most {
+		return most, FinishLength
+	}
+	return natural, FinishStop
+}
