@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"context"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
 	"moontide/replay/openai/sse"
+	"moontide/trace"
 )
 
 // fedAnswer is an answer with the response that feeds it.
@@ -257,64 +259,77 @@ func TestNoAllocationForAnEvent(t *testing.T) {
 	}
 }
 
-// shown is all that an event says, in a form that can be compared.
-func shown(info chunkInfo, p *pieces) string {
-	k := kept{wantIDs: true, event: *p}
-	k.takeIDs(&info)
-	return fmt.Sprintf("%+v, text %s, reasoning %s, ids %v, unkept %v", info, p.text, p.reasoning, k.ids, p.unkept)
-}
-
-// scanChunk returns the same as decoding, or ok is false.
-func FuzzScanChunk(f *testing.F) {
+// FuzzReadEvent reads damaged events of all APIs. What is JSON is read as a decoder
+// would: no token and no count of one is lost.
+func FuzzReadEvent(f *testing.F) {
 	for _, text := range eventsSeen {
 		f.Add([]byte(text))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { checkScan(t, data) })
-}
-
-func checkScan(t interface {
-	Errorf(string, ...any)
-}, data []byte) {
-	var scanned, decoded pieces
-	info, ok := scanChunk(data, &scanned)
-	if !ok {
-		return
-	}
-	var c chunk
-	if err := c.decode(bytes.Clone(data)); err != nil {
-		t.Errorf("%q does not decode: %v", data, err)
-		return
-	}
-	_, failed := c.failure()
-	got, want := shown(info, &scanned), shown(c.info(&decoded), &decoded)
-	if got != want || failed || len(c.Timings) > 0 && string(c.Timings) != "null" {
-		t.Errorf("%q is %s scanned and %s decoded, failed %v", data, got, want, failed)
-	}
-}
-
-// Real events with random changes.
-func TestScanAgreesWithDecoding(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		data := []byte(rapid.SampledFrom(eventsSeen).Draw(t, "event"))
-		for range rapid.IntRange(0, 3).Draw(t, "changes") {
-			at := rapid.IntRange(0, len(data)-1).Draw(t, "at")
-			switch rapid.IntRange(0, 2).Draw(t, "how") {
-			case 0:
-				data[at] = rapid.SampledFrom([]byte(`{}[]",:\ 0-.eEtfn`+"\n\x00\xff")).Draw(t, "byte")
-			case 1:
-				data = slices.Delete(data, at, at+1)
-			default:
-				other := rapid.SampledFrom(eventsSeen).Draw(t, "other")
-				from := rapid.IntRange(0, len(other)-1).Draw(t, "from")
-				data = slices.Insert(data, at, []byte(other[from:min(from+9, len(other))])...)
-			}
-			if len(data) == 0 {
-				return
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, a := range apis {
+			a.read(data, new(pieces))
+		}
+		var want struct {
+			Choices []struct{ Text, Content any }
+			Usage   struct {
+				Output any `json:"completion_tokens"`
 			}
 		}
-		checkScan(t, data)
+		info, err := readChunk(data, nil)
+		if stdjson.Unmarshal(data, &want) != nil || err != nil {
+			return
+		}
+		for _, choice := range want.Choices {
+			if text, ok := choice.Text.(string); ok && text != "" && !info.hasToken && bytes.Contains(data, []byte(`"text"`)) {
+				t.Errorf("%q has a token", data)
+			}
+		}
+		key := []byte(`"completion_tokens":`)
+		if n, ok := want.Usage.Output.(float64); ok && n >= 0 && bytes.Count(data, key) == 1 && bytes.Count(data, []byte(`"usage":`)) == 1 && info.usage.output != trace.Some(int32(min(n, maxCount))) && bytes.Count(data, []byte("output_tokens")) == 0 {
+			t.Errorf("%q has %v tokens, read %+v", data, n, info.usage.output)
+		}
 	})
+}
+
+// readsAs is what an event says.
+func readsAs(data string) string {
+	var p pieces
+	info, err := readChunk([]byte(data), &p)
+	if err != nil {
+		return string(err.(answerError).class)
+	}
+	u := info.usage
+	return fmt.Sprintf("token %t, visible %t, finished %t, %q %q, %d of %d, %d cached", info.hasToken, info.visible, info.finished, p.text, p.reasoning, u.output.Value, u.input.Value,
+		firstSet(u.details, firstSet(u.cacheHit, firstSet(u.cached, u.timings))).Value)
+}
+
+// Unusual events are read as far as they can be, or are failures.
+func TestUnusualEvents(t *testing.T) {
+	t.Parallel()
+	const nothing = `token false, visible false, finished false, "" "", `
+	for data, want := range map[string]string{
+		`{"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"usage":{"completion_tokens":5},"timings":{"prompt_n":1,"prompt_ms":-0.5e+3,"cache_n":3,"x":[]}}`:    `token false, visible false, finished true, "" "", 5 of 0, 3 cached`,
+		` { "choices" : [ { "text" : [ ] , "text2" : true } ] , "x" : false } `:                                                                                          nothing + "0 of 0, 0 cached",
+		`{"Choices":[{"text":"a"}],"\u0063hoices":[{"text":"a"}]}`:                                                                                                       nothing + "0 of 0, 0 cached",
+		`{"choices":[{"text":"C:\\","delta":{"reasoning":"\\\""}}]}`:                                                                                                     `token true, visible true, finished false, "C:\\\\" "\\\\\\\"", 0 of 0, 0 cached`,
+		`{"choices":[{"finish_reason":["stop"]}]}`:                                                                                                                       `token false, visible false, finished true, "" "", 0 of 0, 0 cached`,
+		`{"usage":{"prompt_tokens":7,"completion_tokens":5,"cached_tokens":1,"prompt_cache_hit_tokens":2,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":3}}}`: nothing + "5 of 7, 3 cached",
+		`{"usage":{"prompt_tokens":-1,"completion_tokens":"5"}}`:                                                                                                         nothing + "0 of 0, 0 cached",
+		`{"usage":{"prompt_tokens":1e2,"completion_tokens":12345678901234567890}}`:                                                                                       nothing + "2147483647 of 100, 0 cached",
+		`{"usage":{"prompt_tokens":7.0,"completion_tokens":5.99,"prompt_tokens_details":{"cached_tokens":4.5}}}`:                                                         nothing + "5 of 7, 4 cached",
+		`{"usage":{"prompt_tokens":2147483647.999999,"completion_tokens":0.9999999999999}}`:                                                                              nothing + "0 of 2147483647, 0 cached",
+		`{"usage":{"input_tokens":3,"cache_read_input_tokens":4,"cache_creation_input_tokens":1,"output_tokens":2}}`:                                                     nothing + "2 of 8, 4 cached",
+		`{"usage":{"prompt_tokens":8,"cache_read_input_tokens":4}}`:                                                                                                      nothing + "0 of 8, 4 cached",
+		`{"error":null,"choices":null,"usage":null,"timings":"fast"}`:                                                                                                    nothing + "0 of 0, 0 cached",
+		`{"error":{"message":"out of memory"}}`:                                                                                                                          "server",
+		`{"choices":[{"text":"a","finish_reason":"ABORT"}],"error":null}`:                                                                                                "server",
+		`{"usage":[]}`: "protocol", `{"choices":{}}`: "protocol", `[]`: "protocol", `"hello"`: "protocol", `{"choices":[{"text":"a"}]}}`: "protocol",
+		`{"x":01}`: "protocol", `{"x":1.}`: "protocol", `{"x":"\`: "protocol",
+	} {
+		if got := readsAs(data); got != want {
+			t.Errorf("%s: %s, want %s", data, got, want)
+		}
+	}
 }
 
 // eventsSeen are events as engines send them.
@@ -336,33 +351,10 @@ var eventsSeen = []string{
 	`{"choices":[{"finish_reason":null,"index":0,"delta":{"content":" tide"}}],"created":1732175000,"id":"c","model":"m","system_fingerprint":"b6000","object":"chat.completion.chunk"}`,
 	`{"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"usage":{"completion_tokens":5},"timings":{"prompt_n":1,"prompt_ms":-0.5e+3,"x":[]}}`,
 	// others
-	`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\": 1}"}}]}}]}`,
-	`{"choices":[{"delta":{"reasoning":"hm","content":""}},{"text":"\\"}]}`,
-	`{"error":{"message":"out of memory"}}`, `{"error":null,"choices":null}`, `{"choices":[{"delta":null,"text":[]}]}`,
-	` { "choices" : [ { "text" : [ ] , "text2" : true } ] , "x" : false } `, `{"Choices":[{"text":"a"}]}`, `{"\u0063hoices":[{"text":"a"}]}`,
-	`{"id":"backslash","choices":[{"index":0,"text":"C:\\","delta":{"content":"\\\""},"finish_reason":null}]}`,
-	`{"choices":[{"delta":{"content":"a"},"delta":{"content":""}}]}`, `{"choices":[{"delta":{"content":"a","content":""}}]}`,
-	`{"choices":[{"text":"a","text":""}]}`, `{"choices":[{"finish_reason":"stop","finish_reason":null}]}`,
-	`{"choices":[{"text":"a","finish_reason":"abort"}]}`, `{"choices":[{"text":"a","finish_reason":"eos"}]}`, `{"choices":[{"finish_reason":["stop"]}]}`,
-	`{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5,"cached_tokens":1,"prompt_cache_hit_tokens":2,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":3}}}`,
-	`{"usage":{"prompt_tokens":7,"prompt_tokens":8}}`, `{"usage":{"prompt_tokens":-1}}`, `{"usage":{"prompt_tokens":1e2}}`, `{"usage":{"prompt_tokens":12345678901234567890}}`,
+	`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\": 1}"}}]}},{"text":"\\"}]}`, `{"error":{"message":"out of memory"}}`,
 	`{"id":"floats","choices":[{"text":"a","token_ids":[1.0,2]}],"usage":{"prompt_tokens":7.0,"completion_tokens":5.00,"prompt_tokens_details":{"cached_tokens":4.5}}}`,
-	`{"usage":{"prompt_tokens":2147483647.999999,"completion_tokens":0.9999999999999999999}}`, `{"usage":{"prompt_tokens":-0.5,"completion_tokens":5.}}`, `{"usage":{"prompt_tokens":2147483648.5}}`,
-	`{"usage":{"prompt_tokens":1.0,"x":{"y":[{}]}}}`, `{"usage":{"cached_tokens":4,"prompt_tokens_details":{"cached_tokens":null}}}`, `{"usage":[]}`, `{"usage":{},"usage":null}`,
-	`{"choices":[{"text":"a"}],"choices":[]}`, `{}`, `[]`, `null`, `"hello"`, `{"choices":[{"text":"a"}]}}`, `{"x":01}`, `{"x":1.}`, `{"x":-}`, `{"x":1e}`, `{"x":"\`,
-	`{"x":` + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `}`,
-}
-
-// The usual events are scanned without decoding.
-func TestUsualEventsAreNotDecoded(t *testing.T) {
-	t.Parallel()
-	for _, text := range eventsSeen {
-		_, ok := scanChunk([]byte(text), nil)
-		unusual := strings.Contains(text, `timings":{`) || strings.Contains(text, `error":{`)
-		if strings.HasPrefix(text, `{"id"`) && ok == unusual {
-			t.Errorf("%s: ok is %v", text, ok)
-		}
-	}
+	`{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}`, `{"type":"response.output_text.delta","delta":"a"}`,
+	`{"text":"a","output_ids":[1],"meta_info":{"finish_reason":{"type":"abort","message":"m"},"completion_tokens":1}}`,
 }
 
 // Only the beginning of a long error text is kept.

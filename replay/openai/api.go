@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"slices"
 
 	"moontide/trace/jsonscan"
@@ -21,14 +22,13 @@ type api struct {
 	prompt func(form string) (before, after string)
 	// layout returns the parts of a body that all requests have in common.
 	layout func(m members) layout
-	// scan reads an event of the common form without decoding and allocating, else
-	// it returns false, and decode reads the event.
-	// Both add what is new in the answer to p, unless that is nil.
-	scan   func(data []byte, p *pieces) (chunkInfo, bool)
-	decode func(data []byte, p *pieces) (chunkInfo, error)
-	// whole reads the body of an answer that is not streamed, without its pieces.
-	whole func(body []byte, p *pieces) (chunkInfo, error)
+	// read reads an event, or the body of an answer that is not streamed. It adds what
+	// is new in the answer to p, unless that is nil.
+	read func(data []byte, p *pieces) (chunkInfo, error)
 }
+
+// raw is JSON that is not decoded.
+type raw = json.RawMessage
 
 // hasChoices reports whether the API is one of those that answer with choices, whose
 // servers differ in the members they take.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"moontide/replay"
 	"moontide/trace"
 )
@@ -171,36 +169,6 @@ func TestBodiesOfAPIs(t *testing.T) {
 			t.Errorf("%s: head %q", name, made.head)
 		}
 	}
-}
-
-// Scanning an event is decoding it, or it fails.
-func TestScansAgreeWithDecoding(t *testing.T) {
-	t.Parallel()
-	var events []string
-	for _, answer := range streamsOf {
-		for line := range strings.SplitSeq(answer.stream, "\n") {
-			if data, ok := strings.CutPrefix(line, "data: "); ok && data != "[DONE]" {
-				events = append(events, data)
-			}
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		data := []byte(rapid.SampledFrom(events).Draw(t, "event"))
-		for range rapid.IntRange(0, 3).Draw(t, "changes") {
-			at := rapid.IntRange(0, len(data)-1).Draw(t, "at")
-			data[at] = rapid.SampledFrom([]byte(`"{}[]:, \n0a`)).Draw(t, "byte")
-		}
-		for _, a := range []*api{&responsesAPI, &messagesAPI, &generateAPI} {
-			var scanned, decoded pieces
-			got, ok := a.scan(data, &scanned)
-			if !ok {
-				continue
-			}
-			if want, err := a.decode(data, &decoded); err != nil || shown(got, &scanned) != shown(want, &decoded) {
-				t.Errorf("%s: %q is %s scanned, %s decoded, %v", a.name, data, shown(got, &scanned), shown(want, &decoded), err)
-			}
-		}
-	})
 }
 
 // The APIs can be probed; without ignore_eos a note says what is lost.

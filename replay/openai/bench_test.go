@@ -108,7 +108,7 @@ func BenchmarkPrepare(b *testing.B) {
 						b.StopTimer()
 						k := &kept{wantIDs: c.cfg.Prompt == Tokens}
 						for i := range osl {
-							info, _ := c.api.scan(fmt.Appendf(nil, `{"choices":[{"delta":{"content":" tide"},"token_ids":[%d]}]}`, 1000+i), k.next())
+							info, _ := c.api.read(fmt.Appendf(nil, `{"choices":[{"delta":{"content":" tide"},"token_ids":[%d]}]}`, 1000+i), k.next())
 							k.take(&info)
 						}
 						b.StartTimer()

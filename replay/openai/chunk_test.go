@@ -83,29 +83,6 @@ func TestAborted(t *testing.T) {
 	}
 }
 
-// Chunks are reused: nothing of the last event may remain.
-func TestChunksAreReset(t *testing.T) {
-	t.Parallel()
-	full := `{"choices":[{"text":"a","delta":{"content":"a","reasoning_content":"a","reasoning":"a","tool_calls":[{}]},"finish_reason":"stop","token_ids":[1]},` +
-		`{"text":"b","delta":{"content":"b"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`
-	for _, next := range []string{
-		`{}`, `null`, `{"choices":[]}`, `{"choices":[{}]}`, `{"choices":[{},{}]}`, `{"choices":[{"delta":{}},{"delta":{}},{"delta":{}}]}`,
-		`{"choices":[{"text":null,"delta":{"content":null,"tool_calls":null},"finish_reason":null}],"usage":null}`,
-	} {
-		var c chunk
-		for _, text := range []string{full, next} {
-			if err := c.decode([]byte(text)); err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
-		}
-		var p pieces
-		got, want := shown(c.info(&p), &p), shown(chunkInfo{choice: len(c.Choices) > 0}, new(pieces))
-		if got != want || c.Usage != nil {
-			t.Errorf("%s decodes to %s", next, got)
-		}
-	}
-}
-
 func TestGapsAreBetweenNeighbours(t *testing.T) {
 	t.Parallel()
 	s := &stream{api: &chatAPI}

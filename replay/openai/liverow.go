@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -166,5 +168,5 @@ func plainAnswer(message []byte) bool {
 		Role  string `json:"role"`
 		Calls raw    `json:"tool_calls"`
 	}
-	return jsonscan.Strict.Unmarshal(message, &m) == nil && m.Role == "assistant" && !nonEmpty(m.Calls)
+	return jsonscan.Strict.Unmarshal(message, &m) == nil && m.Role == "assistant" && (len(m.Calls) == 0 || slices.Contains([]string{"null", "[]", `""`}, string(bytes.TrimSpace(m.Calls))))
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-
 	"moontide/replay"
 	"moontide/replay/openai"
 	"moontide/replay/prompt"

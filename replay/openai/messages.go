@@ -1,11 +1,6 @@
 package openai
 
-import (
-	"slices"
-
-	"moontide/replay"
-	"moontide/trace/jsonscan"
-)
+import "slices"
 
 // messagesAPI is Anthropic's Messages API. Its answers are blocks of text, of
 // thinking and of calls of tools.
@@ -18,119 +13,70 @@ var messagesAPI = api{
 		l.tail = append(appendMembers([]byte(`,"stream":true`), slices.Concat(m.extra, m.sampling)...), '}')
 		return l
 	},
-	scan: scanMessagesEvent, decode: decodeMessagesEvent, whole: decodeWholeMessage,
+	read: readMessagesEvent,
 }
 
-// scanMessagesEvent reads the events of tokens: a delta of a block has text or the
-// input of a tool, or thinking.
-func scanMessagesEvent(data []byte, p *pieces) (info chunkInfo, ok bool) {
-	c := jsonscan.New(data)
-	var seen uint32
+// readMessagesEvent reads an event, or a whole message.
+func readMessagesEvent(data []byte, p *pieces) (chunkInfo, error) {
+	r := newReader(data, p)
+	c, info := &r.c, &r.info
+	var kind []byte
 	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(c.LowerKey()) {
+		switch string(c.Key()) {
 		case "type":
-			c.Once(&seen, 1)
-			info.choice = string(c.PlainText()) == "content_block_delta"
+			kind = c.Text()
 		case "delta":
-			c.Once(&seen, 2)
-			scanBlockDelta(&c, &info, p)
-		case "message", "usage", "error":
-			c.Fail()
+			r.blockDelta()
+		case "message":
+			r.message()
+		case "usage":
+			r.usage()
+		case "error":
+			r.error()
 		default:
 			c.Skip()
 		}
 	}
-	return info, c.Done() && info.choice
-}
-
-func scanBlockDelta(c *jsonscan.Cursor, info *chunkInfo, p *pieces) {
-	var seen uint32
-	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(c.LowerKey()) {
-		case "text":
-			c.Once(&seen, 1)
-			info.visible = p.scanText(c)
-			info.hasToken = info.hasToken || info.visible
-		case "partial_json":
-			c.Once(&seen, 1)
-			info.visible = p.scanCall(c)
-			info.hasToken = info.hasToken || info.visible
-		case "thinking":
-			c.Once(&seen, 2)
-			info.hasToken = p.scanReasoning(c) || info.hasToken
-		default:
-			c.Skip()
-		}
-	}
-}
-
-// messagesEvent holds the decoded members of an event.
-type messagesEvent struct {
-	Type  string `json:"type"`
-	Delta struct {
-		Text       raw `json:"text"`
-		Input      raw `json:"partial_json"`
-		Thinking   raw `json:"thinking"`
-		StopReason raw `json:"stop_reason"`
-	} `json:"delta"`
-	Message struct {
-		Usage *messagesUsage `json:"usage"`
-	} `json:"message"`
-	Usage *messagesUsage `json:"usage"`
-	Error raw            `json:"error"`
-}
-
-// messagesUsage counts input tokens by how they were cached.
-type messagesUsage struct {
-	Input      *float64 `json:"input_tokens"`
-	CacheRead  *float64 `json:"cache_read_input_tokens"`
-	CacheWrite *float64 `json:"cache_creation_input_tokens"`
-	Output     *float64 `json:"output_tokens"`
-}
-
-func (u *messagesUsage) counts() (n usageCounts) {
-	if u == nil {
-		return n
-	}
-	n = usageCounts{input: count(u.Input), details: count(u.CacheRead), output: count(u.Output)}
-	if n.input.Set {
-		n.input.Value = int32(min(int64(n.input.Value)+int64(n.details.Value)+int64(count(u.CacheWrite).Value), maxCount))
-	}
-	return n
-}
-
-func decodeMessagesEvent(data []byte, p *pieces) (info chunkInfo, err error) {
-	var e messagesEvent
-	if err := chunkJSON.Unmarshal(data, &e); err != nil {
-		return info, notAnEvent(data)
-	}
-	if present(e.Error) {
-		return info, answerError{replay.Server, errorMessage(e.Error)}
-	}
-	switch e.Type {
-	case "message_start":
-		info.usage = e.Message.Usage.counts()
-		info.usage.output.Set = false // of no token yet
+	switch string(kind) {
 	case "content_block_delta":
 		info.choice = true
-		info.visible = p.scanCall(cursorOf(e.Delta.Input)) || p.scanText(cursorOf(e.Delta.Text))
-		info.hasToken = p.scanReasoning(cursorOf(e.Delta.Thinking)) || info.visible
-	case "message_delta":
-		info.usage = e.Usage.counts()
-		info.finished = nonEmpty(e.Delta.StopReason)
+	case "message_start":
+		info.usage.output.Set = false // of no token yet
 	case "message_stop":
 		info.done = true
 	}
-	return info, nil
+	return r.end(data)
 }
 
-func decodeWholeMessage(body []byte, _ *pieces) (info chunkInfo, err error) {
-	var e messagesEvent
-	if err := chunkJSON.Unmarshal(body, &e); err != nil {
-		return info, notAnEvent(body)
+// blockDelta reads what a block gets, text, the input of a tool or thinking, or why the
+// message stops.
+func (r *eventReader) blockDelta() {
+	c, info := &r.c, &r.info
+	for more := c.Open('{'); more; more = c.More('}') {
+		switch string(c.Key()) {
+		case "text":
+			info.visible = r.p.scanText(c)
+			info.hasToken = info.hasToken || info.visible
+		case "partial_json":
+			info.visible = r.p.scanCall(c)
+			info.hasToken = info.hasToken || info.visible
+		case "thinking":
+			info.hasToken = r.p.scanReasoning(c) || info.hasToken
+		case "stop_reason":
+			info.finished = c.Skip()
+		default:
+			c.Skip()
+		}
 	}
-	if present(e.Error) {
-		return info, answerError{replay.Server, errorMessage(e.Error)}
+}
+
+// message reads the message at the start of a stream.
+func (r *eventReader) message() {
+	for more := r.c.Open('{'); more; more = r.c.More('}') {
+		if string(r.c.Key()) == "usage" {
+			r.usage()
+		} else {
+			r.c.Skip()
+		}
 	}
-	return chunkInfo{usage: e.Usage.counts()}, nil
 }

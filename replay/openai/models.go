@@ -125,7 +125,7 @@ func (c *Client) models(ctx context.Context, s *server) (names []string, context
 		names = append(names, m.ID)
 		var length float64
 		if json.Unmarshal(m.Context, &length) == nil {
-			contexts[m.ID] = int(count(&length).Value)
+			contexts[m.ID] = int(max(0, min(length, maxCount)))
 		}
 	}
 	return names, contexts, a.status, nil

@@ -70,7 +70,7 @@ func (o *Observer) Stream(b []byte, at time.Time) {
 
 // Whole takes the body of an answer that is not a stream.
 func (o *Observer) Whole(body []byte) {
-	info, err := o.stream.api.whole(body, nil)
+	info, err := o.stream.api.read(body, nil)
 	o.err = err
 	o.stream.counts = info.usage.update(o.stream.counts)
 	o.stream.finished, o.stream.done = err == nil, err == nil

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"sync"
 	"time"
 
 	"moontide/replay"
@@ -51,12 +50,9 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 	if len(data) == 0 { // a keep-alive
 		return nil
 	}
-	info, ok := s.api.scan(data, s.kept.next())
-	if !ok {
-		var err error
-		if info, err = s.api.decode(data, s.kept.next()); err != nil {
-			return err
-		}
+	info, err := s.api.read(data, s.kept.next())
+	if err != nil {
+		return err
 	}
 	before := s.counts.Output.Value
 	s.counts = info.usage.update(s.counts)
@@ -163,21 +159,6 @@ func (s *stream) sharedStamp(unread time.Duration, kernel bool) {
 	if s.shared != nil && kernel {
 		s.shared.Add(late, 1)
 	}
-}
-
-// chunks are pooled: some servers' events mostly have to be decoded.
-var chunks = sync.Pool{New: func() any { return new(chunk) }}
-
-func decodeChunk(data []byte, p *pieces) (chunkInfo, error) {
-	c := chunks.Get().(*chunk)
-	defer chunks.Put(c)
-	if err := c.decode(data); err != nil {
-		return chunkInfo{}, notAnEvent(data)
-	}
-	if message, ok := c.failure(); ok {
-		return chunkInfo{}, answerError{replay.Server, message}
-	}
-	return c.info(p), nil
 }
 
 // gaps stores durations in as few bytes as possible, usually four each: ten

@@ -2,26 +2,12 @@ package openai
 
 import (
 	"math"
+	"strconv"
 
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/jsonscan"
 )
-
-// usage is the usage object.
-type usage struct {
-	PromptTokens     *float64 `json:"prompt_tokens"`
-	CompletionTokens *float64 `json:"completion_tokens"`
-	Details          *struct {
-		CachedTokens *float64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CacheHitTokens    *float64 `json:"prompt_cache_hit_tokens"` // DeepSeek
-	CachedTokens      *float64 `json:"cached_tokens"`           // Moonshot, older SGLang
-	CompletionDetails *struct {
-		ReasoningTokens *float64 `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
-	ReasoningTokens *float64 `json:"reasoning_tokens"` // SGLang
-}
 
 // usageCounts are the token counts in one event.
 type usageCounts struct {
@@ -35,38 +21,9 @@ type usageCounts struct {
 // tokenCount is small, because every event has several.
 type tokenCount = trace.Opt[int32]
 
-func (c *chunk) usageCounts() (n usageCounts) {
-	if u := c.Usage; u != nil {
-		n = usageCounts{input: count(u.PromptTokens), output: count(u.CompletionTokens), cached: count(u.CachedTokens), cacheHit: count(u.CacheHitTokens), reasoning: count(u.ReasoningTokens)}
-		if u.Details != nil {
-			n.details = count(u.Details.CachedTokens)
-		}
-		if u.CompletionDetails != nil {
-			n.reasoningDetails = count(u.CompletionDetails.ReasoningTokens)
-		}
-	}
-	if len(c.Timings) > 0 {
-		var timings struct {
-			Cached *float64 `json:"cache_n"`
-		}
-		if chunkJSON.Unmarshal(c.Timings, &timings) == nil {
-			n.timings = count(timings.Cached)
-		}
-	}
-	return n
-}
-
 // maxCount is the largest token count. Larger ones, which no request can have, are
 // replaced by it, so that sums of counts do not overflow.
 const maxCount = math.MaxInt32
-
-// count converts a number of tokens, which some servers send as a float.
-func count(n *float64) tokenCount {
-	if n == nil || !(*n >= 0) {
-		return tokenCount{}
-	}
-	return trace.Some(int32(min(*n, maxCount)))
-}
 
 // firstSet returns n, or the count of a worse source if n is not set.
 func firstSet(n, worse tokenCount) tokenCount {
@@ -95,38 +52,45 @@ func raise(to *trace.Opt[int], n tokenCount) {
 	}
 }
 
-// scanUsage reads usage. Some servers send it with every event.
-func scanUsage(c *jsonscan.Cursor, n *usageCounts) {
+// usage reads the usage object of any API, and SGLang's meta_info, which has the finish
+// reason besides. Some servers send it with every event.
+func (r *eventReader) usage() {
+	c, n := &r.c, &r.info.usage
 	if null(c) {
 		return
 	}
-	var seen uint32
+	var apart, read, written tokenCount // of the Messages API: input_tokens are those that the cache has no part in
 	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(c.LowerKey()) {
+		switch string(c.Key()) {
 		case "prompt_tokens":
-			c.Once(&seen, 1)
 			scanCount(c, &n.input)
-		case "completion_tokens":
-			c.Once(&seen, 2)
+		case "completion_tokens", "output_tokens":
 			scanCount(c, &n.output)
-		case "cached_tokens":
-			c.Once(&seen, 4)
+		case "cached_tokens": // Moonshot, SGLang
 			scanCount(c, &n.cached)
-		case "prompt_cache_hit_tokens":
-			c.Once(&seen, 8)
+		case "prompt_cache_hit_tokens": // DeepSeek
 			scanCount(c, &n.cacheHit)
-		case "prompt_tokens_details":
-			c.Once(&seen, 16)
+		case "prompt_tokens_details", "input_tokens_details":
 			scanDetails(c, "cached_tokens", &n.details)
-		case "completion_tokens_details":
-			c.Once(&seen, 32)
+		case "completion_tokens_details", "output_tokens_details":
 			scanDetails(c, "reasoning_tokens", &n.reasoningDetails)
-		case "reasoning_tokens":
-			c.Once(&seen, 64)
+		case "reasoning_tokens": // SGLang
 			scanCount(c, &n.reasoning)
+		case "input_tokens":
+			scanCount(c, &apart)
+		case "cache_read_input_tokens":
+			scanCount(c, &read)
+		case "cache_creation_input_tokens":
+			scanCount(c, &written)
+		case "finish_reason":
+			r.generateReason()
 		default:
 			c.Skip()
 		}
+	}
+	n.details = firstSet(n.details, read)
+	if apart.Set {
+		n.input = trace.Some(int32(min(int64(apart.Value)+int64(read.Value)+int64(written.Value), maxCount)))
 	}
 }
 
@@ -135,41 +99,46 @@ func scanDetails(c *jsonscan.Cursor, key string, n *tokenCount) {
 	if null(c) {
 		return
 	}
-	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
-		if string(c.LowerKey()) != key {
+		if string(c.Key()) == key {
+			scanCount(c, n)
+		} else {
 			c.Skip()
-			continue
 		}
-		c.Once(&seen, 1)
-		scanCount(c, n)
 	}
 }
 
+// scanCount reads a number of tokens, which some servers send as a float. Other values
+// and negative numbers are no counts.
 func scanCount(c *jsonscan.Cursor, n *tokenCount) {
-	if null(c) {
-		return
-	}
 	start := *c
-	*n = trace.Some(int32(c.Int(maxCount)))
+	value := int64(c.Int(maxCount))
 	if c.Peek() == '.' {
 		*c = start
-		*n = trace.Some(scanFloat(c))
+		var places int
+		if value, places = c.Decimal(); places > 6 { // rounding could change the integer
+			c.Fail()
+		}
+		for ; places > 0; places-- {
+			value /= 10
+		}
+	}
+	if next := c.Peek(); (next == ',' || next == '}') && value >= 0 && value <= maxCount {
+		*n = trace.Some(int32(value))
+		return
+	}
+	*c = start
+	text := c.Raw()
+	if x, err := strconv.ParseFloat(string(text), 64); err == nil && x >= 0 {
+		*n = trace.Some(int32(min(x, maxCount)))
 	}
 }
 
-// scanFloat reads a count that is a float, without its decimals.
-func scanFloat(c *jsonscan.Cursor) int32 {
-	n, places := c.Decimal()
-	if places > 6 { // rounding could change the integer
-		c.Fail()
+// null reads null if it comes next.
+func null(c *jsonscan.Cursor) bool {
+	if c.Peek() != 'n' {
+		return false
 	}
-	for ; places > 0; places-- {
-		n /= 10
-	}
-	if n < 0 || n > maxCount {
-		c.Fail()
-		return 0
-	}
-	return int32(n)
+	c.Null()
+	return true
 }
