@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,8 +39,8 @@ var describeKeys = []describeKey{
 	{"correlation", "correlation", "`R`: rank correlation of ISL and OSL, -1 to 1", "0"},
 	{"rate", "rate", "`R`: arrival rate in requests/s", "1"},
 	{"arrival", "arrival.process", "`PROCESS`: arrival process: %s", "poisson; gamma with --cv or --burstiness"},
-	{"cv", "arrival.cv", "`CV`: coefficient of variation of gamma or weibull inter-arrival times; above 1 is bursty", ""},
-	{"burstiness", "arrival.burstiness", "`K`: shape of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
+	{"cv", "arrival.cv", "`CV`: coefficient of variation of gamma inter-arrival times; above 1 is bursty", ""},
+	{"burstiness", "arrival.cv", "`K`: shape of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
 	{"shared-prompts", "shared.count", "`N`: number of shared system prompts", "1 with --shared-len, else none"},
 	{"shared-len", "shared.tokens", "`DIST`: length of a shared system prompt in tokens", ""},
 	{"zipf", "shared.zipf", "`S`: Zipf exponent of the popularity of shared prompts", "0, uniform"},
@@ -52,7 +52,7 @@ var describeKeys = []describeKey{
 
 // describeChoices lists the values of the flags that accept a few only.
 var describeChoices = map[string]choiceSet{
-	"arrival": oneOf(spec.Processes()...).Noted("replay", "of the file in --spec"),
+	"arrival": oneOf(spec.Processes()...),
 }
 
 // sharedKeys lists the keys set by flags shared with the other methods.
@@ -76,6 +76,9 @@ func describeFlags() []cli.Flag {
 func describedBy(c *cli.Context) string { return firstGiven(c, describeFlags()) }
 
 func draftDescription(c *cli.Context, std streams) (draft, error) {
+	if c.IsSet("cv") && c.IsSet("burstiness") {
+		return draft{}, misused("synth: --cv and --burstiness are both set: use one of them")
+	}
 	if name := firstGiven(c, slices.Concat(traceFlags(), treeFlags(), sessionsFlags())); name != "" {
 		return draft{}, misused("synth: --%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c))
 	}
@@ -120,7 +123,7 @@ func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.
 			return nil, err
 		}
 	}
-	o := spec.Options{Name: "the flags", Open: openNative}
+	o := spec.Options{Name: "the flags"}
 	if _, err := strconv.Atoi(c.String("shared-len")); c.Command.Name == "bench" && (c.IsSet("turns") || c.IsSet("shared-len") && err != nil) {
 		o.BlockSize = engineBlock
 	}
@@ -128,6 +131,9 @@ func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.
 		value, replaced := own[k.flag]
 		if !replaced && c.IsSet(k.flag) {
 			value = fmt.Sprint(c.Value(k.flag))
+		}
+		if shape, err := strconv.ParseFloat(value, 64); k.flag == "burstiness" && err == nil {
+			value = strconv.FormatFloat(1/math.Sqrt(shape), 'g', -1, 64)
 		}
 		if value != "" || !replaced && c.IsSet(k.flag) {
 			o.Settings = append(o.Settings, spec.Setting{Key: k.key, Value: value, From: "--" + k.flag})
@@ -139,11 +145,10 @@ func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.
 		if text, err = readSpec(std, spec); err != nil {
 			return nil, err
 		}
-		o.Name, o.Folder = traceName(spec), filepath.Dir(spec)
+		o.Name = traceName(spec)
 	}
 	d, err := spec.Parse(text, o)
-	var file *fs.PathError
-	if err != nil && !c.IsSet(specFlag.Name) && !errors.As(err, &file) {
+	if err != nil && !c.IsSet(specFlag.Name) {
 		return nil, misused("%s: %w", c.Command.Name, err)
 	}
 	return d, err

@@ -76,8 +76,7 @@ func TestDescribedArrivals(t *testing.T) {
 
 func TestDescribedBySpec(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "lengths.txt", "17\n")
-	file := write(t, dir, "mine.yaml", "isl: file:lengths.txt\nosl: 3\nnum_requests: 5\n")
+	file := write(t, dir, "mine.yaml", "isl: 17\nosl: 3\nnum_requests: 5\n")
 	of := func(stdin string, args ...string) string {
 		t.Helper()
 		out, err := described(t, stdin, args...)
@@ -88,7 +87,7 @@ func TestDescribedBySpec(t *testing.T) {
 	}
 	out := of("", "--spec", file)
 	if strings.Count(out, `"input_length": 17, "output_length": 3`) != 5 {
-		t.Errorf("a file beside the description is not found:\n%s", out)
+		t.Errorf("the description is not drawn:\n%s", out)
 	}
 	if over := of("", "--spec", file, "--osl", "4", "-n", "2"); strings.Count(over, `"output_length": 4`) != 2 || strings.Count(over, "\n") != 2 {
 		t.Errorf("flags do not come over the description:\n%s", over)
@@ -115,13 +114,12 @@ func TestDescribedWrongly(t *testing.T) {
 		{"--isl 3000 --osl 1 -n 0", true, "--num-requests must be positive: 0"},
 		{"--isl 3000 --osl 1 --block-size 0", true, "--block-size: block_size is out of range: 0"},
 		{"--isl 300 --osl 1 --shared-len 301", true, "--isl: isl includes the shared prefix but can be as short as 300 tokens, less than the prefix's 301"},
-		{"--isl 300 --osl 1 --cv 2 --arrival poisson", true, "--cv: arrival.cv applies to gamma and weibull arrivals, not to poisson"},
-		{"--isl 300 --osl 1 --cv 2 --arrival constant", true, "--cv: arrival.cv applies to gamma and weibull arrivals, not to constant"},
-		{"--isl 300 --osl 1 --burstiness 2 --arrival poisson", true, "--burstiness: arrival.burstiness applies to gamma arrivals, not to poisson"},
-		{"--isl 300 --osl 1 --burstiness 2 --arrival constant", true, "--burstiness: arrival.burstiness applies to gamma arrivals, not to constant"},
+		{"--isl 300 --osl 1 --cv 2 --arrival poisson", true, "--cv: arrival.cv applies to gamma arrivals, not to poisson"},
+		{"--isl 300 --osl 1 --cv 2 --arrival constant", true, "--cv: arrival.cv applies to gamma arrivals, not to constant"},
+		{"--isl 300 --osl 1 --burstiness 2 --arrival poisson", true, "--burstiness: arrival.cv applies to gamma arrivals, not to poisson"},
+		{"--isl 300 --osl 1 --burstiness 2 --arrival constant", true, "--burstiness: arrival.cv applies to gamma arrivals, not to constant"},
 		{"--isl 3000.5 --osl 1", true, "--isl: isl is not a whole number: 3000.5"},
 		{"--isl 3 --osl 1 --duration 0s", true, "--duration: duration is out of range: 0s, want from 0.000001 to 3162240000 seconds"},
-		{"--isl file:" + dir + "/none --osl 1", false, "--isl: isl: open " + dir + "/none: no such file"},
 		{"--isl 3 --osl 1 --from x.jsonl", true, "--from makes a trace from another one, --isl from a description"},
 		{"--spec chat --max-isl 3", true, "--max-isl makes a trace from another one, --spec from"},
 		{"--spec none", false, "none: no such file or directory; ready-made descriptions: agent, chat, "},

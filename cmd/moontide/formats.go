@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"io"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -100,39 +98,6 @@ func (l *convertedLines) Line() int { return l.rows }
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-// openNative opens a file named by a description. Traces of other formats are
-// read as convert would write them, with recorded times. Pipes are read
-// unchanged.
-func openNative(path string) (io.ReadCloser, error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := in.Stat(); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-		return in, nil
-	}
-	r, err := format.Open(path, format.Options{RecordedTimes: true})
-	if err != nil {
-		return nil, errors.Join(err, in.Close())
-	}
-	if r.Format() == format.Mooncake { // also detected for plain numbers
-		return in, r.Close()
-	}
-	text, to := io.Pipe()
-	go func() {
-		defer r.Close()
-		w, err := format.NewWriter(to, "")
-		if err == nil {
-			_, err = w.WriteAll(r.Requests())
-		}
-		if err == nil {
-			err = w.Close()
-		}
-		to.CloseWithError(err)
-	}()
-	return text, in.Close()
 }
 
 // Output formats of convert.

@@ -56,8 +56,8 @@ func synthCommand(std streams, _ stop) *cli.Command {
 			"A description needs no source trace. It is a YAML file, flags, or both; flags override the file. " +
 			"Ready-made descriptions: " + strings.Join(traces.Specs(), ", ") + ".\n\n" +
 			"A DIST is a probability distribution: a number, uniform:100:2000 (min, max), normal:1000:200 (mean, " +
-			"standard deviation), lognormal:1000:1.5 (mean, CV), exponential:1000 (mean), weibull:1000:1.5 (mean, CV), " +
-			"geometric:4 (mean), each optionally truncated with :min=A:max=B, or file:PATH (numbers, or a trace).",
+			"standard deviation), lognormal:1000:1.5 (mean, CV), exponential:1000 (mean), " +
+			"geometric:4 (mean), each optionally truncated with :min=A:max=B.",
 		Flags:  slices.Concat(traceFlags(), sessionsFlags(), treeFlags(), describeFlags(), sharedFlags(), checkFlags()),
 		Action: func(c *cli.Context) error { return synthesize(c, std) },
 	}

@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"math"
-
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"moontide/trace/stats"
@@ -13,12 +11,10 @@ const (
 	constant = "constant" // equal gaps
 	poisson  = "poisson"  // exponential gaps
 	gamma    = "gamma"    // gamma gaps with a given CV
-	weibull  = "weibull"  // Weibull gaps with a given CV
-	replay   = "replay"   // the arrivals of a trace
 )
 
-// Processes returns the arrival processes, the replay of a file last.
-func Processes() []string { return []string{constant, poisson, gamma, weibull, replay} }
+// Processes returns the arrival processes.
+func Processes() []string { return []string{constant, poisson, gamma} }
 
 const year = 366 * 24 * 3600.0
 
@@ -29,13 +25,12 @@ var (
 )
 
 // arrivals is an arrival process: independent gaps in the operational time of a
-// rate, or the timestamps of another trace.
+// rate.
 type arrivals struct {
 	process string
-	cv      float64 // of gamma and weibull gaps
-	rate    rate    // nil for replayed times at their original rate
+	cv      float64 // of gamma gaps
+	rate    rate
 	bursts  *onOff
-	times   []float64 // replayed, in seconds; the first is 0
 }
 
 type onOff struct{ on, off, ratio float64 }
@@ -49,53 +44,22 @@ func (r *reader) arrivals(n, rate *node) *arrivals {
 		n = n.asMapping("process")
 	}
 	f := r.fields(n, "arrival")
-	a := &arrivals{cv: f.gapCV()}
+	a := &arrivals{cv: f.number("cv", 0, span{0.01, 100})}
 	otherwise := poisson
-	switch {
-	case a.cv > 0:
+	if a.cv > 0 {
 		otherwise = gamma
-	case f.has("file"):
-		otherwise = replay
 	}
 	a.process = f.choice("process", otherwise, Processes()...)
-	f.checkProcess(a)
-	if a.process == replay {
-		a.times = f.timestamps("file")
+	switch {
+	case a.process == gamma && a.cv == 0:
+		f.fail(f.place("process"), "%s is gamma and needs cv", f.label("process"))
+	case a.process != gamma && a.cv > 0:
+		f.fail(f.place("cv"), "arrival.cv applies to gamma arrivals, not to %s", a.process)
 	}
-	if a.process != replay || rate != nil {
-		a.rate = r.rate(rate)
-	}
+	a.rate = r.rate(rate)
 	a.readCycle(f)
 	a.readBursts(f)
 	return a
-}
-
-// gapCV reads the coefficient of variation of the gaps, 0 if it is not set.
-func (f fields) gapCV() float64 {
-	f.onlyOne("cv", "burstiness")
-	if b := f.number("burstiness", 0, span{1e-4, 1e4}); b > 0 {
-		return 1 / math.Sqrt(b)
-	}
-	return f.number("cv", 0, span{0.01, 20})
-}
-
-// checkProcess refuses keys that do not apply to the process.
-func (f fields) checkProcess(a *arrivals) {
-	hasCV := a.process == gamma || a.process == weibull
-	switch {
-	case hasCV && a.cv == 0:
-		f.fail(f.place("process"), "%s is %s and needs cv", f.label("process"), a.process)
-	case f.has("burstiness") && a.process != gamma:
-		f.fail(f.place("burstiness"), "arrival.burstiness applies to gamma arrivals, not to %s", a.process)
-	case !hasCV && a.cv > 0:
-		f.fail(f.place("cv"), "arrival.cv applies to gamma and weibull arrivals, not to %s", a.process)
-	case a.process == replay && !f.has("file"):
-		f.fail(f.place("process"), "%s is replay and needs file: a trace", f.label("process"))
-	case a.process != replay && f.has("file"):
-		f.fail(f.place("file"), "arrival.file applies to replay, not to %s", a.process)
-	case a.process == replay && (f.has("bursts") || f.has("cycle")):
-		f.fail(f.node.place, "bursts and cycle do not apply to replayed arrivals")
-	}
 }
 
 // rate reads a rate: a number or phases.
@@ -103,22 +67,13 @@ func (r *reader) rate(n *node) rate {
 	if n == nil {
 		return steady(1)
 	}
-	switch n.kind {
-	case list:
-		return r.phases(n, false)
-	case mapping:
-		f := r.fields(n, "rate")
-		repeat := f.choice("repeat", "false", "true", "false") == "true"
-		parts := n.at("phases")
-		if parts == nil || parts.kind != list {
-			r.fail(n.place, "rate.phases is missing or not a list")
-		}
-		return r.phases(parts, repeat)
+	if n.kind == list {
+		return r.phases(n)
 	}
 	return steady(r.parse(n, "rate", rates, number))
 }
 
-func (r *reader) phases(n *node, repeat bool) rate {
+func (r *reader) phases(n *node) rate {
 	if len(n.items) == 0 || len(n.items) > 1000 {
 		r.fail(n.place, "rate has %d phases, want 1 to 1000", len(n.items))
 	}
@@ -126,7 +81,7 @@ func (r *reader) phases(n *node, repeat bool) rate {
 	var parts []phase
 	last := 0.0
 	for i, item := range n.items {
-		f := r.fields(item, "rate.phases")
+		f := r.fields(item, "rate")
 		f.onlyOne("at", "from")
 		f.onlyOne("at", "to")
 		if !f.has("for") || !f.has("at") && !f.has("to") {
@@ -141,7 +96,7 @@ func (r *reader) phases(n *node, repeat bool) rate {
 		parts = append(parts, p)
 		last = p.to
 	}
-	p := newPhases(parts, repeat)
+	p := newPhases(parts)
 	if p.peak() < rates.low {
 		r.fail(n.place, "the rate is 0 in every phase")
 	}
@@ -182,47 +137,16 @@ func (a *arrivals) readBursts(f fields) {
 	}
 }
 
-// length returns the time after which the process repeats or stays constant, or
-// 0 if there is none.
-func (a *arrivals) length(scale float64) float64 {
-	if p, ok := a.rate.(*phases); ok && !p.repeat {
-		return p.length
-	}
-	if a.times != nil {
-		return a.passLength() * a.stretch(scale)
-	}
-	return 0
-}
-
 // endsAtZero reports whether the process stops for good.
 func (a *arrivals) endsAtZero() bool {
 	p, ok := a.rate.(*phases)
-	return ok && !p.repeat && p.final() == 0
-}
-
-// passLength returns the time between two passes through the file. The last
-// request of a pass is followed by a gap of mean length.
-func (a *arrivals) passLength() float64 {
-	last := a.times[len(a.times)-1]
-	return last + last/float64(len(a.times)-1)
-}
-
-// stretch returns the factor that gives replayed times the rate of the spec.
-func (a *arrivals) stretch(scale float64) float64 {
-	mean, ok := a.rate.(steady)
-	if !ok {
-		return 1
-	}
-	return float64(len(a.times)) / a.passLength() / (float64(mean) * scale)
+	return ok && p.final() == 0
 }
 
 // start starts the process. Each call of the result returns the time of the
 // next arrival in seconds, or +Inf after the last. The rate is multiplied by
 // scale.
 func (a *arrivals) start(seed uint64, aspect string, scale float64) func() float64 {
-	if a.process == replay {
-		return a.replayTimes(a.stretch(scale))
-	}
 	after := a.rate.after
 	if b := a.bursts; b != nil {
 		after = newBursts(a.rate, b.on, b.off, b.ratio, stats.NewStream(seed, aspect+" bursts")).after
@@ -235,18 +159,6 @@ func (a *arrivals) start(seed uint64, aspect string, scale float64) func() float
 	}
 }
 
-func (a *arrivals) replayTimes(stretch float64) func() float64 {
-	next, pass := 0, 0.0
-	return func() float64 {
-		if next == len(a.times) {
-			next, pass = 0, pass+1
-		}
-		at := (pass*a.passLength() + a.times[next]) * stretch
-		next++
-		return at
-	}
-}
-
 // gaps returns gaps in operational time with a mean of 1. They are not rescaled
 // to hit a rate exactly. Constant arrivals start with a gap of 0, others with a
 // random one.
@@ -256,9 +168,6 @@ func (a *arrivals) gaps(seed uint64, aspect string) func() float64 {
 	case gamma:
 		shape := 1 / (a.cv * a.cv)
 		return distuv.Gamma{Alpha: shape, Beta: shape, Src: random}.Rand
-	case weibull:
-		w := stats.NewWeibull(1, a.cv)
-		return func() float64 { return w.Scale * math.Pow(random.ExpFloat64(), 1/w.Shape) }
 	case poisson:
 		return random.ExpFloat64
 	}

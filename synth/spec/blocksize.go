@@ -5,16 +5,15 @@ import (
 	"moontide/trace/stats"
 )
 
-// leastFitting is the smallest block size that is chosen to fit shared prefixes,
-// unless a prefix is shorter: that of most engines.
+// leastFitting is the smallest block size that is chosen to fit shared prefixes:
+// that of most engines.
 const leastFitting = 16
 
 // fittingBlockSize returns the block size of a spec that sets none. Only whole
 // blocks are shared, so it divides the lengths of all shared prefixes if that is
-// possible: the usual size, or else the nearest from 16 to 512, smaller ones first,
-// or else the length of the only prefix.
+// possible: the usual size, or else the nearest from 16 to 512, smaller ones first.
 func (s *Spec) fittingBlockSize(usual int) int {
-	common, lengths := 0, 0
+	common := 0
 	for c := range s.clients() {
 		if c.shared == nil {
 			continue
@@ -23,9 +22,6 @@ func (s *Spec) fittingBlockSize(usual int) int {
 			tokens := int(stats.Highest(l.tokens))
 			if int(stats.Lowest(l.tokens)) != tokens {
 				return usual
-			}
-			if common%tokens != 0 || common == 0 {
-				lengths++
 			}
 			common = divisor(common, tokens)
 		}
@@ -42,9 +38,6 @@ func (s *Spec) fittingBlockSize(usual int) int {
 		if common%size == 0 {
 			return size
 		}
-	}
-	if lengths == 1 {
-		return common
 	}
 	return usual
 }

@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"math"
-
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -15,11 +13,10 @@ const (
 // client is a class of requests.
 type client struct {
 	name        string
-	share       float64            // of the requests of its source
-	isl, osl    stats.Distribution // nil if pairs are given
-	unique      bool               // isl excludes the shared prefix
+	share       float64 // of the requests of its source
+	isl, osl    stats.Distribution
+	unique      bool // isl excludes the shared prefix
 	correlation float64
-	pairs       []lengthPair
 	longest     int     // longest possible first prompt in tokens
 	shared      *shared // nil without shared prefixes
 	prefixes    *prefixes
@@ -74,10 +71,7 @@ func (r *reader) client(n *node, name string, common *shared) *client {
 // longer than the context.
 func (c *client) checkLengths(f fields, shortest, longest int) {
 	key := "isl"
-	switch {
-	case c.pairs != nil:
-		key = "lengths"
-	case c.unique:
+	if c.unique {
 		key = "unique_isl"
 	}
 	prefix := 0
@@ -102,48 +96,16 @@ func (c *client) checkLengths(f fields, shortest, longest int) {
 // lengths reads ISL and OSL and returns the shortest and the longest prompt.
 func (c *client) lengths(f fields) (shortest, longest int) {
 	f.onlyOne("isl", "unique_isl")
-	for _, key := range []string{"isl", "unique_isl", "osl", "correlation"} {
-		f.onlyOne(key, "lengths")
-	}
-	if n := f.node.at("lengths"); n != nil {
-		c.pairs = f.lengthPairs(n)
-		shortest = math.MaxInt
-		for _, p := range c.pairs {
-			shortest, longest = min(shortest, int(p.isl)), max(longest, int(p.isl))
-		}
-		return shortest, longest
-	}
-	isl, osl := f.tokens(1), f.tokens(1)
-	isl.column = func(r trace.Request) int { return r.InputLength }
-	osl.column = func(r trace.Request) int { return r.OutputLength }
 	key := "isl"
 	if c.unique = f.has("unique_isl"); c.unique {
 		key = "unique_isl"
 	}
-	c.isl, c.osl = f.distribution(key, isl), f.distribution("osl", osl)
+	c.isl, c.osl = f.distribution(key, f.tokens(1)), f.distribution("osl", f.tokens(1))
 	c.correlation = f.number("correlation", 0, span{-1, 1})
 	if c.correlation != 0 && (stats.Lowest(c.isl) == stats.Highest(c.isl) || stats.Lowest(c.osl) == stats.Highest(c.osl)) {
 		f.fail(f.place("correlation"), "correlation needs an isl and an osl that vary")
 	}
 	return int(stats.Lowest(c.isl)), int(stats.Highest(c.isl))
-}
-
-// lengthPairs reads ISL and OSL from the rows of a trace.
-func (f fields) lengthPairs(n *node) []lengthPair {
-	if n.kind == scalar {
-		n = n.asMapping("file")
-	}
-	l := f.reader.fields(n, "lengths")
-	bounds := func(name string) span {
-		all := f.tokens(1).allowed
-		low, high := l.whole("min_"+name, 1, all), l.whole("max_"+name, int(all.high), all)
-		if low > high {
-			l.fail(l.place("min_"+name), "lengths has min_%s %d above max_%s %d", name, low, name, high)
-		}
-		return span{float64(low), float64(high)}
-	}
-	isl, osl := bounds("isl"), bounds("osl")
-	return l.pairs("file", func(p lengthPair) bool { return isl.contains(float64(p.isl)) && osl.contains(float64(p.osl)) })
 }
 
 // sessions reads how sessions continue. The default is one turn.
@@ -173,18 +135,13 @@ func (r *reader) sessions(n *node) sessions {
 // tokens follow prefix tokens: a shared prefix in a first prompt, the
 // conversation so far in a later one. p and q are independent uniform numbers.
 func (c *client) draw(first bool, prefix int, p, q float64) (newTokens, osl int) {
-	if c.pairs != nil {
-		lengths := c.pairs[min(int(p*float64(len(c.pairs))), len(c.pairs)-1)]
-		newTokens, osl = int(lengths.isl)-prefix, int(lengths.osl)
-	} else {
-		osl = int(c.osl.Quantile(stats.Correlate(p, q, c.correlation)))
-	}
+	osl = int(c.osl.Quantile(stats.Correlate(p, q, c.correlation)))
 	switch {
 	case !first && c.sessions.newTokens != nil:
 		newTokens = int(c.sessions.newTokens.Quantile(p))
 	case c.unique:
 		newTokens = int(c.isl.Quantile(p))
-	case c.pairs == nil:
+	default:
 		newTokens = int(c.isl.Quantile(p)) - prefix
 	}
 	return newTokens, osl

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -16,7 +15,6 @@ type quantity struct {
 	min     float64 // lower bound, unless the spec has one
 	whole   bool
 	in      unit
-	column  func(trace.Request) int // of a trace in place of a file of numbers; may be nil
 }
 
 // minMass is the smallest probability mass that bounds may keep. Truncating
@@ -26,34 +24,29 @@ const minMass = 1e-6
 // family describes the parameters of a distribution, except for its bounds.
 type family struct {
 	positional []string // in the order of the short form; nil if it has none
-	full       string   // a key of the full form only
 	cvs        span     // allowed coefficients of variation
 }
 
 var families = map[string]family{
 	"fixed":       {positional: []string{"value"}},
 	"uniform":     {positional: []string{"min", "max"}},
-	"normal":      {[]string{"mean", "std"}, "cv", span{1e-6, 1000}},
-	"lognormal":   {[]string{"mean", "cv"}, "std", span{1e-4, 100}},
+	"normal":      {[]string{"mean", "std"}, span{1e-6, 1000}},
+	"lognormal":   {[]string{"mean", "cv"}, span{1e-4, 100}},
 	"exponential": {positional: []string{"mean"}},
-	"weibull":     {[]string{"mean", "cv"}, "std", span{0.01, 20}},
 	"geometric":   {positional: []string{"mean"}},
-	"file":        {positional: []string{"path"}},
-	"mixture":     {full: "of"},
+	"mixture":     {},
 }
 
 // keys returns the keys of the full form.
 func (f family) keys() []string {
-	keys := []string{"distribution", "min", "max"}
-	for _, key := range append(slices.Clone(f.positional), f.full) {
-		if key != "" && !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
+	if f.positional == nil {
+		return []string{"distribution", "min", "max", "of"}
 	}
-	return keys
+	bounds := slices.DeleteFunc([]string{"min", "max"}, func(key string) bool { return slices.Contains(f.positional, key) })
+	return slices.Concat([]string{"distribution"}, bounds, f.positional)
 }
 
-const distributionNames = "fixed, uniform, normal, lognormal, exponential, weibull, geometric, file, mixture"
+const distributionNames = "fixed, uniform, normal, lognormal, exponential, geometric, mixture"
 
 // distribution reads the distribution at a key.
 func (f fields) distribution(key string, q quantity) stats.Distribution {
@@ -92,8 +85,6 @@ func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
 		n = r.shortForm(n, q)
 	case list:
 		r.fail(n.place, "%s is a list, want a number or a distribution: one of %s", q.label, distributionNames)
-	case mapping:
-		n = renamed(n, "law", "distribution") // its key until 2026
 	}
 	f := fields{r, q.label, n}
 	name := f.text("distribution")
@@ -107,30 +98,15 @@ func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
 	return r.fieldsOf(n, q.label, of.keys()), name
 }
 
-// renamed returns a mapping with a key renamed from old.
-func renamed(n *node, old, key string) *node {
-	if n.at(old) == nil || n.at(key) != nil {
-		return n
-	}
-	m := *n
-	m.entries = slices.Clone(n.entries)
-	for i := range m.entries {
-		if m.entries[i].key == old {
-			m.entries[i].key = key
-		}
-	}
-	return &m
-}
-
 // shortForm reads 3000, normal:1000:200 or lognormal:800:1:max=4000.
 func (r *reader) shortForm(n *node, q quantity) *node {
 	text := r.scalar(n, q.label)
-	m := &node{place: n.place, inFile: n.inFile, kind: mapping}
+	m := &node{place: n.place, kind: mapping}
 	add := func(key, text string) {
 		if m.at(key) != nil {
 			r.fail(n.place, "%s of %s is set twice: %s", key, q.label, quote(text))
 		}
-		m.set(key, &node{place: n.place, inFile: n.inFile, text: text})
+		m.set(key, &node{place: n.place, text: text})
 	}
 	name, rest, _ := strings.Cut(text, ":")
 	names := families[name].positional
@@ -141,13 +117,8 @@ func (r *reader) shortForm(n *node, q quantity) *node {
 		name, rest, names = "fixed", text, families["fixed"].positional
 	}
 	add("distribution", name)
-	switch name {
-	case "fixed":
+	if name == "fixed" {
 		m.implied = "value"
-	case "file": // the path may contain colons
-		m.implied = "path"
-		add("path", rest)
-		return m
 	}
 	for i, word := range strings.Split(rest, ":") {
 		key, value, named := strings.Cut(word, "=")
@@ -187,7 +158,11 @@ func (f fields) parameter(key string, otherwise float64, q quantity, allowed spa
 // required is like parameter for keys that must be set.
 func (f fields) required(key string, q quantity, allowed span) float64 {
 	if !f.has(key) {
-		f.fail(f.node.place, "%s needs %s", q.label, key)
+		form := ""
+		if name := f.text("distribution"); len(families[name].positional) > 0 {
+			form = "; the short form is " + strings.Join(append([]string{name}, families[name].positional...), ":")
+		}
+		f.fail(f.node.place, "%s needs %s%s", q.label, key, form)
 	}
 	return f.parameter(key, 0, q, allowed)
 }
@@ -210,39 +185,19 @@ func (f fields) untruncated(name string, q quantity, bounds span) stats.Distribu
 		return stats.Geometric{Mean: f.required("mean", q, span{1, 1e12})}
 	case "exponential":
 		return stats.Exponential(f.required("mean", q, positive))
-	case "file":
-		return stats.Empirical{Sample: stats.Of(f.column("path", q))}
 	case "mixture":
 		return f.mixture(q)
 	}
 	mean := f.required("mean", q, positive)
-	std := f.std(q, mean, families[name].cvs)
-	switch name {
-	case "lognormal":
-		return stats.NewLognormal(mean, std/mean)
-	case "weibull":
-		return stats.NewWeibull(mean, std/mean)
-	default:
+	cvs := families[name].cvs
+	if name == "normal" {
+		std := f.required("std", q, span{0, 1e12})
+		if cv := std / mean; !cvs.contains(cv) {
+			f.fail(f.place("std"), "%s has std / mean out of range: %.4g, want %v", q.label, cv, cvs)
+		}
 		return stats.Normal{Mean: mean, Std: std}
 	}
-}
-
-// std reads the standard deviation or the coefficient of variation.
-func (f fields) std(q quantity, mean float64, cvs span) float64 {
-	f.onlyOne("cv", "std")
-	if f.has("cv") {
-		return f.number("cv", 0, cvs) * mean
-	}
-	if !f.has("std") {
-		name := f.text("distribution")
-		short := append([]string{name}, families[name].positional...)
-		f.fail(f.node.place, "%s needs cv or std; the short form is %s", q.label, strings.Join(short, ":"))
-	}
-	std := f.parameter("std", 0, q, span{0, 1e12})
-	if cv := std / mean; !cvs.contains(cv) {
-		f.fail(f.place("std"), "%s has std / mean out of range: %.4g, want %v", q.label, cv, cvs)
-	}
-	return std
+	return stats.NewLognormal(mean, f.required("cv", quantity{label: q.label, in: number}, cvs))
 }
 
 // mixture reads the parts of a mixture. Each has separate bounds.
@@ -257,12 +212,11 @@ func (f fields) mixture(q quantity) stats.Distribution {
 		if item.kind != mapping {
 			f.fail(item.place, "a part of %s is %v, want a distribution with its share: {share: 0.5, distribution: fixed, value: 100}", q.label, item.kind)
 		}
-		item = renamed(item, "law", "distribution")
 		share := fields{f.reader, q.label, item}.required("share", quantity{label: q.label, in: number}, span{1e-9, 1})
 		if name := item.at("distribution"); name != nil && name.text == "mixture" {
 			f.fail(name.place, "%s has a nested mixture: put all parts in one list", q.label)
 		}
-		part := &node{place: item.place, inFile: item.inFile, kind: mapping}
+		part := &node{place: item.place, kind: mapping}
 		for _, e := range item.entries {
 			if e.key != "share" {
 				part.entries = append(part.entries, e)

@@ -16,7 +16,6 @@ type reader struct {
 	options   Options
 	blockSize int // tokens
 	prefixes  int // shared prefixes so far
-	values    int // read from files so far
 }
 
 // fail ends the reading at the first error.

@@ -52,15 +52,9 @@ func (s *Spec) meanTurns(c *client, tries int) float64 {
 // maxAdded returns the largest number of tokens that a turn adds to the next
 // prompt.
 func (c *client) maxAdded() int {
-	newTokens, osl := c.longest, 0
+	newTokens := c.longest
 	if c.sessions.newTokens != nil {
 		newTokens = int(stats.Highest(c.sessions.newTokens))
 	}
-	if c.pairs == nil {
-		osl = int(stats.Highest(c.osl))
-	}
-	for _, p := range c.pairs {
-		osl = max(osl, int(p.osl))
-	}
-	return newTokens + osl
+	return newTokens + int(stats.Highest(c.osl))
 }

@@ -16,8 +16,6 @@ func TestRateWithMaxISL(t *testing.T) {
 		"uneven growth": at5 + "isl: lognormal:900:1:max=9000\nosl: lognormal:200:1\ncorrelation: 0.7\n" +
 			"sessions: {turns: geometric:20, new_tokens: lognormal:700:1.5, max_isl: 16000, tpot: 0}",
 		"growth as first prompts": at5 + "isl: uniform:500:2000\nosl: 10\nshared: {tokens: 400}\nsessions: {turns: 30, max_isl: 9000, tpot: 0}",
-		"rows of a trace":         at5 + "lengths: small.jsonl\nsessions: {turns: geometric:9, max_isl: 100, tpot: 0}",
-		"growth of answers alone": at5 + "lengths: small.jsonl\nsessions: {turns: 100, new_tokens: 0, max_isl: 40, tpot: 0}",
 		"long shared prefixes": at5 + "unique_isl: 10\nosl: 10\nshared: {count: 5, tokens: uniform:10:900, zipf: 2}\n" +
 			"sessions: {turns: 40, new_tokens: 30, max_isl: 1000, tpot: 0}",
 		"clients": at5 + "osl: 10\nisl: 10\nclients:\n" +
@@ -84,21 +82,5 @@ func TestMeanTurnsOfAThousandClients(t *testing.T) {
 		if got := c.sessions.meanTurns; got != 60 {
 			t.Fatalf("%v turns on average, want 60", got)
 		}
-	}
-}
-
-func BenchmarkParse(b *testing.B) {
-	for name, text := range map[string]string{
-		"whole": "isl: 1000\nosl: 100\nsessions: {turns: 50, new_tokens: 400}",
-		"cut": "isl: lognormal:900:1:max=9000\nosl: lognormal:200:1\ncorrelation: 0.7\n" +
-			"sessions: {turns: geometric:20, new_tokens: lognormal:700:1.5, max_isl: 16000}",
-		"clients": "isl: lognormal:100:1\nosl: lognormal:100:1\nsessions: {turns: 10000, new_tokens: lognormal:100:1, max_isl: 90000000}\nclients:\n" +
-			strings.Repeat("  - {rate: 1}\n", 1000),
-	} {
-		b.Run("description="+name, func(b *testing.B) {
-			for b.Loop() {
-				parse(b, text)
-			}
-		})
 	}
 }

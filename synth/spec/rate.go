@@ -52,17 +52,16 @@ func (p phase) reach(amount float64) float64 {
 	return min(2*amount/(p.from+root), p.length)
 }
 
-// phases is a sequence of rates. The last one stays unless the phases repeat.
+// phases is a sequence of rates. The last one stays.
 type phases struct {
 	parts  []phase
 	length float64
 	total  float64 // integral over all parts
-	repeat bool
 }
 
 // newPhases takes the lengths and rates of the parts and fills in the rest.
-func newPhases(parts []phase, repeat bool) *phases {
-	p := &phases{parts: parts, repeat: repeat}
+func newPhases(parts []phase) *phases {
+	p := &phases{parts: parts}
 	for i := range parts {
 		parts[i].start, parts[i].before = p.length, p.total
 		p.length += parts[i].length
@@ -82,44 +81,30 @@ func (p *phases) peak() (rate float64) {
 
 // cumulative returns the integral from 0 to t.
 func (p *phases) cumulative(t float64) float64 {
-	rounds := 0.0
-	if t >= p.length {
-		if !p.repeat {
-			return p.total + p.final()*(t-p.length)
-		}
-		rounds = math.Floor(t / p.length)
-		t -= rounds * p.length
-	}
-	sum := rounds * p.total
 	for _, part := range p.parts {
 		if t < part.start+part.length {
-			return sum + part.before + part.upTo(max(t-part.start, 0))
+			return part.before + part.upTo(max(t-part.start, 0))
 		}
 	}
-	return sum + p.total
+	return p.total + p.final()*max(t-p.length, 0)
 }
 
 func (p *phases) integral(a, b float64) float64 { return p.cumulative(b) - p.cumulative(a) }
 
 func (p *phases) after(a, amount float64) float64 {
-	target, start := p.cumulative(a)+amount, 0.0
-	if target >= p.total {
-		if !p.repeat {
-			if target == p.total {
-				return max(a, p.length)
-			}
-			return max(a, p.length+(target-p.total)/p.final()) // +Inf if the last rate is 0
-		}
-		rounds := math.Floor(target / p.total)
-		target -= rounds * p.total
-		start = rounds * p.length
+	target := p.cumulative(a) + amount
+	switch {
+	case target == p.total:
+		return max(a, p.length)
+	case target > p.total:
+		return max(a, p.length+(target-p.total)/p.final()) // +Inf if the last rate is 0
 	}
 	for _, part := range p.parts {
 		if here := part.upTo(part.length); here > 0 && target < part.before+here {
-			return max(a, start+part.start+part.reach(max(target-part.before, 0)))
+			return max(a, part.start+part.reach(max(target-part.before, 0)))
 		}
 	}
-	return max(a, start+p.length)
+	return max(a, p.length)
 }
 
 // cycle is a rate that follows a cosine around its mean.

@@ -31,7 +31,7 @@ func anyRate(t *rapid.T) rate {
 			from:   rate.Draw(t, "from"), to: rate.Draw(t, "to"),
 		})
 	}
-	return newPhases(parts, rapid.Bool().Draw(t, "repeat"))
+	return newPhases(parts)
 }
 
 // TestAfterInvertsIntegral: after returns the time at which the integral is
@@ -58,7 +58,7 @@ func TestAfterInvertsIntegral(t *testing.T) {
 // TestAfterNeverGoesBack uses times at which the sum of the phases' integrals
 // rounds down.
 func TestAfterNeverGoesBack(t *testing.T) {
-	p := newPhases([]phase{{length: 1, from: 1, to: 1}, {length: 1, from: 0, to: 1}, {length: 0.1, from: 0, to: 1}, {length: 1, from: 1, to: 1}}, false)
+	p := newPhases([]phase{{length: 1, from: 1, to: 1}, {length: 1, from: 0, to: 1}, {length: 0.1, from: 0, to: 1}, {length: 1, from: 1, to: 1}})
 	for a := range 100 {
 		if b := p.after(float64(a), 0); b < float64(a) {
 			t.Errorf("0 after %d is at %v", a, b)
@@ -68,17 +68,17 @@ func TestAfterNeverGoesBack(t *testing.T) {
 
 // TestIntegral compares phases and cycle with sums over small steps.
 func TestIntegral(t *testing.T) {
-	ramp := newPhases([]phase{{length: 10, from: 0, to: 4}, {length: 5, from: 2, to: 2}, {length: 5, from: 2, to: 0}}, true)
+	ramp := newPhases([]phase{{length: 10, from: 0, to: 4}, {length: 5, from: 2, to: 2}, {length: 5, from: 2, to: 0}})
 	c := cycle{mean: 3, amplitude: 0.5, period: 20, peakTime: 7}
 	rates := map[rate]func(float64) float64{
 		ramp: func(s float64) float64 {
-			switch s = math.Mod(s, 20); {
+			switch {
 			case s < 10:
 				return 0.4 * s
 			case s < 15:
 				return 2
 			}
-			return 2 - 0.4*(s-15)
+			return max(0, 2-0.4*(s-15))
 		},
 		c: func(s float64) float64 { return 3 * (1 + 0.5*math.Cos(2*math.Pi*(s-7)/20)) },
 	}
@@ -134,12 +134,6 @@ func TestCountsFollowTheRate(t *testing.T) {
 			}
 			return 10 - 0.03*(s-700)
 		}},
-		"repeated": {"rate: {phases: [{for: 30, at: 30}, {for: 10, at: 0}], repeat: true}\nduration: 1000", 10, 1000, func(s float64) float64 {
-			if math.Mod(s, 40) < 30 {
-				return 30
-			}
-			return 0
-		}},
 		"daily": {"rate: 0.5\narrival: {cycle: {amplitude: 0.9, peak: 14h}}\nduration: 48h", 3600, 48 * 3600, func(s float64) float64 {
 			return 0.5 * (1 + 0.9*math.Cos(2*math.Pi*(s-14*3600)/86400))
 		}},
@@ -171,8 +165,8 @@ func TestCountsFollowTheRate(t *testing.T) {
 // TestCountsVary: nothing is rescaled to hit the rate, so counts over seeds
 // have the variance of the process: the mean times cv^2 for a renewal process.
 func TestCountsVary(t *testing.T) {
-	for arrival, cv := range map[string]float64{"poisson": 1, "{process: gamma, cv: 2}": 2, "{burstiness: 4}": 0.5, "{process: weibull, cv: 1.5}": 1.5, "constant": 0} {
-		const seeds, mean = 400, 500.
+	for arrival, cv := range map[string]float64{"poisson": 1, "{process: gamma, cv: 2}": 2, "{cv: 0.5}": 0.5, "constant": 0} {
+		const seeds, mean = 200, 500.
 		var sum, squares float64
 		for seed := range seeds {
 			n := float64(len(draw(t, fmt.Sprintf("isl: 1\nosl: 1\nrate: 5\nduration: 100\nseed: %d\narrival: %s", seed, arrival))))
@@ -183,7 +177,7 @@ func TestCountsVary(t *testing.T) {
 		if slack := 4*cv*math.Sqrt(mean/seeds) + cv*cv + 1e-9; math.Abs(got-mean) > slack {
 			t.Errorf("%s: %v requests on average, want %v", arrival, got, mean)
 		}
-		if want := cv * cv * mean; math.Abs(variance-want) > 0.25*want {
+		if want := cv * cv * mean; math.Abs(variance-want) > 0.35*want {
 			t.Errorf("%s: the variance of the count is %.1f, want %.1f", arrival, variance, want)
 		}
 	}
@@ -192,44 +186,26 @@ func TestCountsVary(t *testing.T) {
 // TestBursts: the mean rate stays, the states have their rates and their share
 // of the time, and requests come in bursts.
 func TestBursts(t *testing.T) {
-	at := times(t, "isl: 1\nosl: 1\nrate: 10\nduration: 50000\narrival: {bursts: {on: 10, off: 30, ratio: 0.1}}")
+	at := times(t, "isl: 1\nosl: 1\nrate: 10\nduration: 20000\narrival: {bursts: {on: 10, off: 30, ratio: 0.1}}")
 	const mean = 10.
 	// The index of dispersion of counts in long windows is 1 + 2 V tau / mean,
 	// with V the variance of the rate and tau 1/(1/on + 1/off).
 	high := mean / (0.25 + 0.1*0.75)
 	v, tau := 0.25*0.75*(0.9*high)*(0.9*high), 7.5
 	want := 1 + 2*v*tau/mean
-	counts := windows(at, 500, 100)
+	counts := windows(at, 500, 40)
 	var sum, squares float64
 	for _, c := range counts {
-		sum, squares = sum+c/100, squares+c*c/100
+		sum, squares = sum+c/40, squares+c*c/40
 	}
-	if got := sum / 500; math.Abs(got-mean) > 0.4 {
+	if got := sum / 500; math.Abs(got-mean) > 0.8 {
 		t.Errorf("rate is %.2f, want %v", got, mean)
 	}
-	if got := (squares - sum*sum) / sum; math.Abs(got-want) > 0.35*want {
+	if got := (squares - sum*sum) / sum; math.Abs(got-want) > 0.5*want {
 		t.Errorf("index of dispersion is %.0f, want %.0f", got, want)
 	}
 	if silent := times(t, "isl: 1\nosl: 1\nrate: 10\nduration: 2000\narrival: {bursts: {on: 1, off: 9}}"); len(silent) < 14000 || len(silent) > 26000 {
 		t.Errorf("%d requests of bursts between silence, want about 20000", len(silent))
-	}
-}
-
-func TestReplayedArrivals(t *testing.T) {
-	const text = "isl: 1\nosl: 1\narrival: {file: small.jsonl}\n"
-	// 0, 0.5, 3 s; the mean gap is 1.5 s, so that the next pass begins at 4.5.
-	for more, want := range map[string]string{
-		"":                           "[0 0.5 3]",
-		"num_requests: 7":            "[0 0.5 3 4.5 5 7.5 9]",
-		"duration: 5s":               "[0 0.5 3 4.5]",
-		"rate: 2\nnum_requests: 4":   "[0 0.166667 1 1.5]", // 3 in 4.5 s become 3 in 1.5
-		"rate: 0.5\nnum_requests: 4": "[0 0.666667 4 6]",
-		// Sessions of two turns begin at half the rate.
-		"rate: 2\nnum_requests: 4\nsessions: {turns: 2, think_time: 1h}": "[0 0.333333 2 3]",
-	} {
-		if got := fmt.Sprint(times(t, text+more)); got != want {
-			t.Errorf("%s: arrivals at %s, want %s", more, got, want)
-		}
 	}
 }
 

@@ -3,14 +3,11 @@ package spec
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"iter"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"moontide/synth"
 	"moontide/trace"
@@ -20,14 +17,10 @@ import (
 // requests nor duration.
 const DefaultRequests = 100
 
-// Options configures [Parse]. The zero value allows no files.
+// Options configures [Parse].
 type Options struct {
 	Name     string    // of the file, in errors
 	Settings []Setting // override the text
-	// Open opens the files that the spec names; nil forbids files. Names in the
-	// text are relative to Folder; names in settings are passed on unchanged.
-	Open   func(path string) (io.ReadCloser, error)
-	Folder string
 	// BlockSize is the block size in tokens unless the spec sets one, or shares
 	// prefixes that it does not divide; 0 is [trace.DefaultBlockSize].
 	BlockSize int
@@ -62,7 +55,7 @@ type source struct {
 // BlockSize returns the number of tokens per block.
 func (s *Spec) BlockSize() int { return s.blockSize }
 
-// Parse reads a spec and the files that it names. Errors include the line and column, or the setting, of
+// Parse reads a spec. Errors include the line and column, or the setting, of
 // contradictory or impossible values.
 func Parse(text []byte, o Options) (_ *Spec, err error) {
 	root, err := parseYAML(text, cmp.Or(o.Name, "spec"))
@@ -163,8 +156,9 @@ func (f fields) seed() uint64 {
 func (s *Spec) setLimit(f fields) {
 	if s.requests == 0 && s.duration == 0 {
 		for _, source := range s.sources {
-			scale, _ := source.sessionScale()
-			s.duration = max(s.duration, source.arrivals.length(scale))
+			if p, ok := source.arrivals.rate.(*phases); ok {
+				s.duration = max(s.duration, p.length)
+			}
 		}
 		if s.duration == 0 {
 			s.requests = DefaultRequests
@@ -172,11 +166,12 @@ func (s *Spec) setLimit(f fields) {
 	}
 	goesOn := func(source source) bool { return !source.arrivals.endsAtZero() }
 	if s.duration == 0 && !slices.ContainsFunc(s.sources, goesOn) {
-		f.fail(f.place("num_requests"), "num_requests may never be reached because the rate ends at 0: set a duration, repeat the phases, or end above 0")
+		f.fail(f.place("num_requests"), "num_requests may never be reached because the rate ends at 0: set a duration, or end above 0")
 	}
 }
 
-var clientName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`) })
+// nameLetters are the characters of a client's name.
+const nameLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
 // clients reads the list of clients. Clients with a share divide one arrival
 // process; each of the others has a separate one.
@@ -235,7 +230,7 @@ func (f fields) clientName(i int, taken map[string]bool) string {
 		name = fmt.Sprintf("client%d", i+1)
 	}
 	switch {
-	case !clientName().MatchString(name):
+	case len(name) < 1 || len(name) > 40 || strings.Trim(name, nameLetters) != "":
 		f.fail(f.place("name"), "name must be 1 to 40 letters, digits or _.-: %s", quote(name))
 	case taken[name]:
 		f.fail(f.place("name"), "two clients have the name %s", quote(name))
@@ -244,20 +239,15 @@ func (f fields) clientName(i int, taken map[string]bool) string {
 	return name
 }
 
-// inherit returns a client with the top-level values that it does not set. ISL
-// and OSL are inherited together, as two distributions or as pairs.
+// inherit returns a client with the top-level values that it does not set.
 func inherit(client, root *node) *node {
-	whole := &node{place: client.place, inFile: client.inFile, kind: mapping, entries: slices.Clone(client.entries)}
-	pairs := client.at("lengths") != nil
+	whole := &node{place: client.place, kind: mapping, entries: slices.Clone(client.entries)}
 	prompt := client.at("isl") != nil || client.at("unique_isl") != nil
-	either := prompt || client.at("osl") != nil || client.at("correlation") != nil
 	for _, e := range root.entries {
 		switch {
 		case !slices.Contains(clientKeys, e.key) || client.at(e.key) != nil:
 		case e.key == "shared": // one tree for all
-		case pairs && slices.Contains([]string{"isl", "unique_isl", "osl", "correlation"}, e.key):
 		case prompt && (e.key == "isl" || e.key == "unique_isl"):
-		case either && e.key == "lengths":
 		default:
 			whole.entries = append(whole.entries, e)
 		}

@@ -20,12 +20,11 @@ const (
 	maxDepth = 32
 )
 
-// node is a value of a spec and its position: a line and column of the file, or
-// a setting. Values come from several places and apply to several clients, so
+// node is a value of a spec and its position: a line and column, or a setting.
+// Values come from several places and apply to several clients, so
 // they are looked up by key instead of decoded into a struct.
 type node struct {
 	place   string
-	inFile  bool
 	kind    kind
 	text    string  // of a scalar
 	items   []*node // of a list
@@ -73,7 +72,7 @@ func (n *node) set(key string, value *node) {
 
 // asMapping expands a scalar to a mapping with one key.
 func (n *node) asMapping(key string) *node {
-	m := &node{place: n.place, inFile: n.inFile, kind: mapping, implied: key}
+	m := &node{place: n.place, kind: mapping, implied: key}
 	m.set(key, n)
 	return m
 }
@@ -92,11 +91,11 @@ func parseYAML(text []byte, name string) (root *node, err error) {
 	if err != nil {
 		var syntax *yaml.SyntaxError
 		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("%s: %s", placeOf(name, syntax.Token), explainYAML(syntax.Message))
+			return nil, fmt.Errorf("%s: %s", placeOf(name, syntax.Token), syntax.Message)
 		}
 		return nil, fmt.Errorf("%s: not YAML: %q", name, err.Error())
 	}
-	root = &node{place: name, inFile: true, kind: mapping}
+	root = &node{place: name, kind: mapping}
 	for i, doc := range file.Docs {
 		if i > 0 {
 			return nil, fmt.Errorf("%s: more than one document", name)
@@ -146,7 +145,7 @@ func placeOf(name string, t *token.Token) string {
 
 // nodeOf converts a node of the YAML parser.
 func nodeOf(from ast.Node, name string, depth int) (*node, error) {
-	n := &node{place: placeOf(name, from.GetToken()), inFile: true}
+	n := &node{place: placeOf(name, from.GetToken())}
 	if depth > maxDepth {
 		return nil, fmt.Errorf("%s: more than %d nested lists and mappings", n.place, maxDepth)
 	}
@@ -191,33 +190,4 @@ func nodeOf(from ast.Node, name string, depth int) (*node, error) {
 		return nil, fmt.Errorf("%s: neither a value, a list nor a mapping", n.place)
 	}
 	return n, nil
-}
-
-// yamlMistakes maps errors of the YAML parser to their usual cause. The first
-// match wins.
-var yamlMistakes = []struct{ reported, mistake string }{
-	{"tab character", "tab in the indentation: use spaces"},
-	{"'\t'", "tab in the indentation: use spaces"},
-	{"is a reserved character", "a value cannot start with this character: quote it"},
-	{"directive", "a value cannot start with %: quote it"},
-	{"unexpected key name", "not a key: want key: value, with a space after the colon"},
-	{"non-map value", "not a key: want key: value, with a space after the colon"},
-	{"end character of", "unclosed quote"},
-	{"flow mapping end token", "unclosed {"},
-	{"sequence end token", "unclosed ["},
-	{"character corresponding to", "unmatched closing bracket"},
-	{"mapping value is not allowed", "key inside a value: is a line indented too far, or is a value with a colon not quoted?"},
-	{"is not allowed in this context", "the indentation matches nothing above: align the keys of a mapping and the items of a list"},
-}
-
-func explainYAML(reported string) string {
-	if key, _, twice := strings.Cut(reported, " already defined"); twice {
-		return strings.TrimPrefix(key, "mapping key ") + " is set twice"
-	}
-	for _, m := range yamlMistakes {
-		if strings.Contains(reported, m.reported) {
-			return m.mistake
-		}
-	}
-	return "not YAML: " + reported
 }
