@@ -61,19 +61,3 @@ func checkDiscrete(t *rapid.T, d Discrete[int], all []int) {
 		t.Fatalf("bounds are %d and %d, want %d and %d", low, high, all[0], all[len(all)-1])
 	}
 }
-
-func BenchmarkDiscreteDraw(b *testing.B) {
-	for _, skew := range []float64{0, 2} {
-		counted := make(map[int]int)
-		for i := range 1000 {
-			counted[i] = 1 + int(1e6/math.Pow(float64(i+1), skew))
-		}
-		d := NewDiscrete(counted)
-		b.Run("values=1000/skew="+map[float64]string{0: "0", 2: "2"}[skew], func(b *testing.B) {
-			random := NewStream(1, "bench")
-			for b.Loop() {
-				d.Draw(random)
-			}
-		})
-	}
-}

@@ -1,9 +1,7 @@
 package stats_test
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -90,22 +88,4 @@ func TestDistancesAgainstBruteForce(t *testing.T) {
 			t.Fatalf("Wasserstein %v, want %v", got, want)
 		}
 	})
-}
-
-func BenchmarkDistance(b *testing.B) {
-	const n = 100_000
-	random := rand.New(rand.NewPCG(3, 4))
-	other := make([]float64, n)
-	for i := range other {
-		other[i] = math.Exp(random.NormFloat64())
-	}
-	x, y := stats.Of(lognormal(n)), stats.Of(other)
-	for name, distance := range map[string]func(a, b stats.Sample) float64{"ks": stats.KS, "wasserstein": stats.Wasserstein} {
-		b.Run(fmt.Sprintf("of=%s/values=%d", name, n), func(b *testing.B) {
-			for b.Loop() {
-				distance(x, y)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/value")
-		})
-	}
 }

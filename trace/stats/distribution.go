@@ -82,47 +82,12 @@ func (l Lognormal) CDF(x float64) float64 {
 	return normalCDF((math.Log(x) - l.Mu) / l.Sigma)
 }
 
-// Weibull has the survival function exp(-(x/Scale)^Shape); both > 0. With a
-// shape of 1 it is the exponential distribution.
-type Weibull struct{ Shape, Scale float64 }
+// Exponential is the exponential distribution with a mean > 0.
+type Exponential float64
 
-// Exponential returns the exponential distribution with a mean > 0.
-func Exponential(mean float64) Weibull { return Weibull{Shape: 1, Scale: mean} }
+func (e Exponential) Quantile(p float64) float64 { return float64(e) * -math.Log1p(-p) }
 
-// NewWeibull returns the Weibull distribution with a mean > 0 and a coefficient
-// of variation in 0.01..20, where it decreases monotonically with the shape.
-func NewWeibull(mean, cv float64) Weibull {
-	// Bisect the shape, with E X^n = Scale^n Gamma(1+n/Shape).
-	cvBelow := func(shape float64) bool {
-		second, _ := math.Lgamma(1 + 2/shape)
-		first, _ := math.Lgamma(1 + 1/shape)
-		return math.Expm1(second-2*first) < cv*cv
-	}
-	low, high := 0.05, 200.0
-	for range 60 {
-		if middle := math.Sqrt(low * high); cvBelow(middle) {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	return Weibull{Shape: low, Scale: mean / math.Gamma(1+1/low)}
-}
-
-func (w Weibull) Quantile(p float64) float64 {
-	e := -math.Log1p(-p)
-	if w.Shape != 1 {
-		e = math.Pow(e, 1/w.Shape)
-	}
-	return w.Scale * e
-}
-
-func (w Weibull) CDF(x float64) float64 {
-	if x <= 0 {
-		return 0
-	}
-	return -math.Expm1(-math.Pow(x/w.Scale, w.Shape))
-}
+func (e Exponential) CDF(x float64) float64 { return -math.Expm1(-max(x, 0) / float64(e)) }
 
 // Geometric is the number of trials up to and including the first success: 1,
 // 2, 3, ... Its mean is at least 1.

@@ -54,16 +54,13 @@ var distributions = map[string]struct {
 	of        Distribution
 	mean, std float64
 }{
-	"fixed":          {Fixed(7), 7, 0},
-	"uniform":        {Uniform{10, 22}, 16, 12 / math.Sqrt(12)},
-	"normal":         {Normal{1000, 200}, 1000, 200},
-	"lognormal":      {NewLognormal(300, 0.8), 300, 240},
-	"exponential":    {Exponential(5), 5, 5},
-	"weibull cv 0.2": {NewWeibull(5, 0.2), 5, 1},
-	"weibull cv 2":   {NewWeibull(5, 2), 5, 10},
-	"geometric":      {Geometric{4}, 4, math.Sqrt(12)},
-	"certain":        {Geometric{1}, 1, 0},
-	"empirical":      {empirical([]float64{3, 1, 2, 2}), 2, math.Sqrt(0.5)},
+	"fixed":       {Fixed(7), 7, 0},
+	"uniform":     {Uniform{10, 22}, 16, 12 / math.Sqrt(12)},
+	"normal":      {Normal{1000, 200}, 1000, 200},
+	"lognormal":   {NewLognormal(300, 0.8), 300, 240},
+	"exponential": {Exponential(5), 5, 5},
+	"geometric":   {Geometric{4}, 4, math.Sqrt(12)},
+	"certain":     {Geometric{1}, 1, 0},
 	"mixture": {NewMixture([]Component{{0.75, Normal{10, 2}}, {0.25, Normal{30, 2}}}),
 		15, math.Sqrt(4 + 0.75*25 + 0.25*225)},
 	"mixed atoms": {NewMixture([]Component{{0.7, Fixed(100)}, {0.2, Fixed(5000)}, {0.1, Uniform{200, 300}}}), 1095, 1955.79},
@@ -78,10 +75,8 @@ func truncated(d Distribution, low, high float64) Distribution {
 	return d
 }
 
-func empirical(values []float64) Empirical { return Empirical{Of(values)} }
-
 func TestDistributions(t *testing.T) {
-	const n = 40_000
+	const n = 10_000
 	for name, tc := range distributions {
 		t.Run(name, func(t *testing.T) {
 			values := draws(tc.of, n)
@@ -91,7 +86,7 @@ func TestDistributions(t *testing.T) {
 			if math.Abs(mean-tc.mean) > 4*tc.std/math.Sqrt(n)+1e-9 {
 				t.Errorf("mean is %v, want %v", mean, tc.mean)
 			}
-			if math.Abs(std-tc.std) > 0.03*tc.std+1e-9 {
+			if math.Abs(std-tc.std) > 0.06*tc.std+1e-9 {
 				t.Errorf("std is %v, want %v", std, tc.std)
 			}
 			if d := ks(values, tc.of); d > ksLimit(n) {
@@ -137,17 +132,12 @@ func TestTruncate(t *testing.T) {
 	if _, mass := Truncate(Normal{1000, 1}, 0, 10); mass != 0 {
 		t.Errorf("mass far away is %v", mass)
 	}
-	e := empirical([]float64{1, 2, 3, 4})
-	inner, mass := Truncate(e, 2, 3)
-	if got := fmt.Sprint(inner.Quantile(0.01), inner.Quantile(0.49), inner.Quantile(0.51), inner.Quantile(0.99), mass); got != "2 2 3 3 0.5" {
-		t.Errorf("2 and 3 of 1 to 4: %s", got)
-	}
 }
 
 // TestZipf compares counts with popularity by chi-square, also below an
 // exponent of 1.
 func TestZipf(t *testing.T) {
-	const things, n = 50, 200_000
+	const things, n = 50, 50_000
 	for _, s := range []float64{0, 0.5, 1, 1.2, 3} {
 		t.Run(fmt.Sprint("s=", s), func(t *testing.T) {
 			z, places := NewZipf(things, s), NewIndexed(1, "zipf")
@@ -204,7 +194,7 @@ func correlation(x, y []float64) float64 {
 }
 
 func TestCorrelate(t *testing.T) {
-	const n = 40_000
+	const n = 10_000
 	first, second := NewIndexed(1, "first"), NewIndexed(1, "second")
 	for _, want := range []float64{-1, -0.6, 0, 0.3, 0.9, 1} {
 		var p, tied []float64
@@ -212,7 +202,7 @@ func TestCorrelate(t *testing.T) {
 			u := first.At(i, 0)
 			p, tied = append(p, u), append(tied, Correlate(u, second.At(i, 0), want))
 		}
-		if got := correlation(ranks(p), ranks(tied)); math.Abs(got-want) > 0.015 {
+		if got := correlation(ranks(p), ranks(tied)); math.Abs(got-want) > 0.03 {
 			t.Errorf("rank correlation is %.3f, want %v", got, want)
 		}
 		if d := ks(tied, Uniform{0, 1}); d > ksLimit(n) {
@@ -223,7 +213,7 @@ func TestCorrelate(t *testing.T) {
 
 // TestIndexed checks that neighbours are uncorrelated in every direction.
 func TestIndexed(t *testing.T) {
-	const n = 40_000
+	const n = 10_000
 	a, b, other := NewIndexed(1, "a"), NewIndexed(1, "b"), NewIndexed(2, "a")
 	var along, next, down, aspect, seed, turned []float64
 	for i := range n {
@@ -247,19 +237,5 @@ func TestGoldenNumbers(t *testing.T) {
 	const want = "11012347512194390557 0.65668106919146363 0.054310465035372402"
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func BenchmarkDistributionQuantile(b *testing.B) {
-	places := NewIndexed(1, "benchmark")
-	for _, name := range []string{"uniform", "lognormal", "weibull cv 2", "geometric", "mixture", "half normal"} {
-		b.Run("distribution="+name, func(b *testing.B) {
-			l := distributions[name].of
-			i := 0
-			for b.Loop() {
-				l.Quantile(places.At(i, 0))
-				i++
-			}
-		})
 	}
 }

@@ -2,25 +2,10 @@ package stats
 
 import (
 	"maps"
-	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
-	"sort"
 )
-
-// Empirical is the [Distribution] of a sample's values: draws return each in
-// proportion to its count, and nothing in between. The sample must not be empty.
-type Empirical struct{ Sample }
-
-// Quantile returns the value of the sample at p, without interpolation.
-func (e Empirical) Quantile(p float64) float64 {
-	return e.at(min(int(p*float64(e.Count)), e.Count-1))
-}
-
-func (e Empirical) CDF(x float64) float64 {
-	return float64(e.below(math.Nextafter(x, math.Inf(1)))) / float64(e.Count)
-}
 
 // Discrete is a distribution of counted integers. The zero Discrete has no values.
 // Make one with [NewDiscrete], or with [Discrete.Add] and then [Discrete.Index];
@@ -95,14 +80,6 @@ func (d *Discrete[T]) Draw(random *rand.Rand) T {
 	for d.upTo[i] <= n {
 		i++
 	}
-	return d.values[i]
-}
-
-// At returns the value that a uniform number in [0, 1) maps to. The distribution
-// must not be empty.
-func (d *Discrete[T]) At(u float64) T {
-	n := u * float64(d.total())
-	i := sort.Search(len(d.upTo)-1, func(i int) bool { return float64(d.upTo[i]) > n })
 	return d.values[i]
 }
 

@@ -109,21 +109,3 @@ func BenchmarkOf(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkQuantile(b *testing.B) {
-	values := lognormal(1_000_000)
-	slices.Sort(values)
-	b.Run("by=dist/values=1000000", func(b *testing.B) {
-		d := stats.Of(values)
-		for b.Loop() {
-			d.Quantile(0.99)
-		}
-	})
-	b.Run("by=stats/values=1000000", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := mstats.Percentile(values, 99); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

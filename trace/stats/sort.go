@@ -29,26 +29,7 @@ func sortValues(values []float64) {
 
 // sortCounted sorts by value.
 func sortCounted(counted []Counted) {
-	if len(counted) >= minRadix && sortPacked(counted) {
-		return
-	}
 	slices.SortFunc(counted, func(a, b Counted) int { return cmp.Compare(a.Value, b.Value) })
-}
-
-// sortPacked sorts whole values and counts that fit 32 bits each, if all do.
-func sortPacked(counted []Counted) bool {
-	keys := make([]uint64, len(counted))
-	for i, c := range counted {
-		whole := uint32(max(0, min(c.Value, math.MaxUint32)))
-		if float64(whole) != c.Value || c.Count < 0 || c.Count > math.MaxUint32 {
-			return false
-		}
-		keys[i] = uint64(whole)<<32 | uint64(c.Count)
-	}
-	for i, k := range radixSorted(keys, 32) {
-		counted[i] = Counted{Value: float64(k >> 32), Count: int(k & math.MaxUint32)}
-	}
-	return true
 }
 
 // key maps floats to integers of the same order, and value maps them back.

@@ -47,21 +47,3 @@ func TestSort(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkOf(b *testing.B) {
-	for name, value := range map[string]func(i int) float64{
-		"whole":    func(i int) float64 { return float64(i * 7919 % 100_003) },
-		"fraction": func(i int) float64 { return float64(i*7919%100_003) / 7 },
-	} {
-		b.Run("values="+name, func(b *testing.B) {
-			values := make([]float64, 100_000)
-			for b.Loop() {
-				for i := range values {
-					values[i] = value(i)
-				}
-				Of(values)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(values)), "ns/value")
-		})
-	}
-}
