@@ -3,6 +3,7 @@ package bench_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,9 +22,9 @@ import (
 // rewritten: over HTTP and in virtual time, with live answers and without, every
 // request has as many cached tokens as a naive model says, and as the run predicts.
 func TestCachedTokensOfAgents(t *testing.T) {
-	sessions := 10_000
-	if testing.Short() {
-		sessions = 400
+	sessions := 200
+	if os.Getenv("MOONTIDE_MANY_AGENTS") != "" {
+		sessions = 10_000
 	}
 	const shards = 4 // each with a server of its own
 	// Block sizes of the trace and of the server:

@@ -64,6 +64,7 @@ func sharedRows(n int) (all []trace.Request) {
 
 // The parts send the requests of one run, each once, and their report is that of all.
 func TestPartsAreOneRun(t *testing.T) {
+	t.Parallel()
 	url, stop := fastEndpoint()
 	defer stop()
 	const n = 24
@@ -127,6 +128,7 @@ func TestPartsAreOneRun(t *testing.T) {
 
 // Without a part, the report of the others is INVALID and names it.
 func TestReportWithoutAPart(t *testing.T) {
+	t.Parallel()
 	url, stop := fastEndpoint()
 	defer stop()
 	results, errs := runParts(t, 3, func(int) bench.Config {
@@ -151,6 +153,7 @@ func TestReportWithoutAPart(t *testing.T) {
 
 // A part that has another trace, or a trace that cannot be dealt, ends the run of all.
 func TestPartsThatCannotRun(t *testing.T) {
+	t.Parallel()
 	url, stop := fastEndpoint()
 	defer stop()
 	for name, test := range map[string]struct {
@@ -173,6 +176,7 @@ func TestPartsThatCannotRun(t *testing.T) {
 
 // Parts beyond a limit of the run send nothing, and the limits add up to that of the run.
 func TestPartsWithoutAShare(t *testing.T) {
+	t.Parallel()
 	url, stop := fastEndpoint()
 	defer stop()
 	results, errs := runParts(t, 4, func(int) bench.Config {
@@ -194,6 +198,7 @@ func TestPartsWithoutAShare(t *testing.T) {
 
 // The parts send the bodies of a single run, each once.
 func TestPartsSendTheSamePrompts(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var bodies []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

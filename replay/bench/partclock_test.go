@@ -38,6 +38,7 @@ func recordsOf(t *testing.T, dirs ...string) map[int]replay.Record {
 // Clocks that are wrong by 250 ms and 3 s, and one that drifts by 100 ppm, change no
 // latency of the merged run, and its instants by no more than the bound of the clocks.
 func TestSkewedPartsAreOneRun(t *testing.T) {
+	t.Parallel()
 	url, stop := fastEndpoint()
 	defer stop()
 	skews := []struct {
@@ -109,6 +110,7 @@ func TestSkewedPartsAreOneRun(t *testing.T) {
 // Parts that share a server's cache predict its hits together: as many as a single run,
 // without an alarm of a warm cache. They have one schedule, with arrivals drawn once.
 func TestPartsShareCacheAndSchedule(t *testing.T) {
+	t.Parallel()
 	measured := func(n int) (*bench.Result, map[int]replay.Record) {
 		url, stop := fastEndpoint() // with an empty cache
 		defer stop()

@@ -62,8 +62,6 @@ func TestRequestsAndPath(t *testing.T) {
 	}
 }
 
-// Cancelling the context ends a run promptly, whatever it waits for, and leaves
-// nothing behind.
 // Turns with text of their own that continue no earlier one are counted in a note.
 func TestNoteOfUnchangedTurns(t *testing.T) {
 	url, stop := fastEndpoint()
@@ -80,6 +78,8 @@ func TestNoteOfUnchangedTurns(t *testing.T) {
 	}
 }
 
+// Cancelling the context ends a run promptly, whatever it waits for, and leaves
+// nothing behind.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,7 +104,7 @@ func TestCancel(t *testing.T) {
 			ended := make(chan struct{})
 			cfg.Dir = filepath.Join(t.TempDir(), "run")
 			cfg.Drain = ended
-			time.AfterFunc(50*time.Millisecond, func() {
+			time.AfterFunc(20*time.Millisecond, func() {
 				if drain {
 					close(ended)
 				} else {
@@ -133,7 +133,7 @@ func TestStopAndResume(t *testing.T) {
 		ended := make(chan struct{})
 		records := 0
 		cfg := bench.Config{
-			Trace:  bench.Trace{Requests: trace.FromSlice(rows(40, 25))},
+			Trace:  bench.Trace{Requests: trace.FromSlice(rows(40, 8))},
 			Client: openai.Config{URL: url}, Dir: filepath.Join(t.TempDir(), "run"), Salt: name, Drain: ended,
 			Observer: bench.Observer{Record: func(replay.Record) {
 				if records++; records != 3 {
