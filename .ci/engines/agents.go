@@ -127,7 +127,7 @@ func (s *session) agentLaws(m mode, o *outcome, turns []turn) (measured int) {
 		switch {
 		case t.predicted == t.measured:
 			equal++
-		case m.text && t.measured < t.predicted && t.cause == analysis.ReEncoded:
+		case m.text && t.measured < t.predicted && t.cause == analysis.Unknown:
 			explained++
 		case first == "":
 			first = fmt.Sprintf("; request %d: %d, not %d", i, t.measured, t.predicted)

@@ -10,29 +10,20 @@ import (
 )
 
 var causeWords = map[run.Cause]string{
-	run.Cold:        "fewer: the prefix was sent before, but not computed yet",
-	run.Pending:     "fewer: the prefix was computed while the request waited",
-	run.Evicted:     "fewer: the prefix was computed before but is no longer cached",
-	run.Elsewhere:   "fewer: the prefix was sent to another URL",
-	run.Rounding:    "fewer: less than one block of the server, whose block size is unknown",
-	run.OtherLength: "other: the server counted a different prompt length",
-	run.ReEncoded:   "fewer: the server tokenizes the text of an answer differently in the next prompt, or evicted the answer",
-	run.Overtaken:   "more: a later request was computed first",
-	run.Warm:        "more: cached before this run",
-	run.Unknown:     "more: the prompt has no block ids in the trace",
+	run.NotShared: "no earlier prompt has these tokens",
+	run.Evicted:   "computed before, but no longer cached",
+	run.Unknown:   "not computed yet, less than a block, or of a prompt with another length or order",
+	run.Warm:      "more than predicted: cached before this run",
 }
 
 // attribution describes a cause and the other causes that fit. All forms use it.
 func attribution(cause run.Cause, r *run.Result) string {
 	words, server := causeWords[cause], &r.Samples.Server
-	if cause == run.Evicted && (server.Engines == 0 || server.Engines > r.Cache.Prediction.Targets) {
+	if cause == run.Evicted && (server.Engines != 1 || r.Cache.Prediction.Targets > 1) {
 		words += ", or another engine has it"
 	}
 	if cause == run.Evicted && server.Restarts > 0 {
 		words += ", or was lost when the server restarted"
-	}
-	if cause == run.Rounding {
-		words += ", or part of it was evicted"
 	}
 	return words
 }
@@ -61,7 +52,7 @@ func (r Run) addCache(d *doc.Document) {
 	if n := p.FromAnswers; n.Set {
 		s.Text(fmt.Sprintf("With answers from the trace, %s of these %s cached tokens would have been recomputed.", doc.Int(n.Value), doc.Int(p.Measured)))
 	}
-	t := doc.Table{Columns: []string{"difference", "requests", "tokens", "cause"}, Left: doc.AllLeft}
+	t := doc.Table{Columns: []string{"cache misses", "requests", "tokens", "cause"}, Left: doc.AllLeft}
 	for _, cause := range run.Causes {
 		if n, some := p.Causes[cause]; some {
 			t.Add(string(cause), doc.Int(n.Requests), doc.Int(n.Tokens), attribution(cause, r.Result))

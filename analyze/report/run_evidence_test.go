@@ -129,9 +129,9 @@ func TestSummaryOfEvidence(t *testing.T) {
 			"requests": 4.0, "equal_requests": 2.0, "server_block_size": 16.0, "max_server_block_size": nil, "template_tokens": 0.0,
 			"shared_tokens": 2048.0, "predicted_tokens": 2048.0, "measured_tokens": 1520.0,
 			"causes": map[string]any{
-				"cold": none, "pending": none, "rounding": none, "lengths": none, "overtaken": none, "warm": none, "unknown": none,
-				"evicted":   map[string]any{"requests": 1.0, "tokens": 16.0, "cause": "fewer: the prefix was computed before but is no longer cached"},
-				"elsewhere": map[string]any{"requests": 1.0, "tokens": 512.0, "cause": "fewer: the prefix was sent to another URL"},
+				"unknown": none, "warm": none,
+				"not_shared": map[string]any{"requests": 4.0, "tokens": 1952.0, "cause": "no earlier prompt has these tokens"},
+				"evicted":    map[string]any{"requests": 2.0, "tokens": 528.0, "cause": "computed before, but no longer cached, or another engine has it"},
 			},
 		},
 		"client": map[string]any{

@@ -163,9 +163,6 @@ func predictionJSON(r *run.Result) any {
 	causes := map[string]any{}
 	for _, cause := range run.Causes {
 		d := p.Causes[cause]
-		if cause == run.ReEncoded && !p.TracePredicted.Set {
-			continue // without live answers
-		}
 		of := map[string]any{"requests": d.Requests, "tokens": d.Tokens}
 		if d.Requests > 0 {
 			of["cause"] = attribution(cause, r)

@@ -64,9 +64,9 @@ func (r Run) addSessions(d *doc.Document) {
 
 // addTurnTables adds the latencies of groups and, if the server reported any, their
 // cached tokens.
-func addTurnTables(s *doc.Section, what string, groups []run.TurnGroup) {
+func addTurnTables(s *doc.Section, what string, groups []run.Group) {
 	columns := []string{what, "requests", "mean ISL", "TTFT p50", "p99", "E2EL p50", "p99"}
-	failed := slices.ContainsFunc(groups, func(g run.TurnGroup) bool { return g.Failed > 0 })
+	failed := slices.ContainsFunc(groups, func(g run.Group) bool { return g.Failed > 0 })
 	if failed {
 		columns = slices.Insert(columns, 2, "failed")
 	}
@@ -87,7 +87,7 @@ func addTurnTables(s *doc.Section, what string, groups []run.TurnGroup) {
 	}
 	s.Text("TTFT and E2EL are in ms.")
 	s.Table(t)
-	if slices.ContainsFunc(groups, func(g run.TurnGroup) bool { return g.Cached.Requests > 0 }) {
+	if slices.ContainsFunc(groups, func(g run.Group) bool { return g.Cached.Requests > 0 }) {
 		s.Table(cached)
 	}
 }
@@ -105,7 +105,7 @@ func turnFigures(s *run.Sessions) (figures []figure.Figure) {
 		return nil
 	}
 	x := figure.Axis{Label: "Turn of the session", Min: new(1.0)}
-	line := func(name string, dashed bool, of func(g *run.TurnGroup) trace.Opt[float64]) (series figure.Series) {
+	line := func(name string, dashed bool, of func(g *run.Group) trace.Opt[float64]) (series figure.Series) {
 		series = figure.Series{Name: name, Kind: figure.Line, Dashed: dashed}
 		for i := range turns {
 			if y := of(&turns[i]); y.Set {
@@ -114,24 +114,24 @@ func turnFigures(s *run.Sessions) (figures []figure.Figure) {
 		}
 		return series
 	}
-	latency := func(title, label string, of func(g *run.TurnGroup) stats.Sample) figure.Figure {
+	latency := func(title, label string, of func(g *run.Group) stats.Sample) figure.Figure {
 		f := figure.Figure{Title: title, X: x, Y: figure.Axis{Label: label, Quantity: figure.Duration}}
 		for _, p := range []struct {
 			name   string
 			p      float64
 			dashed bool
 		}{{"median", 0.5, false}, {"p90", 0.9, false}, {"p99", 0.99, true}} {
-			f.Series = append(f.Series, line(p.name, p.dashed, func(g *run.TurnGroup) trace.Opt[float64] { return quantileOf(of(g), p.p, 1000) }))
+			f.Series = append(f.Series, line(p.name, p.dashed, func(g *run.Group) trace.Opt[float64] { return quantileOf(of(g), p.p, 1000) }))
 		}
 		return f
 	}
 	figures = []figure.Figure{
-		latency("TTFT by turn", "TTFT", func(g *run.TurnGroup) stats.Sample { return g.TTFT }),
-		latency("E2EL by turn", "E2EL", func(g *run.TurnGroup) stats.Sample { return g.E2EL }),
+		latency("TTFT by turn", "TTFT", func(g *run.Group) stats.Sample { return g.TTFT }),
+		latency("E2EL by turn", "E2EL", func(g *run.Group) stats.Sample { return g.E2EL }),
 	}
 	share := figure.Figure{Title: "Cached share of prompts by turn", X: x, Y: figure.Axis{Label: "Cached", Quantity: figure.Percent, Max: new(1.0)}}
-	measured := line("measured", false, func(g *run.TurnGroup) trace.Opt[float64] { return g.Cached.Share(g.Cached.Measured) })
-	predicted := line("predicted", true, func(g *run.TurnGroup) trace.Opt[float64] {
+	measured := line("measured", false, func(g *run.Group) trace.Opt[float64] { return g.Cached.Share(g.Cached.Measured) })
+	predicted := line("predicted", true, func(g *run.Group) trace.Opt[float64] {
 		share := g.Cached.Share(g.Cached.Predicted)
 		share.Set = share.Set && g.Cached.Compared > 0
 		return share

@@ -31,8 +31,8 @@ func runSessionsJSON(s *run.Sessions) any {
 }
 
 // turnGroupsJSON names the groups by their lowest turn or ISL.
-func turnGroupsJSON(what string, groups []run.TurnGroup) []object {
-	return append([]object{}, objects(groups, func(g run.TurnGroup) object {
+func turnGroupsJSON(what string, groups []run.Group) []object {
+	return append([]object{}, objects(groups, func(g run.Group) object {
 		c := g.Cached
 		known, compared := c.Requests > 0, c.Compared > 0
 		return object{

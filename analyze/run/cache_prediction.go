@@ -11,7 +11,7 @@ import (
 // receives requests in send order. Predictions exclude the last token of a prompt,
 // which engines always compute. They are in whole blocks of the server or, if its
 // block size is unknown, not rounded: nothing in them comes from the counts that they
-// are compared with. The [Cause] of a difference is that of the first missing token.
+// are compared with.
 type CachePrediction struct {
 	// Requests is the number of compared requests: 0 if the server reports no cached
 	// tokens or the trace has no block ids.
@@ -28,7 +28,9 @@ type CachePrediction struct {
 	Predicted int // of Shared, those in whole blocks
 	Measured  int
 	Equal     int // requests with the predicted number of cached tokens, or with all shared tokens cached
-	Causes    map[Cause]Difference
+	// Causes are those of tokens that were not cached, and of requests with more cached
+	// tokens than predicted.
+	Causes map[Cause]Difference
 	// Of prompts with live answers: TracePredicted is the prediction for the same
 	// requests with the trace's answers, and FromAnswers the number of Measured tokens
 	// that would have been computed again. Predictions are in whole blocks of
@@ -42,7 +44,7 @@ type CachePrediction struct {
 // Difference is the total for the requests with one cause.
 type Difference struct {
 	Requests int
-	Tokens   int // below or above the prediction
+	Tokens   int
 }
 
 // PredictedRequest is one request of a [CachePrediction].
@@ -54,42 +56,25 @@ type PredictedRequest struct {
 	Cause                       Cause          // "" if as predicted
 }
 
-// Cause is why the number of cached tokens differs from the prediction.
+// Cause is why tokens of a prompt were not cached, or more of them than predicted.
 type Cause string
 
-// Causes if fewer tokens were cached than predicted:
 const (
-	// Cold: the prefix had been sent but not computed yet.
-	Cold Cause = "cold"
-	// Pending: the prefix was computed while this request waited for its first
-	// token, but too late, or it was evicted again.
-	Pending Cause = "pending"
-	// Evicted: this server had computed the prefix. If the URL serves several
-	// engines, another one may have.
+	// NotShared tokens are in no earlier prompt, so no cache has them. They are part of
+	// the prediction.
+	NotShared Cause = "not_shared"
+	// Evicted tokens had been computed before the request was sent, and were not cached
+	// any more, or by another engine.
 	Evicted Cause = "evicted"
-	// Elsewhere: the prefix had only been sent to another URL.
-	Elsewhere Cause = "elsewhere"
-	// Rounding: less than a block is missing, whose size is unknown.
-	Rounding Cause = "rounding"
-	// OtherLength: the server counted another number of prompt tokens than expected.
-	OtherLength Cause = "lengths"
-	// ReEncoded: the text of a live answer, or the one before it, is other tokens in
-	// the next prompt.
-	ReEncoded Cause = "re-encoded"
-)
-
-// Causes if more tokens were cached than predicted:
-const (
-	// Overtaken: a request that was sent later was computed first.
-	Overtaken Cause = "overtaken"
-	// Warm: no request of the run can have computed it.
-	Warm Cause = "warm"
-	// Unknown: the trace has no block ids for the prompt.
+	// Unknown is any other difference from the prediction: the tokens were being computed
+	// at the time, are less than a block, or the server counted another prompt length.
 	Unknown Cause = "unknown"
+	// Warm requests have more cached tokens than the requests of this run can explain.
+	Warm Cause = "warm"
 )
 
 // Causes lists all causes in report order.
-var Causes = []Cause{Cold, Pending, Evicted, Elsewhere, Rounding, OtherLength, ReEncoded, Overtaken, Warm, Unknown}
+var Causes = []Cause{NotShared, Evicted, Unknown, Warm}
 
 func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
 	if !h.hasCached || h.blockSize == 0 {
@@ -103,7 +88,7 @@ func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
 		}
 	}
 	p.TemplateTokens, p.Targets = h.template(), len(h.targets)
-	h.order()
+	h.play()
 	if each {
 		p.Each = make([]PredictedRequest, 0, len(h.prompts))
 	}
@@ -122,58 +107,71 @@ type predictor struct {
 
 func (p *predictor) compare(q *prompt, each bool) {
 	measured := max(int(q.cached), 0) // engines omit a count of 0
-	shared := p.sharedBefore(q, allServers)
+	shared := int(q.shared)
 	predicted := p.usable(q, shared)
-	cause := p.cause(q, shared, measured)
+	cause := p.cause(q, measured, predicted)
 	p.Requests++
 	p.Shared += shared
 	p.Predicted += predicted
 	p.Measured += measured
+	p.count(NotShared, int(q.own)-shared)
 	if cause == "" {
 		p.Equal++
 	} else {
-		d := p.Causes[cause]
-		p.Causes[cause] = Difference{d.Requests + 1, d.Tokens + max(measured-predicted, predicted-measured)}
+		p.count(cause, max(measured-predicted, predicted-measured))
 	}
 	if each {
 		p.Each = append(p.Each, PredictedRequest{
-			Row: q.row, Target: p.names[q.target], ISL: int(q.isl),
+			Row: q.row, Target: q.target, ISL: int(q.isl),
 			Input:  trace.Opt[int]{Value: int(q.input), Set: q.input >= 0},
 			Shared: shared, Predicted: predicted, Measured: measured, Cause: cause,
 		})
 	}
 }
 
+// count counts a request with some tokens, if any.
+func (p *predictor) count(cause Cause, tokens int) {
+	if tokens > 0 {
+		d := p.Causes[cause]
+		p.Causes[cause] = Difference{d.Requests + 1, d.Tokens + tokens}
+	}
+}
+
 // cause returns "" if the cached tokens are as predicted. More may be cached: part
 // of a chat template, or partial blocks.
-func (p *predictor) cause(q *prompt, shared, measured int) Cause {
-	predicted := p.usable(q, shared)
+func (p *predictor) cause(q *prompt, measured, predicted int) Cause {
+	_, continues := p.continued[q.row]
 	expectedLength := q.input < 0 || int(q.input-q.own) == p.TemplateTokens
+	rounded := p.BlockSize == 0 && predicted-measured < p.MaxBlockSize
+	known := func(tokens int32) bool { return measured <= int(tokens)+p.slack(q) }
 	switch {
-	case measured < predicted && !expectedLength && !p.continues(q):
-		return OtherLength
-	case p.BlockSize == 0 && measured < predicted && predicted-measured < p.MaxBlockSize && !p.continued[q.row].reencoded:
-		return Rounding
-	case measured < predicted && p.reencoded(q, measured):
-		return ReEncoded
-	case measured < p.usable(q, p.computedBy(q, q.firstBySent)):
-		return Evicted
-	case measured < predicted && measured < p.usable(q, p.computedBy(q, q.firstAt)):
-		return Pending
-	case measured < p.usable(q, p.sharedBefore(q, q.target)):
-		return Cold
-	case measured < predicted:
-		return Elsewhere
-	case measured <= shared+p.slack(q):
-		return ""
-	case q.blind:
+	case measured < predicted && (!expectedLength && !continues || rounded):
 		return Unknown
-	case measured <= p.sharedMeanwhile(q)+p.slack(q):
-		return Overtaken
-	case !expectedLength:
-		return OtherLength
+	case measured < p.usable(q, int(q.computed)):
+		return Evicted
+	case measured < predicted:
+		return Unknown
+	case known(q.shared):
+		return ""
+	case q.blind, known(q.meanwhile), !expectedLength:
+		return Unknown
 	}
 	return Warm
+}
+
+// slack returns how many more tokens than the shared ones may be cached.
+func (p *predictor) slack(q *prompt) int {
+	slack := p.TemplateTokens
+	if p.continued == nil {
+		return slack
+	}
+	if q.input >= 0 {
+		slack = max(slack, int(q.input-q.own))
+	}
+	if p.BlockSize == 0 {
+		slack += p.blockSize - 1
+	}
+	return slack
 }
 
 // usable returns the part of a shared prefix that an engine can reuse.

@@ -60,23 +60,20 @@ func TestPredictedRequest(t *testing.T) {
 
 		{"computed and gone", []replay.Record{first}, asked(1, 100, 150, 250, 100, 1, 2, 6), 200, 200, run.Evicted},
 		{"gone altogether", []replay.Record{first}, asked(1, 100, 150, 250, 0, 1, 2, 6), 200, 200, run.Evicted},
-		{"sent, its first token later than this one's", []replay.Record{first}, asked(1, 10, 40, 250, 100, 1, 2, 6), 200, 200, run.Cold},
-		{"sent, its first token while this one waited", []replay.Record{first}, asked(1, 10, 60, 250, 100, 1, 2, 6), 200, 200, run.Pending},
-		{"its head computed, what misses cold", []replay.Record{first, asked(1, 60, 200, 250, 200, 1, 2, 6)}, asked(2, 100, 150, 350, 200, 1, 2, 6, 7), 250, 250, run.Cold},
-		{"sent but failed", []replay.Record{lost}, asked(1, 100, 150, 250, 0, 1, 2, 6), 200, 200, run.Cold},
+		{"sent, its first token later than this one's", []replay.Record{first}, asked(1, 10, 40, 250, 100, 1, 2, 6), 200, 200, run.Unknown},
+		{"its head computed, what misses cold", []replay.Record{first, asked(1, 60, 200, 250, 200, 1, 2, 6)}, asked(2, 100, 150, 350, 200, 1, 2, 6, 7), 250, 250, run.Unknown},
+		{"sent but failed", []replay.Record{lost}, asked(1, 100, 150, 250, 0, 1, 2, 6), 200, 200, run.Unknown},
 		{"as sent at once, in order of rows", []replay.Record{asked(0, 100, 150, 250, 0, 1, 2, 3)}, asked(1, 100, 150, 250, 200, 1, 2, 6), 200, 200, ""},
 
-		{"sent to another server", []replay.Record{first}, at2(1, asked(1, 100, 150, 250, 0, 1, 2, 6)), 200, 200, run.Elsewhere},
-		{"part of it sent here", []replay.Record{first, at2(1, asked(1, 60, 70, 150, 0, 1, 7))}, at2(1, asked(2, 100, 150, 250, 100, 1, 2, 6)), 200, 200, run.Elsewhere},
-		{"that part is gone", []replay.Record{first, at2(1, asked(1, 60, 70, 150, 0, 1, 7))}, at2(1, asked(2, 100, 150, 250, 50, 1, 2, 6)), 200, 200, run.Evicted},
+		{"computed by another server", []replay.Record{first}, at2(1, asked(1, 100, 150, 250, 0, 1, 2, 6)), 200, 200, run.Evicted},
 
-		{"sent later and computed first", []replay.Record{asked(1, 110, 120, 250, 0, 1, 2, 3)}, asked(0, 100, 150, 250, 200, 1, 2, 6), 0, 0, run.Overtaken},
+		{"sent later and computed first", []replay.Record{asked(1, 110, 120, 250, 0, 1, 2, 3)}, asked(0, 100, 150, 250, 200, 1, 2, 6), 0, 0, run.Unknown},
 		{"sent later, after this one's first token", []replay.Record{asked(1, 160, 170, 250, 0, 1, 2, 3)}, asked(0, 100, 150, 250, 200, 1, 2, 6), 0, 0, run.Warm},
 		{"more than anybody sent", []replay.Record{first}, asked(1, 100, 150, 250, 210, 1, 2, 6), 200, 200, run.Warm},
 		{"its own prompt is nobody else's", nil, asked(0, 100, 150, 250, 200, 1, 2, 6), 0, 0, run.Warm},
 
-		{"a prompt of another length, less", []replay.Record{first}, counted(260, asked(1, 100, 150, 250, 100, 1, 2, 6)), 200, 200, run.OtherLength},
-		{"a prompt of another length, more", []replay.Record{first}, counted(260, asked(1, 100, 150, 250, 210, 1, 2, 6)), 200, 200, run.OtherLength},
+		{"a prompt of another length, less", []replay.Record{first}, counted(260, asked(1, 100, 150, 250, 100, 1, 2, 6)), 200, 200, run.Unknown},
+		{"a prompt of another length, more", []replay.Record{first}, counted(260, asked(1, 100, 150, 250, 210, 1, 2, 6)), 200, 200, run.Unknown},
 		{"all that is shared, not whole blocks", []replay.Record{first}, asked(1, 100, 150, 250, 250, 1, 2, 3), 250, 240, ""},
 		{"ids say nothing", []replay.Record{first}, asked(1, 100, 150, 250, 100), 0, 0, run.Unknown},
 		{"ids end early", []replay.Record{first}, asked(1, 100, 150, 250, 100, 1), 100, 100, ""},
@@ -116,7 +113,7 @@ func TestPrediction(t *testing.T) {
 	want := run.CachePrediction{
 		Requests: 5, BlockSize: 10, Targets: 1,
 		Shared: 250 + 3*200, Predicted: 240 + 3*200, Measured: 240 + 100 + 50 + 230, Equal: 2,
-		Causes: map[run.Cause]run.Difference{run.Evicted: {Requests: 2, Tokens: 100 + 150}, run.Warm: {Requests: 1, Tokens: 30}},
+		Causes: map[run.Cause]run.Difference{run.NotShared: {Requests: 4, Tokens: 250 + 3*50}, run.Evicted: {Requests: 2, Tokens: 100 + 150}, run.Warm: {Requests: 1, Tokens: 30}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -128,7 +125,7 @@ func TestPrediction(t *testing.T) {
 func TestUnknownBlockSize(t *testing.T) {
 	opts := run.Options{BlockSize: 100}
 	p := compute(t, opts, asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 192, 1, 2, 6), asked(2, 200, 250, 250, 240, 1, 2, 6)).Cache.Prediction
-	if p.BlockSize != 0 || p.MaxBlockSize != 48 || p.Predicted != 200+249 || p.Equal != 1 || p.Causes[run.Rounding] != (run.Difference{Requests: 2, Tokens: 8 + 9}) {
+	if p.BlockSize != 0 || p.MaxBlockSize != 48 || p.Predicted != 200+249 || p.Equal != 1 || p.Causes[run.Unknown] != (run.Difference{Requests: 2, Tokens: 8 + 9}) {
 		t.Errorf("%+v", p)
 	}
 	if p := compute(t, opts, asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 0, 1, 2, 6)).Cache.Prediction; p.MaxBlockSize != 1 || p.Predicted != 200 {
@@ -160,7 +157,7 @@ func TestTemplateMayBeCached(t *testing.T) {
 	}
 	p := compute(t, inBlocksOf10,
 		templated(0, 250, 0, 1, 2, 3), templated(1, 250, 200, 1, 2, 6), templated(2, 250, 220, 1, 2, 7), templated(3, 250, 190, 1, 2, 8), templated(4, 250, 230, 1, 2, 9)).Cache.Prediction
-	want := map[run.Cause]run.Difference{run.Evicted: {Requests: 1, Tokens: 10}, run.Warm: {Requests: 1, Tokens: 30}}
+	want := map[run.Cause]run.Difference{run.NotShared: {Requests: 5, Tokens: 250 + 4*50}, run.Evicted: {Requests: 1, Tokens: 10}, run.Warm: {Requests: 1, Tokens: 30}}
 	if p.TemplateTokens != 25 || p.Equal != 3 || !cmp.Equal(want, p.Causes) {
 		t.Errorf("%+v", p)
 	}
@@ -179,7 +176,7 @@ func TestPredictionOfShorterPrompts(t *testing.T) {
 		counted(26, asked(4, 400, 450, 20, 20, 1)),
 		counted(240, asked(5, 500, 550, 250, 100, 1, 2, 8)),
 	).Cache.Prediction
-	want := map[run.Cause]run.Difference{run.Evicted: {Requests: 1, Tokens: 10}, run.OtherLength: {Requests: 1, Tokens: 100}}
+	want := map[run.Cause]run.Difference{run.NotShared: {Requests: 4, Tokens: 225 + 3*25}, run.Evicted: {Requests: 1, Tokens: 10}, run.Unknown: {Requests: 1, Tokens: 100}}
 	if p.TemplateTokens != 25 || p.Shared != 225+3*200+1 || p.Each[3].ISL != 250 || !cmp.Equal(want, p.Causes) {
 		t.Errorf("%+v", p)
 	}
@@ -228,30 +225,19 @@ func TestPredictionIsThatOfAllPairs(t *testing.T) {
 		p := compute(rt, opts, rapid.Permutation(records).Draw(rt, "order")...).Cache.Prediction
 		for _, e := range p.Each {
 			q := records[e.Row]
-			var sentBefore, here, computed, meanwhile, later int
+			var sentBefore, computed, later int
 			for j, r := range records {
-				shared := sharedTokens(q, r)
-				if j == e.Row {
-					continue
-				}
-				before := r.Sent.Value < q.Sent.Value || r.Sent.Value == q.Sent.Value && j < e.Row
-				if before {
-					sentBefore = max(sentBefore, shared)
-				}
-				if r.Target != q.Target {
-					continue
-				}
-				if before {
-					here = max(here, shared)
-				}
-				if r.First.Value < q.Sent.Value {
-					computed = max(computed, shared)
-				}
-				if r.First.Value < q.First.Value {
-					meanwhile = max(meanwhile, shared)
-				}
-				if r.Sent.Value < q.First.Value || before {
-					later = max(later, shared)
+				if shared := sharedTokens(q, r); j != e.Row {
+					before := r.Sent.Value < q.Sent.Value || r.Sent.Value == q.Sent.Value && j < e.Row
+					if before {
+						sentBefore = max(sentBefore, shared)
+					}
+					if r.First.Value < q.Sent.Value {
+						computed = max(computed, shared)
+					}
+					if r.Sent.Value <= q.First.Value || before {
+						later = max(later, shared)
+					}
 				}
 			}
 			whole := func(tokens int) int { return max(0, min(tokens, q.InputLength-1)) / 4 * 4 }
@@ -259,23 +245,15 @@ func TestPredictionIsThatOfAllPairs(t *testing.T) {
 			switch {
 			case m < whole(computed):
 				want = run.Evicted
-			case m < whole(sentBefore) && m < whole(meanwhile):
-				want = run.Pending
-			case m < whole(here):
-				want = run.Cold
 			case m < whole(sentBefore):
-				want = run.Elsewhere
+				want = run.Unknown
 			case m <= sentBefore:
 			case m <= later:
-				want = run.Overtaken
+				want = run.Unknown
 			default:
 				want = run.Warm
 			}
-			tied := false // which of two first tokens at one instant was first is not said
-			for j, r := range records {
-				tied = tied || j != e.Row && r.First == q.First
-			}
-			if e.Shared != sentBefore || e.Predicted != whole(sentBefore) || e.Cause != want && !tied {
+			if e.Shared != sentBefore || e.Predicted != whole(sentBefore) || e.Cause != want {
 				rt.Fatalf("%+v, want shared %d, %q", e, sentBefore, want)
 			}
 		}

@@ -51,11 +51,11 @@ func newCollector(opts Options) *collector {
 	expected := max(opts.Expected, 0)
 	c := &collector{
 		tally: newTally(opts, allLatencies), live: opts.LiveAnswers,
-		chunkSizes: map[int]int{},
-		tokens:     newTokenRate(),
-		sent:       newTokenRate(),
-		inFlight:   spans{make([]time.Duration, 0, expected), make([]time.Duration, 0, expected)},
-		prompts:    promptHistory{blockSize: opts.BlockSize, prompts: make([]prompt, 0, expected), targets: map[int]int32{}, extras: map[int]int{}},
+		chunkSizes: map[int]int{}, models: modelCollector{},
+		tokens:   newTokenRate(),
+		sent:     newTokenRate(),
+		inFlight: spans{make([]time.Duration, 0, expected), make([]time.Duration, 0, expected)},
+		prompts:  promptHistory{blockSize: opts.BlockSize, prompts: make([]prompt, 0, expected), targets: map[int]bool{}, extras: map[int]int{}},
 	}
 	if opts.Detail {
 		c.requests = make([]Request, 0, expected)
@@ -195,7 +195,8 @@ func (c *collector) finish() *Result {
 		r.Cache.Prediction.Each = nil
 	}
 	if c.opts.Detail {
-		r.Detail = newDetail(c.requests, r, &c.tokens, &c.inFlight)
+		r.Detail = &Detail{Requests: c.requests, Series: newSeries(c.requests, r.Window, &c.tokens, &c.inFlight)}
+		r.Detail.ByISL = c.groups(islBands(), 0, false, islOf)
 	}
 	if c.opts.Parts != nil {
 		r.PartFaults, r.Parts = c.opts.Parts.faults, c.opts.Parts.results(r)

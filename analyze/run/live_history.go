@@ -72,8 +72,7 @@ func (c *collector) newLiveHistory(serverBlock int) *liveHistory {
 	own := &h.history
 	own.blockSize = cmp.Or(max(serverBlock, 0), assumedBlock)
 	own.hasCached, own.cachedDivisor, own.extras = c.prompts.hasCached, c.prompts.cachedDivisor, c.prompts.extras
-	own.targets, own.names = c.prompts.targets, c.prompts.names
-	own.continued, own.textAnswers = map[int]continuation{}, c.opts.TextAnswers
+	own.targets, own.continued = c.prompts.targets, map[int]continuation{}
 	for _, roots := range []bool{true, false} { // prompts in a cycle have no root
 		for i := range n {
 			if !h.built[i] && (h.base[i] == noBase || !roots) {
@@ -81,7 +80,6 @@ func (c *collector) newLiveHistory(serverBlock int) *liveHistory {
 			}
 		}
 	}
-	own.markReencoded()
 	return h
 }
 
@@ -251,12 +249,10 @@ func (h *liveHistory) continueFrom(before *transcript.Prompt, prompt int32) *tra
 	if turn.Relation != transcript.Extends {
 		return p
 	}
-	k := continuation{base: base.row, prompt: base.own}
+	k := continuation{base: base.row, shared: base.own}
 	if base.input >= 0 {
-		k.prompt = base.input
-		k.added, k.counted = (q.input-q.own)-(base.input-base.own), q.input >= 0
+		k.shared = base.input
 	}
-	k.shared = k.prompt
 	if n := h.generated(h.base[prompt]); n > 0 {
 		k.base = generatedRow(base.row)
 		if answer.Dropped == 0 {
@@ -299,14 +295,14 @@ func (h *liveHistory) add(prompt int32, p, before *builtPrompt) {
 	size := h.history.blockSize
 	p.ids = p.Blocks(size, n)
 	h.number(p, before)
-	h.history.appendNumbered(q, p.numbers[:p.Len/size], q.counted)
+	h.history.append(q, p.numbers[:p.Len/size])
 	if n == 0 {
 		return
 	}
 	ended := h.requests[h.request[prompt]].Last
 	q.row, q.sent, q.first, q.own = generatedRow(q.row), ended, ended, q.own+int32(n)
 	q.input, q.cached, q.counted = -1, -1, false
-	h.history.appendNumbered(q, p.numbers, false)
+	h.history.append(q, p.numbers)
 }
 
 // number finds the numbers of a prompt's blocks. Most blocks are those of the prompt

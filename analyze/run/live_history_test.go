@@ -57,29 +57,26 @@ func TestPredictionOfLiveAnswers(t *testing.T) {
 	}
 }
 
-// A missing answer has a cause: the server tokenized it differently or evicted it.
+// A missing answer has a cause.
 func TestCausesOfMissingAnswers(t *testing.T) {
 	first, next := asked(0, 0, 50, 100, 0, seq(1, 10)...), append(seq(1, 10), seq(100, 20)...)
 	for _, test := range []struct {
 		name             string
-		text             bool
 		size             int // of the server's blocks
 		template, second int // tokens that the server counts beyond the row's
 		cached           int
 		want             run.Cause
 	}{
-		{"token ids", false, 32, 0, 0, 96, run.Evicted},
-		{"a text whose answer is missing", true, 32, 0, 0, 96, run.ReEncoded},
-		{"a text that is gone", true, 32, 0, 0, 64, run.Evicted},
-		{"a chat template", true, 32, 7, 12, 160, ""}, // 107 tokens, and 59 of the answer
-		{"a chat template, text missing", true, 32, 7, 12, 128, run.ReEncoded},
-		{"unknown blocks", false, 0, 0, 0, 159, ""},
-		{"unknown blocks of 16 tokens", false, 0, 0, 0, 144, ""},
-		{"a text in unknown blocks", true, 0, 0, 0, 128, run.Rounding},
-		{"more than there can be", false, 32, 0, 0, 192, run.Warm},
+		{"token ids", 32, 0, 0, 96, run.Evicted},
+		{"a chat template", 32, 7, 12, 160, ""}, // 107 tokens, and 59 of the answer
+		{"a chat template, gone", 32, 7, 12, 128, run.Evicted},
+		{"unknown blocks", 0, 0, 0, 159, ""},
+		{"unknown blocks of 16 tokens", 0, 0, 0, 144, ""},
+		{"less than an unknown block", 0, 0, 0, 128, run.Unknown},
+		{"more than there can be", 32, 0, 0, 192, run.Warm},
 	} {
 		opts := liveOptions
-		opts.ServerBlockSize, opts.TextAnswers = test.size, test.text
+		opts.ServerBlockSize = test.size
 		p := compute(t, opts,
 			answering(60, counted(100+test.template, first)),
 			carrying(0, 60, counted(300+test.second, asked(1, 100, 150, 300, test.cached, next...)))).Cache.Prediction

@@ -15,8 +15,8 @@ import (
 	"moontide/trace/block"
 )
 
-// promptHistory determines what each prompt of a run could find in a prefix cache.
-// It takes about 80 bytes per prompt and 12 bytes per distinct block and server.
+// promptHistory determines what each prompt of a run could find in a prefix cache that
+// all servers share. It takes about 100 bytes per prompt and 12 bytes per distinct block.
 type promptHistory struct {
 	blockSize int // of the trace
 	table     block.Table
@@ -33,29 +33,23 @@ type promptHistory struct {
 	hasCached     bool // the server reported cached tokens at least once
 	cachedDivisor int  // greatest common divisor of all reported counts
 	extras        map[int]int
+	targets       map[int]bool // server numbers of records
 
-	targets map[int]int32 // record's server number to index
-	names   []int         // index to server number
+	// continued holds, only with live answers, the prompts that begin with another and
+	// the answer to it, by row.
+	continued map[int]continuation
+	places    map[int]int32 // of the rows among the prompts, to find those
 
-	// Set by order: when blocks were sent and computed, over all servers and, if
-	// there are several, for each; and the prompts that end within a block, by
-	// block.
-	all     blockTimes
-	servers []blockTimes
-	tails   map[uint32][]int
-
-	// Only with live answers: the prompts that begin with another and the answer to
-	// it, by row, and whether answers are sent as text.
-	continued   map[int]continuation
-	textAnswers bool
+	// Of the prompts sent so far, by block: the place of the first one with it plus 1,
+	// whether another has it, and whether the first token of one has arrived. tails has the
+	// prompts that end within a block.
+	sender, again, computed block.Sparse
+	tails                   map[uint32][]int32
 }
-
-const allServers = -1
 
 type prompt struct {
 	sent, first        time.Duration // first is never if no token arrived
-	row                int
-	target             int32
+	row, target        int
 	isl, own           int32 // with and without the chat template
 	input, cached      int32 // the server's counts, -1 if missing
 	ranges, rangesEnd  uint32
@@ -63,17 +57,20 @@ type prompt struct {
 	counted            bool  // included in the comparison
 	blind              bool  // without block ids
 
-	sentAt, firstAt uint32 // ranks of sent and first among all prompts
-	sentByFirst     uint32 // prompts sent by the time its first token arrived
-	firstBySent     uint32 // first tokens that had arrived by the time it was sent
+	isSent, answered bool // so far
+	// Leading tokens that the prompt has in common with prompts sent before it, with those
+	// whose first token had arrived by then, and with those sent before its own first token.
+	shared, computed, meanwhile int32
 }
 
 // blockRange is a range of n consecutive block numbers.
 type blockRange struct{ first, n uint32 }
 
-// blockTimes holds for each full block the sentAt of the first two prompts with it,
-// and the lowest firstAt. Values are plus 1; 0 means never.
-type blockTimes struct{ sent, sentAgain, computed block.Sparse }
+// continuation is a prompt that begins with another and the answer to it.
+type continuation struct {
+	base   int   // row of the prompt in the history that it continues
+	shared int32 // tokens of it and of the answer that a cache can have
+}
 
 const never = time.Duration(math.MaxInt64)
 
@@ -81,10 +78,11 @@ const never = time.Duration(math.MaxInt64)
 // may have filled the cache for others.
 func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 	q := prompt{
-		sent: rec.Sent.Value, first: never, row: rec.Row, target: h.target(rec.Target),
+		sent: rec.Sent.Value, first: never, row: rec.Row, target: rec.Target,
 		isl: int32(rec.InputLength), own: int32(ownISL), input: -1, cached: -1,
 		counted: counted, blind: rec.HashIDs == nil,
 	}
+	h.targets[rec.Target] = true
 	if rec.First.Set {
 		q.first = max(rec.First.Value, q.sent)
 	}
@@ -99,19 +97,14 @@ func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 		h.hasCached = true
 		h.cachedDivisor = gcd(h.cachedDivisor, n.Value)
 	}
-	h.append(q, h.idsOf(rec), counted)
+	h.numbers = h.table.AppendNumbers(h.numbers[:0], h.idsOf(rec))
+	h.append(q, h.numbers)
 }
 
-// append adds a prompt of some blocks.
-func (h *promptHistory) append(q prompt, ids []uint64, counted bool) {
-	h.numbers = h.table.AppendNumbers(h.numbers[:0], ids)
-	h.appendNumbered(q, h.numbers, counted)
-}
-
-// appendNumbered adds a prompt of blocks that have numbers in the table.
-func (h *promptHistory) appendNumbered(q prompt, numbers []uint32, counted bool) {
+// append adds a prompt of blocks that have numbers in the table.
+func (h *promptHistory) append(q prompt, numbers []uint32) {
 	h.addBlocks(&q, numbers)
-	h.addTokens(&q, numbers, counted)
+	h.addTokens(&q, numbers)
 	h.prompts = append(h.prompts, q)
 }
 
@@ -147,14 +140,14 @@ func (h *promptHistory) addBlocks(q *prompt, numbers []uint32) {
 }
 
 // addTokens updates the data for maxHits; tokens that are not counted are 0.
-func (h *promptHistory) addTokens(q *prompt, numbers []uint32, counted bool) {
+func (h *promptHistory) addTokens(q *prompt, numbers []uint32) {
 	h.blind = h.blind || h.blockSize == 0 || q.blind
 	if h.blockSize == 0 {
 		return
 	}
 	for i, n := range numbers {
 		tokens := 0
-		if counted {
+		if q.counted {
 			tokens = max(0, min(h.blockSize, int(q.isl)-i*h.blockSize))
 		}
 		h.tokens += tokens
@@ -178,16 +171,6 @@ func (h *promptHistory) maxHits() trace.Opt[int] {
 	return trace.Some(hits)
 }
 
-func (h *promptHistory) target(name int) int32 {
-	index, known := h.targets[name]
-	if !known {
-		index = int32(len(h.targets))
-		h.targets[name] = index
-		h.names = append(h.names, name)
-	}
-	return index
-}
-
 func gcd(a, b int) int {
 	for b > 0 {
 		a, b = b, a%b
@@ -195,15 +178,11 @@ func gcd(a, b int) int {
 	return a
 }
 
-// template returns the most frequent difference between the server's prompt token
-// count and the row's, or the lowest of several.
-func (h *promptHistory) template() int { return mostFrequent(h.extras) }
-
-// mostFrequent returns the number from 0 with the highest count, or the lowest of
-// several.
-func mostFrequent(counts map[int]int) int {
+// template returns the most frequent difference, from 0, between the server's prompt
+// token count and the row's, or the lowest of several.
+func (h *promptHistory) template() int {
 	most, number := 0, 0
-	for x, n := range counts {
+	for x, n := range h.extras {
 		if x >= 0 && (n > most || n == most && x < number) {
 			most, number = n, x
 		}
@@ -211,42 +190,72 @@ func mostFrequent(counts map[int]int) int {
 	return number
 }
 
-// order sorts the prompts by send time.
-func (h *promptHistory) order() {
+// play sorts the prompts by send time and follows them in order of time, from send to
+// first token.
+func (h *promptHistory) play() {
 	slices.SortFunc(h.prompts, func(a, b prompt) int {
 		return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.row, b.row))
 	})
 	byFirst := make([]int32, len(h.prompts))
+	if h.continued != nil {
+		h.places = make(map[int]int32, len(h.prompts))
+	}
 	for i := range h.prompts {
 		byFirst[i] = int32(i)
+		if h.places != nil {
+			h.places[h.prompts[i].row] = int32(i)
+		}
 	}
 	slices.SortFunc(byFirst, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(h.prompts[a].first, h.prompts[b].first), cmp.Compare(a, b))
 	})
-	for rank, i := range byFirst {
-		h.prompts[i].firstAt = uint32(rank)
-	}
-	h.findContinued()
-	if len(h.targets) > 1 {
-		h.servers = make([]blockTimes, len(h.targets))
-	}
-	h.tails = map[uint32][]int{}
+	h.tails = map[uint32][]int32{}
 	for i := range h.prompts {
-		q := &h.prompts[i]
-		q.sentAt = uint32(i)
-		sent, _ := slices.BinarySearchFunc(h.prompts, q.first, func(r prompt, at time.Duration) int { return cmp.Compare(r.sent, at) })
-		q.sentByFirst = max(uint32(sent), q.sentAt+1)
-		first, _ := slices.BinarySearchFunc(byFirst, q.sent, func(r int32, at time.Duration) int { return cmp.Compare(h.prompts[r].first, at) })
-		q.firstBySent = uint32(first)
-		for n, length := range h.blocks(q) {
-			if length < h.blockSize {
-				h.tails[n] = append(h.tails[n], i)
-				continue
-			}
-			h.all.add(n, q)
-			if h.servers != nil {
-				h.servers[q.target].add(n, q)
-			}
+		for len(byFirst) > 0 && h.prompts[byFirst[0]].first < h.prompts[i].sent {
+			h.answer(byFirst[0])
+			byFirst = byFirst[1:]
+		}
+		h.send(int32(i))
+	}
+	for _, i := range byFirst {
+		h.answer(i)
+	}
+}
+
+func (h *promptHistory) send(i int32) {
+	q := &h.prompts[i]
+	isSent := func(r *prompt) bool { return r.isSent }
+	q.shared = h.prefix(q, func(n uint32) bool { return h.sender.At(n) != 0 }, isSent)
+	q.computed = h.prefix(q, func(n uint32) bool { return h.computed.At(n) != 0 }, func(r *prompt) bool { return r.answered })
+	q.isSent = true
+	for n, length := range h.blocks(q) {
+		switch {
+		case length < h.blockSize:
+			h.tails[n] = append(h.tails[n], i)
+		case h.sender.At(n) == 0:
+			h.sender.Set(n, uint32(i)+1)
+		default:
+			h.again.Set(n, 1)
+		}
+	}
+}
+
+func (h *promptHistory) answer(i int32) {
+	q := &h.prompts[i]
+	if q.counted && q.cached > q.shared { // else it does not matter
+		byOthers := func(n uint32) bool {
+			sender := h.sender.At(n)
+			return sender != 0 && (sender != uint32(i)+1 || h.again.At(n) != 0)
+		}
+		q.meanwhile = h.prefix(q, byOthers, func(r *prompt) bool { return r.isSent })
+	}
+	if q.first == never {
+		return
+	}
+	q.answered = true
+	for n, length := range h.blocks(q) {
+		if length == h.blockSize {
+			h.computed.Set(n, 1)
 		}
 	}
 }
@@ -269,69 +278,14 @@ func (h *promptHistory) blocks(q *prompt) iter.Seq2[uint32, int] {
 	}
 }
 
-// add adds a block of a prompt. Prompts must be added in send order.
-func (t *blockTimes) add(n uint32, q *prompt) {
-	switch {
-	case t.sent.At(n) == 0:
-		t.sent.Set(n, q.sentAt+1)
-	case t.sentAgain.At(n) == 0:
-		t.sentAgain.Set(n, q.sentAt+1)
-	}
-	if known := t.computed.At(n); q.first != never && (known == 0 || q.firstAt+1 < known) {
-		t.computed.Set(n, q.firstAt+1)
-	}
-}
-
-// before reports whether a time from blockTimes precedes a rank.
-func before(time, rank uint32) bool { return time != 0 && time-1 < rank }
-
-func (h *promptHistory) times(target int32) *blockTimes {
-	if target == allServers || h.servers == nil {
-		return &h.all
-	}
-	return &h.servers[target]
-}
-
-// sharedBefore returns how many leading tokens a prompt shares with prompts sent
-// earlier to a server.
-func (h *promptHistory) sharedBefore(q *prompt, target int32) int {
-	t := h.times(target)
-	return h.prefix(q, target,
-		func(n uint32) bool { return before(t.sent.At(n), q.sentAt) },
-		func(r *prompt) bool { return r.sentAt < q.sentAt })
-}
-
-// computedBy returns how many leading tokens a prompt shares with prompts of its
-// server that had their first token among the first ones.
-func (h *promptHistory) computedBy(q *prompt, firsts uint32) int {
-	t := h.times(q.target)
-	return h.prefix(q, q.target,
-		func(n uint32) bool { return before(t.computed.At(n), firsts) },
-		func(r *prompt) bool { return r.first != never && r.firstAt < firsts })
-}
-
-// sharedMeanwhile returns how many leading tokens a prompt shares with others sent
-// to its server before its first token arrived.
-func (h *promptHistory) sharedMeanwhile(q *prompt) int {
-	t := h.times(q.target)
-	full := func(n uint32) bool {
-		if first := t.sent.At(n); first != q.sentAt+1 {
-			return before(first, q.sentByFirst)
-		}
-		return before(t.sentAgain.At(n), q.sentByFirst)
-	}
-	return h.prefix(q, q.target, full, func(r *prompt) bool { return r.sentAt < q.sentByFirst })
-}
-
 // prefix returns how many leading tokens of a prompt are in blocks for which full
-// returns true, or in the ends of prompts for which ending returns true.
-func (h *promptHistory) prefix(q *prompt, target int32, full func(number uint32) bool, ending func(*prompt) bool) int {
-	ends := func(r *prompt) bool { return ending(r) && (target == allServers || r.target == target) }
+// returns true, or in the ends of prompts for which ends returns true.
+func (h *promptHistory) prefix(q *prompt, full func(number uint32) bool, ends func(*prompt) bool) int32 {
 	tokens := h.prefixOfBlocks(q, full, ends)
-	if k, some := h.continued[q.row]; some && ends(&h.prompts[k.index]) {
+	if k, some := h.continued[q.row]; some && ends(&h.prompts[h.places[k.base]]) {
 		tokens = max(tokens, int(k.shared))
 	}
-	return tokens
+	return int32(tokens)
 }
 
 func (h *promptHistory) prefixOfBlocks(q *prompt, full func(number uint32) bool, ends func(*prompt) bool) (tokens int) {

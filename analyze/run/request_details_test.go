@@ -10,7 +10,6 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
-	"moontide/trace"
 )
 
 // Of the run of mixed, by hand, in stretches of 100 ms. See there.
@@ -109,10 +108,6 @@ func TestGroupsByTurn(t *testing.T) {
 	records[11].Class = replay.Timeout
 	records[0], records[7] = records[7], records[0]
 	r := compute(t, run.Options{Detail: true}, records...)
-	groups := r.Detail.Breakdowns
-	if len(groups) != 1 || groups[0].By != "ISL" {
-		t.Fatalf("%+v", groups)
-	}
 	type kind struct {
 		Name              string
 		Completed, Failed int
@@ -125,43 +120,17 @@ func TestGroupsByTurn(t *testing.T) {
 		return kinds
 	}
 	want := []kind{{"1", 2, 0, 100}, {"2", 2, 0, 200}, {"3", 2, 0, 300}, {"4-5", 4, 0, 500}, {"6-10", 1, 1, 600}}
-	var turns []run.Group
-	for _, g := range r.Sessions.ByTurn {
-		turns = append(turns, g.Group)
-	}
-	if diff := cmp.Diff(want, of(turns)); diff != "" {
+	if diff := cmp.Diff(want, of(r.Sessions.ByTurn)); diff != "" {
 		t.Error(diff)
 	}
 	// ISL 100, 200, 400; 800; 1600 ..
 	want = []kind{{"below 512", 3, 0, 200}, {"512 to 1023", 1, 0, 200}, {"1024 to 2047", 1, 0, 300}}
-	if diff := cmp.Diff(want, of(groups[0].Groups)[:3]); diff != "" {
+	if diff := cmp.Diff(want, of(r.Detail.ByISL)[:3]); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestGroupsByPredictedHits(t *testing.T) {
-	asked := func(row int, sent float64, ids ...uint64) replay.Record {
-		rec := answered(sent, sent+10)
-		rec.Request = trace.Request{InputLength: 40, OutputLength: 1, HashIDs: ids}
-		rec.Row, rec.Counts = row, replay.Counts{Input: trace.Some(40), Output: trace.Some(1), Cached: trace.Some(0)}
-		return rec
-	}
-	opts := run.Options{Detail: true, BlockSize: 10}
-	opts.Samples.Server.BlockSize = 10
-	groups := compute(t, opts, asked(0, 0, 1, 2, 3, 4), asked(1, 100, 1, 2, 3, 5), asked(2, 200, 9, 8, 7, 6), asked(3, 300, 1, 2, 11, 12)).Detail.Breakdowns
-	if len(groups) != 1 {
-		t.Fatalf("%+v", groups)
-	}
-	got := ""
-	for _, k := range groups[0].Groups {
-		got += fmt.Sprintf("%s: %d; ", k.Name, k.Completed)
-	}
-	if got != "none: 2; 50 to 75 %: 1; 75 to 90 %: 1; " {
-		t.Error(got)
-	}
-}
-
-// Each breakdown contains every request once.
+// The groups contain every request once.
 func TestGroupsDivide(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyRun(rt)
@@ -169,14 +138,12 @@ func TestGroupsDivide(t *testing.T) {
 			records[i].SessionID = rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "session")
 		}
 		r := compute(t, run.Options{Detail: true}, records...)
-		for _, g := range r.Detail.Breakdowns {
-			completed, failed, ttft := 0, 0, 0
-			for _, k := range g.Groups {
-				completed, failed, ttft = completed+k.Completed, failed+k.Failed, ttft+k.TTFT.Count
-			}
-			if completed != r.Completed || failed != r.Failed || ttft != r.TTFT.Count {
-				rt.Errorf("by %s: %d completed, %d failed, %d TTFT of %d, %d, %d", g.By, completed, failed, ttft, r.Completed, r.Failed, r.TTFT.Count)
-			}
+		completed, failed, ttft := 0, 0, 0
+		for _, g := range r.Detail.ByISL {
+			completed, failed, ttft = completed+g.Completed, failed+g.Failed, ttft+g.TTFT.Count
+		}
+		if completed != r.Completed || failed != r.Failed || ttft != r.TTFT.Count {
+			rt.Errorf("%d completed, %d failed, %d TTFT of %d, %d, %d", completed, failed, ttft, r.Completed, r.Failed, r.TTFT.Count)
 		}
 	})
 }

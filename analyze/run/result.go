@@ -52,10 +52,9 @@ type Options struct {
 	// sessions still in progress when sending ended, and LostTurns that of ids in after
 	// that no row of the trace has.
 	CutTurns, Outgrown, Unfinished, LostTurns int
-	// LiveAnswers is set if prompts contain real answers, and TextAnswers if these are
-	// sent as text instead of token ids. GeneratedCached is set if the server keeps what it generates in
-	// its prefix cache.
-	LiveAnswers, TextAnswers, GeneratedCached bool
+	// LiveAnswers is set if prompts contain real answers, and GeneratedCached if the server
+	// keeps what it generates in its prefix cache.
+	LiveAnswers, GeneratedCached bool
 	// Parts has the parts of a run of several processes; nil if the run is whole.
 	Parts *Merged
 	// Unreadable, if not nil, returns how many records could not be read, and the

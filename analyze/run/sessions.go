@@ -32,28 +32,7 @@ type Sessions struct {
 	Duration, Turns stats.Sample
 	// ByTurn, EachTurn and ByISL group the completed requests. EachTurn has single
 	// turns up to MaxEachTurn, and all others in its last group.
-	ByTurn, EachTurn, ByISL []TurnGroup
-
-	turns []rowTurn // by row
-}
-
-// rowTurn is the turn of a row.
-type rowTurn struct {
-	row  int
-	turn int32
-}
-
-// TurnOf returns the turn of a row in its session, from 1, absent if the row is of
-// none. It may be called on nil.
-func (s *Sessions) TurnOf(row int) trace.Opt[int] {
-	if s == nil {
-		return trace.Opt[int]{}
-	}
-	i, found := slices.BinarySearchFunc(s.turns, row, func(t rowTurn, row int) int { return cmp.Compare(t.row, row) })
-	if !found {
-		return trace.Opt[int]{}
-	}
-	return trace.Some(int(s.turns[i].turn))
+	ByTurn, EachTurn, ByISL []Group
 }
 
 // sessionLinks holds what a request waits for, if that is not the turn before, and
@@ -120,64 +99,19 @@ func (c *collector) sessionGraph(linked bool) *trace.Graph {
 	return graph
 }
 
-// setTurns numbers the turns: a request is one turn after the latest of those with
-// its session id that it waits for, directly or through requests of others.
+// setTurns numbers the turns: a request's turn is its place, by row, among those with its
+// session id. Agents without one have their own turns in each session of the graph.
 func (c *collector) setTurns() {
+	type key struct {
+		id    unique.Handle[string]
+		first int
+	}
+	turns := map[key]int32{}
 	for i := range c.requests {
-		c.requests[i].Turn = 0
+		k := key{c.requests[i].session, c.graph.First(i)}
+		turns[k]++
+		c.requests[i].Turn = turns[k]
 	}
-	const stepsPerRequest = 64
-	steps := stepsPerRequest * len(c.requests)
-	var stack, others []int32
-	for i := range c.requests {
-		stack = append(stack[:0], int32(i))
-		for len(stack) > 0 {
-			top := stack[len(stack)-1]
-			if before, some := c.withoutTurn(top); some {
-				stack = append(stack, before)
-				continue
-			}
-			stack = stack[:len(stack)-1]
-			c.requests[top].Turn = c.latestTurn(top, &others, &steps) + 1
-		}
-	}
-}
-
-// withoutTurn returns a request without a turn yet that another waits for.
-func (c *collector) withoutTurn(request int32) (before int32, some bool) {
-	all := c.graph.Before(int(request))
-	i := slices.IndexFunc(all, func(i int32) bool { return c.requests[i].Turn == 0 })
-	if i < 0 {
-		return 0, false
-	}
-	return all[i], true
-}
-
-// latestTurn returns the latest turn with the session id of a request that it waits
-// for, or 0. It takes a limited number of steps through requests with other ids, and
-// misses turns beyond them.
-func (c *collector) latestTurn(request int32, others *[]int32, steps *int) (latest int32) {
-	session, seen := c.requests[request].session, map[int32]bool(nil)
-	*others = append((*others)[:0], request)
-	for len(*others) > 0 {
-		at := (*others)[len(*others)-1]
-		*others = (*others)[:len(*others)-1]
-		for _, before := range c.graph.Before(int(at)) {
-			if p := &c.requests[before]; p.session == session {
-				latest = max(latest, p.Turn)
-				continue
-			}
-			if *steps--; *steps < 0 || seen[before] {
-				continue
-			}
-			if seen == nil {
-				seen = map[int32]bool{}
-			}
-			seen[before] = true
-			*others = append(*others, before)
-		}
-	}
-	return latest
 }
 
 // session is the state of one session while the requests are visited.
@@ -245,7 +179,8 @@ func (c *collector) newSessions() *Sessions {
 	if hours := c.result.Duration.Hours(); hours > 0 {
 		s.PerHour = trace.Some(float64(s.Completed) / hours)
 	}
-	c.groupTurns(s)
+	s.ByTurn, s.EachTurn = c.groups(turnBands, 1, true, turnOf), c.groups(eachTurn(), 1, true, turnOf)
+	s.ByISL = c.groups(islBands(), 0, true, islOf)
 	return s
 }
 
@@ -272,5 +207,3 @@ func (c *collector) eachSession() func(yield func(*session) bool) {
 		}
 	}
 }
-
-var noSession = unique.Make("")

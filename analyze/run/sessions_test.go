@@ -2,7 +2,6 @@ package run_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
@@ -173,7 +172,7 @@ func TestSessionsAreConnected(t *testing.T) {
 				rt.Fatalf("row %d is turn %d, want %d", q.Row, q.Turn, turns[q.Row])
 			}
 		}
-		for _, groups := range [][]run.TurnGroup{r.Sessions.ByTurn, r.Sessions.EachTurn, r.Sessions.ByISL} {
+		for _, groups := range [][]run.Group{r.Sessions.ByTurn, r.Sessions.EachTurn, r.Sessions.ByISL} {
 			sum := 0
 			for _, g := range groups {
 				sum += g.Completed
@@ -207,24 +206,14 @@ func naiveSessions(records []replay.Record, waits [][]int) (sessions int, turns 
 			sessions++
 		}
 		turn := 1
-		for before := range waitedFor(i, waits) {
-			if records[before].SessionID == records[i].SessionID {
-				turn = max(turn, turns[before]+1)
+		for j := range i {
+			if records[j].SessionID == records[i].SessionID && lowest[j] == lowest[i] {
+				turn++
 			}
 		}
 		turns = append(turns, turn)
 	}
 	return sessions, turns
-}
-
-// waitedFor returns all requests that one waits for, directly or through others.
-func waitedFor(i int, waits [][]int) map[int]bool {
-	all := map[int]bool{}
-	for _, before := range waits[i] {
-		all[before] = true
-		maps.Copy(all, waitedFor(before, waits))
-	}
-	return all
 }
 
 // Turns over the last one with a group of its own are one group.

@@ -2,21 +2,20 @@ package run
 
 import (
 	"math"
-	"sync"
 	"time"
 	"unique"
 
 	"moontide/replay"
 )
 
-// Detail describes a run by request, over time, and by kind of request.
+// Detail describes a run by request, over time, and by ISL.
 type Detail struct {
 	// Requests holds all requests in row order, including those outside the window.
 	Requests []Request
 	// Series is the measured part of the run over time.
 	Series Series
-	// Breakdowns groups requests by ISL and predicted hit rate.
-	Breakdowns []Breakdown
+	// ByISL groups the completed and failed requests.
+	ByISL []Group
 }
 
 // Request is one request of a [Detail].
@@ -26,7 +25,7 @@ type Request struct {
 	Row     int
 	session unique.Handle[string]
 	ISL     int32 // tokens, as in the trace
-	Turn    int32 // turn in the session, from 1
+	Turn    int32 // place among the requests with its session id, from 1
 	Class   replay.Class
 	Counted bool // completed, and entirely in the measured part
 
@@ -40,10 +39,7 @@ type Request struct {
 func newRequest(rec *replay.Record, timing Timing, counted bool) Request {
 	q := Request{
 		Timing: timing, End: rec.Done, Row: rec.Row, ISL: clampTokens(rec.InputLength), Counted: counted, Class: rec.Class, Turn: 1,
-		session: noSession, cached: -1, osl: clampTokens(rec.OutputLength), prompt: -1,
-	}
-	if rec.SessionID != "" {
-		q.session = unique.Make(rec.SessionID)
+		session: unique.Make(rec.SessionID), cached: -1, osl: clampTokens(rec.OutputLength), prompt: -1,
 	}
 	if q.input = q.ISL; rec.Counts.Input.Set {
 		q.input = clampTokens(rec.Counts.Input.Value)
@@ -52,16 +48,6 @@ func newRequest(rec *replay.Record, timing Timing, counted bool) Request {
 		q.cached = clampTokens(rec.Counts.Cached.Value)
 	}
 	return q
-}
-
-// newDetail requires sorted requests and a result with everything but its verdict.
-func newDetail(requests []Request, r *Result, tokens *tokenRate, inFlight *spans) *Detail {
-	detail := &Detail{Requests: requests}
-	var parallel sync.WaitGroup
-	parallel.Go(func() { detail.Breakdowns = breakdowns(requests, r) })
-	detail.Series = newSeries(requests, r.Window, tokens, inFlight)
-	parallel.Wait()
-	return detail
 }
 
 func clampTokens(tokens int) int32 { return int32(min(max(tokens, 0), math.MaxInt32)) }
