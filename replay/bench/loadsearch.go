@@ -345,10 +345,8 @@ func (c *LoadSearchConfig) measure(ctx context.Context, l Leg) (*LegResult, erro
 // inFlight returns the mean number of requests in flight, by Little's law.
 func inFlight(r *run.Result) float64 { return r.RequestRate.Value * r.E2EL.Mean / 1000 }
 
-const (
-	growthParts = 10   // parts of a run between which the queue may grow
-	leastGrowth = 0.04 // of the arrival rate
-)
+// leastGrowth is the share of the arriving requests by which a queue grows at least.
+const leastGrowth = 0.04
 
 // growthOf returns the growth of the queue in a recorded run.
 func growthOf(r *Result) (perSecond float64, err error) {
@@ -370,52 +368,28 @@ func growthOf(r *Result) (perSecond float64, err error) {
 }
 
 // growth returns by how many requests per second the number of requests that are due and
-// not done grows while requests arrive, 0 unless it is a clear share of the arrivals.
+// not done grows while requests arrive, 0 unless it is a clear share of the arrivals. It
+// compares the last fifth of the arrivals with the second, for the first fills the system.
 func growth(due, done []time.Duration) (perSecond float64) {
-	if len(due) < 10*growthParts {
+	if len(due) < leastRun {
 		return 0
 	}
 	slices.Sort(due)
 	slices.Sort(done)
-	span := (due[len(due)-1] - due[0]).Seconds()
-	if span <= 0 {
+	waiting := func(from int) (mean float64) { // while a fifth of the requests arrive
+		n := len(due) / 5
+		for i := range n {
+			ended, _ := slices.BinarySearch(done, due[from+i])
+			mean += float64(from+i+1-ended) / float64(n)
+		}
+		return mean
+	}
+	first, last := len(due)/5, len(due)-len(due)/5
+	before, after := waiting(first), waiting(last)
+	seconds := (due[last] - due[first]).Seconds()
+	more := after - before
+	if seconds <= 0 || more < leastGrowth*float64(last-first) || more < 3*math.Sqrt(before+after) || after < 1.3*before {
 		return 0
 	}
-	const each, first = 20, 2 // samples of a part; the first parts fill the system
-	var levels [growthParts]float64
-	for i := range growthParts * each {
-		at := due[0] + time.Duration((float64(i)+0.5)/(growthParts*each)*span*float64(time.Second))
-		arrived, _ := slices.BinarySearch(due, at)
-		ended, _ := slices.BinarySearch(done, at)
-		levels[i/each] += float64(arrived-ended) / each
-	}
-	rest := levels[first:]
-	slope, slopeError := line(rest)
-	perSecond = slope * growthParts / span
-	if perSecond < leastGrowth*float64(len(due))/span || slope < 4*slopeError || rest[len(rest)-1] < 1.3*rest[0] {
-		return 0
-	}
-	return perSecond
-}
-
-// line returns the slope of a regression line through equidistant values, and its standard
-// error.
-func line(values []float64) (slope, spread float64) {
-	n := float64(len(values))
-	mean := 0.0
-	for _, v := range values {
-		mean += v / n
-	}
-	sxx, sxy := 0.0, 0.0
-	for i, v := range values {
-		x := float64(i) - (n-1)/2
-		sxx, sxy = sxx+x*x, sxy+x*(v-mean)
-	}
-	slope = sxy / sxx
-	residual := 0.0
-	for i, v := range values {
-		e := v - mean - slope*(float64(i)-(n-1)/2)
-		residual += e * e
-	}
-	return slope, math.Sqrt(residual / (n - 2) / sxx)
+	return more / seconds
 }

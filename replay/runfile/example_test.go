@@ -8,21 +8,21 @@ import (
 
 // Read the records of a run's folder.
 func Example() {
-	folder, err := runfile.Open("testdata/old_keys")
+	folder, err := runfile.Open("../../traces/runs/prefix")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer folder.Close()
+	requests, tokens := 0, 0
 	for rec, err := range folder.Records() {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("row %d: TTFT %v, %d tokens\n", rec.Row, rec.First.Value-rec.Sent.Value, rec.Counts.Output.Value)
+		requests, tokens = requests+1, tokens+rec.Counts.Output.Value
 	}
+	fmt.Println(requests, "requests,", tokens, "tokens")
 	// Output:
-	// row 0: TTFT 13.6701ms, 4 tokens
-	// row 1: TTFT 5.681967ms, 4 tokens
-	// row 2: TTFT 6.122166ms, 3 tokens
+	// 153 requests, 26901 tokens
 }

@@ -16,20 +16,19 @@ import (
 
 // fields lists the result-line fields that are not part of the trace row, for both
 // writing and reading. Each line has a field's key, its place in the record, and
-// when it is written, in the order of the file. Keys of older versions are also
-// read.
+// when it is written, in the order of the file.
 func (c *recordCodec) fields(r *replay.Record) {
 	failed := r.Class != replay.OK
 	c.int("row", &r.Row, true) // first: see firstField
-	c.duration("due_ms", "", &r.Due, true)
-	c.duration("ready_ms", "", &r.Ready, true)
-	c.duration("connect_ms", "opening_ms", &r.ConnectTime, r.ConnectTime != 0)
+	c.duration("due_ms", &r.Due, true)
+	c.duration("ready_ms", &r.Ready, true)
+	c.duration("connect_ms", &r.ConnectTime, r.ConnectTime != 0)
 	c.instant("sent_ms", &r.Sent)
 	c.instant("first_ms", &r.First)
 	c.instant("first_visible_ms", &r.FirstVisible)
 	c.flag("reasoning_only", &r.ReasoningOnly)
 	c.instant("last_ms", &r.Last)
-	c.isResult = c.duration("done_ms", "", &r.Done, true)
+	c.isResult = c.duration("done_ms", &r.Done, true)
 	c.count("input_tokens", &r.Counts.Input)
 	c.count("output_tokens", &r.Counts.Output)
 	c.count("cached_tokens", &r.Counts.Cached)
@@ -38,8 +37,8 @@ func (c *recordCodec) fields(r *replay.Record) {
 	c.ints("chunk_tokens", &r.ChunkTokens)
 	c.durations("chunk_ms", &r.Gaps)
 	c.text("stamps", (*string)(&r.Stamps), r.Stamps != "")
-	c.duration("first_stamp_error_ms", "first_blur_ms", &r.FirstStampError, r.FirstStampError != 0)
-	c.duration("max_stamp_error_ms", "blur_ms", &r.MaxStampError, r.MaxStampError != 0)
+	c.duration("first_stamp_error_ms", &r.FirstStampError, r.FirstStampError != 0)
+	c.duration("max_stamp_error_ms", &r.MaxStampError, r.MaxStampError != 0)
 	c.int("target_index", &r.Target, r.Target != 0)
 	c.text("requested_model", &r.Model, r.Model != "")
 	c.count("base_row", &r.Base.Row)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -316,29 +315,4 @@ func BenchmarkRecord(b *testing.B) {
 		}
 		b.SetBytes(int64(len(line)))
 	})
-}
-
-// Keys of older versions are read in any layout.
-func TestOldKeys(t *testing.T) {
-	records, reader := readRecords(t, "testdata/old_keys")
-	if n, reasons := reader.Damaged(); len(records) != 3 || n != 0 || !reader.Run.Finished() {
-		t.Fatalf("%d records, %d damaged: %v", len(records), n, reasons)
-	}
-	if got := []time.Duration{records[0].ConnectTime, records[1].FirstStampError, records[1].MaxStampError}; !slices.Equal(got, []time.Duration{8119, 12500, 20657}) {
-		t.Errorf("connect time, first and max stamp error are %v", got)
-	}
-	lines, err := os.ReadFile("testdata/old_keys/requests.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, line := range bytes.Split(bytes.TrimSpace(lines), []byte("\n")) {
-		got, err := parsedSlowly(line)
-		if err != nil || !cmp.Equal(got, records[i]) {
-			t.Errorf("%v: %s", err, cmp.Diff(records[i], got))
-		}
-		written, err := AppendRecord(nil, got, false)
-		if want := strings.NewReplacer("opening_ms", "connect_ms", "first_blur_ms", "first_stamp_error_ms", "blur_ms", "max_stamp_error_ms").Replace(string(line)); err != nil || string(written) != want {
-			t.Errorf("%v: written as %s, want %s", err, written, want)
-		}
-	}
 }

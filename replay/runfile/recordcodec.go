@@ -16,29 +16,22 @@ import (
 
 // begin starts a field. It reports whether the field is to be written or scanned;
 // raw is the value to decode, nil if there is none.
-func (c *recordCodec) begin(key, oldKey string, write bool) (ok bool, raw []byte) {
+func (c *recordCodec) begin(key string, write bool) (ok bool, raw []byte) {
 	switch c.mode {
 	case scanning:
-		return string(c.next) == key || oldKey != "" && string(c.next) == oldKey, nil
+		return string(c.next) == key, nil
 	case writing:
 		if write {
 			c.dst = append(append(append(c.dst, `, "`...), key...), `": `...)
 		}
 		return write, nil
 	case decoding:
-		raw, ok := c.members[key]
-		if !ok && oldKey != "" {
-			raw = c.members[oldKey]
-		}
-		if string(raw) == "null" {
-			return false, nil
+		if raw = c.members[key]; string(raw) == "null" {
+			raw = nil
 		}
 		return false, raw
 	}
 	c.keys[key] = true
-	if oldKey != "" {
-		c.keys[oldKey] = true
-	}
 	return false, nil
 }
 
@@ -78,7 +71,7 @@ func (c *recordCodec) decodeDuration(key string, ms float64) time.Duration {
 // int handles a field with an integer from 0 to 2^31-1. Like all field methods it reports whether
 // the field was present.
 func (c *recordCodec) int(key string, n *int, write bool) bool {
-	ok, raw := c.begin(key, "", write)
+	ok, raw := c.begin(key, write)
 	switch {
 	case raw != nil:
 		*n = int(decode[int32](c, raw))
@@ -94,7 +87,7 @@ func (c *recordCodec) int(key string, n *int, write bool) bool {
 
 // flag handles a field that is written only if true.
 func (c *recordCodec) flag(key string, v *bool) {
-	ok, raw := c.begin(key, "", *v)
+	ok, raw := c.begin(key, *v)
 	switch {
 	case raw != nil:
 		*v = decode[bool](c, raw)
@@ -112,8 +105,8 @@ func (c *recordCodec) count(key string, n *trace.Opt[int]) {
 }
 
 // duration handles a field in milliseconds.
-func (c *recordCodec) duration(key, oldKey string, d *time.Duration, write bool) bool {
-	ok, raw := c.begin(key, oldKey, write)
+func (c *recordCodec) duration(key string, d *time.Duration, write bool) bool {
+	ok, raw := c.begin(key, write)
 	switch {
 	case raw != nil:
 		*d = c.decodeDuration(key, decode[float64](c, raw))
@@ -127,12 +120,12 @@ func (c *recordCodec) duration(key, oldKey string, d *time.Duration, write bool)
 }
 
 func (c *recordCodec) instant(key string, at *replay.Instant) {
-	at.Set = c.duration(key, "", &at.Value, at.Set)
+	at.Set = c.duration(key, &at.Value, at.Set)
 }
 
 // durations handles an array field that is omitted if empty.
 func (c *recordCodec) durations(key string, all *[]time.Duration) {
-	ok, raw := c.begin(key, "", len(*all) > 0)
+	ok, raw := c.begin(key, len(*all) > 0)
 	switch {
 	case raw != nil:
 		for _, ms := range decode[[]float64](c, raw) {
@@ -155,7 +148,7 @@ func (c *recordCodec) durations(key string, all *[]time.Duration) {
 
 // ints handles an array field that is omitted if empty.
 func (c *recordCodec) ints(key string, all *[]int32) {
-	ok, raw := c.begin(key, "", len(*all) > 0)
+	ok, raw := c.begin(key, len(*all) > 0)
 	switch {
 	case raw != nil:
 		*all = decode[[]int32](c, raw)
@@ -193,7 +186,7 @@ func (c *recordCodec) scanDurations() []time.Duration {
 }
 
 func (c *recordCodec) text(key string, s *string, write bool) {
-	ok, raw := c.begin(key, "", write)
+	ok, raw := c.begin(key, write)
 	switch {
 	case raw != nil:
 		*s = decode[string](c, raw)
