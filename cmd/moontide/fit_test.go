@@ -50,6 +50,10 @@ func TestFitClients(t *testing.T) {
 	if got := must(t, dir, "synth", "--from", "m.json", "--only", "u1", "--rate-scale", "2"); strings.Count(got, `"user": "u1"`) != 200 || strings.Count(got, "\n") != 200 {
 		t.Errorf("with --only u1:\n%s", got)
 	}
+	// A check compares with the requests of that client alone.
+	if r := try(t, dir, "", "synth", "--from", "two.jsonl", "--only", "u1", "--check", "-o", "one.jsonl"); r.status != exitDone || !strings.Contains(r.out, "PASS") {
+		t.Errorf("--check of u1: exit status %d\n%s%s", r.status, r.out, r.err)
+	}
 }
 
 func TestSynthSpeed(t *testing.T) {
@@ -147,7 +151,6 @@ func TestFitMisuse(t *testing.T) {
 		"no requests":          {[]string{"synth", "--from", "m.json", "-n", "0"}, exitMisused, "--num-requests must be positive: 0"},
 		"check without source": {[]string{"synth", "--from", "m.json", "--check"}, exitMisused, "synth: m.json is a model: --check needs --against TRACE"},
 		"a model, fitted":      {[]string{"fit", "m.json"}, exitFailed, "moontide: m.json is already a model"},
-		"check of one client":  {[]string{"synth", "--from", sample(t), "--only", "a", "--check"}, exitMisused, "--only draws one client: --check needs --against TRACE"},
 		"check of a pipe":      {[]string{"synth", "--from", "-", "--check"}, exitMisused, "--check reads the source twice: use a file"},
 		"check of description": {[]string{"synth", "--isl", "30", "--osl", "3", "--check"}, exitMisused, "--check needs --against TRACE"},
 		"page of no check":     {[]string{"synth", "--from", sample(t), "--html", "x.html"}, exitMisused, "--html needs --check"},

@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
+	"github.com/bytedance/sonic"
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/fidelity"
 	"moontide/analyze/report"
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/log"
 )
 
 // Flags of a fidelity check.
@@ -24,7 +29,7 @@ const (
 func checkFlags() []cli.Flag {
 	return append(group(ofCheck,
 		&cli.BoolFlag{Name: checkFlagName, Usage: "compare the generated trace with its source: PASS, or FAIL with exit status 4"},
-		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to compare with", DefaultText: "--from, unless that is a model; required with --only"},
+		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to compare with", DefaultText: "--from, with --only the requests of that client"},
 	), group(inOutput,
 		&cli.StringFlag{Name: "json", Usage: "write the result of --check as JSON to `FILE`; - is standard output, instead of the table"},
 		&cli.StringFlag{Name: "html", Usage: "also write the result of --check to `FILE`, a self-contained page"},
@@ -34,6 +39,7 @@ func checkFlags() []cli.Flag {
 // fidelityCheck is a check as the flags describe it.
 type fidelityCheck struct {
 	source string
+	client string // whose requests alone are compared, "" for all
 	output
 }
 
@@ -58,8 +64,8 @@ func checkOf(c *cli.Context) (*fidelityCheck, error) {
 	if !c.IsSet(againstFlag) && isModel(check.source) {
 		return nil, misused("synth: %s is a model: --check needs --against TRACE", traceName(check.source))
 	}
-	if !c.IsSet(againstFlag) && c.IsSet("only") {
-		return nil, misused("synth: --only draws one client: --check needs --against TRACE with the requests of that client")
+	if !c.IsSet(againstFlag) {
+		check.client = c.String("only")
 	}
 	var err error
 	check.files, err = filesOf(c, "", "json", "html")
@@ -109,11 +115,46 @@ func (f *fidelityCheck) collect(c *cli.Context, path string, opts format.Options
 		return nil, err
 	}
 	defer r.Close()
-	t, err := fidelity.Collect(collectOften(trace.Until(c.Context, part(r.Borrowed()))), cmp.Or(c.Int(blockSizeFlag.Name), r.BlockSize()))
+	reqs := r.Borrowed()
+	if path == f.source && f.client != "" {
+		reqs = trace.Prune(r.Requests(), func(reqs trace.Requests) trace.Requests { return ofClient(reqs, f.client) }, new(int))
+	}
+	t, err := fidelity.Collect(collectOften(trace.Until(c.Context, part(reqs))), cmp.Or(c.Int(blockSizeFlag.Name), r.BlockSize()))
 	if err != nil {
 		return nil, located(err, path, r)
 	}
 	return t, nil
+}
+
+// ofClient returns the requests of a client: those with all values of its name in keys
+// that the format does not know.
+func ofClient(reqs trace.Requests, name string) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for r, err := range reqs {
+			if err == nil && !hasValues(r, strings.Split(name, "/")) {
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func hasValues(r trace.Request, values []string) bool {
+	var keys map[string]any
+	if sonic.Unmarshal(r.Extra, &keys) != nil {
+		return false
+	}
+	if recorded, ok := keys[log.RecordedKey].(map[string]any); ok {
+		maps.Copy(keys, recorded)
+	}
+	for _, v := range values {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(keys)), func(of any) bool { return fmt.Sprint(of) == v }) {
+			return false
+		}
+	}
+	return true
 }
 
 // copied returns streams whose output also goes to a temporary file, for a check of a
