@@ -96,13 +96,6 @@ func (b *GraphBuilder) sort(to *spill.Sorter, key uint64) {
 	}
 }
 
-func sorting(err error) error {
-	if err != nil {
-		return fmt.Errorf("sorting rows: %w", err)
-	}
-	return nil
-}
-
 // Close removes the temporary files. A builder that made its graph needs it, too.
 func (b *GraphBuilder) Close() error { return errors.Join(b.sessions.Close(), b.names.Close()) }
 

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// minOnGrid is the minimum number of distinct times for a grid.
+	// minOnGrid is the minimum number of distinct times for a grid, and of its ticks.
 	minOnGrid = 8
 	// gridTolerance is the maximum distance of a time from its tick, as a share
 	// of the step: recorders stamp a few milliseconds early or late.
@@ -16,11 +16,8 @@ const (
 	// maxChance bounds the probability that random times are on the grid.
 	maxChance = 1e-9
 
-	gapsTried  = 1024 // sampled gaps that a candidate step is tried on first
-	gapShare   = 0.95 // share of them that have to be multiples: a stray time spoils two
-	timesTried = 256  // sampled times that a candidate has to fit before all times are tried
-	divisors   = 100  // of sampled gaps are candidates
-	pairs      = 16   // of gaps whose common divisors are candidates
+	timesTried = 256  // sampled times that a step is tried on first
+	fewShare   = 0.95 // share of them on the grid for all times to be tried
 )
 
 // Grid is a coarse clock of timestamps: they are on ticks, which are multiples of
@@ -79,20 +76,22 @@ func (d *GridDetector) Grid() (g Grid, rowsPerTick float64, ok bool) {
 	return g, rowsPerTick, ok
 }
 
-// DetectGrid finds the largest step above 1 ms for which at least 99 % of the
-// distinct times are within 1 % of the step of a common residue. It requires 8
-// distinct times, and enough for random times to match with a probability below
-// 1e-9 (33 times for a step of 2 ms, 11 for 10 ms). A step of 1 ms, the unit of
-// traces, is not a grid.
-//
-// The step may be fractional, ticks may be unused, and a tick may have several
-// times with their own jitter. Grids with more than about twenty distinct times a
-// tick, and jittered grids with fewer than one in fifty ticks used, are missed.
-//
-// Times must be finite, in any order, and are not modified. The cost is linear if
-// they are sorted.
+// clockSteps are the steps of clocks in milliseconds, the largest first.
+var clockSteps = []float64{
+	3_600_000, 1_800_000, 900_000, 600_000, 300_000, 120_000, 60_000, 30_000, 20_000, 15_000, 10_000, 6000, 5000, 4000, 3000, 2000, 1000,
+	500, 400, 300, 250, 200, 150, 125, 100, 60, 50, 40, 1000.0 / 30, 30, 25, 20, 1000.0 / 60, 16, 15.625, 15, 12, 10, 8, 6, 5, 4, 3, 2,
+}
+
+// DetectGrid finds the largest step of a clock, from an hour to 2 ms, for which at least
+// 99 % of the distinct times are within 1 % of the step of a common residue. It requires 8
+// distinct times on 8 ticks, and enough for random times to match with a probability below
+// 1e-9 (33 times for a step of 2 ms, 11 for 10 ms). Ticks may be unused, and a tick may
+// have several times with their own jitter. Times must be finite, in any order, and are not
+// modified.
 func DetectGrid(times []float64) (Grid, bool) {
-	sorted := distinct(times)
+	sorted := slices.Clone(times)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
 	if len(sorted) < minOnGrid {
 		return Grid{}, false
 	}
@@ -101,113 +100,20 @@ func DetectGrid(times []float64) (Grid, bool) {
 	for i := range sorted {
 		sorted[i] -= origin
 	}
-	some := sampled(len(sorted)-1, gapsTried, func(i int) float64 { return sorted[i+1] - sorted[i] })
-	few := sampled(len(sorted), timesTried, func(i int) float64 { return sorted[i] })
-	for _, step := range gridSteps(some) {
-		if !areMultiples(some, step) {
+	few := make([]float64, min(len(sorted), timesTried))
+	for i := range few {
+		few[i] = sorted[i*len(sorted)/len(few)]
+	}
+	for _, step := range clockSteps {
+		if _, most := commonResidue(few, step); float64(most) < fewShare*float64(len(few)) {
 			continue
 		}
-		exact := refined(sorted, step)
-		for _, step := range []float64{math.Round(exact), exact} {
-			if _, most := commonResidue(few, step); float64(most) < gapShare*float64(len(few)) {
-				continue // the step is slightly off, and the error adds up
-			}
-			if g, ok := fitGrid(sorted, step); ok {
-				g.Offset = math.Mod(g.Offset+origin, g.Step)
-				return g, true
-			}
+		if g, ok := fitGrid(sorted, step); ok {
+			g.Offset = math.Mod(g.Offset+origin, g.Step)
+			return g, true
 		}
 	}
 	return Grid{}, false
-}
-
-func distinct(times []float64) []float64 {
-	sorted := slices.Clone(times)
-	if !slices.IsSorted(sorted) {
-		slices.Sort(sorted)
-	}
-	return slices.Compact(sorted)
-}
-
-// sampled returns up to most of n values, from all over the trace.
-func sampled(n, most int, value func(i int) float64) []float64 {
-	values := make([]float64, min(n, most))
-	for i := range values {
-		values[i] = value(i * n / len(values))
-	}
-	return values
-}
-
-// gridSteps returns candidate steps, the largest first. Except for strays, a gap
-// is a multiple of the step or, between times of one tick, nearly 0. So
-// fractions of short, median and long gaps are candidates. If few ticks are
-// used, these are too large; but then the greatest common divisor of two gaps is
-// often the step.
-func gridSteps(gaps []float64) []float64 {
-	sorted := slices.Sorted(slices.Values(gaps))
-	var steps []float64
-	for _, rank := range []float64{0.05, 0.5, 0.95} {
-		gap := sorted[int(rank*float64(len(sorted)))]
-		for k := 1.0; k <= divisors && gap/k > 1; k++ {
-			steps = append(steps, gap/k)
-		}
-	}
-	for i := range pairs {
-		at := i * (len(gaps) - 1) / pairs
-		if step := commonDivisor(gaps[at], gaps[at+1]); step > 1 {
-			steps = append(steps, step)
-		}
-	}
-	slices.Sort(steps)
-	slices.Reverse(steps)
-	return slices.Compact(steps)
-}
-
-// commonDivisor returns the greatest common divisor of two times in ms, to a
-// microsecond.
-func commonDivisor(a, b float64) float64 {
-	x, y := int64(math.Round(a*1000)), int64(math.Round(b*1000))
-	for y != 0 {
-		x, y = y, x%y
-	}
-	return float64(x) / 1000
-}
-
-// areMultiples reports whether nearly all gaps are multiples of a step.
-func areMultiples(gaps []float64, step float64) bool {
-	strays, allowed := 0, int((1-gapShare)*float64(len(gaps)))
-	for _, gap := range gaps {
-		if _, ok := multiple(gap, step); !ok {
-			if strays++; strays > allowed {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// multiple returns the number of steps in a gap, and whether the gap is a multiple
-// of the step within the tolerance at both ends.
-func multiple(gap, step float64) (steps float64, ok bool) {
-	steps = math.Floor(gap/step + 0.5)
-	return steps, math.Abs(gap-steps*step) <= 2*gridTolerance*step
-}
-
-// refined returns a more exact step: jitter cancels over many gaps. It skips
-// gaps next to strays.
-func refined(sorted []float64, step float64) float64 {
-	sum, steps := 0.0, 0.0
-	for i, t := range sorted[1:] {
-		gap := t - sorted[i]
-		if n, ok := multiple(gap, step); ok {
-			sum += gap
-			steps += n
-		}
-	}
-	if steps == 0 {
-		return step
-	}
-	return sum / steps
 }
 
 // commonResidue returns the largest set of residues that are within the tolerance
@@ -249,7 +155,7 @@ func fitGrid(sorted []float64, step float64) (Grid, bool) {
 	g := Grid{Step: step, Offset: held[most/2], Share: float64(most) / float64(n)}
 	g.Jitter = max(g.Offset-held[0], held[most-1]-g.Offset)
 	g.count(sorted)
-	return g, true
+	return g, g.Ticks >= minOnGrid
 }
 
 // count counts the ticks with a time.

@@ -1,166 +1,77 @@
 package trace
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 
 	"moontide/trace/spill"
 )
 
-// Codec turns rows into bytes and back, so that they can be kept on disk. Package
-// format has one.
-type Codec struct {
-	Append func(dst []byte, r Request) []byte
-	Parse  func(b []byte, r *Request) error
-	// Memory bounds the rows held of each kind, with and without a timestamp, in
-	// bytes; 0 means 64 MiB.
-	Memory int
-}
+// rowMemory bounds the rows held of each kind, with and without a time, in bytes.
+const rowMemory = 64 << 20
 
-// rowStore holds numbered rows and yields them in order of time, and of number.
-type rowStore interface {
-	// add adds a row with its time in ms.
-	add(number int, at float64, r Request) error
-	// addUntimed adds a row whose time is not known yet.
-	addUntimed(number int, r Request) error
-	// all yields the rows. at returns the times of those that were added without.
-	all(at func(number int) float64, yield func(Request, error) bool)
-	close() error
-}
-
-func newRowStore(c Codec) rowStore {
-	if c.Append == nil {
-		return &memoryStore{}
-	}
-	s := &diskStore{codec: c}
-	s.timed.Memory, s.untimed.Memory, s.estimated.Memory = c.Memory, c.Memory, c.Memory
-	return s
-}
-
-// memoryStore holds rows in memory.
-type memoryStore struct{ rows []storedRow }
-
-type storedRow struct {
-	at     float64 // NaN if not known
-	number int
-	Request
-}
-
-func (s *memoryStore) add(number int, at float64, r Request) error {
-	s.rows = append(s.rows, storedRow{at, number, r})
-	return nil
-}
-
-func (s *memoryStore) addUntimed(number int, r Request) error {
-	return s.add(number, math.NaN(), r)
-}
-
-func (s *memoryStore) all(at func(int) float64, yield func(Request, error) bool) {
-	for i := range s.rows {
-		if r := &s.rows[i]; math.IsNaN(r.at) {
-			r.at = at(r.number)
-		}
-	}
-	slices.SortStableFunc(s.rows, func(a, b storedRow) int { return cmp.Compare(a.at, b.at) })
-	for _, r := range s.rows {
-		if !yield(r.Request, nil) {
-			return
-		}
-	}
-}
-
-func (s *memoryStore) close() error { return nil }
-
-// diskStore holds rows on disk. A row is its number, doubled and with the lowest bit
-// set if it has a timestamp, the timestamp, and the rest in the codec's form.
-type diskStore struct {
-	codec     Codec
+// rowStore holds numbered rows, most of them on disk, and yields them in order of time,
+// and of number.
+type rowStore struct {
 	timed     spill.Sorter // by time
-	untimed   spill.Sorter // by number
-	estimated spill.Sorter // those of untimed, by time
+	untimed   spill.Sorter // rows without a time, by number
+	estimated spill.Sorter // the same, by time
 	some      bool         // untimed has rows
 	row       []byte       // to be reused
 }
 
-func (s *diskStore) add(number int, at float64, r Request) error {
+func newRowStore(memory int) *rowStore {
+	return &rowStore{timed: spill.Sorter{Memory: memory}, untimed: spill.Sorter{Memory: memory}, estimated: spill.Sorter{Memory: memory}}
+}
+
+// add adds a row with its time in ms.
+func (s *rowStore) add(number int, at float64, r Request) error {
 	return s.addTo(&s.timed, spill.KeyOf(at), number, r)
 }
 
-func (s *diskStore) addUntimed(number int, r Request) error {
+// addUntimed adds a row whose time is not known yet.
+func (s *rowStore) addUntimed(number int, r Request) error {
 	s.some = true
 	return s.addTo(&s.untimed, uint64(number), number, r)
 }
 
-func (s *diskStore) addTo(to *spill.Sorter, key uint64, number int, r Request) error {
-	at := r.Timestamp
-	r.Timestamp = Opt[float64]{}
-	head := uint64(number) << 1
-	if at.Set {
-		head |= 1
-	}
-	s.row = binary.AppendUvarint(s.row[:0], head)
-	if at.Set {
-		s.row = binary.LittleEndian.AppendUint64(s.row, math.Float64bits(at.Value))
-	}
-	s.row = s.codec.Append(s.row, r)
-	if err := to.Add(key, s.row); err != nil {
-		return fmt.Errorf("sorting rows: %w", err)
-	}
-	return nil
+func (s *rowStore) addTo(to *spill.Sorter, key uint64, number int, r Request) error {
+	s.row = appendStored(binary.AppendUvarint(s.row[:0], uint64(number)), &r)
+	return sorting(to.Add(key, s.row))
 }
 
-func (s *diskStore) parse(b []byte) (r Request, err error) {
-	head, n := binary.Uvarint(b)
-	b = b[n:]
-	var at Opt[float64]
-	if head&1 == 1 {
-		at = Some(math.Float64frombits(binary.LittleEndian.Uint64(b)))
-		b = b[8:]
-	}
-	if err = s.codec.Parse(b, &r); err != nil {
-		return r, fmt.Errorf("row %d cannot be sorted: %w", head>>1+1, err)
-	}
-	r.Timestamp = at
-	return r, nil
-}
-
-func (s *diskStore) all(at func(int) float64, yield func(Request, error) bool) {
-	err := s.estimate(at)
-	if err != nil {
-		yield(Request{}, err)
-		return
-	}
-	for b, err := range s.merged() {
-		var r Request
-		if err == nil {
-			r, err = s.parse(b.Data)
-		}
-		if !yield(r, err) || err != nil {
-			return
-		}
-	}
-}
-
-// estimate sorts the rows without a timestamp by time.
-func (s *diskStore) estimate(at func(int) float64) error {
+// all yields the rows. at returns the times of those that were added without.
+func (s *rowStore) all(at func(number int) float64, yield func(Request, error) bool) {
 	for b, err := range s.untimed.All {
 		if err == nil {
 			err = s.estimated.Add(spill.KeyOf(at(int(b.Key))), b.Data)
 		}
 		if err != nil {
-			return fmt.Errorf("sorting rows: %w", err)
+			yield(Request{}, sorting(err))
+			return
 		}
 	}
-	return s.untimed.Close()
+	if err := s.untimed.Close(); err != nil {
+		yield(Request{}, sorting(err))
+		return
+	}
+	for b, err := range s.merged() {
+		if err != nil {
+			yield(Request{}, err)
+			return
+		}
+		_, n := binary.Uvarint(b.Data)
+		if !yield(parseStored(b.Data[n:]), nil) {
+			return
+		}
+	}
 }
 
 // merged yields all rows by time and number.
-func (s *diskStore) merged() iter.Seq2[spill.Record, error] {
+func (s *rowStore) merged() iter.Seq2[spill.Record, error] {
 	if !s.some {
 		return s.timed.All
 	}
@@ -196,6 +107,97 @@ func before(a, b spill.Record) bool {
 	return first < second
 }
 
-func (s *diskStore) close() error {
+func (s *rowStore) close() error {
 	return errors.Join(s.timed.Close(), s.untimed.Close(), s.estimated.Close())
+}
+
+func sorting(err error) error {
+	if err != nil {
+		return fmt.Errorf("sorting rows: %w", err)
+	}
+	return nil
+}
+
+// appendStored appends a row in a form for disk: its values in order, each optional one
+// and each slice after a byte that tells whether it is there.
+func appendStored(b []byte, r *Request) []byte {
+	optional := func(set bool, bits uint64) {
+		if b = append(b, 0); set {
+			b[len(b)-1] = 1
+			b = binary.LittleEndian.AppendUint64(b, bits)
+		}
+	}
+	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	optional(r.Timestamp.Set, math.Float64bits(r.Timestamp.Value))
+	optional(r.Delay.Set, math.Float64bits(r.Delay.Value))
+	optional(r.ContextLen.Set, uint64(r.ContextLen.Value))
+	optional(r.UniquePromptLen.Set, uint64(r.UniquePromptLen.Value))
+	optional(r.HashIDs != nil, uint64(len(r.HashIDs)))
+	last := uint64(0)
+	for _, id := range r.HashIDs {
+		b = binary.AppendVarint(b, int64(id-last)) // usually 1
+		last = id
+	}
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.InputLength)), uint64(r.OutputLength))
+	optional(r.After != nil, uint64(len(r.After)))
+	for _, id := range r.After {
+		text(id)
+	}
+	for _, s := range []string{r.SessionID, r.ID, string(r.DelayKind)} {
+		text(s)
+	}
+	return append(b, r.Extra...)
+}
+
+// parseStored parses what appendStored appended.
+func parseStored(b []byte) (r Request) {
+	optional := func() (bits uint64, set bool) {
+		if set = b[0] == 1; set {
+			bits = binary.LittleEndian.Uint64(b[1:])
+			b = b[8:]
+		}
+		b = b[1:]
+		return bits, set
+	}
+	number := func() int {
+		n, size := binary.Uvarint(b)
+		b = b[size:]
+		return int(n)
+	}
+	text := func() (s string) {
+		n := number()
+		s, b = string(b[:n]), b[n:]
+		return s
+	}
+	ms := func() Opt[float64] {
+		bits, set := optional()
+		return Opt[float64]{math.Float64frombits(bits), set}
+	}
+	length := func() Opt[int] {
+		n, set := optional()
+		return Opt[int]{int(n), set}
+	}
+	r.Timestamp, r.Delay, r.ContextLen, r.UniquePromptLen = ms(), ms(), length(), length()
+	if n, set := optional(); set {
+		r.HashIDs = make([]uint64, n)
+		last := uint64(0)
+		for i := range r.HashIDs {
+			step, size := binary.Varint(b)
+			b = b[size:]
+			last += uint64(step)
+			r.HashIDs[i] = last
+		}
+	}
+	r.InputLength, r.OutputLength = number(), number()
+	if n, set := optional(); set {
+		r.After = make([]string, n)
+		for i := range r.After {
+			r.After[i] = text()
+		}
+	}
+	r.SessionID, r.ID, r.DelayKind = text(), text(), DelayKind(text())
+	if len(b) > 0 {
+		r.Extra = append([]byte(nil), b...)
+	}
+	return r
 }

@@ -22,25 +22,24 @@ func AnswerTime(osl int) float64 { return AssumedTTFT + AssumedTPOT*float64(max(
 // and has no timestamp stays after its predecessor. Rows of one time keep their order.
 // It fails with a [*GraphError] if rows wait for each other.
 //
-// With a codec, most rows are in temporary files (see package spill): Sort then holds
-// up to 256 MiB of rows, and 16 bytes and a [Graph] for each row from the first of a
-// session on. With the zero Codec it holds the whole trace in memory.
-func Sort(reqs Requests, codec Codec) Requests {
-	return sorted(reqs, func(Request) bool { return true }, codec)
+// Most rows are in temporary files (see package spill): Sort holds up to 256 MiB of rows,
+// and 16 bytes and a [Graph] for each row from the first of a session on.
+func Sort(reqs Requests) Requests {
+	return sorted(reqs, func(Request) bool { return true }, rowMemory)
 }
 
 // SendOrder is [Sort] for a trace whose rows are in order of arrival, except for
-// rows without a timestamp that wait for others. It holds the trace in memory from the
-// first row of a session on, so a trace without sessions takes none.
-func SendOrder(reqs Requests) Requests { return sorted(reqs, inSession, Codec{}) }
+// rows without a timestamp that wait for others. It passes on the rows before the first of
+// a session.
+func SendOrder(reqs Requests) Requests { return sorted(reqs, inSession, rowMemory) }
 
 // inSession reports whether a row may wait for others, or others for it.
 func inSession(r Request) bool { return r.SessionID != "" || r.ID != "" || r.After != nil }
 
 // sorted passes rows on until one begins the part that has to be sorted.
-func sorted(reqs Requests, begins func(Request) bool, codec Codec) Requests {
+func sorted(reqs Requests, begins func(Request) bool, memory int) Requests {
 	return func(yield func(Request, error) bool) {
-		held := sendOrder{store: newRowStore(codec)}
+		held := sendOrder{store: newRowStore(memory)}
 		defer held.close()
 		holding := false
 		for r, err := range reqs {
@@ -166,7 +165,7 @@ func (t *sendTimes) sentBy(rows []int32, at float64) {
 
 // sendOrder holds rows until their times are found.
 type sendOrder struct {
-	store   rowStore
+	store   *rowStore
 	first   int                // row in rows
 	rows    block.List[toSend] // from the first of a session on
 	untimed bool               // one of them has no timestamp

@@ -1,7 +1,7 @@
 package trace
 
 import (
-	"encoding/json"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -100,16 +100,6 @@ func TestSendOrderStreams(t *testing.T) {
 
 // TestSortsOnDiskAsInMemory: with little memory, rows come in the same order and unchanged.
 func TestSortsOnDiskAsInMemory(t *testing.T) {
-	codec := Codec{
-		Append: func(dst []byte, r Request) []byte {
-			b, err := json.Marshal(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return append(dst, b...)
-		},
-		Parse: func(b []byte, r *Request) error { return json.Unmarshal(b, r) },
-	}
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyTrace(t)
 		for i := range rows {
@@ -117,10 +107,26 @@ func TestSortsOnDiskAsInMemory(t *testing.T) {
 				rows[i].Timestamp.Value = float64(rapid.IntRange(0, 5000).Draw(t, "timestamp"))
 			}
 		}
-		codec.Memory = rapid.IntRange(1, 3000).Draw(t, "memory")
-		want, got := collect(t, Sort(FromSlice(rows), Codec{})), collect(t, Sort(FromSlice(rows), codec))
+		memory := rapid.IntRange(1, 3000).Draw(t, "memory")
+		want, got := collect(t, Sort(FromSlice(rows))), collect(t, sorted(FromSlice(rows), func(Request) bool { return true }, memory))
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	})
+}
+
+// TestStoredRows: rows of every form are unchanged after they were on disk.
+func TestStoredRows(t *testing.T) {
+	rows := []Request{
+		{},
+		{Timestamp: Some(30.125), InputLength: 5, HashIDs: []uint64{}, Extra: []byte(`{"x": {"y": [1, "ü"]}, "request_id": 7}`)},
+		{InputLength: 900, OutputLength: 3, HashIDs: []uint64{math.MaxUint64, 1, 2, 0}, ID: `a"b`},
+		{Delay: Some(0.001), SessionID: "s", DelayKind: Tool, After: []string{"a", ""}, ContextLen: Some(0), UniquePromptLen: Some(1)},
+		{Timestamp: Some(0.0), After: []string{}},
+	}
+	for _, r := range rows {
+		if got := parseStored(appendStored(nil, &r)); !reflect.DeepEqual(got, r) {
+			t.Errorf("got %+v, want %+v", got, r)
+		}
+	}
 }

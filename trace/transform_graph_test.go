@@ -71,7 +71,7 @@ func TestSortFollowsGraphs(t *testing.T) {
 			}
 		}
 		g := graphOf(t, rows)
-		for name, sorted := range map[string][]Request{"Sort": collect(t, Sort(FromSlice(rows), Codec{})), "SendOrder": collect(t, SendOrder(FromSlice(rows)))} {
+		for name, sorted := range map[string][]Request{"Sort": collect(t, Sort(FromSlice(rows))), "SendOrder": collect(t, SendOrder(FromSlice(rows)))} {
 			place := make([]int, len(rows))
 			for i, n := range lengths(sorted) {
 				place[n-1] = i + 1

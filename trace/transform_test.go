@@ -251,7 +251,7 @@ func TestTake(t *testing.T) {
 func TestSort(t *testing.T) {
 	rows := at(5, 1, 5, 0)
 	rows = slices.Insert(rows, 2, Request{Delay: Some(1.0), InputLength: 9})
-	if got, want := lengths(collect(t, Sort(FromSlice(rows), Codec{}))), []int{4, 2, 9, 1, 3}; !slices.Equal(got, want) {
+	if got, want := lengths(collect(t, Sort(FromSlice(rows)))), []int{4, 2, 9, 1, 3}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

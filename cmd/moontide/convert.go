@@ -12,7 +12,6 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/replay"
 	"moontide/trace"
-	"moontide/trace/format"
 	"moontide/trace/log"
 )
 
@@ -24,8 +23,7 @@ func convertCommand(std streams, _ stop) *cli.Command {
 			"spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, " +
 			"part.\n\n" +
 			"--sample and --part read the traces twice and never split sessions that wait for each other, such as an " +
-			"agent and its sub-agents. Re-timed sessions are written in the estimated order of sending, which needs " +
-			"memory for the whole trace. In request logs (openai-log), text is replaced: prompts become keyed block " +
+			"agent and its sub-agents. Re-timed sessions are written in the estimated order of sending. In request logs (openai-log), text is replaced: prompts become keyed block " +
 			"ids, session names keyed names. Block ids that are hashes (WEKA, Dynamo, Bailian, TraceLab) are " +
 			"renumbered from 0.\n\n" +
 			"--anonymize turns block ids into keyed hashes of 53 bits, and names of sessions and requests into keyed " +
@@ -205,7 +203,7 @@ func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error
 
 func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	if r.sort {
-		reqs = trace.Sort(collectOften(reqs), format.Codec())
+		reqs = trace.Sort(collectOften(reqs))
 	}
 	spread, window, pace := r.Pacing, trace.Pacing{Start: r.Start, End: r.End}, r.Pacing
 	spread.Start, spread.End, pace.Limit = 0, 0, 0

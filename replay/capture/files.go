@@ -234,7 +234,7 @@ func sortFile(path string) error {
 		return err
 	}
 	defer out.Discard()
-	if _, err := out.WriteAll(trace.Sort(in.Requests(), format.Codec())); err != nil {
+	if _, err := out.WriteAll(trace.Sort(in.Requests())); err != nil {
 		return err
 	}
 	return out.Close()

@@ -10,9 +10,6 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// Codec keeps rows on disk in the native format.
-func Codec() trace.Codec { return trace.Codec{Append: AppendRow, Parse: ParseRow} }
-
 // AppendRow appends the row as one JSON object, without a line end. Keys have
 // the order and spacing of published traces, so that these are reproduced byte
 // for byte.

@@ -3,7 +3,6 @@ package format
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,31 +94,5 @@ func BenchmarkAppendRow(b *testing.B) {
 				b.SetBytes(int64(len(row)))
 			})
 		}
-	}
-}
-
-// Rows of every form are unchanged after they were sorted on disk.
-func TestCodecKeepsRows(t *testing.T) {
-	text := `{"timestamp": 30.125, "input_length": 5, "output_length": 0, "hash_ids": [], "x": {"y": [1, "ü\n"]}, "request_id": 7}
-{"timestamp": 20, "input_length": 900, "output_length": 3, "hash_ids": [18446744073709551615, 1], "request_id": "a\"b", "input_tokens": 4}
-{"timestamp": 10, "input_length": 1, "output_length": 1, "session_id": "s"}
-{"input_length": 1, "output_length": 1, "session_id": "s", "delay": 0.001, "delay_kind": "tool", "after": ["a\"b"], "context_len": 0, "unique_user_prompt_len": 1}
-{"timestamp": 15, "input_length": 1, "output_length": 1, "session_id": "s", "after": []}
-`
-	rows := func(codec trace.Codec) []trace.Request {
-		r, err := NewReader(strings.NewReader(text), "t", Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := trace.Collect(trace.Sort(r.Requests(), codec))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	codec := Codec()
-	codec.Memory = 1
-	if got, want := rows(codec), rows(trace.Codec{}); !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
