@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"image/png"
 	"io/fs"
@@ -72,39 +71,6 @@ func TestAnalyzeWritesToStandardOutput(t *testing.T) {
 	}
 	if got := files(t, dir); len(got) != 1 {
 		t.Errorf("files are %v", got)
-	}
-}
-
-// The table contains everything that was requested and nothing else.
-func TestAnalyzeCSV(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", strings.Repeat(threeRows, 2))
-	table := func(args ...string) (rows []string) {
-		text := must(t, dir, append([]string{"analyze", "t.jsonl", "--csv"}, args...)...)
-		all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, row := range all[1:] {
-			rows = append(rows, strings.Join(slices.Concat(row[:2], row[5:8]), " "))
-		}
-		return rows
-	}
-	for _, test := range []struct {
-		args []string
-		want []string
-	}{
-		{nil, []string{"lru 1  1 ", "lru 2  1 ", "lru 3  1 ", "lru 4  1 ", "lru 5  1 "}},
-		{[]string{"--cache", "lfu", "--capacities", "3,2"}, []string{"lfu 3  1 ", "lfu 2  1 "}},
-		{[]string{"--capacities", "2,2,1024tok,2blocks", "--cache", "lru,fifo,lru"}, []string{"lru 2  1 ", "fifo 2  1 "}},
-		{[]string{"--capacities", "1MiB", "--kv-bytes-per-token", "1024"}, []string{"lru 2 1048576 1 "}},
-		{[]string{"--capacities", "2", "--workers", "3", "--routing", "session,random"},
-			[]string{"lru 2  1 ", "lru 2  1 shared-single", "lru 2  3 session", "lru 2  3 random", "lru 6  1 shared-total"}},
-	} {
-		if got := table(test.args...); !slices.Equal(got, test.want) {
-			t.Errorf("%v: %q, want %q", test.args, got, test.want)
-		}
 	}
 }
 

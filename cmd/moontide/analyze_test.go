@@ -26,50 +26,6 @@ type analyzed struct {
 	Concurrency struct{ Peak int }
 }
 
-func analyzedJSON(t *testing.T, text string) analyzed {
-	t.Helper()
-	var a analyzed
-	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	return a
-}
-
-func TestAnalyzeCaches(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", strings.Repeat(threeRows, 2)) // the second half hits all of the first
-	a := analyzedJSON(t, must(t, dir, "analyze", "t.jsonl", "--json", "--cache", "lru, belady", "--capacities", "0,5120tokens,1GiB",
-		"--kv-bytes-per-token", "1048576", "--workers", "1", "--ttft", "1s", "--tpot", "0s"))
-	// 12 references, 5 distinct; with 10 blocks, 1 + 6 are hit.
-	want := []struct {
-		policy   string
-		capacity int
-		hits     float64
-	}{{"lru", 0, 0}, {"lru", 10, 7}, {"lru", 2, 0}, {"belady", 0, 0}, {"belady", 10, 7}}
-	for i, w := range want {
-		got := a.Cache.Policies[i]
-		if got.Policy != w.policy || got.Capacity != w.capacity || w.capacity != 2 && got.Block != w.hits/12 {
-			t.Errorf("point %d is %+v, want %+v", i, got, w)
-		}
-	}
-	if got := a.Cache.Policies[2].Bytes; got != 1<<30 {
-		t.Errorf("1 GiB is %v bytes", got)
-	}
-	if n := len(a.Cache.Smallest); n != 3 {
-		t.Errorf("%d smallest caches", n)
-	}
-	if a.Concurrency.Peak != 2 { // one second each; the second trace starts as the first arrives
-		t.Errorf("peak is %d", a.Concurrency.Peak)
-	}
-	const rows = 6 // a comparison is two single caches and four routings
-	for _, w := range a.Cache.Workers[rows : 2*rows] {
-		if w.Block != 7.0/12 {
-			t.Errorf("one worker of 10 blocks is one cache, but: %+v", w)
-		}
-	}
-}
-
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -132,28 +132,6 @@ func TestBenchComparesDeployments(t *testing.T) {
 	}
 }
 
-// With one shared prompt, all requests of a run but the first find its blocks,
-// and none finds those of the previous run.
-func TestBenchSharedPrompts(t *testing.T) {
-	t.Parallel()
-	url, dir := serveFast(t), t.TempDir()
-	spec := write(t, dir, "shared.yaml", "isl: 200\nosl: 2\nblock_size: 60\nshared: {count: 1, tokens: 120}\n")
-	load := []string{"--concurrency", "1", "--num-prompts", "5", "--url", url}
-	benched(t, dir, append(load, "--out", "a", "--isl", "200", "--osl", "2", "--shared-prompts", "1", "--shared-len", "120", "--block-size", "60")...)
-	benched(t, dir, append(load, "--out", "b", "--spec", spec, "--salt", "another")...)
-	for _, sweep := range []string{"a", "b"} {
-		for row, rec := range recordsOf(t, filepath.Join(dir, sweep, "concurrency-1")) {
-			want := 112 // whole blocks of the server's, of 16
-			if row == 0 {
-				want = 0
-			}
-			if rec.Counts.Cached != trace.Some(want) {
-				t.Errorf("sweep %s, row %d: %v cached, want %d", sweep, row, rec.Counts.Cached, want)
-			}
-		}
-	}
-}
-
 // A failing sweep reports the errors of its requests, and other flags may be
 // tried in the same folder until it contains a run.
 func TestBenchSaysWhatFailed(t *testing.T) {

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"moontide/analyze/report"
 	"moontide/replay/runfile"
 )
 
@@ -58,45 +56,6 @@ func TestBenchFindsOtherLoads(t *testing.T) {
 				t.Errorf("%s is a run that was repeated", name)
 			}
 		}
-	}
-}
-
-// Several deployments and shapes have a search each, in one folder, with an answer each and
-// its ratio to the first one of its shape.
-func TestBenchFindsForSeveral(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	args := []string{"bench", "--virtual", "--engines", "1,2", "--shape", "2000:20,4000:40", "--find", "concurrency", "--concurrency", "64,256", "--slo", "p90_ttft<400ms", "--min-requests", "200", "--max-runs", "8", "--out", "sweep"}
-	out := unwrapped(must(t, dir, append(args, "--html", "page.html", "--png", "search.png", "--junit", "junit.xml")...))
-	for _, want := range []string{"Missed at", "1-engine, ISL 2000, OSL 20", "x, +", "Gates: PASS"} {
-		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
-	var outcome report.OutcomeJSON
-	text := must(t, dir, append(args, "--json")...)
-	if err := json.Unmarshal([]byte(text), &outcome); err != nil {
-		t.Fatal(err)
-	}
-	agrees(t, "outcome.json", text)
-	if len(outcome.Searches) != 4 || outcome.Outcome != "pass" {
-		t.Fatalf("%s", text)
-	}
-	for i := range 2 {
-		one, two := outcome.Searches[2*i], outcome.Searches[2*i+1]
-		if one.Deployment != "1-engine" || two.Deployment != "2-engines" || one.Shape != two.Shape || one.Find != "concurrency" {
-			t.Errorf("searches %+v and %+v", one, two)
-		}
-		if ratio := *two.Load / *one.Load; ratio < 1.8 || ratio > 2.2 {
-			t.Errorf("two engines take %v times the load of one", ratio)
-		}
-		if !(*one.Load < *one.MissedAt && *one.MissedAt < 1.1**one.Load+1) || one.Gates[0].Passed || len(one.Runs) > 8 {
-			t.Errorf("%+v", one)
-		}
-	}
-	junit, err := os.ReadFile(filepath.Join(dir, "junit.xml"))
-	if err != nil || strings.Count(string(junit), "<testsuite ") != 4 || !strings.Contains(string(junit), `name="largest concurrency with p90_ttft_ms&lt;400 must hold"`) {
-		t.Errorf("%v %s", err, junit)
 	}
 }
 

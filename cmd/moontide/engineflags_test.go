@@ -105,37 +105,3 @@ func TestEngineFileIsRecorded(t *testing.T) {
 		t.Errorf("without a file: %+v", e)
 	}
 }
-
-func TestEngineFlagsMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := writeEngine(t, enginefile.New(slowEngines()))
-	bare := writeEngine(t, enginefile.New(engine.Deployment{}))
-	damaged := write(t, dir, "damaged.json", `{"format": "moontide engine", "version": 1, "deployment": {}, "engine": {"step-bse": "4ms"}}`)
-	for _, test := range []struct {
-		args   string
-		status int
-		want   string
-	}{
-		{"--engine none.json", exitFailed, "none.json: no such file"},
-		{"--engine " + damaged, exitFailed, "damaged.json: engine.step-bse: unknown setting"},
-		{"--engine " + path + " --engines 2", exitMisused, "--engines: engine.json has prefill and decode engines of their own: use --prefill-engines and --decode-engines"},
-		{"--engine " + path + " --engine-block-size 0", exitMisused, "--engine-block-size must be from 1 to"},
-		{"--decode-table 8:1ms,1:0ms", exitMisused, "--decode-table: decode costs are not in ascending order"},
-		{"--decode-table 8", exitMisused, `--decode-table: entry "8": want SEQUENCES:TIME`},
-		{"--engine " + bare + " --max-num-batched-tokens 512", exitDone, ""},
-		{"--decode-per-context-token 46.7", exitDone, ""},
-		{"--decode-per-context-token 46.7x", exitMisused, `--decode-per-context-token: time "46.7x": want a number with a unit such as 46.7ns`},
-		{"--step-base 2h", exitMisused, "--step-base must be from 0 to 1h: 2h0m0s"},
-		{"--transfer-sharing evenly", exitMisused, `--transfer-sharing "evenly" is unknown: use none, queue, fair or batch`},
-	} {
-		r := try(t, dir, "", append([]string{"simulate", sample(t), "--limit", "1"}, strings.Fields(test.args)...)...)
-		if r.status != test.status || !strings.Contains(r.err, test.want) {
-			t.Errorf("%s: exit status %d, want %d: %s\nwant %s", test.args, r.status, test.status, r.err, test.want)
-		}
-	}
-	r := try(t, dir, "", "replay", sample(t), "--url", "http://127.0.0.1:1", "--engine", path)
-	if r.status != exitMisused || !strings.Contains(r.err, "--engine is for the embedded endpoint") {
-		t.Errorf("exit status %d: %s", r.status, r.err)
-	}
-}

@@ -160,13 +160,3 @@ func TestOrderOfExitStatuses(t *testing.T) {
 		}
 	}
 }
-
-// replayed replays the first rows of the sample, whose verdict does not depend on how
-// busy the machine is.
-func replayed(t *testing.T, dir, name, url, salt string) {
-	t.Helper()
-	r := try(t, dir, "", "replay", sample(t), "--limit", "20", "--speedup", "100", "--url", url, "--salt", salt, "--out", name, "--max-lag", "1h")
-	if !r.measured() {
-		t.Fatalf("exit status %d\n%s", r.status, r.err)
-	}
-}

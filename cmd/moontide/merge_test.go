@@ -110,29 +110,6 @@ func TestShardsAreThePartsOfOneSchedule(t *testing.T) {
 	}
 }
 
-// Re-timed sessions are in the order in which they would be sent, and that it is
-// estimated is said.
-func TestConvertOrdersRetimedSessions(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	row := func(session, time string) string {
-		return `{` + strings.TrimSuffix(`"timestamp": `+time+`, `, `"timestamp": , `) + `"input_length": 9, "output_length": 1, "session_id": "` + session + `"`
-	}
-	turn := func(session string) string { return row(session, "") + `, "delay": 100}` + "\n" }
-	write(t, dir, "s.jsonl", row("a", "0")+"}\n"+turn("a")+row("b", "5000")+"}\n"+turn("b"))
-	r := try(t, dir, "", "convert", "s.jsonl", "--rate", "10", "--arrival", "constant")
-	if want := row("a", "0") + "}\n" + row("b", "100") + "}\n" + turn("a") + turn("b"); r.out != want {
-		t.Errorf("got\n%s\nwant\n%s", r.out, want)
-	}
-	const note = "moontide: note: the order of 2 turns without a timestamp is estimated from delays and assumed answer times of 500 ms and 20 ms a token\n"
-	if r.err != note {
-		t.Errorf("messages are %q", r.err)
-	}
-	if r := try(t, dir, "", "convert", "s.jsonl"); r.err != "" {
-		t.Errorf("as it is: messages are %q", r.err)
-	}
-}
-
 // Hashes become small ids in order of first use, with the same sharing.
 func TestConvertRenumbersHashes(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"moontide/replay"
 	"moontide/replay/runfile"
@@ -108,27 +107,6 @@ func TestReplayHitsTheCacheAsTheTraceSays(t *testing.T) {
 				t.Error("the trace hits nothing: this shows nothing")
 			}
 		})
-	}
-}
-
-func TestReplayOpenLoop(t *testing.T) {
-	t.Parallel()
-	path, rows := anyTrace(t, 500)
-	url := serveFast(t)
-	dir := t.TempDir()
-	r := try(t, dir, "", "replay", path, "--url", url, "--limit", strconv.Itoa(rows), "--speedup", "20", "--out", "run")
-	if !r.measured() {
-		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-	records := recordsOf(t, filepath.Join(dir, "run"))
-	for i, row := range rowsOfTrace(t, path, rows) {
-		rec := records[i]
-		if rec.Class != replay.OK || rec.Counts.Input != trace.Some(row.InputLength) {
-			t.Fatalf("row %d: %v %s, input %v", i, rec.Class, rec.Error, rec.Counts.Input)
-		}
-		if want := time.Duration(row.Timestamp.Value) * time.Millisecond / 20; rec.Due != want {
-			t.Fatalf("row %d is due at %v, want %v", i, rec.Due, want)
-		}
 	}
 }
 
@@ -234,25 +212,5 @@ func TestRunSaysHowToRepeatIt(t *testing.T) {
 	}
 	if a.Rows != 5 || a.Sent != 5 || a.NotSent != 0 || a.Ended.IsZero() || a.Target.Simulated || a.Trace.BlockSize != 512 || len(a.Notes) == 0 {
 		t.Errorf("got %+v", a)
-	}
-}
-
-func TestNothingSucceeded(t *testing.T) {
-	t.Parallel()
-	url := serveFast(t, "--max-model-len", "20")
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", shortTrace)
-	r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--out", "run")
-	if r.status != exitFailed || !strings.Contains(r.err, "no request succeeded") || !strings.Contains(r.out, "Verdict: INVALID") || !strings.Contains(r.out, "Failed requests:                         4\n") {
-		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-}
-
-// The embedded endpoint is the one that the flags describe.
-func TestReplayWithEngines(t *testing.T) {
-	t.Parallel()
-	r := try(t, t.TempDir(), shortTrace, "replay", "-", "--out", "run", "--engines", "3", "--router", "session", "--max-model-len", "600")
-	if !r.measured() || !strings.Contains(r.out, "Failed requests:                         2\n") || !strings.Contains(r.out, "Note: the embedded endpoint is 3 engines, session routing.\n") {
-		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 }

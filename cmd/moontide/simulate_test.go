@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/runfile"
-	"moontide/trace"
 )
 
 // A simulation is a run like any other, and is labelled as simulated.
@@ -109,38 +107,6 @@ func printed(t *testing.T, out, label string) float64 {
 		t.Fatalf("%s: %v in\n%s", label, err, out)
 	}
 	return x
-}
-
-func TestSimulateSessions(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", shortTrace)
-	out := must(t, dir, "simulate", "t.jsonl", "--out", "run", "--max-model-len", "500", "--step-base", "1ms", "--max-failed", "0.5")
-	records := recordsOf(t, dir+"/run")
-	if !strings.Contains(out, "Failed requests:                         2\n") || records[0].Class != replay.HTTPError || records[0].Status != 400 {
-		t.Errorf("%+v\n%s", records[0], out)
-	}
-	if turn := records[4]; turn.Due-records[3].Done != 1e6 || turn.Class != replay.OK {
-		t.Errorf("the second turn is due %v after the first ended", turn.Due-records[3].Done)
-	}
-	if c := records[2].Counts; c.Output != trace.Some(1) {
-		t.Errorf("an answer of no token: %+v", c)
-	}
-	var summary struct {
-		Moontide struct{ Simulated bool }
-	}
-	text, err := os.ReadFile(dir + "/run/summary.json")
-	if err != nil || json.Unmarshal(text, &summary) != nil || !summary.Moontide.Simulated {
-		t.Errorf("summary.json: %v\n%s", err, text)
-	}
-	// The result is a trace, and a trace may come through a pipe.
-	text, err = os.ReadFile(dir + "/run/requests.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := try(t, dir, string(text), "simulate", "-"); r.status != exitDone || !strings.Contains(r.out, "Successful requests:                     5\n") {
-		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
-	}
 }
 
 func TestSimulateMisuse(t *testing.T) {

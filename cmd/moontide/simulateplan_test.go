@@ -64,34 +64,6 @@ func TestSimulateLists(t *testing.T) {
 	}
 }
 
-// With --out, each deployment has a run folder.
-func TestSimulateListsInFolders(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must(t, dir, "simulate", sample(t), "--engines", "1,2", "--out", "plan")
-	folders := func(of string) (names []string) {
-		for _, name := range files(t, filepath.Join(dir, of)) {
-			if !strings.Contains(name, "/") {
-				names = append(names, name)
-			}
-		}
-		return names
-	}
-	if got := folders("plan"); !slices.Equal(got, []string{"1-engine", "2-engines"}) {
-		t.Errorf("folders %q", got)
-	}
-	must(t, dir, "report", "plan/1-engine", "plan/2-engines")
-	must(t, dir, "simulate", sample(t), "--find", "concurrency", "--slo", "p50_ttft<150ms", "--out", "found")
-	found := folders("found")
-	if len(found) != 1 || !strings.HasPrefix(found[0], "1-engine-concurrency-") {
-		t.Fatalf("folders %q", found)
-	}
-	must(t, dir, "report", "found/"+found[0], "--slo", "p50_ttft<150ms")
-	if r := try(t, dir, "", "simulate", sample(t), "--engines", "1,2", "--out", "plan"); r.status != exitFailed || !strings.Contains(r.err, "plan/1-engine") {
-		t.Errorf("into the same folders: exit status %d\n%s", r.status, r.err)
-	}
-}
-
 // The answer of a search agrees with the table, and is the same in all forms.
 func TestSimulateFind(t *testing.T) {
 	t.Parallel()

@@ -2,10 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -29,45 +26,6 @@ func shared(t *testing.T, dir, name string) {
 	write(t, dir, name, string(rows))
 }
 
-// Selected by name, the tree method writes the file name that users of the data
-// generator expect, wherever its source is.
-func TestSynthTreeNamesItsFile(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		source string
-		args   []string
-		want   string
-	}{
-		"nothing asked for": {"t.jsonl", nil, "t_synth_1.00x1+1.00_speedup1_maxislNone.jsonl"},
-		"as published": {"conversation_trace.jsonl", []string{"--prefix-len-multiplier", "16", "--prompt-len-multiplier", "10", "--max-isl", "110000"},
-			"conversation_trace_synth_16.00x1+10.00_speedup1_maxisl110000.jsonl"},
-		"fractions": {"some.old.trace.jsonl.gz", []string{"--prefix-len-multiplier", "1.5", "--prefix-root-multiplier", "3", "--speedup-ratio", "2.5"},
-			"some.old.trace_synth_1.50x3+1.00_speedup2.5_maxislNone.jsonl"},
-		"no ending": {"source", nil, "source_synth_1.00x1+1.00_speedup1_maxislNone.jsonl"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			from, dir := t.TempDir(), t.TempDir()
-			shared(t, from, c.source) // the format is detected from content, not the name
-			args := append([]string{"synth", "--method", "tree", "--from", filepath.Join(from, c.source), "-n", "20"}, c.args...)
-			r := try(t, dir, "", args...)
-			if r.status != exitDone || r.out != "" || !strings.Contains(r.err, "20 requests written to "+c.want+"\n") {
-				t.Errorf("%+v", r)
-			}
-			if got := files(t, dir); !slices.Equal(got, []string{c.want}) {
-				t.Fatalf("files %q, want %q", got, c.want)
-			}
-			file, err := os.ReadFile(filepath.Join(dir, c.want))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if out := must(t, dir, append(args, "-o", "-")...); out != string(file) {
-				t.Error("-o - writes something else")
-			}
-		})
-	}
-}
-
 // synth | analyze - is one pipe.
 func TestSynthIntoAnalyze(t *testing.T) {
 	t.Parallel()
@@ -83,55 +41,6 @@ func TestSynthIntoAnalyze(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.Requests != 500 || got.Context.Declared < 1024 {
 		t.Errorf("%+v, %v\n%s", got, err, r.err)
-	}
-}
-
-// The reported rejections and the remaining rate are correct.
-func TestSynthTreeSaysWhatWasRejected(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	shared(t, dir, "t.jsonl") // three requests a second
-	synth := func(args ...string) (rows []trace.Request, talk string) {
-		r := try(t, dir, "", append([]string{"synth", "--method", "tree", "--from", "t.jsonl", "-n", "3000", "-o", "-"}, args...)...)
-		in, err := format.NewReader(strings.NewReader(r.out), "synth", format.Options{})
-		if err != nil || r.status != exitDone {
-			t.Fatalf("%v: %+v", err, r)
-		}
-		if rows, err = trace.Collect(in.Requests()); err != nil || len(rows) != 3000 {
-			t.Fatalf("%d rows, %v", len(rows), err)
-		}
-		return rows, r.err
-	}
-	all, talk := synth()
-	if strings.Contains(talk, "rejected") {
-		t.Errorf("nothing was asked for, and it says\n%s", talk)
-	}
-	rate := func(rows []trace.Request) float64 {
-		return float64(len(rows)) / rows[len(rows)-1].Timestamp.Value * 1000
-	}
-	for _, c := range []struct {
-		args  []string
-		ratio float64 // of the rate to the source's
-		says  string
-	}{
-		{[]string{"--max-isl", "1024", "--min-isl", "1024"}, .2, " drawn requests rejected by --min-isl and --max-isl; the rate drops from 3"},
-		{[]string{"--max-isl", "1024", "--min-isl", "1024", "--keep-rate"}, 1, "; the others arrive at "},
-		{[]string{"--max-isl", "1024"}, .3, " drawn requests rejected by --max-isl; the rate drops from 3"},
-		{[]string{"--min-isl", "1024"}, 0.8, " drawn requests rejected by --min-isl; the rate drops from 3"},
-	} {
-		rows, talk := synth(c.args...)
-		for _, r := range rows {
-			if long, short := r.InputLength > 1024, r.InputLength < 1024; long && slices.Contains(c.args, "--max-isl") || short && slices.Contains(c.args, "--min-isl") {
-				t.Fatalf("%v: ISL %d", c.args, r.InputLength)
-			}
-		}
-		got := rate(rows)
-		if ratio := got / rate(all); ratio < .8*c.ratio || ratio > 1.2*c.ratio {
-			t.Errorf("%v: rate %v, was %v", c.args, got, rate(all))
-		}
-		if left := strconv.FormatFloat(got, 'f', 2, 64); !strings.Contains(talk, c.says) || !strings.Contains(talk, left) {
-			t.Errorf("%v: a rate of %s is left; it says\n%s", c.args, left, talk)
-		}
 	}
 }
 
