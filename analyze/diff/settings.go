@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"moontide/replay/runfile"
 )
 
 // Change is a setting of run.json that differs, with all values of each side.
@@ -33,7 +35,7 @@ func changes(a, b []*Run) (all []Change) {
 			if info.Target.Simulated {
 				info.Target.URL = "" // any free port
 			}
-			settings(reflect.ValueOf(info), "", func(name, value string) {
+			Settings(info, func(name, value string) {
 				if !slices.Contains(names, name) {
 					names = append(names, name)
 				}
@@ -65,6 +67,11 @@ func without(list, other []string) (rest []string) {
 		}
 	}
 	return rest
+}
+
+// Settings calls see with the name and value of every setting of a run.
+func Settings(info runfile.Run, see func(name, value string)) {
+	settings(reflect.ValueOf(info), "", see)
 }
 
 // settings calls see with every setting in a part of run.json.

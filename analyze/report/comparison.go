@@ -19,7 +19,6 @@ type Comparison []Dataset
 // the first.
 func (c Comparison) Document() *doc.Document {
 	d := doc.New("TRACE COMPARISON", "Measured against: "+c[0].Name)
-	d.Headlines = c.headlines()
 	c.sideBySide(d.Section("Side by side"))
 	c.caches(d)
 	c.fleets(d)

@@ -33,8 +33,7 @@ type Dataset struct {
 // HasBlocks reports whether a row has block ids.
 func (d Dataset) HasBlocks() bool { return d.Analysis.Prefix != nil }
 
-// Document returns the "DATASET ANALYSIS", from an overview to a summary in words
-// and figures.
+// Document returns the "DATASET ANALYSIS", from an overview to figures.
 func (d Dataset) Document() *doc.Document {
 	to, a := doc.New("DATASET ANALYSIS", "Trace: "+d.Name), d.Analysis
 	to.Headlines = d.headlines()
@@ -49,9 +48,8 @@ func (d Dataset) Document() *doc.Document {
 	timeSection(to, a)
 	d.Service.addTo(to, a.Arrivals != nil)
 	sessionSection(to, a)
-	summary, s := to.Section("Summary"), to.Section("Figures")
-	summary.Lead, s.Lead = true, true
-	summary.Text(summarySentences(a)...)
+	s := to.Section("Figures")
+	s.Lead = true
 	for _, f := range d.figures() {
 		s.Figure(f)
 	}
@@ -294,6 +292,17 @@ func arrivalSection(to *doc.Document, a *analyze.Analysis) {
 		s.Row("Time grid", doc.Fixed(g.Step, 3), "ms", doc.Percent(g.Share)+" % on it")
 		s.Text(gridSentence(at))
 	}
+}
+
+func gridSentence(at *analyze.Arrivals) string {
+	switch g := at.Grid; {
+	case at.Requests-at.Estimated > g.Ticks+at.Requests/10: // a tenth or more share a timestamp
+		return "Arrival times lie on a grid, most likely because the recording used a coarse clock." +
+			" A replay at the original timing sends all requests of a step at once, in bursts that did not occur in production."
+	case g.Ticks == g.Steps+1:
+		return "Requests arrive at a constant rate."
+	}
+	return "Arrival times come from a coarse clock, but few requests share a step, so a replay adds no bursts."
 }
 
 func sessionSection(to *doc.Document, a *analyze.Analysis) {

@@ -28,7 +28,7 @@ func timeSection(to *doc.Document, a *analyze.Analysis) {
 		text += " Hits are those of an infinite cache that starts empty; context is shared with any other request."
 		columns = append(columns, "hits", "context")
 	}
-	s.Text(text)
+	s.Text(text, changeSentence(t))
 	clock := clockOf(width)
 	table := doc.Table{Columns: columns, Left: 1}
 	for _, w := range windows {

@@ -108,3 +108,20 @@ func TestClock(t *testing.T) {
 		}
 	}
 }
+
+func TestGridSentence(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		requests int
+		grid     trace.Grid
+		says     string
+	}{
+		{"bursts", 1000, trace.Grid{Step: 3000, Ticks: 899, Steps: 898}, "bursts that did not occur in production"},
+		{"a metronome", 1000, trace.Grid{Step: 3000, Ticks: 1000, Steps: 999}, "constant rate"},
+		{"hardly any together", 1000, trace.Grid{Step: 3000, Ticks: 900, Steps: 4000}, "adds no bursts"},
+	} {
+		if got := gridSentence(&analyze.Arrivals{Requests: test.requests, Grid: &test.grid}); !strings.Contains(got, test.says) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.says)
+		}
+	}
+}

@@ -20,7 +20,6 @@ type Fidelity struct {
 // Document has a row for each aspect, the novelty and the verdict.
 func (f Fidelity) Document() *doc.Document {
 	d := doc.New("FIDELITY", fmt.Sprintf("%s, drawn from %s", f.DrawnName, f.SourceName))
-	d.Headlines = f.headlines()
 	s := d.Section("Aspects")
 	t := doc.Table{Columns: []string{"", "source", "drawn", "gap", "floor", "limit", "result"}, Left: 1}
 	for _, r := range f.Results {

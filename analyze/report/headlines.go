@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"moontide/analyze"
-	"moontide/analyze/fidelity"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
 	"moontide/replay/bench"
@@ -225,26 +223,6 @@ func (d Dataset) headlines() []doc.KeyValue {
 	return all
 }
 
-// headlines returns the largest KS distance of each trace from the first.
-func (c Comparison) headlines() (all []doc.KeyValue) {
-	for _, other := range c[1:] {
-		x := DistancesOf(c[0], other)
-		h := doc.KeyValue{Key: other.Name, Value: doc.Absent}
-		largest := 0.0
-		for _, of := range []struct {
-			name     string
-			distance trace.Opt[analyze.Distance]
-		}{{"ISL", x.ISL}, {"OSL", x.OSL}, {"observed context", x.Context}, {"inter-arrival", x.Gap}, {"turns per session", x.Turns}, {"turn gap", x.TurnGap}} {
-			if d := of.distance; d.Set && (h.Note == "" || d.Value.KS > largest) {
-				largest = d.Value.KS
-				h.Value, h.Unit, h.Note = doc.Fixed(largest, 3), "largest KS distance", of.name
-			}
-		}
-		all = append(all, h)
-	}
-	return all
-}
-
 // headlines returns the median errors of what was held out or, without it, of what was
 // fitted.
 func (f EngineFit) headlines() (all []doc.KeyValue) {
@@ -261,27 +239,4 @@ func (f EngineFit) headlines() (all []doc.KeyValue) {
 			Note: fmt.Sprintf("median of %d %s, at most %s %%", e.Rows, of, doc.Fixed(100*e.Max, 1))})
 	}
 	return all
-}
-
-// headlines returns how many aspects are within their limits, and the one that is
-// closest to it.
-func (f Fidelity) headlines() (all []doc.KeyValue) {
-	compared, passed, largest, name := 0, 0, 0.0, ""
-	for _, r := range f.Results {
-		if r.Outcome == fidelity.NotApplicable {
-			continue
-		}
-		compared++
-		if r.Outcome == fidelity.Passed {
-			passed++
-		}
-		if share := r.Gap.Value / r.Limit.Value; r.Gap.Set && r.Limit.Value > 0 && share >= largest {
-			largest, name = share, r.Name
-		}
-	}
-	all = append(all, doc.KeyValue{Key: "Aspects within their limits", Value: doc.Int(passed), Unit: "of " + doc.Int(compared)})
-	if name != "" {
-		all = append(all, doc.KeyValue{Key: "Largest gap", Value: doc.Fixed(100*largest, 0), Unit: "% of its limit", Note: name})
-	}
-	return append(all, doc.KeyValue{Key: "Longest run of the source's rows", Value: doc.Int(f.Novelty.Rows), Unit: doc.Plural(f.Novelty.Rows, "row"), Note: fmt.Sprintf("at most %d", f.Novelty.MaxRows)})
 }

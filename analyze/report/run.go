@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"moontide/analyze/diff"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
 	"moontide/replay/runfile"
@@ -78,11 +79,18 @@ func (runs Runs) Document() *doc.Document {
 		}
 	})
 	if len(runs) > 1 {
-		d.Headlines = runs.headlines()
 		s := d.DetailSection("Runs")
 		for _, f := range runs.overlays() {
 			s.Figure(f)
 		}
+		if over := runs.overlaysOverTime(); len(over) > 0 {
+			s = d.DetailSection("Over time")
+			s.PageOnly = true
+			for _, f := range over {
+				s.Figure(f)
+			}
+		}
+		s = d.DetailSection("Side by side")
 		if len(runs) > mostDrawn {
 			s.Note("Note", "more figures of each run are in its own report.")
 		}
@@ -290,58 +298,27 @@ func medianAndP99(latencies ...stats.Sample) (cells []string) {
 	return cells
 }
 
-// addConfiguration adds the settings, and the digests that show whether two runs had
-// the same input.
+// addConfiguration adds the settings that are not zero, by their names in run.json, and the
+// digests that show whether two runs had the same input.
 func (r Run) addConfiguration(s *doc.Section) {
 	info := r.Info
 	t := doc.Table{Columns: []string{"Setting", "Value"}, Left: doc.AllLeft}
 	add := func(name, value string) {
-		if value != "" {
+		if !slices.Contains([]string{"", "0", "false"}, value) {
 			t.Add(name, value)
 		}
 	}
-	number := func(name string, x float64, unit string) {
-		if x != 0 {
-			add(name, doc.Plain(x)+unit)
-		}
-	}
-	add("Command", strings.Join(info.Command, " "))
-	add("Version", info.Version)
-	add("Started", info.Started.UTC().Format(time.RFC3339))
+	add("command", strings.Join(info.Command, " "))
+	add("started", info.Started.UTC().Format(time.RFC3339))
 	if !info.Ended.IsZero() {
-		add("Ended", info.Ended.UTC().Format(time.RFC3339))
+		add("ended", info.Ended.UTC().Format(time.RFC3339))
 	}
-	add("Trace", info.Trace.Name)
-	number("Configured request rate", info.Trace.Rate, " req/s")
-	if w := info.Window; w != (runfile.Window{}) {
-		add("Warm-up and cool-down", doc.Plain(w.WarmupSeconds)+" s, "+doc.Plain(w.CooldownSeconds)+" s")
-	}
-	number("Rows", float64(info.Rows), "")
-	number("Block size", float64(info.Trace.BlockSize), "")
-	number("Speedup", info.Trace.Speedup, "")
-	add("URL", info.Target.URL)
-	add("Model", info.Target.ModelText())
-	add("Endpoint", info.Target.Endpoint)
-	add("Prompts", info.Target.Prompt)
-	add("Tokenizer", info.Target.Tokenizer.Name)
-	add("Dataset", info.Target.Dataset.Name)
-	add("Accepted by the endpoint", strings.Join(info.Target.Accepted, ", "))
-	add("Body", info.Target.Body)
-	number("Maximum request concurrency", float64(info.Limits.MaxConcurrency), "")
-	number("Retries", float64(info.Limits.Retries), "")
-	add("Seed", strconv.FormatUint(info.Seed, 10))
-	add("Salt", info.Salt)
-	if h := info.Host; h.OS != "" {
-		add("Client", fmt.Sprintf("%s/%s, %d CPU cores, %s", h.OS, h.Arch, h.CPUs, h.Go))
-	}
-	if n := info.Trace.DigestRows; n > 0 {
-		add("SHA-256 of the trace's first "+doc.Count(n, "row"), info.Trace.SHA256)
-	} else {
-		add("SHA-256 of the trace", info.Trace.SHA256)
-	}
-	add("SHA-256 of the schedule", info.Schedule)
-	add("SHA-256 of the prompts", info.Prompts)
-	add("SHA-256 of the tokenizer", info.Target.Tokenizer.SHA256)
-	add("SHA-256 of the dataset", info.Target.Dataset.SHA256)
+	diff.Settings(info, func(name, value string) {
+		if name != "notes" {
+			add(name, value)
+		}
+	})
+	add("schedule_sha256", info.Schedule)
+	add("prompts_sha256", info.Prompts)
 	s.Table(t)
 }

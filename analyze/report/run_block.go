@@ -68,8 +68,8 @@ var Moreh = Block{
 	lines: []blockLine{
 		{"Number of worker processes", func(r Run) string { return strconv.Itoa(max(len(r.Result.Parts), 1)) }},
 		ofMetric("completed"), maxConcurrency, configuredRate,
-		{"Warm-up Time", ofWindow(func(r Run) float64 { return r.Info.Window.WarmupSeconds })},
-		{"Cool-down Time", ofWindow(func(r Run) float64 { return r.Info.Window.CooldownSeconds })},
+		{"Warm-up Time", ofWindow(1, func(r Run) float64 { return r.Info.Window.WarmupSeconds })},
+		{"Cool-down Time", ofWindow(1, func(r Run) float64 { return r.Info.Window.CooldownSeconds })},
 		ofMetric("duration"), ofMetric("total_input_tokens"), ofMetric("total_output_tokens"), ofMetric("request_goodput"),
 		ofMetric("output_throughput"), ofMetric("total_token_throughput").named("Total Token throughput (tok/s)"),
 	},
@@ -91,17 +91,29 @@ func ofMetric(key string) blockLine {
 
 func (l blockLine) named(label string) blockLine { return blockLine{label, l.value} }
 
+func (l blockLine) onlyIf(known func(r Run) bool) blockLine {
+	return blockLine{l.label, func(r Run) string {
+		if !known(r) {
+			return ""
+		}
+		return l.value(r)
+	}}
+}
+
+// countOr formats a count other than 0.
+func countOr(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
 func titled(l run.Latency) blockLatency {
 	return blockLatency{of: l, title: l.Title(), label: l.Label()}
 }
 
 var (
-	maxConcurrency = blockLine{"Maximum request concurrency", func(r Run) string {
-		if n := r.Info.Limits.MaxConcurrency; n > 0 {
-			return strconv.Itoa(n)
-		}
-		return ""
-	}}
+	maxConcurrency = blockLine{"Maximum request concurrency", func(r Run) string { return countOr(r.Info.Limits.MaxConcurrency) }}
 	configuredRate = blockLine{"Request rate configured (RPS)", func(r Run) string {
 		if rate := r.Info.Trace.Rate; rate > 0 {
 			return twoDecimals(trace.Some(rate))
@@ -113,12 +125,12 @@ var (
 	}}
 )
 
-func ofWindow(seconds func(r Run) float64) func(r Run) string {
+func ofWindow(decimals int, seconds func(r Run) float64) func(r Run) string {
 	return func(r Run) string {
 		if r.Result.Window == (run.Span{}) {
 			return ""
 		}
-		return strconv.FormatFloat(seconds(r), 'f', 1, 64)
+		return strconv.FormatFloat(seconds(r), 'f', decimals, 64)
 	}
 }
 
@@ -150,11 +162,7 @@ func (b Block) shown(v View) (all []blockLatency) {
 func (b Block) listing(r Run) (lines []string, notes []doc.Note) {
 	out := &listing{width: b.width}
 	out.rule(b.title, "=")
-	for _, line := range b.lines {
-		if value := line.value(r); value != "" {
-			out.add(line.label, value)
-		}
-	}
+	out.addLines(r, b.lines)
 	for _, l := range b.shown(r.View) {
 		of := l.of
 		if of == run.ITL {

@@ -76,8 +76,7 @@ func (runs Runs) names() (all []string) {
 	return all
 }
 
-// overlays draws the latencies of all runs, and their values over time, in one figure
-// each.
+// overlays draws the latencies of all runs in one figure each.
 func (runs Runs) overlays() (all []figure.Figure) {
 	for _, of := range distributions {
 		f := overlay(of.title, figure.Axis{Label: of.latency.Label(), Quantity: figure.Duration}, of.of+" of at most this time",
@@ -87,6 +86,10 @@ func (runs Runs) overlays() (all []figure.Figure) {
 			all = append(all, f)
 		}
 	}
+	return all
+}
+
+func (runs Runs) overlaysOverTime() (all []figure.Figure) {
 	for _, over := range overTime {
 		f := withLines(over.figure(), runs.names(), func(i int) figure.Series {
 			if detail := runs[i].Result.Detail; detail != nil && len(detail.Series.Intervals) > 1 {

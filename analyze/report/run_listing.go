@@ -8,7 +8,6 @@ import (
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
-	"moontide/trace"
 )
 
 // plainMetric formats a value for the block and side-by-side tables, without
@@ -40,6 +39,15 @@ func (l *listing) add(key, value string) {
 	l.lines = append(l.lines, fmt.Sprintf("%-*s %s", l.width, key+":", value))
 }
 
+// addLines adds the lines that have a value.
+func (l *listing) addLines(r Run, lines []blockLine) {
+	for _, line := range lines {
+		if value := line.value(r); value != "" {
+			l.add(line.label, value)
+		}
+	}
+}
+
 // latency adds the statistics of a latency under a title, with its label.
 func (l *listing) latency(r Run, of run.Latency, title, label string) {
 	l.rule(title, "-")
@@ -49,18 +57,33 @@ func (l *listing) latency(r Run, of run.Latency, title, label string) {
 	}
 }
 
-// listing returns the "Serving Benchmark Result" block with all that moontide
-// measures. See [Block] for those of other tools.
+// own is vLLM's block with all that moontide measures. See [VLLM] for those of other tools.
+var own = []blockLine{
+	ofMetric("completed"), ofMetric("failed"),
+	ofMetric("abandoned").onlyIf(func(r Run) bool { return r.Result.Abandoned.Requests > 0 }),
+	{"Requests not sent", func(r Run) string { return countOr(r.Info.NotSent) }},
+	maxConcurrency, configuredRate,
+	{"Warm-up time (s)", ofWindow(2, func(r Run) float64 { return r.Info.Window.WarmupSeconds })},
+	{"Cool-down time (s)", ofWindow(2, func(r Run) float64 { return r.Info.Window.CooldownSeconds })},
+	ofMetric("duration"), ofMetric("total_input_tokens"), ofMetric("total_output_tokens"),
+	ofMetric("cached_tokens").onlyIf(func(r Run) bool { return r.Result.Cached.Set }),
+	ofMetric("mean_reasoning_tokens").onlyIf(func(r Run) bool { return r.Result.Reasoning.Value > 0 }),
+	blockLine{"Mean tokens per chunk", func(r Run) string { return doc.Fixed(r.Result.TokensPerChunk.Mean, 2) }}.onlyIf(Run.multiToken),
+	blockLine{"P99 tokens per chunk", func(r Run) string { return doc.Fixed(r.Result.TokensPerChunk.Quantile(0.99), 2) }}.onlyIf(Run.multiToken),
+	ofMetric("request_throughput"), ofMetric("request_goodput"),
+	ofMetric("output_throughput"), ofMetric("max_output_tokens_per_s"), peakConcurrency, ofMetric("total_token_throughput"),
+}
+
+// listing returns the block of the run.
 func (r Run) listing() []string {
 	l := &listing{width: listingColumn}
 	l.rule(" Serving Benchmark Result ", "=")
-	r.addCounts(l)
-	own := func(of run.Latency) { l.latency(r, of, of.Title(), of.Label()) }
+	l.addLines(r, own)
 	shown := Runs{r}.latencies()
 	for _, of := range shown {
-		own(of)
+		l.latency(r, of, of.Title(), of.Label())
 		if of == run.ITL && r.multiToken() && !slices.Contains(shown, run.ITLPerToken) {
-			own(run.ITLPerToken)
+			l.latency(r, run.ITLPerToken, run.ITLPerToken.Title(), run.ITLPerToken.Label())
 		}
 	}
 	scheduled := r.informative(run.ScheduleLatencies)
@@ -69,8 +92,7 @@ func (r Run) listing() []string {
 	}
 	for _, of := range scheduled {
 		for _, s := range r.View.statistics() {
-			m := of.Metric(s)
-			l.add(m.Heading(), plainMetric(m, r.Result))
+			l.add(of.Metric(s).Heading(), plainMetric(of.Metric(s), r.Result))
 		}
 	}
 	l.rule("", "=")
@@ -82,53 +104,4 @@ func (r Run) listing() []string {
 func (r Run) multiToken() bool {
 	d := r.Result.TokensPerChunk
 	return d.Count > 0 && (d.Min != 1 || d.Max != 1)
-}
-
-// addCounts adds the counts and rates of the block.
-func (r Run) addCounts(l *listing) {
-	info, result := r.Info, r.Result
-	metrics := func(keys ...string) {
-		for _, key := range keys {
-			m := run.MustMetric(key)
-			value := plainMetric(m, result)
-			if key == "max_concurrent_requests" {
-				value += ".00" // as vLLM prints it
-			}
-			l.add(m.Heading(), value)
-		}
-	}
-	metrics("completed", "failed")
-	if result.Abandoned.Requests > 0 {
-		metrics("abandoned")
-	}
-	if info.NotSent > 0 {
-		l.add("Requests not sent", strconv.Itoa(info.NotSent))
-	}
-	if n := info.Limits.MaxConcurrency; n > 0 {
-		l.add("Maximum request concurrency", strconv.Itoa(n))
-	}
-	if info.Trace.Rate > 0 {
-		l.add("Request rate configured (RPS)", twoDecimals(trace.Some(info.Trace.Rate)))
-	}
-	if w := info.Window; result.Window != (run.Span{}) {
-		l.add("Warm-up time (s)", twoDecimals(trace.Some(w.WarmupSeconds)))
-		l.add("Cool-down time (s)", twoDecimals(trace.Some(w.CooldownSeconds)))
-	}
-	metrics("duration", "total_input_tokens", "total_output_tokens")
-	if result.Cached.Set {
-		metrics("cached_tokens")
-	}
-	if result.Reasoning.Value > 0 {
-		metrics("mean_reasoning_tokens")
-	}
-	if r.multiToken() {
-		d := result.TokensPerChunk
-		l.add("Mean tokens per chunk", doc.Fixed(d.Mean, 2))
-		l.add("P99 tokens per chunk", doc.Fixed(d.Quantile(0.99), 2))
-	}
-	metrics("request_throughput")
-	if result.Goodput != nil {
-		metrics("request_goodput")
-	}
-	metrics("output_throughput", "max_output_tokens_per_s", "max_concurrent_requests", "total_token_throughput")
 }

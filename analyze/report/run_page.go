@@ -43,28 +43,6 @@ func (r Run) headlines() (all []doc.KeyValue) {
 		doc.KeyValue{Key: "Completed", Value: doc.Int(result.Completed), Unit: doc.Plural(result.Completed, "request"), Note: failed})
 }
 
-// headlines returns p99 TTFT of each run, beside p99 TPOT, throughput and outcome.
-func (runs Runs) headlines() (all []doc.KeyValue) {
-	for _, r := range runs {
-		result := r.Result
-		h := doc.KeyValue{Key: r.name(), Value: doc.Absent}
-		if d := result.Latency(run.TTFT); d.Count > 0 {
-			h = headline(h.Key, doc.Duration(d.Quantile(0.99))+" p99 TTFT", "")
-		}
-		var notes []string
-		if d := result.Latency(run.TPOT); d.Count > 0 {
-			notes = append(notes, "p99 TPOT "+doc.Duration(d.Quantile(0.99)))
-		}
-		notes = append(notes, doc.FixedOr(result.OutputRate, 0)+" tok/s", result.Verdict.Level.String())
-		if level := gateLevel(r.Judgements()); len(r.View.Gates) > 0 {
-			notes = append(notes, "gates "+level)
-		}
-		h.Note = strings.Join(notes, ", ")
-		all = append(all, h)
-	}
-	return all
-}
-
 // fromSchedule names the latencies that include the client's wait.
 var fromSchedule = map[run.Latency]run.Latency{run.TTFT: run.TTFTFromSchedule, run.E2EL: run.E2ELFromSchedule}
 

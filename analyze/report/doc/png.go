@@ -8,22 +8,22 @@ import (
 	"moontide/analyze/report/figure"
 )
 
-// WritePNG draws the figures of the document and of its parts, except those of
-// [Section.PageOnly], two side by side. It names verdicts, and what is simulated or
-// estimated.
+// WritePNG draws the figures of the sections, except those of [Section.PageOnly], two side
+// by side: of a document without any, those of its parts. It names verdicts, and what is
+// simulated or estimated.
 func (d *Document) WritePNG(w io.Writer) error {
-	title := titleCase(d.Title)
-	if d.Verdict != nil {
-		title += ": " + d.Verdict.Level
+	notes := append([]string{Clean(d.Subject)}, d.remarks()...)
+	figures := d.pictured()
+	for _, part := range d.Parts {
+		if len(d.Sections) == 0 {
+			figures = append(figures, part.pictured()...)
+		}
+		notes = append(notes, part.remarks()...)
 	}
-	return figure.WritePNG(w, figure.Sheet{
-		Title: title, Note: strings.Join(append([]string{Clean(d.Subject)}, d.remarks()...), "; "), Rows: d.rows(),
-	})
+	return figure.WritePNG(w, figure.Sheet{Title: titleCase(d.Title), Note: strings.Join(notes, "; "), Figures: figures})
 }
 
-// rows returns the figures two by two, those of each part below its title and verdict.
-func (d *Document) rows() (rows []figure.Row) {
-	var figures []figure.Figure
+func (d *Document) pictured() (figures []figure.Figure) {
 	for _, s := range d.Sections {
 		for _, b := range s.Blocks {
 			if !s.PageOnly {
@@ -31,35 +31,21 @@ func (d *Document) rows() (rows []figure.Row) {
 			}
 		}
 	}
-	for pair := range slices.Chunk(figures, 2) {
-		rows = append(rows, figure.Row{Figures: pair})
-	}
-	for _, part := range d.Parts {
-		label := part.remarks()
-		if part.Verdict != nil {
-			label = slices.Insert(label, 0, part.Verdict.Level)
-		}
-		if part.Title != "" {
-			label = slices.Insert(label, 0, Clean(part.Title))
-		}
-		below := part.rows()
-		if len(below) > 0 {
-			below[0].Label = strings.Join(label, " – ")
-		}
-		rows = append(rows, below...)
-	}
-	return rows
+	return figures
 }
 
-// remarks returns the notes that a picture must have.
+// remarks returns the verdict and the notes that a picture must have.
 func (d *Document) remarks() (all []string) {
+	if d.Verdict != nil {
+		all = append(all, strings.TrimPrefix(Clean(d.Title)+": "+d.Verdict.Level, ": "))
+	}
 	notes := d.Notes
 	for _, s := range d.Sections {
 		notes = slices.Concat(notes, s.notes())
 	}
 	for _, n := range notes {
-		if n.Kind == "Simulated" || n.Kind == "Estimated" {
-			all = append(all, n.String())
+		if text := n.String(); (n.Kind == "Simulated" || n.Kind == "Estimated") && !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
 	return all

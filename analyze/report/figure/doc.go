@@ -14,7 +14,7 @@
 //		},
 //		Marks: []figure.Mark{{Label: "one GPU", At: 80 << 30}},
 //	}
-//	err := figure.WritePNG(file, figure.Sheet{Rows: []figure.Row{{Figures: []figure.Figure{hits}}}})
+//	err := figure.WritePNG(file, figure.Sheet{Figures: []figure.Figure{hits}})
 //	page := figure.SVG(hits)
 //
 // Legends and labels never cover the data. gonum/plot/vg rasters PNG; the plotters

@@ -45,7 +45,7 @@ func TestGoldenSVG(t *testing.T) {
 
 func TestSameBytesAtAnyTime(t *testing.T) {
 	for _, sheet := range []Sheet{awkward(), alone(hitRates())} {
-		f := sheet.Rows[0].Figures[0]
+		f := sheet.Figures[0]
 		svg, picture := SVG(f), mustPNG(t, sheet)
 		var drawing sync.WaitGroup
 		for range 2 {
@@ -61,7 +61,7 @@ func TestSameBytesAtAnyTime(t *testing.T) {
 
 func TestPNGSizeAndContent(t *testing.T) {
 	for name, sheet := range samples() {
-		p := newPage(sheet, columnWidth*max(2, sheet.columns()))
+		p := newPage(sheet, sheetWidth)
 		img, err := png.Decode(bytes.NewReader(mustPNG(t, sheet)))
 		if err != nil {
 			t.Fatal(err)
@@ -164,12 +164,12 @@ func TestHostileSheets(t *testing.T) {
 		t.Errorf("%d bytes", len(svg))
 	}
 	for _, sheet := range []Sheet{
-		{}, {Rows: []Row{{}, {Label: long}}}, {Title: long, Note: long, Rows: []Row{{Label: long, Figures: []Figure{f}}}}, {Rows: []Row{{Figures: make([]Figure, 12)}}},
+		{}, {Title: long, Note: long, Figures: []Figure{f}}, {Figures: make([]Figure, 12)},
 	} {
 		mustPNG(t, sheet)
 	}
-	if err := WritePNG(io.Discard, Sheet{Rows: slices.Repeat([]Row{{Figures: []Figure{{}}}}, 2000)}); err == nil {
-		t.Error("drew 2000 rows")
+	if err := WritePNG(io.Discard, Sheet{Figures: make([]Figure, 4000)}); err == nil {
+		t.Error("drew 4000 figures")
 	}
 }
 

@@ -20,6 +20,6 @@ func Example() {
 		return
 	}
 	defer os.Remove(file.Name())
-	fmt.Println(figure.WritePNG(file, figure.Sheet{Rows: []figure.Row{{Figures: []figure.Figure{f}}}}), f.X.Text(8<<30))
+	fmt.Println(figure.WritePNG(file, figure.Sheet{Figures: []figure.Figure{f}}), f.X.Text(8<<30))
 	// Output: <nil> 8 GiB
 }

@@ -2,17 +2,11 @@ package figure
 
 import "slices"
 
-// A Sheet is a picture of figures in rows, with aligned columns of equal widths.
+// A Sheet is a picture of figures, two side by side.
 type Sheet struct {
 	Title string
 	// Note is a line in small print under the title.
-	Note string
-	Rows []Row
-}
-
-// A Row of figures, from left to right, under an optional heading.
-type Row struct {
-	Label   string
+	Note    string
 	Figures []Figure
 }
 
@@ -104,9 +98,9 @@ type Mark struct {
 // Sizes of a plot in units, without titles and labels; the smallest letters are 11 units
 // high.
 const (
-	columnWidth = 440 // of a figure in a sheet
-	plotHeight  = 190
-	mostHeight  = 10_000
+	sheetWidth = 880
+	plotHeight = 190
+	mostHeight = 10_000
 )
 
 // points returns the number of points or, for Bars, of bars.

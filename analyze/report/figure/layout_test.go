@@ -35,7 +35,7 @@ func (w *textRecord) text(at point, s string, l letters) {
 func TestTextsKeepApart(t *testing.T) {
 	for name, sheet := range samples() {
 		for _, width := range []int{460, 900, 1300} {
-			if width == 460 && sheet.columns() > 1 || name == "awkward" {
+			if width == 460 && len(sheet.Figures) > 1 || name == "awkward" {
 				continue // names of several figures do not fit
 			}
 			t.Run(fmt.Sprintf("%s %d", name, width), func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestMarkLabelsKeepApart(t *testing.T) {
 }
 
 func TestMarkLabelsOfADistribution(t *testing.T) {
-	f := metrics().Rows[1].Figures[1]
+	f := metrics().Figures[3]
 	for i, m := range newPage(alone(f), 720).panels[0].marks {
 		if !m.shown {
 			t.Errorf("mark %d, %q, has no label", i, m.mark.Label)

@@ -1,5 +1,7 @@
 package figure
 
+import "slices"
+
 // A page is a sheet after layout.
 type page struct {
 	sheet         *Sheet
@@ -12,7 +14,6 @@ type heading struct {
 	baseline float64
 	text     string
 	letters  letters
-	ruled    bool // with a line above
 }
 
 // Distances between the parts of a page.
@@ -22,27 +23,17 @@ const (
 	rowGap    = 22
 )
 
-func (s *Sheet) columns() int {
-	n := 1
-	for i := range s.Rows {
-		n = max(n, len(s.Rows[i].Figures))
-	}
-	return n
-}
-
 // newPage lays out the sheet: first across, because the texts above a plot depend on
 // its width.
 func newPage(s Sheet, width int) *page {
-	columns := make([][]*panel, s.columns())
+	columns := make([][]*panel, max(1, min(2, len(s.Figures))))
 	p := &page{sheet: &s, width: width}
-	for i := range s.Rows {
-		for j := range s.Rows[i].Figures {
-			panel := newPanel(&s.Rows[i].Figures[j])
-			columns[j] = append(columns[j], panel)
-			p.panels = append(p.panels, panel)
-		}
+	for i := range s.Figures {
+		panel := newPanel(&s.Figures[i])
+		columns[i%2] = append(columns[i%2], panel)
+		p.panels = append(p.panels, panel)
 	}
-	room := max(float64(width-2*edge-columnGap*(len(columns)-1))/float64(len(columns)), 40)
+	room := float64(width-2*edge-columnGap*(len(columns)-1)) / float64(len(columns))
 	for i, column := range columns {
 		left := edge + float64(i)*(room+columnGap)
 		across(column, left, left+room)
@@ -66,50 +57,38 @@ func across(column []*panel, left, right float64) {
 // down places headings and rows, with the plots of a row aligned.
 func (p *page) down() {
 	y := float64(edge)
-	y = p.head(y, p.sheet.Title, sheetTitle, false)
-	y = p.head(y, p.sheet.Note, noteText, false)
+	y = p.head(y, p.sheet.Title, sheetTitle)
+	y = p.head(y, p.sheet.Note, noteText)
 	if y > edge {
 		y += 12
 	}
-	rest := p.panels
-	for i, row := range p.sheet.Rows {
-		if i > 0 {
-			y += rowGap
-		}
-		if row.Label != "" {
-			y = p.head(y+6, row.Label, rowLabel, true) + 6
-		}
-		panels := rest[:len(row.Figures)]
-		rest = rest[len(panels):]
+	for row := range slices.Chunk(p.panels, 2) {
 		var above, plot, below float64
-		for _, panel := range panels {
+		for _, panel := range row {
 			a, b := panel.heights()
 			above, plot, below = max(above, a), max(plot, panel.plotHeight), max(below, b)
 		}
-		for _, panel := range panels {
+		for _, panel := range row {
 			panel.setDown(y, y+above)
 		}
-		if len(panels) > 0 {
-			y += above + plot + below
-		}
+		y += above + plot + below + rowGap
 	}
 	p.height = int(y) + edge
+	if len(p.panels) > 0 {
+		p.height -= rowGap
+	}
 }
 
-func (p *page) head(y float64, text string, l letters, ruled bool) float64 {
+func (p *page) head(y float64, text string, l letters) float64 {
 	if text = l.fit(text, float64(p.width-2*edge)); text == "" {
 		return y
 	}
-	p.headings = append(p.headings, heading{y + l.size, text, l, ruled})
+	p.headings = append(p.headings, heading{y + l.size, text, l})
 	return y + l.size*1.4
 }
 
 func (p *page) draw(on surface) {
 	for _, h := range p.headings {
-		if h.ruled {
-			y := round(h.baseline-h.letters.size-5) + 0.5
-			on.path([][]point{{{edge, y}, {float64(p.width - edge), y}}}, pen{stroke: faint, width: 1}, "")
-		}
 		on.text(point{edge, h.baseline}, h.text, h.letters)
 	}
 	for _, panel := range p.panels {

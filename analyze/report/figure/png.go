@@ -23,7 +23,7 @@ const pixels = 2
 // WritePNG writes the sheet as a PNG file. It returns errors of w, and an error for a
 // sheet of more than 64 Mi pixels.
 func WritePNG(w io.Writer, s Sheet) error {
-	p := newPage(s, columnWidth*max(2, s.columns()))
+	p := newPage(s, sheetWidth)
 	width, height := pixels*p.width, pixels*p.height
 	if width*height > maxPixels {
 		return fmt.Errorf("drawing a png: %d x %d pixels are more than %d Mi", width, height, maxPixels>>20)

@@ -16,7 +16,7 @@ import (
 var samplesDir = flag.String("samples", "", "write the sample pictures to this `directory`")
 
 // alone returns a sheet that holds only f.
-func alone(f Figure) Sheet { return Sheet{Rows: []Row{{Figures: []Figure{f}}}} }
+func alone(f Figure) Sheet { return Sheet{Figures: []Figure{f}} }
 
 // samples are typical sheets.
 func samples() map[string]Sheet {
@@ -29,10 +29,8 @@ func samples() map[string]Sheet {
 func figures() map[string]Figure {
 	all := map[string]Figure{}
 	for name, sheet := range samples() {
-		for i, row := range sheet.Rows {
-			for k, f := range row.Figures {
-				all[fmt.Sprintf("%s %d %d", name, i, k)] = f
-			}
+		for i, f := range sheet.Figures {
+			all[fmt.Sprintf("%s %d", name, i)] = f
 		}
 	}
 	return all
@@ -92,7 +90,7 @@ func lengths() Sheet {
 		}
 	}
 	return Sheet{Title: "Lengths of prompts and answers", Note: "conversation.jsonl, 12,031 requests",
-		Rows: []Row{{Figures: []Figure{of("Input (ISL)", 6900), of("Output (OSL)", 350)}}}}
+		Figures: []Figure{of("Input (ISL)", 6900), of("Output (OSL)", 350)}}
 }
 
 func arrivals() Figure {
@@ -148,10 +146,8 @@ func metrics() Sheet {
 			Marks: []Mark{{Label: "mean " + axis.Text(mean), At: mean}, {Label: "median " + axis.Text(values[4000]), At: values[4000]},
 				{Label: "p25", At: values[2000], Dashed: true}, {Label: "p75", At: values[6000], Dashed: true}, {Label: "p99 " + axis.Text(values[7920]), At: values[7920], Dashed: true}}}
 	}
-	row := func(label string, slow float64) Row {
-		return Row{Label: label, Figures: []Figure{of("TTFT", 0.4*slow, 0.9), of("E2EL", 6*slow, 0.5)}}
-	}
-	return Sheet{Title: "Distribution of the metrics", Note: "both runs replayed conversation.jsonl", Rows: []Row{row("baseline", 1), row("prefix-aware routing", 0.6)}}
+	return Sheet{Title: "Distribution of the metrics", Note: "both runs replayed conversation.jsonl",
+		Figures: []Figure{of("TTFT", 0.4, 0.9), of("E2EL", 6, 0.5), of("TTFT", 0.24, 0.9), of("E2EL", 3.6, 0.5)}}
 }
 
 func sweep() Figure {
@@ -182,9 +178,9 @@ func timeline() Sheet {
 	}
 	lag[77_777] = 0.045
 	time := Axis{Label: "Time", Quantity: Duration}
-	return Sheet{Rows: []Row{
-		{Figures: []Figure{{Title: "TTFT of each request", X: time, Y: Axis{Quantity: Duration, Log: true}, Series: []Series{{Kind: Points, X: x, Y: ttft}}}}},
-		{Figures: []Figure{{Title: "Lag of the client", X: time, Y: Axis{Quantity: Duration}, Series: []Series{{X: x, Y: lag}}, Marks: []Mark{{Label: "limit 10 ms", At: 0.01, OnY: true, Dashed: true}}}}},
+	return Sheet{Figures: []Figure{
+		{Title: "TTFT of each request", X: time, Y: Axis{Quantity: Duration, Log: true}, Series: []Series{{Kind: Points, X: x, Y: ttft}}},
+		{Title: "Lag of the client", X: time, Y: Axis{Quantity: Duration}, Series: []Series{{X: x, Y: lag}}, Marks: []Mark{{Label: "limit 10 ms", At: 0.01, OnY: true, Dashed: true}}},
 	}}
 }
 
@@ -192,17 +188,15 @@ func timeline() Sheet {
 func awkward() Sheet {
 	nan, inf := math.NaN(), math.Inf(1)
 	long := "A title that is much longer than the room there is for it above such a narrow plot </script><b>\"bold\"</b> 日本語"
-	return Sheet{Title: long, Rows: []Row{
-		{Label: "empty and nearly so", Figures: []Figure{{Title: "nothing"}, {Title: "one point", Series: []Series{{X: []float64{3}, Y: []float64{7}}}},
-			{Title: "all equal", Series: []Series{{X: []float64{5, 5, 5}, Y: []float64{2, 2, 2}}}}}},
-		{Label: "not finite, not positive", Figures: []Figure{
-			{Title: "gaps", Series: []Series{{X: []float64{0, 1, 2, 3, 4, 5, 6}, Y: []float64{1, 3, nan, 4, inf, 2, 6}}}},
-			{Title: "log", X: Axis{Log: true}, Y: Axis{Log: true}, Series: []Series{{X: []float64{-1, 0, 1, 10, 100}, Y: []float64{1, 2, 0, 3, 50}}, {X: []float64{3, 30}, Y: []float64{9, 1}}}},
-			{Title: "extreme", Series: []Series{{X: []float64{-1e308, 0, 1e308}, Y: []float64{1e299, -1e299, 5e298}}}}}},
-		{Label: "crowded " + long, Figures: []Figure{
-			{Title: long, X: Axis{Label: long, Unit: "€"}, Y: Axis{Label: long}, Series: []Series{{Name: long, X: []float64{1, 2}, Y: []float64{1000000001, 1000000002}}, {Name: "b", X: []float64{1, 2}, Y: []float64{1000000002, 1000000001}}}},
-			{Title: "marks", Marks: []Mark{{Label: "p50", At: 1}, {Label: "mean value", At: 1.01}, {Label: "p90", At: 1.02}, {Label: "p95", At: 1.03}, {Label: "p99 at the end", At: 2}, {Label: "above", At: 5, OnY: true}, {Label: "beside", At: 5.05, OnY: true}},
-				Y: Axis{Label: "Requests"}, Series: []Series{{X: []float64{0, 1, 2}, Y: []float64{0, 5, 1}}}},
-			{Title: "negative", Series: []Series{{Kind: Bars, X: []float64{-2, -1, 0, 1, 2}, Y: []float64{-3, 2, -0.001, 4}}}}}},
+	return Sheet{Title: long, Figures: []Figure{
+		{Title: "nothing"}, {Title: "one point", Series: []Series{{X: []float64{3}, Y: []float64{7}}}},
+		{Title: "all equal", Series: []Series{{X: []float64{5, 5, 5}, Y: []float64{2, 2, 2}}}},
+		{Title: "gaps", Series: []Series{{X: []float64{0, 1, 2, 3, 4, 5, 6}, Y: []float64{1, 3, nan, 4, inf, 2, 6}}}},
+		{Title: "log", X: Axis{Log: true}, Y: Axis{Log: true}, Series: []Series{{X: []float64{-1, 0, 1, 10, 100}, Y: []float64{1, 2, 0, 3, 50}}, {X: []float64{3, 30}, Y: []float64{9, 1}}}},
+		{Title: "extreme", Series: []Series{{X: []float64{-1e308, 0, 1e308}, Y: []float64{1e299, -1e299, 5e298}}}},
+		{Title: long, X: Axis{Label: long, Unit: "€"}, Y: Axis{Label: long}, Series: []Series{{Name: long, X: []float64{1, 2}, Y: []float64{1000000001, 1000000002}}, {Name: "b", X: []float64{1, 2}, Y: []float64{1000000002, 1000000001}}}},
+		{Title: "marks", Marks: []Mark{{Label: "p50", At: 1}, {Label: "mean value", At: 1.01}, {Label: "p90", At: 1.02}, {Label: "p95", At: 1.03}, {Label: "p99 at the end", At: 2}, {Label: "above", At: 5, OnY: true}, {Label: "beside", At: 5.05, OnY: true}},
+			Y: Axis{Label: "Requests"}, Series: []Series{{X: []float64{0, 1, 2}, Y: []float64{0, 5, 1}}}},
+		{Title: "negative", Series: []Series{{Kind: Bars, X: []float64{-2, -1, 0, 1, 2}, Y: []float64{-3, 2, -0.001, 4}}}},
 	}}
 }

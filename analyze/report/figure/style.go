@@ -103,7 +103,6 @@ type surface interface {
 // Letters of each part.
 var (
 	sheetTitle  = letters{size: 18, bold: true, color: strong}
-	rowLabel    = letters{size: 14, bold: true, color: strong}
 	figureTitle = letters{size: 14, bold: true, color: strong}
 	noteText    = letters{size: 11.5, color: weak}
 	axisLabel   = letters{size: 12, color: normal}

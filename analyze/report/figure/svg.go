@@ -19,7 +19,7 @@ const width = 460
 // script, style sheet, id or outside reference, and all texts are escaped. Groups have the
 // scales of the plot and the names of its series, for scripts.
 func SVG(f Figure) string {
-	p := newPage(Sheet{Rows: []Row{{Figures: []Figure{f}}}}, width)
+	p := newPage(Sheet{Figures: []Figure{f}}, width)
 	b := &svg{}
 	b.printf(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" font-family="Helvetica,Arial,'Liberation Sans',sans-serif" fill="none" stroke-width="1" stroke-linejoin="round">`,
 		p.width, p.height, html.EscapeString(cmp.Or(clean(f.Title), "figure")))
