@@ -20,92 +20,53 @@ import (
 // In a closed loop a request is due when there is room for it, and nothing is
 // ever held.
 func TestClosedLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{}, &memory{}
-		server.took = func(r trace.Request) time.Duration { return time.Duration(r.InputLength) * msec }
-		rows := atMS(0, 0, 0, 0, 0)
-		for i, took := range []int{30, 10, 10, 50, 10} {
-			rows[i].InputLength = took
-		}
-		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 2, Closed: true}
-		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
-			t.Fatal(err)
-		}
-		for name, f := range map[string]func(Record) time.Duration{"due": dueAt, "ready": readyAt, "sent": sentAt} {
-			equal(t, name, rowsOf(m, 5, f), 0, 0, 10*msec, 20*msec, 30*msec)
-		}
-	})
+	server := &fakeServer{took: func(r trace.Request) time.Duration { return time.Duration(r.InputLength) * msec }}
+	rows := atMS(0, 0, 0, 0, 0)
+	for i, took := range []int{30, 10, 10, 50, 10} {
+		rows[i].InputLength = took
+	}
+	m, _, _ := replayed(t, &Runner{Client: server, MaxConcurrency: 2, Closed: true}, rows)
+	for name, f := range map[string]func(Record) time.Duration{"due": dueAt, "ready": readyAt, "sent": sentAt} {
+		equal(t, name, rowsOf(m, 5, f), 0, 0, 10*msec, 20*msec, 30*msec)
+	}
 }
 
 // Sessions still chain, and a conversation that goes on comes before one that
 // begins: with room for one, they come one after the other.
 func TestClosedLoopKeepsSessionsTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
-		turn := func(session string) trace.Request {
-			return trace.Request{SessionID: session, Timestamp: trace.Some(0.0)}
-		}
-		think := turn("a")
-		think.Timestamp, think.Delay = trace.Opt[float64]{}, trace.Some(15.0)
-		rows := []trace.Request{turn("a"), turn("b"), turn("c"), turn("a"), turn("b"), turn("c"), think}
-		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 1, Closed: true}
-		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
-			t.Fatal(err)
-		}
-		// a a b(while a thinks) b, then a, whose time came meanwhile, c c
-		want := []time.Duration{0, 20 * msec, 50 * msec, 10 * msec, 30 * msec, 60 * msec, 40 * msec}
-		equal(t, "sent", rowsOf(m, 7, sentAt), want...)
-		equal(t, "due", rowsOf(m, 7, dueAt), want...)
-		equal(t, "ready", rowsOf(m, 7, readyAt), want...)
-	})
-}
-
-// What is ready when the time is up, or later, is not sent; what is in flight
-// ends.
-func TestDurationEndsTheSending(t *testing.T) {
-	for _, limit := range []int{0, 1} {
-		synctest.Test(t, func(t *testing.T) {
-			server, m := &fakeServer{took: always(15 * msec)}, &memory{}
-			runner := &Runner{Client: server, Recorder: m, MaxConcurrency: limit, Duration: 30 * msec}
-			began := time.Now()
-			tally, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 10, 29, 30, 31, 3_600_000)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, took := []time.Duration{0, 10 * msec, 29 * msec}, 44*msec
-			if limit == 1 {
-				want, took = []time.Duration{0, 15 * msec}, 30*msec // the next slot is free as the time is up
-			}
-			equal(t, "sent", rowsOf(m, len(m.records), sentAt), want...)
-			if !tally.TimeUp || tally.Stopped || tally.Sent != len(want) || tally.Failed != 0 || time.Since(began) != took {
-				t.Errorf("limit %d: %+v after %v", limit, tally, time.Since(began))
-			}
-		})
+	turn := func(session string) trace.Request {
+		return trace.Request{SessionID: session, Timestamp: trace.Some(0.0)}
+	}
+	think := turn("a")
+	think.Timestamp, think.Delay = trace.Opt[float64]{}, trace.Some(15.0)
+	rows := []trace.Request{turn("a"), turn("b"), turn("c"), turn("a"), turn("b"), turn("c"), think}
+	m, _, _ := replayed(t, &Runner{Client: &fakeServer{took: always(10 * msec)}, MaxConcurrency: 1, Closed: true}, rows)
+	// a a b(while a thinks) b, then a, whose time came meanwhile, c c
+	for name, f := range map[string]func(Record) time.Duration{"due": dueAt, "ready": readyAt, "sent": sentAt} {
+		equal(t, name, rowsOf(m, 7, f), 0, 20*msec, 50*msec, 10*msec, 30*msec, 60*msec, 40*msec)
 	}
 }
 
-// A gap in the trace is not waited for beyond Duration.
-func TestDurationEndsInAGap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: &memory{}, Duration: 30 * msec}
-		tally, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 3_600_000)))
-		if err != nil || !tally.TimeUp || tally.Sent != 1 || time.Since(began) != 30*msec {
-			t.Errorf("%+v, %v after %v", tally, err, time.Since(began))
+// What is ready when the time is up, or later, is not sent and not waited for; what is in
+// flight ends. A trace that ends before is unaffected.
+func TestDurationEndsTheSending(t *testing.T) {
+	for name, test := range map[string]struct {
+		arrivals           []float64
+		limit              int
+		answer, most, took time.Duration
+		sent               []time.Duration
+	}{
+		"open loop":   {[]float64{0, 10, 29, 30, 31, 3_600_000}, 0, 15 * msec, 30 * msec, 44 * msec, []time.Duration{0, 10 * msec, 29 * msec}},
+		"a limit":     {[]float64{0, 10, 29, 30, 31, 3_600_000}, 1, 15 * msec, 30 * msec, 30 * msec, []time.Duration{0, 15 * msec}}, // the next slot is free as the time is up
+		"a gap":       {[]float64{0, 3_600_000}, 0, 10 * msec, 30 * msec, 30 * msec, []time.Duration{0}},
+		"a short run": {[]float64{0, 20}, 0, 10 * msec, time.Hour, 30 * msec, []time.Duration{0, 20 * msec}},
+	} {
+		m, tally, took := replayed(t, &Runner{Client: &fakeServer{took: always(test.answer)}, MaxConcurrency: test.limit, Duration: test.most}, atMS(test.arrivals...))
+		equal(t, name, rowsOf(m, len(m.records), sentAt), test.sent...)
+		if tally.TimeUp != (len(test.sent) < len(test.arrivals)) || tally.Stopped || tally.Sent != len(test.sent) || tally.Failed != 0 || took != test.took {
+			t.Errorf("%s: %+v after %v", name, tally, took)
 		}
-	})
-}
-
-// A trace that ends before Duration is unaffected.
-func TestDurationLeavesShorterRunsAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
-		began := time.Now()
-		tally, err := (&Runner{Client: server, Recorder: m, Duration: time.Hour}).Run(t.Context(), trace.FromSlice(atMS(0, 20)))
-		if err != nil || tally.TimeUp || tally.Sent != 2 || time.Since(began) != 30*msec {
-			t.Errorf("%+v, %v after %v", tally, err, time.Since(began))
-		}
-	})
+	}
 }
 
 func TestTooManyErrorsEndTheRun(t *testing.T) {
@@ -261,8 +222,9 @@ func TestRetryEndsWithTheSending(t *testing.T) {
 	}
 }
 
-// A VirtualRunner follows the same rules.
-func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
+// In virtual time a trace is replayed by the same rules as in real time: every instant of
+// every record is the same.
+func TestVirtualRunnerDoesWhatRunnerDoes(t *testing.T) {
 	for seed := range uint64(80) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		rows := anyRows(random, 150)
@@ -276,7 +238,10 @@ func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
 			t.Fatal(err)
 		}
 		duration := []time.Duration{0, 20 * time.Second, 60 * time.Second}[seed%3]
-		limit := []int{1, 3, 20}[seed/3%3]
+		limit := []int{1, 3, 20, 0}[seed/3%4]
+		if closed {
+			limit = max(limit, 1)
+		}
 		sessions := []SessionLimits{{}, {Open: 1}, {Open: 3, Turns: 4}, {Time: 5 * time.Second}}[seed/9%4]
 		var inReal, inVirtual memory
 		var real Tally
@@ -308,7 +273,7 @@ func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
 			t.Fatalf("seed %d, -real +virtual:\n%s", seed, diff)
 		}
 		for _, rec := range slices.Collect(maps.Values(inVirtual.records)) {
-			if closed && rec.Due != rec.Ready || duration > 0 && rec.Ready >= duration {
+			if closed && rec.Due != rec.Ready || duration > 0 && rec.Ready >= duration || rec.Sent.Value != rec.Ready {
 				t.Fatalf("seed %d: %+v", seed, rec)
 			}
 		}

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -122,16 +123,10 @@ func TestRowsWaitForLaterRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		var m memory
-		runner := &Runner{Client: &fakeServer{took: always(20 * msec)}, Recorder: &m, Graph: plan.Graph}
-		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
-			t.Fatal(err)
-		}
-		if at := m.records[1].Sent.Value; at != 75*msec {
-			t.Errorf("sent at %v, want 75ms: 5 ms after the end of the later row", at)
-		}
-	})
+	m, _, _ := replayed(t, &Runner{Client: &fakeServer{took: always(20 * msec)}, Graph: plan.Graph}, rows)
+	if at := m.records[1].Sent.Value; at != 75*msec {
+		t.Errorf("sent at %v, want 75ms: 5 ms after the end of the later row", at)
+	}
 }
 
 // With a limit of open sessions the next one starts when one ends, and every row of a
@@ -171,21 +166,14 @@ func TestSessionLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, closed := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) {
-					var m memory
-					runner := &Runner{Client: &fakeServer{took: always(100 * msec)}, Recorder: &m, Graph: plan.Graph, Sessions: c.limits, Closed: closed}
-					tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
-					if err != nil {
-						t.Fatal(err)
-					}
-					got := map[int]int{}
-					for row, rec := range m.records {
-						got[row] = int(rec.Sent.Value / msec)
-					}
-					if fmt.Sprint(got) != fmt.Sprint(c.sent) || tally.Cut != c.cut || tally.Sent != len(c.sent) {
-						t.Errorf("closed %t: sent %v, want %v; %+v", closed, got, c.sent, tally)
-					}
-				})
+				m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(100 * msec)}, Graph: plan.Graph, Sessions: c.limits, Closed: closed}, rows)
+				got := map[int]int{}
+				for row, rec := range m.records {
+					got[row] = int(rec.Sent.Value / msec)
+				}
+				if fmt.Sprint(got) != fmt.Sprint(c.sent) || tally.Cut != c.cut || tally.Sent != len(c.sent) {
+					t.Errorf("closed %t: sent %v, want %v; %+v", closed, got, c.sent, tally)
+				}
 			}
 		})
 	}
@@ -288,19 +276,15 @@ func TestLongSessionFails(t *testing.T) {
 func TestAbandonedIsNotFailed(t *testing.T) {
 	rows := atMS(0, 0, 1)
 	rows[0].SessionID, rows[1].SessionID = "s", "s"
-	synctest.Test(t, func(t *testing.T) {
-		var m memory
-		server := &fakeServer{took: always(20 * msec), class: func(r trace.Request) Class {
-			if r.SessionID == "s" {
-				return Abandoned
-			}
-			return OK
-		}}
-		tally, err := (&Runner{Client: server, Recorder: &m, MaxErrors: 1}).Run(t.Context(), trace.FromSlice(rows))
-		if err != nil || tally.Sent != 2 || tally.Abandoned != 1 || tally.Failed != 0 || tally.Skipped != 0 || tally.Cut != 1 {
-			t.Errorf("%+v, %v", tally, err)
+	server := &fakeServer{took: always(20 * msec), class: func(r trace.Request) Class {
+		if r.SessionID == "s" {
+			return Abandoned
 		}
-	})
+		return OK
+	}}
+	if _, tally, _ := replayed(t, &Runner{Client: server, MaxErrors: 1}, rows); tally.Sent != 2 || tally.Abandoned != 1 || tally.Failed != 0 || tally.Skipped != 0 || tally.Cut != 1 {
+		t.Errorf("%+v", tally)
+	}
 }
 
 func TestSessionLimitsNeedTheGraph(t *testing.T) {
@@ -324,21 +308,11 @@ func TestResumedSessionLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		var m memory
-		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: &m, Graph: plan.Graph, Resume: past, Sessions: SessionLimits{Open: 1}}
-		if tally, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil || tally.Unfinished != 0 {
-			t.Fatal(tally, err)
-		}
-		var order []int
-		for row := range m.records {
-			order = append(order, row)
-		}
-		slices.SortFunc(order, func(a, b int) int { return int(m.records[a].Sent.Value - m.records[b].Sent.Value) })
-		if want := []int{6, 1, 4, 7, 2, 5, 8}; !slices.Equal(order, want) {
-			t.Errorf("sent in the order %v, want %v", order, want)
-		}
-	})
+	m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(10 * msec)}, Graph: plan.Graph, Resume: past, Sessions: SessionLimits{Open: 1}}, rows)
+	order := slices.SortedFunc(maps.Keys(m.records), func(a, b int) int { return int(m.records[a].Sent.Value - m.records[b].Sent.Value) })
+	if want := []int{6, 1, 4, 7, 2, 5, 8}; !slices.Equal(order, want) || tally.Unfinished != 0 {
+		t.Errorf("sent in the order %v, want %v; %+v", order, want, tally)
+	}
 }
 
 // The time of a session counts from before the run was resumed.
@@ -351,12 +325,8 @@ func TestResumedSessionTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		var m memory
-		runner := &Runner{Client: &fakeServer{took: always(1 * msec)}, Recorder: &m, Graph: plan.Graph, Resume: past, Sessions: SessionLimits{Time: 50 * msec}}
-		tally, err := runner.Run(t.Context(), trace.FromSlice(rows)) // due at 10 and 55 ms
-		if err != nil || tally.Sent != 1 || tally.Cut != 1 {
-			t.Errorf("%+v, %v", tally, err)
-		}
-	})
+	runner := &Runner{Client: &fakeServer{took: always(1 * msec)}, Graph: plan.Graph, Resume: past, Sessions: SessionLimits{Time: 50 * msec}}
+	if _, tally, _ := replayed(t, runner, rows); tally.Sent != 1 || tally.Cut != 1 { // due at 10 and 55 ms
+		t.Errorf("%+v", tally)
+	}
 }

@@ -110,6 +110,22 @@ func rowsOf[T any](m *memory, n int, f func(Record) T) []T {
 	return out
 }
 
+// replayed runs rows on a clock of its own, in which nothing takes time but answers.
+func replayed(t *testing.T, r *Runner, rows []trace.Request) (m *memory, tally Tally, took time.Duration) {
+	t.Helper()
+	m = &memory{}
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		began := time.Now()
+		r.Recorder = m
+		if tally, err = r.Run(t.Context(), trace.FromSlice(rows)); err != nil {
+			t.Fatal(err)
+		}
+		took = time.Since(began)
+	})
+	return m, tally, took
+}
+
 func sentAt(r Record) time.Duration  { return r.Sent.Value }
 func dueAt(r Record) time.Duration   { return r.Due }
 func readyAt(r Record) time.Duration { return r.Ready }
@@ -124,77 +140,55 @@ func equal[T comparable](t *testing.T, what string, got []T, want ...T) {
 }
 
 func TestRequestsLeaveWhenTheTraceSays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(10 * time.Second)}, &memory{}
-		rows := atMS(0, 0, 1.5, 3_600_000)
-		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "due", rowsOf(m, 4, dueAt), 0, 0, 1500*time.Microsecond, time.Hour)
-		equal(t, "ready", rowsOf(m, 4, readyAt), 0, 0, 1500*time.Microsecond, time.Hour)
-		equal(t, "sent", rowsOf(m, 4, sentAt), 0, 0, 1500*time.Microsecond, time.Hour)
-		equal(t, "done", rowsOf(m, 4, func(r Record) time.Duration { return r.Done }),
-			10*time.Second, 10*time.Second, 10*time.Second+1500*time.Microsecond, time.Hour+10*time.Second)
-		if tally.Sent != 4 || tally.Failed != 0 || tally.Stopped {
-			t.Errorf("tally: %+v", tally)
-		}
-	})
+	m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(10 * time.Second)}}, atMS(0, 0, 1.5, 3_600_000))
+	for name, f := range map[string]func(Record) time.Duration{"due": dueAt, "ready": readyAt, "sent": sentAt} {
+		equal(t, name, rowsOf(m, 4, f), 0, 0, 1500*time.Microsecond, time.Hour)
+	}
+	equal(t, "done", rowsOf(m, 4, func(r Record) time.Duration { return r.Done }),
+		10*time.Second, 10*time.Second, 10*time.Second+1500*time.Microsecond, time.Hour+10*time.Second)
+	if tally.Sent != 4 || tally.Failed != 0 || tally.Stopped {
+		t.Errorf("tally: %+v", tally)
+	}
 }
 
 // A slow server moves nothing: due times are offsets from the start.
 func TestNothingReAnchors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(time.Hour)}, &memory{}
-		var arrivals []float64
-		var want []time.Duration
-		for i := range 500 {
-			arrivals = append(arrivals, float64(i)*0.25)
-			want = append(want, time.Duration(i)*250*time.Microsecond)
-		}
-		if _, err := (&Runner{Client: server, Recorder: m, Ahead: 3}).Run(t.Context(), trace.FromSlice(atMS(arrivals...))); err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "sent", rowsOf(m, 500, sentAt), want...)
-	})
+	var arrivals []float64
+	var want []time.Duration
+	for i := range 500 {
+		arrivals = append(arrivals, float64(i)*0.25)
+		want = append(want, time.Duration(i)*250*time.Microsecond)
+	}
+	m, _, _ := replayed(t, &Runner{Client: &fakeServer{took: always(time.Hour)}, Ahead: 3}, atMS(arrivals...))
+	equal(t, "sent", rowsOf(m, 500, sentAt), want...)
 }
 
 func TestConcurrencyLimitHoldsAndSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
-		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 2}
-		if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 0, 0, 1, 50))); err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "due", rowsOf(m, 5, dueAt), 0, 0, 0, msec, 50*msec)
-		equal(t, "ready", rowsOf(m, 5, readyAt), 0, 0, 10*msec, 10*msec, 50*msec)
-		equal(t, "sent", rowsOf(m, 5, sentAt), 0, 0, 10*msec, 10*msec, 50*msec)
-		if server.most != 2 {
-			t.Errorf("%d in flight at once, want 2", server.most)
-		}
-	})
+	server := &fakeServer{took: always(10 * msec)}
+	m, _, _ := replayed(t, &Runner{Client: server, MaxConcurrency: 2}, atMS(0, 0, 0, 1, 50))
+	equal(t, "due", rowsOf(m, 5, dueAt), 0, 0, 0, msec, 50*msec)
+	equal(t, "ready", rowsOf(m, 5, readyAt), 0, 0, 10*msec, 10*msec, 50*msec)
+	equal(t, "sent", rowsOf(m, 5, sentAt), 0, 0, 10*msec, 10*msec, 50*msec)
+	if server.most != 2 {
+		t.Errorf("%d in flight at once, want 2", server.most)
+	}
 }
 
 func TestTurnsFollowTheTurnBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(100 * msec)}, &memory{}
-		turn := func(r trace.Request) trace.Request { r.SessionID = "s"; return r }
-		delay := func(ms float64) trace.Request { return turn(trace.Request{Delay: trace.Some(ms)}) }
-		early := turn(atMS(150)[0]) // its turn comes long after its arrival
-		late := turn(atMS(5000)[0]) // and this one's long before
-		bare := turn(trace.Request{})
-		rows := []trace.Request{turn(atMS(10)[0]), delay(20), atMS(15)[0], early, bare, late, delay(0.5)}
-		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "due", rowsOf(m, 7, dueAt), 10*msec, 130*msec, 15*msec, 150*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
-		equal(t, "ready", rowsOf(m, 7, readyAt), 10*msec, 130*msec, 15*msec, 230*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
-		equal(t, "sent", rowsOf(m, 7, sentAt), 10*msec, 130*msec, 15*msec, 230*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
-		if tally.Sent != 7 || tally.Skipped != 0 {
-			t.Errorf("tally: %+v", tally)
-		}
-	})
+	turn := func(r trace.Request) trace.Request { r.SessionID = "s"; return r }
+	delay := func(ms float64) trace.Request { return turn(trace.Request{Delay: trace.Some(ms)}) }
+	early := turn(atMS(150)[0]) // its turn comes long after its arrival
+	late := turn(atMS(5000)[0]) // and this one's long before
+	bare := turn(trace.Request{})
+	rows := []trace.Request{turn(atMS(10)[0]), delay(20), atMS(15)[0], early, bare, late, delay(0.5)}
+	m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(100 * msec)}}, rows)
+	equal(t, "due", rowsOf(m, 7, dueAt), 10*msec, 130*msec, 15*msec, 150*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
+	for name, f := range map[string]func(Record) time.Duration{"ready": readyAt, "sent": sentAt} {
+		equal(t, name, rowsOf(m, 7, f), 10*msec, 130*msec, 15*msec, 230*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
+	}
+	if tally.Sent != 7 || tally.Skipped != 0 {
+		t.Errorf("tally: %+v", tally)
+	}
 }
 
 // Turns in their think time delay nothing and take no memory: their bodies are
@@ -234,26 +228,19 @@ func TestThinkingSessionsHoldUpNobody(t *testing.T) {
 }
 
 func TestTurnsAfterAFailedOneAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
-		server.class = func(r trace.Request) Class {
-			if r.InputLength == 2 {
-				return HTTPError
-			}
-			return OK
+	server := &fakeServer{took: always(10 * msec), class: func(r trace.Request) Class {
+		if r.InputLength == 2 {
+			return HTTPError
 		}
-		row := func(at, isl int, session string) trace.Request {
-			return trace.Request{Timestamp: trace.Some(float64(at)), InputLength: isl, SessionID: session}
-		}
-		rows := []trace.Request{row(0, 1, "a"), row(1, 2, "a"), row(2, 3, "a"), row(3, 1, "b"), row(9000, 4, "a")}
-		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if tally.Sent != 3 || tally.Failed != 1 || tally.Skipped != 2 || len(m.records) != 3 {
-			t.Errorf("tally: %+v, %d records", tally, len(m.records))
-		}
-	})
+		return OK
+	}}
+	row := func(at, isl int, session string) trace.Request {
+		return trace.Request{Timestamp: trace.Some(float64(at)), InputLength: isl, SessionID: session}
+	}
+	rows := []trace.Request{row(0, 1, "a"), row(1, 2, "a"), row(2, 3, "a"), row(3, 1, "b"), row(9000, 4, "a")}
+	if m, tally, _ := replayed(t, &Runner{Client: server}, rows); tally.Sent != 3 || tally.Failed != 1 || tally.Skipped != 2 || len(m.records) != 3 {
+		t.Errorf("tally: %+v, %d records", tally, len(m.records))
+	}
 }
 
 func TestDrainFinishesWhatIsInFlight(t *testing.T) {
@@ -350,22 +337,19 @@ func TestUnpreparedRequestsFail(t *testing.T) {
 		{SessionID: "s", Timestamp: trace.Some(2.0)}, {SessionID: "s", InputLength: 7, Delay: trace.Some(1.0)},
 		{Timestamp: trace.Some(20.0)},
 	}
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(msec), prepare: prepare}, &memory{}
-		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(rows))
-		if err != nil || tally.Sent != 5 || tally.Failed != 2 {
-			t.Fatalf("%+v, %v", tally, err)
+	m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(msec), prepare: prepare}}, rows)
+	if tally.Sent != 5 || tally.Failed != 2 {
+		t.Fatalf("%+v", tally)
+	}
+	for row, rec := range m.records {
+		want := Record{}
+		if rows[row].InputLength == 7 {
+			want.Class, want.Error = ClientFault, "preparing the request: no text"
 		}
-		for row, rec := range m.records {
-			want := Record{}
-			if rows[row].InputLength == 7 {
-				want.Class, want.Error = ClientFault, "preparing the request: no text"
-			}
-			if rec.Class != want.Class || rec.Error != want.Error || rec.Sent.Set != (want.Class == OK) {
-				t.Errorf("row %d: %v %q, sent %v", row, rec.Class, rec.Error, rec.Sent)
-			}
+		if rec.Class != want.Class || rec.Error != want.Error || rec.Sent.Set != (want.Class == OK) {
+			t.Errorf("row %d: %v %q, sent %v", row, rec.Class, rec.Error, rec.Sent)
 		}
-	})
+	}
 }
 
 // The number of prepared requests is bounded, whatever the trace's length.
@@ -445,30 +429,25 @@ func TestTurnsThatAreHeldAreBounded(t *testing.T) {
 // As many turns as are prepared at once are due in a while, and keep none waiting
 // that is due before them.
 func TestSoonerTurnsOvertake(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
-		const ahead, late = 8, 20
-		var rows []trace.Request
-		for i := range late {
-			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Timestamp: trace.Some(0.0)}, trace.Request{SessionID: fmt.Sprint(i), Delay: trace.Some(900.0)})
+	const ahead, late = 8, 20
+	var rows []trace.Request
+	for i := range late {
+		rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Timestamp: trace.Some(0.0)}, trace.Request{SessionID: fmt.Sprint(i), Delay: trace.Some(900.0)})
+	}
+	rows = append(rows, trace.Request{SessionID: "soon", Timestamp: trace.Some(100.0)}, trace.Request{SessionID: "soon", Delay: trace.Some(5.0)})
+	m, _, _ := replayed(t, &Runner{Client: &fakeServer{took: always(10 * msec)}, Ahead: ahead}, rows)
+	for row, rec := range m.records {
+		want := time.Duration(row%2) * 910 * msec
+		switch row - 2*late {
+		case 0:
+			want = 100 * msec
+		case 1:
+			want = 115 * msec
 		}
-		rows = append(rows, trace.Request{SessionID: "soon", Timestamp: trace.Some(100.0)}, trace.Request{SessionID: "soon", Delay: trace.Some(5.0)})
-		if _, err := (&Runner{Client: server, Recorder: m, Ahead: ahead}).Run(t.Context(), trace.FromSlice(rows)); err != nil {
-			t.Fatal(err)
+		if rec.Sent.Value != want {
+			t.Errorf("row %d was sent at %v, want %v", row, rec.Sent.Value, want)
 		}
-		for row, rec := range m.records {
-			want := time.Duration(row%2) * 910 * msec
-			switch row - 2*late {
-			case 0:
-				want = 100 * msec
-			case 1:
-				want = 115 * msec
-			}
-			if rec.Sent.Value != want {
-				t.Errorf("row %d was sent at %v, want %v", row, rec.Sent.Value, want)
-			}
-		}
-	})
+	}
 }
 
 func TestStatus(t *testing.T) {

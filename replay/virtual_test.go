@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"moontide/trace"
 )
@@ -97,44 +93,6 @@ func anyAnswers(random *rand.Rand, rows int) (took func(trace.Request) time.Dura
 		return OK
 	}
 	return took, class
-}
-
-// In virtual time a trace is replayed by the same rules as in real time: every
-// instant of every record is the same.
-func TestVirtualRunnerDoesWhatRunnerDoes(t *testing.T) {
-	for seed := range uint64(60) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		rows := anyRows(random, 150)
-		took, class := anyAnswers(random, len(rows))
-		limit := []int{0, 1, 3, 20}[seed%4]
-		var inReal, inVirtual memory
-		var real Tally
-		synctest.Test(t, func(t *testing.T) {
-			var err error
-			server := &fakeServer{took: took, class: class}
-			real, err = (&Runner{Client: server, Recorder: &inReal, MaxConcurrency: limit}).Run(t.Context(), trace.FromSlice(rows))
-			if err != nil {
-				t.Fatal(err)
-			}
-		})
-		v := VirtualRunner{Model: &fakeModel{took: took, class: class}, Recorder: &inVirtual, MaxConcurrency: limit}
-		tally, err := v.Run(t.Context(), trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
-		real.Start = time.Time{}
-		if tally != real || tally.Sent == 0 {
-			t.Errorf("seed %d: %+v, in real time %+v", seed, tally, real)
-		}
-		if diff := cmp.Diff(inReal.records, inVirtual.records); diff != "" {
-			t.Fatalf("seed %d, -real +virtual:\n%s", seed, diff)
-		}
-		for _, r := range slices.Collect(maps.Values(inVirtual.records)) {
-			if r.Sent.Value != r.Ready {
-				t.Fatalf("seed %d: row %d is ready at %v and sent at %v", seed, r.Row, r.Ready, r.Sent.Value)
-			}
-		}
-	}
 }
 
 func TestVirtualRunnerStops(t *testing.T) {
