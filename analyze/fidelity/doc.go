@@ -25,7 +25,7 @@
 // the square root of all, with all their requests; each run is replaced by one that begins
 // at most two runs away, so that a drift of the source is no noise. A request without a
 // session is one of its own. Runs of requests instead of sessions make another floor, and
-// the higher one counts: one long session would have none otherwise. No floor is above 0.3, or 0.5 if it is relative: a source of a
+// the higher one counts: one long session would have none otherwise. No floor is above 0.3, or 0.25 if it is relative: a source of a
 // few requests does not pass everything. Floors of few sessions are wide nevertheless, see
 // [Trace.FewSessions].
 package fidelity

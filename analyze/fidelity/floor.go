@@ -18,7 +18,7 @@ const (
 
 	// These bound the floors of sources that are so small that anything would pass.
 	maxFloor         = 0.3 // of distributions and shares
-	maxRelativeFloor = 0.5
+	maxRelativeFloor = 0.25
 )
 
 // noise returns the noise floor of each aspect: that of runs of sessions or of requests,

@@ -88,7 +88,7 @@ func TestItself(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	}
-	if r.Pass() || r.Novelty.Rows != len(source) {
+	if r.Pass() || r.Novelty.Rows < min(len(source), 100) {
 		t.Errorf("novelty %+v", r.Novelty)
 	}
 }

@@ -1,10 +1,6 @@
 package fidelity
 
-import (
-	"hash/maphash"
-	"math"
-	"sort"
-)
+import "math"
 
 // Novelty tells how much of a drawn trace is a copy of its source.
 type Novelty struct {
@@ -19,57 +15,48 @@ type Novelty struct {
 func (n *Novelty) Pass() bool { return n.Rows <= n.MaxRows }
 
 func noveltyOf(source, drawn *Trace) Novelty {
-	seed := maphash.MakeSeed()
-	own := source.rowKeys(seed)
+	own := source.rowKeys()
 	half := len(own) / 2
-	return Novelty{Rows: longestCommonRun(own, drawn.rowKeys(seed)), MaxRows: max(5, 3*longestCommonRun(own[:half], own[half:]))}
+	return Novelty{Rows: longestCommonRun(own, drawn.rowKeys()), MaxRows: max(5, 3*longestCommonRun(own[:half], own[half:]))}
 }
 
-// rowKeys returns a hash of each row.
-func (t *Trace) rowKeys(seed maphash.Seed) []uint64 {
-	keys := make([]uint64, len(t.rows))
+// rowKey is what a copied row has in common with its original.
+type rowKey struct {
+	isl, osl int
+	since    float64 // µs since the arrival before
+}
+
+func (t *Trace) rowKeys() []rowKey {
+	keys := make([]rowKey, len(t.rows))
 	for i, r := range t.rows {
-		since := -1.0
+		keys[i] = rowKey{r.isl, r.osl, -1}
 		if i > 0 {
-			since = math.Round(1000 * (r.at - t.rows[i-1].at))
+			keys[i].since = math.Round(1000 * (r.at - t.rows[i-1].at))
 		}
-		keys[i] = maphash.Comparable(seed, [3]float64{float64(r.isl), float64(r.osl), since})
 	}
 	return keys
 }
 
+// maxPlaces is how many places of a row are remembered: a run of equal rows is found up
+// to that length.
+const maxPlaces = 100
+
 // longestCommonRun returns the length of the longest sequence that is in both.
-func longestCommonRun(a, b []uint64) int {
-	return sort.Search(min(len(a), len(b)), func(n int) bool { return !haveCommonRun(a, b, n+1) })
-}
-
-func haveCommonRun(a, b []uint64, n int) bool {
-	in := map[uint64]struct{}{}
-	for _, h := range runHashes(a, n) {
-		in[h] = struct{}{}
-	}
-	for _, h := range runHashes(b, n) {
-		if _, found := in[h]; found {
-			return true
+func longestCommonRun(a, b []rowKey) (longest int) {
+	places := map[rowKey][]int{}
+	for i, key := range a {
+		if len(places[key]) < maxPlaces {
+			places[key] = append(places[key], i)
 		}
 	}
-	return false
-}
-
-// runHashes returns a hash of each n successive keys (Rabin and Karp 1987).
-func runHashes(keys []uint64, n int) (hashes []uint64) {
-	const base = 0x5851f42d4c957f2d
-	power, h := uint64(1), uint64(0)
-	for i, key := range keys {
-		h = h*base + key
-		if i < n {
-			power *= base
-		} else {
-			h -= power * keys[i-n]
+	before := map[int]int{} // length of the run that ends at a place of a
+	for _, key := range b {
+		now := make(map[int]int, len(places[key]))
+		for _, i := range places[key] {
+			now[i] = before[i-1] + 1
+			longest = max(longest, now[i])
 		}
-		if i >= n-1 {
-			hashes = append(hashes, h)
-		}
+		before = now
 	}
-	return hashes
+	return longest
 }

@@ -14,11 +14,13 @@ import (
 // Trace holds what is compared of a trace, in order of arrival: about 100 bytes for each
 // request and 4 for each block of its prompt.
 type Trace struct {
-	rows      []row
-	blockSize int
-	distinct  int // blocks
-	sessions  int
-	estimated int // rows whose time is estimated
+	// Sessions is the number of sessions, by ids or, without any, as inferred by
+	// [analyze.Trace]. Estimated is that of requests without a timestamp, whose arrival is
+	// estimated from their delay and [trace.AnswerTime].
+	Sessions, Estimated int
+
+	rows                []row
+	blockSize, distinct int // of blocks
 }
 
 type row struct {
@@ -30,14 +32,6 @@ type row struct {
 
 // Requests returns the number of requests.
 func (t *Trace) Requests() int { return len(t.rows) }
-
-// Estimated returns the number of requests without a timestamp, whose arrival is
-// estimated from their delay and [trace.AnswerTime].
-func (t *Trace) Estimated() int { return t.estimated }
-
-// Sessions returns the number of sessions, by ids or, without any, as inferred by
-// [analyze.Trace].
-func (t *Trace) Sessions() int { return t.sessions }
 
 // FewSessions reports whether the trace has the noise of fewer than 20 sessions of equal
 // length, which is also so if a few sessions have most requests.
@@ -70,10 +64,10 @@ func Collect(reqs trace.Requests, blockSize int) (*Trace, error) {
 		t.blockSize = a.Prefix.BlockSize.Tokens
 	}
 	if a.Sessions != nil {
-		t.sessions = a.Sessions.Sessions
+		t.Sessions = a.Sessions.Sessions
 	}
 	for i := range t.rows {
-		t.rows[i].session = t.sessions + i
+		t.rows[i].session = t.Sessions + i
 		if a.Sessions != nil && a.Sessions.Of[i] >= 0 {
 			t.rows[i].session = int(a.Sessions.Of[i])
 		}
@@ -88,7 +82,7 @@ func (t *Trace) arrival(r trace.Request, before []int32) float64 {
 	if r.Timestamp.Set {
 		return r.Timestamp.Value
 	}
-	t.estimated++
+	t.Estimated++
 	at := 0.0
 	for _, i := range before {
 		at = max(at, t.rows[i].at+trace.AnswerTime(t.rows[i].osl))

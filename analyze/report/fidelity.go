@@ -85,7 +85,7 @@ func (f Fidelity) notes() (notes []string) {
 		name string
 		*fidelity.Trace
 	}{{f.SourceName, f.Source}, {f.DrawnName, f.Drawn}} {
-		if n := of.Estimated(); n > 0 {
+		if n := of.Estimated; n > 0 {
 			notes = append(notes, fmt.Sprintf("%s: the times of %s are estimated from delays and assumed answer times of %g ms and %g ms a token",
 				of.name, doc.Count(n, "turn"), trace.AssumedTTFT, trace.AssumedTPOT))
 		}
@@ -175,8 +175,8 @@ type FidelityNovelty struct {
 func (f Fidelity) JSON(w io.Writer) error {
 	n := f.Novelty
 	out := FidelityJSON{
-		Source: FidelityTrace{f.SourceName, f.Source.Requests(), f.Source.Sessions()},
-		Drawn:  FidelityTrace{f.DrawnName, f.Drawn.Requests(), f.Drawn.Sessions()},
+		Source: FidelityTrace{f.SourceName, f.Source.Requests(), f.Source.Sessions},
+		Drawn:  FidelityTrace{f.DrawnName, f.Drawn.Requests(), f.Drawn.Sessions},
 		Pass:   f.Pass(), Pieces: f.Pieces, RateScale: cmp.Or(f.RateScale, 1),
 		Novelty: FidelityNovelty{n.Rows, n.MaxRows, n.Pass()},
 		Notes:   append([]string{}, f.notes()...),
