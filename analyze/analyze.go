@@ -38,7 +38,7 @@ type Options struct {
 	// BlockSize is the number of tokens in a block, 1..[trace.MaxLength]; 0
 	// detects it.
 	BlockSize int
-	// Top is the number of most used blocks and of shared roots to list; 0 is 10.
+	// Top is the number of shared roots to list; 0 is 10.
 	Top int
 	// Watch, if set, is called for each request, without its HashIDs, with the
 	// numbers of its blocks (see [moontide/trace/block.Table]), which are valid
@@ -150,7 +150,8 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 	})
 	if c.prefix.total > 0 {
 		a.Prefix = &Prefix{BlockSize: size, Requests: c.prefix.requests, TotalBlocks: c.prefix.total, UniqueBlocks: c.prefix.unique}
-		c.prefix.describe(a.Prefix, &c.table, top, do)
+		do(func() { a.Prefix.Roots = c.prefix.sharedRoots(size, top) })
+		do(func() { a.Prefix.Reuse = c.prefix.reuse.result() })
 		do(func() {
 			<-placed
 			a.Observed, sharing = c.prefix.hits(a.Prefix, &c.rows, line)
@@ -181,7 +182,7 @@ func (c *collector) bySession(a *Analysis, size trace.BlockSize) error {
 	if c.sessions.waits {
 		a.Graph = graphOf(graph, c.rows.len())
 	}
-	a.Sessions, err = c.sessions.result(&c.rows, graph, &c.prefix, size)
+	a.Sessions, err = c.sessions.result(&c.rows, &c.prefix, size)
 	return err
 }
 
@@ -210,24 +211,4 @@ func (s declaredContext) context() Context {
 		UniqueMean:  trace.Ratio(s.unique, s.uniqueRows),
 		SharedRatio: trace.Ratio(s.shared, s.sharedISL),
 	}
-}
-
-// counts holds, for each i, how often i was added.
-type counts []int
-
-func (c *counts) add(i, n int) {
-	if missing := i + 1 - len(*c); missing > 0 {
-		*c = append(*c, make([]int, missing)...)
-	}
-	(*c)[i] += n
-}
-
-func (c counts) sample() stats.Sample {
-	counted := make([]stats.Counted, 0, len(c))
-	for value, n := range c {
-		if n > 0 {
-			counted = append(counted, stats.Counted{Value: float64(value), Count: n})
-		}
-	}
-	return stats.OfCounts(counted)
 }

@@ -40,38 +40,11 @@ func (m *lengthMarks) add(r *trace.Request) {
 	count(&m.missingOSL, trace.Missing, "output_length")
 }
 
-func lengthsOf(rows *rows) (isl, osl stats.Sample, l Lengths) {
-	if rows.len() > manyRows {
-		return lengthsOfMany(rows)
-	}
-	in, out := make([]int32, rows.len()), make([]int32, rows.len())
-	ratios := make([]float64, 0, rows.len())
-	var inSum, outSum int
-	for i, r := range rows.all {
-		in[i], out[i] = r.isl, r.osl()
-		inSum += int(in[i])
-		outSum += int(out[i])
-		if out[i] > 0 {
-			ratios = append(ratios, float64(in[i])/float64(out[i]))
-		}
-	}
-	l.Ratio = trace.Ratio(inSum, outSum)
-	l.Ratios = stats.Of(ratios)
-	sortedIn, inRanks := stats.Ranks(in)
-	sortedOut, outRanks := stats.Ranks(out)
-	isl, osl = stats.Of(sortedIn), stats.Of(sortedOut)
-	if isl.Min < isl.Max && osl.Min < osl.Max {
-		l.Pearson = trace.Some(stats.Pearson(floats(in), floats(out)))
-		l.Spearman = trace.Some(stats.Pearson(inRanks, outRanks))
-	}
-	return isl, osl, l
-}
-
 // manyRows is the number of rows above which memory matters more than time.
 const manyRows = 1 << 20
 
-// lengthsOfMany is lengthsOf with memory for each distinct length only.
-func lengthsOfMany(rows *rows) (isl, osl stats.Sample, l Lengths) {
+// lengthsOf takes memory for each distinct length only.
+func lengthsOf(rows *rows) (isl, osl stats.Sample, l Lengths) {
 	var in, out, ratios stats.Collector
 	for _, r := range rows.all {
 		in.Add(float64(r.isl))
@@ -105,12 +78,4 @@ func correlation(rows *rows, in, out func(float64) float64) float64 {
 		products += x * after
 	}
 	return min(max(products/math.Sqrt(inSquares*outSquares), -1), 1)
-}
-
-func floats(lengths []int32) []float64 {
-	values := make([]float64, len(lengths))
-	for i, length := range lengths {
-		values[i] = float64(length)
-	}
-	return values
 }

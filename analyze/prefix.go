@@ -33,10 +33,8 @@ type Prefix struct {
 	// [Analysis].Observed.
 	Context stats.Sample
 
-	Popularity Popularity
-	Roots      Roots
-	Reuse      Reuse
-	Tree       Tree
+	Roots Roots
+	Reuse Reuse
 }
 
 // prefixCounter tracks the blocks of requests, numbered by first use, in row order.
@@ -160,14 +158,6 @@ func (c *prefixCounter) runWith(number uint32) run {
 		return c.runs.at(s.run)
 	}
 	return c.runs.at(c.runs.with(number))
-}
-
-// describe fills in all but the hits, in parts that do calls.
-func (c *prefixCounter) describe(p *Prefix, table *block.Table, top int, do func(func())) {
-	do(func() { p.Popularity = c.popularity(table, top) })
-	do(func() { p.Roots = c.sharedRoots(p.BlockSize, top) })
-	do(func() { p.Reuse = c.reuse.result() })
-	do(func() { p.Tree = c.tree() })
 }
 
 // hits fills in the hits, and returns the shared part of prompts, also by window.

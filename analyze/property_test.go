@@ -95,38 +95,6 @@ func setOf(ids []uint64) map[uint64]bool {
 	return set
 }
 
-// A block is used once by each prompt that has it.
-func TestUsesAgainstBruteForce(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		rows := requests(rt, 4)
-		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 4})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if a.Prefix == nil {
-			return
-		}
-		uses := map[uint64]int{}
-		for _, r := range rows {
-			for id := range setOf(r.HashIDs) {
-				uses[id]++
-			}
-		}
-		var want []float64
-		for _, n := range uses {
-			want = append(want, float64(n))
-		}
-		if got := a.Prefix.Popularity; !sameValues(got.Uses, want...) {
-			rt.Fatalf("uses %v, want %v", values(got.Uses), want)
-		}
-		for _, b := range a.Prefix.Popularity.Top {
-			if b.Uses != uses[b.ID] {
-				rt.Fatalf("block %d has %d uses, want %d", b.ID, b.Uses, uses[b.ID])
-			}
-		}
-	})
-}
-
 func TestPrefixAgainstBruteForce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.IntRange(1, 16).Draw(rt, "block size")

@@ -54,8 +54,8 @@ const (
 )
 
 // sessionsOf builds sessions from the row of each row's previous turn, none, or
-// outside; it overwrites previous. The rows in apart do not follow that turn.
-func sessionsOf(rows *rows, previous []int32, apart map[int32]bool) *Sessions {
+// outside; it overwrites previous.
+func sessionsOf(rows *rows, previous []int32) *Sessions {
 	s := &Sessions{Of: previous}
 	var gaps, growth stats.Collector
 	turns := make([]int32, rows.len()) // of the session that starts here
@@ -75,24 +75,17 @@ func sessionsOf(rows *rows, previous []int32, apart map[int32]bool) *Sessions {
 		before := rows.at(int(last))
 		s.Of[i] = s.Of[last]
 		turns[s.Of[i]]++
-		if apart[int32(i)] {
-			continue
-		}
 		growth.Add(float64(r.isl - before.isl))
 		if gap := r.at() - before.at(); !math.IsNaN(gap) {
 			gaps.Add(max(gap, 0))
 		}
 	}
-	var byTurns counts
 	for _, n := range turns {
-		if n > 0 {
-			byTurns.add(int(n), 1)
-		}
 		if n > 1 {
 			s.MultiTurn++
 		}
 	}
-	s.Turns, s.Gap, s.Growth = byTurns.sample(), gaps.Sample(), growth.Sample()
+	s.Turns, s.Gap, s.Growth = countsOf(turns), gaps.Sample(), growth.Sample()
 	return s
 }
 
@@ -132,14 +125,13 @@ func (c *sessionCounter) graph() (*trace.Graph, error) {
 }
 
 // result returns nil if no row has a session id.
-func (c *sessionCounter) result(rows *rows, graph *trace.Graph, prompts *prefixCounter, size trace.BlockSize) (*Sessions, error) {
+func (c *sessionCounter) result(rows *rows, prompts *prefixCounter, size trace.BlockSize) (*Sessions, error) {
 	if !c.named {
 		return nil, nil
 	}
 	previous := slices.Repeat([]int32{outside}, rows.len())
 	relations, ids := &Relations{}, false
-	apart := map[int32]bool{}
-	var own []int32 // rows of the session
+	latest := int32(none) // turn of the session
 	for t, err := range c.builder.Turns {
 		if err != nil {
 			return nil, err
@@ -150,41 +142,18 @@ func (c *sessionCounter) result(rows *rows, graph *trace.Graph, prompts *prefixC
 			c.delays.add(t.Delay, t.DelayKind)
 		}
 		if t.First {
-			previous[t.Row], own = none, append(own[:0], int32(t.Row))
-			continue
-		}
-		latest := own[len(own)-1]
-		before := latest
-		if t.After {
-			before = lastIn(own, graph.Before(t.Row))
-		}
-		if previous[t.Row] = latest; before != latest {
-			apart[int32(t.Row)] = true
-		}
-		if before == none {
-			relations.Parallel++
+			latest = none
 		} else {
-			relations.add(prompts, rows, t.Row, int(before), size.Tokens)
+			relations.add(prompts, rows, t.Row, int(latest), size.Tokens)
 		}
-		own = append(own, int32(t.Row))
+		previous[t.Row], latest = latest, int32(t.Row)
 	}
-	s := sessionsOf(rows, previous, apart)
+	s := sessionsOf(rows, previous)
 	s.Delay, s.Think, s.Tool = c.delays.all.Sample(), c.delays.think.Sample(), c.delays.tool.Sample()
 	if ids {
 		s.Relations = relations
 	}
 	return s, nil
-}
-
-// lastIn returns the last of some rows that is among the rows of a session, or none.
-// Both are in ascending order.
-func lastIn(session, rows []int32) int32 {
-	for _, row := range slices.Backward(rows) {
-		if _, is := slices.BinarySearch(session, row); is {
-			return row
-		}
-	}
-	return none
 }
 
 // delays are those of the rows that have one, and those of each kind.

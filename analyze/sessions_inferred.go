@@ -42,7 +42,7 @@ func (c *prefixCounter) sessions(rows *rows, size trace.BlockSize) *Sessions {
 		}
 		f.end(i, runs[0])
 	}
-	s := sessionsOf(rows, previous, nil)
+	s := sessionsOf(rows, previous)
 	s.Inferred = true
 	return s
 }
@@ -77,4 +77,17 @@ func (f *turnFinder) end(i int, r run) {
 	if t := &f.turns[f.runWith(at).row]; t.latest != none && t.end == at {
 		t.latest = int32(i)
 	}
+}
+
+// children returns the number of children of a block that was new in a run: the
+// next one of the run, and the first of each run of new blocks below it.
+func (c *prefixCounter) children(r run, number uint32) int {
+	n := 0
+	if s := c.repeatedBlock(number); s != nil {
+		n = int(s.runs)
+	}
+	if number+1 < r.end() {
+		n++
+	}
+	return n
 }

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/analyze"
-	"moontide/synth/prefix"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -44,69 +43,6 @@ var example = []trace.Request{
 }
 
 var byTens = analyze.Options{BlockSize: 10}
-
-func TestPopularity(t *testing.T) {
-	p := analyzed(t, analyze.Options{BlockSize: 10, Top: 2}, example...).Prefix.Popularity
-	if want := []analyze.Block{{ID: 1, Uses: 3, Depth: 1}, {ID: 2, Uses: 2, Depth: 2}}; !slices.Equal(p.Top, want) {
-		t.Errorf("top 2 are %+v, want %+v", p.Top, want)
-	}
-	if !sameValues(p.Uses, 3, 2, 2, 1, 1, 1, 1, 1, 1) {
-		t.Errorf("uses %v", values(p.Uses))
-	}
-	if p.Zipf.Set {
-		t.Errorf("a Zipf fit through two points: %+v", p.Zipf)
-	}
-	// What is used once is not popular, however long the list may be.
-	if p := analyzed(t, byTens, example...).Prefix.Popularity; len(p.Top) != 3 {
-		t.Errorf("top 10 are %+v, want 1, 2 and 3", p.Top)
-	}
-	var rows []trace.Request
-	for i := range 60 { // twelve blocks, each used five times, the later ones first
-		rows = append(rows, prompt(10, uint64(12-i%12)))
-	}
-	p = analyzed(t, byTens, rows...).Prefix.Popularity
-	if len(p.Top) != 10 || p.Top[0] != (analyze.Block{ID: 12, Uses: 5, Depth: 1}) || p.Top[9].ID != 3 {
-		t.Errorf("ties must be in order of first use: %+v", p.Top)
-	}
-}
-
-// used makes prompts of one block each; the i-th block occurs uses[i] times.
-func used(uses ...int) (rows []trace.Request) {
-	for id, n := range uses {
-		rows = append(rows, slices.Repeat([]trace.Request{prompt(10, uint64(id))}, n)...)
-	}
-	return rows
-}
-
-func TestZipf(t *testing.T) {
-	tests := []struct {
-		name         string
-		uses         []int
-		exponent, r2 float64
-		points       int
-	}{
-		{"exponent 1", []int{60, 30, 20, 15, 12, 10, 1, 1, 1}, 1, 1, 6},
-		{"exponent 2", []int{3600, 900, 400, 225, 144, 100}, 2, 1, 6},
-		// Ranks 1, 2.5 and 4: ln uses against them is 3 ln2, 2 ln2, ln2.
-		{"ties are one point at their mean rank", []int{8, 4, 4, 2},
-			(math.Log(4) * math.Log(2)) / sumOfSquares(math.Log(1), math.Log(2.5), math.Log(4)),
-			math.Pow(math.Log(4)*math.Log(2), 2) / (sumOfSquares(math.Log(1), math.Log(2.5), math.Log(4)) * 2 * math.Pow(math.Log(2), 2)), 3},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			z := analyzed(t, byTens, used(test.uses...)...).Prefix.Popularity.Zipf
-			if !z.Set || math.Abs(z.Value.Exponent-test.exponent) > 1e-9 || math.Abs(z.Value.R2-test.r2) > 1e-9 || z.Value.Points != test.points {
-				t.Errorf("%+v, want exponent %v, R2 %v, %d points", z, test.exponent, test.r2, test.points)
-			}
-		})
-	}
-}
-
-// sumOfSquares is that of the deviations from the mean.
-func sumOfSquares(x ...float64) float64 {
-	d := stats.Of(slices.Clone(x))
-	return d.Std * d.Std * float64(d.Count)
-}
 
 func TestRoots(t *testing.T) {
 	tests := []struct {
@@ -164,16 +100,6 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-func TestTree(t *testing.T) {
-	tree := analyzed(t, byTens, example...).Prefix.Tree
-	if got, want := [3]int{tree.Nodes, tree.Leaves, tree.Forks}, [3]int{9, 4, 2}; got != want {
-		t.Errorf("nodes, leaves, forks = %v, want %v", got, want)
-	}
-	if !sameValues(tree.LeafDepth, 4, 2, 5, 2) {
-		t.Errorf("depth of leaves %v", values(tree.LeafDepth))
-	}
-}
-
 // Ids of single blocks show where a known one follows a new one.
 func TestUnchained(t *testing.T) {
 	p := analyzed(t, byTens, prompt(20, 1, 2), prompt(30, 1, 9, 2), prompt(30, 1, 9, 2), prompt(30, 1, 9, 4), prompt(20, 5, 5)).Prefix
@@ -206,66 +132,21 @@ func chainedRows(t *rapid.T, size int) (rows []trace.Request) {
 	return rows
 }
 
-// The expected values come from the tree of prefixes, built block by block.
-func TestTreeAgainstPrefixTree(t *testing.T) {
+// A root's chain is what all rows that start with it have in common.
+func TestRootsAgainstBruteForce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := chainedRows(rt, 16)
-		want := prefix.New()
-		for _, r := range rows {
-			want.Add(r.HashIDs)
-		}
 		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 16, Top: 1000})
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if want.Len() == 0 {
-			return
+		if a.Prefix != nil {
+			checkRoots(rt, rows, a.Prefix)
 		}
-		var leafDepth, uses []float64
-		below := make([]float64, want.Len()+1) // children of each node
-		for n := prefix.Root + 1; int(n) <= want.Len(); n++ {
-			below[want.Parent(n)]++
-		}
-		forks := 0
-		for n := prefix.Root + 1; int(n) <= want.Len(); n++ {
-			uses = append(uses, float64(want.Visits(n)))
-			switch ways := below[n]; {
-			case ways == 0:
-				leafDepth = append(leafDepth, float64(want.Depth(n)))
-			case ways > 1:
-				forks++
-			}
-		}
-		tree, popular := a.Prefix.Tree, a.Prefix.Popularity
-		if tree.Nodes != want.Len() || tree.Leaves != len(leafDepth) || tree.Forks != forks {
-			rt.Fatalf("%d nodes, %d leaves, %d forks, want %d, %d, %d", tree.Nodes, tree.Leaves, tree.Forks, want.Len(), len(leafDepth), forks)
-		}
-		if !sameValues(tree.LeafDepth, leafDepth...) || !sameValues(popular.Uses, uses...) {
-			rt.Fatalf("%+v, want leaves %v; uses %v", tree, leafDepth, uses)
-		}
-		checkPopular(rt, rows, want, a.Prefix)
 	})
 }
 
-// checkPopular looks up the listed blocks and roots in the tree.
-func checkPopular(t *rapid.T, rows []trace.Request, tree *prefix.Tree, p *analyze.Prefix) {
-	nodes := map[uint64]prefix.Node{}
-	shared := 0
-	for n := prefix.Root + 1; int(n) <= tree.Len(); n++ {
-		nodes[tree.ID(n)] = n
-		if tree.Visits(n) > 1 {
-			shared++
-		}
-	}
-	if len(p.Popularity.Top) != shared {
-		t.Fatalf("%d blocks listed, %d are shared", len(p.Popularity.Top), shared)
-	}
-	for i, b := range p.Popularity.Top {
-		n := nodes[b.ID]
-		if b.Uses != tree.Visits(n) || b.Depth != tree.Depth(n) || i > 0 && b.Uses > p.Popularity.Top[i-1].Uses {
-			t.Fatalf("block %+v of %+v, want %d uses at depth %d", b, p.Popularity.Top, tree.Visits(n), tree.Depth(n))
-		}
-	}
+func checkRoots(t *rapid.T, rows []trace.Request, p *analyze.Prefix) {
 	for _, r := range p.Roots.Top {
 		var common []uint64
 		shortest, requests := math.MaxInt, 0

@@ -1,14 +1,12 @@
 package analyze
 
-// Relations counts how the prompts of later turns relate to that of the turn before, by
-// block ids, which have to be chained to their prefixes. The turn before is the last one
-// of the same session that the row waits for; see [trace.Graph].
+// Relations counts how the prompts of later turns relate to that of the turn before, the
+// row before of the same session, by block ids, which have to be chained to their prefixes.
 type Relations struct {
 	Extend    int // begin with the whole prompt before, and are longer
 	Shortened int // are not longer: the context was compacted, or is another
 	Rewritten int // are longer, but begin differently
 	Unknown   int // one of the two has no block ids
-	Parallel  int // wait for no earlier turn of their session
 }
 
 // add counts a turn and the one before. A block has size tokens.

@@ -245,9 +245,6 @@ func sharingSection(to *doc.Document, a *analyze.Analysis, c *Cache) {
 	s := to.Section("Sharing")
 	s.Row("Requests with a shared root", doc.Int(p.Roots.Requests), "", doc.Share(p.Roots.Requests, p.Requests))
 	s.Row("Shared roots", doc.Int(p.Roots.Shared), "", "of "+doc.Count(p.Roots.Distinct, "first block"))
-	if z := p.Popularity.Zipf; z.Set {
-		s.Row("Zipf exponent of the popularity", doc.Fixed(z.Value.Exponent, 3), "", "R2 "+doc.Fixed(z.Value.R2, 3))
-	}
 	if p.Unchained > 0 {
 		s.Warn(doc.Count(p.Unchained, "prompt") + " have a known block after a new one: their ids do not stand for the whole prefix before them, as content hashes of single blocks do." +
 			" A prefix cache has fewer hits than shown. Run moontide check to see the rows, and chain the ids.")
@@ -263,19 +260,11 @@ func sharingSection(to *doc.Document, a *analyze.Analysis, c *Cache) {
 		s.Row("Stack distance, median", doc.Int(c.Curve.SmallestByBlock(.5)), "blocks", "LRU size for half the hits")
 		s.Row("Stack distance, p90", doc.Int(c.Curve.SmallestByBlock(.9)), "blocks", "")
 	}
-	s.Row("Prefix tree, leaves", doc.Int(p.Tree.Leaves), "", "of "+doc.Count(p.Tree.Nodes, "block"))
-	s.Row("Prefix tree, forks", doc.Int(p.Tree.Forks), "", "blocks with 2+ children")
-	s.Row("Prefix tree, depth of a leaf", doc.Fixed(p.Tree.LeafDepth.Mean, 1), "blocks", "up to "+doc.Fixed(p.Tree.LeafDepth.Max, 0))
 	roots := doc.Table{Columns: []string{"shared root (first block)", "requests", "share", "common blocks", "common tokens"}, Left: 1}
 	for _, r := range p.Roots.Top[:min(5, len(p.Roots.Top))] {
 		roots.Add(strconv.FormatUint(r.ID, 10), doc.Int(r.Requests), doc.Share(r.Requests, p.Requests), doc.Int(r.ChainBlocks), doc.Int(r.ChainTokens))
 	}
 	s.Table(roots)
-	popular := doc.Table{Columns: []string{"popular block", "uses", "depth"}, Left: 1}
-	for _, b := range p.Popularity.Top[:min(5, len(p.Popularity.Top))] {
-		popular.Add(strconv.FormatUint(b.ID, 10), doc.Int(b.Uses), doc.Int(b.Depth))
-	}
-	s.Table(popular)
 }
 
 func arrivalSection(to *doc.Document, a *analyze.Analysis) {

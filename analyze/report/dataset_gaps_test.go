@@ -72,7 +72,7 @@ func TestDatasetWithGaps(t *testing.T) {
 			[]string{"arrivals.rate", "arrivals.cv", "arrivals.dispersion_1s", "lengths.isl_per_osl", "lengths.ratios", "arrivals.grid_ms"},
 			"Reuse intervals"},
 		{"empty prompts", []trace.Request{{Timestamp: at(3), HashIDs: []uint64{1}}, {Timestamp: at(9), HashIDs: []uint64{1}}},
-			[]string{"Token hit rate - %", "of 1 first block", "of 1 block", "Shared prefix ratio, observed - % no prompt has tokens"},
+			[]string{"Token hit rate - %", "of 1 first block", "Shared prefix ratio, observed - % no prompt has tokens"},
 			[]string{"cache.infinite.token_hit_rate", "cache.smallest", "context.observed_shared_ratio"},
 			"Input sequence length"},
 	} {

@@ -3,7 +3,6 @@ package report
 import (
 	"moontide/analyze"
 	"moontide/analyze/report/doc"
-	"moontide/trace/stats"
 )
 
 // graphSection describes which rows wait for which, if they name them.
@@ -12,13 +11,9 @@ func graphSection(to *doc.Document, g *analyze.Graph) {
 		return
 	}
 	s := to.Section("Graph of requests (after)")
-	s.Text("Rows that wait for each other or share a session id form one group, such as an agent with its sub-agents. A replay counts a group as one session.",
-		"Depth is the length of the longest chain of rows that wait for each other; width is the maximum number of rows at one depth.")
-	upTo := func(d stats.Sample) string { return "up to " + doc.Fixed(d.Max, 0) }
+	s.Text("Rows that wait for each other or share a session id form one group, such as an agent with its sub-agents. A replay counts a group as one session.")
 	s.Row("Groups", doc.Int(g.Sessions), "", "")
-	s.Row("Requests per group, mean", doc.Fixed(g.Requests.Mean, 2), "", upTo(g.Requests))
-	s.Row("Depth, mean", doc.Fixed(g.Depth.Mean, 2), "", upTo(g.Depth))
-	s.Row("Width, mean", doc.Fixed(g.Width.Mean, 2), "", upTo(g.Width))
+	s.Row("Requests per group, mean", doc.Fixed(g.Requests.Mean, 2), "", "up to "+doc.Fixed(g.Requests.Max, 0))
 	s.Row("Requests that wait for several", doc.Int(g.Joins), "", "")
 	if g.Lost > 0 {
 		s.Row("Unknown ids in after", doc.Int(g.Lost), "", "lost turns")
@@ -27,10 +22,10 @@ func graphSection(to *doc.Document, g *analyze.Graph) {
 
 // relationRows describes how turns relate to the turns before, if not all extend them.
 func relationRows(s *doc.Section, r *analyze.Relations) {
-	if r == nil || r.Shortened+r.Rewritten+r.Parallel == 0 {
+	if r == nil || r.Shortened+r.Rewritten == 0 {
 		return
 	}
-	turns := r.Extend + r.Shortened + r.Rewritten + r.Unknown + r.Parallel
+	turns := r.Extend + r.Shortened + r.Rewritten + r.Unknown
 	row := func(what string, n int) {
 		if n > 0 {
 			s.Row(what, doc.Int(n), "", doc.Share(n, turns))
@@ -40,13 +35,12 @@ func relationRows(s *doc.Section, r *analyze.Relations) {
 	row("Turns with a shorter prompt", r.Shortened)
 	row("Turns that rewrite the previous one", r.Rewritten)
 	row("Turns without block ids", r.Unknown)
-	row("Turns parallel to the previous one", r.Parallel)
 }
 
 func graphJSON(g *analyze.Graph) any {
 	of, known := orZero(g)
 	return orNull(object{
-		{"sessions", of.Sessions}, {"requests", of.Requests}, {"depth", of.Depth}, {"width", of.Width},
+		{"sessions", of.Sessions}, {"requests", of.Requests},
 		{"joins", of.Joins}, {"lost", of.Lost},
 	}, known)
 }
@@ -54,6 +48,6 @@ func graphJSON(g *analyze.Graph) any {
 func relationsJSON(r *analyze.Relations) any {
 	of, known := orZero(r)
 	return orNull(object{
-		{"extend", of.Extend}, {"shortened", of.Shortened}, {"rewritten", of.Rewritten}, {"unknown", of.Unknown}, {"parallel", of.Parallel},
+		{"extend", of.Extend}, {"shortened", of.Shortened}, {"rewritten", of.Rewritten}, {"unknown", of.Unknown},
 	}, known)
 }

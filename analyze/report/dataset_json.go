@@ -174,17 +174,11 @@ func sharingJSON(p *analyze.Prefix) any {
 	if p == nil {
 		return nil
 	}
-	z := p.Popularity.Zipf
 	return object{
 		{"roots_distinct", p.Roots.Distinct}, {"roots_shared", p.Roots.Shared}, {"root_requests", p.Roots.Requests},
 		{"roots", objects(p.Roots.Top, func(r analyze.Root) object {
 			return object{{"id", r.ID}, {"requests", r.Requests}, {"blocks", r.ChainBlocks}, {"tokens", r.ChainTokens}}
 		})},
-		{"popular", objects(p.Popularity.Top, func(b analyze.Block) object {
-			return object{{"id", b.ID}, {"uses", b.Uses}, {"depth", b.Depth}}
-		})},
-		{"zipf_exponent", orNull(z.Value.Exponent, z.Set)}, {"zipf_r2", orNull(z.Value.R2, z.Set)},
-		{"tree_nodes", p.Tree.Nodes}, {"tree_leaves", p.Tree.Leaves}, {"tree_forks", p.Tree.Forks}, {"leaf_depth", p.Tree.LeafDepth},
 	}
 }
 

@@ -225,14 +225,9 @@ func TestDatasetJSON(t *testing.T) {
 		"sessions.inferred": false, "sessions.sessions": 1.0, "sessions.multi_turn": 0.0, "sessions.requests": 1.0,
 		"sessions.turns.mean": 1.0, "sessions.turns.p50": 1.0, "sessions.turns.max": 1.0,
 		"sessions.gap_ms": nil, "sessions.delay_ms": nil, "sessions.growth": nil,
-		// The tree is 0 - 1 - 2 and 0 - 3.
 		"sharing.roots_distinct": 1.0, "sharing.roots_shared": 1.0, "sharing.root_requests": 4.0,
-		"sharing.roots":      []any{map[string]any{"id": 0.0, "requests": 4.0, "blocks": 1.0, "tokens": 512.0}},
-		"sharing.popular":    []any{map[string]any{"id": 0.0, "uses": 4.0, "depth": 1.0}, map[string]any{"id": 1.0, "uses": 3.0, "depth": 2.0}},
-		"sharing.tree_nodes": 4.0, "sharing.tree_leaves": 2.0, "sharing.tree_forks": 1.0,
-		"sharing.leaf_depth.mean": 2.5, "sharing.leaf_depth.p50": 2.5, "sharing.leaf_depth.max": 3.0,
-		"sharing.zipf_exponent": nil, "sharing.zipf_r2": nil,
-		"concurrency": nil, "untimed": nil, "graph": nil, "sessions.relations": nil, "sessions.think_ms": nil, "sessions.tool_ms": nil,
+		"sharing.roots": []any{map[string]any{"id": 0.0, "requests": 4.0, "blocks": 1.0, "tokens": 512.0}},
+		"concurrency":   nil, "untimed": nil, "graph": nil, "sessions.relations": nil, "sessions.think_ms": nil, "sessions.tool_ms": nil,
 	}
 	// Three values represent the other distributions.
 	for key := range got {
