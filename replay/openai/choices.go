@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"moontide/trace/jsonscan"
 )
 
 // completionsAPI takes a prompt as text or token ids.
@@ -46,7 +48,8 @@ func choicesLayout(m members) (l layout) {
 }
 
 func readChunk(data []byte, p *pieces) (chunkInfo, error) {
-	r := newReader(data, p)
+	var r eventReader
+	r.c, r.p = jsonscan.New(data), p
 	c := &r.c
 	for more := c.Open('{'); more; more = c.More('}') {
 		switch string(c.Key()) {
@@ -54,19 +57,30 @@ func readChunk(data []byte, p *pieces) (chunkInfo, error) {
 			r.choices()
 		case "usage":
 			r.usage()
-		case "timings": // llama.cpp's: its usage lacks cached tokens
-			if c.Peek() == '{' {
-				scanDetails(c, "cache_n", &r.info.usage.timings)
-			} else {
-				c.Skip()
-			}
+		case "timings":
+			r.timings()
 		case "error":
 			r.error()
 		default:
 			c.Skip()
 		}
 	}
-	return r.end(data)
+	if r.failed() {
+		return chunkInfo{}, r.err(data)
+	}
+	return r.info, nil
+}
+
+// timings reads the cached tokens of llama.cpp, whose usage lacks them.
+func (r *eventReader) timings() {
+	if r.c.Peek() != '{' {
+		r.c.Skip()
+		return
+	}
+	cached := r.info.usage.cached
+	if scanDetails(&r.c, "cache_n", &r.info.usage.cached); cached.Set {
+		r.info.usage.cached = cached
+	}
 }
 
 func (r *eventReader) choices() {

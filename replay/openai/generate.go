@@ -32,13 +32,14 @@ var generateAPI = api{
 }
 
 func readGenerateEvent(data []byte, p *pieces) (chunkInfo, error) {
-	r := newReader(data, p)
+	var r eventReader
+	r.c, r.p = jsonscan.New(data), p
 	c := &r.c
 	r.info.counted, r.info.choice = true, true
 	for more := c.Open('{'); more; more = c.More('}') {
 		switch string(c.Key()) {
 		case "meta_info":
-			r.usage()
+			r.metaInfo()
 		case "output_ids":
 			p.scanIDs(c)
 		case "error":
@@ -47,14 +48,35 @@ func readGenerateEvent(data []byte, p *pieces) (chunkInfo, error) {
 			c.Skip()
 		}
 	}
-	return r.end(data)
+	if r.failed() {
+		return chunkInfo{}, r.err(data)
+	}
+	return r.info, nil
 }
 
-// generateReason reads the finish reason in meta_info, an object.
-func (r *eventReader) generateReason() {
-	if null(&r.c) {
-		return
+// metaInfo reads the counts, which every event has, and the finish reason.
+func (r *eventReader) metaInfo() {
+	c, n := &r.c, &r.info.usage
+	for more := c.Open('{'); more; more = c.More('}') {
+		switch string(c.Key()) {
+		case "prompt_tokens":
+			scanCount(c, &n.input)
+		case "completion_tokens":
+			scanCount(c, &n.output)
+		case "cached_tokens":
+			scanCount(c, &n.cached)
+		case "finish_reason":
+			if !null(c) {
+				r.generateReason()
+			}
+		default:
+			c.Skip()
+		}
 	}
+}
+
+// generateReason reads the finish reason, an object.
+func (r *eventReader) generateReason() {
 	var reason struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`

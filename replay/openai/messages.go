@@ -1,6 +1,10 @@
 package openai
 
-import "slices"
+import (
+	"slices"
+
+	"moontide/trace/jsonscan"
+)
 
 // messagesAPI is Anthropic's Messages API. Its answers are blocks of text, of
 // thinking and of calls of tools.
@@ -18,7 +22,8 @@ var messagesAPI = api{
 
 // readMessagesEvent reads an event, or a whole message.
 func readMessagesEvent(data []byte, p *pieces) (chunkInfo, error) {
-	r := newReader(data, p)
+	var r eventReader
+	r.c, r.p = jsonscan.New(data), p
 	c, info := &r.c, &r.info
 	var kind []byte
 	for more := c.Open('{'); more; more = c.More('}') {
@@ -45,7 +50,10 @@ func readMessagesEvent(data []byte, p *pieces) (chunkInfo, error) {
 	case "message_stop":
 		info.done = true
 	}
-	return r.end(data)
+	if r.failed() {
+		return chunkInfo{}, r.err(data)
+	}
+	return r.info, nil
 }
 
 // blockDelta reads what a block gets, text, the input of a tool or thinking, or why the

@@ -42,12 +42,9 @@ type eventReader struct {
 	p       *pieces // that are added to the answer; may be nil
 	info    chunkInfo
 	failure string // why the answer failed, in the server's words
-	status  []byte // of a response
 }
 
-func newReader(data []byte, p *pieces) eventReader { return eventReader{c: jsonscan.New(data), p: p} }
-
-// fail records why the answer failed, unless that is known.
+// fail records why the answer failed, unless the server said it.
 func (r *eventReader) fail(why string) {
 	if r.failure == "" {
 		r.failure = why
@@ -57,19 +54,18 @@ func (r *eventReader) fail(why string) {
 // error reads an error, which may be null.
 func (r *eventReader) error() {
 	if !null(&r.c) {
-		r.fail(errorMessage(r.c.Raw()))
+		r.failure = errorMessage(r.c.Raw())
 	}
 }
 
-// end returns what was read.
-func (r *eventReader) end(data []byte) (chunkInfo, error) {
-	switch {
-	case !r.c.Done():
-		return chunkInfo{}, answerError{replay.Protocol, "event is not one of the API: " + string(data)}
-	case r.failure != "":
-		return chunkInfo{}, answerError{replay.Server, r.failure}
+// failed reports whether the answer failed or the event is malformed, and err says why.
+func (r *eventReader) failed() bool { return r.failure != "" || !r.c.Done() }
+
+func (r *eventReader) err(data []byte) error {
+	if !r.c.Done() {
+		return answerError{replay.Protocol, "event is not one of the API: " + string(data)}
 	}
-	return r.info, nil
+	return answerError{replay.Server, r.failure}
 }
 
 // aborted holds the finish reasons of answers that the server aborted, in lower

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"moontide/trace/jsonscan"
 )
 
 // responsesAPI is OpenAI's Responses API. Its events have a type; the last one has
@@ -46,7 +48,8 @@ func (p *pieces) addDelta(kind, delta []byte) (token, visible bool) {
 
 // readResponsesEvent reads an event, or a whole response.
 func readResponsesEvent(data []byte, p *pieces) (chunkInfo, error) {
-	r := newReader(data, p)
+	var r eventReader
+	r.c, r.p = jsonscan.New(data), p
 	c, info := &r.c, &r.info
 	var kind, delta, message []byte
 	var text bool
@@ -63,7 +66,7 @@ func readResponsesEvent(data []byte, p *pieces) (chunkInfo, error) {
 		case "usage":
 			r.usage()
 		case "status":
-			r.status, _ = scanString(c)
+			r.status()
 		case "error":
 			r.error()
 		default:
@@ -72,21 +75,18 @@ func readResponsesEvent(data []byte, p *pieces) (chunkInfo, error) {
 	}
 	token, visible := p.addDelta(kind, delta)
 	info.hasToken, info.visible, info.choice = token && text, visible && text, token
-	if token {
-		return r.end(data)
-	}
 	switch string(kind) {
 	case "response.completed", "response.incomplete": // as an answer of max_output_tokens is
 		info.done, info.finished = true, true
 	case "response.failed", "response.cancelled":
-		r.status = kind[len("response."):]
+		r.fail(fmt.Sprintf("the server aborted the answer: its status is %q", kind[len("response."):]))
 	case "error":
 		r.fail(cmp.Or(unescaped(message), "error"))
 	}
-	if s := string(r.status); s == "failed" || s == "cancelled" {
-		r.fail(fmt.Sprintf("the server aborted the answer: its status is %q", s))
+	if r.failed() {
+		return chunkInfo{}, r.err(data)
 	}
-	return r.end(data)
+	return r.info, nil
 }
 
 // response reads an answer so far.
@@ -100,11 +100,18 @@ func (r *eventReader) response() {
 		case "usage":
 			r.usage()
 		case "status":
-			r.status, _ = scanString(c)
+			r.status()
 		case "error":
 			r.error()
 		default:
 			c.Skip()
 		}
+	}
+}
+
+// status reads the status of an answer.
+func (r *eventReader) status() {
+	if status, _ := scanString(&r.c); string(status) == "failed" || string(status) == "cancelled" {
+		r.fail(fmt.Sprintf("the server aborted the answer: its status is %q", status))
 	}
 }

@@ -10,13 +10,7 @@ import (
 )
 
 // usageCounts are the token counts in one event.
-type usageCounts struct {
-	input, output tokenCount
-	// Cached tokens by source; a later source overrides an earlier one.
-	timings, cached, cacheHit, details tokenCount
-	// Reasoning tokens by source, in the same order.
-	reasoning, reasoningDetails tokenCount
-}
+type usageCounts struct{ input, output, cached, reasoning tokenCount }
 
 // tokenCount is small, because every event has several.
 type tokenCount = trace.Opt[int32]
@@ -24,14 +18,6 @@ type tokenCount = trace.Opt[int32]
 // maxCount is the largest token count. Larger ones, which no request can have, are
 // replaced by it, so that sums of counts do not overflow.
 const maxCount = math.MaxInt32
-
-// firstSet returns n, or the count of a worse source if n is not set.
-func firstSet(n, worse tokenCount) tokenCount {
-	if n.Set {
-		return n
-	}
-	return worse
-}
 
 // update returns counts with those of n. Counts are totals, even from servers that
 // send usage with every chunk, so a smaller one does not replace a larger one.
@@ -41,8 +27,8 @@ func (n *usageCounts) update(counts replay.Counts) replay.Counts {
 	}
 	raise(&counts.Input, n.input)
 	raise(&counts.Output, n.output)
-	raise(&counts.Cached, firstSet(n.details, firstSet(n.cacheHit, firstSet(n.cached, n.timings))))
-	raise(&counts.Reasoning, firstSet(n.reasoningDetails, n.reasoning))
+	raise(&counts.Cached, n.cached)
+	raise(&counts.Reasoning, n.reasoning)
 	return counts
 }
 
@@ -52,46 +38,55 @@ func raise(to *trace.Opt[int], n tokenCount) {
 	}
 }
 
-// usage reads the usage object of any API, and SGLang's meta_info, which has the finish
-// reason besides. Some servers send it with every event.
+// usage reads the usage object of any API. Some servers send it with every event.
 func (r *eventReader) usage() {
 	c, n := &r.c, &r.info.usage
 	if null(c) {
 		return
 	}
-	var apart, read, written tokenCount // of the Messages API: input_tokens are those that the cache has no part in
+	// Of the Messages API: its input_tokens are those that the cache has no part in.
+	var apart bool
+	var read, written tokenCount
 	for more := c.Open('{'); more; more = c.More('}') {
 		switch string(c.Key()) {
 		case "prompt_tokens":
 			scanCount(c, &n.input)
 		case "completion_tokens", "output_tokens":
 			scanCount(c, &n.output)
-		case "cached_tokens": // Moonshot, SGLang
-			scanCount(c, &n.cached)
-		case "prompt_cache_hit_tokens": // DeepSeek
-			scanCount(c, &n.cacheHit)
 		case "prompt_tokens_details", "input_tokens_details":
-			scanDetails(c, "cached_tokens", &n.details)
+			scanDetails(c, "cached_tokens", &n.cached)
 		case "completion_tokens_details", "output_tokens_details":
-			scanDetails(c, "reasoning_tokens", &n.reasoningDetails)
+			scanDetails(c, "reasoning_tokens", &n.reasoning)
+		case "cached_tokens", "prompt_cache_hit_tokens": // of Moonshot and SGLang, DeepSeek
+			scanWorse(c, &n.cached)
 		case "reasoning_tokens": // SGLang
-			scanCount(c, &n.reasoning)
+			scanWorse(c, &n.reasoning)
 		case "input_tokens":
-			scanCount(c, &apart)
+			apart = true
+			scanCount(c, &n.input)
 		case "cache_read_input_tokens":
 			scanCount(c, &read)
 		case "cache_creation_input_tokens":
 			scanCount(c, &written)
-		case "finish_reason":
-			r.generateReason()
 		default:
 			c.Skip()
 		}
 	}
-	n.details = firstSet(n.details, read)
-	if apart.Set {
-		n.input = trace.Some(int32(min(int64(apart.Value)+int64(read.Value)+int64(written.Value), maxCount)))
+	if apart && n.input.Set {
+		n.input.Value = int32(min(int64(n.input.Value)+int64(read.Value)+int64(written.Value), maxCount))
 	}
+	if !n.cached.Set {
+		n.cached = read
+	}
+}
+
+// scanWorse reads a count unless a better source has told it.
+func scanWorse(c *jsonscan.Cursor, n *tokenCount) {
+	if n.Set {
+		c.Skip()
+		return
+	}
+	scanCount(c, n)
 }
 
 // scanDetails reads the count with a key of an object.
@@ -122,8 +117,9 @@ func scanCount(c *jsonscan.Cursor, n *tokenCount) {
 		for ; places > 0; places-- {
 			value /= 10
 		}
+		value = min(value, maxCount)
 	}
-	if next := c.Peek(); (next == ',' || next == '}') && value >= 0 && value <= maxCount {
+	if !c.Failed() && value >= 0 {
 		*n = trace.Some(int32(value))
 		return
 	}

@@ -118,29 +118,8 @@ func (c *Cursor) More(closing byte) bool {
 // Key reads the key of a member and the colon. It returns the key
 // unmodified, escapes included.
 func (c *Cursor) Key() []byte {
-	if key := c.lowerKey(); key != nil {
-		return key
-	}
-	key := c.Text()
-	c.colon()
-	return key
-}
-
-// LowerKey is Key, but fails if the key has capitals, escapes or characters
-// beyond ASCII: decoders ignore case and resolve escapes, so such a key may equal
-// another.
-func (c *Cursor) LowerKey() []byte {
-	key := c.lowerKey()
-	if key == nil {
-		c.Fail()
-	}
-	return key
-}
-
-// lowerKey returns nil if it cannot read a LowerKey.
-func (c *Cursor) lowerKey() []byte {
 	if c.Peek() != '"' {
-		return nil
+		return c.unusualKey()
 	}
 	text, start := c.text, c.at+1
 	end := start
@@ -149,7 +128,7 @@ func (c *Cursor) lowerKey() []byte {
 		end += bits.TrailingZeros64(stop) / 8 // 8 if there is none
 	}
 	if end >= len(text) || text[end] != '"' {
-		return nil
+		return c.unusualKey()
 	}
 	at := end + 1
 	if at < len(text) && text[at] == ':' { // colon, without a call
@@ -164,6 +143,13 @@ func (c *Cursor) lowerKey() []byte {
 	return text[start:end]
 }
 
+// unusualKey reads a key with capitals, escapes or characters beyond ASCII.
+func (c *Cursor) unusualKey() []byte {
+	key := c.Text()
+	c.colon()
+	return key
+}
+
 // wordAt returns the eight bytes from at, with zeros after the end.
 func wordAt(text []byte, at int) uint64 {
 	if at+8 <= len(text) {
@@ -174,8 +160,8 @@ func wordAt(text []byte, at int) uint64 {
 	return binary.LittleEndian.Uint64(last[:])
 }
 
-// notInLowerKey sets the high bit of the first byte of word that ends or is not
-// allowed in a LowerKey. Bits of earlier bytes are zero.
+// notInLowerKey sets the high bit of the first byte of word that ends a key or makes it
+// unusual. Bits of earlier bytes are zero.
 func notInLowerKey(word uint64) uint64 {
 	const each = 0x0101010101010101
 	quote := word ^ each*'"'
