@@ -37,10 +37,7 @@ var darkStyle = sync.OnceValue(func() string {
 
 // page is an HTML page. It is written without html/template, which calls methods
 // by name: the linker would keep every exported method of every package.
-type page struct {
-	bytes.Buffer
-	columns int // of the widest table
-}
+type page struct{ bytes.Buffer }
 
 // add appends markup with texts in the place of its %s, cleaned and escaped. It
 // is the only way for a text to get on the page; figures escape their own.
@@ -73,7 +70,7 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	if d.Subject != "" {
 		head.add(": %s", d.Subject)
 	}
-	head.WriteString("</title>\n<style>\n" + pageStyle + columnStyle(body.columns) + darkStyle() + "</style>\n</head>\n")
+	head.WriteString("</title>\n<style>\n" + pageStyle + darkStyle() + "</style>\n</head>\n")
 	return write(w, append(head.Bytes(), body.Bytes()...))
 }
 
@@ -221,42 +218,31 @@ func (p *page) keyValues(all []KeyValue) {
 	p.add("</table></div>\n")
 }
 
-const (
-	// phoneWidth is how many letters a table may be wide on a phone. The rows of a wider
-	// one become cards there, whose cells have the headings beside them.
-	phoneWidth = 44
-	// A table of more letters than wideTable is set in smaller ones.
-	wideTable = 110
-)
+// wideTable is how many letters a table may be wide before it is set in smaller ones.
+const wideTable = 110
 
+// table appends a table. The first column and columns of words are aligned left.
 func (p *page) table(t *Table) {
-	rows := cleanRows(t)
-	_, width := columnWidths(rows)
-	var classes []string
-	if t.Words() {
-		classes = append(classes, "words")
+	class := ""
+	if _, width := columnWidths(cleanRows(t)); t.Words() {
+		class = "words"
+	} else if width > wideTable {
+		class = "dense"
 	}
-	if width > phoneWidth && len(t.Columns) > 2 {
-		classes = append(classes, "cards")
+	cell := make([]string, len(t.Columns))
+	for i := range cell {
+		if cell[i] = "<td>"; i > 0 && t.left(i) {
+			cell[i] = "<td class=w>"
+		}
 	}
-	dense := width > wideTable && !t.Words()
-	if dense {
-		classes = append(classes, "dense")
-	}
-	p.columns = max(p.columns, len(t.Columns))
-	p.add("<div class=wide><table class=\"%s\" style=\"%s\">\n<tr>", strings.Join(classes, " "), t.style())
-	for _, column := range t.Columns {
-		p.add("<th>%s", column)
+	p.add("<div class=wide><table class=\"%s\">\n<tr>", class)
+	for i, column := range t.Columns {
+		p.add(strings.Replace(cell[i], "td", "th", 1)+"%s", column)
 	}
 	for _, row := range t.Rows {
 		p.add("\n<tr>")
-		for _, cell := range row {
-			if value, remark, ok := strings.Cut(cell, " ("); ok && dense {
-				p.add("<td>%s<br>(", value)
-				p.WriteString(strings.ReplaceAll(html.EscapeString(Clean(remark)), " %", "&nbsp;%"))
-			} else {
-				p.add("<td>%s", cell)
-			}
+		for i, text := range row {
+			p.add(cell[min(i, len(cell)-1)]+"%s", text)
 		}
 	}
 	p.add("\n</table></div>\n")
@@ -281,46 +267,4 @@ func (t *Table) left(column int) bool {
 		words = true
 	}
 	return words
-}
-
-// property starts the names of custom properties.
-const property = "--"
-
-// style returns what [columnStyle] needs to know: the alignment of columns, and the
-// headings for cards. The first column needs one if it is of numbers.
-func (t *Table) style() string {
-	var b strings.Builder
-	numbers := len(t.Rows) > 0 && strings.IndexFunc(t.Rows[0][0], unicode.IsDigit) == 0
-	for i, column := range t.Columns {
-		if column != "" && (i > 0 || numbers) {
-			fmt.Fprintf(&b, property+"h%d:%s;", i+1, quotedStyle(column))
-		}
-		if i > 0 && !t.Words() && t.left(i) {
-			fmt.Fprintf(&b, property+"a%d:left;"+property+"w%[1]d:normal;", i+1)
-		}
-	}
-	return b.String()
-}
-
-// quotedStyle returns a string of a style sheet.
-func quotedStyle(text string) string {
-	var b strings.Builder
-	for _, r := range Clean(text) {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" ()%/.,:_+-", r) {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, `\%06x`, r)
-		}
-	}
-	return "'" + b.String() + "'"
-}
-
-// columnStyle returns the rules that apply [Table.style] to this many columns.
-func columnStyle(columns int) string {
-	var align, headings strings.Builder
-	for i := range columns {
-		fmt.Fprintf(&align, ":where(tr>:nth-child(%d)){text-align:var("+property+"a%[1]d,right);white-space:var("+property+"w%[1]d,nowrap)}\n", i+1)
-		fmt.Fprintf(&headings, ".cards td:nth-child(%d)::before{content:var("+property+"h%[1]d)}\n", i+1)
-	}
-	return align.String() + "@media (max-width: 36rem) {\n" + headings.String() + "}\n"
 }

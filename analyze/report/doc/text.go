@@ -120,11 +120,11 @@ func (b *textWriter) section(s *Section) {
 			b.table(block.Table)
 		case block.Listing != nil:
 			for _, line := range block.Listing {
-				if b.published {
+				if b.published || columnsOf(line) <= b.to.Width {
 					b.WriteString(line + "\n")
-					continue
+				} else {
+					b.wrap(line, "", "  ")
 				}
-				b.squeezed(line)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func columnsOf(text string) int {
 func (b *textWriter) wrap(text, first, others string) {
 	width := min(b.to.Width, mostProse)
 	line, begun := first, false
-	for _, word := range words(Clean(text)) {
+	for _, word := range strings.Fields(Clean(text)) {
 		left := width - columnsOf(word)
 		switch {
 		case begun && columnsOf(line) < left:
@@ -178,22 +178,6 @@ func (b *textWriter) wrap(text, first, others string) {
 		line, begun = line+word, true
 	}
 	b.line(line)
-}
-
-// units are those that stay on the line of their number.
-var units = []string{"%", "s", "ms", "us", "min", "req/s", "tok/s", "pt"}
-
-// words returns the words of a text; a number and its unit are one.
-func words(text string) (all []string) {
-	for _, word := range strings.Fields(text) {
-		last := len(all) - 1
-		if last >= 0 && strings.TrimRight(all[last], "0123456789") != all[last] && slices.Contains(units, strings.TrimRight(word, ".,;:)")) {
-			all[last] += " " + word
-		} else {
-			all = append(all, word)
-		}
-	}
-	return all
 }
 
 // keyValues writes rows in columns. A row that is too wide for them is written as a
@@ -229,27 +213,3 @@ func (b *textWriter) keyValues(rows []KeyValue) {
 }
 
 func (b *textWriter) line(s string) { b.WriteString(strings.TrimRight(s, " ") + "\n") }
-
-// squeezed writes a line of a listing. One that is too wide loses some of its
-// padding: rules around a text, spaces between words.
-func (b *textWriter) squeezed(line string) {
-	over := columnsOf(line) - b.to.Width
-	if over <= 0 {
-		b.line(line)
-		return
-	}
-	for _, rule := range []string{"=", "-"} {
-		if len(line)-len(strings.Trim(line, rule)) > over {
-			b.line(line[over/2 : len(line)-(over-over/2)])
-			return
-		}
-	}
-	if at := strings.LastIndex(line, "  "); at >= 0 {
-		head, tail := strings.TrimRight(line[:at], " "), line[at+2:]
-		if room := b.to.Width - columnsOf(head+tail); room > 0 {
-			b.line(head + strings.Repeat(" ", room) + tail)
-			return
-		}
-	}
-	b.wrap(line, "", "  ")
-}

@@ -193,8 +193,7 @@ func wrapped(cell string, width int) (lines []string) {
 	return lines
 }
 
-// stacked writes each row as the texts of its cells, below its keys. A remark in brackets
-// stays in one piece.
+// stacked writes each row as the texts of its cells, below its keys.
 func (b *textWriter) stacked(rows [][]string, keys int) {
 	for _, row := range rows[1:] {
 		var texts []string
@@ -213,11 +212,7 @@ func (b *textWriter) stacked(rows [][]string, keys int) {
 			texts = texts[1:]
 		}
 		for _, text := range texts {
-			at := strings.LastIndex(text, " (")
-			if at >= 0 && strings.HasSuffix(text, ")") && 4+columnsOf(text) > b.to.Width {
-				b.wrap(text[:at], "    ", "      ")
-				b.wrap(text[at:], "      ", "      ")
-			} else if text != "" {
+			if text != "" {
 				b.wrap(text, "    ", "      ")
 			}
 		}
