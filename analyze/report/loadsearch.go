@@ -43,7 +43,7 @@ func (s LoadSearch) Document() *doc.Document {
 	sweep.addFigures(d.DetailSection("Throughput against latency"))
 	d.Gates = &doc.Verdict{Level: "PASS"}
 	for i, f := range s.searches() {
-		d.Headlines = append(d.Headlines, f.headlines()...)
+		d.Headlines = append(d.Headlines, f.headline())
 		runs := d.Section(cmp.Or(f.name(), "Runs"))
 		if len(s.Found) > 1 {
 			runs.Text(f.text())

@@ -70,9 +70,6 @@ func (f foundLoad) text() string {
 	case !a.Complete:
 		texts = append(texts, fmt.Sprintf("The search ended after %s; more runs would narrow the interval.", doc.Count(len(f.Legs), "run")))
 	}
-	if text := f.client(); text != "" {
-		texts = append(texts, text)
-	}
 	return strings.Join(texts, " ")
 }
 
@@ -131,19 +128,6 @@ func (f foundLoad) atLimit() *bench.LoadLeg {
 	return f.At(f.Answer.Missed)
 }
 
-// client says what the client could still do, if no load was too much.
-func (f foundLoad) client() string {
-	if f.Answer.Limited || !f.Answer.Found {
-		return ""
-	}
-	at := f.At(f.Answer.Level)
-	if client := at.Metrics.Samples.Client; client.Samples > 0 {
-		return fmt.Sprintf("At that load, the client used %.0f %% of its CPU, with a p99 client lag of %s (verdict %s).",
-			100*client.MachineShare.Mean, doc.Duration(at.Metrics.ClientLag.Quantile(0.99)), at.Metrics.Verdict.Level)
-	}
-	return ""
-}
-
 // table has a row for each run, whose points those of d are.
 func (f foundLoad) table(heading string, d Deployment) doc.Table {
 	t := doc.Table{Columns: []string{heading}}
@@ -182,61 +166,43 @@ func outcome(l *bench.LoadLeg) string {
 	return "missed"
 }
 
-// judge adds the values of the objectives at the answer and at the load that limits it to
-// a verdict, which is FAIL if no load meets them.
+// judge adds the objectives at the answer and at the load that limits it to a verdict,
+// which is FAIL if no load meets them.
 func (f foundLoad) judge(v *doc.Verdict) {
-	at := f.atLimit()
-	failed := "LIMIT"
-	if !f.Answer.Found {
-		v.Level, failed = "FAIL", "FAIL"
+	failed, at := "LIMIT", []*bench.LoadLeg{f.atLimit()}
+	if f.Answer.Found {
+		at = []*bench.LoadLeg{f.At(f.Answer.Level), at[0]}
 	} else {
-		f.addEvidence(v, f.At(f.Answer.Level), failed)
+		v.Level, failed = "FAIL", "FAIL"
 	}
-	if at != nil {
-		f.addEvidence(v, at, failed)
-	}
-}
-
-// addEvidence adds the objectives at a load; failed is the level of those that fail.
-func (f foundLoad) addEvidence(v *doc.Verdict, l *bench.LoadLeg, failed string) {
-	where := f.load(l.Level)
-	if name := f.name(); name != "" {
-		where = name + ", " + where
-	}
-	for _, j := range l.Judgements {
-		v.Evidence = append(v.Evidence, gateEvidence(where+": ", j, failed))
+	for _, l := range at {
+		if l == nil {
+			continue
+		}
+		where := f.load(l.Level)
+		if name := f.name(); name != "" {
+			where = name + ", " + where
+		}
+		for _, j := range l.Judgements {
+			v.Evidence = append(v.Evidence, gateEvidence(where+": ", j, failed))
+		}
 	}
 }
 
-// headlines returns the answer and, of a single search, the objectives there.
-func (f foundLoad) headlines() (all []doc.KeyValue) {
-	a, name := f.Answer, f.name()
-	if len(f.Legs) == 0 {
-		return nil
-	}
-	key := f.deployment().headline
-	if !a.Found {
-		return []doc.KeyValue{{Key: key("Load that meets the objectives"), Value: "none", Note: "not even " + f.load(a.Missed)}}
+// headline is the answer.
+func (f foundLoad) headline() doc.KeyValue {
+	a, key := f.Answer, f.deployment().headline
+	switch {
+	case !a.Found && a.Limited:
+		return doc.KeyValue{Key: key("Load that meets the objectives"), Value: "none", Note: "not even " + f.load(a.Missed)}
+	case !a.Found:
+		return doc.KeyValue{Key: key("Load that meets the objectives"), Value: "unknown"}
 	}
 	h := doc.KeyValue{Key: key("Meets the objectives up to"), Value: threeDigits(f.Load(a.Level)), Unit: Sweep{Axis: f.Axis}.unit(), Note: "the highest load tried"}
 	if a.Limited {
 		h.Note = "missed at " + f.load(a.Missed)
 	}
-	all = append(all, h)
-	if name != "" {
-		return all
-	}
-	for _, at := range []*bench.LoadLeg{f.At(a.Level), f.atLimit()} {
-		if at == nil {
-			continue
-		}
-		for _, j := range at.Judgements {
-			if j.Value.Set && j.Passed == at.Met() {
-				all = append(all, metricHeadline(j.Gate.Metric, j.Value, fmt.Sprintf("at %s; %v: %s", f.load(at.Level), j.Gate, j.Word())))
-			}
-		}
-	}
-	return all
+	return h
 }
 
 // json returns the outcome of the search.
