@@ -38,9 +38,9 @@ func (c *times) units() {
 	case rate >= highRate || tokens >= highTokens:
 		c.found.whole(TimeUnit, c.rows, "%d rows in %s are %.3g requests/s and %.3g tokens/s; in seconds they would be %.3g requests/s and %.3g tokens/s over %s",
 			c.rows, lasting(span), rate, tokens, rate/1000, tokens/1000, lasting(span*1000))
-	case trace.TooSlow(c.rows, gap, c.longestGap):
+	case tooSlow(c.rows, gap, c.longestGap):
 		unit, factor := "microseconds", 1e3
-		if trace.TooSlow(c.rows, gap/factor, c.longestGap/factor) {
+		if tooSlow(c.rows, gap/factor, c.longestGap/factor) {
 			unit, factor = "nanoseconds", 1e6
 		}
 		c.found.whole(TimeUnit, c.rows, "%d rows in %s are %.3g requests/s without a pause; in %s they would be %.3g requests/s over %s",
@@ -133,4 +133,16 @@ func (c *delays) finish() {
 		c.found.whole(DelayUnit, c.rows, "nine of ten of %d delays are at least %s, half of them %s; in %s they would be %s and %s",
 			c.rows, lasting(soon), lasting(median), unit, lasting(soon/factor), lasting(median/factor))
 	}
+}
+
+// tooSlow reports whether arrivals are too slow to be in milliseconds: a production
+// trace of many rows has at least one request a minute, or pauses, as at night. The
+// gaps between arrivals are in milliseconds.
+func tooSlow(rows int, meanGap, longestGap float64) bool {
+	const (
+		minRows        = 100
+		slowGap        = 60_000.0 // ms
+		pauseMeanRatio = 30       // longest gap over mean gap in a trace with pauses
+	)
+	return rows >= minRows && meanGap >= slowGap && longestGap <= pauseMeanRatio*meanGap
 }

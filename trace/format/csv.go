@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"cmp"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -79,7 +80,7 @@ type csvRows struct {
 	time, input, output int              // columns
 	rest                [maxOptional]int // columns of table.optional, -1 if absent
 	notes               *notes
-	dates               dateParser
+	origin              int64             // the first date, in ns since 1970; 0 before
 	extras              map[string][]byte // of parseBurstGPT
 }
 
@@ -182,68 +183,22 @@ func (c *csvRows) optional(i int) []byte {
 // splitFields appends the fields of a line to dst, without the spaces around
 // them. It stops after maxColumns+1 fields.
 func splitFields(dst [][]byte, line []byte) ([][]byte, error) {
-	cut := cutField
 	if bytes.IndexByte(line, '"') >= 0 { // few lines have quotes
-		cut = cutQuoted
+		r := csv.NewReader(bytes.NewReader(line))
+		r.TrimLeadingSpace = true
+		fields, err := r.Read()
+		if err != nil {
+			return dst, fmt.Errorf("not a row of CSV: %s", Quote(line))
+		}
+		for _, field := range fields[:min(len(fields), maxColumns+1)] {
+			dst = append(dst, []byte(field))
+		}
+		return dst, nil
 	}
 	for more := true; more && len(dst) <= maxColumns; {
 		var field []byte
-		if field, line, more = cut(line); field == nil {
-			return dst, fmt.Errorf("not a row of CSV: %s", Quote(line))
-		}
-		dst = append(dst, field)
+		field, line, more = bytes.Cut(line, []byte(","))
+		dst = append(dst, bytes.Trim(field, " "))
 	}
 	return dst, nil
-}
-
-// cutField cuts the first field off a line without quotes.
-func cutField(line []byte) (field, rest []byte, more bool) {
-	if i := bytes.IndexByte(line, ','); i >= 0 {
-		field, rest, more = line[:i], line[i+1:], true
-	} else {
-		field = line
-	}
-	for len(field) > 0 && field[0] == ' ' {
-		field = field[1:]
-	}
-	for n := len(field); n > 0 && field[n-1] == ' '; n-- {
-		field = field[:n-1]
-	}
-	return field, rest, more
-}
-
-// cutQuoted cuts the first field off a line that may have quoted fields. For a
-// misplaced quote it returns a nil field and the unmodified line.
-func cutQuoted(line []byte) (field, rest []byte, more bool) {
-	b := bytes.TrimLeft(line, " ")
-	if len(b) == 0 || b[0] != '"' {
-		field, rest, more = cutField(line)
-		if bytes.IndexByte(field, '"') >= 0 {
-			return nil, line, false
-		}
-		return field, rest, more
-	}
-	doubled := false
-	for i := 1; ; i++ {
-		quote := bytes.IndexByte(b[i:], '"')
-		if quote < 0 {
-			return nil, line, false
-		}
-		if i += quote; i+1 < len(b) && b[i+1] == '"' {
-			doubled = true
-			i++
-			continue
-		}
-		if field = b[1:i]; doubled {
-			field = bytes.ReplaceAll(field, []byte(`""`), []byte(`"`))
-		}
-		rest = bytes.TrimLeft(b[i+1:], " ")
-		switch {
-		case len(rest) == 0:
-			return field, nil, false
-		case rest[0] == ',':
-			return field, rest[1:], true
-		}
-		return nil, line, false
-	}
 }

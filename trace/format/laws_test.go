@@ -45,7 +45,6 @@ func TestSecondsAreRounded(t *testing.T) {
 
 // TestDates: dates formatted by the standard library round-trip in every layout.
 func TestDates(t *testing.T) {
-	var d dateParser
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(0, 7_000_000_000).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns"))
 		zone := time.FixedZone("", rapid.IntRange(-14*60, 14*60).Draw(t, "zone")*60)
@@ -60,34 +59,10 @@ func TestDates(t *testing.T) {
 			t.Skip(y)
 		}
 		text := spelled.Format(layout)
-		if got, err := d.parse([]byte(text)); err != nil || got != at.UnixNano() {
+		if got, err := parseDate([]byte(text)); err != nil || got != at.UnixNano() {
 			t.Fatalf("%s is read as %d, want %d: %v", text, got, at.UnixNano(), err)
 		}
 	})
-}
-
-// TestLeapSecond: the 60th second is the first of the next minute.
-func TestLeapSecond(t *testing.T) {
-	var d dateParser
-	for text, want := range map[string]string{
-		"2016-12-31 23:59:60":              "2017-01-01T00:00:00Z",
-		"2016-12-31 23:59:60.25+00:00":     "2017-01-01T00:00:00.25Z",
-		"2016-12-31T18:59:60.250000-05:00": "2017-01-01T00:00:00.25Z",
-	} {
-		at, err := time.Parse(time.RFC3339, want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := d.parse([]byte(text)); err != nil || got != at.UnixNano() {
-			t.Errorf("%s is read as %d, want %d: %v", text, got, at.UnixNano(), err)
-		}
-	}
-	if _, err := d.parse([]byte("2016-12-31 23:59:61")); err == nil {
-		t.Error("second 61 is accepted")
-	}
-	if at, err := new(dateParser).parse([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00 00:00:00")); err == nil {
-		t.Errorf("a date without a day is read as %d", at)
-	}
 }
 
 // anyJSON draws JSON with odd strings and white space.
@@ -343,45 +318,6 @@ func TestEstimate(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "a": 1, "abcd": 1, "abcde": 2, "日本語日": 3, "\xff\xfe": 2} {
 		if got := estimateTokens(text); got != want {
 			t.Errorf("%q is estimated at %d tokens, want %d", text, got, want)
-		}
-	}
-}
-
-// TestClock: milliseconds are distinguished from seconds, and days with nights
-// raise no doubt.
-func TestClock(t *testing.T) {
-	watch := func(gap func(i int) float64) string {
-		var c unitCheck
-		at := 0.0
-		for i := range 200 {
-			at += gap(i)
-			c.add(at * 1000)
-		}
-		return c.doubt()
-	}
-	if doubt := watch(func(i int) float64 { return 500 + 400*math.Sin(float64(i)) }); !strings.Contains(doubt, "probably not seconds") {
-		t.Error("a request every half second, in milliseconds, is taken for one in 500 s")
-	}
-	if doubt := watch(func(int) float64 { return 0.5 }); doubt != "" {
-		t.Error(doubt)
-	}
-	if doubt := watch(func(i int) float64 {
-		if i%50 == 0 {
-			return 50_000
-		}
-		return 60
-	}); doubt != "" {
-		t.Error(doubt)
-	}
-	// The longest gap is 30 times the mean gap where it is 35.1 times the others.
-	for longest, sure := range map[float64]bool{34: true, 36: false} {
-		if doubt := watch(func(i int) float64 {
-			if i == 100 {
-				return longest * 100
-			}
-			return 100
-		}); (doubt != "") != sure {
-			t.Errorf("a pause of %v gaps: %q", longest, doubt)
 		}
 	}
 }

@@ -18,13 +18,10 @@ type lineParser interface {
 
 // lines is the source of a format with one request a line.
 type lines struct {
-	in      *Text
-	file    *textFile // of in
-	format  Format
-	parser  lineParser
-	seconds bool // the format has times in seconds: units checks them
-	units   unitCheck
-	notes   *notes
+	in     *Text
+	file   *textFile // of in
+	format Format
+	parser lineParser
 }
 
 func (l *lines) Line() int { return l.in.Number() }
@@ -35,7 +32,6 @@ func (l *lines) Read(r *trace.Request) error {
 	for {
 		line, err := l.in.Line()
 		if err == io.EOF {
-			l.end()
 			return io.EOF
 		}
 		if err == nil {
@@ -43,9 +39,6 @@ func (l *lines) Read(r *trace.Request) error {
 				continue
 			}
 			err = l.parser.parse(line, r)
-		}
-		if l.seconds && r.Timestamp.Set && (err == nil || err == errLeftOut) {
-			l.units.add(r.Timestamp.Value)
 		}
 		switch err {
 		case nil:
@@ -58,14 +51,6 @@ func (l *lines) Read(r *trace.Request) error {
 		}
 		return &trace.RowError{File: l.file.name, Line: l.in.Number(), Err: otherFormat(err, line, l.format)}
 	}
-}
-
-// end adds the notes about the trace as a whole, once.
-func (l *lines) end() {
-	if doubt := l.units.doubt(); doubt != "" {
-		l.notes.say("%s", doubt)
-	}
-	l.units = unitCheck{}
 }
 
 // otherFormat extends a line's error if the line is in another format.

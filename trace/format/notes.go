@@ -1,10 +1,6 @@
 package format
 
-import (
-	"fmt"
-	"moontide/trace"
-	"time"
-)
+import "fmt"
 
 // Note describes data that a reader dropped or assumed.
 type Note struct {
@@ -54,36 +50,4 @@ func (n *notes) say(format string, values ...any) {
 	if len(n.list) < maxNotes {
 		n.list = append(n.list, Note{Text: fmt.Sprintf(format, values...)})
 	}
-}
-
-// unitCheck detects milliseconds in a format whose times are seconds.
-type unitCheck struct {
-	rows                 int
-	first, last, longest float64 // ms
-}
-
-func (c *unitCheck) add(ms float64) {
-	if c.rows++; c.rows == 1 {
-		c.first = ms
-	} else {
-		c.longest = max(c.longest, ms-c.last)
-	}
-	c.last = ms
-}
-
-// doubt returns the reason why the times cannot be seconds, or "".
-func (c *unitCheck) doubt() string {
-	span := c.last - c.first
-	if gap := span / float64(c.rows-1); !trace.TooSlow(c.rows, gap, c.longest) {
-		return ""
-	}
-	hours := func(ms float64) string {
-		if h := ms / float64(time.Hour/time.Millisecond); h < 48 {
-			return fmt.Sprintf("%.3g hours", h)
-		} else {
-			return fmt.Sprintf("%.3g days", h/24)
-		}
-	}
-	return fmt.Sprintf("times are probably not seconds: %d rows in %s without a pause; in milliseconds they would be %s",
-		c.rows, hours(span), hours(span/1000))
 }

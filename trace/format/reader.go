@@ -164,8 +164,7 @@ func newReader(opts Options) (*Reader, error) {
 // newSource reads the rows of one file. explicit: the caller named the format.
 func (r *Reader) newSource(f *textFile, explicit bool) (source, error) {
 	counter := tokenCounter{r.opts.Tokens}
-	l := &lines{in: f.text, file: f, format: r.format, notes: r.notes}
-	l.seconds = r.format == Bailian || r.format == BurstGPT || r.format == Vidur
+	l := &lines{in: f.text, file: f, format: r.format}
 	switch r.format {
 	case ShareGPT:
 		return newShareGPT(f, r.notes, counter), nil

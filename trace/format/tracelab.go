@@ -21,7 +21,6 @@ type traceLab struct {
 	indexed[round]
 	sessions []traceLabSession
 	links    links
-	dates    dateParser
 }
 
 // round is the place of a request in its session, and its start.
@@ -93,7 +92,7 @@ func (t *traceLab) index(f *textFile) error {
 
 // keep records the position of a line's request.
 func (t *traceLab) keep(f *textFile, line []byte) error {
-	l := traceLabLine{dates: &t.dates}
+	l := traceLabLine{}
 	if err := l.parse(line); err != nil {
 		return otherFormat(err, line, TraceLab)
 	}
@@ -147,7 +146,7 @@ func (t *traceLab) complete() {
 
 // request parses the request at a spot.
 func (t *traceLab) request(raw []byte, s *spot[round], r *trace.Request) error {
-	l := traceLabLine{dates: &t.dates}
+	l := traceLabLine{}
 	if err := l.parse(raw); err != nil {
 		return trace.ReadError{Err: fmt.Errorf("the file changed while it was read: %w", err)}
 	}
@@ -169,7 +168,6 @@ type traceLabLine struct {
 	begin, end    float64 // ms since 1970, NaN if unknown
 	cause         delayCause
 	recorded      object
-	dates         *dateParser
 }
 
 func (l *traceLabLine) parse(line []byte) error {
@@ -231,7 +229,7 @@ func (l *traceLabLine) readEvents(raw []byte) error {
 				var text string
 				var ns int64
 				if text, err = parseString(raw); err == nil {
-					ns, err = l.dates.parse([]byte(text))
+					ns, err = parseDate([]byte(text))
 				}
 				at = float64(ns) / 1e6
 			}
