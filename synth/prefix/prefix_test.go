@@ -24,30 +24,6 @@ func treeOf(paths ...[]uint64) *prefix.Tree {
 // and two blocks.
 var example = [][]uint64{{7, 8, 9, 30}, {7, 8}, {7, 8, 9}, {7, 40, 41}}
 
-func TestTreeCounts(t *testing.T) {
-	tree := treeOf(example...)
-	type counts struct {
-		Path         []uint64
-		Visits, Ends int
-	}
-	var got []counts
-	for n := prefix.Root; int(n) <= tree.Len(); n++ {
-		got = append(got, counts{pathOf(tree, n), tree.Visits(n), tree.Ends(n)})
-	}
-	want := []counts{
-		{nil, 4, 0},
-		{[]uint64{7}, 4, 0},
-		{[]uint64{7, 8}, 3, 1},
-		{[]uint64{7, 8, 9}, 2, 1},
-		{[]uint64{7, 8, 9, 30}, 1, 1},
-		{[]uint64{7, 40}, 1, 0},
-		{[]uint64{7, 40, 41}, 1, 1},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("nodes in order of first visit (-want +got):\n%s", diff)
-	}
-}
-
 func pathOf(t *prefix.Tree, n prefix.Node) []uint64 {
 	var ids []uint64
 	for ; n != prefix.Root; n = t.Parent(n) {
@@ -55,19 +31,6 @@ func pathOf(t *prefix.Tree, n prefix.Node) []uint64 {
 	}
 	slices.Reverse(ids)
 	return ids
-}
-
-// find returns the longest prefix of ids in a tree.
-func find(t *prefix.Tree, ids []uint64) prefix.Node {
-	at := prefix.Root
-	for _, id := range ids {
-		child, known := t.Child(at, id)
-		if !known {
-			break
-		}
-		at = child
-	}
-	return at
 }
 
 // children returns the children of a node.
@@ -78,43 +41,6 @@ func children(t *prefix.Tree, n prefix.Node) (nodes []prefix.Node) {
 		}
 	}
 	return nodes
-}
-
-func TestSameIDUnderTwoParents(t *testing.T) {
-	tree := treeOf([]uint64{1, 3}, []uint64{2, 3}, []uint64{3}, []uint64{1, 3, 3})
-	for _, ids := range [][]uint64{{1, 3}, {2, 3}, {3}, {1, 3, 3}} {
-		n := find(tree, ids)
-		if got := pathOf(tree, n); !slices.Equal(got, ids) {
-			t.Errorf("find(%v) has the path %v", ids, got)
-		}
-	}
-	if got := tree.Visits(find(tree, []uint64{1, 3})); got != 2 {
-		t.Errorf("1 3 was visited %d times, want 2", got)
-	}
-	if got := tree.Visits(find(tree, []uint64{2, 3})); got != 1 {
-		t.Errorf("2 3 was visited %d times, want 1", got)
-	}
-	if got := tree.Len(); got != 6 {
-		t.Errorf("%d distinct prefixes, want 6", got)
-	}
-	if got := tree.DistinctIDs(); got != 3 {
-		t.Errorf("%d distinct ids, want 3", got)
-	}
-}
-
-func TestChildStopsWhereTheTreeEnds(t *testing.T) {
-	tree := treeOf(example...)
-	for _, c := range []struct {
-		ids  []uint64
-		want int
-	}{
-		{nil, 0}, {[]uint64{8}, 0}, {[]uint64{7, 9}, 1}, {[]uint64{7, 8, 30}, 2},
-		{[]uint64{7, 40, 41}, 3}, {[]uint64{7, 8, 9, 30, 7}, 4},
-	} {
-		if got := tree.Depth(find(tree, c.ids)); got != c.want {
-			t.Errorf("the tree has %d leading blocks of %v, want %d", got, c.ids, c.want)
-		}
-	}
 }
 
 func TestCore(t *testing.T) {
@@ -159,16 +85,6 @@ func TestCore(t *testing.T) {
 				t.Errorf("core (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestCoreAt(t *testing.T) {
-	tree := treeOf([]uint64{1, 2, 3, 4, 5}, []uint64{1, 2, 3}, []uint64{6})
-	core := tree.Core()
-	for n, want := range []int{0, 1, 1, 1, 1, 1, 0} {
-		if got := core.At(prefix.Node(n)); got != want {
-			t.Errorf("node %d (path %v) is at core node %d, want %d", n, pathOf(tree, prefix.Node(n)), got, want)
-		}
 	}
 }
 

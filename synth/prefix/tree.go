@@ -12,7 +12,6 @@ package prefix
 
 import (
 	"math"
-	"slices"
 )
 
 // Node is a distinct prefix of a [Tree]. Nodes are numbered from 1 in the order of
@@ -107,17 +106,6 @@ func (t *Tree) Len() int { return len(t.nodes) - 1 }
 
 // ID returns the id of n's last block; 0 for the root.
 func (t *Tree) ID(n Node) uint64 { return t.nodes[n].id }
-
-// DistinctIDs returns the number of different block ids. It is that of nodes if ids are
-// chained: if each stands for the whole prefix that it ends.
-func (t *Tree) DistinctIDs() int {
-	ids := make([]uint64, 0, t.Len())
-	for i := range t.nodes[1:] {
-		ids = append(ids, t.nodes[1+i].id)
-	}
-	slices.Sort(ids)
-	return len(slices.Compact(ids))
-}
 
 // Parent returns the parent of n. The root is its own parent.
 func (t *Tree) Parent(n Node) Node { return t.nodes[n].parent }

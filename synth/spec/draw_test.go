@@ -179,21 +179,6 @@ sessions: {turns: geometric:3, think_time: exponential:9s, new_tokens: uniform:5
 	}
 }
 
-// TestClientsAreIndependent: changing one client leaves the others as they are.
-func TestClientsAreIndependent(t *testing.T) {
-	before := byClient(draw(t, busy))["cron"]
-	after := byClient(draw(t, strings.Replace(busy, "osl: lognormal:50:1:max=500", "osl: uniform:5:9", 1)))["cron"]
-	n := min(len(before), len(after))
-	for i := range n {
-		if before[i].InputLength != after[i].InputLength || before[i].Timestamp != after[i].Timestamp {
-			t.Fatalf("row %d of cron changed with chat", i)
-		}
-	}
-	if n < 300 {
-		t.Errorf("only %d rows of cron to compare", n)
-	}
-}
-
 // TestSessions checks every turn of the busy trace: its arithmetic, its blocks,
 // its time.
 func TestSessions(t *testing.T) {
@@ -304,36 +289,6 @@ clients:
 		if got := counts[name] / 20000; math.Abs(got-want) > 0.02*want+0.05 {
 			t.Errorf("client %q has %.3f requests a second, want %v", name, got, want)
 		}
-	}
-}
-
-func TestClientsDivideCommonArrivals(t *testing.T) {
-	rows := draw(t, "isl: 1\nosl: 1\nrate: 4\narrival: constant\nnum_requests: 1000\nclients: [{name: a, share: 0.5}, {name: b, share: 0.5, isl: 2}]")
-	ones := 0
-	for i, r := range rows {
-		if r.Timestamp.Value != float64(i)*250 {
-			t.Fatalf("row %d arrives at %v", i, r.Timestamp.Value)
-		}
-		ones += 2 - r.InputLength
-	}
-	if ones < 430 || ones > 570 {
-		t.Errorf("%d of 1000 requests are a's, want about 500", ones)
-	}
-}
-
-func TestCorrelatedLengths(t *testing.T) {
-	var ranks [2][]float64
-	for _, r := range draw(t, "num_requests: 20000\nisl: uniform:1:1000000\nosl: uniform:1:1000000\ncorrelation: -0.7") {
-		ranks[0], ranks[1] = append(ranks[0], float64(r.InputLength)), append(ranks[1], float64(r.OutputLength))
-	}
-	var xy, x, y, xx, yy float64
-	n := float64(len(ranks[0]))
-	for i := range ranks[0] { // uniform values are their own ranks
-		a, b := ranks[0][i]/1e6, ranks[1][i]/1e6
-		xy, x, y, xx, yy = xy+a*b/n, x+a/n, y+b/n, xx+a*a/n, yy+b*b/n
-	}
-	if got := (xy - x*y) / math.Sqrt((xx-x*x)*(yy-y*y)); math.Abs(got+0.7) > 0.015 {
-		t.Errorf("rank correlation is %.3f, want -0.7", got)
 	}
 }
 

@@ -71,16 +71,3 @@ func TestMeanTurns(t *testing.T) {
 		}
 	}
 }
-
-// TestMeanTurnsOfAThousandClients: simulation is bounded, however many clients there
-// are and however long their sessions can be.
-func TestMeanTurnsOfAThousandClients(t *testing.T) {
-	text := "isl: lognormal:100:1\nosl: lognormal:100:1\nsessions: {turns: 60, new_tokens: lognormal:100:1, max_isl: 9000000}\nclients:\n" +
-		strings.Repeat("  - {rate: 1}\n", 1000)
-	d := parse(t, text)
-	for c := range d.clients() {
-		if got := c.sessions.meanTurns; got != 60 {
-			t.Fatalf("%v turns on average, want 60", got)
-		}
-	}
-}

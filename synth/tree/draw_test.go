@@ -2,7 +2,6 @@ package tree
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/format"
-	"moontide/trace/stats"
 )
 
 func draw(t testing.TB, tree *Model, seed uint64, n int) []trace.Request {
@@ -30,22 +28,6 @@ func lines(rows []trace.Request) string {
 		b = append(format.AppendRow(b, r), '\n')
 	}
 	return string(b)
-}
-
-func TestRequestsGolden(t *testing.T) {
-	got := lines(draw(t, mustFit(t, example, 4), 1, 8))
-	const want = `{"timestamp": 0, "input_length": 12, "output_length": 20, "hash_ids": [0, 3, 4], "context_len": 4, "unique_user_prompt_len": 8}
-{"timestamp": 500.25, "input_length": 8, "output_length": 30, "hash_ids": [0, 5], "context_len": 4, "unique_user_prompt_len": 4}
-{"timestamp": 500.25, "input_length": 5, "output_length": 20, "hash_ids": [0, 6], "context_len": 4, "unique_user_prompt_len": 1}
-{"timestamp": 1500.25, "input_length": 16, "output_length": 10, "hash_ids": [0, 1, 2, 7], "context_len": 12, "unique_user_prompt_len": 4}
-{"timestamp": 2500.25, "input_length": 12, "output_length": 30, "hash_ids": [0, 1, 2], "context_len": 12, "unique_user_prompt_len": 0}
-{"timestamp": 3000.5, "input_length": 12, "output_length": 20, "hash_ids": [0, 1, 2], "context_len": 12, "unique_user_prompt_len": 0}
-{"timestamp": 3000.5, "input_length": 8, "output_length": 10, "hash_ids": [0, 1], "context_len": 8, "unique_user_prompt_len": 0}
-{"timestamp": 3500.75, "input_length": 12, "output_length": 20, "hash_ids": [0, 1, 2], "context_len": 12, "unique_user_prompt_len": 0}
-`
-	if got != want {
-		t.Errorf("seed 1 draws\n%s\nwant\n%s", got, want)
-	}
 }
 
 func TestRequestsCount(t *testing.T) {
@@ -67,58 +49,12 @@ func TestRequestsCount(t *testing.T) {
 	}
 }
 
-func TestRequestsAtOneTimestamp(t *testing.T) {
-	rows := []trace.Request{request(5, 4, 1, 1), request(5, 4, 1, 1), request(5, 4, 1, 2)}
-	for i, r := range draw(t, mustFit(t, rows, 4), 1, 10) {
-		if r.Timestamp != trace.Some(0.) {
-			t.Errorf("row %d arrives at %v, want 0: the source has no gaps", i, r.Timestamp)
-		}
-	}
-}
-
 func TestRequestsKeepDecimals(t *testing.T) {
 	rows := []trace.Request{request(0.1, 4, 1, 1), request(0.2, 4, 1, 2), request(0.3, 4, 1, 3)}
 	for i, r := range draw(t, mustFit(t, rows, 4), 1, 100) {
 		if got, want := fmt.Sprint(r.Timestamp.Value), fmt.Sprint(float64(i)/10); got != want {
 			t.Fatalf("row %d arrives at %s ms, want %s", i, got, want)
 		}
-	}
-}
-
-func TestRequestsOverCenturies(t *testing.T) {
-	const century = 3.15576e12 // ms
-	rows := []trace.Request{request(0, 4, 1, 1), request(century, 4, 1, 2)}
-	for i, r := range draw(t, mustFit(t, rows, 4), 1, 300) {
-		if got, want := r.Timestamp.Value, float64(i)*century; math.Abs(got-want) > 1e-9*want {
-			t.Fatalf("row %d arrives at %v ms, want %v", i, got, want)
-		}
-	}
-}
-
-// TestWalkProbabilities draws enough requests to see a probability that is off by
-// a percent.
-func TestWalkProbabilities(t *testing.T) {
-	const n = 200_000
-	tree := mustFit(t, example, 4)
-	paths := make(map[string]int)
-	for _, r := range draw(t, tree, 1, n) {
-		core := r.HashIDs[:r.ContextLen.Value/4]
-		paths[fmt.Sprintf("%v+%d", core, len(r.HashIDs)-len(core))]++
-	}
-	want := map[string]float64{
-		"[0]+1": 1. / 8, "[0]+2": 1. / 8, // 1/4 leave after 7, for 1 or 2 blocks
-		"[0 1]+0":   1. / 4, // 3/4 go on, 1/3 of them end
-		"[0 1 2]+0": 1. / 4, // 3/4 * 2/3 go on, half of them end
-		"[0 1 2]+1": 1. / 8, "[0 1 2]+2": 1. / 8,
-	}
-	for path, p := range want {
-		// 5 standard deviations are at most .005.
-		if got := float64(paths[path]) / n; got < p-.005 || got > p+.005 {
-			t.Errorf("%s is drawn with probability %.4f, want %.4f", path, got, p)
-		}
-	}
-	if len(paths) != len(want) {
-		t.Errorf("drew the paths %v, want those of %v", paths, want)
 	}
 }
 
@@ -273,26 +209,4 @@ func TestRequestsDependOnTheSeedAlone(t *testing.T) {
 			t.Fatalf("20 rows are\n%s\nnot the beginning of 50:\n%s", lines(fewer), lines(once))
 		}
 	})
-}
-
-func TestSeedsDiffer(t *testing.T) {
-	tree := mustFit(t, example, 4)
-	seen := make(map[string]uint64)
-	for seed := range uint64(100) {
-		rows := lines(draw(t, tree, seed, 50))
-		if other, ok := seen[rows]; ok {
-			t.Errorf("seeds %d and %d draw the same rows", other, seed)
-		}
-		seen[rows] = seed
-	}
-}
-
-func TestAspectsDrawDifferently(t *testing.T) {
-	a, b := stats.NewStream(1, "walk"), stats.NewStream(1, "arrivals")
-	if a.Uint64() == b.Uint64() {
-		t.Error("two aspects of one seed draw the same numbers")
-	}
-	if stats.NewStream(1, "walk").Uint64() != stats.NewStream(1, "walk").Uint64() {
-		t.Error("one aspect of one seed draws different numbers")
-	}
 }

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -136,88 +135,6 @@ func common(a, b trace.Request) int {
 	return n
 }
 
-func TestZeroShapeChangesNothing(t *testing.T) {
-	tree := mustFit(t, chats(300), 512)
-	want := lines(draw(t, tree, 5, 500))
-	for _, shape := range []Shape{{}, {1, 1, 1, 1, 1, 0, 0, 0, 0, false}, {MinISL: 1, MaxISL: 1e8, KeepRate: true}} {
-		if _, rows := drawShape(t, tree, 5, 500, shape); lines(rows) != want {
-			t.Errorf("%+v changes the trace", shape)
-		}
-	}
-}
-
-func TestOSLMultiplier(t *testing.T) {
-	for _, c := range []struct {
-		shape     Shape
-		osl, want int
-	}{
-		{Shape{}, 7, 7},
-		{Shape{}, 0, 0},
-		{Shape{OSLMultiplier: .1}, 0, 0}, // nothing was asked for
-		{Shape{OSLMultiplier: .1}, 1, 1}, // something was
-		{Shape{OSLMultiplier: .1}, 24, 2},
-		{Shape{OSLMultiplier: .1}, 25, 3},
-		{Shape{OSLMultiplier: 2.5}, 3, 8},
-		{Shape{OSLMultiplier: 10, MaxOSL: 99}, 10, 99},
-		{Shape{OSLMultiplier: 10, MinOSL: 99}, 9, 99},
-		{Shape{MinOSL: 5, MaxOSL: 5}, 0, 5},
-	} {
-		if got := c.shape.withDefaults().osl(c.osl); got != c.want {
-			t.Errorf("%+v makes %d of %d output tokens, want %d", c.shape, got, c.osl, c.want)
-		}
-	}
-}
-
-func TestRootCopies(t *testing.T) {
-	const copies, n = 5, 20_000
-	tree := mustFit(t, chats(300), 512)
-	core := tree.nodes[len(tree.nodes)-1].first + uint64(tree.nodes[len(tree.nodes)-1].blocks)
-	plain := draw(t, tree, 3, n)
-	_, rows := drawShape(t, tree, 3, n, Shape{PrefixRootMultiplier: copies})
-	var inCopy [copies]float64
-	for i, r := range rows {
-		shared := r.ContextLen.Value / 512 // at least one: every chat has the system prompt
-		which := r.HashIDs[0] / core
-		inCopy[which]++
-		for k, id := range r.HashIDs[:shared] {
-			if id != plain[i].HashIDs[k]+which*core {
-				t.Fatalf("row %d has %v, not copy %d of %v", i, r.HashIDs[:shared], which, plain[i].HashIDs[:shared])
-			}
-		}
-		for k, id := range r.HashIDs[shared:] { // after all copies
-			if id != plain[i].HashIDs[shared+k]+(copies-1)*core {
-				t.Fatalf("row %d has the unique blocks %v, was %v", i, r.HashIDs[shared:], plain[i].HashIDs[shared:])
-			}
-		}
-		r.HashIDs, plain[i].HashIDs = nil, nil
-		same(t, "the rest of a row", plain[i], r)
-	}
-	sd := math.Sqrt(n * (1. / copies) * (1 - 1./copies))
-	for which, got := range inCopy {
-		if math.Abs(got-n/copies) > 4*sd {
-			t.Errorf("%v of %d requests are in copy %d", got, n, which)
-		}
-	}
-}
-
-// TestPrefixMultiplierScalesContext takes the mean over a wide tree, where
-// rounding errors cancel out.
-func TestPrefixMultiplierScalesContext(t *testing.T) {
-	rows := published(t)
-	tree := mustFit(t, rows, 0)
-	context := func(by float64) float64 {
-		_, rows := drawShape(t, tree, 2, 20_000, Shape{PrefixLenMultiplier: by})
-		return measure(rows, 512).context
-	}
-	one := context(1)
-	for _, by := range []float64{.3, .5, .9, 1.1, 1.25, 1.5, 2, 2.75, 16} {
-		// Most requests have a core of one block: its rounding is no noise.
-		if got := context(by); math.Abs(got-by*one) > 256 || by == math.Trunc(by) && math.Abs(got/(by*one)-1) > 1e-12 {
-			t.Errorf("prefixes %v times as long have a mean context of %v tokens, want %v", by, got, by*one)
-		}
-	}
-}
-
 func TestDrawingReadReusesItsRow(t *testing.T) {
 	tree := mustFit(t, chats(300), 512)
 	shape := Shape{PrefixLenMultiplier: 3, PrefixRootMultiplier: 2, MaxISL: 100_000}
@@ -241,19 +158,5 @@ func TestDrawingReadReusesItsRow(t *testing.T) {
 	same(t, "row 0", want[0], r)
 	if allocs := testing.AllocsPerRun(1500, read); allocs > 0 {
 		t.Errorf("%v allocations a request", allocs)
-	}
-}
-
-func TestRequestsAreOwned(t *testing.T) {
-	tree := mustFit(t, example, 4)
-	rows := draw(t, tree, 1, 50)
-	for i := range rows {
-		rows[i].HashIDs = append(rows[i].HashIDs, 99)
-		rows[i].HashIDs[0] = 99
-	}
-	for i, r := range draw(t, tree, 1, 50) {
-		if got := rows[i].HashIDs[1:len(r.HashIDs)]; !slices.Equal(got, r.HashIDs[1:]) {
-			t.Fatalf("row %d has become %v, was %v", i, got, r.HashIDs[1:])
-		}
 	}
 }

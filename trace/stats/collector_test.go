@@ -48,23 +48,6 @@ func compareSamples(t *testing.T, got, want stats.Sample) {
 	}
 }
 
-func TestCollectorIsExactForLengths(t *testing.T) {
-	var c stats.Collector
-	var values []float64
-	random := rand.New(rand.NewPCG(1, 1))
-	for range 1<<20 + 1000 {
-		value := float64(random.IntN(1 << 18))
-		c.Add(value)
-		values = append(values, value)
-	}
-	got, want := c.Sample(), stats.Of(values)
-	for p := 0.0; p <= 1; p += 0.001 {
-		if got.Quantile(p) != want.Quantile(p) {
-			t.Fatalf("quantile %v is %v, want %v", p, got.Quantile(p), want.Quantile(p))
-		}
-	}
-}
-
 // However often few different values are added, they are not rounded.
 func TestCollectorJoinsEqualValues(t *testing.T) {
 	var c stats.Collector

@@ -10,43 +10,6 @@ import (
 	"moontide/trace/stats"
 )
 
-func TestDistances(t *testing.T) {
-	nan := math.NaN()
-	tests := []struct {
-		name            string
-		a, b            []float64
-		ks, wasserstein float64
-	}{
-		{"equal", []float64{1, 2, 3}, []float64{3, 1, 2}, 0, 0},
-		{"equal shares", []float64{1, 2}, []float64{1, 1, 2, 2}, 0, 0},
-		{"shifted", []float64{0, 1, 2}, []float64{10, 11, 12}, 1, 10},
-		// Shares up to 0 1 2 3: 1/3 2/3 2/3 1 against 0 2/4 1 1.
-		{"mixed", []float64{0, 1, 3}, []float64{1, 1, 2, 2}, 1.0 / 3, (1.0/3 + 1.0/6 + 1.0/3)},
-		// Half the earth moves from 0 to 8.
-		{"one of two", []float64{0, 0}, []float64{0, 8}, 0.5, 4},
-		{"negative", []float64{-5}, []float64{5}, 1, 10},
-		// The examples of SciPy's wasserstein_distance, without weights.
-		{"scipy", []float64{0, 1, 3}, []float64{5, 6, 8}, 1, 5},
-		{"no values", nil, []float64{1}, nan, nan},
-		{"neither has values", nil, nil, nan, nan},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			a, b := stats.Of(slices.Clone(test.a)), stats.Of(slices.Clone(test.b))
-			for _, pair := range [][2]stats.Sample{{a, b}, {b, a}} {
-				ks, w := stats.KS(pair[0], pair[1]), stats.Wasserstein(pair[0], pair[1])
-				if math.IsNaN(test.ks) {
-					if !math.IsNaN(ks) || !math.IsNaN(w) {
-						t.Errorf("KS %v, Wasserstein %v of nothing", ks, w)
-					}
-				} else if !near(ks, test.ks) || !near(w, test.wasserstein) {
-					t.Errorf("KS %v, Wasserstein %v, want %v, %v", ks, w, test.ks, test.wasserstein)
-				}
-			}
-		})
-	}
-}
-
 // share returns the share of values that are at most x.
 func share(values []float64, x float64) float64 {
 	n := 0

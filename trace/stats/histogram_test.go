@@ -1,11 +1,8 @@
 package stats_test
 
 import (
-	"math"
 	"slices"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"moontide/trace/stats"
 )
@@ -60,42 +57,4 @@ func TestBinsCoverAll(t *testing.T) {
 	if got := stats.Of([]float64{2, 5, 44}).Histogram(bins); !slices.Equal(got, []int{1, 0, 0, 0}) {
 		t.Errorf("values outside the bins were counted: %v", got)
 	}
-}
-
-// Bins of integers contain at least one integer each, and except for the last no
-// fewer than the previous bin. Together they contain all values.
-func TestColumnsOfWholeNumbers(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var values []float64
-		for _, v := range rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 30), rapid.IntRange(0, 1e6)), 2, 60).Draw(t, "values") {
-			values = append(values, float64(v))
-		}
-		d, n := stats.Of(values), rapid.IntRange(1, 60).Draw(t, "n")
-		if d.Min == d.Max {
-			return
-		}
-		bins := stats.BinsFor(n, d)
-		edges := bins.Edges
-		if bins.Log && edges[0] == 0 { // the bin of zeros
-			edges = edges[1:]
-		}
-		if len(edges) < 2 || len(edges) > n+n/4+3 || edges[len(edges)-1] <= d.Max {
-			t.Fatalf("%d edges for %d bins up to %v: %v", len(edges), n, d.Max, edges)
-		}
-		before := 1.0
-		for i := range len(edges) - 1 {
-			width := edges[i+1] - edges[i]
-			if edges[i] != math.Trunc(edges[i]) || width != math.Trunc(width) || width < 1 || width < before && i < len(edges)-2 {
-				t.Fatalf("bin %d is %v wide after %v: %v", i, width, before, edges)
-			}
-			before = width
-		}
-		sum := 0
-		for _, n := range d.Histogram(bins) {
-			sum += n
-		}
-		if sum != d.Count {
-			t.Fatalf("%d of %d values are in a bin of %v", sum, d.Count, edges)
-		}
-	})
 }

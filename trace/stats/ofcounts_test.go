@@ -9,22 +9,6 @@ import (
 	"moontide/trace/stats"
 )
 
-func TestOfCounts(t *testing.T) {
-	// 1 1 1 5 5 9: mean 22/6, squares of 6 values 132.
-	d := stats.OfCounts([]stats.Counted{{9, 1}, {1, 2}, {7, 0}, {5, 2}, {1, 1}, {8, -1}})
-	if d.Count != 6 || d.Sum != 22 || !near(d.Mean, 22.0/6) || d.Min != 1 || d.Max != 9 {
-		t.Errorf("OfCounts: %+v", d)
-	}
-	for p, want := range map[float64]float64{0.2: 1, 0.5: 3, 0.6: 5, 0.8: 5, 0.9: 7} {
-		if got := d.Quantile(p); !near(got, want) {
-			t.Errorf("Quantile(%v) = %v, want %v", p, got, want)
-		}
-	}
-	if d := stats.OfCounts([]stats.Counted{{3, 0}}); d.Count != 0 || d.Max != 0 || d.Quantile(0.5) != 0 {
-		t.Errorf("of no values: %+v", d)
-	}
-}
-
 // written draws repeated values, as a slice and with counts.
 func written(t *rapid.T, name string) (values []float64, counted []stats.Counted) {
 	for _, v := range rapid.SliceOfN(rapid.IntRange(-3, 30), 1, 12).Draw(t, name) {
