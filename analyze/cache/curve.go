@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"iter"
 	"math"
 	"sort"
 )
@@ -66,20 +65,6 @@ func (c *Curve) smallest(share float64, hit func(Hits) int) int {
 	return sort.Search(c.Largest(), func(capacity int) bool {
 		return float64(hit(c.At(capacity))) >= enough
 	})
-}
-
-// Bends returns the capacities at which the curve bends, from 0 to [Curve.Largest],
-// with the exact hits there. Between two of them all three counts are straight lines.
-func (c *Curve) Bends() iter.Seq2[int, Hits] {
-	return func(yield func(int, Hits) bool) {
-		for _, p := range c.points {
-			h := c.total
-			h.HitBlocks, h.HitTokens, h.RequestShares = p.blocks, p.tokens, p.shares
-			if !yield(int(p.capacity), h) {
-				return
-			}
-		}
-	}
 }
 
 // Spaced returns at most n different capacities from 1 to [Curve.Largest], ascending

@@ -138,36 +138,6 @@ func TestSmallest(t *testing.T) {
 	}
 }
 
-// The bends and straight lines between them are the whole curve.
-func TestBends(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		curve := sequenceOf(drawRequests(t, 4)).Curve(4)
-		before, last := -1, cache.Hits{}
-		for capacity, h := range curve.Bends() {
-			if capacity <= before {
-				t.Fatalf("bend at %d after one at %d", capacity, before)
-			}
-			if !same(h, curve.At(capacity)) {
-				t.Fatalf("bend at %d: %+v, curve: %+v", capacity, h, curve.At(capacity))
-			}
-			for c := before + 1; before >= 0 && c < capacity; c++ {
-				part := float64(c-before) / float64(capacity-before)
-				line := float64(last.HitTokens) + part*float64(h.HitTokens-last.HitTokens)
-				if got := float64(curve.At(c).HitTokens); math.Abs(got-line) > 1e-6 {
-					t.Fatalf("%v tokens at %d, not on the line at %v", got, c, line)
-				}
-			}
-			before, last = capacity, h
-		}
-		if before != curve.Largest() {
-			t.Fatalf("the last bend is at %d, the curve is flat from %d", before, curve.Largest())
-		}
-		for range curve.Bends() {
-			break // stopping early must not panic
-		}
-	})
-}
-
 func TestSpaced(t *testing.T) {
 	curve := sequenceOf(longTrace(50, 1_000)).Curve(16)
 	got := curve.Spaced(20)

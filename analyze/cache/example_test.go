@@ -18,12 +18,11 @@ func ExampleCurveBuilder() {
 		b.Add(numbers, 512*len(ids))
 	}
 	curve := b.Curve(512)
-	for capacity, hits := range curve.Bends() {
-		fmt.Printf("%d blocks: %.2f\n", capacity, hits.Rates().Block)
+	for _, capacity := range []int{2, 3, 4} {
+		fmt.Printf("%d blocks: %.2f\n", capacity, curve.At(capacity).Rates().Block)
 	}
 	fmt.Println("all that an infinite cache hits:", curve.SmallestByBlock(1), "blocks")
 	// Output:
-	// 0 blocks: 0.00
 	// 2 blocks: 0.44
 	// 3 blocks: 0.44
 	// 4 blocks: 0.56

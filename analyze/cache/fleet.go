@@ -160,17 +160,6 @@ func (f Fleet) routeByPrefix(s *Sequence, router *routing.Router, blockSize int)
 	return routed
 }
 
-// PrefixHits visits each request of a sequence with its number, from 0, and that of its blocks
-// that hit on an empty fleet with [routing.Prefix]. The fleet must have a worker.
-func (f Fleet) PrefixHits(s *Sequence, visit func(request, hit int)) error {
-	router, err := routing.New(routing.Prefix, f.Workers, nil)
-	if err != nil {
-		return fmt.Errorf("routing by prefix: %w", err)
-	}
-	f.eachByPrefix(s, router, 1, func(i, _, hit int) { visit(i, hit) })
-	return nil
-}
-
 // eachByPrefix visits each request with its worker and the number of its blocks that
 // hit there.
 func (f Fleet) eachByPrefix(s *Sequence, router *routing.Router, blockSize int, visit func(i, worker, hit int)) {

@@ -24,7 +24,7 @@ func open(dir string) *diff.Run {
 
 // Compare two runs and check a gate.
 func Example() {
-	const dir = "../../replay/runfile/testdata/old_keys"
+	const dir = "../../traces/runs/prefix"
 	c := diff.Of([]*diff.Run{open(dir)}, []*diff.Run{open(dir)}, diff.Options{})
 	condition, err := run.ParseCondition("mean_ttft_ms>+5%")
 	if err != nil {
@@ -35,6 +35,6 @@ func Example() {
 	fmt.Printf("%s: %.2f -> %.2f ms\n", d.Metric.Key, d.A.Value, d.B.Value)
 	fmt.Println(diff.Judge(gate, d).Word())
 	// Output:
-	// mean_ttft_ms: 8.49 -> 8.49 ms
+	// mean_ttft_ms: 956.79 -> 956.79 ms
 	// pass
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"moontide/analyze"
-	"moontide/analyze/cache"
 	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -126,24 +125,9 @@ func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 	return rows
 }
 
-// Distances holds the distances between two traces.
-type Distances struct {
-	analyze.Comparison
-	LRU trace.Opt[cache.Gap]
-}
-
-// DistancesOf computes the distances of b from a.
-func DistancesOf(a, b Dataset) Distances {
-	d := Distances{Comparison: analyze.Compare(a.Analysis, b.Analysis)}
-	if a.Cache.known() && b.Cache.known() && a.Cache.BlockSize == b.Cache.BlockSize {
-		d.LRU = trace.Some(cache.GapOf(a.Cache.Curve, b.Cache.Curve))
-	}
-	return d
-}
-
 func (c Comparison) distances(d *doc.Document) {
 	for _, other := range c[1:] {
-		x := DistancesOf(c[0], other)
+		x := analyze.Compare(c[0].Analysis, other.Analysis)
 		s := d.Section("Distance of " + other.Name)
 		var left []string
 		t := doc.Table{Columns: []string{"", "KS, 0..1", "Wasserstein", "unit"}, Left: 1}
@@ -165,22 +149,16 @@ func (c Comparison) distances(d *doc.Document) {
 		}
 		s.Table(t)
 		leftOut(s, left)
-		if !x.LRU.Set {
-			s.Text("LRU curves are compared only if both traces have the same block size.")
-			continue
-		}
-		s.Row("LRU curve, largest gap", doc.Percent(x.LRU.Value.Largest), "points", "at "+doc.Count(x.LRU.Value.At, "block"))
-		s.Row("LRU curve, mean gap", doc.Percent(x.LRU.Value.Mean), "points", "over log capacity")
 	}
 }
 
 // JSON writes the traces as [Dataset.JSON] does, and their distances from the first.
 func (c Comparison) JSON(w io.Writer) error {
-	distances := objects(c[1:], func(d Dataset) object { return distancesJSON(d.Name, DistancesOf(c[0], d)) })
+	distances := objects(c[1:], func(d Dataset) object { return distancesJSON(d.Name, analyze.Compare(c[0].Analysis, d.Analysis)) })
 	return writeJSON(w, object{{"traces", objects(c, datasetJSON)}, {"distances", distances}})
 }
 
-func distancesJSON(name string, x Distances) object {
+func distancesJSON(name string, x analyze.Comparison) object {
 	of := func(d trace.Opt[analyze.Distance]) any {
 		return orNull(object{{"ks", d.Value.KS}, {"wasserstein", d.Value.Wasserstein}}, d.Set)
 	}
@@ -191,6 +169,5 @@ func distancesJSON(name string, x Distances) object {
 	if x.Delay.Set {
 		o = append(o, field{"delay", of(x.Delay)})
 	}
-	g := x.LRU.Value
-	return append(o, object{{"lru_largest_gap", g.Largest}, {"lru_largest_gap_blocks", g.At}, {"lru_mean_gap", g.Mean}}.onlyIf(x.LRU.Set)...)
+	return o
 }

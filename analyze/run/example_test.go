@@ -9,7 +9,7 @@ import (
 
 // Compute the metrics of a run's folder.
 func Example() {
-	folder, err := runfile.Open("../../replay/runfile/testdata/old_keys")
+	folder, err := runfile.Open("../../traces/runs/prefix")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -24,9 +24,9 @@ func Example() {
 		fmt.Printf("%s: %.2f\n", m.Heading(), m.Value(result).Value)
 	}
 	// Output:
-	// Successful requests: 3.00
-	// Mean TTFT (ms): 8.49
-	// P99 ITL (ms): 4.03
+	// Successful requests: 153.00
+	// Mean TTFT (ms): 956.79
+	// P99 ITL (ms): 408.60
 }
 
 // Judge a run by conditions that must hold.

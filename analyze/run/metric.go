@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xrash/smetrics"
-
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -203,40 +201,7 @@ func ParseMetric(key string) (Metric, error) {
 		}
 		return l.Metric(s), nil
 	}
-	if near := nearestMetric(key); near != "" {
-		return Metric{}, fmt.Errorf("unknown metric %q: did you mean %s?", key, near)
-	}
 	return Metric{}, fmt.Errorf("unknown metric %q: want a key of a run's summary, such as p99_ttft_ms, mean_itl_ms or output_throughput", key)
-}
-
-// nearestMetric returns the key of a metric that a misspelt key may mean, "" if there is
-// none.
-func nearestMetric(key string) string {
-	var keys []string
-	for _, m := range slices.Concat(metrics, sessionMetrics) {
-		keys = append(keys, m.Key)
-	}
-	name := strings.TrimSuffix(strings.ToLower(key), "_ms")
-	for l := NoLatency + 1; l < latencyCount; l++ {
-		if l.String() == name { // without a statistic
-			return Percentile(99).Key + "_" + l.Key()
-		}
-		for _, statistic := range []Statistic{Mean, Median, Std, Min, Max, Percentile(50), Percentile(90), Percentile(95), Percentile(99)} {
-			keys = append(keys, statistic.Key+"_"+l.Key())
-		}
-	}
-	return Nearest(strings.ToLower(key), keys)
-}
-
-// Nearest returns the name that a misspelt one may mean, "" if there is none.
-func Nearest(misspelt string, names []string) string {
-	best, likeness := "", 0.85
-	for _, name := range names {
-		if like := smetrics.JaroWinkler(misspelt, name, 0.7, 4); like > likeness {
-			best, likeness = name, like
-		}
-	}
-	return best
 }
 
 // MustMetric is like ParseMetric but panics if the key is unknown.
