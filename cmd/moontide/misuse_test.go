@@ -80,7 +80,6 @@ func TestMisuse(t *testing.T) {
 		"tree of any size":      {[]string{"synth", "--from", "good", "--method", "tree"}, 2, "synth: --method tree needs --num-requests"},
 		"negative seed":         {[]string{"synth", "--from", "good", "--seed", "-1"}, 2, `invalid value "-1" for flag -seed: use a whole number from 0 to 18446744073709551615`},
 		"no number":             {[]string{"synth", "--from", "good", "-n", "0"}, 2, "--num-requests must be positive: 0"},
-		"source without ids":    {[]string{"synth", "--from", "noids", "-n", "3", "-o", "out"}, 1, "noids: "},
 		"unknown policy":        {[]string{"analyze", "good", "--cache", "arc"}, 2, "arc"},
 		"size without unit":     {[]string{"analyze", "good", "--capacities", "64G"}, 2, "64G"},
 		"bytes of no model":     {[]string{"analyze", "good", "--capacities", "64GiB"}, 2, "need --kv-model or --kv-bytes-per-token"},

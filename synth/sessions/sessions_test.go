@@ -262,6 +262,17 @@ func TestFewTimes(t *testing.T) {
 	}
 }
 
+// A source of one instant makes traces of any length at that instant.
+func TestOneInstant(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		source := slices.Repeat([]trace.Request{{Timestamp: trace.Some(0.0), InputLength: 5, OutputLength: 1}}, n)
+		rows := draw(t, fit(t, source, sessions.Options{}), 1, 10)
+		if last := rows[9].Timestamp.Value; len(rows) != 10 || last != 0 {
+			t.Errorf("%d rows of one instant: %d drawn, the last at %v", n, len(rows), last)
+		}
+	}
+}
+
 // Lengths that all requests share stay as they are.
 func TestEqualRows(t *testing.T) {
 	var rows []trace.Request
