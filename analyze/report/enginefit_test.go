@@ -10,45 +10,40 @@ import (
 	"moontide/replay/sim/fit"
 )
 
-// fittedEngine returns a fit of four measurements: two fitted, one held out, one
-// excluded.
+// fittedEngine returns a fit of four measurements, of which one is excluded.
 func fittedEngine() report.EngineFit {
-	row := func(name string, role fit.Role, scale, miss float64) fit.Row {
-		r := fit.Row{Measurement: fit.Measurement{Name: name}, Role: role}
+	row := func(name string, scale, miss float64) fit.Row {
+		r := fit.Row{Measurement: fit.Measurement{Name: name}, HeldOut: []fit.Values{{}}}
 		for _, m := range fit.Metrics() {
 			r.Values[m] = scale * float64(10+int(m)*7)
-			if role != fit.Excluded {
-				r.Predicted[m] = r.Values[m] * (1 + miss)
-			}
+			r.Predicted[m], r.HeldOut[0][m] = r.Values[m]*(1+miss), r.Values[m]*(1-miss)
 		}
 		return r
 	}
-	stalled := row("line 5", fit.Excluded, 3, 0)
-	stalled.Findings = []fit.Finding{{Kind: "Little's law", Reason: "throughput x E2EL is 0.42 of the concurrency; at least 0.8", Excludes: true}}
+	stalled := fit.Row{Measurement: fit.Measurement{Name: "line 5"}, Findings: []fit.Finding{{Kind: "Little's law", Reason: "throughput x E2EL is 0.42 of the concurrency; at least 0.8"}}}
 	return report.EngineFit{Subject: "runs of a server", Result: &fit.Result{
 		Deployment: engine.Default(),
 		Estimates: []fit.Estimate{
-			{Name: "step-base", Value: 12_345 * engine.Microsecond, Low: 12_100 * engine.Microsecond, High: 12_600 * engine.Microsecond, Identified: true, Fitted: true},
-			{Name: "prefill-attention", Value: 3, Low: 0, High: 90 * engine.Nanosecond, Fitted: true},
-			{Name: "transfer-base", Value: 2 * engine.Millisecond},
+			{Name: "step-base", Value: 12_345 * engine.Microsecond, Low: 12_100 * engine.Microsecond, High: 12_600 * engine.Microsecond},
+			{Name: "prefill-step", Value: 30 * engine.Nanosecond, Low: 0, High: 90 * engine.Nanosecond},
 		},
-		Rows: []fit.Row{row("line 2", fit.Fitted, 1, 0.01), row("line 3", fit.Fitted, 20, -0.02), row("line 4", fit.HeldOut, 6, 0.15), stalled},
+		Rows: []fit.Row{row("line 2", 1, 0.01), row("line 3", 20, -0.02), row("line 4", 6, 0.15), stalled},
 		Errors: []fit.ErrorSummary{
-			{Metric: fit.MeanTTFT, Role: fit.Fitted, Rows: 2, Median: 0.015, P90: 0.019, Max: 0.02},
-			{Metric: fit.MeanTTFT, Role: fit.HeldOut, Rows: 1, Median: 0.15, P90: 0.15, Max: 0.15},
+			{Metric: fit.MeanTTFT, HeldOut: true, Predictions: 6, Median: 0.15, P90: 0.152, Max: 0.153},
+			{Metric: fit.MeanTTFT, Predictions: 3, Median: 0.015, P90: 0.019, Max: 0.02},
 		},
 		Range: fit.Range{ISL: fit.Interval{Low: 64, High: 3000}, OSL: fit.Interval{Low: 150, High: 150}, Concurrency: fit.Interval{Low: 1, High: 128}},
-		Noise: 0.013, Notes: []string{"The number of prompts is not stated: 10 per slot are assumed."},
+		Notes: []string{"The number of prompts is not stated: 10 per slot are assumed."},
 	}}
 }
 
-// The report names each parameter with interval and unit, what is not identified, the
+// The report names each parameter with its range and unit, what is not identified, the
 // errors of held-out measurements, and what was screened out and why.
 func TestEngineFitReport(t *testing.T) {
 	f := fittedEngine()
 	text := written(t, f.Document().WriteText)
 	for _, want := range []string{
-		"step-base", "12.3 ms", "12.1 ms", "12.6 ms", "90.0 ns", "not identified", "kept", "Mean TTFT (ms)", "15.0", "line 5 (excluded): Little's law", "0.42 of the", "64 to 3,000", "10 per slot",
+		"step-base", "12.3 ms", "12.1 ms", "12.6 ms", "90.0 ns", "not identified", "Mean TTFT (ms)", "15.2", "line 5 (excluded): Little's law", "0.42 of the", "64 to 3,000", "10 per slot",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -58,11 +53,10 @@ func TestEngineFitReport(t *testing.T) {
 		t.Errorf("%d lines of CSV", lines)
 	}
 	var object report.EngineFitJSON
-	if err := json.Unmarshal([]byte(written(t, f.JSON)), &object); err != nil || object.Rows[3].Findings[0].Kind != "Little's law" || object.Estimates[1].Identified {
+	if err := json.Unmarshal([]byte(written(t, f.JSON)), &object); err != nil || !strings.HasPrefix(object.Rows[3].Excluded[0], "Little's law: ") || object.Estimates[1].Identified {
 		t.Errorf("%+v, %v", object, err)
 	}
-	page := written(t, f.Document().WriteHTML)
-	if n := strings.Count(page, "Predicted"); n < 6 {
+	if n := strings.Count(written(t, f.Document().WriteHTML), "Predicted"); n < 5 {
 		t.Errorf("%d figures on the page", n)
 	}
 	refused := written(t, report.EngineFit{Subject: "a table", Refused: true, Result: &fit.Result{Rows: f.Rows}}.Document().WriteText)

@@ -3,13 +3,11 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
 	"moontide/replay/bench"
-	"moontide/replay/sim/fit"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -91,10 +89,7 @@ func (p Plan) foundHeadline(f *bench.Found) doc.KeyValue {
 	case f.Axis == bench.Engines:
 		h.Unit = "of up to " + doc.Int(int(a.Missed)) + " engines"
 	}
-	if len(f.Drawn) > 0 {
-		notes = append(notes, answerRange(f)+" within the fit's uncertainty")
-	}
-	if limits := shortfalls(f, false); len(limits) > 0 {
+	if limits := p.shortfalls(f, false); len(limits) > 0 {
 		notes = append(notes, amount(f.Answer.Missed)+": "+strings.Join(limits, ", "))
 	}
 	h.Note = strings.Join(notes, "; ")
@@ -219,24 +214,6 @@ func (d Dataset) headlines() []doc.KeyValue {
 	}
 	if s := a.Sessions; s != nil {
 		all = append(all, doc.KeyValue{Key: "Turns per session", Value: doc.Fixed(s.Turns.Mean, 2), Note: fmt.Sprintf("%s, up to %s turns", doc.Count(s.Sessions, "session"), doc.Fixed(s.Turns.Max, 0))})
-	}
-	return all
-}
-
-// headlines returns the median errors of what was held out or, without it, of what was
-// fitted.
-func (f EngineFit) headlines() (all []doc.KeyValue) {
-	role, of := fit.HeldOut, "held out"
-	if !slices.ContainsFunc(f.Rows, func(r fit.Row) bool { return r.Role == fit.HeldOut }) {
-		role, of = fit.Fitted, "fitted"
-	}
-	for _, e := range f.Errors {
-		if e.Role != role || e.Rows == 0 || !slices.Contains(shownErrors, e.Metric) {
-			continue
-		}
-		name, _, _ := strings.Cut(metricLabel(e.Metric), " (")
-		all = append(all, doc.KeyValue{Key: "Error of " + lowerFirst(name), Value: doc.Fixed(100*e.Median, 1), Unit: "%",
-			Note: fmt.Sprintf("median of %d %s, at most %s %%", e.Rows, of, doc.Fixed(100*e.Max, 1))})
 	}
 	return all
 }

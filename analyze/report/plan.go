@@ -24,6 +24,9 @@ type Plan struct {
 	Predictions []bench.Prediction
 	Found       []bench.Found
 	Notes       []string // on the trace
+	// HeldOut has the errors of fitted engines on held-out measurements by metric, as
+	// shares of the value.
+	HeldOut map[string]float64
 }
 
 // planThroughput is the metric that is also shown per engine.
@@ -70,7 +73,7 @@ func (p Plan) Document() *doc.Document {
 	default:
 		d.Section("Deployments").Table(p.table(p.Predictions))
 	}
-	p.addUncertainty(d)
+	p.addHeldOut(d)
 	p.addNotes(d)
 	d.Gates = p.gates()
 	d.Data = p.data()
@@ -185,6 +188,31 @@ func durationOr(ms trace.Opt[float64]) string {
 		return doc.Absent
 	}
 	return doc.Duration(ms.Value)
+}
+
+// addHeldOut adds the errors of the engines' fit.
+func (p Plan) addHeldOut(d *doc.Document) {
+	t := doc.Table{Columns: []string{"Metric", "Error of nine in ten predictions"}, Left: 1}
+	for _, m := range p.Metrics {
+		if text := p.heldOut(m); text != "" {
+			t.Add(m.Label, "up to "+text)
+		}
+	}
+	if t.Rows == nil {
+		return
+	}
+	s := d.Section("Errors on held-out measurements")
+	s.Text("Measurements that the engines were not fitted to were predicted with these errors.")
+	s.Table(t)
+}
+
+// heldOut returns the held-out error of a metric, such as "±15 %", "" if it is not known.
+func (p Plan) heldOut(m run.Metric) string {
+	share, known := p.HeldOut[m.Key]
+	if !known {
+		return ""
+	}
+	return "±" + doc.Fixed(100*share, 0) + " %"
 }
 
 // addNotes adds what is to be known about the predictions.
@@ -314,24 +342,16 @@ func (p Plan) data() (data doc.Data) {
 		}
 	}
 	data.Columns = append(data.Columns, "mean_queue_ms", "completed", "failed", "verdict")
-	drawn := slices.ContainsFunc(p.Predictions, func(r bench.Prediction) bool { return len(r.Drawn) > 0 })
-	if drawn {
-		for _, m := range p.Metrics {
-			data.Columns = append(data.Columns, m.Key+"_p5", m.Key+"_p95")
-		}
-	}
 	if len(p.Gates) > 0 {
-		if data.Columns = append(data.Columns, "gates"); drawn {
-			data.Columns = append(data.Columns, "draws_passed")
-		}
+		data.Columns = append(data.Columns, "gates")
 	}
 	for i := range p.Predictions {
-		data.Add(p.dataRow(&p.Predictions[i], drawn)...)
+		data.Add(p.dataRow(&p.Predictions[i])...)
 	}
 	return data
 }
 
-func (p Plan) dataRow(r *bench.Prediction, drawn bool) []any {
+func (p Plan) dataRow(r *bench.Prediction) []any {
 	load := func(a bench.Axis) trace.Opt[float64] {
 		return trace.Opt[float64]{Value: r.Load.Level, Set: r.Load.Axis == a}
 	}
@@ -342,16 +362,8 @@ func (p Plan) dataRow(r *bench.Prediction, drawn bool) []any {
 		}
 	}
 	row = append(row, r.MeanQueue(), r.Completed, r.Failed, r.Verdict.Level)
-	if drawn {
-		for k := range p.Metrics {
-			low, high := p.interval(r, k)
-			row = append(row, low, high)
-		}
-	}
 	if len(p.Gates) > 0 {
-		if row = append(row, metLevel(r.Met)); drawn {
-			row = append(row, drawsMet(r))
-		}
+		row = append(row, metLevel(r.Met))
 	}
 	return row
 }

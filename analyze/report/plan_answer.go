@@ -9,7 +9,6 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
 	"moontide/replay/bench"
-	"moontide/replay/bench/search"
 )
 
 // addAnswers says what was found: a paragraph for one candidate, a table for several.
@@ -20,16 +19,9 @@ func (p Plan) addAnswers(s *doc.Section) {
 		return
 	}
 	t := doc.Table{Columns: []string{"Deployment", "Answer", "Limited by"}}
-	drawn := slices.ContainsFunc(p.Found, func(f bench.Found) bool { return len(f.Drawn) > 0 })
-	if drawn {
-		t.Columns = slices.Insert(t.Columns, 2, "Uncertainty")
-	}
 	for i := range p.Found {
 		f := &p.Found[i]
-		cells := []string{p.nameOf(f), p.answer(f), cmp.Or(strings.Join(shortfalls(f, false), ", "), doc.Absent)}
-		if drawn {
-			cells = slices.Insert(cells, 2, answerRange(f))
-		}
+		cells := []string{p.nameOf(f), p.answer(f), cmp.Or(strings.Join(p.shortfalls(f, false), ", "), doc.Absent)}
 		t.Add(cells...)
 	}
 	t.Left = len(t.Columns) - 1
@@ -41,8 +33,8 @@ func (p Plan) addAnswers(s *doc.Section) {
 	}
 }
 
-// sentence answers in words: "5 engines meet the objectives (4 to 6 within the fit's
-// uncertainty). 4 engines: p99 TTFT 2.3 s (p99_ttft_ms<2000)."
+// sentence answers in words: "5 engines meet the objectives. 4 engines: p99
+// TTFT 2.3 s, ±15 % by the held-out rows (p99_ttft_ms<2000)."
 func (p Plan) sentence(f *bench.Found) string {
 	text := p.answer(f)
 	switch {
@@ -53,7 +45,7 @@ func (p Plan) sentence(f *bench.Found) string {
 	case f.Answer.Found:
 		text = f.Name() + ": the objectives are met " + text
 	}
-	return strings.Join(strings.Fields(upperFirst(text)+p.within(f)+". "+p.limit(f)+" "+p.exceptions(f)), " ")
+	return strings.Join(strings.Fields(upperFirst(text)+". "+p.limit(f)+" "+p.exceptions(f)), " ")
 }
 
 // nameOf names the candidate of a search; the number of engines is the answer.
@@ -95,49 +87,17 @@ func (p Plan) answer(f *bench.Found) string {
 	return "up to " + amountOf(f, a.Level)
 }
 
-// within returns the range over the draws in parentheses, "" without draws.
-func (p Plan) within(f *bench.Found) string {
-	if len(f.Drawn) == 0 {
-		return ""
-	}
-	return " (" + answerRange(f) + " within the fit's uncertainty)"
-}
-
-// answerRange returns the range of the answers over the draws.
-func answerRange(f *bench.Found) string {
-	if len(f.Drawn) == 0 {
-		return doc.Absent
-	}
-	low, high := f.Range(lowShare, highShare)
-	text := func(a search.Answer) string {
-		switch {
-		case a.Found && f.Axis == bench.Speedup:
-			return "speedup " + bench.FormatLevel(a.Level)
-		case a.Found:
-			return doc.Int(int(a.Level))
-		case f.Axis == bench.Engines:
-			return "more than " + doc.Int(int(a.Missed))
-		}
-		return "less than " + bench.FormatLevel(a.Missed)
-	}
-	from, to := text(low), text(high)
-	if from == to {
-		return from
-	}
-	return from + " to " + strings.TrimPrefix(to, "speedup ")
-}
-
 // limit says what does not meet the objectives any more, and why.
 func (p Plan) limit(f *bench.Found) string {
 	if f.AtLimit() == nil {
 		return ""
 	}
-	return upperFirst(amountOf(f, f.Answer.Missed)) + ": " + strings.Join(shortfalls(f, true), ", ") + "."
+	return upperFirst(amountOf(f, f.Answer.Missed)) + ": " + strings.Join(p.shortfalls(f, true), ", ") + "."
 }
 
 // shortfalls says what the prediction next to the answer does not meet: "p99 TTFT 2.3 s"
 // or, with conditions, "p99 TTFT 2.3 s (p99_ttft_ms<2000)".
-func shortfalls(f *bench.Found, conditions bool) (texts []string) {
+func (p Plan) shortfalls(f *bench.Found, conditions bool) (texts []string) {
 	at := f.AtLimit()
 	if at == nil {
 		return nil
@@ -148,6 +108,9 @@ func shortfalls(f *bench.Found, conditions bool) (texts []string) {
 			text = lowerFirst(m.Label) + " " + planCell(m, j.Value)
 			if m.Unit == run.RequestsPerSecond || m.Unit == run.TokensPerSecond {
 				text += " " + string(m.Unit)
+			}
+			if heldOut := p.heldOut(m); conditions && heldOut != "" {
+				text += ", " + heldOut + " by the held-out rows"
 			}
 			if conditions {
 				text += " (" + objective(j.Gate) + ")"

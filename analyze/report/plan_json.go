@@ -20,6 +20,9 @@ type PlanJSON struct {
 	// engine and a latency, by the metric of the latency; empty after a search for a load.
 	Front map[string][]string `json:"front"`
 	Notes []string            `json:"notes"` // and warnings
+	// HeldOutErrors are shares of the values, by metric, that nine in ten predictions of
+	// held-out measurements did not exceed; empty for engines that were not fitted.
+	HeldOutErrors map[string]float64 `json:"held_out_errors"`
 }
 
 // PlanDeploymentJSON is what a deployment would do.
@@ -40,18 +43,9 @@ type PlanDeploymentJSON struct {
 	Completed           int                 `json:"completed"`
 	Failed              int                 `json:"failed"`
 	Verdict             string              `json:"verdict"`
-	Gates               []GateJSON          `json:"gates"`       // null without objectives
-	Met                 bool                `json:"met"`         // all objectives, and the verdict is not INVALID
-	Warnings            []string            `json:"warnings"`    // null without
-	Uncertainty         *PlanIntervalsJSON  `json:"uncertainty"` // null if nothing is known about it
-}
-
-// PlanIntervalsJSON is the uncertainty of a prediction that comes from the costs of the
-// engines.
-type PlanIntervalsJSON struct {
-	Draws     int                    `json:"draws"`     // engines drawn from the fit's intervals
-	Met       int                    `json:"met"`       // draws that meet the objectives
-	Intervals map[string][2]*float64 `json:"intervals"` // 5th and 95th percentile, by metric
+	Gates               []GateJSON          `json:"gates"`    // null without objectives
+	Met                 bool                `json:"met"`      // all objectives, and the verdict is not INVALID
+	Warnings            []string            `json:"warnings"` // null without
 }
 
 // PlanAnswerJSON is the answer of a search.
@@ -64,17 +58,15 @@ type PlanAnswerJSON struct {
 	Exceptions []float64 `json:"exceptions"` // levels that contradict the answer, null without
 	Complete   bool      `json:"complete"`
 	Trials     int       `json:"trials"`
-	// Low and High are the 5th and 95th percentile of the answers for engines drawn from
-	// the fit's intervals; null if there were none, or if there the answer is beyond all
-	// levels.
-	Low  *float64 `json:"low"`
-	High *float64 `json:"high"`
-	Text string   `json:"text"`
+	Text       string    `json:"text"`
 }
 
 // JSON writes the plan as one indented JSON object.
 func (p Plan) JSON(w io.Writer) error {
-	j := PlanJSON{Trace: p.Trace, Requests: p.Requests, Deployments: []PlanDeploymentJSON{}, Front: map[string][]string{}, Notes: []string{}}
+	j := PlanJSON{Trace: p.Trace, Requests: p.Requests, Deployments: []PlanDeploymentJSON{}, HeldOutErrors: p.HeldOut, Front: map[string][]string{}, Notes: []string{}}
+	if j.HeldOutErrors == nil {
+		j.HeldOutErrors = map[string]float64{}
+	}
 	for _, g := range p.Gates {
 		j.Objectives = append(j.Objectives, objective(g))
 	}
@@ -120,13 +112,6 @@ func (p Plan) deploymentJSON(r *bench.Prediction) PlanDeploymentJSON {
 		j.Metrics[m.Key] = pointer(r.Values[k])
 	}
 	j.Gates = gateObjects(r.Judgements)
-	if len(r.Drawn) > 0 {
-		j.Uncertainty = &PlanIntervalsJSON{Draws: len(r.Drawn), Met: drawsMet(r), Intervals: map[string][2]*float64{}}
-		for k, m := range p.Metrics {
-			low, high := p.interval(r, k)
-			j.Uncertainty.Intervals[m.Key] = [2]*float64{pointer(low), pointer(high)}
-		}
-	}
 	return j
 }
 
@@ -139,10 +124,6 @@ func (p Plan) answerJSON(f *bench.Found) PlanAnswerJSON {
 	}
 	if at := f.AtAnswer(); at != nil {
 		j.Rate = pointer(at.OfferedRate)
-	}
-	if len(f.Drawn) > 0 {
-		low, high := f.Range(lowShare, highShare)
-		j.Low, j.High = level(low), level(high)
 	}
 	return j
 }

@@ -29,11 +29,7 @@ func planOf(t *testing.T, gates string, candidates ...bench.Candidate) report.Pl
 	}
 	p := report.Plan{Trace: "t.jsonl", Requests: 1200, Metrics: report.PlanMetrics(view), Gates: view.Gates, Notes: []string{"it\x1bis short"}}
 	for _, c := range candidates {
-		r := bench.Prediction{Candidate: c, Forecast: forecast(p, float64(c.Total()))}
-		for i := range c.Draws {
-			r.Drawn = append(r.Drawn, forecast(p, float64(c.Total())+float64(i)/10-0.5))
-		}
-		p.Predictions = append(p.Predictions, r)
+		p.Predictions = append(p.Predictions, bench.Prediction{Candidate: c, Forecast: forecast(p, float64(c.Total()))})
 	}
 	return p
 }
@@ -62,11 +58,10 @@ func disaggregated(prefill, decode int) bench.Candidate {
 
 const planObjectives = "p99_ttft<2s,not mean_tpot>=70ms"
 
-// tablePlan has both families, draws, warnings and an INVALID run.
+// tablePlan has both families, held-out errors, warnings and an INVALID run.
 func tablePlan(t *testing.T) report.Plan {
-	drawn := aggregated(4, "")
-	drawn.Draws = make([]engine.Deployment, 10)
-	p := planOf(t, planObjectives, aggregated(1, ""), aggregated(2, ""), drawn, disaggregated(1, 1), disaggregated(2, 3))
+	p := planOf(t, planObjectives, aggregated(1, ""), aggregated(2, ""), aggregated(4, ""), disaggregated(1, 1), disaggregated(2, 3))
+	p.HeldOut = map[string]float64{"p99_ttft_ms": 0.152, "mean_tpot_ms": 0.021}
 	p.Predictions[0].Verdict = run.Verdict{Level: run.Invalid, Evidence: []run.Evidence{{Level: run.Invalid, Text: "100 of 1000 requests failed"}}}
 	p.Predictions[0].Met, p.Predictions[0].Failed = false, 100
 	for i := range p.Predictions {
@@ -79,7 +74,8 @@ func tablePlan(t *testing.T) report.Plan {
 // foundPlan has the trials of a search.
 func foundPlan(t *testing.T, axis bench.Axis, variants ...string) report.Plan {
 	p := planOf(t, planObjectives)
-	for k, variant := range variants {
+	p.HeldOut = map[string]float64{"p99_ttft_ms": 0.152, "mean_tpot_ms": 0.021}
+	for _, variant := range variants {
 		f := bench.Found{Candidate: aggregated(1, variant), Axis: axis}
 		for level := 1.0; level <= 6; level++ {
 			trial := planOf(t, planObjectives, aggregated(int(level), variant)).Predictions[0]
@@ -93,9 +89,6 @@ func foundPlan(t *testing.T, axis bench.Axis, variants ...string) report.Plan {
 		f.Answer = search.Answer{Level: 5, Found: true, Missed: 4, Limited: true, Complete: true, Trials: 6}
 		if axis != bench.Engines {
 			f.Answer = search.Answer{Level: 2, Found: true, Missed: 3, Limited: true, Complete: true, Trials: 6, Exceptions: []float64{6}}
-		}
-		for i := range 20 * (1 - k) {
-			f.Drawn = append(f.Drawn, search.Answer{Level: float64(4 + i%3), Found: i > 0, Missed: 1024})
 		}
 		p.Found, p.Predictions = append(p.Found, f), append(p.Predictions, f.Trials...)
 	}
@@ -112,15 +105,17 @@ func plans(t *testing.T) map[string]report.Plan {
 }
 
 func TestPlan(t *testing.T) {
-	for name, p := range plans(t) {
-		for _, form := range []struct {
-			ending string
-			text   string
-		}{
-			{"txt", written(t, p.Document().WriteText)}, {"md", written(t, p.Document().WriteMarkdown)},
-			{"csv", written(t, p.Document().WriteCSV)}, {"json", written(t, p.JSON)},
-		} {
-			tracetest.Golden(t, "testdata/plan_"+name+"."+form.ending, form.text)
+	all := plans(t)
+	tracetest.Golden(t, "testdata/plan_table.txt", written(t, all["table"].Document().WriteText))
+	tracetest.Golden(t, "testdata/plan_rate.json", written(t, all["rate"].JSON))
+	for name, want := range map[string]string{
+		"engines":     "5 engines meet the objectives. 4 engines: mean TPOT 75.1 ms, ±2 % by the held-out rows (not mean_tpot_ms>=70).",
+		"concurrency": "2 engines: the objectives are met up to concurrency 2. Concurrency 3:",
+		"nothing":     "No number of engines up to 3 meets the objectives.",
+		"plain":       "Mean TPOT 2 engines; 1 engine",
+	} {
+		if text := strings.Join(strings.Fields(written(t, all[name].Document().WriteText)), " "); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in\n%s", name, want, text)
 		}
 	}
 }

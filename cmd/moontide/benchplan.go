@@ -147,7 +147,7 @@ func (q *benchQuestion) setTargets(c *cli.Context) (err error) {
 	if run.EngineFile, err = engineFileOf(c); err != nil {
 		return err
 	}
-	candidates, err := candidatesOf(c, run.EngineFile, 0)
+	candidates, err := candidatesOf(c, run.EngineFile)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay/bench"
-	"moontide/replay/sim/engine"
 	"moontide/replay/sim/enginefile"
 )
 
@@ -64,17 +62,7 @@ func listedEngineFlags() []cli.Flag {
 const mostCandidates = 10_000
 
 // candidatesOf returns the deployments that the flags describe: all combinations of lists.
-// With fitted costs, each has a number of draws.
-func candidatesOf(c *cli.Context, file *enginefile.File, draws int) ([]bench.Candidate, error) {
-	bases := []engine.Deployment{baseOf(file)}
-	random := rand.New(rand.NewPCG(c.Uint64("seed"), 0x6472617773)) // "draws"
-	for range draws {
-		drawn, err := file.Draw(random)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.String(engineFlag), err)
-		}
-		bases = append(bases, drawn)
-	}
+func candidatesOf(c *cli.Context, file *enginefile.File) ([]bench.Candidate, error) {
 	choices := choicesOf(c)
 	if len(choices) > mostCandidates {
 		return nil, misused("%s: the lists of engine flags give more than %d deployments", c.Command.Name, mostCandidates)
@@ -85,19 +73,11 @@ func candidatesOf(c *cli.Context, file *enginefile.File, draws int) ([]bench.Can
 		if err != nil {
 			return nil, err
 		}
-		candidate := bench.Candidate{Variant: choice.variant()}
-		for i, base := range bases {
-			d, err := deploymentFrom(one, file, base)
-			if err != nil {
-				return nil, err
-			}
-			if i == 0 {
-				candidate.Deployment = d
-			} else {
-				candidate.Draws = append(candidate.Draws, d)
-			}
+		d, err := deploymentFrom(one, file, baseOf(file))
+		if err != nil {
+			return nil, err
 		}
-		candidates = append(candidates, candidate)
+		candidates = append(candidates, bench.Candidate{Deployment: d, Variant: choice.variant()})
 	}
 	return candidates, nil
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,13 +18,10 @@ import (
 const (
 	tableFlag      = "table"
 	deploymentFlag = "deployment"
-	holdOutFlag    = "hold-out"
-	refitFlag      = "refit"
+	refitFlag      = "refit-prefill"
 	budgetFlag     = "budget"
 	longISLFlag    = "long-isl"
 )
-
-const noneHeldOut = "none"
 
 func fitEngineCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
@@ -39,6 +33,8 @@ func fitEngineCommand(std streams, stop stop) *cli.Command {
 			"server reports as cached do not count as computed. Runs that are INVALID or had a warm cache, and " +
 			"inconsistent rows, are listed but not used. If too few are left, nothing is written; the exit status is 3 " +
 			"if that is because runs are INVALID, else 1.\n\n" +
+			"To say how far predictions may be off, the fit is repeated without the measurements of each shape, and of " +
+			"each load, which it then predicts. simulate shows these errors with its answers.\n\n" +
 			"The columns of a table are isl, osl, concurrency or rate (requests/s), metrics such as output_throughput, " +
 			"mean_e2el_ms, mean_ttft_ms and mean_tpot_ms, and optionally prompts (the number of requests), " +
 			"mean_output_tokens and deployment.\n\n" +
@@ -52,10 +48,9 @@ func fitEngineFlags() []cli.Flag {
 	flags := group(inFit,
 		&cli.StringFlag{Name: tableFlag, Usage: "CSV `FILE` of measurements"},
 		&cli.StringFlag{Name: deploymentFlag, Usage: "use only rows of the table with this `NAME` in the deployment column", DefaultText: "the only one"},
-		&cli.StringFlag{Name: holdOutFlag, Usage: "hold out `MEASUREMENTS` to test the prediction: how many, or comma-separated run folders or lines of the table, or none", DefaultText: "rows between those that cover the range, or the run held-out"},
-		&cli.StringFlag{Name: refitFlag, Usage: "fit only these comma-separated `PARAMETERS`, such as step-base,transfer-base, and take the others from --engine"},
-		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` with the deployment and limits, and with --refit the other costs"},
-		&cli.Uint64Flag{Name: "seed", Usage: "random seed for the order of lengths, arrivals at a rate and starting points; with --url, also for prompts"},
+		&cli.BoolFlag{Name: refitFlag, Usage: "keep the costs of decoding of --engine and fit only those of prompts, transfers and requests: two measurements are enough, at a low and a high load"},
+		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` with the deployment and limits, and with --refit-prefill the costs of decoding"},
+		&cli.Uint64Flag{Name: "seed", Usage: "random seed for the order of lengths and arrivals at a rate; with --url, also for prompts"},
 	)
 	for _, p := range engine.Parameters {
 		if f := layoutFlag(p); f != nil {
@@ -104,9 +99,6 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 		return err
 	}
 	if err := in.complete(&options, std); err != nil {
-		return err
-	}
-	if options.HeldOut, err = heldOut(c, in); err != nil {
 		return err
 	}
 	std.say("fitting %s", doc.Count(len(in.measurements), "measurement"))
@@ -160,63 +152,9 @@ func fitOptions(c *cli.Context) (options fit.Options, err error) {
 	if err := options.Template.Validate(); err != nil {
 		return options, misused("fit-engine: %w", err)
 	}
-	if !c.IsSet(refitFlag) {
-		return options, nil
-	}
-	if file == nil {
-		return options, misused("fit-engine: --refit needs --engine: the file with the other parameters")
-	}
-	for name := range strings.SplitSeq(c.String(refitFlag), ",") {
-		name = strings.TrimSpace(name)
-		base := strings.TrimPrefix(name, "decode-engine.")
-		base, _, _ = strings.Cut(base, ".")
-		if _, found := engine.FindParameter(base); !found {
-			return options, misused("fit-engine: --refit: %q is no parameter of an engine", name)
-		}
-		options.Refit = append(options.Refit, name)
+	options.Refit = c.Bool(refitFlag)
+	if options.Refit && file == nil {
+		return options, misused("fit-engine: --refit-prefill needs --engine: the file with the costs of decoding")
 	}
 	return options, nil
-}
-
-// heldOut returns the indices of the measurements that --hold-out selects, nil without.
-func heldOut(c *cli.Context, in *fitData) (indices []int, err error) {
-	n := len(in.measurements)
-	text := c.String(holdOutFlag)
-	if !c.IsSet(holdOutFlag) {
-		return in.heldOut, nil
-	}
-	if text == noneHeldOut {
-		return []int{}, nil
-	}
-	if count, err := strconv.Atoi(text); err == nil {
-		if count < 1 || count >= n {
-			return nil, misused("fit-engine: --hold-out %d: there are %d measurements: hold out from 1 to %d", count, n, n-1)
-		}
-		for i := range count { // evenly spread, neither the first nor the last
-			indices = append(indices, (2*i+1)*n/(2*count))
-		}
-		return indices, nil
-	}
-	for name := range strings.SplitSeq(text, ",") {
-		name = strings.TrimSpace(name)
-		i := slices.IndexFunc(in.measurements, func(m fit.Measurement) bool { return m.Name == name || m.Name == "line "+name })
-		if i < 0 {
-			return nil, misused("fit-engine: --hold-out: no measurement %q; they are %s", name, in.names())
-		}
-		indices = append(indices, i)
-	}
-	return indices, nil
-}
-
-// names returns the names of the measurements, of many the first.
-func (in *fitData) names() string {
-	var all []string
-	for _, m := range in.measurements {
-		all = append(all, m.Name)
-	}
-	const most = 12
-	if more := len(all) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), more)
-	}
-	return strings.Join(all, ", ")
 }

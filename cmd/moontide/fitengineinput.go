@@ -21,6 +21,7 @@ import (
 	"moontide/replay/bench"
 	"moontide/replay/evidence"
 	"moontide/replay/openai"
+	"moontide/replay/runfile"
 	"moontide/replay/sim/enginefile"
 	"moontide/replay/sim/fit"
 )
@@ -29,7 +30,6 @@ import (
 type fitData struct {
 	subject      string
 	measurements []fit.Measurement
-	heldOut      []int     // by default; nil selects them by rule
 	excluded     []fit.Row // that are unfit
 	invalid      bool      // some of them because they are INVALID
 	provenance   enginefile.Provenance
@@ -135,9 +135,6 @@ func ofDeployment(c *cli.Context, rows []fit.Measurement) ([]fit.Measurement, er
 	return slices.DeleteFunc(rows, func(m fit.Measurement) bool { return m.Deployment != name }), nil
 }
 
-// heldOutName is the folder of the run that a plan holds out.
-const heldOutName = "held-out"
-
 // fitRuns reads run folders.
 func fitRuns(std streams, dirs []string) (*fitData, error) {
 	in := &fitData{provenance: enginefile.Provenance{Version: version(), Sources: []enginefile.Source{}}}
@@ -169,11 +166,8 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 		if m.Unfit != "" {
 			std.say("not fitted: %s: %s", dir, m.Unfit)
 			in.invalid = in.invalid || m.Invalid
-			in.excluded = append(in.excluded, fit.Row{Measurement: m.Measurement, Role: fit.Excluded, Findings: []fit.Finding{{Kind: "run", Reason: m.Unfit, Excludes: true}}})
+			in.excluded = append(in.excluded, fit.Row{Measurement: m.Measurement, Findings: []fit.Finding{{Kind: "run", Reason: m.Unfit}}})
 			continue
-		}
-		if strings.HasPrefix(base, heldOutName) { // or another attempt
-			in.heldOut = append(in.heldOut, len(in.measurements))
 		}
 		in.measurements = append(in.measurements, m.Measurement)
 		in.provenance.Sources = append(in.provenance.Sources, enginefile.Source{Name: base, SHA256: m.SHA256})
@@ -238,7 +232,9 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 	legs, err := bench.RunEngineSweep(stop.now, bench.EngineSweepConfig{
 		Limits: limits, Run: cfg, Target: bench.Target{URL: cfg.Client.URLs[0]}, Dir: dir,
 		Plan: func(runs []bench.EngineRun) { sayPlan(std, runs, limits.Budget) },
-		Save: func(result *bench.Result) error { return saveReports(std, result, report.View{}) },
+		Save: func(result *bench.Result) error {
+			return runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), reported(result, report.View{}).Summary())
+		},
 		Each: func(r bench.LegResult) { sayLeg(std, r) },
 	})
 	if err != nil {

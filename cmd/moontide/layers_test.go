@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"replay/runfile":                {"replay", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan"},
 	"replay/sim/engine":             {"replay/transcript", "trace/routing"},
 	"replay/sim/enginefile":         {"replay/sim/engine", "replay/sim/fit", "trace/routing"},
-	"replay/sim/fit":                {"replay/sim/engine", "replay/transcript", "trace"},
+	"replay/sim/fit":                {"replay/sim/engine", "replay/transcript", "trace", "trace/stats"},
 	"replay/sim/server":             {"replay/monotonic", "replay/sim/engine", "trace/jsonscan"},
 	"replay/sim/virtual":            {"replay", "replay/sim/engine", "replay/transcript", "trace"},
 	"replay/stamp":                  {},

@@ -35,7 +35,7 @@ var jsonOutputs = []jsonOutput{
 	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `moontide bench --json`", schemaOf[report.OutcomeJSON]},
 	{"check.json", "findings of a check", "`moontide check --json`", schemaOf[report.CheckJSON]},
 	{"fidelity.json", "how a drawn trace resembles its source", "`moontide synth --check --json`", schemaOf[report.FidelityJSON]},
-	{"engine.json", "simulated engines, and the uncertainty of a fit", "`moontide fit-engine`; read by `--engine`", engineSchema},
+	{"engine.json", "simulated engines, and the errors of a fit", "`moontide fit-engine`; read by `--engine`", engineSchema},
 	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", schemaOf[report.EngineFitJSON]},
 	{"calibration.json", "range of a client, and the loads it was found with", "the file of `moontide calibrate`", schemaOf[bench.Calibration]},
 	{"plan.json", "what several deployments would do, and the answers of searches", "`moontide simulate --json`", schemaOf[report.PlanJSON]},

@@ -1,18 +1,19 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/run"
 	"moontide/replay/bench"
+	"moontide/replay/sim/enginefile"
 )
 
 // Flags of simulate only.
-const (
-	findWhatFlag = "find"
-	drawsFlag    = "draws"
-)
+const findWhatFlag = "find"
 
 func simulateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
@@ -23,8 +24,8 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 			"accepts a list of policies. All combinations are simulated and compared in a table; --engines can be " +
 			"combined with --prefill-engines and --decode-engines. --find searches for the smallest number of engines, " +
 			"or the highest rate or concurrency, with which each deployment meets --slo. Run folders are written only " +
-			"with --out DIR, one for each deployment or answer. With a fitted --engine FILE, intervals show the " +
-			"uncertainty of the answers. The exit status is 4 if no deployment meets the conditions.\n\n" +
+			"with --out DIR, one for each deployment or answer. With a fitted --engine FILE, answers carry the error of " +
+			"its predictions on held-out measurements. The exit status is 4 if no deployment meets the conditions.\n\n" +
 			gateHelp,
 		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), listedEngineFlags(), planFlags()),
 			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "random seed for generated arrivals and random routing"},
@@ -42,7 +43,6 @@ func planFlags() []cli.Flag {
 			Choices: oneOf(findEngines, findRate, findConcurrency).Noted(findEngines, "the fewest").
 				Noted(findRate, "the highest, by scaling the arrivals").Noted(findConcurrency, "the highest, in a closed loop"),
 		},
-		&cli.IntFlag{Name: drawsFlag, Category: inEngine, Value: 20, Usage: "number of engines to draw from the intervals of a fitted --engine FILE, to show the uncertainty of predictions; 0 shows no intervals"},
 		&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON, for several deployments"},
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per deployment"},
 		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, for several deployments"},
@@ -67,6 +67,9 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
+	if text := heldOutErrors(cfg.EngineFile); text != "" {
+		std.say("%s", text)
+	}
 	return runTrace(c, std, stop, path, cfg)
 }
 
@@ -83,4 +86,18 @@ func virtualRunConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config)
 	cfg.Virtual = true
 	setAnswers(c, &cfg.Client)
 	return cfg
+}
+
+// heldOutErrors says how far the predictions of fitted engines may be off, "" for others.
+func heldOutErrors(file *enginefile.File) string {
+	var texts []string
+	for _, key := range words("output_throughput mean_ttft_ms p99_ttft_ms mean_tpot_ms mean_e2el_ms") {
+		if share, known := file.HeldOutError(key); known {
+			texts = append(texts, fmt.Sprintf("%s ±%.0f %%", run.MustMetric(key).Label, 100*share))
+		}
+	}
+	if texts == nil {
+		return ""
+	}
+	return fmt.Sprintf("errors of %s on held-out measurements, for nine in ten predictions: %s", file.Name, strings.Join(texts, ", "))
 }

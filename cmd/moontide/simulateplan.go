@@ -83,14 +83,7 @@ func parsePlan(c *cli.Context, std streams, stop stop) (q planQuestion, err erro
 	if err != nil {
 		return q, err
 	}
-	draws := 0
-	switch fitted := file != nil && file.Fit != nil && len(file.Fit.Estimates) > 0; {
-	case fitted:
-		draws = c.Int(drawsFlag)
-	case c.IsSet(drawsFlag):
-		return q, misused("simulate: --draws needs an --engine FILE that was fitted to measurements")
-	}
-	if q.candidates, err = candidatesOf(c, file, draws); err != nil {
+	if q.candidates, err = candidatesOf(c, file); err != nil {
 		return q, err
 	}
 	q.run = virtualRunConfig(c, std, stop)
@@ -149,8 +142,8 @@ func enginesRange(c *cli.Context, f bench.FindConfig) (bench.FindConfig, error) 
 func sayProgress(std streams) func(bench.Prediction) {
 	var runs atomic.Int64
 	said := time.Now()
-	return func(p bench.Prediction) {
-		n := runs.Add(int64(1 + len(p.Drawn)))
+	return func(bench.Prediction) {
+		n := runs.Add(1)
 		if now := time.Now(); now.Sub(said) >= quietEvery {
 			said = now
 			std.say("%d runs simulated", n)
@@ -161,6 +154,14 @@ func sayProgress(std streams) func(bench.Prediction) {
 func (q *planQuestion) predict(ctx context.Context, planner *bench.Planner) (plan report.Plan, err error) {
 	plan = report.Plan{Metrics: report.PlanMetrics(q.view), Gates: q.view.Gates, Notes: planner.Notes()}
 	plan.Trace, plan.Requests = planner.Trace()
+	for _, m := range plan.Metrics {
+		if share, known := q.run.EngineFile.HeldOutError(m.Key); known {
+			if plan.HeldOut == nil {
+				plan.HeldOut = map[string]float64{}
+			}
+			plan.HeldOut[m.Key] = share
+		}
+	}
 	if q.find.Axis == "" {
 		plan.Predictions, err = planner.Predict(ctx, q.candidates)
 		return plan, err

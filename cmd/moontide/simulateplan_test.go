@@ -117,7 +117,6 @@ func TestSimulatePlanMisuse(t *testing.T) {
 	for args, want := range map[string]string{
 		"--engines 2 --json":                                            "--json is for several deployments",
 		"--engines 2 --png x.png":                                       "--png is for several deployments",
-		"--engines 1..3 --draws 5":                                      "--draws needs an --engine FILE that was fitted",
 		"--engines 0..3":                                                `--engines: "0" is not a whole number from 1 to`,
 		"--engines 3..1":                                                "--engines: the range 3..1 is empty",
 		"--engines 1,2000":                                              "--engines must be from 1 to 1024: 2000",
@@ -150,26 +149,23 @@ func TestSimulatePlanMisuse(t *testing.T) {
 	}
 }
 
-// With a fitted engine, the table and the answer have intervals, and loads outside the
-// fitted range a warning.
-func TestSimulateUncertainty(t *testing.T) {
+// With a fitted engine, answers carry its held-out error, and loads outside the fitted range
+// get a warning.
+func TestSimulateHeldOutError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "engine.json", `{"format": "moontide engine", "version": 1, "deployment": {"engines": 1},
 		"engine": {"engine-block-size": 16, "step-base": "4ms", "prefill-per-token": "15us", "decode-per-context-token": "26ns"},
-		"fit": {"estimates": [{"parameter": "prefill-per-token", "low": "12us", "high": "18us", "identified": true}],
-			"covariance": {"parameters": ["prefill-per-token"], "matrix": [[0.0081]]},
+		"fit": {"held_out_errors": [{"metric": "p99_ttft_ms", "predictions": 8, "median": 0.05, "p90": 0.152, "max": 0.3}], "not_identified": [],
 			"range": {"isl": {"low": 1, "high": 100}, "osl": {"low": 0, "high": 0}, "concurrency": {"low": 0, "high": 0}, "running": {"low": 0, "high": 0}},
-			"errors": [], "provenance": {"version": "1", "sources": [], "fitted": 8, "held_out": 0, "excluded": 0}, "notes": []}}`)
-	p := planned(t, dir, "--engine", "engine.json", "--engines", "1,2", "--draws", "9")
-	for _, d := range p.Deployments {
-		low, high, value := d.Uncertainty.Intervals["mean_ttft_ms"][0], d.Uncertainty.Intervals["mean_ttft_ms"][1], d.Metrics["mean_ttft_ms"]
-		if d.Uncertainty.Draws != 9 || !(*low < *value && *value < *high) || len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0], "outside the range that engine.json was fitted to: ISL") {
-			t.Errorf("%s: %v to %v, %v; warnings %q", d.Deployment, *low, *high, *value, d.Warnings)
-		}
+			"fitted": 8, "excluded": 0, "provenance": {"version": "1", "sources": []}}}`)
+	p := planned(t, dir, "--engine", "engine.json", "--find", "concurrency", "--slo", "p90_ttft<600ms")
+	if text := p.Answers[0].Text; !strings.Contains(text, "±15 % by the held-out rows") || p.HeldOutErrors["p99_ttft_ms"] != 0.152 {
+		t.Errorf("answer %q, errors %v", text, p.HeldOutErrors)
 	}
-	a := planned(t, dir, "--engine", "engine.json", "--find", "concurrency", "--slo", "p50_ttft<400ms", "--draws", "9").Answers[0]
-	if a.Low == nil || a.High == nil || *a.Low > *a.Level || *a.High < *a.Level || *a.Low == *a.High || !strings.Contains(a.Text, "within the fit's uncertainty") {
-		t.Errorf("answer %+v", a)
+	for _, d := range p.Deployments {
+		if len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0], "outside the range that engine.json was fitted to: ISL") {
+			t.Errorf("%s: warnings %q", d.Deployment, d.Warnings)
+		}
 	}
 }

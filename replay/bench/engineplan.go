@@ -19,9 +19,7 @@ type EngineRun struct {
 	// and down.
 	Spread float64
 	// Shows names what the run identifies.
-	Shows string
-	// HeldOut marks a run to compare with the prediction instead of fitting it.
-	HeldOut  bool
+	Shows    string
 	Expected time.Duration
 }
 
@@ -152,13 +150,14 @@ func PlanEngineRuns(p EngineProbe, l EngineLimits) ([]EngineRun, error) {
 
 // lengthen gives short runs more prompts, as far as the budget goes: the first requests
 // of a run find a server that is not warm yet, and its speed varies from second to
-// second. No run gets more than mostPrompts that way, because fits simulate each.
+// second. No run gets more than four times its prompts, or mostPrompts, that way, because
+// fits simulate each.
 func lengthen(runs []EngineRun, budget time.Duration) {
 	const mostPrompts = 300
 	// longer returns a run that takes about the time.
 	longer := func(r EngineRun, took time.Duration) EngineRun {
 		if own := r.Expected - perRun; own > 0 && took > own {
-			ratio := min(float64(took)/float64(own), float64(mostPrompts)/float64(r.Prompts))
+			ratio := min(float64(took)/float64(own), 4, float64(mostPrompts)/float64(r.Prompts))
 			if prompts := int(float64(r.Prompts) * ratio); prompts > r.Prompts {
 				r.Expected = perRun + time.Duration(float64(own)*float64(prompts)/float64(r.Prompts))
 				r.Prompts = prompts
@@ -243,8 +242,8 @@ func (l EngineLimits) runs(p EngineProbe, osl, reuse, most int) []EngineRun {
 	random.Axis, random.Level, random.Spread = Rate, p.idleRate(random, l.ISL), 0.5
 	runs = append(runs, random)
 	held := l.inFlight(max(2, geometricMean(1, most)), 2*(middle+osl))
-	last := shown("held out", engineRun("held-out", middle, osl, held, max(reuse*held, 10)))
-	last.Spread, last.HeldOut = 0.5, true
+	last := shown("a load like those to predict", engineRun("all-together", middle, osl, held, max(reuse*held, 10)))
+	last.Spread = 0.5
 	return append(runs, last)
 }
 

@@ -20,24 +20,20 @@ func expectedOf(runs []EngineRun) (sum time.Duration) {
 
 // A plan has what identifies the parameters: three prompt lengths at concurrency 1, a
 // sweep of batches at one length, two context lengths at one of its batches, a
-// saturated run, and one run to hold out.
+// saturated run.
 func TestPlanEngineRuns(t *testing.T) {
 	runs, err := PlanEngineRuns(typicalProbe, EngineLimits{ISL: 2048, Concurrency: 128, Budget: 10 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var alone, batches, contexts []int
-	heldOut, names := 0, map[string]bool{}
+	names := map[string]bool{}
 	for _, r := range runs {
 		if names[r.Name] || r.Prompts < r.MaxConcurrency || r.Shows == "" || (r.Axis == Rate) != (r.MaxConcurrency == 0) {
 			t.Errorf("%+v", r)
 		}
 		names[r.Name] = true
-		switch {
-		case r.HeldOut:
-			heldOut++
-			continue
-		case r.MaxConcurrency == 1:
+		if r.MaxConcurrency == 1 {
 			alone = append(alone, r.ISL)
 		}
 		if r.ISL == shortISL && r.OSL > fewTokens {
@@ -50,8 +46,8 @@ func TestPlanEngineRuns(t *testing.T) {
 	slices.Sort(alone)
 	slices.Sort(batches)
 	slices.Sort(contexts)
-	if len(runs) != 26 || heldOut != 2 || len(slices.Compact(alone)) != 3 || !slices.Equal(slices.Compact(batches), []int{1, 2, 8, 32, 128}) || !slices.Equal(slices.Compact(contexts), []int{shortISL, 2048}) {
-		t.Errorf("%d runs, %d held out, prompts alone %v, batches %v, contexts %v", len(runs), heldOut, alone, batches, contexts)
+	if len(runs) != 26 || len(slices.Compact(alone)) != 3 || !slices.Equal(slices.Compact(batches), []int{1, 2, 8, 32, 128}) || !slices.Equal(slices.Compact(contexts), []int{shortISL, 2048}) {
+		t.Errorf("%d runs, prompts alone %v, batches %v, contexts %v", len(runs), alone, batches, contexts)
 	}
 }
 

@@ -35,9 +35,6 @@ type Candidate struct {
 	// Variant tells candidates apart that have the same number of engines, such as
 	// "prefix routing".
 	Variant string
-	// Draws are what the deployment might be instead, as far as its costs are
-	// uncertain.
-	Draws []engine.Deployment
 }
 
 // Total returns the number of engines.
@@ -69,8 +66,6 @@ type Prediction struct {
 	Candidate
 	Load PlanLoad
 	Forecast
-	// Drawn has a forecast for each of the draws.
-	Drawn    []Forecast
 	Warnings []string // why the prediction may be wrong
 }
 
@@ -153,7 +148,7 @@ func (c *PlanConfig) needsTokenTimes() bool {
 		slices.ContainsFunc(c.Gates, func(g run.Gate) bool { return g.Metric.NeedsTokenTimes() })
 }
 
-// Predict simulates the candidates and their draws with the load of the trace. It
+// Predict simulates the candidates with the load of the trace. It
 // stops at the first failure.
 func (p *Planner) Predict(ctx context.Context, candidates []Candidate) ([]Prediction, error) {
 	predictions := make([]Prediction, len(candidates))
@@ -170,17 +165,12 @@ func (p *Planner) Predict(ctx context.Context, candidates []Candidate) ([]Predic
 }
 
 func (p *Planner) predict(ctx context.Context, c Candidate, w *workload) (Prediction, error) {
-	result := Prediction{Candidate: c, Load: w.load, Drawn: make([]Forecast, len(c.Draws))}
+	result := Prediction{Candidate: c, Load: w.load}
 	var err error
 	if result.Forecast, err = p.simulate(ctx, c.Deployment, w); err != nil {
 		return result, err
 	}
 	result.Warnings = p.outside(&result)
-	for i, drawn := range c.Draws {
-		if result.Drawn[i], err = p.simulate(ctx, drawn, w); err != nil {
-			return result, err
-		}
-	}
 	return result, nil
 }
 

@@ -133,13 +133,12 @@ func TestPredictionsAreRuns(t *testing.T) {
 	}
 }
 
-// The number of simulations at a time does not change predictions, and draws are
-// predicted like deployments.
+// The number of simulations at a time does not change predictions.
 func TestPredictionsInParallel(t *testing.T) {
 	t.Parallel()
 	var all []bench.Candidate
 	for n := 1; n <= 5; n++ {
-		all = append(all, bench.Candidate{Deployment: aggregated(n), Draws: []engine.Deployment{aggregated(n + 1), aggregated(1)}})
+		all = append(all, bench.Candidate{Deployment: aggregated(n)})
 	}
 	predict := func(parallel int) []bench.Prediction {
 		seen := 0
@@ -155,11 +154,8 @@ func TestPredictionsInParallel(t *testing.T) {
 	}
 	one, many := predict(1), predict(4)
 	for i := range one {
-		if fmt.Sprint(one[i]) != fmt.Sprint(many[i]) || fmt.Sprint(one[i].Drawn) != fmt.Sprint(many[i].Drawn) {
+		if fmt.Sprint(one[i]) != fmt.Sprint(many[i]) {
 			t.Errorf("alone %+v, in parallel %+v", one[i], many[i])
-		}
-		if i > 0 && fmt.Sprint(one[i-1].Drawn[0]) != fmt.Sprint(one[i].Forecast) || fmt.Sprint(one[i].Drawn[1]) != fmt.Sprint(one[0].Forecast) {
-			t.Errorf("draws of %v: %+v", one[i].Deployment, one[i].Drawn)
 		}
 	}
 }
@@ -188,7 +184,7 @@ func TestFindEngines(t *testing.T) {
 	}
 	slower := aggregated(1)
 	slower.Engine.Costs.PrefillToken *= 2
-	found, err := p.Find(t.Context(), bench.FindConfig{Axis: bench.Engines, High: 200}, []bench.Candidate{{Deployment: aggregated(1), Draws: []engine.Deployment{aggregated(9), slower}}, {Deployment: slower}})
+	found, err := p.Find(t.Context(), bench.FindConfig{Axis: bench.Engines, High: 200}, candidates(aggregated(1), slower))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,8 +200,8 @@ func TestFindEngines(t *testing.T) {
 	if f.At(200) != nil {
 		t.Error("a level that was not tried has a prediction")
 	}
-	if f.Drawn[0].Level != f.Answer.Level || f.Drawn[1].Level != found[1].Answer.Level || found[1].Answer.Level <= f.Answer.Level {
-		t.Errorf("answers %+v and %+v, of draws %+v", f.Answer, found[1].Answer, f.Drawn)
+	if found[1].Answer.Level <= f.Answer.Level {
+		t.Errorf("answers %+v and, of slower engines, %+v", f.Answer, found[1].Answer)
 	}
 	for i := range f.Trials[1:] {
 		if f.Trials[i].Deployment.Engines >= f.Trials[i+1].Deployment.Engines {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"moontide/replay/bench/search"
@@ -33,10 +32,8 @@ type Found struct {
 	Candidate
 	Axis   Axis
 	Answer search.Answer
-	// Trials are the predictions that led to the answer, by level. They have no draws.
+	// Trials are the predictions that led to the answer, by level.
 	Trials []Prediction
-	// Drawn has an answer for each of the draws of the candidate.
-	Drawn []search.Answer
 }
 
 // AtAnswer returns the prediction at the answer, nil if there is none.
@@ -54,28 +51,6 @@ func (f *Found) AtLimit() *Prediction {
 		return nil
 	}
 	return f.At(f.Answer.Missed)
-}
-
-// Range returns the answers at two quantiles of those of the draws, the smaller level
-// first. It includes the answer itself, and must have draws.
-func (f *Found) Range(low, high float64) (from, to search.Answer) {
-	compare := func(a, b search.Answer) int { return cmp.Compare(f.levelOf(a), f.levelOf(b)) }
-	sorted := slices.SortedFunc(slices.Values(f.Drawn), compare)
-	last := float64(len(sorted) - 1)
-	from, to = sorted[int(math.Floor(low*last))], sorted[int(math.Ceil(high*last))]
-	return slices.MinFunc([]search.Answer{from, f.Answer}, compare), slices.MaxFunc([]search.Answer{to, f.Answer}, compare)
-}
-
-// levelOf orders answers; without one, more engines are needed or less load than were
-// tried.
-func (f *Found) levelOf(a search.Answer) float64 {
-	switch {
-	case a.Found:
-		return a.Level
-	case f.Axis == Engines:
-		return math.Inf(1)
-	}
-	return 0
 }
 
 // At returns the prediction at a level, nil if it was not tried.
@@ -110,33 +85,10 @@ func (p *Planner) Find(ctx context.Context, cfg FindConfig, candidates []Candida
 	err = p.inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
 		c := candidates[i]
 		found[i] = Found{Candidate: c, Axis: cfg.Axis}
-		found[i].Answer, found[i].Trials, err = p.find(ctx, s, cfg.Axis, Candidate{Deployment: c.Deployment, Variant: c.Variant})
+		found[i].Answer, found[i].Trials, err = p.find(ctx, s, cfg.Axis, c)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return found, p.findDrawn(ctx, s, found)
-}
-
-// findDrawn finds the answers for the draws, each starting at the candidate's answer.
-func (p *Planner) findDrawn(ctx context.Context, s search.Config, found []Found) error {
-	type draw struct{ candidate, number int }
-	var draws []draw
-	for i := range found {
-		found[i].Drawn = make([]search.Answer, len(found[i].Draws))
-		for k := range found[i].Draws {
-			draws = append(draws, draw{i, k})
-		}
-	}
-	return p.inParallel(ctx, len(draws), func(ctx context.Context, i int) (err error) {
-		f, k, near := &found[draws[i].candidate], draws[i].number, s
-		if near.Start = f.Answer.Level; !f.Answer.Found {
-			near.Start = f.Answer.Missed
-		}
-		f.Drawn[k], _, err = p.find(ctx, near, f.Axis, Candidate{Deployment: f.Draws[k]})
-		return err
-	})
+	return found, err
 }
 
 // search returns the search for a level.

@@ -1,7 +1,6 @@
-// Package enginefile reads and writes engine.json: a deployment of simulated engines
-// with, if its costs were fitted to measurements, their intervals, the range of loads
-// that they were fitted to, the errors on measurements that were held out, and what
-// they were fitted to.
+// Package enginefile reads and writes engine.json: a deployment of simulated engines and,
+// if its costs were fitted to measurements, the errors of held-out measurements, the range
+// of loads, and what they were fitted to.
 //
 //	file, err := enginefile.Read("engine.json")
 //	...

@@ -2,7 +2,6 @@ package enginefile
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,8 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 
 	"moontide/replay/sim/engine"
@@ -77,6 +74,7 @@ func Parse(text []byte) (*File, error) {
 	var c content
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
+	in.UseNumber()
 	if err := in.Decode(&c); err != nil {
 		return nil, jsonError(err, text)
 	}
@@ -99,7 +97,7 @@ func Parse(text []byte) (*File, error) {
 		return nil, err
 	}
 	if c.Fit != nil {
-		if err := c.Fit.check(&f.deployment); err != nil {
+		if err := c.Fit.check(); err != nil {
 			return nil, fmt.Errorf("fit: %w", err)
 		}
 	}
@@ -109,35 +107,22 @@ func Parse(text []byte) (*File, error) {
 // jsonError rephrases an error of encoding/json.
 func jsonError(err error, text []byte) error {
 	var syntax *json.SyntaxError
-	var mistyped *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("line %d is not JSON: %s", 1+bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n")), syntax)
-	case errors.As(err, &mistyped):
-		return fmt.Errorf("%s is of type %s: want %s", cmp.Or(mistyped.Field, "the file"), mistyped.Value, kindOf(mistyped))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON is incomplete")
 	}
 	return errors.New(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "unknown field", "unknown key"), "json: "))
 }
 
-func kindOf(err *json.UnmarshalTypeError) string {
-	switch kind := err.Type.Kind().String(); kind {
-	case "int", "float64":
-		return "number"
-	case "struct", "map":
-		return "object"
-	case "slice":
-		return "list"
-	default:
-		return kind
-	}
-}
-
 // WriteTo writes the file.
 func (f *File) WriteTo(w io.Writer) (int64, error) {
-	c := contentOf(&f.deployment)
-	c.Fit = f.Fit
+	d := f.Deployment()
+	c := content{Format: fileFormat, Version: fileVersion, Deployment: settingsOf(&d, false), Engine: settingsOf(&d, true), Fit: f.Fit}
+	if d.DecodeEngine != nil {
+		c.DecodeEngine = settingsOf(&engine.Deployment{Engine: *d.DecodeEngine}, true)
+	}
 	b := &bytes.Buffer{}
 	out := json.NewEncoder(b)
 	out.SetEscapeHTML(false)
@@ -145,18 +130,9 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	if err := out.Encode(c); err != nil {
 		return 0, fmt.Errorf("writing engine file: %w", err)
 	}
-	n, err := w.Write(numberLists.ReplaceAllFunc(b.Bytes(), onOneLine))
+	n, err := b.WriteTo(w)
 	if err != nil {
 		err = fmt.Errorf("writing engine file: %w", err)
 	}
-	return int64(n), err
-}
-
-// numberLists matches lists of numbers, which are easier to read in one line. No string
-// has the line break.
-var numberLists = regexp.MustCompile(`\[\n[-+.eE\d\s,]+\]`)
-
-func onOneLine(list []byte) []byte {
-	fields := bytes.Fields(list[1 : len(list)-1])
-	return slices.Concat([]byte("["), bytes.Join(fields, []byte(" ")), []byte("]"))
+	return n, err
 }

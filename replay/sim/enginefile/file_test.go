@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
 	"moontide/trace/routing"
 )
 
@@ -32,22 +34,33 @@ func disaggregated() engine.Deployment {
 
 // fittedFile returns the file of a fit of the deployment above.
 func fittedFile() *enginefile.File {
-	f := enginefile.New(disaggregated())
-	f.Fit = &enginefile.Fit{
-		Estimates: []enginefile.Estimate{
-			{Parameter: "step-base", Low: "3.123ms", High: "5ms", Identified: true},
-			{Parameter: "decode-engine.decode-table.8", Low: "2ms", High: "3ms"},
+	r := &fit.Result{
+		Deployment: disaggregated(),
+		Estimates: []fit.Estimate{
+			{Name: "step-base", Value: 4 * engine.Millisecond, Low: 3 * engine.Millisecond, High: 5 * engine.Millisecond},
+			{Name: "decode-engine.decode-table.8", Value: 2 * engine.Millisecond, Low: 2 * engine.Millisecond, High: 4 * engine.Millisecond},
 		},
-		Covariance: enginefile.Covariance{
-			Parameters: []string{"step-base", "decode-engine.decode-table.8"},
-			Matrix:     [][]float64{{0.01, 0.004}, {0.004, 0.04}},
-		},
-		Range:      enginefile.Range{ISL: enginefile.Interval{Low: 64, High: 3000}, OSL: enginefile.Interval{Low: 150, High: 150}, Concurrency: enginefile.Interval{Low: 1, High: 128}},
-		Errors:     []enginefile.Errors{{Metric: "mean_ttft_ms", HeldOut: true, Rows: 1, Median: 0.02, P90: 0.02, Max: 0.02}},
-		Provenance: enginefile.Provenance{Version: "v1", Sources: []enginefile.Source{{Name: "a.csv", SHA256: "abc"}}, Model: "m", Fitted: 2, HeldOut: 1, Excluded: 1},
-		Notes:      []string{"Ten prompts per slot are assumed."},
+		Range:  fit.Range{ISL: fit.Interval{Low: 64, High: 3000}, OSL: fit.Interval{Low: 150, High: 150}, Concurrency: fit.Interval{Low: 1, High: 128}},
+		Rows:   []fit.Row{{}, {}, {Findings: []fit.Finding{{Kind: "Little's law"}}}},
+		Errors: []fit.ErrorSummary{{Metric: fit.MeanTTFT, HeldOut: true, Predictions: 4, Median: 0.02, P90: 0.15, Max: 0.23}, {Metric: fit.P99TTFT}},
 	}
-	return f
+	return enginefile.OfFit(r, enginefile.Provenance{Version: "v1", Sources: []enginefile.Source{{Name: "a.csv", SHA256: "abc"}}, Model: "m"})
+}
+
+// The file of a fit has its held-out errors, what is not identified, and counts.
+func TestOfFit(t *testing.T) {
+	f := fittedFile()
+	if got := f.Fit; !slices.Equal(got.NotIdentified, []string{"decode-engine.decode-table.8"}) || got.Fitted != 2 || got.Excluded != 1 || len(got.Errors) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if share, known := f.HeldOutError("mean_ttft_ms"); share != 0.15 || !known {
+		t.Errorf("error %v, %v", share, known)
+	}
+	for name, other := range map[string]*enginefile.File{"p99_ttft_ms": f, "mean_ttft_ms": nil} {
+		if _, known := other.HeldOutError(name); known {
+			t.Errorf("an error of %s", name)
+		}
+	}
 }
 
 func textOf(t *testing.T, f *enginefile.File) string {
@@ -137,22 +150,14 @@ func TestReadErrors(t *testing.T) {
 		{byHand, `"engines": 2`, `"engines": 99999`, "at most 1024"},
 		{byHand, `"prefix"`, `"best"`, "deployment.routing: "},
 		{byHand, `true`, `"maybe"`, `engine.no-prefix-cache: "maybe" is neither true nor false`},
-		{byHand, `"engines": 2,`, `"engines": 2, "engines": 3,`, `two keys "engines"`},
 		{byHand, `"engines": 2`, `"engines" 2`, "line 4 is not JSON"},
-		{byHand, `"version": 1`, `"version": "1"`, "version is of type string: want number"},
+		{byHand, `"version": 1`, `"version": "1"`, "cannot unmarshal string into Go struct field content.version of type int"},
 		{byHand, "}\n}", "}", "the JSON is incomplete"},
 		{byHand, "}\n}", "}\n} {}", "text after the JSON object"},
 		{byHand, `"deployment": {`, `"decode-engine": {"step-base": "1ms"}, "deployment": {`, "decode-engine: the deployment has no decode engines"},
-		{fitted, `"parameter": "step-base"`, `"parameter": "step"`, `fit: estimates[0].parameter: "step" is no time of this deployment`},
-		{fitted, `"5ms"`, `"5"`, `fit: estimates[0].high: time "5": want a number with a unit`},
-		{fitted, `"5ms"`, `"3ms"`, "fit: estimates[0]: low 3.123ms and high 3ms are not an interval"},
-		{fitted, "decode-table.8", "decode-table.9", "fit: estimates[1].parameter"},
-		{fitted, "0.04]", "-0.04]", "fit: covariance.matrix[1][1]: a negative variance"},
-		{fitted, "[0.004, 0.04]", "[0.04]", "fit: covariance.matrix[1]: 1 values for 2 parameters"},
-		{fitted, "[0.004, 0.04]", "[0.005, 0.04]", "fit: covariance.matrix[1][0]: 0.005 is not symmetric to 0.004"},
-		{fitted, "\"parameters\": [\n        \"step-base\"", "\"parameters\": [\n        \"step-bse\"", `fit: covariance.parameters[0]: "step-bse" is no time`},
 		{fitted, `"low": 64`, `"low": 6400`, "fit: range.isl: low 6400 and high 3000 are not an interval"},
-		{fitted, `"held_out": true`, `"held_out": 1`, "errors.held_out is of type number: want bool"},
+		{fitted, `"predictions": 4`, `"predictions": -4`, "fit: held_out_errors[0]: a negative number"},
+		{fitted, `"not_identified"`, `"covariance"`, `unknown key "covariance"`},
 	} {
 		text := strings.Replace(test.text, test.from, test.to, 1)
 		if text == test.text {

@@ -3,46 +3,35 @@ package enginefile
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 
-	"moontide/replay/sim/engine"
 	"moontide/replay/sim/fit"
 )
 
 // Fit says how well the costs are known, and from what.
 type Fit struct {
-	// Estimates are the fitted parameters; their values are in the sections above.
-	Estimates  []Estimate `json:"estimates"`
-	Covariance Covariance `json:"covariance"`
-	Range      Range      `json:"range"` // of loads that were fitted
-	Errors     []Errors   `json:"errors"`
-	Provenance Provenance `json:"provenance"`
-	Notes      []string   `json:"notes"` // assumptions and warnings
+	// Errors are those of predictions by fits without the measurement.
+	Errors []Error `json:"held_out_errors"`
+	// NotIdentified are the parameters on which the measurements hardly depend, such as
+	// decode-engine.step-base, or decode-table.8 for an entry of a table.
+	NotIdentified []string   `json:"not_identified"`
+	Range         Range      `json:"range"` // of loads that were fitted
+	Fitted        int        `json:"fitted"`
+	Excluded      int        `json:"excluded"` // measurements, by the screening
+	Provenance    Provenance `json:"provenance"`
 }
 
-// Covariance is the covariance of the natural logarithms of the parameters, from which
-// deployments are drawn. An entry of a decode table, such as decode-table.8, is here the
-// difference to the entry before.
-type Covariance struct {
-	Parameters []string    `json:"parameters"`
-	Matrix     [][]float64 `json:"matrix"`
+// Error summarises the errors of the prediction of a metric, as shares of the measured
+// values.
+type Error struct {
+	Metric      string  `json:"metric"`
+	Predictions int     `json:"predictions"`
+	Median      float64 `json:"median"`
+	P90         float64 `json:"p90"`
+	Max         float64 `json:"max"`
 }
-
-// Estimate is a fitted parameter.
-type Estimate struct {
-	// Parameter is a setting, such as step-base or decode-engine.step-base, or an entry
-	// of a decode table, such as decode-table.8.
-	Parameter string `json:"parameter"`
-	Low       Time   `json:"low"` // of the 95 % interval
-	High      Time   `json:"high"`
-	// Identified is false if the measurements hardly depend on the parameter.
-	Identified bool `json:"identified"`
-}
-
-// Time is a time with its unit, such as "46.7ns".
-type Time string
-
-// Cost returns the time as a cost.
-func (t Time) Cost() (engine.Cost, error) { return engine.ParseCost(string(t)) }
 
 // Range is a range of loads, and Interval a range of integers.
 type (
@@ -50,26 +39,12 @@ type (
 	Interval = fit.Interval
 )
 
-// Errors summarises the errors of the prediction of a metric, as shares of the measured
-// values.
-type Errors struct {
-	Metric  string  `json:"metric"`
-	HeldOut bool    `json:"held_out"` // of measurements that were not fitted
-	Rows    int     `json:"rows"`
-	Median  float64 `json:"median"`
-	P90     float64 `json:"p90"`
-	Max     float64 `json:"max"`
-}
-
 // Provenance is what a fit was made from.
 type Provenance struct {
-	Version  string   `json:"version"` // of the program
-	Sources  []Source `json:"sources"`
-	Model    string   `json:"model,omitempty"`  // that was served
-	Server   string   `json:"server,omitempty"` // such as vllm
-	Fitted   int      `json:"fitted"`           // measurements
-	HeldOut  int      `json:"held_out"`
-	Excluded int      `json:"excluded"` // by the screening
+	Version string   `json:"version"` // of the program
+	Sources []Source `json:"sources"`
+	Model   string   `json:"model,omitempty"`  // that was served
+	Server  string   `json:"server,omitempty"` // such as vllm
 }
 
 // Source is a file or run folder.
@@ -78,72 +53,103 @@ type Source struct {
 	SHA256 string `json:"sha256"`
 }
 
-const maxEstimates = 256
+// OfFit returns the file of a fit.
+func OfFit(r *fit.Result, p Provenance) *File {
+	f := New(r.Deployment)
+	f.Fit = &Fit{Errors: []Error{}, NotIdentified: []string{}, Range: r.Range, Provenance: p}
+	rounded := func(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+	for _, e := range r.Errors {
+		if e.HeldOut {
+			f.Fit.Errors = append(f.Fit.Errors, Error{e.Metric.String(), e.Predictions, rounded(e.Median), rounded(e.P90), rounded(e.Max)})
+		}
+	}
+	for _, e := range r.Estimates {
+		if !e.Identified() {
+			f.Fit.NotIdentified = append(f.Fit.NotIdentified, e.Name)
+		}
+	}
+	for _, row := range r.Rows {
+		if row.Findings == nil {
+			f.Fit.Fitted++
+		} else {
+			f.Fit.Excluded++
+		}
+	}
+	return f
+}
 
 // check returns the first error.
-func (f *Fit) check(d *engine.Deployment) error {
-	if n := max(len(f.Estimates), len(f.Covariance.Parameters)); n > maxEstimates {
-		return fmt.Errorf("%d estimates; at most %d", n, maxEstimates)
-	}
-	names := map[string]bool{}
-	scaleTimes(d, func(name string) float64 {
-		names[name] = true
-		return 1
-	})
-	for i, e := range f.Estimates {
-		if !names[e.Parameter] {
-			return fmt.Errorf("estimates[%d].parameter: %.60q is no time of this deployment", i, e.Parameter)
-		}
-		low, err := e.Low.Cost()
-		if err != nil {
-			return fmt.Errorf("estimates[%d].low: %w", i, err)
-		}
-		high, err := e.High.Cost()
-		if err != nil {
-			return fmt.Errorf("estimates[%d].high: %w", i, err)
-		}
-		if low < 0 || high < low {
-			return fmt.Errorf("estimates[%d]: low %v and high %v are not an interval of times", i, low, high)
-		}
-	}
-	if err := f.Covariance.check(names); err != nil {
-		return fmt.Errorf("covariance.%w", err)
-	}
+func (f *Fit) check() error {
 	for _, r := range intervals(f.Range) {
 		if r.Low < 0 || r.High < r.Low {
 			return fmt.Errorf("range.%s: low %d and high %d are not an interval", r.key, r.Low, r.High)
 		}
 	}
 	for i, e := range f.Errors {
-		if e.Rows < 0 || e.Median < 0 || e.P90 < 0 || e.Max < 0 {
-			return fmt.Errorf("errors[%d]: a negative number", i)
+		if e.Predictions < 0 || e.Median < 0 || e.P90 < 0 || e.Max < 0 {
+			return fmt.Errorf("held_out_errors[%d]: a negative number", i)
 		}
 	}
 	return nil
 }
 
-func (c *Covariance) check(known map[string]bool) error {
-	n := len(c.Parameters)
-	for i, name := range c.Parameters {
-		if !known[name] {
-			return fmt.Errorf("parameters[%d]: %.60q is no time of this deployment", i, name)
+// HeldOutError returns the error of a metric that nine of ten predictions of held-out
+// measurements did not exceed, false if it is not known. A percentile has that of p99.
+func (f *File) HeldOutError(metric string) (share float64, known bool) {
+	if f == nil || f.Fit == nil {
+		return 0, false
+	}
+	if percentile, latency, found := strings.Cut(metric, "_"); found && strings.HasPrefix(percentile, "p") {
+		metric = "p99_" + latency
+	}
+	i := slices.IndexFunc(f.Fit.Errors, func(e Error) bool { return e.Metric == metric })
+	if i < 0 {
+		return 0, false
+	}
+	return f.Fit.Errors[i].P90, true
+}
+
+type namedInterval struct {
+	Interval
+	key, label string
+}
+
+func intervals(r Range) []namedInterval {
+	return []namedInterval{
+		{r.ISL, "isl", "ISL"}, {r.OSL, "osl", "OSL"}, {r.Concurrency, "concurrency", "concurrency"}, {r.Running, "running", "sequences running on an engine"},
+	}
+}
+
+// slack is by how much a load may exceed the fitted range.
+const slack = 1.1
+
+// Outside describes by how far a load is outside the fitted range, nil if it is inside
+// or nothing was fitted. Intervals of 0 in load are not compared.
+func (f *File) Outside(load Range) (warnings []string) {
+	if f.Fit == nil {
+		return nil
+	}
+	fitted := intervals(f.Fit.Range)
+	for i, l := range intervals(load) {
+		ratio := func(to int) string {
+			return strconv.FormatFloat(float64(l.High)/float64(to), 'g', 2, 64)
+		}
+		switch r := fitted[i]; {
+		case r.High == 0 || l.High == 0:
+		case float64(l.High) > slack*float64(r.High):
+			warnings = append(warnings, fmt.Sprintf("%s %s is %s times the largest fitted, %s", l.label, number(l.High), ratio(r.High), number(r.High)))
+		case float64(l.High)*slack < float64(r.Low):
+			warnings = append(warnings, fmt.Sprintf("%s %s is %s of the smallest fitted, %s", l.label, number(l.High), ratio(r.Low), number(r.Low)))
 		}
 	}
-	if len(c.Matrix) != n {
-		return fmt.Errorf("matrix: %d rows for %d parameters", len(c.Matrix), n)
+	return warnings
+}
+
+// number formats an integer with thousands separators.
+func number(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
 	}
-	for i, row := range c.Matrix {
-		if len(row) != n {
-			return fmt.Errorf("matrix[%d]: %d values for %d parameters", i, len(row), n)
-		}
-		if row[i] < 0 {
-			return fmt.Errorf("matrix[%d][%d]: a negative variance: %v", i, i, row[i])
-		}
-		for j, v := range row[:i] {
-			if mirror := c.Matrix[j][i]; math.Abs(v-mirror) > 1e-4*math.Abs(v)+1e-12 {
-				return fmt.Errorf("matrix[%d][%d]: %v is not symmetric to %v", i, j, v, mirror)
-			}
-		}
-	}
-	return nil
+	return text
 }

@@ -10,41 +10,26 @@
 //	result, err := fit.Fit(ctx, table.Measurements, fit.Options{})
 //	cluster, err := result.Deployment.New()
 //
-// [Screen] first looks for what contradicts laws that hold for every server: in a closed
-// loop, throughput x E2EL is the concurrency (Little's law); E2EL is TTFT + TPOT x
-// (tokens - 1); more concurrency makes nothing faster. Such rows are excluded, and if
-// they are more than a third the fit is refused.
-//
-// A deployment is simulated under each load, and its costs are changed until the
-// logarithms of predicted to measured values are smallest: Levenberg's and Marquardt's
-// method on the logarithms of the costs, with Cauchy's loss, from several starting
-// points. A step takes
+// [Screen] first excludes rows that contradict laws that hold for every server, such as
+// Little's. The form of the costs is fixed by the kind of deployment: a step takes
 //
 //	step-base + decode-table(sequences) + decode-per-context-token x context
 //	          + (if it computes prompt tokens) prefill-step + prefill-per-token x tokens
 //
 // and a request waits request-latency before. Prefill engines have costs of their own,
-// and send prompts over links. Limits of steps, the law of sharing of a link and the
-// point of the first token are chosen by comparing fits, if the template leaves them
-// open.
+// compute a prompt at a time, and send it over a link. Only the budget of tokens of a step,
+// and whether transfers share the link, are chosen, by the loss.
 //
-// Of engines that compute prompts and answers, three more costs are fitted if
-// measurements can show them and they explain more than chance: api-server-time (many
-// short prompts in flight), wake-up-time (random arrivals at a server that is mostly
-// idle), and prefill-attention x (pairs of a token and one before it) (prompts of 6,000
-// tokens, or of 1,000 beside some that are 16 times shorter).
+// The logarithms of predicted to measured values are minimised by Levenberg's and
+// Marquardt's method on the logarithms of the costs, with Cauchy's loss, from three points.
 //
-// What identifies what: one request at a time at two prompt lengths gives the costs of
-// a prompt; long answers at several concurrencies the decode table, which does not
-// reach beyond them; long contexts at a high concurrency the cost of context; many long
-// prompts with short answers what prefill costs, apart from latency.
+// What a fit can promise is its held-out error: each row is predicted by a fit without the
+// rows of its shape, and by one without those of its load. A parameter that these fits move
+// by more than half is not identified.
 //
-// Intervals come from differences about as long as the uncertainty, and are widened by
-// other minima with nearly the same loss. Those are common in disaggregated deployments,
-// whose requests move in waves, so their intervals have another, empirical factor. Of 100
-// random engines, measured by planned runs with noise of 1 %, 98 % of the intervals hold
-// the truth.
-//
-// Limits: the number of prompts of a run has to be known: a wrong one is absorbed by the
-// costs. Lengths of answers that stop early are not known from a table; see [Load].
+// What identifies what: one request at a time at two prompt lengths gives the costs of a
+// prompt; long answers at several concurrencies the decode table, which does not reach
+// beyond them; long contexts at a high concurrency the cost of context; many long prompts
+// with short answers what prefill costs, apart from latency. The number of prompts of a run
+// has to be known: a wrong one is absorbed by the costs.
 package fit

@@ -3,31 +3,32 @@ package fit_test
 import (
 	"context"
 	"fmt"
-	"os"
+	"strings"
 
+	"moontide/replay/sim/engine"
 	"moontide/replay/sim/fit"
 )
 
-// A published table of a mixture of experts on 16 GPUs, of which a third is fitted.
+// A table of few rows: the costs of decoding are kept, those of prompts are fitted.
 func Example() {
-	file, err := os.Open("../../../traces/measurements/deepseek-r1-tp16.csv")
+	const text = `isl,osl,concurrency,prompts,mean_ttft_ms,mean_e2el_ms
+100,11,1,4,30,130
+1000,11,1,4,75,175
+`
+	table, err := fit.ReadTable(strings.NewReader(text))
 	if err != nil {
 		panic(err)
 	}
-	defer file.Close()
-	table, err := fit.ReadTable(file)
+	known := engine.Deployment{Engine: engine.Config{MaxBatchedTokens: 8192, Costs: engine.Costs{Step: 10 * engine.Millisecond}}}
+	result, err := fit.Fit(context.Background(), table.Measurements, fit.Options{Template: known, Refit: true})
 	if err != nil {
 		panic(err)
 	}
-	result, err := fit.Fit(context.Background(), table.Measurements, fit.Options{})
-	if err != nil {
-		panic(err)
-	}
-	for _, e := range result.Errors {
-		if e.Role == fit.HeldOut && e.Metric == fit.MeanE2EL {
-			fmt.Printf("median error below 5 %%: %v, of %d rows\n", e.Median < 0.05, e.Rows)
+	for _, e := range result.Estimates {
+		if e.Name == "prefill-per-token" {
+			fmt.Printf("a prompt token takes about 50 us: %v\n", e.Value > 40*engine.Microsecond && e.Value < 60*engine.Microsecond)
 		}
 	}
 	// Output:
-	// median error below 5 %: true, of 16 rows
+	// a prompt token takes about 50 us: true
 }

@@ -2,86 +2,58 @@ package fit
 
 import (
 	"fmt"
+	"math"
 
 	"moontide/replay/sim/engine"
+	"moontide/trace/stats"
 )
 
-// Options configures a fit. The zero value fits one engine with high limits.
-type Options struct {
-	// Template is the deployment whose costs are fitted. Its numbers of engines,
-	// routing and limits are kept. A disaggregated template gets decode engines with
-	// costs of their own.
-	Template engine.Deployment
-	// Refit, if set, are the only parameters fitted; the others keep the values of
-	// Template. Fixed are parameters that keep those values.
-	Refit, Fixed []string
-	// HeldOut are the indices of measurements that are predicted only. Nil selects
-	// about two thirds of them, so that the others cover the range of loads. An
-	// empty slice holds out none.
-	HeldOut []int
-	// Seed selects the order of lengths and arrivals.
-	Seed uint64
-	// Starts is the number of starting points; 0 is 2.
-	Starts int
-	// KeepContradictory fits rows that fail the screening too.
-	KeepContradictory bool
-}
-
-// Role is what a measurement was used for.
-type Role string
-
-// The roles of a measurement.
-const (
-	Fitted   Role = "fitted"
-	HeldOut  Role = "held out"
-	Excluded Role = "excluded" // by the screening
-)
-
-// Row is a measurement beside its prediction.
+// Row is a measurement beside its predictions.
 type Row struct {
 	Measurement
-	Role      Role
-	Findings  []Finding // of the screening
-	Predicted Values    // zero if Excluded
-}
-
-// Error returns the relative error of the prediction of a metric, or false if it
-// was not measured or not predicted.
-func (r Row) Error(m Metric) (relative float64, ok bool) {
-	measured, predicted := r.Values[m], r.Predicted[m]
-	if measured == 0 || predicted == 0 {
-		return 0, false
-	}
-	return predicted/measured - 1, true
+	Findings  []Finding // of the screening; a row with one is not fitted
+	Predicted Values    // zero if it is not fitted
+	// HeldOut are predictions by fits without the rows of its shape, and without those
+	// of its load.
+	HeldOut []Values
 }
 
 // Finding is a contradiction that the screening found in a measurement.
 type Finding struct {
 	Kind   string // such as "Little's law"
 	Reason string // with the values and the limit
-	// Excludes is false for a finding that does not exclude its row from a fit.
-	Excludes bool
+}
+
+// Error returns the relative error of a prediction of a metric, or false if it was not
+// measured or not predicted.
+func (r *Row) Error(predicted Values, m Metric) (relative float64, ok bool) {
+	if r.Values[m] == 0 || predicted[m] == 0 {
+		return 0, false
+	}
+	return predicted[m]/r.Values[m] - 1, true
 }
 
 // Estimate is a parameter of the fitted deployment. Name is one of
 // [engine.Parameters], with the prefix "decode-engine." for a cost of decode engines
-// and the suffix ".64" for the entry of a decode table at 64 sequences.
+// and the suffix ".64" for the entry of a decode table at 64 sequences, whose value is that
+// of a whole step: with step-base. Low and High are the range of its values in the fits to
+// fewer rows.
 type Estimate struct {
-	Name      string
-	Value     engine.Cost
-	Low, High engine.Cost // 95 % interval
-	// Identified is false if the measurements hardly depend on the parameter: its
-	// interval is wider than 50 % to either side.
-	Identified bool
-	// Fitted is false for a parameter that kept its value.
-	Fitted bool
+	Name             string
+	Value, Low, High engine.Cost
 }
 
-// ErrorSummary summarises the absolute relative errors of rows with one role.
+// Identified reports whether no fit to fewer rows moved the parameter by more than half.
+func (e Estimate) Identified() bool {
+	const most = 1.5
+	return float64(e.High) <= most*float64(e.Value) && float64(e.Value) <= most*float64(e.Low)
+}
+
+// ErrorSummary summarises the absolute relative errors of the predictions of a metric.
 type ErrorSummary struct {
 	Metric           Metric
-	Role             Role
-	Rows             int
+	HeldOut          bool // the predictions are by fits without the measurement
+	Predictions      int
 	Median, P90, Max float64
 }
 
@@ -99,43 +71,79 @@ type Interval struct {
 	High int `json:"high"`
 }
 
-// Structure is one of the structures that a fit compared: settings that are not
-// costs, such as the sharing of links.
-type Structure struct {
-	Name string  // such as "max-num-batched-tokens 4096, transfer-sharing fair"
-	Loss float64 // the lowest one is used
-}
-
 // Result is a fitted deployment.
 type Result struct {
 	Deployment engine.Deployment
 	Estimates  []Estimate
-	// Parameters are the names of the fitted parameters, and Covariance is that of
-	// their natural logarithms. An entry of a decode table stands for its
-	// difference to the entry before; its estimate is the whole entry.
-	Parameters []string
-	Covariance [][]float64
 	Rows       []Row // in the order of the measurements
 	Errors     []ErrorSummary
-	Range      Range       // of the loads that were fitted
-	Structures []Structure // best first; the first is used
-	// Noise is the relative standard deviation of what the model leaves unexplained.
-	Noise float64
-	// Notes are assumptions and warnings, as sentences.
-	Notes []string
+	Range      Range    // of the loads that were fitted
+	Notes      []string // assumptions, as sentences
 }
 
-// RefusedError is the error for measurements that contradict themselves.
-type RefusedError struct {
-	Rows []Row // with their findings
+// include extends the range by a fitted measurement.
+func (r *Range) include(m *Measurement, engines int) {
+	lengths := m.Load.Requests
+	if len(lengths) == 0 {
+		lengths = []Request{{Input: m.Load.ISL, Output: m.Load.OSL}}
+	}
+	for _, q := range lengths {
+		r.ISL.include(q.Input)
+		r.OSL.include(q.Output)
+	}
+	batch := int(math.Ceil(m.batch(engines)))
+	r.Concurrency.include(batch * engines)
+	r.Running.include(batch)
 }
 
-func (e *RefusedError) Error() string {
-	excluded := 0
-	for _, r := range e.Rows {
-		if r.Role == Excluded {
-			excluded++
+func (i *Interval) include(n int) {
+	if *i == (Interval{}) {
+		*i = Interval{n, n}
+		return
+	}
+	i.Low, i.High = min(i.Low, n), max(i.High, n)
+}
+
+// summarise returns the errors of fits to fewer rows, then those of the fit to all.
+func summarise(rows []Row) (all []ErrorSummary) {
+	for _, heldOut := range []bool{true, false} {
+		for _, m := range Metrics() {
+			var errors []float64
+			for i := range rows {
+				predictions := []Values{rows[i].Predicted}
+				if heldOut {
+					predictions = rows[i].HeldOut
+				}
+				for _, predicted := range predictions {
+					if e, ok := rows[i].Error(predicted, m); ok {
+						errors = append(errors, math.Abs(e))
+					}
+				}
+			}
+			if sample := stats.Of(errors); sample.Count > 0 {
+				all = append(all, ErrorSummary{m, heldOut, sample.Count, sample.Quantile(0.5), sample.Quantile(0.9), sample.Max})
+			}
 		}
 	}
-	return fmt.Sprintf("%d of %d measurements contradict themselves or each other: measure again, with a number of prompts that is known and a server that is warm", excluded, len(e.Rows))
+	return all
+}
+
+// notes returns what was assumed.
+func notes(rows []Row) (notes []string) {
+	assumed, short := 0, 0
+	for _, row := range rows {
+		if row.Load.Prompts == 0 && len(row.Load.Requests) == 0 {
+			assumed++
+		}
+		if row.Load.MeanOutput > 0 {
+			short++
+		}
+	}
+	if assumed > 0 {
+		notes = append(notes, fmt.Sprintf("The number of prompts of %d measurements is unknown: %d per slot are assumed. A wrong number distorts the parameters.", assumed, PromptsPerSlot))
+	}
+	if short > 0 {
+		notes = append(notes, fmt.Sprintf("Answers of %d measurements stop before the OSL: their mean length is taken from the measurement; some are taken to reach the OSL and the others to stop anywhere before it.", short))
+	}
+	return notes
 }

@@ -3,33 +3,18 @@ package fit
 import (
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"moontide/replay/sim/engine"
 	"moontide/replay/transcript"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
-// simulation is a load on a deployment in virtual time.
-type simulation struct {
-	preparedLoad
-	cluster  *engine.Cluster
-	flights  []engine.Request
-	sent     []time.Duration
-	first    []time.Duration
-	last     []time.Duration
-	next     int // the first request not sent
-	inFlight int
-	running  int // the most sequences in flight at once
-	events   []engine.Event
-}
-
-// Simulate returns the metrics of a load on a deployment, and the most requests in
-// flight. The seed selects the order of lengths and the arrivals. Prompts share
-// nothing but the tokens that are recorded as cached.
-func Simulate(d engine.Deployment, l Load, seed uint64) (v Values, inFlight int, err error) {
+// Simulate returns the metrics of a load on a deployment. The seed selects the order of
+// lengths and the arrivals. Prompts share nothing but the tokens that are recorded as
+// cached.
+func Simulate(d engine.Deployment, l Load, seed uint64) (Values, error) {
 	return prepare(l, d.Engine.WithDefaults().BlockSize, seed).simulate(d)
 }
 
@@ -41,8 +26,8 @@ type preparedLoad struct {
 	concurrency int
 }
 
-func prepare(l Load, blockSize int, seed uint64) preparedLoad {
-	p := preparedLoad{requests: l.requests(seed), concurrency: l.Concurrency}
+func prepare(l Load, blockSize int, seed uint64) *preparedLoad {
+	p := &preparedLoad{requests: l.requests(seed), concurrency: l.Concurrency}
 	equal := map[[2]int]*engine.Prompt{}
 	for i, r := range p.requests {
 		key := [2]int{r.Input, r.CachedInput}
@@ -55,99 +40,75 @@ func prepare(l Load, blockSize int, seed uint64) preparedLoad {
 	return p
 }
 
-func (p preparedLoad) simulate(d engine.Deployment) (v Values, inFlight int, err error) {
-	n := len(p.requests)
-	if n == 0 {
-		return v, 0, errors.New("fit: the load has no requests")
+// flight is a request that is simulated.
+type flight struct {
+	engine.Request
+	sent, first, last time.Duration
+}
+
+// simulate sends the requests that are due while they have a slot, and waits for the next
+// event.
+func (p *preparedLoad) simulate(d engine.Deployment) (v Values, err error) {
+	if len(p.requests) == 0 {
+		return v, errors.New("fit: the load has no requests")
 	}
 	d.Engine.NoPrefixCache = true // equal prompts share nothing
 	cluster, err := d.NewCoarse()
 	if err != nil {
-		return v, 0, err
+		return v, err
 	}
-	times := make([]time.Duration, 3*n)
-	s := &simulation{
-		preparedLoad: p, cluster: cluster, flights: make([]engine.Request, n),
-		sent: times[:n], first: times[n : 2*n], last: times[2*n:],
-	}
-	if err := s.run(); err != nil {
-		return v, 0, err
-	}
-	return s.values(), s.running, nil
-}
-
-func (s *simulation) run() error {
-	for now, ended := time.Duration(0), 0; ended < len(s.requests); {
-		if err := s.send(now); err != nil {
-			return err
+	flights := make([]flight, len(p.requests))
+	var events []engine.Event
+	now, sent, ended := time.Duration(0), 0, 0
+	for ended < len(flights) {
+		waits := func() bool {
+			return sent < len(flights) && (p.concurrency == 0 || sent-ended < p.concurrency)
 		}
-		at, ok := s.cluster.Next()
-		if s.next < len(s.requests) && s.hasSlot() {
-			if due := s.requests[s.next].Arrival; !ok || due <= at {
-				at, ok = due, true
+		for waits() && p.requests[sent].Arrival <= now {
+			f := &flights[sent]
+			f.Request = engine.Request{Prompt: p.prompts[sent], Output: p.requests[sent].Output, Owner: f}
+			f.sent = now
+			if err := cluster.Submit(now, &f.Request); err != nil {
+				return v, err
+			}
+			sent++
+		}
+		next, busy := cluster.Next()
+		if waits() && (!busy || p.requests[sent].Arrival < next) {
+			next, busy = p.requests[sent].Arrival, true
+		}
+		if !busy {
+			return v, fmt.Errorf("fit: simulation ended with %d of %d requests complete", ended, len(flights))
+		}
+		now = next
+		events = cluster.Advance(now, events[:0])
+		for _, e := range events {
+			switch f := e.Request.Owner.(*flight); e.Kind {
+			case engine.First:
+				f.first = e.At
+			case engine.Finished:
+				f.last = e.At
+				ended++
 			}
 		}
-		if !ok {
-			return fmt.Errorf("fit: simulation ended with %d of %d requests complete", ended, len(s.requests))
-		}
-		now = at
-		ended += s.advance(now)
 	}
-	return nil
+	return valuesOf(flights), nil
 }
 
-func (s *simulation) hasSlot() bool {
-	return s.concurrency == 0 || s.inFlight < s.concurrency
-}
-
-// send sends the requests that are due and have a slot.
-func (s *simulation) send(now time.Duration) error {
-	for s.next < len(s.requests) && s.hasSlot() && s.requests[s.next].Arrival <= now {
-		i := s.next
-		r := s.requests[i]
-		s.sent[i] = now
-		s.flights[i] = engine.Request{Prompt: s.prompts[i], Output: r.Output, Owner: i}
-		if err := s.cluster.Submit(now, &s.flights[i]); err != nil {
-			return err
-		}
-		s.next++
-		s.inFlight++
-	}
-	s.running = max(s.running, s.inFlight)
-	return nil
-}
-
-// advance records the events until now and returns the number of ended requests.
-func (s *simulation) advance(now time.Duration) (ended int) {
-	s.events = s.cluster.Advance(now, s.events[:0])
-	for _, e := range s.events {
-		switch e.Kind {
-		case engine.First:
-			s.first[e.Request.Owner.(int)] = e.At
-		case engine.Finished:
-			s.last[e.Request.Owner.(int)] = e.At
-			s.inFlight--
-			ended++
-		}
-	}
-	return ended
-}
-
-// values computes the metrics.
-func (s *simulation) values() (v Values) {
-	n := len(s.requests)
+// valuesOf computes the metrics.
+func valuesOf(flights []flight) (v Values) {
 	var ttft, e2el, tpot []float64
-	tokens := 0
-	for i, r := range s.requests {
-		tokens += r.Output
-		ttft = append(ttft, milliseconds(s.first[i]-s.sent[i]))
-		e2el = append(e2el, milliseconds(s.last[i]-s.sent[i]))
-		if r.Output > 1 {
-			tpot = append(tpot, milliseconds(s.last[i]-s.first[i])/float64(r.Output-1))
+	tokens, end := 0, time.Duration(0)
+	for _, f := range flights {
+		tokens, end = tokens+f.Output, max(end, f.last)
+		ttft = append(ttft, milliseconds(f.first-f.sent))
+		e2el = append(e2el, milliseconds(f.last-f.sent))
+		if f.Output > 1 {
+			tpot = append(tpot, milliseconds(f.last-f.first)/float64(f.Output-1))
 		}
 	}
-	duration := (slices.Max(s.last) - slices.Min(s.sent)).Seconds()
-	v[RequestThroughput], v[OutputThroughput] = float64(n)/duration, float64(tokens)/duration
+	duration := (end - flights[0].sent).Seconds()
+	v[RequestThroughput], v[OutputThroughput] = float64(len(flights))/duration, float64(tokens)/duration
 	v[MeanE2EL], v[P99E2EL] = meanAndP99(e2el)
 	v[MeanTTFT], v[P99TTFT] = meanAndP99(ttft)
 	v[MeanTPOT], v[P99TPOT] = meanAndP99(tpot)
@@ -156,24 +117,7 @@ func (s *simulation) values() (v Values) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func meanAndP99(sample []float64) (mean, p99 float64) {
-	if len(sample) == 0 {
-		return 0, 0
-	}
-	slices.Sort(sample)
-	for _, x := range sample {
-		mean += x
-	}
-	return mean / float64(len(sample)), quantile(sample, 0.99)
-}
-
-// quantile returns a quantile of an ascending sample, linear between closest ranks.
-func quantile(sample []float64, p float64) float64 {
-	if len(sample) == 0 {
-		return 0
-	}
-	at := p * float64(len(sample)-1)
-	low := int(math.Floor(at))
-	high := min(low+1, len(sample)-1)
-	return sample[low] + (at-float64(low))*(sample[high]-sample[low])
+func meanAndP99(values []float64) (mean, p99 float64) {
+	sample := stats.Of(values)
+	return sample.Mean, sample.Quantile(0.99)
 }

@@ -2,16 +2,15 @@ package fit
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"time"
 )
 
 // Measurement is a load and what was measured under it.
 type Measurement struct {
-	// Name identifies the measurement in messages, such as a run's folder or
-	// "line 7".
-	Name string
-	// Deployment names what was measured, if a table holds several deployments.
-	Deployment string
+	Name       string // in messages, such as a run's folder or "line 7"
+	Deployment string // that was measured, if a table holds several
 	Load       Load
 	Values     Values
 }
@@ -50,13 +49,94 @@ type Request struct {
 
 // String returns the shape and its intensity, such as "3000:150 at 16".
 func (l Load) String() string {
-	if len(l.Requests) > 0 {
+	switch {
+	case len(l.Requests) > 0:
 		return fmt.Sprintf("%d recorded requests", len(l.Requests))
-	}
-	if l.Rate > 0 {
+	case l.Rate > 0:
 		return fmt.Sprintf("%d:%d at %g/s", l.ISL, l.OSL, l.Rate)
 	}
 	return fmt.Sprintf("%d:%d at %d", l.ISL, l.OSL, l.Concurrency)
+}
+
+// closed reports whether a load is a closed loop.
+func (l Load) closed() bool {
+	return l.Concurrency > 0 && l.Rate == 0 && (len(l.Requests) == 0 || l.Requests[len(l.Requests)-1].Arrival == 0)
+}
+
+func (l Load) prompts() int {
+	switch {
+	case len(l.Requests) > 0:
+		return len(l.Requests)
+	case l.Prompts > 0:
+		return l.Prompts
+	}
+	return PromptsPerSlot * max(l.Concurrency, 1)
+}
+
+// means returns the mean numbers of prompt tokens that are computed and of the tokens of
+// an answer.
+func (l Load) means() (computed, output float64) {
+	if len(l.Requests) == 0 {
+		if l.MeanOutput > 0 {
+			return float64(l.ISL), l.MeanOutput
+		}
+		return float64(l.ISL), float64(l.OSL)
+	}
+	for _, r := range l.Requests {
+		computed, output = computed+float64(r.Input-r.CachedInput), output+float64(r.Output)
+	}
+	return computed / float64(len(l.Requests)), output / float64(len(l.Requests))
+}
+
+// requests returns the requests of a load. The same seed gives the same requests.
+func (l Load) requests(seed uint64) []Request {
+	if len(l.Requests) > 0 {
+		return l.Requests
+	}
+	all := make([]Request, l.prompts())
+	random := rand.New(rand.NewPCG(seed, 0x666974)) // "fit"
+	lengths := answerLengths(len(all), l.OSL, l.MeanOutput)
+	random.Shuffle(len(lengths), func(i, j int) { lengths[i], lengths[j] = lengths[j], lengths[i] })
+	at := 0.0
+	for i := range all {
+		all[i] = Request{Input: l.ISL, Output: lengths[i]}
+		if l.Rate > 0 {
+			all[i].Arrival = time.Duration(at * float64(time.Second))
+			at += random.ExpFloat64() / l.Rate
+		}
+	}
+	return all
+}
+
+// answerLengths returns n lengths with a mean: some reach the limit, the others stop
+// anywhere before it, evenly spread. So few answers stop early where the mean is close
+// to the limit, and most requests of a closed loop stay in step.
+func answerLengths(n, limit int, mean float64) []int {
+	top := float64(limit)
+	if mean <= 0 || mean > top {
+		mean = top
+	}
+	if mean < top/2 {
+		top = max(2*mean-1, 1) // no answer reaches the limit
+	}
+	lengths := make([]int, n)
+	early := min(int(math.Ceil(2*(1-mean/top)*float64(n)-1e-9)), n)
+	// The mean of the early ones makes up for rounding their number.
+	least := 0.0
+	if early > 0 {
+		least = 2*(mean*float64(n)-top*float64(n-early))/float64(early) - top
+	}
+	rest := 0.0
+	for i := range lengths {
+		length := top
+		if i < early {
+			length = least + (top-least)*(float64(i)+0.5)/float64(early)
+		}
+		length += rest
+		lengths[i] = int(min(max(math.Round(length), 1), float64(limit)))
+		rest = length - float64(lengths[i])
+	}
+	return lengths
 }
 
 // Metric is a measured value of a run that is fitted or compared.

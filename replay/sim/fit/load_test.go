@@ -40,7 +40,7 @@ func TestSimulateByHand(t *testing.T) {
 			MeanTPOT: 60, P99TPOT: 10 + 0.99*100,
 		}},
 	} {
-		got, _, err := Simulate(d, tt.load, 1)
+		got, err := Simulate(d, tt.load, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,9 +69,6 @@ func TestAnswerLengths(t *testing.T) {
 		}
 		if got := float64(sum) / float64(tt.n); math.Abs(got-want) > 0.51/float64(tt.n)+1e-9 || slices.Max(lengths) > tt.limit || slices.Min(lengths) < 1 {
 			t.Errorf("%+v: mean %v, from %d to %d", tt, got, slices.Min(lengths), slices.Max(lengths))
-		}
-		if tt.mean == 842 && (slices.Max(lengths) != 1000 || slices.Min(lengths) > 400 || lengths[4] != 1000 || lengths[3] == 1000) {
-			t.Errorf("%+v: %d, want six at the limit and four spread below it", tt, lengths)
 		}
 	}
 }
