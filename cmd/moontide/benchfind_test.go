@@ -15,7 +15,7 @@ import (
 func TestBenchFindsRate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := []string{"bench", "--isl", "3000", "--osl", "15", "--find", "rate", "--slo", "p90_ttft<400ms,failed<1%", "--rate", "4,64", "--min-requests", "300", "--virtual", "--out", "sweep", "--png", "search.png"}
+	args := []string{"bench", "--isl", "3000", "--osl", "15", "--find", "rate", "--slo", "p90_ttft<400ms,failed<1%", "--rate", "4,64", "--min-requests", "100", "--virtual", "--out", "sweep", "--png", "search.png"}
 	out := must(t, dir, args...)
 	for _, want := range []string{"LOAD SEARCH", "The objectives are met at 1", "req/s and missed at ", "p90 TTFT is", "Achieved", "Gates: PASS"} {
 		if !strings.Contains(unwrapped(out), want) {
@@ -26,7 +26,7 @@ func TestBenchFindsRate(t *testing.T) {
 	if len(runs) > 21 || !slices.Contains(runs, "rate-8") {
 		t.Errorf("the folder holds %v", runs)
 	}
-	if run := runOfFolder(t, filepath.Join(dir, "sweep", "rate-8")); run.Leg.Repeat != 1 || run.Seed == 0 || run.Rows < 300 {
+	if run := runOfFolder(t, filepath.Join(dir, "sweep", "rate-8")); run.Leg.Repeat != 1 || run.Seed == 0 || run.Rows < 100 {
 		t.Errorf("%+v", run)
 	}
 	if err := os.Remove(filepath.Join(dir, "sweep", "rate-8", runfile.SummaryFile)); err != nil { // as after a kill
@@ -47,7 +47,7 @@ func TestBenchFindsOtherLoads(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for what, want := range map[string]string{"concurrency": "The objectives are met at concurrency ", "speedup": "The objectives are met at speedup "} {
-		out := must(t, dir, "bench", sample(t), "--find", what, "--slo", "p90_tpot<60ms", "--virtual", "--out", what)
+		out := must(t, dir, "bench", sample(t), "--find", what, "--slo", "p90_tpot<60ms", "--min-requests", "60", "--virtual", "--out", what)
 		if !strings.Contains(unwrapped(out), want) {
 			t.Errorf("%s", out)
 		}
@@ -74,7 +74,7 @@ func TestBenchFindLaterMisuse(t *testing.T) {
 func TestBenchFindsNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	find := []string{"bench", "--isl", "1000", "--osl", "10", "--virtual", "--find", "rate", "--slo"}
+	find := []string{"bench", "--isl", "1000", "--osl", "10", "--virtual", "--find", "rate", "--min-requests", "500", "--slo"}
 	r := try(t, dir, "", append(find, "p99_ttft<1ms", "--out", "never")...)
 	if r.status != exitThreshold || !strings.Contains(unwrapped(r.out), "No load meets the objectives: not even ") || !strings.Contains(unwrapped(r.out), "a lower load would not help") || !strings.Contains(r.out, "Gates: FAIL") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)

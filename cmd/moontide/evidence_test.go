@@ -128,20 +128,17 @@ func TestThresholdsOfARun(t *testing.T) {
 // predictions.
 func TestCachePrediction(t *testing.T) {
 	t.Parallel()
-	t.Run("sample", func(t *testing.T) { checkCachePrediction(t, sample(t), "8000", 100, 16, 51_712) })
-	t.Run("published", func(t *testing.T) { checkCachePrediction(t, realTrace(t), "60000", 12_031, 16, 54_097_440) })
+	t.Run("sample", func(t *testing.T) { checkCachePrediction(t, sample(t), 100, 16, 51_712, "8000", "8000000") })
+	t.Run("published", func(t *testing.T) { checkCachePrediction(t, realTrace(t), 12_031, 16, 54_097_440, "60000") })
 }
 
-func checkCachePrediction(t *testing.T, path, fewBlocks string, rows, blockSize, predicted int) {
-	for _, test := range []struct {
-		blocks string
-		equal  bool
-	}{{"8000000", true}, {fewBlocks, false}} {
+func checkCachePrediction(t *testing.T, path string, rows, blockSize, predicted int, blocks ...string) {
+	for _, blocks := range blocks {
 		dir := t.TempDir()
-		must(t, dir, "simulate", path, "--out", "run", "--kv-blocks", test.blocks)
+		must(t, dir, "simulate", path, "--out", "run", "--kv-blocks", blocks)
 		c := ownSummary(t, dir).Cache
-		if c.Requests != rows || c.BlockSize != blockSize || c.Predicted != predicted || (c.Equal == c.Requests) != test.equal {
-			t.Errorf("%s blocks: %+v", test.blocks, c)
+		if c.Requests != rows || c.BlockSize != blockSize || c.Predicted != predicted || (c.Equal == c.Requests) != (blocks == "8000000") {
+			t.Errorf("%s blocks: %+v", blocks, c)
 		}
 		requests, tokens := c.Equal, c.Measured
 		for cause, d := range c.Causes {
@@ -150,7 +147,7 @@ func checkCachePrediction(t *testing.T, path, fewBlocks string, rows, blockSize,
 			}
 		}
 		if requests != c.Requests || tokens != c.Predicted {
-			t.Errorf("%s blocks: %d requests of %d, %d tokens of %d are explained", test.blocks, requests, c.Requests, tokens, c.Predicted)
+			t.Errorf("%s blocks: %d requests of %d, %d tokens of %d are explained", blocks, requests, c.Requests, tokens, c.Predicted)
 		}
 	}
 }
