@@ -59,23 +59,6 @@ func TestCoarseDeploymentEqualsFullOne(t *testing.T) {
 	}
 }
 
-// A step that began at the end of the one before is under way for what arrives at
-// that time.
-func TestCoarseStepUnderWay(t *testing.T) {
-	d := Deployment{Prefill: 1, Decode: 1, DecodeEngine: &Config{Costs: Costs{Step: 10 * Millisecond}}}
-	arrivals := []arrival{{tokens: sequence(1, 1), output: 9}, {at: 20 * ms, tokens: sequence(1, 5), output: 2}}
-	for name, build := range map[string]func() (*Cluster, error){"with tokens": d.New, "without": d.NewCoarse} {
-		c, err := build()
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := eventLines(play(t, c, 16, arrivals, func() {}))
-		if !slices.Contains(lines, "40ms: 1 finished") {
-			t.Errorf("%s: %v", name, lines)
-		}
-	}
-}
-
 // A look at a coarse deployment finds the same state at any time.
 func TestCoarseStats(t *testing.T) {
 	d := Deployment{Engine: Config{Costs: Costs{Step: Millisecond, ContextToken: 300 * Picosecond}, KVBlocks: 100}}

@@ -73,6 +73,8 @@ func (c *Cluster) ranks() []*rank {
 	return all
 }
 
+// An engine counts what it has at each step, answers have their tokens, and nothing is left
+// of any request.
 func TestDeploymentInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, arrivals := anyDeployment(t), anyArrivals(t, true)
@@ -80,89 +82,38 @@ func TestDeploymentInvariants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := play(t, c, c.BlockSize(), arrivals, func() {})
+		h := play(t, c, c.BlockSize(), arrivals, func() {
+			for _, e := range c.ranks() {
+				if !d.Disaggregated() { // whose transfers hold blocks
+					checkCounts(t, e)
+				}
+			}
+		})
 		checkAnswers(t, arrivals, h)
 		if c.inTransfer() != 0 || c.arriving.len() != 0 {
 			t.Fatal("transfers or requests before the router are left")
 		}
-		latencies(t, d, arrivals, h)
 		for _, e := range c.ranks() {
 			checkIdle(t, e)
 		}
-		// The requests' numbers add up to the statistics.
-		queried, hit := 0, 0
-		for _, r := range h.requests {
-			if r != nil && r.admitted {
-				queried, hit = queried+r.Prompt.Len(), hit+r.Cached()
+		// The requests' numbers add up to the statistics. Every token of a prompt is computed
+		// once or was cached.
+		queried, hit, computed, generated, cancels := 0, 0, 0, 0, false
+		for i, r := range h.requests {
+			if r == nil {
+				continue
 			}
-		}
-		if s := c.Stats(); s.QueriedTokens != queried || s.HitTokens != hit {
-			t.Fatalf("%d tokens looked up and %d hit, but the statistics are %+v", queried, hit, s)
-		}
-	})
-}
-
-func TestOneEngineWithAnyRouting(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		cfg, arrivals := anyConfig(t), anyArrivals(t, true)
-		var first []string
-		for _, policy := range routing.Policies() {
-			c, err := Deployment{Engine: cfg, Engines: 1, Routing: policy}.New()
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := eventLines(play(t, c, cfg.BlockSize, arrivals, func() {}))
-			if first == nil {
-				first = got
-			}
-			if !slices.Equal(first, got) {
-				t.Fatalf("%s:\n%v\nwith another policy:\n%v", policy, got, first)
-			}
-		}
-	})
-}
-
-// In any deployment every prompt token is computed once, unless it was cached or its
-// request was preempted.
-func TestDisaggregationConservesWork(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		cfg, arrivals := anyConfig(t), anyArrivals(t, false)
-		cfg.KVBlocks = 10_000 // nothing is preempted
-		d := Deployment{Engine: cfg, Prefill: 2, Decode: 2, Routing: routing.Prefix}
-		if rapid.Bool().Draw(t, "takes time") {
-			d.Transfer = Transfer{Base: 5, PerToken: 3 * Nanosecond}
-		}
-		c, err := d.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := play(t, c, cfg.BlockSize, arrivals, func() {})
-		want, generated, transferred := 0, 0, 0
-		for _, r := range h.requests {
-			if r != nil {
-				want += r.Prompt.Len() - r.Cached()
-				generated += r.Output
-				if r.Output > 1 {
-					transferred++
-				}
+			cancels = cancels || arrivals[i].cancelAfter > 0
+			generated += r.Generated()
+			if r.admitted {
+				queried, hit, computed = queried+r.Prompt.Len(), hit+r.Cached(), computed+r.Prompt.Len()-r.Cached()
 			}
 		}
 		s := c.Stats()
-		if s.PrefillTokens != want || s.GeneratedTokens != generated || s.Preemptions != 0 {
-			t.Fatalf("%d tokens to compute, %d to generate; %+v", want, generated, s)
-		}
-		// Prompts are the business of one pool and answers of the other.
-		if p, d := c.front.stats(), c.decode.stats(); p.PrefillTokens != want || d.PrefillTokens != 0 || d.GeneratedTokens != generated-len(firsts(h)) {
-			t.Fatalf("prefill engines: %+v\ndecode engines: %+v", p, d)
-		}
-		if transferred > 0 && c.decode.stats().Steps == 0 {
-			t.Fatal("no decode engine has worked")
+		if s.QueriedTokens != queried || s.HitTokens != hit || s.GeneratedTokens != generated || !cancels && s.Preemptions == 0 && s.PrefillTokens != computed {
+			t.Fatalf("%d tokens looked up, %d hit, %d computed and %d generated, but the statistics are %+v", queried, hit, computed, generated, s)
 		}
 	})
-}
-
-func firsts(h history) []Event {
-	return slices.DeleteFunc(slices.Clone(h.events), func(e Event) bool { return e.Kind != First })
 }
 
 func TestTransferTime(t *testing.T) {
@@ -184,39 +135,6 @@ func TestTransferTime(t *testing.T) {
 	// prefill, transfer, on the other side, and not at the end.
 	if want := []int{4, 4, 4, 4, 0}; !slices.Equal(used, want) {
 		t.Errorf("blocks in use: %v, want %v", used, want)
-	}
-}
-
-// A prefill engine without free blocks continues when transfers end.
-func TestPrefillWaitsForTransfers(t *testing.T) {
-	c, err := Deployment{
-		Engine:  Config{Costs: Costs{PrefillToken: Millisecond, Sequence: 10 * Millisecond}, KVBlocks: 2},
-		Prefill: 1, Decode: 1, Transfer: Transfer{Base: 100 * ms},
-	}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := play(t, c, 16, []arrival{{tokens: sequence(30, 1), output: 2}, {tokens: sequence(30, 100), output: 2}}, func() {})
-	want := []string{"30ms: 0 first", "140ms: 0 token", "140ms: 0 finished", "160ms: 1 first", "270ms: 1 token", "270ms: 1 finished", "0: 0 cached", "1: 0 cached"}
-	if got := eventLines(h); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// Transferred blocks are cached on the decode engine: two requests with one prompt
-// share them.
-func TestTransferredBlocksAreShared(t *testing.T) {
-	c, err := Deployment{Engine: Config{Costs: Costs{Step: Millisecond}, BlockSize: 4}, Prefill: 1, Decode: 1}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	most := 0
-	play(t, c, 4, []arrival{{tokens: sequence(100, 1), output: 10}, {tokens: sequence(100, 1), output: 10}}, func() {
-		most = max(most, c.decode.stats().KVUsed)
-	})
-	// 25 of the prompt, and 9 tokens of each answer.
-	if most != 25+2*3 {
-		t.Errorf("the decode engine used %d blocks", most)
 	}
 }
 
@@ -276,50 +194,6 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// A shared prefix does not send all requests to one engine.
-func TestPrefixRoutingSpreadsTheLoad(t *testing.T) {
-	var arrivals []arrival
-	for i := range 200 {
-		tokens := append(sequence(1000, 1), uint64(5000+i))
-		arrivals = append(arrivals, arrival{at: time.Duration(i) * time.Second, tokens: tokens, output: 1000})
-	}
-	at := where(t, Deployment{Engine: Config{Costs: Costs{Step: Second}}, Engines: 4, Routing: routing.Prefix}, arrivals)
-	count := make([]int, 4)
-	for _, e := range at {
-		count[e]++
-	}
-	for e, n := range count {
-		if n < 45 || n > 55 {
-			t.Errorf("engine %d has %d of 200 requests that overlap: %v", e, n, count)
-		}
-	}
-}
-
-func TestRandomRoutingIsSeeded(t *testing.T) {
-	arrivals := make([]arrival, 300)
-	for i := range arrivals {
-		arrivals[i] = arrival{tokens: sequence(3, 1), output: 1}
-	}
-	at := func(seed uint64) []int {
-		return where(t, Deployment{Engines: 3, Routing: routing.Random, Seed: seed}, arrivals)
-	}
-	one := at(1)
-	if !slices.Equal(one, at(1)) || slices.Equal(one, at(2)) {
-		t.Error("equal seeds must give equal choices, other seeds others")
-	}
-	for e := range 3 {
-		n := 0
-		for _, x := range one {
-			if x == e {
-				n++
-			}
-		}
-		if math.Abs(float64(n)-100) > 40 {
-			t.Errorf("engine %d has %d of 300 requests", e, n)
-		}
-	}
-}
-
 func TestBadDeployments(t *testing.T) {
 	for name, tt := range map[string]struct {
 		d    Deployment
@@ -336,6 +210,7 @@ func TestBadDeployments(t *testing.T) {
 		"endless cost":         {Deployment{Engine: Config{Costs: Costs{PrefillToken: 2 * Hour}}}, "cost of a prefill token is not from 0 to 1h0m0s: 2h0m0s"},
 		"no room for a batch":  {Deployment{Engine: Config{MaxSeqs: 100, MaxBatchedTokens: 99}}, "max batched tokens 99 is below max seqs 100"},
 		"negative block size":  {Deployment{Engine: Config{BlockSize: -16}}, "block size is not from 1 to 2147483647: -16"},
+		"too many ranks":       {Deployment{Engine: Config{Ranks: 100}}, "ranks is not from 1 to 64: 100"},
 		"more than can be had": {Deployment{Engine: Config{KVBlocks: math.MaxInt}}, "KV blocks is not from 1"},
 	} {
 		if _, err := tt.d.New(); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -347,7 +222,9 @@ func TestBadDeployments(t *testing.T) {
 func TestDeploymentInWords(t *testing.T) {
 	for want, d := range map[string]Deployment{
 		"1 engine": {}, "4 engines, prefix routing": {Engines: 4, Routing: routing.Prefix},
-		"2 prefill and 3 decode engines, round-robin routing": {Prefill: 2, Decode: 3},
+		"2 prefill and 3 decode engines, round-robin routing":            {Prefill: 2, Decode: 3},
+		"4 engines of 8 ranks, round-robin routing":                      {Engine: Config{Ranks: 8}, Engines: 4},
+		"2 prefill and 2 decode engines of 8 ranks, round-robin routing": {Engine: Config{Ranks: 8}, Prefill: 2, Decode: 2},
 	} {
 		if got := d.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

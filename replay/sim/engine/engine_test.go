@@ -123,35 +123,6 @@ func TestSubmitErrors(t *testing.T) {
 	checkCounts(t, e.front.ranks[0])
 }
 
-func TestCancelFreesBlocks(t *testing.T) {
-	e, err := Deployment{Engine: Config{Costs: Costs{Step: Millisecond}, MaxSeqs: 1, MaxBatchedTokens: 4, KVBlocks: 8}}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	runs := &Request{Prompt: promptOf(16, sequence(10, 1)...), Output: 50}
-	waits := &Request{Prompt: promptOf(16, sequence(10, 1)...), Output: 5}
-	for _, r := range []*Request{runs, waits} {
-		if err := e.Submit(0, r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	e.Next()
-	if s := e.Stats(); s.Running != 1 || s.Waiting != 1 || s.KVUsed != 1 {
-		t.Errorf("%+v", s)
-	}
-	e.Cancel(ms/2, waits)
-	e.Cancel(ms/2, runs)
-	e.Cancel(ms/2, runs)
-	checkIdle(t, e.front.ranks[0])
-	// The step that was begun takes its time.
-	if at, ok := e.Next(); at != ms || !ok {
-		t.Errorf("next is %v, %v", at, ok)
-	}
-	if events := e.Advance(time.Second, nil); len(events) != 0 {
-		t.Errorf("%v", events)
-	}
-}
-
 // A request waits from reaching the engine until the step that computes its prompt.
 func TestQueueTime(t *testing.T) {
 	d := Deployment{Engine: Config{MaxSeqs: 1, Costs: Costs{Step: 10 * Millisecond}}, Latency: 3 * ms}
@@ -265,5 +236,59 @@ func TestTokensDoNotAllocate(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("%s: %v allocations for 1000 tokens", name, n)
 		}
+	}
+}
+
+// A request is served although a step that was due had not been processed when it
+// was submitted.
+func TestSubmitLate(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		c, err := Deployment{Engine: Config{Costs: Costs{Sequence: 10 * Millisecond}, AsyncScheduling: async}}.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := &Request{Prompt: promptOf(16, 1), Output: 5}
+		if err := c.Submit(0, first); err != nil {
+			t.Fatal(err)
+		}
+		c.Advance(ms, nil)
+		c.Cancel(2*ms, first)
+		late := &Request{Prompt: promptOf(16, 2), Output: 5}
+		if err := c.Submit(15*ms, late); err != nil { // the step has ended at 10 ms
+			t.Fatal(err)
+		}
+		if events := c.Advance(time.Minute, nil); !late.Ended() {
+			t.Errorf("async %v: not served: %v", async, events)
+		}
+	}
+}
+
+// A step takes as long as the slowest rank's part, and what arrives at an idle
+// rank waits for the next one.
+func TestRanksStepTogether(t *testing.T) {
+	c, err := Deployment{Engine: Config{Ranks: 2, Costs: Costs{Step: 10 * Millisecond, PrefillToken: Millisecond, Sequence: 2 * Millisecond}}}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := play(t, c, 16, []arrival{
+		{tokens: sequence(20, 1), output: 3},
+		{at: ms, tokens: sequence(30, 100), output: 2},
+	}, func() {
+		for _, k := range c.ranks() {
+			checkCounts(t, k)
+		}
+	})
+	// Rank 0 alone until 30 ms. Then its token takes as long as the prompt of
+	// rank 1: 10 + 30. Then a token of each, at once: 10 + 2.
+	want := []string{
+		"30ms: 0 first", "70ms: 0 token", "70ms: 1 first",
+		"82ms: 0 token", "82ms: 0 finished", "82ms: 1 token", "82ms: 1 finished", "0: 0 cached", "1: 0 cached",
+	}
+	if got := eventLines(h); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	each := c.EachStats()
+	if len(each) != 2 || each[0].Steps != 3 || each[0].Busy != 82*ms || each[1].PrefillTokens != 30 || each[1].GeneratedTokens != 2 {
+		t.Errorf("%+v", each)
 	}
 }
