@@ -135,22 +135,6 @@ func agree(a *fedAnswer) string {
 	return a.verdict()
 }
 
-// Every answer is the same wherever it is cut in two.
-func TestEveryCutInTwo(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("slow, and nothing is shared between goroutines")
-	}
-	for _, text := range serverAnswers() {
-		want := agree(fed([][]byte{[]byte(text)}, io.EOF))
-		for cut := range text {
-			if got := agree(fed([][]byte{[]byte(text[:cut]), []byte(text[cut:])}, io.EOF)); got != want {
-				t.Errorf("%q cut at %d is\n%s, whole it is\n%s", text, cut, got, want)
-			}
-		}
-	}
-}
-
 // Instants are those of the pieces that completed the events, and gaps are between
 // consecutive token chunks, however large.
 func TestInstants(t *testing.T) {

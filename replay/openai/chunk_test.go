@@ -63,26 +63,6 @@ func TestTokenChunks(t *testing.T) {
 	}
 }
 
-// An answer that the server aborted ends like a complete one, but for its finish
-// reason.
-func TestAborted(t *testing.T) {
-	t.Parallel()
-	for reason, want := range map[string]bool{
-		`"abort"`: true, `"error"`: true, `"cancelled"`: true, `"timeout"`: true, `"abo\u0072t"`: true,
-		`"stop"`: false, `"length"`: false, `"tool_calls"`: false, `"content_filter"`: false, `"eos_token"`: false, `""`: false, `null`: false,
-	} {
-		for _, event := range []string{
-			`{"choices":[{"delta":{"content":"a"},"finish_reason":` + reason + `}]}`,
-			`{"choices":[{"text":"a"},{"text":"","finish_reason":` + reason + `}],"usage":{"completion_tokens":1}}`,
-		} {
-			err := (&stream{api: &chatAPI}).take([]byte(event), poll.Arrival{Time: time.Now()})
-			if class, _ := (&stream{api: &chatAPI}).result(err); (class == replay.Server) != want {
-				t.Errorf("%s: %q, %v", event, class, err)
-			}
-		}
-	}
-}
-
 func TestGapsAreBetweenNeighbours(t *testing.T) {
 	t.Parallel()
 	s := &stream{api: &chatAPI}
@@ -97,21 +77,6 @@ func TestGapsAreBetweenNeighbours(t *testing.T) {
 	}
 	if s.first != start || s.last != start.Add(9*time.Second) {
 		t.Errorf("first %v, last %v after the start", s.first.Sub(start), s.last.Sub(start))
-	}
-}
-
-func TestFinished(t *testing.T) {
-	t.Parallel()
-	for event, want := range map[string]bool{
-		`{"choices":[{"text":"","finish_reason":"length"}]}`:      true,
-		`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`: true,
-		`{"choices":[{"text":"a","finish_reason":null}]}`:         false,
-		`{"choices":[{"text":"a","finish_reason":""}]}`:           false,
-		`{"choices":[{"text":"a"}]}`:                              false,
-	} {
-		if s := taken(t, event); s.finished != want {
-			t.Errorf("%s: finished is %v", event, s.finished)
-		}
 	}
 }
 
@@ -145,26 +110,6 @@ func TestUsage(t *testing.T) {
 		}
 		if got := taken(t, events...).counts; got != tc.want {
 			t.Errorf("%s: counts %+v, want %+v", name, got, tc.want)
-		}
-	}
-}
-
-// llama.cpp reports cached tokens in its timings. Usage goes before them, and
-// timings of another form are ignored.
-func TestTimings(t *testing.T) {
-	t.Parallel()
-	const usage, details = `"usage":{"prompt_tokens":7}`, `"usage":{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":2}}`
-	for event, want := range map[string]trace.Opt[int]{
-		`{"choices":[],` + usage + `,"timings":{"cache_n":6,"prompt_n":1,"prompt_ms":30.9}}`: trace.Some(6),
-		`{"choices":[],"timings":{"cache_n":0}}`:                                             trace.Some(0),
-		`{"choices":[],"timings":{"cache_n":6},` + details + `}`:                             trace.Some(2),
-		`{"choices":[],` + usage + `,"timings":{"prompt_n":7}}`:                              {},
-		`{"choices":[],` + usage + `,"timings":{"cache_n":"six"}}`:                           {},
-		`{"choices":[],` + usage + `,"timings":"fast"}`:                                      {},
-		`{"choices":[],` + usage + `,"timings":null}`:                                        {},
-	} {
-		if got := taken(t, event).counts.Cached; got != want {
-			t.Errorf("%s: %+v cached, want %+v", event, got, want)
 		}
 	}
 }

@@ -79,24 +79,6 @@ func TestMissingDone(t *testing.T) {
 	}
 }
 
-// Byte order marks and counts that are floats are read.
-func TestMarksAndFloats(t *testing.T) {
-	t.Parallel()
-	const mark = "\uFEFF"
-	usage := `data: {"choices":[],"usage":{"prompt_tokens":3.0,"completion_tokens":2.0,"prompt_tokens_details":{"cached_tokens":1.0}}}` + "\n\n"
-	for _, body := range []string{
-		mark + tide + tide + finish + usage + theEnd,
-		strings.ReplaceAll(tide+tide+finish+usage+theEnd, "data: ", mark+"data: "),
-		strings.ReplaceAll(tide+tide+finish+usage+theEnd, "data: ", "data: "+mark),
-	} {
-		o := send(t, client(t, serve(t, says(streamed+inChunk(body)+lastChunk)).url))
-		wantOK(t, o, 2)
-		if o.MissingDone || o.Counts != (replay.Counts{Input: trace.Some(3), Output: trace.Some(2), Cached: trace.Some(1)}) {
-			t.Errorf("%.30q: [DONE] is missing: %t, counts %+v", body, o.MissingDone, o.Counts)
-		}
-	}
-}
-
 // Credentials, queries and known secrets of a redirect's target are not shown.
 func TestSecretsOfARedirect(t *testing.T) {
 	t.Parallel()

@@ -94,39 +94,6 @@ event: response.incomplete
 data: {"type":"response.incomplete","response":`+ended+`,"sequence_number":10}`)
 }
 
-func TestStreamedResponseWithReasoning(t *testing.T) {
-	_, stream, _ := strings.Cut(start(t, server.Config{ReasoningTokens: 1}).stream(responsesPath, askedOfResponses), `"sequence_number":1}`+"\n\n")
-	stream, _, _ = strings.Cut(stream, "event: response.output_text.delta")
-	want := `event: response.output_item.added
-data: {"type":"response.output_item.added","output_index":0,"item":{"id":"rs_X","type":"reasoning","summary":[],"status":"in_progress","content":[]},"sequence_number":2}
-
-event: response.content_part.added
-data: {"type":"response.content_part.added","item_id":"rs_X","output_index":0,"content_index":0,"part":{"type":"reasoning_text","text":""},"sequence_number":3}
-
-event: response.reasoning_text.delta
-data: {"type":"response.reasoning_text.delta","item_id":"rs_X","output_index":0,"content_index":0,"delta":"1","sequence_number":4}
-
-event: response.reasoning_text.done
-data: {"type":"response.reasoning_text.done","item_id":"rs_X","output_index":0,"content_index":0,"text":"1","sequence_number":5}
-
-event: response.content_part.done
-data: {"type":"response.content_part.done","item_id":"rs_X","output_index":0,"content_index":0,"part":{"type":"reasoning_text","text":"1"},"sequence_number":6}
-
-event: response.output_item.done
-data: {"type":"response.output_item.done","output_index":0,"item":{"id":"rs_X","type":"reasoning","summary":[],"status":"completed","content":[{"type":"reasoning_text","text":"1"}]},"sequence_number":7}
-
-event: response.output_item.added
-data: {"type":"response.output_item.added","output_index":1,"item":{"id":"msg_X","type":"message","role":"assistant","status":"in_progress","content":[]},"sequence_number":8}
-
-event: response.content_part.added
-data: {"type":"response.content_part.added","item_id":"msg_X","output_index":1,"content_index":0,"part":{"type":"output_text","annotations":[],"logprobs":[],"text":""},"sequence_number":9}
-
-`
-	if diff := cmp.Diff(want, stream); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 const askedOfMessages = `{"model":"sim","system":"be brief","messages":[{"role":"user","content":"how are you"}],"max_tokens":3,"stream":true}`
 
 func TestStreamedMessage(t *testing.T) {
@@ -157,57 +124,6 @@ data: {"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence
 
 event: message_stop
 data: {"type":"message_stop"}`)
-}
-
-func TestStreamedMessageWithReasoning(t *testing.T) {
-	_, stream, _ := strings.Cut(start(t, server.Config{ReasoningTokens: 1}).stream(messagesPath, askedOfMessages), "\n\n")
-	stream, _, _ = strings.Cut(stream, "event: message_delta")
-	want := `event: content_block_start
-data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
-
-event: ping
-data: {"type":"ping"}
-
-event: content_block_delta
-data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"1"}}
-
-event: content_block_delta
-data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"X"}}
-
-event: content_block_stop
-data: {"type":"content_block_stop","index":0}
-
-event: content_block_start
-data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
-
-event: content_block_delta
-data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"1"}}
-
-event: content_block_delta
-data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"1"}}
-
-event: content_block_stop
-data: {"type":"content_block_stop","index":1}
-
-`
-	if diff := cmp.Diff(want, stream); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestStreamedChatWithReasoning(t *testing.T) {
-	const body = `{"model":"sim","messages":[{"role":"user","content":"how are you"}],"max_tokens":2,"stream":true,"stream_options":{"include_usage":true}}`
-	const head = `data: {"id":"chatcmpl-X","object":"chat.completion.chunk","created":0,"model":"sim","choices":[`
-	got := constant(start(t, server.Config{ReasoningTokens: 1}).stream(chatPath, body))
-	want := head + `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n" +
-		head + `{"index":0,"delta":{"reasoning_content":"1"},"logprobs":null,"finish_reason":null}]}` + "\n\n" +
-		head + `{"index":0,"delta":{"content":"1"},"logprobs":null,"finish_reason":"length","stop_reason":null}]}` + "\n\n" +
-		head + `],"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0},` +
-		`"completion_tokens_details":{"reasoning_tokens":1}}}` + "\n\n" +
-		"data: [DONE]\n\n"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 }
 
 func TestStreamedGenerate(t *testing.T) {

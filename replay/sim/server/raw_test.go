@@ -375,4 +375,17 @@ func TestStamps(t *testing.T) {
 	if _, text := s.do("POST", completionPath, body); stampPattern.MatchString(text) {
 		t.Errorf("unrequested stamps: %s", text)
 	}
+	for _, d := range dialects {
+		c := s.dial(post(d.path, d.request(5, `,"stream":true,"ignore_eos":true`), "X-Moontide-Stamps: 1"))
+		c.header()
+		text := ""
+		for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
+			text += chunk
+		}
+		for _, e := range eventsOf(t, text) {
+			if e.data != "[DONE]" && !stampPattern.MatchString(e.data) {
+				t.Errorf("%s: no stamp: %+v", d.path, e)
+			}
+		}
+	}
 }

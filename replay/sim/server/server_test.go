@@ -369,6 +369,11 @@ func TestPlainPages(t *testing.T) {
 	if status, body := s.do("GET", "/version", ""); status != 200 || body != `{"version":"v1"}` {
 		t.Errorf("/version: %d %s", status, body)
 	}
+	for _, d := range dialects { // real servers ignore a query that they do not know
+		if status, body := s.do("POST", d.path+"?api-version=2024-10-21&beta=true", strings.Replace(d.request(3, ""), "{", `{"model":"org/\"m\"",`, 1)); status != 200 {
+			t.Errorf("%s: %d %s", d.path, status, body)
+		}
+	}
 	if status, body := s.do("GET", "/health", ""); status != 200 || body != "" {
 		t.Errorf("/health: %d %q", status, body)
 	}
