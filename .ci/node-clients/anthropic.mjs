@@ -55,7 +55,7 @@ await run('anthropic', {
       model, max_tokens: 1, messages: [{ role: 'user', content: 'and now' }],
       system: [{ type: 'text', text, cache_control: { type: 'ephemeral' } }],
     }).then(({ usage: u }) => [u.input_tokens, u.cache_creation_input_tokens, u.cache_read_input_tokens]);
-    assert.deepEqual(await ask(), [2, 64, 0]);
+    assert.deepEqual(await ask(), [66, 0, 0]);
     assert.deepEqual(await ask(), [2, 0, 64]);
   },
 

@@ -299,7 +299,7 @@ func TestUnusualEvents(t *testing.T) {
 		`{"choices":[{"finish_reason":["stop"]}]}`:                                                                                                                       `token false, visible false, finished true, "" "", 0 of 0, 0 cached`,
 		`{"usage":{"prompt_tokens":7,"completion_tokens":5,"cached_tokens":1,"prompt_cache_hit_tokens":2,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":3}}}`: nothing + "5 of 7, 3 cached",
 		`{"usage":{"prompt_tokens":-1,"completion_tokens":"5"}}`:                                                                                                         nothing + "0 of 0, 0 cached",
-		`{"usage":{"prompt_tokens":100,"completion_tokens":12345678901234567890}}`:                                                                                       nothing + "2147483647 of 100, 0 cached",
+		`{"usage":{"prompt_tokens":1e2,"completion_tokens":12345678901234567890}}`:                                                                                       nothing + "2147483647 of 100, 0 cached",
 		`{"usage":{"prompt_tokens":7.0,"completion_tokens":5.99,"prompt_tokens_details":{"cached_tokens":4.5}}}`:                                                         nothing + "5 of 7, 4 cached",
 		`{"usage":{"prompt_tokens":2147483647.999999,"completion_tokens":0.9999999999999}}`:                                                                              nothing + "0 of 2147483647, 0 cached",
 		`{"usage":{"input_tokens":3,"cache_read_input_tokens":4,"cache_creation_input_tokens":1,"output_tokens":2}}`:                                                     nothing + "2 of 8, 4 cached",

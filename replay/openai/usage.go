@@ -104,7 +104,7 @@ func scanDetails(c *jsonscan.Cursor, key string, n *tokenCount) {
 }
 
 // scanCount reads a number of tokens, which some servers send as a float. Other values
-// and negative numbers are no counts.
+// and negative numbers are no counts; exponents take the slow path.
 func scanCount(c *jsonscan.Cursor, n *tokenCount) {
 	start := *c
 	value := int64(c.Int(maxCount))
@@ -119,7 +119,7 @@ func scanCount(c *jsonscan.Cursor, n *tokenCount) {
 		}
 		value = min(value, maxCount)
 	}
-	if !c.Failed() && value >= 0 {
+	if !c.Failed() && value >= 0 && c.Peek()|0x20 != 'e' {
 		*n = trace.Some(int32(value))
 		return
 	}

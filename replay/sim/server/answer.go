@@ -18,7 +18,6 @@ type answer struct {
 	includeUsage, continuousUsage bool
 	tokenIDs                      bool // choices have the ids of their tokens
 	stamped                       bool // each event has the time of its writing
-	breakpoint                    int  // number of prompt tokens that the client wants to be cached
 
 	// State of an encoder.
 	head              []byte // start of every event

@@ -53,7 +53,7 @@ type encoder interface {
 type parameters struct {
 	maxTokens            []parameter // a later one takes precedence
 	minTokens, ignoreEOS parameter
-	streamOptions, nvExt parameter
+	streamOptions        parameter
 }
 
 // openParameters returns the parameters under the names of vLLM, which accepts

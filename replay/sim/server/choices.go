@@ -165,7 +165,6 @@ func choiceParameters(w *wireRequest) (parameters, *apiError) {
 	p := w.openParameters()
 	p.maxTokens = []parameter{w.get("max_tokens"), w.get("max_completion_tokens")}
 	p.streamOptions = w.get("stream_options")
-	p.nvExt = w.get("nvext")
 	return p, w.get("response_format").textOnly()
 }
 

@@ -12,10 +12,9 @@
 //
 // It serves, streamed and not, OpenAI's POST /v1/chat/completions, /v1/completions
 // and /v1/responses, Anthropic's /v1/messages and SGLang's /generate. The events of
-// each stream, usage, errors and reasons to stop are those of the real API. Besides,
-// it serves POST /tokenize, /v1/messages/count_tokens, GET /v1/models,
-// /v1/models/{id}, /health, /version and /metrics (under vLLM's names). Queries in
-// URLs are ignored. Parameters that would change the answer in a way that is not
+// each stream, usage and errors are those of the real API. Besides,
+// it serves GET /v1/models, /health, /version and /metrics (under vLLM's names).
+// Queries in URLs and stop strings are ignored. Parameters that would change the answer in a way that is not
 // modelled (n > 1, tools, logprobs, ...) are rejected with status 400; others
 // (temperature, top_p, user, ...) are ignored. All APIs but /generate, which has its
 // own names for them, accept vLLM's ignore_eos and min_tokens; chat and completions
@@ -29,9 +28,8 @@
 // in a later prompt, as text or token ids, has the tokens that were generated.
 // [Config.Encode] replaces words by the tokens of a model; answers then have only words
 // that are one token, unless there are none. In messages, as in
-// Anthropic's API, input_tokens are only the tokens that are neither read from the
-// cache nor marked to be written to it: the prompt has input_tokens +
-// cache_read_input_tokens + cache_creation_input_tokens.
+// Anthropic's API, input_tokens are only the tokens that are not read from the cache:
+// the prompt has input_tokens + cache_read_input_tokens.
 //
 // [Config.Refuse] makes the server refuse parameters, or whole APIs, as others do.
 // [Config.ReasoningTokens] makes the start of each answer reasoning:
@@ -43,7 +41,7 @@
 // X-Moontide-Stamps: 1 adds a member "written_ns" to each event, the time at which
 // it was handed to the kernel, in nanoseconds of CLOCK_MONOTONIC (on other systems
 // than Linux, of a clock of this process). X-Moontide-Fault:
-// KIND[:SHARE[:AMOUNT]] simulates a fault; see [ParseFault].
+// KIND[:SHARE[:TIME]] simulates a fault; see [ParseFault].
 //
 // One goroutine, the loop, steps the engines (package sim/engine) in real time and
 // writes the events of all streams directly to their sockets, so a token costs

@@ -77,8 +77,6 @@ func TestRefusedParameters(t *testing.T) {
 		{completionPath, text + `,"max_tokens":5,"min_tokens":6`, "min_tokens", ""},
 		{completionPath, text + `,"min_tokens":-1`, "min_tokens", ""},
 		{completionPath, text + `,"ignore_eos":1`, "ignore_eos", ""},
-		{completionPath, text + `,"nvext":1`, "nvext", ""},
-		{completionPath, text + `,"nvext":{"ignore_eos":1}`, "nvext.ignore_eos", ""},
 		{chatPath, chat + `,"tool_choice":"required"`, "tool_choice", unsupported},
 		{chatPath, chat + `,"modalities":["text","audio"]`, "modalities", unsupported},
 		{completionPath, text + `,"stream":"yes"`, "stream", ""},

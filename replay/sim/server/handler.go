@@ -107,7 +107,6 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 		continuousUsage: r.continuousUsage,
 		tokenIDs:        r.returnTokenIDs,
 		maxTokens:       r.maxTokens,
-		breakpoint:      r.breakpoint,
 		stamped:         string(ctx.Request.Header.Peek(stampsHeader)) == "1",
 	}, ctx.Conn().(*conn), ctx.Time())
 	if err := s.tooLong(q); err != nil {

@@ -8,10 +8,8 @@ import (
 )
 
 // messagesAPI is Anthropic's messages. Its input_tokens do not include the cached
-// tokens: the prompt has input_tokens + cache_read_input_tokens +
-// cache_creation_input_tokens, of which the last are those up to the last
-// cache_control of the request that were not cached yet. Reasoning is a thinking
-// block.
+// tokens: the prompt has input_tokens + cache_read_input_tokens. Reasoning is a
+// thinking block.
 var messagesAPI = api{
 	name: "messages", path: "/v1/messages",
 	idPrefix:    "msg_",
@@ -30,7 +28,7 @@ var messagesAPI = api{
 func readMessagesPrompt(w *wireRequest, p tokens) *apiError {
 	form := messageForm{textParts: []string{"text"}, skipped: []string{"thinking", "redacted_thinking"}}
 	if system := w.get("system"); !system.absent() {
-		if err := w.readContent(system, form, p); err != nil {
+		if err := readContent(system, form, p); err != nil {
 			return err
 		}
 	}
@@ -77,15 +75,13 @@ type messages struct{}
 func (messages) appendMessage(b []byte, a *answer, content, stop []byte, u usage, tokens int) []byte {
 	b = fmt.Appendf(b, `{"id":"%s%s","type":"message","role":"assistant","model":%s,"content":[%s],%s,`,
 		a.api.idPrefix, a.id, a.model, content, stop)
-	b = messages{}.appendUsage(b, a, u, tokens)
+	b = messages{}.appendUsage(b, u, tokens)
 	return append(b, '}')
 }
 
-func (messages) appendUsage(b []byte, a *answer, u usage, tokens int) []byte {
-	created := max(0, a.breakpoint-u.cached)
-	b = appendMember(b, `"usage":{"input_tokens":`, u.prompt-u.cached-created)
-	b = appendMember(b, `,"cache_creation_input_tokens":`, created)
-	b = appendMember(b, `,"cache_read_input_tokens":`, u.cached)
+func (messages) appendUsage(b []byte, u usage, tokens int) []byte {
+	b = appendMember(b, `"usage":{"input_tokens":`, u.prompt-u.cached)
+	b = appendMember(b, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`, u.cached)
 	b = appendMember(b, `,"output_tokens":`, tokens)
 	return append(b, '}')
 }
@@ -179,7 +175,7 @@ func (m messages) appendEnd(b []byte, a *answer, u usage, stamp int64) []byte {
 	b = m.closePart(b, a, a.partOf(a.tokens-1), stamp)
 	b = append(openEvent(b, "message_delta"), `,"delta":{`...)
 	b = append(m.appendStop(b, a), "},"...)
-	b = m.appendUsage(b, a, u, a.tokens)
+	b = m.appendUsage(b, u, a.tokens)
 	b = a.closeEvent(b, stamp)
 	return a.closeEvent(openEvent(b, "message_stop"), stamp)
 }

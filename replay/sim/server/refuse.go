@@ -16,7 +16,7 @@ const tokenIDs = "token_ids"
 // Refusable returns what [Config.Refuse] may have: parameters that some servers
 // refuse, prompts of token ids, and APIs.
 func Refusable() []string {
-	names := []string{"max_tokens", "max_completion_tokens", "stream_options", "continuous_usage_stats", "return_token_ids", "ignore_eos", "min_tokens", "nvext", tokenIDs}
+	names := []string{"max_tokens", "max_completion_tokens", "stream_options", "continuous_usage_stats", "return_token_ids", "ignore_eos", "min_tokens", tokenIDs}
 	for _, api := range apis {
 		names = append(names, api.name)
 	}
@@ -52,7 +52,7 @@ func (w *wireRequest) has(name string) bool {
 	if _, ok := w.members[name]; ok {
 		return true
 	}
-	for _, object := range []string{"stream_options", "nvext", "sampling_params"} {
+	for _, object := range []string{"stream_options", "sampling_params"} {
 		var found bool
 		if m := w.members[object]; len(m) > 0 && m[0] == '{' {
 			jsonscan.Members(m, func(key []byte, _ int, _ []byte) error {

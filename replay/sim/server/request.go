@@ -26,9 +26,6 @@ type raw = sonic.NoCopyRawMessage
 // errors can name them; those of other APIs are ignored.
 type wireRequest struct {
 	members map[string]raw
-	// breakpoint is the number of prompt tokens up to the last part that the client
-	// wants to be cached.
-	breakpoint int
 }
 
 // get returns a member, which may be absent.
@@ -100,7 +97,6 @@ type request struct {
 	includeUsage    bool
 	continuousUsage bool // usage in each event
 	returnTokenIDs  bool // token ids in each choice
-	breakpoint      int
 }
 
 // compileDecoders moves the milliseconds taken by the first use of a type out
@@ -158,9 +154,6 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if r.prompt.Len() == 0 {
 		return nil, badRequest(api.promptParam, "the prompt is empty")
 	}
-	if r.breakpoint = w.breakpoint; !w.get("cache_control").absent() {
-		r.breakpoint = r.prompt.Len()
-	}
 	if err := p.readLength(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
 		return nil, err
 	}
@@ -196,9 +189,6 @@ func (p *parameters) readLength(r *request, limit int, api *api) *apiError {
 	if s.maxTokens > limit-isl {
 		return contextLength(limit, isl, s.maxTokens, api)
 	}
-	if err := p.readNvExt(s); err != nil {
-		return err
-	}
 	least := p.minTokens
 	if err := least.decode("an integer", &s.minTokens); err != nil {
 		return err
@@ -207,21 +197,6 @@ func (p *parameters) readLength(r *request, limit int, api *api) *apiError {
 		return badRequest(least.name, "%s must be between 0 and %s=%d, got %d", least.name, p.maxTokens[0].name, s.maxTokens, s.minTokens)
 	}
 	return p.ignoreEOS.decode("a boolean", &s.ignoreEOS)
-}
-
-// readNvExt reads parameters that NVIDIA's servers have in a member of their own.
-func (p *parameters) readNvExt(s *lengthLimits) *apiError {
-	var o struct {
-		MinTokens raw `json:"min_tokens"`
-		IgnoreEOS raw `json:"ignore_eos"`
-	}
-	if err := p.nvExt.decode("an object", &o); err != nil {
-		return err
-	}
-	if err := (parameter{"nvext.min_tokens", o.MinTokens}).decode("an integer", &s.minTokens); err != nil {
-		return err
-	}
-	return parameter{"nvext.ignore_eos", o.IgnoreEOS}.decode("a boolean", &s.ignoreEOS)
 }
 
 func (p *parameters) readStreamOptions(r *request) *apiError {

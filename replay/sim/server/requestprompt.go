@@ -65,9 +65,8 @@ type wireMessage struct {
 }
 
 type wirePart struct {
-	Type         string  `json:"type"`
-	Text         *string `json:"text"`
-	CacheControl raw     `json:"cache_control"`
+	Type string  `json:"type"`
+	Text *string `json:"text"`
 }
 
 // messageForm is how an API writes messages.
@@ -92,14 +91,14 @@ func (w *wireRequest) readMessages(name string, form messageForm, p tokens) *api
 		return err
 	}
 	for i := range messages {
-		if err := w.readMessage(&messages[i], fmt.Sprintf("%s[%d]", name, i), form, p); err != nil {
+		if err := readMessage(&messages[i], fmt.Sprintf("%s[%d]", name, i), form, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *wireRequest) readMessage(m *wireMessage, param string, form messageForm, p tokens) *apiError {
+func readMessage(m *wireMessage, param string, form messageForm, p tokens) *apiError {
 	if slices.Contains(form.skipped, m.Type) {
 		return nil
 	}
@@ -121,7 +120,7 @@ func (w *wireRequest) readMessage(m *wireMessage, param string, form messageForm
 	case content.absent():
 		return content.missing()
 	}
-	return w.readContent(content, form, p)
+	return readContent(content, form, p)
 }
 
 // readReasoning adds the reasoning of an earlier answer, under DeepSeek's name or
@@ -139,7 +138,7 @@ func (m *wireMessage) readReasoning(param string, form messageForm, p tokens) *a
 }
 
 // readContent adds a text or an array of text parts to the prompt.
-func (w *wireRequest) readContent(content parameter, form messageForm, p tokens) *apiError {
+func readContent(content parameter, form messageForm, p tokens) *apiError {
 	if !content.isArray() {
 		return content.readText(p)
 	}
@@ -157,9 +156,6 @@ func (w *wireRequest) readContent(content parameter, form messageForm, p tokens)
 			return badRequest(content.name, "a text part of %s has no text", content.name)
 		}
 		p.AddText(*part.Text)
-		if !absent(part.CacheControl) {
-			w.breakpoint = p.Len()
-		}
 	}
 	return nil
 }

@@ -345,9 +345,6 @@ func TestAnswerLengths(t *testing.T) {
 		{chatPath, chat + `,"min_tokens":1000}`, 1000, "stop"},
 		{chatPath, chat + `,"ignore_eos":true,"max_tokens":1000}`, 1000, "length"},
 		{chatPath, chat + `,"ignore_eos":true}`, 1998, "length"},
-		{chatPath, chat + `,"nvext":{"ignore_eos":true},"max_tokens":1000}`, 1000, "length"},
-		{chatPath, chat + `,"nvext":{"min_tokens":1000}}`, 1000, "stop"},
-		{chatPath, chat + `,"nvext":{"ignore_eos":true},"ignore_eos":false}`, n, "stop"},
 		{completionPath, `{"prompt":"hello you","ignore_eos":true}`, 16, "length"},
 		{completionPath, `{"prompt":"hello you","max_tokens":1998}`, n, "stop"},
 	} {
