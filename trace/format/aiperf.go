@@ -1,8 +1,8 @@
 package format
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"moontide/trace"
@@ -25,7 +25,7 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 	}
 	var prompt []byte // the member with the text
 	var input, output, delta bool
-	var rest object
+	var rest jsonscan.Object
 	err := members(line, func(key []byte, _ int, raw []byte) error {
 		switch string(key) {
 		case "input_length", "input_tokens":
@@ -42,7 +42,7 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 		case "tools":
 			a.notes.count("rows with tools, whose definitions are not counted")
 		}
-		rest.add(string(key), raw)
+		rest.Add(string(key), raw)
 		return nil
 	})
 	if err != nil {
@@ -57,8 +57,11 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 			return fmt.Errorf("no input_length, text_input, messages or payload in %s", Quote(line))
 		}
 		a.tokens, a.estimated = 0, false
-		if err := a.addPrompt(prompt); err != nil {
+		if err := a.addTexts(prompt); err != nil {
 			return err
+		}
+		if a.tokens == 0 && prompt[0] == '{' {
+			return fmt.Errorf("payload has neither prompt nor messages: %s", Quote(prompt))
 		}
 		a.row = append(a.row, `"input_length": `...)
 		a.row = strconv.AppendInt(a.row, int64(min(a.tokens, trace.MaxLength)), 10)
@@ -77,93 +80,44 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 		a.notes.count("rows without an output length, written as 0")
 		a.row = append(a.row, `"output_length": 0, "missing": ["output_length"], `...)
 	}
-	a.row = append(a.row, rest.bytes()[1:]...)
+	a.row = append(a.row, rest.Bytes()[1:]...)
 	return ParseRow(a.row, r)
 }
 
-// addPrompt counts the tokens of a string, an array of messages, or a payload
-// with one of these.
-func (a *aiperfRows) addPrompt(raw []byte) error {
-	switch raw[0] {
-	case '"':
-		return a.addString(raw)
-	case '[':
-		return a.addMessages(raw)
-	case '{':
+// textMembers are the members of payloads, messages and their parts that have texts.
+var textMembers = []string{"prompt", "messages", "content", "text"}
+
+// addTexts counts the tokens of a prompt: a text, token ids, messages with texts or parts,
+// or a payload with either.
+func (a *aiperfRows) addTexts(raw []byte) error {
+	switch c := raw[0]; {
+	case c == '"':
+		s, err := parseString(raw)
+		if err != nil {
+			return err
+		}
+		a.estimated = a.estimated || !a.counter.exact()
+		n, err := a.counter.tokens(s)
+		a.tokens += n
+		return err
+	case c == '[':
+		return jsonscan.Elements(raw, func(_ int, element []byte) error { return a.addTexts(element) })
+	case c == '{':
 		found := false
 		err := members(raw, func(key []byte, _ int, raw []byte) error {
-			if k := string(key); k != "prompt" && k != "messages" {
+			if !slices.Contains(textMembers, string(key)) {
 				return nil
 			}
-			if raw[0] == '{' {
-				return fmt.Errorf("payload.%s is neither text nor messages: %s", key, Quote(raw))
-			}
 			found = true
-			return a.addPrompt(raw)
+			return a.addTexts(raw)
 		})
 		if err == nil && !found {
-			err = fmt.Errorf("payload has neither prompt nor messages: %s", Quote(raw))
+			a.notes.count("parts of messages other than text (images, sound), not counted")
 		}
 		return err
-	}
-	return fmt.Errorf("the prompt is not text: %s", Quote(raw))
-}
-
-func (a *aiperfRows) addString(raw []byte) error {
-	s, err := parseString(raw)
-	if err != nil {
-		return err
-	}
-	return a.addText(s)
-}
-
-func (a *aiperfRows) addText(s string) error {
-	a.estimated = a.estimated || !a.counter.exact()
-	n, err := a.counter.tokens(s)
-	a.tokens += n
-	return err
-}
-
-// addMessages counts the tokens of messages, or of a prompt of token ids.
-func (a *aiperfRows) addMessages(raw []byte) error {
-	return jsonscan.Elements(raw, func(_ int, message []byte) error {
-		switch c := message[0]; {
-		case c == '{':
-			return members(message, func(key []byte, _ int, raw []byte) error {
-				if string(key) != "content" {
-					return nil
-				}
-				return a.addContent(raw)
-			})
-		case c >= '0' && c <= '9':
-			a.tokens++
-			return nil
-		case c == '"':
-			return a.addString(message)
-		}
-		return fmt.Errorf("a message is not an object: %s", Quote(message))
-	})
-}
-
-// addContent counts the tokens of a message: a string, or an array of parts.
-func (a *aiperfRows) addContent(raw []byte) error {
-	switch raw[0] {
-	case '"':
-		return a.addString(raw)
-	case '[':
-		return jsonscan.Elements(raw, a.addPart)
-	}
-	return fmt.Errorf("content is neither text nor parts: %s", Quote(raw))
-}
-
-func (a *aiperfRows) addPart(_ int, part []byte) error {
-	var p struct{ Text *string }
-	if err := json.Unmarshal(part, &p); err != nil {
-		return fmt.Errorf("a part of content is not an object with a text: %s", Quote(part))
-	}
-	if p.Text == nil {
-		a.notes.count("parts of messages other than text (images, sound), not counted")
+	case c >= '0' && c <= '9':
+		a.tokens++
 		return nil
 	}
-	return a.addText(*p.Text)
+	return fmt.Errorf("the prompt is not text: %s", Quote(raw))
 }

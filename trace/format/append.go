@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"strconv"
-	"strings"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -31,11 +30,11 @@ func AppendRow(dst []byte, r trace.Request) []byte {
 	}
 	if r.SessionID != "" {
 		dst = append(dst, `, "session_id": `...)
-		dst = appendString(dst, r.SessionID)
+		dst = jsonscan.AppendString(dst, r.SessionID)
 	}
 	if r.ID != "" {
 		dst = append(dst, `, "request_id": `...)
-		dst = appendString(dst, r.ID)
+		dst = jsonscan.AppendString(dst, r.ID)
 	}
 	if r.After != nil {
 		dst = appendAfter(append(dst, `, "after": `...), r.After)
@@ -46,7 +45,7 @@ func AppendRow(dst []byte, r trace.Request) []byte {
 	}
 	if r.DelayKind != "" {
 		dst = append(dst, `, "delay_kind": `...)
-		dst = appendString(dst, string(r.DelayKind))
+		dst = jsonscan.AppendString(dst, string(r.DelayKind))
 	}
 	if r.ContextLen.Set {
 		dst = append(dst, `, "context_len": `...)
@@ -70,24 +69,9 @@ func appendAfter(dst []byte, ids []string) []byte {
 		if i > 0 {
 			dst = append(dst, separator...)
 		}
-		dst = appendString(dst, id)
+		dst = jsonscan.AppendString(dst, id)
 	}
 	return append(dst, ']')
-}
-
-// appendString appends s as a JSON string.
-func appendString(dst []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			// Invalid UTF-8 is written the way it will be read. The clone keeps
-			// s from escaping to the heap in the usual case.
-			quoted, _ := jsonscan.Strict.MarshalToString(strings.ToValidUTF8(strings.Clone(s), "\ufffd"))
-			return append(dst, quoted...)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
 }
 
 const separator = ", "

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // bailianBlock is the block size of Bailian traces in tokens.
@@ -31,7 +32,7 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 	if err := validObject(line); err != nil {
 		return err
 	}
-	var all, recorded object
+	var all, recorded jsonscan.Object
 	var hashes []byte
 	chat, parent := trace.Opt[int64]{}, int64(-1)
 	var input, output trace.Opt[int]
@@ -51,14 +52,14 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 			hashes = raw // parsed last: the input length bounds them
 			return nil
 		case "model", "priority":
-			all.add(string(key), raw)
+			all.Add(string(key), raw)
 			return nil
 		case "type":
 			if string(raw) == `"thinking"` {
 				b.notes.count("rows of type thinking, whose answers include reasoning that later prompts leave out")
 			}
 		}
-		recorded.add(string(key), raw)
+		recorded.Add(string(key), raw)
 		return err
 	})
 	if err != nil {
@@ -80,8 +81,8 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 		chain(r.HashIDs)
 	}
 	r.SessionID = strconv.FormatInt(b.root(chat.Value, parent), 10)
-	all.add("recorded", recorded.bytes())
-	r.Extra = all.bytes()
+	all.Add("recorded", recorded.Bytes())
+	r.Extra = all.Bytes()
 	return nil
 }
 

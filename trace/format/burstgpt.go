@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // Columns of BurstGPT among the optional ones.
@@ -73,19 +74,21 @@ func (c *csvRows) extra(model, kind, elapsed []byte) []byte {
 // sharedExtra returns the unknown keys of rows with one model and kind. If timed,
 // the caller appends the duration and two closing braces.
 func sharedExtra(model, kind []byte, timed bool) []byte {
-	var all, recorded object
+	var all, recorded jsonscan.Object
 	if len(model) > 0 {
-		all.add("model", quoted(string(model)))
+		all.Add("model", quoted(string(model)))
 	}
 	if len(kind) > 0 {
-		recorded.add("Log Type", quoted(string(kind)))
+		recorded.Add("Log Type", quoted(string(kind)))
 	}
 	if timed {
-		recorded.add("Elapsed time", nil)
+		recorded.Add("Elapsed time", nil)
 	}
-	all.addObject("recorded", recorded)
+	if b := recorded.Bytes(); b != nil {
+		all.Add("recorded", b)
+	}
 	if timed {
-		return bytes.TrimSuffix(all.bytes(), []byte("}}"))
+		return bytes.TrimSuffix(all.Bytes(), []byte("}}"))
 	}
-	return all.bytes()
+	return all.Bytes()
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 const dynamoSchema = "dynamo.request.trace.v1"
@@ -156,7 +157,7 @@ func (e *event) readAgent(raw []byte) error {
 
 // row makes a request of an event.
 func (d *dynamo) row(e *event) (trace.Request, error) {
-	var recorded object
+	var recorded jsonscan.Object
 	var model []byte
 	row := trace.Request{SessionID: e.session}
 	err := fields("request.", e.request, func(key []byte, _ int, raw []byte) (err error) {
@@ -178,7 +179,7 @@ func (d *dynamo) row(e *event) (trace.Request, error) {
 		case "total_time_ms":
 			e.duration, err = parseMilliseconds(raw)
 		}
-		recorded.add(string(key), raw)
+		recorded.Add(string(key), raw)
 		return err
 	})
 	if err == nil && e.replay != nil {
@@ -196,7 +197,7 @@ func (d *dynamo) row(e *event) (trace.Request, error) {
 		e.output = 0
 	}
 	if e.parent != "" {
-		recorded.add("parent_session_id", quoted(e.parent))
+		recorded.Add("parent_session_id", quoted(e.parent))
 	}
 	row.InputLength, row.OutputLength, row.Extra = e.input, e.output, unknownKeys(model, recorded, missing)
 	return row, nil

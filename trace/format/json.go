@@ -80,46 +80,20 @@ func isArray(raw []byte) error {
 	return nil
 }
 
-// object builds a JSON object.
-type object struct{ b []byte }
-
-func (o *object) add(key string, raw []byte) {
-	if o.b == nil {
-		o.b = append(o.b, '{')
-	} else {
-		o.b = append(o.b, ", "...)
-	}
-	o.b = append(appendString(o.b, key), ": "...)
-	o.b = append(o.b, raw...)
-}
-
-// addObject adds an object unless it is empty.
-func (o *object) addObject(key string, value object) {
-	if b := value.bytes(); b != nil {
-		o.add(key, b)
-	}
-}
-
-// bytes returns the object, or nil if nothing was added.
-func (o *object) bytes() []byte {
-	if o.b == nil {
-		return nil
-	}
-	return append(o.b, '}')
-}
-
 // unknownKeys returns the unknown keys of a row: its model, if any, what else was recorded, and
 // whether the output length is missing.
-func unknownKeys(model []byte, recorded object, missingOutput bool) []byte {
-	var all object
+func unknownKeys(model []byte, recorded jsonscan.Object, missingOutput bool) []byte {
+	var all jsonscan.Object
 	if missingOutput {
-		all.add("missing", []byte(`["output_length"]`))
+		all.Add("missing", []byte(`["output_length"]`))
 	}
 	if model != nil {
-		all.add("model", model)
+		all.Add("model", model)
 	}
-	all.addObject("recorded", recorded)
-	return all.bytes()
+	if b := recorded.Bytes(); b != nil {
+		all.Add("recorded", b)
+	}
+	return all.Bytes()
 }
 
 // quoted returns s as a JSON string.

@@ -67,15 +67,15 @@ func parseAny(line []byte, r *trace.Request) error {
 	if err != nil {
 		return err
 	}
-	var unknown object
+	var unknown jsonscan.Object
 	var rawIDs []byte // parsed last: the input length bounds them
 	for _, m := range members {
 		key, known := canonicalKey[m.key]
 		switch {
 		case !known || key != m.key && hasValue[key]:
-			unknown.add(m.key, m.raw)
+			unknown.Add(m.key, m.raw)
 		case key == "request_id" && m.raw[0] != '"': // an id of another kind, which nothing refers to
-			unknown.add(m.key, m.raw)
+			unknown.Add(m.key, m.raw)
 		case m.null():
 		case key == "hash_ids":
 			rawIDs = m.raw
@@ -86,7 +86,7 @@ func parseAny(line []byte, r *trace.Request) error {
 			}
 		}
 	}
-	r.Extra = unknown.bytes()
+	r.Extra = unknown.Bytes()
 	for _, key := range []string{"input_length", "output_length"} {
 		if !hasValue[key] {
 			return missingKeyError{key, Quote(line)}
@@ -203,12 +203,12 @@ func FilterExtra(r *trace.Request, edit func(key, raw string) (newKey, newRaw st
 	if len(r.Extra) == 0 {
 		return nil, nil
 	}
-	var out object
+	var out jsonscan.Object
 	err := validObject(r.Extra)
 	if err == nil {
 		err = jsonscan.Members(r.Extra, func(key []byte, _ int, raw []byte) error {
 			if key, raw, keep := edit(string(key), string(raw)); keep {
-				out.add(key, []byte(raw))
+				out.Add(key, []byte(raw))
 			}
 			return nil
 		})
@@ -216,7 +216,7 @@ func FilterExtra(r *trace.Request, edit func(key, raw string) (newKey, newRaw st
 	if err != nil {
 		return nil, fmt.Errorf("reading unknown keys: %w", err)
 	}
-	return out.bytes(), nil
+	return out.Bytes(), nil
 }
 
 // Bits of the keys of a native row.

@@ -167,7 +167,7 @@ type traceLabLine struct {
 	prefix        int
 	begin, end    float64 // ms since 1970, NaN if unknown
 	cause         delayCause
-	recorded      object
+	recorded      jsonscan.Object
 }
 
 func (l *traceLabLine) parse(line []byte) error {
@@ -194,7 +194,7 @@ func (l *traceLabLine) parse(line []byte) error {
 				err = l.readEvents(raw)
 			}
 		}
-		l.recorded.add(string(key), raw)
+		l.recorded.Add(string(key), raw)
 		return err
 	})
 	switch {

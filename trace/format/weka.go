@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // maxWeka is the largest conversation that is accepted, in bytes.
@@ -69,7 +70,7 @@ type call struct {
 	agent         string
 	subagent      bool
 	before, next  delayCause // of the delay before it and of that after it
-	recorded      object
+	recorded      jsonscan.Object
 }
 
 func parseCall(raw []byte) (c call, err error) {
@@ -111,7 +112,7 @@ func parseCall(raw []byte) (c call, err error) {
 		case "stop":
 			c.next = causeOf(raw, `"tool_use"`, `"end_turn"`)
 		}
-		c.recorded.add(string(key), raw)
+		c.recorded.Add(string(key), raw)
 		return err
 	})
 	if err == nil {

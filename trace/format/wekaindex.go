@@ -146,7 +146,7 @@ func (x *indexer) entries(of *wekaList, raw []byte, at int) (entries []entry) {
 			x.weka.fail(of.file, line, fmt.Errorf("%s[%d]%w", of.where, here, err))
 			return x.weka.failed
 		}
-		c.recorded = object{} // not needed
+		c.recorded = jsonscan.Object{} // not needed
 		entries = append(entries, entry{c, int32(at + from), int32(len(raw)), int32(here), line})
 		return nil
 	})

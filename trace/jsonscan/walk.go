@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // DuplicateKeyError reports a key that occurs more than once in an object.
@@ -82,6 +83,21 @@ func (k *keySet) add(key []byte) (seen bool) {
 	return seen
 }
 
+// AppendString appends s as a JSON string.
+func AppendString(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			// Invalid UTF-8 is written the way it will be read. The clone keeps
+			// s from escaping to the heap in the usual case.
+			quoted, _ := Strict.MarshalToString(strings.ToValidUTF8(strings.Clone(s), "\ufffd"))
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
 // Object builds a JSON object in the spelling of traces.
 type Object struct{ text []byte }
 
@@ -92,8 +108,7 @@ func (o *Object) Add(key string, value []byte) {
 	} else {
 		o.text = append(o.text, ", "...)
 	}
-	name, _ := Strict.Marshal(key) // cannot fail
-	o.text = append(append(o.text, name...), ": "...)
+	o.text = append(AppendString(o.text, key), ": "...)
 	o.text = append(o.text, value...)
 }
 
