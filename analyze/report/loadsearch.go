@@ -23,7 +23,7 @@ func (s LoadSearch) sweep() Sweep {
 	for _, f := range s.searches() {
 		d := f.deployment()
 		for _, l := range f.byLevel() {
-			d.Points = append(d.Points, SweepPoint{Level: bench.FormatLevel(l.Level), Info: l.Run, Result: l.Metrics, Judgements: l.Judgements})
+			d.Points = append(d.Points, SweepPoint{Level: bench.FormatLevel(l.Level), Info: l.Run, Result: l.Metrics, Judgements: l.Judgements, Outcome: outcome(&l)})
 		}
 		sweep.Deployments = append(sweep.Deployments, d)
 	}
@@ -50,7 +50,7 @@ func (s LoadSearch) Document() *doc.Document {
 		} else {
 			lead.Text(f.text())
 		}
-		runs.Table(f.table(sweep.heading(), sweep.Deployments[i]))
+		runs.Table(sweep.table(sweep.Deployments[i]))
 		f.judge(d.Gates)
 	}
 	d.Verdict = sweep.judge(d)

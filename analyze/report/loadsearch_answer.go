@@ -128,32 +128,6 @@ func (f foundLoad) atLimit() *bench.LoadLeg {
 	return f.At(f.Answer.Missed)
 }
 
-// table has a row for each run, whose points those of d are.
-func (f foundLoad) table(heading string, d Deployment) doc.Table {
-	t := doc.Table{Columns: []string{heading}}
-	rate := run.MustMetric("achieved_rate")
-	if f.Axis != bench.Concurrency {
-		t.Columns = append(t.Columns, rate.Column())
-	}
-	t.Columns = append(t.Columns, "Requests")
-	for _, g := range f.gates {
-		t.Columns = append(t.Columns, upperFirst(g.Metric.Label))
-	}
-	t.Columns = append(t.Columns, "Objectives")
-	for i, l := range f.byLevel() {
-		cells := []string{d.Points[i].mark()}
-		if f.Axis != bench.Concurrency {
-			cells = append(cells, twoDecimals(rate.Value(l.Metrics)))
-		}
-		cells = append(cells, doc.Int(l.Metrics.Completed+l.Metrics.Failed))
-		for _, g := range f.gates {
-			cells = append(cells, planCell(g.Metric, g.Metric.Value(l.Metrics)))
-		}
-		t.Add(append(cells, outcome(&l))...)
-	}
-	return t
-}
-
 func outcome(l *bench.LoadLeg) string {
 	switch {
 	case l.Metrics.Verdict.Level == run.Invalid:
@@ -200,7 +174,7 @@ func (f foundLoad) headline() doc.KeyValue {
 	}
 	h := doc.KeyValue{Key: key("Meets the objectives up to"), Value: threeDigits(f.Load(a.Level)), Unit: Sweep{Axis: f.Axis}.unit(), Note: "the highest load tried"}
 	if a.Limited {
-		h.Note = "missed at " + f.load(a.Missed)
+		h.Note = "missed at " + f.load(a.Missed) + ": " + f.shortfalls(f.atLimit())
 	}
 	return h
 }

@@ -70,6 +70,7 @@ type SweepPoint struct {
 	Result *run.Result
 	// Judgements are the results of the run's gates.
 	Judgements []run.Judgement
+	Outcome    string // of the gates in a search, in a word or two
 }
 
 // SweepLine returns the result of a run as one line of progress output.
@@ -111,11 +112,7 @@ func (s Sweep) Document() *doc.Document {
 	d.Headlines = s.headlines()
 	s.addFigures(d.DetailSection("Throughput against latency"))
 	for _, deployment := range s.Deployments {
-		t := doc.Table{Columns: s.columns()}
-		for _, p := range deployment.Points {
-			t.Add(s.row(p, nil)...)
-		}
-		d.Section(deployment.name()).Table(t)
+		d.Section(deployment.name()).Table(s.table(deployment))
 	}
 	for _, same := range s.byShape() {
 		if len(same) > 1 {
@@ -126,6 +123,22 @@ func (s Sweep) Document() *doc.Document {
 	d.Gates = s.gates()
 	d.Data = s.data()
 	return d
+}
+
+// table has a row for each run of a deployment.
+func (s Sweep) table(d Deployment) doc.Table {
+	t := doc.Table{Columns: s.columns()}
+	for _, p := range d.Points {
+		cells := s.row(p, nil)
+		if p.Outcome != "" {
+			cells = append(cells, p.Outcome)
+		}
+		t.Add(cells...)
+	}
+	if len(d.Points) > 0 && d.Points[0].Outcome != "" {
+		t.Columns = append(t.Columns, "Objectives")
+	}
+	return t
 }
 
 // byShape returns the deployments of each shape.
@@ -141,8 +154,8 @@ func (s Sweep) byShape() (groups [][]Deployment) {
 	return groups
 }
 
-// metrics returns those of the columns. Beside a requested rate or speedup is the rate
-// at which requests were sent.
+// metrics returns those of the columns: beside a requested rate or speedup the rate at which
+// requests were sent, and what gates limit.
 func (s Sweep) metrics() (all []run.Metric) {
 	if s.Axis != bench.Concurrency {
 		all = append(all, run.MustMetric("achieved_rate"))
@@ -152,6 +165,23 @@ func (s Sweep) metrics() (all []run.Metric) {
 		for _, statistic := range (View{Percentiles: s.Percentiles}).statistics() {
 			if statistic.Key != run.Median.Key {
 				all = append(all, l.Metric(statistic))
+			}
+		}
+	}
+	for _, g := range s.gateMetrics() {
+		if !slices.ContainsFunc(all, func(m run.Metric) bool { return m.Key == g.Key }) {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// gateMetrics returns what gates of the runs limit.
+func (s Sweep) gateMetrics() (all []run.Metric) {
+	for _, d := range s.Deployments {
+		for _, p := range d.Points[:min(1, len(d.Points))] {
+			for _, j := range p.Judgements {
+				all = append(all, j.Gate.Metric)
 			}
 		}
 	}
