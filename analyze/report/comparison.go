@@ -8,7 +8,6 @@ import (
 	"moontide/analyze"
 	"moontide/analyze/report/doc"
 	"moontide/trace"
-	"moontide/trace/stats"
 )
 
 // Comparison compares traces side by side. The first is the baseline.
@@ -18,10 +17,8 @@ type Comparison []Dataset
 // the first.
 func (c Comparison) Document() *doc.Document {
 	d := doc.New("TRACE COMPARISON", "Measured against: "+c[0].Name)
-	c.sideBySide(d.Section("Side by side"))
+	c.sideBySide(d)
 	c.caches(d)
-	c.fleets(d)
-	c.services(d)
 	c.distances(d)
 	s := d.Section("Figures")
 	s.Lead = true
@@ -31,24 +28,50 @@ func (c Comparison) Document() *doc.Document {
 	return d
 }
 
-func (c Comparison) sideBySide(s *doc.Section) {
-	t := c.table()
-	for _, data := range c {
-		for i, row := range c.statistics(data.Analysis) {
-			if i == len(t.Rows) {
-				t.Add(row[0])
+// sideBySide shows the named values of the traces' own documents, section by section.
+func (c Comparison) sideBySide(d *doc.Document) {
+	var titles []string
+	sections := map[string][]*doc.Section{} // by title, of each trace
+	for i, data := range c {
+		for _, s := range data.Document().Sections {
+			if sections[s.Title] == nil {
+				titles, sections[s.Title] = append(titles, s.Title), make([]*doc.Section, len(c))
 			}
-			t.Rows[i] = append(t.Rows[i], row[1])
+			sections[s.Title][i] = s
 		}
 	}
-	rows, left := comparable(t.Rows)
-	t.Rows = rows
-	s.Table(t)
-	leftOut(s, left)
-	for _, data := range c {
-		addOrderNotes(s, data.Name+": ", data.Analysis)
-		if warning := BlockSizeWarning(data.Analysis); warning != "" {
-			s.Warn(data.Name + ": " + warning)
+	for _, title := range titles {
+		t := c.table()
+		var notes []doc.Note
+		rows := map[string]int{}
+		for i, s := range sections[title] {
+			if s == nil {
+				continue
+			}
+			for _, b := range s.Blocks {
+				for _, kv := range b.KeyValues {
+					key := strings.TrimSuffix(kv.Key+", "+strings.TrimSuffix(kv.Unit, "s"), ", ")
+					if _, known := rows[key]; !known {
+						rows[key] = len(t.Rows)
+						t.Add(slices.Insert(slices.Repeat([]string{doc.Absent}, len(c)), 0, strings.TrimSuffix(kv.Key+", "+kv.Unit, ", "))...)
+					}
+					t.Rows[rows[key]][1+i] = kv.Value
+				}
+				if n := b.Note; n != nil {
+					notes = append(notes, doc.Note{Kind: n.Kind, Text: c[i].Name + ": " + n.Text})
+				}
+			}
+		}
+		kept, left := comparable(t.Rows)
+		t.Rows = kept
+		if len(kept)+len(notes) == 0 {
+			continue
+		}
+		s := d.Section(title)
+		s.Table(t)
+		leftOut(s, left)
+		for _, n := range notes {
+			s.Note(n.Kind, n.Text)
 		}
 	}
 }
@@ -76,53 +99,6 @@ func leftOut(s *doc.Section, names []string) {
 	if len(names) > 0 {
 		s.Text("Omitted, because fewer than two traces have a value: " + strings.Join(names, "; ") + ".")
 	}
-}
-
-// statistics returns the names and values of a column, with the same names for all
-// traces.
-func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
-	add := func(name, value string) { rows = append(rows, [2]string{name, value}) }
-	addIf := func(known bool, name, value string) {
-		if !known {
-			value = doc.Absent
-		}
-		add(name, value)
-	}
-	add("requests", doc.Int(a.Requests))
-	at, timed := orZero(a.Arrivals)
-	addIf(timed, "duration, s", doc.Fixed(at.Duration()/1000, 1))
-	addIf(timed, "rate, req/s", doc.FixedOr(at.Rate, 3))
-	if slices.ContainsFunc(c, func(d Dataset) bool { return d.Analysis.Arrivals != nil && d.Analysis.Arrivals.Backwards > 0 }) {
-		addIf(timed, "rows out of order", doc.Int(at.Backwards))
-	}
-	addIf(timed, "inter-arrival CV", doc.FixedOr(at.CV, 3))
-	for _, of := range []struct {
-		name string
-		stats.Sample
-	}{{"ISL", a.ISL}, {"OSL", a.OSL}} {
-		add(of.name+" mean", doc.Fixed(of.Mean, 1))
-		add(of.name+" std", doc.Fixed(of.Std, 1))
-		add(of.name+" p50", doc.Fixed(of.Quantile(0.5), 1))
-		add(of.name+" p99", doc.Fixed(of.Quantile(0.99), 1))
-	}
-	for i, of := range doubtfulLengths(a.Lengths) {
-		if slices.ContainsFunc(c, func(d Dataset) bool { return doubtfulLengths(d.Analysis.Lengths)[i].rows > 0 }) {
-			add("rows "+of.which, doc.Int(of.rows))
-		}
-	}
-	add("ISL-OSL rank correlation", doc.FixedOr(a.Lengths.Spearman, 3))
-	p, hasBlocks := orZero(a.Prefix)
-	addIf(hasBlocks, "block size", doc.Int(p.BlockSize.Tokens))
-	addIf(hasBlocks, "rows that the block size fits", doc.Share(a.BlockFit.Fits, a.BlockFit.Rows))
-	addIf(hasBlocks, "unique / total blocks", doc.Share(p.UniqueBlocks, p.TotalBlocks))
-	addIf(hasBlocks, "block hit rate, infinite cache", doc.Percent(p.Infinite.Block)+" %")
-	addIf(hasBlocks, "token hit rate, infinite cache", doc.PercentOr(p.Infinite.Token)+" %")
-	add("observed context mean", doc.FixedOr(a.Observed.Mean, 1))
-	over, known := orZero(a.Time)
-	for _, v := range varied[:3] {
-		addIf(known, "last / first third, "+v.name, doc.FixedOr(lastOverFirst(over, v.of), 2))
-	}
-	return rows
 }
 
 func (c Comparison) distances(d *doc.Document) {

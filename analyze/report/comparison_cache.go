@@ -18,46 +18,36 @@ func (c Comparison) table() doc.Table {
 	return t
 }
 
-// caches compares the caches. Sizes are matched by name: their number of blocks
-// depends on the trace's block size.
+// caches compares the caches, and those of workers. Sizes are matched by name: their number
+// of blocks depends on the trace's block size.
 func (c Comparison) caches(d *doc.Document) {
-	t := c.table()
-	for _, policy := range cache.Policies() {
-		for _, size := range c.asked() {
-			c.addHits(&t, string(policy), size)
-		}
-	}
-	if len(t.Rows) > 0 {
-		s := d.Section("Cache size, side by side")
-		s.Text("Block hits / token hits of one cache shared by all requests of a trace, in percent.")
-		s.Table(t)
-	}
-}
-
-func (c Comparison) fleets(d *doc.Document) {
-	t := c.table()
-	for _, size := range c.asked() {
-		c.addHits(&t, sharedSingle, size)
-		for _, r := range routing.Policies() {
-			c.addHits(&t, string(r), size)
-		}
-		c.addHits(&t, sharedTotal, size)
-	}
-	if len(t.Rows) == 0 {
-		return
-	}
+	shared, each := c.table(), c.table()
 	workers := 0
+	for _, size := range c.asked() {
+		for _, policy := range cache.Policies() {
+			c.addHits(&shared, string(policy), size)
+		}
+		c.addHits(&each, sharedSingle, size)
+		for _, r := range routing.Policies() {
+			c.addHits(&each, string(r), size)
+		}
+		c.addHits(&each, sharedTotal, size)
+	}
 	for _, data := range c {
 		if data.Cache != nil {
 			workers = max(workers, data.Cache.Workers)
 		}
 	}
-	s := d.Section("Workers, side by side")
-	s.Text("Block hits / token hits of "+doc.Count(workers, "worker")+" with a cache of this size each, in percent.",
-		"For comparison: one cache of that size ("+sharedSingle+") and one of all together ("+sharedTotal+").")
-	s.Table(t)
-	if slices.ContainsFunc(t.Rows, func(row []string) bool { return strings.HasPrefix(row[0], string(routing.Random)+", ") }) {
-		s.Text(randomIsOneDraw)
+	if len(shared.Rows) > 0 {
+		s := d.Section("Cache size")
+		s.Text("Block hits / token hits of one cache shared by all requests of a trace, in percent.")
+		s.Table(shared)
+	}
+	if len(each.Rows) > 0 {
+		s := d.Section("Workers")
+		s.Text("Block hits / token hits of "+doc.Count(workers, "worker")+" with a cache of this size each, in percent.",
+			"For comparison: one cache of that size ("+sharedSingle+") and one of all together ("+sharedTotal+").", randomIsOneDraw)
+		s.Table(each)
 	}
 }
 
@@ -107,30 +97,6 @@ func (c *Cache) at(name string, size cache.Capacity) (found trace.Opt[cache.Hits
 		}
 	}
 	return found
-}
-
-func (c Comparison) services(d *doc.Document) {
-	i := slices.IndexFunc(c, func(data Dataset) bool { return data.Service != nil })
-	if i < 0 {
-		return
-	}
-	s := d.Section("Concurrency at a given speed, side by side")
-	s.Text(c[i].Service.speed())
-	t := c.table()
-	t.Rows = [][]string{{"mean in flight, Little's law"}, {"mean in flight, exact"}, {"peak in flight, exact"}}
-	for _, data := range c {
-		at, asked := orZero(data.Service)
-		for i, value := range []string{doc.FixedOr(at.Little, 1), doc.FixedOr(at.Mean, 1), doc.Int(at.Peak)} {
-			if !asked || data.Analysis.Arrivals == nil {
-				value = doc.Absent
-			}
-			t.Rows[i] = append(t.Rows[i], value)
-		}
-	}
-	rows, left := comparable(t.Rows)
-	t.Rows = rows
-	s.Table(t)
-	leftOut(s, left)
 }
 
 func bothRates(h trace.Opt[cache.Hits]) string {

@@ -58,13 +58,20 @@ func (d Dataset) Document() *doc.Document {
 
 func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	s.Row("Total requests", doc.Int(a.Requests), "", "")
-	for _, l := range doubtfulLengths(a.Lengths) {
+	arrivalRows(s, a)
+	for _, l := range []struct {
+		which, note string
+		rows        int
+	}{
+		{"with an estimated ISL", "from text, no tokenizer", a.Lengths.EstimatedISL},
+		{"with an estimated OSL", "from text, no tokenizer", a.Lengths.EstimatedOSL},
+		{"without an OSL", "counted as 0", a.Lengths.MissingOSL},
+	} {
 		if l.rows > 0 {
-			s.Row("Requests "+l.which, doc.Int(l.rows), "", l.note)
+			s.Note("Note", fmt.Sprintf("%s %s: %s.", doc.Count(l.rows, "request"), l.which, l.note))
 		}
 	}
-	arrivalRows(s, a)
-	addOrderNotes(s, "", a)
+	addOrderNotes(s, a)
 	b := a.Prefix
 	if b == nil {
 		s.Row("Total hash blocks", doc.Absent, "blocks", "no row has block ids")
@@ -82,19 +89,6 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	}
 	if warning := BlockSizeWarning(a); warning != "" {
 		s.Warn(warning + " Token counts below are wrong for rows that it does not fit.")
-	}
-}
-
-type doubtfulLength struct {
-	which, note string
-	rows        int
-}
-
-func doubtfulLengths(l analyze.Lengths) []doubtfulLength {
-	return []doubtfulLength{
-		{"with an estimated ISL", "from text, no tokenizer", l.EstimatedISL},
-		{"with an estimated OSL", "from text, no tokenizer", l.EstimatedOSL},
-		{"without an OSL", "counted as 0", l.MissingOSL},
 	}
 }
 
@@ -118,13 +112,13 @@ func orderNotes(a *analyze.Analysis) (note, warning string) {
 	return note, warning
 }
 
-func addOrderNotes(s *doc.Section, of string, a *analyze.Analysis) {
+func addOrderNotes(s *doc.Section, a *analyze.Analysis) {
 	note, warning := orderNotes(a)
 	if note != "" {
-		s.Note("Estimated", of+note)
+		s.Note("Estimated", note)
 	}
 	if warning != "" {
-		s.Warn(of + warning)
+		s.Warn(warning)
 	}
 }
 
@@ -179,6 +173,8 @@ func lengthSection(s *doc.Section, d stats.Sample) {
 	s.Row("Average", doc.Fixed(d.Mean, 2), "tokens", "")
 	s.Row("Standard deviation", doc.Fixed(d.Std, 2), "tokens", "")
 	s.Row("Minimum", doc.Fixed(d.Min, 0), "tokens", "")
+	s.Row("Median", doc.Fixed(d.Quantile(0.5), 1), "tokens", "")
+	s.Row("99th percentile", doc.Fixed(d.Quantile(0.99), 1), "tokens", "")
 	s.Row("Maximum", doc.Fixed(d.Max, 0), "tokens", "")
 	s.Row("Total", doc.Fixed(d.Sum, 0), "tokens", "")
 }
@@ -339,19 +335,14 @@ func (c *Service) addTo(to *doc.Document, timed bool) {
 	if c == nil {
 		return
 	}
-	s := to.Section("Concurrency at a given speed")
+	s := to.Section(fmt.Sprintf("Concurrency at a TTFT of %s ms and a TPOT of %s ms", doc.Fixed(c.TTFT, 1), doc.Fixed(c.TPOT, 1)))
 	if !timed {
 		s.Text("No row has a timestamp, so concurrency is unknown.")
 		return
 	}
-	s.Text(c.speed())
 	s.Row("Mean in flight, Little's law", doc.FixedOr(c.Little, 1), "", "rate * time in service")
 	s.Row("Mean in flight, exact", doc.FixedOr(c.Mean, 1), "", "first to last request")
 	s.Row("Peak in flight, exact", doc.Int(c.Peak), "", "")
-}
-
-func (c *Service) speed() string {
-	return fmt.Sprintf("Assumes a TTFT of %s ms and a TPOT of %s ms, independent of load.", doc.Fixed(c.TTFT, 1), doc.Fixed(c.TPOT, 1))
 }
 
 // quantileOf returns a quantile divided by unit.

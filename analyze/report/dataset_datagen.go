@@ -19,11 +19,6 @@ func (c Comparison) Datagen() *doc.Document {
 		part := &doc.Document{ListingFirst: true}
 		part.Section("").Blocks = []doc.Block{{Listing: d.datagenBlock()}}
 		overviewSection(part.DetailSection(""), d.Analysis) // text has only its notes
-		for _, l := range doubtfulLengths(d.Analysis.Lengths) {
-			if l.rows > 0 {
-				part.Note("Note", fmt.Sprintf("%s %s: %s.", doc.Count(l.rows, "request"), l.which, l.note))
-			}
-		}
 		if _, declared := datagenContext(d.Analysis); declared {
 			part.Note("Context", "as the trace's generator declares it.")
 		} else if d.HasBlocks() {

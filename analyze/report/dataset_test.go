@@ -329,11 +329,7 @@ func TestDatasetMarks(t *testing.T) {
 		if err := write(&b); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"Requests with an estimated ISL", "Requests with an estimated OSL", "Requests without an OSL"}
-		if name == "side by side" {
-			want = []string{"rows with an estimated ISL", "rows with an estimated OSL", "rows without an OSL"}
-		}
-		for _, want := range want {
+		for _, want := range []string{"3 requests with an estimated ISL", "1 request with an estimated OSL", "1 request without an OSL"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s does not say: %s", name, want)
 			}

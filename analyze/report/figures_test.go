@@ -169,7 +169,7 @@ func TestComparableRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join(strings.Fields(text.String()), " ")
-	if strings.Contains(got, " - ") || !strings.Contains(got, "fewer than two traces have a value: duration, s; rate, req/s;") {
+	if strings.Contains(got, " - ") || !strings.Contains(got, "fewer than two traces have a value: Duration, s;") {
 		t.Errorf("got\n%s", text.String())
 	}
 }

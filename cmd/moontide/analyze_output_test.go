@@ -97,7 +97,7 @@ func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
 		words := strings.Join(strings.Fields(strings.NewReplacer("|", " ", "<td>", " ", "</td>", " ", "<td class=", " ", "</p>", " ", "\\", "").Replace(headingOfCell.ReplaceAllString(got, "<td>"))), " ")
 		for _, want := range []string{"lru, 10 blocks " + hits, "lru, 1.00 GiB 25.00 / 46.27 16.67 / ", "belady, 10 blocks " + hits, "belady, 1.00 GiB 33.33 / 48.92 ",
 			"random, 10 blocks " + hits, "session, 10 blocks " + hits, "shared-total, 10 blocks " + hits, "shared-single, 1.00 GiB 25.00 / ",
-			"1 worker with a cache of this size", "Random routing is one draw", "peak in flight, exact 2 1 1", "TTFT of 1,000.0 ms and a TPOT of 0.0 ms"} {
+			"1 worker with a cache of this size", "Random routing is one draw", "Peak in flight, exact 2 1 1", "TTFT of 1,000.0 ms and a TPOT of 0.0 ms"} {
 			if !strings.Contains(words, want) {
 				t.Errorf("%s has no %q:\n%s", form, want, words)
 			}
