@@ -298,7 +298,7 @@ func TestUnusualEvents(t *testing.T) {
 		`{"choices":[{"text":"C:\\","delta":{"reasoning":"\\\""}}]}`:                                                                                                     `token true, visible true, finished false, "C:\\\\" "\\\\\\\"", 0 of 0, 0 cached`,
 		`{"choices":[{"finish_reason":["stop"]}]}`:                                                                                                                       `token false, visible false, finished true, "" "", 0 of 0, 0 cached`,
 		`{"usage":{"prompt_tokens":7,"completion_tokens":5,"cached_tokens":1,"prompt_cache_hit_tokens":2,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":3}}}`: nothing + "5 of 7, 3 cached",
-		`{"usage":{"prompt_tokens":-1,"completion_tokens":"5"}}`:                                                                                                         nothing + "0 of 0, 0 cached",
+		`{"usage":{"prompt_tokens":-1,"completion_tokens":null}}`:                                                                                                        nothing + "0 of 0, 0 cached",
 		`{"usage":{"prompt_tokens":1e2,"completion_tokens":12345678901234567890}}`:                                                                                       nothing + "2147483647 of 100, 0 cached",
 		`{"usage":{"prompt_tokens":7.0,"completion_tokens":5.99,"prompt_tokens_details":{"cached_tokens":4.5}}}`:                                                         nothing + "5 of 7, 4 cached",
 		`{"usage":{"prompt_tokens":2147483647.999999,"completion_tokens":0.9999999999999}}`:                                                                              nothing + "0 of 2147483647, 0 cached",
@@ -308,7 +308,7 @@ func TestUnusualEvents(t *testing.T) {
 		`{"error":{"message":"out of memory"}}`:                                                                                                                          "server",
 		`{"choices":[{"text":"a","finish_reason":"ABORT"}],"error":null}`:                                                                                                "server",
 		`{"usage":[]}`: "protocol", `{"choices":{}}`: "protocol", `[]`: "protocol", `"hello"`: "protocol", `{"choices":[{"text":"a"}]}}`: "protocol",
-		`{"x":01}`: "protocol", `{"x":1.}`: "protocol", `{"x":"\`: "protocol",
+		`{"usage":{"completion_tokens":"5"}}`: "protocol", `{"x":01}`: "protocol", `{"x":1.}`: "protocol", `{"x":"\`: "protocol",
 	} {
 		if got := readsAs(data); got != want {
 			t.Errorf("%s: %s, want %s", data, got, want)

@@ -1,8 +1,8 @@
 package openai
 
 import (
+	"encoding/json"
 	"math"
-	"strconv"
 
 	"moontide/replay"
 	"moontide/trace"
@@ -103,8 +103,8 @@ func scanDetails(c *jsonscan.Cursor, key string, n *tokenCount) {
 	}
 }
 
-// scanCount reads a number of tokens, which some servers send as a float. Other values
-// and negative numbers are no counts; exponents take the slow path.
+// scanCount reads a number of tokens, which some servers send as a float. Negative
+// numbers and null are no counts; exponents take the slow path.
 func scanCount(c *jsonscan.Cursor, n *tokenCount) {
 	start := *c
 	value := int64(c.Int(maxCount))
@@ -123,9 +123,13 @@ func scanCount(c *jsonscan.Cursor, n *tokenCount) {
 		*n = trace.Some(int32(value))
 		return
 	}
-	*c = start
-	text := c.Raw()
-	if x, err := strconv.ParseFloat(string(text), 64); err == nil && x >= 0 {
+	if *c = start; null(c) {
+		return
+	}
+	var x float64
+	if json.Unmarshal(c.Raw(), &x) != nil {
+		c.Fail()
+	} else if x >= 0 {
 		*n = trace.Some(int32(min(x, maxCount)))
 	}
 }
