@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,36 +32,51 @@ type Merged struct {
 // mergedPart is one of the parts.
 type mergedPart struct {
 	Part
-	move
-	tally *tally // nil unless the part is judged
+	apart   time.Duration // from the start of the run, by the reference clock, to that of the part by its own
+	targets int           // added to server indexes
+	tally   *tally        // nil unless the part is judged
 }
 
 // Merge merges the recordings of the parts of a run. Records are merged in the order
 // in which requests ended, with a few records of each part in memory. known is what
-// the leader of the run knew of its parts, nil if unknown.
+// the leader of the run knew of its parts, nil if unknown. The first part must be one of
+// a run of several processes.
 //
 // The times of a part's records are moved to the clock of the whole run, each record
-// as a whole: durations are those of the part's clock. Rows of parts of one schedule
-// stay. Those of other runs are numbered consecutively, as are targets, and prompts
-// of runs with different seeds or salts share nothing. Read delays are those of the
-// worst machine, server metrics those of the first part that has any. Runs that
-// started more than [replay.MaxWait] apart are not parts of one test.
+// as a whole: durations are those of the part's clock. Read delays are those of the
+// worst machine, server metrics those of the first part that has any. Parts that
+// started more than [replay.MaxWait] apart are not parts of one run.
 func Merge(parts []Part, known *runfile.Parts) (*Merged, error) {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Run.Part.Number, b.Run.Part.Number) })
-	start := startOf(parts)
+	if parts[0].Run.Part.Of == 0 {
+		return nil, fmt.Errorf("merging runs: %s is not a part of a run of several processes", parts[0].Name)
+	}
+	start := parts[0].Run.Part.Start
+	m := &Merged{faults: slices.Concat(differences(parts), places(parts, known), interrupted(parts))}
 	for _, part := range parts {
 		if apart := startedAt(&part.Run).Sub(start); apart.Abs() > replay.MaxWait {
-			return nil, fmt.Errorf("merging runs: one started at %v and another at %v: they are not parts of one test",
-				start.Format(time.DateTime), part.Run.Started.Format(time.DateTime))
+			return nil, fmt.Errorf("merging runs: one started at %v and the run at %v: they are not parts of one run",
+				part.Run.Started.Format(time.DateTime), start.Format(time.DateTime))
 		}
+		m.parts = append(m.parts, &mergedPart{Part: part, apart: part.Run.Started.Sub(start)})
 	}
-	m := &Merged{faults: partFaults(parts, known)}
-	for i, move := range movesOf(parts, start) {
-		m.parts = append(m.parts, &mergedPart{Part: parts[i], move: move})
-	}
+	m.addTargets()
 	m.Run, m.Records, m.Samples = mergedRun(parts, start), m.records, m.samples
 	return m, nil
+}
+
+// addTargets numbers the servers of parts that were sent to different ones.
+func (m *Merged) addTargets() {
+	first, servers := map[string]int{}, 0
+	for _, part := range m.parts {
+		url := part.Run.Target.URL
+		if _, known := first[url]; !known {
+			first[url] = servers
+			servers += max(len(strings.Fields(url)), 1)
+		}
+		part.targets = first[url]
+	}
 }
 
 // Judge has each part judged by itself when the records are read, with the options
@@ -98,7 +112,7 @@ func (p *mergedPart) moved(yield func(replay.Record, error) bool) {
 				timing := TimingOf(&rec)
 				p.tally.add(&rec, &timing)
 			}
-			p.number(&rec)
+			rec.Target += p.targets
 		}
 		if !yield(rec, err) {
 			return
@@ -178,48 +192,6 @@ func (m *Merged) samples(yield func(runfile.Sample, error) bool) {
 	}
 }
 
-// move turns records of a part into records of the whole run.
-type move struct {
-	clock   runfile.Clock
-	started time.Time     // by the clock
-	apart   time.Duration // from the start of the run, by the reference clock, to started
-	rows    int           // added to row numbers
-	targets int           // added to server indexes
-	prompts uint64        // mixed into block ids
-}
-
-func movesOf(parts []Part, start time.Time) []move {
-	var moves []move
-	rows, servers := 0, 0
-	targets, prompts := map[string]int{}, map[string]uint64{}
-	for i := range parts {
-		run := &parts[i].Run
-		if _, known := targets[run.Target.URL]; !known {
-			targets[run.Target.URL] = servers
-			servers += max(len(strings.Fields(run.Target.URL)), 1)
-		}
-		kind := fmt.Sprint(run.Seed, " ", run.Salt, " ", run.Target.Prompt, " ", run.Trace.BlockSize)
-		if _, known := prompts[kind]; !known {
-			prompts[kind] = uint64(len(prompts)) * 0x9e3779b97f4a7c15
-		}
-		moves = append(moves, move{run.Part.Clock, run.Started, run.Started.Sub(start), rows, targets[run.Target.URL], prompts[kind]})
-		if run.Part.Of == 0 {
-			rows += max(run.Rows, 0)
-		}
-	}
-	return moves
-}
-
-// startOf returns the agreed start of the parts or, if there is none, the first
-// start.
-func startOf(parts []Part) time.Time {
-	if agreed := parts[0].Run.Part.Start; !agreed.IsZero() {
-		return agreed
-	}
-	first := slices.MinFunc(parts, func(a, b Part) int { return a.Run.Started.Compare(b.Run.Started) })
-	return first.Run.Started
-}
-
 // startedAt and endOf return when a part started and ended, by the reference clock.
 func startedAt(r *runfile.Run) time.Time { return r.Part.Clock.ToReference(r.Started) }
 
@@ -233,10 +205,7 @@ func endOf(r *runfile.Run) time.Time {
 // name returns the part's name in messages.
 func (p *Part) name() string {
 	place := p.Run.Part
-	switch {
-	case place.Of == 0:
-		return p.Name
-	case place.Host == "":
+	if place.Host == "" {
 		return fmt.Sprintf("part %d of %d", place.Number, place.Of)
 	}
 	return fmt.Sprintf("part %d of %d (%s)", place.Number, place.Of, place.Host)
@@ -251,17 +220,17 @@ func (p *Part) lastInstant() time.Time {
 }
 
 // later returns what to add to a time of the part.
-func (m *move) later(at time.Duration) time.Duration {
-	return m.apart + m.clock.Offset(m.started.Add(at))
+func (p *mergedPart) later(at time.Duration) time.Duration {
+	return p.apart + p.Run.Part.Clock.Offset(p.Run.Started.Add(at))
 }
 
 // time moves the times of a record by the offset at the time when it was sent.
-func (m *move) time(rec *replay.Record) {
+func (p *mergedPart) time(rec *replay.Record) {
 	at := rec.Done
 	if rec.Sent.Set {
 		at = rec.Sent.Value
 	}
-	later := m.later(at)
+	later := p.later(at)
 	rec.Due, rec.Ready, rec.Done = rec.Due+later, rec.Ready+later, rec.Done+later
 	for _, at := range []*replay.Instant{&rec.Sent, &rec.First, &rec.FirstVisible, &rec.Last} {
 		if at.Set {
@@ -270,54 +239,20 @@ func (m *move) time(rec *replay.Record) {
 	}
 }
 
-func (m *move) number(rec *replay.Record) {
-	if m.rows > 0 { // the same session of a trace is another one in another part
-		rename := func(id string) string { return strconv.Itoa(m.rows) + "/" + id }
-		if rec.SessionID != "" {
-			rec.SessionID = rename(rec.SessionID)
-		}
-		if rec.ID != "" {
-			rec.ID = rename(rec.ID)
-		}
-		for i, id := range rec.After {
-			rec.After[i] = rename(id)
-		}
-	}
-	rec.Row += m.rows
-	if rec.Base.Row.Set {
-		rec.Base.Row.Value += m.rows
-	}
-	rec.Target += m.targets
-	for i := range rec.HashIDs {
-		rec.HashIDs[i] ^= m.prompts
-	}
-}
-
 // mergedRun returns the record of the whole run.
 func mergedRun(parts []Part, start time.Time) runfile.Run {
-	run := parts[0].Run
+	run, first := parts[0].Run, parts[0].Run.Part
 	run.Part = runfile.Part{}
 	run.Started, run.Ended = start, endOf(&parts[0].Run)
-	run.Notes = append([]string{partsNote(parts)}, run.Notes...)
+	run.Notes = append([]string{fmt.Sprintf("%d processes drove the run, dealt by %s: see its parts", first.Of, first.By)}, run.Notes...)
 	for _, part := range parts[1:] {
 		addPart(&run, &part.Run)
 	}
 	if len(parts) > 1 {
 		run.Prompts, run.Calibrated = "", nil
 	}
-	if whole := parts[0].Run.Part; whole.Of > 0 {
-		run.Rows, run.LostTurns = whole.RunRows, parts[0].Run.LostTurns
-	} else if len(parts) > 1 {
-		run.Schedule = ""
-	}
+	run.Rows, run.LostTurns = first.RunRows, parts[0].Run.LostTurns
 	return run
-}
-
-func partsNote(parts []Part) string {
-	if of := parts[0].Run.Part.Of; of > 0 {
-		return fmt.Sprintf("%d processes drove the run, dealt by %s: see its parts", of, parts[0].Run.Part.By)
-	}
-	return fmt.Sprintf("merged from %d runs, whose clocks are taken to agree", len(parts))
 }
 
 // addPart adds the counts of a part.
@@ -332,7 +267,7 @@ func addPart(run, other *runfile.Run) {
 	run.Cut, run.LostTurns = run.Cut+other.Cut, run.LostTurns+other.LostTurns
 	run.Outgrown, run.Unfinished = run.Outgrown+other.Outgrown, run.Unfinished+other.Unfinished
 	run.Stopped, run.TimeUp = run.Stopped || other.Stopped, run.TimeUp || other.TimeUp
-	if other.Rows > 0 || other.Part.Of == 0 { // a part without a share of a limit sends nothing
+	if other.Rows > 0 { // a part without a share of a limit sends nothing
 		run.Limits.MaxConcurrency = addLimits(run.Limits.MaxConcurrency, other.Limits.MaxConcurrency)
 		run.Limits.MaxSessions = addLimits(run.Limits.MaxSessions, other.Limits.MaxSessions)
 	}

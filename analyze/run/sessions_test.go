@@ -10,7 +10,6 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
-	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -240,32 +239,6 @@ func TestSessionsOfContradictingRecords(t *testing.T) {
 	}
 	if s := compute(t, run.Options{}, a, b, a).Sessions; s.Ended != 1 {
 		t.Errorf("repeated: %+v", s)
-	}
-}
-
-// Sessions of two parts of a run are different ones, and so are the rows that prompts
-// continue.
-func TestMergedSessions(t *testing.T) {
-	part := func() run.Part {
-		records := []replay.Record{
-			answering(29, asked(0, 0, 50, 100, 0, seq(1, 10)...)),
-			carrying(0, 29, asked(1, 100, 150, 300, 128, append(seq(1, 10), seq(100, 20)...)...)),
-		}
-		records[0].ID, records[1].ID, records[1].After = "x", "y", []string{"x"}
-		return run.Part{Run: runfile.Run{Rows: 2}, Records: each(records), Samples: eachSample(nil)}
-	}
-	other := part()
-	other.Run.Seed = 7
-	merged, err := run.Merge([]run.Part{part(), other}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := run.Compute(merged.Records, liveOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Sessions.Ended != 2 || r.Sessions.Turns.Max != 2 || r.Turns.Answers != 2 || r.Cache.Prediction.Equal != 4 {
-		t.Errorf("%+v %+v %+v", r.Sessions, r.Turns, r.Cache.Prediction)
 	}
 }
 

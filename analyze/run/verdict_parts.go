@@ -181,42 +181,9 @@ func (v *Verdict) checkEachPart(parts []PartResult) {
 	}
 }
 
-// partFaults returns why the recordings are not all parts of one run, if they are
-// not: one was made with other settings, is there twice, did not run with the others,
-// did not end, or is missing.
-func partFaults(parts []Part, known *runfile.Parts) []string {
-	faults := slices.Concat(differences(parts), places(parts, known), interrupted(parts))
-	first, last := 0, 0 // that ended first, and that started last
-	real := true
-	for i := range parts {
-		a := &parts[i].Run
-		real = real && !a.Target.Virtual && !a.Ended.IsZero()
-		if endOf(a).Before(endOf(&parts[first].Run)) {
-			first = i
-		}
-		if startedAt(a).After(startedAt(&parts[last].Run)) {
-			last = i
-		}
-		for k := range parts[:i] {
-			if b := &parts[k].Run; a.Part.Of == 0 && a.Started.Equal(b.Started) && a.Prompts == b.Prompts && a.Target.URL == b.Target.URL {
-				faults = append(faults, fmt.Sprintf("%s and %s are the same run: omit one of them", parts[k].name(), parts[i].name()))
-				break
-			}
-		}
-	}
-	agreed := parts[0].Run.Part.Of > 0 // whose starts are checked, and which may have nothing to send
-	if real && !agreed && startedAt(&parts[last].Run).After(endOf(&parts[first].Run)) {
-		faults = append(faults, fmt.Sprintf("%s started after %s had ended: merge runs that drove the server at the same time", parts[last].name(), parts[first].name()))
-	}
-	return faults
-}
-
 // places returns what is wrong with the numbers of the parts.
 func places(parts []Part, known *runfile.Parts) (faults []string) {
 	run := parts[0].Run.Part
-	if run.Of == 0 && known == nil {
-		return nil
-	}
 	found := map[int]string{}
 	rows := 0
 	for i := range parts {
@@ -286,11 +253,11 @@ func differences(parts []Part) (notes []string) {
 		{"prompts", func(r *runfile.Run) string { return r.Target.Prompt }},
 		{"block sizes", func(r *runfile.Run) string { return fmt.Sprint(r.Trace.BlockSize) }},
 		{"speedups", func(r *runfile.Run) string { return fmt.Sprint(r.Trace.Speedup) }},
-		{"schedules (SHA-256)", ofOneSchedule(func(r *runfile.Run) string { return r.Schedule })},
-		{"traces (SHA-256)", ofOneSchedule(func(r *runfile.Run) string { return r.Trace.SHA256 })},
-		{"seeds", ofOneSchedule(func(r *runfile.Run) string { return fmt.Sprint(r.Seed) })},
-		{"salts", ofOneSchedule(func(r *runfile.Run) string { return r.Salt })},
-		{"agreed starts", ofOneSchedule(func(r *runfile.Run) string { return fmt.Sprint(r.Part.Start.UTC()) })},
+		{"schedules (SHA-256)", func(r *runfile.Run) string { return r.Schedule }},
+		{"traces (SHA-256)", func(r *runfile.Run) string { return r.Trace.SHA256 }},
+		{"seeds", func(r *runfile.Run) string { return fmt.Sprint(r.Seed) }},
+		{"salts", func(r *runfile.Run) string { return r.Salt }},
+		{"agreed starts", func(r *runfile.Run) string { return fmt.Sprint(r.Part.Start.UTC()) }},
 	} {
 		var all []string
 		for i := range parts {
@@ -303,17 +270,6 @@ func differences(parts []Part) (notes []string) {
 		}
 	}
 	return notes
-}
-
-// ofOneSchedule returns what parts of one schedule have in common, and other runs
-// need not.
-func ofOneSchedule(of func(r *runfile.Run) string) func(r *runfile.Run) string {
-	return func(r *runfile.Run) string {
-		if r.Part.Of == 0 {
-			return ""
-		}
-		return of(r)
-	}
 }
 
 // firstOf joins a few names.

@@ -201,38 +201,3 @@ func TestFaultsOfParts(t *testing.T) {
 		}
 	}
 }
-
-// Runs that do not say that they are parts of one are merged, with doubts.
-func TestRunsThatAreNotParts(t *testing.T) {
-	made := func(from, to int, edit func(*runfile.Run)) run.Part {
-		p := part(nil, 0)
-		p.Run = runfile.Run{Version: "v1", Started: firstStart.Add(time.Duration(from) * time.Second), Ended: firstStart.Add(time.Duration(to) * time.Second), Prompts: fmt.Sprint(from)}
-		if edit != nil {
-			edit(&p.Run)
-		}
-		p.Name = fmt.Sprint("run", from)
-		return p
-	}
-	virtual := func(r *runfile.Run) { r.Target.Virtual = true }
-	for _, test := range []struct {
-		name  string
-		parts []run.Part
-		want  string // "" is none
-	}{
-		{"at the same time", []run.Part{made(0, 10, nil), made(1, 11, nil), made(9, 12, nil)}, ""},
-		{"one after the other", []run.Part{made(11, 20, nil), made(0, 10, nil)}, "run11 started after run0 had ended: merge runs that drove the server at the same time"},
-		{"in virtual time", []run.Part{made(11, 20, virtual), made(0, 10, virtual)}, ""},
-		{"killed", []run.Part{made(0, 10, nil), made(1, 10, func(r *runfile.Run) { r.Ended = time.Time{} })}, "run1 did not end"},
-		{"one twice", []run.Part{made(0, 10, nil), made(1, 9, nil), made(1, 9, nil)}, "run1 and run1 are the same run: omit one of them"},
-		{"other models", []run.Part{made(0, 10, nil), made(1, 9, func(r *runfile.Run) { r.Target.Model = "m" })}, "the runs differ in their models: , m; merge runs with the same settings"},
-	} {
-		r := judged(t, test.parts, nil, run.Options{Virtual: test.parts[0].Run.Target.Virtual})
-		if got := strings.Join(r.PartFaults, "|"); !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
-		}
-		clocks := slices.IndexFunc(r.Verdict.Evidence, func(e run.Evidence) bool { return e.Check == "clocks" })
-		if want := r.Virtual; (r.Verdict.Evidence[clocks].Level == run.Valid) != want {
-			t.Errorf("%s: %v", test.name, r.Verdict.Evidence[clocks])
-		}
-	}
-}

@@ -117,7 +117,7 @@ func TestBenchFindMisuse(t *testing.T) {
 		args []string
 	}{
 		{"--find rate needs objectives", append(shape, "--find", "rate")},
-		{"did you mean p99_ttft_ms?", append(shape, "--find", "rate", "--slo", "ttft<2s")},
+		{"such as p99_ttft_ms", append(shape, "--find", "rate", "--slo", "ttft<2s")},
 		{"holds from a load on", append(shape, "--find", "rate", "--slo", "output_throughput>3")},
 		{"--find rate sets the load: omit --concurrency", append(slo, "rate", "--concurrency", "1")},
 		{"--rate has the lowest and the highest level to try", append(slo, "rate", "--rate", "1,2,3")},

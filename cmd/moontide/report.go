@@ -20,9 +20,7 @@ func reportCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage: "report the metrics of runs or sweeps from their folders, even if a run was killed",
 		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN labels a " +
-			"run. --merge reports the runs as one test that several machines drove at once: it merges their records " +
-			"and assumes that their clocks agree. Sweeps of moontide bench are shown as one table and figure, with the " +
-			"ratios to the first.\n\n" +
+			"run. Sweeps of moontide bench are shown as one table and figure, with the ratios to the first.\n\n" +
 			"Measurement window and thresholds default to those of the run. Run folders are not changed. FILE - is " +
 			"standard output. The exit status is 3 if a run is INVALID (not with --format aiperf).\n\n" +
 			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in milliseconds; for itl " +
@@ -36,7 +34,6 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			},
 			percentilesFlag,
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
-			&cli.BoolFlag{Name: "merge", Category: inOutput, Usage: "report the runs as one"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print the summary as JSON instead of text"},
 			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per run, instead of text"},
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print a Markdown table instead of text"},
@@ -80,7 +77,7 @@ func reportRuns(c *cli.Context, std streams) error {
 			Objectives:     asked.objectives,
 			EachPrediction: asked.path("cache-misses") != "",
 			Detail:         asked.path("over-time") != "" || asked.path("html") != "",
-		}, r.dirs...)
+		}, r.dir)
 		if err != nil {
 			return err
 		}
@@ -117,8 +114,7 @@ type reportQuestion struct {
 }
 
 type namedRecording struct {
-	name string
-	dirs []string // several are merged
+	name, dir string
 }
 
 func parseReport(c *cli.Context) (q reportQuestion, err error) {
@@ -131,16 +127,7 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 			q.runs = append(q.runs, parseRun(arg))
 		}
 	}
-	if c.Bool("merge") {
-		merged := namedRecording{name: q.runs[0].name}
-		for _, r := range q.runs {
-			merged.dirs = append(merged.dirs, r.dirs...)
-		}
-		q.runs = []namedRecording{merged}
-	}
-	if err := checkTwice(q.runs); err != nil {
-		return q, err
-	}
+	nameApart(q.runs)
 	if q.view, q.objectives, err = parseView(c); err != nil {
 		return q, err
 	}
@@ -168,38 +155,23 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 func parseRun(arg string) namedRecording {
 	if _, err := os.Stat(arg); err != nil {
 		if label, dir, labelled := strings.Cut(arg, "="); labelled && label != "" && dir != "" {
-			return namedRecording{label, []string{dir}}
+			return namedRecording{label, dir}
 		}
 	}
-	return namedRecording{filepath.Base(filepath.Clean(arg)), []string{arg}}
+	return namedRecording{filepath.Base(filepath.Clean(arg)), arg}
 }
 
-// checkTwice rejects merging a folder with itself, and uses paths as names for
-// runs of the same name.
-func checkTwice(runs []namedRecording) error {
+// nameApart uses paths as names for runs of the same name.
+func nameApart(runs []namedRecording) {
 	names := map[string]int{}
 	for _, r := range runs {
 		names[r.name]++
-		for i, dir := range r.dirs {
-			for _, other := range r.dirs[:i] {
-				if sameFolder(dir, other) {
-					return misused("report: --merge: %s is given twice", dir)
-				}
-			}
-		}
 	}
 	for i := range runs {
 		if r := &runs[i]; names[r.name] > 1 {
-			r.name = r.dirs[0]
+			r.name = r.dir
 		}
 	}
-	return nil
-}
-
-func sameFolder(a, b string) bool {
-	one, err := os.Stat(a)
-	other, err2 := os.Stat(b)
-	return err == nil && err2 == nil && os.SameFile(one, other)
 }
 
 func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err error) {
@@ -311,7 +283,7 @@ func (q *reportQuestion) show(std streams, runs report.Runs) error {
 
 func (q *reportQuestion) writeAIPerf(std streams) error {
 	for _, r := range q.runs {
-		recording, err := bench.OpenRecording(r.dirs...)
+		recording, err := bench.OpenRecording(r.dir)
 		if err != nil {
 			return err
 		}

@@ -16,17 +16,13 @@ import (
 func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 	sweeps := 0
 	for _, r := range q.runs {
-		for _, dir := range r.dirs {
-			if bench.IsSweep(dir) {
-				sweeps++
-			}
+		if bench.IsSweep(r.dir) {
+			sweeps++
 		}
 	}
 	switch {
 	case sweeps == 0:
 		return false, nil
-	case c.Bool("merge"):
-		return true, misused("report: --merge is for the runs of one test, not for sweeps")
 	case sweeps < len(q.runs):
 		return true, misused("report: name either runs or sweeps: the runs of a sweep are the folders in it")
 	case q.objectives != nil || c.IsSet("metrics"):
@@ -43,7 +39,7 @@ func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 	var legs []bench.LegResult
 	for _, sweep := range q.runs {
-		measured, err := bench.MeasureSweep(bench.MeasureConfig{Change: changeOf(c)}, sweep.dirs[0])
+		measured, err := bench.MeasureSweep(bench.MeasureConfig{Change: changeOf(c)}, sweep.dir)
 		if err != nil {
 			return err
 		}
