@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -28,112 +27,33 @@ func metricHeadline(m run.Metric, v trace.Opt[float64], note string) doc.KeyValu
 }
 
 // headlines returns what was found, or else the smallest deployment that meets the gates
-// and what it does. Without gates, they are the best values of all deployments.
+// and what it does.
 func (p Plan) headlines() (all []doc.KeyValue) {
-	switch {
-	case len(p.Predictions) == 0:
-	case len(p.Found) > 0:
-		for i := range p.Found {
-			all = append(all, p.foundHeadline(&p.Found[i]))
+	for i := range p.Found {
+		f := &p.Found[i]
+		amount := func(level float64) string { return strings.Split(amountOf(f, level), " (")[0] }
+		h := doc.KeyValue{Key: upperFirst(p.nameOf(f)), Value: "none"}
+		if f.Answer.Found {
+			h = headline(h.Key, amount(f.Answer.Level), "")
 		}
-	case len(p.Gates) > 0:
-		all = p.smallestHeadlines()
-	default:
-		throughput := func(r *bench.Prediction) trace.Opt[float64] {
-			v := r.PerEngine(p.value(&r.Forecast, planThroughput))
-			return trace.Opt[float64]{Value: -v.Value, Set: v.Set}
+		if limits := p.shortfalls(f, false); len(limits) > 0 {
+			h.Note = amount(f.Answer.Missed) + ": " + strings.Join(limits, ", ")
 		}
-		if best, v := p.least(throughput); best != nil {
-			v.Value = -v.Value
-			all = append(all, metricHeadline(run.MustMetric(planThroughput), v, PredictionName(best)))
-			all[0].Key = "Most throughput per engine"
-		}
-		for _, l := range []run.Latency{run.TTFT, run.TPOT} {
-			m := l.Metric(run.Mean)
-			if best, v := p.least(func(r *bench.Prediction) trace.Opt[float64] { return p.value(&r.Forecast, m.Key) }); best != nil {
-				h := metricHeadline(m, v, PredictionName(best))
-				h.Key = "Lowest " + lowerFirst(m.Label)
-				all = append(all, h)
-			}
-		}
+		all = append(all, h)
 	}
-	return all
-}
-
-// least returns the prediction with the least value, nil if none has any.
-func (p Plan) least(of func(r *bench.Prediction) trace.Opt[float64]) (least *bench.Prediction, value trace.Opt[float64]) {
-	for i := range p.Predictions {
-		r := &p.Predictions[i]
-		if v := of(r); v.Set && r.Verdict.Level != run.Invalid && (least == nil || v.Value < value.Value) {
-			least, value = r, v
-		}
+	if len(p.Gates) == 0 || len(p.Found) > 0 || len(p.Predictions) == 0 {
+		return all
 	}
-	return least, value
-}
-
-func (p Plan) foundHeadline(f *bench.Found) doc.KeyValue {
-	h := doc.KeyValue{Key: upperFirst(p.nameOf(f)), Value: "none"}
-	amount := func(level float64) string { return strings.Split(amountOf(f, level), " (")[0] }
-	if f.Axis == bench.Engines && len(p.Found) == 1 {
-		h.Key = "Engines needed"
-	}
-	var notes []string
-	switch a := f.Answer; {
-	case a.Found && f.Axis == bench.Concurrency:
-		h.Value, h.Unit = doc.Int(int(a.Level)), "in flight"
-	case a.Found:
-		h = headline(h.Key, amount(a.Level), "")
-		if !a.Limited && f.Axis != bench.Engines {
-			notes = append(notes, "the highest load tried")
-		}
-	case f.Axis == bench.Engines:
-		h.Unit = "of up to " + doc.Int(int(a.Missed)) + " engines"
-	}
-	if limits := p.shortfalls(f, false); len(limits) > 0 {
-		notes = append(notes, amount(f.Answer.Missed)+": "+strings.Join(limits, ", "))
-	}
-	h.Note = strings.Join(notes, "; ")
-	return h
-}
-
-func (p Plan) smallestHeadlines() (all []doc.KeyValue) {
-	var limits []doc.KeyValue
-	_, of := p.met()
 	best := p.smallest()
 	if best == nil {
-		all = append(all, doc.KeyValue{Key: "Deployments that meet the objectives", Value: "none", Note: "of " + doc.Int(len(p.Predictions))})
-		best = p.largest()
-	} else {
-		all = append(all, doc.KeyValue{Key: "Engines needed", Value: doc.Int(best.Total()), Unit: doc.Plural(best.Total(), "engine"), Note: PredictionName(best) + "; " + of})
+		return []doc.KeyValue{{Key: "Deployments that meet the objectives", Value: "none", Note: "of " + doc.Int(len(p.Predictions))}}
 	}
-	if limit := p.nextSmaller(best); best.Met && limit != nil {
-		j := run.Failed(limit.Judgements)[0]
-		h := metricHeadline(j.Gate.Metric, j.Value, j.Gate.String())
-		h.Key = "What limits " + PredictionName(limit) + ": " + lowerFirst(h.Key)
-		limits = append(limits, h)
-	}
+	_, of := p.met()
+	all = append(all, doc.KeyValue{Key: "Engines needed", Value: doc.Int(best.Total()), Unit: doc.Plural(best.Total(), "engine"), Note: PredictionName(best) + "; " + of})
 	for _, j := range best.Judgements {
 		all = append(all, metricHeadline(j.Gate.Metric, j.Value, fmt.Sprintf("%s; %v: %s", PredictionName(best), j.Gate, j.Word())))
 	}
-	if v := p.value(&best.Forecast, planThroughput); v.Set {
-		all = append(all, metricHeadline(run.MustMetric(planThroughput), v, PredictionName(best)))
-	}
-	return append(all, limits...)
-}
-
-// nextSmaller returns the largest deployment of fewer engines that misses an objective, of
-// several the one with the highest throughput; nil if there is none.
-func (p Plan) nextSmaller(than *bench.Prediction) (next *bench.Prediction) {
-	for i := range p.Predictions {
-		r := &p.Predictions[i]
-		if r.Total() >= than.Total() || len(run.Failed(r.Judgements)) == 0 {
-			continue
-		}
-		if next == nil || cmp.Or(cmp.Compare(r.Total(), next.Total()), cmp.Compare(p.value(&r.Forecast, planThroughput).Value, p.value(&next.Forecast, planThroughput).Value)) > 0 {
-			next = r
-		}
-	}
-	return next
+	return all
 }
 
 // facts says what was simulated.

@@ -232,32 +232,22 @@ func (p Plan) addNotes(d *doc.Document) {
 	p.addWarnings(d)
 }
 
-// mostWarnings limits the warnings that are about single deployments.
-const mostWarnings = 5
-
-// addWarnings adds the warnings about the predictions, each with its deployments.
+// addWarnings adds the warnings about the predictions, each once.
 func (p Plan) addWarnings(d *doc.Document) {
+	const most = 5
 	var texts []string
-	who := map[string][]string{}
 	for i := range p.Predictions {
-		r := &p.Predictions[i]
-		for _, text := range r.Warnings {
-			if who[text] == nil {
+		for _, text := range p.Predictions[i].Warnings {
+			if !slices.Contains(texts, text) {
 				texts = append(texts, text)
 			}
-			who[text] = append(who[text], PredictionName(r))
 		}
 	}
-	single := 0
-	for _, text := range texts {
-		if len(who[text]) == len(p.Predictions) {
-			d.Note("Warning", text+".")
-		} else if single++; single <= mostWarnings {
-			d.Note("Warning", strings.Join(who[text], "; ")+": "+text+".")
-		}
+	for _, text := range texts[:min(most, len(texts))] {
+		d.Note("Warning", text+".")
 	}
-	if n := single - mostWarnings; n > 0 {
-		d.Note("Warning", doc.Count(n, "more warning")+" like the last, of other deployments.")
+	if n := len(texts) - most; n > 0 {
+		d.Note("Warning", doc.Count(n, "more warning")+" like the last.")
 	}
 }
 

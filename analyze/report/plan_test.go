@@ -126,7 +126,7 @@ func TestPlanFormsAgree(t *testing.T) {
 		wants := []string{"Simulated: these numbers come from simulated engines", "it is short."}
 		switch name {
 		case "table":
-			wants = append(wants, "Warning: the prompts are long.", "2 engines: too many sequences.", "*1 engine: INVALID: 100 of 1000 requests failed.",
+			wants = append(wants, "Warning: the prompts are long.", "too many sequences.", "*1 engine: INVALID: 100 of 1000 requests failed.",
 				"2P+3D, the smallest: p99_ttft_ms<2000 must hold: 1188.01 ms, margin 811.99 ms", "2P+3D, the smallest: mean_tpot_ms>=70 must not hold: 60.06 ms")
 		case "engines":
 			wants = append(wants, "5 engines: p99_ttft_ms<2000 must hold: 1188.01 ms", "4 engines: mean_tpot_ms>=70 must not hold: 75.08 ms")
@@ -183,7 +183,7 @@ func TestPlanWarnings(t *testing.T) {
 		p.Predictions[i].Warnings = []string{fmt.Sprintf("%d sequences are too many", i)}
 	}
 	text := written(t, p.Document().WriteText)
-	if n := strings.Count(text, "are too many"); n != 5 || !strings.Contains(text, "7 more warnings like the last, of other deployments.") {
+	if n := strings.Count(text, "are too many"); n != 5 || !strings.Contains(text, "7 more warnings like the last.") {
 		t.Errorf("%d warnings in\n%s", n, text)
 	}
 	if n := strings.Count(written(t, p.JSON), "11 sequences are too many"); n != 1 {
