@@ -11,25 +11,20 @@ type Measure string
 
 // The measures.
 const (
-	KS         Measure = "ks"         // distance between two distributions (see [stats.KS]), whose values are medians
-	LogRatio   Measure = "log_ratio"  // the same as the mean of |ln| of the ratio of their quantiles
+	KS         Measure = "ks"         // distance between two distributions (see [stats.KS]), shown with their medians
+	LogRatio   Measure = "log_ratio"  // mean of |ln| of the ratio of their quantiles
 	Difference Measure = "difference" // of two shares
 	Relative   Measure = "relative"   // to the source's value
 )
 
 // Aspect is a property of a trace that is compared.
 type Aspect struct {
-	// Key names the aspect in files.
-	Key string
-	// Name is its name in reports, Definition what its values are.
-	Name, Definition string
-	Measure          Measure
-	// Bound is the largest gap that always passes.
-	Bound float64
+	Key, Name string // in files and in reports
+	Measure   Measure
+	Bound     float64 // the largest gap that always passes
 
-	values []value
 	lacks  string // what a trace without values lacks
-	few    int    // values of the source that are too few to compare
+	values []value
 }
 
 // value is one of the values of an aspect.
@@ -39,53 +34,26 @@ type value struct {
 	of         func(pieces []*piece) float64 // of other measures
 }
 
-// fewTurnGaps are too few to compare, for they may be of one session that another trace of
-// the same kind may not have.
-const fewTurnGaps = 14
-
-// Aspects returns all aspects in the order of reports.
+// Aspects returns all aspects in the order of reports. Gaps are compared with 1 % of their
+// mean in the source added to each: that a tick is a few milliseconds late is no difference.
 func Aspects() []Aspect {
-	curve := Aspect{
-		Key: "lru_curve", Name: "LRU curve", Measure: Difference, Bound: 0.03, lacks: "no block ids",
-		Definition: "block hit rates of LRU caches of 1, 3, 10, 30 and 100 % of the source's unique blocks",
-	}
+	curve := Aspect{Key: "lru_curve", Name: "LRU curve", Measure: Difference, Bound: 0.03, lacks: "no block ids"}
 	for i, name := range [...]string{"1", "3", "10", "30", "100"} {
 		curve.values = append(curve.values, value{name: "LRU hit rate at " + name + " %", unit: "%", of: func(pieces []*piece) float64 {
 			return sum(pooled(pieces, lru+i)) / sum(pooled(pieces, blocks))
 		}})
 	}
+	const noTime, tokens = "all requests arrive at once", "tokens"
 	return []Aspect{
-		{
-			Key: "lengths", Name: "Lengths", Measure: KS, Bound: 0.03,
-			Definition: "input and output lengths",
-			values:     []value{{name: "ISL", unit: "tokens", column: isl}, {name: "OSL", unit: "tokens", column: osl}},
-		}, {
-			Key: "context", Name: "Shared context", Measure: KS, Bound: 0.03, lacks: "no block ids",
-			Definition: "leading tokens of prompts, in whole blocks, that another request has, too",
-			values:     []value{{name: "Shared context", unit: "tokens", column: context}},
-		},
+		{"lengths", "Lengths", KS, 0.03, "", []value{{"ISL", tokens, isl, nil}, {"OSL", tokens, osl, nil}}},
+		{"context", "Shared context", KS, 0.03, "no block ids", []value{{"Shared context", tokens, context, nil}}},
 		curve,
-		{
-			Key: "gaps", Name: "Gaps", Measure: LogRatio, Bound: 0.1, lacks: "all requests arrive at once",
-			Definition: "times from one arrival to the next, plus 1 % of their mean in the source",
-			values:     []value{{name: "Inter-arrival gap", unit: "ms", column: gap}},
-		}, {
-			Key: "turn_gaps", Name: "Turn gaps", Measure: LogRatio, Bound: 0.1, lacks: "no session has a second turn", few: fewTurnGaps,
-			Definition: "times from the arrival of a request to that of the next one of its session, plus 1 % of their mean in the source",
-			values:     []value{{name: "Turn gap", unit: "ms", column: turnGap}},
-		}, {
-			Key: "peak_minute", Name: "Peak minute", Measure: Relative, Bound: 0.1, lacks: "all requests arrive at once",
-			Definition: "most requests, input and output tokens that arrive within 60 s",
-			values: []value{
-				{name: "Peak-minute requests", of: peakOf(requests)},
-				{name: "Peak-minute input", unit: "tokens", of: peakOf(isl)},
-				{name: "Peak-minute output", unit: "tokens", of: peakOf(osl)},
-			},
-		}, {
-			Key: "rate", Name: "Request rate", Measure: Relative, Bound: 0.03, lacks: "all requests arrive at once",
-			Definition: "requests per second from the first arrival to the last",
-			values:     []value{{name: "Request rate", unit: "/s", of: rate}},
-		},
+		{"gaps", "Gaps", LogRatio, 0.1, noTime, []value{{"Inter-arrival gap", "ms", gap, nil}}},
+		{"turn_gaps", "Turn gaps", LogRatio, 0.1, "no session has a second turn", []value{{"Turn gap", "ms", turnGap, nil}}},
+		{"peak_minute", "Peak minute", Relative, 0.1, noTime, []value{
+			{"Peak-minute requests", "", 0, peakOf(requests)}, {"Peak-minute input", tokens, 0, peakOf(isl)}, {"Peak-minute output", tokens, 0, peakOf(osl)},
+		}},
+		{"rate", "Request rate", Relative, 0.03, noTime, []value{{"Request rate", "/s", 0, rate}}},
 	}
 }
 
@@ -111,6 +79,7 @@ func peakOf(column int) func(pieces []*piece) float64 {
 	}
 }
 
+// rate returns the requests per second.
 func rate(pieces []*piece) float64 {
 	gaps, span := 0.0, 0.0
 	for _, p := range pieces {
@@ -142,11 +111,10 @@ func pooled(pieces []*piece, column int) (all []float64) {
 	return all
 }
 
-// gap returns the largest gap of the values between two lists of pieces, NaN without any.
-func (a *Aspect) gap(source, drawn []*piece) float64 {
-	largest := math.NaN()
+// gap returns the largest gap of the values between two lists of pieces.
+func (a *Aspect) gap(source, drawn []*piece) (largest float64) {
 	for i := range a.values {
-		if g := a.gapOf(&a.values[i], source, drawn); !math.IsNaN(g) && !(g <= largest) {
+		if g := a.gapOf(&a.values[i], source, drawn); g > largest {
 			largest = g
 		}
 	}
@@ -154,29 +122,19 @@ func (a *Aspect) gap(source, drawn []*piece) float64 {
 }
 
 func (a *Aspect) gapOf(v *value, source, drawn []*piece) float64 {
-	switch a.Measure {
+	switch x, y := pooled(source, v.column), pooled(drawn, v.column); a.Measure {
 	case KS:
-		return stats.KS(stats.Of(pooled(source, v.column)), stats.Of(pooled(drawn, v.column)))
+		return stats.KS(stats.Of(x), stats.Of(y))
 	case LogRatio:
-		x, y := pooled(source, v.column), pooled(drawn, v.column)
-		tolerance := toleratedShare * sum(x) / float64(len(x))
+		tolerance := 0.01 * sum(x) / float64(len(x))
 		return stats.Wasserstein(logarithms(x, tolerance), logarithms(y, tolerance))
 	}
-	x, y := v.of(source), v.of(drawn)
-	switch {
-	case x == y:
-		return 0
-	case a.Measure == Difference:
-		return math.Abs(y - x)
-	case x == 0:
-		return 1
+	gap := math.Abs(v.of(drawn) - v.of(source))
+	if a.Measure == Relative && gap > 0 {
+		gap /= v.of(source)
 	}
-	return math.Abs(y-x) / x
+	return gap
 }
-
-// toleratedShare of the source's mean gap is added to all gaps: that a tick is a few
-// milliseconds late is no difference.
-const toleratedShare = 0.01
 
 func logarithms(values []float64, tolerance float64) stats.Sample {
 	for i, v := range values {

@@ -83,6 +83,10 @@ func Compare(source, drawn *Trace, rateScale float64) *Report {
 	return r
 }
 
+// minTurnGaps is how many turn gaps of the source are compared: fewer may be of one session
+// that another trace of the same kind does not have.
+const minTurnGaps = 15
+
 func (a Aspect) judge(own, of []*piece, floor float64) Result {
 	r := Result{Aspect: a, Outcome: NotApplicable}
 	lacking := ""
@@ -99,8 +103,8 @@ func (a Aspect) judge(own, of []*piece, floor float64) Result {
 			r.Reason = a.lacks
 		}
 	}
-	if a.few > 0 && r.Reason == "" && len(pooled(own, a.values[0].column)) <= a.few {
-		r.Reason = fmt.Sprintf("fewer than %d values", a.few+1)
+	if a.Key == "turn_gaps" && r.Reason == "" && len(pooled(own, turnGap)) < minTurnGaps {
+		r.Reason = fmt.Sprintf("fewer than %d turn gaps", minTurnGaps)
 	}
 	if r.Reason != "" {
 		return r
@@ -108,7 +112,7 @@ func (a Aspect) judge(own, of []*piece, floor float64) Result {
 	r.Outcome, r.Reason = Failed, lacking
 	if lacking == "" {
 		r.Gap, r.Floor, r.Limit = known(a.gap(own, of)), trace.Some(floor), trace.Some(max(a.Bound, 2*floor))
-		if r.Gap.Value <= r.Limit.Value {
+		if r.Gap.Set && r.Gap.Value <= r.Limit.Value {
 			r.Outcome = Passed
 		}
 	}

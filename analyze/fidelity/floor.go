@@ -47,7 +47,7 @@ func gapsOf(source *piece, sessions [][]int, aspects []Aspect) []float64 {
 	for range min(max(resampleCost/(2*len(source.at)), minPairs), maxPairs) {
 		a, b := source.resample(sessions, random), source.resample(sessions, random)
 		for i := range aspects {
-			if g := aspects[i].gap([]*piece{a}, []*piece{b}); !math.IsNaN(g) && !math.IsInf(g, 0) {
+			if g := aspects[i].gap([]*piece{a}, []*piece{b}); !math.IsInf(g, 0) {
 				gaps[i] = append(gaps[i], g)
 			}
 		}

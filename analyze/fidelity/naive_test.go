@@ -131,7 +131,7 @@ func TestAspects(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, a := range Aspects() {
-		if seen[a.Key] || a.Name == "" || a.Definition == "" || !(a.Bound > 0) || len(a.values) == 0 {
+		if seen[a.Key] || a.Name == "" || !(a.Bound > 0) || len(a.values) == 0 {
 			t.Errorf("%+v", a)
 		}
 		if !strings.Contains(string(page), "`"+a.Key+"`") {

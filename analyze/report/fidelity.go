@@ -144,7 +144,6 @@ type FidelityTrace struct {
 type FidelityAspect struct {
 	Key        string          `json:"key"`
 	Name       string          `json:"name"`
-	Definition string          `json:"definition"`
 	GapIs      string          `json:"gap_is"` // "ks", "log_ratio", "difference" (of shares), or "relative"
 	Values     []FidelityValue `json:"values"`
 	Gap        *float64        `json:"gap"` // the largest of those of values
@@ -183,7 +182,7 @@ func (f Fidelity) JSON(w io.Writer) error {
 	}
 	for _, r := range f.Results {
 		a := FidelityAspect{
-			Key: r.Key, Name: r.Name, Definition: r.Definition, GapIs: string(r.Measure),
+			Key: r.Key, Name: r.Name, GapIs: string(r.Measure),
 			Gap: pointer(r.Gap), NoiseFloor: pointer(r.Floor), Bound: r.Bound, Limit: pointer(r.Limit),
 			Outcome: string(r.Outcome), Reason: r.Reason,
 		}

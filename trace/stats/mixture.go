@@ -45,36 +45,18 @@ func (m Mixture) Quantile(p float64) float64 {
 	return m.search(p, m.knots[i], m.knots[i+1])
 }
 
-// search finds the quantile between low and high by false position (the
-// Illinois rule), with a bisection every fourth step to get over jumps.
+// search finds the quantile between low and high by bisection.
 func (m Mixture) search(p, low, high float64) float64 {
-	atLow, atHigh := m.CDF(low)-p, m.CDF(high)-p
-	if atLow >= 0 {
+	if m.CDF(low) >= p {
 		return low
 	}
-	tolerance := 1e-12 * max(math.Abs(low), math.Abs(high))
-	side := 0 // which end moved last
-	for step := 1; high-low > tolerance; step++ {
-		x := low + (high-low)/2
-		if step%4 != 0 {
-			x = low - atLow*(high-low)/(atHigh-atLow)
-			x = min(max(x, low+tolerance/2), high-tolerance/2)
-		}
-		if x <= low || x >= high {
+	for tolerance := 1e-12 * max(math.Abs(low), math.Abs(high)); high-low > tolerance; {
+		if x := low + (high-low)/2; x <= low || x >= high {
 			break
-		}
-		if at := m.CDF(x) - p; at >= 0 {
-			high, atHigh = x, at
-			if side == 1 {
-				atLow /= 2
-			}
-			side = 1
+		} else if m.CDF(x) < p {
+			low = x
 		} else {
-			low, atLow = x, at
-			if side == -1 {
-				atHigh /= 2
-			}
-			side = -1
+			high = x
 		}
 	}
 	return high
