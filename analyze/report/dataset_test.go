@@ -94,35 +94,6 @@ func TestDatasetText(t *testing.T) {
 	}
 }
 
-func TestDatasetTextFitsTheTerminal(t *testing.T) {
-	large := trace.Request{InputLength: trace.MaxLength, OutputLength: trace.MaxLength, ContextLen: trace.Some(trace.MaxLength)}
-	many := slices.Repeat([]trace.Request{large}, 20_000)
-	for i := range many {
-		many[i].Timestamp = trace.Some(float64(i/15_000) * 1e10)
-		many[i].HashIDs = []uint64{uint64(i % 2)}
-	}
-	for name, rows := range map[string][]trace.Request{"full": fullTrace(), "bare": bareTrace(), "large": many, "changing": changingTrace(1), "slowly": changingTrace(24 * 30), "fast": changingTrace(0.003)} {
-		for line := range strings.Lines(datasetText(t, rows)) {
-			line = strings.TrimSuffix(line, "\n")
-			plain := strings.IndexFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) < 0
-			if len(line) > 80 || !plain || strings.HasSuffix(line, " ") {
-				t.Errorf("%s: line of %d columns: %q", name, len(line), line)
-			}
-		}
-	}
-}
-
-// Trace names may contain any characters.
-func TestDatasetTextIsHarmless(t *testing.T) {
-	var text bytes.Buffer
-	if err := (report.Dataset{Name: "a\x1b[2J\nb\u009bc\xff.jsonl", Analysis: analyzed(t, bareTrace())}).Document().WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
-	if want := "\nTrace: a [2J b c\ufffd.jsonl\n"; !strings.Contains(text.String(), want) {
-		t.Errorf("%q is not in %q", want, text.String())
-	}
-}
-
 // The text states the source of the block size.
 func TestDatasetTextExplainsTheBlockSize(t *testing.T) {
 	row := func(isl int, ids ...uint64) trace.Request { return trace.Request{InputLength: isl, HashIDs: ids} }
@@ -352,31 +323,11 @@ func TestDatasetJSONWritesPlainNumbersAndText(t *testing.T) {
 	}
 }
 
-// A distribution without values has no mean, although its field is 0.
-func TestDatasetJSONOfNoValues(t *testing.T) {
-	text, _ := datasetJSON(t, "x", &analyze.Analysis{})
-	for _, want := range []string{`"isl": null`, `"osl": null`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s is not in %s", want, text)
-		}
-	}
-}
-
 var errFull = errors.New("disk is full")
 
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
-
-func TestDatasetReportsPassOnWriteErrors(t *testing.T) {
-	a := analyzed(t, bareTrace())
-	if err := (report.Dataset{Name: "x", Analysis: a}).Document().WriteText(fullDisk{}); !errors.Is(err, errFull) {
-		t.Errorf("text: %v", err)
-	}
-	if err := (report.Dataset{Name: "x", Analysis: a}).JSON(fullDisk{}); !errors.Is(err, errFull) {
-		t.Errorf("JSON: %v", err)
-	}
-}
 
 // A block's reuse distance is the smallest LRU cache that would have kept it.
 func TestReuseDistance(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"io"
 	"math"
 	"regexp"
@@ -165,17 +164,6 @@ func TestTablesAgreeWithTheSummary(t *testing.T) {
 	one := map[string]any{}
 	if err := json.Unmarshal([]byte(written(t, runs[:1].JSON)), &one); err != nil || one["completed"] != 4.0 || one["p99.9_ttft_ms"] == nil {
 		t.Errorf("%v, %v", err, one)
-	}
-}
-
-func TestParsePercentiles(t *testing.T) {
-	if got, err := report.ParsePercentiles("1, 50,99.9"); err != nil || fmt.Sprint(got) != "[1 50 99.9]" {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, text := range []string{"", "1,", "101", "-1", "NaN", "p99", "5,5"} {
-		if got, err := report.ParsePercentiles(text); err == nil {
-			t.Errorf("%q is %v", text, got)
-		}
 	}
 }
 

@@ -3,7 +3,6 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -284,18 +283,6 @@ func TestSummaryOfReading(t *testing.T) {
 	}
 }
 
-// A summary reports the number of text prompts with estimated ISL.
-func TestSummaryOfEstimates(t *testing.T) {
-	records := answers(4)
-	for i := range 3 {
-		records[i].Extra = []byte(`{"estimated": ["input_length"], "text_input": "a"}`)
-	}
-	own := summary(t, ended(4), records)["moontide"].(map[string]any)
-	if own["prompts_estimated"] != 3.0 {
-		t.Errorf("prompts_estimated is %v, want 3", own["prompts_estimated"])
-	}
-}
-
 // Values that were not measured are null under the same keys, never 0 and never
 // omitted.
 func TestSummaryOfNothing(t *testing.T) {
@@ -362,12 +349,6 @@ func TestSummaryIsValidJSON(t *testing.T) {
 	}
 	if want := `"model_id": "no\u001b[2J`; !strings.Contains(text, want) {
 		t.Errorf("%s is not in %s", want, text)
-	}
-}
-
-func TestRunTextPassesOnWriteErrors(t *testing.T) {
-	if err := servingTo(fullDisk{}, ended(1), measured(t, ended(1), answers(1))); !errors.Is(err, errFull) {
-		t.Errorf("%v", err)
 	}
 }
 
