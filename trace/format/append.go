@@ -1,8 +1,6 @@
 package format
 
 import (
-	"encoding/binary"
-	"slices"
 	"strconv"
 
 	"moontide/trace"
@@ -67,72 +65,20 @@ func appendAfter(dst []byte, ids []string) []byte {
 	dst = append(dst, '[')
 	for i, id := range ids {
 		if i > 0 {
-			dst = append(dst, separator...)
+			dst = append(dst, ", "...)
 		}
 		dst = jsonscan.AppendString(dst, id)
 	}
 	return append(dst, ']')
 }
 
-const separator = ", "
-
-// appendIDs appends decimal numbers with a separator between them. Ids are
-// usually assigned consecutively, so most ids are one more than the previous id.
+// appendIDs appends decimal numbers.
 func appendIDs(dst []byte, ids []uint64) []byte {
-	if len(ids) == 0 {
-		return dst
-	}
-	for i := 0; i < len(ids); {
-		next := i + 1
-		for next < len(ids) && ids[next] == ids[next-1]+1 {
-			next++
+	for i, id := range ids {
+		if i > 0 {
+			dst = append(dst, ", "...)
 		}
-		dst = appendRun(dst, ids[i], next-i)
-		i = next
-	}
-	return dst[:len(dst)-len(separator)]
-}
-
-// appendRun appends n consecutive numbers, each followed by the separator.
-// Numbers of one decade differ only in their last digit: the first is formatted,
-// and two words that hold its text are incremented and stored for each.
-func appendRun(dst []byte, first uint64, n int) []byte {
-	for n > 0 {
-		decade := min(n, 10-int(first%10))
-		before := len(dst)
-		dst = append(strconv.AppendUint(dst, first, 10), separator...)
-		width := len(dst) - before
-		if width > 16 { // longer than two words: one by one
-			decade = 1
-		}
-		if decade > 1 {
-			dst = countUp(dst, width, decade-1)
-		}
-		first += uint64(decade)
-		n -= decade
+		dst = strconv.AppendUint(dst, id, 10)
 	}
 	return dst
-}
-
-// countUp appends the texts of the n numbers that follow the one in the last
-// width bytes of dst, 3 to 16 with the separator, while its last digit does
-// not carry.
-func countUp(dst []byte, width, n int) []byte {
-	const word = 8
-	start, end := len(dst)-width, len(dst)
-	// The words are loaded and stored whole: bytes after the text are
-	// overwritten by the next number or cut off.
-	dst = slices.Grow(dst, n*width+2*word)[:end+n*width+2*word]
-	low, high := binary.LittleEndian.Uint64(dst[start:]), binary.LittleEndian.Uint64(dst[start+word:])
-	var one [2]uint64
-	last := width - len(separator) - 1
-	one[last/word] = 1 << (last % word * 8)
-	for range n {
-		low += one[0]
-		high += one[1]
-		binary.LittleEndian.PutUint64(dst[end:], low)
-		binary.LittleEndian.PutUint64(dst[end+word:], high)
-		end += width
-	}
-	return dst[:end]
 }

@@ -46,17 +46,6 @@ func TestNotesAreBounded(t *testing.T) {
 	}
 }
 
-func TestHeadKeysAreBounded(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("{")
-	for i := range 100_000 {
-		fmt.Fprintf(&b, `"%d": 1,`, i)
-	}
-	if n := len(headKeys([]byte(b.String()))); n != maxHeadKeys {
-		t.Errorf("%d keys", n)
-	}
-}
-
 // TestLineOf: the line of an offset does not depend on earlier calls.
 func TestLineOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

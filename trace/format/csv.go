@@ -191,7 +191,7 @@ func splitFields(dst [][]byte, line []byte) ([][]byte, error) {
 			return dst, fmt.Errorf("not a row of CSV: %s", Quote(line))
 		}
 		for _, field := range fields[:min(len(fields), maxColumns+1)] {
-			dst = append(dst, []byte(field))
+			dst = append(dst, []byte(strings.Trim(field, " ")))
 		}
 		return dst, nil
 	}

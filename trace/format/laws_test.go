@@ -2,21 +2,17 @@ package format
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"moontide/trace"
-	"moontide/trace/jsonscan"
 )
 
 // TestSecondsAreRounded: decimal seconds become the float64 nearest to a thousand
@@ -61,98 +57,6 @@ func TestDates(t *testing.T) {
 		text := spelled.Format(layout)
 		if got, err := parseDate([]byte(text)); err != nil || got != at.UnixNano() {
 			t.Fatalf("%s is read as %d, want %d: %v", text, got, at.UnixNano(), err)
-		}
-	})
-}
-
-// anyJSON draws JSON with odd strings and white space.
-func anyJSON(depth int) *rapid.Generator[string] {
-	space := rapid.SampledFrom([]string{"", " ", "\n\t"})
-	word := rapid.SampledFrom([]string{`"a"`, `"}{"`, `"\""`, `"\\"`, `",:["`, `"\u005d"`, `""`, `"日"`})
-	atom := rapid.OneOf(word, rapid.SampledFrom([]string{"1", "-2.5e3", "true", "false", "0"}))
-	if depth == 0 {
-		return atom
-	}
-	return rapid.Custom(func(t *rapid.T) string {
-		var b strings.Builder
-		put := func(s string) { b.WriteString(space.Draw(t, "space") + s + space.Draw(t, "space")) }
-		n := rapid.IntRange(0, 4).Draw(t, "n")
-		switch rapid.IntRange(0, 2).Draw(t, "kind") {
-		case 0:
-			return atom.Draw(t, "atom")
-		case 1:
-			b.WriteString("[")
-			for i := range n {
-				if i > 0 {
-					put(",")
-				}
-				put(anyJSON(depth-1).Draw(t, "element"))
-			}
-			put("]")
-			return strings.TrimRight(b.String(), " \n\t")
-		}
-		b.WriteString("{")
-		for i := range n {
-			if i > 0 {
-				put(",")
-			}
-			put(strconv.Quote(fmt.Sprint("k", i)))
-			put(":")
-			put(anyJSON(depth-1).Draw(t, "member"))
-		}
-		put("}")
-		return strings.TrimRight(b.String(), " \n\t")
-	})
-}
-
-// TestWalks: members and elements agree with the standard library and are at the
-// reported offsets.
-func TestWalks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		value := anyJSON(3).Draw(t, "value")
-		object := []byte(`{"x": ` + value + ` , "y":[` + value + `, ` + value + `]}`)
-		if err := validObject(object); err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]json.RawMessage{}
-		if err := json.Unmarshal(object, &want); err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]json.RawMessage{}
-		members(object, func(key []byte, at int, raw []byte) error {
-			if string(object[at:at+len(raw)]) != string(raw) {
-				t.Fatalf("%s does not stand at %d", raw, at)
-			}
-			got[string(key)] = raw
-			return nil
-		})
-		if d := cmp.Diff(want, got); d != "" {
-			t.Fatalf("%s\n%s", object, d)
-		}
-		var elementsWant, elementsGot []json.RawMessage
-		if err := json.Unmarshal(want["y"], &elementsWant); err != nil {
-			t.Fatal(err)
-		}
-		jsonscan.Elements(want["y"], func(at int, raw []byte) error {
-			if string(want["y"][at:at+len(raw)]) != string(raw) {
-				t.Fatalf("%s does not stand at %d", raw, at)
-			}
-			elementsGot = append(elementsGot, raw)
-			return nil
-		})
-		if d := cmp.Diff(elementsWant, elementsGot); d != "" {
-			t.Fatalf("%s\n%s", object, d)
-		}
-		keys := headKeys(object)
-		if len(keys) != 2 || !keys["x"] || !keys["y"] {
-			t.Fatalf("%s has the keys %v", object, keys)
-		}
-		for cut := range object { // a prefix has no other keys
-			for key := range headKeys(object[:cut]) {
-				if !keys[key] {
-					t.Fatalf("%s has the key %q", object[:cut], key)
-				}
-			}
 		}
 	})
 }

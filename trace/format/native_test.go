@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -445,74 +443,6 @@ func TestTooManyIDs(t *testing.T) {
 			t.Errorf("%s: a refused row took memory for %d ids", format, cap(r.HashIDs))
 		}
 	}
-}
-
-// TestRuns: consecutive ids are read by comparing text. This must neither run past
-// a number of nines nor accept a number that is not one more.
-func TestRuns(t *testing.T) {
-	row := func(ids string) []byte {
-		return []byte(`{"input_length": 2000, "output_length": 1, "hash_ids": [` + ids + `]}`)
-	}
-	for ids, want := range map[string][]uint64{
-		"8, 9, 10, 11":                                  {8, 9, 10, 11},
-		"98, 99, 100":                                   {98, 99, 100},
-		"1199, 1200, 1201, 1203, 1202":                  {1199, 1200, 1201, 1203, 1202},
-		"1,  2,  3, 4,5":                                {1, 2, 3, 4, 5},
-		"9999998, 9999999, 10000000":                    {9999998, 9999999, 10000000},
-		"18446744073709551614, 18446744073709551615":    {1<<64 - 2, 1<<64 - 1},
-		"12345678, 1234567890123456, 12345678901234567": {12345678, 1234567890123456, 12345678901234567},
-	} {
-		var r trace.Request
-		if err := ParseRow(row(ids), &r); err != nil || !slices.Equal(r.HashIDs, want) {
-			t.Errorf("%s: %d, %v", ids, r.HashIDs, err)
-		}
-	}
-	for _, ids := range []string{"18446744073709551616", "123456789012345678901234", "99999999999999999999999999999999", "12345678x"} {
-		var r trace.Request
-		if parseCanonical(row(ids), &r) {
-			t.Errorf("%s was read as %d", ids, r.HashIDs)
-		}
-	}
-	for _, ids := range []string{"9, :", "99, :0", "9999999, :000000", "1, 2, ", "1, 2,", "1, 2, 3", "5, 6x", "1234567, 1234568x"} {
-		var r trace.Request
-		if err := ParseRow(bytes.TrimSuffix(row(ids), []byte("]}")), &r); err == nil {
-			t.Errorf("%q without an end was read: %d", ids, r.HashIDs)
-		}
-		if parseCanonical(row(ids), &r) != (ids == "1, 2, 3") {
-			t.Errorf("%q: read or refused wrongly: %d", ids, r.HashIDs)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		var want []uint64
-		var text []byte
-		for range rapid.IntRange(1, 5).Draw(t, "runs") {
-			first := rapid.OneOf(rapid.Uint64Range(0, 1200), rapid.Uint64Range(999_000, 1_000_100), rapid.Uint64Range(9_999_900, 10_000_100)).Draw(t, "first")
-			between := rapid.SampledFrom([]string{", ", ",", ",  ", " , "}).Draw(t, "between")
-			for i := range rapid.Uint64Range(1, 300).Draw(t, "length") {
-				if text != nil {
-					text = append(text, between...)
-				}
-				text = strconv.AppendUint(text, first+i, 10)
-				want = append(want, first+i)
-			}
-		}
-		var r trace.Request
-		if !parseCanonical(row(string(text)), &r) || !slices.Equal(r.HashIDs, want) {
-			t.Fatalf("%s: %d", text, r.HashIDs)
-		}
-		// A damaged byte is detected, or gives another valid row, as in the
-		// general parser.
-		damaged := row(string(text))
-		damaged[rapid.IntRange(0, len(damaged)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
-		var got, general trace.Request
-		err := ParseRow(damaged, &got)
-		if generalErr := parseAny(damaged, &general); (err == nil) != (generalErr == nil) {
-			t.Fatalf("%q: %v, the general parser says %v", damaged, err, generalErr)
-		}
-		if err == nil && !slices.Equal(got.HashIDs, general.HashIDs) {
-			t.Fatalf("%q: %d, the general parser says %d", damaged, got.HashIDs, general.HashIDs)
-		}
-	})
 }
 
 func BenchmarkReadNative(b *testing.B) {

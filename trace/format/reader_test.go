@@ -211,31 +211,6 @@ func TestGivenIDs(t *testing.T) {
 	}
 }
 
-// TestBorrowedRows: borrowed rows equal the rows that Requests copies.
-func TestBorrowedRows(t *testing.T) {
-	for name := range fixtures {
-		path := filepath.Join("testdata", name)
-		r, err := format.Open(path, format.Options{BlockIDs: format.ZipfIDs, Record: withKey.Record})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var borrowed []string
-		for row, err := range r.Borrowed() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			borrowed = append(borrowed, string(format.AppendRow(nil, row)))
-		}
-		r.Close()
-		rows, _ := format.Open(path, format.Options{BlockIDs: format.ZipfIDs, Record: withKey.Record})
-		own, _ := trace.Collect(rows.Requests())
-		rows.Close()
-		if want := strings.Join(borrowed, "\n") + "\n"; spelled(own) != want {
-			t.Errorf("%s: %s", name, cmp.Diff(want, spelled(own)))
-		}
-	}
-}
-
 // TestBounds: input that would take too much memory, or never end, is rejected.
 func TestBounds(t *testing.T) {
 	deep := wekaOf(strings.Repeat(`{"t": 1, "type": "subagent", "requests": [`, 40) + wekaRequest + strings.Repeat(`]}`, 40))

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -213,23 +212,5 @@ func TestPublishedWeka(t *testing.T) {
 		if d := cmp.Diff(together, alone); d != "" {
 			t.Errorf("%s is another when it is read alone: %s", name, d)
 		}
-	}
-}
-
-// TestPublishedMooncake checks the native format on a published trace.
-func TestPublishedMooncake(t *testing.T) {
-	path := tracetest.Published(t, "conversation_trace.jsonl")
-	rows, r := collect(t, path)
-	n, err := format.Open(path, format.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	want, err := trace.Collect(n.Requests())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(want, rows) || len(rows) != 12_031 || len(r.Notes()) != 0 {
-		t.Errorf("%d rows, notes %v", len(rows), r.Notes())
 	}
 }

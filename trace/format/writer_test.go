@@ -66,40 +66,6 @@ func TestWriteAll(t *testing.T) {
 	}
 }
 
-func TestWriteAllOfAReader(t *testing.T) {
-	text := `{"timestamp": 0, "input_length": 5, "output_length": 1, "hash_ids": [1, 2, 3]}
-{"timestamp": 1, "input_length": 5, "output_length": 1}
-`
-	r, err := NewReader(strings.NewReader(text+"oops\n"), "t", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	w, _ := NewWriter(&out, "")
-	n, err := w.WriteAll(r.Borrowed())
-	var bad *trace.RowError
-	if n != 2 || !errors.As(err, &bad) || bad.Line != 3 {
-		t.Errorf("%d rows, error %v", n, err)
-	}
-	w.Close()
-	if out.String() != text {
-		t.Errorf("wrote\n%s", out.String())
-	}
-}
-
-func TestWriteKeepsNothingOfARow(t *testing.T) {
-	var out bytes.Buffer
-	w, _ := NewWriter(&out, "")
-	row := numbered(3)
-	want := string(AppendRow(nil, row)) + "\n"
-	w.Write(row)
-	row.HashIDs[0] = 99
-	w.Close()
-	if out.String() != want {
-		t.Errorf("wrote\n%s", out.String())
-	}
-}
-
 func TestWriteAllAllocatesNothingPerRow(t *testing.T) {
 	w, _ := NewWriter(io.Discard, "")
 	source := &repeated{row: numbered(100), n: 20_000}
