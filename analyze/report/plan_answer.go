@@ -63,8 +63,8 @@ func amountOf(f *bench.Found, level float64) string {
 		return doc.Count(int(level), "engine")
 	case bench.Speedup:
 		speedup := "speedup " + bench.FormatLevel(level)
-		if at := f.At(level); at != nil && at.OfferedRate.Set {
-			return planCell(run.Metric{Unit: run.RequestsPerSecond}, at.OfferedRate) + " req/s (" + speedup + ")"
+		if at := f.At(level); at != nil && at.AchievedRate.Set {
+			return planCell(run.Metric{Unit: run.RequestsPerSecond}, at.AchievedRate) + " req/s (" + speedup + ")"
 		}
 		return speedup
 	}
@@ -81,6 +81,8 @@ func (p Plan) answer(f *bench.Found) string {
 		return "not even " + amountOf(f, a.Missed) + " meets the objectives"
 	case f.Axis == bench.Engines:
 		return amountOf(f, a.Level)
+	case f.Bounded:
+		return "up to " + amountOf(f, a.Level) + ", which is all that the sessions offer"
 	case !a.Limited:
 		return "up to " + amountOf(f, a.Level) + ", the highest load tried"
 	}

@@ -53,7 +53,7 @@ type PlanAnswerJSON struct {
 	Deployment string    `json:"deployment"`
 	Varied     string    `json:"varied"`     // engines, speedup or concurrency
 	Level      *float64  `json:"level"`      // the answer; null if no level meets the objectives
-	Rate       *float64  `json:"rate"`       // offered at the answer, in requests per second
+	Rate       *float64  `json:"rate"`       // sent at the answer, in requests per second
 	Missed     *float64  `json:"missed"`     // closest level that does not meet the objectives
 	Exceptions []float64 `json:"exceptions"` // levels that contradict the answer, null without
 	Complete   bool      `json:"complete"`
@@ -123,7 +123,7 @@ func (p Plan) answerJSON(f *bench.Found) PlanAnswerJSON {
 		Exceptions: a.Exceptions, Complete: a.Complete, Trials: a.Trials, Text: p.sentence(f),
 	}
 	if at := f.AtAnswer(); at != nil {
-		j.Rate = pointer(at.OfferedRate)
+		j.Rate = pointer(at.AchievedRate)
 	}
 	return j
 }

@@ -37,7 +37,7 @@ func planOf(t *testing.T, gates string, candidates ...bench.Candidate) report.Pl
 // forecast is what a number of engines does.
 func forecast(p report.Plan, engines float64) (f bench.Forecast) {
 	result := sweepResult(1000, 60_000/1000/engines, 8)
-	f = bench.Forecast{Completed: 1000, OfferedRate: trace.Some(8.0), PeakConcurrency: 30, State: engine.Stats{Admitted: 1000, Queued: 2e9}, Met: true}
+	f = bench.Forecast{Completed: 1000, OfferedRate: trace.Some(8.0), AchievedRate: trace.Some(8.0), PeakConcurrency: 30, State: engine.Stats{Admitted: 1000, Queued: 2e9}, Met: true}
 	for _, m := range p.Metrics {
 		f.Values = append(f.Values, m.Value(result))
 	}

@@ -100,10 +100,6 @@ func (r EngineRun) Trace() Trace {
 	return Trace{Name: r.Name + ".jsonl", Requests: r.Requests(), BlockSize: engineRunBlock}
 }
 
-// mostRounds is how often a plan drives each run if the budget allows: the speed of a
-// machine drifts, and what two rounds measure in opposite order is its mean.
-const mostRounds = 2
-
 // planSizes lists sizes of plans, best first: the OSL of runs about decoding, how many
 // times each slot is used, and the most requests in flight.
 var planSizes = []struct{ osl, reuse, concurrency int }{
@@ -123,77 +119,25 @@ func (l EngineLimits) Check() error {
 // of three prompt lengths for the cost of prompts and the latency, a sweep of long
 // answers for the decode table, prompts among decoding requests, two context lengths at
 // a high batch, a saturated run of long prompts, requests that arrive at random on a
-// server that is mostly idle, and one run to hold out. The sizes are the largest whose
-// expected time is within the budget. If it allows, each run is driven twice, in opposite
-// order.
+// server that is mostly idle, and a load like those to predict. The sizes are the largest
+// whose expected time is within the budget.
 func PlanEngineRuns(p EngineProbe, l EngineLimits) ([]EngineRun, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
 	var expected time.Duration
-	for rounds := mostRounds; rounds > 0; rounds-- {
-		for _, size := range planSizes {
-			runs := l.runs(p, size.osl, size.reuse, min(l.Concurrency, size.concurrency))
-			expected = 0
-			for i := range runs {
-				runs[i].Expected = p.expected(runs[i], l.ISL)
-				expected += runs[i].Expected
-			}
-			if budget := l.Budget / time.Duration(rounds); expected <= budget {
-				lengthen(runs, budget)
-				return inRounds(runs, rounds), nil
-			}
+	for _, size := range planSizes {
+		runs := l.runs(p, size.osl, size.reuse, min(l.Concurrency, size.concurrency))
+		expected = 0
+		for i := range runs {
+			runs[i].Expected = p.expected(runs[i], l.ISL)
+			expected += runs[i].Expected
+		}
+		if expected <= l.Budget {
+			return runs, nil
 		}
 	}
 	return nil, fmt.Errorf("planning runs: the smallest plan takes about %v, more than the budget of %v", expected.Round(time.Second), l.Budget)
-}
-
-// lengthen gives short runs more prompts, as far as the budget goes: the first requests
-// of a run find a server that is not warm yet, and its speed varies from second to
-// second. No run gets more than four times its prompts, or mostPrompts, that way, because
-// fits simulate each.
-func lengthen(runs []EngineRun, budget time.Duration) {
-	const mostPrompts = 300
-	// longer returns a run that takes about the time.
-	longer := func(r EngineRun, took time.Duration) EngineRun {
-		if own := r.Expected - perRun; own > 0 && took > own {
-			ratio := min(float64(took)/float64(own), 4, float64(mostPrompts)/float64(r.Prompts))
-			if prompts := int(float64(r.Prompts) * ratio); prompts > r.Prompts {
-				r.Expected = perRun + time.Duration(float64(own)*float64(prompts)/float64(r.Prompts))
-				r.Prompts = prompts
-			}
-		}
-		return r
-	}
-	// The longest time whose sum is within the budget.
-	low, high := time.Duration(0), budget
-	for high-low > time.Second/10 {
-		middle, sum := (low+high)/2, time.Duration(0)
-		for _, r := range runs {
-			sum += longer(r, middle).Expected
-		}
-		if sum <= budget {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	for i, r := range runs {
-		runs[i] = longer(r, low)
-	}
-}
-
-// inRounds returns the runs once for each round, in alternating order.
-func inRounds(runs []EngineRun, rounds int) []EngineRun {
-	all := slices.Clone(runs)
-	for round := 2; round <= rounds; round++ {
-		slices.Reverse(runs)
-		for _, r := range runs {
-			r.Name = fmt.Sprintf("%s-%d", r.Name, round)
-			all = append(all, r)
-		}
-	}
-	return all
 }
 
 // inFlight returns how many requests of some length the KV cache holds, at most n.

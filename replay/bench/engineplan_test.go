@@ -46,7 +46,7 @@ func TestPlanEngineRuns(t *testing.T) {
 	slices.Sort(alone)
 	slices.Sort(batches)
 	slices.Sort(contexts)
-	if len(runs) != 26 || len(slices.Compact(alone)) != 3 || !slices.Equal(slices.Compact(batches), []int{1, 2, 8, 32, 128}) || !slices.Equal(slices.Compact(contexts), []int{shortISL, 2048}) {
+	if len(runs) != 13 || len(slices.Compact(alone)) != 3 || !slices.Equal(slices.Compact(batches), []int{1, 2, 8, 32, 128}) || !slices.Equal(slices.Compact(contexts), []int{shortISL, 2048}) {
 		t.Errorf("%d runs, prompts alone %v, batches %v, contexts %v", len(runs), alone, batches, contexts)
 	}
 }

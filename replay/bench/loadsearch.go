@@ -73,16 +73,16 @@ func (f *FoundLoad) Runs() []LoadLeg {
 	return append(slices.Clip(f.Legs), LoadLeg{LegResult: *f.Invalid})
 }
 
-// Load returns the load at a level: the level or, of a rate, what the runs there offered
-// if that is clearly less, because the turns of sessions wait for each other.
+// Load returns the load at a level: the level or, of a rate, what the runs there sent if
+// that is clearly less, because the turns of sessions wait for each other.
 func (f *FoundLoad) Load(level float64) float64 {
 	if f.Axis != Rate {
 		return level
 	}
 	sum, runs := 0.0, 0.0
 	for i := range f.Legs {
-		if offered := f.Legs[i].Metrics.OfferedRate; f.Legs[i].Level == level && offered.Set {
-			sum, runs = sum+offered.Value, runs+1
+		if sent := f.Legs[i].Metrics.AchievedRate; f.Legs[i].Level == level && sent.Set {
+			sum, runs = sum+sent.Value, runs+1
 		}
 	}
 	if mean := sum / runs; runs > 0 && mean < clearlyLess*level {
@@ -186,8 +186,8 @@ func (c *LoadSearchConfig) pointless(legs []LoadLeg) string {
 			return fmt.Sprintf("%v has the throughput of %v, and meets the objectives as well: more requests would only wait", last.Leg, before.Leg)
 		}
 	default:
-		if offered := last.Metrics.OfferedRate; offered.Set && offered.Value < sameRate*before.Metrics.OfferedRate.Value {
-			return fmt.Sprintf("the sessions offer at most %.3g req/s, because each turn waits for the one before", offered.Value)
+		if sent := last.Metrics.AchievedRate; sent.Set && sent.Value < sameRate*before.Metrics.AchievedRate.Value {
+			return fmt.Sprintf("the sessions offer at most %.3g req/s, because each turn waits for the one before", sent.Value)
 		}
 	}
 	return ""

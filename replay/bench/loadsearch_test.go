@@ -42,10 +42,10 @@ func TestGrowth(t *testing.T) {
 // A search stops where other loads would not help: without a queue, where more requests
 // only wait, or where the sessions offer no more. Overload shows that lower loads may help.
 func TestPointless(t *testing.T) {
-	leg := func(level, ttft, growth, inFlight, offered float64) (l LoadLeg) {
+	leg := func(level, ttft, growth, inFlight, sent float64) (l LoadLeg) {
 		l.Level, l.Growth = level, growth
 		l.Judgements = []run.Judgement{{Passed: ttft < 1, Value: trace.Some(ttft)}}
-		l.LegResult.Result = &Result{Metrics: &run.Result{RequestRate: trace.Some(1.0), OfferedRate: trace.Some(offered)}}
+		l.LegResult.Result = &Result{Metrics: &run.Result{RequestRate: trace.Some(1.0), AchievedRate: trace.Some(sent)}}
 		l.Metrics.E2EL.Mean = inFlight * 1000
 		return l
 	}

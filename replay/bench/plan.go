@@ -84,8 +84,9 @@ type Forecast struct {
 	Verdict    run.Verdict
 	// Completed and Failed are numbers of requests.
 	Completed, Failed int
-	OfferedRate       trace.Opt[float64] // requests per second
-	PeakConcurrency   int                // most requests in flight
+	// OfferedRate and AchievedRate are requests per second, by due time and by send time.
+	OfferedRate, AchievedRate trace.Opt[float64]
+	PeakConcurrency           int // most requests in flight
 }
 
 // MeanQueue returns the mean time that a request waited in an engine's queue, in

@@ -244,6 +244,24 @@ func TestFindLoad(t *testing.T) {
 	}
 }
 
+// Where turns wait for the ones before, the answer is the rate that the sessions offer.
+func TestFindLoadOfSessions(t *testing.T) {
+	t.Parallel()
+	var turns []trace.Request
+	for i := range 100 {
+		turns = append(turns, trace.Request{Timestamp: trace.Some(float64(1000 * i)), SessionID: fmt.Sprint(i % 5), InputLength: 100, OutputLength: 10})
+	}
+	p := planner(t, bench.PlanConfig{Run: bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(turns)}}, Gates: gatesFrom(t, "p90_ttft<1h")})
+	found, err := p.Find(t.Context(), bench.FindConfig{Axis: bench.Speedup}, candidates(aggregated(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := found[0]
+	if at := f.AtAnswer(); !f.Bounded || !f.Answer.Complete || f.Answer.Limited || f.Answer.Level > 500 || at.AchievedRate.Value > f.Answer.Level {
+		t.Errorf("%+v, at %+v", f.Answer, at)
+	}
+}
+
 func TestPlanErrors(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -34,6 +34,9 @@ type Found struct {
 	Answer search.Answer
 	// Trials are the predictions that led to the answer, by level.
 	Trials []Prediction
+	// Bounded is set if a higher speedup offers no more load, because each turn of a session
+	// waits for the one before.
+	Bounded bool
 }
 
 // AtAnswer returns the prediction at the answer, nil if there is none.
@@ -83,10 +86,8 @@ func (p *Planner) Find(ctx context.Context, cfg FindConfig, candidates []Candida
 	}
 	found := make([]Found, len(candidates))
 	err = p.inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
-		c := candidates[i]
-		found[i] = Found{Candidate: c, Axis: cfg.Axis}
-		found[i].Answer, found[i].Trials, err = p.find(ctx, s, cfg.Axis, c)
-		return err
+		found[i] = Found{Candidate: candidates[i], Axis: cfg.Axis}
+		return p.find(ctx, s, &found[i])
 	})
 	return found, err
 }
@@ -121,25 +122,29 @@ func (p *Planner) search(cfg FindConfig) (s search.Config, err error) {
 }
 
 // find searches with one deployment.
-func (p *Planner) find(ctx context.Context, s search.Config, a Axis, c Candidate) (search.Answer, []Prediction, error) {
+func (p *Planner) find(ctx context.Context, s search.Config, f *Found) error {
 	var trials []search.Trial
-	var predictions []Prediction
-	for level, ok := s.Next(trials); ok; level, ok = s.Next(trials) {
-		load := PlanLoad{a, level}
-		if a == Engines {
+	c := f.Candidate
+	for level, ok := s.Next(trials); ok && !f.Bounded; level, ok = s.Next(trials) {
+		load := PlanLoad{f.Axis, level}
+		if f.Axis == Engines {
 			c.Engines, load = int(level), PlanLoad{}
 		}
 		w, err := p.at(ctx, load)
 		if err != nil {
-			return search.Answer{}, nil, err
+			return err
 		}
 		predicted, err := p.predict(ctx, c, w)
 		if err != nil {
-			return search.Answer{}, nil, err
+			return err
 		}
+		half := f.At(level / 2)
+		f.Bounded = f.Axis == Speedup && predicted.Met && half != nil && half.Met && predicted.AchievedRate.Value < sameRate*half.AchievedRate.Value
 		trials = append(trials, search.Trial{Level: level, Met: predicted.Met})
-		predictions = append(predictions, predicted)
+		f.Trials = append(f.Trials, predicted)
 	}
-	slices.SortFunc(predictions, func(x, y Prediction) int { return cmp.Compare(x.level(a), y.level(a)) })
-	return s.Answer(trials), predictions, nil
+	slices.SortFunc(f.Trials, func(x, y Prediction) int { return cmp.Compare(x.level(f.Axis), y.level(f.Axis)) })
+	f.Answer = s.Answer(trials)
+	f.Answer.Complete = f.Answer.Complete || f.Bounded
+	return nil
 }

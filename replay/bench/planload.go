@@ -140,7 +140,7 @@ func (p *Planner) simulate(ctx context.Context, d engine.Deployment, w *workload
 	}
 	f = Forecast{
 		State: state, Verdict: result.Verdict, Completed: result.Completed, Failed: result.Failed,
-		OfferedRate: result.OfferedRate, PeakConcurrency: result.PeakConcurrency,
+		OfferedRate: result.OfferedRate, AchievedRate: result.AchievedRate, PeakConcurrency: result.PeakConcurrency,
 		Met: result.Verdict.Level != run.Invalid,
 	}
 	for _, m := range p.cfg.Metrics {
