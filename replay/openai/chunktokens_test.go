@@ -94,21 +94,16 @@ func TestProbeForChunkTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := client(t, serve(t, func(p *peer) {
-				for {
-					r, body := p.request()
-					switch {
-					case r == nil:
-						return
-					case r.Method == http.MethodGet:
-						p.say(listed("a"))
-					case tc.refuses != "" && strings.Contains(body, tc.refuses):
-						p.say(answerOf("400 Bad Request", "application/json", `{"error":{"message":"`+tc.error+`"}}`))
-					default:
-						p.say(whole(tc.event))
-					}
+			c := client(t, serve(t, always(func(p *peer, r *http.Request, body string) {
+				switch {
+				case r.Method == http.MethodGet:
+					p.say(listed("a"))
+				case tc.refuses != "" && strings.Contains(body, tc.refuses):
+					p.say(answerOf("400 Bad Request", "application/json", `{"error":{"message":"`+tc.error+`"}}`))
+				default:
+					p.say(whole(tc.event))
 				}
-			}).url)
+			})).url)
 			if _, err := c.Probe(context.Background()); err != nil {
 				t.Fatal(err)
 			}

@@ -171,16 +171,10 @@ func TestOpenedAhead(t *testing.T) {
 func TestStart(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
-	s := serve(t, func(p *peer) {
-		for {
-			r, body := p.request()
-			if r == nil {
-				return
-			}
-			got <- body
-			p.say(streamed+inChunk(tide), inChunk(tide+finish+tokens)+inChunk(theEnd)+lastChunk)
-		}
-	})
+	s := serve(t, always(func(p *peer, r *http.Request, body string) {
+		got <- body
+		p.say(streamed+inChunk(tide), inChunk(tide+finish+tokens)+inChunk(theEnd)+lastChunk)
+	}))
 	c := client(t, s.url)
 	if c.loop == nil {
 		t.Skip("on this system to send is to wait")

@@ -260,6 +260,19 @@ func wellBehaved(p *peer) {
 	}
 }
 
+// always answers each request of a connection.
+func always(answer func(p *peer, r *http.Request, body string)) func(*peer) {
+	return func(p *peer) {
+		for {
+			r, body := p.request()
+			if r == nil {
+				return
+			}
+			answer(p, r, body)
+		}
+	}
+}
+
 // once runs a script after the first request.
 func once(script func(*peer)) func(*peer) {
 	return func(p *peer) {

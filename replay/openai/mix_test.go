@@ -182,28 +182,22 @@ func TestProbeOfModels(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string]int{}
-	script := func(p *peer) {
-		for {
-			r, body := p.request()
-			if r == nil {
-				return
-			}
-			if r.Method == http.MethodGet {
-				p.say(listed("a", "b"))
-				continue
-			}
-			var sent struct{ Model string }
-			json.Unmarshal([]byte(body), &sent)
-			mu.Lock()
-			asked[sent.Model]++
-			mu.Unlock()
-			if sent.Model == "typo" {
-				p.say(answerOf("404 Not Found", "application/json", message("The model `typo` does not exist.")))
-				continue
-			}
-			p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+	script := always(func(p *peer, r *http.Request, body string) {
+		if r.Method == http.MethodGet {
+			p.say(listed("a", "b"))
+			return
 		}
-	}
+		var sent struct{ Model string }
+		json.Unmarshal([]byte(body), &sent)
+		mu.Lock()
+		asked[sent.Model]++
+		mu.Unlock()
+		if sent.Model == "typo" {
+			p.say(answerOf("404 Not Found", "application/json", message("The model `typo` does not exist.")))
+			return
+		}
+		p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+	})
 	url := serve(t, script).url
 	for _, tc := range []struct {
 		edit   func(*Config)

@@ -29,20 +29,14 @@ func proxied(address string) func(*Config) {
 func TestForwardProxy(t *testing.T) {
 	t.Parallel()
 	got := make(chan *http.Request, 9)
-	proxy := serve(t, func(p *peer) {
-		for {
-			r, body := p.request()
-			if r == nil {
-				return
-			}
-			got <- r
-			if r.Method == http.MethodGet {
-				p.say(listed("m"))
-				continue
-			}
-			p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+	proxy := serve(t, always(func(p *peer, r *http.Request, body string) {
+		got <- r
+		if r.Method == http.MethodGet {
+			p.say(listed("m"))
+			return
 		}
-	})
+		p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+	}))
 	c := client(t, "http://gpu.example:8000/llm?a=b", proxied(proxy.url))
 	notes, err := c.Probe(context.Background())
 	if want := "requests to gpu.example:8000 go through the proxy http://***@" + strings.TrimPrefix(proxy.url, "http://"); err != nil || !slices.Contains(notes, want) {
@@ -183,4 +177,16 @@ func TestServerWithoutTLS(t *testing.T) {
 	s := serve(t, func(p *peer) { p.say(answerOf("400 Bad Request", "text/plain", "not HTTP")); p.hold() })
 	o := send(t, client(t, strings.Replace(s.url, "http:", "https:", 1)))
 	wantClass(t, o, replay.Connect, "the server does not speak TLS, use http://")
+}
+
+// A server that takes HTTP/2 only is named as the cause, with what to do.
+func TestServerWithoutHTTP1(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	s.TLS.NextProtos = []string{"h2"}
+	t.Cleanup(s.Close)
+	o := send(t, client(t, s.URL, func(cfg *Config) { cfg.Insecure = true }))
+	wantClass(t, o, replay.Connect, "takes HTTP/2 only, put a proxy such as nginx before it")
 }

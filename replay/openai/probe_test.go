@@ -14,21 +14,16 @@ import (
 // endpoint is a server with a list of models. It answers completions with the given
 // answers, the last one repeatedly.
 func endpoint(models string, completions ...string) func(*peer) {
-	return func(p *peer) {
-		for {
-			r, body := p.request()
-			switch {
-			case r == nil:
-				return
-			case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
-				p.say(models)
-			case strings.Contains(completions[0], "ignore_eos") && !strings.Contains(body, "ignore_eos"):
-				p.say(recounted(completions[len(completions)-1], countIn(body)))
-			default:
-				p.say(recounted(completions[0], countIn(body)))
-			}
+	return always(func(p *peer, r *http.Request, body string) {
+		switch {
+		case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
+			p.say(models)
+		case strings.Contains(completions[0], "ignore_eos") && !strings.Contains(body, "ignore_eos"):
+			p.say(recounted(completions[len(completions)-1], countIn(body)))
+		default:
+			p.say(recounted(completions[0], countIn(body)))
 		}
-	}
+	})
 }
 
 // countIn counts the token ids or words of a body's prompt.
@@ -132,20 +127,15 @@ func TestProbeSendsNothingOfTheTrace(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []Config{{Endpoint: Chat}, {Prompt: Words}, {Prompt: Tokens}} {
 		bodies := make(chan string, 2)
-		s := serve(t, func(p *peer) {
-			for {
-				r, body := p.request()
-				switch {
-				case r == nil:
-					return
-				case r.Method == http.MethodGet:
-					p.say(listed("m"))
-				default:
-					bodies <- body
-					p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
-				}
+		s := serve(t, always(func(p *peer, r *http.Request, body string) {
+			switch {
+			case r.Method == http.MethodGet:
+				p.say(listed("m"))
+			default:
+				bodies <- body
+				p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
 			}
-		})
+		}))
 		c := client(t, s.url, func(to *Config) { to.Endpoint, to.Prompt = cfg.Endpoint, cfg.Prompt })
 		before := c.PromptDigest()
 		if notes, err := c.Probe(context.Background()); err != nil || len(notes) > 0 {

@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -45,20 +46,15 @@ func TestSeveralServers(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 20)
 	server := func(name string) string {
-		return serve(t, func(p *peer) {
-			for {
-				r, body := p.request()
-				switch {
-				case r == nil:
-					return
-				case r.Method == "GET":
-					p.say(listed("a"))
-				default:
-					got <- name + r.Host + body
-					p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
-				}
+		return serve(t, always(func(p *peer, r *http.Request, body string) {
+			switch {
+			case r.Method == "GET":
+				p.say(listed("a"))
+			default:
+				got <- name + r.Host + body
+				p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
 			}
-		}).url
+		})).url
 	}
 	urls := []string{server("one"), server("two")}
 	c := client(t, "", func(cfg *Config) { cfg.URLs, cfg.Model = urls, "" })

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -12,16 +13,10 @@ import (
 func TestSessionHeader(t *testing.T) {
 	t.Parallel()
 	got := make(chan []string, 1)
-	script := func(p *peer) {
-		for {
-			r, _ := p.request()
-			if r == nil {
-				return
-			}
-			got <- r.Header.Values("X-Session-ID")
-			p.say(streamed + inChunk(complete) + lastChunk)
-		}
-	}
+	script := always(func(p *peer, r *http.Request, _ string) {
+		got <- r.Header.Values("X-Session-ID")
+		p.say(streamed + inChunk(complete) + lastChunk)
+	})
 	c := client(t, serve(t, script).url)
 	sent := func(c *Client, session string) string {
 		r := row

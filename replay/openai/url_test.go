@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,16 +45,10 @@ func TestURLs(t *testing.T) {
 func TestDeployment(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 9)
-	s := serve(t, func(p *peer) {
-		for {
-			r, body := p.request()
-			if r == nil {
-				return
-			}
-			got <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Api-Key") + r.Header.Get("Authorization") + body
-			p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
-		}
-	})
+	s := serve(t, always(func(p *peer, r *http.Request, body string) {
+		got <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Api-Key") + r.Header.Get("Authorization") + body
+		p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+	}))
 	for _, model := range []string{"", "other"} {
 		c := client(t, s.url+"/openai/deployments/gpt%204/chat/completions?api-version=2024-10-21", func(cfg *Config) {
 			cfg.Model, cfg.APIKey, cfg.Server = model, "key-of-mine", "azure"
@@ -134,15 +129,9 @@ func TestRedirectsAreRefused(t *testing.T) {
 			"https://new/login":                       "redirected to https://new/login; redirects are not followed: set the URL to the API's address",
 		} {
 			at := func(path string) string { return strings.ReplaceAll(location, "%s", path) }
-			s := serve(t, func(p *peer) {
-				for {
-					r, _ := p.request()
-					if r == nil {
-						return
-					}
-					p.say("HTTP/1.1 " + strconv.Itoa(status) + " Moved\r\nContent-Length: 0\r\nLocation: " + at(strings.TrimPrefix(r.URL.Path, "/v1/")) + "\r\n\r\n")
-				}
-			})
+			s := serve(t, always(func(p *peer, r *http.Request, _ string) {
+				p.say("HTTP/1.1 " + strconv.Itoa(status) + " Moved\r\nContent-Length: 0\r\nLocation: " + at(strings.TrimPrefix(r.URL.Path, "/v1/")) + "\r\n\r\n")
+			}))
 			wanted := func(path string) string {
 				return "HTTP status " + strconv.Itoa(status) + ": " + strings.ReplaceAll(want, "%s", path)
 			}
