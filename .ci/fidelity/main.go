@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -214,24 +213,17 @@ func (t *tally) cell(key string) string {
 
 // drawings draws from a source, several at a time.
 func (o *options) drawings(s source) []drawing {
-	var mutex sync.Mutex
-	var all []drawing
+	all := make([]drawing, len(lengths)*o.seeds)
 	var wait sync.WaitGroup
 	free := make(chan struct{}, o.parallel)
-	for _, length := range lengths {
-		for seed := range o.seeds {
-			free <- struct{}{}
-			wait.Go(func() {
-				d := o.draw(s, length, seed)
-				mutex.Lock()
-				all = append(all, d)
-				mutex.Unlock()
-				<-free
-			})
-		}
+	for i := range all {
+		free <- struct{}{}
+		wait.Go(func() {
+			all[i] = o.draw(s, lengths[i/o.seeds], i%o.seeds)
+			<-free
+		})
 	}
 	wait.Wait()
-	slices.SortFunc(all, func(a, b drawing) int { return slices.Compare([]int{a.length, a.seed}, []int{b.length, b.seed}) })
 	return all
 }
 
