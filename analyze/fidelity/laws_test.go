@@ -135,16 +135,6 @@ func TestFaults(t *testing.T) {
 			}
 			return rows
 		}, []string{"lengths", "peak_minute"}, []string{"lru_curve", "turn_gaps", "rate"}},
-		"other answers of the same mean": {func(rows []trace.Request) []trace.Request {
-			mean := 0
-			for _, r := range rows {
-				mean += r.OutputLength
-			}
-			for i := range rows {
-				rows[i].OutputLength = mean / len(rows)
-			}
-			return rows
-		}, []string{"lengths"}, []string{"rate", "context"}},
 		"faster": {func(rows []trace.Request) []trace.Request {
 			for i := range rows {
 				rows[i].Timestamp.Value /= 2
@@ -186,12 +176,6 @@ func TestFaults(t *testing.T) {
 					rows[i].HashIDs[j] = id
 					id++
 				}
-			}
-			return rows
-		}, []string{"lru_curve", "context"}, []string{"lengths", "peak_minute"}},
-		"no blocks": {func(rows []trace.Request) []trace.Request {
-			for i := range rows {
-				rows[i].HashIDs = nil
 			}
 			return rows
 		}, []string{"lru_curve", "context"}, []string{"lengths", "peak_minute"}},
@@ -286,31 +270,6 @@ func TestNotApplicable(t *testing.T) {
 	}
 }
 
-// Sessions of one turn but for a few: a trace like that may have none with a second turn,
-// unless it has so many that chance cannot explain the difference.
-func TestFewTurnGaps(t *testing.T) {
-	with := func(gaps int) []trace.Request {
-		rows := drawn(t, "num_requests: 100\nrate: 1\nisl: uniform:100:900\nosl: uniform:1:9\n", 1)
-		for i := range rows {
-			rows[i].SessionID = fmt.Sprint(i)
-			if i%2 == 1 && i < 2*gaps {
-				rows[i].SessionID = rows[i-1].SessionID
-			}
-		}
-		return rows
-	}
-	for _, c := range []struct {
-		source, drawn int
-		want          fidelity.Outcome
-	}{
-		{2, 0, fidelity.NotApplicable}, {14, 15, fidelity.NotApplicable}, {0, 14, fidelity.NotApplicable}, {15, 0, fidelity.Failed}, {15, 14, fidelity.Passed},
-	} {
-		if x := result(t, compare(t, with(c.source), with(c.drawn)), "turn_gaps"); x.Outcome != c.want || (x.Reason == "") != x.Gap.Set {
-			t.Errorf("%d and %d turn gaps: %+v", c.source, c.drawn, x)
-		}
-	}
-}
-
 // Periodic rows repeat themselves, so those of a drawn trace are no copy; rows in random
 // order are.
 func TestPeriodicRowsAreNoCopy(t *testing.T) {
@@ -334,18 +293,5 @@ func TestPeriodicRowsAreNoCopy(t *testing.T) {
 		if gap := result(t, r, "gaps").Gap; gap != trace.Some(0.0) {
 			t.Errorf("%s rows: a distance of %v between the gaps", c.what, gap)
 		}
-	}
-}
-
-// The gaps of a period that is no whole number are equal wherever they are in a trace.
-func TestGapsOfAPeriod(t *testing.T) {
-	at := func(begin float64) (rows []trace.Request) {
-		for i := range 300 {
-			rows = append(rows, trace.Request{Timestamp: trace.Some(begin + float64(i)*333.333), InputLength: 100, OutputLength: 10})
-		}
-		return rows
-	}
-	if x := result(t, compare(t, at(0), at(1e6)), "gaps"); x.Gap != trace.Some(0.0) {
-		t.Errorf("a distance of %v", x.Gap)
 	}
 }

@@ -3,7 +3,6 @@ package spec
 import (
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -76,26 +75,6 @@ func TestSameSeedSameTraceAndPrefix(t *testing.T) {
 	}
 	if other := draw(t, busy, Setting{Key: "seed", Value: "1", From: "--seed"}); lines(other) == lines(all) {
 		t.Error("another seed draws the same trace")
-	}
-}
-
-// TestReadReusesMemory checks that Draw and Requests give the same rows.
-func TestReadReusesMemory(t *testing.T) {
-	all := draw(t, busy)
-	drawing := parse(t, busy).Draw()
-	var row trace.Request
-	for i := range all {
-		if err := drawing.Read(&row); err != nil {
-			t.Fatal(err)
-		}
-		if lines([]trace.Request{row}) != lines(all[i:i+1]) {
-			t.Fatalf("row %d differs", i)
-		}
-	}
-	for range 2 {
-		if err := drawing.Read(&row); err != io.EOF {
-			t.Errorf("after the end: %v", err)
-		}
 	}
 }
 

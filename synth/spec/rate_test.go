@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"moontide/trace"
 )
 
 // anyRate draws a rate, including phases at 0.
@@ -53,45 +51,6 @@ func TestAfterInvertsIntegral(t *testing.T) {
 			t.Fatalf("from %v to %v it is %v, want %v", a, b, got, amount)
 		}
 	})
-}
-
-// TestAfterNeverGoesBack uses times at which the sum of the phases' integrals
-// rounds down.
-func TestAfterNeverGoesBack(t *testing.T) {
-	p := newPhases([]phase{{length: 1, from: 1, to: 1}, {length: 1, from: 0, to: 1}, {length: 0.1, from: 0, to: 1}, {length: 1, from: 1, to: 1}})
-	for a := range 100 {
-		if b := p.after(float64(a), 0); b < float64(a) {
-			t.Errorf("0 after %d is at %v", a, b)
-		}
-	}
-}
-
-// TestIntegral compares phases and cycle with sums over small steps.
-func TestIntegral(t *testing.T) {
-	ramp := newPhases([]phase{{length: 10, from: 0, to: 4}, {length: 5, from: 2, to: 2}, {length: 5, from: 2, to: 0}})
-	c := cycle{mean: 3, amplitude: 0.5, period: 20, peakTime: 7}
-	rates := map[rate]func(float64) float64{
-		ramp: func(s float64) float64 {
-			switch {
-			case s < 10:
-				return 0.4 * s
-			case s < 15:
-				return 2
-			}
-			return max(0, 2-0.4*(s-15))
-		},
-		c: func(s float64) float64 { return 3 * (1 + 0.5*math.Cos(2*math.Pi*(s-7)/20)) },
-	}
-	for p, rate := range rates {
-		var sum float64
-		const step = 1e-3
-		for s := 3.; s < 47; s += step {
-			sum += rate(s+step/2) * step
-		}
-		if got := p.integral(3, 47); math.Abs(got-sum) > 0.01 {
-			t.Errorf("%T: integral is %v, want %v", p, got, sum)
-		}
-	}
 }
 
 func times(t *testing.T, text string) []float64 {
@@ -216,12 +175,5 @@ func TestConstantArrivals(t *testing.T) {
 	// At 2 t requests a second the k-th comes at sqrt(k).
 	if got := fmt.Sprint(times(t, "isl: 1\nosl: 1\nrate: [{for: 3, from: 0, to: 6}]\narrival: constant\nnum_requests: 5")); got != "[0 1 1.414214 1.732051 2]" {
 		t.Errorf("on a ramp: %s", got)
-	}
-}
-
-func TestArrivalBeyondMaxTime(t *testing.T) {
-	_, err := trace.Collect(parse(t, "isl: 1\nosl: 1\nrate: [{for: 10, at: 1}, {for: 1, at: 1e-12}]\nnum_requests: 100\narrival: constant").Requests())
-	if err == nil || err.Error() != "drawing request 11: it arrives after 1e+12 s, the most is 1e+12: want a higher rate or fewer requests" && len(err.Error()) < 50 {
-		t.Errorf("error is %v", err)
 	}
 }
