@@ -1,14 +1,12 @@
 package analyze_test
 
 import (
-	"bytes"
 	"fmt"
 	"runtime"
 	"testing"
 
 	"moontide/analyze"
 	"moontide/trace"
-	"moontide/trace/format"
 	"moontide/trace/tracetest"
 )
 
@@ -50,29 +48,5 @@ func BenchmarkTrace(b *testing.B) {
 				b.ReportMetric(float64(held)/float64(unique), "B/unique")
 			})
 		}
-	}
-}
-
-// From the bytes of a trace to its statistics.
-func BenchmarkFile(b *testing.B) {
-	for _, naming := range tracetest.Namings() {
-		b.Run("ids="+naming.Name, func(b *testing.B) {
-			all, references := rows(20_000, naming)
-			var file []byte
-			for _, r := range all {
-				file = append(format.AppendRow(file, r), '\n')
-			}
-			b.SetBytes(int64(len(file)))
-			for b.Loop() {
-				r, err := format.NewReader(bytes.NewReader(file), "", format.Options{})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := analyze.Trace(r.Borrowed(), analyze.Options{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(references), "ns/reference")
-		})
 	}
 }

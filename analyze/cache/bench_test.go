@@ -53,16 +53,6 @@ func BenchmarkCurve(b *testing.B) {
 	}
 }
 
-// The curve alone, from numbered blocks.
-func BenchmarkCurveOfNumbers(b *testing.B) {
-	all, references := tracetest.Prompts(100_000, tracetest.Namings()[0])
-	s, _ := sequence(all)
-	for b.Loop() {
-		s.Curve(512)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(references), "ns/reference")
-}
-
 func sequence(all [][]uint64) (*cache.Sequence, int) {
 	var table block.Table
 	var s cache.Sequence

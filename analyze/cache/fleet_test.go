@@ -171,17 +171,6 @@ func TestSessionsStayWithTheirWorker(t *testing.T) {
 	}
 }
 
-func TestRequestsWithoutSessionAreRoundRobin(t *testing.T) {
-	rows := conversations(12, 5)
-	for i := range rows {
-		rows[i].session = ""
-	}
-	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 100}, 16, routing.Session, routing.RoundRobin)
-	if !reflect.DeepEqual(c.Routed[0].Workers, c.Routed[1].Workers) {
-		t.Errorf("session routing without sessions %+v, round-robin %+v", c.Routed[0].Workers, c.Routed[1].Workers)
-	}
-}
-
 func TestGroupedRequestsAreSessions(t *testing.T) {
 	rows := conversations(13, 6)
 	first, sessions := map[string]int32{}, []int32{}
