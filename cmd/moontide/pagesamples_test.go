@@ -130,12 +130,18 @@ func (s *scratch) checkPictures(t *testing.T) {
 func (s *scratch) comparePicture(t *testing.T, name string, want []byte, measured bool) {
 	t.Helper()
 	got := read(t, filepath.Join(s.dir, name))
+	if *update {
+		if err := os.WriteFile(filepath.Join(root, name), got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	gotSize, wantSize := sizeOf(t, got), sizeOf(t, want)
 	if gotSize.X != wantSize.X || gotSize.Y != wantSize.Y && !measured {
 		t.Fatalf("it is %v, that of the page is %v", gotSize, wantSize)
 	}
 	if runtime.GOARCH == "amd64" && !measured && !bytes.Equal(pixels(t, got), pixels(t, want)) {
-		t.Error("it is another picture than that of the page: make that anew, and look at it")
+		t.Error("it is another picture than that of the page: run the test with -update-docs, and look at it")
 	}
 }
 
