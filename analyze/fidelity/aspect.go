@@ -49,7 +49,7 @@ func Aspects() []Aspect {
 		{"context", "Shared context", KS, 0.03, "no block ids", []value{{"Shared context", tokens, context, nil}}},
 		curve,
 		{"gaps", "Gaps", LogRatio, 0.1, noTime, []value{{"Inter-arrival gap", "ms", gap, nil}}},
-		{"turn_gaps", "Turn gaps", LogRatio, 0.1, "no session has a second turn", []value{{"Turn gap", "ms", turnGap, nil}}},
+		{"turn_gaps", "Turn gaps", LogRatio, 0.1, "no times between turns", []value{{"Turn gap", "ms", turnGap, nil}}},
 		{"peak_minute", "Peak minute", Relative, 0.1, noTime, []value{
 			{"Peak-minute requests", "", 0, peakOf(requests)}, {"Peak-minute input", tokens, 0, peakOf(isl)}, {"Peak-minute output", tokens, 0, peakOf(osl)},
 		}},

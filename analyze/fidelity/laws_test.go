@@ -258,7 +258,7 @@ func TestNotApplicable(t *testing.T) {
 		report      *fidelity.Report
 		key, reason string
 	}{
-		{r, "lru_curve", "no block ids"}, {r, "context", "no block ids"}, {r, "turn_gaps", "no session has a second turn"},
+		{r, "lru_curve", "no block ids"}, {r, "context", "no block ids"}, {r, "turn_gaps", "no times between turns"},
 		{at, "gaps", "all requests arrive at once"}, {at, "rate", "all requests arrive at once"}, {at, "peak_minute", "all requests arrive at once"},
 	} {
 		if x := result(t, c.report, c.key); x.Outcome != fidelity.NotApplicable || x.Reason != c.reason || x.Gap.Set {

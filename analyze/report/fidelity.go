@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 
 	"moontide/analyze/fidelity"
 	"moontide/analyze/report/doc"
@@ -22,6 +23,8 @@ func (f Fidelity) Document() *doc.Document {
 	d := doc.New("FIDELITY", fmt.Sprintf("%s, drawn from %s", f.DrawnName, f.SourceName))
 	s := d.Section("Aspects")
 	t := doc.Table{Columns: []string{"", "source", "drawn", "gap", "floor", "limit", "result"}, Left: 1}
+	var reasons []string
+	lacking := map[string][]string{}
 	for _, r := range f.Results {
 		for _, v := range r.Values {
 			outcome := r.Outcome
@@ -31,13 +34,19 @@ func (f Fidelity) Document() *doc.Document {
 			t.Add(v.Name, valueText(v.Unit, v.Source), valueText(v.Unit, v.Drawn), gapText(r.Aspect, v.Gap), gapText(r.Aspect, r.Floor), gapText(r.Aspect, r.Limit), outcomes[outcome])
 		}
 		if r.Reason != "" {
-			s.Note("", fmt.Sprintf("%s: %s.", r.Name, r.Reason))
+			if lacking[r.Reason] == nil {
+				reasons = append(reasons, r.Reason)
+			}
+			lacking[r.Reason] = append(lacking[r.Reason], r.Name)
 		}
 	}
 	s.Table(t)
 	s.Text("The floor is the gap between the source and another trace like it; the limit is the larger of an aspect's bound and twice the floor. " +
 		"Lengths and shared context differ by the KS distance between their distributions, 0 to 1, gaps by the mean ratio of their quantiles; all are shown with their medians. " +
 		"LRU cache sizes are shares of the source's unique blocks.")
+	for _, reason := range reasons {
+		s.Note("", fmt.Sprintf("Not compared (%s): %s.", reason, strings.Join(lacking[reason], ", ")))
+	}
 	f.novelty(d.Section("Novelty"))
 	for _, note := range f.notes() {
 		d.Note("Note", note+".")
