@@ -182,11 +182,10 @@ func TestServerWithoutTLS(t *testing.T) {
 // A server that takes HTTP/2 only is named as the cause, with what to do.
 func TestServerWithoutHTTP1(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewUnstartedServer(http.NotFoundHandler())
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	s.TLS.NextProtos = []string{"h2"}
-	t.Cleanup(s.Close)
-	o := send(t, client(t, s.URL, func(cfg *Config) { cfg.Insecure = true }))
+	known := answersOverTLS(t, tls.NoClientCert)
+	s := serve(t, func(p *peer) {
+		tls.Server(p.Conn, &tls.Config{Certificates: known.TLS.Certificates, NextProtos: []string{"h2-"}}).Handshake() // servers in Go do not refuse if it is h2
+	})
+	o := send(t, client(t, strings.Replace(s.url, "http:", "https:", 1)))
 	wantClass(t, o, replay.Connect, "takes HTTP/2 only, put a proxy such as nginx before it")
 }
