@@ -1,12 +1,8 @@
 package server
 
 import (
-	"bufio"
 	"bytes"
 	"io"
-	"net"
-	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -38,43 +34,4 @@ func TestBodyEndsWithItsLastToken(t *testing.T) {
 			t.Errorf("then comes %q", rest)
 		}
 	})
-}
-
-// Each of several answers on a connection has one end.
-func TestAnswersOfOneConnection(t *testing.T) {
-	s, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ln) }()
-	defer func() { s.Shutdown(t.Context()); <-ended }()
-	c, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	in := bufio.NewReader(c)
-	for i := range 3 {
-		const body = `{"prompt":"a b","max_tokens":5,"stream":true}`
-		r, _ := http.NewRequest(http.MethodPost, "http://x/v1/completions", strings.NewReader(body))
-		if err := r.Write(c); err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.ReadResponse(in, r)
-		if err != nil {
-			t.Fatalf("answer %d: %v", i, err)
-		}
-		text, err := io.ReadAll(answer.Body)
-		if err != nil || answer.StatusCode != http.StatusOK || tokenEvents(text) != 5 {
-			t.Errorf("answer %d: %v, %q", i, err, text)
-		}
-		if in.Buffered() > 0 {
-			t.Errorf("behind answer %d there are %d bytes", i, in.Buffered())
-		}
-	}
 }
