@@ -31,7 +31,6 @@ const (
 // metrics and per request. Its Data has one row per metric.
 func (c Diff) Document() *doc.Document {
 	d := doc.New("RUN COMPARISON", "A: "+c.NameA+"; B: "+c.NameB)
-	d.Headlines, d.Facts = c.headlines(), c.facts()
 	c.runs(d)
 	c.changes(d.Section("What was changed"))
 	c.differences(d.Section("Differences"))

@@ -1,37 +1,14 @@
 package report
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"moontide/analyze/diff"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
 	"moontide/analyze/run"
-	"moontide/trace"
 )
-
-// headlines returns what most readers ask for: values of B beside those of A.
-func (c Diff) headlines() (all []doc.KeyValue) {
-	for _, key := range []string{"request_goodput", "p99_ttft_ms", "p99_tpot_ms", "mean_e2el_ms", "output_throughput"} {
-		x, ok := c.Find(key)
-		if !ok || !x.A.Set || !x.B.Set {
-			continue
-		}
-		text := func(v float64) string {
-			h := metricHeadline(x.Metric, trace.Some(v), "")
-			return h.Value + " " + h.Unit
-		}
-		change := map[string]string{insignificant: "no significant change", noInterval: "too few values to judge", equal: "the same"}
-		value, unit, _ := strings.Cut(text(x.B.Value), " ")
-		word := changeText(x)
-		all = append(all, doc.KeyValue{Key: "B: " + x.Metric.Label, Value: value, Unit: unit, Note: "A: " + text(x.A.Value) + "; " + cmp.Or(change[word], word)})
-	}
-	return all
-}
 
 // overlays draws the latencies of the runs of both sides, in a colour for each side.
 func (c Diff) overlays() []figure.Figure {
@@ -101,15 +78,6 @@ func (c Diff) changesFigure() figure.Figure {
 	f.X.Min, f.X.Max = &low, &high
 	f.Height = 18 * max(len(f.Y.Names), 4)
 	return f
-}
-
-// facts names the sides.
-func (c Diff) facts() (all []doc.KeyValue) {
-	for i, side := range [][]*diff.Run{c.A, c.B} {
-		name := []string{c.NameA, c.NameB}[i]
-		all = append(all, doc.KeyValue{Key: "AB"[i : i+1], Value: fmt.Sprintf("%s, %s", name, doc.Count(len(side), "run"))})
-	}
-	return append(all, doc.KeyValue{Key: "Trace", Value: orUnnamed(c.A[0].Run.Trace.Name)}, doc.KeyValue{Key: "Target", Value: orUnnamed(c.A[0].Run.Target.ModelText())})
 }
 
 // scatters draws the TTFT and the TPOT of each request on both sides. Points on the line

@@ -35,7 +35,6 @@ func (f EngineFit) Document() *doc.Document {
 		return d
 	}
 	d := doc.New("ENGINE FIT", f.Subject)
-	d.Headlines = f.headlines()
 	f.estimates(d.Section("Parameters, with their range in fits to fewer measurements"))
 	f.errors(d.Section("Errors of the prediction, in percent"))
 	f.screened(d)
@@ -63,17 +62,6 @@ func (f EngineFit) Document() *doc.Document {
 		}
 	}
 	return d
-}
-
-// headlines returns the median errors of held-out measurements.
-func (f EngineFit) headlines() (all []doc.KeyValue) {
-	for _, e := range f.Errors {
-		if e.HeldOut && slices.Contains(shownMetrics, e.Metric) {
-			all = append(all, doc.KeyValue{Key: "Error of " + lowerFirst(run.MustMetric(e.Metric.String()).Label), Value: doc.Fixed(100*e.Median, 1), Unit: "%",
-				Note: fmt.Sprintf("median of %s of held-out measurements, p90 %s %%", doc.Count(e.Predictions, "prediction"), doc.Fixed(100*e.P90, 1))})
-		}
-	}
-	return all
 }
 
 // costText formats a time with three significant digits in a suitable unit.
@@ -175,16 +163,11 @@ func (f EngineFit) figure(m fit.Metric) figure.Figure {
 	if m == fit.OutputThroughput {
 		axis, scale = figure.Axis{Unit: "tok/s", Log: true}, 1
 	}
-	plot := figure.Figure{Title: run.MustMetric(m.String()).Label, X: axis, Y: axis}
-	plot.X.Label, plot.Y.Label = "Measured", "Predicted"
-	low, high := math.Inf(1), 0.0
 	fitted := figure.Series{Name: "fitted", Kind: figure.Points}
 	heldOut := figure.Series{Name: "held out", Kind: figure.Points}
 	add := func(s *figure.Series, r *fit.Row, predicted fit.Values) {
 		if _, ok := r.Error(predicted, m); ok {
-			x, y := scale*r.Values[m], scale*predicted[m]
-			low, high = min(low, x/1.2, y/1.2), max(high, 1.2*x, 1.2*y)
-			s.X, s.Y, s.Labels = append(s.X, x), append(s.Y, y), append(s.Labels, doc.Clean(r.Name+": "+r.Load.String()))
+			s.X, s.Y, s.Labels = append(s.X, scale*r.Values[m]), append(s.Y, scale*predicted[m]), append(s.Labels, doc.Clean(r.Name+": "+r.Load.String()))
 		}
 	}
 	for i := range f.Rows {
@@ -194,13 +177,7 @@ func (f EngineFit) figure(m fit.Metric) figure.Figure {
 			add(&heldOut, r, predicted)
 		}
 	}
-	if high > 0 {
-		plot.X.Min, plot.X.Max, plot.Y.Min, plot.Y.Max = &low, &high, &low, &high
-	}
-	// The line begins outside the frame, so that its ends get no dots.
-	equal := figure.Series{Name: "equal", Kind: figure.Line, Dashed: true, X: []float64{low / 2, high * 2}, Y: []float64{low / 2, high * 2}}
-	plot.Series = []figure.Series{heldOut, fitted, equal}
-	return plot
+	return against(run.MustMetric(m.String()).Label, "Measured", "Predicted", axis, heldOut, fitted)
 }
 
 // EngineFitJSON is a fit in JSON.

@@ -26,49 +26,6 @@ func metricHeadline(m run.Metric, v trace.Opt[float64], note string) doc.KeyValu
 	return h
 }
 
-// headlines returns what was found, or else the smallest deployment that meets the gates
-// and what it does.
-func (p Plan) headlines() (all []doc.KeyValue) {
-	for i := range p.Found {
-		f := &p.Found[i]
-		amount := func(level float64) string { return strings.Split(amountOf(f, level), " (")[0] }
-		h := doc.KeyValue{Key: upperFirst(p.nameOf(f)), Value: "none"}
-		if f.Answer.Found {
-			h = headline(h.Key, amount(f.Answer.Level), "")
-		}
-		if limits := p.shortfalls(f, false); len(limits) > 0 {
-			h.Note = amount(f.Answer.Missed) + ": " + strings.Join(limits, ", ")
-		}
-		all = append(all, h)
-	}
-	if len(p.Gates) == 0 || len(p.Found) > 0 || len(p.Predictions) == 0 {
-		return all
-	}
-	best := p.smallest()
-	if best == nil {
-		return []doc.KeyValue{{Key: "Deployments that meet the objectives", Value: "none", Note: "of " + doc.Int(len(p.Predictions))}}
-	}
-	_, of := p.met()
-	all = append(all, doc.KeyValue{Key: "Engines needed", Value: doc.Int(best.Total()), Unit: doc.Plural(best.Total(), "engine"), Note: PredictionName(best) + "; " + of})
-	for _, j := range best.Judgements {
-		all = append(all, metricHeadline(j.Gate.Metric, j.Value, fmt.Sprintf("%s; %v: %s", PredictionName(best), j.Gate, j.Word())))
-	}
-	return all
-}
-
-// facts says what was simulated.
-func (p Plan) facts() []doc.KeyValue {
-	facts := []doc.KeyValue{{Key: "Trace", Value: p.Trace + ", " + doc.Count(p.Requests, "request")}}
-	if len(p.Gates) > 0 {
-		var all []string
-		for _, g := range p.Gates {
-			all = append(all, g.String())
-		}
-		facts = append(facts, doc.KeyValue{Key: "Objectives", Value: strings.Join(all, ", ")})
-	}
-	return append(facts, doc.KeyValue{Key: "Simulated", Value: doc.Count(len(p.Predictions), "deployment")})
-}
-
 // headlines returns the highest throughput of each deployment and, with gates, the
 // highest load that meets them.
 func (s Sweep) headlines() (all []doc.KeyValue) {

@@ -54,10 +54,10 @@ func PlanMetrics(v View) (all []run.Metric) {
 	return all
 }
 
-// Document contains the answers of searches, a table of deployments, and figures. Its Data has one row per deployment.
+// Document contains the answers of searches, a table of deployments, and figures. Its Data
+// has one row per deployment.
 func (p Plan) Document() *doc.Document {
 	d := doc.New("DEPLOYMENT PLAN", fmt.Sprintf("%s, %s, simulated in virtual time", p.Trace, doc.Count(p.Requests, "request")))
-	d.Headlines, d.Facts = p.headlines(), p.facts()
 	if len(p.Found) > 0 {
 		s := d.Section("Answer")
 		s.Lead = true
