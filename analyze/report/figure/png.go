@@ -2,9 +2,11 @@ package figure
 
 import (
 	"fmt"
+	"image"
 	"image/color"
 	"image/png"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -35,10 +37,44 @@ func WritePNG(w io.Writer, s Sheet) error {
 		vgimg.UseBackgroundColor(paper.opaque(1)),
 	)
 	p.draw(&raster{draw.New(canvas), float64(p.height)})
-	if err := png.Encode(w, canvas.Image()); err != nil {
+	if err := png.Encode(w, paletted(canvas.Image())); err != nil {
 		return fmt.Errorf("writing a png: %w", err)
 	}
 	return nil
+}
+
+// paletted returns a picture in shades of the inks on paper, which makes the file less than
+// half as large.
+func paletted(picture image.Image) image.Image {
+	all, ok := picture.(*image.RGBA)
+	if !ok {
+		return picture
+	}
+	const shades = 19 // of 13 inks
+	var palette color.Palette
+	for _, c := range slices.Sorted(maps.Keys(dark)) {
+		for i := range shades {
+			shade := func(shift int) uint8 {
+				return uint8((int(c>>shift&0xFF)*(i+1) + int(paper>>shift&0xFF)*(shades-1-i)) / shades)
+			}
+			palette = append(palette, color.RGBA{shade(16), shade(8), shade(0), 0xFF})
+		}
+	}
+	to, last, at := image.NewPaletted(all.Rect, palette), color.RGBA{}, uint8(0)
+	index := map[color.RGBA]uint8{}
+	for i := range to.Pix {
+		c := color.RGBA{all.Pix[4*i], all.Pix[4*i+1], all.Pix[4*i+2], 0xFF}
+		if c != last {
+			known := false
+			if at, known = index[c]; !known {
+				at = uint8(palette.Index(c))
+				index[c] = at
+			}
+			last = c
+		}
+		to.Pix[i] = at
+	}
+	return to
 }
 
 func (c ink) opaque(opacity float64) color.Color {
