@@ -172,7 +172,7 @@ func TestFitEngineMeasures(t *testing.T) {
 	t.Parallel()
 	url := serveFast(t, "--engine", writeEngine(t, enginefile.New(measuredEngine())), "--step-base", "500us", "--request-latency", "1ms", "--prefill-step", "1ms")
 	dir := t.TempDir()
-	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--budget", "40s", "--max-lag", "10s", "-o", "e.json"}
+	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--budget", "20s", "--max-lag", "10s", "-o", "e.json"}
 	r := try(t, dir, "", line...)
 	if r.status != exitDone {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)

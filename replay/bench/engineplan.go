@@ -49,7 +49,7 @@ const (
 	randomPrompts  = 40
 	randomInFlight = 0.5
 	// perRun is the time of a run without its requests: connecting, probing, reports.
-	perRun = 2 * time.Second
+	perRun = time.Second
 )
 
 // ProbeRuns returns the short runs that a plan is made from, in the order of the

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"moontide/replay/sim/fit"
@@ -131,25 +130,13 @@ func (f *File) Outside(load Range) (warnings []string) {
 	}
 	fitted := intervals(f.Fit.Range)
 	for i, l := range intervals(load) {
-		ratio := func(to int) string {
-			return strconv.FormatFloat(float64(l.High)/float64(to), 'g', 2, 64)
-		}
 		switch r := fitted[i]; {
 		case r.High == 0 || l.High == 0:
 		case float64(l.High) > slack*float64(r.High):
-			warnings = append(warnings, fmt.Sprintf("%s %s is %s times the largest fitted, %s", l.label, number(l.High), ratio(r.High), number(r.High)))
+			warnings = append(warnings, fmt.Sprintf("%s %d is %.2g times the largest fitted, %d", l.label, l.High, float64(l.High)/float64(r.High), r.High))
 		case float64(l.High)*slack < float64(r.Low):
-			warnings = append(warnings, fmt.Sprintf("%s %s is %s of the smallest fitted, %s", l.label, number(l.High), ratio(r.Low), number(r.Low)))
+			warnings = append(warnings, fmt.Sprintf("%s %d is %.2g of the smallest fitted, %d", l.label, l.High, float64(l.High)/float64(r.Low), r.Low))
 		}
 	}
 	return warnings
-}
-
-// number formats an integer with thousands separators.
-func number(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

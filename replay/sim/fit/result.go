@@ -129,21 +129,15 @@ func summarise(rows []Row) (all []ErrorSummary) {
 }
 
 // notes returns what was assumed.
-func notes(rows []Row) (notes []string) {
-	assumed, short := 0, 0
+func notes(rows []Row) []string {
+	assumed := 0
 	for _, row := range rows {
 		if row.Load.Prompts == 0 && len(row.Load.Requests) == 0 {
 			assumed++
 		}
-		if row.Load.MeanOutput > 0 {
-			short++
-		}
 	}
-	if assumed > 0 {
-		notes = append(notes, fmt.Sprintf("The number of prompts of %d measurements is unknown: %d per slot are assumed. A wrong number distorts the parameters.", assumed, PromptsPerSlot))
+	if assumed == 0 {
+		return nil
 	}
-	if short > 0 {
-		notes = append(notes, fmt.Sprintf("Answers of %d measurements stop before the OSL: their mean length is taken from the measurement; some are taken to reach the OSL and the others to stop anywhere before it.", short))
-	}
-	return notes
+	return []string{fmt.Sprintf("The number of prompts of %d measurements is unknown: %d per slot are assumed. A wrong number distorts the parameters.", assumed, PromptsPerSlot)}
 }
