@@ -50,7 +50,7 @@ func TestConvertRefusesBlockSizes(t *testing.T) {
 		"by a format":            {"512.jsonl bailian", "bailian.jsonl:1: block size is 16 tokens (given), but that of 512.jsonl is 512 tokens"},
 		"by formats":             {"--recorded-times --sort weka dynamo", "block size is 16 tokens (given), but that of "},
 		"by a format and a flag": {"--block-size 512 512.jsonl bailian", "bailian.jsonl:1: block size is 16 tokens (given), but that of 512.jsonl is 512 tokens (given)"},
-		"given to rows":          {"--block-ids zipf 16.jsonl bare.jsonl", "bare.jsonl:1: block size is 512 tokens (given), but that of 16.jsonl is"},
+		"given to rows":          {"--block-ids unique 16.jsonl bare.jsonl", "bare.jsonl:1: block size is 512 tokens (given), but that of 16.jsonl is"},
 		"for vLLM":               {"--to vllm 512.jsonl 16.jsonl", "16.jsonl:1: block size is"},
 		"one size":               {"--ids shared 512.jsonl 512.jsonl", ""},
 		"one size of a format":   {"16.jsonl bailian", ""},
@@ -87,7 +87,7 @@ func TestConvertRefusesBlockSizes(t *testing.T) {
 func TestBlockIDsAreOfTheTrace(t *testing.T) {
 	t.Parallel()
 	path := foreignTraces(t)["azure2024.csv"]
-	for _, way := range []string{"unique", "zipf"} {
+	for _, way := range []string{"unique"} {
 		for _, size := range []string{"16", "512"} {
 			t.Run("way="+way+"/size="+size, func(t *testing.T) {
 				t.Parallel()

@@ -20,7 +20,7 @@ func formatFlags(category string) []cli.Flag {
 		},
 		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to make up missing block ids: %s"},
-			Choices:    oneOf(format.AllBlockIDs()...).Noted(string(format.ZipfIDs), "half of each prompt is one of 1,000 documents"),
+			Choices:    oneOf(format.AllBlockIDs()...),
 		},
 		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA, Dynamo and TraceLab traces at their recorded times, not after the previous answer"},
 	)

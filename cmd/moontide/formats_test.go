@@ -158,7 +158,7 @@ func TestFormatFlags(t *testing.T) {
 		"no such format":   {[]string{"analyze", "--format", "csv", "t.jsonl"}, 2, `--format "csv" is unknown: use mooncake, azure, burstgpt, vidur, bailian, weka, dynamo, aiperf, sharegpt, tracelab, openai-log or datagen`},
 		"an empty format":  {[]string{"check", "--format", "", "t.jsonl"}, 2, "--format is empty"},
 		"another format":   {[]string{"check", "--format", "azure", "t.jsonl"}, 1, "t.jsonl:1: not the header of an Azure trace, which has the columns TIMESTAMP, ContextTokens, GeneratedTokens: "},
-		"no such ids":      {[]string{"simulate", "--block-ids", "all", "t.jsonl"}, 2, `--block-ids "all" is unknown: use none, unique or zipf`},
+		"no such ids":      {[]string{"simulate", "--block-ids", "all", "t.jsonl"}, 2, `--block-ids "all" is unknown: use none or unique`},
 		"no such flavour":  {[]string{"convert", "--to", "csv", "t.jsonl"}, 2, `--to "csv" is unknown: use native or vllm`},
 		"vLLM without ids": {[]string{"convert", "--to", "vllm", "t.jsonl", "-o", "out"}, 1, "t.jsonl:1: row 1 has no block ids, from which vLLM makes the prompt: generate some when reading"},
 		"vLLM of a folder": {[]string{"convert", "--to", "vllm", folder, "-o", "out"}, 1, "two.jsonl:1: row 2 has no block ids"},

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"slices"
-	"sort"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -64,14 +62,10 @@ const (
 	NoIDs BlockIDs = "none"
 	// UniqueIDs gives every block a unique id, so that nothing is shared.
 	UniqueIDs BlockIDs = "unique"
-	// ZipfIDs makes the first half of each prompt the beginning of one of 1,000
-	// documents; document k has a probability proportional to 1/k. The other
-	// half is unique.
-	ZipfIDs BlockIDs = "zipf"
 )
 
 // AllBlockIDs returns all ways.
-func AllBlockIDs() []BlockIDs { return []BlockIDs{NoIDs, UniqueIDs, ZipfIDs} }
+func AllBlockIDs() []BlockIDs { return []BlockIDs{NoIDs, UniqueIDs} }
 
 // ParseBlockIDs returns the BlockIDs with a name; "" is NoIDs.
 func ParseBlockIDs(name string) (BlockIDs, error) {
@@ -83,52 +77,28 @@ func ParseBlockIDs(name string) (BlockIDs, error) {
 }
 
 const (
-	documents = 1000
-	// room is more blocks than a prompt can have.
-	room = 1 << 27
-	// firstID is the first unique id; the ids of documents are below it. Traces
-	// rarely have ids in this range. Every part has partIDs unique ids. All are
-	// exact in a float64.
+	// firstID is the first unique id. Traces rarely have ids from it on. Every part has
+	// partIDs unique ids. All are exact in a float64.
 	firstID = 1 << 52
 	partIDs = 1 << 40
 	maxPart = firstID/partIDs - 1
 )
 
-// idGenerator assigns block ids to rows that have none.
+// idGenerator assigns unique block ids to rows that have none.
 type idGenerator struct {
 	blockSize int    // set before the first assign
 	next      uint64 // unique id
 	ids       []uint64
-	random    *rand.Rand
-	upTo      []float64 // cumulative 1/k for ZipfIDs, else nil
 }
 
-func newIDGenerator(how BlockIDs, part int) *idGenerator {
-	g := &idGenerator{next: firstID + uint64(part)*partIDs}
-	if how != ZipfIDs {
-		return g
-	}
-	g.random = rand.New(rand.NewPCG(0, 0x626c6f636b696473+uint64(part))) // "blockids"
-	sum := 0.0
-	for k := 1; k <= documents; k++ {
-		sum += 1 / float64(k)
-		g.upTo = append(g.upTo, sum)
-	}
-	return g
+func newIDGenerator(part int) *idGenerator {
+	return &idGenerator{next: firstID + uint64(part)*partIDs}
 }
 
 // assign sets the row's ids, which are valid until the next call.
 func (g *idGenerator) assign(r *trace.Request) {
-	blocks := (r.InputLength + g.blockSize - 1) / g.blockSize
 	g.ids = g.ids[:0]
-	if g.upTo != nil {
-		document := sort.SearchFloat64s(g.upTo, g.random.Float64()*g.upTo[documents-1])
-		first := firstID - uint64(documents-min(document, documents-1))*room
-		for i := range blocks / 2 {
-			g.ids = append(g.ids, first+uint64(i))
-		}
-	}
-	for len(g.ids) < blocks {
+	for range (r.InputLength + g.blockSize - 1) / g.blockSize {
 		g.ids = append(g.ids, g.next)
 		g.next++
 	}

@@ -156,7 +156,7 @@ func newReader(opts Options) (*Reader, error) {
 	}
 	r := &Reader{format: opts.Format, opts: opts, notes: &notes{}}
 	if how != NoIDs {
-		r.ids = newIDGenerator(how, opts.Part)
+		r.ids = newIDGenerator(opts.Part)
 	}
 	return r, nil
 }
