@@ -27,7 +27,6 @@ type Dataset struct {
 	Name     string
 	Analysis *analyze.Analysis
 	Cache    *Cache
-	Service  *Service
 }
 
 // HasBlocks reports whether a row has block ids.
@@ -46,7 +45,6 @@ func (d Dataset) Document() *doc.Document {
 	d.Cache.addTo(to)
 	arrivalSection(to, a)
 	timeSection(to, a)
-	d.Service.addTo(to, a.Arrivals != nil)
 	sessionSection(to, a)
 	s := to.Section("Figures")
 	s.Lead = true
@@ -323,26 +321,6 @@ func sessionSection(to *doc.Document, a *analyze.Analysis) {
 	s.Row("Prompt growth per turn, median", doc.FixedOr(growth, 0), "tokens", noteOr(growth, "", "no second turn"))
 	relationRows(s, of.Relations)
 	graphSection(to, a.Graph)
-}
-
-// Service is the concurrency of a trace on a server of a given speed.
-type Service struct {
-	TTFT, TPOT float64 // ms
-	analyze.Concurrency
-}
-
-func (c *Service) addTo(to *doc.Document, timed bool) {
-	if c == nil {
-		return
-	}
-	s := to.Section(fmt.Sprintf("Concurrency at a TTFT of %s ms and a TPOT of %s ms", doc.Fixed(c.TTFT, 1), doc.Fixed(c.TPOT, 1)))
-	if !timed {
-		s.Text("No row has a timestamp, so concurrency is unknown.")
-		return
-	}
-	s.Row("Mean in flight, Little's law", doc.FixedOr(c.Little, 1), "", "rate * time in service")
-	s.Row("Mean in flight, exact", doc.FixedOr(c.Mean, 1), "", "first to last request")
-	s.Row("Peak in flight, exact", doc.Int(c.Peak), "", "")
 }
 
 // quantileOf returns a quantile divided by unit.

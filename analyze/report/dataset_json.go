@@ -58,7 +58,6 @@ func datasetJSON(d Dataset) object {
 			{"osl_missing", a.Lengths.MissingOSL},
 		}},
 		{"sharing", sharingJSON(a.Prefix)},
-		{"concurrency", concurrencyJSON(d.Service, a.Arrivals != nil)},
 	}
 }
 
@@ -180,13 +179,6 @@ func sharingJSON(p *analyze.Prefix) any {
 			return object{{"id", r.ID}, {"requests", r.Requests}, {"blocks", r.ChainBlocks}, {"tokens", r.ChainTokens}}
 		})},
 	}
-}
-
-func concurrencyJSON(s *Service, timed bool) any {
-	if s == nil || !timed {
-		return nil
-	}
-	return object{{"ttft_ms", s.TTFT}, {"tpot_ms", s.TPOT}, {"little", s.Little}, {"mean", s.Mean}, {"peak", s.Peak}}
 }
 
 func sampleJSON(d stats.Sample) object {

@@ -198,7 +198,7 @@ func TestDatasetJSON(t *testing.T) {
 		"sessions.gap_ms": nil, "sessions.delay_ms": nil, "sessions.growth": nil,
 		"sharing.roots_distinct": 1.0, "sharing.roots_shared": 1.0, "sharing.root_requests": 4.0,
 		"sharing.roots": []any{map[string]any{"id": 0.0, "requests": 4.0, "blocks": 1.0, "tokens": 512.0}},
-		"concurrency":   nil, "untimed": nil, "graph": nil, "sessions.relations": nil, "sessions.think_ms": nil, "sessions.tool_ms": nil,
+		"untimed":       nil, "graph": nil, "sessions.relations": nil, "sessions.think_ms": nil, "sessions.tool_ms": nil,
 	}
 	// Three values represent the other distributions.
 	for key := range got {

@@ -31,10 +31,7 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "csv", Usage: "print hit rates by cache size as CSV instead of text: the LRU curve, or those of --cache and --capacities"},
 			&cli.StringFlag{Name: "html", Usage: "also write a page with figures to `FILE`"},
 			&cli.StringFlag{Name: "png", Usage: "also write the figures to `FILE`"},
-		), cacheFlags(), group(inServer,
-			&cli.DurationFlag{Name: "ttft", Usage: "time to first token, to estimate the concurrency; needs --tpot"},
-			&cli.DurationFlag{Name: "tpot", Usage: "time per output token, to estimate the concurrency; needs --ttft"},
-		), analyzedFormatFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
+		), cacheFlags(), analyzedFormatFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}
 }
@@ -88,12 +85,8 @@ func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 	switch {
 	case c.NArg() == 0:
 		return asked, misused("analyze: missing argument: a trace, or several to compare with the first")
-	case c.IsSet("ttft") != c.IsSet("tpot"):
-		return asked, misused("analyze: --ttft and --tpot go together")
 	case c.NArg() > 1 && c.Bool("csv"):
 		return asked, misused("analyze: --csv shows one trace")
-	case c.Bool("csv") && c.IsSet("ttft"):
-		return asked, misused("analyze: --csv has no column for the concurrency of --ttft and --tpot")
 	}
 	return asked, asked.parseOutputs(c)
 }
@@ -162,13 +155,6 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Q
 	}
 	if warning := report.BlockSizeWarning(data.Analysis); warning != "" {
 		std.say("%s: warning: %s", name, warning)
-	}
-	if c.IsSet("ttft") {
-		ttft, tpot := milliseconds(c.Duration("ttft")), milliseconds(c.Duration("tpot"))
-		data.Service = &report.Service{TTFT: ttft, TPOT: tpot}
-		if at := data.Analysis.Arrivals; at != nil {
-			data.Service.Concurrency = at.Concurrency(ttft, tpot)
-		}
 	}
 	return data, nil
 }

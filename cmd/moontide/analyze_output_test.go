@@ -86,7 +86,7 @@ func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
 	write(t, dir, "q/t.jsonl", threeRows)
 	write(t, dir, "other.jsonl", threeRows)
 	args := []string{"analyze", "p/t.jsonl", "q/t.jsonl", "other.jsonl", "--cache", "lru,belady", "--capacities", "10,1GiB", "--kv-bytes-per-token", "1048576",
-		"--workers", "1", "--routing", "random,session", "--ttft", "1s", "--tpot", "0s"}
+		"--workers", "1", "--routing", "random,session"}
 	text := must(t, dir, args...)
 	md := must(t, dir, append(args, "--markdown")...)
 	must(t, dir, append(args, "--html", "page.html")...)
@@ -97,7 +97,7 @@ func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
 		words := strings.Join(strings.Fields(strings.NewReplacer("|", " ", "<td>", " ", "</td>", " ", "<td class=", " ", "</p>", " ", "\\", "").Replace(headingOfCell.ReplaceAllString(got, "<td>"))), " ")
 		for _, want := range []string{"lru, 10 blocks " + hits, "lru, 1.00 GiB 25.00 / 46.27 16.67 / ", "belady, 10 blocks " + hits, "belady, 1.00 GiB 33.33 / 48.92 ",
 			"random, 10 blocks " + hits, "session, 10 blocks " + hits, "shared-total, 10 blocks " + hits, "shared-single, 1.00 GiB 25.00 / ",
-			"1 worker with a cache of this size", "Random routing is one draw", "Peak in flight, exact 2 1 1", "TTFT of 1,000.0 ms and a TPOT of 0.0 ms"} {
+			"1 worker with a cache of this size", "Random routing is one draw"} {
 			if !strings.Contains(words, want) {
 				t.Errorf("%s has no %q:\n%s", form, want, words)
 			}
@@ -119,10 +119,9 @@ func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
 	for i, want := range []struct {
 		trace string
 		block float64
-		peak  int
-	}{{"p/t.jsonl", 7.0 / 12, 2}, {"q/t.jsonl", 1.0 / 6, 1}, {"other.jsonl", 1.0 / 6, 1}} {
+	}{{"p/t.jsonl", 7.0 / 12}, {"q/t.jsonl", 1.0 / 6}, {"other.jsonl", 1.0 / 6}} {
 		a := got.Traces[i]
-		if a.Trace != want.trace || len(a.Cache.Policies) != 4 || a.Cache.Policies[0].Block != want.block || len(a.Cache.Workers) != 8 || a.Concurrency.Peak != want.peak {
+		if a.Trace != want.trace || len(a.Cache.Policies) != 4 || a.Cache.Policies[0].Block != want.block || len(a.Cache.Workers) != 8 {
 			t.Errorf("trace %d is %+v, want %+v", i, a, want)
 		}
 	}

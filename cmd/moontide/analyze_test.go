@@ -23,7 +23,6 @@ type analyzed struct {
 			Block   float64 `json:"block_hit_rate"`
 		}
 	}
-	Concurrency struct{ Peak int }
 }
 
 func TestCheck(t *testing.T) {
