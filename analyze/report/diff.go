@@ -71,7 +71,7 @@ func (c Diff) notes() []doc.Note {
 	for _, r := range slices.Concat(c.A, c.B) {
 		names, runs = append(names, r.Name), append(runs, Run{Name: r.Name, Info: r.Run, Result: r.Result})
 	}
-	return notesOf(names, runs, func(who []string) []string { return who })
+	return notesOf(names, runs)
 }
 
 func (c Diff) changes(s *doc.Section) {

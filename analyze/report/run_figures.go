@@ -123,7 +123,6 @@ func (r Run) addFigures(d *doc.Document) {
 	if requests := r.Result.Detail.Requests; len(requests) > 0 {
 		s := d.Section("Requests")
 		s.PageOnly = true
-		s.Figure(timeline(requests))
 		sent := func(q *run.Request) float64 { return q.Sent.Seconds() }
 		ttft := func(q *run.Request) float64 { return (q.First - q.Sent).Seconds() }
 		e2el := func(q *run.Request) float64 { return (q.Last - q.Sent).Seconds() }
@@ -195,55 +194,6 @@ func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *ru
 		}
 		return d.Quantile(p) / 1000
 	}
-}
-
-// mostBars is the maximum number of requests in a timeline.
-const mostBars = 400
-
-// timeline draws a line for each request, or for the longest of several consecutive
-// ones.
-func timeline(requests []run.Request) figure.Figure {
-	waiting := figure.Series{Name: "to the first token", Kind: figure.Line}
-	answering := figure.Series{Name: "to the last token", Kind: figure.Line}
-	failed := figure.Series{Name: "failed", Kind: figure.Line, Dashed: true}
-	abandoned := figure.Series{Name: "abandoned", Kind: figure.Line, Dashed: true}
-	line := func(to *figure.Series, row int, from, end time.Duration) {
-		to.X = append(to.X, from.Seconds(), end.Seconds(), math.NaN())
-		to.Y = append(to.Y, float64(row), float64(row), math.NaN())
-	}
-	each := (len(requests) + mostBars - 1) / mostBars
-	for part := range slices.Chunk(requests, each) {
-		switch q := longest(part); {
-		case q == nil:
-		case q.Class == replay.Abandoned:
-			line(&abandoned, q.Row, q.Sent, q.End)
-		case q.Class != replay.OK || !q.Answered:
-			line(&failed, q.Row, q.Sent, q.End)
-		default:
-			line(&waiting, q.Row, q.Sent, q.First)
-			line(&answering, q.Row, q.First, q.Last)
-		}
-	}
-	f := figure.Figure{
-		Title: "Timeline",
-		X:     figure.Axis{Label: "Time", Quantity: figure.Duration},
-		Y:     figure.Axis{Label: "Row of the trace"},
-	}
-	f.Series = figure.Drawn(waiting, answering, failed, abandoned)
-	if each > 1 {
-		f.Note = fmt.Sprintf("the longest of every %d requests", each)
-	}
-	return f
-}
-
-// longest returns the longest request, nil if none was sent.
-func longest(requests []run.Request) (most *run.Request) {
-	for i := range requests {
-		if q := &requests[i]; q.WasSent && (most == nil || q.End-q.Sent > most.End-most.Sent) {
-			most = q
-		}
-	}
-	return most
 }
 
 func dots(requests []run.Request, title string, xAxis figure.Axis, x func(q *run.Request) float64, label string, y func(q *run.Request) float64) figure.Figure {

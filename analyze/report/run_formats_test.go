@@ -202,7 +202,7 @@ func TestRunPageIsHarmlessAndWhole(t *testing.T) {
 		}
 		last = at
 	}
-	if n := strings.Count(text, "<svg"); n != 17 {
+	if n := strings.Count(text, "<svg"); n != 16 {
 		t.Errorf("%d figures", n)
 	}
 	for _, want := range []string{`<h2 class="INVALID">`, `<td class="VALID">`, "client lag p99 ", "&lt;script&gt;alert(1)&lt;/script&gt;", "TTFT at most 101 ms", "40.00 %", "&lt;b&gt;bold&lt;/b&gt;"} {

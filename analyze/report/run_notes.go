@@ -78,9 +78,10 @@ func (r Run) notes() (all []doc.Note) {
 	return all
 }
 
-// notesOf returns the notes of several runs. A note that some runs lack begins with
-// the names of the runs that have it, which shortened may abbreviate.
-func notesOf(names []string, runs []Run, shortened func(who []string) []string) (all []doc.Note) {
+// notesOf returns the notes of several runs. A note that some runs lack begins with the
+// names of the runs that have it.
+func notesOf(names []string, runs []Run) (all []doc.Note) {
+	const most = 3
 	of := map[doc.Note][]string{}
 	for i, r := range runs {
 		for _, n := range r.notes() {
@@ -94,9 +95,14 @@ func notesOf(names []string, runs []Run, shortened func(who []string) []string) 
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(names))) // runs of a search at the same load have one name
 	for i, n := range all {
-		if who := of[n]; len(who) < len(distinct) {
-			all[i].Text = strings.Join(shortened(who), ", ") + ": " + n.Text
+		who := of[n]
+		if len(who) == len(distinct) {
+			continue
 		}
+		if more := len(who) - most; more > 0 {
+			who = append(who[:most:most], fmt.Sprintf("and %d more", more))
+		}
+		all[i].Text = strings.Join(who, ", ") + ": " + n.Text
 	}
 	return all
 }

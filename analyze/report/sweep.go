@@ -258,25 +258,10 @@ func (s Sweep) judge(d *doc.Document) *doc.Verdict {
 			}
 		}
 	}
-	d.Notes = append(d.Notes, notesOf(names, of, s.shortened)...)
+	d.Notes = append(d.Notes, notesOf(names, of)...)
 	v.Level = worst.String()
 	v.Evidence = append([]doc.Evidence{{Level: v.Level, Text: "the worst of " + doc.Count(runs, "run")}}, v.Evidence...)
 	return v
-}
-
-// shortened names a deployment in place of all its runs.
-func (s Sweep) shortened(who []string) []string {
-	for _, d := range s.Deployments {
-		var all []string
-		for _, p := range d.Points {
-			all = append(all, s.where(d, p))
-		}
-		missing := func(where string) bool { return !slices.Contains(who, where) }
-		if i := slices.Index(who, append(all, "")[0]); d.name() != "" && i >= 0 && !slices.ContainsFunc(all, missing) {
-			who = slices.Insert(slices.DeleteFunc(slices.Clone(who), func(w string) bool { return slices.Contains(all, w) }), i, d.name())
-		}
-	}
-	return who
 }
 
 // gates returns the gates of all runs, nil if there are none.

@@ -28,15 +28,6 @@ func randomLine(t *rapid.T, fewest, most int) []point {
 	return line
 }
 
-func TestFewPointsAreKept(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		line := randomLine(t, 1, maxPoints)
-		if parts := thinned(line); len(parts) != 1 || !slices.Equal(parts[0], line) {
-			t.Fatal("another line")
-		}
-	})
-}
-
 // The extremes of every short section are drawn.
 func TestThinKeepsExtremesAndOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,23 +54,6 @@ func TestThinKeepsExtremesAndOrder(t *testing.T) {
 			if !slices.ContainsFunc(thin, func(p point) bool { return p.y == low }) || !slices.ContainsFunc(thin, func(p point) bool { return p.y == high }) {
 				t.Fatalf("lost the extremes %g and %g", low, high)
 			}
-		}
-	})
-}
-
-func TestExtremes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		points := randomLine(t, 1, 30)
-		kept := appendExtremes(nil, points)
-		if kept[0] != points[0] || kept[len(kept)-1] != points[len(points)-1] || len(kept) > 6 {
-			t.Fatalf("%v became %v", points, kept)
-		}
-		bounds := func(all []point) (r rect) {
-			byX, byY := func(a, b point) int { return cmp.Compare(a.x, b.x) }, func(a, b point) int { return cmp.Compare(a.y, b.y) }
-			return rect{slices.MinFunc(all, byX).x, slices.MinFunc(all, byY).y, slices.MaxFunc(all, byX).x, slices.MaxFunc(all, byY).y}
-		}
-		if bounds(kept) != bounds(points) {
-			t.Fatalf("%v became %v", points, kept)
 		}
 	})
 }
@@ -126,21 +100,6 @@ func TestThinGaps(t *testing.T) {
 	}
 	if empty := thinned(nil); len(empty) != 0 {
 		t.Errorf("nothing became %v", empty)
-	}
-}
-
-func TestThinBoundsGaps(t *testing.T) {
-	l := newPolyline(300_000)
-	for i := range 300_000 {
-		l.add(point{float64(i % 100), float64(i)})
-		l.gap()
-	}
-	points := 0
-	for _, line := range l.parts() {
-		points += len(line)
-	}
-	if points > 2*maxPoints {
-		t.Errorf("%d points", points)
 	}
 }
 
