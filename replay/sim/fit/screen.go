@@ -1,18 +1,12 @@
 package fit
 
-import (
-	"cmp"
-	"fmt"
-	"math"
-	"slices"
-)
+import "fmt"
 
 // Limits of the screening. Closed loops of published tables that can be predicted to a
 // few percent keep them.
 const (
 	mostLittle      = 1.03  // requests in flight over the concurrency
 	leastLittle     = 0.95  // times what filling and draining the loop leaves
-	tokenTolerance  = 0.05  // tokens by throughput against those by latency
 	falling         = 1.1   // TPOT or TTFT over that at a higher concurrency
 	aloneSpread     = 1.5   // p99 over mean TTFT with one request in flight
 	tpotSpread      = 1.6   // p99 over mean TPOT
@@ -42,24 +36,8 @@ func (r *Row) find(kind, format string, args ...any) {
 // contradictions finds what contradicts a measurement by itself.
 func (r *Row) contradictions() {
 	v := r.Values
-	for _, mean := range []Metric{MeanE2EL, MeanTTFT, MeanTPOT} {
-		if p99 := mean + 1; v[p99] > 0 && v[p99] < 0.995*v[mean] {
-			r.find("p99 below mean", "%v %.6g is below %v %.6g", p99, v[p99], mean, v[mean])
-		}
-	}
-	_, tokens := r.Load.means()
 	if r.Load.closed() {
-		r.checkLittle(tokens)
-	}
-	if v[MeanTTFT] > 0 && v[MeanE2EL] > 0 && v[MeanTPOT] > 0 {
-		if parts := v[MeanTTFT] + (tokens-1)*v[MeanTPOT]; math.Abs(parts/v[MeanE2EL]-1) > tokenTolerance {
-			r.find("E2EL", "TTFT + %.4g x TPOT is %.4g ms and E2EL %.4g ms", tokens-1, parts, v[MeanE2EL])
-		}
-	}
-	if x := v[RequestThroughput]; x > 0 && v[OutputThroughput] > 0 {
-		if ratio := v[OutputThroughput] / (x * tokens); math.Abs(ratio-1) > tokenTolerance+printedDecimals/x {
-			r.find("tokens", "output throughput / request throughput is %.4g tokens, the answers have %.4g", v[OutputThroughput]/x, tokens)
-		}
+		r.checkLittle()
 	}
 	if !r.Load.closed() || len(r.Load.Requests) > 0 {
 		return
@@ -74,7 +52,8 @@ func (r *Row) contradictions() {
 
 // checkLittle compares the mean number of requests in flight by Little's law with the
 // concurrency.
-func (r *Row) checkLittle(tokens float64) {
+func (r *Row) checkLittle() {
+	_, tokens := r.Load.means()
 	rate, rounding := r.Values[OutputThroughput]/tokens, 0.0
 	if rate == 0 {
 		rate = r.Values[RequestThroughput]
@@ -96,16 +75,13 @@ func (r *Row) checkLittle(tokens float64) {
 // findFalling finds that a latency is above that of another row of the same shape with a
 // higher concurrency.
 func (r *Row) findFalling(rows []Row, m Metric, kind string) {
-	var higher []*Row
+	table := func(l *Load) bool { return l.closed() && len(l.Requests) == 0 }
 	for i := range rows {
 		o := &rows[i]
-		if r.Load.closed() && o.Load.closed() && len(r.Load.Requests)+len(o.Load.Requests) == 0 && o.Load.ISL == r.Load.ISL && o.Load.OSL == r.Load.OSL &&
-			o.Load.Concurrency > r.Load.Concurrency && o.Values[m] > 0 {
-			higher = append(higher, o)
+		if table(&r.Load) && table(&o.Load) && o.Load.ISL == r.Load.ISL && o.Load.OSL == r.Load.OSL && o.Load.Concurrency > r.Load.Concurrency &&
+			o.Values[m] > 0 && r.Values[m] > falling*o.Values[m] {
+			r.find(kind, "%v %.4g at concurrency %d exceeds %.4g at concurrency %d", m, r.Values[m], r.Load.Concurrency, o.Values[m], o.Load.Concurrency)
+			return
 		}
-	}
-	slices.SortStableFunc(higher, func(a, b *Row) int { return cmp.Compare(a.Values[m], b.Values[m]) })
-	if len(higher) > 0 && r.Values[m] > falling*higher[0].Values[m] {
-		r.find(kind, "%v %.4g at concurrency %d exceeds %.4g at concurrency %d", m, r.Values[m], r.Load.Concurrency, higher[0].Values[m], higher[0].Load.Concurrency)
 	}
 }

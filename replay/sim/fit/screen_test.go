@@ -33,9 +33,6 @@ func TestScreen(t *testing.T) {
 				all[0].Values[m] /= 1000
 			}
 		}, 0, "Little's law"},
-		{"twice the request throughput", func(all []Measurement) { all[1].Values[RequestThroughput] *= 2 }, 1, "tokens"},
-		{"p99 below mean", func(all []Measurement) { all[2].Values[P99TTFT] = 250 }, 2, "p99 below mean"},
-		{"E2EL of another run", func(all []Measurement) { all[0].Values[MeanTPOT] = 8; all[0].Values[P99TPOT] = 8 }, 0, "E2EL"},
 		{"TPOT falls", func(all []Measurement) { all[1] = line(4, 150, 20) }, 1, "TPOT falls"},
 		{"TTFT falls", func(all []Measurement) { all[1] = line(4, 400, 12) }, 1, "cold or stalled"},
 		{"a cold server", func(all []Measurement) { all[0].Values[P99TTFT] = 200 }, 0, "cold or stalled"},
