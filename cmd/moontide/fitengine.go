@@ -19,7 +19,6 @@ const (
 	tableFlag      = "table"
 	deploymentFlag = "deployment"
 	refitFlag      = "refit-prefill"
-	budgetFlag     = "budget"
 	longISLFlag    = "long-isl"
 )
 
@@ -27,8 +26,8 @@ func fitEngineCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Usage: "fit simulated engines to measurements of a server",
 		Description: "Measurements are run folders of replay or bench, or a CSV file with --table. With --url, fit-engine " +
-			"measures a server itself: it sends a few short runs, prints the plan of about ten more, and executes them " +
-			"within --budget. To continue, run the same command with the same --out.\n\n" +
+			"measures a server itself, with a dozen runs that together show all costs; they take minutes. To continue, run " +
+			"the same command with the same --out.\n\n" +
 			"Measure each load with a cold cache, that is, with different prompts in each run. Prompt tokens that the " +
 			"server reports as cached do not count as computed. Runs that are INVALID or had a warm cache, and " +
 			"inconsistent rows, are listed but not used. If too few are left, nothing is written; the exit status is 3 " +

@@ -43,7 +43,6 @@ type fitData struct {
 func driveFlags() []cli.Flag {
 	flags := slices.Concat(requestFlags(), []cli.Flag{
 		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint to measure, such as http://127.0.0.1:8000"}),
-		&cli.DurationFlag{Name: budgetFlag, Category: inLoad, Value: 10 * time.Minute, Usage: "with --url, shorten the runs to about `TIME` in total"},
 		&cli.IntFlag{Name: longISLFlag, Category: inLoad, Value: 2048, Usage: "with --url, longest prompt in tokens"},
 		&cli.IntFlag{Name: maxConcurrencyFlag.Name, Category: inLoad, Value: 128, Usage: "with --url, at most `N` requests in flight"},
 		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "with --url, `DIR` for the run folders", DefaultText: "a new folder under runs"},
@@ -141,7 +140,7 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 	model := ""
 	for _, dir := range dirs {
 		base := filepath.Base(filepath.Clean(dir))
-		if len(dirs) > 1 && (base == bench.SweepFile || strings.HasPrefix(base, bench.ProbePrefix)) {
+		if len(dirs) > 1 && (base == bench.SweepFile) {
 			continue // a shell's sweep/*
 		}
 		m, err := bench.ReadEngineRun(dir)
@@ -221,17 +220,17 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 	if dir == "" {
 		dir = bench.NewFolder("runs", "fit-engine")
 	}
-	limits := bench.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(maxConcurrencyFlag.Name), Budget: c.Duration(budgetFlag)}
+	limits := bench.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(maxConcurrencyFlag.Name)}
 	if err := limits.Check(); err != nil {
 		return nil, misused("%s: %w", c.Command.Name, err)
 	}
 	if len(cfg.ServerMetrics) == 0 {
 		cfg.ServerMetrics, limits.KVTokens = findMetrics(stop.gently, cfg.Client)
 	}
-	std.say("measuring %s within about %v: first three short runs, then those planned from them", openai.MaskURL(cfg.Client.URLs[0]), limits.Budget)
+	std.say("measuring %s", openai.MaskURL(cfg.Client.URLs[0]))
 	legs, err := bench.RunEngineSweep(stop.now, bench.EngineSweepConfig{
 		Limits: limits, Run: cfg, Target: bench.Target{URL: cfg.Client.URLs[0]}, Dir: dir,
-		Plan: func(runs []bench.EngineRun) { sayPlan(std, runs, limits.Budget) },
+		Plan: func(runs []bench.EngineRun) { sayPlan(std, runs) },
 		Save: func(result *bench.Result) error {
 			return runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), reported(result, report.View{}).Summary())
 		},
@@ -294,21 +293,12 @@ func measuringFlags(c *cli.Context) []string {
 }
 
 // sayPlan announces the runs.
-func sayPlan(std streams, runs []bench.EngineRun, budget time.Duration) {
-	t := doc.Table{Columns: []string{"run", "ISL", "OSL", "load", "requests", "about", "for"}, Left: 1}
-	var total time.Duration
+func sayPlan(std streams, runs []bench.EngineRun) {
+	t := doc.Table{Columns: []string{"run", "ISL", "OSL", "in flight", "requests", "for"}, Left: 1}
 	for _, r := range runs {
-		t.Add(r.Name, doc.Int(r.ISL), doc.Int(r.OSL), loadOf(r), doc.Int(r.Prompts), doc.Span(r.Expected), r.Shows)
-		total += r.Expected
+		t.Add(r.Name, doc.Int(r.ISL), doc.Int(r.OSL), doc.Int(r.MaxConcurrency), doc.Int(r.Prompts), r.Shows)
 	}
 	d := doc.New("", "")
-	d.Section(fmt.Sprintf("Planned runs: about %s, budget %s", doc.Span(total), doc.Span(budget))).Table(t)
+	d.Section("Planned runs").Table(t)
 	terminalOf(std.err).Write(std.err, d)
-}
-
-func loadOf(r bench.EngineRun) string {
-	if r.Axis == bench.Rate {
-		return bench.FormatLevel(r.Level) + " req/s"
-	}
-	return doc.Int(r.MaxConcurrency) + " in flight"
 }

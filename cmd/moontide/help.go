@@ -196,7 +196,7 @@ var verbPages = map[string]verbPage{
 			"runs/engine/* -o engine.json",
 			"--table measurements.csv --prefill-engines 3 --decode-engines 1 --png fit.png",
 		},
-		Common: []string{"url", "table", "budget", "refit-prefill", "engine", "output", "html"},
+		Common: []string{"url", "table", "refit-prefill", "engine", "output", "html"},
 	},
 	"simulate": {
 		Section: "Simulate",

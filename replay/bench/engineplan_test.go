@@ -3,33 +3,22 @@ package bench
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"moontide/trace"
 )
-
-var typicalProbe = EngineProbe{ShortTTFT: 20 * time.Millisecond, LongTTFT: 200 * time.Millisecond, TPOT: 10 * time.Millisecond, BatchTPOT: 15 * time.Millisecond}
-
-// expectedOf returns the expected time of all runs.
-func expectedOf(runs []EngineRun) (sum time.Duration) {
-	for _, r := range runs {
-		sum += r.Expected
-	}
-	return sum
-}
 
 // A plan has what identifies the parameters: three prompt lengths at concurrency 1, a
 // sweep of batches at one length, two context lengths at one of its batches, a
 // saturated run.
 func TestPlanEngineRuns(t *testing.T) {
-	runs, err := PlanEngineRuns(typicalProbe, EngineLimits{ISL: 2048, Concurrency: 128, Budget: 10 * time.Minute})
+	runs, err := PlanEngineRuns(EngineLimits{ISL: 2048, Concurrency: 128})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var alone, batches, contexts []int
 	names := map[string]bool{}
 	for _, r := range runs {
-		if names[r.Name] || r.Prompts < r.MaxConcurrency || r.Shows == "" || (r.Axis == Rate) != (r.MaxConcurrency == 0) {
+		if names[r.Name] || r.Prompts < r.MaxConcurrency || r.Shows == "" {
 			t.Errorf("%+v", r)
 		}
 		names[r.Name] = true
@@ -51,37 +40,10 @@ func TestPlanEngineRuns(t *testing.T) {
 	}
 }
 
-// A larger budget never gives shorter runs, the plan stays within it, and a budget
-// that is too small is refused.
-func TestPlanFitsTheBudget(t *testing.T) {
-	slow := EngineProbe{ShortTTFT: 100 * time.Millisecond, LongTTFT: 3 * time.Second, TPOT: 30 * time.Millisecond, BatchTPOT: 90 * time.Millisecond}
-	before := time.Duration(0)
-	for _, budget := range []time.Duration{5 * time.Minute, 10 * time.Minute, 30 * time.Minute, 10 * time.Hour} {
-		runs, err := PlanEngineRuns(slow, EngineLimits{ISL: 2048, Concurrency: 128, Budget: budget})
-		if err != nil {
-			if before > 0 {
-				t.Errorf("%v: %v after a plan of %v", budget, err, before)
-			}
-			continue
-		}
-		if sum := expectedOf(runs); sum > budget || sum < before {
-			t.Errorf("%v: a plan of %v, before %v", budget, sum, before)
-		} else {
-			before = sum
-		}
-	}
-	if before == 0 {
-		t.Error("no budget is enough")
-	}
-	if _, err := PlanEngineRuns(slow, EngineLimits{ISL: 2048, Concurrency: 128, Budget: time.Minute}); err == nil {
-		t.Error("a minute is enough")
-	}
-}
-
 // No run needs more KV cache than there is: preemption would hide the costs.
 func TestPlanFitsTheCache(t *testing.T) {
 	for _, kv := range []int{3000, 10_000, 100_000} {
-		runs, err := PlanEngineRuns(typicalProbe, EngineLimits{ISL: 1024, Concurrency: 128, KVTokens: kv, Budget: time.Hour})
+		runs, err := PlanEngineRuns(EngineLimits{ISL: 1024, Concurrency: 128, KVTokens: kv})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,8 +58,7 @@ func TestPlanFitsTheCache(t *testing.T) {
 // Every prompt of a run is new, lengths are within their spread and average to the
 // shape, and the same run has the same requests.
 func TestEngineRunRequests(t *testing.T) {
-	r := engineRun("x", 1000, 200, 4, 200)
-	r.Spread = 0.5
+	r := engineRun("x", "", 1000, 200, 4, 200, 0.5)
 	var rows []trace.Request
 	seen := map[uint64]bool{}
 	isl, osl := 0, 0

@@ -2,9 +2,7 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	"moontide/analyze/run"
 )
@@ -29,19 +27,10 @@ type EngineLeg struct {
 	*Result
 }
 
-// RunEngineSweep measures an engine with the runs of [PlanEngineRuns]: first a few short
-// ones, from which the others are planned. Runs that are INVALID are repeated once. The
-// same configuration continues what is in the folder.
+// RunEngineSweep measures an engine with the runs of [PlanEngineRuns]. Runs that are
+// INVALID are repeated once. The same configuration continues what is in the folder.
 func RunEngineSweep(ctx context.Context, cfg EngineSweepConfig) ([]EngineLeg, error) {
-	probes, err := cfg.run(ctx, ProbeRuns(cfg.Limits))
-	if err != nil {
-		return nil, fmt.Errorf("trying the server: %w", err)
-	}
-	mean := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
-	short, long, batch := probes[0].Metrics, probes[1].Metrics, probes[2].Metrics
-	runs, err := PlanEngineRuns(EngineProbe{
-		ShortTTFT: mean(short.TTFT.Mean), LongTTFT: mean(long.TTFT.Mean), TPOT: mean(short.TPOT.Mean), BatchTPOT: mean(batch.TPOT.Mean),
-	}, cfg.Limits)
+	runs, err := PlanEngineRuns(cfg.Limits)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func knownEngine() engine.Deployment {
 func sweepOf(t *testing.T, dir string, change func(*bench.EngineSweepConfig)) ([]bench.EngineLeg, error) {
 	t.Helper()
 	cfg := bench.EngineSweepConfig{
-		Limits: bench.EngineLimits{ISL: 2048, Concurrency: 128, Budget: 10 * time.Minute},
+		Limits: bench.EngineLimits{ISL: 2048, Concurrency: 128},
 		Run:    bench.Config{Virtual: true, Engines: knownEngine()}, Dir: dir,
 	}
 	if change != nil {
@@ -47,7 +47,7 @@ func sweepOf(t *testing.T, dir string, change func(*bench.EngineSweepConfig)) ([
 func TestEngineSweepIdentifiesCosts(t *testing.T) {
 	var planned []bench.EngineRun
 	legs, err := sweepOf(t, filepath.Join(t.TempDir(), "sweep"), func(c *bench.EngineSweepConfig) {
-		c.Limits.ISL, c.Limits.Concurrency, c.Limits.Budget = 1024, 16, 90*time.Second
+		c.Limits.ISL, c.Limits.Concurrency = 1024, 16
 		c.Plan = func(runs []bench.EngineRun) { planned = runs }
 	})
 	if err != nil {
