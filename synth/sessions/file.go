@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 
@@ -16,58 +15,30 @@ import (
 	"moontide/trace"
 )
 
-// modelFile is the content of a model's file: columns with a value for each session or
-// turn. One in which all values are 0 is left out.
+// modelFile is the content of a model's file.
 type modelFile struct {
-	Version        int     `json:"moontide_model"`
-	BlockSize      int     `json:"block_size"` // 0: rows have no block ids
-	FullBlocksOnly bool    `json:"full_blocks_only"`
-	FirstBlock     uint64  `json:"first_block"`
-	Graph          bool    `json:"graph"` // rows name those that they wait for
-	ReasoningKey   string  `json:"reasoning_key"`
-	Period         float64 `json:"period"` // of the clock
-	Exact          bool    `json:"exact_gaps"`
-	TimesPerMs     float64 `json:"times_per_ms"`
-
-	Ticks      []float64  `json:"ticks_ms"`
-	Keys       []string   `json:"client_keys"`
-	Clients    [][]string `json:"clients"`   // values of the keys as JSON, from client 1 on
-	FixedISL   []int      `json:"fixed_isl"` // lengths that do not vary
-	FixedOSL   []int      `json:"fixed_osl"`
-	Parents    []int      `json:"prefix_parents"` // of prefix 1 and on
-	Blocks     []int      `json:"prefix_blocks"`
-	Tails      []int      `json:"prefix_tails"`
-	IsTemplate []int      `json:"prefix_templates"`
-
-	Starts []float64 `json:"starts"` // by session, in units of the clock
-	Turns  []int     `json:"turns"`
-
-	Gaps     []float64 `json:"gaps"`    // by turn
-	Delayed  []int     `json:"delayed"` // 1: has a delay, 2: instead of a timestamp
-	Delays   []float64 `json:"delays"`
-	Kinds    []int     `json:"delay_kinds"`
-	Prefixes []int     `json:"prefixes"`
-	Own      []int     `json:"tokens"`
-	OSL      []int     `json:"osl"`
-	Before   []int     `json:"shares_with"` // how many turns before, 0 for none
-	Shared   []int     `json:"shared_blocks"`
-	Reasoned []int     `json:"reasoned"` // ten-thousandths of the answer and 1, 0 if unknown
-	Client   []int     `json:"client"`
-	Agent    []int     `json:"agent"` // and 1, 0 for none
-	Waits    []int     `json:"waits"` // how many turns it waits for
-	Named    []int     `json:"waits_named"`
-	For      []int     `json:"waits_for"` // how many turns before each of them is
+	Version        int         `json:"moontide_model"`
+	Tokens         int         `json:"block_size"`       // 0: rows have no block ids
+	FullBlocksOnly bool        `json:"full_blocks_only"` // a partial last block has no id
+	FirstBlock     uint64      `json:"first_block"`      // id of the first drawn block
+	Graph          bool        `json:"graph"`            // rows name the rows that they wait for
+	Clock          clock       `json:"clock"`
+	FixedISL       []int       `json:"fixed_isl"` // lengths that do not vary, in order
+	FixedOSL       []int       `json:"fixed_osl"`
+	ReasoningKey   string      `json:"reasoning_key"`
+	Keys           []string    `json:"client_keys"`
+	KnownClients   []client    `json:"clients"`  // the first has no values
+	Prefixes       []prefixRun `json:"prefixes"` // the first is empty
+	Sessions       []session   `json:"sessions"` // in order of start
 }
 
 const (
 	fileVersion = 4
-	// maxFile limits the JSON of a model, which is that of some million requests.
+	// maxFile limits the JSON of a model, which is that of about a million requests.
 	maxFile = 128 << 20
-	// reasonedParts are the parts of an answer in which its reasoning is counted.
-	reasonedParts = 10_000
 )
 
-var kinds = []trace.DelayKind{"", trace.Think, trace.Tool}
+var errNoModel = errors.New("not a model, or not all of it")
 
 // IsModel reports whether a file that begins with these bytes is a model of any version.
 func IsModel(head []byte) bool {
@@ -82,7 +53,7 @@ func IsModel(head []byte) bool {
 // WriteTo writes the model as JSON, compressed by gzip. [Read] restores a model that draws
 // the same requests. The rate of [Model.AtRate] is not written.
 func (m *Model) WriteTo(w io.Writer) (int64, error) {
-	data, err := sonic.Marshal(m.columns())
+	data, err := sonic.Marshal(&m.modelFile)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("encoding the model: %w", err)
@@ -99,77 +70,6 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	}
 	return n, err
 }
-
-// columns returns the content of the model's file.
-func (m *Model) columns() *modelFile {
-	f := &modelFile{
-		Version: fileVersion, FullBlocksOnly: m.fullBlocksOnly, FirstBlock: m.firstBlock, Graph: m.graph, ReasoningKey: m.reasoningKey,
-		Period: m.clock.period, Exact: m.clock.exact, TimesPerMs: m.clock.perMs, Ticks: m.clock.ticks, Keys: m.keys,
-		FixedISL: m.isl.sorted(), FixedOSL: m.osl.sorted(),
-	}
-	if m.hasBlocks {
-		f.BlockSize = m.size.Tokens
-	}
-	for _, c := range m.clients[1:] {
-		f.Clients = append(f.Clients, c.values)
-	}
-	for _, p := range m.prefixes[1:] {
-		f.Parents, f.Blocks, f.Tails = append(f.Parents, p.parent), append(f.Blocks, p.blocks), append(f.Tails, p.tail)
-		f.IsTemplate = append(f.IsTemplate, indicator(p.template))
-	}
-	for i := range m.sessions {
-		f.Starts, f.Turns = append(f.Starts, m.sessions[i].start), append(f.Turns, len(m.sessions[i].turns))
-		for k := range m.sessions[i].turns {
-			f.addTurn(&m.sessions[i].turns[k], k)
-		}
-	}
-	for _, column := range f.byTurn() {
-		if !slices.ContainsFunc(*column, func(x int) bool { return x != 0 }) {
-			*column = nil
-		}
-	}
-	return f
-}
-
-func (f *modelFile) addTurn(t *turn, number int) {
-	before := 0
-	if t.parent != none {
-		before = number - t.parent
-	}
-	f.Gaps = append(f.Gaps, t.gap)
-	f.Delays = append(f.Delays, t.delay.Value)
-	reasoned := 0
-	if t.reasoned != none {
-		reasoned = 1 + int(math.Round(t.reasoned*reasonedParts))
-	}
-	values := []int{
-		indicator(t.delay.Set) + indicator(t.untimed), slices.Index(kinds, t.kind), t.prefix, t.own, t.osl, before, t.shared, reasoned,
-		t.client, t.agent + 1, len(t.after), indicator(t.named),
-	}
-	for i, column := range f.byTurn() {
-		*column = append(*column, values[i])
-	}
-	for _, w := range t.after {
-		f.For = append(f.For, number-w)
-	}
-}
-
-// byTurn returns the columns of whole numbers with a value for each turn.
-func (f *modelFile) byTurn() []*[]int {
-	return []*[]int{
-		&f.Delayed, &f.Kinds, &f.Prefixes, &f.Own, &f.OSL, &f.Before, &f.Shared, &f.Reasoned, &f.Client, &f.Agent, &f.Waits, &f.Named,
-	}
-}
-
-func indicator(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// sorted returns the lengths in order.
-func (f fixedLengths) sorted() []int { return slices.Sorted(maps.Keys(f)) }
 
 // Read reads a model written by [Model.WriteTo]. The file may come from an
 // untrusted source: errors name the invalid value.
@@ -189,45 +89,25 @@ func Read(r io.Reader) (_ *Model, err error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("more than %d bytes", maxFile)
 	}
-	var head struct {
-		Version int `json:"moontide_model"`
-	}
-	switch err := sonic.Unmarshal(data, &head); {
+	m := &Model{rate: 1}
+	err = sonic.Unmarshal(data, &struct {
+		Version *int `json:"moontide_model"`
+	}{&m.Version})
+	switch {
 	case err != nil:
-		return nil, fmt.Errorf("not a model: %w", err)
-	case head.Version == 0:
+		return nil, errNoModel
+	case m.Version == 0:
 		return nil, errors.New(`no "moontide_model": this is not a model`)
-	case head.Version != fileVersion:
-		return nil, fmt.Errorf("version %d of models is not %d: fit the source again", head.Version, fileVersion)
+	case m.Version != fileVersion:
+		return nil, fmt.Errorf("version %d of models is not %d: fit the source again", m.Version, fileVersion)
 	}
-	f := &modelFile{}
-	if err := sonic.Unmarshal(data, f); err != nil {
-		return nil, fmt.Errorf("not a model: %w", err)
+	if sonic.Unmarshal(data, &m.modelFile) != nil {
+		return nil, errNoModel
 	}
-	return f.model()
-}
-
-// model returns the model in a file, after checks of all of its values.
-func (f *modelFile) model() (m *Model, err error) {
-	defer synth.Catch(&err)
-	m = &Model{rate: 1}
-	m.hasBlocks, m.fullBlocksOnly, m.firstBlock = f.BlockSize > 0, f.FullBlocksOnly, f.FirstBlock
-	m.size = trace.GivenBlockSize(max(f.BlockSize, 1))
-	m.graph, m.keys, m.reasoningKey = f.Graph, f.Keys, f.ReasoningKey
-	within("block_size", f.BlockSize, 0, trace.MaxLength)
-	within("first_block", f.FirstBlock, 0, maxFirstBlock)
-	within("reasoning_key, the length", len(f.ReasoningKey), 0, maxName)
-	f.readClock(m)
-	f.readClients(m)
-	m.isl, m.osl = fixedLengths{}, fixedLengths{}
-	for i, lengths := range [][]int{f.FixedISL, f.FixedOSL} {
-		for _, x := range lengths {
-			[]fixedLengths{m.isl, m.osl}[i][x] = true
-		}
+	if m.Tokens > 0 {
+		m.size = trace.GivenBlockSize(m.Tokens)
 	}
-	f.readPrefixes(m)
-	f.readSessions(m)
-	return m, nil
+	return m, m.check()
 }
 
 // within fails unless a value is in a range.
@@ -237,132 +117,98 @@ func within[T int | uint64 | float64](name string, x, low, high T) {
 	}
 }
 
-func (f *modelFile) readClock(m *Model) {
-	m.clock = clock{ticks: f.Ticks, perMs: f.TimesPerMs, exact: f.Exact, period: f.Period}
-	within("period", f.Period, 0, maxTime)
-	if f.TimesPerMs != wholeMs && f.TimesPerMs != microseconds {
-		synth.Fail("times_per_ms: %v is neither %d nor %d", f.TimesPerMs, wholeMs, microseconds)
-	}
-	if f.Ticks == nil {
-		return
-	}
-	for i := range f.Ticks {
-		within("ticks_ms", f.Ticks[i], f.Ticks[max(0, i-1)], maxTime)
-	}
-	if last := len(f.Ticks) - 1; last < 1 || f.Ticks[0] != 0 || f.Period != float64(last) || !f.Exact {
-		synth.Fail("ticks_ms: %d times from %v on, with a period of %v, are no clock", len(f.Ticks), f.Ticks[:min(1, len(f.Ticks))], f.Period)
-	}
-}
-
-func (f *modelFile) readClients(m *Model) {
-	for _, key := range f.Keys {
-		within("client_keys, the length", len(key), 1, maxName)
-	}
-	m.clients = []client{m.newClient(make([]string, len(f.Keys)))}
-	for _, values := range f.Clients {
-		within("clients, the values", len(values), len(f.Keys), len(f.Keys))
-		for _, v := range values {
+// check checks all values of a file, and derives the rest of the model.
+func (m *Model) check() (err error) {
+	defer synth.Catch(&err)
+	within("block_size", m.Tokens, 0, trace.MaxLength)
+	within("first_block", m.FirstBlock, 0, maxFirstBlock)
+	within("reasoning_key, the length", len(m.ReasoningKey), 0, maxName)
+	m.Clock.check()
+	within("clients, the number", len(m.KnownClients), 1, math.MaxInt32)
+	for i := range m.KnownClients {
+		c := &m.KnownClients[i]
+		within("clients, the values", len(c.Values), len(m.Keys), len(m.Keys))
+		for _, v := range c.Values {
 			if v != "" && !isName(v) {
 				synth.Fail("clients: %.60q is no string or number", v)
 			}
 		}
-		m.clients = append(m.clients, m.newClient(values))
+		m.prepare(c)
+	}
+	m.checkPrefixes()
+	within("sessions, the number", len(m.Sessions), 1, math.MaxInt32)
+	before := 0.0
+	for i := range m.Sessions {
+		s := &m.Sessions[i]
+		within("start", s.Start, before, m.Clock.Period)
+		before = s.Start
+		within("turns, the number", len(s.Turns), 1, math.MaxInt32)
+		for k := range s.Turns {
+			m.checkTurn(s.Turns, k)
+		}
+	}
+	return nil
+}
+
+func (c *clock) check() {
+	within("period", c.Period, 0, maxTime)
+	if c.PerMs != wholeMs && c.PerMs != microseconds {
+		synth.Fail("times_per_ms: %v is neither %d nor %d", c.PerMs, wholeMs, microseconds)
+	}
+	for _, gap := range c.Spacing {
+		within("spacing_ms", gap, 0, maxTime)
+	}
+	for i := range c.Ticks {
+		within("ticks_ms", c.Ticks[i], c.Ticks[max(0, i-1)], maxTime)
+	}
+	if n := len(c.Ticks); n > 0 && (n == 1 || c.Ticks[0] != 0 || c.Period != float64(n-1)*places || !c.Exact) {
+		synth.Fail("ticks_ms: %d times from %v on, with a period of %v, are no clock", n, c.Ticks[0], c.Period)
 	}
 }
 
-func (f *modelFile) readPrefixes(m *Model) {
-	n := len(f.Parents)
-	for _, column := range [][]int{f.Blocks, f.Tails, f.IsTemplate} {
-		within("prefixes", len(column), n, n)
-	}
-	m.prefixes = make([]prefixRun, 1, n+1)
-	for i, parent := range f.Parents {
-		within("prefix_parents", parent, 0, i)
-		depth := m.prefixes[parent].depth + f.Blocks[i]
-		within("prefix_blocks", f.Blocks[i], 1, maxBlocks)
-		within("prefix_blocks, with those of its parents", depth, 1, maxBlocks)
-		tail := f.Tails[i]
-		within("prefix_tails", tail, 0, m.size.Tokens-1)
-		if !m.hasBlocks || tail > 0 && m.fullBlocksOnly {
-			synth.Fail("prefix_tails: rows have no such blocks")
+func (m *Model) checkPrefixes() {
+	within("prefixes, the number", len(m.Prefixes), 1, math.MaxInt32)
+	for i := range m.Prefixes[1:] {
+		p := &m.Prefixes[i+1]
+		within("parent of a prefix", p.Parent, 0, i)
+		within("blocks of a prefix", p.Blocks, 1, maxBlocks)
+		p.depth = m.Prefixes[p.Parent].depth + p.Blocks
+		within("blocks of a prefix, with its parents", p.depth, 1, maxBlocks)
+		within("tail of a prefix", p.Tail, 0, m.Tokens-1)
+		if p.Tail > 0 && m.FullBlocksOnly {
+			synth.Fail("tail of a prefix: rows have no partial blocks")
 		}
-		m.prefixes = append(m.prefixes, prefixRun{parent: parent, blocks: f.Blocks[i], tail: tail, template: f.IsTemplate[i] == 1, depth: depth})
 	}
 }
 
-func (f *modelFile) readSessions(m *Model) {
-	n := 0
-	within("turns, the sessions", len(f.Turns), 1, math.MaxInt32)
-	within("starts, the sessions", len(f.Starts), len(f.Turns), len(f.Turns))
-	for _, turns := range f.Turns {
-		within("turns", turns, 1, math.MaxInt32)
-		n += turns
+func (m *Model) checkTurn(turns []turn, number int) {
+	t := &turns[number]
+	within("gap", t.Gap, 0, maxTime)
+	within("timing", t.Timing, timestamp, delayOnly)
+	within("delay", t.Delay, 0, maxTime)
+	if !slices.Contains([]trace.DelayKind{"", trace.Think, trace.Tool}, t.Kind) {
+		synth.Fail("kind: %.60q is not that of a delay", t.Kind)
 	}
-	within("gaps, the turns", len(f.Gaps), n, n)
-	within("delays, the turns", len(f.Delays), n, n)
-	for _, column := range f.byTurn() {
-		if *column == nil {
-			*column = make([]int, n)
-		}
-		within("turns", len(*column), n, n)
+	within("prefix", t.Prefix, 0, len(m.Prefixes)-1)
+	within("tokens", t.Own, 0, trace.MaxLength)
+	within("tokens, the prompt", m.islOf(t), 0, trace.MaxLength)
+	within("tokens, the blocks of the prompt", m.blocksOf(m.islOf(t)), 0, maxBlocks)
+	within("osl", t.OSL, 0, trace.MaxLength)
+	within("reasoned", t.Reasoned, 0, reasonedParts+1)
+	within("client", t.Client, 0, len(m.KnownClients)-1)
+	within("agent", t.Agent, 0, math.MaxInt32)
+	for _, back := range t.Waits {
+		within("waits", back, 1, number)
 	}
-	at, before := 0, 0.0
-	for i, turns := range f.Turns {
-		within("starts", f.Starts[i], before, f.Period)
-		if before = f.Starts[i]; m.clock.ticks != nil && before != math.Trunc(before) {
-			synth.Fail("starts: %v is not a number of ticks", before)
-		}
-		s := session{start: before, client: f.Client[at], turns: make([]turn, turns)}
-		for k := range s.turns {
-			f.readTurn(m, s.turns, k, at)
-			at++
-		}
-		m.sessions = append(m.sessions, s)
+	if t.Timing == delayOnly && (len(t.Waits) == 0 || m.Clock.Ticks != nil) {
+		synth.Fail("timing: a turn that waits for no other has no timestamp")
 	}
-}
-
-// readTurn reads a turn of a session, which is at an index of the columns.
-func (f *modelFile) readTurn(m *Model, turns []turn, number, at int) {
-	within("gaps", f.Gaps[at], 0, maxTime)
-	within("delays", f.Delays[at], 0, maxTime)
-	within("delayed", f.Delayed[at], 0, 2)
-	within("delay_kinds", f.Kinds[at], 0, len(kinds)-1)
-	within("prefixes", f.Prefixes[at], 0, len(m.prefixes)-1)
-	within("tokens", f.Own[at], 0, trace.MaxLength)
-	within("osl", f.OSL[at], 0, trace.MaxLength)
-	within("reasoned", f.Reasoned[at], 0, reasonedParts+1)
-	within("client", f.Client[at], 0, len(m.clients)-1)
-	within("agent", f.Agent[at], 0, math.MaxInt32)
-	within("waits", f.Waits[at], 0, len(f.For))
-	t := turn{
-		gap: f.Gaps[at], untimed: f.Delayed[at] == 2, delay: trace.Opt[float64]{Value: f.Delays[at], Set: f.Delayed[at] > 0},
-		kind: kinds[f.Kinds[at]], prefix: f.Prefixes[at], own: f.Own[at], osl: f.OSL[at], parent: none,
-		reasoned: float64(f.Reasoned[at]-1) / reasonedParts, client: f.Client[at], agent: f.Agent[at] - 1, named: f.Named[at] == 1,
+	within("parent", t.Parent, 0, number)
+	if t.Parent == 0 {
+		within("shared", t.Shared, 0, 0)
+		return
 	}
-	if f.Reasoned[at] == 0 {
-		t.reasoned = none
-	}
-	within("tokens, the prompt", m.islOf(&t), 0, trace.MaxLength)
-	if m.hasBlocks {
-		within("tokens, the blocks of the prompt", m.blocksOf(m.islOf(&t)), 0, maxBlocks)
-	}
-	for _, w := range f.For[:f.Waits[at]] {
-		within("waits_for", w, 1, number)
-		t.after = append(t.after, number-w)
-	}
-	f.For = f.For[f.Waits[at]:]
-	if t.untimed && (number == 0 || len(t.after) == 0 || m.clock.ticks != nil) {
-		synth.Fail("delayed: a turn that waits for no other has no timestamp")
-	}
-	if m.clock.ticks != nil && t.gap != math.Trunc(t.gap) {
-		synth.Fail("gaps: %v is not a number of ticks", t.gap)
-	}
-	if before := f.Before[at]; before > 0 {
-		within("shares_with", before, 1, number)
-		t.parent, t.shared = number-before, f.Shared[at]
-		p := &turns[t.parent]
-		within("shared_blocks", t.shared, 1, min(m.blocksOf(m.islOf(p)), m.blocksOf(m.islOf(&t)))-m.prefixes[t.prefix].depth)
-		within("prefixes, that of a turn with shared blocks", t.prefix, p.prefix, p.prefix)
-	}
-	turns[number] = t
+	p := &turns[number-t.Parent]
+	within("shared", t.Shared, 1, min(m.blocksOf(m.islOf(p)), m.blocksOf(m.islOf(t)))-m.Prefixes[t.Prefix].depth)
+	within("prefix of a turn with shared blocks", t.Prefix, p.Prefix, p.Prefix)
 }

@@ -23,10 +23,6 @@ type Options struct {
 // the turns of a session. It uses about 48 bytes for each distinct prefix of
 // the trace and 400 bytes for each request while it runs.
 //
-// Requests are grouped by session ids and by the requests that they wait for if rows
-// have these, otherwise by block ids. A row without a timestamp follows the answer to the
-// previous row of its session after its delay; [trace.AnswerTime] is assumed.
-//
 // Fit fails if the source fails or is empty, if only some rows have block ids, if a row
 // without a timestamp has no row to follow, if a prompt has more than 2^20 blocks, or if
 // no single block size fits every row.
@@ -39,7 +35,7 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("block size %d is not in 0..%d", opts.BlockSize, trace.MaxLength)
 	}
-	f := &fitter{Model: &Model{rate: 1}, prompts: prefix.New(), values: map[string][]keyValue{}, agents: map[string]int{}}
+	f := &fitter{Model: &Model{modelFile: modelFile{Version: fileVersion}, rate: 1}, prompts: prefix.New(), values: map[string][]keyValue{}, agents: map[string]int{}}
 	defer f.builder.Close()
 	for r, err := range source {
 		if err == nil {
@@ -53,7 +49,7 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 		return nil, errors.New("no requests in the source")
 	}
 	if f.badReasoning > 0 {
-		f.note("the reasoning of %d of %d requests is ignored, first %s", f.badReasoning, len(f.rows), f.firstBad)
+		f.note("the reasoning of %d of %d requests is ignored: it is no number of tokens of the answer", f.badReasoning, len(f.rows))
 	}
 	f.nameClients()
 	if err := f.findBlockSize(opts.BlockSize); err != nil {
@@ -74,21 +70,21 @@ type fitter struct {
 	prompts   *prefix.Tree
 	lastBlock uint64 // the largest block id
 	rows      []row
-	named     bool // rows have session ids, or name the rows that they wait for
+	hasBlocks bool
+	grouped   bool // rows have session ids, or name the rows that they wait for
 	builder   trace.GraphBuilder
 	earlier   trace.Earlier
 	agents    map[string]int // by session id
 	values    map[string][]keyValue
 
-	badReasoning int
-	firstBad     string
+	badReasoning int // rows
 
 	uses []int32 // see countUses
 }
 
 // row is a request of the source.
 type row struct {
-	turn    // after has numbers of rows
+	turn    // Waits has numbers of rows
 	at      float64
 	isl     int
 	end     prefix.Node // of its last block
@@ -121,31 +117,31 @@ func (f *fitter) add(r trace.Request) error {
 	for _, id := range r.HashIDs {
 		f.lastBlock = max(f.lastBlock, id)
 	}
-	x := row{isl: r.InputLength, end: f.prompts.Add(r.HashIDs), turn: turn{osl: r.OutputLength, agent: none, parent: none, reasoned: none}}
+	x := row{isl: r.InputLength, end: f.prompts.Add(r.HashIDs), turn: turn{OSL: r.OutputLength}}
 	if len(r.Extra) > 0 {
 		f.readKeys(&x, "", r.Extra)
 	}
 	if r.SessionID != "" {
 		n, known := f.agents[r.SessionID]
 		if !known {
-			n = len(f.agents)
+			n = len(f.agents) + 1
 			f.agents[r.SessionID] = n
 		}
-		x.agent = n
+		x.Agent = n
 	}
 	f.builder.Add(r, 0)
 	follows, answered := none, 0.0
 	for _, i := range f.earlier.Add(r) {
-		x.after = append(x.after, int(i))
+		x.Waits = append(x.Waits, int(i))
 		if end := f.answered(int(i)); follows == none || end > answered {
 			follows, answered = int(i), end
 		}
 	}
-	x.named = r.After != nil
-	f.graph = f.graph || x.named
-	f.named = f.named || x.named || r.SessionID != ""
+	x.Named = r.After != nil
+	f.Graph = f.Graph || x.Named
+	f.grouped = f.grouped || x.Named || r.SessionID != ""
 	if r.Delay.Set {
-		x.delay, x.kind = trace.Some(max(0, r.Delay.Value)), r.DelayKind
+		x.Timing, x.Delay, x.Kind = timestampAndDelay, max(0, r.Delay.Value), r.DelayKind
 	}
 	switch {
 	case r.Timestamp.Set:
@@ -155,14 +151,13 @@ func (f *fitter) add(r trace.Request) error {
 	case follows == none:
 		return errors.New("no timestamp, and no turn before it in its session")
 	default:
-		x.delay.Set = true
-		x.at, x.untimed = answered+x.delay.Value, true
+		x.at, x.Timing = answered+x.Delay, delayOnly
 		f.untimed++
 	}
 	if math.IsNaN(x.at) || math.Abs(x.at) > maxTime {
 		return fmt.Errorf("timestamp %v ms is out of range", x.at)
 	}
-	for _, i := range x.after { // its turn is after theirs
+	for _, i := range x.Waits { // its turn is after theirs
 		x.at = max(x.at, f.rows[i].at)
 	}
 	f.rows = append(f.rows, x)
@@ -170,42 +165,46 @@ func (f *fitter) add(r trace.Request) error {
 }
 
 // answered returns the assumed end of the answer to a row.
-func (f *fitter) answered(i int) float64 { return f.rows[i].at + trace.AnswerTime(f.rows[i].osl) }
+func (f *fitter) answered(i int) float64 { return f.rows[i].at + trace.AnswerTime(f.rows[i].OSL) }
 
 // findBlockSize finds the block size, and whether partial blocks have ids.
 func (f *fitter) findBlockSize(blockSize int) error {
+	if !f.hasBlocks {
+		return nil
+	}
 	f.size = trace.GivenBlockSize(blockSize)
 	if blockSize == 0 {
 		if f.size = f.detector.BlockSize(); f.size.Low > f.size.High {
 			return errors.New("no one block size fits every row; name the right one")
 		}
 	}
+	f.Tokens = f.size.Tokens
 	without, with := 0, 0
 	for i := range f.rows {
-		switch depth, full := f.prompts.Depth(f.rows[i].end), f.rows[i].isl/f.size.Tokens; {
-		case f.rows[i].isl%f.size.Tokens == 0:
+		switch depth, full := f.prompts.Depth(f.rows[i].end), f.rows[i].isl/f.Tokens; {
+		case f.rows[i].isl%f.Tokens == 0:
 		case depth == full:
 			without++
 		case depth == full+1:
 			with++
 		}
 	}
-	f.fullBlocksOnly = f.hasBlocks && without > with
+	f.FullBlocksOnly = without > with
 	for i := range f.rows {
 		r := &f.rows[i]
 		blocks := f.blocksOf(r.isl)
-		if f.hasBlocks && blocks > maxBlocks {
-			return fmt.Errorf("a prompt of %d tokens has %d blocks of %d tokens, more than %d", r.isl, blocks, f.size.Tokens, maxBlocks)
+		if blocks > maxBlocks {
+			return fmt.Errorf("a prompt of %d tokens has %d blocks of %d tokens, more than %d", r.isl, blocks, f.Tokens, maxBlocks)
 		}
-		if f.hasBlocks && f.prompts.Depth(r.end) != blocks {
+		if f.prompts.Depth(r.end) != blocks {
 			f.irregular++
 		}
 		for f.prompts.Depth(r.end) > blocks {
 			r.end = f.prompts.Parent(r.end)
 		}
 	}
-	if f.hasBlocks && f.lastBlock < maxFirstBlock {
-		f.firstBlock = roundAbove(f.lastBlock)
+	if f.lastBlock < maxFirstBlock {
+		f.FirstBlock = roundAbove(f.lastBlock)
 	}
 	return nil
 }
@@ -227,7 +226,7 @@ func roundAbove(id uint64) uint64 {
 
 // group sets the sessions of the rows, and sorts the rows by time, the first at 0.
 func (f *fitter) group() error {
-	if f.named {
+	if f.grouped {
 		graph, err := f.builder.Graph()
 		if err != nil {
 			return err
@@ -248,13 +247,13 @@ func (f *fitter) group() error {
 	begin := rows[0].at
 	for i := range rows {
 		rows[i].at = math.Round((rows[i].at-begin)*1000) / 1000
-		for k, w := range rows[i].after {
-			rows[i].after[k] = place[w]
+		for k, w := range rows[i].Waits {
+			rows[i].Waits[k] = place[w]
 		}
 	}
 	f.rows = rows
 	f.countUses()
-	if !f.named {
+	if !f.grouped {
 		f.groupByPrefix()
 	}
 	return nil
@@ -264,16 +263,14 @@ func (f *fitter) group() error {
 func (f *fitter) minUses() int32 { return int32(max(30, len(f.rows)/100)) }
 
 // countUses counts the uses of each prefix: the rows that have it, but a run of rows that
-// each extend the prompt before, as the turns of a conversation, counts once.
+// each extend the prompt before, as the turns of a conversation, counts once. One within a
+// twentieth of the trace has none: it is that of one task, such as a search.
 func (f *fitter) countUses() {
 	f.uses = make([]int32, f.prompts.Len()+1)
-	latest := make([]int32, len(f.uses)) // row, from 1
+	latest, first := make([]int32, len(f.uses)), make([]int32, len(f.uses)) // rows, from 1
 	for i := range f.rows {
 		r := &f.rows[i]
-		known := r.end
-		for known != prefix.Root && latest[known] == 0 {
-			known = f.prompts.Parent(known)
-		}
+		known := f.known(r, latest)
 		extends := false
 		if known != prefix.Root {
 			p := &f.rows[latest[known]-1]
@@ -283,9 +280,25 @@ func (f *fitter) countUses() {
 			if !extends || latest[n] == 0 {
 				f.uses[n]++
 			}
-			latest[n] = int32(i) + 1
+			if latest[n] = int32(i) + 1; first[n] == 0 {
+				first[n] = latest[n]
+			}
 		}
 	}
+	for n := range f.uses {
+		if int(latest[n]-first[n]) < len(f.rows)/20 {
+			f.uses[n] = 0
+		}
+	}
+}
+
+// known returns the longest prefix of a row that one before it has.
+func (f *fitter) known(r *row, latest []int32) prefix.Node {
+	n := r.end
+	for n != prefix.Root && latest[n] == 0 {
+		n = f.prompts.Parent(n)
+	}
+	return n
 }
 
 // groupByPrefix makes rows turns of the session of the most recent row that shares their
@@ -294,10 +307,7 @@ func (f *fitter) groupByPrefix() {
 	latest := make([]int32, len(f.uses)) // row, from 1
 	for i := range f.rows {
 		r := &f.rows[i]
-		known := r.end
-		for known != prefix.Root && latest[known] == 0 {
-			known = f.prompts.Parent(known)
-		}
+		known := f.known(r, latest)
 		r.session = i
 		if known != prefix.Root && f.uses[known] < f.minUses() {
 			r.session = f.rows[latest[known]-1].session
@@ -310,12 +320,12 @@ func (f *fitter) groupByPrefix() {
 
 // makeSessions makes the sessions of the rows.
 func (f *fitter) makeSessions() {
-	times := make([]float64, len(f.rows))
+	times, owners := make([]float64, len(f.rows)), make([]int, len(f.rows))
 	numbers := map[int]int{} // of sessions
 	var members [][]int
 	place := make([]int, len(f.rows)) // of rows in their sessions
 	for i := range f.rows {
-		times[i] = f.rows[i].at
+		times[i], owners[i] = f.rows[i].at, f.rows[i].session
 		n, known := numbers[f.rows[i].session]
 		if !known {
 			n = len(members)
@@ -325,34 +335,31 @@ func (f *fitter) makeSessions() {
 		place[i] = len(members[n])
 		members[n] = append(members[n], i)
 	}
-	f.clock = newClock(times, f.untimed > 0)
+	var units []float64
+	f.Clock, units = newClock(times, owners, f.untimed > 0)
 	share := f.findShared(members)
 	for _, rows := range members {
-		s := session{start: f.clock.units(f.rows[rows[0]].at), client: f.rows[rows[0]].client}
-		before := s.start
+		s := session{Start: units[rows[0]]}
+		before := s.Start
 		agents := map[int]int{}
-		for _, i := range rows {
-			r := &f.rows[i]
-			t := r.turn
-			if !t.untimed {
-				at := f.clock.units(r.at)
-				t.gap, before = at-before, at
+		for number, i := range rows {
+			t := f.rows[i].turn
+			if t.Timing != delayOnly {
+				t.Gap, before = units[i]-before, units[i]
 			}
-			if t.agent != none {
-				n, known := agents[t.agent]
-				if !known {
-					n = len(agents)
-					agents[t.agent] = n
+			if t.Agent > 0 {
+				if agents[t.Agent] == 0 {
+					agents[t.Agent] = len(agents) + 1
 				}
-				t.agent = n
+				t.Agent = agents[t.Agent]
 			}
-			for k := range t.after {
-				t.after[k] = place[t.after[k]]
+			for k, w := range t.Waits {
+				t.Waits[k] = number - place[w]
 			}
-			share.apply(&t, i)
-			s.turns = append(s.turns, t)
+			share.apply(&t, i, number)
+			s.Turns = append(s.Turns, t)
 		}
-		f.sessions = append(f.sessions, s)
+		f.Sessions = append(f.Sessions, s)
 	}
 }
 
@@ -361,17 +368,13 @@ func (f *fitter) makeSessions() {
 func (f *fitter) blur() {
 	j := newJitter(f.Model, true)
 	random := stats.NewStream(0, "model")
-	for i := range f.prefixes {
-		if p := &f.prefixes[i]; p.tail > 0 {
+	for i := range f.Prefixes {
+		if p := &f.Prefixes[i]; p.Tail > 0 {
 			isl := float64(f.tokensOf(i))
-			p.tail = min(max(1, p.tail+int(j.isl.rounded(isl, isl)-isl)), f.size.Tokens-1)
+			p.Tail = min(max(1, p.Tail+int(j.isl.rounded(isl, isl)-isl)), f.Tokens-1)
 		}
 	}
-	for i := range f.sessions {
-		turns := j.vary(f.sessions[i].turns, random)
-		for k := range turns {
-			turns[k].reasoned = math.Round(turns[k].reasoned*reasonedParts) / reasonedParts
-		}
-		f.sessions[i].turns = turns
+	for i := range f.Sessions {
+		f.Sessions[i].Turns = j.vary(f.Sessions[i].Turns, random)
 	}
 }

@@ -15,32 +15,29 @@ const (
 	rankShare = .02
 )
 
-// fixedLengths are lengths that many requests share, which do not vary.
-type fixedLengths map[int]bool
-
 // mover moves values at random, without changing their distribution by much.
 type mover struct {
 	sorted []float64
-	passes int // values that a moved one may pass
-	fixed  fixedLengths
+	passes int  // values that a moved one may pass
+	round  bool // values may have been rounded, except for fixed ones
+	fixed  []int
 }
 
-func newMover(values []float64, fixed fixedLengths) *mover {
+func newMover(values []float64) *mover {
 	slices.Sort(values)
-	return &mover{values, max(1, int(rankShare*float64(len(values)))), fixed}
+	return &mover{sorted: values, passes: max(1, int(rankShare*float64(len(values))))}
 }
 
-// newLengthMover returns a mover of lengths of the source, and those that are fixed.
-func newLengthMover(values []float64) *mover {
-	m := newMover(values, fixedLengths{})
+// common returns the values that more share than a value may pass.
+func (m *mover) common() (values []int) {
 	for i := 0; i < len(m.sorted); {
 		end := m.end(i)
 		if end-i > m.passes {
-			m.fixed[int(m.sorted[i])] = true
+			values = append(values, int(m.sorted[i]))
 		}
 		i = end
 	}
-	return m
+	return values
 }
 
 // end returns the index after the last value that equals that at an index.
@@ -49,17 +46,16 @@ func (m *mover) end(i int) int {
 	return end
 }
 
-// bounds returns the range in which a value may move. If lengths are fixed, others that
-// more values share than a value may pass were rounded, and move as far as the next.
+// bounds returns the range in which a value may move. One that more share than it may pass
+// does not move, unless it was rounded: then it may move as far as the next.
 func (m *mover) bounds(v float64) (low, high float64) {
 	n := len(m.sorted)
 	i, found := slices.BinarySearch(m.sorted, v)
-	switch {
-	case !found || m.fixed[int(v)]:
+	if !found {
 		return v, v
 	}
 	end := m.end(i)
-	if m.fixed == nil && end-i > m.passes {
+	if _, fixed := slices.BinarySearch(m.fixed, int(v)); fixed || !m.round && end-i > m.passes {
 		return v, v
 	}
 	middle := (i + end - 1) / 2
@@ -103,27 +99,27 @@ type jitter struct {
 // one of the source.
 func newJitter(m *Model, ofSource bool) *jitter {
 	var isl, osl, gaps, delays []float64
-	for i := range m.sessions {
-		for k := range m.sessions[i].turns {
-			t := &m.sessions[i].turns[k]
-			isl, osl = append(isl, float64(m.islOf(t))), append(osl, float64(t.osl))
-			if k > 0 && !t.untimed {
-				gaps = append(gaps, t.gap)
+	for i := range m.Sessions {
+		for k := range m.Sessions[i].Turns {
+			t := &m.Sessions[i].Turns[k]
+			isl, osl = append(isl, float64(m.islOf(t))), append(osl, float64(t.OSL))
+			if k > 0 && t.Timing != delayOnly {
+				gaps = append(gaps, t.Gap)
 			}
-			if t.delay.Set {
-				delays = append(delays, t.delay.Value)
+			if t.Timing != timestamp {
+				delays = append(delays, t.Delay)
 			}
 		}
 	}
-	j := &jitter{model: m, rounds: ofSource}
+	j := &jitter{model: m, rounds: ofSource, isl: newMover(isl), osl: newMover(osl)}
 	if ofSource {
-		j.isl, j.osl = newLengthMover(isl), newLengthMover(osl)
-		m.isl, m.osl = j.isl.fixed, j.osl.fixed
-	} else {
-		j.isl, j.osl = newMover(isl, m.isl), newMover(osl, m.osl)
+		m.FixedISL, m.FixedOSL = j.isl.common(), j.osl.common()
 	}
-	if !m.clock.exact {
-		j.gaps, j.delays = newMover(gaps, nil), newMover(delays, nil)
+	for i, by := range []*mover{j.isl, j.osl} {
+		by.round, by.fixed = true, [][]int{m.FixedISL, m.FixedOSL}[i]
+	}
+	if !m.Clock.Exact {
+		j.gaps, j.delays = newMover(gaps), newMover(delays)
 	}
 	return j
 }
@@ -138,63 +134,89 @@ func lognormal(random *rand.Rand, sigma float64) float64 {
 func (j *jitter) vary(turns []turn, random *rand.Rand) []turn {
 	factor := lognormal(random, lengthJitter)
 	varied := slices.Clone(turns)
+	if j.gaps != nil {
+		j.varyGaps(varied, random)
+	}
 	for i := range varied {
 		t := &varied[i]
-		if j.gaps != nil {
-			if i > 0 && !t.untimed {
-				t.gap = j.gaps.move(t.gap, lognormal(random, gapJitter))
-			}
-			if t.delay.Set {
-				t.delay.Value = j.delays.move(t.delay.Value, lognormal(random, gapJitter))
-			}
-		}
-		t.osl = int(math.Round(j.osl.move(float64(t.osl), factor)))
+		t.OSL = int(math.Round(j.osl.move(float64(t.OSL), factor)))
 		if j.rounds {
-			t.osl = int(j.osl.rounded(float64(turns[i].osl), float64(t.osl)))
+			t.OSL = int(j.osl.rounded(float64(turns[i].OSL), float64(t.OSL)))
 		}
 		j.varyPrompt(turns, varied, i, factor)
 	}
 	return varied
 }
 
+// longSession is the duration from which sessions keep it, in periods of the clock: it may
+// be that of the trace.
+const longSession = .1
+
+// varyGaps varies the gaps and delays of turns.
+func (j *jitter) varyGaps(turns []turn, random *rand.Rand) {
+	var moved []*float64
+	total, before, after := 0.0, 0.0, 0.0
+	vary := func(x *float64, by *mover) {
+		was := *x
+		*x = by.move(was, lognormal(random, gapJitter))
+		if total += was; *x != was {
+			moved, before, after = append(moved, x), before+was, after+*x
+		}
+	}
+	for i := range turns {
+		if t := &turns[i]; i > 0 && t.Timing != delayOnly {
+			vary(&t.Gap, j.gaps)
+		}
+		if t := &turns[i]; t.Timing != timestamp {
+			vary(&t.Delay, j.delays)
+		}
+	}
+	if total <= longSession*j.model.Clock.Period {
+		before, after = 1, 1
+	}
+	for _, x := range moved {
+		*x = math.Round(*x*before/after*microseconds) / microseconds
+	}
+}
+
 // varyPrompt sets the own tokens of a turn and the blocks that it shares, which are as
 // many of its parent as they were.
 func (j *jitter) varyPrompt(turns, varied []turn, i int, factor float64) {
 	m, t, to := j.model, &turns[i], &varied[i]
-	if t.own > 0 {
-		prefix, isl := float64(m.tokensOf(t.prefix)), float64(m.islOf(t))
+	if t.Own > 0 {
+		prefix, isl := float64(m.tokensOf(t.Prefix)), float64(m.islOf(t))
 		low, high := j.isl.bounds(isl)
-		moved := math.Round(min(max(low, prefix+float64(t.own)*factor), high))
+		moved := math.Round(min(max(low, prefix+float64(t.Own)*factor), high))
 		if j.rounds {
 			moved = j.isl.rounded(isl, moved)
 		}
-		to.own = max(1, int(moved-prefix))
+		to.Own = max(1, int(moved-prefix))
 	}
-	if t.parent == none {
+	if t.Parent == 0 {
 		return
 	}
-	p, q := &turns[t.parent], &varied[t.parent]
-	depth := m.prefixes[t.prefix].depth
+	p, q := &turns[i-t.Parent], &varied[i-t.Parent]
+	depth := m.Prefixes[t.Prefix].depth
 	was, is := m.blocksOf(m.islOf(p))-depth, m.blocksOf(m.islOf(q))-depth
 	wasFull, isFull := m.fullBlocks(m.islOf(p))-depth, m.fullBlocks(m.islOf(q))-depth
 	switch {
-	case t.shared >= was && m.islOf(t) == m.islOf(p):
-		to.shared, to.own = is, q.own
+	case t.Shared >= was && m.islOf(t) == m.islOf(p):
+		to.Shared, to.Own = is, q.Own
 		return
-	case t.shared >= wasFull:
-		to.shared = isFull
+	case t.Shared >= wasFull:
+		to.Shared = isFull
 	default:
-		to.shared = min(max(1, int(math.Round(float64(t.shared)*float64(q.own)/float64(max(1, p.own))))), isFull)
+		to.Shared = min(max(1, int(math.Round(float64(t.Shared)*float64(q.Own)/float64(max(1, p.Own))))), isFull)
 	}
-	if to.shared <= 0 {
-		to.parent, to.shared = none, 0
+	if to.Shared <= 0 {
+		to.Parent, to.Shared = 0, 0
 	}
-	least := to.shared * m.size.Tokens
-	if t.own > t.shared*m.size.Tokens {
+	least := to.Shared * m.Tokens
+	if t.Own > t.Shared*m.Tokens {
 		least++
 	}
 	if m.islOf(t) >= m.islOf(p) {
-		least = max(least, q.own)
+		least = max(least, q.Own)
 	}
-	to.own = max(to.own, least)
+	to.Own = max(to.Own, least)
 }

@@ -37,7 +37,8 @@ const (
 
 // client is a combination of values of the client keys.
 type client struct {
-	values []string // as JSON; "" for none
+	Values []string `json:"values"` // as JSON; "" for none
+
 	name   string
 	extra  []byte // unknown keys of a row
 	before []byte // with reasoning, before its tokens
@@ -47,18 +48,17 @@ type client struct {
 // tokensMark stands for the tokens of reasoning.
 const tokensMark = "\x00"
 
-// newClient returns the client with some values of the model's keys.
-func (l *layout) newClient(values []string) client {
-	c := client{values: values, extra: extraOf(l.keys, values)}
-	c.before, c.behind, _ = bytes.Cut(extraOf(append(slices.Clone(l.keys), l.reasoningKey), append(slices.Clone(values), tokensMark)), []byte(tokensMark))
+// prepare derives the rest of a client from its values.
+func (m *Model) prepare(c *client) {
+	c.extra = extraOf(m.Keys, c.Values)
+	c.before, c.behind, _ = bytes.Cut(extraOf(append(slices.Clone(m.Keys), m.ReasoningKey), append(slices.Clone(c.Values), tokensMark)), []byte(tokensMark))
 	var names []string
-	for _, v := range values {
+	for _, v := range c.Values {
 		if v != "" {
 			names = append(names, nameOf(v))
 		}
 	}
 	c.name = strings.Join(names, "/")
-	return c
 }
 
 // extraOf returns a row's unknown keys with these values, given as JSON.
@@ -118,16 +118,14 @@ func (f *fitter) readKeys(r *row, prefix string, object []byte) {
 			f.readKeys(r, recordedPrefix, raw)
 		case slices.Contains(clientKeys, string(key)) && isName(value):
 			f.values[name] = append(f.values[name], keyValue{len(f.rows), value})
-		case log.IsReasoningKey(string(key)) && (f.reasoningKey == "" || f.reasoningKey == name):
-			tokens, err := log.ReasoningTokens(raw, r.osl)
+		case log.IsReasoningKey(string(key)) && (f.ReasoningKey == "" || f.ReasoningKey == name):
+			tokens, err := log.ReasoningTokens(raw, r.OSL)
 			if err != nil {
-				if f.badReasoning++; f.badReasoning == 1 {
-					f.firstBad = name + " of request " + strconv.Itoa(len(f.rows)+1) + ": " + err.Error()
-				}
+				f.badReasoning++
 			}
 			if tokens.Set {
-				f.reasoningKey = name
-				r.reasoned = float64(tokens.Value) / float64(max(1, r.osl))
+				f.ReasoningKey = name
+				r.Reasoned = 1 + tokens.Value*reasonedParts/max(1, r.OSL)
 			}
 		}
 		return nil
@@ -144,13 +142,13 @@ type keyValue struct {
 func (f *fitter) nameClients() {
 	rank := func(key string) int { return slices.Index(clientKeys, strings.TrimPrefix(key, recordedPrefix)) }
 	for key := range f.values {
-		f.keys = append(f.keys, key)
+		f.Keys = append(f.Keys, key)
 	}
-	slices.SortFunc(f.keys, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(f.Keys, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
 	least := max(minNamed, min(maxMinNamed, int(namedShare*float64(len(f.rows)))))
 	values := make([][]string, len(f.rows))
 	pooled := 0
-	for i, key := range f.keys {
+	for i, key := range f.Keys {
 		counts := map[string]int{}
 		for _, v := range f.values[key] {
 			counts[v.value]++
@@ -161,15 +159,15 @@ func (f *fitter) nameClients() {
 				continue
 			}
 			if values[v.row] == nil {
-				values[v.row] = make([]string, len(f.keys))
+				values[v.row] = make([]string, len(f.Keys))
 			}
 			values[v.row][i] = v.value
 		}
 	}
 	if pooled > 0 {
-		f.note("%d values of %s are left out: fewer than %d requests have them", pooled, strings.Join(f.keys, ", "), least)
+		f.note("%d values of %s are left out: fewer than %d requests have them", pooled, strings.Join(f.Keys, ", "), least)
 	}
-	f.clients = []client{f.newClient(make([]string, len(f.keys)))}
+	f.KnownClients = []client{{Values: make([]string, len(f.Keys))}}
 	numbers := map[string]int{}
 	for i := range f.rows {
 		if values[i] == nil {
@@ -178,10 +176,13 @@ func (f *fitter) nameClients() {
 		all := strings.Join(values[i], "\x00")
 		n, known := numbers[all]
 		if !known {
-			n = len(f.clients)
+			n = len(f.KnownClients)
 			numbers[all] = n
-			f.clients = append(f.clients, f.newClient(values[i]))
+			f.KnownClients = append(f.KnownClients, client{Values: values[i]})
 		}
-		f.rows[i].client = n
+		f.rows[i].Client = n
+	}
+	for i := range f.KnownClients {
+		f.prepare(&f.KnownClients[i])
 	}
 }

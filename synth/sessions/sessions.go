@@ -14,77 +14,73 @@ import (
 // Model is a model of a trace: its sessions. Make one with [Fit] or [Read]. It is
 // immutable and safe for concurrent use.
 type Model struct {
-	layout
-	prefixes []prefixRun // prefixes[0] is the empty one
-	clients  []client    // clients[0] has no values
-	sessions []session   // in order of start
-	clock    clock
-	isl, osl fixedLengths
-
+	modelFile
+	size      trace.BlockSize
 	rate      float64 // multiple of the source's
 	irregular int
 	untimed   int
 	notes     []string
 }
 
-// layout is what is in a row.
-type layout struct {
-	size           trace.BlockSize
-	hasBlocks      bool // rows have block ids
-	fullBlocksOnly bool // a partial last block has no id
-	firstBlock     uint64
-	graph          bool // rows name the rows that they wait for
-	keys           []string
-	reasoningKey   string
-}
-
-// prefixRun is a run of blocks that several sessions share. Runs form a tree.
+// prefixRun is a run of blocks that several sessions share. Runs form a tree, whose first
+// is empty.
 type prefixRun struct {
-	parent int
-	blocks int // after its parent's
-	tail   int // tokens of a partial last block, which ends the prompt, or 0
-	// template is set if the run is so common that all of the trace has it. The others
+	Parent int `json:"parent,omitempty"`
+	Blocks int `json:"blocks"`         // after its parent's
+	Tail   int `json:"tail,omitempty"` // tokens of a partial last block, which ends the prompt, or 0
+	// Template is set if the run is so common that all of the trace has it. The others
 	// are new each time that the sessions of the source are repeated.
-	template bool
+	Template bool `json:"template,omitempty"`
 
 	depth int // blocks, including its parents'
 }
 
 // session is a session of the source, or one that is drawn.
 type session struct {
-	start  float64 // in units of the clock
-	client int     // of its first turn
-	turns  []turn  // in order of time
+	Start float64 `json:"start"` // in units of the clock
+	Turns []turn  `json:"turns"` // in order of time
 }
 
-// turn is a request of a session.
+// client returns the number of its client, which is that of its first turn.
+func (s *session) client() int { return s.Turns[0].Client }
+
+// turn is a request of a session. It refers to earlier turns by how many turns they are
+// back.
 type turn struct {
-	gap     float64 // since the turn before it, in units of the clock
-	untimed bool    // has a delay instead of a timestamp
-	delay   trace.Opt[float64]
-	kind    trace.DelayKind
+	Gap    float64         `json:"gap,omitempty"` // since the turn with a timestamp before it, in units of the clock
+	Timing int             `json:"timing,omitempty"`
+	Delay  float64         `json:"delay,omitempty"`
+	Kind   trace.DelayKind `json:"kind,omitempty"`
 
-	prefix int // of the prefixes
-	own    int // tokens after the prefix
-	osl    int
-	parent int // an earlier turn with the same prefix that it shares blocks with, or none
-	shared int // these blocks, after the prefix
+	Prefix int `json:"prefix,omitempty"`
+	Own    int `json:"tokens,omitempty"` // after the prefix
+	OSL    int `json:"osl,omitempty"`
+	Parent int `json:"parent,omitempty"` // back: a turn with the same prefix that it shares blocks with; 0 for none
+	Shared int `json:"shared,omitempty"` // these blocks, after the prefix
 
-	reasoned float64 // share of the answer, or none
-	client   int
-	agent    int   // of the session, each with a session id, or none
-	named    bool  // the turn names those that it waits for
-	after    []int // turns that it waits for: those that it names, or the one before of its agent
+	Reasoned int   `json:"reasoned,omitempty"` // ten-thousandths of the answer, and 1; 0 if unknown
+	Client   int   `json:"client,omitempty"`
+	Agent    int   `json:"agent,omitempty"` // of the session, each with a session id; 0 for none
+	Named    bool  `json:"named,omitempty"` // it names the turns that it waits for
+	Waits    []int `json:"waits,omitempty"` // back: the turns that it names, or the one before of its agent
 }
 
+// Values of Timing: what a row has.
+const (
+	timestamp = iota
+	timestampAndDelay
+	delayOnly
+)
+
+// none stands for the lack of a number.
 const none = -1
+
+// reasonedParts are the parts of an answer in which its reasoning is counted.
+const reasonedParts = 10_000
 
 // BlockSize returns the tokens per block and how the size was determined. It is
 // zero if the source has no block ids.
 func (m *Model) BlockSize() trace.BlockSize {
-	if !m.hasBlocks {
-		return trace.BlockSize{}
-	}
 	return m.size
 }
 
@@ -102,14 +98,11 @@ func (m *Model) Notes() []string { return m.notes }
 
 // SourceRequests returns the number of requests of the source.
 func (m *Model) SourceRequests() (n int) {
-	for i := range m.sessions {
-		n += len(m.sessions[i].turns)
+	for i := range m.Sessions {
+		n += len(m.Sessions[i].Turns)
 	}
 	return n
 }
-
-// maxSlots limits the sessions that a model starts in the time of its source.
-const maxSlots = 100_000_000
 
 // AtRate returns the model with factor times as many sessions in the same time; the
 // time between the turns of a session is unchanged. (To speed up everything, use
@@ -120,11 +113,11 @@ func (m *Model) AtRate(factor float64) (*Model, error) {
 	}
 	faster := *m
 	faster.rate *= factor
-	switch slots := float64(len(m.sessions)) * faster.rate; {
+	switch slots := float64(len(m.Sessions)) * faster.rate; {
 	case slots < .001:
 		return nil, fmt.Errorf("rate factor %v is too small: it leaves one session in more than 1,000 times the duration of the source", factor)
-	case slots > maxSlots:
-		return nil, fmt.Errorf("rate factor %v is too large: it makes more than %d sessions of %d", factor, maxSlots, len(m.sessions))
+	case slots > 1e8:
+		return nil, fmt.Errorf("rate factor %v is too large: it makes more than 100 million sessions of %d", factor, len(m.Sessions))
 	}
 	return &faster, nil
 }
@@ -141,18 +134,18 @@ type Client struct {
 // "rest", which stands for those with few requests. The client of a session is that of
 // its first request.
 func (m *Model) Clients() []Client {
-	all := make([]Client, len(m.clients))
+	all := make([]Client, len(m.KnownClients))
 	for i := range all {
-		all[i].Name = m.clients[i].name
+		all[i].Name = m.KnownClients[i].name
 	}
-	for i := range m.sessions {
-		s := &m.sessions[i]
-		c := &all[s.client]
+	for i := range m.Sessions {
+		s := &m.Sessions[i]
+		c := &all[s.client()]
 		c.Sessions++
-		c.Requests += len(s.turns)
-		for k := range s.turns {
-			c.ISL += float64(m.islOf(&s.turns[k]))
-			c.OSL += float64(s.turns[k].osl)
+		c.Requests += len(s.Turns)
+		for k := range s.Turns {
+			c.ISL += float64(m.islOf(&s.Turns[k]))
+			c.OSL += float64(s.Turns[k].OSL)
 		}
 	}
 	for i := range all {
@@ -187,47 +180,39 @@ func (m *Model) Only(name string) (*Model, error) {
 		return nil, fmt.Errorf("no client %q: the model has %s", name, strings.Join(names, ", "))
 	}
 	only := *m
-	only.sessions = nil
-	for _, s := range m.sessions {
-		if m.clients[s.client].name == name || s.client == 0 && name == restName {
-			only.sessions = append(only.sessions, s)
+	only.Sessions = nil
+	for _, s := range m.Sessions {
+		if m.KnownClients[s.client()].name == name || s.client() == 0 && name == restName {
+			only.Sessions = append(only.Sessions, s)
 		}
 	}
 	return &only, nil
 }
 
 // islOf returns the ISL of a turn.
-func (m *Model) islOf(t *turn) int { return m.tokensOf(t.prefix) + t.own }
+func (m *Model) islOf(t *turn) int { return m.tokensOf(t.Prefix) + t.Own }
 
 // tokensOf returns the tokens of a prefix.
 func (m *Model) tokensOf(prefix int) int {
-	p := &m.prefixes[prefix]
-	if p.tail > 0 {
-		return (p.depth-1)*m.size.Tokens + p.tail
+	p := &m.Prefixes[prefix]
+	if p.Tail > 0 {
+		return (p.depth-1)*m.Tokens + p.Tail
 	}
-	return p.depth * m.size.Tokens
+	return p.depth * m.Tokens
 }
 
 // blocksOf returns the number of block ids of a prompt.
-func (l *layout) blocksOf(isl int) int {
-	if l.hasBlocks && !l.fullBlocksOnly {
-		return (isl + l.size.Tokens - 1) / l.size.Tokens
+func (m *Model) blocksOf(isl int) int {
+	if m.Tokens > 0 && !m.FullBlocksOnly {
+		return (isl + m.Tokens - 1) / m.Tokens
 	}
-	return l.fullBlocks(isl)
+	return m.fullBlocks(isl)
 }
 
 // fullBlocks returns the number of full blocks of a prompt.
-func (l *layout) fullBlocks(isl int) int {
-	if !l.hasBlocks {
+func (m *Model) fullBlocks(isl int) int {
+	if m.Tokens == 0 {
 		return 0
 	}
-	return isl / l.size.Tokens
-}
-
-// addDepths sets the depths of the prefixes.
-func (m *Model) addDepths() {
-	for i := 1; i < len(m.prefixes); i++ {
-		p := &m.prefixes[i]
-		p.depth = m.prefixes[p.parent].depth + p.blocks
-	}
+	return isl / m.Tokens
 }

@@ -397,7 +397,7 @@ func TestNotes(t *testing.T) {
 	m := fit(t, rows, sessions.Options{BlockSize: blockSize})
 	for _, want := range []string{
 		"1 values of user, recorded.type are left out: fewer than 50 requests have them",
-		fmt.Sprintf("the reasoning of 1 of %d requests is ignored, first reasoning_tokens of request 5: -3 is not a number of tokens from 0 to %d", len(rows), rows[4].OutputLength),
+		fmt.Sprintf("the reasoning of 1 of %d requests is ignored: it is no number of tokens of the answer", len(rows)),
 	} {
 		if !slices.Contains(m.Notes(), want) {
 			t.Errorf("no note %q in %q", want, m.Notes())

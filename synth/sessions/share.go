@@ -7,8 +7,8 @@ import (
 // sharing is which blocks rows share, in their session and with others.
 type sharing struct {
 	*fitter
-	parent []int   // turn of the same session with which a row shares most blocks, or none
-	known  []int   // these blocks
+	parent []int   // turn of the same session with which a row shares most blocks
+	known  []int   // these blocks, or 0
 	number []int32 // of the prefix of a node that several sessions have; 0 for others
 }
 
@@ -24,7 +24,6 @@ func (f *fitter) findShared(sessions [][]int) *sharing {
 			for known != prefix.Root && latest[known] != int32(number)+1 {
 				known = f.prompts.Parent(known)
 			}
-			s.parent[i] = none
 			if known != prefix.Root {
 				s.parent[i], s.known[i] = int(turns[known]), f.prompts.Depth(known)
 			}
@@ -63,12 +62,12 @@ func (s *sharing) makePrefixes(users []int32) {
 			n = s.prompts.Parent(n)
 		}
 		ends[n] = true
-		tail := r.isl - (s.prompts.Depth(n)-1)*s.size.Tokens
-		if n == r.end && n != prefix.Root && !s.fullBlocksOnly && children[n] == 0 && tail > 0 && tail < s.size.Tokens {
+		tail := r.isl - (s.prompts.Depth(n)-1)*s.Tokens
+		if n == r.end && n != prefix.Root && !s.FullBlocksOnly && children[n] == 0 && tail > 0 && tail < s.Tokens {
 			tails[n] = tail
 		}
 	}
-	s.prefixes = []prefixRun{{}}
+	s.Prefixes = []prefixRun{{}}
 	for n := prefix.Root + 1; int(n) < len(users); n++ {
 		if users[n] < several || !ends[n] {
 			continue
@@ -77,24 +76,23 @@ func (s *sharing) makePrefixes(users []int32) {
 		for s.number[above] == 0 && above != prefix.Root {
 			above = s.prompts.Parent(above)
 		}
-		s.number[n] = int32(len(s.prefixes))
-		s.prefixes = append(s.prefixes, prefixRun{
-			parent: int(s.number[above]), blocks: s.prompts.Depth(n) - s.prompts.Depth(above), tail: tails[n], template: isTemplate(n),
+		s.number[n] = int32(len(s.Prefixes))
+		s.Prefixes = append(s.Prefixes, prefixRun{
+			Parent: int(s.number[above]), Blocks: s.prompts.Depth(n) - s.prompts.Depth(above), Tail: tails[n], Template: isTemplate(n),
+			depth: s.prompts.Depth(n),
 		})
 	}
-	s.addDepths()
 }
 
-// apply sets the prefix of a turn and what it shares with the turns of its session.
-func (s *sharing) apply(t *turn, row int) {
-	r := &s.rows[row]
-	n := r.end
+// apply sets the prefix of a turn and what it shares with those before it in its session.
+func (s *sharing) apply(t *turn, row, number int) {
+	n := s.rows[row].end
 	for n != prefix.Root && s.number[n] == 0 {
 		n = s.prompts.Parent(n)
 	}
-	t.prefix = int(s.number[n])
-	t.own = max(0, r.isl-s.tokensOf(t.prefix))
-	if depth := s.prefixes[t.prefix].depth; s.known[row] > depth {
-		t.parent, t.shared = s.parent[row], s.known[row]-depth
+	t.Prefix = int(s.number[n])
+	t.Own = max(0, s.rows[row].isl-s.tokensOf(t.Prefix))
+	if depth := s.Prefixes[t.Prefix].depth; s.known[row] > depth {
+		t.Parent, t.Shared = number-s.parent[row], s.known[row]-depth
 	}
 }
