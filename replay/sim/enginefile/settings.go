@@ -15,17 +15,17 @@ type settings map[string]any
 
 const routingKey = "routing"
 
-// Keys returns the keys of section "deployment" or, with ofEngine, of those of engines.
-func Keys(ofEngine bool) (keys []string) {
+// keys returns the keys of section "deployment" or, with ofEngine, of those of engines.
+func keys(ofEngine bool) (all []string) {
 	for _, p := range engine.Parameters {
 		if (p.OfEngine != nil) == ofEngine {
-			keys = append(keys, p.Name)
+			all = append(all, p.Name)
 		}
 	}
 	if !ofEngine {
-		keys = append(keys, routingKey)
+		all = append(all, routingKey)
 	}
-	return keys
+	return all
 }
 
 // deployment returns the deployment of a file.
@@ -63,7 +63,7 @@ func set(d *engine.Deployment, section string, all settings, ofEngine bool) erro
 		case !ofEngine && name == routingKey:
 			d.Routing, err = routing.Parse(text)
 		case !found || (p.OfEngine != nil) != ofEngine:
-			err = fmt.Errorf("unknown setting; the settings of this section are %s", strings.Join(Keys(ofEngine), ", "))
+			err = fmt.Errorf("unknown setting; the settings of this section are %s", strings.Join(keys(ofEngine), ", "))
 		default:
 			err = p.Set(d, text)
 		}

@@ -96,12 +96,6 @@ func TestCachedAnswersTakeRoom(t *testing.T) {
 	}
 }
 
-func TestBadDeployment(t *testing.T) {
-	if _, err := virtual.New(virtual.Config{Deployment: engine.Deployment{Engines: -1}}); err == nil {
-		t.Error("no error")
-	}
-}
-
 // gpu is about an 8B model on one large GPU.
 var gpu = engine.Config{
 	Costs:   engine.Costs{Step: 4 * engine.Millisecond, PrefillToken: 15 * engine.Microsecond, Sequence: 10 * engine.Microsecond, ContextToken: 26},
@@ -130,53 +124,39 @@ func conversations(n int) []trace.Request {
 	return rows
 }
 
-// On the public conversation trace no token is lost, and no more are cached than
-// possible.
-func TestConversationTrace(t *testing.T) {
-	if testing.Short() {
-		t.Skip("computes for long, in one goroutine")
-	}
-	all := trace.FromSlice(tracetest.Conversation(t, format.Open, format.Options{}))
-	rows, err := trace.Collect(trace.Rebase(all))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roomy := gpu
-	roomy.KVBlocks = 20_000_000
-	m := run(t, virtual.Config{Deployment: engine.Deployment{Engine: roomy, Engines: 1}}, 1, rows...)
-	input, output, cached := 0, 0, 0
-	for _, rec := range m {
-		input, output, cached = input+rec.Counts.Input.Value, output+rec.Counts.Output.Value, cached+rec.Counts.Cached.Value
-	}
-	// The token hit rate of an infinite cache of 512-token blocks, less the
-	// tails that are no full block of 16 and the last tokens of 118 prompts
-	// that are cached whole.
-	share := float64(cached) / float64(input)
-	if input != 144_793_823 || output != 4_122_048 || share > 0.373624 || share < 0.373 {
-		t.Errorf("%d tokens in, %d out, %v cached", input, output, share)
-	}
-}
-
-// On the sample trace, one request at a time, every count is exact. A separate
-// program computed the values, for an infinite cache of 16-token blocks.
-func TestSampleTrace(t *testing.T) {
-	r, err := format.Open("../../../traces/conversation.jsonl", format.Options{})
+// totals replays a trace, one request at a time, on an engine with room for everything.
+func totals(t *testing.T, path string) (input, output, cached int) {
+	r, err := format.Open(path, format.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rows, err := trace.Collect(r.Requests())
+	rows, err := trace.Collect(trace.Rebase(r.Requests()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	roomy := gpu
 	roomy.KVBlocks = 20_000_000
-	input, output, cached := 0, 0, 0
 	for _, rec := range run(t, virtual.Config{Deployment: engine.Deployment{Engine: roomy, Engines: 1}}, 1, rows...) {
 		input, output, cached = input+rec.Counts.Input.Value, output+rec.Counts.Output.Value, cached+rec.Counts.Cached.Value
 	}
-	if input != 1_756_343 || output != 26_901 || cached != 1_372_672 {
+	return input, output, cached
+}
+
+// No token is lost. A separate program computed the cached ones of the sample, for an
+// infinite cache of 16-token blocks; those of the public conversation trace are the token
+// hit rate of 512-token blocks, less the tails that are no full block of 16 and the last
+// tokens of 118 prompts that are cached whole.
+func TestTraces(t *testing.T) {
+	if input, output, cached := totals(t, "../../../traces/conversation.jsonl"); input != 1_756_343 || output != 26_901 || cached != 1_372_672 {
 		t.Errorf("%d tokens in, %d out, %d cached", input, output, cached)
+	}
+	if testing.Short() {
+		t.Skip("computes for long, in one goroutine")
+	}
+	input, output, cached := totals(t, tracetest.Published(t, "conversation_trace.jsonl"))
+	if share := float64(cached) / float64(input); input != 144_793_823 || output != 4_122_048 || share > 0.373624 || share < 0.373 {
+		t.Errorf("%d tokens in, %d out, %v cached", input, output, share)
 	}
 }
 
