@@ -23,7 +23,9 @@ func AppendRow(dst []byte, r trace.Request) []byte {
 	dst = strconv.AppendInt(dst, int64(r.OutputLength), 10)
 	if r.HashIDs != nil {
 		dst = append(dst, `, "hash_ids": [`...)
-		dst = appendIDs(dst, r.HashIDs)
+		if len(r.HashIDs) > 0 {
+			dst = appendIDs(dst, r.HashIDs)
+		}
 		dst = append(dst, ']')
 	}
 	if r.SessionID != "" {
@@ -72,13 +74,20 @@ func appendAfter(dst []byte, ids []string) []byte {
 	return append(dst, ']')
 }
 
-// appendIDs appends decimal numbers.
+// appendIDs appends decimal numbers, of which there is one. Most ids are one more than the one before, and then
+// differ from it in the last digit.
 func appendIDs(dst []byte, ids []uint64) []byte {
+	const separator = ", "
+	start := 0 // of the number before
 	for i, id := range ids {
-		if i > 0 {
-			dst = append(dst, ", "...)
+		before := dst[start:]
+		start = len(dst)
+		if i > 0 && id == ids[i-1]+1 && id%10 != 0 {
+			dst = append(dst, before...)
+			dst[len(dst)-len(separator)-1]++
+			continue
 		}
-		dst = strconv.AppendUint(dst, id, 10)
+		dst = append(strconv.AppendUint(dst, id, 10), separator...)
 	}
-	return dst
+	return dst[:len(dst)-len(separator)]
 }

@@ -54,9 +54,13 @@ func TestDates(t *testing.T) {
 		if y := spelled.Year(); y < 1970 || y > 2200 {
 			t.Skip(y)
 		}
-		text := spelled.Format(layout)
-		if got, err := parseDate([]byte(text)); err != nil || got != at.UnixNano() {
-			t.Fatalf("%s is read as %d, want %d: %v", text, got, at.UnixNano(), err)
+		soon := at.Add(time.Duration(rapid.Int64Range(0, 1e11).Draw(t, "later")))
+		var d dateParser
+		for _, at := range []time.Time{at, soon, at} {
+			text := at.In(spelled.Location()).Format(layout)
+			if got, err := d.parse([]byte(text)); err != nil || got != at.UnixNano() {
+				t.Fatalf("%s is read as %d, want %d: %v", text, got, at.UnixNano(), err)
+			}
 		}
 	})
 }
