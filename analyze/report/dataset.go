@@ -35,7 +35,6 @@ func (d Dataset) HasBlocks() bool { return d.Analysis.Prefix != nil }
 // Document returns the "DATASET ANALYSIS", from an overview to figures.
 func (d Dataset) Document() *doc.Document {
 	to, a := doc.New("DATASET ANALYSIS", "Trace: "+d.Name), d.Analysis
-	to.Headlines = d.headlines()
 	overviewSection(to.Section("Overview"), a)
 	lengthSection(to.Section("Input sequence length (ISL): tokens of a prompt"), a.ISL)
 	lengthSection(to.Section("Output sequence length (OSL): tokens of an answer"), a.OSL)

@@ -12,6 +12,12 @@ import (
 	"moontide/trace/stats"
 )
 
+// headline returns a result with the unit of its text, such as "2.5 s", apart.
+func headline(key, text, note string) doc.KeyValue {
+	value, unit, _ := strings.Cut(text, " ")
+	return doc.KeyValue{Key: key, Value: value, Unit: unit, Note: note}
+}
+
 // headlines returns the result in a few numbers: goodput if there are objectives,
 // latencies at p99, and throughput.
 func (r Run) headlines() (all []doc.KeyValue) {

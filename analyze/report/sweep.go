@@ -52,6 +52,11 @@ func (d Deployment) headline(key string) string {
 	return key
 }
 
+// unit follows a level.
+func (s Sweep) unit() string {
+	return map[bench.Axis]string{bench.Rate: "req/s", bench.Speedup: "times the trace's rate", bench.Concurrency: "in flight"}[s.Axis]
+}
+
 // heading is the name of the level, as a table's heading.
 func (s Sweep) heading() string {
 	switch s.Axis {
@@ -109,7 +114,6 @@ func (p SweepPoint) mark() string {
 // and the worst verdict of all runs. Its Data has one row per run.
 func (s Sweep) Document() *doc.Document {
 	d := doc.New("LOAD SWEEP", s.Subject)
-	d.Headlines = s.headlines()
 	s.addFigures(d.DetailSection("Throughput against latency"))
 	for _, deployment := range s.Deployments {
 		d.Section(deployment.name()).Table(s.table(deployment))
