@@ -51,14 +51,6 @@ func (l *runs) with(number uint32) uint32 {
 	return uint32(l.list.Search(func(r *storedRun) bool { return r.first > number }) - 1)
 }
 
-// of returns the runs of a row.
-func (l *runs) of(row uint32) (own []run) {
-	for i := l.firstOf(row); int(i) < l.list.Len() && l.list.At(i).row == row; i++ {
-		own = append(own, l.at(i))
-	}
-	return own
-}
-
 // firstOf returns the index of the first run of a row, or of the next that has one.
 func (l *runs) firstOf(row uint32) uint32 {
 	return uint32(l.list.Search(func(r *storedRun) bool { return r.row >= row }))

@@ -33,8 +33,8 @@ func Example() {
 	gate := run.Gate{Condition: condition, Forbidden: true}
 	d, _ := c.Find(gate.Metric.Key)
 	fmt.Printf("%s: %.2f -> %.2f ms\n", d.Metric.Key, d.A.Value, d.B.Value)
-	fmt.Println(diff.Judge(gate, d).Word())
+	fmt.Println(diff.Judge(gate, d).Passed)
 	// Output:
 	// mean_ttft_ms: 956.79 -> 956.79 ms
-	// pass
+	// true
 }

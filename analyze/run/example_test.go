@@ -39,9 +39,9 @@ func ExampleGate() {
 	result := &run.Result{Completed: 300, Failed: 1}
 	for _, c := range conditions {
 		j := run.Gate{Condition: c}.Judge(result)
-		fmt.Println(j.Word()+":", j)
+		fmt.Println(j.Passed, j)
 	}
 	// Output:
-	// fail: p99_ttft_ms<2000 must hold: not measured in this run
-	// pass: failed_share<1% must hold: 0.33 %, margin 0.67 %
+	// false p99_ttft_ms<2000 must hold: not measured in this run
+	// true failed_share<1% must hold: 0.33 %, margin 0.67 %
 }

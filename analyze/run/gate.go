@@ -54,14 +54,6 @@ func (j Judgement) String() string {
 	return text
 }
 
-// Word returns pass or fail.
-func (j Judgement) Word() string {
-	if j.Passed {
-		return "pass"
-	}
-	return "fail"
-}
-
 // Judge applies the gate to a run.
 func (g Gate) Judge(r *Result) Judgement {
 	value := g.Metric.Value(r)
