@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"synth/prefix":                  {},
 	"synth":                         {},
 	"synth/sessions":                {"synth", "synth/prefix", "trace", "trace/jsonscan", "trace/log", "trace/stats"},
-	"synth/spec":                    {"synth", "trace", "trace/format", "trace/stats"},
+	"synth/spec":                    {"synth", "trace", "trace/stats"},
 	"synth/tree":                    {"synth", "synth/prefix", "trace", "trace/stats"},
 	"trace":                         {"trace/block", "trace/spill"},
 	"trace/atomicfile":              {},
