@@ -42,24 +42,39 @@ type app struct {
 	prefix    float64 // mean blocks of a template
 }
 
-// thinking makes a source of an hour of people who ask a reasoning model, beside an API
-// whose many prompts have few templates.
-func thinking(path string) error {
-	var rows []bailianRow
-	var d drawn
-	for i, a := range []app{
+// thinking are people who ask a reasoning model, beside an API whose many prompts have
+// few templates.
+func thinking() []app {
+	return []app{
 		{kind: "thinking", rate: .35, turns: 2.2, think: 70, first: 400, more: 120, answer: 450, reasoning: 900, again: .08, templates: 30, prefix: 30},
 		{kind: "text", rate: .5, turns: 1, first: 250, answer: 60, templates: 8, prefix: 60},
-	} {
-		a.draw(stats.NewStream(0, fmt.Sprint("thinking", i)), &d, &rows)
 	}
-	slices.SortStableFunc(rows, func(a, b bailianRow) int { return int(1000 * (a.At - b.At)) })
-	numbers := map[int]int{-1: -1}
-	for i := range rows {
-		numbers[rows[i].Chat] = i
-		rows[i].Chat, rows[i].Parent = i, numbers[rows[i].Parent]
+}
+
+// coder are agents that send whole files and grow fast, and completions of single lines.
+func coder() []app {
+	return []app{
+		{kind: "coder", rate: .05, turns: 14, think: 9, first: 6000, more: 900, answer: 160, again: .03, templates: 5, prefix: 250},
+		{kind: "coder", rate: .4, turns: 1.5, think: 4, first: 1500, more: 40, answer: 30, templates: 40, prefix: 90},
 	}
-	return writeLines(path, rows)
+}
+
+// bailian makes a source of an hour of some applications.
+func bailian(name string, apps []app) func(path string) error {
+	return func(path string) error {
+		var rows []bailianRow
+		var d drawn
+		for i, a := range apps {
+			a.draw(stats.NewStream(0, fmt.Sprint(name, i)), &d, &rows)
+		}
+		slices.SortStableFunc(rows, func(a, b bailianRow) int { return int(1000 * (a.At - b.At)) })
+		numbers := map[int]int{-1: -1}
+		for i := range rows {
+			numbers[rows[i].Chat] = i
+			rows[i].Chat, rows[i].Parent = i, numbers[rows[i].Parent]
+		}
+		return writeLines(path, rows)
+	}
 }
 
 // draw appends the chats of an hour.

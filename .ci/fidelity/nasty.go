@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -87,6 +88,47 @@ func batch() []trace.Request {
 		all[i].Timestamp = trace.Some(0.0)
 	}
 	return all
+}
+
+// constant is a load test: the same prompt three times a second.
+func constant() (all []trace.Request) {
+	for i := range 500 {
+		all = append(all, trace.Request{Timestamp: trace.Some(float64(i) * 333.333), InputLength: 1000, OutputLength: 64, HashIDs: []uint64{0, 1}})
+	}
+	return all
+}
+
+// documents draws prompts of a system prompt, three of 60 documents in any order, and a
+// question.
+func documents() []trace.Request {
+	random := stats.NewStream(0, "documents")
+	var d drawn
+	system := d.fresh(2)
+	sizes := make([]int, 60)
+	for i := range sizes {
+		sizes[i] = 1 + random.IntN(6)
+	}
+	known := map[string][]uint64{} // blocks of documents behind others
+	popular := stats.NewZipf(len(sizes), 1)
+	for t := 0.0; t < hour; t += random.ExpFloat64() * second {
+		ids, key := slices.Clone(system), ""
+		used := map[int]bool{}
+		for len(used) < 3 {
+			k := popular.At(random.Float64())
+			if used[k] {
+				continue
+			}
+			used[k] = true
+			if key += fmt.Sprint(" ", k); known[key] == nil {
+				known[key] = d.fresh(sizes[k])
+			}
+			ids = append(ids, known[key]...)
+		}
+		isl := len(ids)*blockSize + length(random, 60)
+		ids = append(ids, d.fresh((isl+blockSize-1)/blockSize-len(ids))...)
+		d.rows = append(d.rows, trace.Request{Timestamp: trace.Some(math.Round(t)), InputLength: isl, OutputLength: length(random, 150), HashIDs: ids})
+	}
+	return d.rows
 }
 
 // captured draws chat with whole seconds in steps of 3, as the capture of its replay at ten

@@ -49,14 +49,19 @@ func generated(moontide string) []source {
 		rows("bursts", "3,000 requests at 15 timestamps", bursts),
 		converted(moontide, "agents", "60 coding agents with sub-agents, 40 sessions an hour", coding{"agents", 60, 12, 2}.write, "--session-rate", "0.0111"),
 		converted(moontide, "weka100", "100 conversations of coding agents, similar to WEKA's, a few with sub-agents; all start at 0", coding{"weka100", 100, 20, 0.3}.write),
-		converted(moontide, "thinking", "one hour of a reasoning model in Bailian's layout: API requests, and chats that omit reasoning from later prompts", thinking),
+		converted(moontide, "thinking", "one hour of a reasoning model in Bailian's layout: API requests, and chats that omit reasoning from later prompts", bailian("thinking", thinking())),
+		converted(moontide, "coder", "one hour of a coding model in Bailian's layout: completions, and agents with fast-growing prompts", bailian("coder", coder())),
 		converted(moontide, "tracelab", "three days of 150 coding sessions in TraceLab's layout, with compactions", traceLab),
+		rows("opposite", "two clients with different lengths and templates, one busy while the other is idle", opposite),
 		rows("giant", "one conversation with 1,500 turns, and 4,000 single requests", giant),
+		rows("hourly", "a burst of 500 requests every hour, 12 times", hourly),
 		rows("seven", "two conversations with seven rows in total", seven),
 		rows("compacted", "agents whose context grows to 60,000 tokens and is then compacted to the system prompt and a summary", compacted),
 		rows("retried", "chat with a three-minute outage, during which requests are retried after 1, 2, 4, ... seconds", retried),
 		rows("evaluated", "chat, plus a burst every ten minutes: 30 questions each about 20 new documents", evaluated),
 		rows("batch", "conversations in which all turns have timestamp 0", batch),
+		rows("constant", "500 identical rows, one every 333.333 ms", constant),
+		rows("documents", "prompts with a system prompt, three of 60 documents in any order, and a question", documents),
 		rows("searched", "tree searches: three of nine steps are extended three times each, six deep", searched),
 		rows("captured", "an hour of chat on a grid of 3 s, replayed ten times as fast and captured: bursts every 300 ms", captured),
 		rows("herds", "chat in bursts at random times, most of a few requests and some of hundreds", herds),
@@ -144,6 +149,18 @@ func bursts() []trace.Request {
 	return all
 }
 
+func opposite() []trace.Request {
+	const days = 4
+	a, b := chat(4*hour), chat(4*hour)
+	a.name, b.name = "assistant", "extraction"
+	rhythm := func(x float64) float64 { return day(1)(math.Mod(x*days, 1)) }
+	a.starts, a.most = course(rhythm).times(0.15), 0.3
+	b.starts, b.most = func(x float64) float64 { return 0.5 * (2 - rhythm(x)) }, 1
+	b.turns, b.templates, b.prefix = 1, 2, 20
+	b.first, b.answer = always(600), always(20)
+	return draw("opposite", a, b)
+}
+
 func giant() []trace.Request {
 	single, one := chat(hour), chat(hour)
 	single.turns, single.starts, single.most = 1, always(1.1), 1.1
@@ -152,6 +169,17 @@ func giant() []trace.Request {
 	one.conversation(stats.NewStream(0, "giant one"), minute, d.fresh(4), &d)
 	all := slices.Concat(draw("giant", single), d.rows[:min(len(d.rows), 1500)])
 	slices.SortStableFunc(all, func(a, b trace.Request) int { return int(a.Timestamp.Value - b.Timestamp.Value) })
+	return all
+}
+
+func hourly() []trace.Request {
+	c := chat(12 * hour)
+	c.starts, c.most, c.turns = always(0.15), 0.15, 1
+	all := draw("hourly", c)
+	all = all[:min(len(all), 6000)]
+	for i := range all {
+		all[i].Timestamp = trace.Some(float64(i/500) * hour)
+	}
 	return all
 }
 
