@@ -77,14 +77,6 @@ func TestSpeedsMultiply(t *testing.T) {
 	})
 }
 
-func TestSpeedIsExact(t *testing.T) {
-	rows := []Request{{Timestamp: Some(1001.0), Delay: Some(3.0)}}
-	got := collect(t, Speed(FromSlice(rows), 2))[0]
-	if got.Timestamp.Value != 500.5 || got.Delay.Value != 1.5 {
-		t.Errorf("got %v and %v", got.Timestamp.Value, got.Delay.Value)
-	}
-}
-
 func TestShardsMergeToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyTrace(t)

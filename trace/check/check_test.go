@@ -311,54 +311,6 @@ func TestRealTraces(t *testing.T) {
 	}
 }
 
-// A wrong unit must be detected on a real trace too, whatever its first row.
-func TestRealTraceInOtherUnits(t *testing.T) {
-	t.Run("published", func(t *testing.T) { checkUnits(t, "../shared/traces/conversation_trace.jsonl") })
-	t.Run("sample", func(t *testing.T) { checkUnits(t, "traces/conversation.jsonl") })
-}
-
-// checkUnits checks a trace whose times are wrong by a factor. The sample has no
-// grid, and its turns overlap in some units.
-func checkUnits(t *testing.T, name string) {
-	others := []check.Kind{check.TimeGrid}
-	if strings.HasPrefix(name, "traces/") {
-		others = nil
-	}
-	r := open(t, name)
-	all, err := trace.Collect(r.Requests())
-	if err != nil {
-		t.Fatal(err)
-	}
-	kindsAt := func(factor float64) (kinds []check.Kind) {
-		scaled, err := trace.Collect(trace.Speed(trace.FromSlice(all), 1/factor))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range run(t, scaled, check.Options{}).Findings {
-			kinds = append(kinds, f.Kind)
-		}
-		return kinds
-	}
-	for factor, want := range map[float64][]check.Kind{
-		0.001: {check.TimeUnit},
-		1e3:   {check.TimeUnit},
-		1e6:   {check.TimeUnit},
-		0.1:   {check.TimeUnit},
-		0.5:   {},
-		10:    {},
-	} {
-		got := kindsAt(factor)
-		if others == nil {
-			got = slices.DeleteFunc(got, func(k check.Kind) bool {
-				return k == check.SessionOverlap || k == check.TimeGrid
-			})
-		}
-		if want = append(want, others...); !slices.Equal(got, want) {
-			t.Errorf("times %v: %v, want %v", factor, got, want)
-		}
-	}
-}
-
 func BenchmarkRun(b *testing.B) {
 	for _, naming := range []struct {
 		name string

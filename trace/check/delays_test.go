@@ -73,32 +73,3 @@ func TestDelayUnitsOfCaptures(t *testing.T) {
 	}
 	compare(t, run(t, rows, check.Options{}))
 }
-
-func TestDelayUnitsShowTheirEvidence(t *testing.T) {
-	find := func(delay func(i int) float64) (says string) {
-		i := 0
-		all := talking(30, func() float64 { i++; return delay(i) }) // 27 delays
-		for _, f := range run(t, all, check.Options{}).Findings {
-			says += f.Evidence
-		}
-		return says
-	}
-	// The 14th and the largest of 1 to 27; the third is the end of the first
-	// tenth.
-	for _, test := range []struct {
-		unit float64
-		want string
-	}{
-		{1, "half of 27 delays are up to 14ms, the longest is 27ms; in seconds they would be 14s and 27s"},
-		{1e6, "nine of ten of 27 delays are at least 50m0s, half of them 3h53m20s; in microseconds they would be 3s and 14s"},
-		{1e9, "nine of ten of 27 delays are at least 34.7 days, half of them 162 days; in nanoseconds they would be 3s and 14s"},
-	} {
-		if got := find(func(i int) float64 { return float64(i) * test.unit }); got != test.want {
-			t.Errorf("%q, want %q", got, test.want)
-		}
-	}
-	// A pause of a minute is not one of seconds.
-	if got := find(func(i int) float64 { return float64(i) * float64(i/27*60_000/27+1) }); got != "" {
-		t.Errorf("delays of up to a minute: %q", got)
-	}
-}

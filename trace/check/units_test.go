@@ -3,7 +3,6 @@ package check_test
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -158,38 +157,12 @@ func TestUnitsShowTheirEvidence(t *testing.T) {
 		want{check.NoIDs, check.Note, 3401, "none of 3401 rows", nil})
 }
 
-// The span of a trace does not depend on the order of its rows.
-func TestUnitsOfRowsOutOfOrder(t *testing.T) {
-	all := arriving(500, func(int) float64 { return 0.29 })
-	slices.Reverse(all)
-	report := run(t, all, check.Options{})
-	if !slices.ContainsFunc(report.Findings, func(f check.Finding) bool { return f.Kind == check.TimeUnit }) {
-		t.Errorf("%+v", report.Findings)
-	}
-}
-
 // jittered moves the second and third of three rows by a few milliseconds.
 func jittered(all []trace.Request) []trace.Request {
 	for i := range all {
 		all[i].Timestamp.Value += float64(i % 3)
 	}
 	return all
-}
-
-// The number of distinct timestamps does not depend on the order either.
-func TestGridOfRowsOutOfOrder(t *testing.T) {
-	var all []trace.Request
-	for i := range 90 {
-		all = append(all, trace.Request{Timestamp: trace.Some(float64(i * 7 % 30 * 1000)), InputLength: 65 + i, OutputLength: 1 + i%7})
-	}
-	for _, f := range run(t, all, check.Options{}).Findings {
-		if f.Kind == check.TimeGrid && !strings.HasPrefix(f.Evidence, "30 distinct timestamps for 90 rows: ") {
-			t.Error(f.Evidence)
-		} else if f.Kind == check.TimeGrid {
-			return
-		}
-	}
-	t.Error("no grid")
 }
 
 func TestGridSeverity(t *testing.T) {
