@@ -71,8 +71,7 @@ func reported(t *testing.T) report.Runs {
 func TestRunFormats(t *testing.T) {
 	runs := reported(t)
 	for name, write := range map[string]func(io.Writer) error{
-		"text.txt": runs.Document().WriteText, "vllm.txt": runs.Block(report.VLLM).WriteText, "table.csv": runs.Document().WriteCSV, "table.md": runs.Document().WriteMarkdown,
-		"one.txt":    runs[:1].Document().WriteText,
+		"text.txt":   runs.Document().WriteText,
 		"series.csv": func(w io.Writer) error { return report.Series(runs[1].Result.Detail.Series).WriteCSV(w) },
 		"aiperf.jsonl": func(w io.Writer) error {
 			failed := failure(replay.Canceled, hostile)

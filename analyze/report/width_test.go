@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"errors"
+	"html"
 	"image/png"
 	"io"
 	"strings"
@@ -102,6 +103,37 @@ func TestEveryForm(t *testing.T) {
 		drawn[kind] = true
 		if _, err := png.Decode(strings.NewReader(written(t, d.WritePNG))); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Text, Markdown and pages have the same cells, notes and verdicts.
+func TestEveryFormHasTheSameCells(t *testing.T) {
+	for name, d := range everyReport(t) {
+		forms := map[string]string{"text": textOf(t, d, 1000), "Markdown": written(t, d.WriteMarkdown), "page": written(t, d.WriteHTML)}
+		for form, text := range forms {
+			text = strings.NewReplacer("\\", "", "|", "", "<td class=w>", " ", "<td>", " ", "\n", " ").Replace(html.UnescapeString(text))
+			text = strings.Join(strings.Fields(text), "")
+			for _, part := range append(d.Parts, d) {
+				for _, s := range part.Sections {
+					for _, b := range s.Blocks {
+						if b.Table == nil || s.Detail && form == "text" {
+							continue
+						}
+						for _, row := range b.Table.Rows {
+							cells := strings.NewReplacer("\\", "", "|", "").Replace(doc.Clean(strings.Join(row, "")))
+							if !strings.Contains(text, strings.Join(strings.Fields(cells), "")) {
+								t.Errorf("%s as %s has no row %q", name, form, row)
+							}
+						}
+					}
+				}
+				for _, v := range part.Outcomes() {
+					if !strings.Contains(text, v.Title+":"+v.Level) {
+						t.Errorf("%s as %s has no %s: %s", name, form, v.Title, v.Level)
+					}
+				}
+			}
 		}
 	}
 }
