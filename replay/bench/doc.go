@@ -11,8 +11,8 @@
 //	fmt.Println(result.Metrics.Verdict.Level, result.Metrics.TTFT.Mean)
 //
 // [Measure] measures recorded runs again, and [RunSweep] executes the runs of a
-// [Sweep] over concurrencies or request rates. The package prints nothing:
-// messages and progress go to an [Observer].
+// [Sweep] over concurrencies or request rates. [SearchLoad] finds the largest load that
+// meets objectives. The package prints nothing: messages and progress go to an [Observer].
 //
 // A [Planner] predicts what many deployments of simulated engines would do with the
 // requests of a trace, and finds the smallest deployment or the largest load that meets
@@ -21,6 +21,6 @@
 // [Calibrate] measures how much load this machine can generate and how accurate
 // its timestamps are. It drives a simulated endpoint in another process, which
 // reports the write time of each event on a clock that both processes share.
-// [Calibration.Save] stores the result, and later runs report whether they
-// stayed within its range.
+// [Calibration.Save] stores the result, and later runs report if they exceeded its
+// range.
 package bench
