@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -124,13 +125,23 @@ const (
 	other                     // [^\s\p{L}\p{N}]
 )
 
-// classes are those of the characters up to U+FFFF.
-var classes = func() (classes [1 << 16]class) {
+// asciiClasses are the classes of the characters below U+0080.
+var asciiClasses = func() (classes [utf8.RuneSelf]class) {
 	for r := range classes {
 		classes[r] = classOf(rune(r))
 	}
 	return classes
 }()
+
+// planeClasses returns the classes of the characters up to U+FFFF. They take some
+// milliseconds, which commands without a tokenizer do not pay.
+var planeClasses = sync.OnceValue(func() *[1 << 16]class {
+	var classes [1 << 16]class
+	for r := range classes {
+		classes[r] = classOf(rune(r))
+	}
+	return &classes
+})
 
 // classOf returns the class of a character.
 func classOf(r rune) class {
@@ -150,13 +161,13 @@ func classOf(r rune) class {
 // classAt returns the class and size of the first rune of s, or 0, 0.
 func classAt(s string) (class, int) {
 	if len(s) > 0 && s[0] < utf8.RuneSelf {
-		return classes[s[0]], 1
+		return asciiClasses[s[0]], 1
 	}
 	switch r, size := utf8.DecodeRuneInString(s); {
 	case size == 0:
 		return 0, 0
-	case int(r) < len(classes):
-		return classes[r], size
+	case r <= 0xFFFF:
+		return planeClasses()[r], size
 	default:
 		return classOf(r), size
 	}
