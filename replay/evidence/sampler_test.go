@@ -199,14 +199,6 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-func TestAdded(t *testing.T) {
-	t.Parallel()
-	counts := []uint64{3, 5, 9}
-	if got := added(counts, []uint64{1, 5, 2}); !slices.Equal(got, []uint64{2, 0, 7}) || !slices.Equal(added(counts, nil), counts) {
-		t.Errorf("%v", got)
-	}
-}
-
 func TestUpperQuantile(t *testing.T) {
 	t.Parallel()
 	bounds := []float64{math.Inf(-1), 1, 2, 4, math.Inf(1)}
@@ -221,18 +213,5 @@ func TestUpperQuantile(t *testing.T) {
 		if got := upperQuantile(test.counts, bounds, test.q); got != test.want {
 			t.Errorf("%v of %v is %v, want %v", test.q, test.counts, got, test.want)
 		}
-	}
-}
-
-func BenchmarkSample(b *testing.B) {
-	start := time.Now()
-	s := &Sampler{cfg: Config{
-		Write:     func(runfile.Sample) error { return nil },
-		Status:    func() replay.Status { return replay.Status{Start: start} },
-		ReadDelay: func() runfile.ReadDelay { return runfile.ReadDelay{} },
-	}}
-	s.meter.reset()
-	for b.Loop() {
-		s.sample(false)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"moontide/replay"
 	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
-	"moontide/replay/openai/sse"
 	"moontide/trace"
 )
 
@@ -174,71 +173,28 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// The stamp error of chunks in one read is the time that they can have waited, at
-// most the time since the read before.
-func TestMaxStampError(t *testing.T) {
-	t.Parallel()
-	const ms = time.Millisecond
-	for name, tc := range map[string]struct {
-		chunks int // of the last of three reads, 10 ms apart
-		unread time.Duration
-		want   time.Duration
-	}{
-		"one chunk a read":            {1, time.Hour, 0},
-		"sent together, read at once": {3, ms / 5, ms / 5},
-		"read late":                   {2, 7 * ms, 7 * ms},
-		"read very late":              {4, time.Hour, 10 * ms},
-	} {
-		a := newFed()
-		start := time.Now()
-		a.Feed([]byte(streamed), poll.Arrival{Time: start, Kernel: true})
-		for i, chunks := range []int{1, 1, tc.chunks} {
-			at := poll.Arrival{Time: start.Add(time.Duration(i) * 10 * ms), Kernel: true, Unread: tc.unread}
-			a.Feed([]byte(inChunk(strings.Repeat(tide, chunks))), at)
-		}
-		if a.stream.maxStampError != tc.want {
-			t.Errorf("%s: stamp error %v, want %v", name, a.stream.maxStampError, tc.want)
-		}
-	}
-	// In the first read there is nothing before.
-	a := newFed()
-	a.Feed([]byte(streamed+inChunk(tide+tide)), poll.Arrival{Time: time.Now(), Kernel: true, Unread: ms})
-	if a.stream.maxStampError != ms {
-		t.Errorf("stamp error %v", a.stream.maxStampError)
-	}
-}
-
-// One stamp of the client makes all stamps of the answer the client's.
-func TestClientStamps(t *testing.T) {
-	t.Parallel()
-	for _, kernel := range [][]bool{{true, true}, {false, true}, {true, false}} {
-		s := stream{api: &chatAPI}
-		for _, k := range kernel {
-			s.tokenChunk(poll.Arrival{Time: time.Now(), Kernel: k})
-		}
-		if s.clientStamps != !(kernel[0] && kernel[1]) {
-			t.Errorf("kernel %v: client stamps: %v", kernel, s.clientStamps)
-		}
-	}
-}
-
 // An event of any server costs no allocation, and a stream keeps no text.
 func TestNoAllocationForAnEvent(t *testing.T) {
-	for _, kind := range answers {
+	for _, kind := range []struct {
+		api   *api
+		event string
+	}{
+		{&completionsAPI, tide},
+		{&chatAPI, "data: " + eventsSeen[2] + "\n\n"},
+		{&chatAPI, `data: {"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1000.0,"completion_tokens":100}}` + "\n\n"},
+		{&responsesAPI, responsesToken},
+		{&messagesAPI, messagesToken},
+		{&generateAPI, generateToken(1, "null")},
+	} {
 		a := newFed()
 		a.stream.api = kind.api
 		at := poll.Arrival{Time: time.Now(), Kernel: true}
 		a.Feed([]byte(streamed), at)
-		event := []byte(inChunk(string(kind.stream(1))))
+		event := []byte(inChunk(kind.event))
 		a.stream.gaps.bytes = make([]byte, 0, 1<<10)
-		if n := testing.AllocsPerRun(100, func() { a.stream.counts = replay.Counts{}; a.Feed(event, at) }); n > 0 {
-			t.Errorf("%s: %v allocations", kind.name, n)
-		}
-		if a.stream.gaps.n != 100 {
-			t.Errorf("%s: %d gaps", kind.name, a.stream.gaps.n)
-		}
-		if kept := cap(a.text); kept > 0 {
-			t.Errorf("%s: %d bytes kept", kind.name, kept)
+		allocs := testing.AllocsPerRun(100, func() { a.stream.counts = replay.Counts{}; a.Feed(event, at) })
+		if allocs > 0 || a.stream.gaps.n != 100 || cap(a.text) > 0 {
+			t.Errorf("%s: %v allocations, %d gaps, %d bytes kept", kind.event, allocs, a.stream.gaps.n, cap(a.text))
 		}
 	}
 }
@@ -380,22 +336,16 @@ func TestEndsOfAnswers(t *testing.T) {
 	}
 }
 
-// An error event tells what went wrong in its data or in a comment.
-func TestErrorEventTexts(t *testing.T) {
+// One stamp of the client makes all stamps of the answer the client's.
+func TestClientStamps(t *testing.T) {
 	t.Parallel()
-	for event, want := range map[sse.ErrorEvent]string{
-		{Comment: "gone"}:                          "gone",
-		{Data: "{}", Comment: "gone"}:              "gone",
-		{Data: `{"message":"gone"}`}:               "gone",
-		{Data: `{"error":{"message":"gone"}}`}:     "gone",
-		{Data: `{"code":500,"message":"gone"}`}:    "gone",
-		{Data: `{"message":"gone"}`, Comment: "x"}: "gone",
-		{Data: "gone"}:                             "error event: gone",
-		{}:                                         "error event: ",
-	} {
-		text := errorEventText(&event)
-		if text != want {
-			t.Errorf("%+v reads %q, want %q", event, text, want)
+	for _, kernel := range [][]bool{{true, true}, {false, true}, {true, false}} {
+		s := stream{api: &chatAPI}
+		for _, k := range kernel {
+			s.tokenChunk(poll.Arrival{Time: time.Now(), Kernel: k})
+		}
+		if s.clientStamps != !(kernel[0] && kernel[1]) {
+			t.Errorf("kernel %v: client stamps: %v", kernel, s.clientStamps)
 		}
 	}
 }

@@ -3,9 +3,7 @@ package openai
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -76,32 +74,6 @@ func TestAnswersOfAPIs(t *testing.T) {
 		}
 		if o.FirstVisible.IsZero() || o.FirstVisible.Before(o.First) {
 			t.Errorf("%s: first token %v, first visible %v", endpoint, o.First, o.FirstVisible)
-		}
-	}
-}
-
-// The first visible token follows the reasoning.
-func TestFirstVisibleToken(t *testing.T) {
-	t.Parallel()
-	const thinks = `data: {"choices":[{"delta":{"reasoning_content":"hm"}}]}` + "\n\n"
-	const talks = `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n"
-	for name, tc := range map[string]struct {
-		endpoint, reasoning, token string
-	}{
-		"chat":      {Chat, thinks, talks},
-		"responses": {Responses, responsesReasoning, responsesToken},
-		"messages":  {Messages, messagesReasoning, messagesToken},
-	} {
-		for reasoning := range 3 {
-			pieces := [][]byte{[]byte(streamed)}
-			for _, piece := range append(slices.Repeat([]string{tc.reasoning}, reasoning), tc.token, tc.token) {
-				pieces = append(pieces, []byte(inChunk(piece)))
-			}
-			a := fedTo(apiOf(tc.endpoint), pieces, io.EOF)
-			visible := a.stream.visible.Sub(a.stream.first).Seconds()
-			if int(visible) != reasoning {
-				t.Errorf("%s: visible %v s after the first token of %d", name, visible, reasoning)
-			}
 		}
 	}
 }

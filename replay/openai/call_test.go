@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -203,29 +202,6 @@ func TestConnectionRefused(t *testing.T) {
 	if !o.Sent.IsZero() {
 		t.Error("sent without a connection")
 	}
-}
-
-// What is not measured is not waited for, however long the timeout is.
-func TestNoWaitForWhatDoesNotMatter(t *testing.T) {
-	t.Parallel()
-	forever := func(cfg *Config) { cfg.Timeout = DefaultTimeout }
-	c := client(t, serve(t, once(func(p *peer) { p.say(streamed + inChunk(tide+theEnd)); p.hold() })).url, forever)
-	wantOK(t, send(t, c), 1)
-	c = client(t, serve(t, once(func(p *peer) { p.say("HTTP/1.1 503 No\r\n\r\nbusy"); p.hold() })).url, forever)
-	wantClass(t, send(t, c), replay.HTTPError, "HTTP status 503: busy")
-}
-
-// A server that refuses a large request need not read all of it.
-func TestRefusedBeforeItWasRead(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(p *peer) {
-		p.say(answerOf("413 Too Large", "text/plain", "at most 1 MB"))
-		p.Conn.(*net.TCPConn).CloseWrite()
-		p.in.Discard(1 << 20)
-	})
-	large := trace.Request{InputLength: 2_000_000, OutputLength: 1}
-	o := prepare(t, client(t, s.url), large).Send(context.Background())
-	wantClass(t, o, replay.HTTPError, "HTTP status 413: at most 1 MB")
 }
 
 // A connection on which a request was half sent is not reused.

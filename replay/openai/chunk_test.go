@@ -1,14 +1,12 @@
 package openai
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"moontide/replay"
 	"moontide/replay/openai/poll"
-	"moontide/replay/openai/sse"
 	"moontide/trace"
 )
 
@@ -60,23 +58,6 @@ func TestTokenChunks(t *testing.T) {
 		if s := taken(t, event); s.first.IsZero() == want {
 			t.Errorf("%s: token chunk is %v, want %v", event, !want, want)
 		}
-	}
-}
-
-func TestGapsAreBetweenNeighbours(t *testing.T) {
-	t.Parallel()
-	s := &stream{api: &chatAPI}
-	start := time.Now()
-	for i, event := range []string{`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":""}]}`, `{"choices":[{"text":"b"}]}`, `{"choices":[{"text":"c"}]}`, sse.Done} {
-		if err := s.take([]byte(event), poll.Arrival{Time: start.Add(time.Duration(i*i) * time.Second)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := []time.Duration{4 * time.Second, 5 * time.Second}; !slices.Equal(s.gaps.durations(), want) {
-		t.Errorf("gaps %v, want %v", s.gaps.durations(), want)
-	}
-	if s.first != start || s.last != start.Add(9*time.Second) {
-		t.Errorf("first %v, last %v after the start", s.first.Sub(start), s.last.Sub(start))
 	}
 }
 

@@ -120,15 +120,6 @@ func TestProbeForChunkTokens(t *testing.T) {
 	}
 }
 
-// The client's own faults are a class of their own.
-func TestClientFaults(t *testing.T) {
-	t.Parallel()
-	o := send(t, client(t, "http://name.invalid:1"))
-	if o.Class != "client" || !o.Sent.IsZero() {
-		t.Errorf("unknown host: %q %q", o.Class, o.Error)
-	}
-}
-
 func TestDialClass(t *testing.T) {
 	for err, want := range map[error]replay.Class{
 		syscall.EMFILE: replay.ClientFault, syscall.ENFILE: replay.ClientFault, syscall.EADDRNOTAVAIL: replay.ClientFault, syscall.ENOBUFS: replay.ClientFault,

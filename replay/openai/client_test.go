@@ -76,35 +76,6 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestTargets(t *testing.T) {
-	t.Parallel()
-	for url, want := range map[string]string{
-		"http://h":              "http://h/v1/completions",
-		"http://h/":             "http://h/v1/completions",
-		"http://h/v1":           "http://h/v1/completions",
-		"http://h/v1/":          "http://h/v1/completions",
-		"HTTPS://h:1/openai/v1": "https://h:1/openai/v1/completions",
-		"http://[::1]:8000":     "http://[::1]:8000/v1/completions",
-		"http://h/a%2Fb%20c/v1": "http://h/a%2Fb%20c/v1/completions",
-		"http://h/apiv1":        "http://h/apiv1/v1/completions",
-	} {
-		c := client(t, url)
-		if got := c.Target(); got != want {
-			t.Errorf("%s is for %s, want %s", url, got, want)
-		}
-		if path := string(c.servers[0].head.RequestURI()); !strings.HasSuffix(want, path) || !strings.HasPrefix(path, "/") {
-			t.Errorf("%s asks for %s", url, path)
-		}
-	}
-	c := client(t, "http://h", func(cfg *Config) { cfg.Endpoint, cfg.Timeout = Chat, 0 })
-	if got := c.Target(); got != "http://h/v1/chat/completions" {
-		t.Error(got)
-	}
-	if c.Endpoint() != Chat || c.PromptForm() != Words || c.Model() != "m" || !c.IgnoresEOS() || c.cfg.Timeout != DefaultTimeout {
-		t.Errorf("defaults %+v", c.cfg)
-	}
-}
-
 func TestRequestOnTheWire(t *testing.T) {
 	t.Parallel()
 	type request struct {

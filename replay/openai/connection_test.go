@@ -5,12 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"sync"
 	"testing"
 	"time"
 
@@ -112,18 +108,6 @@ func TestNoConnectionIsLeftBehind(t *testing.T) {
 	kept.wait()
 }
 
-func TestFreshConnections(t *testing.T) {
-	t.Parallel()
-	s := serve(t, wellBehaved)
-	c := client(t, s.url, func(cfg *Config) { cfg.Connections = Fresh })
-	wantOK(t, send(t, c), 2)
-	s.wait()
-	wantOK(t, send(t, c), 2)
-	if n := s.connections(); n != 2 {
-		t.Errorf("%d connections, want 2", n)
-	}
-}
-
 // A connection that was opened in vain is used by another request, or closed if
 // each has its own.
 func TestDiscarded(t *testing.T) {
@@ -142,8 +126,7 @@ func TestDiscarded(t *testing.T) {
 	}
 }
 
-// A connection that was opened ahead carries the request, unless the server has
-// closed it meanwhile.
+// A connection that was opened ahead carries the request.
 func TestOpenedAhead(t *testing.T) {
 	t.Parallel()
 	s := serve(t, wellBehaved)
@@ -152,18 +135,6 @@ func TestOpenedAhead(t *testing.T) {
 	made.Open(context.Background())
 	c.servers[0].host.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("dialed again") }
 	wantOK(t, made.Send(context.Background()), 2)
-
-	closed := make(chan bool)
-	s = serve(t, func(p *peer) { p.Close(); close(closed) }, wellBehaved)
-	c = client(t, s.url)
-	made = prepare(t, c, row)
-	made.Open(context.Background())
-	<-closed
-	awaitEnd(made.opened)
-	wantOK(t, made.Send(context.Background()), 2)
-	if n := s.connections(); n != 2 {
-		t.Errorf("%d connections, want 2", n)
-	}
 }
 
 // Start sends before anybody waits for the answer, on a connection that was opened
@@ -318,69 +289,20 @@ func TestDialingTakesFromTheTimeout(t *testing.T) {
 	wantClass(t, send(t, c), replay.Timeout, "no complete answer within 50ms")
 }
 
-// Canceling a request as it ends must not cancel the next one on its connection.
-func TestCancelDoesNotReachTheNext(t *testing.T) {
-	t.Parallel()
-	c := client(t, serve(t, wellBehaved).url)
-	var users sync.WaitGroup
-	for range 4 {
-		users.Go(func() {
-			for range 100 {
-				ctx, cancel := context.WithCancel(context.Background())
-				var canceling sync.WaitGroup
-				canceling.Go(cancel)
-				made, _ := c.Prepare(row, 0)
-				if o := made.Send(ctx); o.Class != replay.OK && o.Class != replay.Canceled {
-					t.Errorf("canceled: class %q (%s)", o.Class, o.Error)
-				}
-				canceling.Wait()
-				made, _ = c.Prepare(row, 0)
-				if o := made.Send(context.Background()); o.Class != replay.OK {
-					t.Errorf("the next: class %q (%s)", o.Class, o.Error)
-				}
-			}
-		})
-	}
-	users.Wait()
-}
-
-func secureServer(t *testing.T) (s *httptest.Server, hello *time.Time) {
-	hello = new(time.Time)
-	s = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, complete)
-	}))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		*hello = time.Now()
-		return nil, nil
-	}}
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s, hello
-}
-
-func TestUntrustedServer(t *testing.T) {
-	t.Parallel()
-	s, _ := secureServer(t)
-	o := send(t, client(t, s.URL))
-	wantClass(t, o, replay.Connect, "certificate signed by unknown authority")
-	if !o.Sent.IsZero() {
-		t.Error("sent without a connection")
-	}
-}
-
 // The TLS handshake is not part of the latency, like dialing.
 func TestSentAfterTheHandshake(t *testing.T) {
 	t.Parallel()
-	s, hello := secureServer(t)
+	var hello time.Time
+	s := answersOverTLS(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		hello = time.Now()
+		return nil, nil
+	}})
 	trusted := x509.NewCertPool()
 	trusted.AddCert(s.Certificate())
 	c := client(t, s.URL, func(cfg *Config) { cfg.RootCAs = trusted })
 	o := send(t, c)
 	wantOK(t, o, 2)
-	if !o.Sent.After(*hello) {
+	if !o.Sent.After(hello) {
 		t.Errorf("sent %v before the server had shaken hands", hello.Sub(o.Sent))
 	}
 	wantOK(t, send(t, c), 2)

@@ -87,16 +87,15 @@ func TestProxyErrors(t *testing.T) {
 	}
 }
 
-// answersOverTLS is an https server that asks for a client certificate if want says
-// so.
-func answersOverTLS(t *testing.T, want tls.ClientAuthType) *httptest.Server {
+// answersOverTLS is an https server.
+func answersOverTLS(t *testing.T, settings *tls.Config) *httptest.Server {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		io.WriteString(w, complete)
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.TLS = &tls.Config{ClientAuth: want}
+	s.TLS = settings
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
@@ -106,7 +105,7 @@ func answersOverTLS(t *testing.T, want tls.ClientAuthType) *httptest.Server {
 // unless it is said not to be.
 func TestTunnel(t *testing.T) {
 	t.Parallel()
-	s := answersOverTLS(t, tls.NoClientCert)
+	s := answersOverTLS(t, &tls.Config{})
 	asked := make(chan string, 9)
 	proxy := serve(t, func(p *peer) {
 		r, _ := p.request()
@@ -140,7 +139,7 @@ func TestTunnel(t *testing.T) {
 
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
-	s := answersOverTLS(t, tls.RequireAnyClientCert)
+	s := answersOverTLS(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert})
 	insecure := func(cfg *Config) { cfg.Insecure = true }
 	wantClass(t, send(t, client(t, s.URL, insecure)), replay.Connect, "")
 	wantOK(t, send(t, client(t, s.URL, insecure, func(cfg *Config) { cfg.Certificates = s.TLS.Certificates })), 2)
@@ -182,7 +181,7 @@ func TestServerWithoutTLS(t *testing.T) {
 // A server that takes HTTP/2 only is named as the cause, with what to do.
 func TestServerWithoutHTTP1(t *testing.T) {
 	t.Parallel()
-	known := answersOverTLS(t, tls.NoClientCert)
+	known := answersOverTLS(t, &tls.Config{})
 	s := serve(t, func(p *peer) {
 		tls.Server(p.Conn, &tls.Config{Certificates: known.TLS.Certificates, NextProtos: []string{"h2-"}}).Handshake() // servers in Go do not refuse if it is h2
 	})

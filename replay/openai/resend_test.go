@@ -54,16 +54,6 @@ func TestResend(t *testing.T) {
 	}
 }
 
-// A new connection that is closed is the server's answer.
-func TestNoResendOnNewConnections(t *testing.T) {
-	t.Parallel()
-	s := serve(t, once(func(p *peer) {}), wellBehaved)
-	wantClass(t, send(t, client(t, s.url)), replay.Connect, "closed before a response")
-	if s.connections() != 1 {
-		t.Errorf("%d connections", s.connections())
-	}
-}
-
 // Requests that would take too much memory are not kept.
 func TestKeptIsBounded(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,11 @@ func TestURLs(t *testing.T) {
 	t.Parallel()
 	const azure = "https://x.openai.azure.com/openai/deployments/gpt%204/chat/completions"
 	for _, tc := range []struct{ url, endpoint, request, models string }{
+		{"http://h", Completions, "/v1/completions", "/v1/models"},
+		{"HTTPS://h:1/openai/v1", Completions, "/openai/v1/completions", "/openai/v1/models"},
+		{"http://[::1]:8000/", Completions, "/v1/completions", "/v1/models"},
+		{"http://h/a%2Fb%20c/v1", Completions, "/a%2Fb%20c/v1/completions", "/a%2Fb%20c/v1/models"},
+		{"http://h/apiv1", Completions, "/apiv1/v1/completions", "/apiv1/v1/models"},
 		{"http://h/llm", Completions, "/llm/v1/completions", "/llm/v1/models"},
 		{"http://h/llm/v1//", Completions, "/llm/v1/completions", "/llm/v1/models"},
 		{"http://h/api/v4", Completions, "/api/v4/completions", "/api/v4/models"},

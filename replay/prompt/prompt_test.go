@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -51,57 +50,43 @@ func commonPrefix(a, b []uint32) int {
 	return n
 }
 
-func TestEveryFormHasExactlyTheInputLength(t *testing.T) {
+// Every form has exactly the input length, and the JSON form has the token ids. A
+// prompt is the beginning of any longer one, and ids beyond it are ignored.
+func TestFormsOfAPrompt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, r, row := sources(t), requests(t), rows(t)
+		if rapid.Bool().Draw(t, "wide") {
+			s.Low, s.High = rapid.Uint32Range(1, 200_000_000).Draw(t, "low"), math.MaxUint32
+		}
 		p := s.Prompt(r, row)
 		ids := p.AppendTokens([]uint32{42})
 		if len(ids) != 1+r.InputLength || ids[0] != 42 || p.Len() != r.InputLength {
 			t.Fatalf("%d token ids behind %d, Len %d, want %d", len(ids)-1, ids[0], p.Len(), r.InputLength)
 		}
-		for _, id := range ids[1:] {
+		ids = ids[1:]
+		for _, id := range ids {
 			if low := max(s.Low, 1); id < low || id >= s.High {
 				t.Fatalf("id %d outside [%d, %d)", id, low, s.High)
 			}
+		}
+		want, err := json.Marshal(ids)
+		if got := p.AppendJSONTokens([]byte(`"prompt":`)); err != nil || string(got) != `"prompt":`+string(want) {
+			t.Fatalf("got %s\nwant %s", got, want)
 		}
 		text, found := strings.CutPrefix(string(p.AppendWords([]byte("say: "))), "say: ")
 		words := strings.Fields(text)
 		if !found || len(words) != r.InputLength || strings.Join(words, " ") != text {
 			t.Fatalf("%d words, want %d: %q", len(words), r.InputLength, text)
 		}
-	})
-}
 
-func TestJSONTokensAreTheTokens(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, r, row := sources(t), requests(t), rows(t)
-		if rapid.Bool().Draw(t, "wide") {
-			s.Low, s.High = rapid.Uint32Range(1, 200_000_000).Draw(t, "low"), math.MaxUint32
+		short := r
+		short.InputLength = rapid.IntRange(0, r.InputLength).Draw(t, "shorter ISL")
+		short.HashIDs = r.HashIDs[:min((short.InputLength+s.BlockSize-1)/s.BlockSize, len(r.HashIDs))]
+		if beginning := tokens(s, short, row); !slices.Equal(beginning, ids[:short.InputLength]) {
+			t.Fatalf("token ids are not a prefix: %v of %v", beginning, ids)
 		}
-		ids := s.Prompt(r, row).AppendTokens([]uint32{})
-		want, err := json.Marshal(ids)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := s.Prompt(r, row).AppendJSONTokens([]byte(`"prompt":`))
-		if string(got) != `"prompt":`+string(want) {
-			t.Fatalf("got %s\nwant %s", got, want)
-		}
-	})
-}
-
-// A prompt is a prefix of any longer one.
-func TestAShorterPromptIsAPrefix(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, long, row := sources(t), requests(t), rows(t)
-		short := long
-		short.InputLength = rapid.IntRange(0, long.InputLength).Draw(t, "shorter ISL")
-		if a, b := tokens(s, short, row), tokens(s, long, row); commonPrefix(a, b) != len(a) {
-			t.Fatalf("token ids are not a prefix: %v of %v", a, b)
-		}
-		a, b := s.Prompt(short, row).AppendWords(nil), s.Prompt(long, row).AppendWords(nil)
-		if !strings.HasPrefix(string(b)+" ", string(a)) {
-			t.Fatalf("words are not a prefix: %q of %q", a, b)
+		if beginning := string(s.Prompt(short, row).AppendWords(nil)); !strings.HasPrefix(text+" ", beginning) {
+			t.Fatalf("words are not a prefix: %q of %q", beginning, text)
 		}
 	})
 }
@@ -135,18 +120,6 @@ func TestABlockDependsOnItsIDOnly(t *testing.T) {
 		tail := tokens(s, trace.Request{InputLength: at + n, HashIDs: append(before, id)}, rows(t))
 		if !slices.Equal(tail[at:], full[:n]) {
 			t.Fatalf("block %d says %v, and as a tail %v", id, full, tail[at:])
-		}
-	})
-}
-
-func TestIDsBeyondThePromptAreIgnored(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, r, row := sources(t), requests(t), rows(t)
-		used := (r.InputLength + s.BlockSize - 1) / s.BlockSize
-		cut := r
-		cut.HashIDs = r.HashIDs[:min(used, len(r.HashIDs))]
-		if a, b := tokens(s, r, row), tokens(s, cut, row); !slices.Equal(a, b) {
-			t.Fatalf("%v with all ids, %v with those it needs", a, b)
 		}
 	})
 }
@@ -237,31 +210,6 @@ func TestDrawsReachTheWholeRange(t *testing.T) {
 	if len(seen) != 1024 {
 		t.Errorf("%d different words, want 1024", len(seen))
 	}
-}
-
-// Many goroutines write one prompt, each into a reused buffer.
-func TestAPromptIsTheSameEveryTime(t *testing.T) {
-	p := prompt.Source{Seed: 1}.Prompt(trace.Request{InputLength: 3000, HashIDs: []uint64{1, 2, 3}}, 9)
-	ids, words, array := p.AppendTokens(nil), p.AppendWords(nil), p.AppendJSONTokens(nil)
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			var idBuffer []uint32
-			var buffer []byte
-			for range 5 {
-				if idBuffer = p.AppendTokens(idBuffer[:0]); !slices.Equal(idBuffer, ids) {
-					t.Error("other token ids")
-				}
-				if buffer = p.AppendWords(buffer[:0]); string(buffer) != string(words) {
-					t.Error("other words")
-				}
-				if buffer = p.AppendJSONTokens(buffer[:0]); string(buffer) != string(array) {
-					t.Error("other JSON")
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 func TestAppendingAllocatesNothingButSpace(t *testing.T) {

@@ -19,16 +19,3 @@ func TestPutDecimal(t *testing.T) {
 	}
 	check(math.MaxUint32)
 }
-
-// appendDecimals reserves enough space for the longest ids.
-func TestAppendDecimalsHasRoom(t *testing.T) {
-	for _, high := range []uint32{2, 11, 101, 1_001, 10_001, 100_001, 1_000_001, math.MaxUint32} {
-		a := newIDRange(high-1, high) // a single id, of full width
-		for n := range 40 {
-			want := n * len(strconv.FormatUint(uint64(high-1), 10)+",")
-			if got := a.appendDecimals(nil, run{n: n}); len(got) != want {
-				t.Errorf("%d ids of %d take %d bytes, want %d", n, high-1, len(got), want)
-			}
-		}
-	}
-}

@@ -55,22 +55,6 @@ func TestIdleDeadline(t *testing.T) {
 	}
 }
 
-// Deadlines are not moved with each event, which would cost more than handling the
-// event.
-func TestIdleDeadlineIsCheap(t *testing.T) {
-	now, moves := time.Now(), 0
-	d := deadlines{response: now.Add(time.Hour), idle: 8 * time.Second}
-	for range 10_000 { // 100 seconds
-		now = now.Add(10 * time.Millisecond)
-		if _, moved := d.received(Read, now); moved {
-			moves++
-		}
-	}
-	if moves > 100 {
-		t.Errorf("the deadline was moved %d times", moves)
-	}
-}
-
 // Each phase of a response has its own deadline, and none is later than that of the
 // response.
 func TestDeadlineOfEachPhase(t *testing.T) {

@@ -242,31 +242,6 @@ func TestUnreadBeforeTheBeginning(t *testing.T) {
 	}
 }
 
-// Requests and answers may be larger than all buffers.
-func TestLarge(t *testing.T) {
-	t.Parallel()
-	c, peer := pair(t, loop(t), listener(t))
-	request := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
-	answer := bytes.Repeat([]byte("fedcba9876543210"), 1<<20)
-	got := make([]byte, len(request))
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		io.ReadFull(peer, got)
-		peer.Write(answer)
-		peer.CloseWrite()
-	})
-	h := &collector{want: len(answer)}
-	_, wrote, err := exchange(context.Background(), c, h, later, request[:5], request[5:])
-	serving.Wait()
-	if !wrote || err != nil || !bytes.Equal(got, request) || !bytes.Equal(h.got, answer) {
-		t.Fatalf("wrote %t, %v, %d bytes went and %d came", wrote, err, len(got), len(h.got))
-	}
-	h = &collector{want: 1}
-	if exchange(context.Background(), c, h, later); h.ended != io.EOF {
-		t.Errorf("it ended with %v", h.ended)
-	}
-}
-
 // Begin does not block if the peer does not read; Wait sends the rest.
 func TestBeginDoesNotWait(t *testing.T) {
 	t.Parallel()
@@ -399,29 +374,6 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Canceling a finished exchange does not affect the next.
-func TestCanceledTooLate(t *testing.T) {
-	t.Parallel()
-	l := loop(t)
-	c, peer := pair(t, l, listener(t))
-	peer.Write([]byte("x"))
-	before := &collector{want: 1}
-	exchange(context.Background(), c, before, later)
-	h := &collector{want: 2}
-	h.onArrival = func() {
-		if len(h.got) == 0 {
-			go func() {
-				l.send(command{kind: end, conn: c, handler: before, err: context.Canceled})
-				peer.Write([]byte("x"))
-			}()
-		}
-	}
-	peer.Write([]byte("x"))
-	if exchange(context.Background(), c, h, later); h.ended != nil {
-		t.Errorf("ended with %v", h.ended)
-	}
-}
-
 func TestClose(t *testing.T) {
 	t.Parallel()
 	l := loop(t)
@@ -435,18 +387,6 @@ func TestClose(t *testing.T) {
 	h = &collector{want: 1}
 	if exchange(context.Background(), c, h, later); h.ended != ErrClosed {
 		t.Errorf("ended with %v", h.ended)
-	}
-}
-
-func TestAdoptRefuses(t *testing.T) {
-	t.Parallel()
-	one, two := net.Pipe()
-	defer two.Close()
-	if _, err := loop(t).Adopt(one); err == nil {
-		t.Error("a pipe was adopted")
-	}
-	if _, err := one.Write([]byte("x")); err != io.ErrClosedPipe {
-		t.Errorf("it was not closed: %v", err)
 	}
 }
 
@@ -501,4 +441,27 @@ func TestMany(t *testing.T) {
 	users.Wait()
 	ln.Close()
 	all.Wait()
+}
+
+// Canceling a finished exchange does not affect the next.
+func TestCanceledTooLate(t *testing.T) {
+	t.Parallel()
+	l := loop(t)
+	c, peer := pair(t, l, listener(t))
+	peer.Write([]byte("x"))
+	before := &collector{want: 1}
+	exchange(context.Background(), c, before, later)
+	h := &collector{want: 2}
+	h.onArrival = func() {
+		if len(h.got) == 0 {
+			go func() {
+				l.send(command{kind: end, conn: c, handler: before, err: context.Canceled})
+				peer.Write([]byte("x"))
+			}()
+		}
+	}
+	peer.Write([]byte("x"))
+	if exchange(context.Background(), c, h, later); h.ended != nil {
+		t.Errorf("ended with %v", h.ended)
+	}
 }

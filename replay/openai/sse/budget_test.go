@@ -79,26 +79,6 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// One stream alone may have an event of the largest size.
-func TestBudgetOfOne(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("slow, and nothing is shared between goroutines")
-	}
-	var budget Budget
-	p := &Parser{Budget: &budget}
-	for range 3 {
-		for range 15 {
-			if _, err := feed(p, []byte(strings.Repeat("data: tide\n", 90_000))); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n, err := feed(p, []byte("\n")); n != 1 || err != nil {
-			t.Fatalf("%d events, %v", n, err)
-		}
-	}
-}
-
 // The charge is what is buffered, whatever happens.
 func TestBudgetIsExact(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -11,20 +10,6 @@ func middle(api *api, reasoning int) *answer {
 		tokens: 1000, reason: FinishLength}
 	api.begin(a)
 	return a
-}
-
-// The encoding of one token, of an answer that has 1000.
-func BenchmarkEncode(b *testing.B) {
-	for _, api := range apis {
-		b.Run(fmt.Sprintf("api=%s", api.name), func(b *testing.B) {
-			a, buf, k := middle(api, 0), make([]byte, 0, 64<<10), 0
-			b.ReportAllocs()
-			for b.Loop() {
-				k = k%998 + 1
-				buf = api.appendToken(buf[:0], a, k, usage{prompt: 1000, cached: 500}, 0)
-			}
-		})
-	}
 }
 
 func TestEncodingATokenDoesNotAllocate(t *testing.T) {

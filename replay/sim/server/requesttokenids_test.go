@@ -2,14 +2,10 @@ package server
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"moontide/replay/sim/engine"
 )
 
 // ids keeps the tokens of a prompt.
@@ -84,27 +80,5 @@ func TestDecodeBodyAgreesWithTheLibrary(t *testing.T) {
 	_, ids, _ := cutTokenIDs([]byte(`{"model":"m","prompt": [1, 2] ,"n":1}`), "prompt")
 	if string(ids) != `[1, 2]` {
 		t.Errorf("cut: %s", ids)
-	}
-}
-
-func BenchmarkParse(b *testing.B) {
-	for _, isl := range []int{1_000, 110_000} {
-		b.Run(fmt.Sprintf("prompt=ids/isl=%d", isl), func(b *testing.B) {
-			random := rand.New(rand.NewPCG(1, 2))
-			body := []byte(`{"model":"sim","stream":true,"max_tokens":2,"prompt":[1000`)
-			for range isl - 1 {
-				body = strconv.AppendInt(append(body, ','), int64(1000+random.IntN(29000)), 10)
-			}
-			body = append(body, "]}"...)
-			c := Config{Model: "sim", Deployment: engine.Deployment{Engine: engine.Config{BlockSize: 16, MaxModelLen: 1 << 20}}}
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := c.parse(body, &completionAPI); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*isl), "ns/token")
-		})
 	}
 }

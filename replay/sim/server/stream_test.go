@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -249,19 +248,6 @@ func TestWordsAreDistinctAndPlain(t *testing.T) {
 	}
 }
 
-func TestFramed(t *testing.T) {
-	for _, n := range []int{0, 1, 9, 15, 16, 255, 256, 4095, 4096, 1 << 20} {
-		data := bytes.Repeat([]byte("x"), n)
-		want := fmt.Sprintf("%x\r\n%s\r\n", n, data)
-		if n == 0 {
-			want = "" // which would end the body
-		}
-		if got := string(chunkOf(data)); got != want {
-			t.Errorf("%d bytes: %.20q", n, got)
-		}
-	}
-}
-
 // sunk returns streams whose clients take everything at once.
 func sunk(t testing.TB, s *Server, streams int) []engine.Event {
 	t.Helper()
@@ -291,20 +277,5 @@ func TestEventsDoNotAllocate(t *testing.T) {
 	events := sunk(t, s, 10)
 	if allocs := testing.AllocsPerRun(100, func() { s.deliverAll(events) }); allocs != 0 {
 		t.Errorf("%v allocations for %d events", allocs, len(events))
-	}
-}
-
-// One step of the server: a token for each stream that decodes, one write each.
-func BenchmarkDeliver(b *testing.B) {
-	for _, streams := range []int{1, 100, 10_000} {
-		b.Run(fmt.Sprintf("streams=%d", streams), func(b *testing.B) {
-			s := newServer(b, engine.Config{MaxModelLen: 1 << 30})
-			events := sunk(b, s, streams)
-			b.ReportAllocs()
-			for b.Loop() {
-				s.deliverAll(events)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/token")
-		})
 	}
 }
