@@ -73,7 +73,10 @@ func TestCompare(t *testing.T) {
 func TestComparePrediction(t *testing.T) {
 	t.Parallel()
 	dir, measured := t.TempDir(), absolute(t, root+"/traces/runs/prefix")
-	must(t, dir, "simulate", absolute(t, root+"/traces/conversation.jsonl"), "--engine", absolute(t, root+"/traces/engines/deepseek-r1-tp16.json"),
+	// The engines of the sample run.
+	write(t, dir, "engine.json", `{"format": "moontide engine", "version": 1, "deployment": {"request-latency": "19.506924ms"},
+		"engine": {"max-num-seqs": 1024, "max-num-batched-tokens": 4096, "step-base": "29.896339764ms", "prefill-step": "68.727521241ms", "prefill-per-token": "66.955344µs", "decode-table": "1:0s,4:6.09975779ms,16:12.960859013ms,32:19.299630154ms,64:28.238220026ms,128:36.808258916ms", "decode-per-context-token": "52.672ns"}}`)
+	must(t, dir, "simulate", absolute(t, root+"/traces/conversation.jsonl"), "--engine", "engine.json",
 		"--engines", "2", "--routing", "prefix", "--out", "predicted")
 	out := must(t, dir, "compare", "predicted", measured, "--png", "points.png")
 	if row := regexp.MustCompile(`(?m)^ *mean_tpot_ms +88\.[0-9]+ +88\.[0-9]+ `); !row.MatchString(out) {
