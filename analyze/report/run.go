@@ -282,12 +282,7 @@ func (r Run) addGroups(d *doc.Document) {
 	if r.Result.Detail == nil || len(r.Result.Detail.ByISL) < 2 {
 		return
 	}
-	t := doc.Table{Columns: []string{"", "Completed", "Failed", "Median TTFT (ms)", "P99 TTFT (ms)", "Median TPOT (ms)", "P99 TPOT (ms)", "Median E2EL (ms)", "P99 E2EL (ms)"}, Left: 1}
-	for _, g := range r.Result.Detail.ByISL {
-		cells := []string{g.Name, doc.Int(g.Completed), doc.Int(g.Failed)}
-		t.Add(append(cells, medianAndP99(g.TTFT, g.TPOT, g.E2EL)...)...)
-	}
-	d.DetailSection("By ISL").Table(t)
+	addTurnTables(d.DetailSection("By ISL"), "ISL", r.Result.Detail.ByISL)
 }
 
 // medianAndP99 returns the cells of latencies in milliseconds.

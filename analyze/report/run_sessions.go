@@ -65,7 +65,7 @@ func (r Run) addSessions(d *doc.Document) {
 // addTurnTables adds the latencies of groups and, if the server reported any, their
 // cached tokens.
 func addTurnTables(s *doc.Section, what string, groups []run.Group) {
-	columns := []string{what, "requests", "mean ISL", "TTFT p50", "p99", "E2EL p50", "p99"}
+	columns := []string{what, "requests", "mean ISL", "TTFT p50", "p99", "TPOT p50", "p99", "E2EL p50", "p99"}
 	failed := slices.ContainsFunc(groups, func(g run.Group) bool { return g.Failed > 0 })
 	if failed {
 		columns = slices.Insert(columns, 2, "failed")
@@ -77,7 +77,7 @@ func addTurnTables(s *doc.Section, what string, groups []run.Group) {
 		if failed {
 			cells = slices.Insert(cells, 2, doc.Int(g.Failed))
 		}
-		t.Add(append(cells, medianAndP99(g.TTFT, g.E2EL)...)...)
+		t.Add(append(cells, medianAndP99(g.TTFT, g.TPOT, g.E2EL)...)...)
 		c := g.Cached
 		cells = []string{g.Name, doc.Int(c.Measured), doc.PercentOr(c.Share(c.Measured)) + " %", doc.Absent, doc.Absent}
 		if c.Compared > 0 {
@@ -85,7 +85,7 @@ func addTurnTables(s *doc.Section, what string, groups []run.Group) {
 		}
 		cached.Add(cells...)
 	}
-	s.Text("TTFT and E2EL are in ms.")
+	s.Text("TTFT, TPOT and E2EL are in ms.")
 	s.Table(t)
 	if slices.ContainsFunc(groups, func(g run.Group) bool { return g.Cached.Requests > 0 }) {
 		s.Table(cached)
