@@ -50,10 +50,10 @@ func TestLaunchScripts(t *testing.T) {
 		status int
 	}{
 		{"", []string{"slurm.sh", "replay", "a b.jsonl", "--url", "http://s"}, replayed, 0},
-		{"STATUS=3", []string{"slurm.sh", "bench", "--isl", "5"}, "<bench><--isl><5><--part=auto>", 3},
+		{"STATUS=3", []string{"slurm.sh", "replay"}, "<replay><--part=auto><--resume=auto>", 3},
 		{"", []string{"mpi.sh", "-n", "2", "--", "replay", "a b.jsonl", "--url", "http://s"}, replayed + replayed, 0},
-		{"STATUS1=5", []string{"mpi.sh", "-n", "2", "--", "bench"}, "<bench><--part=auto><bench><--part=auto>", 5},
-		{"STATUS0=3", []string{"mpi.sh", "-n", "2", "--", "bench"}, "<bench><--part=auto><bench><--part=auto>", 3},
+		{"STATUS1=5", []string{"mpi.sh", "-n", "2", "--", "replay"}, strings.Repeat("<replay><--part=auto><--resume=auto>", 2), 5},
+		{"STATUS0=3", []string{"mpi.sh", "-n", "2", "--", "replay"}, strings.Repeat("<replay><--part=auto><--resume=auto>", 2), 3},
 	} {
 		if r := run(test.env, test.args[0], test.args[1:]...); r.out != test.out || r.status != test.status {
 			t.Errorf("%s %v: %q, exit status %d; want %q, %d\n%s", test.env, test.args, r.out, r.status, test.out, test.status, r.err)

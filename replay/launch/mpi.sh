@@ -12,10 +12,6 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
   shift
 done
 shift
-resume=
-if [ "$1" = replay ]; then # bench resumes without a flag
-  resume=--resume=auto
-fi
 
 # When a part is lost, the others end by themselves, with complete records, but mpirun
 # kills them as soon as one fails. So none fails: a shell prints the exit status.
@@ -23,7 +19,7 @@ set -o pipefail
 rank='trap : INT TERM; "$@"; echo "moontide rank ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}: exit status $?" >&2'
 statuses=$(mktemp) || exit
 trap 'rm -f "$statuses"' EXIT
-run() { mpirun "${options[@]}" bash -c "$rank" rank moontide "$@" --part=auto $resume; }
+run() { mpirun "${options[@]}" bash -c "$rank" rank moontide "$@" --part=auto --resume=auto; }
 { run "$@" </dev/null 2>&1 >&3 | tee -i "$statuses" >&2; } 3>&1 || exit
 for rank in 0 '[0-9]*'; do
   status=$(grep -ao "moontide rank $rank: exit status [0-9]*" "$statuses" | grep -o '[0-9]*$' | sort -n | tail -n 1)

@@ -12,10 +12,6 @@
 # After a node failure the job is queued again and resumes the run.
 #SBATCH --requeue
 
-resume=
-if [ "$1" = replay ]; then # bench resumes without a flag
-  resume=--resume=auto
-fi
 # When a part is lost, the others end by themselves, with complete records: srun must
 # not kill them before.
-exec srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-2}" --kill-on-bad-exit=0 --wait=0 moontide "$@" --part=auto $resume
+exec srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-2}" --kill-on-bad-exit=0 --wait=0 moontide "$@" --part=auto --resume=auto
