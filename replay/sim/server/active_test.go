@@ -64,36 +64,6 @@ func TestIdleServerSleeps(t *testing.T) {
 	})
 }
 
-// With CacheGenerated the next turn of a conversation finds the answer cached.
-func TestCacheGenerated(t *testing.T) {
-	for _, cached := range []struct {
-		generated bool
-		want      int
-	}{{false, 4}, {true, 12}} {
-		s := serverOf(t, Config{CacheGenerated: cached.generated, Deployment: engine.Deployment{Engine: engine.Config{BlockSize: 4}}})
-		ask := func(text string) *activeRequest {
-			r := &request{prompt: engine.NewPrompt(s.cluster.BlockSize()), length: lengthLimits{maxTokens: 8, ignoreEOS: true}}
-			r.prompt.AddText(text)
-			f := s.newActive(r, answer{api: &chatAPI}, newConn(&net.TCPConn{}), time.Now())
-			if err := s.submit(f); err != nil {
-				t.Fatal(err)
-			}
-			<-f.done
-			return f
-		}
-		first := ask("one two three four five six")
-		said := ""
-		for k := range 8 {
-			said += first.word(k)
-		}
-		// 6 of the prompt and 7 of the answer are in the cache: three blocks.
-		next := ask("one two three four five six" + said + " and now")
-		if got := next.Cached(); got != cached.want || next.Prompt.Len() != 16 {
-			t.Errorf("generated tokens cached: %v: %d of %d tokens cached, want %d", cached.generated, got, next.Prompt.Len(), cached.want)
-		}
-	}
-}
-
 func TestEngineRefusal(t *testing.T) {
 	s := newServer(t, engine.Config{KVBlocks: 2})
 	refused := s.tooLong(activeOf(s, &chatAPI, 100, &net.TCPConn{}))
@@ -102,11 +72,5 @@ func TestEngineRefusal(t *testing.T) {
 	}
 	if refused := s.tooLong(activeOf(s, &chatAPI, 30, &net.TCPConn{})); refused != nil {
 		t.Errorf("what fits exactly: %+v", refused)
-	}
-}
-
-func TestUnknownRouter(t *testing.T) {
-	if _, err := New(Config{Deployment: engine.Deployment{Routing: "best"}}); err == nil {
-		t.Error("no error")
 	}
 }

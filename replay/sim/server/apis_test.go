@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,6 +52,9 @@ func TestStreamAndWholeAgree(t *testing.T) {
 // and cached tokens, by words or with a tokenizer.
 func TestOneConversationInEveryAPI(t *testing.T) {
 	letters := func(dst []uint32, text string) ([]uint32, error) {
+		if text == "endless" {
+			return dst, errors.New("too slow a pattern")
+		}
 		for _, r := range strings.ReplaceAll(text, " ", "") {
 			dst = append(dst, uint32(r))
 		}
@@ -75,6 +79,9 @@ func TestOneConversationInEveryAPI(t *testing.T) {
 			if got.Text != first.Text {
 				t.Errorf("%s: %q; want %q", d.path, got.Text, first.Text)
 			}
+		}
+		if status, body := s.do("POST", completionPath, `{"prompt":"endless"}`); tt.encode != nil && (status != 400 || !strings.Contains(body, "too slow a pattern")) {
+			t.Errorf("a prompt that is not encoded: status %d: %s", status, body)
 		}
 	}
 }
@@ -186,13 +193,6 @@ func TestErrorsOfEveryAPI(t *testing.T) {
 			}
 		}
 	}
-}
-
-// The first events of responses come with the headers, before there is a token.
-func TestResponseIsCreatedBeforeItsFirstToken(t *testing.T) {
-	s := start(t, over(engine.Config{Costs: engine.Costs{PrefillToken: engine.Hour}}))
-	res := s.open("POST", responsesPath, `{"input":"a b","stream":true}`)
-	firstEvents(t, res.Body, 2)
 }
 
 // The reasoning that a client sends back is not input.

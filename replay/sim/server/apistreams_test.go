@@ -12,26 +12,31 @@ import (
 )
 
 var (
-	changingIDs   = regexp.MustCompile(`[0-9a-f]{32}|"created_at":[0-9]{10}\b`)
+	changing      = regexp.MustCompile(`[0-9a-f]{32}|"created(_at)?":[0-9]{10}\b`)
 	generatedText = regexp.MustCompile(`"(?: [a-z]+)+"`)
 	generatedIDs  = regexp.MustCompile(`"output_ids":\[([0-9,]+)\]`)
 )
 
-// stream returns an answer in which ids are X, generated texts their number of
-// words and generated token ids their number.
+// constant replaces the parts of an answer that differ between runs: ids by X and
+// instants by 0.
+func constant(text string) string {
+	return changing.ReplaceAllStringFunc(text, func(m string) string {
+		if instant, _, ok := strings.Cut(m, ":"); ok {
+			return instant + ":0"
+		}
+		return "X"
+	})
+}
+
+// stream returns an answer without the parts that differ between runs, in which
+// generated texts are their number of words and generated token ids their number.
 func (s *testServer) stream(path, body string) string {
 	s.t.Helper()
 	status, text := s.do("POST", path, body)
 	if status != 200 {
 		s.t.Fatalf("%s: status %d: %s", path, status, text)
 	}
-	text = changingIDs.ReplaceAllStringFunc(text, func(m string) string {
-		if strings.HasPrefix(m, `"`) {
-			return `"created_at":0`
-		}
-		return "X"
-	})
-	text = generatedText.ReplaceAllStringFunc(text, func(m string) string { return fmt.Sprintf(`"%d"`, strings.Count(m, " ")) })
+	text = generatedText.ReplaceAllStringFunc(constant(text), func(m string) string { return fmt.Sprintf(`"%d"`, strings.Count(m, " ")) })
 	return generatedIDs.ReplaceAllStringFunc(text, func(m string) string {
 		return fmt.Sprintf(`"output_ids":[%d]`, strings.Count(m, ",")+1)
 	})
@@ -41,6 +46,41 @@ func (s *testServer) streams(path, body, want string) {
 	s.t.Helper()
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n")+"\n\n", s.stream(path, body)); diff != "" {
 		s.t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+// Chats and completions, streamed and whole.
+func TestChoices(t *testing.T) {
+	s := start(t, server.Config{Model: `a "model"`})
+	chunk := func(choices, rest string) string {
+		return `data: {"id":"chatcmpl-X","object":"chat.completion.chunk","created":0,"model":"a \"model\"","choices":[` + choices + `]` + rest + "}\n\n"
+	}
+	token := chunk(`{"index":0,"delta":{"content":"1"},"logprobs":null,"finish_reason":null}`, "")
+	s.streams(chatPath, `{"stream":true,"max_tokens":3,"ignore_eos":true,"stream_options":{"include_usage":true},"temperature":0.5,
+		"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"how are you"}]}`,
+		chunk(`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`, "")+token+token+
+			chunk(`{"index":0,"delta":{"content":"1"},"logprobs":null,"finish_reason":"length","stop_reason":null}`, "")+
+			chunk("", `,"usage":{"prompt_tokens":5,"total_tokens":8,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}`)+"data: [DONE]")
+	s.streams(completionPath, `{"prompt":[1,2,3],"stream":true,"max_tokens":2}`, `
+data: {"id":"cmpl-X","object":"text_completion","created":0,"model":"a \"model\"","choices":[{"index":0,"text":"1","logprobs":null,"finish_reason":null}]}
+
+data: {"id":"cmpl-X","object":"text_completion","created":0,"model":"a \"model\"","choices":[{"index":0,"text":"1","logprobs":null,"finish_reason":"length","stop_reason":null}]}
+
+data: [DONE]`)
+	for _, tt := range []struct{ path, body, want string }{
+		{chatPath, `{"messages":[{"role":"user","content":"hi there"}],"max_tokens":2}`, `{"id":"chatcmpl-X","object":"chat.completion","created":0,"model":"a \"model\"","choices":[` +
+			`{"index":0,"message":{"role":"assistant","content":"2"},"logprobs":null,"finish_reason":"length","stop_reason":null}],`},
+		{completionPath, `{"prompt":"hi there","max_tokens":2}`, `{"id":"cmpl-X","object":"text_completion","created":0,"model":"a \"model\"","choices":[` +
+			`{"index":0,"text":"2","logprobs":null,"finish_reason":"length","stop_reason":null}],`},
+	} {
+		const usage = `"usage":{"prompt_tokens":2,"total_tokens":4,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":0}}}`
+		if got, want := s.stream(tt.path, tt.body), tt.want+usage; got != want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.path, got, want)
+		}
+	}
+	res := s.open("POST", chatPath, `{"stream":true,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`)
+	if kind, cache := res.Header.Get("Content-Type"), res.Header.Get("Cache-Control"); kind != "text/event-stream; charset=utf-8" || cache != "no-cache" {
+		t.Errorf("content type %q, cache control %q", kind, cache)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	natural := s.ask(completionPath, `{"prompt":"hi","max_tokens":600}`).Usage.Completion
+	natural := s.ask(completionPath, `{"prompt":"hi","max_tokens":600}`).Output
 	want := `# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{L} 0
 # TYPE vllm:num_requests_waiting gauge

@@ -226,7 +226,7 @@ func TestSlowReaderHoldsUpNobody(t *testing.T) {
 	s := startTCP(t, server.Config{})
 	long := strings.Replace(hello, `"max_tokens":5`, `"max_tokens":25000`, 1) // 4 MB
 	slow := s.dial(post(completionPath, long))
-	if a := s.ask(completionPath, `{"prompt":"hi","max_tokens":3}`); a.Usage.Completion != 3 {
+	if a := s.ask(completionPath, `{"prompt":"hi","max_tokens":3}`); a.Output != 3 {
 		t.Errorf("%+v", a)
 	}
 	slow.header()
@@ -273,8 +273,8 @@ func TestFaultsBeforeAnAnswer(t *testing.T) {
 	}
 }
 
-// A stream with a fault ends before its last token, or says the same as one without it.
-// An answer that is not streamed fails.
+// A stream with a stall or garbage says the same as one without it. An answer that is
+// not streamed fails.
 func TestFaultsInAStream(t *testing.T) {
 	s := startTCP(t, slowly)
 	long := strings.Replace(hello, `"max_tokens":5`, `"max_tokens":40`, 1)
@@ -284,12 +284,6 @@ func TestFaultsInAStream(t *testing.T) {
 			t.Fatal(got)
 		}
 		return c
-	}
-	for fault, want := range map[string]string{"reset": "reset", "truncate": "closed"} {
-		text, end := with(fault).rest()
-		if n := events(text); end != want || n < 1 || n >= 40 || strings.Contains(text, "[DONE]") || strings.Contains(text, "\r\n0\r\n") || !strings.HasSuffix(text, "\n\n\r\n") {
-			t.Errorf("%s: the end is %s after %d events: %q", fault, end, n, text)
-		}
 	}
 	whole := func(c rawConn) (text string) {
 		for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
@@ -303,9 +297,6 @@ func TestFaultsInAStream(t *testing.T) {
 	}
 	if text := whole(with("garbage")); strings.Count(text, "\xff\xfe\x00") != 1 || constant(strings.Replace(text, server.GarbageEvent, "", 1)) != constant(plain) {
 		t.Errorf("garbage: %q", text)
-	}
-	if text := whole(with("error")); events(text) < 2 || events(text) > 40 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
-		t.Errorf("error: %q", text)
 	}
 	stalled := with("stall") // it ends with its client
 	stalled.chunk()

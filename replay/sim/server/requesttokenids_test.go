@@ -44,31 +44,11 @@ func TestReadTokenIDs(t *testing.T) {
 // are and whatever looks like them.
 func TestDecodeBodyAgreesWithTheLibrary(t *testing.T) {
 	for _, body := range []string{
-		`{"prompt":[1,2],"max_tokens":3}`,
-		`{ "max_tokens" : 3 , "prompt" : [ 1 , 2 ] }`,
-		`{"prompt":[1,2],"prompt":"text"}`,
-		`{"prompt":"text","prompt":[1,2]}`,
-		`{"x":{"prompt":[1,2]},"prompt":[3]}`,
-		`{"x":{"prompt":[1,2]},"prompt":[]}`,
-		`{"x":{"prompt":[1,2]}}`,
-		`{"x":"prompt","y":[1,2],"prompt":[3]}`,
-		`{"x":"\"prompt\":[1,2]","prompt":[3]}`,
-		`{"x":"\\","prompt":[3]}`,
-		`{"prompt":[1,"]"]}`,
-		`{"prompt":[1,[2]]}`,
-		`{"prompt":[[1,2]]}`,
-		`{"prompt":["a"]}`,
-		`{"prompt":[]}`,
-		`{"prompt":"a"}`,
-		`{"prompt":null}`,
-		`{"prompt":[1`,
-		`{"prompt":`,
-		`{"prompt"`,
-		`{"prompt":[1]`,
-		`{"prompt":[1]}}`,
-		`[{"prompt":[1]}]`,
-		`"prompt":[1]`,
-		`{}`,
+		`{"prompt":[1,2],"max_tokens":3}`, `{ "max_tokens" : 3 , "prompt" : [ 1 , 2 ] }`, `{"prompt":[1,2],"prompt":"text"}`,
+		`{"prompt":"text","prompt":[1,2]}`, `{"x":{"prompt":[1,2]},"prompt":[3]}`, `{"x":{"prompt":[1,2]},"prompt":[]}`, `{"x":{"prompt":[1,2]}}`,
+		`{"x":"prompt","y":[1,2],"prompt":[3]}`, `{"x":"\"prompt\":[1,2]","prompt":[3]}`, `{"x":"\\","prompt":[3]}`, `{"prompt":[1,"]"]}`,
+		`{"prompt":[1,[2]]}`, `{"prompt":[[1,2]]}`, `{"prompt":["a"]}`, `{"prompt":[]}`, `{"prompt":"a"}`, `{"prompt":null}`, `{"prompt":[1`, `{"prompt":`,
+		`{"prompt"`, `{"prompt":[1]`, `{"prompt":[1]}}`, `[{"prompt":[1]}]`, `"prompt":[1]`, `{}`,
 	} {
 		var want wireRequest
 		wantErr := bodyJSON.UnmarshalFromString(body, &want.members)

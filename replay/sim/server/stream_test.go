@@ -144,68 +144,6 @@ func TestClientThatReadsSlowlyIsServed(t *testing.T) {
 	})
 }
 
-func TestStreamFreesItsRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: engine.Second}, MaxSeqs: 2})
-		var streams [3]*openedStream
-		for i := range streams {
-			streams[i] = openStream(t, s, &completionAPI, 3)
-			synctest.Wait() // for it to be submitted
-		}
-		ends, leaves, queued := streams[0], streams[1], streams[2]
-		check := func(when string, running, waiting, finished, aborted int) {
-			t.Helper()
-			synctest.Wait()
-			got, full, gone := s.total(), int(s.latencies.completed.Load()), int(s.latencies.aborted.Load())
-			if got.Running != running || got.Waiting != waiting || full != finished || gone != aborted {
-				t.Errorf("%s: %+v, %d finished, %d aborted; want %d running, %d waiting, %d finished, %d aborted",
-					when, got, full, gone, running, waiting, finished, aborted)
-			}
-		}
-		time.Sleep(1500 * time.Millisecond) // the second joins the first one after a second
-		check("two decode, one waits", 2, 1, 0, 0)
-		queued.Close()
-		check("the one that waits left", 2, 0, 0, 1)
-		leaves.Close()
-		check("one left early", 1, 0, 0, 2)
-		for _, gone := range []*openedStream{queued, leaves} {
-			if err := <-gone.ended; !errors.Is(err, errGone) {
-				t.Errorf("of a client that left: %v", err)
-			}
-		}
-		if s.now() != 1500*time.Millisecond {
-			t.Errorf("time is %v", s.now())
-		}
-		ends.read(t, s, 1500*time.Millisecond, 1)
-		ends.read(t, s, 1500*time.Millisecond, 1)
-		ends.read(t, s, 2*time.Second, 1)
-		if err := <-ends.ended; err != nil {
-			t.Error(err)
-		}
-		check("the other has been read", 0, 0, 1, 2)
-	})
-}
-
-func TestShutdownEndsWaitingStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, engine.Config{Costs: engine.Costs{PrefillToken: engine.Hour}})
-		stream := openStream(t, s, &chatAPI, 1)
-		time.Sleep(time.Second)
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := <-stream.ended; !errors.Is(err, errShutdown) || s.now() != time.Second {
-			t.Errorf("%v at %v, want %v at 1s", err, s.now(), errShutdown)
-		}
-		if err := <-openStream(t, s, &chatAPI, 1).ended; !errors.Is(err, errShutdown) {
-			t.Errorf("a stream after Shutdown: %v", err)
-		}
-		if got := s.total(); got.Running+got.Waiting != 0 {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
 // What a client sends during a stream is its next request and does not end the stream.
 func TestClientMaySendItsNextRequest(t *testing.T) {
 	for _, size := range []int{1, 100, maxEarly, 3 * maxEarly} {
