@@ -78,16 +78,6 @@ func TestSameSeedSameTraceAndPrefix(t *testing.T) {
 	}
 }
 
-// byClient splits rows by the prefix of their session id.
-func byClient(rows []trace.Request) map[string][]trace.Request {
-	clients := map[string][]trace.Request{}
-	for _, r := range rows {
-		name, _, _ := strings.Cut(r.SessionID, "-")
-		clients[name] = append(clients[name], r)
-	}
-	return clients
-}
-
 // turnValues are a turn's values by aspect.
 type turnValues struct{ start, isl, fresh, osl, delay, shared string }
 

@@ -32,7 +32,7 @@ func parseDate(b []byte) (int64, error) {
 	if len(text) >= clock && text[10] == ' ' {
 		text[10] = 'T'
 	}
-	if len(text) >= clock && bytes.IndexAny(text[clock:], "Z+-") < 0 {
+	if len(text) >= clock && !bytes.ContainsAny(text[clock:], "Z+-") {
 		text = append(text, 'Z')
 	}
 	var at time.Time

@@ -231,11 +231,3 @@ func TestDeploymentInWords(t *testing.T) {
 		}
 	}
 }
-
-// stats sums the statistics of all engines of a pool.
-func (p *pool) stats() (s Stats) {
-	for _, e := range p.ranks {
-		s.add(e.state(0))
-	}
-	return s
-}
