@@ -78,23 +78,6 @@ func TestImpossibleGraphs(t *testing.T) {
 	}
 }
 
-// Rows of a session that wait for nothing are one session all the same.
-func TestSessionOfRowsThatDoNotWait(t *testing.T) {
-	var b trace.GraphBuilder
-	for i, session := range []string{"s", "t", "s", "", "s"} {
-		b.Add(trace.Request{SessionID: session, After: []string{}}, i+1)
-	}
-	g, err := b.Graph()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row, want := range []struct{ first, size int }{{0, 3}, {1, 1}, {0, 3}, {3, 1}, {0, 3}} {
-		if first := g.First(row); first != want.first || g.Size(first) != want.size || len(g.Before(row)) != 0 {
-			t.Errorf("row %d: first %d, size %d", row, first, g.Size(first))
-		}
-	}
-}
-
 // A trace whose rows wait for random rows has a cycle, or an order in which each row
 // comes after those that it waits for.
 func TestGraphIsAcyclicOrRefused(t *testing.T) {

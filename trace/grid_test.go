@@ -1,7 +1,6 @@
 package trace_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -155,16 +154,4 @@ func TestDetectGridFindsAnyGrid(t *testing.T) {
 			t.Fatalf("%d times at %v of the ticks of %v ms with a jitter of %d: %+v", n, used, step, jitter, g)
 		}
 	})
-}
-
-func BenchmarkDetectGrid(b *testing.B) {
-	for name, times := range map[string][]float64{
-		"grid": ticks(100_000, 3000, 0, 0.8, 3), "none": ticks(100_000, 1, 0, 0.01, 0),
-	} {
-		b.Run(fmt.Sprintf("%s/times=%d", name, len(times)), func(b *testing.B) {
-			for b.Loop() {
-				trace.DetectGrid(times)
-			}
-		})
-	}
 }

@@ -22,6 +22,7 @@ func TestDisjoint(t *testing.T) {
 		"none":      {[][]Request{{withIDs("a", 1, 2), withIDs("", 1, 3)}, {withIDs("b", 4)}, {withIDs("", 5), withIDs("")}}, nil},
 		"a block":   {[][]Request{{withIDs("", 7, 8)}, {withIDs("", 5), withIDs("", 6, 1<<63, 8)}}, &OverlapError{"block id 8", 1, 0}},
 		"the third": {[][]Request{{withIDs("", 7)}, {withIDs("", 1<<63)}, {withIDs("", 1<<63)}}, &OverlapError{"block id 9223372036854775808", 2, 1}},
+		"a request": {[][]Request{{{ID: "x"}, {ID: "y"}}, {{ID: "z", After: []string{"y"}}}}, &OverlapError{`request id "y"`, 0, 1}},
 		"a session": {[][]Request{{withIDs("s0", 1)}, {withIDs("s0", 2)}}, &OverlapError{`session id "s0"`, 1, 0}},
 	} {
 		var inputs []Requests

@@ -154,11 +154,3 @@ func TestRamp(t *testing.T) {
 		}
 	})
 }
-
-func TestAtOnce(t *testing.T) {
-	rows := []Request{{Timestamp: Some(9.0)}, {}, {Delay: Some(3.0)}, {Timestamp: Some(10.0), Delay: Some(4.0)}}
-	want := []Request{{Timestamp: Some(0.0)}, {Timestamp: Some(0.0)}, {Delay: Some(3.0)}, {Timestamp: Some(0.0), Delay: Some(4.0)}}
-	if d := cmp.Diff(want, collect(t, AtOnce(FromSlice(rows)))); d != "" {
-		t.Error(d)
-	}
-}

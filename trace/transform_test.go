@@ -160,39 +160,6 @@ func TestSample(t *testing.T) {
 	if n := len(collect(t, Sample(FromSlice(rows), nil, 0, 1))); n != 0 {
 		t.Errorf("none of it is %d", n)
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		rows := anyTrace(t)
-		kept := map[string]int{}
-		for _, r := range collect(t, Sample(FromSlice(rows), nil, 0.5, rapid.Uint64().Draw(t, "seed"))) {
-			kept[r.SessionID]++
-		}
-		for _, r := range rows {
-			if s := r.SessionID; s != "" && kept[s] > 0 {
-				kept[s]--
-				if kept[s] == 0 {
-					kept[s] = -1
-				}
-			} else if s != "" && kept[s] < 0 {
-				t.Fatalf("session %q was cut", s)
-			}
-		}
-	})
-}
-
-func TestWindow(t *testing.T) {
-	rows := at(0, 10, 20, 30)
-	rows[0].SessionID, rows[1].SessionID = "early", "in"
-	rows = slices.Insert(rows, 3,
-		Request{Delay: Some(1.0), SessionID: "early", InputLength: 11},
-		Request{Delay: Some(1.0), SessionID: "in", InputLength: 12},
-		Request{Delay: Some(1.0), InputLength: 13})
-	got := collect(t, Window(FromSlice(rows), 10, 30))
-	if want := []int{2, 3, 12, 13}; !slices.Equal(lengths(got), want) {
-		t.Fatalf("got %v, want %v", lengths(got), want)
-	}
-	if got[0].Timestamp != Some(0.0) || got[1].Timestamp != Some(10.0) || got[2].Timestamp.Set {
-		t.Errorf("times are %v", got)
-	}
 }
 
 func TestWindowsTileTheTrace(t *testing.T) {

@@ -1,7 +1,6 @@
 package check_test
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -309,44 +308,4 @@ func TestRealTraces(t *testing.T) {
 			}
 		})
 	}
-}
-
-func BenchmarkRun(b *testing.B) {
-	for _, naming := range []struct {
-		name string
-		id   func(uint64) uint64
-	}{
-		{"consecutive", func(n uint64) uint64 { return n }},
-		{"random", func(n uint64) uint64 { return n * 0x9e3779b97f4a7c15 }},
-	} {
-		all, references := manyRows(20_000, naming.id)
-		b.Run(fmt.Sprintf("ids=%s/references=%d", naming.name, references), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				run(b, all, check.Options{})
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(references), "ns/reference")
-		})
-	}
-}
-
-// manyRows makes rows of 8 to 135 blocks, each sharing a prefix with an earlier
-// one.
-func manyRows(n int, id func(uint64) uint64) (all []trace.Request, references int) {
-	next := uint64(0)
-	for i := range n {
-		blocks := 8 + i*7919%128
-		var ids []uint64
-		if i > 0 {
-			earlier := all[i*104729%i].HashIDs
-			ids = slices.Clone(earlier[:min(blocks/2, len(earlier)-1)])
-		}
-		for len(ids) < blocks {
-			ids = append(ids, id(next))
-			next++
-		}
-		references += blocks
-		all = append(all, trace.Request{Timestamp: trace.Some(float64(i) * 250.5), InputLength: blocks*blockSize - i%blockSize, OutputLength: 100 + i%50, HashIDs: ids})
-	}
-	return all, references
 }

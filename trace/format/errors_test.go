@@ -22,6 +22,7 @@ const (
 	dynamoRow   = `{"event":{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":20,"request":{"output_tokens":1,"replay":{"trace_block_size":16,"input_length":3,"input_sequence_hashes":[7]}}}}` + "\n"
 	traceLabRow = `{"session_id": "a", "input_tokens_total": 5, "output_tokens": 2, "timing_events": [{"event_type": "text", "timestamp": "2026-06-01T05:40:20Z"}]}` + "\n"
 	nativeRow   = `{"timestamp": 1, "input_length": 5, "output_length": 2}` + "\n"
+	logRow      = `{"id":"g","timestamp":1700000000,"request":{"model":"m","prompt":"a"},"response":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}` + "\n"
 	talk        = `{"id": "a", "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]}`
 	wekaRequest = `{"t": 1, "type": "s", "in": 100, "out": 2, "hash_ids": [1]}`
 )
@@ -126,22 +127,64 @@ func TestBadRows(t *testing.T) {
 		"sharegpt: nobody":              {"[" + talk + ",\n", `{"id": "b", "conversations": [{"value": "x"}]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0] needs both from and value: "{\"value\": \"x\"}"`},
 		"sharegpt: a number said":       {"[" + talk + ",\n", `{"id": "b", "conversations": [{"from": "human", "value": 3}]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0].value is not a string: "3"`},
 		"sharegpt: not a conversation":  {"[" + talk + ",\n", `{"id": "b"},` + "\n", talk + "]", `t:2: conversation 2: no conversations in "{\"id\": \"b\"}"`},
+		"mooncake: not JSON":            {nativeRow, `TIMESTAMP,ContextTokens` + "\n", nativeRow, `t:2: not a JSON object: "TIMESTAMP,ContextTokens"`},
+		"mooncake: array":               {nativeRow, `[1, 2]` + "\n", nativeRow, `t:2: not a JSON object: "[1, 2]"`},
+		"mooncake: half":                {nativeRow, `{"input_length": 5, "outp` + "\n", nativeRow, `t:2: not a JSON object: "{\"input_length\": 5, \"outp"`},
+		"mooncake: no input":            {nativeRow, `{"output_length": 5}` + "\n", nativeRow, `t:2: no input_length in "{\"output_length\": 5}"`},
+		"mooncake: null output":         {nativeRow, `{"input_length": 5, "output_length": null}` + "\n", nativeRow, `t:2: no output_length in "{\"input_length\": 5, \"output_length\": null}" (format aiperf accepts such rows, with length 0 and a mark)`},
+		"mooncake: negative":            {nativeRow, `{"input_length": -5, "output_length": 1}` + "\n", nativeRow, `t:2: input_length is out of range: "-5" tokens`},
+		"mooncake: absurd":              {nativeRow, `{"input_length": 100000001, "output_length": 1}` + "\n", nativeRow, `t:2: input_length is out of range: "100000001" tokens`},
+		"mooncake: absurd by exponent":  {nativeRow, `{"input_length": 1e300, "output_length": 1}` + "\n", nativeRow, `t:2: input_length is out of range: "1e300" tokens`},
+		"mooncake: fraction":            {nativeRow, `{"input_length": 1.5, "output_length": 1}` + "\n", nativeRow, `t:2: input_length is not a whole number: "1.5"`},
+		"mooncake: text for a number":   {nativeRow, `{"input_tokens": "5", "output_length": 1}` + "\n", nativeRow, `t:2: input_tokens is not a number: "\"5\""`},
+		"mooncake: negative time":       {nativeRow, `{"timestamp": -1, "input_length": 5, "output_length": 1}` + "\n", nativeRow, `t:2: timestamp is out of range: "-1" ms`},
+		"mooncake: infinite time":       {nativeRow, `{"timestamp": 1e999, "input_length": 5, "output_length": 1}` + "\n", nativeRow, `t:2: timestamp is out of range: "1e999"`},
+		"mooncake: negative id":         {nativeRow, `{"input_length": 5, "output_length": 1, "hash_ids": [1, -2]}` + "\n", nativeRow, `t:2: hash_ids has an id that is not an unsigned 64-bit integer: "-2"`},
+		"mooncake: id beyond 64 bits":   {nativeRow, `{"input_length": 5, "output_length": 1, "hash_ids": [18446744073709551616]}` + "\n", nativeRow, `t:2: hash_ids has an id that is not an unsigned 64-bit integer: "18446744073709551616"`},
+		"mooncake: id as float":         {nativeRow, `{"input_length": 5, "output_length": 1, "hash_ids": [1.0]}` + "\n", nativeRow, `t:2: hash_ids has an id that is not an unsigned 64-bit integer: "1.0"`},
+		"mooncake: ids as text":         {nativeRow, `{"input_length": 5, "output_length": 1, "hash_ids": "1"}` + "\n", nativeRow, `t:2: hash_ids is not an array: "\"1\""`},
+		"mooncake: session as number":   {nativeRow, `{"input_length": 5, "output_length": 1, "session_id": 4}` + "\n", nativeRow, `t:2: session_id is not a string: "4"`},
+		"mooncake: after as text":       {nativeRow, `{"input_length": 5, "output_length": 1, "after": "a"}` + "\n", nativeRow, `t:2: after is not an array: "\"a\""`},
+		"mooncake: after with numbers":  {nativeRow, `{"input_length": 5, "output_length": 1, "after": [1]}` + "\n", nativeRow, `t:2: after has an id that is not a string: "1"`},
+		"mooncake: kind of delay":       {nativeRow, `{"input_length": 5, "output_length": 1, "delay_kind": "nap"}` + "\n", nativeRow, `t:2: delay_kind is neither think nor tool: "nap"`},
+		"mooncake: key twice":           {nativeRow, `{"input_length": 5, "output_length": 1, "input_length": 6}` + "\n", nativeRow, `t:2: key "input_length" is given twice`},
+		"mooncake: control character":   {nativeRow, "{\"input_length\": 5, \"output_length\": 1, \"session_id\": \"a\x01\"}" + "\n", nativeRow, `t:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1, \"session_id\": \"a\x01\"}"`},
+		"mooncake: invalid UTF-8":       {nativeRow, "{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}" + "\n", nativeRow, `t:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}"`},
+		"mooncake: Azure's CSV":         {nativeRow, `TIMESTAMP,ContextTokens,GeneratedTokens` + "\n", nativeRow, `t:2: a row of an Azure trace among those of a Mooncake trace: the header of an Azure trace in CSV, not a JSON object: "TIMESTAMP,ContextTokens,GeneratedTokens"`},
+		"mooncake: BurstGPT's CSV":      {nativeRow, `Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type` + "\n", nativeRow, `t:2: a row of a BurstGPT trace among those of a Mooncake trace: the header of a BurstGPT trace in CSV, not a JSON object: "Timestamp,Model,Request tokens,Response tokens,Total tokens,"...`},
+		"mooncake: half a log's row":    {nativeRow, `{"question": "a secr` + "\n", nativeRow, `t:2: not a JSON object, or cut off`},
+		"mooncake: rest behind":         {nativeRow, `{"input_length": 5, "output_length": 1} {}` + "\n", nativeRow, `t:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1} {}"`},
+		"mooncake: leading zero":        {nativeRow, `{"input_length": 05, "output_length": 1}` + "\n", nativeRow, `t:2: not a JSON object: "{\"input_length\": 05, \"output_length\": 1}"`},
+		"log: no JSON":                  {logRow, `{"id":"secret` + "\n", logRow, `t:2: not a JSON object, or cut off`},
+		"log: a number":                 {logRow, `17` + "\n", logRow, `t:2: not a JSON object, or cut off`},
+		"log: an unknown object":        {logRow, `{"secret":1}` + "\n", logRow, `t:2: not an entry of a known request log: it has the keys of none`},
+		"log: a key twice":              {logRow, `{"custom_id":"a","custom_id":"b"}` + "\n", logRow, `t:2: an object has a key twice`},
+		"log: usage":                    {logRow, `{"request":{},"response":{"usage":{"prompt_tokens":"secret"}}}` + "\n", logRow, `t:2: response.usage.prompt_tokens is not a number`},
+		"log: many tokens":              {logRow, `{"request":{},"response":{"usage":{"prompt_tokens":1e12}}}` + "\n", logRow, `t:2: response.usage.prompt_tokens is not a number of tokens`},
+		"log: a time":                   {logRow, `{"call_type":"completion","startTime":"secret"}` + "\n", logRow, `t:2: startTime is not a time`},
+		"log: a long time ago":          {logRow, `{"call_type":"completion","startTime":5}` + "\n", logRow, `t:2: startTime is not a time`},
+		"log: a body":                   {logRow, `{"custom_id":"a","body":[]}` + "\n", logRow, `t:2: body is not an object`},
+		"log: spans":                    {logRow, `{"resourceSpans":[{"scopeSpans":{}}]}` + "\n", logRow, `t:2: scopeSpans is not an array`},
+		"log: no span":                  {logRow, `{"resourceSpans":["secret"]}` + "\n", logRow, `t:2: an element of scopeSpans|scope_spans|instrumentationLibrarySpans is not an object`},
+		"log: logs":                     {logRow, `{"resourceLogs":[{"scopeLogs":"secret"}]}` + "\n", logRow, `t:2: scopeLogs is not an array`},
+		"log: deep":                     {logRow, strings.Repeat("[", 1_000_000) + "\n", logRow, `t:2: not a JSON object, or cut off`},
+		"log: a row of many MB":         {logRow, `{"request":{"prompt":"` + strings.Repeat("secret", format.MaxRow/6+1) + `"},"response":{}}` + "\n", logRow, `t:2: row is longer than 64 MiB`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := tc.before + tc.bad + tc.after
-			_, _, err := readText(text, format.Options{})
+			_, _, err := readText(text, format.Options{Record: withKey.Record})
 			if err == nil || err.Error() != tc.want {
 				t.Fatalf("error is\n%v\nwant\n%v", err, tc.want)
 			}
 			var row *trace.RowError
-			if !errors.As(err, &row) {
-				t.Errorf("%T is no error of a row", err)
+			if !errors.As(err, &row) || row.File != "t" {
+				t.Errorf("%#v does not name the place", err)
 			}
-			good, _, err := readText(tc.before, format.Options{SkipBadRows: true})
+			good, _, err := readText(tc.before, format.Options{SkipBadRows: true, Record: withKey.Record})
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows, r, err := readText(text, format.Options{SkipBadRows: true})
+			rows, r, err := readText(text, format.Options{SkipBadRows: true, Record: withKey.Record})
 			if err != nil {
 				t.Fatal(err)
 			}

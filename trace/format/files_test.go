@@ -33,7 +33,7 @@ func TestPackedWekaFolder(t *testing.T) {
 		}
 	}
 	rows := func(path string) []trace.Request {
-		rows, _ := collect(t, path)
+		rows, _ := collect(t, path, format.Options{})
 		return rows
 	}
 	if d := cmp.Diff(rows("testdata/weka"), rows(dir)); d != "" {
@@ -85,7 +85,7 @@ func TestDynamoStandsAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.jsonl", "\xef\xbb\xbf\r\n \t"+row(90, 1)+"\n"+other+"\u00a0"+row(20, 2))
 	write(t, dir, "b.jsonl", other+"  "+strings.TrimSpace(row(50, 3))+" \r\n\n\n"+row(21, 4))
-	rows, _ := collect(t, dir)
+	rows, _ := collect(t, dir, format.Options{})
 	got := ""
 	for _, r := range rows {
 		got += fmt.Sprintf("%v:%v ", r.Timestamp.Value, r.HashIDs)

@@ -1,7 +1,6 @@
 package format_test
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -45,15 +44,7 @@ var withKey = format.Options{Record: func() (log.Config, error) { return log.Con
 // native returns a trace as convert would write it, followed by its notes.
 func native(t *testing.T, path string, opts format.Options) string {
 	t.Helper()
-	r, err := format.Open(path, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	rows, err := trace.Collect(r.Requests())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows, r := collect(t, path, opts)
 	return spelled(rows) + noted(r)
 }
 
@@ -74,20 +65,24 @@ func noted(r *format.Reader) string {
 }
 
 // TestFixtures compares the conversion of each fixture with the golden file next
-// to it, which was checked by hand.
+// to it, which was checked by hand. It is a native trace with the same rows, and writing
+// it again gives the same bytes.
 func TestFixtures(t *testing.T) {
 	for name, want := range fixtures {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join("testdata", name)
-			r, err := format.Open(path, withKey)
-			if err != nil {
-				t.Fatal(err)
+			rows, r := collect(t, filepath.Join("testdata", name), withKey)
+			if r.Format() != want || len(rows) == 0 {
+				t.Fatalf("recognized as %s, %d rows", r.Format(), len(rows))
 			}
-			r.Close()
-			if r.Format() != want {
-				t.Fatalf("recognized as %s", r.Format())
+			text := spelled(rows)
+			tracetest.Golden(t, filepath.Join("testdata", "want", name), text+noted(r))
+			read, again, err := readText(text, withKey)
+			if err != nil || again.Format() != format.Mooncake {
+				t.Fatal(again, err)
 			}
-			tracetest.Golden(t, filepath.Join("testdata", "want", name), native(t, path, withKey))
+			if d := cmp.Diff(rows, read); d != "" || spelled(read) != text {
+				t.Errorf("it is written in another way: %s", d)
+			}
 		})
 	}
 	t.Run("recorded times", func(t *testing.T) {
@@ -95,40 +90,4 @@ func TestFixtures(t *testing.T) {
 		got := native(t, "testdata/weka", opts) + native(t, "testdata/dynamo.jsonl", opts) + native(t, "testdata/tracelab.jsonl", opts)
 		tracetest.Golden(t, "testdata/want/recorded", got)
 	})
-}
-
-// TestWrittenRowsReadBack: a converted trace is a native one with the same rows,
-// and writing it again gives the same bytes.
-func TestWrittenRowsReadBack(t *testing.T) {
-	for name := range fixtures {
-		t.Run(name, func(t *testing.T) {
-			r, err := format.Open(filepath.Join("testdata", name), withKey)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.Close()
-			rows, err := trace.Collect(r.Requests())
-			if err != nil || len(rows) == 0 {
-				t.Fatal(len(rows), err)
-			}
-			text := spelled(rows)
-			again, err := format.NewReader(strings.NewReader(text), "again", withKey)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if again.Format() != format.Mooncake {
-				t.Errorf("recognized as %s", again.Format())
-			}
-			read, err := trace.Collect(again.Requests())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(rows, read); d != "" {
-				t.Error(d)
-			}
-			if !bytes.Equal([]byte(text), []byte(spelled(read))) {
-				t.Error("it is written in another way")
-			}
-		})
-	}
 }

@@ -228,38 +228,6 @@ func TestLongLogRecords(t *testing.T) {
 	}
 }
 
-func TestBadLogs(t *testing.T) {
-	const good = `{"id":"g","timestamp":1700000000,"request":{"model":"m","prompt":"a"},"response":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}` + "\n"
-	for name, tc := range map[string]struct{ bad, want string }{
-		"no JSON":           {`{"id":"secret`, "t:2: not a JSON object, or cut off"},
-		"a number":          {`17`, "t:2: not a JSON object, or cut off"},
-		"an unknown object": {`{"secret":1}`, "t:2: not an entry of a known request log: it has the keys of none"},
-		"a key twice":       {`{"custom_id":"a","custom_id":"b"}`, "t:2: an object has a key twice"},
-		"usage":             {`{"request":{},"response":{"usage":{"prompt_tokens":"secret"}}}`, "t:2: response.usage.prompt_tokens is not a number"},
-		"many tokens":       {`{"request":{},"response":{"usage":{"prompt_tokens":1e12}}}`, "t:2: response.usage.prompt_tokens is not a number of tokens"},
-		"a time":            {`{"call_type":"completion","startTime":"secret"}`, "t:2: startTime is not a time"},
-		"a long time ago":   {`{"call_type":"completion","startTime":5}`, "t:2: startTime is not a time"},
-		"a body":            {`{"custom_id":"a","body":[]}`, "t:2: body is not an object"},
-		"spans":             {`{"resourceSpans":[{"scopeSpans":{}}]}`, "t:2: scopeSpans is not an array"},
-		"no span":           {`{"resourceSpans":["secret"]}`, "t:2: an element of scopeSpans|scope_spans|instrumentationLibrarySpans is not an object"},
-		"logs":              {`{"resourceLogs":[{"scopeLogs":"secret"}]}`, "t:2: scopeLogs is not an array"},
-		"deep":              {strings.Repeat("[", 1_000_000), "t:2: not a JSON object, or cut off"},
-		"a row of many MB":  {`{"request":{"prompt":"` + strings.Repeat("secret", format.MaxRow/6+1) + `"},"response":{}}`, "t:2: row is longer than 64 MiB"},
-		"deep and whole":    {`{"request":{"prompt":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `},"response":{}}`, ""},
-	} {
-		for _, skip := range []bool{false, true} {
-			rows, r, err := readText(good+tc.bad+"\n"+good, format.Options{Format: format.OpenAILog, SkipBadRows: skip, Record: withKey.Record})
-			switch n, reasons := r.Skipped(); {
-			case tc.want == "":
-			case !skip && (err == nil || err.Error() != tc.want):
-				t.Errorf("%s: %v", name, err)
-			case skip && (err != nil || len(rows) != 2 || n != 1 || reasons[0].Error() != tc.want):
-				t.Errorf("%s: %v, %d rows, %v", name, err, len(rows), reasons)
-			}
-		}
-	}
-}
-
 // A log is refused without a key, whatever names its format.
 func TestLogsNeedKey(t *testing.T) {
 	for _, as := range []format.Format{"", format.OpenAILog} {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,8 @@ func TestAnyWrapping(t *testing.T) {
 		z.Close()
 		return out.Bytes()
 	}
-	for name := range fixtures {
+	names := append(slices.Collect(maps.Keys(fixtures)), "../../../traces/chat.jsonl")
+	for _, name := range names {
 		path := filepath.Join("testdata", name)
 		if inFolder := map[string]string{"weka": "agent.json", "batch": "input.jsonl"}[name]; inFolder != "" {
 			path = filepath.Join(path, inFolder)
@@ -46,7 +48,7 @@ func TestAnyWrapping(t *testing.T) {
 		for how, wrapped := range map[string][]byte{
 			"plain": text, "gzip": zipped(text), "zstd": z.EncodeAll(text, nil), "marked": append([]byte("\xef\xbb\xbf"), text...),
 			"CRLF":         bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r"), nil), []byte("\n"), []byte("\r\n")),
-			"no last line": bytes.TrimRight(text, "\r\n"),
+			"no last line": bytes.TrimRight(text, "\r\n"), "blank lines": slices.Concat([]byte("\n \n"), text, []byte("\n  \n\n")),
 		} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				file := filepath.Join(t.TempDir(), "file")
@@ -225,25 +227,9 @@ func TestBounds(t *testing.T) {
 	if n, _ := r.Skipped(); err == nil || err.Error() != "t:1: reading: more than 10000 bad requests" || n != 10_000 {
 		t.Errorf("%d bad requests are skipped, %v", n, err)
 	}
-	many := &strings.Builder{} // different events: each is noted, up to a bound
-	for i := range 1000 {
-		fmt.Fprintf(many, `{"schema":"dynamo.request.trace.v1","event_type":"e%d"}`+"\n", i)
-	}
-	if _, r, err := readText(many.String(), format.Options{}); err != nil || len(r.Notes()) > 60 {
-		t.Errorf("%d notes, %v", len(r.Notes()), err)
-	}
-}
-
-// TestWekaFolderIsMergedByTime: the order does not depend on file names.
-func TestWekaFolderIsMergedByTime(t *testing.T) {
-	r, err := format.Open("testdata/weka", format.Options{RecordedTimes: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	rows, err := trace.Collect(trace.InOrder(r.Requests()))
-	if err != nil || len(rows) != 10 {
-		t.Errorf("%d rows, %v", len(rows), err)
+	whole := `{"request":{"prompt":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `},"response":{}}`
+	if _, r, _ := readText(logRow+whole, format.Options{Record: withKey.Record}); r == nil {
+		t.Error("a log with many brackets is not read")
 	}
 }
 

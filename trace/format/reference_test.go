@@ -18,9 +18,10 @@ import (
 	"moontide/trace/tracetest"
 )
 
-func collect(t *testing.T, path string) ([]trace.Request, *format.Reader) {
+// collect reads a file.
+func collect(t *testing.T, path string, opts format.Options) ([]trace.Request, *format.Reader) {
 	t.Helper()
-	r, err := format.Open(path, format.Options{})
+	r, err := format.Open(path, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func collect(t *testing.T, path string) ([]trace.Request, *format.Reader) {
 
 // TestPublishedAzure compares the trace of 2023 with published statistics.
 func TestPublishedAzure(t *testing.T) {
-	rows, _ := collect(t, tracetest.Published(t, "AzureLLMInferenceTrace_conv.csv"))
+	rows, _ := collect(t, tracetest.Published(t, "AzureLLMInferenceTrace_conv.csv"), format.Options{})
 	var isl, osl []float64
 	for _, r := range rows {
 		isl, osl = append(isl, float64(r.InputLength)), append(osl, float64(r.OutputLength))
@@ -71,7 +72,7 @@ func TestPublishedAzure(t *testing.T) {
 // every hash.
 func TestPublishedDynamo(t *testing.T) {
 	path := tracetest.Published(t, "dynamo_pi_request_trace.jsonl.gz")
-	rows, r := collect(t, path)
+	rows, r := collect(t, path, format.Options{})
 	type request struct {
 		ID       string `json:"request_id"`
 		Received int64  `json:"request_received_ms"`
@@ -159,7 +160,7 @@ func TestPublishedDynamo(t *testing.T) {
 // TestPublishedWeka reads the conversations with the standard library.
 func TestPublishedWeka(t *testing.T) {
 	folder := tracetest.Published(t, "weka")
-	rows, r := collect(t, folder)
+	rows, r := collect(t, folder, format.Options{})
 	if len(rows) != 6 || r.BlockSize() != 64 {
 		t.Fatalf("%d rows, blocks of %d tokens", len(rows), r.BlockSize())
 	}
@@ -207,7 +208,7 @@ func TestPublishedWeka(t *testing.T) {
 		if i != len(want.Requests) {
 			t.Errorf("%s: %d turns", name, i)
 		}
-		alone, _ := collect(t, filepath.Join(folder, name+".json"))
+		alone, _ := collect(t, filepath.Join(folder, name+".json"), format.Options{})
 		together := slices.DeleteFunc(slices.Clone(rows), func(r trace.Request) bool { return r.SessionID != name })
 		if d := cmp.Diff(together, alone); d != "" {
 			t.Errorf("%s is another when it is read alone: %s", name, d)

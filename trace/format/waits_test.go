@@ -94,14 +94,11 @@ func readAs(t interface {
 	Fatal(args ...any)
 }, f format.Format, text string) (rows []trace.Request, notes string) {
 	t.Helper()
-	r, err := format.NewReader(strings.NewReader(text), "trace", format.Options{Format: f})
+	rows, r, err := readText(text, format.Options{Format: f})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if rows, err = trace.Collect(r.Requests()); err != nil {
-		t.Fatal(err)
-	}
 	return rows, fmt.Sprint(r.Notes())
 }
 

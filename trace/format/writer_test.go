@@ -5,36 +5,12 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"moontide/trace"
 )
-
-// repeated is a trace of n equal rows, read into the caller's memory.
-type repeated struct {
-	row   trace.Request
-	n     int
-	fails error // instead of the end
-}
-
-func (s *repeated) Read(r *trace.Request) error {
-	switch {
-	case s.n > 0:
-		s.n--
-		if r.HashIDs == nil {
-			r.HashIDs = []uint64{}
-		}
-		ids := append(r.HashIDs[:0], s.row.HashIDs...)
-		*r = s.row
-		r.HashIDs = ids
-		return nil
-	case s.fails != nil:
-		return s.fails
-	}
-	return io.EOF
-}
 
 func numbered(n int) trace.Request {
 	r := trace.Request{Timestamp: trace.Some(1.5), InputLength: n, OutputLength: 1, HashIDs: []uint64{}}
@@ -54,7 +30,7 @@ func TestWriteAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := w.WriteAll(trace.Borrow(&repeated{row: row, n: c.rows})); n != c.rows || err != nil {
+		if n, err := w.WriteAll(trace.FromSlice(slices.Repeat([]trace.Request{row}, c.rows))); n != c.rows || err != nil {
 			t.Errorf("%+v: %d rows, error %v", c, n, err)
 		}
 		if err := w.Close(); err != nil {
@@ -68,14 +44,11 @@ func TestWriteAll(t *testing.T) {
 
 func TestWriteAllAllocatesNothingPerRow(t *testing.T) {
 	w, _ := NewWriter(io.Discard, "")
-	source := &repeated{row: numbered(100), n: 20_000}
-	if _, err := w.WriteAll(trace.Borrow(source)); err != nil { // the buffers have their size
+	rows := trace.FromSlice(slices.Repeat([]trace.Request{numbered(100)}, 20_000))
+	if _, err := w.WriteAll(rows); err != nil { // the buffers have their size
 		t.Fatal(err)
 	}
-	allocs := testing.AllocsPerRun(5, func() {
-		source.n = 20_000
-		w.WriteAll(trace.Borrow(source))
-	})
+	allocs := testing.AllocsPerRun(5, func() { w.WriteAll(rows) })
 	if allocs > 10 { // independent of the number of rows
 		t.Errorf("%v allocations for 20,000 rows", allocs)
 	}
@@ -113,7 +86,7 @@ func TestWriterStopsWhereItsOutputFailed(t *testing.T) {
 		}
 		out := &faulty{limit: 1_000_000, short: short}
 		w, _ := NewWriter(out, "")
-		n, err := w.WriteAll(trace.Borrow(&repeated{row: row, n: 1000}))
+		n, err := w.WriteAll(trace.FromSlice(slices.Repeat([]trace.Request{row}, 1000)))
 		if !errors.Is(err, want) || int64(n)*length < out.taken {
 			t.Fatalf("%d rows, error %v", n, err)
 		}
@@ -150,27 +123,11 @@ func TestCreateOnAFullDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.WriteAll(trace.Borrow(&repeated{row: numbered(1000), n: 1000}))
+	_, err = w.WriteAll(trace.FromSlice(slices.Repeat([]trace.Request{numbered(1000)}, 1000)))
 	if err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("error %v", err)
 	}
 	if err := w.Close(); err == nil {
 		t.Error("Close forgets it")
-	}
-}
-
-func TestDiscardLeavesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "t.jsonl")
-	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := w.WriteAll(trace.Borrow(&repeated{row: numbered(1000), n: 1000, fails: errFull}))
-	if n != 1000 || !errors.Is(err, errFull) {
-		t.Fatalf("%d rows, error %v", n, err)
-	}
-	w.Discard()
-	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) > 0 {
-		t.Errorf("left %v", left)
 	}
 }
