@@ -33,7 +33,10 @@ func (s *rows) Read(r *trace.Request) error {
 func (s *rows) Line() int               { return s.next }
 func (s *rows) Skipped() (int, []error) { return 0, nil }
 
-func run(t testing.TB, all []trace.Request, opts check.Options) *check.Report {
+func run(t interface {
+	Helper()
+	Fatal(...any)
+}, all []trace.Request, opts check.Options) *check.Report {
 	t.Helper()
 	report, err := check.Run(&rows{all: all}, opts)
 	if err != nil {
@@ -140,56 +143,42 @@ func TestEachKindIsDescribed(t *testing.T) {
 	}
 }
 
+// What is no row is a finding, as is an invalid count that a replay does not need. A
+// file in another format has one finding, which names the format.
 func TestBadRows(t *testing.T) {
-	text := string(format.AppendRow(nil, clean()[0])) + "\nTIMESTAMP,ContextTokens\n\n" + strings.Repeat(`{"input_length": -5, "output_length": 1}`+"\n", 20)
-	r, err := format.NewReader(strings.NewReader(text), "t.jsonl", format.Options{SkipBadRows: true})
-	if err != nil {
-		t.Fatal(err)
+	good := string(format.AppendRow(nil, clean()[0])) + "\n"
+	for name, test := range map[string]struct {
+		text     string
+		requests int
+		want     want
+	}{
+		"rows": {good + "TIMESTAMP,ContextTokens\n\n" + strings.Repeat(`{"input_length": -5, "output_length": 1}`+"\n", 20), 1,
+			want{check.BadRow, check.Error, 21, "", []place{
+				{2, `not a JSON object: "TIMESTAMP,ContextTokens"`}, {4, `input_length is out of range: "-5" tokens`}}}},
+		"declarations": {good + `{"timestamp": 1, "input_length": 5, "output_length": 1, "context_len": -3}` + "\n" + `{"timestamp": 1, "input_length": 500000000, "output_length": 1}` + "\n", 1,
+			want{check.BadRow, check.Error, 2, "", []place{
+				{2, `context_len is out of range: "-3" tokens`}, {3, `input_length is out of range: "500000000" tokens`}}}},
+		"another format": {"TIMESTAMP,ContextTokens,GeneratedTokens\r\n" + strings.Repeat("2023-11-16 18:15:46.6805900,374,44\r\n", 30), 0,
+			want{check.NotTrace, check.Error, 31, "", []place{
+				{1, `a row of an Azure trace among those of a Mooncake trace: the header of an Azure trace in CSV, not a JSON object: "TIMESTAMP,ContextTokens,GeneratedTokens"`},
+				{2, `not a JSON object: "2023-11-16 18:15:46.6805900,374,44"`}}}},
+		"no rows": {"", 0, want{check.Empty, check.Error, 0, "", nil}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := format.NewReader(strings.NewReader(test.text), "t", format.Options{Format: format.Mooncake, SkipBadRows: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := check.Run(r, check.Options{Examples: 2, BlockSize: blockSize})
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, report, test.want)
+			if report.Replayable() || report.Requests != test.requests {
+				t.Errorf("replayable %v, %d requests", report.Replayable(), report.Requests)
+			}
+		})
 	}
-	report, err := check.Run(r, check.Options{Examples: 2, BlockSize: blockSize})
-	if err != nil {
-		t.Fatal(err)
-	}
-	compare(t, report, want{check.BadRow, check.Error, 21, "", []place{
-		{2, `not a JSON object: "TIMESTAMP,ContextTokens"`},
-		{4, `input_length is out of range: "-5" tokens`},
-	}})
-	if report.Replayable() || report.Requests != 1 {
-		t.Errorf("replayable %v, %d requests", report.Replayable(), report.Requests)
-	}
-}
-
-// An invalid count is a bad row, even if a replay does not need it.
-func TestBadDeclarations(t *testing.T) {
-	text := string(format.AppendRow(nil, clean()[0])) + "\n" + `{"timestamp": 1, "input_length": 5, "output_length": 1, "context_len": -3}` + "\n" +
-		`{"timestamp": 1, "input_length": 500000000, "output_length": 1}` + "\n"
-	r, err := format.NewReader(strings.NewReader(text), "t.jsonl", format.Options{SkipBadRows: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := check.Run(r, check.Options{BlockSize: blockSize})
-	if err != nil {
-		t.Fatal(err)
-	}
-	compare(t, report, want{check.BadRow, check.Error, 2, "", []place{
-		{2, `context_len is out of range: "-3" tokens`}, {3, `input_length is out of range: "500000000" tokens`}}})
-}
-
-// A file in another format has one finding, which names the format.
-func TestNotATrace(t *testing.T) {
-	text := "TIMESTAMP,ContextTokens,GeneratedTokens\r\n" + strings.Repeat("2023-11-16 18:15:46.6805900,374,44\r\n", 30)
-	r, err := format.NewReader(strings.NewReader(text), "t.csv", format.Options{Format: format.Mooncake, SkipBadRows: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := check.Run(r, check.Options{Examples: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	compare(t, report, want{check.NotTrace, check.Error, 31, "", []place{
-		{1, `a row of an Azure trace among those of a Mooncake trace: the header of an Azure trace in CSV, not a JSON object: "TIMESTAMP,ContextTokens,GeneratedTokens"`},
-		{2, `not a JSON object: "2023-11-16 18:15:46.6805900,374,44"`},
-	}})
 }
 
 // long is a source of many rows without ids, the turns of one session.

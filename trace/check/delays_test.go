@@ -35,11 +35,25 @@ func TestDelayUnits(t *testing.T) {
 			return 0
 		}
 	}
+	// Many tools take milliseconds.
+	tools := talking(400, func() float64 { return 8 })
+	for i := range tools {
+		if tools[i].Delay.Set {
+			tools[i].DelayKind = trace.Tool
+		}
+	}
+	// A capture writes milliseconds: short pauses are those of programs, such as a replay.
+	capture := talking(500, func() float64 { return 1.5 })
+	for i := range capture {
+		capture[i].Extra = []byte(`{"recorded": {"outcome": "ok"}}`)
+	}
 	for _, test := range []struct {
 		name string
 		all  []trace.Request
 		want check.Kind // "" is none
 	}{
+		{"tools of milliseconds", tools, ""},
+		{"a capture", capture, ""},
 		{"people", talking(500, around(20_000, 1.2)), ""},
 		{"people, in seconds", talking(500, around(20, 1.2)), check.DelayUnit},
 		{"people, in microseconds", talking(500, around(20e6, 1.2)), check.DelayUnit},
@@ -63,13 +77,4 @@ func TestDelayUnits(t *testing.T) {
 			compare(t, report, wants...)
 		})
 	}
-}
-
-// A capture writes milliseconds: short pauses are those of programs, such as a replay.
-func TestDelayUnitsOfCaptures(t *testing.T) {
-	rows := talking(500, func() float64 { return 1.5 })
-	for i := range rows {
-		rows[i].Extra = []byte(`{"recorded": {"outcome": "ok"}}`)
-	}
-	compare(t, run(t, rows, check.Options{}))
 }

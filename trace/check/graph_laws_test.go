@@ -29,13 +29,9 @@ func drawGraph(t *rapid.T) (all []trace.Request) {
 }
 
 // counted returns the findings of some kinds.
-func counted(t interface{ Fatal(...any) }, all []trace.Request) map[check.Kind]int {
-	report, err := check.Run(&rows{all: all}, check.Options{BlockSize: blockSize})
-	if err != nil {
-		t.Fatal(err)
-	}
+func counted(t *rapid.T, all []trace.Request) map[check.Kind]int {
 	found := map[check.Kind]int{}
-	for _, f := range report.Findings {
+	for _, f := range run(t, all, check.Options{BlockSize: blockSize}).Findings {
 		found[f.Kind] = f.Count
 	}
 	return found

@@ -55,10 +55,7 @@ func TestWellFormedHasNoError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, size := wellFormed(t)
 		given := rapid.SampledFrom([]int{0, size}).Draw(t, "given")
-		report, err := check.Run(&rows{all: all}, check.Options{BlockSize: given})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := run(t, all, check.Options{BlockSize: given})
 		arithmetic := []check.Kind{check.TooFewIDs, check.TooManyIDs}
 		// Times and delays are drawn, and may look like another unit.
 		unit := func(f check.Finding) bool {
@@ -83,10 +80,7 @@ func TestBackwardsIffNotInOrder(t *testing.T) {
 		if rapid.Bool().Draw(t, "shuffled") {
 			all = rapid.Permutation(all).Draw(t, "order")
 		}
-		report, err := check.Run(&rows{all: all}, check.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := run(t, all, check.Options{})
 		_, disorder := trace.Collect(trace.InOrder(trace.FromSlice(all)))
 		found := false
 		for _, f := range report.Findings {
