@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,34 +23,32 @@ func TestArrivalBeforeRead(t *testing.T) {
 		t.Skip("only Linux stamps what arrives")
 	}
 	sent := make(chan bool)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		<-sent
 		io.WriteString(w, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
-	}))
-	defer upstream.Close()
-	l := listening(t)
-	_, all, drain, _, served := servingOn(t, l, upstream.URL)
+	})
+	c := capturing(t, server)
 
 	// The kernel begins to stamp a moment after the proxy asks it to.
 	const tries = 1000
 	for range tries {
-		postTwice(t, l.Addr().String(), sent)
+		postTwice(t, strings.TrimPrefix(c.url, "http://"), sent)
 	}
-	drain()
-	if err := <-served; err != nil || len(all.all) != 2*tries {
-		t.Fatalf("%d rows, %v", len(all.all), err)
+	err, rows := c.stop(), c.rows.all
+	if err != nil || len(rows) != 2*tries {
+		t.Fatalf("%d rows, %v", len(rows), err)
 	}
-	slices.SortFunc(all.all, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
+	slices.SortFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
 	late := 0
-	for i := 0; i < len(all.all); i += 2 {
+	for i := 0; i < len(rows); i += 2 {
 		var first struct {
 			Recorded log.Recorded `json:"recorded"`
 		}
-		if err := json.Unmarshal(all.all[i].Extra, &first); err != nil {
+		if err := json.Unmarshal(rows[i].Extra, &first); err != nil {
 			t.Fatal(err)
 		}
-		if all.all[i+1].Timestamp.Value >= all.all[i].Timestamp.Value+*first.Recorded.E2EL {
+		if rows[i+1].Timestamp.Value >= rows[i].Timestamp.Value+*first.Recorded.E2EL {
 			late++
 		}
 	}

@@ -3,13 +3,13 @@ package capture
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -73,18 +73,14 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url := "http://127.0.0.1:1"
 			if tc.upstream != nil {
-				upstream := httptest.NewServer(tc.upstream)
-				t.Cleanup(upstream.Close)
-				url = upstream.URL
+				url = upstream(t, tc.upstream)
 			}
-			edits := []func(*Config){}
-			if tc.edit != nil {
-				edits = append(edits, tc.edit)
-			}
-			c := capturing(t, url, edits...)
-			if tc.body == "" {
-				tc.body = body
-			}
+			c := capturing(t, url, func(cfg *Config) {
+				if tc.edit != nil {
+					tc.edit(cfg)
+				}
+			})
+			tc.body = cmp.Or(tc.body, body)
 			if response, err := http.Post(c.url+"/v1/completions", "application/json", strings.NewReader(tc.body)); err == nil {
 				io.Copy(io.Discard, response.Body)
 				response.Body.Close()
@@ -107,7 +103,7 @@ func TestFaults(t *testing.T) {
 // A client that leaves ends the upstream request, and its row says so.
 func TestClientLeaves(t *testing.T) {
 	begun, gone := make(chan bool, 1), make(chan bool, 1)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
@@ -115,9 +111,8 @@ func TestClientLeaves(t *testing.T) {
 		begun <- true
 		<-r.Context().Done()
 		gone <- true
-	}))
-	defer upstream.Close()
-	c := capturing(t, upstream.URL)
+	})
+	c := capturing(t, server)
 	ctx, leave := context.WithCancel(context.Background())
 	r, _ := http.NewRequestWithContext(ctx, "POST", c.url+"/v1/completions", strings.NewReader(`{"prompt":"a b"}`))
 	response, err := http.DefaultClient.Do(r)
@@ -163,16 +158,15 @@ func TestDiskFull(t *testing.T) {
 // Bodies and answers pass unchanged, also those that are not recorded.
 func TestUnchanged(t *testing.T) {
 	long := bytes.Repeat([]byte("x\x00\xff"), 1<<18)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/early" { // an answer before the body was read
 			io.WriteString(w, "early")
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
 		w.Write(body)
-	}))
-	defer upstream.Close()
-	c := capturing(t, upstream.URL)
+	})
+	c := capturing(t, server)
 	for _, path := range []string{"/v1/completions", "/v1/embeddings"} {
 		if got := c.post(t, path, string(long)); got != string(long) {
 			t.Errorf("%s: %d bytes of %d", path, len(got), len(long))

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -38,16 +36,15 @@ func raw(t *testing.T, address, request string) net.Conn {
 // in both directions, and so does a query that Go cannot parse.
 func TestHeaders(t *testing.T) {
 	var got *http.Request
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		got = r
 		w.Header().Set("Connection", "X-Hop")
 		w.Header().Set("X-Hop", "server")
 		w.Header().Set("Keep-Alive", "timeout=5")
 		w.Header().Set("X-Request-Id", "7")
 		w.Header()["Date"] = nil
-	}))
-	defer upstream.Close()
-	c := capturing(t, upstream.URL)
+	})
+	c := capturing(t, server)
 	conn := raw(t, c.url, `GET /v1/models?a=1;b&c=%zz HTTP/1.1
 Host: example.com
 Connection: X-Hop, close
@@ -70,7 +67,7 @@ Via: 1.0 edge
 		t.Fatal(err)
 	}
 	answer.Header.Del("Date") // a proxy adds it
-	host := strings.TrimPrefix(upstream.URL, "http://")
+	host := strings.TrimPrefix(server, "http://")
 	want := http.Header{
 		"Te": {"trailers"}, "Authorization": {"Bearer key"}, "Http2-Settings": {"AAMAAABkAAQAAP__"},
 		"Forwarded": {"for=10.0.0.1;proto=https"}, "X-Forwarded-For": {"10.0.0.1, 127.0.0.1"}, "X-Forwarded-Host": {"example.com"}, "X-Forwarded-Proto": {"https"},
@@ -87,7 +84,7 @@ Via: 1.0 edge
 // Trailers pass in both directions, and the head of an answer before its body.
 func TestTrailers(t *testing.T) {
 	seen := make(chan bool)
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.Header().Set("Trailer", "X-Sum")
 		w.WriteHeader(http.StatusOK)
@@ -95,9 +92,8 @@ func TestTrailers(t *testing.T) {
 		<-seen
 		io.WriteString(w, "data: [DONE]\n\n")
 		w.Header().Set("X-Sum", r.Trailer.Get("X-Sum")+"!")
-	}))
-	defer upstream.Close()
-	c := capturing(t, upstream.URL)
+	})
+	c := capturing(t, server)
 	r, _ := http.NewRequest("POST", c.url+"/v1/completions", io.MultiReader(strings.NewReader(`{"prompt":"a"}`)))
 	r.Trailer = http.Header{"X-Sum": {"5"}}
 	answer, err := http.DefaultClient.Do(r)
@@ -126,13 +122,13 @@ func TestHTTP2(t *testing.T) {
 	encrypted.EnableHTTP2 = true
 	encrypted.StartTLS()
 	defer encrypted.Close()
-	p, _, address, end, _, served := serving(t, encrypted.URL, func(c *Config) { c.TLS = &tls.Config{InsecureSkipVerify: true} })
+	c := capturing(t, encrypted.URL, func(c *Config) { c.TLS = &tls.Config{InsecureSkipVerify: true} })
 	client := &http.Client{Transport: &http.Transport{}}
 	texts := make(chan string)
 	const streams = 300
 	for range streams {
 		go func() {
-			answer, err := client.Post(address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a b c"}`))
+			answer, err := client.Post(c.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a b c"}`))
 			if err != nil {
 				texts <- err.Error()
 				return
@@ -147,12 +143,11 @@ func TestHTTP2(t *testing.T) {
 			t.Fatal(text)
 		}
 	}
-	end()
-	if err := <-served; err != nil {
+	if err := c.stop(); err != nil {
 		t.Fatal(err)
 	}
 	client.CloseIdleConnections()
-	if n := p.Counts(); n.Requests != streams || n.Ended[replay.OK] != streams || n.Rows != streams {
+	if n := c.Counts(); n.Requests != streams || n.Ended[replay.OK] != streams || n.Rows != streams {
 		t.Errorf("%+v", n)
 	}
 }
@@ -160,7 +155,7 @@ func TestHTTP2(t *testing.T) {
 // A client that waits for 100 Continue gets it from the server, or its refusal without
 // having sent the body. Other interim responses pass, too.
 func TestExpectContinue(t *testing.T) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -168,9 +163,8 @@ func TestExpectContinue(t *testing.T) {
 		w.Header().Set("Link", "</style.css>")
 		w.WriteHeader(http.StatusEarlyHints)
 		io.Copy(w, r.Body)
-	}))
-	defer upstream.Close()
-	c := capturing(t, upstream.URL)
+	})
+	c := capturing(t, server)
 	const head = "POST /v1/completions HTTP/1.1\nHost: h\nExpect: 100-continue\nContent-Length: 14\n"
 	conn := raw(t, c.url, head+"\n")
 	if answer, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || answer.StatusCode != http.StatusUnauthorized {
@@ -209,7 +203,7 @@ func TestExpectContinue(t *testing.T) {
 // An upgrade passes, with what is said after it, and is not a request for an answer. One
 // of a request for an answer does not: it could not be recorded.
 func TestUpgrade(t *testing.T) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
 			io.WriteString(w, "no upgrade")
 			return
@@ -219,9 +213,8 @@ func TestUpgrade(t *testing.T) {
 		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		line, _ := both.ReadString('\n')
 		io.WriteString(conn, "echo "+line)
-	}))
-	defer upstream.Close()
-	c := capturing(t, upstream.URL)
+	})
+	c := capturing(t, server)
 	const head = " HTTP/1.1\nHost: h\nConnection: Upgrade\nUpgrade: websocket\n"
 	conn := raw(t, c.url, "GET /v1/realtime"+head+"\n")
 	in := bufio.NewReader(conn)
@@ -245,31 +238,18 @@ func TestUpgrade(t *testing.T) {
 
 // A proxy whose upstream is itself says so, and does not run out of connections.
 func TestLoop(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	to, _ := url.Parse("http://" + l.Addr().String())
-	cfg := Config{Upstream: to}
-	cfg.Key[0] = 1
-	p, err := New(cfg, new(rows))
-	if err != nil {
-		t.Fatal(err)
-	}
-	drain, end := context.WithCancel(t.Context())
-	served := make(chan error)
-	go func() { served <- p.Serve(drain, t.Context(), l) }()
-	answer, err := http.Post(to.String()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
+	l := listening(t)
+	c := capturingOn(t, l, "http://"+l.Addr().String())
+	answer, err := http.Post(c.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, _ := io.ReadAll(answer.Body)
 	answer.Body.Close()
-	end()
-	if err := <-served; err != nil {
+	if err := c.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if n := p.Counts(); answer.StatusCode != http.StatusLoopDetected || !bytes.Contains(text, []byte("is this proxy")) || n.Requests != 1 || n.Ended[replay.HTTPError] != 1 {
+	if n := c.Counts(); answer.StatusCode != http.StatusLoopDetected || !bytes.Contains(text, []byte("is this proxy")) || n.Requests != 1 || n.Ended[replay.HTTPError] != 1 {
 		t.Errorf("%s %s, %+v", answer.Status, text, n)
 	}
 }
@@ -299,9 +279,8 @@ func TestGzipRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []byte
-			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) }))
-			defer upstream.Close()
-			c := capturing(t, upstream.URL, func(cfg *Config) { cfg.MaxBody = 64 << 10 })
+			server := upstream(t, func(w http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) })
+			c := capturing(t, server, func(cfg *Config) { cfg.MaxBody = 64 << 10 })
 			c.post(t, "/v1/completions", string(tc.body), "Content-Encoding", tc.coding)
 			c.stop()
 			if !bytes.Equal(got, tc.body) {
@@ -315,41 +294,6 @@ func TestGzipRequests(t *testing.T) {
 	}
 }
 
-// serving serves a proxy as the command does. drain and stop are the two interrupts.
-func serving(t *testing.T, upstream string, edits ...func(*Config)) (p *Proxy, seen *rows, address string, drain, stop func(), served chan error) {
-	l := listening(t)
-	p, seen, drain, stop, served = servingOn(t, l, upstream, edits...)
-	return p, seen, "http://" + l.Addr().String(), drain, stop, served
-}
-
-func listening(t *testing.T) *net.TCPListener {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l.(*net.TCPListener)
-}
-
-func servingOn(t *testing.T, l net.Listener, upstream string, edits ...func(*Config)) (p *Proxy, seen *rows, drain, stop func(), served chan error) {
-	to, err := url.Parse(upstream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, seen := Config{Upstream: to}, new(rows)
-	cfg.Key[0], cfg.BlockSize = 1, 16
-	for _, edit := range edits {
-		edit(&cfg)
-	}
-	if p, err = New(cfg, seen); err != nil {
-		t.Fatal(err)
-	}
-	gently, drain := context.WithCancel(t.Context())
-	now, stop := context.WithCancel(t.Context())
-	served = make(chan error, 1)
-	go func() { served <- p.Serve(gently, now, l) }()
-	return p, seen, drain, stop, served
-}
-
 // An interrupt lets requests in flight end and takes no others. A second one ends them.
 func TestDrain(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -358,7 +302,7 @@ func TestDrain(t *testing.T) {
 	}{"the answer ends": {true, replay.OK}, "a second interrupt": {false, replay.Abandoned}} {
 		t.Run(name, func(t *testing.T) {
 			more := make(chan bool)
-			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 				io.Copy(io.Discard, r.Body)
 				w.Header().Set("Content-Type", "text/event-stream")
 				io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
@@ -368,38 +312,36 @@ func TestDrain(t *testing.T) {
 					io.WriteString(w, "data: [DONE]\n\n")
 				case <-r.Context().Done():
 				}
-			}))
-			defer upstream.Close()
-			p, seen, address, drain, stop, served := serving(t, upstream.URL)
-			answer, err := http.Post(address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
+			})
+			c := capturing(t, server)
+			answer, err := http.Post(c.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer answer.Body.Close()
 			in := bufio.NewReader(answer.Body)
 			in.ReadString('\n')
-			for drain(); err == nil; { // until it no longer listens
+			for c.drain(); err == nil; { // until it no longer listens
 				var conn net.Conn
-				if conn, err = net.Dial("tcp", strings.TrimPrefix(address, "http://")); err == nil {
+				if conn, err = net.Dial("tcp", strings.TrimPrefix(c.url, "http://")); err == nil {
 					conn.Close()
 				}
 			}
 			if tc.ends {
 				close(more)
 			} else {
-				stop()
+				c.now()
 			}
 			rest, err := io.ReadAll(in)
 			if strings.Contains(string(rest), "[DONE]") != tc.ends || (err == nil) != tc.ends {
 				t.Errorf("%q, %v", rest, err)
 			}
-			if err := <-served; err != nil {
+			if err := c.stop(); err != nil {
 				t.Fatal(err)
 			}
-			if n := p.Counts(); n.Requests != 1 || n.Ended[tc.class] != 1 || n.Rows != 1 || len(seen.all) != 1 {
+			if n := c.Counts(); n.Requests != 1 || n.Ended[tc.class] != 1 || n.Rows != 1 || len(c.rows.all) != 1 {
 				t.Errorf("%+v", n)
 			}
-			stop()
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -27,7 +26,7 @@ func (l smallBuffers) Accept() (net.Conn, error) {
 // it does not take: answers, errors of the proxy, or interim responses.
 func TestClientThatNeverReads(t *testing.T) {
 	const post = "POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 14\r\n\r\n" + `{"prompt":"a"}`
-	for name, upstream := range map[string]http.HandlerFunc{
+	for name, handler := range map[string]http.HandlerFunc{
 		"answers": func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, strings.Repeat("a", 1000)) },
 		"errors":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"interim responses": func(w http.ResponseWriter, r *http.Request) {
@@ -37,10 +36,8 @@ func TestClientThatNeverReads(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := httptest.NewServer(upstream)
-			defer s.Close()
 			l := listening(t)
-			p, _, drain, _, served := servingOn(t, smallBuffers{l}, s.URL, func(cfg *Config) { cfg.Stall = 100 * time.Millisecond })
+			c := capturingOn(t, smallBuffers{l}, upstream(t, handler), func(cfg *Config) { cfg.Stall = 100 * time.Millisecond })
 
 			conn, err := net.Dial("tcp", l.Addr().String())
 			if err != nil {
@@ -56,11 +53,10 @@ func TestClientThatNeverReads(t *testing.T) {
 				t.Error("it is not disconnected")
 				conn.Close()
 			}
-			drain()
-			if err := <-served; err != nil {
+			if err := c.stop(); err != nil {
 				t.Error(err)
 			}
-			if n := p.Counts(); n.InFlight != 0 || n.HeldBytes != 0 || n.Requests == 0 || n.Rows != n.Requests {
+			if n := c.Counts(); n.InFlight != 0 || n.HeldBytes != 0 || n.Requests == 0 || n.Rows != n.Requests {
 				t.Errorf("%+v", n)
 			}
 		})

@@ -55,15 +55,36 @@ func simulated(t *testing.T, edits ...func(*server.Config)) string {
 	return "http://" + l.Addr().String()
 }
 
-// captured is a proxy in front of a server.
+// upstream serves a handler until the test ends and returns its URL.
+func upstream(t *testing.T, handler http.HandlerFunc) string {
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// captured is a proxy in front of a server, served as the command does. drain and now
+// are the two interrupts; stop drains it and returns what Serve does.
 type captured struct {
 	*Proxy
-	rows rows
-	url  string
-	stop func()
+	rows       rows
+	url        string
+	drain, now func()
+	stop       func() error
 }
 
 func capturing(t *testing.T, upstream string, edits ...func(*Config)) *captured {
+	return capturingOn(t, listening(t), upstream, edits...)
+}
+
+func listening(t *testing.T) *net.TCPListener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.(*net.TCPListener)
+}
+
+func capturingOn(t *testing.T, l net.Listener, upstream string, edits ...func(*Config)) *captured {
 	to, err := url.Parse(upstream)
 	if err != nil {
 		t.Fatal(err)
@@ -72,14 +93,17 @@ func capturing(t *testing.T, upstream string, edits ...func(*Config)) *captured 
 	for _, edit := range edits {
 		edit(&cfg)
 	}
-	c := new(captured)
+	c := &captured{url: "http://" + l.Addr().String()}
 	if c.Proxy, err = New(cfg, &c.rows); err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(c.Proxy)
-	c.url = s.URL
-	c.stop = sync.OnceFunc(func() { s.Close(); c.Proxy.Close() })
-	t.Cleanup(c.stop)
+	gently, drain := context.WithCancel(context.Background())
+	now, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- c.Serve(gently, now, l) }()
+	c.drain, c.now = drain, stop
+	c.stop = sync.OnceValue(func() error { drain(); return <-served })
+	t.Cleanup(func() { stop(); c.stop() })
 	return c
 }
 

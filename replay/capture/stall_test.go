@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,29 +13,17 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/openai/http1/http1test"
-	"moontide/trace/log"
 )
 
 // piped serves a proxy with a limit for stalls, in front of a handler, in virtual time.
-func piped(t *testing.T, stall time.Duration, upstream http.HandlerFunc) (p *Proxy, clients *http1test.Pipes, end func()) {
+func piped(t *testing.T, handler http.HandlerFunc) (c *captured, clients *http1test.Pipes) {
 	behind, clients := http1test.NewPipes(), http1test.NewPipes()
-	s := &http.Server{Handler: upstream}
+	s := &http.Server{Handler: handler}
 	go s.Serve(behind)
-	p, err := New(Config{Config: log.Config{Key: log.Key{1}}, Upstream: &url.URL{Scheme: "http", Host: "h"}, Stall: stall}, new(rows))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.server.DialContext = func(context.Context, string, string) (net.Conn, error) { return behind.Dial() }
-	drain, interrupt := context.WithCancel(t.Context())
-	served := make(chan error)
-	go func() { served <- p.Serve(drain, t.Context(), clients) }()
-	return p, clients, func() {
-		interrupt()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		s.Close()
-	}
+	t.Cleanup(func() { s.Close() })
+	c = capturingOn(t, clients, "http://h", func(cfg *Config) { cfg.Stall = time.Minute })
+	c.server.DialContext = func(context.Context, string, string) (net.Conn, error) { return behind.Dial() }
+	return c, clients
 }
 
 // A client that stops sending its body, or taking its answer, is disconnected after a
@@ -52,7 +39,7 @@ func TestStalledClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gone := make(chan error)
-				p, clients, end := piped(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
+				c, clients := piped(t, func(w http.ResponseWriter, r *http.Request) {
 					_, err := io.Copy(io.Discard, r.Body)
 					if err == nil {
 						w.Header().Set("Content-Type", "text/event-stream")
@@ -76,8 +63,10 @@ func TestStalledClients(t *testing.T) {
 					t.Errorf("it is disconnected after %v, want 1m", stalled)
 				}
 				conn.Close()
-				end()
-				if n := p.Counts(); n.Requests != 1 || n.Rows != 1 || n.HeldBytes != 0 || n.Ended[replay.Abandoned] != 1 || test.gap != "" && n.NoBlocks[string(test.gap)] != 1 {
+				if err := c.stop(); err != nil {
+					t.Error(err)
+				}
+				if n := c.Counts(); n.Requests != 1 || n.Rows != 1 || n.HeldBytes != 0 || n.Ended[replay.Abandoned] != 1 || test.gap != "" && n.NoBlocks[string(test.gap)] != 1 {
 					t.Errorf("%+v", n)
 				}
 			})
@@ -92,7 +81,7 @@ func TestPausesAreNoStalls(t *testing.T) {
 }
 
 func pauses(t *testing.T) {
-	_, clients, end := piped(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
+	_, clients := piped(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		for range 2 {
 			time.Sleep(3 * time.Minute)
@@ -121,5 +110,4 @@ func pauses(t *testing.T) {
 		t.Errorf("%d connections", connections)
 	}
 	client.CloseIdleConnections()
-	end()
 }
