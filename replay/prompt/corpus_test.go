@@ -78,31 +78,6 @@ func TestPassagesHaveExactlyTheInputLength(t *testing.T) {
 	})
 }
 
-func TestPassagesShareWhatTheirIDsShare(t *testing.T) {
-	tok := usual(t).tokenizer(t)
-	corpus := corpusOf(t, tok, prose(3000))
-	rapid.Check(t, func(t *rapid.T) {
-		s := sources(t)
-		s.Text, s.BlockSize = corpus, max(s.BlockSize, early)
-		shared := rapid.SliceOfN(rapid.Uint64(), 0, 4).Draw(t, "shared ids")
-		other := rapid.SliceOfNDistinct(rapid.Uint64(), 2, 2, rapid.ID).Draw(t, "different ids")
-		want := len(shared) * s.BlockSize
-		a := trace.Request{InputLength: want + early, HashIDs: append(slices.Clone(shared), other[0])}
-		b := trace.Request{InputLength: want + early, HashIDs: append(slices.Clone(shared), other[1])}
-		_, left := said(t, tok, s, a, 1)
-		_, right := said(t, tok, s, b, 2)
-		if n := commonPrefix(left, right); n < want || n >= want+early {
-			t.Fatalf("%d tokens shared, want %d", n, want)
-		}
-		a.HashIDs, b.HashIDs = shared, shared // the rest is unique to each row
-		_, left = said(t, tok, s, a, 1)
-		_, right = said(t, tok, s, b, 2)
-		if n := commonPrefix(left, right); n < want || n >= want+early {
-			t.Fatalf("%d tokens shared with an own rest, want %d", n, want)
-		}
-	})
-}
-
 // A block has the same text at any position.
 func TestAPassageDependsOnItsIDOnly(t *testing.T) {
 	tok := usual(t).tokenizer(t)

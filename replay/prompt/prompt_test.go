@@ -91,21 +91,34 @@ func TestFormsOfAPrompt(t *testing.T) {
 	})
 }
 
-// Prompts share exactly the prefixes given by the trace, whatever the rows'
-// indexes.
+// Prompts share exactly the prefixes given by the trace, as token ids and as passages:
+// rows with different ids after shared ones, and rows without ids for the rest, which is
+// unique to each.
 func TestRowsShareWhatTheirIDsShare(t *testing.T) {
+	tok := usual(t).tokenizer(t)
+	corpus := corpusOf(t, tok, prose(3000))
 	rapid.Check(t, func(t *rapid.T) {
-		s := sources(t)
+		s, row := sources(t), rows(t)
+		s.BlockSize = max(s.BlockSize, early)
 		shared := rapid.SliceOfN(rapid.Uint64(), 0, 6).Draw(t, "shared ids")
 		other := rapid.SliceOfNDistinct(rapid.Uint64(), 2, 2, rapid.ID).Draw(t, "different ids")
-		s.BlockSize = max(s.BlockSize, early)
 		want := len(shared) * s.BlockSize
 		length := want + rapid.IntRange(early, early+60).Draw(t, "rest")
-		a := trace.Request{InputLength: length, HashIDs: append(slices.Clone(shared), other[0])}
-		b := trace.Request{InputLength: length, HashIDs: append(slices.Clone(shared), other[1])}
-		got := commonPrefix(tokens(s, a, rows(t)), tokens(s, b, rows(t)))
-		if got < want || got >= want+early {
-			t.Fatalf("%d tokens shared, want %d", got, want)
+		for _, tail := range [][]uint64{other, nil} {
+			a, b := trace.Request{InputLength: length, HashIDs: shared}, trace.Request{InputLength: length, HashIDs: shared}
+			if tail != nil {
+				a.HashIDs, b.HashIDs = append(slices.Clone(shared), tail[0]), append(slices.Clone(shared), tail[1])
+			}
+			one, two := tokens(s, a, row), tokens(s, b, row+1+rows(t))
+			passages := s
+			passages.Text = corpus
+			_, left := said(t, tok, passages, a, row)
+			_, right := said(t, tok, passages, b, row+1)
+			for _, got := range []int{commonPrefix(one, two), commonPrefix(left, right)} {
+				if got < want || got >= want+early {
+					t.Fatalf("%d tokens shared, want %d", got, want)
+				}
+			}
 		}
 	})
 }
@@ -124,26 +137,6 @@ func TestABlockDependsOnItsIDOnly(t *testing.T) {
 	})
 }
 
-// Tokens not covered by ids are unique to the row: other rows share only the
-// covered part, and no block has the same content.
-func TestUncoveredTokensAreUniqueToTheRow(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, row, ids := sources(t), rows(t), rapid.SliceOfN(rapid.Uint64(), 0, 6).Draw(t, "ids")
-		covered := len(ids) * s.BlockSize
-		r := trace.Request{InputLength: covered + early, HashIDs: ids}
-		mine := tokens(s, r, row)
-		theirs := tokens(s, r, row+1+rows(t))
-		if n := commonPrefix(mine, theirs); n < covered || n == len(mine) {
-			t.Fatalf("two rows share %d tokens, their ids cover %d", n, covered)
-		}
-		s.BlockSize = early
-		block := tokens(s, trace.Request{InputLength: early, HashIDs: []uint64{uint64(row)}}, row)
-		if slices.Equal(mine[covered:], block) {
-			t.Fatalf("row %d says the same as block %d", row, row)
-		}
-	})
-}
-
 func TestSeedAndSaltChangeEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, r, row := sources(t), requests(t), rows(t)
@@ -152,16 +145,15 @@ func TestSeedAndSaltChangeEverything(t *testing.T) {
 		seed, salt := s, s
 		seed.Seed ^= rapid.Uint64Min(1).Draw(t, "change of seed")
 		salt.Salt += rapid.StringN(1, 5, -1).Draw(t, "more salt")
-		made := tokens(s, r, row)
+		made := func(s prompt.Source) [][]uint32 {
+			return [][]uint32{tokens(s, r, row), tokens(s, bare, row), s.Filler("x", early).AppendTokens(nil)}
+		}
 		for _, other := range []prompt.Source{seed, salt} {
-			if commonPrefix(made, tokens(other, r, row)) >= early {
-				t.Fatalf("%+v and %+v make the same prompt", s, other)
-			}
-			if slices.Equal(tokens(s, bare, row), tokens(other, bare, row)) {
-				t.Fatalf("%+v and %+v make the same row", s, other)
-			}
-			if slices.Equal(s.Filler("x", early).AppendTokens(nil), other.Filler("x", early).AppendTokens(nil)) {
-				t.Fatalf("%+v and %+v make the same filler", s, other)
+			others := made(other)
+			for i, one := range made(s) {
+				if commonPrefix(one, others[i]) >= early {
+					t.Fatalf("%+v and %+v make the same prompt, row or filler: %v", s, other, one)
+				}
 			}
 		}
 	})
@@ -189,6 +181,9 @@ func TestFillerIsNoPrompt(t *testing.T) {
 			if slices.Equal(filler.AppendTokens(nil), other) {
 				t.Errorf("filler is the same as %s", what)
 			}
+		}
+		if slices.Equal(same["a row"], same["a block"]) {
+			t.Errorf("row %d says the same as block %d", number, number)
 		}
 		if slices.Equal(split.Filler(name, early).AppendTokens(nil), s.Filler("a"+name, early).AppendTokens(nil)) {
 			t.Error("salt and name run together")
