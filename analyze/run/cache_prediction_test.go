@@ -259,23 +259,3 @@ func TestPredictionIsThatOfAllPairs(t *testing.T) {
 		}
 	})
 }
-
-// The prediction equals the hits of a simulated infinite cache.
-func TestPredictionOfAnInfiniteCache(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		records := anyPrompts(rt)
-		order := records
-		for i := range order { // one after the other, to one server
-			order[i].Sent, order[i].First, order[i].Last, order[i].Target = instant(float64(10*i)), instant(float64(10*i+5)), instant(float64(10*i+5)), 0
-			best := 0
-			for _, r := range order[:i] {
-				best = max(best, sharedTokens(order[i], r))
-			}
-			order[i].Counts.Cached = trace.Some(max(0, min(best, order[i].InputLength-1)) / 4 * 4)
-		}
-		opts := run.Options{BlockSize: 16, Samples: run.SampleSummary{Server: run.ServerMetrics{BlockSize: 4}}}
-		if p := compute(rt, opts, order...).Cache.Prediction; p.Equal != p.Requests || p.Measured != p.Predicted {
-			rt.Errorf("%+v", p)
-		}
-	})
-}

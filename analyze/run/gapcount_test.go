@@ -1,52 +1,30 @@
-package run
+package run_test
 
 import (
 	"slices"
 	"testing"
-	"time"
 
+	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
-	"moontide/trace"
 )
 
 // A run without chunk times measures the same, but for the resolution of ITL and
 // for which second had the most tokens where they did not come evenly.
 func TestRunWithoutChunkTimes(t *testing.T) {
-	t.Parallel()
 	var kept, counted []replay.Record
-	counts := map[int64]int64{}
+	var list []runfile.GapCount
 	for i := range 50 {
-		at := time.Duration(i) * time.Second
-		rec := replay.Record{
-			Request: trace.Request{InputLength: 10, OutputLength: 5}, Row: i, Due: at, Ready: at, Sent: trace.Some(at),
-			First: trace.Some(at + 100*time.Millisecond), Chunks: 5, Status: 200,
-		}
-		gap := time.Duration(i+1) * time.Millisecond
-		rec.Gaps = slices.Repeat([]time.Duration{gap}, 4)
-		rec.Last = trace.Some(rec.First.Value + 4*gap)
-		rec.Done = rec.Last.Value
+		first, gap := float64(1000*i+100), float64(i+1)
+		rec := answered(float64(1000*i), first, first+gap, first+2*gap, first+3*gap, first+4*gap)
+		rec.Row = i
 		kept = append(kept, rec)
 		rec.Gaps = nil
 		counted = append(counted, rec)
-		counts[int64(gap)] += 4
+		list = append(list, runfile.GapCount{NS: int64(at(gap)), Count: 4})
 	}
-	var list []runfile.GapCount
-	for ns, n := range counts {
-		list = append(list, runfile.GapCount{NS: ns, Count: n})
-	}
-	compute := func(records []replay.Record, gaps []runfile.GapCount) *Result {
-		r, err := Compute(func(yield func(replay.Record, error) bool) {
-			for _, rec := range records {
-				if !yield(rec, nil) {
-					return
-				}
-			}
-		}, Options{Gaps: gaps})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
+	compute := func(records []replay.Record, gaps []runfile.GapCount) *run.Result {
+		return compute(t, run.Options{Gaps: gaps}, records...)
 	}
 	want, got := compute(kept, nil), compute(counted, list)
 	if got.GapsNotKept != 200 || got.GapsCounted != 200 || want.GapsNotKept != 0 {

@@ -2,23 +2,12 @@ package run_test
 
 import (
 	"errors"
-	"iter"
 	"testing"
 
 	"moontide/analyze/run"
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
-
-func eachSample(samples []runfile.Sample) iter.Seq2[runfile.Sample, error] {
-	return func(yield func(runfile.Sample, error) bool) {
-		for _, s := range samples {
-			if !yield(s, nil) {
-				return
-			}
-		}
-	}
-}
 
 func figures(kvUse, running, queried, hit float64) *runfile.ServerFigures {
 	return &runfile.ServerFigures{
@@ -37,7 +26,7 @@ func TestSummarizeSamples(t *testing.T) {
 		{AtMS: 6100, SpanMS: 100, CPU: 0.5, ServerError: "gone"},
 		{AtMS: 6200, SpanMS: 100, CPU: 0.5, Server: figures(0.1, 0, 3000, 900)}, // after it
 	}
-	o, err := run.SummarizeSamples(eachSample(samples), run.Span{})
+	o, err := run.SummarizeSamples(each(samples), run.Span{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,18 +48,18 @@ func TestSummarizeSamples(t *testing.T) {
 		t.Errorf("aborted %v, running after the run %v", s.Aborted, s.RunningAfter)
 	}
 	// The client's samples are those of the window, the server's all.
-	o, err = run.SummarizeSamples(eachSample(samples), run.Span{From: at(4000), To: at(5000)})
+	o, err = run.SummarizeSamples(each(samples), run.Span{From: at(4000), To: at(5000)})
 	if err != nil || o.Client.Samples != 2 || o.Server.Scrapes != 4 {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
 
 func TestCountersThatBeganAnew(t *testing.T) {
-	o, err := run.SummarizeSamples(eachSample([]runfile.Sample{{Server: figures(0, 0, 100, 5)}, {Server: figures(0, 0, 10, 5)}, {Server: figures(0, 0, 500, 5)}}), run.Span{})
+	o, err := run.SummarizeSamples(each([]runfile.Sample{{Server: figures(0, 0, 100, 5)}, {Server: figures(0, 0, 10, 5)}, {Server: figures(0, 0, 500, 5)}}), run.Span{})
 	if err != nil || o.Server.QueriedTokens.Set || o.Server.HitTokens != trace.Some(0) {
 		t.Errorf("%+v, %v", o.Server, err)
 	}
-	if o, _ := run.SummarizeSamples(eachSample([]runfile.Sample{{Server: figures(0, 0, 100, 5)}}), run.Span{}); o.Server.QueriedTokens.Set {
+	if o, _ := run.SummarizeSamples(each([]runfile.Sample{{Server: figures(0, 0, 100, 5)}}), run.Span{}); o.Server.QueriedTokens.Set {
 		t.Errorf("of one answer %+v", o.Server)
 	}
 }
@@ -101,7 +90,7 @@ func TestRestarts(t *testing.T) {
 		"twice":              {[]runfile.Sample{started(100, 10), started(150, 20), started(200, 5)}, 2},
 		"nothing is scraped": {[]runfile.Sample{{}, {}}, 0},
 	} {
-		o, err := run.SummarizeSamples(eachSample(test.samples), run.Span{})
+		o, err := run.SummarizeSamples(each(test.samples), run.Span{})
 		if err != nil || o.Server.Restarts != test.want {
 			t.Errorf("%s: %d restarts, %v, want %d", name, o.Server.Restarts, err, test.want)
 		}

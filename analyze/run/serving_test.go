@@ -3,6 +3,7 @@ package run_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -16,6 +17,17 @@ import (
 	"moontide/trace"
 	"moontide/trace/stats"
 )
+
+// each streams values as a run's folder does.
+func each[T any](values []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range values {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
 
 func at(ms float64) time.Duration { return time.Duration(math.Round(ms * float64(time.Millisecond))) }
 
@@ -199,7 +211,7 @@ func TestRecordsWithoutInstants(t *testing.T) {
 }
 
 func TestNoRecords(t *testing.T) {
-	r, err := run.Compute(each(nil), run.Options{})
+	r, err := run.Compute(each[replay.Record](nil), run.Options{})
 	if err != nil || r.Completed+r.Failed != 0 || r.Verdict.Level != run.Invalid || r.RequestRate.Set {
 		t.Errorf("%+v, %v", r, err)
 	}

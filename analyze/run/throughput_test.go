@@ -48,6 +48,7 @@ func TestPeakOutputRate(t *testing.T) {
 		{"a chunk is a token where nothing else is known", []replay.Record{answered(0, 10, 20, 30)}, 3},
 		{"a chunk has its share, in whole tokens", []replay.Record{weighing(7, answered(0, 10, 20, 2000))}, 4},
 		{"shares add up to what they are shares of", []replay.Record{weighing(7, answered(0, 10, 20, 30))}, 7},
+		{"whole tokens stay whole, in however many parts", []replay.Record{weighing(10, answered(0, 10, 20, 30, 40, 50, 60, 70))}, 10},
 		{"an answer in one chunk", []replay.Record{weighing(100, answered(0, 10))}, 100},
 		{"the last step of a second", []replay.Record{answered(0, 0, 999.999999)}, 2},
 		{"a second later", []replay.Record{answered(0, 0, 1000)}, 1},
@@ -63,15 +64,6 @@ func TestPeakOutputRate(t *testing.T) {
 		if got := compute(t, run.Options{}, test.records...).PeakOutputRate; got < test.want-0.001 || got > test.want+0.001 {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
-	}
-}
-
-// Whole tokens stay whole, in however many parts they came.
-func TestPeakOutputRateIsNotBlurred(t *testing.T) {
-	rec := answered(0, 10, 20, 30, 40, 50, 60, 70)
-	rec.OutputLength, rec.Counts.Output = 10, trace.Some(10)
-	if got := compute(t, run.Options{}, rec).PeakOutputRate; got != 10 {
-		t.Errorf("%v", got)
 	}
 }
 

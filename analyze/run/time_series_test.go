@@ -18,11 +18,7 @@ func TestSeriesHasRequestsInItsStretches(t *testing.T) {
 		{20, 100 * time.Millisecond}, {100, 200 * time.Millisecond}, {400, 500 * time.Millisecond},
 		{2000, 500 * time.Millisecond}, {10_000, 5 * time.Second},
 	} {
-		r, err := run.Compute(each(streamed(test.requests, 1)), run.Options{Detail: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := r.Detail.Series
+		s := compute(t, run.Options{Detail: true}, steady(test.requests, 2, 50, 100)...).Detail.Series
 		if s.Step != test.step || len(s.Intervals) > 241 {
 			t.Errorf("%d requests: %d stretches of %v, want %v", test.requests, len(s.Intervals), s.Step, test.step)
 		}
@@ -38,17 +34,9 @@ func TestSeriesHasRequestsInItsStretches(t *testing.T) {
 
 // How many records are expected changes nothing but memory, right or wrong.
 func TestExpectedChangesNothing(t *testing.T) {
-	records := streamed(50, 3)
-	want, err := run.Compute(each(records), run.Options{BlockSize: 512, Detail: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := compute(t, run.Options{BlockSize: 16, Detail: true}, sound(50)...)
 	for _, expected := range []int{-1, 1, 50, 5000} {
-		got, err := run.Compute(each(records), run.Options{BlockSize: 512, Detail: true, Expected: expected})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(want, got) {
+		if got := compute(t, run.Options{BlockSize: 16, Detail: true, Expected: expected}, sound(50)...); !reflect.DeepEqual(want, got) {
 			t.Errorf("%d expected: it is another result", expected)
 		}
 	}

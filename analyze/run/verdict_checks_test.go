@@ -3,14 +3,12 @@ package run_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"moontide/analyze/run"
 	"moontide/replay"
-	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -56,13 +54,6 @@ func spoiled(n, bad int, check string) []replay.Record {
 	return records
 }
 
-func TestSoundRunIsValid(t *testing.T) {
-	v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, sound(1000)...).Verdict
-	if v.Level != run.Valid {
-		t.Errorf("%v", v)
-	}
-}
-
 // Each check has the limits of its definition: SUSPECT from a share of 1000 requests,
 // INVALID above another.
 func TestLimitsOfTheChecks(t *testing.T) {
@@ -75,11 +66,8 @@ func TestLimitsOfTheChecks(t *testing.T) {
 	} {
 		for n, want := range map[int]run.Level{0: run.Valid, bad.suspect - 1: run.Valid, bad.suspect: run.Suspect, bad.invalid - 1: run.Suspect, bad.invalid: run.Invalid} {
 			v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, spoiled(1000, n, check)...).Verdict
-			if v.Level != want {
+			if v.Level != want || want != run.Valid && !says(v, want, check) {
 				t.Errorf("%s: %d of 1000: %v, want %v", check, n, v, want)
-			}
-			if i := slices.IndexFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == check }); i >= 0 && v.Evidence[i].Level != want {
-				t.Errorf("%s: %d of 1000: %v, want %v", check, n, v.Evidence[i], want)
 			}
 		}
 	}
@@ -125,60 +113,71 @@ func TestCrossedChecksExplain(t *testing.T) {
 		"client_lag":     "client lag p99 50.00 ms (SUSPECT from 2.00 ms, INVALID above 10.00 ms): use a larger client machine or fewer streams",
 	} {
 		v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, spoiled(1000, 60, check)...).Verdict
-		if !slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool {
-			return e.Check == check && e.Level == run.Invalid && strings.HasPrefix(e.Text, want)
-		}) {
+		if !says(v, run.Invalid, want) {
 			t.Errorf("%s: %v, want %q", check, v, want)
 		}
 	}
 }
 
-// Requests canceled by the user are neither the server's nor the client's fault, but
-// the latencies of the others are those of the faster ones.
-func TestCanceledRequestsAreNoFailures(t *testing.T) {
-	for canceled, want := range map[int]run.Level{9: run.Valid, 10: run.Suspect, 900: run.Suspect} {
-		records := sound(1000)
-		for i := range canceled {
-			records[i].Class = replay.Canceled
-		}
-		v := compute(t, run.Options{BlockSize: 16}, records...).Verdict
-		if e := v.Evidence[0]; v.Level != want || e.Check != "canceled" || !strings.HasPrefix(e.Text, fmt.Sprintf("%d of 1000 requests were in flight when the run was stopped", canceled)) {
-			t.Errorf("%d canceled: %v, want %v", canceled, v, want)
-		}
+// changed is a sound run of 1000 requests with a change to the first n.
+func changed(n int, change func(rec *replay.Record)) []replay.Record {
+	records := sound(1000)
+	for i := range n {
+		change(&records[i])
 	}
+	return records
 }
 
-// Turns that were not sent after a failed one are as bad as failed ones.
-func TestSkippedTurns(t *testing.T) {
-	for skipped, want := range map[int]run.Level{9: run.Valid, 11: run.Suspect, 52: run.Suspect, 53: run.Invalid} {
-		v := compute(t, run.Options{BlockSize: 16, Skipped: skipped}, sound(1000)...).Verdict
-		if v.Level != want || v.Evidence[0].Check != "skipped" {
-			t.Errorf("%d skipped: %v, want %v", skipped, v, want)
+func TestVerdictOfChangedRuns(t *testing.T) {
+	opts := run.Options{BlockSize: 16}
+	enforced, windowed := opts, opts
+	enforced.LengthsEnforced = true
+	windowed.Window = run.Span{From: at(1000), To: at(9000)}
+	skipped := func(n int) run.Options { return run.Options{BlockSize: 16, Skipped: n} }
+	cancel := func(rec *replay.Record) { rec.Class = replay.Canceled }
+	longer := func(rec *replay.Record) { rec.OutputLength = 1 }
+	retried := func(rec *replay.Record) { rec.Retries = 1 }
+	slowly := func(rec *replay.Record) { rec.ConnectTime = at(1000); *rec = shifted(*rec, 1000) }
+	noInput := func(rec *replay.Record) { rec.Counts.Input = trace.Opt[int]{} }
+	noOutput := func(rec *replay.Record) { rec.Counts.Output = trace.Opt[int]{} }
+	longerWithoutUsage := changed(1000, noOutput)
+	for i := range 11 {
+		longer(&longerWithoutUsage[i])
+	}
+	all := []judgement{
+		// Requests canceled by the user are neither the server's nor the client's fault, but
+		// the latencies of the others are those of the faster ones.
+		{"9 canceled", changed(9, cancel), opts, run.Valid, "9 of 1000 requests were in flight when the run was stopped"},
+		{"10 canceled", changed(10, cancel), opts, run.Suspect, "10 of 1000 requests were in flight when the run was stopped"},
+		{"900 canceled", changed(900, cancel), opts, run.Suspect, "900 of 1000 requests were in flight when the run was stopped"},
+		// Turns that were not sent after a failed one are as bad as failed ones.
+		{"9 skipped", sound(1000), skipped(9), run.Valid, "skipped"},
+		{"11 skipped", sound(1000), skipped(11), run.Suspect, "skipped"},
+		{"52 skipped", sound(1000), skipped(52), run.Suspect, "skipped"},
+		{"53 skipped", sound(1000), skipped(53), run.Invalid, "skipped"},
+		// Without enforcement, answers may be shorter than the trace's, but no answer may be
+		// longer than max_tokens. Without usage, the chunks are counted.
+		{"shorter", changed(500, worsenings["answer_lengths"]), opts, run.Valid, ""},
+		{"longer", changed(20, longer), opts, run.Invalid, "answer_lengths"},
+		{"no usage", changed(1000, noOutput), opts, run.Valid, ""},
+		{"longer, no usage", longerWithoutUsage, opts, run.Invalid, "answer_lengths"},
+		{"longer, no usage, enforced", longerWithoutUsage, enforced, run.Invalid, "answer_lengths"},
+		// Requests that reached the server later than intended, or failed where the window
+		// does not show it.
+		{"few retries", changed(9, retried), opts, run.Valid, ""},
+		{"retries", changed(10, retried), opts, run.Suspect, "retries"},
+		{"slow connections", changed(11, slowly), opts, run.Suspect, "connect_time"},
+		{"failures before the window", spoiled(1000, 20, "failed"), windowed, run.Suspect, "requests failed outside the measurement window ("},
+	}
+	// Requests whose lengths the server does not report cross a check as early as those
+	// with other lengths, but alone they are only SUSPECT.
+	for check, change := range map[string]func(*replay.Record){"prompt_lengths": noInput, "answer_lengths": noOutput} {
+		for n, want := range map[int]run.Level{1: run.Valid, 2: run.Suspect, 999: run.Suspect, 1000: run.Suspect} {
+			all = append(all, judgement{fmt.Sprint(check, " ", n), changed(n, change), enforced, want, "lengths are unverified"})
 		}
 	}
-}
-
-// Without enforcement, answers may be shorter than the trace's, but no answer may be
-// longer than max_tokens.
-func TestAnswerLengthsWithoutEnforcement(t *testing.T) {
-	records := spoiled(100, 50, "answer_lengths")
-	if v := compute(t, run.Options{BlockSize: 16}, records...).Verdict; v.Level != run.Valid {
-		t.Errorf("shorter: %v", v)
-	}
-	for i := range 2 {
-		records[i].OutputLength = 1
-	}
-	if v := compute(t, run.Options{BlockSize: 16}, records...).Verdict; v.Level != run.Invalid {
-		t.Errorf("longer: %v", v)
-	}
-	unreported := sound(10)
-	for i := range unreported {
-		unreported[i].Counts.Output = trace.Opt[int]{}
-	}
-	for enforced, want := range map[bool]run.Level{true: run.Suspect, false: run.Valid} {
-		if v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: enforced}, unreported...).Verdict; v.Level != want {
-			t.Errorf("no usage, enforced %v: %v", enforced, v)
-		}
+	for _, test := range all {
+		test.check(t)
 	}
 }
 
@@ -204,7 +203,7 @@ func TestVerdictOnTheRate(t *testing.T) {
 		}
 	}
 	closed := compute(t, run.Options{BlockSize: 16, Closed: true, MaxConcurrency: 8}, slower(2)...).Verdict
-	if !slices.ContainsFunc(closed.Evidence, func(e run.Evidence) bool { return e.Check == "sent_rate" && e.Level == run.Valid }) {
+	if !says(closed, run.Valid, "sent_rate") {
 		t.Errorf("a closed loop: %v", closed)
 	}
 	for queued, want := range map[int]run.Level{1: run.Invalid, 20: run.Valid} {
@@ -333,44 +332,6 @@ func TestITLPerTokenIsITL(t *testing.T) {
 	})
 }
 
-// Requests whose lengths the server does not report cross a check as early as those
-// with other lengths, but alone they are only SUSPECT.
-func TestUnverifiedLengths(t *testing.T) {
-	for check, spoil := range map[string]func(rec *replay.Record){
-		"prompt_lengths": func(rec *replay.Record) { rec.Counts.Input = trace.Opt[int]{} },
-		"answer_lengths": func(rec *replay.Record) { rec.Counts.Output = trace.Opt[int]{} },
-	} {
-		for n, want := range map[int]run.Level{1: run.Valid, 2: run.Suspect, 999: run.Suspect, 1000: run.Suspect} {
-			records := sound(1000)
-			for i := range n {
-				spoil(&records[i])
-			}
-			v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, records...).Verdict
-			if v.Level != want || !slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool {
-				return e.Check == check && e.Level == want && strings.Contains(e.Text, "lengths are unverified")
-			}) {
-				t.Errorf("%s: %d of 1000: %v, want %v", check, n, v, want)
-			}
-		}
-	}
-}
-
-// Without usage, more chunks than max_tokens are a longer answer.
-func TestLongerAnswersWithoutUsage(t *testing.T) {
-	for _, enforced := range []bool{true, false} {
-		records := sound(1000)
-		for i := range records {
-			records[i].Counts.Output = trace.Opt[int]{}
-			if i < 11 {
-				records[i].OutputLength = 1
-			}
-		}
-		if v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: enforced}, records...).Verdict; v.Level != run.Invalid {
-			t.Errorf("enforced %v: %v", enforced, v)
-		}
-	}
-}
-
 // Long answers that arrive at one instant were not streamed, whether in one chunk or
 // in many.
 func TestAnswersAtOneInstant(t *testing.T) {
@@ -382,71 +343,19 @@ func TestAnswersAtOneInstant(t *testing.T) {
 	}
 	streamed := atOnce(16, 16)
 	streamed.Gaps[14], streamed.Last.Value, streamed.Done = at(1), streamed.Last.Value+at(1), streamed.Done+at(1)
-	for _, test := range []struct {
-		name string
-		rec  replay.Record
-		bad  int // of 1000
-		want run.Level
-	}{
-		{"one chunk", atOnce(16, 1), 10, run.Suspect},
-		{"many chunks", atOnce(16, 16), 10, run.Suspect},
-		{"all", atOnce(16, 16), 1000, run.Suspect},
-		{"fewer", atOnce(16, 16), 9, run.Valid},
-		{"so few tokens that a server may collect them", atOnce(15, 1), 1000, run.Valid},
-		{"streamed", streamed, 1000, run.Valid},
+	of := func(rec replay.Record, bad int) []replay.Record {
+		return append(slices.Repeat([]replay.Record{rec}, bad), slices.Repeat([]replay.Record{streamed}, 1000-bad)...)
+	}
+	opts := run.Options{BlockSize: 16}
+	for _, test := range []judgement{
+		{"one chunk", of(atOnce(16, 1), 10), opts, run.Suspect, "streaming"},
+		{"many chunks", of(atOnce(16, 16), 10), opts, run.Suspect, "streaming"},
+		{"all", of(atOnce(16, 16), 1000), opts, run.Suspect, "streaming"},
+		{"fewer", of(atOnce(16, 16), 9), opts, run.Valid, ""},
+		{"so few tokens that a server may collect them", of(atOnce(15, 1), 1000), opts, run.Valid, ""},
+		{"streamed", of(streamed, 1000), opts, run.Valid, ""},
 	} {
-		records := slices.Repeat([]replay.Record{streamed}, 1000)
-		for i := range test.bad {
-			records[i] = test.rec
-		}
-		v := compute(t, run.Options{BlockSize: 16}, records...).Verdict
-		crossed := slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == "streaming" && e.Level == run.Suspect })
-		if v.Level != test.want || crossed != (test.want == run.Suspect) {
-			t.Errorf("%s: %v, want %v", test.name, v, test.want)
-		}
-	}
-}
-
-// A prompt may be off by 1 % in the server's count.
-func TestPromptLengthTolerance(t *testing.T) {
-	for counted, want := range map[int]run.Level{989: run.Invalid, 990: run.Valid, 1010: run.Valid, 1011: run.Invalid} {
-		records := sound(100)
-		for i := range records {
-			records[i].InputLength, records[i].Counts.Input = 1000, trace.Some(counted)
-		}
-		if v := compute(t, run.Options{BlockSize: 16}, records...).Verdict; v.Level != want {
-			t.Errorf("%d tokens counted of 1000: %v", counted, v)
-		}
-	}
-}
-
-// A CPU that is more than 80 % busy is named as the cause of a late client.
-func TestBusyCPUIsACause(t *testing.T) {
-	for _, test := range []struct {
-		sample runfile.Sample
-		cause  string
-	}{
-		{runfile.Sample{MachineBusy: 0.79, MachineShare: 0.79}, ""},
-		{runfile.Sample{MachineBusy: 0.81, MachineShare: 0.79}, "CPU was 81 % busy in the busiest tenth of the run; "},
-		{runfile.Sample{MachineBusy: 0.79, MachineShare: 0.81}, "the client used 81 % of the CPU in the busiest tenth of the run; "},
-	} {
-		test.sample.SpanMS = 1000
-		v := compute(t, sampled(t, test.sample), spoiled(100, 50, "client_lag")...).Verdict
-		want := "INVALID above 10.00 ms): " + test.cause + "use a larger client machine"
-		if !slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool { return strings.Contains(e.Text, want) }) {
-			t.Errorf("%+v: %v, want %q", test.sample, v, want)
-		}
-	}
-}
-
-// A chat template may add 64 cached tokens to each prompt.
-func TestTemplateSlack(t *testing.T) {
-	for tokens, want := range map[int]run.Level{164: run.Valid, 165: run.Suspect} {
-		v := compute(t, run.Options{BlockSize: 128}, cached(tokens)...).Verdict
-		i := slices.IndexFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == "cached" })
-		if v.Evidence[i].Level != want {
-			t.Errorf("%d tokens: %v", tokens, v.Evidence[i])
-		}
+		test.check(t)
 	}
 }
 
@@ -464,35 +373,5 @@ func TestImplausibleChunkTokens(t *testing.T) {
 		if d := r.ITLPerToken; d.Count != 7 || d.Min != 10 || d.Max != 10 || r.TokensPerChunk.Max != 1 || r.PeakOutputRate != 8 {
 			t.Errorf("%s: %+v, %+v, peak %v", name, d, r.TokensPerChunk, r.PeakOutputRate)
 		}
-	}
-}
-
-// Requests that reached the server later than intended, or failed where the window
-// does not show it, make a run SUSPECT.
-func TestVerdictOnTheLoad(t *testing.T) {
-	for name, test := range map[string]struct {
-		check string
-		n     int // of 1000 requests
-		spoil func(rec *replay.Record)
-		want  run.Level
-	}{
-		"few retries":  {"retries", 9, func(rec *replay.Record) { rec.Retries = 1 }, run.Valid},
-		"retries":      {"retries", 10, func(rec *replay.Record) { rec.Retries = 1 }, run.Suspect},
-		"slow connect": {"connect_time", 11, func(rec *replay.Record) { rec.ConnectTime = at(1000); *rec = shifted(*rec, 1000) }, run.Suspect},
-	} {
-		records := sound(1000)
-		for i := range test.n {
-			test.spoil(&records[i])
-		}
-		v := compute(t, run.Options{BlockSize: 16}, records...).Verdict
-		i := slices.IndexFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == test.check })
-		if i < 0 || v.Evidence[i].Level != test.want {
-			t.Errorf("%s: %v", name, v)
-		}
-	}
-	records := spoiled(1000, 20, "failed")
-	windowed := run.Options{BlockSize: 16, Window: run.Span{From: at(1000), To: at(9000)}}
-	if v := compute(t, windowed, records...).Verdict; v.Level != run.Suspect || !strings.HasPrefix(v.Reasons()[0], "20 of ") || !strings.Contains(v.Reasons()[0], "requests failed outside the measurement window (") {
-		t.Errorf("failures before the window: %v", v)
 	}
 }

@@ -2,8 +2,6 @@ package run_test
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -195,8 +193,7 @@ func TestFaultsOfParts(t *testing.T) {
 			records[i].Row = i
 		}
 		r := judged(t, test.edit(divided(records, 4, none, none)), test.known, run.Options{})
-		found := slices.ContainsFunc(r.Verdict.Evidence, func(e run.Evidence) bool { return strings.Contains(e.Text, test.want) })
-		if !found || r.Verdict.Level != test.level {
+		if !says(r.Verdict, test.level, test.want) || r.Verdict.Level != test.level {
 			t.Errorf("%s: %v, want %v with %q\n%+v", test.name, r.Verdict.Level, test.level, test.want, r.Verdict.Evidence)
 		}
 	}
