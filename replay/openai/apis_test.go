@@ -147,16 +147,11 @@ func TestBodiesOfAPIs(t *testing.T) {
 func TestProbeOfAPIs(t *testing.T) {
 	t.Parallel()
 	for endpoint, answer := range streamsOf {
-		c := client(t, serve(t, always(func(p *peer, r *http.Request, body string) {
-			switch {
-			case r.Method == http.MethodGet:
-				p.say(listed("m"))
-			default:
-				n := fmt.Sprint(countWords(body))
-				stream := strings.NewReplacer(`"input_tokens":12`, `"input_tokens":`+n, `"prompt_tokens":12`, `"prompt_tokens":`+n,
-					`"input_tokens":3`, `"input_tokens":`+n, `"cache_creation_input_tokens":1,"cache_read_input_tokens":8`, `"cache_read_input_tokens":0`).Replace(answer.stream)
-				p.say(streamed + inChunk(stream) + lastChunk)
-			}
+		c := client(t, serve(t, listing(listed("m"), func(p *peer, r *http.Request, body string) {
+			n := fmt.Sprint(countWords(body))
+			stream := strings.NewReplacer(`"input_tokens":12`, `"input_tokens":`+n, `"prompt_tokens":12`, `"prompt_tokens":`+n,
+				`"input_tokens":3`, `"input_tokens":`+n, `"cache_creation_input_tokens":1,"cache_read_input_tokens":8`, `"cache_read_input_tokens":0`).Replace(answer.stream)
+			p.say(streamed + inChunk(stream) + lastChunk)
 		})).url, of(endpoint))
 		notes, err := c.Probe(context.Background())
 		said := strings.Join(notes, "\n")

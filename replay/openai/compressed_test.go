@@ -31,15 +31,10 @@ func gzipped(status, kind string, texts ...string) string {
 func TestCompressedAnswers(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 9)
-	s := serve(t, always(func(p *peer, r *http.Request, body string) {
-		switch {
-		case r.Method == "GET":
-			p.say(gzipped("200 OK", "application/json", `{"data":[{"id":"m"}]}`))
-		default:
-			asked <- r.Header.Get("Accept-Encoding")
-			usage := strings.Replace(tokens, `"prompt_tokens":3`, fmt.Sprintf(`"prompt_tokens":%d`, countIn(body)), 1)
-			p.say(gzipped("200 OK", "text/event-stream", tide, tide, finish+usage+theEnd))
-		}
+	s := serve(t, listing(gzipped("200 OK", "application/json", `{"data":[{"id":"m"}]}`), func(p *peer, r *http.Request, body string) {
+		asked <- r.Header.Get("Accept-Encoding")
+		usage := strings.Replace(tokens, `"prompt_tokens":3`, fmt.Sprintf(`"prompt_tokens":%d`, countIn(body)), 1)
+		p.say(gzipped("200 OK", "text/event-stream", tide, tide, finish+usage+theEnd))
 	}))
 	c := client(t, s.url, func(cfg *Config) { cfg.Model = "" })
 	notes, err := c.Probe(context.Background())

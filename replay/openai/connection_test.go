@@ -196,66 +196,51 @@ func TestStartWithoutAConnection(t *testing.T) {
 	}
 }
 
-// A request that was started can be canceled like any other.
-func TestStartedAndCanceled(t *testing.T) {
-	t.Parallel()
-	for _, edit := range readers {
-		s := serve(t, once((*peer).hold))
-		c := edit(client(t, s.url))
-		made := prepare(t, c, row)
-		made.Open(context.Background())
-		made.Start()
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		wantClass(t, made.Send(ctx), replay.Canceled, "canceled by the user")
-	}
-}
-
-// The connection of a request that is canceled before it was sent is closed.
-func TestOpenedAndCanceled(t *testing.T) {
-	t.Parallel()
-	for _, edit := range readers {
-		reached := make(chan bool)
-		s := serve(t, func(p *peer) { close(reached); p.hold() })
-		c := edit(client(t, s.url))
-		made := prepare(t, c, row)
-		made.Open(context.Background())
-		<-reached
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		if o := made.Send(ctx); o.Class != replay.Canceled || !o.Sent.IsZero() {
-			t.Errorf("class %q, sent %v", o.Class, o.Sent)
-		}
-		s.wait()
-	}
-}
-
+// A request can be canceled at any time, and its connection is closed.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	reached := func(at chan<- bool, first string) func(*peer) {
-		return once(func(p *peer) { p.say(first); close(at); p.hold() })
+	says := func(first string) func(chan<- bool) func(*peer) {
+		return func(at chan<- bool) func(*peer) {
+			return once(func(p *peer) { p.say(first); close(at); p.hold() })
+		}
 	}
-	for name, script := range map[string]func(chan<- bool) func(*peer){
-		"waiting":   func(at chan<- bool) func(*peer) { return reached(at, "") },
-		"streaming": func(at chan<- bool) func(*peer) { return reached(at, streamed+inChunk(tide)) },
-		"shaking hands": func(at chan<- bool) func(*peer) {
-			return func(p *peer) { p.in.ReadByte(); close(at); p.hold() }
-		},
+	for name, script := range map[string]func(at chan<- bool) func(*peer){
+		"opened":        func(at chan<- bool) func(*peer) { return func(p *peer) { close(at); p.hold() } },
+		"shaking hands": func(at chan<- bool) func(*peer) { return func(p *peer) { p.in.ReadByte(); close(at); p.hold() } },
+		"started":       says(""),
+		"waiting":       says(""),
+		"streaming":     says(streamed + inChunk(tide)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at := make(chan bool)
-			s := serve(t, script(at))
-			url := s.url
-			if name == "shaking hands" {
-				url = "https" + url[len("http"):]
+			for _, edit := range readers {
+				at := make(chan bool)
+				s := serve(t, script(at))
+				url := s.url
+				if name == "shaking hands" {
+					url = "https" + url[len("http"):]
+				}
+				made := prepare(t, edit(client(t, url)), row)
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				if name == "opened" || name == "started" {
+					made.Open(context.Background())
+				}
+				if name == "opened" {
+					<-at
+					cancel()
+				}
+				if name == "started" {
+					made.Start()
+				}
+				go func() { <-at; cancel() }()
+				o := made.Send(ctx)
+				wantClass(t, o, replay.Canceled, "canceled by the user")
+				if sent := name != "opened" && name != "shaking hands"; o.Sent.IsZero() == sent {
+					t.Errorf("sent %v", o.Sent)
+				}
+				s.wait()
 			}
-			c := client(t, url)
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			go func() { <-at; cancel() }()
-			wantClass(t, prepare(t, c, row).Send(ctx), replay.Canceled, "canceled by the user")
-			s.wait()
 		})
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"moontide/replay/openai/poll"
 )
 
 // engineAnswers are what the client finds in the responses in testdata/engines,
@@ -69,6 +71,15 @@ func TestEngineResponses(t *testing.T) {
 			}
 		}
 	}
+	ids, err := os.ReadFile("testdata/engines/vllm/token-ids.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newFed()
+	a.stream.api, a.stream.kept = &completionsAPI, &kept{wantIDs: true}
+	if a.Feed(ids, poll.Arrival{}); len(a.stream.kept.ids) != 8 {
+		t.Errorf("%d ids of 8 tokens are kept", len(a.stream.kept.ids))
+	}
 	if found != len(engineAnswers) {
 		t.Errorf("%d responses, %d expectations", found, len(engineAnswers))
 	}
@@ -114,7 +125,7 @@ func TestEngineRefusesTokens(t *testing.T) {
 					p.say(string(refusal))
 					return
 				default:
-					p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+					usual(p, r, body)
 				}
 			}
 		}

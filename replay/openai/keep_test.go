@@ -2,8 +2,6 @@ package openai
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -88,21 +86,5 @@ func TestKeptAnswerIsBounded(t *testing.T) {
 	events := slices.Repeat([]string{choice(`"text":"` + strings.Repeat("a", maxKeptAnswer/4) + `"`)}, 5)
 	if k := keptOf(&completionsAPI, false, events...); k.err != errKeptTooLong || cap(k.text) > 0 {
 		t.Errorf("error %v, %d bytes", k.err, cap(k.text))
-	}
-}
-
-// The token ids in the recorded answer of a real vLLM are kept.
-func TestKeptOfEngine(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("testdata/engines/vllm/token-ids.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := newFed()
-	a.stream.api, a.stream.kept = &completionsAPI, &kept{wantIDs: true}
-	a.Feed(text, poll.Arrival{})
-	a.Response.End(io.EOF, poll.Arrival{})
-	if n := a.stream.counts.Output.Value; n != 8 || len(a.stream.kept.ids) != n {
-		t.Errorf("%d ids of %d tokens", len(a.stream.kept.ids), n)
 	}
 }

@@ -185,7 +185,7 @@ func TestProbeOfModels(t *testing.T) {
 			p.say(answerOf("404 Not Found", "application/json", message("The model `typo` does not exist.")))
 			return
 		}
-		p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+		usual(p, r, body)
 	})
 	url := serve(t, script).url
 	for _, tc := range []struct {

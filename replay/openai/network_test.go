@@ -35,7 +35,7 @@ func TestForwardProxy(t *testing.T) {
 			p.say(listed("m"))
 			return
 		}
-		p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+		usual(p, r, body)
 	}))
 	c := client(t, "http://gpu.example:8000/llm?a=b", proxied(proxy.url))
 	notes, err := c.Probe(context.Background())

@@ -11,6 +11,22 @@ import (
 	"moontide/trace/jsonscan"
 )
 
+// listing is a server that lists models and answers other requests.
+func listing(models string, answer func(p *peer, r *http.Request, body string)) func(*peer) {
+	return always(func(p *peer, r *http.Request, body string) {
+		if r.Method == http.MethodGet {
+			p.say(models)
+			return
+		}
+		answer(p, r, body)
+	})
+}
+
+// usual answers with as many prompt tokens as the body has.
+func usual(p *peer, _ *http.Request, body string) {
+	p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+}
+
 // endpoint is a server with a list of models. It answers completions with the given
 // answers, the last one repeatedly.
 func endpoint(models string, completions ...string) func(*peer) {
@@ -127,14 +143,9 @@ func TestProbeSendsNothingOfTheTrace(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []Config{{Endpoint: Chat}, {Prompt: Words}, {Prompt: Tokens}} {
 		bodies := make(chan string, 2)
-		s := serve(t, always(func(p *peer, r *http.Request, body string) {
-			switch {
-			case r.Method == http.MethodGet:
-				p.say(listed("m"))
-			default:
-				bodies <- body
-				p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
-			}
+		s := serve(t, listing(listed("m"), func(p *peer, r *http.Request, body string) {
+			bodies <- body
+			usual(p, r, body)
 		}))
 		c := client(t, s.url, func(to *Config) { to.Endpoint, to.Prompt = cfg.Endpoint, cfg.Prompt })
 		before := c.PromptDigest()

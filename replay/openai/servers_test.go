@@ -46,14 +46,9 @@ func TestSeveralServers(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 20)
 	server := func(name string) string {
-		return serve(t, always(func(p *peer, r *http.Request, body string) {
-			switch {
-			case r.Method == "GET":
-				p.say(listed("a"))
-			default:
-				got <- name + r.Host + body
-				p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
-			}
+		return serve(t, listing(listed("a"), func(p *peer, r *http.Request, body string) {
+			got <- name + r.Host + body
+			usual(p, r, body)
 		})).url
 	}
 	urls := []string{server("one"), server("two")}

@@ -12,16 +12,11 @@ import (
 
 // counts is a server that counts prompt tokens by a function.
 func counts(count func(n int) int) func(*peer) {
-	return always(func(p *peer, r *http.Request, body string) {
-		switch {
-		case r.Method == http.MethodGet:
-			p.say(listed("m"))
-		default:
-			if n := count(countIn(body)); n >= 0 {
-				p.say(recounted(streamed+inChunk(complete)+lastChunk, n))
-			} else {
-				p.say(answerOf("400 Bad Request", "text/plain", "too long"))
-			}
+	return listing(listed("m"), func(p *peer, r *http.Request, body string) {
+		if n := count(countIn(body)); n >= 0 {
+			p.say(recounted(streamed+inChunk(complete)+lastChunk, n))
+		} else {
+			p.say(answerOf("400 Bad Request", "text/plain", "too long"))
 		}
 	})
 }

@@ -52,7 +52,7 @@ func TestDeployment(t *testing.T) {
 	got := make(chan string, 9)
 	s := serve(t, always(func(p *peer, r *http.Request, body string) {
 		got <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Api-Key") + r.Header.Get("Authorization") + body
-		p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+		usual(p, r, body)
 	}))
 	for _, model := range []string{"", "other"} {
 		c := client(t, s.url+"/openai/deployments/gpt%204/chat/completions?api-version=2024-10-21", func(cfg *Config) {

@@ -11,16 +11,12 @@ import (
 // again is the same. Neither changes PromptDigest.
 func TestWarmupAndAgain(t *testing.T) {
 	for _, endpoint := range []string{Completions, Chat} {
-		c, err := New(Config{URL: "http://127.0.0.1:1", Model: "m", Endpoint: endpoint})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		c := client(t, nobody, of(endpoint))
 		row := trace.Request{InputLength: 1030, OutputLength: 9, HashIDs: []uint64{1, 2, 3}}
 		own := row
 		own.Extra = []byte(`{"messages": [{"role": "user", "content": "hush"}], "text_input": "hush"}`)
 		bodies := map[string]int{}
-		first := bodyOf(t, c, row)
+		first := prepare(t, c, row).body
 		digest := c.PromptDigest()
 		for i := range 5 {
 			for _, r := range []trace.Request{row, own} {
@@ -41,7 +37,7 @@ func TestWarmupAndAgain(t *testing.T) {
 		}
 		// A row without ids has a text of its own, as a warm-up has.
 		bare, err := c.Warmup().Prepare(row, 0)
-		if own := bodyOf(t, c, trace.Request{InputLength: 1030, OutputLength: 9}); err != nil || bytes.Equal(bare.(*call).body, own) {
+		if own := prepare(t, c, trace.Request{InputLength: 1030, OutputLength: 9}).body; err != nil || bytes.Equal(bare.(*call).body, own) {
 			t.Errorf("%s: a warm-up is what a row without ids says", endpoint)
 		}
 		digest = c.PromptDigest()
@@ -53,13 +49,4 @@ func TestWarmupAndAgain(t *testing.T) {
 			t.Errorf("%s: the digest changed", endpoint)
 		}
 	}
-}
-
-func bodyOf(t *testing.T, c *Client, r trace.Request) []byte {
-	t.Helper()
-	prepared, err := c.Prepare(r, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return prepared.(*call).body
 }
