@@ -3,7 +3,6 @@ package openai
 import (
 	"bufio"
 	"context"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -14,52 +13,35 @@ import (
 	"moontide/replay"
 )
 
-func TestIdleTimeout(t *testing.T) {
+// Nothing but a token starts an answer: until then the first-byte timeout counts, then
+// the idle timeout, and the request's own time in any case.
+func TestTimeouts(t *testing.T) {
 	t.Parallel()
-	idle := func(cfg *Config) { cfg.Timeout, cfg.IdleTimeout = time.Hour, 40*time.Millisecond }
-	for name, script := range map[string]func(*peer){
-		"stalled in the stream": once(func(p *peer) { p.say(streamed+inChunk(tide), inChunk(tide)); p.hold() }),
-		"stalled in a chunk":    once(func(p *peer) { p.say(streamed + inChunk(tide) + "40\r\n" + tide[:20]); p.hold() }),
+	timeouts := func(request, first, idle time.Duration) func(*Config) {
+		return func(cfg *Config) { cfg.Timeout, cfg.FirstByteTimeout, cfg.IdleTimeout = request, first, idle }
+	}
+	holds := func(texts ...string) func(*peer) { return once(func(p *peer) { p.say(texts...); p.hold() }) }
+	const ms, noToken, silent = time.Millisecond, "first-byte timeout: no token within 60ms", "idle timeout: nothing arrived for 40ms"
+	first, idle := timeouts(time.Hour, 60*ms, ms), timeouts(time.Hour, time.Hour, 40*ms)
+	for name, tc := range map[string]struct {
+		edit   func(*Config)
+		script func(*peer)
+		want   string
+	}{
+		"stalled in the stream": {idle, holds(streamed+inChunk(tide), inChunk(tide)), silent},
+		"stalled in a chunk":    {idle, holds(streamed + inChunk(tide) + "40\r\n" + tide[:20]), silent},
+		"the request's time":    {timeouts(40*ms, time.Hour, time.Hour), holds(), "request timeout: no complete answer within 40ms"},
+		"no answer":             {first, holds(), noToken},
+		"stalled in the header": {first, holds(streamed[:30]), noToken},
+		"only a header":         {first, holds(streamed), noToken},
+		"only a role":           {first, holds(streamed + inChunk(role)), noToken},
+		"interim responses":     {first, holds("HTTP/1.1 102 Processing\r\n\r\n"), noToken},
+		"keep-alives":           {first, once(func(p *peer) { p.say(streamed); p.flood(inChunk(": ping\n\n")) }), noToken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, edit := range readers {
-				wantClass(t, send(t, edit(client(t, serve(t, script).url, idle))), replay.Timeout, "idle timeout: nothing arrived for 40ms")
-			}
-		})
-	}
-	// The request's own time comes first.
-	short := func(cfg *Config) { cfg.Timeout, cfg.IdleTimeout = 40*time.Millisecond, time.Hour }
-	for _, edit := range readers {
-		wantClass(t, send(t, edit(client(t, serve(t, once((*peer).hold)).url, short))), replay.Timeout, "request timeout: no complete answer within 40ms")
-	}
-}
-
-// Nothing but a token starts an answer: until then the first-byte timeout counts,
-// not the idle timeout.
-func TestFirstByteTimeout(t *testing.T) {
-	t.Parallel()
-	first := func(cfg *Config) {
-		cfg.Timeout, cfg.FirstByteTimeout, cfg.IdleTimeout = time.Hour, 60*time.Millisecond, time.Millisecond
-	}
-	for name, script := range map[string]func(*peer){
-		"no answer":             once((*peer).hold),
-		"stalled in the header": once(func(p *peer) { p.say(streamed[:30]); p.hold() }),
-		"only a header":         once(func(p *peer) { p.say(streamed); p.hold() }),
-		"only a role":           once(func(p *peer) { p.say(streamed + inChunk(role)); p.hold() }),
-		"keep-alives": once(func(p *peer) {
-			for p.say(streamed); ; {
-				if _, err := io.WriteString(p, inChunk(": ping\n\n")); err != nil {
-					return
-				}
-			}
-		}),
-		"interim responses, not too many": once(func(p *peer) { p.say("HTTP/1.1 102 Processing\r\n\r\n"); p.hold() }),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, edit := range readers {
-				wantClass(t, send(t, edit(client(t, serve(t, script).url, first))), replay.Timeout, "first-byte timeout: no token within 60ms")
+				wantClass(t, send(t, edit(client(t, serve(t, tc.script).url, tc.edit))), replay.Timeout, tc.want)
 			}
 		})
 	}

@@ -11,16 +11,22 @@ import (
 	"moontide/replay/openai/poll"
 )
 
-// collector is a Sink that keeps everything.
+// collector is a Sink that keeps everything and answers a body with an action.
 type collector struct {
-	head Head
-	body string
-	err  error
+	head   Head
+	body   string
+	kernel bool // of any arrival
+	err    error
+	ends   int
+	action Action
 }
 
-func (c *collector) Head(h *Head) Action                  { c.head = *h; return Read }
-func (c *collector) Body(b []byte, _ poll.Arrival) Action { c.body += string(b); return Read }
-func (c *collector) End(err error)                        { c.err = err }
+func (c *collector) Head(h *Head) Action { c.head = *h; return Read }
+func (c *collector) End(err error)       { c.err, c.ends = err, c.ends+1 }
+func (c *collector) Body(b []byte, at poll.Arrival) Action {
+	c.body, c.kernel = c.body+string(b), c.kernel || at.Kernel
+	return c.action
+}
 
 // sent is taken before the first write.
 func TestSentBeforeTheFirstWrite(t *testing.T) {

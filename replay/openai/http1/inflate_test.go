@@ -18,23 +18,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bodySink collects a body.
-type bodySink struct {
-	text   strings.Builder
-	kernel bool
-	err    error
-	ends   int
-	action Action
-}
-
-func (s *bodySink) Head(*Head) Action { return Read }
-func (s *bodySink) Body(b []byte, at poll.Arrival) Action {
-	s.text.Write(b)
-	s.kernel = s.kernel || at.Kernel
-	return s.action
-}
-func (s *bodySink) End(err error) { s.err = err; s.ends++ }
-
 // zipped returns a gzip encoding of texts, flushed after each, and where each one is
 // complete.
 func zipped(texts ...string) (encoded []byte, complete []int) {
@@ -59,7 +42,7 @@ func TestInflate(t *testing.T) {
 	encoded, complete := zipped(texts...)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		sink := &bodySink{action: Read}
+		sink := &collector{}
 		r := &Response{Sink: sink}
 		at := poll.Arrival{Time: time.Now(), Kernel: true}
 		r.Feed(fmt.Appendf(nil, zippedHead, len(encoded)), at)
@@ -74,12 +57,12 @@ func TestInflate(t *testing.T) {
 					want += texts[i]
 				}
 			}
-			if got := sink.text.String(); !strings.HasPrefix(got, want) || !strings.HasPrefix(strings.Join(texts, ""), got) {
+			if got := sink.body; !strings.HasPrefix(got, want) || !strings.HasPrefix(strings.Join(texts, ""), got) {
 				t.Fatalf("%d bytes after %d encoded ones, want %d", len(got), sent, len(want))
 			}
 		}
-		if !over || sink.err != io.EOF || sink.ends != 1 || sink.text.String() != strings.Join(texts, "") || sink.kernel {
-			t.Fatalf("over %t, error %v, %d ends, %d bytes, kernel %t", over, sink.err, sink.ends, sink.text.Len(), sink.kernel)
+		if !over || sink.err != io.EOF || sink.ends != 1 || sink.body != strings.Join(texts, "") || sink.kernel {
+			t.Fatalf("over %t, error %v, %d ends, %d bytes, kernel %t", over, sink.err, sink.ends, len(sink.body), sink.kernel)
 		}
 	}
 }
@@ -106,7 +89,7 @@ func TestInflateErrors(t *testing.T) {
 		"drained":      {encoded, len(encoded), Drain, io.EOF, 1},
 		"empty":        {nil, 0, Read, io.EOF, 1},
 	} {
-		sink := &bodySink{action: tc.action}
+		sink := &collector{action: tc.action}
 		r := &Response{Sink: sink}
 		at := poll.Arrival{Time: time.Now()}
 		if !r.Feed(append(fmt.Appendf(nil, zippedHead, tc.length), tc.body...), at) {

@@ -187,7 +187,7 @@ func TestErrorsOfEveryAPI(t *testing.T) {
 			"429": {"rate_limit_error", "rate_limit_error", "rate_limit_error", "rate_limit_error", ""},
 			"500": {"server_error", "server_error", "server_error", "api_error", ""},
 		} {
-			got := s.faulty(d.path, d.request(3, ""), fault)
+			_, got := s.do("POST", d.path, d.request(3, ""), "X-Moontide-Fault", fault)
 			if !strings.Contains(got, `"message":"`) || (want[i] != "") != strings.Contains(got, `"type":"`+want[i]+`"`) {
 				t.Errorf("%s, %s: %s", d.path, fault, got)
 			}

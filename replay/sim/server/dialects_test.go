@@ -3,8 +3,6 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -234,24 +232,4 @@ func readGenerated(t *testing.T, _ string, data []byte, s *said) {
 	if f := a.Meta.Finish; f != nil {
 		s.Finish += f.Type
 	}
-}
-
-// faulty sends a request that meets a fault and returns the body of the answer.
-func (s *testServer) faulty(path, body, fault string) string {
-	s.t.Helper()
-	req, err := http.NewRequest("POST", "http://sim"+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("X-Moontide-Fault", fault)
-	res, err := s.client.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(text)
 }

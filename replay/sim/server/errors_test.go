@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,15 +22,8 @@ type refusal struct {
 	} `json:"error"`
 }
 
-func (r refusal) param() string { return orNone(r.Error.Param) }
-func (r refusal) code() string  { return orNone(r.Error.Code) }
-
-func orNone(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
+func (r refusal) param() string { return *cmp.Or(r.Error.Param, new(string)) }
+func (r refusal) code() string  { return *cmp.Or(r.Error.Code, new(string)) }
 
 // refused sends a request and returns the status and the error object.
 func (s *testServer) refused(method, path, body string) (int, refusal) {

@@ -303,7 +303,7 @@ func TestFaultsInAStream(t *testing.T) {
 	stalled.Close()
 	s.until(runningMetric, "0")
 	for _, fault := range []string{"reset", "error", "stall"} {
-		body := s.faulty(completionPath, `{"prompt":"hello"}`, fault)
+		_, body := s.do("POST", completionPath, `{"prompt":"hello"}`, "X-Moontide-Fault", fault)
 		if !strings.Contains(body, `"server_error"`) {
 			t.Errorf("%s of a whole answer: %s", fault, body)
 		}

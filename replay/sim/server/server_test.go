@@ -98,11 +98,14 @@ func startOn(t *testing.T, cfg server.Config, ln net.Listener, dial func() (net.
 }
 
 // open sends a request and returns the response, whose body is still open.
-func (s *testServer) open(method, path, body string) *http.Response {
+func (s *testServer) open(method, path, body string, headers ...string) *http.Response {
 	s.t.Helper()
 	req, err := http.NewRequest(method, "http://sim"+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
@@ -113,9 +116,9 @@ func (s *testServer) open(method, path, body string) *http.Response {
 }
 
 // do sends a request and returns the status and the whole body.
-func (s *testServer) do(method, path, body string) (int, string) {
+func (s *testServer) do(method, path, body string, headers ...string) (int, string) {
 	s.t.Helper()
-	res := s.open(method, path, body)
+	res := s.open(method, path, body, headers...)
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", method, path, err)

@@ -51,11 +51,8 @@ func TestShutdownEndsWhatIsInFlight(t *testing.T) {
 }
 
 func TestShutdownDoesNotWaitForSilentClients(t *testing.T) {
-	s := newServer(t, server.Config{})
-	ln := http1test.NewPipes()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	conn, err := ln.Dial()
+	s := start(t, server.Config{})
+	conn, err := s.dialTCP()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,20 +60,14 @@ func TestShutdownDoesNotWaitForSilentClients(t *testing.T) {
 	if err := s.Shutdown(soon(t)); err != nil {
 		t.Errorf("with a connection that says nothing: %v", err)
 	}
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the connection is not closed: %v", err)
 	}
 }
 
 func TestShutdownClosesConnectionsWhenItsContextEnds(t *testing.T) {
-	s := newServer(t, server.Config{})
-	ln := http1test.NewPipes()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	conn, err := ln.Dial()
+	s := start(t, server.Config{})
+	conn, err := s.dialTCP()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,9 +88,6 @@ func TestShutdownClosesConnectionsWhenItsContextEnds(t *testing.T) {
 	}
 	if _, err := io.ReadAll(conn); err != nil {
 		t.Errorf("the connection is not closed: %v", err)
-	}
-	if err := <-served; err != nil {
-		t.Error(err)
 	}
 }
 
