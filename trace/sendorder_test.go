@@ -87,14 +87,19 @@ func TestSendOrderIsOrdered(t *testing.T) {
 	})
 }
 
-// TestSendOrderStreams: rows before the first session are not held.
-func TestSendOrderStreams(t *testing.T) {
-	read := 0
-	for range SendOrder(Tap(FromSlice(at(1, 2, 3)), func(Request) { read++ })) {
-		if read != 1 {
-			t.Fatalf("%d rows were read for the first", read)
+// TestFirstRowsStream: rows before the first session are not held.
+func TestFirstRowsStream(t *testing.T) {
+	for name, pass := range map[string]func(Requests) Requests{
+		"SendOrder":      SendOrder,
+		"RetimeSessions": func(reqs Requests) Requests { return RetimeSessions(reqs, Arrivals{Distribution: Poisson, Rate: 3}) },
+	} {
+		read := 0
+		for range pass(Tap(FromSlice(at(1, 2, 3)), func(Request) { read++ })) {
+			if read != 1 {
+				t.Fatalf("%s: %d rows were read for the first", name, read)
+			}
+			break
 		}
-		break
 	}
 }
 

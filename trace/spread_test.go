@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -107,21 +106,6 @@ func TestSpreadMakesPoissonOfBursts(t *testing.T) {
 	}
 	if reflect.DeepEqual(got, collect(t, Spread(FromSlice(rows), g, 2))) {
 		t.Error("another seed gave the same times")
-	}
-}
-
-func TestSpreadPassesErrorsOn(t *testing.T) {
-	broken := errors.New("broken")
-	bad := func(yield func(Request, error) bool) {
-		if yield(Request{Timestamp: Some(0.0)}, nil) {
-			yield(Request{}, broken)
-		}
-	}
-	if rows, err := Collect(Spread(bad, Grid{Step: 10}, 0)); len(rows) != 1 || !errors.Is(err, broken) {
-		t.Errorf("%d rows, %v", len(rows), err)
-	}
-	for range Spread(FromSlice(at(0, 1, 20, 30)), Grid{Step: 10}, 0) {
-		break // and does not panic
 	}
 }
 

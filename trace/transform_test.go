@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"io"
 	"math"
 	"reflect"
@@ -126,15 +127,20 @@ func TestMergeKeepsInputOrderOnTies(t *testing.T) {
 	}
 }
 
-func TestMergeStopsAtAnError(t *testing.T) {
+func TestErrorsArePassedOn(t *testing.T) {
 	bad := func(yield func(Request, error) bool) {
-		if yield(Request{InputLength: 1}, nil) {
-			yield(Request{}, &RowError{"x", 2, io.ErrNoProgress})
+		if yield(Request{Timestamp: Some(0.0)}, nil) {
+			yield(Request{}, io.ErrNoProgress)
 		}
 	}
-	rows, err := Collect(Merge(FromSlice(at(0, 7)), bad))
-	if err == nil || len(rows) != 2 {
-		t.Errorf("%d rows, error %v", len(rows), err)
+	if rows, err := Collect(Merge(FromSlice(at(0, 7)), bad)); len(rows) != 2 || !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("Merge: %d rows, error %v", len(rows), err)
+	}
+	if rows, err := Collect(Spread(bad, Grid{Step: 10}, 0)); len(rows) != 1 || !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("Spread: %d rows, error %v", len(rows), err)
+	}
+	for range Spread(FromSlice(at(0, 1, 20, 30)), Grid{Step: 10}, 0) {
+		break // and does not panic
 	}
 }
 
@@ -277,7 +283,14 @@ func TestRetimeLeavesFollowingTurns(t *testing.T) {
 	}
 }
 
-func TestArrivalsCheck(t *testing.T) {
+func TestPacingCheck(t *testing.T) {
+	for _, p := range []Pacing{
+		{ThinkScale: Some(-1.0)}, {ToolScale: Some(math.NaN())}, {ToolScale: Some(math.Inf(1))}, {MaxThink: -1},
+	} {
+		if p.Check() == nil {
+			t.Errorf("%+v was accepted", p)
+		}
+	}
 	for _, a := range []Arrivals{
 		{Distribution: Poisson}, {Distribution: Poisson, Rate: -1}, {Distribution: Poisson, Rate: math.NaN()}, {Distribution: Constant, Rate: math.Inf(-1)},
 		{Distribution: "uniform", Rate: 1}, {Rate: 1}, {Distribution: Gamma, Rate: 1}, {Distribution: Gamma, Rate: 1, Burstiness: math.NaN()},

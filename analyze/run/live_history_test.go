@@ -264,17 +264,6 @@ func TestTracePredictionIsThatOfTheTrace(t *testing.T) {
 	})
 }
 
-// An answer of nothing but reasoning is in no prompt.
-func TestReasoningIsNoAnswer(t *testing.T) {
-	next := carrying(0, 0, asked(1, 100, 150, 300, 0, append(seq(1, 10), seq(100, 20)...)...))
-	next.Base.Answer.Dropped = 60
-	got := compute(t, liveOptions, answering(60, asked(0, 0, 50, 100, 0, seq(1, 10)...)), next).Turns
-	want := run.Turns{Later: 1, Extends: 1, Dropped: 1, DroppedTokens: 60}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 func TestTurns(t *testing.T) {
 	tree := append(seq(1, 10), seq(100, 20)...)
 	opts := liveOptions

@@ -21,10 +21,6 @@ func apart(records []replay.Record, later time.Duration) []replay.Record {
 				at.Value -= later
 			}
 		}
-		rec.HashIDs = append([]uint64(nil), rec.HashIDs...)
-		if records[i].HashIDs != nil && rec.HashIDs == nil {
-			rec.HashIDs = []uint64{}
-		}
 		moved[i] = rec
 	}
 	return moved

@@ -1,10 +1,8 @@
 package run_test
 
 import (
-	"fmt"
 	"math"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -73,31 +71,11 @@ func anyRecord(t *rapid.T) replay.Record {
 	return rec
 }
 
-// wantSame fails if two results differ, and shows the first fields that do.
+// wantSame fails if two results differ, and shows where.
 func wantSame(t *rapid.T, got, want *run.Result) {
 	t.Helper()
-	if reflect.DeepEqual(got, want) {
-		return
-	}
-	var d fieldDiff
-	cmp.Equal(got, want, cmp.Exporter(func(reflect.Type) bool { return true }), cmp.Reporter(&d))
-	const most = 12
-	t.Errorf("%d fields differ:\n%s", len(d.lines), strings.Join(d.lines[:min(most, len(d.lines))], "\n"))
-}
-
-// fieldDiff lists the fields in which two values differ.
-type fieldDiff struct {
-	path  cmp.Path
-	lines []string
-}
-
-func (d *fieldDiff) PushStep(step cmp.PathStep) { d.path = append(d.path, step) }
-func (d *fieldDiff) PopStep()                   { d.path = d.path[:len(d.path)-1] }
-
-func (d *fieldDiff) Report(r cmp.Result) {
-	if !r.Equal() {
-		got, want := d.path.Last().Values()
-		d.lines = append(d.lines, fmt.Sprintf("%#v: %.200s, want %.200s", d.path, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want)))
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("-want +got:\n%.3000s", cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })))
 	}
 }
 

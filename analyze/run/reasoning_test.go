@@ -29,21 +29,15 @@ func reasoned() []replay.Record {
 }
 
 func TestTTFVT(t *testing.T) {
-	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}} {
-		var records []replay.Record
-		for _, i := range order {
-			records = append(records, reasoned()[i])
-		}
-		r := compute(t, run.Options{}, records...)
-		if diff := cmp.Diff(spread{3, 600, 100, 200, 200}, spreadOf(r.TTFVT), close); diff != "" {
-			t.Errorf("TTFVT: -want +got:\n%s", diff)
-		}
-		if diff := cmp.Diff(spread{4, 450, 50, 100, 112.5}, spreadOf(r.TTFT), close); diff != "" {
-			t.Errorf("TTFT: -want +got:\n%s", diff)
-		}
-		if r.Reasoned != 2 || r.ReasoningOnly != 1 || r.Reasoning != trace.Some(5.0/3) {
-			t.Errorf("%d reasoned, %d of them only, %v tokens", r.Reasoned, r.ReasoningOnly, r.Reasoning)
-		}
+	r := compute(t, run.Options{}, reasoned()...)
+	if diff := cmp.Diff(spread{3, 600, 100, 200, 200}, spreadOf(r.TTFVT), close); diff != "" {
+		t.Errorf("TTFVT: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(spread{4, 450, 50, 100, 112.5}, spreadOf(r.TTFT), close); diff != "" {
+		t.Errorf("TTFT: -want +got:\n%s", diff)
+	}
+	if r.Reasoned != 2 || r.ReasoningOnly != 1 || r.Reasoning != trace.Some(5.0/3) {
+		t.Errorf("%d reasoned, %d of them only, %v tokens", r.Reasoned, r.ReasoningOnly, r.Reasoning)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -269,7 +268,7 @@ func TestLengthsWithATemplate(t *testing.T) {
 		rec.InputLength, rec.Counts.Input = 100, trace.Some(input)
 		r := compute(t, opts, rec)
 		said := fmt.Sprintf("%d of 1 prompts differ from the trace's ISL plus 50 template tokens by more than 1 %%", off)
-		if r.Lengths.PromptsOff != off || !slices.ContainsFunc(r.Verdict.Evidence, func(e run.Evidence) bool { return strings.Contains(e.Text, said) }) {
+		if r.Lengths.PromptsOff != off || !strings.Contains(fmt.Sprint(r.Verdict.Evidence), said) {
 			t.Errorf("%d tokens: %d off, %v", input, r.Lengths.PromptsOff, r.Verdict)
 		}
 	}

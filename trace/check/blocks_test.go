@@ -15,9 +15,7 @@ func TestIDs(t *testing.T) {
 				all[i].HashIDs = nil
 			}
 		}, wants: []want{{check.NoIDs, check.Note, 30, "none of 30 rows", nil}}},
-		{name: "missing ids", spoil: func(all []trace.Request) {
-			all[12].HashIDs = nil
-		}, wants: []want{{check.MissingIDs, check.Warning, 1, "", []place{{13, "no hash_ids, input_length 144"}}}}},
+		{name: "missing ids", spoil: func(all []trace.Request) { all[12].HashIDs = nil }, wants: []want{{check.MissingIDs, check.Warning, 1, "", []place{{13, "no hash_ids, input_length 144"}}}}},
 		{name: "no ids, in empty lists", spoil: func(all []trace.Request) {
 			for i := range all {
 				all[i].HashIDs = []uint64{}
@@ -54,9 +52,7 @@ func TestIDs(t *testing.T) {
 			inside := append([]uint64{77_777}, all[2].HashIDs...)
 			all[20].InputLength, all[20].HashIDs = 230, inside
 		}, wants: []want{{check.TwoParents, check.Error, 1, "", []place{{21, "id 0 is block 2, after id 77777, but not on line 20"}}}}},
-		{name: "parent or none", spoil: func(all []trace.Request) {
-			all[20].HashIDs[0] = all[9].HashIDs[2]
-		}, wants: []want{{check.TwoParents, check.Error, 1, "", []place{{21, "id 10002 is the first block, but not on line 10"}}}}},
+		{name: "parent or none", spoil: func(all []trace.Request) { all[20].HashIDs[0] = all[9].HashIDs[2] }, wants: []want{{check.TwoParents, check.Error, 1, "", []place{{21, "id 10002 is the first block, but not on line 10"}}}}},
 	})
 }
 

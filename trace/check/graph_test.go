@@ -36,16 +36,12 @@ func TestGraphs(t *testing.T) {
 	at := trace.Some[float64]
 	testSpoiled(t, agents, []spoiled{
 		{name: "an agent with sub-agents", spoil: func([]trace.Request) {}},
-		{name: "a cycle", spoil: func(all []trace.Request) {
-			all[4].After = []string{"x1"}
-		}, wants: []want{{check.Cycle, check.Error, 1, "", []place{{7, `requests wait for each other: "x1" after "a1" after "x1"`}}}}},
+		{name: "a cycle", spoil: func(all []trace.Request) { all[4].After = []string{"x1"} }, wants: []want{{check.Cycle, check.Error, 1, "", []place{{7, `requests wait for each other: "x1" after "a1" after "x1"`}}}}},
 		{name: "a missing request", spoil: func(all []trace.Request) {
 			all[8].After = []string{"a1", "x2", "y2"}
 		}, wants: []want{{check.MissingRequest, check.Error, 2, "", []place{
 			{9, `after names request_id "x2"`}, {9, `after names request_id "y2"`}}}}},
-		{name: "an id twice that others name", spoil: func(all []trace.Request) {
-			all[10].ID = "a1"
-		}, wants: []want{{check.DuplicateRequestID, check.Error, 1, "", []place{{7, `after names request_id "a1", which several rows have: lines 5 and 11`}}}}},
+		{name: "an id twice that others name", spoil: func(all []trace.Request) { all[10].ID = "a1" }, wants: []want{{check.DuplicateRequestID, check.Error, 1, "", []place{{7, `after names request_id "a1", which several rows have: lines 5 and 11`}}}}},
 		{name: "neither timestamp nor delay", spoil: func(all []trace.Request) {
 			all[7].Delay, all[7].DelayKind = never, ""
 		}, wants: []want{{check.AfterWithoutDelay, check.Warning, 1, "", []place{{8, `after ["a1"], no timestamp, no delay`}}}}},

@@ -49,9 +49,7 @@ func TestTimes(t *testing.T) {
 			all[12].Timestamp = at(5.25)
 		}, wants: []want{{check.TimeBackwards, check.Error, 2, "", []place{
 			{8, "timestamp 3954 after 4293 on line 7"}, {13, "timestamp 5.25 after 6731 on line 12"}}}}},
-		{name: "neither timestamp nor delay", spoil: func(all []trace.Request) {
-			all[4].Timestamp = never
-		}, wants: []want{{check.NoTime, check.Error, 1, "", []place{{5, "no timestamp, no delay"}}}}},
+		{name: "neither timestamp nor delay", spoil: func(all []trace.Request) { all[4].Timestamp = never }, wants: []want{{check.NoTime, check.Error, 1, "", []place{{5, "no timestamp, no delay"}}}}},
 		{name: "no timestamps at all", spoil: func(all []trace.Request) {
 			for i := range all {
 				all[i].Timestamp = never
@@ -73,24 +71,16 @@ func TestTimes(t *testing.T) {
 				all[i].Timestamp = at(0)
 			}
 		}},
-		{name: "a time that is none", spoil: func(all []trace.Request) {
-			all[28].Timestamp = at(1e15)
-		}, wants: []want{{check.LongSpan, check.Warning, 29, "timestamps go from 0 to 1000000000000000 ms: 31688.1 years", nil}}},
+		{name: "a time that is none", spoil: func(all []trace.Request) { all[28].Timestamp = at(1e15) }, wants: []want{{check.LongSpan, check.Warning, 29, "timestamps go from 0 to 1000000000000000 ms: 31688.1 years", nil}}},
 		{name: "Unix time among others", keep: 2, opts: check.Options{BlockSize: blockSize}, spoil: func(all []trace.Request) {
 			all[1].Timestamp = at(1_700_000_000_123)
 		}, wants: []want{{check.LongSpan, check.Warning, 2, "timestamps go from 0 to 1700000000123 ms: 53.9 years", nil}}},
 		{name: "a year", spoil: func(all []trace.Request) {
 			all[28].Timestamp = at(366 * 24 * 3600e3)
 		}},
-		{name: "session that never began", spoil: func(all []trace.Request) {
-			all[9].SessionID = "other"
-		}, wants: []want{{check.SessionNotBegun, check.Error, 1, "", []place{{30, `session_id "talk", no timestamp`}}}}},
-		{name: "turn without delay", spoil: func(all []trace.Request) {
-			all[29].Delay = never
-		}, wants: []want{{check.TurnWithoutDelay, check.Warning, 1, "", []place{{30, `session_id "talk", no timestamp, no delay`}}}}},
-		{name: "delay without session", spoil: func(all []trace.Request) {
-			all[29].SessionID = ""
-		}, wants: []want{{check.DelayWithoutSession, check.Error, 1, "", []place{{30, "delay 1500, no timestamp, no session_id"}}}}},
+		{name: "session that never began", spoil: func(all []trace.Request) { all[9].SessionID = "other" }, wants: []want{{check.SessionNotBegun, check.Error, 1, "", []place{{30, `session_id "talk", no timestamp`}}}}},
+		{name: "turn without delay", spoil: func(all []trace.Request) { all[29].Delay = never }, wants: []want{{check.TurnWithoutDelay, check.Warning, 1, "", []place{{30, `session_id "talk", no timestamp, no delay`}}}}},
+		{name: "delay without session", spoil: func(all []trace.Request) { all[29].SessionID = "" }, wants: []want{{check.DelayWithoutSession, check.Error, 1, "", []place{{30, "delay 1500, no timestamp, no session_id"}}}}},
 	})
 }
 
@@ -102,9 +92,7 @@ func TestDelaysAndOrigin(t *testing.T) {
 		}, wants: []want{{check.DelayUnused, check.Warning, 2, "", []place{
 			{2, "timestamp 300, delay 2.5, no session_id"},
 			{10, `timestamp 5373, delay 7, first of session_id "talk"`}}}}},
-		{name: "timestamp and delay", spoil: func(all []trace.Request) {
-			all[29].Timestamp = at(90_000)
-		}, wants: []want{{check.TimestampUnused, check.Note, 1, "", []place{{30, `timestamp 90000, delay 1500, session_id "talk"`}}}}},
+		{name: "timestamp and delay", spoil: func(all []trace.Request) { all[29].Timestamp = at(90_000) }, wants: []want{{check.TimestampUnused, check.Note, 1, "", []place{{30, `timestamp 90000, delay 1500, session_id "talk"`}}}}},
 		{name: "turns out of order", spoil: func(all []trace.Request) {
 			all[29].Timestamp, all[29].Delay = at(4000), never
 		}, wants: []want{

@@ -146,17 +146,6 @@ func turns(all []trace.Request) []trace.Request {
 	return all
 }
 
-func TestUnitsShowTheirEvidence(t *testing.T) {
-	all := arriving(3401, func(i int) float64 { return float64(i%3+1) / 2 })
-	for i := range all {
-		all[i].InputLength, all[i].HashIDs = 64+i%2, nil
-	}
-	compare(t, run(t, all, check.Options{}),
-		want{check.TimeUnit, check.Warning, 3401,
-			"3401 rows in 3.4s are 1e+03 requests/s and 2.12e+05 tokens/s; in seconds they would be 1 requests/s and 212 tokens/s over 56m40s", nil},
-		want{check.NoIDs, check.Note, 3401, "none of 3401 rows", nil})
-}
-
 // jittered moves the second and third of three rows by a few milliseconds.
 func jittered(all []trace.Request) []trace.Request {
 	for i := range all {

@@ -20,23 +20,16 @@ import (
 func TestPackedWekaFolder(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"agent.json", "other.json"} {
-		text, err := os.ReadFile(filepath.Join("testdata/weka", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, filepath.Join("testdata/weka", name))
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)
 		z.Write(text)
 		z.Close()
-		if err := os.WriteFile(filepath.Join(dir, name+".gz"), packed.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name+".gz", packed.String())
 	}
-	rows := func(path string) []trace.Request {
-		rows, _ := collect(t, path, format.Options{})
-		return rows
-	}
-	if d := cmp.Diff(rows("testdata/weka"), rows(dir)); d != "" {
+	want, _ := collect(t, "testdata/weka", format.Options{})
+	got, _ := collect(t, dir, format.Options{})
+	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 }
@@ -52,9 +45,7 @@ func TestFileChanges(t *testing.T) {
 			"shorter": func(path string) error { return os.Truncate(path, 1) },
 		} {
 			path := filepath.Join(t.TempDir(), "c.json")
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			write(t, filepath.Dir(path), "c.json", text)
 			r, err := format.Open(path, format.Options{SkipBadRows: true})
 			if err != nil {
 				t.Fatal(err)
@@ -105,9 +96,7 @@ func TestHeldIsLittle(t *testing.T) {
 		"weka":   wekaOf(strings.Repeat(strings.NewReplacer("[1]", "["+list+"]", `"in": 100`, `"in": 64000`).Replace(wekaRequest)+",\n", rows-1) + wekaRequest),
 	} {
 		path := filepath.Join(t.TempDir(), "t.jsonl")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Dir(path), "t.jsonl", text)
 		heap := func() int64 {
 			runtime.GC()
 			var m runtime.MemStats

@@ -92,10 +92,7 @@ func with(object map[string]any, old, key string, value any) map[string]any {
 func TestNoTextOfLogs(t *testing.T) {
 	const canary = "xCANARYx"
 	for _, name := range logFixtures {
-		text, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, filepath.Join("testdata", name))
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		places := 0
 		for decoder.More() {
@@ -124,10 +121,7 @@ func TestNoTextOfLogs(t *testing.T) {
 // The order of the entries does not matter: they are sorted by their times.
 func TestLogsInAnyOrder(t *testing.T) {
 	for _, name := range []string{"litellm.jsonl", "otellogs.jsonl"} {
-		text, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, filepath.Join("testdata", name))
 		rows := func(lines []string) string {
 			told := readLog(t, []byte(strings.Join(lines, "\n")))
 			told, _, _ = strings.Cut(told, "#")
@@ -150,10 +144,7 @@ func TestLogsInAnyOrder(t *testing.T) {
 func TestLogsShareIDs(t *testing.T) {
 	cfg, _ := withKey.Record()
 	var line struct{ Body json.RawMessage }
-	input, err := os.ReadFile("testdata/batch/input.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := readFile(t, "testdata/batch/input.jsonl")
 	first, _, _ := bytes.Cut(input, []byte("\n"))
 	if err := json.Unmarshal(first, &line); err != nil {
 		t.Fatal(err)
@@ -244,10 +235,7 @@ func TestLogsNeedKey(t *testing.T) {
 
 // Entries on a page of LiteLLM's API are found.
 func TestLogPages(t *testing.T) {
-	lines, err := os.ReadFile("testdata/litellm.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := readFile(t, "testdata/litellm.jsonl")
 	page := append([]byte(`{"total": 9, "data": [`), bytes.ReplaceAll(bytes.TrimSpace(lines), []byte("\n"), []byte(","))...)
 	if d := cmp.Diff(readLog(t, lines), readLog(t, append(page, "]}"...))); d != "" {
 		t.Error(d)

@@ -35,10 +35,7 @@ func TestAnyWrapping(t *testing.T) {
 		if inFolder := map[string]string{"weka": "agent.json", "batch": "input.jsonl"}[name]; inFolder != "" {
 			path = filepath.Join(path, inFolder)
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, path)
 		want := native(t, path, withKey)
 		z, err := zstd.NewWriter(nil)
 		if err != nil {

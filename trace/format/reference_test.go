@@ -18,6 +18,15 @@ import (
 	"moontide/trace/tracetest"
 )
 
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // collect reads a file.
 func collect(t *testing.T, path string, opts format.Options) ([]trace.Request, *format.Reader) {
 	t.Helper()
