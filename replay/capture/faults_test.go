@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -25,10 +24,7 @@ func TestFaults(t *testing.T) {
 	const body = `{"model":"m","prompt":"one two three"}`
 	stream := func(then func(http.ResponseWriter)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body)
-			w.Header().Set("Content-Type", "text/event-stream")
-			io.WriteString(w, chunk)
-			w.(http.Flusher).Flush()
+			begin(w, r)
 			then(w)
 		}
 	}
@@ -104,10 +100,7 @@ func TestFaults(t *testing.T) {
 func TestClientLeaves(t *testing.T) {
 	begun, gone := make(chan bool, 1), make(chan bool, 1)
 	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
-		w.(http.Flusher).Flush()
+		begin(w, r)
 		begun <- true
 		<-r.Context().Done()
 		gone <- true

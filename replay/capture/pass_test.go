@@ -303,10 +303,7 @@ func TestDrain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			more := make(chan bool)
 			server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
-				io.Copy(io.Discard, r.Body)
-				w.Header().Set("Content-Type", "text/event-stream")
-				io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
-				w.(http.Flusher).Flush()
+				begin(w, r)
 				select {
 				case <-more:
 					io.WriteString(w, "data: [DONE]\n\n")

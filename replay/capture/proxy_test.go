@@ -62,6 +62,14 @@ func upstream(t *testing.T, handler http.HandlerFunc) string {
 	return s.URL
 }
 
+// begin reads a request and begins a stream with a token.
+func begin(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "text/event-stream")
+	io.WriteString(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
+	w.(http.Flusher).Flush()
+}
+
 // captured is a proxy in front of a server, served as the command does. drain and now
 // are the two interrupts; stop drains it and returns what Serve does.
 type captured struct {

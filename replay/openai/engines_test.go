@@ -112,23 +112,14 @@ func TestEngineRefusesTokens(t *testing.T) {
 		",29999]": "token ids are drawn from 937 to 7499",
 		"]":       "Token id 5000000 is out of vocabulary",
 	} {
-		script := func(p *peer) {
-			for {
-				r, body := p.request()
-				if r == nil {
-					return
-				}
-				switch {
-				case r.Method == http.MethodGet:
-					p.say(listed("m"))
-				case strings.Contains(body, largest):
-					p.say(string(refusal))
-					return
-				default:
-					usual(p, r, body)
-				}
+		script := listing(listed("m"), func(p *peer, r *http.Request, body string) {
+			if !strings.Contains(body, largest) {
+				usual(p, r, body)
+				return
 			}
-		}
+			p.say(string(refusal))
+			p.Close()
+		})
 		notes, err := client(t, serve(t, script).url).Probe(context.Background())
 		got := strings.Join(notes, "\n")
 		if err != nil {

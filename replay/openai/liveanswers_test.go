@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -26,17 +27,12 @@ type talks struct {
 }
 
 func (s *talks) serve(p *peer) {
-	for {
-		r, body := p.request()
-		if r == nil {
-			return
-		}
+	always(func(p *peer, _ *http.Request, body string) {
 		s.mu.Lock()
-		n := len(s.bodies)
+		defer s.mu.Unlock()
 		s.bodies = append(s.bodies, body)
-		s.mu.Unlock()
-		p.say(s.answers[n])
-	}
+		p.say(s.answers[len(s.bodies)-1])
+	})(p)
 }
 
 // body returns the body of a request.

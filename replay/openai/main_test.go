@@ -252,12 +252,9 @@ func answerOf(status, kind, body string) string {
 
 // wellBehaved answers every request in full.
 func wellBehaved(p *peer) {
-	for {
-		if r, _ := p.request(); r == nil {
-			return
-		}
+	always(func(p *peer, _ *http.Request, _ string) {
 		p.say(streamed+inChunk(tide), inChunk(tide+finish+tokens)+inChunk(theEnd)+lastChunk)
-	}
+	})(p)
 }
 
 // always answers each request of a connection.

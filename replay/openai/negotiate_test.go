@@ -29,28 +29,22 @@ func (r refusal) applies(path, body string) bool {
 // picky is a server of one model with refusals. It counts the tokens of ids and
 // words, and the requests.
 func picky(requests chan<- string, refusals ...refusal) func(*peer) {
-	return func(p *peer) {
-		for {
-			r, body := p.request()
-			if r == nil {
-				return
-			}
-			requests <- r.URL.Path
-			answer := listed("m")
-			if r.Method != http.MethodGet {
-				answer = recounted(streamed+inChunk(complete)+lastChunk, countIn(body))
-			}
-			if r.Method != http.MethodGet || slices.ContainsFunc(refusals, func(no refusal) bool { return no.in == "/v1/" }) {
-				for _, no := range refusals {
-					if no.applies(r.URL.Path, body) {
-						answer = answerOf(no.status, "application/json", no.text)
-						break
-					}
+	return always(func(p *peer, r *http.Request, body string) {
+		requests <- r.URL.Path
+		if r.Method != http.MethodGet || slices.ContainsFunc(refusals, func(no refusal) bool { return no.in == "/v1/" }) {
+			for _, no := range refusals {
+				if no.applies(r.URL.Path, body) {
+					p.say(answerOf(no.status, "application/json", no.text))
+					return
 				}
 			}
-			p.say(answer)
 		}
-	}
+		if r.Method == http.MethodGet {
+			p.say(listed("m"))
+			return
+		}
+		usual(p, r, body)
+	})
 }
 
 func message(text string) string { return fmt.Sprintf(`{"error":{"message":%q}}`, text) }

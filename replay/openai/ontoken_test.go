@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 )
@@ -15,14 +16,9 @@ func TestOnToken(t *testing.T) {
 	word := func(text string) string {
 		return fmt.Sprintf(`data: {"choices":[{"index":0,"text":"%s"}]}`, text) + "\n\n"
 	}
-	c := client(t, serve(t, func(p *peer) {
-		for {
-			if r, _ := p.request(); r == nil {
-				return
-			}
-			p.say(streamed, inChunk(word("a")+word("")), inChunk(": ping\n\n"+word("b")), inChunk(finish+tokens+theEnd)+lastChunk)
-		}
-	}).url, func(cfg *Config) {
+	c := client(t, serve(t, always(func(p *peer, _ *http.Request, _ string) {
+		p.say(streamed, inChunk(word("a")+word("")), inChunk(": ping\n\n"+word("b")), inChunk(finish+tokens+theEnd)+lastChunk)
+	})).url, func(cfg *Config) {
 		cfg.OnToken = func(row int, data []byte) { told[row] = append(told[row], string(data)) }
 	})
 	if o, _ := c.probe(context.Background(), c.servers[0], 3); o.Error != "" {

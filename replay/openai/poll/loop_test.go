@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -390,59 +389,6 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Many concurrent exchanges, some of them canceled, on short-lived connections.
-func TestMany(t *testing.T) {
-	t.Parallel()
-	l, ln := loop(t), listener(t)
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			peer, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer peer.Close()
-				io.Copy(peer, peer)
-			})
-		}
-	})
-	var users sync.WaitGroup
-	for user := range 50 {
-		users.Go(func() {
-			for i := range 10 {
-				raw, err := net.Dial("tcp", ln.Addr().String())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				c, err := l.Adopt(raw)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for j := range 5 {
-					said := fmt.Sprintf("user %d, connection %d, exchange %d", user, i, j)
-					ctx, cancel := context.WithCancel(context.Background())
-					if j == 4 {
-						go cancel()
-					}
-					h := &collector{want: len(said)}
-					exchange(ctx, c, h, later, []byte(said))
-					cancel()
-					if got := string(h.got); got != said && (j < 4 || h.ended != context.Canceled) {
-						t.Errorf("got %q, ended %v, want %q", got, h.ended, said)
-					}
-				}
-				c.Close()
-			}
-		})
-	}
-	users.Wait()
-	ln.Close()
-	all.Wait()
-}
-
 // Canceling a finished exchange does not affect the next.
 func TestCanceledTooLate(t *testing.T) {
 	t.Parallel()
@@ -463,5 +409,17 @@ func TestCanceledTooLate(t *testing.T) {
 	peer.Write([]byte("x"))
 	if exchange(context.Background(), c, h, later); h.ended != nil {
 		t.Errorf("ended with %v", h.ended)
+	}
+}
+
+func TestAdoptRefuses(t *testing.T) {
+	t.Parallel()
+	one, two := net.Pipe()
+	defer two.Close()
+	if _, err := loop(t).Adopt(one); err == nil {
+		t.Error("a pipe was adopted")
+	}
+	if _, err := one.Write([]byte("x")); err != io.ErrClosedPipe {
+		t.Errorf("it was not closed: %v", err)
 	}
 }
