@@ -10,20 +10,15 @@ import (
 	"moontide/replay/runfile"
 )
 
-// apart are the records of a run as a machine would have them that began so much
-// later.
-func apart(records []replay.Record, later time.Duration) []replay.Record {
-	moved := make([]replay.Record, len(records))
-	for i, rec := range records {
-		rec.Due, rec.Ready, rec.Done = rec.Due-later, rec.Ready-later, rec.Done-later
-		for _, at := range []*replay.Instant{&rec.Sent, &rec.First, &rec.FirstVisible, &rec.Last} {
-			if at.Set {
-				at.Value -= later
-			}
+// moved is a record as a machine would have it that began so much later.
+func moved(rec replay.Record, later time.Duration) replay.Record {
+	rec.Due, rec.Ready, rec.Done = rec.Due-later, rec.Ready-later, rec.Done-later
+	for _, at := range []*replay.Instant{&rec.Sent, &rec.First, &rec.FirstVisible, &rec.Last} {
+		if at.Set {
+			at.Value -= later
 		}
-		moved[i] = rec
 	}
-	return moved
+	return rec
 }
 
 var firstStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

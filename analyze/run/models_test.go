@@ -5,7 +5,6 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
-	"moontide/trace"
 )
 
 // The groups of the models divide the requests of the run.
@@ -36,9 +35,8 @@ func TestModels(t *testing.T) {
 // Models share no blocks of the prefix cache.
 func TestModelsShareNoPrefix(t *testing.T) {
 	prompt := func(sent float64, row int, model string, cached int) replay.Record {
-		rec := answered(sent, sent+10)
-		rec.Row, rec.Model, rec.InputLength, rec.HashIDs = row, model, 64, []uint64{1, 2}
-		rec.Counts.Input, rec.Counts.Cached = trace.Some(64), trace.Some(cached)
+		rec := asked(row, sent, sent+10, 64, cached, 1, 2)
+		rec.Model = model
 		return rec
 	}
 	r := compute(t, run.Options{BlockSize: 32, ServerBlockSize: 16},

@@ -55,12 +55,13 @@ func TestSummarizeSamples(t *testing.T) {
 }
 
 func TestCountersThatBeganAnew(t *testing.T) {
-	o, err := run.SummarizeSamples(each([]runfile.Sample{{Server: figures(0, 0, 100, 5)}, {Server: figures(0, 0, 10, 5)}, {Server: figures(0, 0, 500, 5)}}), run.Span{})
-	if err != nil || o.Server.QueriedTokens.Set || o.Server.HitTokens != trace.Some(0) {
-		t.Errorf("%+v, %v", o.Server, err)
+	first := runfile.Sample{Server: figures(0, 0, 100, 5)}
+	s := sampled(t, first, runfile.Sample{Server: figures(0, 0, 10, 5)}, runfile.Sample{Server: figures(0, 0, 500, 5)}).Samples.Server
+	if s.QueriedTokens.Set || s.HitTokens != trace.Some(0) {
+		t.Errorf("%+v", s)
 	}
-	if o, _ := run.SummarizeSamples(each([]runfile.Sample{{Server: figures(0, 0, 100, 5)}}), run.Span{}); o.Server.QueriedTokens.Set {
-		t.Errorf("of one answer %+v", o.Server)
+	if s := sampled(t, first).Samples.Server; s.QueriedTokens.Set {
+		t.Errorf("of one answer %+v", s)
 	}
 }
 
@@ -90,15 +91,12 @@ func TestRestarts(t *testing.T) {
 		"twice":              {[]runfile.Sample{started(100, 10), started(150, 20), started(200, 5)}, 2},
 		"nothing is scraped": {[]runfile.Sample{{}, {}}, 0},
 	} {
-		o, err := run.SummarizeSamples(each(test.samples), run.Span{})
-		if err != nil || o.Server.Restarts != test.want {
-			t.Errorf("%s: %d restarts, %v, want %d", name, o.Server.Restarts, err, test.want)
+		opts := sampled(t, test.samples...)
+		opts.BlockSize = 16
+		if n := opts.Samples.Server.Restarts; n != test.want {
+			t.Errorf("%s: %d restarts, want %d", name, n, test.want)
 		}
-		want := run.Valid
-		if test.want > 0 {
-			want = run.Suspect
-		}
-		if v := compute(t, run.Options{BlockSize: 16, Samples: o}, sound(10)...).Verdict; v.Level != want {
+		if v := compute(t, opts, sound(10)...).Verdict; (v.Level == run.Suspect) != (test.want > 0) || v.Level == run.Invalid {
 			t.Errorf("%s: %v", name, v)
 		}
 	}

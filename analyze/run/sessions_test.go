@@ -118,11 +118,7 @@ func TestSessionMetrics(t *testing.T) {
 		t.Error("a percentile of 999")
 	}
 	gate := func(text string) run.Judgement {
-		gate, err := run.ParseCondition(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return run.Gate{Condition: gate}.Judge(r)
+		return run.Gate{Condition: mustParse(t, text)}.Judge(r)
 	}
 	if j := gate("mean_session_duration_s<10"); !j.Passed {
 		t.Error(j)

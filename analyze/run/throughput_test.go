@@ -93,11 +93,7 @@ func TestOfferedAndAchievedRate(t *testing.T) {
 }
 
 func TestMaxHits(t *testing.T) {
-	prompt := func(isl int, ids ...uint64) replay.Record {
-		rec := answered(0, 100)
-		rec.InputLength, rec.HashIDs = isl, ids
-		return rec
-	}
+	prompt := func(isl int, ids ...uint64) replay.Record { return asked(0, 0, 100, isl, 0, ids...) }
 	failed, unsent := prompt(30, 1, 2), replay.Record{Class: replay.Connect}
 	failed.Class = replay.Truncated
 	for _, test := range []struct {

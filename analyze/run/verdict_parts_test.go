@@ -52,8 +52,7 @@ func byClock(rec replay.Record, drift time.Duration) replay.Record {
 	if rec.Sent.Set {
 		at = rec.Sent.Value
 	}
-	off := time.Duration(float64(drift) * at.Seconds())
-	return apart([]replay.Record{rec}, off)[0]
+	return moved(rec, time.Duration(float64(drift)*at.Seconds()))
 }
 
 func none(int) time.Duration { return 0 }
@@ -104,12 +103,7 @@ func TestPartsAreOneRun(t *testing.T) {
 func TestSkewedClocksAreCorrected(t *testing.T) {
 	records := sound(200)
 	for i := range records {
-		later := time.Duration(i) * 40 * time.Millisecond
-		records[i].Row = i
-		records[i].Due, records[i].Ready, records[i].Done = records[i].Due+later, records[i].Ready+later, records[i].Done+later
-		for _, at := range []*replay.Instant{&records[i].Sent, &records[i].First, &records[i].Last} {
-			at.Value += later
-		}
+		records[i] = moved(records[i], time.Duration(-i)*40*time.Millisecond)
 	}
 	skew := func(part int) time.Duration {
 		return []time.Duration{0, 250 * time.Millisecond, -3 * time.Second, 0}[part]
@@ -139,11 +133,10 @@ func TestSkewedClocksAreCorrected(t *testing.T) {
 
 // What is wrong with a part is wrong with the run, by name.
 func TestFaultsOfParts(t *testing.T) {
-	late := func(part run.Part, by time.Duration) run.Part {
+	late := func(part run.Part, ms float64) run.Part {
 		var records []replay.Record
 		for rec := range part.Records {
-			rec.Sent.Value, rec.First.Value, rec.Last.Value, rec.Done = rec.Sent.Value+by, rec.First.Value+by, rec.Last.Value+by, rec.Done+by
-			records = append(records, rec)
+			records = append(records, shifted(rec, ms))
 		}
 		part.Records = each(records)
 		return part
@@ -158,11 +151,11 @@ func TestFaultsOfParts(t *testing.T) {
 		{"sound", func(p []run.Part) []run.Part { return p }, nil, run.Valid, "4 of 4 parts are VALID on their own"},
 		{"all late", func(p []run.Part) []run.Part {
 			for i := range p {
-				p[i] = late(p[i], 3*time.Millisecond)
+				p[i] = late(p[i], 3)
 			}
 			return p
 		}, nil, run.Suspect, "part 1 of 4: client lag p99 3.00 ms"},
-		{"one late", func(p []run.Part) []run.Part { p[2] = late(p[2], 12460*time.Microsecond); return p }, nil, run.Invalid, "part 3 of 4: client lag p99 12.46 ms"},
+		{"one late", func(p []run.Part) []run.Part { p[2] = late(p[2], 12.46); return p }, nil, run.Invalid, "part 3 of 4: client lag p99 12.46 ms"},
 		{"lost", func(p []run.Part) []run.Part { return p[:3] }, nil, run.Invalid, "part 4 of 4 is missing: add its folder"},
 		{"lost, as the leader knows", func(p []run.Part) []run.Part { return p[1:] }, &runfile.Parts{RunID: "r", Of: 4, Parts: []runfile.PartState{{Number: 1, Host: "b", State: runfile.PartLost, Reason: "no word for 10 s"}, {}, {}, {}}}, run.Invalid, "part 1 of 4 is missing (b): lost, no word for 10 s"},
 		{"moved by 120 s", func(p []run.Part) []run.Part { p[1].Run.Started = p[1].Run.Started.Add(2 * time.Minute); return p }, nil, run.Invalid, "part 2 of 4 started 120000.00 ms from the agreed start"},
@@ -188,11 +181,7 @@ func TestFaultsOfParts(t *testing.T) {
 			return p
 		}, nil, run.Invalid, "records are duplicates"},
 	} {
-		records := sound(100)
-		for i := range records {
-			records[i].Row = i
-		}
-		r := judged(t, test.edit(divided(records, 4, none, none)), test.known, run.Options{})
+		r := judged(t, test.edit(divided(sound(100), 4, none, none)), test.known, run.Options{})
 		if !says(r.Verdict, test.level, test.want) || r.Verdict.Level != test.level {
 			t.Errorf("%s: %v, want %v with %q\n%+v", test.name, r.Verdict.Level, test.level, test.want, r.Verdict.Evidence)
 		}

@@ -64,7 +64,7 @@ func (j judgement) check(t *testing.T) (r *run.Result) {
 	t.Run(j.name, func(t *testing.T) {
 		r = compute(t, j.opts, j.records...)
 		worst := slices.MaxFunc(r.Verdict.Evidence, func(a, b run.Evidence) int { return int(a.Level) - int(b.Level) }).Level
-		if r.Verdict.Level != j.want || worst != j.want || !says(r.Verdict, j.want, j.says) {
+		if r.Verdict.Level != j.want || worst != j.want || !says(r.Verdict, j.want, j.says) || len(r.Verdict.Reasons()) == 0 {
 			t.Errorf("%v, want %v and %q, in %v", r.Verdict.Level, j.want, j.says, r.Verdict.Evidence)
 		}
 	})
