@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -123,5 +124,54 @@ func TestMaxHits(t *testing.T) {
 	}
 	if got := compute(t, run.Options{}, prompt(30, 1, 2)).Cache.MaxHits; got.Set {
 		t.Errorf("without a block size: %v", got)
+	}
+}
+
+// Peaks are what the client had to do in any second: a chunk is one event,
+// however many tokens are in it, and a request that failed was sent, too.
+func TestPeaksOfEventsAndSends(t *testing.T) {
+	var records []replay.Record
+	for _, sent := range []float64{0, 1500, 1700, 2100} {
+		rec := answered(sent, sent+10, sent+30)
+		rec.OutputLength, rec.Counts.Output = 10, trace.Some(10)
+		records = append(records, rec)
+	}
+	records[2].Class = replay.Truncated
+	if r := compute(t, run.Options{}, records...); r.PeakEventRate != 4 || r.PeakOutputRate != 20 || r.PeakSendRate != 3 {
+		t.Errorf("%v events, %v tokens, %v requests a second", r.PeakEventRate, r.PeakOutputRate, r.PeakSendRate)
+	}
+}
+
+// Stretches are few where requests are, so that each has some, and never more than
+// a picture has room for.
+func TestSeriesHasRequestsInItsStretches(t *testing.T) {
+	for _, test := range []struct {
+		requests int // 20 a second
+		step     time.Duration
+	}{
+		{20, 100 * time.Millisecond}, {100, 200 * time.Millisecond}, {400, 500 * time.Millisecond},
+		{2000, 500 * time.Millisecond}, {10_000, 5 * time.Second},
+	} {
+		s := compute(t, run.Options{Detail: true}, steady(test.requests, 2, 50, 100)...).Detail.Series
+		if s.Step != test.step || len(s.Intervals) > 241 {
+			t.Errorf("%d requests: %d stretches of %v, want %v", test.requests, len(s.Intervals), s.Step, test.step)
+		}
+		due := 0
+		for _, at := range s.Intervals {
+			due += at.Due
+		}
+		if due != test.requests {
+			t.Errorf("%d of %d requests are in a stretch", due, test.requests)
+		}
+	}
+}
+
+// How many records are expected changes nothing but memory, right or wrong.
+func TestExpectedChangesNothing(t *testing.T) {
+	want := compute(t, run.Options{BlockSize: 16, Detail: true}, sound(50)...)
+	for _, expected := range []int{-1, 1, 50, 5000} {
+		if got := compute(t, run.Options{BlockSize: 16, Detail: true, Expected: expected}, sound(50)...); !reflect.DeepEqual(want, got) {
+			t.Errorf("%d expected: it is another result", expected)
+		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // TestSecondsAreRounded: decimal seconds become the float64 nearest to a thousand
@@ -154,6 +157,104 @@ func TestEstimate(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "a": 1, "abcd": 1, "abcde": 2, "日本語日": 3, "\xff\xfe": 2} {
 		if got := estimateTokens(text); got != want {
 			t.Errorf("%q is estimated at %d tokens, want %d", text, got, want)
+		}
+	}
+}
+
+// TestAgentNames: the names of a conversation's sub-agents are unique, even if an
+// agent's name looks like a numbered one, and numbering takes linear time.
+func TestAgentNames(t *testing.T) {
+	taken := map[string]int{}
+	var names []string
+	for _, agent := range []string{"a", "a", "a#2", "a", "", "", "a#2", "agent"} {
+		names = append(names, agentName("c", agent, taken))
+	}
+	if want := []string{"c/a", "c/a#2", "c/a#2#2", "c/a#3", "c/agent", "c/agent#2", "c/a#2#3", "c/agent#3"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+	tries := 0
+	for range 1000 {
+		agentName("d", "a", taken)
+		tries = taken["d/a"]
+	}
+	if tries != 1000 {
+		t.Errorf("%d tries for 1000 names", tries)
+	}
+}
+
+// TestNotesAreBounded: notes beyond the limit are counted together.
+func TestNotesAreBounded(t *testing.T) {
+	var n notes
+	for i := range 1000 {
+		n.count(fmt.Sprint("kind ", i%200))
+	}
+	sum := 0
+	for _, note := range n.list {
+		sum += note.Count
+	}
+	if len(n.list) != maxNotes+1 || sum != 1000 || n.list[maxNotes].Text != otherNotes {
+		t.Errorf("%d notes with a sum of %d: %v", len(n.list), sum, n.list[len(n.list)-1])
+	}
+}
+
+// TestLineOf: the line of an offset does not depend on earlier calls.
+func TestLineOf(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		raw := []byte(rapid.StringMatching(`[a\n]{1,40}`).Draw(t, "raw"))
+		x := indexer{raw: raw, line: 7}
+		for _, at := range rapid.SliceOfN(rapid.IntRange(0, len(raw)), 1, 8).Draw(t, "places") {
+			if got, want := x.lineOf(at), 7+strings.Count(string(raw[:at]), "\n"); got != want {
+				t.Fatalf("%q[%d] is on line %d, want %d", raw, at, got, want)
+			}
+		}
+	})
+}
+
+// TestSpool: the temporary copy is bounded, and removed on Close.
+func TestSpool(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	s := spool{size: maxSpooled - 3}
+	if _, err := s.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write([]byte("d")); err == nil || !strings.Contains(err.Error(), "more than 4096 MiB") {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("files left: %v, error %v", left, err)
+	}
+}
+
+// traces/README.md documents every key of the native format, every alias, and every
+// format.
+func TestPageHasAllKeysAndFormats(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(tracetest.Root(t), "traces", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, native, _ := strings.Cut(string(text), "\n## The native format\n")
+	native, formats, found := strings.Cut(native, "\n## Formats\n")
+	if !found {
+		t.Fatal("the page has no sections on the native format and on formats")
+	}
+	for name, key := range canonicalKey {
+		row := ""
+		for line := range strings.Lines(native) {
+			if cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |"); strings.HasPrefix(line, "| ") && strings.Contains(cell, "`"+key+"`") {
+				row = line
+			}
+		}
+		if !strings.Contains(row, "`"+name+"`") {
+			t.Errorf("no %s in the row of %s: %q", name, key, row)
+		}
+	}
+	for _, f := range Formats() {
+		if !strings.Contains(formats, "\n| `"+string(f)+"` |") {
+			t.Errorf("no row of format %s", f)
 		}
 	}
 }
