@@ -153,6 +153,10 @@ func tokensIn(records []replay.Record, from, to time.Duration) (tokens float64) 
 func TestConcurrencyIsTheMostInFlightAtAnySend(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyRun(rt)
+		for range rapid.IntRange(0, 10).Draw(rt, "touching") { // at the same instants
+			sent := float64(rapid.IntRange(0, 20).Draw(rt, "sent"))
+			records = append(records, answered(sent, sent+float64(rapid.IntRange(0, 9).Draw(rt, "took"))))
+		}
 		want := 0
 		for _, a := range records {
 			inFlight := 0

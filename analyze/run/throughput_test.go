@@ -10,31 +10,6 @@ import (
 	"moontide/trace"
 )
 
-func TestPeakConcurrency(t *testing.T) {
-	for _, test := range []struct {
-		name  string
-		spans [][2]float64 // sent, done
-		want  int
-	}{
-		{"one", [][2]float64{{0, 10}}, 1},
-		{"one after the other", [][2]float64{{0, 10}, {20, 30}}, 1},
-		{"touching", [][2]float64{{0, 10}, {10, 20}, {20, 30}}, 1},
-		{"touching by all but a nanosecond", [][2]float64{{0, 10}, {9.999999, 20}}, 2},
-		{"nested", [][2]float64{{0, 100}, {10, 90}, {20, 30}, {40, 50}}, 3},
-		{"chained", [][2]float64{{0, 20}, {10, 40}, {30, 60}, {50, 70}}, 2},
-		{"all at once", [][2]float64{{5, 9}, {5, 8}, {5, 7}, {5, 6}}, 4},
-		{"one of no length in a long one", [][2]float64{{0, 100}, {50, 50}}, 1},
-	} {
-		var records []replay.Record
-		for _, s := range test.spans {
-			records = append(records, answered(s[0], s[1]))
-		}
-		if got := compute(t, run.Options{}, records...).PeakConcurrency; got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
-		}
-	}
-}
-
 func TestPeakOutputRate(t *testing.T) {
 	weighing := func(tokens int, rec replay.Record) replay.Record {
 		rec.OutputLength, rec.Counts.Output = tokens, trace.Some(tokens)

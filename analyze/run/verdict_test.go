@@ -195,24 +195,19 @@ func TestVerdictOnTheClient(t *testing.T) {
 }
 
 func TestThresholds(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		given   runfile.Thresholds
-		records []replay.Record
-		want    run.Level
-	}{
-		{"lag below a fifth", runfile.Thresholds{MaxLagMS: 100}, []replay.Record{late(19.9, 100)}, run.Valid},
-		{"lag of a fifth", runfile.Thresholds{MaxLagMS: 100}, []replay.Record{late(20, 100)}, run.Suspect},
-		{"lag above", runfile.Thresholds{MaxLagMS: 100}, []replay.Record{late(100.1, 100)}, run.Invalid},
-		{"a stricter lag", runfile.Thresholds{MaxLagMS: 1}, []replay.Record{late(5.1, 100)}, run.Invalid}, // 5 % of 100 ms
-		{"a larger share", runfile.Thresholds{MaxLagShare: 0.5}, []replay.Record{late(50, 100)}, run.Suspect},
-		{"prompts", runfile.Thresholds{MaxPromptsOff: 0.1}, prompts(1000, 19), run.Valid},
-		{"prompts of a fifth", runfile.Thresholds{MaxPromptsOff: 0.1}, prompts(1000, 20), run.Suspect},
-		{"prompts above", runfile.Thresholds{MaxPromptsOff: 0.1}, prompts(1000, 101), run.Invalid},
+	limit := func(given runfile.Thresholds) run.Options { return run.Options{Thresholds: given} }
+	for _, test := range []judgement{
+		{"lag below a fifth", []replay.Record{late(19.9, 100)}, limit(runfile.Thresholds{MaxLagMS: 100}), run.Valid, ""},
+		{"lag of a fifth", []replay.Record{late(20, 100)}, limit(runfile.Thresholds{MaxLagMS: 100}), run.Suspect, ""},
+		{"lag above", []replay.Record{late(100.1, 100)}, limit(runfile.Thresholds{MaxLagMS: 100}), run.Invalid, ""},
+		{"a stricter lag", []replay.Record{late(5.1, 100)}, limit(runfile.Thresholds{MaxLagMS: 1}), run.Invalid, ""}, // 5 % of 100 ms
+		{"a larger share", []replay.Record{late(50, 100)}, limit(runfile.Thresholds{MaxLagShare: 0.5}), run.Suspect, ""},
+		{"prompts", prompts(1000, 19), limit(runfile.Thresholds{MaxPromptsOff: 0.1}), run.Valid, ""},
+		{"prompts of a fifth", prompts(1000, 20), limit(runfile.Thresholds{MaxPromptsOff: 0.1}), run.Suspect, ""},
+		{"prompts above", prompts(1000, 101), limit(runfile.Thresholds{MaxPromptsOff: 0.1}), run.Invalid, ""},
 	} {
-		r := compute(t, run.Options{Thresholds: test.given}, test.records...)
-		if r.Verdict.Level != test.want || r.Thresholds.MaxLagMS == 0 || r.Thresholds.MaxLagShare == 0 || r.Thresholds.MaxPromptsOff == 0 {
-			t.Errorf("%s: %v by %+v", test.name, r.Verdict, r.Thresholds)
+		if r := test.check(t); r.Thresholds.MaxLagMS == 0 || r.Thresholds.MaxLagShare == 0 || r.Thresholds.MaxPromptsOff == 0 {
+			t.Errorf("%s: by %+v", test.name, r.Thresholds)
 		}
 	}
 }

@@ -139,22 +139,19 @@ func TestPublishedDynamo(t *testing.T) {
 	}
 	hashes := 0
 	for _, row := range rows {
-		raw, _ := row.Raw("recorded")
-		var recorded struct {
+		var own struct {
 			ID string `json:"request_id"`
 		}
-		if err := json.Unmarshal([]byte(raw), &recorded); err != nil {
-			t.Fatal(err)
-		}
-		w := want[recorded.ID]
-		if !slices.Equal(row.HashIDs, w.Replay.Hashes) || row.InputLength != w.Replay.Length || row.OutputLength != w.Output || row.SessionID != sessions[recorded.ID] {
-			t.Errorf("request %s is not as it was recorded", recorded.ID)
+		recorded(t, row, &own)
+		w := want[own.ID]
+		if !slices.Equal(row.HashIDs, w.Replay.Hashes) || row.InputLength != w.Replay.Length || row.OutputLength != w.Output || row.SessionID != sessions[own.ID] {
+			t.Errorf("request %s is not as it was recorded", own.ID)
 		}
 		if row.Timestamp.Set && row.Timestamp.Value != float64(w.Received-first) {
-			t.Errorf("request %s arrives at %v, want %d", recorded.ID, row.Timestamp.Value, w.Received-first)
+			t.Errorf("request %s arrives at %v, want %d", own.ID, row.Timestamp.Value, w.Received-first)
 		}
 		if row.Timestamp.Set == row.Delay.Set {
-			t.Errorf("request %s has times %v and %v", recorded.ID, row.Timestamp, row.Delay)
+			t.Errorf("request %s has times %v and %v", own.ID, row.Timestamp, row.Delay)
 		}
 		hashes += len(row.HashIDs)
 	}

@@ -88,6 +88,14 @@ func checkRecordedTimes(t *rapid.T, rows []trace.Request, recorded func(trace.Re
 	}
 }
 
+// recorded reads what a row keeps of its record.
+func recorded(t interface{ Fatal(...any) }, r trace.Request, into any) {
+	raw, _ := r.Raw("recorded")
+	if err := json.Unmarshal([]byte(raw), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // readAs reads a trace of a format. It returns its notes as text.
 func readAs(t interface {
 	Helper()
@@ -114,10 +122,7 @@ func TestWekaKeepsItsTimes(t *testing.T) {
 				T   float64
 				API float64 `json:"api_time"`
 			}
-			raw, _ := r.Raw("recorded")
-			if err := json.Unmarshal([]byte(raw), &times); err != nil {
-				t.Fatal(err)
-			}
+			recorded(t, r, &times)
 			return times.T * 1000, times.API * 1000
 		})
 	})
@@ -153,10 +158,7 @@ func TestDynamoKeepsItsTimes(t *testing.T) {
 				Received float64 `json:"request_received_ms"`
 				Took     float64 `json:"total_time_ms"`
 			}
-			raw, _ := r.Raw("recorded")
-			if err := json.Unmarshal([]byte(raw), &times); err != nil {
-				t.Fatal(err)
-			}
+			recorded(t, r, &times)
 			if first == 0 {
 				first = times.Received
 			}
