@@ -1,5 +1,5 @@
 // Command licenses writes the licenses of all modules that moontide's binaries
-// contain, on every platform of a release, to the file that moontide licenses
+// contain, on every platform of a release, to the file that moontide --licenses
 // prints. Run it after a dependency changes: go run ./.ci/licenses
 package main
 

@@ -78,7 +78,12 @@ func Compare(source, drawn *Trace, rateScale float64) *Report {
 	floors := noise(source, own, aspects)
 	r := &Report{Source: source, Drawn: drawn, Pieces: len(pieces), Novelty: noveltyOf(source, drawn)}
 	for i, a := range aspects {
-		r.Results = append(r.Results, a.judge([]*piece{own}, pieces, floors[i]))
+		result := a.judge([]*piece{own}, pieces, floors[i])
+		if a.Key == "gaps" && rateScale != 1 && result.Outcome != NotApplicable {
+			// Sessions are added at the times of others: bursts grow, and gaps do not shrink.
+			result.Outcome, result.Reason, result.Gap = NotApplicable, "gaps do not scale with the rate", trace.Opt[float64]{}
+		}
+		r.Results = append(r.Results, result)
 	}
 	return r
 }

@@ -24,7 +24,8 @@ The binary contains these modules under their own licenses, whose texts follow:
 const (
 	bashCompletion = `_moontide() {
   local words=("${COMP_WORDS[@]:0:COMP_CWORD}") current=${COMP_WORDS[COMP_CWORD]}
-  [[ $current == -* ]] && words+=("$current")
+  local flag=${current#-}
+  [[ $current == -* ]] && words+=("-${flag#-}")
   mapfile -t COMPREPLY < <(compgen -W "$("${words[@]}" --generate-bash-completion 2>/dev/null)" -- "$current")
 }
 complete -o bashdefault -o default -F _moontide moontide
@@ -32,7 +33,8 @@ complete -o bashdefault -o default -F _moontide moontide
 	zshCompletion = `#compdef moontide
 _moontide() {
   local -a line=(${words[1,CURRENT-1]}) found
-  [[ ${words[CURRENT]} == -* ]] && line+=(${words[CURRENT]})
+  local flag=${words[CURRENT]#-}
+  [[ ${words[CURRENT]} == -* ]] && line+=("-${flag#-}")
   found=(${(f)"$(_CLI_ZSH_AUTOCOMPLETE_HACK=1 $line --generate-bash-completion 2>/dev/null)"})
   if (( $#found )); then _describe values found; else _files; fi
 }

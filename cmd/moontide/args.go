@@ -47,11 +47,11 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 	case strings.HasPrefix(verb, "-"):
 		return args, nil
 	case app.Command(verb) == nil:
-		return args, misused("unknown command %q; %s", verb, strings.Replace(cli.SuggestCommand(app.Commands, verb), "Did", "did", 1))
+		return args, unknownVerb(app, verb)
 	}
 	p := argParser{verb: app.Command(args[0])}
-	if err := p.parse(args[1:]); err != nil {
-		return args, err
+	if err := p.parse(args[1:]); err != nil || p.help {
+		return []string{args[0], helpFlag}, err
 	}
 	if err := p.joinHostPort(); err != nil {
 		return args, err
@@ -63,10 +63,45 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 	return append(append(line, "--"), p.others...), nil
 }
 
+// removedVerbs says what replaces verbs that older versions had.
+var removedVerbs = map[string]string{
+	"version": "use moontide --version", "licenses": "use moontide --licenses", "man": "use moontide --man",
+	"completion": "use moontide --completion SHELL", "anonymize": "use moontide convert --anonymize",
+	"launch": "use the scripts and manifests in replay/launch",
+}
+
+func unknownVerb(app *cli.App, name string) error {
+	if instead := removedVerbs[name]; instead != "" {
+		return misused("there is no command %s: %s", name, instead)
+	}
+	// The library suggests a name however different it is.
+	for _, c := range app.Commands {
+		if suggestion := cli.SuggestCommand(app.Commands, name); similar(c.Name, name) && strings.Contains(suggestion, c.Name) {
+			return misused("unknown command %q; %s", name, strings.Replace(suggestion, "Did", "did", 1))
+		}
+	}
+	return misused("unknown command %q", name)
+}
+
+// similar reports whether two names have most of their letters in common, at most one
+// of them in another place.
+func similar(a, b string) bool {
+	common := 0
+	for _, pair := range [][2]string{{a, b}, {b, a}} {
+		for _, r := range pair[0] {
+			if strings.ContainsRune(pair[1], r) {
+				common++
+			}
+		}
+	}
+	return a[0] == b[0] && 10*common >= 8*(len(a)+len(b))
+}
+
 type argParser struct {
 	verb   *cli.Command
 	flags  []givenFlag
 	others []string
+	help   bool // is wanted
 }
 
 func (p *argParser) parse(rest []string) error {
@@ -83,8 +118,8 @@ func (p *argParser) parse(rest []string) error {
 		}
 		name, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 		if name == "help" || name == "h" {
-			p.flags = append(p.flags, givenFlag{name: strings.TrimPrefix(helpFlag, "--"), bare: true})
-			continue
+			p.help = true
+			return nil
 		}
 		name, convert, err := p.resolve(name)
 		if err != nil {
@@ -111,6 +146,10 @@ func (p *argParser) parse(rest []string) error {
 		}
 		if value, err = checkValue(f, name, value); err != nil {
 			return misused("%s: %w", p.verb.Name, err)
+		}
+		// Of most flags the last one counts, but a list of models would be cut to one.
+		if name == "model" && slices.ContainsFunc(p.flags, func(g givenFlag) bool { return g.name == name && g.value != value }) {
+			return misused("%s: --model is given twice", p.verb.Name)
 		}
 		p.flags = append(p.flags, givenFlag{name: name, value: value})
 	}
@@ -171,7 +210,7 @@ func flagNames(verb *cli.Command) (names []string) {
 }
 
 func (p *argParser) suggestion(misspelt string) string {
-	if name := cli.SuggestFlag(p.verb.Flags, misspelt, true); name != "" {
+	if name := cli.SuggestFlag(p.verb.Flags, misspelt, true); name != "" && misspelt != "" && similar(strings.TrimLeft(name, "-"), misspelt) {
 		return "; did you mean " + name + "?"
 	}
 	return ""

@@ -32,7 +32,7 @@ func benchCommand(std streams, stop stop) *cli.Command {
 			"simulated endpoint runs in this process. Lists of engine flags, such as --engines 1,2,4, are deployments " +
 			"to compare. With --virtual the same engines run in virtual time, without HTTP. moontide report SWEEP " +
 			"SWEEP shows several sweeps side by side.\n\n" +
-			"--find searches for the highest load that meets --slo. It brackets the load, bisects down to 5 %, and " +
+			"--find searches for the highest load that meets --slo. It brackets the load, bisects in steps of 5 %, and " +
 			"repeats the runs on both sides of the answer three times: all have to meet the conditions on one side, " +
 			"and none on the other. INVALID runs are ignored. The exit status is 4 if no load meets the conditions.\n\n" +
 			"A DIST is a number of tokens or a distribution, such as uniform:100:2000 or lognormal:1000:1.5; moontide " +

@@ -181,10 +181,10 @@ func verbs() []verb {
 		{"convert", convertCommand},
 		{"synth", synthCommand},
 		{"fit", fitCommand},
+		{"capture", captureCommand},
 		{"fit-engine", fitEngineCommand},
 		{"simulate", simulateCommand},
 		{"serve", serveCommand},
-		{"capture", captureCommand},
 	}
 }
 
@@ -203,7 +203,7 @@ func newApp(std streams, stop stop, only ...string) *cli.App {
 		HideHelpCommand:      true,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "licenses", Usage: "print the licenses of the modules in this binary"},
-			&cli.BoolFlag{Name: "man", Usage: "print the man page", Hidden: true},
+			&cli.BoolFlag{Name: "man", Usage: "print the man page"},
 			&cli.StringFlag{Name: "completion", Usage: "print the completion script of a `SHELL`: bash, zsh or fish"},
 		},
 		Action:         func(c *cli.Context) error { return printAbout(c, std) },

@@ -62,7 +62,7 @@ func sentFlags(engines []cli.Flag) []cli.Flag {
 // requestFlags returns the flags that mean nothing in virtual time.
 func requestFlags() []cli.Flag {
 	return append(slices.Concat(targetFlags(), serverFlags()),
-		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "`TEXT` that changes the prompts but keep its prefix sharing, to avoid a warm cache"},
+		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "`TEXT` that changes the prompts but keeps their shared prefixes, to avoid a warm cache"},
 		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit per request, to the end of its response"},
 		&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry requests that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
 		&cli.IntFlag{Name: "abort-after-errors", Category: inRunControl, Usage: "stop the run after `N` failed requests", DefaultText: "never"},
