@@ -1,0 +1,129 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// maxLines holds the most lines of Go of each package, without tests: growth is a
+// decision that somebody writes down here. The aim is 65,000 lines in all.
+var maxLines = map[string]int{
+	"analyze":                       1950,
+	"analyze/cache":                 1950,
+	"analyze/diff":                  1300,
+	"analyze/fidelity":              700,
+	"analyze/report":                7000,
+	"analyze/report/doc":            1350,
+	"analyze/report/figure":         2350,
+	"analyze/run":                   5000,
+	"cmd/moontide":                  8750,
+	"replay":                        2350,
+	"replay/bench":                  5150,
+	"replay/bench/search":           300,
+	"replay/capture":                1450,
+	"replay/cluster":                1600,
+	"replay/evidence":               800,
+	"replay/live":                   400,
+	"replay/monotonic":              200,
+	"replay/openai":                 4950,
+	"replay/openai/dial":            400,
+	"replay/openai/http1":           1100,
+	"replay/openai/http1/http1test": 150,
+	"replay/openai/poll":            950,
+	"replay/openai/sse":             300,
+	"replay/prompt":                 1050,
+	"replay/runfile":                1850,
+	"replay/sim/engine":             2450,
+	"replay/sim/enginefile":         450,
+	"replay/sim/fit":                1400,
+	"replay/sim/server":             3350,
+	"replay/sim/virtual":            300,
+	"replay/stamp":                  300,
+	"replay/transcript":             450,
+	"synth":                         150,
+	"synth/prefix":                  200,
+	"synth/sessions":                2000,
+	"synth/spec":                    2000,
+	"synth/tree":                    800,
+	"trace":                         2700,
+	"trace/atomicfile":              150,
+	"trace/block":                   450,
+	"trace/check":                   1200,
+	"trace/format":                  5200,
+	"trace/jsonscan":                750,
+	"trace/log":                     2250,
+	"trace/routing":                 200,
+	"trace/spill":                   300,
+	"trace/stats":                   1350,
+	"trace/tokenizer":               1150,
+	"trace/tracetest":               200,
+	"traces":                        50,
+}
+
+// Most lines in all: of code, of tests, of the programs in .ci, and of the pages that
+// are not generated.
+const (
+	mostCode  = 82_500
+	mostTests = 59_500
+	mostCI    = 5_800
+	mostPages = 5_000
+)
+
+// No package, and no kind of file, is larger than its budget.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	packages := map[string]int{}
+	var code, tests, ci, pages int
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		at, err := filepath.Rel(root, name)
+		at = filepath.ToSlash(at)
+		switch {
+		case err != nil || entry.IsDir() && (at == ".git" || entry.Name() == "testdata" || entry.Name() == "node_modules" || at == "cmd/moontide/reference" || at == "runs" || at == "dist"):
+			return fs.SkipDir
+		case entry.IsDir() || path.Ext(at) != ".go" && path.Ext(at) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		lines := strings.Count(string(text), "\n")
+		switch {
+		case path.Ext(at) == ".md":
+			pages += lines
+		case strings.HasPrefix(at, ".ci/"):
+			ci += lines
+		case strings.HasSuffix(at, "_test.go"):
+			tests += lines
+		default:
+			code += lines
+			packages[path.Dir(at)] += lines
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, lines := range packages {
+		if lines > maxLines[name] {
+			t.Errorf("%s has %d lines, more than %d", name, lines, maxLines[name])
+		}
+	}
+	for name := range maxLines {
+		if packages[name] == 0 {
+			t.Errorf("there is no package %s", name)
+		}
+	}
+	for what, of := range map[string][2]int{"code": {code, mostCode}, "tests": {tests, mostTests}, ".ci": {ci, mostCI}, "pages": {pages, mostPages}} {
+		if of[0] > of[1] {
+			t.Errorf("%s: %d lines, more than %d", what, of[0], of[1])
+		}
+	}
+}
