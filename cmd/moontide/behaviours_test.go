@@ -34,6 +34,7 @@ type behaviour struct {
 	url      string // instead of the scripted server's
 	files    int    // limit of open files
 	counts   string // instead of the counts, if they depend on the machine
+	busy     string // another verdict that a busy machine may give
 }
 
 func (b *behaviour) trace() string {
@@ -88,6 +89,9 @@ func (b *behaviour) row(t *testing.T) string {
 	}
 	m := measured.Metrics
 	level, crossed := m.Verdict.Level.String(), crossedChecks(m.Verdict)
+	if b.busy != "" && level+" "+crossed == b.busy {
+		_, crossed, _ = strings.Cut(b.verdict, " ")
+	}
 	if got := strings.TrimSpace(level + " " + crossed); got != b.verdict || !strings.Contains(unwrapped(r.out), "Verdict: "+level) {
 		t.Errorf("%s, want %s:\n%s%s", got, b.verdict, r.out, r.err)
 	}

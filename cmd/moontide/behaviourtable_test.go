@@ -254,7 +254,7 @@ func noServer() []behaviour {
 		{name: "port refused", url: "http://127.0.0.1:1"},
 		{name: "host name unknown", url: "http://nowhere.invalid:8000"},
 		{name: "probe refused with HTTP 500", always: func(a *style, _ question) { a.raw = plain("500 Internal Server Error", "{}") }},
-		{name: "limit of 64 open files, 200 requests in flight", verdict: "INVALID failed, client_failed, sent_rate", rows: 200, files: 64, args: []string{"--timeout", "2s"}, counts: "10 | client, timeout",
+		{name: "limit of 64 open files, 200 requests in flight", verdict: "INVALID failed, client_failed, sent_rate", busy: "INVALID failed, client_failed", rows: 200, files: 64, args: []string{"--timeout", "2s"}, counts: "10 | client, timeout",
 			script: func(a *style, q question) {
 				if q.number >= 10 {
 					a.raw, a.end = " ", stall
