@@ -54,7 +54,7 @@ func readResponsesEvent(data []byte, p *pieces) (chunkInfo, error) {
 	var kind, delta, message []byte
 	var text bool
 	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(c.Key()) {
+		switch key := c.Key(); string(key) {
 		case "type":
 			kind = c.Text()
 		case "delta":
@@ -63,14 +63,8 @@ func readResponsesEvent(data []byte, p *pieces) (chunkInfo, error) {
 			message, _ = scanString(c)
 		case "response":
 			r.response()
-		case "usage":
-			r.usage()
-		case "status":
-			r.status()
-		case "error":
-			r.error()
 		default:
-			c.Skip()
+			r.responseMember(key)
 		}
 	}
 	token, visible := p.addDelta(kind, delta)
@@ -96,16 +90,21 @@ func (r *eventReader) response() {
 		return
 	}
 	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(c.Key()) {
-		case "usage":
-			r.usage()
-		case "status":
-			r.status()
-		case "error":
-			r.error()
-		default:
-			c.Skip()
-		}
+		r.responseMember(c.Key())
+	}
+}
+
+// responseMember reads a member of an answer, or of the event that is one.
+func (r *eventReader) responseMember(key []byte) {
+	switch string(key) {
+	case "usage":
+		r.usage()
+	case "status":
+		r.status()
+	case "error":
+		r.error()
+	default:
+		r.c.Skip()
 	}
 }
 
