@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
 )
 
 const maxDuration = 366 * 24 * time.Hour
@@ -74,27 +75,19 @@ func unknownVerb(app *cli.App, name string) error {
 	if instead := removedVerbs[name]; instead != "" {
 		return misused("there is no command %s: %s", name, instead)
 	}
-	// The library suggests a name however different it is.
-	for _, c := range app.Commands {
-		if suggestion := cli.SuggestCommand(app.Commands, name); similar(c.Name, name) && strings.Contains(suggestion, c.Name) {
-			return misused("unknown command %q; %s", name, strings.Replace(suggestion, "Did", "did", 1))
-		}
-	}
-	return misused("unknown command %q", name)
+	suggested := strings.TrimPrefix(cli.SuggestCommand(app.Commands, name), "Did you mean ") // "replay"?
+	return misused("unknown command %q%s", name, didYouMean(name, strings.TrimSuffix(suggested, "?")))
 }
 
-// similar reports whether two names have most of their letters in common, at most one
-// of them in another place.
-func similar(a, b string) bool {
-	common := 0
-	for _, pair := range [][2]string{{a, b}, {b, a}} {
-		for _, r := range pair[0] {
-			if strings.ContainsRune(pair[1], r) {
-				common++
-			}
-		}
+// didYouMean asks whether a misspelt name stands for the one that the library suggests,
+// which it does however different they are.
+func didYouMean(misspelt, suggested string) string {
+	const leastLikeness, boostFrom, prefix = 0.85, 0.7, 4 // the last two are the library's
+	name := strings.Trim(suggested, `-"`)
+	if name == "" || smetrics.JaroWinkler(misspelt, name, boostFrom, prefix) < leastLikeness {
+		return ""
 	}
-	return a[0] == b[0] && 10*common >= 8*(len(a)+len(b))
+	return "; did you mean " + suggested + "?"
 }
 
 type argParser struct {
@@ -195,7 +188,7 @@ func (p *argParser) resolve(name string) (string, func(string) (string, error), 
 	other, flag := findOther(p.verb, name)
 	switch {
 	case other == nil:
-		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, cmp.Or(flagElsewhere(name), p.suggestion(name)))
+		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, cmp.Or(flagElsewhere(name), didYouMean(name, cli.SuggestFlag(p.verb.Flags, name, true))))
 	case other.instead != "":
 		return "", nil, misused("%s: no --%s here: %s", p.verb.Name, name, other.instead)
 	}
@@ -207,13 +200,6 @@ func flagNames(verb *cli.Command) (names []string) {
 		names = append(names, f.Names()...)
 	}
 	return names
-}
-
-func (p *argParser) suggestion(misspelt string) string {
-	if name := cli.SuggestFlag(p.verb.Flags, misspelt, true); name != "" && misspelt != "" && similar(strings.TrimLeft(name, "-"), misspelt) {
-		return "; did you mean " + name + "?"
-	}
-	return ""
 }
 
 // flagElsewhere says which other verbs have a flag, "" if none has.

@@ -18,8 +18,6 @@ type choiceSet struct {
 	// Open means that there are other values, or other ways to write these, which
 	// the code that uses the value checks.
 	Open bool
-	// Suffix follows each of the names: a value continues with it.
-	Suffix string
 }
 
 // oneOf returns the choices among names.

@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Groups of flags in the help of a command, in display order.
+// Groups of flags in the help of a command.
 const (
 	inTarget       = "TARGET"
 	inRequests     = "REQUESTS"
@@ -30,11 +30,6 @@ const (
 	inEngine       = "ENGINE"
 )
 
-var groups = []string{
-	inTarget, inRequests, inLoad, inSessions, inRunControl, inParts, ofTraces, ofSessions, ofTree, ofDescriptions,
-	inTraceInput, inCache, inServer, inFit, inValidity, inGates, ofCheck, inOutput, inEngine,
-}
-
 // texts is the value of a flag that may be repeated. Unlike those of a
 // cli.StringSliceFlag, its values may contain commas.
 type texts []string
@@ -52,9 +47,6 @@ type repeatableFlag struct {
 	cli.GenericFlag
 	choices choiceSet
 }
-
-// IsSliceFlag implements cli.DocGenerationSliceFlag.
-func (*repeatableFlag) IsSliceFlag() bool { return true }
 
 // Accepted returns the values, none if there is no fixed set.
 func (f *repeatableFlag) Accepted() choiceSet { return f.choices }

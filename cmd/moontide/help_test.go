@@ -39,6 +39,12 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
+// groups are those of flags.
+var groups = []string{
+	inTarget, inRequests, inLoad, inSessions, inRunControl, inParts, ofTraces, ofSessions, ofTree, ofDescriptions,
+	inTraceInput, inCache, inServer, inFit, inValidity, inGates, ofCheck, inOutput, inEngine,
+}
+
 // Every flag has a group and a text that starts with a noun or an imperative
 // and does not repeat its default.
 func TestHelpOfEachFlag(t *testing.T) {

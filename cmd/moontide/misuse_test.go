@@ -40,6 +40,8 @@ func TestMisuse(t *testing.T) {
 		"flag of one verb":      {[]string{"analyze", "good", "--concurrency", "2"}, 2, "analyze: unknown flag --concurrency; it is a flag of bench\nSee"},
 		"flag of two verbs":     {[]string{"check", "good", "--find", "rate"}, 2, "check: unknown flag --find; it is a flag of bench and simulate\nSee"},
 		"flag of many verbs":    {[]string{"replay", "good", "--html", "page.html"}, 2, "replay: unknown flag --html; it is a flag of bench, report, compare and "},
+		"empty verb":            {[]string{""}, 2, `unknown command ""`},
+		"empty flag":            {[]string{"replay", "good", "--=x"}, 2, "replay: unknown flag --"},
 		"two models":            {[]string{"serve", "--model", "a", "--model", "b"}, 2, "serve: --model is given twice"},
 		"removed verb":          {[]string{"anonymize", "good"}, 2, "there is no command anonymize: use moontide convert --anonymize"},
 		"removed flag":          {[]string{"replay", "good", "--path", "/x"}, 2, "replay: no --path here: give the URL with its path"},
