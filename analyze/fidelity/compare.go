@@ -60,7 +60,8 @@ type Value struct {
 // Compare judges a drawn trace against its source, of which no more requests than the
 // drawn trace has should have been collected. A rate scale other than 1 is how many times
 // as many sessions the drawn trace has in the same time: the source's times are divided by
-// it, except between the turns of a session, and cache sizes are multiplied.
+// it, except between the turns of a session, and cache sizes are multiplied. Gaps are not
+// judged then.
 func Compare(source, drawn *Trace, rateScale float64) *Report {
 	scaled := func(n int) int { return max(1, int(math.Round(rateScale*float64(n)))) }
 	own := source.piece(0, source.Requests(), source.distinct)
@@ -78,12 +79,7 @@ func Compare(source, drawn *Trace, rateScale float64) *Report {
 	floors := noise(source, own, aspects)
 	r := &Report{Source: source, Drawn: drawn, Pieces: len(pieces), Novelty: noveltyOf(source, drawn)}
 	for i, a := range aspects {
-		result := a.judge([]*piece{own}, pieces, floors[i])
-		if a.Key == "gaps" && rateScale != 1 && result.Outcome != NotApplicable {
-			// Sessions are added at the times of others: bursts grow, and gaps do not shrink.
-			result.Outcome, result.Reason, result.Gap = NotApplicable, "gaps do not scale with the rate", trace.Opt[float64]{}
-		}
-		r.Results = append(r.Results, result)
+		r.Results = append(r.Results, a.judge([]*piece{own}, pieces, floors[i], rateScale != 1))
 	}
 	return r
 }
@@ -92,7 +88,7 @@ func Compare(source, drawn *Trace, rateScale float64) *Report {
 // that another trace of the same kind does not have.
 const minTurnGaps = 15
 
-func (a Aspect) judge(own, of []*piece, floor float64) Result {
+func (a Aspect) judge(own, of []*piece, floor float64, rescaled bool) Result {
 	r := Result{Aspect: a, Outcome: NotApplicable}
 	lacking := ""
 	for i := range a.values {
@@ -110,6 +106,10 @@ func (a Aspect) judge(own, of []*piece, floor float64) Result {
 	}
 	if a.Key == "turn_gaps" && r.Reason == "" && len(pooled(own, turnGap)) < minTurnGaps {
 		r.Reason = fmt.Sprintf("fewer than %d turn gaps", minTurnGaps)
+	}
+	if a.Key == "gaps" && r.Reason == "" && rescaled {
+		// Sessions are added at the times of others: bursts grow, and gaps do not shrink.
+		r.Reason = "gaps do not scale with the rate"
 	}
 	if r.Reason != "" {
 		return r

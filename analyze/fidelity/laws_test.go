@@ -249,7 +249,7 @@ func TestNotApplicable(t *testing.T) {
 	for i := range rows {
 		rows[i].HashIDs = nil
 	}
-	r := compare(t, rows, rows)
+	r, scaled := compare(t, rows, rows), fidelity.Compare(collect(t, rows[:50]), collect(t, rows), 2)
 	for i := range rows {
 		rows[i].Timestamp.Value = 5
 	}
@@ -259,6 +259,7 @@ func TestNotApplicable(t *testing.T) {
 		key, reason string
 	}{
 		{r, "lru_curve", "no block ids"}, {r, "context", "no block ids"}, {r, "turn_gaps", "no times between turns"},
+		{scaled, "gaps", "gaps do not scale with the rate"},
 		{at, "gaps", "all requests arrive at once"}, {at, "rate", "all requests arrive at once"}, {at, "peak_minute", "all requests arrive at once"},
 	} {
 		if x := result(t, c.report, c.key); x.Outcome != fidelity.NotApplicable || x.Reason != c.reason || x.Gap.Set {

@@ -202,8 +202,8 @@ func moved(rec replay.Record, later time.Duration) replay.Record {
 
 var firstStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// Targets and limits of the parts are told apart, samples of all clients are merged, and
-// those of the server come from one part.
+// Each part keeps its own targets and limits. Samples of all clients are merged; samples
+// of the server come from one part.
 func TestMergedParts(t *testing.T) {
 	for _, test := range []struct {
 		urls    []string // several URLs are separated by spaces

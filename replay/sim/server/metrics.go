@@ -19,7 +19,7 @@ type latencies struct {
 	completed, aborted atomic.Int64
 }
 
-// longestLatency is the largest latency that is told apart, in microseconds.
+// longestLatency is the upper bound of the histograms, in microseconds.
 const longestLatency = int64(24 * time.Hour / time.Microsecond)
 
 func newLatencies() latencies {
