@@ -70,15 +70,6 @@ func (h *hashTable) replaceByPage(id uint64, number uint32, p *page) {
 	}
 }
 
-// each calls do for every entry.
-func (h *hashTable) each(do func(*entry)) {
-	for i := range h.entries {
-		if h.entries[i].value != 0 {
-			do(&h.entries[i])
-		}
-	}
-}
-
 func (h *hashTable) double() {
 	old := h.entries
 	*h = hashTable{entries: make([]entry, 2*len(old))}

@@ -39,12 +39,3 @@ func (l *List[T]) Search(after func(*T) bool) int {
 	values := l.pages[page][:min(listPage, l.len-page*listPage)]
 	return page*listPage + sort.Search(len(values), func(i int) bool { return after(&values[i]) })
 }
-
-// All yields all values in order.
-func (l *List[T]) All(yield func(*T) bool) {
-	for i := range l.len {
-		if !yield(l.At(uint32(i))) {
-			return
-		}
-	}
-}

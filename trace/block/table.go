@@ -151,43 +151,6 @@ func (t *Table) numberFromPage(dst []uint32, ids []uint64) int {
 // Len returns the number of distinct ids so far.
 func (t *Table) Len() int { return t.count }
 
-// IDs returns the ids with the given numbers, each below [Table.Len]. It is
-// slow: it goes through all ids of the table.
-func (t *Table) IDs(numbers []uint32) []uint64 {
-	ids := make([]uint64, len(numbers))
-	if len(numbers) == 0 {
-		return ids
-	}
-	least, most := slices.Min(numbers), slices.Max(numbers)
-	found := make(map[uint32]uint64, len(numbers))
-	var some [1 << 12]bool // of the last bits of the numbers: it is faster than the map
-	for _, n := range numbers {
-		found[n] = 0
-		some[n%uint32(len(some))] = true
-	}
-	check := func(n uint32, id uint64) {
-		if _, wanted := found[n]; wanted {
-			found[n] = id
-		}
-	}
-	t.ids.each(func(e *entry) {
-		if !e.isPage() {
-			check(e.value-1, e.id())
-			return
-		}
-		first := e.id() &^ (pageSize - 1)
-		for place, n := range t.pages.at(e.page()) {
-			if n--; some[n%uint32(len(some))] && n-least <= most-least && n != math.MaxUint32 {
-				check(n, first+uint64(place))
-			}
-		}
-	})
-	for i, n := range numbers {
-		ids[i] = found[n]
-	}
-	return ids
-}
-
 // Err returns an [ErrFull] if there were more than [MaxLen] distinct ids, whose
 // numbers are not unique.
 func (t *Table) Err() error {

@@ -30,16 +30,6 @@ func check(t interface{ Fatalf(string, ...any) }, table *Table, ids []uint64) {
 	if err := table.Err(); err != nil {
 		t.Fatalf("%v", err)
 	}
-	numbers, named := make([]uint32, 0, len(want)), make([]uint64, len(want))
-	for id, n := range want {
-		numbers = append(numbers, n)
-		named[n] = id
-	}
-	for i, id := range table.IDs(numbers) {
-		if id != named[numbers[i]] {
-			t.Fatalf("number %d is said to be of id %d, want %d", numbers[i], id, named[numbers[i]])
-		}
-	}
 }
 
 // idStream draws runs, steps backwards, repeats, neighbours of earlier ids and
