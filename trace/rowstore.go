@@ -118,8 +118,8 @@ func sorting(err error) error {
 	return nil
 }
 
-// appendStored appends a row in a form for disk: its values in order, each optional one
-// and each slice after a byte that tells whether it is there.
+// appendStored appends a row in a form for disk: its values in order. The byte before an
+// optional value or a slice is 1 if it is set.
 func appendStored(b []byte, r *Request) []byte {
 	optional := func(set bool, bits uint64) {
 		if b = append(b, 0); set {

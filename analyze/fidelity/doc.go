@@ -14,8 +14,8 @@
 // that the source has no values of is not compared.
 //
 // Hit rates, shared context and peaks depend on the length of a trace. A longer drawn trace
-// is therefore cut into pieces of as many requests as the source has, the last of which
-// ends with the trace; caches are empty at the beginning of each piece.
+// is therefore cut into pieces as long as the source. The last piece ends with the trace, so
+// it may overlap the one before. Caches are empty at the beginning of each piece.
 //
 // # Noise floor
 //

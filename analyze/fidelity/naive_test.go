@@ -99,7 +99,7 @@ func TestResamples(t *testing.T) {
 			rt.Fatal(err)
 		}
 		p, sessions := of.piece(0, len(all), of.distinct), of.bySession()
-		for i := range p.column[requests] { // tells rows apart
+		for i := range p.column[requests] { // makes each row unique
 			p.column[requests][i] = float64(i)
 		}
 		drawn := p.resample(sessions, stats.NewStream(1, "resample"))

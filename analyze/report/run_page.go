@@ -12,7 +12,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// headline returns a result with the unit of its text, such as "2.5 s", apart.
+// headline splits a text such as "2.5 s" into the value and the unit of a result.
 func headline(key, text, note string) doc.KeyValue {
 	value, unit, _ := strings.Cut(text, " ")
 	return doc.KeyValue{Key: key, Value: value, Unit: unit, Note: note}

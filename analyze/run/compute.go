@@ -31,10 +31,11 @@ type collector struct {
 	sent         tokenRate // an event is a request
 	tokensInside int       // tokens of chunks inside the window
 	prompts      promptHistory
-	gaps         stats.SampleBuilder  // in nanoseconds
-	tokenGaps    *stats.SampleBuilder // gaps per token; nil while they equal gaps
-	counted      []stats.Counted      // used instead if some records have no gaps
-	chunkSizes   map[int]int          // number of chunks by tokens
+	predicted    func(row int) *PredictedRequest // by the end
+	gaps         stats.SampleBuilder             // in nanoseconds
+	tokenGaps    *stats.SampleBuilder            // gaps per token; nil while they equal gaps
+	counted      []stats.Counted                 // used instead if some records have no gaps
+	chunkSizes   map[int]int                     // number of chunks by tokens
 	models       modelCollector
 	cached       int
 	reasoning    reasoningTokens
@@ -190,6 +191,7 @@ func (c *collector) finish() *Result {
 	r.Reasoning = c.reasoning.mean()
 	predicting.Wait()
 	c.prompts = promptHistory{} // free the memory
+	c.predicted = predictionsByRow(r.Cache.Prediction.Each)
 	r.Sessions = c.newSessions()
 	if !each {
 		r.Cache.Prediction.Each = nil

@@ -165,7 +165,6 @@ func turnOf(q *Request) int { return int(q.Turn) }
 // groups groups the completed and failed requests, of sessions or all, by a property with
 // a lowest value.
 func (c *collector) groups(bands []band, lowest int, ofSessions bool, of func(*Request) int) (groups []Group) {
-	predicted := predictionsByRow(c.result.Cache.Prediction.Each)
 	all := make([]groupCollector, len(bands))
 	for i := range c.requests {
 		q := &c.requests[i]
@@ -178,7 +177,7 @@ func (c *collector) groups(bands []band, lowest int, ofSessions bool, of func(*R
 			g.failed++
 		} else {
 			g.complete(&q.Timing)
-			g.addCached(q, predicted(q.Row))
+			g.addCached(q, c.predicted(q.Row))
 		}
 	}
 	for i := range all {

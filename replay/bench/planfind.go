@@ -73,7 +73,8 @@ func (p *Prediction) level(a Axis) float64 {
 	return p.Load.Level
 }
 
-// Find searches for the level from which on each candidate does not meet the gates.
+// Find searches for the limit of each candidate: the highest load, or the lowest number of
+// engines, that meets the gates.
 func (p *Planner) Find(ctx context.Context, cfg FindConfig, candidates []Candidate) ([]Found, error) {
 	s, err := p.search(cfg)
 	if err != nil {

@@ -44,8 +44,9 @@ func (r *eventReader) usage() {
 	if null(c) {
 		return
 	}
-	// Of the Messages API: its input_tokens are those that the cache has no part in.
-	var apart bool
+	// In the Messages API, input_tokens excludes tokens read from or written to the cache.
+	// The other APIs have no such counts to add.
+	var partial bool
 	var read, written tokenCount
 	for more := c.Open('{'); more; more = c.More('}') {
 		switch string(c.Key()) {
@@ -62,7 +63,7 @@ func (r *eventReader) usage() {
 		case "reasoning_tokens": // SGLang
 			scanWorse(c, &n.reasoning)
 		case "input_tokens":
-			apart = true
+			partial = true
 			scanCount(c, &n.input)
 		case "cache_read_input_tokens":
 			scanCount(c, &read)
@@ -72,7 +73,7 @@ func (r *eventReader) usage() {
 			c.Skip()
 		}
 	}
-	if apart && n.input.Set {
+	if partial && n.input.Set {
 		n.input.Value = int32(min(int64(n.input.Value)+int64(read.Value)+int64(written.Value), maxCount))
 	}
 	if !n.cached.Set {

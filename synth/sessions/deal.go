@@ -34,8 +34,8 @@ func (m *Model) loads() []load {
 	return all
 }
 
-// maxTried is the largest number of sessions of which the one whose load fits best takes a
-// place; otherwise it is a quarter of those that may.
+// maxTried limits the sessions that are compared for a place, at random. It is otherwise a
+// quarter of the candidates.
 const maxTried = 64
 
 // largeLoad is the size of a load, as the length of a vector, from which it is large.
@@ -53,7 +53,7 @@ func deal(sessions []int, loads []load, most int, last []int, random *rand.Rand)
 		due[k] = append(due[k], place)
 	}
 	from := slices.Clone(sessions)
-	var late, pool []int        // places whose sessions are not dealt yet; late are those that are due
+	var late, pool []int        // places whose sessions are not dealt yet; those in late are due
 	in := make([]int, len(own)) // the pool
 	ahead := load{}
 	for k, next := 0, 0; k < len(own); k++ {

@@ -74,8 +74,8 @@ func appendAfter(dst []byte, ids []string) []byte {
 	return append(dst, ']')
 }
 
-// appendIDs appends decimal numbers, of which there is one. Most ids are one more than the one before, and then
-// differ from it in the last digit.
+// appendIDs appends at least one decimal number. Most ids are one more than their
+// predecessor, and differ from it in the last digit only.
 func appendIDs(dst []byte, ids []uint64) []byte {
 	const separator = ", "
 	start := 0 // of the number before

@@ -243,8 +243,8 @@ func TestLogPages(t *testing.T) {
 }
 
 // sizedLog is a log of n requests of each of some models, whose tokens have so many bytes:
-// all but every tenth one, which have other bytes. Their prompts have 200 tokens, the first
-// 100 of which are those of all prompts of their model.
+// all but every tenth one, which have other bytes. Their prompts have 200 tokens. All
+// prompts of a model share the first 100.
 func sizedLog(n int, models map[string]float64) string {
 	var b strings.Builder
 	random := rand.New(rand.NewPCG(1, 1))

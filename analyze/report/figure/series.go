@@ -12,7 +12,7 @@ const (
 	fewPoints = 60
 	// fewDots is the number of dots up to which they are seen one by one.
 	fewDots = 300
-	// oneBar is the width from which on a bar has a gap to the next.
+	// oneBar is the least width of a bar that has a gap to the next one.
 	oneBar = 3
 )
 

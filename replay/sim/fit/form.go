@@ -98,8 +98,8 @@ func (f *form) deployment(at []float64) engine.Deployment {
 	if f.knots == nil {
 		return d
 	}
-	// The base time of a step includes the time of one sequence: no measurement tells
-	// them apart.
+	// The base time of a step includes the time of one sequence: no measurement separates
+	// them.
 	costs.Step, costs.ContextToken = next(), next()
 	costs.Decode = engine.DecodeTable{{Sequences: 1}}
 	for i, n := range f.knots {
@@ -169,8 +169,8 @@ func decodeKnots(rows []Measurement, engines int) []int {
 	return knots[1:]
 }
 
-// starts returns points from which to search: near the measurements, with three ways to
-// divide the time of a prompt that they do not tell apart.
+// starts returns points to search from: near the measurements, with three ways to split the
+// time of a prompt between costs that one TTFT cannot separate.
 func (f *form) starts(rows []Measurement) (all [][]float64) {
 	step, most := math.Inf(1), 0.0 // ms
 	var short, long Measurement    // those of the least TTFT
