@@ -49,6 +49,7 @@ func FuzzBody(f *testing.F) {
 		`{"system":[{"type":"text","text":"a","cache_control":{}}],"messages":[{"role":"user","content":"a"}],"max_tokens":4,"stream":true}`,
 		`{"text":"a b","sampling_params":{"max_new_tokens":3,"min_new_tokens":2,"ignore_eos":true},"stream":true}`,
 		`{"input_ids":[1,2],"sampling_params":{"n":1}}`, `{"text":"a","input_ids":[`,
+		`{"text":"a b","sampling_pa@ams":{"max_new_wxyzto\ens":3,"min_new_tokens":2,"ignore_eos":true},"sbream":true}`,
 	} {
 		f.Add([]byte(body))
 	}

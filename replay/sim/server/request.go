@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -110,13 +111,22 @@ var compileDecoders = sync.OnceFunc(func() {
 func decodeBody(body []byte, api *api) (*wireRequest, error) {
 	w := new(wireRequest)
 	if key := api.tokenIDs; key != "" {
-		if rest, ids, cut := cutTokenIDs(body, key); cut && bodyJSON.Unmarshal(rest, &w.members) == nil && bytes.Equal(w.members[key], cutMark) {
+		if rest, ids, cut := cutTokenIDs(body, key); cut && w.unmarshal(rest) == nil && bytes.Equal(w.members[key], cutMark) {
 			w.members[key] = ids
 			return w, nil
 		}
 		w.members = nil
 	}
-	return w, bodyJSON.Unmarshal(body, &w.members)
+	return w, w.unmarshal(body)
+}
+
+// unmarshal reads the members of a body. Sonic finds a wrong escape in a value that it
+// does not decode in some places only.
+func (w *wireRequest) unmarshal(body []byte) error {
+	if bytes.IndexByte(body, '\\') >= 0 && !json.Valid(body) {
+		return json.Unmarshal(body, new(json.RawMessage)) // says where
+	}
+	return bodyJSON.Unmarshal(body, &w.members)
 }
 
 // parse parses the body of a request for an answer. The result does not refer
@@ -223,6 +233,9 @@ func absent(m raw) bool { return len(m) == 0 || string(m) == "null" }
 func cause(err error) string {
 	if syntax, ok := errors.AsType[decoder.SyntaxError](err); ok {
 		return fmt.Sprintf("%s at byte %d", syntax.Message(), syntax.Pos)
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Sprintf("%v at byte %d", syntax, syntax.Offset)
 	}
 	return "a value of another type"
 }
