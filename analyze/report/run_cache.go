@@ -43,6 +43,9 @@ func (r Run) addCache(d *doc.Document) {
 		s.Text("Nothing was cached: the server may have no prefix cache, or does not report it.")
 		return
 	}
+	if p.AsText > 0 {
+		s.Text(fmt.Sprintf("Prompts contain answers as text, which may encode to other tokens than were generated: up to %s fewer cached tokens are as predicted.", doc.Int(p.AsText)))
+	}
 	if rest := p.Shared - p.Predicted; rest > 0 {
 		s.Row("Never reusable", doc.Int(rest), "tokens", "shared tokens in a partial block, or at the end of a prompt")
 	}

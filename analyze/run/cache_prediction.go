@@ -26,8 +26,11 @@ type CachePrediction struct {
 
 	Shared    int // tokens shared with an earlier prompt
 	Predicted int // of Shared, those in whole blocks
-	Measured  int
-	Equal     int // requests with the predicted number of cached tokens, or with all shared tokens cached
+	// AsText is, of Predicted, the tokens of answers that prompts contain as text. The text
+	// may encode to other tokens than were generated: up to AsText fewer are as predicted.
+	AsText   int
+	Measured int
+	Equal    int // requests with the predicted number of cached tokens, or with all shared tokens cached
 	// Causes are those of tokens that were not cached, and of requests with more cached
 	// tokens than predicted.
 	Causes map[Cause]Difference
@@ -52,6 +55,7 @@ type PredictedRequest struct {
 	Row, Target, ISL            int
 	Input                       trace.Opt[int] // prompt tokens by the server's count
 	Shared, Predicted, Measured int            // tokens
+	AsText                      int            // see CachePrediction
 	TracePredicted              int            // see CachePrediction
 	Cause                       Cause          // "" if as predicted
 }
@@ -109,22 +113,24 @@ func (p *predictor) compare(q *prompt, each bool) {
 	measured := max(int(q.cached), 0) // engines omit a count of 0
 	shared := int(q.shared)
 	predicted := p.usable(q, shared)
-	cause := p.cause(q, measured, predicted)
+	asText := predicted - p.usable(q, p.beforeText(q))
+	cause := p.cause(q, measured, predicted-asText)
 	p.Requests++
 	p.Shared += shared
 	p.Predicted += predicted
+	p.AsText += asText
 	p.Measured += measured
 	p.count(NotShared, int(q.own)-shared)
 	if cause == "" {
 		p.Equal++
 	} else {
-		p.count(cause, max(measured-predicted, predicted-measured))
+		p.count(cause, max(measured-predicted, predicted-asText-measured))
 	}
 	if each {
 		p.Each = append(p.Each, PredictedRequest{
 			Row: q.row, Target: q.target, ISL: int(q.isl),
 			Input:  trace.Opt[int]{Value: int(q.input), Set: q.input >= 0},
-			Shared: shared, Predicted: predicted, Measured: measured, Cause: cause,
+			Shared: shared, Predicted: predicted, AsText: asText, Measured: measured, Cause: cause,
 		})
 	}
 }
@@ -137,8 +143,21 @@ func (p *predictor) count(cause Cause, tokens int) {
 	}
 }
 
-// cause returns "" if the cached tokens are as predicted. More may be cached: part
-// of a chat template, or partial blocks.
+// beforeText returns how many of the shared tokens are the same however the text of answers
+// is encoded.
+func (p *predictor) beforeText(q *prompt) int {
+	shared := int(q.shared)
+	if q.text == 0 {
+		return shared
+	}
+	if k, continues := p.continued[q.row]; continues {
+		return min(shared, int(k.before))
+	}
+	return max(shared-q.textSlack(), 0)
+}
+
+// cause returns "" if the cached tokens are as predicted. More may be cached:
+// answers, part of a chat template, or partial blocks.
 func (p *predictor) cause(q *prompt, measured, predicted int) Cause {
 	_, continues := p.continued[q.row]
 	expectedLength := q.input < 0 || int(q.input-q.own) == p.TemplateTokens
@@ -147,7 +166,7 @@ func (p *predictor) cause(q *prompt, measured, predicted int) Cause {
 	switch {
 	case measured < predicted && (!expectedLength && !continues || rounded):
 		return Unknown
-	case measured < p.usable(q, int(q.computed)):
+	case measured < min(predicted, p.usable(q, int(q.computed))):
 		return Evicted
 	case measured < predicted:
 		return Unknown
@@ -166,7 +185,7 @@ func (p *predictor) slack(q *prompt) int {
 		return slack
 	}
 	if q.input >= 0 {
-		slack = max(slack, int(q.input-q.own))
+		slack = max(slack, int(q.input-q.own), q.textSlack())
 	}
 	if p.BlockSize == 0 {
 		slack += p.blockSize - 1

@@ -56,7 +56,7 @@ func newCollector(opts Options) *collector {
 		tokens:   newTokenRate(),
 		sent:     newTokenRate(),
 		inFlight: spans{make([]time.Duration, 0, expected), make([]time.Duration, 0, expected)},
-		prompts:  promptHistory{blockSize: opts.BlockSize, prompts: make([]prompt, 0, expected), targets: map[int]bool{}, extras: map[int]int{}},
+		prompts:  promptHistory{blockSize: opts.BlockSize, textAnswers: opts.TextAnswers, prompts: make([]prompt, 0, expected), targets: map[int]bool{}, extras: map[int]int{}},
 	}
 	if opts.Detail {
 		c.requests = make([]Request, 0, expected)
@@ -178,6 +178,7 @@ func (c *collector) finish() *Result {
 	predicting.Go(func() {
 		live := c.newLiveHistory(cmp.Or(c.opts.ServerBlockSize, c.opts.Samples.Server.BlockSize))
 		r.Turns = live.turns
+		live.compareLengths(&r.Lengths)
 		r.Cache.Prediction = live.predict(each || c.sessionRequests > 0)
 		r.Cache.MaxHits = live.maxHits()
 	})

@@ -246,13 +246,14 @@ func (h *liveHistory) continueFrom(before *transcript.Prompt, prompt int32) *tra
 	answer := h.baseOf(prompt).Answer
 	p, turn := before.Continue(answer, h.row(prompt), q.row)
 	h.count(p, turn)
+	if h.opts.TextAnswers {
+		q.text = textTokens(p, turn)
+	}
 	if turn.Relation != transcript.Extends {
 		return p
 	}
-	k := continuation{base: base.row, shared: base.own}
-	if base.input >= 0 {
-		k.shared = base.input
-	}
+	k := continuation{base: base.row, before: base.length()}
+	k.shared = k.before
 	if n := h.generated(h.base[prompt]); n > 0 {
 		k.base = generatedRow(base.row)
 		if answer.Dropped == 0 {
@@ -261,6 +262,68 @@ func (h *liveHistory) continueFrom(before *transcript.Prompt, prompt int32) *tra
 	}
 	h.history.continued[q.row] = k
 	return p
+}
+
+// textTokens returns how many tokens of answers in a prompt may encode to others: if it
+// extends another, those of the latest answer, because the length of the prompt before
+// is known; else all.
+func textTokens(p *transcript.Prompt, turn transcript.Turn) int32 {
+	if turn.Relation == transcript.Extends {
+		return int32(turn.Answer)
+	}
+	tokens := 0
+	for s := range p.Segments() {
+		if s.Kind == transcript.Reply {
+			tokens += s.Len
+		}
+	}
+	return int32(tokens)
+}
+
+// textShare is the largest difference, as a share of its tokens, that is expected between
+// a generated answer and its text encoded again. A model with random weights, whose
+// tokens no encoder chooses, has 18 %.
+const textShare = 0.25
+
+// textSlack returns by how many tokens the answers in a prompt may differ.
+func (q *prompt) textSlack() int { return int(textShare * float64(q.text)) }
+
+// length returns the number of tokens by the server's count, if known.
+func (q *prompt) length() int32 {
+	if q.input >= 0 {
+		return q.input
+	}
+	return q.own
+}
+
+// compareLengths finds the prompts with answers as text that are off by more than 1 %
+// and by more than these answers explain. The client aims at the trace's ISL, but cannot
+// keep to it if the prompt before and its answer leave no room. It must be called before
+// the trace's history is sorted.
+func (h *liveHistory) compareLengths(l *Lengths) {
+	for i := range h.requests {
+		q := &h.requests[i]
+		base, recorded := h.recordedBase(q)
+		if !h.opts.TextAnswers || !q.Counted || !recorded {
+			continue
+		}
+		p := &h.prompts.prompts[q.prompt]
+		if p.input < 0 || p.estimated {
+			continue
+		}
+		planned := h.opts.countedISL(int(q.ISL))
+		aim := planned
+		if p.text > 0 {
+			l.AsText++
+			l.TextTokens += int(p.input) - planned
+		}
+		if k, extends := h.history.continued[q.Row]; extends && base != noBase {
+			aim = max(aim, int(k.before+p.text)+1)
+		}
+		if off := int(p.input) - aim; max(off, -off) > aim/100+p.textSlack() {
+			l.PromptsOff++
+		}
+	}
 }
 
 func (h *liveHistory) baseOf(prompt int32) replay.Base {

@@ -311,3 +311,35 @@ func TestLiveAnswersInACycle(t *testing.T) {
 		t.Errorf("%+v %+v", p, r.Turns)
 	}
 }
+
+// Answers as text excuse a difference of a quarter of their tokens from the length that
+// the prompt before allows, and cached tokens between the prompt before and the end of the
+// answer; nothing else.
+func TestAnswersAsText(t *testing.T) {
+	for name, test := range map[string]struct {
+		isl, before, input, cached int // before: the server's count of the first prompt
+		off                        int
+		cause                      run.Cause
+	}{
+		"the generated tokens":             {300, 100, 300, 128, 0, ""},
+		"a quarter of 60 tokens more":      {300, 100, 300 + 3 + 15, 128, 0, ""},
+		"more than that":                   {300, 100, 300 + 3 + 16, 128, 1, ""},
+		"a quarter less":                   {300, 100, 300 - 3 - 15, 128, 0, ""},
+		"less than that":                   {300, 100, 300 - 3 - 16, 128, 1, ""},
+		"other tokens at once":             {300, 100, 300, 96, 0, ""},
+		"without the prompt before":        {300, 100, 300, 64, 0, run.Evicted},
+		"more than was generated":          {300, 100, 300, 192, 0, run.Warm},
+		"no room after a long prompt":      {150, 101, 151 + 1 + 12, 128, 0, ""},
+		"more than room after it":          {150, 101, 151 + 1 + 13, 128, 1, ""},
+		"a first prompt of another length": {300, 110, 300, 128, 1, ""},
+	} {
+		opts := liveOptions
+		opts.TextAnswers = true
+		r := compute(t, opts,
+			counted(test.before, answering(60, asked(0, 0, 50, 100, 0, seq(1, 10)...))),
+			counted(test.input, carrying(0, 60, asked(1, 100, 150, test.isl, test.cached, append(seq(1, 10), seq(100, 20)...)[:test.isl/10]...))))
+		if got := r.Cache.Prediction.Each[1].Cause; r.Lengths.PromptsOff != test.off || got != test.cause || r.Lengths.AsText != 1 {
+			t.Errorf("%s: cause %q, %+v", name, got, r.Lengths)
+		}
+	}
+}

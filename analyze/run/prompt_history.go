@@ -18,12 +18,13 @@ import (
 // promptHistory determines what each prompt of a run could find in a prefix cache that
 // all servers share. It takes about 100 bytes per prompt and 12 bytes per distinct block.
 type promptHistory struct {
-	blockSize int // of the trace
-	table     block.Table
-	prompts   []prompt
-	ranges    []blockRange
-	numbers   []uint32 // of the latest prompt, reused
-	ids       []uint64 // reused
+	blockSize   int  // of the trace
+	textAnswers bool // see Options
+	table       block.Table
+	prompts     []prompt
+	ranges      []blockRange
+	numbers     []uint32 // of the latest prompt, reused
+	ids         []uint64 // reused
 
 	// For maxHits: tokens of all blocks, and the minimum for each block.
 	tokens int
@@ -56,6 +57,8 @@ type prompt struct {
 	blocks, lastLength int32 // number of blocks, and tokens in the last one
 	counted            bool  // included in the comparison
 	blind              bool  // without block ids
+	estimated          bool  // its ISL
+	text               int32 // tokens of live answers in it that may encode to others
 
 	isSent, answered bool // so far
 	// Leading tokens that the prompt has in common with prompts sent before it, with those
@@ -70,6 +73,7 @@ type blockRange struct{ first, n uint32 }
 type continuation struct {
 	base   int   // row of the prompt in the history that it continues
 	shared int32 // tokens of it and of the answer that a cache can have
+	before int32 // tokens of it alone
 }
 
 const never = time.Duration(math.MaxInt64)
@@ -80,7 +84,7 @@ func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 	q := prompt{
 		sent: rec.Sent.Value, first: never, row: rec.Row, target: rec.Target,
 		isl: int32(rec.InputLength), own: int32(ownISL), input: -1, cached: -1,
-		counted: counted, blind: rec.HashIDs == nil,
+		counted: counted, blind: rec.HashIDs == nil, estimated: runfile.ISLEstimated(rec),
 	}
 	h.targets[rec.Target] = true
 	if rec.First.Set {
@@ -88,7 +92,7 @@ func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 	}
 	if n := rec.Counts.Input; n.Set {
 		q.input = int32(min(n.Value, math.MaxInt32))
-		if counted && !runfile.ISLEstimated(rec) {
+		if counted && !q.estimated && !(h.textAnswers && rec.Base.Row.Set) {
 			h.extras[n.Value-int(q.own)]++
 		}
 	}

@@ -53,8 +53,9 @@ type Options struct {
 	// that no row of the trace has.
 	CutTurns, Outgrown, Unfinished, LostTurns int
 	// LiveAnswers is set if prompts contain real answers, and GeneratedCached if the server
-	// keeps what it generates in its prefix cache.
-	LiveAnswers, GeneratedCached bool
+	// keeps what it generates in its prefix cache. TextAnswers is set if these answers are
+	// sent as text, which may encode to other tokens than were generated.
+	LiveAnswers, GeneratedCached, TextAnswers bool
 	// Parts has the parts of a run of several processes; nil if the run is whole.
 	Parts *Merged
 	// Unreadable, if not nil, returns how many records could not be read, and the
@@ -228,6 +229,10 @@ type Lengths struct {
 	AnswersLonger  int  // completed requests whose answer is longer than max_tokens
 	Enforced       bool // see Options.LengthsEnforced
 	Estimated      int  // completed requests with an estimated ISL, not included in Prompts
+	// AsText is the number of Prompts with answers as text, and TextTokens is by how many
+	// tokens they are longer than ISL + Template in all. They may be off by more than 1 %
+	// because of these answers: see Options.TextAnswers.
+	AsText, TextTokens int
 }
 
 // Cache compares the server's cached tokens with the sharing in the trace.

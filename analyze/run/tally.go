@@ -122,6 +122,8 @@ func (t *tally) addPrompt(rec *replay.Record) {
 	switch {
 	case runfile.ISLEstimated(rec):
 		r.Lengths.Estimated++
+	case n.Input.Set && rec.Base.Row.Set && t.opts.TextAnswers: // see liveHistory.compareLengths
+		r.Lengths.Prompts++
 	case n.Input.Set:
 		r.Lengths.Prompts++
 		want := t.opts.countedISL(rec.InputLength)

@@ -20,6 +20,10 @@ func (v *Verdict) checkPrompts(r *Result) {
 		v.share("prompt_lengths", l.PromptsOff, l.Prompts, limit(r.Thresholds.MaxPromptsOff), "prompts differ from "+meant+" by more than 1 % (server's count)",
 			"send token ids, or use the tokenizer of the served model")
 	}
+	if l.AsText > 0 {
+		v.note("prompt_lengths", Valid, "%d prompts contain answers as text, which encodes to other tokens than were generated: %d more in all (%s of the input)",
+			l.AsText, l.TextTokens, percent(float64(l.TextTokens)/float64(max(r.Input, 1))))
+	}
 	v.unverified("prompt_lengths", r.Completed-l.Estimated-l.Prompts, r.Completed-l.Estimated, r.Thresholds.MaxPromptsOff, "prompt")
 	if l.Estimated > 0 {
 		v.note("prompt_lengths", Valid, "%d prompts not compared with the server's count, because their ISL is estimated in the trace", l.Estimated)

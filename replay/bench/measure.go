@@ -12,6 +12,7 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/openai"
 	"moontide/replay/runfile"
 )
 
@@ -205,7 +206,8 @@ func optionsOf(info *runfile.Run) run.Options {
 		Rows: info.Rows, Sent: info.Sent, Skipped: info.Skipped, CutTurns: info.Cut, Outgrown: info.Outgrown, Unfinished: info.Unfinished, LostTurns: info.LostTurns,
 		BlockSize: info.Trace.BlockSize, ServerBlockSize: info.Target.ServerBlockSize,
 		LiveAnswers: info.Target.LiveAnswers, GeneratedCached: info.Target.GeneratedCached,
-		Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
+		TextAnswers: info.Target.LiveAnswers && !info.Target.Virtual && info.Target.Prompt != openai.Tokens,
+		Virtual:     info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
 		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.Limits.MaxConcurrency, Closed: info.Limits.Closed,
 		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: info.Thresholds,
 	}
