@@ -10,9 +10,7 @@
 // [Tree.Core] returns the shared part as a radix tree of runs of blocks.
 package prefix
 
-import (
-	"math"
-)
+import "math"
 
 // Node is a distinct prefix of a [Tree]. Nodes are numbered from 1 in the order of
 // their first visit, so a parent has a smaller number than its children.
@@ -32,12 +30,12 @@ type Tree struct {
 }
 
 type node struct {
-	id           uint64
-	parent       Node
-	depth        int32
-	visits, ends int32
-	child        Node // the first one, or Root
-	hasMore      bool // more children, in Tree.later
+	id      uint64
+	parent  Node
+	depth   int32
+	visits  int32
+	child   Node // the first one, or Root
+	hasMore bool // more children, in Tree.later
 }
 
 type edge struct {
@@ -60,14 +58,13 @@ func (t *Tree) Add(ids []uint64) Node {
 	at := Root
 	t.nodes[at].visits++
 	for _, id := range ids {
-		child, known := t.Child(at, id)
+		child, known := t.childOf(at, id)
 		if !known {
 			child = t.grow(at, id)
 		}
 		at = child
 		t.nodes[at].visits++
 	}
-	t.nodes[at].ends++
 	return at
 }
 
@@ -87,8 +84,8 @@ func (t *Tree) grow(parent Node, id uint64) Node {
 	return n
 }
 
-// Child returns the child of n with the given block id, if there is one.
-func (t *Tree) Child(n Node, id uint64) (Node, bool) {
+// childOf returns the child of n with the given block id, if there is one.
+func (t *Tree) childOf(n Node, id uint64) (Node, bool) {
 	at := &t.nodes[n]
 	switch {
 	case at.child != Root && t.nodes[at.child].id == id:
@@ -104,9 +101,6 @@ func (t *Tree) Child(n Node, id uint64) (Node, bool) {
 // from 1 to Len.
 func (t *Tree) Len() int { return len(t.nodes) - 1 }
 
-// ID returns the id of n's last block; 0 for the root.
-func (t *Tree) ID(n Node) uint64 { return t.nodes[n].id }
-
 // Parent returns the parent of n. The root is its own parent.
 func (t *Tree) Parent(n Node) Node { return t.nodes[n].parent }
 
@@ -116,5 +110,45 @@ func (t *Tree) Depth(n Node) int { return int(t.nodes[n].depth) }
 // Visits returns the number of requests with the prefix n.
 func (t *Tree) Visits(n Node) int { return int(t.nodes[n].visits) }
 
-// Ends returns the number of requests that end at n.
-func (t *Tree) Ends(n Node) int { return int(t.nodes[n].ends) }
+// Core is the shared part of a [Tree], the prefixes of more than one request,
+// as a radix tree with every chain contracted into one node.
+type Core struct {
+	// Nodes holds the root, which has no blocks, and then parents before their
+	// children, which are in the order of their first visit.
+	Nodes []CoreNode
+
+	at []int32 // core node of each tree node, or the closest one above it
+}
+
+// CoreNode is a run of blocks that all its requests share from first to last.
+type CoreNode struct {
+	Parent int // index in Core.Nodes; the root is its own parent
+	Blocks int // number of blocks in the run
+	Depth  int // blocks from the root up to and including its last
+	Visits int // number of requests
+}
+
+// Core contracts the blocks visited more than once: a block joins the run of
+// the previous block if both are visited equally often. The result does not
+// reflect later additions to the tree.
+func (t *Tree) Core() *Core {
+	c := &Core{Nodes: []CoreNode{{Visits: t.Visits(Root)}}, at: make([]int32, len(t.nodes))}
+	for n := Root + 1; int(n) < len(t.nodes); n++ {
+		parent, visits := t.Parent(n), t.Visits(n)
+		above := c.at[parent]
+		switch c.at[n] = above; {
+		case visits < 2:
+		case parent != Root && t.Visits(parent) == visits:
+			c.Nodes[above].Blocks++
+			c.Nodes[above].Depth++
+		default:
+			c.at[n] = int32(len(c.Nodes))
+			c.Nodes = append(c.Nodes, CoreNode{Parent: int(above), Blocks: 1, Depth: t.Depth(n), Visits: visits})
+		}
+	}
+	return c
+}
+
+// At returns the index in Nodes of the run that holds the tree node n or, if n
+// is not shared, of the last run above it.
+func (c *Core) At(n Node) int { return int(c.at[n]) }

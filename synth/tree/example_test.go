@@ -18,7 +18,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for r, err := range m.Requests(1, 3) {
+	drawing, err := m.Draw(1, 3, tree.Shape{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for r, err := range drawing.Requests() {
 		if err != nil {
 			log.Fatal(err)
 		}

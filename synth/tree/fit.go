@@ -29,15 +29,12 @@ type Options struct {
 //
 // Fit fails if the source fails or has no requests, if a row has no ids, no
 // timestamp or an ISL out of range, or if no single block size fits every row.
-func Fit(source trace.Requests, opts Options) (*Model, error) {
-	m, err := fit(source, opts)
-	if err != nil {
-		return nil, fmt.Errorf("fitting the tree method: %w", err)
-	}
-	return m, nil
-}
-
-func fit(source trace.Requests, opts Options) (*Model, error) {
+func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("fitting the tree method: %w", err)
+		}
+	}()
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("block size %d is not in 0..%d", opts.BlockSize, trace.MaxLength)
 	}

@@ -41,17 +41,3 @@ func (m *Model) BlockSize() trace.BlockSize { return m.size }
 // of their ceil(ISL / block size) blocks. In a source that rounds down, nearly
 // all rows are irregular; a wrong block size causes many, too.
 func (m *Model) Irregular() int { return m.irregular }
-
-// Requests draws n requests like the source's: it is [Model.Draw] with the zero
-// [Shape]. It can be ranged over repeatedly and concurrently, and yields the
-// same requests each time. Its only errors are those of Draw.
-func (m *Model) Requests(seed uint64, n int) trace.Requests {
-	return func(yield func(trace.Request, error) bool) {
-		d, err := m.Draw(seed, n, Shape{})
-		if err != nil {
-			yield(trace.Request{}, err)
-			return
-		}
-		d.Requests()(yield)
-	}
-}

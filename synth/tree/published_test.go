@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -65,110 +64,21 @@ func measure(rows []trace.Request, blockSize int) statistics {
 	return s
 }
 
-func TestPublishedTraceIsRead(t *testing.T) {
-	rows := published(t)
-	got := measure(rows, 512)
-	for _, c := range []struct {
-		name           string
-		got, want, tol float64
-	}{
-		{"ISL mean", got.isl, 12035.06, .005},
-		{"OSL mean", got.osl, 342.62, .005},
-		{"span in ms", got.span, 3_536_999, 0},
-		{"blocks", got.blocks, 288_500, 0},
-		{"distinct blocks", got.distinct, 182_790, 0},
-		{"block hit rate", got.blockHitRate, .366412, .0000005},
-		{"token hit rate", got.tokenHitRate, .373624, .0000005},
-	} {
-		if math.Abs(c.got-c.want) > c.tol {
-			t.Errorf("%s is %v, want %v", c.name, c.got, c.want)
-		}
-	}
-	tree := mustFit(t, rows, 0)
-	same(t, "block size", trace.BlockSize{Tokens: 512, How: trace.Detected, Low: 512, High: 512}, tree.BlockSize())
-	same(t, "irregular rows", 0, tree.Irregular())
-	same(t, "requests that the core accounts for", 12_031, tree.nodes[0].next.Total())
-}
-
-// TestDrawsLikeItsSource draws as many requests as the source has and compares the
-// means of some seeds with the source's. The hit rate of the method lies some points
-// above it; see the package comment.
-func TestDrawsLikeItsSource(t *testing.T) {
-	rows := chats(4000)
-	slices.SortStableFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
-	want := measure(dense(rows), 512)
-	m := mustFit(t, rows, 512)
-	const seeds = 4
-	var mean statistics
-	for seed := range uint64(seeds) {
-		s := measure(draw(t, m, seed, len(rows)), 512)
-		mean.isl += s.isl / seeds
-		mean.osl += s.osl / seeds
-		mean.span += s.span / seeds
-		mean.blockHitRate += s.blockHitRate / seeds
-	}
-	for _, c := range []struct {
-		name           string
-		got, want, tol float64
-	}{
-		{"ISL mean", mean.isl, want.isl, .05 * want.isl},
-		{"OSL mean", mean.osl, want.osl, .03 * want.osl},
-		{"span in ms", mean.span, want.span, .10 * want.span},
-		{"block hit rate", mean.blockHitRate, want.blockHitRate, .03},
-	} {
-		if math.Abs(c.got-c.want) > c.tol {
-			t.Errorf("%s is %v, want %v within %v", c.name, c.got, c.want, c.tol)
-		}
-	}
-	d, err := m.Draw(1, 10_000, Shape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 600_000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	drawn, err := trace.Collect(d.Requests())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := sha256.Sum256([]byte(lines(drawn))); fmt.Sprintf("%x", text[:8]) != "74aef46524e977f9" {
-		t.Errorf("the bytes of seed 1 have changed: their digest begins with %x", text[:8])
-	}
-}
-
-// dense numbers ids in the order of their first occurrence.
-func dense(rows []trace.Request) []trace.Request {
-	numbers := make(map[uint64]uint64)
-	rows = slices.Clone(rows)
-	for i := range rows {
-		ids := slices.Clone(rows[i].HashIDs)
-		for k, id := range ids {
-			if _, known := numbers[id]; !known {
-				numbers[id] = uint64(len(numbers))
-			}
-			ids[k] = numbers[id]
-		}
-		rows[i].HashIDs = ids
-	}
-	return rows
-}
-
 // TestDrawsLikeTheDataGenerator draws the trace that was published with the
 // data generator (prefixes 16 and prompts 10 times as long, up to 110,000
 // tokens) and compares it with what that generator draws: means and standard
 // deviations of a dozen runs.
 func TestDrawsLikeTheDataGenerator(t *testing.T) {
 	tree := mustFit(t, published(t), 0)
+	same(t, "block size", trace.BlockSize{Tokens: 512, How: trace.Detected, Low: 512, High: 512}, tree.BlockSize())
+	same(t, "irregular rows", 0, tree.Irregular())
+	same(t, "requests that the core accounts for", 12_031, tree.nodes[0].next.Total())
 	const seeds = 5
 	var runs []statistics
 	for seed := range uint64(seeds) {
-		d, err := tree.Draw(seed, 10_000, Shape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 110_000})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows, err := trace.Collect(d.Requests())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text := sha256.Sum256([]byte(lines(rows))); seed == 1 && fmt.Sprintf("%x", text[:8]) != "0cb335e650078671" {
-			t.Errorf("the bytes of seed 1 have changed: their digest begins with %x", text[:8])
+		_, rows := drawShape(t, tree, seed, 10_000, Shape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 110_000})
+		if digest := digestOf(rows); seed == 1 && digest != "0cb335e650078671" {
+			t.Errorf("the bytes of seed 1 have changed: their digest begins with %s", digest)
 		}
 		runs = append(runs, measure(rows, 512))
 	}
@@ -201,6 +111,12 @@ func TestDrawsLikeTheDataGenerator(t *testing.T) {
 		}
 		t.Logf("%-22s %12.5g, the generator's %12.5g +- %g", c.name, mean, c.mean, c.sd)
 	}
+}
+
+// digestOf returns the beginning of the digest of rows as in a trace file.
+func digestOf(rows []trace.Request) string {
+	sum := sha256.Sum256([]byte(lines(rows)))
+	return fmt.Sprintf("%x", sum[:8])
 }
 
 // chats makes n requests of conversations that extend their own prompts under
