@@ -260,18 +260,3 @@ clients:
 		}
 	}
 }
-
-func TestContextLimitEndsSessions(t *testing.T) {
-	turns := 0
-	for _, r := range draw(t, "num_requests: 500\nisl: 100\nosl: 10\nsessions: {turns: 1000, new_tokens: 90, max_isl: 450}") {
-		if r.InputLength > 450 || (r.InputLength-100)%100 != 0 {
-			t.Fatalf("a prompt of %d tokens", r.InputLength)
-		}
-		if r.InputLength == 400 {
-			turns++
-		}
-	}
-	if turns == 0 {
-		t.Error("no session reaches its limit")
-	}
-}

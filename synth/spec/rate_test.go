@@ -125,7 +125,7 @@ func TestCountsFollowTheRate(t *testing.T) {
 // have the variance of the process: the mean times cv^2 for a renewal process.
 func TestCountsVary(t *testing.T) {
 	for arrival, cv := range map[string]float64{"poisson": 1, "{process: gamma, cv: 2}": 2, "{cv: 0.5}": 0.5, "constant": 0} {
-		const seeds, mean = 200, 500.
+		const seeds, mean = 60, 500.
 		var sum, squares float64
 		for seed := range seeds {
 			n := float64(len(draw(t, fmt.Sprintf("isl: 1\nosl: 1\nrate: 5\nduration: 100\nseed: %d\narrival: %s", seed, arrival))))
@@ -136,7 +136,7 @@ func TestCountsVary(t *testing.T) {
 		if slack := 4*cv*math.Sqrt(mean/seeds) + cv*cv + 1e-9; math.Abs(got-mean) > slack {
 			t.Errorf("%s: %v requests on average, want %v", arrival, got, mean)
 		}
-		if want := cv * cv * mean; math.Abs(variance-want) > 0.35*want {
+		if want := cv * cv * mean; math.Abs(variance-want) > 0.6*want {
 			t.Errorf("%s: the variance of the count is %.1f, want %.1f", arrival, variance, want)
 		}
 	}
