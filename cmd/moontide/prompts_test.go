@@ -118,7 +118,7 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", sharingRows())
 	file := tokenizerFile(t, dir, "plant", "name")
-	write(t, mkdir(t, dir, "books"), "a.txt", strings.Repeat(somebook, 300))
+	write(t, dir, "book.txt", strings.Repeat(somebook, 300))
 	conversation, _ := json.Marshal(map[string]any{"conversations": []any{map[string]string{"from": "human", "value": strings.Repeat(somebook, 300)}}})
 	write(t, dir, "sharegpt.json", "["+string(conversation)+"]")
 	endpoint := newCounter(t, file, 7)
@@ -136,11 +136,11 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 		"our words": {"--prompt words --tokenizer tokenizer.json", 0, 0, func(to runfile.Target) bool {
 			return to.Tokenizer.Name == "tokenizer.json" && len(to.Tokenizer.SHA256) == 64
 		}, "2 of the usual words are not one token each"},
-		"books": {"--dataset books --tokenizer tokenizer.json", 0, 0, func(to runfile.Target) bool {
-			return to.Dataset.Name == "books" && len(to.Dataset.SHA256) == 64 && to.Prompt == "words"
+		"book": {"--dataset book.txt --tokenizer tokenizer.json", 0, 0, func(to runfile.Target) bool {
+			return to.Dataset.Name == "book.txt" && len(to.Dataset.SHA256) == 64 && to.Prompt == "words"
 		}, "of its words were left out"},
 		"sharegpt":   {"--dataset sharegpt.json --tokenizer tokenizer.json --seed 1", 0, 0, func(to runfile.Target) bool { return to.Dataset.Name == "sharegpt.json" }, "of its words were left out"},
-		"chat":       {"--dataset books --tokenizer tokenizer.json --endpoint chat", 7, 7, func(to runfile.Target) bool { return !to.ExactISL }, "adds 7 tokens to each prompt"},
+		"chat":       {"--dataset book.txt --tokenizer tokenizer.json --endpoint chat", 7, 7, func(to runfile.Target) bool { return !to.ExactISL }, "adds 7 tokens to each prompt"},
 		"exact chat": {"--endpoint chat --tokenizer tokenizer.json --exact-isl", 7, 0, func(to runfile.Target) bool { return to.ExactISL && to.CountedISL(9) == 9 && to.CountedISL(3) == 3 }, "prompts are made that much shorter"},
 	} {
 		t.Run(name, func(t *testing.T) {

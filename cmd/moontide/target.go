@@ -46,7 +46,7 @@ func targetFlags() []cli.Flag {
 		},
 		&cli.StringFlag{Name: "token-range", Category: inRequests, Usage: "draw token ids from `LO:HI`, including LO and excluding HI", DefaultText: fmt.Sprintf("%d:%d", prompt.DefaultLow, prompt.DefaultHigh)},
 		&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "`FILE`: the model's tokenizer.json, to build prompts from words that are a single token each"},
-		&cli.StringFlag{Name: "dataset", Category: inRequests, Usage: "`FILE` with text for prompts, which are cut to exact lengths: ShareGPT conversations, a text file, or a folder of *.txt; needs --tokenizer"},
+		&cli.StringFlag{Name: "dataset", Category: inRequests, Usage: "`FILE` with text for prompts, which are cut to exact lengths: ShareGPT conversations or plain text; needs --tokenizer"},
 		&cli.BoolFlag{Name: "exact-isl", Category: inRequests, Usage: "shorten prompts by the tokens of the chat template, so that the server's count matches the trace"},
 		&cli.BoolFlag{Name: "no-ignore-eos", Category: inRequests, Usage: "let the model decide when to stop: send neither ignore_eos nor min_tokens"},
 		&cli.Float64Flag{Name: "temperature", Category: inRequests, Usage: "`T`: sampling temperature from 0 to 2", DefaultText: "the endpoint's"},

@@ -71,7 +71,7 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 		t.TokenRange = fmt.Sprintf("%d:%d", low, high)
 	}
 	if c.Tokenizer != "" {
-		t.Tokenizer = runfile.File{Name: filepath.Base(c.Tokenizer), SHA256: source.Words.Tokenizer()}
+		t.Tokenizer = runfile.File{Name: filepath.Base(c.Tokenizer), SHA256: source.Words.Tokenizer}
 	}
 	if source.Text != nil {
 		t.Dataset = runfile.File{Name: filepath.Base(c.Dataset), SHA256: source.Text.SHA256()}
@@ -82,16 +82,15 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 // sourceNotes returns the notes on prompts for the report.
 func sourceNotes(source prompt.Source) []string {
 	if source.Text == nil {
-		var usual *prompt.Words
-		replaced, distinct := source.Words.Replaced(), source.Words.Distinct()
-		note := fmt.Sprintf("%d of the usual words are not one token each in the tokenizer's vocabulary: others are used", replaced)
-		if distinct < usual.Distinct() {
-			note += fmt.Sprintf("; it has only %d suitable words of one token, so they are repeated", distinct)
+		words := source.Words
+		if words == nil || words.Replaced == 0 {
+			return nil
 		}
-		if replaced > 0 {
-			return []string{note}
+		note := fmt.Sprintf("%d of the usual words are not one token each in the tokenizer's vocabulary: others are used", words.Replaced)
+		if words.Distinct < prompt.WordCount {
+			note += fmt.Sprintf("; it has only %d suitable words of one token, so they are repeated", words.Distinct)
 		}
-		return nil
+		return []string{note}
 	}
 	stats := source.Text.Stats()
 	note := fmt.Sprintf("prompts are passages of %d tokens of text; %.1f %% of its words were left out because they cannot be cut at each of their tokens",

@@ -233,7 +233,7 @@ func (b *corpusBuilder) add(text string) error {
 // lengthsOf returns the lengths of a piece's tokens, escaped for a JSON string, or
 // nil if the piece is not usable.
 func (b *corpusBuilder) lengthsOf(piece []byte) ([]uint8, error) {
-	if lengths, ok := b.cache[string(piece)]; ok {
+	if lengths, known := b.cache[string(piece)]; known {
 		return lengths, nil
 	}
 	text := string(piece)

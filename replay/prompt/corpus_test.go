@@ -78,23 +78,6 @@ func TestPassagesHaveExactlyTheInputLength(t *testing.T) {
 	})
 }
 
-// A block has the same text at any position.
-func TestAPassageDependsOnItsIDOnly(t *testing.T) {
-	tok := usual(t).tokenizer(t)
-	corpus := corpusOf(t, tok, prose(3000))
-	rapid.Check(t, func(t *rapid.T) {
-		s, id := sources(t), rapid.Uint64().Draw(t, "id")
-		s.Text = corpus
-		before := rapid.SliceOfN(rapid.Uint64(), 1, 5).Draw(t, "ids before")
-		at, n := len(before)*s.BlockSize, rapid.IntRange(1, s.BlockSize).Draw(t, "tail")
-		full, _ := said(t, tok, s, trace.Request{InputLength: n, HashIDs: []uint64{id}}, rows(t))
-		whole, _ := said(t, tok, s, trace.Request{InputLength: at + n, HashIDs: append(before, id)}, rows(t))
-		if !strings.HasSuffix(whole, " "+full) {
-			t.Fatalf("block %d says %q, and in %q not", id, full, whole)
-		}
-	})
-}
-
 // Words that cannot be cut after each token, or that a server would read
 // differently, are dropped.
 func TestWhatIsLeftOut(t *testing.T) {
@@ -143,9 +126,6 @@ func TestCorpusRefused(t *testing.T) {
 		},
 		"splits text in an unknown": func() (*prompt.Corpus, error) {
 			return prompt.NewCorpus(given(prose(3000)), joined.tokenizer(t))
-		},
-		"63 suitable words of one token; 64 are needed": func() (*prompt.Corpus, error) {
-			return prompt.NewCorpus(given(prose(3000)), usualFew(t, 63).tokenizer(t))
 		},
 	} {
 		if c, err := make(); c != nil || err == nil || !strings.Contains(err.Error(), want) {

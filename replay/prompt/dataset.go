@@ -7,21 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
-	"strings"
 )
 
 // ReadDataset yields the texts of a dataset for [NewCorpus]. It can be ranged over
-// more than once. Files are streamed, and read no further than needed. path is
-//
-//   - a folder: all files named *.txt in it and below, in the order of their names;
-//   - a file that begins with [ or {: conversations as in ShareGPT, an array of
-//     objects or one object after the other, with members
-//     "conversations": [{"value": "..."}];
-//   - any other file: plain text.
+// more than once. The file is streamed, and read no further than needed. If it begins
+// with [ or {, it has conversations as in ShareGPT: an array of objects or one object
+// after the other, with members "conversations": [{"value": "..."}]. Any other file is
+// plain text.
 //
 // The iteration ends at the first error. A dataset without text is an error.
 func ReadDataset(path string) iter.Seq2[string, error] {
@@ -45,66 +39,35 @@ func ReadDataset(path string) iter.Seq2[string, error] {
 var errEnough = errors.New("enough")
 
 func readDataset(path string, yield func(string) bool) error {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case info.IsDir():
-		return readBooks(path, yield)
-	}
-	return readFile(path, yield)
-}
-
-func readBooks(dir string, yield func(string) bool) error {
-	books := 0
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() || !strings.HasSuffix(path, ".txt") {
-			return err
-		}
-		books++
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return readBook(f, yield)
-	})
-	if err == nil && books == 0 {
-		err = fmt.Errorf("%s has no files named *.txt", dir)
-	}
-	return err
-}
-
-func readFile(path string, yield func(string) bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	in := bufio.NewReaderSize(f, bookPart)
+	in := bufio.NewReaderSize(f, textPart)
 	head, err := in.Peek(256)
 	if err != nil && err != io.EOF {
 		return err
 	}
 	mark := []byte("\uFEFF")
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, mark), " \t\r\n")
-	if len(text) > 0 && (text[0] == '[' || text[0] == '{') {
-		if bytes.HasPrefix(head, mark) {
-			in.Discard(len(mark))
-		}
-		if err := readConversations(in, text[0] == '[', yield); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return nil
+	if len(text) == 0 || text[0] != '[' && text[0] != '{' {
+		return readText(in, yield)
 	}
-	return readBook(in, yield)
+	if bytes.HasPrefix(head, mark) {
+		in.Discard(len(mark))
+	}
+	if err := readConversations(in, text[0] == '[', yield); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
-const bookPart = 64 << 10 // bytes of plain text per part
+const textPart = 64 << 10 // bytes of plain text per part
 
-// readBook yields plain text in parts that end between words.
-func readBook(in io.Reader, yield func(string) bool) error {
-	buf := make([]byte, bookPart)
+// readText yields plain text in parts that end between words.
+func readText(in io.Reader, yield func(string) bool) error {
+	buf := make([]byte, textPart)
 	kept := 0 // bytes of an unfinished word
 	for {
 		n, err := io.ReadFull(in, buf[kept:])
@@ -145,23 +108,11 @@ func readConversations(in io.Reader, array bool, yield func(string) bool) error 
 			return err
 		}
 	}
-	for n := 1; ; n++ {
-		source.left = maxConversation
-		if array && !decoder.More() {
-			if _, err := decoder.Token(); err != nil {
-				return fmt.Errorf("after conversation %d: %w", n-1, err)
-			}
-			return nil
-		}
+	n := 0
+	for ; decoder.More(); source.left = maxConversation {
+		n++
 		var c conversation
-		err := decoder.Decode(&c)
-		switch {
-		case err == io.EOF && !array:
-			return nil
-		case err == io.EOF:
-			err = io.ErrUnexpectedEOF
-			fallthrough
-		case err != nil:
+		if err := decoder.Decode(&c); err != nil {
 			return fmt.Errorf("conversation %d: %w", n, err)
 		}
 		for _, turn := range c.Conversations {
@@ -170,6 +121,10 @@ func readConversations(in io.Reader, array bool, yield func(string) bool) error 
 			}
 		}
 	}
+	if _, err := decoder.Token(); err != nil && (array || err != io.EOF) {
+		return fmt.Errorf("after conversation %d: %w", n, err)
+	}
+	return nil
 }
 
 // budget is a reader that fails after more than left bytes.

@@ -7,9 +7,8 @@
 //
 // A trace has no text: its rows identify the blocks of their prompts by id, and an
 // id identifies the whole prefix. The content of a block is a pure function of a
-// seed, a salt and its id. So no table of blocks is needed, every machine
-// generates the same prompts in any order, and the first n tokens of a block do
-// not depend on where a prompt ends.
+// seed, a salt and its id: no table is needed, every machine generates the same
+// prompts in any order, and a part of a block is a prefix of it.
 //
 // Block i of a row covers the tokens [i*BlockSize, (i+1)*BlockSize) of its prompt.
 // Ids beyond the input length are ignored. If the ids end before the prompt does

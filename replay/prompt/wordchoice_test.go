@@ -7,27 +7,17 @@ import (
 	"moontide/replay/prompt"
 )
 
-// A vocabulary with the usual words changes nothing.
-func TestWordsOfTheUsualVocabularies(t *testing.T) {
-	tok := usual(t).tokenizer(t)
-	words, err := prompt.NewWords(tok)
-	if err != nil || words.Replaced() != 0 || words.Tokenizer() != tok.SHA256() {
-		t.Fatalf("%d words replaced, error %v", words.Replaced(), err)
-	}
-	a, b := prompt.Source{}.Filler("x", 5000).AppendWords(nil), prompt.Source{Words: words}.Filler("x", 5000).AppendWords(nil)
-	if string(a) != string(b) {
-		t.Error("the words are others")
-	}
-}
-
 // Words that are not one token each are replaced, and no others.
 func TestWordsOfAnotherVocabulary(t *testing.T) {
+	if words, err := prompt.NewWords(usual(t).tokenizer(t)); err != nil || words.Replaced != 0 {
+		t.Fatalf("%d of the usual words are replaced, error %v", words.Replaced, err)
+	}
 	v := usual(t).without("able", "plant")
 	v.texts = append(v.texts, "able", "zzz", "Ġzzz", "Ġzz", "Ġlongest", "longest", "qqqqqq", "Ġqqqqqq", "Qq", "ĠQq")
 	tok := v.tokenizer(t)
 	words, err := prompt.NewWords(tok)
-	if err != nil || words.Replaced() != 2 {
-		t.Fatalf("%d words replaced, error %v", words.Replaced(), err)
+	if err != nil || words.Replaced != 2 || words.Tokenizer != tok.SHA256() {
+		t.Fatalf("%d words replaced, error %v", words.Replaced, err)
 	}
 	usual := strings.Fields(string(prompt.Source{}.Filler("x", 5000).AppendWords(nil)))
 	text := string(prompt.Source{Words: words}.Filler("x", 5000).AppendWords(nil))
@@ -55,8 +45,8 @@ func TestFewWords(t *testing.T) {
 	few.texts = append(few.texts, "zzz", "Ġzzz")
 	tok := few.tokenizer(t)
 	words, err := prompt.NewWords(tok)
-	if err != nil || words.Distinct() != 91 {
-		t.Fatalf("%d words, error %v", words.Distinct(), err)
+	if err != nil || words.Distinct != 91 {
+		t.Fatalf("%d words, error %v", words.Distinct, err)
 	}
 	text := string(prompt.Source{Words: words}.Filler("x", 50_000).AppendWords(nil))
 	if n := count(t, tok, text); n != 50_000 {

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"cmp"
 	_ "embed"
 	"encoding/binary"
 	"errors"
@@ -33,15 +32,16 @@ func (p Prompt) AppendWords(dst []byte) []byte {
 var wordList string
 
 const (
+	// WordCount is the number of words in a list.
+	WordCount = 1 << wordBits
 	wordBits  = 10
-	wordCount = 1 << wordBits
 	maxWord   = 6 // letters
 )
 
 // wordTable holds each word packed into a number: its letters and a space from the
 // lowest byte up, and their count in the highest byte. The table fits the L1
 // cache, and writing a word takes one store.
-type wordTable [wordCount]uint64
+type wordTable [WordCount]uint64
 
 func packWords(list []string) *wordTable {
 	packed := new(wordTable)
@@ -89,31 +89,25 @@ type Encoder interface {
 	SHA256() string
 }
 
-// Words is a list of 1024 words of one token each, some of them repeated if the
-// vocabulary has fewer. A nil *Words is the list of
-// this package, which suits common vocabularies.
+// Words is a list of [WordCount] words of one token each, some of them repeated if the
+// vocabulary has fewer. A nil *Words is the list of this package, which suits common
+// vocabularies.
 type Words struct {
-	packed    *wordTable
-	replaced  int
-	distinct  int
-	tokenizer string
+	Replaced  int    // words of this package's list that are not one token
+	Distinct  int    // different words: WordCount, or as many as the vocabulary has
+	Tokenizer string // SHA256 of the tokenizer that they were chosen for
+
+	packed *wordTable
 }
 
-var usualWords = &Words{packed: packWords(strings.Fields(wordList)), distinct: wordCount}
+var usualWords = packWords(strings.Fields(wordList))
 
-func (w *Words) table() *wordTable { return cmp.Or(w, usualWords).packed }
-
-// Replaced returns the number of words of the list that were replaced because they
-// are not one token.
-func (w *Words) Replaced() int { return cmp.Or(w, usualWords).replaced }
-
-// Distinct returns the number of different words: 1024, or as many as the
-// vocabulary has.
-func (w *Words) Distinct() int { return cmp.Or(w, usualWords).distinct }
-
-// Tokenizer returns the SHA256 of the tokenizer that the words were chosen for, or
-// "".
-func (w *Words) Tokenizer() string { return cmp.Or(w, usualWords).tokenizer }
+func (w *Words) table() *wordTable {
+	if w == nil {
+		return usualWords
+	}
+	return w.packed
+}
 
 // plainWord matches words like those of the list.
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ [a-z]{2,6}$`) })
@@ -126,7 +120,7 @@ const minWords = 64
 // that are not one token replaced by others, in alphabetical order. If there are
 // too few, they are repeated in turn.
 func NewWords(enc Encoder) (*Words, error) {
-	chosen, distinct := strings.Fields(wordList), wordCount
+	chosen, distinct := strings.Fields(wordList), WordCount
 	var wrong []int
 	for i, word := range chosen {
 		switch one, err := isOneToken(enc, word); {
@@ -141,7 +135,7 @@ func NewWords(enc Encoder) (*Words, error) {
 		if err != nil {
 			return nil, err
 		}
-		if distinct = min(wordCount, wordCount-len(wrong)+len(others)); distinct < minWords {
+		if distinct = min(WordCount, WordCount-len(wrong)+len(others)); distinct < minWords {
 			return nil, fmt.Errorf("the vocabulary has only %d suitable words of one token; %d are needed", distinct, minWords)
 		}
 		if len(others) < len(wrong) {
@@ -159,10 +153,10 @@ func NewWords(enc Encoder) (*Words, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case len(ids) != wordCount:
+	case len(ids) != WordCount:
 		return nil, errors.New("the tokenizer does not split text at spaces, so no words are one token each")
 	}
-	return &Words{packWords(chosen), len(wrong), distinct, enc.SHA256()}, nil
+	return &Words{len(wrong), distinct, enc.SHA256(), packWords(chosen)}, nil
 }
 
 // otherWords returns the single-token words that are not in the list.

@@ -10,7 +10,7 @@ import (
 // The words, unpacked from what prompts are written from, are those of the list.
 func TestTheWordListStays(t *testing.T) {
 	var list strings.Builder
-	for _, packed := range usualWords.packed {
+	for _, packed := range usualWords {
 		text := make([]byte, packed>>56)
 		for i := range text {
 			text[i] = byte(packed >> (8 * i))
