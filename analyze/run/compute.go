@@ -32,9 +32,8 @@ type collector struct {
 	tokensInside int       // tokens of chunks inside the window
 	prompts      promptHistory
 	predicted    func(row int) *PredictedRequest // by the end
-	gaps         stats.SampleBuilder             // in nanoseconds
-	tokenGaps    *stats.SampleBuilder            // gaps per token; nil while they equal gaps
-	counted      []stats.Counted                 // used instead if some records have no gaps
+	gaps         stats.Collector                 // in milliseconds
+	tokenGaps    *stats.Collector                // gaps per token; nil while they equal gaps
 	chunkSizes   map[int]int                     // number of chunks by tokens
 	models       modelCollector
 	cached       int
@@ -145,13 +144,8 @@ func (c *collector) addGaps(rec *replay.Record) {
 		c.result.GapsNotKept += max(rec.Chunks-1, 0)
 	}
 	c.addTokenGaps(rec)
-	merged := len(c.opts.Gaps) > 0 // with a run whose records have no gaps
 	for _, gap := range rec.Gaps {
-		if merged {
-			c.counted = append(c.counted, stats.Counted{Value: ms(gap), Count: 1})
-		} else {
-			c.gaps.Add(int64(gap))
-		}
+		c.gaps.Add(ms(gap))
 	}
 }
 
@@ -164,7 +158,7 @@ func (c *collector) addTokenGaps(rec *replay.Record) {
 		c.tokenGaps = c.gaps.Clone()
 	}
 	if c.tokenGaps != nil {
-		eachTokenGap(rec, func(gap time.Duration, tokens int) { c.tokenGaps.AddN(int64(gap), tokens) })
+		eachTokenGap(rec, func(gap time.Duration, tokens int) { c.tokenGaps.AddN(ms(gap), tokens) })
 	}
 }
 
@@ -218,20 +212,16 @@ func (c *collector) setDistributions() {
 		sizes = append(sizes, stats.Counted{Value: float64(tokens), Count: n})
 	}
 	r.TokensPerChunk = stats.OfCounts(sizes)
-	if len(c.opts.Gaps) == 0 {
-		r.ITL = c.gaps.Sample(float64(time.Millisecond))
-		if r.ITLPerToken = r.ITL; c.tokenGaps != nil {
-			r.ITLPerToken = c.tokenGaps.Sample(float64(time.Millisecond))
-		}
-		return
-	}
 	for _, gaps := range c.opts.Gaps {
-		c.counted = append(c.counted, stats.Counted{Value: ms(time.Duration(gaps.NS)), Count: int(gaps.Count)})
+		c.gaps.AddN(ms(time.Duration(gaps.NS)), int(gaps.Count))
 		r.GapsCounted += int(gaps.Count)
 	}
-	r.ITL = stats.OfCounts(c.counted)
-	if c.tokenGaps == nil {
+	r.ITL = c.gaps.Sample()
+	switch {
+	case c.tokenGaps == nil:
 		r.ITLPerToken = r.ITL
+	case len(c.opts.Gaps) == 0: // the gaps that were counted are not of single tokens
+		r.ITLPerToken = c.tokenGaps.Sample()
 	}
 }
 

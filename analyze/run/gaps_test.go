@@ -14,7 +14,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// The ITL covers all gaps, in any order, however many distinct gaps there are.
+// The ITL covers all gaps, in any order, however many distinct gaps there are. Quantiles of
+// more than a million have five digits.
 func TestITLIsThatOfAllGaps(t *testing.T) {
 	const perRequest = 1000
 	for _, different := range []int{1, 2, 500, 767, 769, 100_000, 1_000_000} {
@@ -42,7 +43,7 @@ func TestITLIsThatOfAllGaps(t *testing.T) {
 					t.Errorf("%d gaps, mean %v, std %v; want %d, %v, %v", got.Count, got.Mean, got.Std, want.Count, want.Mean, want.Std)
 				}
 				for _, p := range []float64{0.01, 0.5, 0.9, 0.99, 0.999} {
-					if got, want := got.Quantile(p), want.Quantile(p); got != want {
+					if got, want := got.Quantile(p), want.Quantile(p); math.Abs(got-want) > 4e-6*want || got != want && len(gaps) < 1<<20 {
 						t.Errorf("quantile %v is %v, want %v", p, got, want)
 					}
 				}

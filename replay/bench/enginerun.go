@@ -133,7 +133,7 @@ func (m *EngineMeasurement) readLoad(dir string, info runfile.Run) error {
 		fit.Request
 	}
 	var all []sent
-	var input, output stats.SampleBuilder
+	var input, output stats.Collector
 	for rec, err := range r.Records {
 		if err != nil {
 			return err
@@ -146,8 +146,8 @@ func (m *EngineMeasurement) readLoad(dir string, info runfile.Run) error {
 			one.Arrival = 0
 		}
 		all = append(all, one)
-		input.Add(int64(one.Input))
-		output.Add(int64(one.Output))
+		input.Add(float64(one.Input))
+		output.Add(float64(one.Output))
 	}
 	slices.SortFunc(all, func(a, b sent) int { return cmp.Or(cmp.Compare(a.Arrival, b.Arrival), cmp.Compare(a.row, b.row)) })
 	first := time.Duration(0)
@@ -158,7 +158,7 @@ func (m *EngineMeasurement) readLoad(dir string, info runfile.Run) error {
 		one.Arrival -= first
 		m.Load.Requests = append(m.Load.Requests, one.Request)
 	}
-	m.Load.ISL, m.Load.OSL = int(input.Sample(1).Mean), int(output.Sample(1).Mean)
+	m.Load.ISL, m.Load.OSL = int(input.Sample().Mean), int(output.Sample().Mean)
 	return nil
 }
 

@@ -29,17 +29,17 @@ func (c *Config) recordedEngines() runfile.Engines {
 }
 
 // lengths collects the lengths of the replayed rows.
-type lengths struct{ input, output stats.SampleBuilder }
+type lengths struct{ input, output stats.Collector }
 
 func (l *lengths) add(r trace.Request) {
-	l.input.Add(int64(r.InputLength))
-	l.output.Add(int64(r.OutputLength))
+	l.input.Add(float64(r.InputLength))
+	l.output.Add(float64(r.OutputLength))
 }
 
 // fitted returns the range of the lengths, from the 1st to the 99th percentile.
 func (l *lengths) fitted() enginefile.Range {
-	of := func(b *stats.SampleBuilder) enginefile.Interval {
-		s := b.Sample(1)
+	of := func(c *stats.Collector) enginefile.Interval {
+		s := c.Sample()
 		return enginefile.Interval{Low: int(s.Quantile(0.01)), High: int(s.Quantile(0.99))}
 	}
 	return enginefile.Range{ISL: of(&l.input), OSL: of(&l.output)}

@@ -1,37 +1,41 @@
 package stats
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
 
-// Collector collects any number of values for a [Sample]. A million are kept, of those
+// Collector collects any number of values for a [Sample]. It keeps a million, of those
 // added with counts a million different ones; from then on it counts them, rounded to a
-// 2^18th of their value. So quantiles are exact for integers up to 262,144, and else to 5
-// digits; Count, Sum, Mean, Min and Max stay exact. The zero Collector is empty.
+// 2^18th of their value. So quantiles of more values are exact for integers up to 262,144,
+// and else to 5 digits; Count, Sum, Mean, Min and Max stay exact. The zero Collector is
+// empty.
 type Collector struct {
-	values  []float64 // those added once, or
+	values  []float64 // those added once
 	counted []Counted // those added with counts
 
-	counts map[uint32]int // of rounded values, in place of the above
-	count  int
-	sum    Sum
-	least  float64
-	most   float64
+	pages []*page // counts of rounded values, in place of the above
+	count int
+	sum   Sum
+	least float64
+	most  float64
 }
 
-const maxCollected = 1 << 20
+// page holds the counts of rounded values whose keys differ in the last bits.
+type page [1 << 14]int
+
+const (
+	maxCollected = 1 << 20
+	droppedBits  = 35 // of a float64, which leaves 17 after the leading one
+)
 
 // Add adds a value, which is not NaN.
 func (c *Collector) Add(value float64) {
-	if c.counts != nil || len(c.counted) > 0 {
-		c.AddN(value, 1)
-		return
-	}
-	if len(c.values) == maxCollected {
+	if c.pages == nil && c.full() {
 		c.round()
-		c.AddN(value, 1)
+	}
+	if c.pages != nil {
+		c.addRounded(value, 1)
 		return
 	}
 	c.values = append(c.values, value)
@@ -39,14 +43,17 @@ func (c *Collector) Add(value float64) {
 
 // AddN adds a value n times.
 func (c *Collector) AddN(value float64, n int) {
-	if n <= 0 {
+	switch {
+	case n <= 0:
 		return
-	}
-	if c.counts == nil {
+	case n == 1 && len(c.counted) == 0:
+		c.Add(value)
+		return
+	case c.pages == nil:
 		if len(c.counted) == cap(c.counted) {
 			c.merge()
 		}
-		if len(c.counted) < maxCollected && len(c.values) == 0 {
+		if !c.full() {
 			c.counted = append(c.counted, Counted{value, n})
 			return
 		}
@@ -54,6 +61,8 @@ func (c *Collector) AddN(value float64, n int) {
 	}
 	c.addRounded(value, n)
 }
+
+func (c *Collector) full() bool { return len(c.values)+len(c.counted) >= maxCollected }
 
 // merge joins the counts of equal values before there is room for twice as many.
 func (c *Collector) merge() {
@@ -78,7 +87,7 @@ func (c *Collector) merge() {
 
 // round begins to count rounded values.
 func (c *Collector) round() {
-	c.counts, c.least, c.most = map[uint32]int{}, math.Inf(1), math.Inf(-1)
+	c.pages, c.least, c.most = make([]*page, 1<<(64-droppedBits)/len(page{})), math.Inf(1), math.Inf(-1)
 	for _, value := range c.values {
 		c.addRounded(value, 1)
 	}
@@ -88,42 +97,64 @@ func (c *Collector) round() {
 	c.values, c.counted = nil, nil
 }
 
-const droppedBits = 35 // of a float64, which leaves 17 after the leading one
-
 func (c *Collector) addRounded(value float64, n int) {
 	value += 0 // -0 is 0
-	c.counts[uint32((math.Float64bits(value)+1<<(droppedBits-1))>>droppedBits)] += n
+	rounded := int((key(value) + 1<<(droppedBits-1)) >> droppedBits)
+	p := c.pages[rounded/len(page{})]
+	if p == nil {
+		p = new(page)
+		c.pages[rounded/len(page{})] = p
+	}
+	p[rounded%len(page{})] += n
 	c.count += n
 	c.sum.Add(value * float64(n))
 	c.least, c.most = min(c.least, value), max(c.most, value)
 }
 
+// Clone returns a copy, to which other values can be added.
+func (c *Collector) Clone() *Collector {
+	clone := *c
+	clone.values, clone.counted, clone.pages = slices.Clone(c.values), slices.Clone(c.counted), slices.Clone(c.pages)
+	for i, p := range c.pages {
+		if p != nil {
+			counts := *p
+			clone.pages[i] = &counts
+		}
+	}
+	return &clone
+}
+
 // Sample describes the values, and empties the collector.
 func (c *Collector) Sample() (d Sample) {
 	switch {
-	case c.counts == nil && len(c.counted) > 0:
-		d = OfCounts(c.counted)
-	case c.counts == nil:
+	case c.pages != nil:
+		d = c.rounded()
+	case len(c.counted) == 0:
 		d = Of(c.values)
 	default:
-		d = c.rounded()
+		for _, value := range c.values {
+			c.counted = append(c.counted, Counted{value, 1})
+		}
+		d = OfCounts(c.counted)
 	}
 	*c = Collector{}
 	return d
 }
 
 func (c *Collector) rounded() Sample {
-	d := Sample{Count: c.count, Sum: c.sum.Value(), Min: c.least, Max: c.most, sorted: make([]float64, 0, len(c.counts))}
-	for key := range c.counts {
-		d.sorted = append(d.sorted, math.Float64frombits(uint64(key)<<droppedBits))
-	}
-	slices.SortFunc(d.sorted, cmp.Compare[float64])
-	d.upTo = make([]int, len(d.sorted))
+	d := Sample{Count: c.count, Sum: c.sum.Value(), Min: c.least, Max: c.most}
 	total := 0
-	for i, value := range d.sorted {
-		total += c.counts[uint32(math.Float64bits(value)>>droppedBits)]
-		d.upTo[i] = total
-		d.sorted[i] = min(max(value, d.Min), d.Max)
+	for i, p := range c.pages {
+		if p == nil {
+			continue
+		}
+		for k, n := range p {
+			if n > 0 {
+				total += n
+				d.upTo = append(d.upTo, total)
+				d.sorted = append(d.sorted, min(max(value(uint64(i*len(p)+k)<<droppedBits), d.Min), d.Max))
+			}
+		}
 	}
 	d.setMeanAndStd()
 	return d

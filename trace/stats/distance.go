@@ -31,7 +31,6 @@ func Wasserstein(a, b Sample) float64 {
 // absolute difference of the two cumulative shares, which is constant there, and
 // the interval's width, 0 from the last value on.
 func steps(a, b Sample, visit func(difference, width float64)) {
-	a, b = a.withoutPages(), b.withoutPages()
 	i, j := 0, 0
 	x := min(a.Min, b.Min)
 	for {

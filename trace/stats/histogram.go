@@ -74,9 +74,6 @@ func logEdges(n int, low, positive, high float64) []float64 {
 
 func allWhole(ds []Sample) bool {
 	for _, d := range ds {
-		if d.pages != nil {
-			return d.pages.unit == 1
-		}
 		for _, v := range d.sorted {
 			if v != math.Trunc(v) {
 				return false

@@ -1,8 +1,8 @@
 // Package stats computes statistics of samples and draws from probability distributions.
 //
 // [Of] takes a slice of values and returns a [Sample]: count, mean, deviation
-// and any quantile. [OfCounts] takes values with counts, and a [SampleBuilder]
-// hundreds of millions of integers. All numbers are exact: they come from the
+// and any quantile. [OfCounts] takes values with counts, and a [Collector] one value
+// after the other. All numbers of up to a million values are exact: they come from the
 // values, not from buckets.
 //
 // A [Distribution] is a probability distribution to draw from, a [Discrete] one
@@ -20,8 +20,7 @@ import (
 // has no values and all its numbers are 0, so check Count before showing any.
 //
 // A Sample never changes and may be shared by goroutines. It keeps its values: 8
-// bytes each, 16 bytes for each distinct value of [OfCounts], or the memory of a
-// [SampleBuilder].
+// bytes each, or 16 bytes for each distinct value of [OfCounts].
 type Sample struct {
 	Count int
 	Sum   float64
@@ -34,8 +33,6 @@ type Sample struct {
 	// upTo holds, for each of sorted, the number of values up to and including
 	// it; nil if each occurs once.
 	upTo []int
-	// pages holds the values of a SampleBuilder, in place of sorted.
-	pages *sortedPages
 }
 
 // Counted is a value that occurs Count times.
@@ -107,10 +104,6 @@ func (d *Sample) setMeanAndStd() {
 // each yields the values in ascending order with their counts; a value may occur
 // several times.
 func (d *Sample) each(yield func(value float64, n int) bool) {
-	if d.pages != nil {
-		d.pages.each(yield)
-		return
-	}
 	for i, value := range d.sorted {
 		if !yield(value, d.first(i+1)-d.first(i)) {
 			return
@@ -140,10 +133,7 @@ func (d Sample) Quantile(p float64) float64 {
 
 // at returns the value of a rank, 0..Count-1.
 func (d Sample) at(rank int) float64 {
-	switch {
-	case d.pages != nil:
-		return d.pages.at(rank)
-	case d.upTo == nil:
+	if d.upTo == nil {
 		return d.sorted[rank]
 	}
 	return d.sorted[sort.SearchInts(d.upTo, rank+1)]
@@ -159,9 +149,6 @@ func (d Sample) first(n int) int {
 
 // below returns the number of values less than x.
 func (d Sample) below(x float64) int {
-	if d.pages != nil {
-		return d.pages.below(x)
-	}
 	return d.first(sort.SearchFloat64s(d.sorted, x))
 }
 
@@ -184,16 +171,4 @@ func (d Sample) Ranks() func(value float64) float64 {
 		}
 		return known[i]
 	}
-}
-
-// withoutPages returns the same sample with its values in sorted.
-func (d Sample) withoutPages() Sample {
-	if d.pages == nil {
-		return d
-	}
-	var counted []Counted
-	for value, n := range d.each {
-		counted = append(counted, Counted{value, n})
-	}
-	return OfCounts(counted)
 }

@@ -22,7 +22,7 @@ func sortValues(values []float64) {
 	for i, v := range values {
 		keys[i] = key(v)
 	}
-	for i, k := range radixSorted(keys, 0) {
+	for i, k := range radixSorted(keys) {
 		values[i] = value(k)
 	}
 }
@@ -48,9 +48,9 @@ func value(key uint64) float64 {
 	return math.Float64frombits(key &^ (1 << 63))
 }
 
-// radixSorted sorts stably by the bits above a position, 11 bits per pass, without
-// those that are equal in all keys. It overwrites keys.
-func radixSorted(keys []uint64, from int) []uint64 {
+// radixSorted sorts, 11 bits per pass, without the bits that are equal in all keys. It
+// overwrites keys.
+func radixSorted(keys []uint64) []uint64 {
 	const digits = 1 << 11
 	all, some := ^uint64(0), uint64(0)
 	for _, k := range keys {
@@ -58,7 +58,7 @@ func radixSorted(keys []uint64, from int) []uint64 {
 		some |= k
 	}
 	now, to := keys, make([]uint64, len(keys))
-	for shift := from; shift < 64; shift += 11 {
+	for shift := 0; shift < 64; shift += 11 {
 		if (all^some)>>shift%digits == 0 {
 			continue
 		}
