@@ -9,16 +9,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/term"
 
 	"moontide/replay"
 	"moontide/replay/bench"
-	"moontide/trace"
 )
 
 const (
 	quietEvery = 10 * time.Second // between two lines of progress
 	drawEvery  = 250 * time.Millisecond
+	rateWindow = 10 * time.Second // that rates cover
 )
 
 // screen returns w if it is a terminal on which lines can be redrawn, otherwise
@@ -31,56 +32,59 @@ func screen(w io.Writer) *os.File {
 	return f
 }
 
-// view shows the progress of runs, one after another: a live view on a
-// terminal, a line every few seconds elsewhere.
+// view shows the progress of runs, one after another: two lines on a terminal,
+// which are redrawn, and one line every few seconds elsewhere.
 type view struct {
-	w      io.Writer
-	screen *os.File // nil if w is not a terminal
-	stop   stop
 	std    streams
+	screen *os.File // nil if messages do not go to a terminal
+	stop   stop
 
 	// State of the current run.
 	started bench.Started
-	title   string
-	live    *liveStats // set if screen is
-	pace    pace
 	end     func()
 
 	mu    sync.Mutex
-	drawn int // lines on the screen
+	drawn int          // lines on the screen
+	ttft  latencies    // of requests that ended
+	past  []progressed // within rateWindow, for rates
+}
+
+// progressed is the progress of a run at an instant.
+type progressed struct {
+	elapsed time.Duration
+	replay.Status
 }
 
 func newView(std streams, stop stop) *view {
-	return &view{w: std.err, screen: screen(std.err), stop: stop, std: std, live: newLiveStats()}
+	return &view{std: std, screen: screen(std.err), stop: stop}
 }
 
 // observer returns the callbacks of a run that update the view.
 func (v *view) observer() bench.Observer {
 	o := bench.Observer{
-		Message: func(text string) { fmt.Fprintf(v.w, "moontide: %s\n", harmless(text)) },
+		Message: func(text string) { v.std.say("%s", text) },
 		Start:   v.start,
 		End:     func() { v.end() },
 	}
 	if v.screen != nil {
-		o.Row = func(r trace.Request) { v.live.expect(r) }
-		o.Record = func(rec replay.Record) { v.live.see(rec) }
+		o.Record = v.see
 	}
 	return o
 }
 
-func (v *view) token(int, []byte) { v.live.chunks.Add(1) }
+// see adds the record of a request that ended.
+func (v *view) see(rec replay.Record) {
+	if rec.Class == replay.OK && rec.Sent.Set && rec.First.Set {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.ttft.add(rec.First.Value - rec.Sent.Value)
+	}
+}
 
 // start shows the run until end is called.
 func (v *view) start(s bench.Started) {
 	announce(v.std, s)
-	where := s.Run.Target.URL
-	if s.Run.Target.Simulated {
-		where = "the embedded endpoint"
-	}
-	v.started, v.title = s, fmt.Sprintf("%s on %s, model %s", s.Run.Trace.Name, where, s.Run.Target.ModelText())
-	if s.Parts > 0 {
-		v.title += fmt.Sprintf("; latencies of part 1 of %d", s.Parts)
-	}
+	v.started, v.ttft, v.past = s, latencies{}, nil
 	every := quietEvery
 	if v.screen != nil {
 		every = drawEvery
@@ -112,38 +116,36 @@ func (v *view) start(s bench.Started) {
 		close(done)
 		<-ended
 		v.say("")
-		v.live, v.pace = newLiveStats(), pace{}
 	}
 }
 
-// say replaces the live view with a text.
+// say replaces the lines on the screen with a text.
 func (v *view) say(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	io.WriteString(v.w, drawing(v.drawn, nil)+text)
+	io.WriteString(v.std.err, drawing(v.drawn, nil)+text)
 	v.drawn = 0
 }
 
+// show shows the progress at an instant.
 func (v *view) show(now, began time.Time) {
 	status := v.status()
 	if !status.Start.IsZero() { // the clock of the records
 		began = status.Start
 	}
+	at := progressed{now.Sub(began), status}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.screen == nil {
-		fmt.Fprintf(v.w, "moontide: %s\n", progressLine(now.Sub(began), status, v.started.Plan))
+		v.std.say("%s", at.line(v.started.Plan))
 		return
 	}
-	width, height, err := term.GetSize(int(v.screen.Fd()))
+	width, _, err := term.GetSize(int(v.screen.Fd()))
 	if err != nil {
-		width, height = 80, 24
+		width = helpWidth
 	}
-	lines := v.state(now.Sub(began), status).frame(width - 1)
-	if len(lines) >= height {
-		lines = lines[:max(height-1, 0)]
-	}
-	io.WriteString(v.w, drawing(v.drawn, lines))
+	lines := v.lines(at, width-1)
+	io.WriteString(v.std.err, drawing(v.drawn, lines))
 	v.drawn = len(lines)
 }
 
@@ -155,17 +157,56 @@ func (v *view) status() replay.Status {
 	return v.started.Status()
 }
 
-func (v *view) state(elapsed time.Duration, status replay.Status) *liveState {
-	s := v.live.state(elapsed, v.started.Run.Thresholds)
-	s.title, s.status, s.rows = v.title, status, v.started.Plan.Rows
-	s.span = replay.Milliseconds(v.started.Plan.DurationMS)
-	s.closed = v.started.Run.Limits.Closed
-	if v.started.Parts > 0 { // tokens in flight at other parts are not known here
-		s.tokens = float64(status.OutputTokens)
+// lines returns what a terminal shows: the counts, and below them the rates and TTFT,
+// which in a run of several parts is that of part 1.
+func (v *view) lines(at progressed, width int) []string {
+	v.past = append(v.past, at)
+	for len(v.past) > 2 && v.past[1].elapsed <= at.elapsed-rateWindow {
+		v.past = v.past[1:]
 	}
-	v.pace.add(progressed{at: elapsed, due: float64(s.due), sent: float64(status.Sent), done: float64(status.Done), tokens: s.tokens})
-	s.rates = v.pace.rates()
-	return &s
+	lines := []string{at.line(v.started.Plan), at.rates(v.past[0]) + v.ttft.String()}
+	for i, line := range lines {
+		lines[i] = line[:min(len(line), max(width, 0))] // ASCII
+	}
+	return lines
+}
+
+// line returns the counts.
+func (p progressed) line(plan replay.Plan) string {
+	of := ""
+	// A closed loop has no duration, and the last answers outlast that of a schedule.
+	if span := replay.Milliseconds(plan.DurationMS); span > 0 && p.elapsed <= span {
+		of = fmt.Sprintf(" of %v", span.Round(time.Second))
+	}
+	return fmt.Sprintf("%v%s | sent %d of %d, in flight %d, done %d, failed %d | %d output tokens",
+		p.elapsed.Round(time.Second), of, p.Sent, plan.Rows, p.InFlight, p.Done-p.Failed, p.Failed, p.OutputTokens)
+}
+
+// rates returns the rates since an earlier instant.
+func (p progressed) rates(since progressed) string {
+	seconds := max((p.elapsed - since.elapsed).Seconds(), 1e-3)
+	per := func(now, before int) float64 { return float64(now-before) / seconds }
+	return fmt.Sprintf("%.1f req/s sent, %.1f done, %.0f output tok/s",
+		per(p.Sent, since.Sent), per(p.Done, since.Done), per(p.OutputTokens, since.OutputTokens))
+}
+
+// latencies is a histogram of latencies up to a day, exact to 1 %.
+type latencies struct{ h *hdrhistogram.Histogram }
+
+func (l *latencies) add(d time.Duration) {
+	if l.h == nil {
+		l.h = hdrhistogram.New(1, (24 * time.Hour).Microseconds(), 2)
+	}
+	l.h.RecordValue(min(max(d.Microseconds(), 0), l.h.HighestTrackableValue()))
+}
+
+// String returns percentiles to append to a line, "" without latencies.
+func (l *latencies) String() string {
+	if l.h == nil {
+		return ""
+	}
+	millis := func(percentile float64) float64 { return float64(l.h.ValueAtPercentile(percentile)) / 1000 }
+	return fmt.Sprintf(" | TTFT p50 %.1f ms, p99 %.1f ms", millis(50), millis(99))
 }
 
 // drawing replaces the lines drawn before and leaves the cursor below.
@@ -181,14 +222,4 @@ func drawing(drawn int, lines []string) string {
 		b.WriteString("\x1b[J")
 	}
 	return b.String()
-}
-
-func progressLine(elapsed time.Duration, s replay.Status, plan replay.Plan) string {
-	of := ""
-	// A closed loop has no duration, and the last answers outlast that of a schedule.
-	if span := replay.Milliseconds(plan.DurationMS); span > 0 && elapsed <= span {
-		of = fmt.Sprintf(" of %v", span.Round(time.Second))
-	}
-	return fmt.Sprintf("%v%s | sent %d of %d, in flight %d, done %d, failed %d | %d output tokens",
-		elapsed.Round(time.Second), of, s.Sent, plan.Rows, s.InFlight, s.Done-s.Failed, s.Failed, s.OutputTokens)
 }

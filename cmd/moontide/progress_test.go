@@ -2,108 +2,16 @@ package main
 
 import (
 	"bytes"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"moontide/replay"
 	"moontide/replay/bench"
-	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
-// terminal emulates the part of a terminal that the view needs: its lines after
-// some text.
-type terminal struct {
-	lines       [][]rune
-	row, column int
-}
-
-func (t *terminal) write(text string) {
-	for len(text) > 0 {
-		var n int
-		var command byte
-		switch {
-		case strings.HasPrefix(text, "\r"):
-			t.column, text = 0, text[1:]
-		case strings.HasPrefix(text, "\n"):
-			t.row, t.column, text = t.row+1, 0, text[1:]
-		case strings.HasPrefix(text, "\x1b["):
-			if _, err := fmt.Sscanf(text[2:], "%d%c", &n, &command); err != nil {
-				command = text[2]
-			}
-			text = text[strings.IndexByte(text, command)+1:]
-			t.obey(command, n)
-		default:
-			t.put([]rune(text)[0])
-			text = string([]rune(text)[1:])
-		}
-	}
-}
-
-func (t *terminal) obey(command byte, n int) {
-	switch command {
-	case 'A':
-		t.row -= n
-	case 'K':
-		t.cut(t.row)
-	case 'J':
-		t.cut(t.row)
-		t.lines = t.lines[:min(len(t.lines), t.row+1)]
-	}
-}
-
-func (t *terminal) cut(row int) {
-	if row < len(t.lines) {
-		t.lines[row] = t.lines[row][:min(t.column, len(t.lines[row]))]
-	}
-}
-
-func (t *terminal) put(r rune) {
-	for len(t.lines) <= t.row {
-		t.lines = append(t.lines, nil)
-	}
-	line := &t.lines[t.row]
-	for len(*line) <= t.column {
-		*line = append(*line, ' ')
-	}
-	(*line)[t.column] = r
-	t.column++
-}
-
-func (t *terminal) String() string {
-	var lines []string
-	for _, line := range t.lines {
-		lines = append(lines, string(line))
-	}
-	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
-}
-
-// Whatever was drawn before, the terminal shows the messages and below them the
-// last frame, and nothing else.
-func TestDrawing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var screen terminal
-		var said []string
-		line := rapid.StringMatching(`[a-z ]{0,9}[a-z]`)
-		var frame []string
-		for range rapid.IntRange(1, 6).Draw(t, "frames") {
-			old := len(frame)
-			frame = rapid.SliceOfN(line, 0, 5).Draw(t, "frame")
-			screen.write(drawing(old, frame))
-			if rapid.Bool().Draw(t, "say") {
-				text := line.Draw(t, "text")
-				screen.write(drawing(len(frame), nil) + text + "\n")
-				said, frame = append(said, text), nil
-			}
-		}
-		if got, want := screen.String(), strings.Join(append(said, frame...), "\n"); got != want {
-			t.Fatalf("the terminal shows\n%s\nwant\n%s", got, want)
-		}
-	})
-}
+// aRun is a run of 9 requests within a minute, of which none was sent.
+var aRun = bench.Started{Plan: replay.Plan{Rows: 9, DurationMS: 60_000}, Status: func() replay.Status { return replay.Status{} }}
 
 // Without a terminal, there are lines without control characters.
 func TestQuietView(t *testing.T) {
@@ -111,40 +19,64 @@ func TestQuietView(t *testing.T) {
 	if screen(&b) != nil {
 		t.Fatal("a buffer is no terminal")
 	}
-	v := &view{w: &b, started: bench.Started{Plan: replay.Plan{Rows: 9, DurationMS: 60_000}, Status: func() replay.Status { return replay.Status{} }}}
+	v := &view{std: streams{err: &b}, started: aRun}
 	began := time.Now()
 	v.show(began.Add(20*time.Second), began)
 	v.say("moontide: something\n")
-	v.show(began.Add(30*time.Second), began)
 	v.show(began.Add(70*time.Second), began)
 	want := "moontide: 20s of 1m0s | sent 0 of 9, in flight 0, done 0, failed 0 | 0 output tokens\n" +
 		"moontide: something\n" +
-		"moontide: 30s of 1m0s | sent 0 of 9, in flight 0, done 0, failed 0 | 0 output tokens\n" +
 		"moontide: 1m10s | sent 0 of 9, in flight 0, done 0, failed 0 | 0 output tokens\n"
 	if b.String() != want {
 		t.Errorf("%s", b.String())
 	}
 }
 
-// The view shows the runner's status, the plan and the records.
-func TestViewState(t *testing.T) {
-	v := &view{
-		title: "t.jsonl", live: newLiveStats(),
-		started: bench.Started{
-			Run:  runfile.Run{Limits: runfile.Limits{Closed: true}},
-			Plan: replay.Plan{Rows: 9, DurationMS: 1500},
-		},
+// A terminal shows counts, rates of the last ten seconds and TTFT, no wider than it is.
+func TestViewLines(t *testing.T) {
+	v := &view{started: aRun}
+	at := func(second, sent, done int) []string {
+		status := replay.Status{Sent: sent, Done: done, Failed: 1, InFlight: sent - done, OutputTokens: 100 * done}
+		return v.lines(progressed{time.Duration(second) * time.Second, status}, 200)
 	}
-	v.live.see(answer(0, 50*time.Millisecond, 3))
-	v.state(0, replay.Status{})
-	for range 30 {
-		v.token(0, nil)
+	at(0, 0, 0)
+	at(10, 1, 1)
+	for i := range 100 {
+		sent := trace.Some(time.Second)
+		v.see(replay.Record{Class: replay.OK, Sent: sent, First: trace.Some(time.Second + time.Duration(i+1)*time.Millisecond)})
+		v.see(replay.Record{Class: replay.Timeout, Sent: sent, First: trace.Some(time.Hour)})
 	}
-	s := v.state(2*time.Second, replay.Status{Sent: 4, Done: 2, InFlight: 2})
-	if s.title != "t.jsonl" || s.rows != 9 || s.span != 1500*time.Millisecond || !s.closed || s.status.Sent != 4 || s.ttft.n != 1 {
-		t.Errorf("%+v", s)
+	lines := at(20, 9, 6)
+	want := []string{
+		"20s of 1m0s | sent 9 of 9, in flight 3, done 5, failed 1 | 600 output tokens",
+		"0.8 req/s sent, 0.5 done, 50 output tok/s | TTFT p50 50.2 ms, p99 99.3 ms",
 	}
-	if s.rates.sent != 2 || s.rates.done != 1 || s.rates.tokens != 30 { // of two in each chunk
-		t.Errorf("%+v", s.rates)
+	if lines[0] != want[0] || lines[1] != want[1] {
+		t.Errorf("%q, want %q", lines, want)
+	}
+	for width := range 80 {
+		for _, line := range v.lines(progressed{}, width) {
+			if len(line) > width {
+				t.Fatalf("%d columns: %q", width, line)
+			}
+		}
+	}
+}
+
+// New lines replace those before, and a message all of them.
+func TestDrawing(t *testing.T) {
+	for _, test := range []struct {
+		drawn int
+		lines []string
+		want  string
+	}{
+		{0, nil, ""},
+		{0, []string{"a", "b"}, "a\x1b[K\nb\x1b[K\n"},
+		{2, []string{"c", "d"}, "\r\x1b[2Ac\x1b[K\nd\x1b[K\n"},
+		{2, nil, "\r\x1b[2A\x1b[J"},
+	} {
+		if got := drawing(test.drawn, test.lines); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
 	}
 }

@@ -103,9 +103,6 @@ type Observer struct {
 	// Message is called with text for the user, one or more lines, while the run
 	// is prepared.
 	Message func(text string)
-	// Row is called with each row to be replayed, in order, before the run
-	// starts.
-	Row func(r trace.Request)
 	// Start is called before the first request is sent.
 	Start func(s Started)
 	// Record is called with the record of each request as it ends.

@@ -168,9 +168,6 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		in.lengths = &lengths{}
 		rows = trace.Tap(rows, in.lengths.add)
 	}
-	if cfg.Observer.Row != nil {
-		rows = trace.Tap(rows, cfg.Observer.Row)
-	}
 	dealer := trace.Dealer{}
 	if cfg.Member != nil {
 		dealer.By = cfg.Member.By
