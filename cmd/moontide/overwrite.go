@@ -86,7 +86,7 @@ func inputFiles(c *cli.Context) map[string]os.FileInfo {
 		}
 		entries, _ := os.ReadDir(name) // what cannot be read is no input
 		for _, entry := range entries {
-			if reports := []string{runfile.PageFile, runfile.FigureFile}; slices.Contains(reports, entry.Name()) {
+			if reports := []string{".html", ".png"}; slices.Contains(reports, filepath.Ext(entry.Name())) {
 				continue
 			}
 			path := filepath.Join(name, entry.Name())

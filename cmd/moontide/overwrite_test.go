@@ -121,7 +121,7 @@ func TestBrokenPipe(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != want {
 			t.Errorf("exit status %d, want %d", got, want)
 		}
-		for _, name := range []string{runfile.SummaryFile, runfile.PageFile, runfile.FigureFile} {
+		for _, name := range []string{runfile.SummaryFile, runfile.PageFile} {
 			if _, err := os.Stat(filepath.Join(dir, "run", name)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

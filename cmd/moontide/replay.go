@@ -228,11 +228,7 @@ func drivenConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err
 	}
 	cfg.ServerBlockSize = c.Int(serverBlockSizeFlag.Name)
 	leaveRoomForThreads()
-	view := newView(std, stop)
-	cfg.Observer = view.observer()
-	if view.screen != nil {
-		cfg.Client.OnToken = view.token
-	}
+	cfg.Observer = newView(std, stop).observer()
 	return cfg, nil
 }
 
@@ -249,7 +245,7 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 	return cfg
 }
 
-// present saves the summary, page and figure of a run, and then prints its
+// present saves the summary and page of a run, and then prints its
 // results in a form: the output may end early, as in "| head".
 func present(std streams, result *bench.Result, view report.View, out output) error {
 	sayDamaged(std, result.Damaged)
@@ -303,11 +299,9 @@ func reported(result *bench.Result, view report.View) report.Run {
 
 func saveReports(std streams, result *bench.Result, view report.View) error {
 	r := reported(result, view)
-	document := report.Runs{r}.Document()
 	return errors.Join(
 		runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), r.Summary()),
-		writeFile(std, filepath.Join(result.Dir, runfile.PageFile), document.WriteHTML),
-		writeFile(std, filepath.Join(result.Dir, runfile.FigureFile), document.WritePNG),
+		writeFile(std, filepath.Join(result.Dir, runfile.PageFile), report.Runs{r}.Document().WriteHTML),
 	)
 }
 

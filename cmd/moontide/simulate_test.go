@@ -35,7 +35,7 @@ func TestSimulate(t *testing.T) {
 			if again := must(t, dir, "report", "run"); !strings.HasPrefix(out, again) {
 				t.Errorf("report prints\n%s\nwhere simulate printed\n%s", again, out)
 			}
-			if got, want := files(t, filepath.Join(dir, "run")), []string{"metrics.png", "report.html", "requests.jsonl", "run.json", "summary.json"}; !slices.Equal(got, want) {
+			if got, want := files(t, filepath.Join(dir, "run")), []string{"report.html", "requests.jsonl", "run.json", "summary.json"}; !slices.Equal(got, want) {
 				t.Errorf("files %v", got)
 			}
 			rows := rowsOfTrace(t, sample(t), 100)

@@ -12,7 +12,6 @@ const (
 	RequestsFile = "requests.jsonl"
 	SummaryFile  = "summary.json"
 	PageFile     = "report.html"
-	FigureFile   = "metrics.png"
 )
 
 // Run is run.json: everything needed to repeat the run. It is written when the
