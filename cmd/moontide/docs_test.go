@@ -58,7 +58,7 @@ var environment = []docEntry{
 	{Term: "MOONTIDE_TOKEN", Text: "Secret of a distributed run whose parts share no folder; otherwise part 1 creates one."},
 	{Term: "MOONTIDE_PARTS", Text: "Number of parts of a Kubernetes Indexed Job, for --part auto."},
 	{Term: "XDG_CACHE_HOME", Text: "Folder of moontide/calibration.json (default: ~/.cache, on macOS ~/Library/Caches, on Windows %LocalAppData%)."},
-	{Term: "TERM", Text: "With dumb, progress is printed line by line instead of on a live screen."},
+	{Term: "TERM", Text: "With dumb, progress is printed line by line instead of being redrawn."},
 	{Term: "TMPDIR", Text: "Folder for temporary copies of traces from pipes that are read more than once; on Windows, TEMP."},
 	{Term: "GOMAXPROCS", Text: "Number of threads that run at once (default: the number of CPU cores, plus three with replay, bench, calibrate and serve)."},
 	{Term: "SSL_CERT_FILE, SSL_CERT_DIR", Text: "CA certificates on Linux, unless --ca-file is given."},
