@@ -1,152 +1,132 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"moontide/.ci/results"
-	analysis "moontide/analyze/run"
-	"moontide/replay"
-	"moontide/replay/bench"
-	"moontide/trace"
 )
-
-// turn is a request of a run of agents: what moontide predicted of the cache, and what
-// the server found in it.
-type turn struct {
-	isl, osl            int
-	predicted, measured int
-	cause               analysis.Cause // if they differ
-}
 
 // mode is a way to replay agents.
 type mode struct {
-	name  string
-	flags []string
-	text  bool // answers are text, which may encode to other tokens than those generated
+	name, flags string
+	text        bool // answers are text, which may encode to other tokens than those generated
 }
 
-// modes returns the ways that the engine's APIs allow. The first has no answers.
-func (s *session) modes() []mode {
-	chat := append(s.tokenizer(), "--endpoint", "chat", "--exact-isl")
-	traced, live := []string{"--answers", "trace"}, []string{"--answers", "live"}
-	if s.engine.name != "vllm" { // no token ids of answers
-		words := append(s.tokenizer(), "--prompt", "words")
-		return []mode{{"trace", append(traced, words...), true}, {"live, words", append(live, words...), true}}
-	}
-	return []mode{{"trace", traced, false}, {"live", live, false}, {"live, chat", append(live, chat...), true}}
+// modes are the ways that an engine's APIs allow. The first has no answers.
+var modes = map[string][]mode{
+	"vllm": {
+		{"trace", "--answers trace", false},
+		{"live", "--answers live", false},
+		{"live, chat", "--answers live --exact-isl" + inChat, true},
+	},
+	"llamacpp": { // it returns no token ids
+		{"trace, chat", "--answers trace --exact-isl" + inChat, false},
+		{"live, chat", "--answers live --exact-isl" + inChat, true},
+	},
 }
 
 // agents replays sessions whose context grows by answers and results of tools, is
 // compacted and rewritten, with sub-agents that run in parallel and join.
 func agents(s *session) error {
-	rows, flags := agentRows(3), []string{"--block-size", fmt.Sprint(traceBlock)}
+	rows, flags := agentRows(3), "--block-size "+fmt.Sprint(traceBlock)
 	if s.engine.name != "vllm" { // a prompt can only be found right after it was sent
-		rows, flags = chains(4, 5), append(flags, "--max-sessions", "1")
+		rows, flags = chains(4, 5), flags+" --max-sessions 1"
 	}
 	path := filepath.Join(s.tools.out, s.engine.name+"-agents.jsonl")
-	if err := writeTrace(path, rows); err != nil {
+	if err := results.WriteTrace(path, rows); err != nil {
 		return err
 	}
-	return s.agentsOf(path, flags...)
+	return s.agentsOf(path, flags)
 }
 
 // weka replays recorded conversations of coding agents without their delays.
 func weka(s *session) error {
-	files, err := filepath.Glob(filepath.Join(s.tools.weka, "*.json"))
-	if err != nil || s.tools.weka == "" {
-		return err
+	if s.tools.weka == "" {
+		return nil
 	}
 	path := filepath.Join(s.tools.out, "weka.jsonl")
-	convert := preferred(s.tools.moontide, append([]string{"convert", "-o", path, "--ids", "separate"}, files...)...)
-	if text, err := convert.CombinedOutput(); err != nil {
+	if text, err := exec.Command(s.tools.moontide, "convert", s.tools.weka, "-o", path, "--ids", "separate").CombinedOutput(); err != nil {
 		return fmt.Errorf("converting %s: %w: %s", s.tools.weka, err, text)
 	}
-	return s.agentsOf(path, "--time-scale-tool", "0", "--time-scale-think", "0")
+	return s.agentsOf(path, "--time-scale-tool 0 --time-scale-think 0")
 }
 
 // agentsOf replays a trace in every mode, one request at a time, and checks each turn.
-func (s *session) agentsOf(path string, flags ...string) error {
-	var measured []int // of each mode
-	lost := 0          // in the first one, as the second one's run says
-	for i, m := range s.modes() {
+func (s *session) agentsOf(path, flags string) error {
+	var runs []*outcome
+	for _, m := range modes[s.engine.name] {
 		dir, err := s.folder(results.Slug(m.name))
 		if err != nil {
 			return err
 		}
-		args := slices.Concat([]string{path, "--url", s.server.url, "--salt", s.check + m.name, "--server-block-size", fmt.Sprint(s.engine.blockOf)}, flags, m.flags, oneByOne)
-		o, err := s.finish(s.command(dir, args...), dir)
+		more := s.flags(fmt.Sprintf("%s %s %s --server-block-size %d", oneByOne, flags, m.flags, s.engine.blockOf))
+		o, err := s.finish(s.command(path, append(more, "--salt", s.check.name+m.name, "--out", dir)...), dir)
 		if err != nil {
 			return err
 		}
-		if err := o.ran(); err != nil {
-			return err
+		if len(o.records) == 0 {
+			return errors.New(o.reason(""))
 		}
-		turns, fromAnswers, err := turnsOf(o)
-		if err != nil {
-			return err
-		}
-		if i == 1 {
-			lost = fromAnswers
-		}
-		measured = append(measured, s.agentLaws(m, o, turns))
+		s.agentLaws(m, o)
+		runs = append(runs, o)
 	}
-	s.law("cached tokens that prompts without real answers lose", fmt.Sprintf("%d of %d, as the report says", lost, measured[1]),
-		fmt.Sprintf("%d of %d", measured[1]-measured[0], measured[1]), measured[1]-measured[0] == lost && lost > 0)
+	without, with := runs[0].Cached.Value, runs[1].Cached.Value
+	if lost := runs[1].Cache.Prediction.FromAnswers.Value; !modes[s.engine.name][1].text {
+		s.law("cached tokens that prompts without real answers lose", fmt.Sprintf("%d of %d, as the report says", lost, with),
+			fmt.Sprintf("%d of %d", with-without, with), with-without == lost && lost > 0)
+	}
 	return nil
 }
 
-// turnsOf returns the turns of a run, and how many cached tokens it has because of answers.
-func turnsOf(o *outcome) (turns []turn, fromAnswers int, err error) {
-	r, err := bench.Measure(bench.MeasureConfig{EachPrediction: true}, o.dir)
-	if err != nil {
-		return nil, 0, err
-	}
-	predicted := map[int]analysis.PredictedRequest{}
-	for _, p := range r.Metrics.Cache.Prediction.Each {
-		predicted[p.Row] = p
-	}
-	for i, rec := range o.records {
-		p := predicted[i]
-		turns = append(turns, turn{rec.InputLength, rec.OutputLength, p.Predicted, rec.Counts.Cached.Value, p.Cause})
-	}
-	return turns, r.Metrics.Cache.Prediction.FromAnswers.Value, nil
-}
-
-// agentLaws checks the turns of a run and returns the measured cached tokens.
-func (s *session) agentLaws(m mode, o *outcome, turns []turn) (measured int) {
-	s.law(m.name+": exit status and verdict", "0, not INVALID", fmt.Sprintf("%d, %s", o.exit, o.summary.Moontide.Verdict), o.exit == 0 && o.summary.Moontide.Verdict != "INVALID")
+// agentLaws checks the turns of a run. Where answers are text, a prompt with n tokens of
+// answers may differ by up to n tokens from its row, and what is cached lies between the
+// prompt before the answer and the whole.
+func (s *session) agentLaws(m mode, o *outcome) {
+	s.trusted(m.name+": ", o)
 	var isl, osl []int
-	equal, explained, predicted, input, first := 0, 0, 0, 0, ""
-	for i, t := range turns {
-		isl, osl = append(isl, t.isl), append(osl, t.osl)
-		input += t.isl
-		predicted, measured = predicted+t.predicted, measured+t.measured
+	answers := map[string]int{} // tokens by main agent
+	near, worst := 0, 0
+	for _, r := range o.records {
+		isl, osl = append(isl, r.InputLength), append(osl, r.OutputLength)
+		agent, _, _ := strings.Cut(r.SessionID, "/")
+		off := r.Counts.Input.Value - r.InputLength
+		off = max(off, -off)
+		if off <= answers[agent] {
+			near++
+		}
+		worst = max(worst, off)
+		answers[agent] += r.OutputLength
+	}
+	n := len(isl)
+	if m.text {
+		s.law(m.name+": input tokens differ by no more than the answers' tokens", fmt.Sprintf("%d of %d turns", n, n), fmt.Sprintf("%d of %d turns, by up to %d", near, n, worst), near == n)
+	} else {
+		s.each(m.name+": input tokens", o, isl, input)
+	}
+	s.each(m.name+": output tokens", o, osl, output)
+	p := o.Cache.Prediction
+	equal, within, first := 0, 0, ""
+	for i, t := range p.Each {
 		switch {
-		case t.predicted == t.measured:
+		case t.Measured == t.Predicted:
 			equal++
-		case m.text && t.measured < t.predicted && t.cause == "":
-			explained++
+		case m.text && t.Cause == "" && t.Measured < t.Predicted && t.Measured >= t.Predicted-t.AsText:
+			within++
 		case first == "":
-			first = fmt.Sprintf("; request %d: %d, not %d", i, t.measured, t.predicted)
+			first = fmt.Sprintf("; turn %d: %d, not %d", i, t.Measured, t.Predicted)
 		}
 	}
-	n := len(turns)
-	if m.text { // the text of an answer may encode to other tokens, of another number
-		off := o.summary.Input - input
-		s.law(m.name+": input tokens", fmt.Sprintf("%d within 1 %%", input), fmt.Sprintf("%d", o.summary.Input), 100*max(off, -off) <= input)
-	} else {
-		s.each(m.name+": input tokens", o, isl, func(r replay.Record) trace.Opt[int] { return r.Counts.Input })
+	got := fmt.Sprintf("%d of %d turns, %d tokens%s", equal, n, p.Measured, first)
+	if m.text {
+		got += fmt.Sprintf("; %d between the prompt before the answer and the whole", within)
 	}
-	s.each(m.name+": output tokens", o, osl, func(r replay.Record) trace.Opt[int] { return r.Counts.Output })
-	got := fmt.Sprintf("%d of %d turns, %d tokens", equal, n, measured)
-	if explained > 0 {
-		got += fmt.Sprintf("; %d turns with fewer, because the text of an answer encodes to other tokens", explained)
-	}
-	s.law(m.name+": cached tokens as predicted", fmt.Sprintf("%d of %d turns, %d tokens", n, n, predicted), got+first, equal+explained == n && predicted > 0)
-	return measured
+	s.law(m.name+": cached tokens as predicted", fmt.Sprintf("%d of %d turns, %d tokens", n, n, p.Predicted), got, equal+within == n && p.Predicted > 0)
 }
 
 // agentRows are sessions of an agent with two sub-agents each. All agents have the
@@ -193,29 +173,27 @@ type agentTrace struct {
 
 // add adds a row that begins with some blocks.
 func (b *agentTrace) add(session string, after []string, ids []uint64, isl, osl int) row {
-	r := row{ID: "r" + strconv.Itoa(len(b.rows)), After: after, ISL: isl, OSL: osl, IDs: slices.Clone(ids), Session: session}
-	for len(r.IDs)*traceBlock < isl {
-		r.IDs = append(r.IDs, b.next)
-		b.next++
-	}
+	r := newRow(0, isl, osl)
+	r.ID, r.After, r.HashIDs, r.SessionID = "r"+strconv.Itoa(len(b.rows)), after, slices.Clone(ids), session
+	b.next = fill(&r, b.next)
 	b.rows = append(b.rows, r)
 	return r
 }
 
 // extend adds a row that begins with the prompt of another.
 func (b *agentTrace) extend(session string, after []string, before row, isl, osl int) row {
-	return b.add(session, after, before.IDs[:before.ISL/traceBlock], isl, osl)
+	return b.add(session, after, before.HashIDs[:before.InputLength/traceBlock], isl, osl)
 }
 
 // turn adds a row that keeps some blocks of the session's last prompt, or all if keep
 // is negative.
 func (b *agentTrace) turn(session string, after []string, keep, isl, osl int) row {
 	i := len(b.rows) - 1
-	for b.rows[i].Session != session {
+	for b.rows[i].SessionID != session {
 		i--
 	}
 	if keep < 0 {
 		return b.extend(session, after, b.rows[i], isl, osl)
 	}
-	return b.add(session, after, b.rows[i].IDs[:keep], isl, osl)
+	return b.add(session, after, b.rows[i].HashIDs[:keep], isl, osl)
 }

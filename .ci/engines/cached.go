@@ -10,8 +10,13 @@ type prompt struct {
 	added    int // tokens that the server adds in all
 }
 
-// traceBlock is the block size of the checks' traces, no multiple of a server's.
-const traceBlock = 80
+// prompts returns the prompts of a trace, shorter by some tokens and with added ones.
+func prompts(rows []row, shorter, before, added int) (all []prompt) {
+	for _, r := range rows {
+		all = append(all, prompt{r.HashIDs, r.InputLength - shorter, r.OutputLength, before, added})
+	}
+	return all
+}
 
 // common returns the number of leading tokens that two prompts share. A block that
 // is only partly filled is a prefix of the full one.

@@ -2,8 +2,7 @@ package main
 
 import (
 	"bufio"
-	"cmp"
-	_ "embed"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,15 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"moontide/trace"
-	"moontide/trace/format"
+	"moontide/.ci/results"
 )
-
-// officialClients has the official clients for Python send requests, and prints what
-// each answer's usage says.
-//
-//go:embed clients.py
-var officialClients string
 
 // clientCall is a request of an official client, as its usage describes it.
 type clientCall struct {
@@ -31,96 +23,63 @@ type clientCall struct {
 	Output int    `json:"output"`
 }
 
-// captured has the official clients send requests through moontide capture, and compares
-// the rows with the usage that they got.
+// captured has the official clients for Python send requests one after the other through
+// moontide capture, and compares the rows with the usage that they got.
 func captured(s *session) error {
-	var calls []clientCall
-	seen, err := s.capture("clients", func() (err error) {
-		cmd := exec.Command(filepath.Join(s.tools.vllm, "bin", "python"), "-c", officialClients, s.server.url, s.server.opts.model.name)
-		cmd.Stderr = os.Stderr
-		text, err := cmd.Output()
-		if err != nil {
-			return fmt.Errorf("official clients: %w", err)
-		}
-		for line := range strings.Lines(string(text)) {
-			var c clientCall
-			if err := json.Unmarshal([]byte(line), &c); err != nil {
-				return err
-			}
-			calls = append(calls, c)
-		}
-		return nil
-	})
+	dir, err := s.folder("clients")
 	if err != nil {
 		return err
 	}
-	s.equal("official clients: requests", len(calls), len(seen))
-	for i, row := range seen[:min(len(seen), len(calls))] {
-		var recorded struct {
-			Recorded struct {
-				Endpoint string `json:"endpoint"`
-				Stream   bool   `json:"stream"`
-			} `json:"recorded"`
+	path := dir + ".jsonl"
+	capture := exec.Command(s.tools.moontide, "capture", "--listen", "127.0.0.1:0", "--upstream", s.server.url, "--key", dir+".key", "-o", path,
+		"--block-size", fmt.Sprint(traceBlock), "--tokenizer", s.flags("TOKENIZER")[0])
+	pipe, err := capture.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := capture.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(pipe)
+	lines.Scan() // with the proxy's address as the third word
+	words := append(strings.Fields(lines.Text()), "", "", "")
+	clients := exec.Command(filepath.Join(s.tools.vllm, "bin", "python"), here.File("clients.py"), words[2], s.server.opts.model.name)
+	clients.Stderr = os.Stderr
+	text, err := clients.Output()
+	capture.Process.Signal(os.Interrupt)
+	warnings := 0
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "warning") {
+			warnings++
 		}
-		if err := json.Unmarshal(row.Extra, &recorded); err != nil {
+	}
+	if err := errors.Join(err, capture.Wait()); err != nil {
+		return err
+	}
+	s.equal("warnings", 0, warnings)
+	rows, err := results.ReadTrace(path)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(rows, results.ByTime)
+	right, said := 0, json.NewDecoder(bytes.NewReader(text))
+	for i := 0; said.More(); i++ {
+		var call clientCall
+		var row struct {
+			Recorded clientCall `json:"recorded"`
+		}
+		if err := said.Decode(&call); err != nil {
 			return err
 		}
-		got := clientCall{recorded.Recorded.Endpoint, recorded.Recorded.Stream, row.InputLength, row.OutputLength}
-		s.equal(fmt.Sprintf("official clients, request %d: API, streamed, input, output", i+1), calls[i], got)
+		if i < len(rows) && json.Unmarshal(rows[i].Extra, &row) == nil {
+			row.Recorded.Input, row.Recorded.Output = rows[i].InputLength, rows[i].OutputLength
+		}
+		if row.Recorded == call {
+			right++
+		} else {
+			s.equal(fmt.Sprint("official clients, request ", i+1), call, row.Recorded)
+		}
 	}
+	s.equal("requests of official clients with their API, streaming, input and output tokens", "14 of 14", fmt.Sprint(right, " of ", len(rows)))
 	return nil
-}
-
-// capture puts moontide capture before the server while clients send requests, and
-// returns the rows in order of arrival.
-func (s *session) capture(name string, clients func() error) (rows []trace.Request, err error) {
-	dir, err := s.folder(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, "trace.jsonl")
-	cmd := exec.Command(s.tools.moontide, "capture", "--listen", "127.0.0.1:0", "--upstream", s.server.url, "--key", filepath.Join(dir, "key"), "-o", path,
-		"--block-size", fmt.Sprint(traceBlock), "--tokenizer", filepath.Join(s.tools.models, s.server.opts.model.name, "tokenizer.json"))
-	said, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := bufio.NewReader(said)
-	line, err := lines.ReadString('\n')
-	words := strings.Fields(line)
-	if err != nil || len(words) < 3 {
-		return nil, errors.Join(fmt.Errorf("moontide capture says %q", line), err, cmd.Process.Kill(), cmd.Wait())
-	}
-	direct := s.server.url
-	s.server.url = words[2]
-	err = clients()
-	s.server.url = direct
-	cmd.Process.Signal(os.Interrupt)
-	for ; err == nil && line != ""; line, _ = lines.ReadString('\n') {
-		if strings.Contains(line, "warning") {
-			s.law("no warnings", "none", line, false)
-		}
-	}
-	if err := errors.Join(err, cmd.Wait()); err != nil {
-		return nil, err
-	}
-	in, err := format.Open(path, format.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	for r, err := range in.Requests() {
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, r)
-	}
-	slices.SortStableFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
-	return rows, nil
 }

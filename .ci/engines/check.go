@@ -1,25 +1,27 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log"
-	"math"
 	"slices"
-	"strings"
 
 	"moontide/.ci/results"
-	"moontide/replay"
-	"moontide/trace"
 )
 
-// check compares what moontide reports of a server with what must be so.
+// check compares what moontide reports of a server with what must be so: a replay of rows
+// and its laws, or a function of its own.
 type check struct {
 	name    string
 	engines []string
 	server  options
+	rows    []row
+	flags   string // of the replay; see session.flags
+	laws    []law
 	run     func(s *session) error
 }
+
+// law checks a replay.
+type law func(s *session, o *outcome)
 
 // Servers of the checks.
 var (
@@ -32,35 +34,51 @@ var (
 )
 
 var (
-	both     = []string{"vllm", "llamacpp"}
-	onlyVLLM = []string{"vllm"}
+	both         = []string{"vllm", "llamacpp"}
+	onlyVLLM     = []string{"vllm"}
+	onlyLlamaCpp = []string{"llamacpp"}
 )
 
-// checks are all checks. Those of one server that restart it or kill it are last.
+// Flags of replays.
+const (
+	oneByOne = "--closed --max-concurrency 1" // cached tokens can be told from the trace
+	inWords  = " --prompt words --tokenizer TOKENIZER"
+	inChat   = " --endpoint chat --tokenizer TOKENIZER"
+	scraped  = " --server-metrics URL"
+	withKey  = " --api-key-env " + keyVariable
+)
+
+// checks are all checks. Those of one server that restart it are last, and then that which
+// kills it.
 var checks = []check{
-	{"token ids", both, plain, tokenIDs},
-	{"words", both, plain, words},
-	{"chat", both, plain, chat},
-	{"chat, exact ISL", both, plain, chatExact},
-	{"sessions with delays", both, parallel, sessionsWithDelays},
-	{"closed loop", both, parallel, closedLoop},
-	{"rate", both, parallel, rate},
-	{"server metrics", both, plain, serverMetrics},
-	{"wrong model name", both, plain, wrongModel},
-	{"prompt beyond the context", both, plain, beyondContext},
-	{"interrupt and resume", both, plain, interruptAndResume},
-	{"capture", onlyVLLM, plain, captured},
-	{"restart between runs", both, plain, restartBetweenRuns},
-	{"restart before resume", both, plain, restartBeforeResume},
-	{"killed mid-run", both, plain, killedMidRun},
-	{"agents", onlyVLLM, roomy, agents},
-	{"agents", []string{"llamacpp"}, plain, agents},
-	{"WEKA conversations", onlyVLLM, roomy, weka},
-	{"eviction", onlyVLLM, evicts, eviction},
-	{"several tokens a chunk", onlyVLLM, locked, severalTokens},
-	{"API key", both, locked, apiKey},
-	{"small vocabulary", both, tight, smallVocabulary},
-	{"few one-token words", both, tight, fewWords},
+	{name: "token ids", engines: both, server: plain, rows: shared(60, 0), flags: oneByOne, laws: []law{trusted, counts(0, 0, 0)}},
+	{name: "words", engines: both, server: plain, rows: shared(60, 0), flags: oneByOne + inWords, laws: []law{trusted, counts(0, 0, 0)}},
+	{name: "chat", engines: both, server: plain, rows: shared(60, 0), flags: oneByOne + inChat, laws: []law{trusted, counts(0, templateBefore, templateTokens)}},
+	{name: "chat, exact ISL", engines: both, server: plain, rows: shared(60, 0), flags: oneByOne + inChat + " --exact-isl",
+		laws: []law{trusted, counts(templateTokens, templateBefore, templateTokens)}},
+	{name: "sessions with delays", engines: both, server: parallel, rows: conversations(4), laws: []law{trusted, turnsInTime}},
+	{name: "closed loop", engines: both, server: parallel, rows: equal(24, 200, 24, 0), flags: fmt.Sprint("--closed --max-concurrency ", streams), laws: []law{trusted, streamsInFlight}},
+	{name: "rate", engines: both, server: parallel, rows: equal(40, 100, 8, 0), flags: fmt.Sprint("--arrival constant --rate ", perSecond), laws: []law{trusted, sentInTime, completed(40)}},
+	{name: "server metrics", engines: onlyVLLM, server: plain, rows: shared(30, 0), flags: oneByOne + scraped, laws: []law{trusted, vllmMetrics}},
+	{name: "server metrics", engines: onlyLlamaCpp, server: plain, rows: shared(30, 0), flags: oneByOne + scraped, laws: []law{trusted, llamacppMetrics}},
+	{name: "wrong model name", engines: onlyVLLM, server: plain, rows: equal(2, 40, 4, 0), flags: "--model nosuch", laws: []law{refused, says("nosuch", tiny.name)}},
+	{name: "wrong model name", engines: onlyLlamaCpp, server: plain, rows: equal(2, 40, 4, 0), flags: "--model nosuch", laws: []law{says("lists the model", "nosuch", tiny.name)}},
+	{name: "prompt beyond the context", engines: both, server: plain, rows: slices.Insert(equal(9, 200, 8, 0), tooLong, equal(1, maxModelLen+500, 8, 0)[0]),
+		flags: oneByOne, laws: []law{oneFails}},
+	{name: "interrupt and resume", engines: both, server: plain, run: interruptAndResume},
+	{name: "agents", engines: onlyLlamaCpp, server: plain, run: agents},
+	{name: "capture", engines: onlyVLLM, server: plain, run: captured},
+	{name: "restart between runs", engines: both, server: plain, run: restartBetweenRuns},
+	{name: "restart before resume", engines: both, server: plain, run: restartBeforeResume},
+	{name: "killed mid-run", engines: both, server: plain, run: killedMidRun},
+	{name: "agents", engines: onlyVLLM, server: roomy, run: agents},
+	{name: "WEKA conversations", engines: onlyVLLM, server: roomy, run: weka},
+	{name: "eviction", engines: onlyVLLM, server: evicts, rows: groups(), flags: oneByOne + scraped, laws: []law{trusted, counts(0, 0, 0), evictedTokens}},
+	{name: "several tokens a chunk", engines: onlyVLLM, server: locked, rows: equal(20, 200, 58, 0), flags: oneByOne + withKey, laws: []law{trusted, chunksOfFive}},
+	{name: "API key", engines: both, server: locked, rows: equal(4, 40, 4, 0), flags: withKey, laws: []law{trusted, completed(4), noLeaks}},
+	{name: "no API key", engines: both, server: locked, rows: equal(4, 40, 4, 0), laws: []law{refused, says("401", "--api-key-env")}},
+	{name: "small vocabulary", engines: both, server: tight, rows: shared(20, 0), flags: oneByOne, laws: []law{says("token ids are drawn from", "to 1874"), trusted, counts(0, 0, 0)}},
+	{name: "few one-token words", engines: both, server: tight, rows: shared(20, 0), flags: oneByOne + inWords, laws: []law{says("words of one token", "800"), trusted, counts(0, 0, 0)}},
 }
 
 // stage is a server with the checks that use it.
@@ -77,11 +95,8 @@ func stagesOf(e *engine, names []string) (stages []stage) {
 			continue
 		}
 		server := c.server
-		if e.name == "vllm" { // it batches without slots
-			server.slots = 0
-			if server.name == parallel.name {
-				server.name = plain.name
-			}
+		if e.name == "vllm" && server.name == parallel.name { // it batches without slots
+			server = plain
 		}
 		i := slices.IndexFunc(stages, func(st stage) bool { return st.server.name == server.name })
 		if i < 0 {
@@ -97,7 +112,7 @@ type session struct {
 	tools  *tools
 	engine *engine
 	server *server
-	check  string
+	check  check
 	rows   []result
 }
 
@@ -110,100 +125,32 @@ func (st stage) run(t *tools, e *engine) ([]result, error) {
 		return nil, err
 	}
 	defer func() { s.server.stop() }()
-	for _, c := range st.checks {
-		s.check = c.name
-		if err := c.run(s); err != nil {
+	for _, s.check = range st.checks {
+		run := s.check.run
+		if run == nil {
+			run = (*session).replayRows
+		}
+		if err := run(s); err != nil {
 			s.law("runs", "yes", err.Error(), false)
 		}
 	}
 	return s.rows, nil
 }
 
+// replayRows replays the rows of a check and checks its laws.
+func (s *session) replayRows() error {
+	o, err := s.replay("run", s.check.rows, s.flags(s.check.flags)...)
+	if err != nil {
+		return err
+	}
+	for _, holds := range s.check.laws {
+		holds(s, o)
+	}
+	return nil
+}
+
 // restart ends the server at once and starts it again at the same address.
 func (s *session) restart() error {
 	s.server.kill()
 	return s.server.launch(s.engine, s.tools)
-}
-
-// law adds a row to the results.
-func (s *session) law(law, expected, measured string, ok bool) {
-	measured = strings.NewReplacer(s.server.url, "URL", s.tools.out, "OUT", s.tools.models, "MODELS").Replace(measured)
-	mark := "ok"
-	if !ok {
-		mark = "FAILED"
-	}
-	log.Printf("%s: %s: %s: expected %s, measured %s: %s", s.engine.name, s.check, law, expected, measured, mark)
-	s.rows = append(s.rows, result{s.engine.name, s.check, law, expected, measured, ok})
-}
-
-func (s *session) equal(law string, expected, measured any) {
-	a, b := fmt.Sprint(expected), fmt.Sprint(measured)
-	s.law(law, a, b, a == b)
-}
-
-// says checks that a text has all of some words; the table shows the text.
-func (s *session) says(law, text string, words ...string) {
-	ok := text != ""
-	for _, word := range words {
-		ok = ok && strings.Contains(text, word)
-	}
-	if text == "" {
-		text = "nothing"
-	}
-	s.law(law, `says "`+strings.Join(words, `", "`)+`"`, text, ok)
-}
-
-// within checks that a number is close to another.
-func (s *session) within(law string, expected, measured, share float64, unit string) {
-	off := math.Abs(measured/expected - 1)
-	s.law(law, fmt.Sprintf("%.4g %s within %g %%", expected, unit, 100*share), fmt.Sprintf("%.4g %s (%.2f %% off)", measured, unit, 100*off), off <= share)
-}
-
-// each checks that every request has the count that it must have.
-func (s *session) each(law string, o *outcome, want []int, count func(replay.Record) trace.Opt[int]) {
-	right, sum, wanted, first := 0, 0, 0, ""
-	for i, w := range want {
-		wanted += w
-		if i >= len(o.records) {
-			continue
-		}
-		got := count(o.records[i])
-		sum += got.Value
-		if got.Set && got.Value == w {
-			right++
-		} else if first == "" {
-			first = fmt.Sprintf("; request %d: %d, not %d", i, got.Value, w)
-		}
-	}
-	s.law(law, fmt.Sprintf("%d of %d requests, %d tokens", len(want), len(want), wanted),
-		fmt.Sprintf("%d of %d requests, %d tokens%s", right, len(want), sum, first), right == len(want) && len(o.records) == len(want))
-}
-
-// counts checks the token counts of requests that were sent one after the other.
-func (s *session) counts(o *outcome, sent []prompt) {
-	var isl, osl []int
-	for _, p := range sent {
-		isl, osl = append(isl, p.length()), append(osl, p.osl)
-	}
-	s.each("input tokens", o, isl, func(r replay.Record) trace.Opt[int] { return r.Counts.Input })
-	s.each("output tokens", o, osl, func(r replay.Record) trace.Opt[int] { return r.Counts.Output })
-	s.each("cached tokens", o, s.engine.cached(s.server.opts, sent), func(r replay.Record) trace.Opt[int] { return r.Counts.Cached })
-}
-
-// trusted checks that the run ended well: its verdict may be SUSPECT on a busy
-// machine.
-func (s *session) trusted(o *outcome) {
-	verdict := o.summary.Moontide.Verdict
-	s.law("exit status and verdict", "0, not INVALID", fmt.Sprintf("%d, %s", o.exit, verdict), o.exit == 0 && verdict != "" && verdict != "INVALID")
-}
-
-var errNoRun = errors.New("no run")
-
-// ran returns an error with the last line of the output if there was no run.
-func (o *outcome) ran() error {
-	if len(o.records) > 0 {
-		return nil
-	}
-	lines := strings.Split(strings.TrimSpace(o.text), "\n")
-	return fmt.Errorf("%w: exit status %d: %s", errNoRun, o.exit, lines[len(lines)-1])
 }

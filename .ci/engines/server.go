@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,12 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/prometheus/common/expfmt"
-	prom "github.com/prometheus/common/model"
 )
 
 // options are how a server is started.
@@ -31,12 +28,12 @@ type options struct {
 
 // engine is a kind of server.
 type engine struct {
-	name     string
-	readyIn  time.Duration
-	blockOf  int // block size of its prefix cache
-	versions func(t *tools) map[string]string
-	prepare  func(t *tools, m model) error // makes what the server loads
-	command  func(t *tools, port string, o options) *exec.Cmd
+	name, title string
+	readyIn     time.Duration
+	blockOf     int // block size of its prefix cache
+	version     func(t *tools) string
+	prepare     func(t *tools, m model) error // makes what the server loads
+	command     func(t *tools, port string, o options) *exec.Cmd
 	// cached returns the cached tokens of requests sent one after the other.
 	cached func(o options, prompts []prompt) []int
 }
@@ -117,9 +114,7 @@ func freePort() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer ln.Close()
-	_, port, err := net.SplitHostPort(ln.Addr().String())
-	return port, err
+	return strconv.Itoa(ln.Addr().(*net.TCPAddr).Port), ln.Close()
 }
 
 // kill ends the server and its workers at once, as a crash does.
@@ -155,8 +150,7 @@ func (s *server) get(ctx context.Context, path string) (int, []byte, error) {
 	return resp.StatusCode, text, err
 }
 
-// page is the server's metrics by name: counters and gauges, and of histograms the
-// sums and counts, added up over labels.
+// page is the server's metrics by name, added up over labels.
 type page map[string]float64
 
 func (s *server) metrics() (page, error) {
@@ -164,21 +158,18 @@ func (s *server) metrics() (page, error) {
 	if err != nil {
 		return nil, err
 	}
-	parser := expfmt.NewTextParser(prom.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(string(text)))
-	if err != nil {
-		return nil, err
-	}
 	p := page{}
-	for name, family := range families {
-		for _, m := range family.GetMetric() {
-			if h := m.GetHistogram(); h != nil {
-				p[name+"_sum"] += h.GetSampleSum()
-				p[name+"_count"] += float64(h.GetSampleCount())
-				continue
-			}
-			p[name] += cmp.Or(m.GetCounter().GetValue(), m.GetGauge().GetValue(), m.GetUntyped().GetValue())
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if strings.HasPrefix(line, "#") || len(words) == 0 {
+			continue
 		}
+		name, _, _ := strings.Cut(words[0], "{")
+		value, err := strconv.ParseFloat(words[len(words)-1], 64)
+		if err != nil {
+			return nil, fmt.Errorf("metric %q: %w", line, err)
+		}
+		p[name] += value
 	}
 	return p, nil
 }
@@ -190,9 +181,4 @@ func (p page) since(before page) page {
 		d[name] = value - before[name]
 	}
 	return d
-}
-
-// mean returns the mean of a histogram in milliseconds.
-func (p page) mean(histogram string) float64 {
-	return 1000 * p[histogram+"_sum"] / p[histogram+"_count"]
 }
