@@ -96,8 +96,10 @@ func counts(shorter, before, added int) law {
 
 // trusted checks that the run ended well: its verdict may be SUSPECT on a busy
 // machine.
-func trusted(s *session, o *outcome) {
-	s.law("exit status and verdict", "0, not INVALID", fmt.Sprintf("%d, %s", o.exit, o.Verdict.Level), len(o.records) > 0 && o.exit == 0 && o.Verdict.Level != analysis.Invalid)
+func trusted(s *session, o *outcome) { s.trusted("", o) }
+
+func (s *session) trusted(what string, o *outcome) {
+	s.law(what+"exit status and verdict", "0, not INVALID", fmt.Sprintf("%d, %s", o.exit, o.Verdict.Level), len(o.records) > 0 && o.exit == 0 && o.Verdict.Level != analysis.Invalid)
 }
 
 // refused checks that there was no run.

@@ -1,18 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
+	"moontide/.ci/results"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
 
 // inOrder sorts rows by time.
 func inOrder(rows []trace.Request) []trace.Request {
-	slices.SortStableFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
+	slices.SortStableFunc(rows, results.ByTime)
 	return rows
 }
 
@@ -47,7 +47,7 @@ func compacted() []trace.Request {
 // retried draws chat with an outage of three minutes, in which every request is sent
 // again after 1, 2, 4, ... seconds until the outage ends.
 func retried() (all []trace.Request) {
-	for _, r := range draw("retried", chat(hour)) {
+	for _, r := range chat("1h") {
 		all = append(all, r)
 		const begin, end = 30 * minute, 33 * minute
 		at := r.Timestamp.Value
@@ -63,7 +63,7 @@ func retried() (all []trace.Request) {
 // evaluated draws chat, and every ten minutes a new set of 20 documents, each of which
 // is asked 30 questions at once that come in any order within half a minute.
 func evaluated() []trace.Request {
-	all := draw("evaluated", chat(hour))
+	all := chat("1h")
 	random := stats.NewStream(0, "evaluated documents")
 	d := drawn{ids: 1 << 32}
 	for begin := 5 * minute; begin < hour; begin += 10 * minute {
@@ -83,7 +83,7 @@ func evaluated() []trace.Request {
 
 // batch draws conversations in which all turns have timestamp 0, in the order of a closed loop.
 func batch() []trace.Request {
-	all := draw("batch", chat(20*minute))
+	all := chat("20m")
 	for i := range all {
 		all[i].Timestamp = trace.Some(0.0)
 	}
@@ -135,7 +135,7 @@ func documents() []trace.Request {
 // times the speed sees it: each request comes 0.3 to 2 ms after the one before.
 func captured() []trace.Request {
 	const step, speed = 3 * second, 10
-	all := draw("captured", chat(hour))
+	all := chat("1h")
 	for i := range all {
 		all[i].Timestamp = trace.Some(math.Floor(all[i].Timestamp.Value/step) * step / speed)
 	}
@@ -145,7 +145,7 @@ func captured() []trace.Request {
 // herds draws chat whose requests wait for each other: most bursts have a few requests,
 // some have 300.
 func herds() []trace.Request {
-	all := draw("herds", chat(hour))
+	all := chat("1h")
 	random := stats.NewStream(0, "herds")
 	for i := 0; i < len(all); {
 		size := int(min(math.Pow(1-random.Float64(), -1/1.2), 300)) // Pareto

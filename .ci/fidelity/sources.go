@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/.ci/results"
 	"moontide/trace"
-	"moontide/trace/format"
 	"moontide/trace/stats"
 )
 
@@ -24,20 +24,8 @@ type source struct {
 // rows makes a source of rows.
 func rows(name, about string, draw func() []trace.Request) source {
 	return source{name: name, about: about, make: func(path string) error {
-		return write(path, draw())
+		return results.WriteTrace(path, draw())
 	}}
-}
-
-func write(path string, rows []trace.Request) error {
-	w, err := format.Create(path)
-	if err != nil {
-		return err
-	}
-	if _, err := w.WriteAll(trace.FromSlice(rows)); err != nil {
-		w.Discard()
-		return err
-	}
-	return w.Close()
 }
 
 // generated returns the sources that are drawn here. They are the same every time.
@@ -80,56 +68,26 @@ func converted(moontide, name, about string, write func(path string) error, flag
 	}}
 }
 
-// chat is the client that most sources vary.
-func chat(span float64) chats {
-	return chats{
-		span: span, starts: always(1), most: 1, first: always(1500), more: always(300), answer: always(250),
-		turns: 2.5, think: 40 * second, templates: 10, prefix: 4,
-	}
-}
-
-// longer rises from 1 to 2: the mean of its last third is twice that of its first.
-func longer(x float64) float64 { return 1 + min(1, max(0, 3*x-1)) }
-
+// drift goes over from lengths to twice as long ones in the second of three thirds.
 func drift() []trace.Request {
-	c := chat(hour)
-	c.first, c.more, c.answer = course(longer).times(1500), course(longer).times(300), course(longer).times(250)
-	return draw("drift", c)
+	return described("1h",
+		client("[{for: 20m, at: 2.5}, {for: 20m, to: 0}]", 1500, 250, templates, turns("geometric:2.5", "40s", 300)),
+		client("[{for: 20m, at: 0}, {for: 20m, to: 2.5}]", 3000, 500, templates, turns("geometric:2.5", "40s", 600)))
 }
 
 func regimes() []trace.Request {
-	c := chat(hour)
-	c.starts = func(x float64) float64 {
-		if x > 1./3 && x < 2./3 {
-			return 0.2
-		}
-		return 1
-	}
-	job := chat(hour)
-	job.turns, job.templates, job.prefix = 1, 3, 12
-	job.first, job.answer, job.most = always(400), always(40), 3
-	job.starts = func(x float64) float64 { return 3 * (1 - c.starts(x)) / 0.8 }
-	return draw("regimes", c, job)
+	return described("1h", talk("[{for: 20m, at: 2.5}, {for: 20m, at: .5}, {for: 20m, at: 2.5}]"),
+		client("[{for: 20m, at: 0}, {for: 20m, at: 3}, {for: 20m, at: 0}]", 400, 40, "shared: {count: 3, tokens: 6144, zipf: 1}"))
 }
 
-// day is a daily cycle around 1, highest in the middle of the trace.
-func day(amplitude float64) course {
-	return func(x float64) float64 { return 1 - amplitude*math.Cos(2*math.Pi*x) }
-}
-
+// diurnal has a client with a daily cycle, and one with long prompts that remains at night.
 func diurnal() []trace.Request {
-	c := chat(24 * hour)
-	night := func(x float64) float64 { return 1.5 - 0.5*(day(1)(x)-1) } // 1 to 2
-	c.starts, c.most = day(0.9).times(0.04), 0.08
-	c.first, c.answer = course(night).times(1500), course(night).times(250)
-	return draw("diurnal", c)
+	return described("24h", talk(".09")+", arrival: {cycle: {peak: 12h, amplitude: 1}}",
+		client(".01", 3000, 500, templates, turns("geometric:2.5", "40s", 300)))
 }
 
 func bursts() []trace.Request {
-	c := chat(15 * minute)
-	c.starts, c.most = always(1.5), 1.5
-	all := draw("bursts", c)
-	all = all[:min(len(all), 3000)]
+	all := described("20m", talk("3.75"))[:3000]
 	random := stats.NewStream(0, "bursts at")
 	var at []float64
 	for range 15 {
@@ -149,33 +107,31 @@ func bursts() []trace.Request {
 	return all
 }
 
+// opposite has two clients with opposite cycles; rows name their client as the model.
 func opposite() []trace.Request {
-	const days = 4
-	a, b := chat(4*hour), chat(4*hour)
-	a.name, b.name = "assistant", "extraction"
-	rhythm := func(x float64) float64 { return day(1)(math.Mod(x*days, 1)) }
-	a.starts, a.most = course(rhythm).times(0.15), 0.3
-	b.starts, b.most = func(x float64) float64 { return 0.5 * (2 - rhythm(x)) }, 1
-	b.turns, b.templates, b.prefix = 1, 2, 20
-	b.first, b.answer = always(600), always(20)
-	return draw("opposite", a, b)
+	const cycle = ", arrival: {cycle: {period: 1h, amplitude: 1, peak: %s}}"
+	all := named("assistant", 0, described("4h", talk(".375")+fmt.Sprintf(cycle, "30m")))
+	one := client(".5", 600, 20, "shared: {count: 2, tokens: 10240, zipf: 1}") + fmt.Sprintf(cycle, "0m")
+	return inOrder(append(all, named("extraction", 1<<32, described("4h", one))...))
+}
+
+// named gives rows their model, and block ids that start at a number.
+func named(model string, ids uint64, rows []trace.Request) []trace.Request {
+	for i := range rows {
+		rows[i].Extra = fmt.Appendf(nil, `{"model": %q}`, model)
+		for k := range rows[i].HashIDs {
+			rows[i].HashIDs[k] += ids
+		}
+	}
+	return rows
 }
 
 func giant() []trace.Request {
-	single, one := chat(hour), chat(hour)
-	single.turns, single.starts, single.most = 1, always(1.1), 1.1
-	d := drawn{ids: 1 << 32}
-	one.turns, one.more, one.answer, one.think = 1e9, always(60), always(30), second
-	one.conversation(stats.NewStream(0, "giant one"), minute, d.fresh(4), &d)
-	all := slices.Concat(draw("giant", single), d.rows[:min(len(d.rows), 1500)])
-	slices.SortStableFunc(all, func(a, b trace.Request) int { return int(a.Timestamp.Value - b.Timestamp.Value) })
-	return all
+	return described("1h", client("1.1", 1500, 250, templates), client(".4", 1500, 30, "arrival: constant", templates, turns("1500", "1s", 60)))
 }
 
 func hourly() []trace.Request {
-	c := chat(12 * hour)
-	c.starts, c.most, c.turns = always(0.15), 0.15, 1
-	all := draw("hourly", c)
+	all := described("12h", client(".15", 1500, 250, templates))
 	all = all[:min(len(all), 6000)]
 	for i := range all {
 		all[i].Timestamp = trace.Some(float64(i/500) * hour)
@@ -198,21 +154,12 @@ func found(folder string, others []source) (all []source, err error) {
 	}
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
-		if requests, err := read(path); err == nil && len(requests) > 0 { // else no trace
+		if requests, err := results.ReadTrace(path); err == nil && len(requests) > 0 { // else no trace
 			name, _, _ := strings.Cut(e.Name(), ".")
 			all = append(all, source{name: name, about: e.Name() + " of `--traces`", path: path})
 		}
 	}
 	return append(all, others...), nil
-}
-
-func read(path string) ([]trace.Request, error) {
-	r, err := format.Open(path, format.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return trace.Collect(r.Requests())
 }
 
 // prepare makes a source, unless it is there, and counts its rows.
@@ -223,7 +170,7 @@ func (s *source) prepare(work string) error {
 			return fmt.Errorf("making %s: %w", s.name, err)
 		}
 	}
-	requests, err := read(s.path)
+	requests, err := results.ReadTrace(s.path)
 	s.rows = len(requests)
 	return err
 }
