@@ -217,3 +217,6 @@ func (f foundLoad) junit() junitSuite {
 	s.add(fmt.Sprintf("largest %s with %s", f.Axis, strings.Join(conditions, " and ")), f.text()+"\n", failure)
 	return s
 }
+
+// lowerFirst lowers the first letter of a word that is not an abbreviation.
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }

@@ -16,13 +16,11 @@ import (
 
 // Plan holds what several deployments would do with a trace.
 type Plan struct {
-	Trace    string       // name
-	Requests int          // of the trace
-	Metrics  []run.Metric // of the predictions: see [PlanMetrics]
-	Gates    []run.Gate
-	// Predictions are of deployments or, if Found is not nil, of the trials of searches.
+	Trace       string       // name
+	Requests    int          // of the trace
+	Metrics     []run.Metric // of the predictions: see [PlanMetrics]
+	Gates       []run.Gate
 	Predictions []bench.Prediction
-	Found       []bench.Found
 	Notes       []string // on the trace
 	// HeldOut has the errors of fitted engines on held-out measurements by metric, as
 	// shares of the value.
@@ -54,25 +52,12 @@ func PlanMetrics(v View) (all []run.Metric) {
 	return all
 }
 
-// Document contains the answers of searches, a table of deployments, and figures. Its Data
-// has one row per deployment.
+// Document contains a table of deployments, figures, and the objectives of the smallest
+// deployment that meets them. Its Data has one row per deployment.
 func (p Plan) Document() *doc.Document {
 	d := doc.New("DEPLOYMENT PLAN", fmt.Sprintf("%s, %s, simulated in virtual time", p.Trace, doc.Count(p.Requests, "request")))
-	if len(p.Found) > 0 {
-		s := d.Section("Answer")
-		s.Lead = true
-		p.addAnswers(s)
-	}
 	p.addFigures(d)
-	switch {
-	case len(p.Found) > 1:
-		d.Section("At the answers and next to them").Table(p.table(p.atAnswers()))
-		d.DetailSection("Trials").Table(p.table(p.Predictions))
-	case len(p.Found) == 1:
-		d.Section("Trials").Table(p.table(p.Predictions))
-	default:
-		d.Section("Deployments").Table(p.table(p.Predictions))
-	}
+	d.Section("Deployments").Table(p.table())
 	p.addHeldOut(d)
 	p.addNotes(d)
 	d.Gates = p.gates()
@@ -90,48 +75,33 @@ func (p Plan) value(f *bench.Forecast, key string) trace.Opt[float64] {
 	return trace.Opt[float64]{}
 }
 
-// PredictionName names a deployment and its load.
-func PredictionName(r *bench.Prediction) string {
-	if load := r.Load.String(); load != "" {
-		return r.Name() + ", " + load
+// markOf names a deployment, with a mark if its run is not VALID.
+func markOf(r *bench.Prediction) string {
+	if r.Verdict.Level != run.Valid {
+		return r.Name() + notValid
 	}
 	return r.Name()
 }
 
-// markOf is PredictionName with a mark if the run is not VALID.
-func markOf(r *bench.Prediction) string {
-	if r.Verdict.Level != run.Valid {
-		return PredictionName(r) + notValid
-	}
-	return PredictionName(r)
-}
-
-func (p Plan) table(predictions []bench.Prediction) doc.Table {
+func (p Plan) table() doc.Table {
 	t := doc.Table{Columns: []string{"Deployment"}, Left: 1}
 	if len(p.Gates) > 0 {
 		t.Columns = append(t.Columns, "Objectives")
 	}
 	t.Columns = append(t.Columns, "Engines")
-	rates := p.varies(bench.Speedup)
-	if rates {
-		t.Columns = append(t.Columns, "Offered (req/s)")
-	}
 	for _, m := range p.Metrics {
 		if t.Columns = append(t.Columns, planHeading(m)); m.Key == planThroughput {
 			t.Columns = append(t.Columns, "tok/s per engine")
 		}
 	}
 	t.Columns = append(t.Columns, "Mean queue")
-	for i := range predictions {
-		r := &predictions[i]
+	for i := range p.Predictions {
+		r := &p.Predictions[i]
 		cells := []string{markOf(r)}
 		if len(p.Gates) > 0 {
 			cells = append(cells, metLevel(r.Met))
 		}
 		cells = append(cells, doc.Int(r.Total()))
-		if rates {
-			cells = append(cells, doc.FixedOr(r.OfferedRate, 2))
-		}
 		for k, m := range p.Metrics {
 			if cells = append(cells, planCell(m, r.Values[k])); m.Key == planThroughput {
 				cells = append(cells, planCell(m, r.PerEngine(r.Values[k])))
@@ -140,11 +110,6 @@ func (p Plan) table(predictions []bench.Prediction) doc.Table {
 		t.Add(append(cells, durationOr(r.MeanQueue()))...)
 	}
 	return t
-}
-
-// varies reports whether the predictions differ in a kind of load.
-func (p Plan) varies(a bench.Axis) bool {
-	return slices.ContainsFunc(p.Predictions, func(r bench.Prediction) bool { return r.Load.Axis == a })
 }
 
 func metLevel(met bool) string {
@@ -226,7 +191,7 @@ func (p Plan) addNotes(d *doc.Document) {
 	}
 	for i := range p.Predictions {
 		if r := &p.Predictions[i]; r.Verdict.Level != run.Valid {
-			d.Note("Warning", fmt.Sprintf("%s%s: %s: %s.", notValid, PredictionName(r), r.Verdict.Level, strings.Join(r.Verdict.Reasons(), "; ")))
+			d.Note("Warning", fmt.Sprintf("%s%s: %s: %s.", notValid, r.Name(), r.Verdict.Level, strings.Join(r.Verdict.Reasons(), "; ")))
 		}
 	}
 	p.addWarnings(d)
@@ -283,33 +248,14 @@ func (p Plan) largest() *bench.Prediction {
 	return &largest
 }
 
-// Unmet says which objectives no deployment meets, or for which deployments a search found
-// nothing; "" if there are none.
-func (p Plan) Unmet() string {
-	var texts []string
-	for i := range p.Found {
-		if f := &p.Found[i]; !f.Answer.Found {
-			text := p.answer(f)
-			if len(p.Found) > 1 {
-				text = p.nameOf(f) + ": " + text
-			}
-			texts = append(texts, strings.TrimSpace(text+". "+p.limit(f)))
-		}
-	}
-	if len(p.Found) == 0 && p.smallest() == nil {
-		texts = append(texts, "no deployment meets the objectives")
-	}
-	return strings.Join(texts, "; ")
-}
+// Met reports whether a deployment meets the objectives, or there are none.
+func (p Plan) Met() bool { return len(p.Gates) == 0 || p.smallest() != nil }
 
 // gates returns whether a deployment meets the gates, with the values of the smallest
 // one that does, or of the largest deployment if there is none.
 func (p Plan) gates() *doc.Verdict {
-	switch {
-	case len(p.Gates) == 0 || len(p.Predictions) == 0:
+	if len(p.Gates) == 0 || len(p.Predictions) == 0 {
 		return nil
-	case len(p.Found) > 0:
-		return p.answerGates()
 	}
 	some, text := p.met()
 	v := &doc.Verdict{Level: metLevel(some)}
@@ -319,13 +265,25 @@ func (p Plan) gates() *doc.Verdict {
 		shown, what = p.largest(), "largest"
 	}
 	for _, j := range shown.Judgements {
-		v.Evidence = append(v.Evidence, gateEvidence(PredictionName(shown)+", the "+what+": ", j, "FAIL"))
+		e := gateEvidence(shown.Name()+", the "+what+": ", j, "FAIL")
+		if heldOut := p.heldOut(j.Gate.Metric); heldOut != "" {
+			e.Text += ", " + heldOut + " by the held-out rows"
+		}
+		v.Evidence = append(v.Evidence, e)
 	}
 	return v
 }
 
+// objective returns the condition of a gate, after "not" if it must not hold.
+func objective(g run.Gate) string {
+	if g.Forbidden {
+		return "not " + g.Condition.String()
+	}
+	return g.Condition.String()
+}
+
 func (p Plan) data() (data doc.Data) {
-	data.Columns = []string{"deployment", "engines", "prefill_engines", "decode_engines", "routing", "variant", "speedup", "concurrency", "offered_rate"}
+	data.Columns = []string{"deployment", "engines", "prefill_engines", "decode_engines", "routing", "variant", "offered_rate"}
 	for _, m := range p.Metrics {
 		if data.Columns = append(data.Columns, m.Key); m.Key == planThroughput {
 			data.Columns = append(data.Columns, planThroughput+"_per_engine")
@@ -342,10 +300,7 @@ func (p Plan) data() (data doc.Data) {
 }
 
 func (p Plan) dataRow(r *bench.Prediction) []any {
-	load := func(a bench.Axis) trace.Opt[float64] {
-		return trace.Opt[float64]{Value: r.Load.Level, Set: r.Load.Axis == a}
-	}
-	row := []any{PredictionName(r), r.Total(), r.Prefill, r.Decode, r.Routing, r.Variant, load(bench.Speedup), load(bench.Concurrency), r.OfferedRate}
+	row := []any{r.Name(), r.Total(), r.Prefill, r.Decode, r.Routing, r.Variant, r.OfferedRate}
 	for k, m := range p.Metrics {
 		if row = append(row, r.Values[k]); m.Key == planThroughput {
 			row = append(row, r.PerEngine(r.Values[k]))

@@ -11,9 +11,6 @@ import (
 	"moontide/replay/bench"
 )
 
-// searchesLoads reports whether the predictions have different loads.
-func (p Plan) searchesLoads() bool { return p.varies(bench.Speedup) || p.varies(bench.Concurrency) }
-
 // latencyMetric returns the metric that stands for a latency: that of the first gate on
 // it, else its mean.
 func (p Plan) latencyMetric(l run.Latency) run.Metric {
@@ -63,7 +60,7 @@ func (p Plan) points(m run.Metric) (all []planPoint) {
 func (p Plan) front(m run.Metric) (names []string) {
 	for _, at := range p.points(m) {
 		if at.onFront {
-			names = append(names, PredictionName(at.of))
+			names = append(names, at.of.Name())
 		}
 	}
 	return names
@@ -82,7 +79,7 @@ func (p Plan) figure(m run.Metric) figure.Figure {
 		for _, s := range []*figure.Series{&front, &all} {
 			if s == &all || at.onFront {
 				s.X, s.Y = append(s.X, at.latency), append(s.Y, at.throughput)
-				s.Labels = append(s.Labels, doc.Clean(PredictionName(at.of)))
+				s.Labels = append(s.Labels, doc.Clean(at.of.Name()))
 			}
 		}
 	}
@@ -99,9 +96,9 @@ func (p Plan) figure(m run.Metric) figure.Figure {
 	return f
 }
 
-// addFigures adds the figures of deployments under one load, and names those on the fronts.
+// addFigures adds the figures of several deployments, and names those on the fronts.
 func (p Plan) addFigures(d *doc.Document) {
-	if len(p.Predictions) < 2 || p.searchesLoads() {
+	if len(p.Predictions) < 2 {
 		return
 	}
 	s := d.Section("Throughput per engine against latency")

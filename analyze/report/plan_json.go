@@ -5,7 +5,6 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay/bench"
-	"moontide/replay/bench/search"
 	"moontide/trace"
 )
 
@@ -15,9 +14,8 @@ type PlanJSON struct {
 	Requests    int                  `json:"requests"`   // of the trace
 	Objectives  []string             `json:"objectives"` // conditions that must hold or, after "not ", must not; null without
 	Deployments []PlanDeploymentJSON `json:"deployments"`
-	Answers     []PlanAnswerJSON     `json:"answers"` // of searches, whose trials are the deployments; null without
 	// Front holds the names of the deployments on the Pareto front of throughput per
-	// engine and a latency, by the metric of the latency; empty after a search for a load.
+	// engine and a latency, by the metric of the latency.
 	Front map[string][]string `json:"front"`
 	Notes []string            `json:"notes"` // and warnings
 	// HeldOutErrors are shares of the values, by metric, that nine in ten predictions of
@@ -33,8 +31,6 @@ type PlanDeploymentJSON struct {
 	DecodeEngines  int      `json:"decode_engines"`
 	Routing        string   `json:"routing"`
 	Variant        string   `json:"variant"`      // what differs besides the numbers of engines
-	Speedup        *float64 `json:"speedup"`      // of the trace, in a search for a rate
-	Concurrency    *float64 `json:"concurrency"`  // in a search for a concurrency
 	OfferedRate    *float64 `json:"offered_rate"` // requests per second
 	// Metrics has the same keys as the summary of a run.
 	Metrics             map[string]*float64 `json:"metrics"`
@@ -46,19 +42,6 @@ type PlanDeploymentJSON struct {
 	Gates               []GateJSON          `json:"gates"`    // null without objectives
 	Met                 bool                `json:"met"`      // all objectives, and the verdict is not INVALID
 	Warnings            []string            `json:"warnings"` // null without
-}
-
-// PlanAnswerJSON is the answer of a search.
-type PlanAnswerJSON struct {
-	Deployment string    `json:"deployment"`
-	Varied     string    `json:"varied"`     // engines, speedup or concurrency
-	Level      *float64  `json:"level"`      // the answer; null if no level meets the objectives
-	Rate       *float64  `json:"rate"`       // sent at the answer, in requests per second
-	Missed     *float64  `json:"missed"`     // closest level that does not meet the objectives
-	Exceptions []float64 `json:"exceptions"` // levels that contradict the answer, null without
-	Complete   bool      `json:"complete"`
-	Trials     int       `json:"trials"`
-	Text       string    `json:"text"`
 }
 
 // JSON writes the plan as one indented JSON object.
@@ -73,13 +56,7 @@ func (p Plan) JSON(w io.Writer) error {
 	for i := range p.Predictions {
 		j.Deployments = append(j.Deployments, p.deploymentJSON(&p.Predictions[i]))
 	}
-	for i := range p.Found {
-		j.Answers = append(j.Answers, p.answerJSON(&p.Found[i]))
-	}
 	for _, l := range []run.Latency{run.TTFT, run.TPOT} {
-		if p.searchesLoads() {
-			break
-		}
 		m := p.latencyMetric(l)
 		j.Front[m.Key] = append([]string{}, p.front(m)...)
 	}
@@ -98,32 +75,13 @@ func pointer(v trace.Opt[float64]) *float64 {
 
 func (p Plan) deploymentJSON(r *bench.Prediction) PlanDeploymentJSON {
 	j := PlanDeploymentJSON{
-		Deployment: PredictionName(r), Engines: r.Total(), PrefillEngines: r.Prefill, DecodeEngines: r.Decode, Routing: string(r.Routing), Variant: r.Variant,
+		Deployment: r.Name(), Engines: r.Total(), PrefillEngines: r.Prefill, DecodeEngines: r.Decode, Routing: string(r.Routing), Variant: r.Variant,
 		OfferedRate: pointer(r.OfferedRate), ThroughputPerEngine: pointer(r.PerEngine(p.value(&r.Forecast, planThroughput))), MeanQueueMS: pointer(r.MeanQueue()),
 		Completed: r.Completed, Failed: r.Failed, Verdict: r.Verdict.Level.String(), Met: r.Met, Warnings: r.Warnings, Metrics: map[string]*float64{},
-	}
-	switch r.Load.Axis {
-	case bench.Speedup:
-		j.Speedup = &r.Load.Level
-	case bench.Concurrency:
-		j.Concurrency = &r.Load.Level
 	}
 	for k, m := range p.Metrics {
 		j.Metrics[m.Key] = pointer(r.Values[k])
 	}
 	j.Gates = gateObjects(r.Judgements)
-	return j
-}
-
-func (p Plan) answerJSON(f *bench.Found) PlanAnswerJSON {
-	a := f.Answer
-	level := func(a search.Answer) *float64 { return pointer(trace.Opt[float64]{Value: a.Level, Set: a.Found}) }
-	j := PlanAnswerJSON{
-		Deployment: p.nameOf(f), Varied: string(f.Axis), Level: level(a), Missed: pointer(trace.Opt[float64]{Value: a.Missed, Set: a.Limited}),
-		Exceptions: a.Exceptions, Complete: a.Complete, Trials: a.Trials, Text: p.sentence(f),
-	}
-	if at := f.AtAnswer(); at != nil {
-		j.Rate = pointer(at.AchievedRate)
-	}
 	return j
 }

@@ -11,7 +11,6 @@ import (
 	"moontide/analyze/report"
 	"moontide/analyze/run"
 	"moontide/replay/bench"
-	"moontide/replay/bench/search"
 	"moontide/replay/sim/engine"
 	"moontide/trace"
 	"moontide/trace/tracetest"
@@ -37,7 +36,7 @@ func planOf(t *testing.T, gates string, candidates ...bench.Candidate) report.Pl
 // forecast is what a number of engines does.
 func forecast(p report.Plan, engines float64) (f bench.Forecast) {
 	result := sweepResult(1000, 60_000/1000/engines, 8)
-	f = bench.Forecast{Completed: 1000, OfferedRate: trace.Some(8.0), AchievedRate: trace.Some(8.0), PeakConcurrency: 30, State: engine.Stats{Admitted: 1000, Queued: 2e9}, Met: true}
+	f = bench.Forecast{Completed: 1000, OfferedRate: trace.Some(8.0), PeakConcurrency: 30, State: engine.Stats{Admitted: 1000, Queued: 2e9}, Met: true}
 	for _, m := range p.Metrics {
 		f.Values = append(f.Values, m.Value(result))
 	}
@@ -71,65 +70,23 @@ func tablePlan(t *testing.T) report.Plan {
 	return p
 }
 
-// foundPlan has the trials of a search.
-func foundPlan(t *testing.T, axis bench.Axis, variants ...string) report.Plan {
-	p := planOf(t, planObjectives)
-	p.HeldOut = map[string]float64{"p99_ttft_ms": 0.152, "mean_tpot_ms": 0.021}
-	for _, variant := range variants {
-		f := bench.Found{Candidate: aggregated(1, variant), Axis: axis}
-		for level := 1.0; level <= 6; level++ {
-			trial := planOf(t, planObjectives, aggregated(int(level), variant)).Predictions[0]
-			if axis != bench.Engines {
-				trial = planOf(t, planObjectives, aggregated(int(7-level), variant)).Predictions[0]
-				trial.Deployment.Engines, trial.Load = 2, bench.PlanLoad{Axis: axis, Level: level}
-				f.Deployment.Engines = 2
-			}
-			f.Trials = append(f.Trials, trial)
-		}
-		f.Answer = search.Answer{Level: 5, Found: true, Missed: 4, Limited: true, Complete: true, Trials: 6}
-		if axis != bench.Engines {
-			f.Answer = search.Answer{Level: 2, Found: true, Missed: 3, Limited: true, Complete: true, Trials: 6, Exceptions: []float64{6}}
-		}
-		p.Found, p.Predictions = append(p.Found, f), append(p.Predictions, f.Trials...)
-	}
-	return p
-}
-
 func plans(t *testing.T) map[string]report.Plan {
-	nothing := foundPlan(t, bench.Engines, "")
-	nothing.Found[0].Answer = search.Answer{Missed: 3, Limited: true, Complete: true, Trials: 6}
-	return map[string]report.Plan{
-		"table": tablePlan(t), "plain": planOf(t, "", aggregated(1, ""), aggregated(2, "")),
-		"engines": foundPlan(t, bench.Engines, ""), "rate": foundPlan(t, bench.Speedup, "", "prefix, max-num-seqs 8"), "concurrency": foundPlan(t, bench.Concurrency, ""), "nothing": nothing,
-	}
+	return map[string]report.Plan{"table": tablePlan(t), "plain": planOf(t, "", aggregated(1, ""), aggregated(2, ""))}
 }
 
 func TestPlan(t *testing.T) {
-	all := plans(t)
-	tracetest.Golden(t, "testdata/plan_table.txt", written(t, all["table"].Document().WriteText))
-	tracetest.Golden(t, "testdata/plan_rate.json", written(t, all["rate"].JSON))
-	for name, want := range map[string]string{
-		"engines":     "5 engines meet the objectives. 4 engines: mean TPOT 75.1 ms, ±2 % by the held-out rows (not mean_tpot_ms>=70).",
-		"concurrency": "2 engines: the objectives are met up to concurrency 2. Concurrency 3:",
-		"nothing":     "No number of engines up to 3 meets the objectives.",
-		"plain":       "Mean TPOT 2 engines; 1 engine",
-	} {
-		if text := strings.Join(strings.Fields(written(t, all[name].Document().WriteText)), " "); !strings.Contains(text, want) {
-			t.Errorf("%s: no %q in\n%s", name, want, text)
-		}
-	}
+	p := tablePlan(t)
+	tracetest.Golden(t, "testdata/plan_table.txt", written(t, p.Document().WriteText))
+	tracetest.Golden(t, "testdata/plan_table.json", written(t, p.JSON))
 }
 
 // Every form has every warning, note, gate and answer, and no control character.
 func TestPlanFormsAgree(t *testing.T) {
 	for name, p := range plans(t) {
 		wants := []string{"Simulated: these numbers come from simulated engines", "it is short."}
-		switch name {
-		case "table":
+		if name == "table" {
 			wants = append(wants, "Warning: the prompts are long.", "too many sequences.", "*1 engine: INVALID: 100 of 1000 requests failed.",
 				"2P+3D, the smallest: p99_ttft_ms<2000 must hold: 1188.01 ms, margin 811.99 ms", "2P+3D, the smallest: mean_tpot_ms>=70 must not hold: 60.06 ms")
-		case "engines":
-			wants = append(wants, "5 engines: p99_ttft_ms<2000 must hold: 1188.01 ms", "4 engines: mean_tpot_ms>=70 must not hold: 75.08 ms")
 		}
 		for form, text := range map[string]string{
 			"text": written(t, p.Document().WriteText), "Markdown": written(t, p.Document().WriteMarkdown), "page": written(t, p.Document().WriteHTML), "CSV": written(t, p.Document().WriteCSV),

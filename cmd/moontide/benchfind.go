@@ -15,8 +15,15 @@ import (
 
 // Flags of bench --find.
 const (
+	findWhatFlag    = "find"
 	minRequestsFlag = "min-requests"
 	maxRunsFlag     = "max-runs"
+)
+
+// What bench finds, besides the speedup.
+const (
+	findRate        = "rate"
+	findConcurrency = "concurrency"
 )
 
 func findFlags() []cli.Flag {
@@ -68,14 +75,14 @@ func findPlan(c *cli.Context, plan *bench.Sweep) (low, high float64, err error) 
 
 // checkFind checks the objectives of a search for the largest load.
 func checkFind(c *cli.Context, gates []run.Gate) error {
-	verb, what := c.Command.Name, c.String(findWhatFlag)
+	what := c.String(findWhatFlag)
 	if len(gates) == 0 {
-		return misused("%s: --find %s needs objectives: --slo CONDITIONS, such as --slo 'p99_ttft<2s,p99_tpot<50ms'", verb, what)
+		return misused("bench: --find %s needs objectives: --slo CONDITIONS, such as --slo 'p99_ttft<2s,p99_tpot<50ms'", what)
 	}
 	for _, g := range gates {
-		if below := g.Op == run.Less || g.Op == run.AtMost; what != findEngines && below == g.Forbidden &&
+		if below := g.Op == run.Less || g.Op == run.AtMost; below == g.Forbidden &&
 			(g.Metric.Unit == run.RequestsPerSecond || g.Metric.Unit == run.TokensPerSecond) {
-			return misused("%s: --find %s looks for the largest load, and %s holds from a load on: omit it", verb, what, g.Condition)
+			return misused("bench: --find %s looks for the largest load, and %s holds from a load on: omit it", what, g.Condition)
 		}
 	}
 	return nil

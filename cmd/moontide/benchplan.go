@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -147,6 +148,9 @@ func (q *benchQuestion) setTargets(c *cli.Context) (err error) {
 	if run.EngineFile, err = engineFileOf(c); err != nil {
 		return err
 	}
+	if text := heldOutErrors(run.EngineFile); text != "" {
+		run.Observer.Message(text)
+	}
 	candidates, err := candidatesOf(c, run.EngineFile)
 	if err != nil {
 		return err
@@ -233,4 +237,9 @@ func (q *benchQuestion) describe(c *cli.Context, std streams) error {
 		return bench.Trace{Name: leg.Name + ".jsonl", Requests: d.Requests(), BlockSize: d.BlockSize()}, nil
 	}
 	return nil
+}
+
+// folderName makes the name of a deployment the name of a folder.
+func folderName(name string) string {
+	return strings.NewReplacer(", ", "-", " ", "-", "+", "-").Replace(name)
 }

@@ -201,9 +201,9 @@ var verbPages = map[string]verbPage{
 		Examples: []string{
 			"traces/agent.jsonl --prefill-engines 3 --decode-engines 1 --out runs/pd",
 			"traces/conversation.jsonl --engines 1..8 --routing round-robin,prefix --png plan.png",
-			"traces/conversation.jsonl --find engines --slo 'p90_ttft<500ms,p90_tpot<20ms'",
+			"traces/conversation.jsonl --engines 1..16 --slo 'p90_ttft<500ms,p90_tpot<20ms'",
 		},
-		Common: []string{"limit", "speedup", "rate", "engines", "routing", "slo", "find", "out"},
+		Common: []string{"limit", "speedup", "rate", "engines", "routing", "slo", "out"},
 	},
 	"capture": {
 		Section: "Generate and convert traces",

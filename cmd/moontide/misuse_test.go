@@ -38,7 +38,7 @@ func TestMisuse(t *testing.T) {
 		"described duration":    {[]string{"synth", "--isl", "3", "--osl", "1", "--duration", "-3"}, 2, "--duration -3s is negative"},
 		"flag before the trace": {[]string{"replay", "--sped", "2", "good"}, 2, "did you mean --speed?"},
 		"flag of one verb":      {[]string{"analyze", "good", "--concurrency", "2"}, 2, "analyze: unknown flag --concurrency; it is a flag of bench\nSee"},
-		"flag of two verbs":     {[]string{"check", "good", "--find", "rate"}, 2, "check: unknown flag --find; it is a flag of bench and simulate\nSee"},
+		"flag of two verbs":     {[]string{"check", "good", "--find", "rate"}, 2, "check: unknown flag --find; it is a flag of bench\nSee"},
 		"flag of many verbs":    {[]string{"replay", "good", "--html", "page.html"}, 2, "replay: unknown flag --html; it is a flag of bench, report, compare and "},
 		"empty verb":            {[]string{""}, 2, `unknown command ""`},
 		"empty flag":            {[]string{"replay", "good", "--=x"}, 2, "replay: unknown flag --"},

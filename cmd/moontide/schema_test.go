@@ -38,7 +38,7 @@ var jsonOutputs = []jsonOutput{
 	{"engine.json", "simulated engines, and the errors of a fit", "`moontide fit-engine`; read by `--engine`", engineSchema},
 	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", schemaOf[report.EngineFitJSON]},
 	{"calibration.json", "range of a client, and the loads it was found with", "the file of `moontide calibrate`", schemaOf[bench.Calibration]},
-	{"plan.json", "what several deployments would do, and the answers of searches", "`moontide simulate --json`", schemaOf[report.PlanJSON]},
+	{"plan.json", "what several deployments would do", "`moontide simulate --json`", schemaOf[report.PlanJSON]},
 }
 
 // engineSchema is that of engine files, whose settings are the parameters of engines.

@@ -12,20 +12,16 @@ import (
 	"moontide/replay/sim/enginefile"
 )
 
-// Flags of simulate only.
-const findWhatFlag = "find"
-
 func simulateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Usage: "replay a trace against simulated engines in virtual time (an hour takes about a second)",
 		Description: "The engines are those of moontide serve; the defaults approximate Llama 3.1 8B in FP8 on one H100. The " +
 			"run folder has the same files as that of a replay, so all reports work on it.\n\n" +
 			"Engine flags for whole numbers accept lists and ranges, such as 1,2,4 or 1..16 or 4..16..4, and --routing " +
-			"accepts a list of policies. All combinations are simulated and compared in a table; --engines can be " +
-			"combined with --prefill-engines and --decode-engines. --find searches for the smallest number of engines, " +
-			"or the highest rate or concurrency, with which each deployment meets --slo. Run folders are written only " +
-			"with --out DIR, one for each deployment or answer. With a fitted --engine FILE, answers carry the error of " +
-			"its predictions on held-out measurements. The exit status is 4 if no deployment meets the conditions.\n\n" +
+			"accepts a list of policies. All combinations are simulated in memory and compared in a table, which names the " +
+			"smallest deployment that meets --slo; --engines can be combined with --prefill-engines and --decode-engines. " +
+			"With a fitted --engine FILE, answers carry the error of its predictions on held-out measurements. The exit " +
+			"status is 4 if no deployment meets the conditions. bench --virtual sweeps loads and searches for the highest.\n\n" +
 			gateHelp,
 		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), listedEngineFlags(), planFlags()),
 			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "random seed for generated arrivals and random routing"},
@@ -38,11 +34,6 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 // planFlags returns the flags for several deployments.
 func planFlags() []cli.Flag {
 	return []cli.Flag{
-		&choiceFlag{
-			StringFlag: cli.StringFlag{Name: findWhatFlag, Category: inGates, Usage: "search for the `QUANTITY` that just meets --slo: %s"},
-			Choices: oneOf(findEngines, findRate, findConcurrency).Noted(findEngines, "the fewest").
-				Noted(findRate, "the highest, by scaling the arrivals").Noted(findConcurrency, "the highest, in a closed loop"),
-		},
 		&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON, for several deployments"},
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per deployment"},
 		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, for several deployments"},
@@ -56,11 +47,11 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if isPlan(c) {
+	if len(choicesOf(c)) > 1 {
 		return planTrace(c, std, stop, path)
 	}
 	if name := firstGiven(c, planFlags()); name != "" {
-		return misused("simulate: --%s is for several deployments, such as --engines 1..8, or --find: "+
+		return misused("simulate: --%s is for several deployments, such as --engines 1..8: "+
 			"the report of a single run is in its folder, and moontide report shows it in other forms", name)
 	}
 	cfg, err := virtualConfig(c, std, stop)

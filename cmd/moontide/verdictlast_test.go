@@ -25,7 +25,6 @@ func TestVerdictIsLast(t *testing.T) {
 		{"bench --find", "Gates", with(drawn, "--find", "concurrency", "--concurrency", "1,4", "--min-requests", "50", "--out", "find")},
 		{"simulate", "Gates", with(simulated, "--out", "two")},
 		{"simulate of several", "Gates", with(simulated, "--engines", "1,2")},
-		{"simulate --find", "Gates", with(simulated, "--find", "engines")},
 		{"report", "Gates", []string{"report", "one", "--slo", "p50_ttft<1m"}},
 		{"report without gates", "Verdict", []string{"report", "one"}},
 		{"report of runs", "Gates", []string{"report", "one", "two", "--slo", "p50_ttft<1m"}},

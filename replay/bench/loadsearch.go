@@ -222,7 +222,7 @@ func (c *LoadSearchConfig) attempt(ctx context.Context, l Leg, f *FoundLoad) (*L
 		}
 		judged.Judgements = append(judged.Judgements, g.Judge(measured.Metrics))
 	}
-	if !measured.Run.Limits.Closed {
+	if c.Axis == Rate { // the arrivals of a trace come faster and slower, and they end
 		judged.Growth, err = growthOf(measured.Result)
 	}
 	return judged, err
@@ -230,33 +230,24 @@ func (c *LoadSearchConfig) attempt(ctx context.Context, l Leg, f *FoundLoad) (*L
 
 // limits returns the search.
 func (c *LoadSearchConfig) limits() (search.Config, error) {
-	low, high, start := levelRange(c.Axis, mostConcurrency)
+	low, high := 0.001, map[Axis]float64{Rate: mostRate, Speedup: 1000, Concurrency: mostConcurrency}[c.Axis]
+	if c.Axis == Concurrency {
+		low = 1
+	}
 	s := search.Config{
-		Goal: search.Largest, Low: cmp.Or(c.Low, low), High: cmp.Or(c.High, high), Whole: c.Axis == Concurrency,
+		Low: cmp.Or(c.Low, low), High: cmp.Or(c.High, high), Whole: c.Axis == Concurrency,
 		MaxTrials: cmp.Or(c.MaxLegs, mostLegs), Repeats: repeats,
 	}
 	if c.Run.Virtual && c.Recorded && c.Axis == Speedup { // a run would give the same result again
 		s.Repeats = 1
 	}
-	if s.Start = start; c.Low != 0 && (c.High != 0 || start < c.Low) {
+	if s.Start = min(max(1, s.Low), s.High); c.Low != 0 && c.High != 0 {
 		s.Start = s.Low
 	}
-	s.Start = min(max(s.Start, s.Low), s.High)
 	if err := s.Check(); err != nil {
 		return s, &ConfigError{"", err}
 	}
 	return s, nil
-}
-
-// levelRange returns the levels to search by default, and where to start.
-func levelRange(a Axis, concurrency float64) (low, high, start float64) {
-	switch a {
-	case Rate:
-		return 0.001, mostRate, 1
-	case Speedup:
-		return 0.001, 1000, 1
-	}
-	return 1, concurrency, 1
 }
 
 // leg returns the next run.

@@ -8,11 +8,14 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"moontide/analyze/run"
+	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/virtual"
 	"moontide/trace"
 )
 
@@ -64,7 +67,6 @@ func (c *Candidate) Name() string {
 // Prediction is what a deployment would do with a load.
 type Prediction struct {
 	Candidate
-	Load PlanLoad
 	Forecast
 	Warnings []string // why the prediction may be wrong
 }
@@ -84,9 +86,8 @@ type Forecast struct {
 	Verdict    run.Verdict
 	// Completed and Failed are numbers of requests.
 	Completed, Failed int
-	// OfferedRate and AchievedRate are requests per second, by due time and by send time.
-	OfferedRate, AchievedRate trace.Opt[float64]
-	PeakConcurrency           int // most requests in flight
+	OfferedRate       trace.Opt[float64] // requests per second, by due time
+	PeakConcurrency   int                // most requests in flight
 }
 
 // MeanQueue returns the mean time that a request waited in an engine's queue, in
@@ -101,10 +102,12 @@ func (f *Forecast) MeanQueue() trace.Opt[float64] {
 type Planner struct {
 	cfg    PlanConfig
 	in     *input // of rows in memory
-	base   *workload
-	coarse bool // without the times of tokens
+	coarse bool   // without the times of tokens
 	// lengths is the range of the trace's, 0 without an engine file.
 	lengths enginefile.Range
+
+	mu      sync.Mutex
+	prompts map[int]*virtual.Prompts // by the engines' block size
 }
 
 // Notes returns remarks on the trace for a report.
@@ -112,9 +115,6 @@ func (p *Planner) Notes() []string { return p.in.notes }
 
 // Trace returns the name of the trace and its number of requests.
 func (p *Planner) Trace() (name string, requests int) { return p.in.Name, p.in.plan.Rows }
-
-// ErrNoRate reports a trace without a request rate that could be scaled.
-var ErrNoRate = errors.New("all requests arrive at the same time: there is no rate to scale")
 
 // NewPlanner reads the trace. A [*ConfigError] reports an invalid configuration.
 func NewPlanner(ctx context.Context, cfg PlanConfig) (*Planner, error) {
@@ -125,16 +125,17 @@ func NewPlanner(ctx context.Context, cfg PlanConfig) (*Planner, error) {
 	if err := cfg.Run.check(); err != nil {
 		return nil, err
 	}
-	in, err := await(ctx, func() (*input, error) { return readTrace(ctx, &cfg.Run) })
+	in, err := await(ctx, func() (*input, error) {
+		in, err := readTrace(ctx, &cfg.Run)
+		if err != nil {
+			return nil, err
+		}
+		return in.inMemory()
+	})
 	if err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg}
-	if p.in, err = await(ctx, func() (*input, error) { return in.inMemory() }); err != nil {
-		return nil, err
-	}
-	p.base = &workload{cfg: &p.cfg.Run, in: p.in}
-	p.coarse = !cfg.needsTokenTimes()
+	p := &Planner{cfg: cfg, in: in, coarse: !cfg.needsTokenTimes(), prompts: map[int]*virtual.Prompts{}}
 	if in.lengths != nil {
 		p.lengths = in.lengths.fitted()
 	}
@@ -149,41 +150,82 @@ func (c *PlanConfig) needsTokenTimes() bool {
 		slices.ContainsFunc(c.Gates, func(g run.Gate) bool { return g.Metric.NeedsTokenTimes() })
 }
 
-// Predict simulates the candidates with the load of the trace. It
-// stops at the first failure.
-func (p *Planner) Predict(ctx context.Context, candidates []Candidate) ([]Prediction, error) {
-	predictions := make([]Prediction, len(candidates))
-	var showing sync.Mutex
-	err := p.inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
-		if predictions[i], err = p.predict(ctx, candidates[i], p.base); err == nil && p.cfg.Each != nil {
-			showing.Lock()
-			defer showing.Unlock()
-			p.cfg.Each(predictions[i])
+// These limit the memory that rows of a trace take: their number, and that of
+// their block ids.
+const (
+	maxPlannedRows   = 4 << 20
+	maxPlannedBlocks = 64 << 20
+)
+
+// inMemory returns the rows to replay, without their pacing, as an input that is read
+// from memory.
+func (in *input) inMemory() (*input, error) {
+	rows, reader, err := in.open()
+	if err != nil {
+		return nil, err
+	}
+	defer closeReader(reader)
+	rows = in.pacing.Select(rows)
+	if in.pacing.Limit > 0 {
+		rows = trace.Take(rows, in.pacing.Limit)
+	}
+	if in.plan.Rows > maxPlannedRows {
+		return nil, fmt.Errorf("%s has %d rows: at most %d are simulated for several deployments", in.Name, in.plan.Rows, maxPlannedRows)
+	}
+	kept, blocks := make([]trace.Request, 0, in.plan.Rows), 0
+	for r, err := range rows {
+		if err != nil {
+			return nil, in.locate(err, reader)
 		}
-		return err
-	})
-	return predictions, err
+		if blocks += len(r.HashIDs); blocks > maxPlannedBlocks {
+			return nil, fmt.Errorf("%s has more than %d block ids: use fewer rows", in.Name, maxPlannedBlocks)
+		}
+		kept = append(kept, r)
+	}
+	held := *in
+	held.Path, held.Requests = "", trace.FromSlice(kept)
+	held.pacing.SpreadGrid, held.pacing.Start, held.pacing.End, held.pacing.Limit = false, 0, 0, 0
+	return &held, nil
 }
 
-func (p *Planner) predict(ctx context.Context, c Candidate, w *workload) (Prediction, error) {
-	result := Prediction{Candidate: c, Load: w.load}
-	var err error
-	if result.Forecast, err = p.simulate(ctx, c.Deployment, w); err != nil {
-		return result, err
+// Predict simulates the candidates. It stops at the first failure.
+func (p *Planner) Predict(ctx context.Context, candidates []Candidate) ([]Prediction, error) {
+	predictions := make([]Prediction, len(candidates))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var working sync.WaitGroup
+	var showing sync.Mutex
+	var next atomic.Int64
+	for range min(p.cfg.Parallel, len(candidates)) {
+		working.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(candidates) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				forecast, err := p.simulate(ctx, candidates[i].Deployment)
+				if err != nil {
+					cancel(err)
+					return
+				}
+				predictions[i] = Prediction{candidates[i], forecast, p.outside(candidates[i].Deployment, forecast.PeakConcurrency)}
+				if p.cfg.Each != nil {
+					showing.Lock()
+					p.cfg.Each(predictions[i])
+					showing.Unlock()
+				}
+			}
+		})
 	}
-	result.Warnings = p.outside(&result)
-	return result, nil
+	working.Wait()
+	return predictions, context.Cause(ctx)
 }
 
 // outside warns about a load that the engines were not fitted to, if there is a file of
 // them.
-func (p *Planner) outside(r *Prediction) (warnings []string) {
+func (p *Planner) outside(d engine.Deployment, inFlight int) (warnings []string) {
 	file := p.cfg.Run.EngineFile
 	if file == nil {
 		return nil
 	}
 	running := enginefile.Range{}
-	setRunning(&running, r.Deployment, r.PeakConcurrency)
+	setRunning(&running, d, inFlight)
 	for _, load := range []enginefile.Range{p.lengths, running} {
 		if text := outsideText(file, load); text != "" {
 			warnings = append(warnings, text)
@@ -192,29 +234,94 @@ func (p *Planner) outside(r *Prediction) (warnings []string) {
 	return warnings
 }
 
-// RunConfig returns the configuration of a run of a prediction.
-func (p *Planner) RunConfig(r *Prediction) Config {
-	cfg := p.cfg.Run
-	cfg.Engines = r.Deployment
-	r.Load.apply(&cfg, &cfg.Pacing)
-	return cfg
+// simulate replays the trace on a deployment in virtual time, without a record on disk.
+func (p *Planner) simulate(ctx context.Context, d engine.Deployment) (f Forecast, err error) {
+	kept, info, state, err := p.records(ctx, d)
+	if err != nil {
+		return f, err
+	}
+	result, err := kept.measure(info)
+	if err != nil {
+		return f, err
+	}
+	f = Forecast{
+		State: state, Verdict: result.Verdict, Completed: result.Completed, Failed: result.Failed,
+		OfferedRate: result.OfferedRate, PeakConcurrency: result.PeakConcurrency,
+	}
+	for _, m := range p.cfg.Metrics {
+		f.Values = append(f.Values, m.Value(result))
+	}
+	for _, g := range p.cfg.Gates {
+		f.Judgements = append(f.Judgements, g.Judge(result))
+	}
+	f.Met = result.Verdict.Level != run.Invalid && len(run.Failed(f.Judgements)) == 0
+	return f, nil
 }
 
-// inParallel calls f with 0 to n-1 until a call fails or ctx ends.
-func (p *Planner) inParallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var working sync.WaitGroup
-	var next atomic.Int64
-	for range min(p.cfg.Parallel, n) {
-		working.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := f(ctx, i); err != nil {
-					cancel(err)
-				}
-			}
-		})
+// promptsOf returns the prompts in blocks of a size, which all runs share.
+func (p *Planner) promptsOf(blockSize int) *virtual.Prompts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.prompts[blockSize] == nil {
+		p.prompts[blockSize] = virtual.NewPrompts(p.in.plan.Rows)
 	}
-	working.Wait()
-	return context.Cause(ctx)
+	return p.prompts[blockSize]
+}
+
+// records replays the trace on a deployment in virtual time.
+func (p *Planner) records(ctx context.Context, d engine.Deployment) (recordsInMemory, *runfile.Run, engine.Stats, error) {
+	cfg := p.cfg.Run
+	cfg.Engines = d
+	options := cfg.virtualOptions(p.in)
+	options.Coarse, options.Prompts = p.coarse, p.promptsOf(options.Deployment.Engine.WithDefaults().BlockSize)
+	endpoint, err := newEndpoint(options)
+	if err != nil {
+		return nil, nil, engine.Stats{}, err
+	}
+	rows, end, err := p.in.replayed()
+	if err != nil {
+		return nil, nil, engine.Stats{}, err
+	}
+	defer end()
+	info := cfg.record(p.in)
+	info.Target, info.Started = cfg.virtualTarget(), time.Now()
+	kept := make(recordsInMemory, 0, p.in.plan.Rows)
+	tally, runErr := cfg.virtualRunner(endpoint, &kept, p.in).Run(ctx, rows)
+	if err := errors.Join(ctx.Err(), settle(&info, tally, 0, runErr)); err != nil {
+		return nil, nil, engine.Stats{}, err
+	}
+	return kept, &info, endpoint.Stats(), nil
+}
+
+// recordsInMemory is a recorder without a folder.
+type recordsInMemory []replay.Record
+
+// Record implements [replay.Recorder].
+func (m *recordsInMemory) Record(rec replay.Record) error {
+	*m = append(*m, rec)
+	return nil
+}
+
+func (m recordsInMemory) each(yield func(replay.Record, error) bool) {
+	for _, rec := range m {
+		if !yield(rec, nil) {
+			return
+		}
+	}
+}
+
+// measure computes the metrics, without the prediction of cached tokens.
+func (m recordsInMemory) measure(info *runfile.Run) (*run.Result, error) {
+	opts := optionsOf(info)
+	opts.BlockSize, opts.Expected = 0, len(m)
+	if info.Window != (runfile.Window{}) {
+		extent, err := run.Extent(m.each, info.Window)
+		if err != nil {
+			return nil, err
+		}
+		if opts.Window, err = run.Cut(extent, info.Window); err != nil {
+			return nil, err
+		}
+	}
+	return run.Compute(m.each, opts)
 }

@@ -38,6 +38,8 @@ const (
 	Concurrency Axis = "concurrency"
 	// Rate is the number of arrivals per second; at +Inf all arrive at once.
 	Rate Axis = "rate"
+	// Speedup divides the times of a trace, so that requests arrive faster.
+	Speedup Axis = "speedup"
 )
 
 // Target is one of the deployments that a sweep compares.

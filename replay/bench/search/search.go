@@ -1,10 +1,10 @@
-// Package search finds the limit up to which a system meets its objectives: the smallest
-// number of engines, the highest request rate or the highest concurrency.
+// Package search finds the highest level, such as a request rate, at which a system meets
+// its objectives.
 //
 // A search is a function of the trials so far, so it can be stopped and resumed.
 // [Config.Next] says which level to try next, [Config.Answer] what is known:
 //
-//	c := search.Config{Goal: search.Largest, Low: 1, High: 1024, Repeats: 3}
+//	c := search.Config{Low: 1, High: 1024, Repeats: 3}
 //	var trials []search.Trial
 //	for level, ok := c.Next(trials); ok; level, ok = c.Next(trials) {
 //		trials = append(trials, search.Trial{Level: level, Met: measure(level)})
@@ -12,41 +12,25 @@
 //	answer := c.Answer(trials)
 //
 // The search brackets the answer in steps of a factor of 2, bisects until the levels on
-// both sides are as close as the resolution, and then repeats these two. A level meets the
-// objectives if all of its trials do, and fails if none does. One with both outcomes is
-// neither: the levels on both sides of it are the answer.
+// both sides are within 5 %, and then repeats these two. A level meets the objectives if
+// all of its trials do, and fails if none does. One with both outcomes is neither: the
+// levels on both sides of it are the answer.
 //
 // Nothing here runs trials or reads a clock.
 package search
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 )
 
-// Goal is which level a search looks for.
-type Goal int
-
-const (
-	// Smallest finds the smallest level that meets the objectives: few engines are
-	// hard, many are easy.
-	Smallest Goal = iota
-	// Largest finds the largest level that meets them: low loads are easy.
-	Largest
-)
-
 // Config describes a search. Low and High are required.
 type Config struct {
-	Goal      Goal
 	Low, High float64 // range of levels, above 0
 	Start     float64 // the first level to try; 0 is Low
 	Whole     bool    // levels are whole numbers
-	// Resolution is the relative distance of levels at which the search ends; 0 is 0.05.
-	// Whole numbers next to each other are close enough.
-	Resolution float64
 	// Repeats is the number of trials at the levels of the answer. 0 is 1, for trials that
 	// would give the same result again.
 	Repeats   int
@@ -61,26 +45,22 @@ type Trial struct {
 
 // Answer is what the trials show: "met at Level, failed at Missed".
 type Answer struct {
-	// Level is the hardest level that meets the objectives, of those up to the first that
+	// Level is the highest level that meets the objectives, of those up to the first that
 	// fails. Found is false if there is none.
 	Level float64
 	Found bool
-	// Missed is the first level on the hard side of Level that fails. Limited is false if
-	// there is none.
+	// Missed is the lowest level that fails. Limited is false if there is none.
 	Missed  float64
 	Limited bool
-	// Exceptions are harder levels than Missed that meet the objectives, the closest first.
-	Exceptions []float64
 	// Complete is false if more trials would narrow the interval from Level to Missed.
 	Complete bool
-	Trials   int
 }
 
 const (
-	defaultResolution = 0.05
-	defaultMaxTrials  = 64
-	lowest, highest   = 1e-9, 1e12
-	bracketing        = 2 // factor between levels in search of a bracket
+	defaultMaxTrials = 64
+	lowest, highest  = 1e-9, 1e12
+	bracketing       = 2    // factor between levels in search of a bracket
+	resolution       = 0.05 // relative distance of levels that are close enough
 )
 
 // Check returns an error if c is invalid.
@@ -93,10 +73,6 @@ func (c Config) Check() error {
 		return fmt.Errorf("the first level %v is not from %v to %v", c.Start, c.Low, c.High)
 	case c.Whole && !(whole(c.Low) && whole(c.High) && whole(c.Start)):
 		return fmt.Errorf("levels must be whole numbers: %v to %v, starting at %v", c.Low, c.High, c.Start)
-	case c.Goal != Smallest && c.Goal != Largest:
-		return errors.New("the goal is neither the smallest nor the largest level")
-	case c.Resolution != 0 && !(c.Resolution >= 1e-6 && c.Resolution <= 1):
-		return fmt.Errorf("the resolution is not from 1e-6 to 1: %v", c.Resolution)
 	case c.MaxTrials < 0 || c.Repeats < 0:
 		return fmt.Errorf("the limit on trials or their repeats is negative: %d, %d", c.MaxTrials, c.Repeats)
 	}
@@ -112,15 +88,10 @@ type tried struct {
 func (t tried) meets() bool { return t.met == t.trials }
 func (t tried) fails() bool { return t.met == 0 }
 
-// levels returns the levels of trials, from easy to hard.
-func (c *Config) levels(trials []Trial) (all []tried) {
+// levels returns the levels of trials, from low to high.
+func levels(trials []Trial) (all []tried) {
 	for _, t := range trials {
-		i, found := slices.BinarySearchFunc(all, t.Level, func(a tried, level float64) int {
-			if c.Goal == Smallest {
-				return cmp.Compare(level, a.level)
-			}
-			return cmp.Compare(a.level, level)
-		})
+		i, found := slices.BinarySearchFunc(all, t.Level, func(a tried, level float64) int { return cmp.Compare(a.level, level) })
 		if !found {
 			all = slices.Insert(all, i, tried{level: t.Level})
 		}
@@ -156,18 +127,14 @@ func (c *Config) next(trials []Trial) (level float64, ok bool) {
 	if len(trials) == 0 {
 		return cmp.Or(c.Start, c.Low), true
 	}
-	easiest, hardest := c.Low, c.High
-	if c.Goal == Smallest {
-		easiest, hardest = hardest, easiest
-	}
-	all := c.levels(trials)
+	all := levels(trials)
 	met, missed := bracket(all)
 	last := len(all) - 1
 	switch {
-	case missed > last && all[last].level != hardest:
-		return c.beyond(all[last].level, hardest), true
-	case met < 0 && all[0].level != easiest:
-		return c.beyond(all[0].level, easiest), true
+	case missed > last && all[last].level != c.High:
+		return min(c.rounded(all[last].level*bracketing), c.High), true
+	case met < 0 && all[0].level != c.Low:
+		return max(c.rounded(all[0].level/bracketing), c.Low), true
 	}
 	// The levels next to those that meet or fail, which may be neither, have to be close.
 	if met >= 0 && met < last {
@@ -188,14 +155,6 @@ func (c *Config) next(trials []Trial) (level float64, ok bool) {
 	return 0, false
 }
 
-// beyond returns a level further towards an end of the range.
-func (c *Config) beyond(level, end float64) float64 {
-	if end > level {
-		return min(c.rounded(level*bracketing), end)
-	}
-	return max(c.rounded(level/bracketing), end)
-}
-
 func (c *Config) rounded(level float64) float64 {
 	if c.Whole {
 		return max(1, math.Floor(level))
@@ -204,9 +163,7 @@ func (c *Config) rounded(level float64) float64 {
 }
 
 // between returns a level in the middle of two others. open is false if they are close.
-func (c *Config) between(a, b float64) (level float64, open bool) {
-	low, high := min(a, b), max(a, b)
-	resolution := cmp.Or(c.Resolution, defaultResolution)
+func (c *Config) between(low, high float64) (level float64, open bool) {
 	switch {
 	case high <= low*(1+resolution)*(1+1e-9), c.Whole && high-low <= 1:
 		return 0, false
@@ -234,23 +191,17 @@ func tidy(low, high float64) float64 {
 }
 
 // Answer returns what the trials show, during a search or after it.
-func (c Config) Answer(trials []Trial) Answer {
-	a := Answer{Trials: len(trials)}
+func (c Config) Answer(trials []Trial) (a Answer) {
 	if len(trials) == 0 {
 		return a
 	}
-	all := c.levels(trials)
+	all := levels(trials)
 	met, missed := bracket(all)
 	if met >= 0 {
 		a.Level, a.Found = all[met].level, true
 	}
 	if missed < len(all) {
 		a.Missed, a.Limited = all[missed].level, true
-		for _, t := range all[missed:] {
-			if t.meets() {
-				a.Exceptions = append(a.Exceptions, t.level)
-			}
-		}
 	}
 	_, more := c.next(trials)
 	a.Complete = !more && c.Check() == nil
