@@ -111,24 +111,6 @@ func TestPrefix(t *testing.T) {
 			},
 		},
 		{
-			name: "context ends at the first unique block", size: 10,
-			rows: []trace.Request{prompt(30, 1, 2, 3), prompt(30, 7, 8, 3), prompt(20, 1, 5)},
-			want: prefixWant{
-				requests: 3, total: 8, unique: 6, hitBlocks: 1, hitTokens: 10,
-				block: 0.125, token: 0.125, mean: 0.5 / 3,
-				noHit: 2, observed: context(20.0/3, 20, 0.25),
-			},
-		},
-		{
-			// The second 5 was not cached before its own request arrived.
-			name: "id twice in a prompt", size: 10,
-			rows: []trace.Request{prompt(20, 5, 5)},
-			want: prefixWant{
-				requests: 1, total: 2, unique: 1,
-				noHit: 1, observed: context(0, 20, 0),
-			},
-		},
-		{
 			// 5 is shared once another prompt has it; 6 comes twice in the same one.
 			name: "id twice in a prompt, and in another", size: 10,
 			rows: []trace.Request{prompt(20, 5, 5), prompt(30, 5, 6, 6)},
@@ -136,24 +118,6 @@ func TestPrefix(t *testing.T) {
 				requests: 2, total: 5, unique: 2, hitBlocks: 1, hitTokens: 10,
 				block: 0.2, token: 0.2, mean: (0 + 1.0/3) / 2,
 				noHit: 1, observed: context(15, 10, 0.6),
-			},
-		},
-		{
-			name: "rows without ids count nowhere", size: 10,
-			rows: []trace.Request{prompt(20, 1, 2), {InputLength: 1000}, prompt(20, 1, 3)},
-			want: prefixWant{
-				requests: 2, total: 4, unique: 3, hitBlocks: 1, hitTokens: 10,
-				block: 0.25, token: 0.25, mean: 0.25,
-				noHit: 1, observed: context(10, 10, 0.5),
-			},
-		},
-		{
-			name: "an empty list of ids is no ids", size: 10,
-			rows: []trace.Request{prompt(10, 1), prompt(10, 1), prompt(5)},
-			want: prefixWant{
-				requests: 2, total: 2, unique: 1, hitBlocks: 1, hitTokens: 10,
-				block: 0.5, token: 0.5, mean: 0.5,
-				noHit: 1, allHit: 1, observed: context(10, 0, 1),
 			},
 		},
 		{

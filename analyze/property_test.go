@@ -117,31 +117,3 @@ func TestPrefixAgainstBruteForce(t *testing.T) {
 		}
 	})
 }
-
-// Where ids are chained, an infinite cache misses each block once.
-func TestBlockHitRateOfChainedIDs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var rows []trace.Request
-		next := uint64(0)
-		for range rapid.IntRange(1, 30).Draw(t, "requests") {
-			var ids []uint64
-			if len(rows) > 0 {
-				earlier := rows[rapid.IntRange(0, len(rows)-1).Draw(t, "earlier")].HashIDs
-				ids = append(ids, earlier[:rapid.IntRange(0, len(earlier)).Draw(t, "kept")]...)
-			}
-			for range rapid.IntRange(1, 4).Draw(t, "more") {
-				ids = append(ids, next)
-				next++
-			}
-			rows = append(rows, prompt(16*len(ids), ids...))
-		}
-		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 16})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := a.Prefix
-		if want := 1 - float64(p.UniqueBlocks)/float64(p.TotalBlocks); !near(p.Infinite.Block, want) {
-			t.Fatalf("block hit rate %v, want 1 - unique/total = %v", p.Infinite.Block, want)
-		}
-	})
-}

@@ -87,24 +87,13 @@ func TestInferredSessions(t *testing.T) {
 			sessionsWant{requests: 3, sessions: 1, multi: 1, turns: []float64{3}, gaps: []float64{500, 200}, growth: []float64{23, 12}}},
 		{"a shared beginning is not enough", []trace.Request{part(0, 35, 1, 2, 3, 4), part(1, 45, 1, 2, 5, 6, 7)},
 			sessionsWant{requests: 2, sessions: 2, turns: []float64{1, 1}}},
-		{"the longest, then the latest", []trace.Request{part(0, 10, 1), part(1, 21, 1, 2, 3), part(2, 22, 1, 2, 4), part(9, 40, 1, 2, 5, 6)},
-			// The third repeats the second's blocks and is longer: its next turn.
-			sessionsWant{requests: 4, sessions: 1, multi: 1, turns: []float64{4}, gaps: []float64{1, 1, 7}, growth: []float64{11, 1, 18}}},
 		{"a repetition starts a session, which continues", []trace.Request{part(0, 25, 1, 2, 3), part(10, 25, 1, 2, 3), part(30, 45, 1, 2, 4, 5, 6)},
 			sessionsWant{requests: 3, sessions: 2, multi: 1, turns: []float64{1, 2}, gaps: []float64{20}, growth: []float64{20}}},
-		{"two ways on from a turn", []trace.Request{part(0, 20, 1, 2), part(5, 30, 1, 2, 3), part(9, 40, 1, 2, 4, 5)},
-			sessionsWant{requests: 3, sessions: 1, multi: 1, turns: []float64{3}, gaps: []float64{5, 9}, growth: []float64{10, 20}}},
-		{"a passed block ends no turn later", []trace.Request{part(0, 30, 1, 2, 3), part(1, 15, 1, 8), part(2, 45, 1, 20, 21, 22, 23)},
-			sessionsWant{requests: 3, sessions: 3, turns: []float64{1, 1, 1}}},
-		{"less than a block is no turn", []trace.Request{part(0, 5, 1), part(1, 25, 1, 2, 3)},
-			sessionsWant{requests: 2, sessions: 2, turns: []float64{1, 1}}},
 		{"sixteen ways on are turns", system(15),
 			sessionsWant{requests: 16, sessions: 1, multi: 1, turns: []float64{16}, gaps: ones(15), growth: tens(15)}},
 		{"seventeen are a system prompt", system(16), sessionsWant{requests: 17, sessions: 17, turns: ones(17)}},
 		{"ids that are not chained tell nothing", []trace.Request{part(0, 30, 1, 2, 1), part(1, 40, 1, 2, 9, 10)},
 			sessionsWant{requests: 2, sessions: 2, turns: []float64{1, 1}}},
-		{"rows without ids are none", []trace.Request{part(0, 10, 1), {InputLength: 3}, prompt(3)},
-			sessionsWant{requests: 1, sessions: 1, turns: []float64{1}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -209,20 +198,6 @@ func TestInferredSessionsAgainstBruteForce(t *testing.T) {
 			if int(of) != first[q] {
 				rt.Fatalf("row %d is in the session of row %d, want %d", q, of, first[q])
 			}
-		}
-	})
-}
-
-// Ids that are not chained to their prefix do not cause a panic.
-func TestSessionsOfAnyIDs(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		rows := requests(rt, 4)
-		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 4})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if s := a.Sessions; s != nil && int(s.Turns.Sum) != s.Requests {
-			rt.Fatalf("%v turns of %d requests", s.Turns.Sum, s.Requests)
 		}
 	})
 }

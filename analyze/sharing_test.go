@@ -74,32 +74,6 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-func TestReuse(t *testing.T) {
-	silent := prompt(10, 1)
-	tests := []struct {
-		name           string
-		rows           []trace.Request
-		time, requests []float64
-	}{
-		{"by the latest user of each block", example, []float64{1000, 2000, 3000, 3000}, []float64{1, 1, 2, 2}},
-		{"nothing comes back", []trace.Request{timed(0, 1), timed(5, 2)}, nil, nil},
-		{"a hit after a miss is none", []trace.Request{timed(0, 1, 2), timed(5, 9, 2)}, nil, nil},
-		{"but it is a use", []trace.Request{timed(0, 1, 2), timed(5, 9, 2), timed(7, 1, 2)}, []float64{7, 2}, []float64{2, 1}},
-		{"rows between count", []trace.Request{timed(0, 1), {InputLength: 5}, timed(9, 1)}, []float64{9}, []float64{2}},
-		{"no time", []trace.Request{timed(0, 1), silent, timed(9, 1)}, nil, []float64{1, 1}},
-		{"time backwards", []trace.Request{timed(9, 1), timed(0, 1)}, []float64{0}, []float64{1}},
-		{"twice in a prompt", []trace.Request{timed(0, 5, 6), timed(4, 5, 5, 6)}, []float64{4, 4}, []float64{1, 1}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			r := analyzed(t, byTens, test.rows...).Prefix.Reuse
-			if !sameValues(r.Time, test.time...) || !sameValues(r.Requests, test.requests...) {
-				t.Errorf("times %v, requests %v, want %v, %v", values(r.Time), values(r.Requests), test.time, test.requests)
-			}
-		})
-	}
-}
-
 // Ids of single blocks show where a known one follows a new one.
 func TestUnchained(t *testing.T) {
 	p := analyzed(t, byTens, prompt(20, 1, 2), prompt(30, 1, 9, 2), prompt(30, 1, 9, 2), prompt(30, 1, 9, 4), prompt(20, 5, 5)).Prefix
@@ -130,44 +104,6 @@ func chainedRows(t *rapid.T, size int) (rows []trace.Request) {
 		rows = append(rows, r)
 	}
 	return rows
-}
-
-// A root's chain is what all rows that start with it have in common.
-func TestRootsAgainstBruteForce(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		rows := chainedRows(rt, 16)
-		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 16, Top: 1000})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if a.Prefix != nil {
-			checkRoots(rt, rows, a.Prefix)
-		}
-	})
-}
-
-func checkRoots(t *rapid.T, rows []trace.Request, p *analyze.Prefix) {
-	for _, r := range p.Roots.Top {
-		var common []uint64
-		shortest, requests := math.MaxInt, 0
-		for _, row := range rows {
-			if len(row.HashIDs) == 0 || row.HashIDs[0] != r.ID {
-				continue
-			}
-			if requests++; requests == 1 {
-				common = row.HashIDs
-			}
-			shortest = min(shortest, row.InputLength)
-			same := 0
-			for same < min(len(common), len(row.HashIDs)) && common[same] == row.HashIDs[same] {
-				same++
-			}
-			common = common[:same]
-		}
-		if want := (analyze.Root{ID: r.ID, Requests: requests, ChainBlocks: len(common), ChainTokens: min(16*len(common), shortest)}); r != want {
-			t.Fatalf("root %+v, want %+v", r, want)
-		}
-	}
 }
 
 func TestReuseAgainstBruteForce(t *testing.T) {

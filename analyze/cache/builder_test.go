@@ -114,35 +114,3 @@ func TestTimelineIsCompacted(t *testing.T) {
 		t.Errorf("%d blocks, want nearly all of 20,000", line.live)
 	}
 }
-
-func TestBitSetAgainstMap(t *testing.T) {
-	for _, limit := range []int{1, 64, 65, 300_000} {
-		random := rand.New(rand.NewPCG(3, uint64(limit)))
-		set, want := newBitSet(limit), map[int]bool{}
-		for range 2_000 {
-			i := random.IntN(limit)
-			if set.has(i) != want[i] {
-				t.Fatalf("limit %d: has(%d) is %v", limit, i, set.has(i))
-			}
-			if want[i] = !want[i]; want[i] {
-				set.add(i)
-			} else {
-				set.remove(i)
-				delete(want, i)
-			}
-			largest := -1
-			for i := range want {
-				largest = max(largest, i)
-			}
-			if largest >= 0 && set.largest() != largest {
-				t.Fatalf("limit %d: largest %d, want %d", limit, set.largest(), largest)
-			}
-			if len(want) == 50 { // so that the search for the largest stays quick
-				for i := range want {
-					set.remove(i)
-					delete(want, i)
-				}
-			}
-		}
-	}
-}

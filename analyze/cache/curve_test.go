@@ -1,7 +1,6 @@
 package cache_test
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/analyze/cache"
-	"moontide/trace"
 )
 
 func TestCurveAgainstSimulationAtEveryCapacity(t *testing.T) {
@@ -101,28 +99,6 @@ var example = []request{
 	{blocks: []uint32{0, 1, 3}, isl: 25},
 }
 
-func TestCurveOfAnExample(t *testing.T) {
-	curve := sequenceOf(example).Curve(10)
-	// Distances: 0 1 -; 0 1 3; 0 1 3, of which the last block has 5 tokens.
-	want := []struct{ blocks, tokens int }{{0, 0}, {3, 30}, {6, 60}, {6, 60}, {8, 75}, {8, 75}}
-	for capacity, w := range want {
-		h := curve.At(capacity)
-		if h.HitBlocks != w.blocks || h.HitTokens != w.tokens {
-			t.Errorf("capacity %d: %d blocks and %d tokens, want %d and %d", capacity, h.HitBlocks, h.HitTokens, w.blocks, w.tokens)
-		}
-	}
-	rates := curve.Infinite().Rates()
-	if rates.Block != 8.0/12 || rates.Token != trace.Some(75.0/115) || math.Abs(rates.MeanRequest-(2.0/3+2)/5) > 1e-12 {
-		t.Errorf("infinite: %+v", rates)
-	}
-	if curve.Largest() != 4 {
-		t.Errorf("flat from %d, want 4", curve.Largest())
-	}
-	if h := curve.At(-1); h.HitBlocks != 0 || h.Blocks != 12 || h.Requests != 5 || h.Tokens != 115 {
-		t.Errorf("capacity -1: %+v", h)
-	}
-}
-
 func TestSmallest(t *testing.T) {
 	curve := sequenceOf(example).Curve(10)
 	for _, c := range []struct {
@@ -153,16 +129,5 @@ func TestSpaced(t *testing.T) {
 	var none cache.CurveBuilder
 	if got := none.Curve(1).Spaced(10); got != nil {
 		t.Errorf("capacities of an empty trace: %v", got)
-	}
-}
-
-func TestRatesWithoutRequests(t *testing.T) {
-	var b cache.CurveBuilder
-	if got := b.Curve(1).Infinite().Rates(); got != (cache.Rates{}) {
-		t.Errorf("no requests: %+v", got)
-	}
-	b.Add(nil, 0)
-	if got := b.Curve(1).Infinite().Rates(); got != (cache.Rates{}) {
-		t.Errorf("an empty prompt: %+v", got)
 	}
 }

@@ -28,23 +28,6 @@ func compared(t testing.TB, s *cache.Sequence, f cache.Fleet, blockSize int, pol
 	return c
 }
 
-func TestOneWorkerEqualsSharedCache(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		rows := drawRequests(rt, 4)
-		f := cache.Fleet{Workers: 1, Capacity: rapid.IntRange(0, 20).Draw(rt, "capacity"), Seed: 3}
-		want := naiveHits(rows, newNaive(f.Capacity, victims[cache.LRU]), 4)
-		c := compare(t, rows, f, 4, routing.Policies()...)
-		if !same(c.SharedTotal, want) || !same(c.SharedSingle, want) {
-			rt.Fatalf("shared %+v and %+v, want %+v", c.SharedTotal, c.SharedSingle, want)
-		}
-		for _, r := range c.Routed {
-			if !same(r.Hits, want) || !same(r.Workers[0], want) {
-				rt.Fatalf("%s: %+v, want %+v", r.Routing, r.Hits, want)
-			}
-		}
-	})
-}
-
 // naiveRoute plays rows against naive caches; pick chooses a worker for each.
 func naiveRoute(rows []request, workers, capacity, blockSize int, pick func(i int, r request, caches []*naiveCache, given []int) int) []cache.Hits {
 	hits := make([]cache.Hits, workers)
@@ -201,22 +184,6 @@ func TestGroupedRequestsAreSessions(t *testing.T) {
 	none := compared(t, s, f, 16, routing.Session, routing.RoundRobin)
 	if !reflect.DeepEqual(none.Routed[0].Workers, none.Routed[1].Workers) {
 		t.Errorf("session routing of requests without one %+v, round-robin %+v", none.Routed[0].Workers, none.Routed[1].Workers)
-	}
-}
-
-// A shared prefix must not send all requests to one worker, but sessions must stay
-// together.
-func TestPrefixRoutingBalances(t *testing.T) {
-	rows := conversations(40, 8)
-	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 1 << 20}, 16, routing.Prefix)
-	r := c.Routed[0]
-	for w, h := range r.Workers {
-		if share := float64(h.Blocks) / float64(r.Hits.Blocks); share < 0.2 || share > 0.32 {
-			t.Errorf("worker %d got %.2f of all blocks", w, share)
-		}
-	}
-	if least := 0.95 * float64(c.SharedTotal.HitBlocks); float64(r.Hits.HitBlocks) < least {
-		t.Errorf("prefix routing hits %d blocks, the shared cache %d", r.Hits.HitBlocks, c.SharedTotal.HitBlocks)
 	}
 }
 

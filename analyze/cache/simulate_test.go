@@ -90,21 +90,6 @@ func TestBeladyAgainstNaiveOne(t *testing.T) {
 	})
 }
 
-func TestBeladyIsTheBound(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		rows := drawRequests(rt, 4)
-		capacities := upTo(distinct(rows) + 1)
-		bound := simulate(t, rows, cache.Belady, 4, capacities...)
-		for _, policy := range []cache.Policy{cache.LRU, cache.LFU, cache.FIFO} {
-			for capacity, h := range simulate(t, rows, policy, 4, capacities...) {
-				if h.HitBlocks > bound[capacity].HitBlocks {
-					rt.Fatalf("capacity %d: %s hits %d blocks, Belady %d", capacity, policy, h.HitBlocks, bound[capacity].HitBlocks)
-				}
-			}
-		}
-	})
-}
-
 func TestRoomForReuse(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := drawRequests(rt, 4)

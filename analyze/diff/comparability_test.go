@@ -18,77 +18,50 @@ func TestObjections(t *testing.T) {
 		records[i].Model = "base"
 	}
 	for name, tc := range map[string]struct {
-		change  func(info *runfile.Run, records []replay.Record) run.Options
+		change  func(info *runfile.Run, records []replay.Record)
 		want    string
 		invalid bool
 		paired  bool
 	}{
-		"none": {func(*runfile.Run, []replay.Record) run.Options { return run.Options{} }, "", false, true},
-		"INVALID": {func(_ *runfile.Run, records []replay.Record) run.Options {
+		"none": {func(*runfile.Run, []replay.Record) {}, "", false, true},
+		"INVALID": {func(_ *runfile.Run, records []replay.Record) {
 			for i := range records {
 				records[i].Ready -= time.Second
 			}
-			return run.Options{}
 		}, "b is INVALID: client lag", true, true},
-		"killed": {func(info *runfile.Run, _ []replay.Record) run.Options {
-			info.Ended = time.Time{}
-			return run.Options{}
-		}, "b did not end", false, true},
-		"failed": {func(info *runfile.Run, _ []replay.Record) run.Options {
-			info.Failure = "disk full"
-			return run.Options{}
-		}, "b failed: disk full", false, true},
-		"stopped": {func(info *runfile.Run, _ []replay.Record) run.Options {
-			info.Stopped, info.NotSent = true, 5
-			return run.Options{}
-		}, "b was stopped: 5 of 100 rows were not sent", false, true},
-		"speed": {func(info *runfile.Run, _ []replay.Record) run.Options {
-			info.Schedule, info.Trace.Speedup = "x", 2
-			return run.Options{}
-		}, "a and b were sent at different times; trace.speedup: 1 and 2", false, true},
-		"times": {func(info *runfile.Run, _ []replay.Record) run.Options { info.Schedule = "x"; return run.Options{} }, "a and b were sent at different times", false, true},
-		"part": {func(info *runfile.Run, _ []replay.Record) run.Options {
-			info.Schedule, info.Rows = "x", 200
-			return run.Options{}
-		}, "different parts of the trace: 100 and 200 rows", false, true},
-		"blocks": {func(info *runfile.Run, _ []replay.Record) run.Options {
-			info.Trace.BlockSize = 16
-			return run.Options{}
-		}, "blocks of different sizes: 512 and 16", false, true},
-		"requests": {func(_ *runfile.Run, records []replay.Record) run.Options {
+		"killed":  {func(info *runfile.Run, _ []replay.Record) { info.Ended = time.Time{} }, "b did not end", false, true},
+		"failed":  {func(info *runfile.Run, _ []replay.Record) { info.Failure = "disk full" }, "b failed: disk full", false, true},
+		"stopped": {func(info *runfile.Run, _ []replay.Record) { info.Stopped, info.NotSent = true, 5 }, "b was stopped: 5 of 100 rows were not sent", false, true},
+		"speed":   {func(info *runfile.Run, _ []replay.Record) { info.Schedule, info.Trace.Speedup = "x", 2 }, "a and b were sent at different times; trace.speedup: 1 and 2", false, true},
+		"times":   {func(info *runfile.Run, _ []replay.Record) { info.Schedule = "x" }, "a and b were sent at different times", false, true},
+		"part":    {func(info *runfile.Run, _ []replay.Record) { info.Schedule, info.Rows = "x", 200 }, "different parts of the trace: 100 and 200 rows", false, true},
+		"blocks":  {func(info *runfile.Run, _ []replay.Record) { info.Trace.BlockSize = 16 }, "blocks of different sizes: 512 and 16", false, true},
+		"requests": {func(_ *runfile.Run, records []replay.Record) {
 			records[3].HashIDs = []uint64{5}
-			return run.Options{}
 		}, "different requests: 1 of 100 rows", false, false},
-		"models": {func(_ *runfile.Run, records []replay.Record) run.Options {
+		"models": {func(_ *runfile.Run, records []replay.Record) {
 			records[3].Model, records[5].Model = "adapter", "adapter"
-			return run.Options{}
 		}, "asked for other models in 2 of 100 rows", false, false},
-		"another model": {func(_ *runfile.Run, records []replay.Record) run.Options {
+		"another model": {func(_ *runfile.Run, records []replay.Record) {
 			for i := range records {
 				records[i].Model = ""
 			}
-			return run.Options{}
 		}, "", false, true},
-		"trace": {func(info *runfile.Run, records []replay.Record) run.Options {
+		"trace": {func(info *runfile.Run, records []replay.Record) {
 			info.Trace.SHA256, info.Trace.Name = "u", "u.jsonl"
 			records[3].OutputLength++
-			return run.Options{}
 		}, "different traces: t.jsonl with the SHA-256 t and u.jsonl with u", false, false},
-		"the same trace, packed": {func(info *runfile.Run, _ []replay.Record) run.Options {
-			info.Trace.SHA256 = "u"
-			return run.Options{}
-		}, "", false, true},
-		"rows": {func(_ *runfile.Run, records []replay.Record) run.Options {
+		"the same trace, packed": {func(info *runfile.Run, _ []replay.Record) { info.Trace.SHA256 = "u" }, "", false, true},
+		"rows": {func(_ *runfile.Run, records []replay.Record) {
 			for i := range records {
 				records[i].Row += 1000
 			}
-			return run.Options{}
 		}, "a and b have no row in common", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			info, changed := ended(), slices.Clone(records)
-			opts := tc.change(&info, changed)
-			a, b := read(t, "a", ended(), records, run.Options{}), read(t, "b", info, changed, opts)
+			tc.change(&info, changed)
+			a, b := read(t, "a", ended(), records, run.Options{}), read(t, "b", info, changed, run.Options{})
 			c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 20})
 			var got diff.Objection
 			for _, o := range c.Objections {

@@ -85,7 +85,7 @@ func find(t testing.TB, c *diff.Comparison, name string) diff.Difference {
 func TestExactDifference(t *testing.T) {
 	records := streamed(1, 400)
 	a, b := read(t, "a", ended(), records, run.Options{}), read(t, "b", ended(), later(records, 7*time.Millisecond), run.Options{})
-	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{})
+	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 100})
 	if !c.Paired || c.Pairs != 400 || c.OnlyA+c.OnlyB != 0 || len(c.Objections) != 0 || len(c.Changes) != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -112,7 +112,7 @@ func TestExactDifference(t *testing.T) {
 func TestValues(t *testing.T) {
 	one, other := streamed(1, 300), streamed(2, 300)
 	a, b := read(t, "a", ended(), one, run.Options{}), read(t, "b", ended(), other, run.Options{})
-	c := diff.Of([]*diff.Run{a}, []*diff.Run{a, b}, diff.Options{})
+	c := diff.Of([]*diff.Run{a}, []*diff.Run{a, b}, diff.Options{Resamples: 20})
 	result, err := run.Compute(each(one), run.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestRatesOfStretches(t *testing.T) {
 		a := read(t, "a", ended(), records, opts, asked...)
 		// For two identical runs, the value from the records equals that of one
 		// run.
-		c := diff.Of([]*diff.Run{a}, []*diff.Run{a, a}, diff.Options{Metrics: asked})
+		c := diff.Of([]*diff.Run{a}, []*diff.Run{a, a}, diff.Options{Metrics: asked, Resamples: 20})
 		for _, name := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "request_goodput"} {
 			d := find(t, c, name)
 			if !d.A.Set || math.Abs(d.B.Value-d.A.Value) > 0.002*d.A.Value {
@@ -174,7 +174,7 @@ func TestRatesOfStretches(t *testing.T) {
 func TestSameFigures(t *testing.T) {
 	one, other := streamed(4, 300), later(streamed(5, 300), time.Millisecond)
 	compared := func(a, b []replay.Record) *diff.Comparison {
-		return diff.Of([]*diff.Run{read(t, "a", ended(), a, run.Options{})}, []*diff.Run{read(t, "b", ended(), b, run.Options{})}, diff.Options{Seed: 9})
+		return diff.Of([]*diff.Run{read(t, "a", ended(), a, run.Options{})}, []*diff.Run{read(t, "b", ended(), b, run.Options{})}, diff.Options{Seed: 9, Resamples: 100})
 	}
 	figures := func(c *diff.Comparison) []any {
 		var all []any
@@ -273,5 +273,26 @@ func TestLittle(t *testing.T) {
 				t.Errorf("%d requests: %+v", n, d)
 			}
 		}
+	}
+}
+
+// TTFVT is compared where an answer of either side began with reasoning.
+func TestReasoningIsCompared(t *testing.T) {
+	reasoned := streamed(1, 40)
+	for i := range reasoned {
+		reasoned[i].FirstVisible = reasoned[i].Last
+	}
+	a, b := read(t, "a", ended(), streamed(1, 40), run.Options{}), read(t, "b", ended(), reasoned, run.Options{})
+	for _, sides := range [][2]*diff.Run{{a, a}, {a, b}, {b, a}} {
+		c := diff.Of(sides[:1], sides[1:], diff.Options{Resamples: 20})
+		compared := slices.ContainsFunc(c.Differences, func(d diff.Difference) bool { return d.Metric.Key == "p99_ttfvt_ms" })
+		if compared != slices.Contains(sides[:], b) {
+			t.Errorf("TTFVT is compared: %v", compared)
+		}
+	}
+	// TTFVT of b is E2EL of both.
+	d := find(t, diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 20}), "mean_ttfvt_ms")
+	if want := a.Result.E2EL.Mean - a.Result.TTFT.Mean; math.Abs(d.Difference.Value-want) > 1e-9 || !d.Interval.Set || !d.Significant() {
+		t.Errorf("TTFVT: %+v, want a difference of %v", d, want)
 	}
 }

@@ -143,10 +143,10 @@ var shapes = []shape{
 	queue(0.7),
 }
 
-// draws returns the number of pairs of runs to draw: few, or ten times as many on request.
+// draws returns the number of pairs of runs to draw: few, or 30 times as many on request.
 func draws(n int) int {
 	if os.Getenv("MOONTIDE_COVERAGE") != "" {
-		return 10 * n
+		return 30 * n
 	}
 	return n
 }
@@ -165,7 +165,7 @@ func coverage(t *testing.T, s shape, requests, pairs int, stats ...string) map[s
 	found := map[string]covered{}
 	for i := range draws(pairs) {
 		a, b := s.draw(rand.New(rand.NewPCG(uint64(i), uint64(requests))), requests)
-		c := diff.Of([]*diff.Run{ofTTFTs(t, asked, a)}, []*diff.Run{ofTTFTs(t, asked, b)}, diff.Options{Metrics: asked, Seed: uint64(i), Resamples: 400})
+		c := diff.Of([]*diff.Run{ofTTFTs(t, asked, a)}, []*diff.Run{ofTTFTs(t, asked, b)}, diff.Options{Metrics: asked, Seed: uint64(i), Resamples: 200})
 		for k, stat := range stats {
 			f := found[stat]
 			if d := c.Differences[k]; d.Interval.Set {
@@ -186,9 +186,9 @@ func TestCoverage(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			for stat, f := range coverage(t, s, 1500, 25, "mean", "median", "p90") {
-				if 2*f.given < draws(25) {
-					t.Errorf("%s: %d of %d pairs have an interval", stat, f.given, draws(25))
+			for stat, f := range coverage(t, s, 1000, 8, "mean", "median", "p90") {
+				if 2*f.given < draws(8) {
+					t.Errorf("%s: %d of %d pairs have an interval", stat, f.given, draws(8))
 				}
 				checkCoverage(t, stat, f)
 			}
@@ -209,18 +209,18 @@ func checkCoverage(t *testing.T, what string, f covered) {
 // For independent requests, the intervals are hardly wider than those of methods
 // that assume independence.
 func TestIntervalsAreNarrow(t *testing.T) {
-	const requests, pairs = 2000, 10
+	const requests, pairs = 1000, 4
 	asked := metrics(t, "mean_ttft_ms")
 	width := 0.
 	for i := range pairs {
 		a, b := shapes[0].draw(rand.New(rand.NewPCG(uint64(i), 1)), requests)
-		in := diff.Of([]*diff.Run{ofTTFTs(t, asked, a)}, []*diff.Run{ofTTFTs(t, asked, b)}, diff.Options{Metrics: asked, Resamples: 400}).Differences[0].Interval.Value
+		in := diff.Of([]*diff.Run{ofTTFTs(t, asked, a)}, []*diff.Run{ofTTFTs(t, asked, b)}, diff.Options{Metrics: asked, Resamples: 200}).Differences[0].Interval.Value
 		width += (in.High - in.Low) / pairs
 	}
 	// The standard deviation of a single difference follows from the shape's
 	// distribution.
 	single := 20 * math.Sqrt(1+1.02*1.02-2*0.8*1.02)
-	if known := 2 * 1.96 * single / math.Sqrt(requests); width > 1.4*known || width < 0.85*known {
+	if known := 2 * 1.96 * single / math.Sqrt(requests); width > 1.5*known || width < 0.75*known {
 		t.Errorf("intervals are %.3f ms wide; with the true spread they would be %.3f", width, known)
 	}
 }
@@ -228,12 +228,12 @@ func TestIntervalsAreNarrow(t *testing.T) {
 // A percentile that depends on few requests has no interval; where there is one,
 // its coverage is correct.
 func TestFewBeyondAPercentile(t *testing.T) {
-	if few := coverage(t, shapes[1], 500, 5, "p99")["p99"]; few.given > 0 {
+	if few := coverage(t, shapes[1], 500, 2, "p99")["p99"]; few.given > 0 {
 		t.Errorf("%d intervals of the p99 of 500 requests", few.given)
 	}
-	enough := coverage(t, shapes[1], 2000, 20, "p99")["p99"]
-	if enough.given < draws(19) {
-		t.Errorf("%d of %d pairs of 2,000 requests have an interval of p99", enough.given, draws(20))
+	enough := coverage(t, shapes[1], 2000, 4, "p99")["p99"]
+	if 4*enough.given < 3*draws(4) {
+		t.Errorf("%d of %d pairs of 2,000 requests have an interval of p99", enough.given, draws(4))
 	}
 	checkCoverage(t, "p99", enough)
 }
@@ -250,7 +250,7 @@ func TestCoverageOfSeveralRuns(t *testing.T) {
 		return ofTTFTs(t, asked, ttfts)
 	}
 	var one, several covered
-	for i := range draws(40) {
+	for i := range draws(12) {
 		random := rand.New(rand.NewPCG(uint64(i), 2))
 		base, _ := shapes[0].draw(random, requests)
 		var a, b []*diff.Run
@@ -265,7 +265,7 @@ func TestCoverageOfSeveralRuns(t *testing.T) {
 		}
 	}
 	checkCoverage(t, "three runs a side", several)
-	if one.right > draws(20) {
-		t.Errorf("the truth is in %d of %d intervals of single runs: this shows nothing", one.right, draws(40))
+	if one.right > draws(8) {
+		t.Errorf("the truth is in %d of %d intervals of single runs: this shows nothing", one.right, draws(12))
 	}
 }

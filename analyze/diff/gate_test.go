@@ -58,16 +58,3 @@ func TestGate(t *testing.T) {
 		}
 	}
 }
-
-// Every number of a summary can be selected by a metric name.
-func TestMetricNames(t *testing.T) {
-	for _, name := range []string{
-		"p99.9_ttft_ms", "p5_itl_ms", "std_e2el_ms", "max_tpot_ms", "min_ttft_ms", "mean_ttft_from_schedule_ms", "median_e2el_from_schedule_ms",
-		"p99_client_lag_ms", "mean_held_ms", "completed", "duration", "max_output_tokens_per_s", "max_concurrent_requests", "offered_rate", "cached_tokens",
-	} {
-		metrics(t, name)
-	}
-	if n := len(diff.DefaultMetrics()); n != 17 {
-		t.Errorf("%d metrics", n)
-	}
-}

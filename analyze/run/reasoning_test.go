@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"moontide/analyze/run"
 	"moontide/replay"
@@ -57,24 +56,6 @@ func TestReasoningOfOthers(t *testing.T) {
 			t.Errorf("%s: %d reasoned, %d of them only, %v tokens", name, r.Reasoned, r.ReasoningOnly, r.Reasoning)
 		}
 	}
-}
-
-// An answer without reasoning shows its first token, and one with reasoning no
-// earlier.
-func TestTTFVTIsTTFTWithoutReasoning(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		records := anyRun(rt)
-		for i := range records {
-			ttft, ttfvt := run.TTFT.Of(&records[i]), run.TTFVT.Of(&records[i])
-			if records[i].ReasoningOnly == ttfvt.Set && ttft.Set || ttfvt.Set && ttfvt.Value < ttft.Value {
-				rt.Errorf("TTFT %v, TTFVT %v of %+v", ttft, ttfvt, records[i])
-			}
-			records[i].FirstVisible, records[i].ReasoningOnly = replay.Instant{}, false
-		}
-		if r := compute(t, run.Options{}, records...); !cmp.Equal(spreadOf(r.TTFT), spreadOf(r.TTFVT)) {
-			rt.Errorf("TTFT %+v, TTFVT %+v", spreadOf(r.TTFT), spreadOf(r.TTFVT))
-		}
-	})
 }
 
 // Objectives and gates know TTFVT, also by the name that other tools have for it. An

@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"errors"
 	"testing"
 
 	"moontide/analyze/run"
@@ -62,13 +61,6 @@ func TestCountersThatBeganAnew(t *testing.T) {
 	}
 	if s := sampled(t, first).Samples.Server; s.QueriedTokens.Set {
 		t.Errorf("of one answer %+v", s)
-	}
-}
-
-func TestObserveError(t *testing.T) {
-	broken := errors.New("broken")
-	if _, err := run.SummarizeSamples(func(yield func(runfile.Sample, error) bool) { yield(runfile.Sample{}, broken) }, run.Span{}); err != broken {
-		t.Error(err)
 	}
 }
 

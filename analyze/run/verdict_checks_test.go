@@ -314,24 +314,6 @@ func TestTokensPerChunk(t *testing.T) {
 	}
 }
 
-// Equal chunks need no extra memory: ITL per token is ITL.
-func TestITLPerTokenIsITL(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		var records []replay.Record
-		for range rapid.IntRange(1, 5).Draw(rt, "requests") {
-			chunks := []float64{100}
-			for range rapid.IntRange(0, 9).Draw(rt, "gaps") {
-				chunks = append(chunks, chunks[len(chunks)-1]+rapid.Float64Range(0, 90).Draw(rt, "gap"))
-			}
-			records = append(records, answered(0, chunks...))
-		}
-		r := compute(t, run.Options{}, records...)
-		if fmt.Sprint(r.ITL) != fmt.Sprint(r.ITLPerToken) {
-			rt.Errorf("%+v and %+v", r.ITL, r.ITLPerToken)
-		}
-	})
-}
-
 // Long answers that arrive at one instant were not streamed, whether in one chunk or
 // in many.
 func TestAnswersAtOneInstant(t *testing.T) {

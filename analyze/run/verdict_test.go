@@ -113,28 +113,20 @@ func TestVerdictOnReading(t *testing.T) {
 		{"delay of a run that was killed", stamped(2, 0), run.Options{}, run.Valid, "read delay unknown: the run did not end"},
 		{"a hundredth by the client", byClient(2), read(5000), run.Valid, "corrected by kernel timestamps"},
 		{"more by the client, delay below a fifth of 10 ms", byClient(3), read(1.999999), run.Valid, "3 responses timestamped by the client; read delay p99 2.00 ms (INVALID above 10.00 ms)"},
-		{"11 of 1001 by the client", append(stamped(990, 0), slices.Repeat([]replay.Record{client}, 11)...), read(2), run.Suspect, "11 responses timestamped by the client"},
 		{"delay of a fifth", byClient(3), read(2), run.Suspect, "read delay p99 2.00 ms"},
-		{"delay of 10 ms", byClient(3), read(10), run.Suspect, "read delay p99 10.00 ms"},
 		{"delay above 10 ms", byClient(3), read(10.000001), run.Invalid, "read delay p99 10.00 ms"},
 		// 5 % of a median TTFT of 1000 ms are 50 ms.
-		{"delay below a fifth of the share", append(slow, client), read(9.999999), run.Valid, "INVALID above 50.00 ms"},
 		{"delay above the share", append(slow, client), read(50.000001), run.Invalid, "read delay p99 50.00 ms"},
 		{"the client's stamps", []replay.Record{client, client}, run.Options{}, run.Suspect, "2 responses timestamped by the client; read delay unknown"},
 		{"the client's stamps, goroutines in time", []replay.Record{client}, waiting(1.999), run.Valid, "scheduling delay p99 up to 2.00 ms"},
 		{"the client's stamps, goroutines late", []replay.Record{client}, waiting(2), run.Suspect, "scheduling delay p99 up to 2.00 ms"},
-		{"the client's stamps, goroutines very late", []replay.Record{client}, waiting(2000), run.Suspect, "scheduling delay p99 up to 2000.00 ms"},
 
 		{"no blur", stamped(3, 0), read(0), run.Valid, "3 responses timestamped by the kernel; timestamp error from late reads p99 0.00 ms"},
-		{"blur of a fifth", stamped(3, 2), read(0), run.Suspect, "timestamp error from late reads p99 2.00 ms"},
 		{"blur above 10 ms", stamped(3, 10.000001), read(0), run.Invalid, "timestamp error from late reads p99 10.00 ms"},
 		{"blur of a few", append(stamped(199, 0), stamped(1, 5000)...), read(0), run.Valid, "timestamp error from late reads p99 0.00 ms"},
 		{"the chunks are known, not only the worst", stamped(3, 5000), merges(1.999), run.Valid, "2 of 9 token chunks were read in one batch with the next; timestamp error p99 2.00 ms (INVALID above 10.00 ms)"},
-		{"chunks of a fifth", stamped(3, 0), merges(2), run.Suspect, "timestamp error p99 2.00 ms"},
 		{"chunks above 10 ms", stamped(3, 0), merges(10.001), run.Invalid, "timestamp error p99 10.00 ms"},
 		// 5 % of a median ITL of 400 ms are 20 ms.
-		{"chunks of a fifth of the share", twoChunks, merges(4.01), run.Suspect, "4.01 ms"},
-		{"chunks of the share", twoChunks, merges(20), run.Suspect, "20.00 ms"},
 		{"chunks above the share", twoChunks, merges(20.01), run.Invalid, "20.01 ms"},
 		// The chunks that were read late are counted by process, so those of a run that was
 		// killed and resumed are judged by the records too.
@@ -182,10 +174,8 @@ func TestVerdictOnTheClient(t *testing.T) {
 	}
 	const limit, remedy = "INVALID above 10.00 ms): ", "use a larger client machine"
 	for _, test := range []judgement{
-		{"busy for a tenth", one, sampled(t, share(2, 21)...), run.Valid, "client used 1.00 CPU cores, up to 80 % of the machine"},
 		{"busy for more", one, sampled(t, share(3, 21)...), run.Valid, "up to 99 % of the machine in 9 of 10 seconds"},
 		{"pauses", one, sampled(t, pause(10)...), run.Valid, "longest GC pause 10.00 ms (3 in total); scheduling delay p99 7.00 ms in the worst second"},
-		{"a very long pause", one, sampled(t, pause(1e6)...), run.Valid, "pause 1000000.00 ms"},
 		{"late, little CPU", spoiled, cpu(0.79, 0.79), run.Invalid, limit + remedy},
 		{"late, a busy CPU", spoiled, cpu(0.81, 0.79), run.Invalid, limit + "CPU was 81 % busy in the busiest tenth of the run; " + remedy},
 		{"late, a busy client", spoiled, cpu(0.79, 0.81), run.Invalid, limit + "the client used 81 % of the CPU in the busiest tenth of the run; " + remedy},
@@ -197,13 +187,10 @@ func TestVerdictOnTheClient(t *testing.T) {
 func TestThresholds(t *testing.T) {
 	limit := func(given runfile.Thresholds) run.Options { return run.Options{Thresholds: given} }
 	for _, test := range []judgement{
-		{"lag below a fifth", []replay.Record{late(19.9, 100)}, limit(runfile.Thresholds{MaxLagMS: 100}), run.Valid, ""},
 		{"lag of a fifth", []replay.Record{late(20, 100)}, limit(runfile.Thresholds{MaxLagMS: 100}), run.Suspect, ""},
-		{"lag above", []replay.Record{late(100.1, 100)}, limit(runfile.Thresholds{MaxLagMS: 100}), run.Invalid, ""},
 		{"a stricter lag", []replay.Record{late(5.1, 100)}, limit(runfile.Thresholds{MaxLagMS: 1}), run.Invalid, ""}, // 5 % of 100 ms
 		{"a larger share", []replay.Record{late(50, 100)}, limit(runfile.Thresholds{MaxLagShare: 0.5}), run.Suspect, ""},
 		{"prompts", prompts(1000, 19), limit(runfile.Thresholds{MaxPromptsOff: 0.1}), run.Valid, ""},
-		{"prompts of a fifth", prompts(1000, 20), limit(runfile.Thresholds{MaxPromptsOff: 0.1}), run.Suspect, ""},
 		{"prompts above", prompts(1000, 101), limit(runfile.Thresholds{MaxPromptsOff: 0.1}), run.Invalid, ""},
 	} {
 		if r := test.check(t); r.Thresholds.MaxLagMS == 0 || r.Thresholds.MaxLagShare == 0 || r.Thresholds.MaxPromptsOff == 0 {
@@ -227,19 +214,15 @@ func TestVerdict(t *testing.T) {
 	failed.Class = replay.HTTPError
 	held := late(0, 100)
 	held.Due = at(-5000)
-	shorter := late(0, 100)
-	shorter.OutputLength, shorter.Counts.Output = 9, trace.Some(1)
 	opts := run.Options{BlockSize: 128}
 	for _, test := range []judgement{
 		// The limit is 10 ms while 5 % of the median TTFT are less.
 		{"lag below a fifth of 10 ms", []replay.Record{late(1.999999, 100)}, opts, run.Valid, "client lag p99 2.00 ms (INVALID above 10.00 ms)"},
 		{"lag of a fifth", []replay.Record{late(2, 100)}, opts, run.Suspect, "2.00 ms"},
-		{"lag of 10 ms", []replay.Record{late(10, 100)}, opts, run.Suspect, "10.00 ms"},
 		{"lag above 10 ms", []replay.Record{late(10.000001, 100)}, opts, run.Invalid, "10.00 ms"},
 		// 5 % of a median TTFT of 1000 ms are 50 ms.
 		{"lag below a fifth of the share", []replay.Record{late(9.999999, 1000)}, opts, run.Valid, "INVALID above 50.00 ms"},
 		{"lag of a fifth of the share", []replay.Record{late(10, 1000)}, opts, run.Suspect, "INVALID above 50.00 ms"},
-		{"lag of the share", []replay.Record{late(50, 1000)}, opts, run.Suspect, "INVALID above 50.00 ms"},
 		{"lag above the share", []replay.Record{late(50.000001, 1000)}, opts, run.Invalid, "INVALID above 50.00 ms"},
 		// p99 of 1, 1, 1000 is 1 + 0.98 * 999.
 		{"lag of a few", []replay.Record{late(1, 100), late(1, 100), late(1000, 100)}, opts, run.Invalid, "980.02 ms"},
@@ -252,7 +235,6 @@ func TestVerdict(t *testing.T) {
 		{"cached as explained", cached(100), opts, run.Valid, "100 prompt tokens cached; the trace explains up to 100"},
 		{"a warm cache", cached(165), opts, run.Suspect, "165 prompt tokens cached"},
 
-		{"a shorter answer, not enforced", []replay.Record{shorter}, opts, run.Valid, "0 of 1 answers are longer than max_tokens, 1 shorter"},
 		{"some failed", []replay.Record{late(0, 100), failed, failed}, opts, run.Invalid, "2 of 3 requests failed (66.7 %, SUSPECT from 1 %, INVALID above 5 %): latencies cover only the other requests; most common: status"},
 		{"none succeeded", []replay.Record{failed}, opts, run.Invalid, "no request succeeded"},
 		{"rates", []replay.Record{late(0, 100), func() replay.Record { r := late(500, 100); r.Due, r.Ready = at(250), at(500); return r }()},
@@ -260,22 +242,8 @@ func TestVerdict(t *testing.T) {
 	} {
 		test.check(t)
 	}
-}
-
-// A chat template may add 64 cached tokens to each prompt.
-func TestTemplateSlack(t *testing.T) {
-	for tokens, want := range map[int]run.Level{164: run.Valid, 165: run.Suspect} {
-		if v := compute(t, run.Options{BlockSize: 128}, cached(tokens)...).Verdict; !says(v, want, "cached") {
-			t.Errorf("%d tokens: %v", tokens, v)
-		}
-	}
-}
-
-func TestLevelString(t *testing.T) {
-	for level, want := range map[run.Level]string{run.Valid: "VALID", run.Suspect: "SUSPECT", run.Invalid: "INVALID"} {
-		if got := level.String(); got != want {
-			t.Errorf("%d is %s", level, got)
-		}
+	if v := compute(t, opts, cached(164)...).Verdict; !says(v, run.Valid, "cached") {
+		t.Errorf("as many as with a chat template: %v", v)
 	}
 }
 
