@@ -44,9 +44,6 @@ func (s *Server) newActive(r *request, a answer, c *conn, begun time.Time) *acti
 	return q
 }
 
-// usage returns the usage, which is known from the first token on.
-func (q *activeRequest) usage() usage { return usage{q.Prompt.Len(), q.Cached()} }
-
 // complete wakes the handler waiting in run.
 func (q *activeRequest) complete() {
 	q.conn.interrupt()
@@ -99,8 +96,8 @@ func (q *activeRequest) accept() error {
 	if !q.streamed {
 		return nil
 	}
-	stamp := q.server.stampAt(q.server.clock())
-	events := q.api.appendAccepted(nil, &q.answer, stamp)
+	q.stamp = q.server.stampAt(q.server.clock())
+	events := q.api.accepted.append(nil, &q.answer)
 	if len(events) == 0 {
 		return nil
 	}

@@ -2,7 +2,7 @@ package server
 
 import "strconv"
 
-// answer is an answer to a client, encoded by its API.
+// answer is an answer to a client, written in the forms of its API.
 type answer struct {
 	api     *api
 	id      string // without the API's prefix
@@ -19,22 +19,17 @@ type answer struct {
 	tokenIDs                      bool // choices have the ids of their tokens
 	stamped                       bool // each event has the time of its writing
 
-	// State of an encoder.
-	head              []byte // start of every event
-	opening, thinking []byte // start of an event with visible text or reasoning
-	sequence          int    // events so far
+	// What the next event, or the whole answer, is about.
+	usage      usage
+	part       part
+	from, upTo int   // tokens
+	stamp      int64 // see Server.stampAt
+	sequence   int   // events so far, if they are counted
+	failure    *apiError
 }
 
-// appendIDs appends the ids of the tokens from..upTo, separated by commas.
-func (a *answer) appendIDs(b []byte, from, upTo int) []byte {
-	for k := from; k < upTo; k++ {
-		if k > from {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, a.wording.token(k), 10)
-	}
-	return b
-}
+// usage holds the number of prompt tokens and of cached tokens among them.
+type usage struct{ prompt, cached int }
 
 // part is a part of an answer: its reasoning or its visible text.
 type part struct {
@@ -54,55 +49,82 @@ func (a *answer) partOf(k int) part {
 	return part{upTo: a.tokens}
 }
 
-// startsPart reports whether token k is the first one of a part.
-func (a *answer) startsPart(k int) bool { return k == 0 || k == a.reasoning }
-
-// parts returns the parts of an answer. There is no visible text if all tokens
-// are reasoning.
-func (a *answer) parts() (parts []part) {
-	for k := 0; k < a.tokens; k = parts[len(parts)-1].upTo {
-		parts = append(parts, a.partOf(k))
+// forms returns the forms of the part that the answer is at.
+func (a *answer) forms() *partForms {
+	if a.part.reasoning {
+		return &a.api.reasoning
 	}
-	return parts
+	return &a.api.text
 }
 
-// tokenOpening returns the start of the event of token k.
-func (a *answer) tokenOpening(k int) []byte {
-	if k < a.reasoning {
-		return a.thinking
+// finish returns why the answer ended, or that it has not.
+func (a *answer) finish() form {
+	switch {
+	case a.upTo < a.tokens:
+		return a.api.running
+	case a.reason == FinishLength:
+		return a.api.length
 	}
-	return a.opening
+	return a.api.stop
 }
 
-// appendText appends the text of a part.
-func (a *answer) appendText(b []byte, p part) []byte { return a.appendWords(b, p.from, p.upTo) }
-
-// usage holds the number of prompt tokens and of cached tokens among them.
-type usage struct{ prompt, cached int }
-
-// appendMember appends a member with a number.
-func appendMember(b []byte, name string, value int) []byte {
-	b = append(b, name...)
-	return strconv.AppendInt(b, int64(value), 10)
-}
-
-// openEvent appends the start of an event with a name.
-func openEvent(b []byte, name string) []byte {
-	b = append(b, "event: "...)
-	b = append(b, name...)
-	b = append(b, "\ndata: {\"type\":\""...)
-	b = append(b, name...)
-	return append(b, '"')
-}
-
-// closeEvent appends the end of an event.
-func (a *answer) closeEvent(b []byte, stamp int64) []byte {
-	if a.stamped {
-		b = append(b, `,"written_ns":`...)
-		b = strconv.AppendInt(b, stamp, 10)
+// appendIDs appends the ids of the tokens from..upTo, separated by commas.
+func (a *answer) appendIDs(b []byte) []byte {
+	for k := a.from; k < a.upTo; k++ {
+		if k > a.from {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(b, a.wording.token(k), 10)
 	}
-	return append(b, "}\n\n"...)
+	return b
 }
 
-// streamDone ends the streams of most APIs.
-const streamDone = "data: [DONE]\n\n"
+// appendToken appends the events of token k, and those that the first token, and that of
+// a part, bring along.
+func (a *answer) appendToken(b []byte, k int) []byte {
+	p := a.partOf(k)
+	if k == 0 {
+		a.from, a.upTo = 0, 0
+		b = a.api.begun.append(b, a)
+	}
+	if k == p.from {
+		if k > 0 {
+			b = a.closePart(b)
+		}
+		a.part = p
+		b = a.forms().opened.append(b, a)
+	}
+	a.from, a.upTo = k, k+1
+	return a.forms().token.append(b, a)
+}
+
+// closePart appends the events after the last token of a part.
+func (a *answer) closePart(b []byte) []byte {
+	a.from, a.upTo = a.part.from, a.part.upTo
+	return a.forms().closed.append(b, a)
+}
+
+// appendEnd appends the end of the stream, after the last token.
+func (a *answer) appendEnd(b []byte) []byte {
+	b = a.closePart(b)
+	a.from, a.upTo = 0, a.tokens
+	if a.includeUsage {
+		b = a.api.usageEvent.append(b, a)
+	}
+	return a.api.ended.append(b, a)
+}
+
+// appendParts appends all parts of an answer. There is no visible text if all tokens are
+// reasoning.
+func (a *answer) appendParts(b []byte) []byte {
+	for k := 0; k < a.tokens; k = a.upTo {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		a.part = a.partOf(k)
+		a.from, a.upTo = a.part.from, a.part.upTo
+		b = a.forms().whole.append(b, a)
+	}
+	a.from, a.upTo = 0, a.tokens
+	return b
+}

@@ -11,56 +11,46 @@ import (
 // written. Chat and completions share choices.go, each of the others has a file.
 type api struct {
 	name, path  string
-	idPrefix    string
 	promptParam string // names the prompt in errors
-	maxTokens   int    // default
+	readPrompt  func(*wireRequest, tokens) *apiError
+	tokenIDs    string // member that may be a long array of token ids; "" if there is none
 
-	tokenIDs       string // member that may be a long array of token ids; "" if there is none
-	readPrompt     func(*wireRequest, tokens) *apiError
-	readParameters func(*wireRequest) (parameters, *apiError)
+	// Names of the members that mean the same in every API: see wireRequest.get.
+	limits           []string // of an answer's length; a later one takes precedence
+	least, ignoreEOS string
+	format           string // of the answer's format, or ""
+	streamOptions    bool   // it has stream_options
+	limited          bool   // a limit must be given
+	maxTokens        int    // the default limit
 
-	encoder
-	errorBody func(*apiError) any // to be encoded as JSON
-	// separatesReasoning is whether answers tell reasoning from visible text.
-	separatesReasoning bool
+	separatesReasoning bool // answers tell reasoning from visible text
+	forms
+}
+
+// forms are how an API writes its answers. Those of a stream are of events.
+type forms struct {
+	accepted        form // before the answer is begun
+	begun           form // before the first token
+	text, reasoning partForms
+	usageEvent      form // after the last token, if stream_options ask for it
+	ended           form // after that
+	failed          form // an error, which ends the stream
+
+	whole                 form // an answer that is not streamed
+	usage                 form
+	running, stop, length form           // why the answer ended, or that it has not
+	failure               form           // an error
+	kinds                 map[int]string // of errors by status; the default is invalid_request_error
+}
+
+// partForms are the forms of a part of an answer.
+type partForms struct {
+	opened, token, closed form // before the first token, of each, and after the last one
+	whole                 form
 }
 
 // apis lists the APIs that are served.
 var apis = []*api{&chatAPI, &completionAPI, &responsesAPI, &messagesAPI, &generateAPI}
-
-// encoder encodes the answers of an API as JSON. It does so without a library
-// because events must be very cheap, and all strings are quoted already or need no
-// escaping. The events of an answer are encoded once each, in order.
-type encoder interface {
-	// begin prepares the stream of an answer. It is called once, before the
-	// methods that append events.
-	begin(a *answer)
-	// appendAccepted appends the events that are sent before the first token.
-	appendAccepted(b []byte, a *answer, stamp int64) []byte
-	// appendToken appends the events of token k, and those that the first token
-	// of reasoning or of visible text brings along.
-	appendToken(b []byte, a *answer, k int, u usage, stamp int64) []byte
-	// appendEnd appends the end of the stream, after the last token.
-	appendEnd(b []byte, a *answer, u usage, stamp int64) []byte
-	// appendError appends an error and the end of the stream.
-	appendError(b []byte, a *answer, e *apiError, stamp int64) []byte
-	// appendWhole appends an answer that is not streamed.
-	appendWhole(b []byte, a *answer, u usage) []byte
-}
-
-// parameters are the members of a request that mean the same in every API,
-// whatever each of them calls them.
-type parameters struct {
-	maxTokens            []parameter // a later one takes precedence
-	minTokens, ignoreEOS parameter
-	streamOptions        parameter
-}
-
-// openParameters returns the parameters under the names of vLLM, which accepts
-// most of them in every API.
-func (w *wireRequest) openParameters() parameters {
-	return parameters{minTokens: w.get("min_tokens"), ignoreEOS: w.get("ignore_eos")}
-}
 
 // apiError is an error response of the API.
 type apiError struct {
@@ -97,25 +87,17 @@ func contextLength(limit, prompt, answer int, api *api) *apiError {
 	return e
 }
 
-// encode returns the error as JSON, as the API has it.
-func (e *apiError) encode(api *api) []byte {
-	body, err := sonic.ConfigStd.Marshal(api.errorBody(e))
-	if err != nil { // impossible: strings only
-		body = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
-	}
-	return body
-}
-
+// write answers a request with the error, as the API has it.
 func (e *apiError) write(ctx *fasthttp.RequestCtx, api *api) {
 	ctx.SetStatusCode(e.status)
-	respond(ctx, jsonType, e.encode(api))
+	respond(ctx, jsonType, api.failure.append(nil, &answer{api: api, failure: e}))
 }
 
 // quoted returns s as a JSON string.
-func quoted(s string) []byte {
-	text, err := sonic.ConfigStd.Marshal(s)
+func quoted(s string) string {
+	text, err := sonic.ConfigStd.MarshalToString(s)
 	if err != nil { // impossible for a string
-		return []byte(`""`)
+		return `""`
 	}
 	return text
 }

@@ -102,8 +102,6 @@ func TestRefusedParameters(t *testing.T) {
 		{chatPath, `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]`, "messages[0].content", unsupported},
 		{chatPath, `"messages":[{"role":"assistant","tool_calls":[{}]}]`, "messages[0].tool_calls", unsupported},
 		{chatPath, `"messages":[{"role":"assistant"}]`, "messages", ""},
-		{chatPath, `"messages":[{}` + strings.Repeat(",{}", 1<<16) + `]`, "messages", ""},
-		{chatPath, `"messages":[{"role":"user","content":[{}` + strings.Repeat(",{}", 1<<16) + `]}]`, "messages[0].content", ""},
 	} {
 		status, r := s.refused("POST", tt.path, "{"+tt.members+"}")
 		if status != http.StatusBadRequest || r.param() != tt.param || r.code() != tt.code {
@@ -168,24 +166,8 @@ func TestLargeRequests(t *testing.T) {
 	if a := s.ask(completionPath, fits); a.Input != 1 {
 		t.Errorf("%+v", a)
 	}
-	// A client that sends everything before it reads has to see the answer as
-	// well, however much there is.
-	for _, n := range []int{1001, 10_000_000} {
-		if status := s.dial(post(completionPath, strings.Repeat(" ", n))).header(); status != "HTTP/1.1 413 Request Entity Too Large" {
-			t.Errorf("a body of %d bytes: %s", n, status)
-		}
-	}
 	if status, _ := s.refused("POST", completionPath, strings.Repeat(" ", 1001)); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("status %d, want 413", status)
-	}
-	res, err := s.client.Post("http://sim"+completionPath, "application/json",
-		struct{ *strings.Reader }{strings.NewReader(strings.Repeat(" ", 5000))}) // of unknown length: chunked
-	if err != nil {
-		t.Fatal(err)
-	}
-	res.Body.Close()
-	if res.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("a chunked body of 5000 bytes: status %d, want 413", res.StatusCode)
 	}
 	if status, _ := s.refused("GET", "/health?"+strings.Repeat("x", 20_000), ""); status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a request line of 20 kB: status %d, want 431", status)

@@ -61,6 +61,7 @@ func (w *eventWriter) next(buf []byte) (_, chunk []byte) {
 	if w.fault != nil {
 		upTo = min(upTo, w.fault.before)
 	}
+	w.q.usage = usage{w.q.Prompt.Len(), w.q.Cached()} // known from the first token on
 	buf, w.written = w.q.appendChunk(buf[:0], w.written, upTo)
 	buf, chunk = frameChunk(buf)
 	if before < w.written && w.written == w.q.Output {
@@ -159,17 +160,16 @@ const chunkLimit = 64 << 10
 // they exceed a chunk, and after the last token the end of the stream. It
 // returns the index of the next token.
 func (q *activeRequest) appendChunk(b []byte, from, upTo int) ([]byte, int) {
-	var stamp int64
 	if q.stamped {
-		stamp = q.server.stampAt(q.server.clock())
+		q.stamp = q.server.stampAt(q.server.clock())
 	}
 	b = append(b, chunkRoom...)
-	k, u := from, q.usage()
+	k := from
 	for ; k < upTo && len(b) < chunkLimit; k++ {
-		b = q.api.appendToken(b, &q.answer, k, u, stamp)
+		b = q.appendToken(b, k)
 	}
 	if k == q.Output && from < k {
-		b = q.api.appendEnd(b, &q.answer, u, stamp)
+		b = q.appendEnd(b)
 	}
 	return b, k
 }

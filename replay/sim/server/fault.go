@@ -115,9 +115,8 @@ func (q *activeRequest) strike(f *pendingFault) (instead []byte, goesOn bool) {
 		q.conn.Close()
 		return nil, false
 	case Broken:
-		s := q.server
-		end := q.api.appendError(nil, &q.answer, serverError(), s.stampAt(s.clock()))
-		return append(chunkOf(end), bodyEnd...), false
+		q.failure, q.stamp = serverError(), q.server.stampAt(q.server.clock())
+		return append(chunkOf(q.api.failed.append(nil, &q.answer)), bodyEnd...), false
 	case Garbage:
 		return chunkOf([]byte(garbage)), true
 	}

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -130,7 +129,8 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 		ctx.SetConnectionClose()
 		return notAnswered(err)
 	}
-	return respond(ctx, jsonType, q.api.appendWhole(nil, &q.answer, q.usage()))
+	q.usage, q.upTo = usage{q.Prompt.Len(), q.Cached()}, q.tokens
+	return respond(ctx, jsonType, q.api.whole.append(nil, &q.answer))
 }
 
 // faultOf returns the fault of a request, if any.
@@ -182,7 +182,6 @@ func notAnswered(err error) *apiError {
 }
 
 func (s *Server) serveStream(ctx *fasthttp.RequestCtx, q *activeRequest) {
-	q.api.begin(&q.answer)
 	q.streamed = true
 	ctx.SetContentType("text/event-stream; charset=utf-8")
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-cache")
@@ -199,28 +198,10 @@ func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		e.status, e.message = fasthttp.StatusRequestEntityTooLarge, "the body is too large"
-		drain(ctx.Conn())
 	case errors.As(err, &small):
 		e.status, e.message = fasthttp.StatusRequestHeaderFieldsTooLarge, "the headers are too large"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.status, e.message = fasthttp.StatusRequestTimeout, "the request took too long to arrive"
 	}
 	e.write(ctx, errorAPI(string(ctx.Path())))
-}
-
-// drain reads remaining data from a client until it pauses or some seconds have
-// passed. Closing a connection with unread data would reset it, and the client
-// might not see the response.
-func drain(conn net.Conn) {
-	const pause, most = 250 * time.Millisecond, 5 * time.Second
-	end := time.Now().Add(most)
-	buf := make([]byte, 64<<10)
-	for time.Now().Before(end) {
-		if err := conn.SetReadDeadline(time.Now().Add(pause)); err != nil {
-			return
-		}
-		if _, err := conn.Read(buf); err != nil {
-			return
-		}
-	}
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
-
-	"moontide/trace/jsonscan"
 )
 
 // tokenIDs stands in [Config.Refuse] for prompts that are token ids.
@@ -49,22 +47,7 @@ func (p parameter) hasTokenIDs() bool {
 // has reports whether a request has a member of a name, at the top or in one of the
 // objects that hold parameters.
 func (w *wireRequest) has(name string) bool {
-	if _, ok := w.members[name]; ok {
-		return true
-	}
-	for _, object := range []string{"stream_options", "sampling_params"} {
-		var found bool
-		if m := w.members[object]; len(m) > 0 && m[0] == '{' {
-			jsonscan.Members(m, func(key []byte, _ int, _ []byte) error {
-				found = found || string(key) == name
-				return nil
-			})
-		}
-		if found {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"", "stream_options.", "sampling_params."}, func(object string) bool { return len(w.get(object+name).value) > 0 })
 }
 
 func checkRefuse(names []string) error {

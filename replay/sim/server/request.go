@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/bytedance/sonic"
@@ -14,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay/sim/engine"
+	"moontide/trace/jsonscan"
 )
 
 // bodyJSON accepts only standard JSON and returns no strings that point into a
@@ -29,8 +31,22 @@ type wireRequest struct {
 	members map[string]raw
 }
 
-// get returns a member, which may be absent.
-func (w *wireRequest) get(name string) parameter { return parameter{name, w.members[name]} }
+// get returns a member, which may be absent. The name of a member of a member has a dot.
+func (w *wireRequest) get(name string) parameter {
+	outer, inner, nested := strings.Cut(name, ".")
+	p := parameter{name, w.members[outer]}
+	if nested && !p.absent() && p.value[0] == '{' {
+		object := p.value
+		p.value = nil
+		jsonscan.Members(object, func(key []byte, _ int, value []byte) error {
+			if string(key) == inner {
+				p.value = value
+			}
+			return nil
+		})
+	}
+	return p
+}
 
 // parameter is a member of a request, with its name in errors.
 type parameter struct {
@@ -56,14 +72,12 @@ func (p parameter) decode(want string, v any) *apiError {
 	return nil
 }
 
-// unsupported is a parameter that would change an answer, unless it has a harmless
+// unsupported lists parameters that would change an answer, unless they have a harmless
 // value.
-type unsupported struct {
+var unsupported = []struct {
 	name     string
 	harmless []string
-}
-
-var unsupportedParameters = []unsupported{
+}{
 	{"n", []string{"1"}}, {"best_of", []string{"1"}}, {"use_beam_search", []string{"false"}},
 	{"tools", []string{"[]"}}, {"tool_choice", []string{`"none"`, `"auto"`}}, {"functions", []string{"[]"}},
 	{"logprobs", []string{"false"}}, {"top_logprobs", []string{"0"}}, {"prompt_logprobs", nil}, {"return_logprob", []string{"false"}},
@@ -71,14 +85,26 @@ var unsupportedParameters = []unsupported{
 	{"prompt_embeds", nil}, {"input_embeds", nil}, {"truncate_prompt_tokens", nil},
 	{"guided_json", nil}, {"guided_regex", nil}, {"guided_choice", nil}, {"guided_grammar", nil}, {"structured_outputs", nil},
 	{"previous_response_id", nil}, {"conversation", nil}, {"background", []string{"false"}},
+	{"sampling_params.n", []string{"1"}}, {"sampling_params.json_schema", nil}, {"sampling_params.regex", nil}, {"sampling_params.ebnf", nil},
 }
 
-// refuseUnsupported returns an error for an unsupported parameter.
-func (w *wireRequest) refuseUnsupported(list []unsupported) *apiError {
-	for _, u := range list {
+// refuseUnsupported returns an error for an unsupported parameter, or for a format of
+// answers other than text.
+func (w *wireRequest) refuseUnsupported(api *api) *apiError {
+	for _, u := range unsupported {
 		if p := w.get(u.name); !p.absent() && !slices.Contains(u.harmless, string(p.value)) {
 			return notSupported(u.name)
 		}
+	}
+	var format struct {
+		Type string `json:"type"`
+	}
+	p := w.get(api.format)
+	if err := p.decode("an object", &format); err != nil {
+		return err
+	}
+	if !p.absent() && format.Type != "text" {
+		return notSupported(p.name)
 	}
 	return nil
 }
@@ -147,14 +173,10 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 			param:   "model", code: "model_not_found",
 		}
 	}
-	p, err := api.readParameters(w)
-	if err != nil {
-		return nil, err
-	}
 	if err := c.refuse(api, w); err != nil {
 		return nil, err
 	}
-	if err := w.refuseUnsupported(unsupportedParameters); err != nil {
+	if err := w.refuseUnsupported(api); err != nil {
 		return nil, err
 	}
 	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
@@ -164,7 +186,7 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if r.prompt.Len() == 0 {
 		return nil, badRequest(api.promptParam, "the prompt is empty")
 	}
-	if err := p.readLength(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
+	if err := w.readLength(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
 		return nil, err
 	}
 	if err := w.get("stream").decode("a boolean", &r.stream); err != nil {
@@ -173,44 +195,51 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if err := w.get("return_token_ids").decode("a boolean", &r.returnTokenIDs); err != nil {
 		return nil, err
 	}
-	return r, p.readStreamOptions(r)
+	if !api.streamOptions {
+		return r, nil
+	}
+	return r, w.readStreamOptions(r)
 }
 
 // readLength reads the length limits of the answer. The default is the rest of
 // the context length, as far as the API allows.
-func (p *parameters) readLength(r *request, limit int, api *api) *apiError {
+func (w *wireRequest) readLength(r *request, limit int, api *api) *apiError {
 	isl := r.prompt.Len()
 	if isl >= limit {
 		return contextLength(limit, isl, 1, api)
 	}
 	s := &r.length
 	s.maxTokens = min(api.maxTokens, limit-isl)
-	for _, most := range p.maxTokens {
+	for _, name := range api.limits {
+		most := w.get(name)
 		if err := most.decode("an integer", &s.maxTokens); err != nil {
 			return err
 		}
 		if s.maxTokens < 1 {
-			return badRequest(most.name, "%s must be at least 1, got %d", most.name, s.maxTokens)
+			return badRequest(name, "%s must be at least 1, got %d", name, s.maxTokens)
 		}
 		if !most.absent() {
 			r.maxTokens = s.maxTokens
 		}
 	}
+	if api.limited && r.maxTokens == 0 {
+		return w.get(api.limits[0]).missing()
+	}
 	if s.maxTokens > limit-isl {
 		return contextLength(limit, isl, s.maxTokens, api)
 	}
-	least := p.minTokens
+	least := w.get(api.least)
 	if err := least.decode("an integer", &s.minTokens); err != nil {
 		return err
 	}
 	if s.minTokens < 0 || s.minTokens > s.maxTokens {
-		return badRequest(least.name, "%s must be between 0 and %s=%d, got %d", least.name, p.maxTokens[0].name, s.maxTokens, s.minTokens)
+		return badRequest(least.name, "%s must be between 0 and %s=%d, got %d", least.name, api.limits[0], s.maxTokens, s.minTokens)
 	}
-	return p.ignoreEOS.decode("a boolean", &s.ignoreEOS)
+	return w.get(api.ignoreEOS).decode("a boolean", &s.ignoreEOS)
 }
 
-func (p *parameters) readStreamOptions(r *request) *apiError {
-	options := p.streamOptions
+func (w *wireRequest) readStreamOptions(r *request) *apiError {
+	options := w.get("stream_options")
 	if options.absent() {
 		return nil
 	}

@@ -2,17 +2,13 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"moontide/trace/jsonscan"
 )
-
-// maxElements limits the messages of a chat and the parts of a message. A short
-// body can hold many that take far more memory than their text, so they are
-// counted before decoding.
-const maxElements = 1 << 16
 
 // tokens collects a prompt: an engine's prompt, or a list for /tokenize.
 type tokens interface {
@@ -86,16 +82,14 @@ func (w *wireRequest) readMessages(name string, form messageForm, p tokens) *api
 	if array.absent() {
 		return array.missing()
 	}
-	var messages []wireMessage
-	if err := array.decodeArray("an array of objects", maxElements, &messages); err != nil {
-		return err
-	}
-	for i := range messages {
-		if err := readMessage(&messages[i], fmt.Sprintf("%s[%d]", name, i), form, p); err != nil {
+	return array.eachElement("an array of objects", func(i int, element parameter) *apiError {
+		var m wireMessage
+		element.name = fmt.Sprintf("%s[%d]", name, i)
+		if err := element.decode("an object", &m); err != nil {
 			return err
 		}
-	}
-	return nil
+		return readMessage(&m, element.name, form, p)
+	})
 }
 
 func readMessage(m *wireMessage, param string, form messageForm, p tokens) *apiError {
@@ -142,22 +136,22 @@ func readContent(content parameter, form messageForm, p tokens) *apiError {
 	if !content.isArray() {
 		return content.readText(p)
 	}
-	var parts []wirePart
-	if err := content.decodeArray("a string or an array of text parts", maxElements, &parts); err != nil {
-		return err
-	}
-	for _, part := range parts {
+	return content.eachElement("a string or an array of text parts", func(_ int, element parameter) *apiError {
+		var part wirePart
+		if err := element.decode("an array of text parts", &part); err != nil {
+			return err
+		}
 		switch {
 		case slices.Contains(form.skipped, part.Type):
-			continue
+			return nil
 		case !slices.Contains(form.textParts, part.Type):
 			return notSupported(content.name)
 		case part.Text == nil:
 			return badRequest(content.name, "a text part of %s has no text", content.name)
 		}
 		p.AddText(*part.Text)
-	}
-	return nil
+		return nil
+	})
 }
 
 func (p parameter) readText(to tokens) *apiError {
@@ -169,19 +163,25 @@ func (p parameter) readText(to tokens) *apiError {
 	return nil
 }
 
-// decodeArray decodes an array of at most most elements, if the parameter is an array.
-func (p parameter) decodeArray(want string, most int, into any) *apiError {
-	if p.isArray() && elements(p.value) > most {
-		return badRequest(p.name, "%s has more than %d elements", p.name, most)
+// eachElement calls read with each element of an array, under the array's name. One at a
+// time is decoded: a short body can hold many that take far more memory than their text.
+func (p parameter) eachElement(want string, read func(i int, element parameter) *apiError) (failed *apiError) {
+	if !p.isArray() {
+		return badRequest(p.name, "%s must be %s", p.name, want)
 	}
-	return p.decode(want, into)
+	i := 0
+	jsonscan.Elements(p.value, func(_ int, element []byte) error {
+		if failed = read(i, parameter{p.name, element}); failed != nil {
+			return errStopped
+		}
+		i++
+		return nil
+	})
+	return failed
 }
 
-// elements counts the elements of a JSON array.
-func elements(array raw) (n int) {
-	jsonscan.Elements(array, func(int, []byte) error { n++; return nil })
-	return n
-}
+// errStopped ends a walk over an array.
+var errStopped = errors.New("stopped")
 
 // cutMark replaces an array of token ids cut out of a body. It is not a valid
 // prompt, so a body that contains it is always rejected.

@@ -36,7 +36,6 @@ func activeOf(s *Server, api *api, osl int, c net.Conn) *activeRequest {
 	r := &request{prompt: engine.NewPrompt(s.cluster.BlockSize()), length: lengthLimits{maxTokens: osl, ignoreEOS: true}}
 	r.prompt.AddText("a b c")
 	f := s.newActive(r, answer{api: api, id: "1", model: s.model, includeUsage: true}, newConn(c), time.Now())
-	f.api.begin(&f.answer)
 	f.streamed = true
 	return f
 }

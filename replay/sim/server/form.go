@@ -1,0 +1,134 @@
+package server
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// form is a text with fields in it, such as {"id":"$id"}, which a server fills in for
+// each answer. Nothing is looked up as events are written, which must be very cheap.
+type form []piece
+
+// piece is a text of a form and the field that follows it, which may be nil.
+type piece struct {
+	text  string
+	field func(b []byte, a *answer) []byte
+}
+
+// formOf returns the form that a text describes. Fields are words after a dollar sign.
+func formOf(text string) (f form) {
+	for {
+		before, after, found := strings.Cut(text, "$")
+		if !found {
+			return append(f, piece{before, nil})
+		}
+		end := strings.IndexFunc(after+".", func(c rune) bool { return c < 'a' || c > 'z' })
+		field, known := fields[after[:end]]
+		if !known {
+			panic("server: a form has the unknown field $" + after[:end])
+		}
+		f = append(f, piece{before, field})
+		text = after[end:]
+	}
+}
+
+// dataForm is the form of an event without a name, of which the data lacks its end.
+func dataForm(data string) string { return "data: " + data + "$stamp}\n\n" }
+
+// eventForm is the form of an event with a name, which is also the type in its data.
+// members are those after the type.
+func eventForm(name, members string) string {
+	return "event: " + name + "\n" + dataForm(`{"type":"`+name+`"`+members)
+}
+
+// append fills in a form with the state of an answer.
+func (f form) append(b []byte, a *answer) []byte {
+	for i := range f {
+		b = append(b, f[i].text...)
+		if f[i].field != nil {
+			b = f[i].field(b, a)
+		}
+	}
+	return b
+}
+
+// number is a field with a number.
+func number(of func(a *answer) int) func([]byte, *answer) []byte {
+	return func(b []byte, a *answer) []byte { return strconv.AppendInt(b, int64(of(a)), 10) }
+}
+
+// text is a field with a text that needs no escaping, or that is JSON already.
+func text(of func(a *answer) string) func([]byte, *answer) []byte {
+	return func(b []byte, a *answer) []byte { return append(b, of(a)...) }
+}
+
+// optional is a field that is null unless a condition holds.
+func optional(is func(a *answer) bool, field func([]byte, *answer) []byte) func([]byte, *answer) []byte {
+	return func(b []byte, a *answer) []byte {
+		if !is(a) {
+			return append(b, "null"...)
+		}
+		return field(b, a)
+	}
+}
+
+// fields are what forms may have.
+var fields = map[string]func(b []byte, a *answer) []byte{
+	"id":      text(func(a *answer) string { return a.id }),
+	"model":   text(func(a *answer) string { return a.model }),
+	"created": number(func(a *answer) int { return int(a.created) }),
+	"limit":   optional(func(a *answer) bool { return a.maxTokens > 0 }, number(func(a *answer) int { return a.maxTokens })),
+
+	"text":   func(b []byte, a *answer) []byte { return a.appendWords(b, a.from, a.upTo) },
+	"sofar":  func(b []byte, a *answer) []byte { return a.appendWords(b, 0, a.upTo) },
+	"ids":    func(b []byte, a *answer) []byte { return a.appendIDs(b) },
+	"parts":  func(b []byte, a *answer) []byte { return a.appendParts(b) },
+	"index":  number(func(a *answer) int { return a.part.index }),
+	"finish": func(b []byte, a *answer) []byte { return a.finish().append(b, a) },
+	"incomplete": optional(func(a *answer) bool { return a.reason == FinishLength },
+		text(func(*answer) string { return `{"reason":"max_output_tokens"}` })),
+	"returned": func(b []byte, a *answer) []byte { // the ids, if they were asked for
+		if !a.tokenIDs {
+			return b
+		}
+		return append(a.appendIDs(append(b, `,"token_ids":[`...)), ']')
+	},
+
+	"prompt":   number(func(a *answer) int { return a.usage.prompt }),
+	"cached":   number(func(a *answer) int { return a.usage.cached }),
+	"uncached": number(func(a *answer) int { return a.usage.prompt - a.usage.cached }),
+	"output":   number(func(a *answer) int { return a.upTo }),
+	"total":    number(func(a *answer) int { return a.usage.prompt + a.upTo }),
+	"reasoned": number(func(a *answer) int { return min(a.upTo, a.reasoning) }),
+	"details": func(b []byte, a *answer) []byte { // only of a model that reasons
+		if a.reasoning == 0 {
+			return b
+		}
+		return append(appendMember(b, `,"completion_tokens_details":{"reasoning_tokens":`, int64(min(a.upTo, a.reasoning))), '}')
+	},
+	"usage": func(b []byte, a *answer) []byte { return a.api.usage.append(b, a) },
+	"continuous": func(b []byte, a *answer) []byte {
+		if !a.continuousUsage {
+			return b
+		}
+		return a.api.usage.append(append(b, ','), a)
+	},
+
+	"sequence": number(func(a *answer) int { a.sequence++; return a.sequence - 1 }),
+	"stamp": func(b []byte, a *answer) []byte {
+		if !a.stamped {
+			return b
+		}
+		return appendMember(b, `,"written_ns":`, a.stamp)
+	},
+
+	"message": text(func(a *answer) string { return quoted(a.failure.message) }),
+	"kind":    text(func(a *answer) string { return cmp.Or(a.api.kinds[a.failure.status], "invalid_request_error") }),
+	"param":   optional(func(a *answer) bool { return a.failure.param != "" }, text(func(a *answer) string { return quoted(a.failure.param) })),
+	"code":    optional(func(a *answer) bool { return a.failure.code != "" }, text(func(a *answer) string { return quoted(a.failure.code) })),
+}
+
+func appendMember(b []byte, name string, value int64) []byte {
+	return strconv.AppendInt(append(b, name...), value, 10)
+}
