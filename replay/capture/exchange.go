@@ -213,7 +213,7 @@ func (e *exchange) begin(r *http.Response) {
 		e.opaque = true
 	}
 	e.whole = buffer{memory: &e.proxy.memory, most: e.proxy.cfg.MaxBody}
-	e.observer = openai.Observe(e.endpoint, e.proxy.cfg.Encoder != nil, &e.proxy.events)
+	e.observer = openai.Observe(e.proxy.cfg.Encoder != nil, &e.proxy.events)
 }
 
 // observe takes a piece of the answer and the error of reading it.

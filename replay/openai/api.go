@@ -2,13 +2,14 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"moontide/trace/jsonscan"
 )
 
-// api is one of the HTTP APIs that servers offer: how its requests are written and
-// the events of its answers are read.
+// api is one of the HTTP APIs that servers offer: how its requests are written.
 type api struct {
 	name     string // value of Config.Endpoint
 	path     string // of requests, after the server's base
@@ -22,9 +23,6 @@ type api struct {
 	prompt func(form string) (before, after string)
 	// layout returns the parts of a body that all requests have in common.
 	layout func(m members) layout
-	// read reads an event, or the body of an answer that is not streamed. It adds what
-	// is new in the answer to p, unless that is nil.
-	read func(data []byte, p *pieces) (chunkInfo, error)
 }
 
 // raw is JSON that is not decoded.
@@ -36,6 +34,101 @@ func (a *api) hasChoices() bool { return a.limit == "" }
 
 // apis lists the APIs; the first is the default.
 var apis = []*api{&completionsAPI, &chatAPI, &responsesAPI, &messagesAPI, &generateAPI}
+
+// completionsAPI takes a prompt as text or token ids.
+var completionsAPI = api{
+	name: Completions, path: "/v1/completions", tokenIDs: true, ignoreEOS: true, minTokens: true,
+	prompt: func(string) (before, after string) { return `,"prompt":`, "" },
+	layout: choicesLayout,
+}
+
+// chatAPI takes the messages of a chat.
+var chatAPI = api{
+	name: Chat, path: "/v1/chat/completions", messages: "messages", ignoreEOS: true, minTokens: true,
+	prompt: func(string) (before, after string) { return `,"messages":[{"role":"user","content":`, "}]" },
+	layout: choicesLayout,
+}
+
+// responsesAPI is OpenAI's Responses API. Its events have a type; the last one has
+// the usage.
+var responsesAPI = api{
+	name: Responses, path: "/v1/responses", messages: "input", ignoreEOS: true, limit: "max_output_tokens",
+	prompt: func(string) (before, after string) { return `,"input":`, "" },
+	layout: func(m members) (l layout) {
+		l.head, l.limit = m.open(), []byte(`,"max_output_tokens":`)
+		l.tail = append(l.tail, `,"stream":true`...)
+		if !m.has("store") { // OpenAI stores responses otherwise
+			l.tail = append(l.tail, `,"store":false`...)
+		}
+		if m.caps.ignoreEOS && !m.has("ignore_eos") {
+			l.tail = append(l.tail, `,"ignore_eos":true`...)
+		}
+		l.tail = append(appendMembers(l.tail, slices.Concat(m.extra, m.sampling)...), '}')
+		return l
+	},
+}
+
+// messagesAPI is Anthropic's Messages API. Its answers are blocks of text, of
+// thinking and of calls of tools.
+var messagesAPI = api{
+	name: Messages, path: "/v1/messages", messages: "messages", limit: maxTokens,
+	headers: []Header{{"anthropic-version", "2023-06-01"}},
+	prompt:  chatAPI.prompt,
+	layout: func(m members) (l layout) {
+		l.head, l.limit = m.open(), []byte(`,"max_tokens":`)
+		l.tail = append(appendMembers([]byte(`,"stream":true`), slices.Concat(m.extra, m.sampling)...), '}')
+		return l
+	},
+}
+
+// generateAPI is SGLang's own API. Each event has all token ids so far, or what is new,
+// and the counts so far, which tell the tokens of a chunk.
+var generateAPI = api{
+	name: Generate, path: "/generate", tokenIDs: true, ignoreEOS: true, minTokens: true, limit: "max_new_tokens",
+	prompt: func(form string) (before, after string) {
+		if form == Tokens {
+			return `,"input_ids":`, ""
+		}
+		return `,"text":`, ""
+	},
+	layout: func(m members) (l layout) {
+		l.head, l.limit = []byte(`{"stream":true`), []byte(`,"sampling_params":{"max_new_tokens":`)
+		if m.caps.minTokens {
+			l.least = []byte(`,"min_new_tokens":`)
+		}
+		if m.caps.ignoreEOS {
+			l.tail = append(l.tail, `,"ignore_eos":true`...)
+		}
+		l.tail = append(appendMembers(l.tail, m.sampling...), '}')
+		l.tail = append(appendMembers(l.tail, m.extra...), '}')
+		return l
+	},
+}
+
+// choicesLayout returns the layout of the APIs that answer with choices.
+func choicesLayout(m members) (l layout) {
+	caps := m.caps
+	l.head = m.open()
+	l.limit = fmt.Appendf(nil, `,%q:`, caps.limit)
+	l.least, l.tail = m.minimum()
+	l.tail = append(l.tail, `,"stream":true`...)
+	if caps.streamOptions {
+		l.tail = append(l.tail, `,"stream_options":{"include_usage":true`...)
+		if caps.chunkTokens&inUsage != 0 {
+			l.tail = append(l.tail, `,"continuous_usage_stats":true`...)
+		}
+		l.tail = append(l.tail, '}')
+	}
+	if caps.chunkTokens&inTokenIDs != 0 && !m.has("return_token_ids") {
+		l.tail = append(l.tail, `,"return_token_ids":true`...)
+	}
+	if caps.ignoreEOS && !caps.inNvext && !m.has("ignore_eos") {
+		l.tail = append(l.tail, `,"ignore_eos":true`...)
+	}
+	all := slices.SortedFunc(slices.Values(slices.Concat(m.extra, m.sampling)), func(a, b member) int { return strings.Compare(a.key, b.key) })
+	l.tail = append(appendMembers(l.tail, all...), '}')
+	return l
+}
 
 // Endpoints returns all values of Config.Endpoint.
 func Endpoints() (names []string) {

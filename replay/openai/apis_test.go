@@ -92,7 +92,7 @@ func TestErrorsOfAPIs(t *testing.T) {
 		"responses error too": {Responses, "data: " + `{"type":"error","code":"rate_limit","message":"slow down"}` + "\n\n", replay.Server, "slow down"},
 		"responses cut":       {Responses, responsesHead + responsesToken, replay.Truncated, "truncated"},
 		"responses empty":     {Responses, responsesHead + responsesEnd, replay.Empty, "no tokens"},
-		"responses garbage":   {Responses, "data: {\"type\":3}\n\n", replay.Protocol, "not one of the API"},
+		"responses garbage":   {Responses, "data: {\"type\":}\n\n", replay.Protocol, "not one of the API"},
 		"messages error":      {Messages, messagesHead + typed(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), replay.Server, "Overloaded"},
 		"messages cut":        {Messages, messagesHead + messagesToken, replay.Truncated, "truncated"},
 		"messages garbage":    {Messages, "data: x\n\n", replay.Protocol, "not one of the API"},

@@ -65,7 +65,7 @@ func benchmarkEvents(b *testing.B, keeping func() *kept) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text) / n))
 			at := poll.Arrival{Time: time.Now()}
-			to := &answer{stream: stream{api: a.api, kept: keeping()}}
+			to := &answer{stream: stream{kept: keeping()}}
 			response := http1.Response{Sink: to}
 			response.Feed([]byte(streamed), at)
 			for done := 0; done < b.N; done += n {
@@ -108,7 +108,7 @@ func BenchmarkPrepare(b *testing.B) {
 						b.StopTimer()
 						k := &kept{wantIDs: c.cfg.Prompt == Tokens}
 						for i := range osl {
-							info, _ := c.api.read(fmt.Appendf(nil, `{"choices":[{"delta":{"content":" tide"},"token_ids":[%d]}]}`, 1000+i), k.next())
+							info, _ := readEvent(fmt.Appendf(nil, `{"choices":[{"delta":{"content":" tide"},"token_ids":[%d]}]}`, 1000+i), k.next())
 							k.take(&info)
 						}
 						b.StartTimer()

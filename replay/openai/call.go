@@ -98,7 +98,7 @@ func (c *call) ready() *http1.Conn {
 // begin sends the request on a connection; the search for it started at began.
 func (c *call) begin(conn *http1.Conn, began time.Time) {
 	x := &exchange{conn: conn, connectTime: time.Since(began), answer: answer{maxText: c.maxText}}
-	x.answer.stream.api, x.answer.stream.maxChunks = c.client.api, c.maxChunks
+	x.answer.stream.maxChunks = c.maxChunks
 	x.answer.stream.shared, x.answer.stream.onToken = &c.client.shared, c.onToken
 	x.answer.events.Budget = &c.client.budget
 	x.answer.stream.kept = c.kept

@@ -12,7 +12,7 @@ import (
 
 func taken(t *testing.T, events ...string) *stream {
 	t.Helper()
-	s := &stream{api: &chatAPI}
+	s := &stream{}
 	at := poll.Arrival{Time: time.Now()}
 	for _, event := range events {
 		if err := s.take([]byte(event), at); err != nil {

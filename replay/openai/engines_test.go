@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,13 +59,12 @@ func TestEngineResponses(t *testing.T) {
 		}
 		name, _ := strings.CutPrefix(strings.TrimSuffix(filepath.ToSlash(path), ".txt"), "testdata/engines/")
 		kind, _, _ := strings.Cut(filepath.Base(name), "-")
-		api := cmp.Or(apiOf(kind), &completionsAPI)
 		if kind == "models" {
 			continue
 		}
 		found++
 		for _, sizes := range [][]byte{{0}, {6}, {255, 255}} { // pieces of 1, 7 and 256 bytes
-			if got := summaryOf(fedTo(api, cutAt(text, sizes), io.EOF)); got != engineAnswers[name] {
+			if got := summaryOf(fed(cutAt(text, sizes), io.EOF)); got != engineAnswers[name] {
 				t.Errorf("%s in pieces of %d bytes:\n got %s\nwant %s", name, int(sizes[0])+1, got, engineAnswers[name])
 			}
 		}
@@ -76,7 +74,7 @@ func TestEngineResponses(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newFed()
-	a.stream.api, a.stream.kept = &completionsAPI, &kept{wantIDs: true}
+	a.stream.kept = &kept{wantIDs: true}
 	if a.Feed(ids, poll.Arrival{}); len(a.stream.kept.ids) != 8 {
 		t.Errorf("%d ids of 8 tokens are kept", len(a.stream.kept.ids))
 	}

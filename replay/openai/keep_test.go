@@ -10,8 +10,8 @@ import (
 )
 
 // keptOf is what is kept of a stream of events.
-func keptOf(a *api, wantIDs bool, events ...string) *kept {
-	s := stream{api: a, kept: &kept{wantIDs: wantIDs}}
+func keptOf(wantIDs bool, events ...string) *kept {
+	s := stream{kept: &kept{wantIDs: wantIDs}}
 	for _, event := range events {
 		data := []byte(event)
 		s.take(data, poll.Arrival{})
@@ -31,33 +31,32 @@ func generated(text, ids string, n int) string {
 func TestKept(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		api      *api
 		events   []string
 		ids      []uint32 // or:
 		text     string
 		thoughts string
 		err      string
 	}{
-		"ids of several tokens": {api: &completionsAPI, ids: []uint32{5, 6, 4294967295, 7},
+		"ids of several tokens": {ids: []uint32{5, 6, 4294967295, 7},
 			events: []string{choice(`"text":" a","prompt_token_ids":[1,2],"token_ids":[5]`), choice(`"text":" b c","token_ids":[6, 4294967295]`), choice(`"text":"","token_ids":[7],"finish_reason":"length"`), `{"choices":[],"usage":{"completion_tokens":4}}`}},
-		"ids beside an unusual reason": {api: &completionsAPI, ids: []uint32{5, 6},
+		"ids beside an unusual reason": {ids: []uint32{5, 6},
 			events: []string{choice(`"text":" a","token_ids":[5]`), choice(`"Text":" b","token_ids":[6],"finish_reason":"eos_token"`)}},
-		"ids too large": {api: &completionsAPI, ids: []uint32{}, err: "not 32-bit unsigned integers", events: []string{choice(`"text":" a","token_ids":[5]`), choice(`"text":" a","token_ids":[4294967296]`)}},
-		"text":          {api: &completionsAPI, text: ` a\n\"b\"`, events: []string{choice(`"text":" a\n"`), choice(`"text":null`), choice(`"text":"\"b\""`)}},
-		"a pair in two": {api: &chatAPI, text: `\ud83d\ude00`, events: []string{choice(`"delta":{"content":"\ud83d"}`), choice(`"delta":{"content":"\ude00"}`)}},
-		"reasoning apart": {api: &chatAPI, text: "a b", thoughts: "hm hm",
+		"ids too large": {ids: []uint32{}, err: "not 32-bit unsigned integers", events: []string{choice(`"text":" a","token_ids":[5]`), choice(`"text":" a","token_ids":[4294967296]`)}},
+		"text":          {text: ` a\n\"b\"`, events: []string{choice(`"text":" a\n"`), choice(`"text":null`), choice(`"text":"\"b\""`)}},
+		"a pair in two": {text: `\ud83d\ude00`, events: []string{choice(`"delta":{"content":"\ud83d"}`), choice(`"delta":{"content":"\ude00"}`)}},
+		"reasoning apart": {text: "a b", thoughts: "hm hm",
 			events: []string{choice(`"delta":{"role":"assistant","content":"","reasoning_content":"hm"}`), choice(`"delta":{"content":null,"reasoning":" hm"}`), choice(`"delta":{"content":"a"}`), choice(`"delta":{"content":" b"},"finish_reason":"content_filter"`)}},
-		"a call of a tool":      {api: &chatAPI, err: "calls a tool", events: []string{choice(`"delta":{"content":"a"}`), choice(`"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}`)}},
-		"no call":               {api: &chatAPI, text: "a", events: []string{choice(`"delta":{"content":"a","tool_calls":[]}`), choice(`"delta":{"tool_calls":null}`)}},
-		"content in parts":      {api: &chatAPI, err: "not text", events: []string{choice(`"delta":{"content":[{"type":"text","text":"a"}]}`)}},
-		"responses":             {api: &responsesAPI, text: " tide tide", thoughts: "hm", events: dataOf(streamsOf[Responses].stream)},
-		"a call in responses":   {api: &responsesAPI, err: "calls a tool", events: []string{`{"type":"response.function_call_arguments.delta","delta":"{"}`}},
-		"messages":              {api: &messagesAPI, text: " tide tide", thoughts: "hm", events: dataOf(streamsOf[Messages].stream)},
-		"a call in messages":    {api: &messagesAPI, err: "calls a tool", events: []string{`{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{"}}`}},
-		"all ids in each event": {api: &generateAPI, ids: []uint32{5, 6, 7}, events: []string{generated(" a", "[5]", 1), generated(" a b", "[5,6]", 2), generated(" a b", "[5,6]", 2), generated(" a b c", "[5,6,7]", 3)}},
-		"new ids in each event": {api: &generateAPI, ids: []uint32{5, 6, 7, 8, 9}, events: []string{generated(" a", "[5]", 1), generated(" a", "[6,7]", 3), generated("", "[]", 3), generated(" a", "[8,9]", 5)}},
+		"a call of a tool":      {err: "calls a tool", events: []string{choice(`"delta":{"content":"a"}`), choice(`"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}`)}},
+		"no call":               {text: "a", events: []string{choice(`"delta":{"content":"a","tool_calls":[]}`), choice(`"delta":{"tool_calls":null}`)}},
+		"content in parts":      {err: "not text", events: []string{choice(`"delta":{"content":[{"type":"text","text":"a"}]}`)}},
+		"responses":             {text: " tide tide", thoughts: "hm", events: dataOf(streamsOf[Responses].stream)},
+		"a call in responses":   {err: "calls a tool", events: []string{`{"type":"response.function_call_arguments.delta","delta":"{"}`}},
+		"messages":              {text: " tide tide", thoughts: "hm", events: dataOf(streamsOf[Messages].stream)},
+		"a call in messages":    {err: "calls a tool", events: []string{`{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{"}}`}},
+		"all ids in each event": {ids: []uint32{5, 6, 7}, events: []string{generated(" a", "[5]", 1), generated(" a b", "[5,6]", 2), generated(" a b", "[5,6]", 2), generated(" a b c", "[5,6,7]", 3)}},
+		"new ids in each event": {ids: []uint32{5, 6, 7, 8, 9}, events: []string{generated(" a", "[5]", 1), generated(" a", "[6,7]", 3), generated("", "[]", 3), generated(" a", "[8,9]", 5)}},
 	} {
-		k := keptOf(tc.api, tc.ids != nil, tc.events...)
+		k := keptOf(tc.ids != nil, tc.events...)
 		if tc.err != "" {
 			if k.err == nil || !strings.Contains(k.err.Error(), tc.err) || k.text != nil {
 				t.Errorf("%s: error %v, text %q; want %q", name, k.err, k.text, tc.err)
@@ -84,7 +83,7 @@ func dataOf(stream string) (events []string) {
 func TestKeptAnswerIsBounded(t *testing.T) {
 	t.Parallel()
 	events := slices.Repeat([]string{choice(`"text":"` + strings.Repeat("a", maxKeptAnswer/4) + `"`)}, 5)
-	if k := keptOf(&completionsAPI, false, events...); k.err != errKeptTooLong || cap(k.text) > 0 {
+	if k := keptOf(false, events...); k.err != errKeptTooLong || cap(k.text) > 0 {
 		t.Errorf("error %v, %d bytes", k.err, cap(k.text))
 	}
 }

@@ -14,7 +14,7 @@ import (
 // behind a proxy, as a Client reads the answers to its own. An Observer is for one
 // answer and is not safe for concurrent use.
 //
-//	o := openai.Observe(openai.EndpointOf("/v1/chat/completions"), false, nil)
+//	o := openai.Observe(false, nil)
 //	for b := range reads {
 //		o.Stream(b, time.Now())
 //	}
@@ -43,11 +43,11 @@ func EndpointOf(path string) string {
 	return endpoint
 }
 
-// Observe returns an observer of an answer of an endpoint, one of Endpoints. If keepText
-// is true, it keeps the text: see Held. The budget limits the incomplete events of all
-// observers that share it; it may be nil.
-func Observe(endpoint string, keepText bool, budget *sse.Budget) *Observer {
-	o := &Observer{events: sse.Parser{Budget: budget}, stream: stream{api: apiOf(endpoint)}}
+// Observe returns an observer of an answer. If keepText is true, it keeps the text: see
+// Held. The budget limits the incomplete events of all observers that share it; it may be
+// nil.
+func Observe(keepText bool, budget *sse.Budget) *Observer {
+	o := &Observer{events: sse.Parser{Budget: budget}}
 	if keepText {
 		o.stream.kept = new(kept)
 	}
@@ -70,7 +70,7 @@ func (o *Observer) Stream(b []byte, at time.Time) {
 
 // Whole takes the body of an answer that is not a stream.
 func (o *Observer) Whole(body []byte) {
-	info, err := o.stream.api.read(body, nil)
+	info, err := readEvent(body, nil)
 	o.err = err
 	o.stream.counts = info.usage.update(o.stream.counts)
 	o.stream.finished, o.stream.done = err == nil, err == nil

@@ -17,28 +17,27 @@ func TestReasoningOutcome(t *testing.T) {
 		call = `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0}]}}]}` + "\n\n"
 	)
 	for name, test := range map[string]struct {
-		api     *api
 		pieces  []string      // read a second apart
 		visible time.Duration // after the first token
 		only    bool
 	}{
-		"no reasoning":               {&chatAPI, []string{role, says, says}, 0, false},
-		"reasoning first":            {&chatAPI, []string{role, hm, hm, says, says}, 2 * time.Second, false},
-		"reasoning again":            {&chatAPI, []string{hm, says, hm, says}, time.Second, false},
-		"reasoning, then a tool":     {&chatAPI, []string{hm, call}, time.Second, false},
-		"reasoning alone":            {&chatAPI, []string{hm, hm, finish}, 0, true},
-		"reasoning after text":       {&chatAPI, []string{says, hm}, 0, false},
-		"both in one chunk":          {&chatAPI, []string{both, says}, 0, false},
-		"both in one read":           {&chatAPI, []string{hm + says, says}, 0, false},
-		"a finish reason in the end": {&chatAPI, []string{hm, hm, says, finish}, 2 * time.Second, false},
-		"responses":                  {&responsesAPI, []string{responsesReasoning, responsesReasoning, responsesToken}, 2 * time.Second, false},
-		"messages":                   {&messagesAPI, []string{messagesReasoning, messagesToken, messagesToken}, time.Second, false},
+		"no reasoning":               {[]string{role, says, says}, 0, false},
+		"reasoning first":            {[]string{role, hm, hm, says, says}, 2 * time.Second, false},
+		"reasoning again":            {[]string{hm, says, hm, says}, time.Second, false},
+		"reasoning, then a tool":     {[]string{hm, call}, time.Second, false},
+		"reasoning alone":            {[]string{hm, hm, finish}, 0, true},
+		"reasoning after text":       {[]string{says, hm}, 0, false},
+		"both in one chunk":          {[]string{both, says}, 0, false},
+		"both in one read":           {[]string{hm + says, says}, 0, false},
+		"a finish reason in the end": {[]string{hm, hm, says, finish}, 2 * time.Second, false},
+		"responses":                  {[]string{responsesReasoning, responsesReasoning, responsesToken}, 2 * time.Second, false},
+		"messages":                   {[]string{messagesReasoning, messagesToken, messagesToken}, time.Second, false},
 	} {
 		pieces := [][]byte{[]byte(streamed)}
 		for _, piece := range test.pieces {
 			pieces = append(pieces, []byte(inChunk(piece)))
 		}
-		a := fedTo(test.api, pieces, io.EOF)
+		a := fed(pieces, io.EOF)
 		visible, only := time.Duration(0), a.stream.visible.IsZero()
 		if !only {
 			visible = a.stream.visible.Sub(a.stream.first)

@@ -34,7 +34,7 @@ func TestSharedStamps(t *testing.T) {
 		{"the last two with the end", [][3]int{{10, 5, 1}, {20, 7, 2}, {20, 7, 0}}, 0, 7, 2},
 	} {
 		var shared poll.Counter
-		s := stream{api: &chatAPI, shared: &shared}
+		s := stream{shared: &shared}
 		for _, read := range test.reads {
 			for range read[2] {
 				s.tokenChunk(at(read[0], read[1]))

@@ -18,7 +18,6 @@ import (
 
 // stream is the state of an event stream.
 type stream struct {
-	api             *api
 	first, last     time.Time // arrivals of the first and last token chunks
 	visible         time.Time // arrival of the first one that is not reasoning
 	previousRead    time.Time // last token chunk of an earlier read
@@ -50,7 +49,7 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 	if len(data) == 0 { // a keep-alive
 		return nil
 	}
-	info, err := s.api.read(data, s.kept.next())
+	info, err := readEvent(data, s.kept.next())
 	if err != nil {
 		return err
 	}
