@@ -281,7 +281,9 @@ func (r *eventReader) metaInfo() {
 		case "cached_tokens":
 			scanCount(c, &n.cached)
 		case "finish_reason":
-			r.generateReason()
+			if !null(c) {
+				r.generateReason()
+			}
 		default:
 			c.Skip()
 		}
@@ -293,9 +295,6 @@ func (r *eventReader) generateReason() {
 	var reason struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
-	}
-	if null(&r.c) {
-		return
 	}
 	r.info.finished = true
 	if jsonscan.Strict.Unmarshal(r.c.Raw(), &reason) == nil && aborted[reason.Type] {
