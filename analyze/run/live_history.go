@@ -25,11 +25,9 @@ type liveHistory struct {
 	turns       Turns
 
 	// By prompt of the trace's history, before it is sorted:
-	request     []int32 // that it is of, -1 outside of sessions
-	base        []int32 // prompt that it continues, or noBase
-	firstChild  []int32 // of those that continue it, 0 if none, else plus 1
-	nextSibling []int32
-	built       []bool
+	request []int32 // that it is of, -1 outside of sessions
+	base    []int32 // prompt that it continues, or noBase
+	next    []int32 // number of those that continue it, and are not built
 }
 
 const noBase = -1
@@ -63,8 +61,7 @@ func (c *collector) newLiveHistory(serverBlock int) *liveHistory {
 		return h
 	}
 	n := len(c.prompts.prompts)
-	h.request, h.base = filled(n, -1), filled(n, noBase)
-	h.firstChild, h.nextSibling, h.built = make([]int32, n), make([]int32, n), make([]bool, n)
+	h.request, h.base, h.next = filled(n, -1), filled(n, noBase), make([]int32, n)
 	h.findBases()
 	if !c.live {
 		return h
@@ -73,13 +70,7 @@ func (c *collector) newLiveHistory(serverBlock int) *liveHistory {
 	own.blockSize = cmp.Or(max(serverBlock, 0), assumedBlock)
 	own.hasCached, own.cachedDivisor, own.extras = c.prompts.hasCached, c.prompts.cachedDivisor, c.prompts.extras
 	own.targets, own.continued = c.prompts.targets, map[int]continuation{}
-	for _, roots := range []bool{true, false} { // prompts in a cycle have no root
-		for i := range n {
-			if !h.built[i] && (h.base[i] == noBase || !roots) {
-				h.build(int32(i))
-			}
-		}
-	}
+	h.build()
 	return h
 }
 
@@ -122,14 +113,21 @@ func (h *liveHistory) findBases() {
 			h.count(h.prompt(base).Continue(transcript.Generated{}, h.row(int32(prompt)), q.Row))
 			continue
 		}
-		if base == noBase || base == int32(prompt) {
+		if base == noBase || !h.before(base, int32(prompt)) {
 			h.turns.AnswerUnknown++
 			h.prompts.prompts[prompt].blind = true // nothing is known about its beginning
 			continue
 		}
-		h.base[prompt] = base
-		h.nextSibling[prompt], h.firstChild[base] = h.firstChild[base], int32(prompt)+1
+		if h.base[prompt] = base; h.next[base] == 0 {
+			h.countAnswer(base, h.baseOf(int32(prompt)).Answer)
+		}
+		h.next[base]++
 	}
+}
+
+// before reports whether a prompt was sent before another.
+func (h *liveHistory) before(a, b int32) bool {
+	return sentOrder(h.prompts.prompts[a], h.prompts.prompts[b]) < 0
 }
 
 // recordedBase returns the prompt that a record says a request continues, or noBase
@@ -213,29 +211,27 @@ type builtPrompt struct {
 	numbers []uint32
 }
 
-// build adds a prompt that continues none, and all that continue it.
-func (h *liveHistory) build(root int32) {
-	type step struct {
-		prompt int32
-		before *builtPrompt // that it continues, or nil
+// build adds all prompts in the order in which they were sent, each after the one that it
+// continues. Those that no more continue are forgotten.
+func (h *liveHistory) build() {
+	order := make([]int32, len(h.base))
+	for i := range order {
+		order[i] = int32(i)
 	}
-	stack := []step{{root, nil}}
-	for len(stack) > 0 {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if h.built[at.prompt] {
-			continue
-		}
-		h.built[at.prompt] = true
-		p := &builtPrompt{}
-		if at.before == nil {
-			p.Prompt = h.prompt(at.prompt)
+	slices.SortFunc(order, func(a, b int32) int { return sentOrder(h.prompts.prompts[a], h.prompts.prompts[b]) })
+	built := map[int32]*builtPrompt{}
+	for _, prompt := range order {
+		p, before := &builtPrompt{}, built[h.base[prompt]]
+		if before == nil {
+			p.Prompt = h.prompt(prompt)
 		} else {
-			p.Prompt = h.continueFrom(at.before.Prompt, at.prompt)
+			p.Prompt = h.continueFrom(before.Prompt, prompt)
+			if h.next[h.base[prompt]]--; h.next[h.base[prompt]] == 0 {
+				delete(built, h.base[prompt])
+			}
 		}
-		h.add(at.prompt, p, at.before)
-		for child := h.firstChild[at.prompt]; child > 0; child = h.nextSibling[child-1] {
-			stack = append(stack, step{child - 1, p})
+		if h.add(prompt, p, before); h.next[prompt] > 0 {
+			built[prompt] = p
 		}
 	}
 }
@@ -351,9 +347,8 @@ func (h *liveHistory) generated(prompt int32) int {
 func (h *liveHistory) add(prompt int32, p, before *builtPrompt) {
 	q := h.prompts.prompts[prompt]
 	n := 0
-	if h.firstChild[prompt] > 0 {
+	if h.next[prompt] > 0 {
 		n = h.generated(prompt)
-		h.countAnswer(prompt)
 	}
 	size := h.history.blockSize
 	p.ids = p.Blocks(size, n)
@@ -380,9 +375,8 @@ func (h *liveHistory) number(p, before *builtPrompt) {
 	p.numbers = h.history.table.AppendNumbers(p.numbers, p.ids[len(p.numbers):])
 }
 
-// countAnswer counts an answer that prompts contain.
-func (h *liveHistory) countAnswer(prompt int32) {
-	answer := h.baseOf(h.firstChild[prompt] - 1).Answer
+// countAnswer counts an answer to a prompt that others contain.
+func (h *liveHistory) countAnswer(prompt int32, answer transcript.Generated) {
 	t := &h.turns
 	if answer.Dropped > 0 {
 		t.Dropped++

@@ -2,7 +2,6 @@ package run
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"iter"
 	"slices"
@@ -120,58 +119,38 @@ func (p *mergedPart) moved(yield func(replay.Record, error) bool) {
 	}
 }
 
-// inOrder merges records by the time at which their requests ended.
+// inOrder merges records by the time at which their requests ended, errors first.
 func inOrder(sources []iter.Seq2[replay.Record, error]) iter.Seq2[replay.Record, error] {
+	type head struct { // next record of a source
+		rec  replay.Record
+		err  error
+		next func() (replay.Record, error, bool)
+	}
 	return func(yield func(replay.Record, error) bool) {
-		var h heads
-		for i, source := range sources {
+		var heads []*head
+		for _, source := range sources {
 			next, stop := iter.Pull2(source)
 			defer stop()
 			if rec, err, some := next(); some {
-				h = append(h, &head{rec, err, i, next})
+				heads = append(heads, &head{rec, err, next})
 			}
 		}
-		heap.Init(&h)
-		for len(h) > 0 {
-			first := h[0]
+		for len(heads) > 0 {
+			first := heads[0]
+			for _, h := range heads[1:] {
+				if first.err == nil && (h.err != nil || h.rec.Done < first.rec.Done) {
+					first = h
+				}
+			}
 			if !yield(first.rec, first.err) || first.err != nil {
 				return
 			}
 			some := false
-			if first.rec, first.err, some = first.next(); some {
-				heap.Fix(&h, 0)
-			} else {
-				heap.Pop(&h)
+			if first.rec, first.err, some = first.next(); !some {
+				heads = slices.DeleteFunc(heads, func(h *head) bool { return h == first })
 			}
 		}
 	}
-}
-
-// head is the next record of a source.
-type head struct {
-	rec    replay.Record
-	err    error
-	source int
-	next   func() (replay.Record, error, bool)
-}
-
-// heads is a heap with errors first.
-type heads []*head
-
-func (h heads) Len() int      { return len(h) }
-func (h heads) Swap(i, k int) { h[i], h[k] = h[k], h[i] }
-func (h heads) Less(i, k int) bool {
-	a, b := h[i], h[k]
-	if (a.err != nil) != (b.err != nil) {
-		return a.err != nil
-	}
-	return cmp.Or(cmp.Compare(a.rec.Done, b.rec.Done), cmp.Compare(a.source, b.source)) < 0
-}
-func (h *heads) Push(any) { panic("run: heads only shrink") }
-func (h *heads) Pop() any {
-	last := len(*h) - 1
-	*h = (*h)[:last]
-	return nil
 }
 
 func (m *Merged) samples(yield func(runfile.Sample, error) bool) {

@@ -17,7 +17,7 @@ type Metric struct {
 	Label  string // without the unit: see Heading
 	Unit   Unit
 	Better Direction
-	// Latency and Statistic identify a statistic of a latency, else NoLatency.
+	// Statistic is that of a latency or, with NoLatency, of a property of sessions.
 	Latency   Latency
 	Statistic Statistic
 	Goodput   bool // requires objectives
@@ -25,15 +25,24 @@ type Metric struct {
 
 	column string
 	value  func(r *Result) trace.Opt[float64]
+	of     func(r *Result) stats.Sample // in place of value, what it is a statistic of
 }
 
 // Value returns the metric's value, absent if the run did not measure it.
 func (m Metric) Value(r *Result) trace.Opt[float64] {
-	if m.Latency != NoLatency {
-		d := r.Latency(m.Latency)
+	if m.of != nil {
+		d := m.of(r)
 		return trace.Opt[float64]{Value: m.Statistic.Of(d), Set: d.Count > 0}
 	}
 	return m.value(r)
+}
+
+// Count returns the number of values that the metric is a statistic of, else 0.
+func (m Metric) Count(r *Result) int {
+	if m.of == nil {
+		return 0
+	}
+	return m.of(r).Count
 }
 
 // NeedsTokenTimes reports whether the metric depends on the times of tokens between the
@@ -70,6 +79,7 @@ const (
 	TokensPerSecond   Unit = "tok/s"
 	PerHour           Unit = "1/h"
 	Tokens            Unit = "tokens" // per request
+	TurnsUnit         Unit = "turns"  // of a session
 )
 
 // Direction is the direction in which a metric improves.
@@ -97,8 +107,8 @@ var metrics = []Metric{
 	{Key: "max_output_tokens_per_s", Label: "Peak output token throughput", Unit: TokensPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return trace.Some(r.PeakOutputRate) }},
 	{Key: "max_concurrent_requests", Label: "Peak concurrent requests", value: count(func(r *Result) int { return r.PeakConcurrency })},
 	{Key: "total_token_throughput", Label: "Total token throughput", Unit: TokensPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.TotalRate }},
-	{Key: "request_goodput", Label: "Request goodput", Unit: RequestsPerSecond, Better: Higher, Goodput: true, value: ofGoodput(func(g *Goodput) trace.Opt[float64] { return g.Rate })},
-	{Key: "good_share", Label: "Share that meets every objective", Unit: Share, Better: Higher, Goodput: true, value: ofGoodput(func(g *Goodput) trace.Opt[float64] { return g.Share(g.Good) })},
+	{Key: "request_goodput", Label: "Request goodput", Unit: RequestsPerSecond, Better: Higher, Goodput: true, value: in(goodput, func(g *Goodput) trace.Opt[float64] { return g.Rate })},
+	{Key: "good_share", Label: "Share that meets every objective", Unit: Share, Better: Higher, Goodput: true, value: in(goodput, func(g *Goodput) trace.Opt[float64] { return g.Share(g.Good) })},
 	{Key: "offered_rate", Label: "Offered request rate", Unit: RequestsPerSecond, value: func(r *Result) trace.Opt[float64] { return r.OfferedRate }},
 	{Key: "achieved_rate", Label: "Achieved request rate", column: "Achieved Rate", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.AchievedRate }},
 	{Key: "failed_share", Label: "Share of failed requests", Unit: Share, Better: Lower, value: func(r *Result) trace.Opt[float64] {
@@ -121,19 +131,64 @@ func count(of func(r *Result) int) func(r *Result) trace.Opt[float64] {
 	return func(r *Result) trace.Opt[float64] { return trace.Some(float64(of(r))) }
 }
 
-func ofGoodput(of func(g *Goodput) trace.Opt[float64]) func(r *Result) trace.Opt[float64] {
+func goodput(r *Result) *Goodput   { return r.Goodput }
+func sessions(r *Result) *Sessions { return r.Sessions }
+
+// in returns a value in a part of the result, absent without that part.
+func in[T any](part func(r *Result) *T, of func(*T) trace.Opt[float64]) func(r *Result) trace.Opt[float64] {
 	return func(r *Result) trace.Opt[float64] {
-		if r.Goodput == nil {
-			return trace.Opt[float64]{}
+		if p := part(r); p != nil {
+			return of(p)
 		}
-		return of(r.Goodput)
+		return trace.Opt[float64]{}
 	}
+}
+
+// sessionMetrics lists the metrics of sessions that are not a statistic.
+var sessionMetrics = []Metric{
+	{Key: "completed_sessions", Label: "Completed sessions", Better: Higher, value: in(sessions, func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Completed)) })},
+	{Key: "failed_sessions", Label: "Failed sessions", Better: Lower, value: in(sessions, func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Failed)) })},
+	{Key: "abandoned_sessions", Label: "Abandoned sessions", Better: Lower, value: in(sessions, func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Abandoned)) })},
+	{Key: "sessions_per_hour", Label: "Completed sessions per hour", Better: Higher, Unit: PerHour, value: in(sessions, func(s *Sessions) trace.Opt[float64] { return s.PerHour })},
+}
+
+// sessionProperties are the properties of sessions that metrics are statistics of: Key and
+// Label follow those of the statistic.
+var sessionProperties = []Metric{
+	{Key: "session_duration_s", Label: "session duration", Unit: Seconds, Better: Lower, of: ofSessions(func(s *Sessions) stats.Sample { return s.Duration })},
+	{Key: "session_turns", Label: "session length", Unit: TurnsUnit, of: ofSessions(func(s *Sessions) stats.Sample { return s.Turns })},
+}
+
+func ofSessions(of func(s *Sessions) stats.Sample) func(r *Result) stats.Sample {
+	return func(r *Result) stats.Sample {
+		if r.Sessions == nil {
+			return stats.Sample{}
+		}
+		return of(r.Sessions)
+	}
+}
+
+// with returns a statistic of the property of sessions.
+func (m Metric) with(s Statistic) Metric {
+	m.Key, m.Label, m.Statistic, m.Session = s.Key+"_"+m.Key, s.Label()+" "+m.Label, s, true
+	return m
+}
+
+// SessionMetrics returns the metrics of sessions: counts and rates, then statistics.
+func SessionMetrics(statistics []Statistic) []Metric {
+	all := slices.Clone(sessionMetrics)
+	for _, p := range sessionProperties {
+		for _, s := range statistics {
+			all = append(all, p.with(s))
+		}
+	}
+	return all
 }
 
 func goodShare(l Latency) Metric {
 	return Metric{
 		Key: "good_share_" + l.String(), Label: "Share that meets the " + l.Label() + " objective", Unit: Share, Better: Higher, Goodput: true,
-		value: ofGoodput(func(g *Goodput) trace.Opt[float64] {
+		value: in(goodput, func(g *Goodput) trace.Opt[float64] {
 			for _, o := range g.Objectives {
 				if o.Latency == l {
 					return g.Share(o.Met)
@@ -163,6 +218,7 @@ func BlockMetrics(objectives []Objective) []Metric {
 // Metric returns a statistic of the latency.
 func (l Latency) Metric(s Statistic) Metric {
 	m := Metric{Key: s.Key + "_" + l.Key(), Label: s.Label() + " " + l.Label(), Unit: Milliseconds, Better: Lower, Latency: l, Statistic: s}
+	m.of = func(r *Result) stats.Sample { return r.Latency(l) }
 	if column := latencies[l].column; column != "" {
 		m.column = s.Label() + " " + column
 	}
@@ -175,9 +231,11 @@ func ParseMetric(key string) (Metric, error) {
 	if key == "goodput" {
 		key = "request_goodput"
 	}
-	for _, m := range metrics {
-		if m.Key == key {
-			return m, nil
+	for _, list := range [][]Metric{metrics, sessionMetrics} {
+		for _, m := range list {
+			if m.Key == key {
+				return m, nil
+			}
 		}
 	}
 	if name, ok := strings.CutPrefix(key, "good_share_"); ok {
@@ -187,21 +245,31 @@ func ParseMetric(key string) (Metric, error) {
 		}
 		return goodShare(l), nil
 	}
-	if m, known, err := parseSessionMetric(key); known {
-		return m, err
+	stat, property, _ := strings.Cut(key, "_")
+	with := statisticsOf(property)
+	if with == nil {
+		return Metric{}, fmt.Errorf("unknown metric %q: want a key of a run's summary, such as p99_ttft_ms, mean_itl_ms or output_throughput", key)
 	}
-	stat, latency, _ := strings.Cut(key, "_")
+	s, err := ParseStatistic(stat)
+	if err != nil {
+		return Metric{}, fmt.Errorf("unknown metric %q: %w", key, err)
+	}
+	return with(s), nil
+}
+
+// statisticsOf returns the metrics that are a statistic of a property, nil if it is unknown.
+func statisticsOf(property string) func(Statistic) Metric {
+	for _, p := range sessionProperties {
+		if property == p.Key || property == strings.TrimSuffix(p.Key, "_s") {
+			return p.with
+		}
+	}
 	for l := NoLatency + 1; l < latencyCount; l++ {
-		if latency != l.Key() && (latencies[l].oldKey == "" || latency != latencies[l].oldKey+"_ms") {
-			continue
+		if property == l.Key() || latencies[l].oldKey != "" && property == latencies[l].oldKey+"_ms" {
+			return l.Metric
 		}
-		s, err := ParseStatistic(stat)
-		if err != nil {
-			return Metric{}, fmt.Errorf("unknown metric %q: %w", key, err)
-		}
-		return l.Metric(s), nil
 	}
-	return Metric{}, fmt.Errorf("unknown metric %q: want a key of a run's summary, such as p99_ttft_ms, mean_itl_ms or output_throughput", key)
+	return nil
 }
 
 // MustMetric is like ParseMetric but panics if the key is unknown.

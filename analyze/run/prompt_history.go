@@ -194,12 +194,14 @@ func (h *promptHistory) template() int {
 	return number
 }
 
+func sentOrder(a, b prompt) int {
+	return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.row, b.row))
+}
+
 // play sorts the prompts by send time and follows them in order of time, from send to
 // first token.
 func (h *promptHistory) play() {
-	slices.SortFunc(h.prompts, func(a, b prompt) int {
-		return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.row, b.row))
-	})
+	slices.SortFunc(h.prompts, sentOrder)
 	byFirst := make([]int32, len(h.prompts))
 	if h.continued != nil {
 		h.places = make(map[int]int32, len(h.prompts))
