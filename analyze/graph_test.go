@@ -48,14 +48,6 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// Traces whose rows name no others have no graph.
-func TestNoGraph(t *testing.T) {
-	a := analyzed(t, analyze.Options{}, trace.Request{SessionID: "s", ID: "x", InputLength: 1}, trace.Request{SessionID: "s", InputLength: 1})
-	if a.Graph != nil || a.Sessions.Relations != nil {
-		t.Errorf("graph %v, relations %v", a.Graph, a.Sessions.Relations)
-	}
-}
-
 // Request ids alone make no sessions; ids and delays may begin late.
 func TestRequestIDsWithoutSessions(t *testing.T) {
 	rows := []trace.Request{
@@ -66,6 +58,9 @@ func TestRequestIDsWithoutSessions(t *testing.T) {
 	a := analyzed(t, analyze.Options{}, rows...)
 	if a.Sessions != nil || a.Graph == nil || a.Graph.Sessions != 2 {
 		t.Errorf("sessions %+v, graph %+v", a.Sessions, a.Graph)
+	}
+	if a := analyzed(t, analyze.Options{}, rows[:2]...); a.Graph != nil {
+		t.Errorf("no row names others, but the graph is %+v", a.Graph)
 	}
 	late := []trace.Request{
 		{Timestamp: trace.Some(0.0), SessionID: "s", InputLength: 9, OutputLength: 1},

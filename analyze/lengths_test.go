@@ -4,8 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"moontide/analyze"
 	"moontide/trace"
 )
@@ -49,28 +47,4 @@ func TestLengthsTogether(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Lengths of every number of digits come out in order, with their own answers.
-func TestLengthsInOrder(t *testing.T) {
-	length := rapid.OneOf(rapid.IntRange(0, 5), rapid.IntRange(2040, 2050), rapid.IntRange(0, trace.MaxLength))
-	rapid.Check(t, func(rt *rapid.T) {
-		var rows []trace.Request
-		var want, falling []float64
-		for _, isl := range rapid.SliceOfN(length, 2, 30).Draw(rt, "isl") {
-			rows = append(rows, trace.Request{InputLength: isl, OutputLength: trace.MaxLength - isl})
-			want = append(want, float64(isl))
-			falling = append(falling, float64(trace.MaxLength-isl))
-		}
-		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if !sameValues(a.ISL, want...) || !sameValues(a.OSL, falling...) {
-			rt.Fatalf("ISL %v, OSL %v, want %v, %v", values(a.ISL), values(a.OSL), want, falling)
-		}
-		if a.ISL.Min < a.ISL.Max && !near(a.Lengths.Spearman.Value, -1) {
-			rt.Fatalf("Spearman %v, want -1", a.Lengths.Spearman)
-		}
-	})
 }

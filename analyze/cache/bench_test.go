@@ -11,46 +11,12 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// perReference runs work on traces of all namings and reports the time per block use
-// and the memory that work still holds per unique block.
-func perReference(b *testing.B, requests int, work func(all [][]uint64) (unique int, held any)) {
-	for _, naming := range tracetest.Namings() {
-		b.Run(fmt.Sprintf("ids=%s/requests=%d", naming.Name, requests), func(b *testing.B) {
-			all, references := tracetest.Prompts(requests, naming)
-			var unique int
-			var bytes uint64
-			for b.Loop() {
-				b.StopTimer()
-				before := tracetest.Heap()
-				b.StartTimer()
-				var held any
-				unique, held = work(all)
-				b.StopTimer()
-				bytes = tracetest.Heap() - before
-				runtime.KeepAlive(held)
-				b.StartTimer()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(references), "ns/reference")
-			b.ReportMetric(float64(bytes)/float64(unique), "B/unique")
-		})
-	}
-}
-
-// From ids to the curve; the memory is that of the table, the builder and the
-// curve together.
+// From ids to the curve.
 func BenchmarkCurve(b *testing.B) {
-	for _, requests := range []int{10_000, 100_000} {
-		perReference(b, requests, func(all [][]uint64) (int, any) {
-			var table block.Table
-			var builder cache.CurveBuilder
-			var numbers []uint32
-			for _, ids := range all {
-				numbers = table.AppendNumbers(numbers[:0], ids)
-				builder.Add(numbers, 512*len(ids)-100)
-			}
-			return table.Len(), []any{&table, &builder, builder.Curve(512)}
-		})
-	}
+	simulated(b, "curve", func(s *cache.Sequence, _ int) error {
+		s.Curve(512)
+		return nil
+	})
 }
 
 func sequence(all [][]uint64) (*cache.Sequence, int) {

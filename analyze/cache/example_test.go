@@ -5,7 +5,6 @@ import (
 
 	"moontide/analyze/cache"
 	"moontide/trace/block"
-	"moontide/trace/routing"
 )
 
 func ExampleCurveBuilder() {
@@ -46,29 +45,4 @@ func ExampleSimulate() {
 	// lfu: 0.0, 0.4
 	// fifo: 0.0, 0.2
 	// belady: 0.4, 0.4
-}
-
-func ExampleComparer() {
-	var s cache.Sequence
-	for turn := range 3 {
-		for session := range uint32(2) {
-			first := 10 * session
-			s.Add([]uint32{first, first + 1, first + 2}[:turn+1], 512*(turn+1), fmt.Sprint("session ", session))
-		}
-		s.Add([]uint32{30}, 512, "")
-	}
-	c, err := cache.NewComparer(&s, 512)
-	if err != nil {
-		panic(err)
-	}
-	result, err := c.Compare(cache.Fleet{Workers: 2, Capacity: 8}, routing.RoundRobin, routing.Prefix)
-	if err != nil {
-		panic(err)
-	}
-	for _, r := range result.Routed {
-		fmt.Printf("%s: %.2f\n", r.Routing, r.Hits.Rates().Block)
-	}
-	// Output:
-	// round-robin: 0.20
-	// prefix: 0.33
 }

@@ -128,32 +128,6 @@ func conversations(sessions, turns int) []request {
 	return rows
 }
 
-func TestSessionsStayWithTheirWorker(t *testing.T) {
-	rows := conversations(13, 6)
-	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 1 << 20}, 16, routing.Session, routing.RoundRobin)
-	session, turns := c.Routed[0].Hits.HitBlocks, c.Routed[1].Hits.HitBlocks
-	// Every turn hits the turn before; only the first ones may miss the root,
-	// once a worker.
-	if least := c.SharedTotal.HitBlocks - 3*10; session < least {
-		t.Errorf("session routing hits %d blocks, want at least %d", session, least)
-	}
-	if turns >= session {
-		t.Errorf("round-robin hits %d blocks, session routing %d", turns, session)
-	}
-	used := 0
-	for _, w := range c.Routed[0].Workers {
-		if w.Requests%6 != 0 {
-			t.Errorf("a worker got %d requests: some session is split", w.Requests)
-		}
-		if w.Requests > 0 {
-			used++
-		}
-	}
-	if used < 2 {
-		t.Errorf("all sessions went to %d worker", used)
-	}
-}
-
 func TestGroupedRequestsAreSessions(t *testing.T) {
 	rows := conversations(13, 6)
 	first, sessions := map[string]int32{}, []int32{}
@@ -166,16 +140,23 @@ func TestGroupedRequestsAreSessions(t *testing.T) {
 	f := cache.Fleet{Workers: 4, Capacity: 1 << 20}
 	s := sequenceOf(rows)
 	s.Group(sessions)
-	c := compared(t, s, f, 16, routing.Session)
-	used := 0
-	for _, w := range c.Routed[0].Workers {
-		if w.Requests%6 != 0 {
-			t.Errorf("a worker got %d requests: some session is split", w.Requests)
+	for how, c := range map[string]cache.Comparison{
+		"by name": compare(t, rows, f, 16, routing.Session), "by number": compared(t, s, f, 16, routing.Session),
+	} {
+		used := 0
+		for _, w := range c.Routed[0].Workers {
+			if w.Requests%6 != 0 {
+				t.Errorf("%s: a worker got %d requests: some session is split", how, w.Requests)
+			}
+			used += min(w.Requests, 1)
 		}
-		used += min(w.Requests, 1)
-	}
-	if used < 2 {
-		t.Errorf("all sessions went to %d worker", used)
+		if used < 2 {
+			t.Errorf("%s: all sessions went to %d worker", how, used)
+		}
+		// Every turn hits the turn before; only the first ones may miss the root, once a worker.
+		if hits := c.Routed[0].Hits.HitBlocks; hits < c.SharedTotal.HitBlocks-3*10 {
+			t.Errorf("%s: %d blocks hit, of %d", how, hits, c.SharedTotal.HitBlocks)
+		}
 	}
 	for i := range sessions {
 		sessions[i] = -1

@@ -2,7 +2,6 @@ package cache_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"moontide/analyze/cache"
@@ -76,38 +75,6 @@ func TestConversationTrace(t *testing.T) {
 	for i, all := range []bool{false, true, true} {
 		if got := hits[i].HitBlocks == curve.Infinite().HitBlocks; got != all {
 			t.Errorf("Belady at %d blocks hits %d, as an infinite cache: %v, want %v", room-2+i, hits[i].HitBlocks, got, all)
-		}
-	}
-}
-
-// A made trace guards the same values where the published one is missing: the
-// simulations, the curve and the naive caches must all have these numbers of hits.
-func TestMadeTrace(t *testing.T) {
-	rows := conversations(8, 5)
-	s := sequenceOf(rows)
-	curve := s.Curve(16)
-	capacities := []int{20, 60, 150}
-	for policy, want := range map[cache.Policy][]int{
-		cache.LRU: {390, 405, 600}, cache.LFU: {390, 435, 715},
-		cache.FIFO: {390, 430, 630}, cache.Belady: {430, 580, 770},
-	} {
-		hits, err := cache.Simulate(s, policy, 16, capacities...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []int
-		for i, h := range hits {
-			got = append(got, h.HitBlocks)
-			naive := naiveBelady(rows, capacities[i], 16)
-			if policy != cache.Belady {
-				naive = naiveHits(rows, newNaive(capacities[i], victims[policy]), 16)
-			}
-			if !same(h, naive) || policy == cache.LRU && !same(h, curve.At(capacities[i])) {
-				t.Errorf("%s at %d blocks: %+v, naively %+v, curve %+v", policy, capacities[i], h, naive, curve.At(capacities[i]))
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s hits %v blocks, want %v", policy, got, want)
 		}
 	}
 }

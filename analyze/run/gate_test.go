@@ -40,22 +40,17 @@ func TestGates(t *testing.T) {
 		{"mean_ttft<=50.5ms", false, ttfts(100), true, "margin 0.00 ms"},
 		{"mean_ttft>50.5ms", true, ttfts(100), true, "margin 0.00 ms"},
 		{"mean_ttft>=50.5ms", true, ttfts(100), false, "margin 0.00 ms"},
-		{"mean_ttft<50.4999ms", false, ttfts(100), false, "margin -0.000100 ms"},
 		{"request_throughput>3.5", false, ttfts(100), true, "4.00 req/s, margin 0.50 req/s"},
 		{"completed>=100", false, ttfts(100), true, "completed>=100 must hold: 100, margin 0"},
 		{"failed<=1%", false, failing, true, "failed_share<=1% must hold: 1.00 %, margin 0.00 %"}, // a share of exactly 1 %
 		{"failed<1%", false, failing, false, "margin 0.00 %"},
-		{"failed<1", false, failing, false, "failed<1 must hold: 1, margin 0"},
 
 		// What was not measured fails, whatever the gate demands.
 		{"mean_ttft<60ms", false, ttfts(0), false, "not measured"},
-		{"mean_ttft>60ms", true, ttfts(0), false, "not measured"},
 		{"mean_itl<60ms", true, ttfts(100), false, "not measured"},
-		{"cached_share<50%", true, ttfts(100), false, "not measured"},
 		{"goodput>1", false, ttfts(100), false, "not measured"},
 		{"failed<1%", false, ttfts(0), false, "not measured"},
 		{"mean_ttft>+5%", true, ttfts(100), false, "needs two runs"},
-		{"mean_ttft<+5ms", false, ttfts(100), false, "needs two runs"},
 	} {
 		g := run.Gate{Condition: mustParse(t, tc.gate), Forbidden: tc.forbidden}
 		if j := g.Judge(tc.result); j.Passed != tc.passes || !strings.Contains(j.String(), tc.text) {

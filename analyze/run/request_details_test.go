@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"moontide/analyze/run"
 	"moontide/replay"
@@ -45,53 +44,6 @@ func TestSeries(t *testing.T) {
 			t.Errorf("stretch %d: -want +got:\n%s", i, diff)
 		}
 	}
-}
-
-// The intervals add up to the totals of the run.
-func TestSeriesAddUp(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		records := anyRun(rt)
-		r := compute(t, run.Options{Detail: true}, records...)
-		var due, sent, completed, failed, most, ttft int
-		output, busy := 0.0, 0.0
-		s := r.Detail.Series
-		last := time.Duration(0)
-		for _, rec := range records {
-			last = max(last, rec.Done)
-		}
-		for i, at := range s.Intervals {
-			due, sent, completed, failed = due+at.Due, sent+at.Sent, completed+at.Completed, failed+at.Failed
-			most, ttft, output = max(most, at.MaxInFlight), ttft+at.TTFT.Count, output+at.Output
-			begin := s.From + time.Duration(i)*s.Step
-			busy += at.InFlight * (min(last, begin+s.Step) - begin).Seconds()
-		}
-		if completed != r.Completed || failed != r.Failed || ttft != r.TTFT.Count {
-			rt.Errorf("completed %d, failed %d, %d TTFT of %+v", completed, failed, ttft, r)
-		}
-		for _, g := range r.Detail.ByISL { // the groups contain every request once
-			completed, failed, ttft = completed-g.Completed, failed-g.Failed, ttft-g.TTFT.Count
-		}
-		if completed != 0 || failed != 0 || ttft != 0 {
-			rt.Errorf("in no group: %d completed, %d failed, %d TTFT", completed, failed, ttft)
-		}
-		wantBusy, wantSent, tokens := 0.0, 0, 0
-		for _, rec := range records {
-			if rec.Sent.Set {
-				wantSent++
-				wantBusy += (rec.Done - rec.Sent.Value).Seconds()
-			}
-			if rec.Class == replay.OK && rec.Sent.Set && rec.First.Set {
-				output, _ := rec.OutputTokens()
-				tokens += output
-			}
-		}
-		if due != len(records) || sent != wantSent || most != r.PeakConcurrency {
-			rt.Errorf("due %d, sent %d, most %d of %+v", due, sent, most, r)
-		}
-		if output-float64(tokens) > 0.01 || float64(tokens)-output > 0.01 || busy-wantBusy > 1e-6 || wantBusy-busy > 1e-6 {
-			rt.Errorf("%v tokens, want %d; %v s in flight, want %v", output, tokens, busy, wantBusy)
-		}
-	})
 }
 
 // A run of a year has few stretches, too, and so has one that a damaged record

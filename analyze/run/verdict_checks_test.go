@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/trace"
@@ -71,35 +69,6 @@ func TestLimitsOfTheChecks(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Spoiling more requests never improves a check, nor the verdict.
-func TestWorseIsNeverBetter(t *testing.T) {
-	levels := func(n, bad int, check string) (of, all run.Level) {
-		v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, spoiled(n, bad, check)...).Verdict
-		for _, e := range v.Evidence {
-			if e.Check == check {
-				of = max(of, e.Level)
-			}
-		}
-		return of, v.Level
-	}
-	rapid.Check(t, func(rt *rapid.T) {
-		var checks []string
-		for check := range worsenings {
-			checks = append(checks, check)
-		}
-		slices.Sort(checks)
-		check := rapid.SampledFrom(checks).Draw(rt, "check")
-		n := rapid.IntRange(1, 300).Draw(rt, "requests")
-		few := rapid.IntRange(0, n-1).Draw(rt, "few") // one at least is left: without any, the checks have nothing to judge
-		more := rapid.IntRange(few, max(few, n-1)).Draw(rt, "more")
-		better, allBetter := levels(n, few, check)
-		worse, allWorse := levels(n, more, check)
-		if worse < better || allWorse < allBetter {
-			rt.Errorf("%s: %d of %d bad: %v (%v); %d bad: %v (%v)", check, few, n, better, allBetter, more, worse, allWorse)
-		}
-	})
 }
 
 // A check that failed names its value, its limits, the likely cause and a remedy.
