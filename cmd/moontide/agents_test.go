@@ -151,20 +151,3 @@ func TestSimulateLiveAnswers(t *testing.T) {
 		}
 	}
 }
-
-func TestLiveAnswersMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", rowsOfAgents())
-	for want, args := range map[string][]string{
-		`--answers "copied" is unknown: use trace or live`:  {"--answers", "copied"},
-		"only live answers can keep their reasoning":        {"--keep-reasoning"},
-		"--max-sessions must be positive: 0":                {"--max-sessions", "0"},
-		"--cancel-after -1s is negative":                    {"--cancel-after", "-1s"},
-		"needs a maximum concurrency or number of sessions": {"--closed"},
-	} {
-		if r := try(t, dir, "", append([]string{"replay", "t.jsonl"}, args...)...); r.status != exitMisused || !strings.Contains(r.err, want) {
-			t.Errorf("%v: exit status %d: %s", args, r.status, r.err)
-		}
-	}
-}

@@ -43,7 +43,9 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 	switch verb := args[0]; {
 	case args[len(args)-1] == completionFlag: // the library reads the line as it is
 		return args, nil
-	case verb == "help" && len(args) < 3:
+	case verb == "help" && len(args) > 2:
+		return args, misused("help: want one command, got %d", len(args)-1)
+	case verb == "help":
 		return parseArgs(app, append(args[1:], helpFlag))
 	case strings.HasPrefix(verb, "-"):
 		return args, nil

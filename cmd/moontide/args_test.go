@@ -44,46 +44,6 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
-// Flags with another meaning are rejected, and the error names moontide's
-// flags.
-func TestOtherNamesOfOtherMeaning(t *testing.T) {
-	t.Parallel()
-	for line, want := range map[string]string{
-		"replay t --concurrency 5":                   "--closed --max-concurrency N",
-		"replay t --request-rate inf --closed":       "needs a maximum concurrency",
-		"replay t --request-rate inf --ramp 5":       "cannot be ramped",
-		"replay t --rate-type sweep":                 "moontide bench for a sweep",
-		"bench --profile concurrent":                 "--closed --max-concurrency N for a fixed",
-		"replay t --dataset-name sharegpt":           "--dataset FILE",
-		"replay --input-file t":                      "give the trace as an argument",
-		"replay t --data prompt_tokens=256":          "moontide bench --isl DIST --osl DIST",
-		"bench --random-prefix-len 100":              "--shared-len N with --unique-isl",
-		"replay t --api-key sk-secret":               "--api-key-env VARIABLE",
-		"replay t --result-dir d":                    "--out DIR",
-		"replay t --metric-percentiles 101":          "not a percentile from 0 to 100",
-		"replay t --served-model-name m":             "--model NAME",
-		"replay t --url http://a:1 --host b":         "--host and --port name an endpoint that --url",
-		"replay t --endpoint /v1/embeddings":         "use completions, chat, responses, messages or generate",
-		"analyze t --host a":                         "unknown flag --host",
-		"convert t --rate nan":                       "--rate must be positive: NaN",
-		"replay t --max-concurency 5":                "did you mean --max-concurrency?",
-		"replay t --fixed-schedule-start-offset 1s":  `"1sms" is not a duration`,
-		"replay --max-concurrency 8 --rate=-inf t":   "--rate must be positive: -Inf",
-		"bench --isl 1 --osl 1 --closed":             "use --concurrency N,N,...",
-		"bench --isl 1 --osl 1 --request-rate inf":   "--num-prompts is needed with an infinite rate",
-		"simulate t --concurrency 5":                 "--max-concurrency",
-		"replay t --request-rate 2 --goodput ttft:1": "moontide report",
-	} {
-		r := try(t, t.TempDir(), "", strings.Fields(line)...)
-		if r.status != exitMisused || !strings.Contains(r.err, want) {
-			t.Errorf("%s: exit status %d, want %q in\n%s", line, r.status, want, r.err)
-		}
-		if strings.Contains(r.err, "sk-secret") {
-			t.Errorf("%s: a key is printed", line)
-		}
-	}
-}
-
 // The table names existing flags and verbs and hides no flag of moontide.
 func TestOtherNamesTable(t *testing.T) {
 	t.Parallel()

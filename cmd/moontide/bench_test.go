@@ -191,64 +191,6 @@ func TestBenchRate(t *testing.T) {
 	}
 }
 
-// An unwritable picture is detected before the sweep.
-func TestBenchPictureNowhere(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	r := try(t, dir, "", "bench", "--isl", "10", "--osl", "2", "--concurrency", "1", "--out", "sweep", "--png", "none/sweep.png")
-	if r.status != exitFailed || !strings.Contains(r.err, "writing none/sweep.png") || len(folders(t, dir)) > 0 {
-		t.Errorf("exit status %d, left %v\n%s", r.status, folders(t, dir), r.err)
-	}
-}
-
-func TestBenchMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	shape := []string{"--isl", "10", "--osl", "2"}
-	for _, test := range []struct {
-		want string
-		args []string
-	}{
-		{"want either --concurrency or --rate", shape},
-		{"want either --concurrency or --rate", append(shape, "--concurrency", "1", "--rate", "1")},
-		{`--concurrency: "x" is not a whole number`, append(shape, "--concurrency", "1,x")},
-		{`--concurrency: 2 is repeated`, append(shape, "--concurrency", "2,2")},
-		{`--rate: "0" must be a number above 0`, append(shape, "--rate", "0")},
-		{"--max-concurrency goes with --rate", append(shape, "--concurrency", "1", "--max-concurrency", "2")},
-		{"--num-prompts must be positive: 0", append(shape, "--concurrency", "1", "--num-prompts", "0")},
-		{"describe the requests with --isl and --osl", []string{"--concurrency", "1"}},
-		{"--spec must be a file", []string{"--concurrency", "1", "--spec", "-"}},
-		{"--isl", []string{"--concurrency", "1", "--isl", "none", "--osl", "1"}},
-		{"several URLs need labels", append(shape, "--concurrency", "1", "--url", "http://a", "--url", "http://b")},
-		{`"" is not a label`, append(shape, "--concurrency", "1", "--url", "=http://a")},
-		{"choose one", append(shape, "--concurrency", "1", "--csv", "--markdown")},
-		{"--png names no file", append(shape, "--concurrency", "1", "--png=")},
-		{"only one can be standard output", append(shape, "--concurrency", "1", "--png", "-", "--csv")},
-		{"--isl describes requests, and a TRACE has its own", append(shape, "--concurrency", "1", "trace.jsonl")},
-		{"--shape describes requests, and a TRACE has its own", []string{"--shape", "10:2", "--concurrency", "1", "trace.jsonl"}},
-		{"--isl and --shape: choose one", append(shape, "--shape", "10:2", "--concurrency", "1")},
-		{`--shape: "10:0" is not ISL:OSL`, []string{"--shape", "5:1,10:0", "--concurrency", "1"}},
-		{"want one of --speedup, --rate and --concurrency", []string{"trace.jsonl", "--speedup", "1", "--rate", "1"}},
-		{`--speedup: "inf" must be a number above 0 and at most 1000000`, []string{"trace.jsonl", "--speedup", "inf"}},
-		{"--arrival needs --rate", []string{"trace.jsonl", "--arrival", "constant"}},
-		{"--speedup needs a TRACE", append(shape, "--speedup", "2")},
-		{"--start needs a TRACE", append(shape, "--concurrency", "1", "--start", "2")},
-		{"--engines is for the embedded endpoint, which --url replaces", append(shape, "--concurrency", "1", "--engines", "1,2", "--url", "http://a")},
-		{"--timeout must be positive", append(shape, "--concurrency", "1", "--timeout", "0s")},
-		{"--duration -1s is negative", append(shape, "--concurrency", "1", "--duration", "-1s")},
-		{"--duration must be positive", append(shape, "--concurrency", "1", "--duration", "0s")},
-		{"for closed loops", append(shape, "--concurrency", "1", "--closed")},
-	} {
-		r := try(t, dir, "", append([]string{"bench"}, test.args...)...)
-		if r.status != exitMisused || !strings.Contains(r.err, test.want) || !strings.Contains(r.err, "moontide bench --help") {
-			t.Errorf("%v: exit status %d\n%s", test.args, r.status, r.err)
-		}
-	}
-	if left := folders(t, dir); len(left) > 0 {
-		t.Errorf("misuse left %v", left)
-	}
-}
-
 // A sweep in virtual time gives what moontide simulate gives for each level, and
 // a repeated sweep finds its runs.
 func TestBenchInVirtualTime(t *testing.T) {

@@ -107,29 +107,3 @@ func TestBenchFindInvalid(t *testing.T) {
 		t.Errorf("the folder holds %v", got)
 	}
 }
-
-func TestBenchFindMisuse(t *testing.T) {
-	t.Parallel()
-	shape := []string{"--isl", "10", "--osl", "2", "--virtual"}
-	slo := slices.Clip(append(slices.Clone(shape), "--slo", "p99_ttft<2s", "--find"))
-	for _, test := range []struct {
-		want string
-		args []string
-	}{
-		{"--find rate needs objectives", append(shape, "--find", "rate")},
-		{"such as p99_ttft_ms", append(shape, "--find", "rate", "--slo", "ttft<2s")},
-		{"holds from a load on", append(shape, "--find", "rate", "--slo", "output_throughput>3")},
-		{"--find rate sets the load: omit --concurrency", append(slo, "rate", "--concurrency", "1")},
-		{"--rate has the lowest and the highest level to try", append(slo, "rate", "--rate", "1,2,3")},
-		{"--rate has the lowest and the highest level to try", append(slo, "rate", "--rate", "3,2")},
-		{"--find speedup needs a TRACE", append(slo, "speedup")},
-		{`--find "engines" is unknown: use rate, speedup or concurrency`, append(slo, "engines")},
-		{"--max-runs needs --find", append(shape, "--concurrency", "1", "--max-runs", "3")},
-		{"cannot be judged at rate 1: too few requests for p99: 100, needs 500", []string{sample(t), "--virtual", "--find", "rate", "--slo", "p99_ttft<2s"}},
-	} {
-		r := try(t, t.TempDir(), "", append([]string{"bench"}, test.args...)...)
-		if r.status != exitMisused || !strings.Contains(r.err, test.want) {
-			t.Errorf("%v: exit status %d\n%s", test.args, r.status, r.err)
-		}
-	}
-}

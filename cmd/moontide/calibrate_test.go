@@ -48,13 +48,6 @@ func TestCalibrate(t *testing.T) {
 	agrees(t, "calibration.json", string(read(t, path)))
 }
 
-func TestCalibrateMisuse(t *testing.T) {
-	t.Parallel()
-	if r := try(t, t.TempDir(), "", "calibrate", "x"); r.status != exitMisused || !strings.Contains(r.err, "takes no argument") {
-		t.Errorf("exit status %d\n%s", r.status, r.err)
-	}
-}
-
 // A run reports that it exceeded the range of this machine, and nothing if it did not, or
 // if the range is another machine's.
 func TestReplayBeyondTheRange(t *testing.T) {

@@ -169,41 +169,6 @@ func TestCaptureDiskFull(t *testing.T) {
 	}
 }
 
-// What cannot be captured is refused before anything is written.
-func TestCaptureMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	os.WriteFile(filepath.Join(dir, "there.jsonl"), nil, 0o600)
-	for name, tc := range map[string]struct {
-		args   string
-		status int
-		text   string
-	}{
-		"no upstream":        {"-o t.jsonl", 2, "--upstream is missing"},
-		"no file":            {"--upstream http://127.0.0.1:1", 2, "-o is missing"},
-		"a file that exists": {"--upstream http://127.0.0.1:1 -o there.jsonl --listen 127.0.0.1:0", 1, "exists"},
-		"credentials":        {"--upstream http://user:secret@127.0.0.1 -o t.jsonl", 2, "without user"},
-		"a key as user":      {"--upstream http://secret@127.0.0.1 -o t.jsonl", 2, "without user"},
-		"a key in a query":   {"--upstream http://127.0.0.1/?key=secret -o t.jsonl", 2, "without user"},
-		"a strange scheme":   {"--upstream ftp://127.0.0.1/secret -o t.jsonl", 2, "must be http or https"},
-		"no URL":             {"--upstream http://secret:secret -o t.jsonl", 2, "not a URL"},
-		"two times":          {"--upstream http://127.0.0.1:1 -o t.jsonl --rotate 1h,2h", 2, "\"2h\" is neither a time"},
-		"a negative time":    {"--upstream http://127.0.0.1:1 -o t.jsonl --rotate -1h", 2, "neither a time"},
-		"a strange sample":   {"--upstream http://127.0.0.1:1 -o t.jsonl --sample 0.1", 2, "not a share such as 1/10"},
-		"a strange limit":    {"--upstream http://127.0.0.1:1 -o t.jsonl --rotate often", 2, "neither a time"},
-		"a strange size":     {"--upstream http://127.0.0.1:1 -o t.jsonl --memory 5", 2, "not a size"},
-		"no tokenizer":       {"--upstream http://127.0.0.1:1 -o t.jsonl --tokenizer none.json", 1, "none.json"},
-	} {
-		r := try(t, dir, "", append([]string{"capture"}, strings.Fields(tc.args)...)...)
-		if r.status != tc.status || !strings.Contains(r.err, tc.text) || strings.Contains(r.err, "secret") {
-			t.Errorf("%s: status %d, %s", name, r.status, r.err)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "t.jsonl")); err == nil {
-		t.Error("a trace was begun")
-	}
-}
-
 // A limit of rotation may be a time, a size, or both.
 func TestRotationLimits(t *testing.T) {
 	for limits, want := range map[string]capture.FilesConfig{

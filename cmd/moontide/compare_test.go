@@ -144,32 +144,6 @@ func TestCompareRefuses(t *testing.T) {
 	}
 }
 
-func TestCompareMisuse(t *testing.T) {
-	t.Parallel()
-	dir := twoRuns(t)
-	mkdir(t, dir, "empty")
-	for args, tc := range map[string]struct {
-		status int
-		want   string
-	}{
-		"fast":                          {exitMisused, "compare: want two sides, A and B"},
-		"fast slow fast":                {exitMisused, "got 3"},
-		"fast slow --json --csv":        {exitMisused, "--json and --csv: choose one"},
-		"fast, slow":                    {exitMisused, `"fast," names no folder between its commas`},
-		"slow fast,./fast/":             {exitMisused, `names ./fast/ twice`},
-		"fast slow --fail-if p99":       {exitMisused, `--fail-if: condition "p99" has no < or >`},
-		"fast slow --metric p99_speed":  {exitMisused, `--metric: unknown metric "p99_speed"`},
-		"fast slow --goodput speed:1":   {exitMisused, "compare: --goodput: "},
-		"fast slow --fail-if goodput<1": {exitMisused, "compare: goodput needs --goodput OBJECTIVES"},
-		"fast none":                     {exitFailed, "not a run's folder"},
-		"fast empty":                    {exitFailed, "not a run's folder"},
-	} {
-		if r := try(t, dir, "", append([]string{"compare"}, strings.Fields(args)...)...); r.status != tc.status || !strings.Contains(r.err, tc.want) || r.out != "" {
-			t.Errorf("%s: exit status %d: %s\n%s", args, r.status, r.err, r.out)
-		}
-	}
-}
-
 // A record that was cut short by a kill can be compared up to its end on
 // request.
 func TestCompareCutRecord(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -97,41 +96,6 @@ func TestDescribedBySpec(t *testing.T) {
 	}
 	if piped := of("isl: 5\nosl: 6\n", "--spec", "-"); strings.Count(piped, `"input_length": 5, "output_length": 6`) != 100 {
 		t.Errorf("a description from standard input:\n%s", piped)
-	}
-}
-
-func TestDescribedWrongly(t *testing.T) {
-	dir := t.TempDir()
-	bad := write(t, dir, "bad.yaml", "isl: 5\nosl: many\n")
-	for _, tc := range []struct {
-		args   string
-		misuse bool
-		want   string
-	}{
-		{"--isl 3000", true, "synth: --osl is missing: the answer length in tokens"},
-		{"--isl 3000 --osl x", true, `synth: --osl: osl is neither a number nor a distribution: "x"`},
-		{"--isl 3000 --osl 1 --rate=-1", true, "--rate: rate is out of range: -1"},
-		{"--isl 3000 --osl 1 -n 0", true, "--num-requests must be positive: 0"},
-		{"--isl 3000 --osl 1 --block-size 0", true, "--block-size: block_size is out of range: 0"},
-		{"--isl 300 --osl 1 --shared-len 301", true, "--isl: isl includes the shared prefix but can be as short as 300 tokens, less than the prefix's 301"},
-		{"--isl 300 --osl 1 --cv 2 --arrival poisson", true, "--cv: arrival.cv applies to gamma arrivals, not to poisson"},
-		{"--isl 300 --osl 1 --cv 2 --arrival constant", true, "--cv: arrival.cv applies to gamma arrivals, not to constant"},
-		{"--isl 300 --osl 1 --burstiness 2 --arrival poisson", true, "--burstiness: arrival.cv applies to gamma arrivals, not to poisson"},
-		{"--isl 300 --osl 1 --burstiness 2 --arrival constant", true, "--burstiness: arrival.cv applies to gamma arrivals, not to constant"},
-		{"--isl 3000.5 --osl 1", true, "--isl: isl is not a whole number: 3000.5"},
-		{"--isl 3 --osl 1 --duration 0s", true, "--duration: duration is out of range: 0s, want from 0.000001 to 3162240000 seconds"},
-		{"--isl 3 --osl 1 --from x.jsonl", true, "--from makes a trace from another one, --isl from a description"},
-		{"--spec chat --max-isl 3", true, "--max-isl makes a trace from another one, --spec from"},
-		{"--spec none", false, "none: no such file or directory; ready-made descriptions: agent, chat, "},
-		{"--spec " + dir, false, "reading description: "},
-		{"--spec " + bad, false, "bad.yaml:2:6: osl is neither a number nor a distribution"},
-		{"--isl 3 --osl 1 --duration 1ms", false, "no request arrives within the duration"},
-	} {
-		out, err := described(t, "", strings.Fields(tc.args)...)
-		var misuse usageError
-		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.As(err, &misuse) != tc.misuse || out != "" {
-			t.Errorf("%s\nerror is %v (misuse: %t), want %s\n%s", tc.args, err, errors.As(err, &misuse), tc.want, out)
-		}
 	}
 }
 

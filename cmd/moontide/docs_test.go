@@ -153,16 +153,6 @@ func TestAbout(t *testing.T) {
 	if must(t, dir) != must(t, dir, "help") {
 		t.Error("moontide without arguments differs from moontide help")
 	}
-	for _, args := range [][]string{{"help", "repaly"}, {"repaly"}, {"repaly", "--help"}} {
-		if r := try(t, dir, "", args...); r.status != exitMisused || !strings.Contains(r.err, `unknown command "repaly"; did you mean "replay"?`) || r.out != "" {
-			t.Errorf("%q: exit status %d: %s%s", args, r.status, r.err, r.out)
-		}
-	}
-	for _, args := range [][]string{{"help", "fit", "synth"}, {"--completion", "tcsh"}, {"--nothing"}} {
-		if r := try(t, dir, "", args...); r.status != exitMisused {
-			t.Errorf("%q: exit status %d: %s", args, r.status, r.err)
-		}
-	}
 }
 
 // The bash script completes verbs, flags in any place, and files.

@@ -227,24 +227,3 @@ func TestReportOfAnOlderRun(t *testing.T) {
 		t.Errorf("it says\n%s", out)
 	}
 }
-
-func TestEvidenceMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", shortTrace)
-	for args, want := range map[string]string{
-		"replay t.jsonl --max-lag 0s":                            "replay: --max-lag must be positive: 0s",
-		"replay t.jsonl --max-lag-share 1.5":                     "replay: --max-lag-share must be above 0 and at most 1: 1.5",
-		"replay t.jsonl --max-prompts-off NaN":                   "replay: --max-prompts-off must be above 0 and at most 1: NaN",
-		"replay t.jsonl --server-metrics localhost:8000/metrics": "replay: --server-metrics: metrics URL is not http://host/metrics",
-		"replay t.jsonl --server-metrics http://u:p@host":        "replay: --server-metrics: metrics URL must not have credentials",
-		"report . --max-lag -1s":                                 "report: --max-lag -1s is negative",
-		"report . --warmup-time -1s":                             "report: --warmup-time -1s is negative",
-		"report . --cooldown-time -1s":                           "report: --cooldown-time -1s is negative",
-	} {
-		r := try(t, dir, "", strings.Fields(args)...)
-		if r.status != exitMisused || !strings.Contains(r.err, want) || r.out != "" {
-			t.Errorf("%s: exit status %d\n%s%s", args, r.status, r.out, r.err)
-		}
-	}
-}

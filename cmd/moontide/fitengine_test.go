@@ -129,42 +129,6 @@ func TestFitEngineRefits(t *testing.T) {
 	}
 }
 
-func TestFitEngineMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	table := tableOf(t, measuredEngine())
-	lines := strings.SplitAfter(table, "\n")
-	write(t, dir, "t.csv", table)
-	write(t, dir, "few.csv", strings.Join(lines[:2], ""))
-	write(t, dir, "shapeless.csv", strings.Replace(table, "isl", "length", 1))
-	write(t, dir, "two.csv", "deployment,"+lines[0]+"a,"+lines[1]+"b,"+lines[2])
-	for _, test := range []struct {
-		args   string
-		status int
-		want   string
-	}{
-		{"", exitMisused, "name run folders, or give --table FILE or --url URL"},
-		{"run --table t.csv", exitMisused, "run folders, --table and --url: choose one"},
-		{"run --long-isl 512", exitMisused, "--long-isl is for measuring with --url"},
-		{"run --deployment a", exitMisused, "--deployment selects rows of --table"},
-		{"--table none.csv", exitFailed, "none.csv: no such file"},
-		{"--table shapeless.csv", exitFailed, "shapeless.csv: line 1: want columns isl"},
-		{"--table few.csv", exitFailed, "cannot give"},
-		{"--table two.csv", exitMisused, "the table has 2 deployments: choose one with --deployment: a; b"},
-		{"--table two.csv --deployment c", exitMisused, `the table has no "c"; it has a; b`},
-		{"--table t.csv --refit-prefill", exitMisused, "--refit-prefill needs --engine"},
-		{"--table t.csv --prefill-engines 1", exitMisused, "set both or neither"},
-		{"--table t.csv --json --csv", exitMisused, "--json and --csv: choose one"},
-		{"--table t.csv -o t.csv", exitMisused, "would overwrite its input"},
-		{"none", exitFailed, "none"},
-	} {
-		r := try(t, dir, "", append([]string{"fit-engine"}, strings.Fields(test.args)...)...)
-		if r.status != test.status || !strings.Contains(r.err, test.want) || r.out != "" {
-			t.Errorf("%s: exit status %d, want %d: %s%s\nwant %s", test.args, r.status, test.status, r.out, r.err, test.want)
-		}
-	}
-}
-
 // A server that is measured by --url has its runs planned, announced, kept and fitted;
 // the command continues, and its folders can be fitted again.
 func TestFitEngineMeasures(t *testing.T) {

@@ -1,8 +1,13 @@
 package main
 
-import "testing"
+import (
+	"math"
+	"testing"
 
-// Every flag with a range exists and is a number or a duration.
+	"github.com/urfave/cli/v2"
+)
+
+// Every flag with a range exists, is a number or a duration, and refuses values out of it.
 func TestFlagRangesTable(t *testing.T) {
 	t.Parallel()
 	for _, r := range flagRanges {
@@ -15,6 +20,14 @@ func TestFlagRangesTable(t *testing.T) {
 				}
 				_, notNumber := checkValue(f, name, "1x")
 				checked = checked || notNumber != nil
+				if _, isText := f.(*cli.StringFlag); isText { // a list, or of a description
+					continue
+				}
+				for value, x := range map[string]float64{"-1": -1, "0": 0, "2e18": 2e18, "NaN": math.NaN(), "inf": math.Inf(1)} {
+					if _, err := checkValue(f, name, value); err == nil && !r.accepts(x) {
+						t.Errorf("--%s accepts %s", name, value)
+					}
+				}
 			}
 			if !checked {
 				t.Errorf("no verb has a flag --%s of numbers or durations", name)

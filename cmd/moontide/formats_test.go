@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/klauspost/compress/gzip"
 
 	"moontide/replay/runfile"
 	"moontide/trace/format"
@@ -137,47 +133,6 @@ func TestFormatFlags(t *testing.T) {
 	}
 	if got := must(t, dir, "convert", "--recorded-times", paths["weka"]); strings.Contains(got, `"delay"`) || strings.Count(got, `"timestamp"`) != 10 {
 		t.Errorf("recorded times:\n%s", got)
-	}
-	other := t.TempDir()
-	empty := write(t, other, "empty.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n")
-	short := write(t, other, "short.jsonl", "{\"input_length\": 5}\n")
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	fmt.Fprint(z, "arrived_at,num_prefill_tokens,num_decode_tokens"+strings.Repeat(",another", 9))
-	z.Close()
-	cut := write(t, other, "cut.gz", packed.String()[:packed.Len()/2])
-	folder := mkdir(t, other, "folder")
-	event := `{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":%d,"request":{"input_tokens":5,"output_tokens":1%s}}` + "\n"
-	write(t, folder, "one.jsonl", fmt.Sprintf(event, 7, `,"replay":{"trace_block_size":16,"input_length":5,"input_sequence_hashes":[7]}`))
-	write(t, folder, "two.jsonl", fmt.Sprintf(event, 8, ""))
-	for name, tc := range map[string]struct {
-		args   []string
-		status int
-		want   string
-	}{
-		"no such format":   {[]string{"analyze", "--format", "csv", "t.jsonl"}, 2, `--format "csv" is unknown: use mooncake, azure, burstgpt, vidur, bailian, weka, dynamo, aiperf, sharegpt, tracelab, openai-log or datagen`},
-		"an empty format":  {[]string{"check", "--format", "", "t.jsonl"}, 2, "--format is empty"},
-		"another format":   {[]string{"check", "--format", "azure", "t.jsonl"}, 1, "t.jsonl:1: not the header of an Azure trace, which has the columns TIMESTAMP, ContextTokens, GeneratedTokens: "},
-		"no such ids":      {[]string{"simulate", "--block-ids", "all", "t.jsonl"}, 2, `--block-ids "all" is unknown: use none or unique`},
-		"no such flavour":  {[]string{"convert", "--to", "csv", "t.jsonl"}, 2, `--to "csv" is unknown: use native or vllm`},
-		"vLLM without ids": {[]string{"convert", "--to", "vllm", "t.jsonl", "-o", "out"}, 1, "t.jsonl:1: row 1 has no block ids, from which vLLM makes the prompt: generate some when reading"},
-		"vLLM of a folder": {[]string{"convert", "--to", "vllm", folder, "-o", "out"}, 1, "two.jsonl:1: row 2 has no block ids"},
-		"an empty trace":   {[]string{"convert", empty, "-o", "out"}, 1, "empty.csv: the trace has no requests\n"},
-		"empty traces":     {[]string{"convert", "--sort", empty, empty, "-o", "out"}, 1, "empty.csv, " + empty + ": the trace has no requests\n"},
-		"no output length": {[]string{"simulate", short}, 1, `short.jsonl:1: no output_length in "{\"input_length\": 5}" (format aiperf accepts such rows, with length 0 and a mark)`},
-		"a cut archive":    {[]string{"analyze", cut}, 1, "cut.gz:1: reading: unexpected EOF\n"},
-		"no tokenizer":     {[]string{"convert", "--tokenizer", "none.json", paths["sharegpt.json"]}, 1, "counting tokens: reading tokenizer: open none.json: no such file"},
-		"a tree of none":   {[]string{"synth", "--method", "tree", "-n", "3", "--from", paths["vidur.csv"], "-o", "out"}, 1, "no block ids, so its shared prefixes are unknown"},
-		"a curve of none":  {[]string{"analyze", "--csv", paths["vidur.csv"]}, 1, "no row has block ids, so there is no hit rate curve"},
-		"a bad row":        {[]string{"convert", write(t, dir, "bad.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,x\n"), "-o", "out"}, 1, `bad.csv:2: num_decode_tokens is not a number: "x"`},
-	} {
-		r := try(t, dir, "", tc.args...)
-		if r.status != tc.status || !strings.Contains(r.err, tc.want) || strings.HasSuffix(tc.want, "\n") && !strings.HasSuffix(r.err, tc.want) {
-			t.Errorf("%s: status %d\n%s", name, r.status, r.err)
-		}
-	}
-	if got := files(t, dir); !slices.Equal(got, []string{"bad.csv", "t.jsonl"}) {
-		t.Errorf("it leaves %v", got)
 	}
 }
 

@@ -100,32 +100,6 @@ func TestReportGates(t *testing.T) {
 	}
 }
 
-func TestGateMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must(t, dir, "simulate", sample(t), "--out", "run")
-	for args, want := range map[string]string{
-		"report run --slo p99_ttft":                      `report: --slo: condition "p99_ttft" has no < or >`,
-		"report run --fail-if p99_ttft<2000":             `report: --fail-if: condition "p99_ttft<2000": the limit has no unit`,
-		"report run --slo mean_ttft<1s,":                 `condition "" has no`,
-		"report run --slo p99_ttft>+5%":                  "report: p99_ttft_ms>+5% is a change between two runs: use it with moontide compare",
-		"report run --slo goodput>1":                     "report: goodput needs --goodput OBJECTIVES",
-		"report run --slo mean_ttft<1s --format aiperf":  "omit --slo and --fail-if",
-		"compare run run --slo goodput>1":                "compare: goodput needs --goodput OBJECTIVES",
-		"simulate none --slo mean_ttft>+5ms":             "simulate: mean_ttft_ms>+5 is a change between two runs",
-		"replay none --fail-if goodput<1":                "replay: request_goodput<1 needs objectives: use it with moontide report --goodput",
-		"bench --isl 1 --osl 1 --concurrency 1 --slo x<": `bench: --slo: condition "x<": "" is not a number`,
-	} {
-		r := try(t, dir, "", strings.Fields(args)...)
-		if r.status != exitMisused || !strings.Contains(r.err, want) || r.out != "" {
-			t.Errorf("%s: exit status %d\n%s%s", args, r.status, r.out, r.err)
-		}
-	}
-	if got := files(t, dir); slices.Contains(got, "runs") {
-		t.Errorf("a run was started: %v", got)
-	}
-}
-
 // Gates do not belong to a run: it is resumed, and a sweep continued, with others.
 func TestGatesAreNoSettingsOfARun(t *testing.T) {
 	t.Parallel()

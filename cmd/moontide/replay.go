@@ -120,6 +120,9 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	if follows {
 		cfg.Observer = bench.Observer{}
 	}
+	if _, err := outcomeOutput(c); err != nil { // before files are created
+		return err
+	}
 	end, err := export(c, std, follows, &cfg)
 	if err != nil {
 		return err

@@ -109,67 +109,6 @@ func printed(t *testing.T, out, label string) float64 {
 	return x
 }
 
-func TestSimulateMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", shortTrace)
-	write(t, dir, "bad.jsonl", shortTrace+"{\n")
-	for _, tc := range []struct {
-		args   string
-		status int
-		want   string
-	}{
-		{"", 2, "missing argument: TRACE"},
-		{"t.jsonl --speedup 0", 2, "simulate: --speedup must be positive: 0"},
-		{"t.jsonl --limit -1", 2, "simulate: --limit must be positive: -1"},
-		{"t.jsonl --max-concurrency 0", 2, "simulate: --max-concurrency must be positive: 0"},
-		{"t.jsonl --engines 0", 2, "--engines must be from 1 to 1024: 0"},
-		{"t.jsonl --engines 9999", 2, "--engines must be from 1 to 1024: 9999"},
-		{"t.jsonl --router best", 2, `--routing "best" is unknown: use round-robin, random, least-loaded, session or prefix`},
-		{"t.jsonl --prefill-engines 2", 2, "--prefill-engines and --decode-engines go together"},
-		{"t.jsonl --max-num-seqs 0", 2, "--max-num-seqs must be from 1 to"},
-		{"t.jsonl --max-num-batched-tokens 100", 2, "--max-num-batched-tokens 100 is below --max-num-seqs 1024"},
-		{"t.jsonl --num-gpu-blocks 99999999999", 2, "--num-gpu-blocks must be from 1 to 2147483646: 99999999999"},
-		{"t.jsonl --engine-block-size -16", 2, "--engine-block-size must be from 1 to"},
-		{"t.jsonl --step-base 2h", 2, "--step-base must be from 0 to 1h: 2h0m0s"},
-		{"t.jsonl --transfer-per-token -1ns", 2, "--transfer-per-token -1ns is negative"},
-		{"t.jsonl --url http://127.0.0.1:1", 2, "the engines run in virtual time: use moontide replay to send requests"},
-		{"none.jsonl", 1, "none.jsonl"},
-		{"bad.jsonl", 1, "bad.jsonl:6"},
-	} {
-		before := files(t, dir)
-		r := try(t, dir, "", append([]string{"simulate"}, strings.Fields(tc.args)...)...)
-		if r.status != tc.status || !strings.Contains(r.err, tc.want) || r.out != "" {
-			t.Errorf("%s: exit status %d, want %d; it says\n%s%s\nwant in it\n%s", tc.args, r.status, tc.status, r.out, r.err, tc.want)
-		}
-		if after := files(t, dir); !slices.Equal(before, after) {
-			t.Errorf("%s: files are %v, were %v", tc.args, after, before)
-		}
-	}
-}
-
-func TestServeMisuse(t *testing.T) {
-	t.Parallel()
-	for args, want := range map[string]string{
-		"--time-scale 0":           "--time-scale must be from 0.001 to 1000: 0",
-		"--time-scale 1e18":        "--time-scale must be from 0.001 to 1000: 1e+18",
-		"--listen=":                "--listen is empty",
-		"--fault crash":            `--fault: fault "crash" is not one of 429, 500,`,
-		"--fault reset:2":          `--fault: fault reset: share of requests must be above 0 and at most 1, got "2"`,
-		"--fault delay:1:x":        `--fault: fault delay: time must be above 0 and at most 1h0m0s, got "x"`,
-		"--time-scale NaN":         "--time-scale must be from 0.001 to 1000: NaN",
-		"--router best":            "--routing \"best\" is unknown",
-		"--decode-engines 1":       "--prefill-engines and --decode-engines go together",
-		"trace.jsonl":              "serve: takes no argument",
-		"--decode-per-sequence -1": "--decode-per-sequence -1s is negative",
-	} {
-		r := try(t, t.TempDir(), "", append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(args)...)...)
-		if r.status != exitMisused || !strings.Contains(r.err, want) {
-			t.Errorf("%s: exit status %d: %s", args, r.status, r.err)
-		}
-	}
-}
-
 // Injected faults are reported by a replay.
 func TestServeFaults(t *testing.T) {
 	t.Parallel()

@@ -95,32 +95,6 @@ func TestSimulateObjectives(t *testing.T) {
 	}
 }
 
-func TestSimulatePlanMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for args, want := range map[string]string{
-		"--engines 2 --json":                     "--json is for several deployments",
-		"--engines 2 --png x.png":                "--png is for several deployments",
-		"--engines 0..3":                         `--engines: "0" is not a whole number from 1 to`,
-		"--engines 3..1":                         "--engines: the range 3..1 is empty",
-		"--engines 1,2000":                       "--engines must be from 1 to 1024: 2000",
-		"--engines 1,1":                          "--engines: 1 is repeated",
-		"--engines 1..100 --max-num-seqs 1..200": "more than 10000 deployments",
-		"--engines 1,2 --out DIR":                "--out is for one deployment",
-		"--engines 1,2 --json --csv":             "choose one",
-		"--prefill-engines 1..3":                 "--prefill-engines and --decode-engines go together",
-		"--engines 1,2 --max-num-seqs 9000 --max-num-batched-tokens 10": "--max-num-batched-tokens 10 is below --max-num-seqs 9000",
-	} {
-		r := try(t, dir, "", append([]string{"simulate", sample(t)}, words(args)...)...)
-		if r.status != exitMisused || !strings.Contains(r.err, want) || r.out != "" {
-			t.Errorf("%s: exit status %d, no %q in\n%s%s", args, r.status, want, r.err, r.out)
-		}
-	}
-	if left := files(t, dir); len(left) != 0 {
-		t.Errorf("files %q", left)
-	}
-}
-
 // With a fitted engine, answers carry its held-out error, and loads outside the fitted range
 // get a warning.
 func TestSimulateHeldOutError(t *testing.T) {

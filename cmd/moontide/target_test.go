@@ -141,51 +141,6 @@ func TestReadDelayIsKept(t *testing.T) {
 	}
 }
 
-func TestTargetMisuse(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", rowsOfSessions())
-	write(t, dir, "key.pem", "-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----\n")
-	for name, tc := range map[string]struct {
-		flags  []string
-		status int
-		want   string
-	}{
-		"empty url":         {[]string{"--url", "http://a", "--url", ""}, 2, "--url is empty"},
-		"one bad url":       {[]string{"--url", "http://a", "--url", "b"}, 2, "url is not http://host or https://host"},
-		"password in a url": {[]string{"--url", "http://me:hush@host"}, 2, "url has credentials in it"},
-		"named endpoint":    {[]string{"--url", "http://a/v1/chat/completions?key=hush", "--endpoint", "completions"}, 2, "the URL names the chat endpoint (/v1/chat/completions), but the endpoint is set to completions"},
-		"unix url":          {[]string{"--url", "unix:///run/vllm.sock"}, 2, "Unix socket"},
-		"balance":           {[]string{"--balance", "random"}, 2, "use round-robin or session"},
-		"connections":       {[]string{"--connections", "many"}, 2, "use pooled or fresh"},
-		"extra body":        {[]string{"--extra-body", `{"key": "hush"`}, 2, "extra body is not a JSON object"},
-		"own member":        {[]string{"--extra-body", `{"stream": "hush"}`}, 2, `extra body has "stream"`},
-		"engines and a url": {[]string{"--url", "http://a", "--router", "prefix"}, 2, "--routing is for the embedded endpoint"},
-		"no such router":    {[]string{"--router", "best"}, 2, "--routing"},
-		"ca without https":  {[]string{"--url", "http://a", "--ca-file", "key.pem"}, 2, "--ca-file is for https"},
-		"insecure, http":    {[]string{"--url", "http://a", "--insecure"}, 2, "--insecure is for https, but no --url is https"},
-		"ca and insecure":   {[]string{"--url", "https://a", "--insecure", "--ca-file", "key.pem"}, 2, "--insecure checks no certificate"},
-		"cert without key":  {[]string{"--url", "https://a", "--client-cert", "key.pem"}, 2, "--client-cert and --client-key go together"},
-		"cert is a key":     {[]string{"--url", "https://a", "--client-cert", "key.pem", "--client-key", "key.pem"}, 1, "reading --client-cert key.pem and --client-key key.pem"},
-		"no cert file":      {[]string{"--url", "https://a", "--client-cert", "none.pem", "--client-key", "key.pem"}, 1, "reading --client-cert: open none.pem"},
-		"proxy":             {[]string{"--url", "http://a", "--proxy", "http://me:hush@/x"}, 2, "--proxy is neither none nor a URL"},
-		"proxy, scheme":     {[]string{"--url", "http://a", "--proxy", "ftp://me:hush@b"}, 2, "proxy ftp://***@b is not http, https or socks5"},
-		"proxy, no url":     {[]string{"--proxy", "none"}, 2, "--proxy needs --url"},
-		"no ca file":        {[]string{"--url", "https://a", "--ca-file", "none.pem"}, 1, "none.pem"},
-		"ca file is a key":  {[]string{"--url", "https://a", "--ca-file", "key.pem"}, 1, "key.pem has no certificate in PEM"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--out", "run"}, tc.flags...)...)
-			if r.status != tc.status || !strings.Contains(r.err, tc.want) || strings.Contains(r.err+r.out, "hush") {
-				t.Errorf("exit status %d, want %d and %q\n%s", r.status, tc.status, tc.want, r.err)
-			}
-			if _, err := os.Stat(filepath.Join(dir, "run")); err == nil {
-				t.Error("it left a folder")
-			}
-		})
-	}
-}
-
 func TestTooFewOpenFiles(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
