@@ -4,71 +4,62 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"moontide/analyze/report"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/enginefile"
-	"moontide/trace/routing"
 )
 
-// jsonOutput is an output that programs read, and its schema.
-type jsonOutput struct {
+// schemaObject is a JSON Schema.
+type schemaObject = map[string]any
+
+// jsonOutputs lists the outputs that programs read, and their schemas. Rows have no type
+// of one struct: a row may have other keys, and a record is written by a table of fields.
+var jsonOutputs = []struct {
 	file   string // of the schema
 	what   string
 	prints string // the commands and files
-	schema func(t *testing.T) schemaObject
+	typ    reflect.Type
+}{
+	{"trace.json", "a row of a native trace", "`moontide convert`, `moontide synth`", nil},
+	{"requests.json", "a request of a run: its row of the trace, then what happened", "`requests.jsonl` of a run folder", nil},
+	{"run.json", "configuration of a run, and how it ended", "`run.json` of a run folder", reflect.TypeFor[runfile.Run]()},
+	{"gaps.json", "count of gaps between token chunks", "`gaps.jsonl` of a run folder written with `--no-chunk-times`", reflect.TypeFor[runfile.GapCount]()},
+	{"samples.json", "state of client and server in one second", "`samples.jsonl` of a run folder", reflect.TypeFor[runfile.Sample]()},
+	{"sweep.json", "flags of a sweep", "`sweep.json` of a sweep's folder", reflect.TypeFor[bench.SweepRecord]()},
+	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `moontide bench --json`", reflect.TypeFor[report.OutcomeJSON]()},
+	{"check.json", "findings of a check", "`moontide check --json`", reflect.TypeFor[report.CheckJSON]()},
+	{"fidelity.json", "how a drawn trace resembles its source", "`moontide synth --check --json`", reflect.TypeFor[report.FidelityJSON]()},
+	{"engine.json", "simulated engines, and the errors of a fit", "`moontide fit-engine`; read by `--engine`", reflect.TypeFor[engineJSON]()},
+	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", reflect.TypeFor[report.EngineFitJSON]()},
+	{"calibration.json", "range of a client, and the loads it was found with", "the file of `moontide calibrate`", reflect.TypeFor[bench.Calibration]()},
+	{"plan.json", "what several deployments would do", "`moontide simulate --json`", reflect.TypeFor[report.PlanJSON]()},
 }
 
-// jsonOutputs lists the outputs that have a schema.
-var jsonOutputs = []jsonOutput{
-	{"trace.json", "a row of a native trace", "`moontide convert`, `moontide synth`", traceSchema},
-	{"requests.json", "a request of a run: its row of the trace, then what happened", "`requests.jsonl` of a run folder", recordSchema},
-	{"run.json", "configuration of a run, and how it ended", "`run.json` of a run folder", schemaOf[runfile.Run]},
-	{"gaps.json", "count of gaps between token chunks", "`gaps.jsonl` of a run folder written with `--no-chunk-times`", schemaOf[runfile.GapCount]},
-	{"samples.json", "state of client and server in one second", "`samples.jsonl` of a run folder", schemaOf[runfile.Sample]},
-	{"sweep.json", "flags of a sweep", "`sweep.json` of a sweep's folder", schemaOf[bench.SweepRecord]},
-	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `moontide bench --json`", schemaOf[report.OutcomeJSON]},
-	{"check.json", "findings of a check", "`moontide check --json`", schemaOf[report.CheckJSON]},
-	{"fidelity.json", "how a drawn trace resembles its source", "`moontide synth --check --json`", schemaOf[report.FidelityJSON]},
-	{"engine.json", "simulated engines, and the errors of a fit", "`moontide fit-engine`; read by `--engine`", engineSchema},
-	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", schemaOf[report.EngineFitJSON]},
-	{"calibration.json", "range of a client, and the loads it was found with", "the file of `moontide calibrate`", schemaOf[bench.Calibration]},
-	{"plan.json", "what several deployments would do", "`moontide simulate --json`", schemaOf[report.PlanJSON]},
+// engineJSON is the form of an engine file, whose settings are those of the engines.
+type engineJSON struct {
+	Format     string         `json:"format"`
+	Version    int            `json:"version"`
+	Deployment parametersJSON `json:"deployment"`
+	Engine     parametersJSON `json:"engine"`
+	Decode     parametersJSON `json:"decode-engine,omitempty"`
+	Fit        enginefile.Fit `json:"fit,omitempty"`
 }
 
-// engineSchema is that of engine files, whose settings are the parameters of engines.
-func engineSchema(t *testing.T) schemaObject {
-	t.Helper()
-	section := func(ofEngine bool) schemaObject {
-		properties := schemaObject{}
-		for _, p := range engine.Parameters {
-			if (p.OfEngine != nil) != ofEngine {
-				continue
-			}
-			kind := "string"
-			switch p.Field(new(engine.Deployment)).(type) {
-			case *int:
-				kind = "integer"
-			case *bool:
-				kind = "boolean"
-			}
-			properties[p.Name] = schemaObject{"type": kind, "description": strings.ReplaceAll(p.Usage, "`", "")}
-		}
-		if !ofEngine {
-			properties["routing"] = schemaObject{"type": "string", "enum": routing.Policies(), "description": "routing policy"}
-		}
-		return closedObject(properties, []string{})
-	}
-	return closedObject(schemaObject{
-		"format": schemaObject{"const": "moontide engine"}, "version": schemaObject{"const": 1},
-		"deployment": section(false), "engine": section(true), "decode-engine": section(true), "fit": schemaOf[enginefile.Fit](t),
-	}, []string{"format", "version", "deployment", "engine"})
-}
+// parametersJSON stands for an object of which the file has the members.
+type parametersJSON map[string]any
 
 func schemaTable() string {
 	var b strings.Builder
@@ -79,10 +70,15 @@ func schemaTable() string {
 	return b.String()
 }
 
-// The schemas are those of the Go types, with their comments as descriptions.
+// The schemas have the members of the Go types. Descriptions and the values of texts are
+// written by hand: go generate keeps them.
 func TestSchemas(t *testing.T) {
 	for _, o := range jsonOutputs {
-		schema := o.schema(t)
+		if o.typ == nil {
+			continue
+		}
+		path := filepath.Join("schema", o.file)
+		schema := schemaOf(t, o.typ, readSchema(t, path))
 		schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 		schema["title"] = "moontide: " + o.what
 		text := &bytes.Buffer{}
@@ -92,9 +88,159 @@ func TestSchemas(t *testing.T) {
 		if err := out.Encode(schema); err != nil {
 			t.Fatal(err)
 		}
-		current(t, filepath.Join("schema", o.file), text.String())
+		current(t, path, text.String())
 	}
 	if found := files(t, "schema"); len(found) != len(jsonOutputs) {
 		t.Errorf("%d outputs have %d schemas: %q", len(jsonOutputs), len(found), found)
+	}
+	engines := readSchema(t, "schema/engine.json")["properties"].(schemaObject)
+	var all []string
+	for _, p := range engine.Parameters {
+		all = append(all, p.Name)
+	}
+	documented := slices.Concat(membersOf(engines["deployment"]), membersOf(engines["engine"]))
+	sameKeys(t, "engine.json", documented, append(all, "routing"))
+	sameKeys(t, "decode-engine", membersOf(engines["decode-engine"]), membersOf(engines["engine"]))
+}
+
+func readSchema(t *testing.T, path string) (schema schemaObject) {
+	t.Helper()
+	if err := json.Unmarshal(read(t, path), &schema); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+func membersOf(schema any) []string {
+	return slices.Collect(maps.Keys(schema.(schemaObject)["properties"].(schemaObject)))
+}
+
+func sameKeys(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: keys %q, want %q", what, got, want)
+	}
+}
+
+// schemaOf returns the schema of a Go type as encoding/json writes it, with what the old
+// one says by hand.
+func schemaOf(t *testing.T, typ reflect.Type, old schemaObject) schemaObject {
+	t.Helper()
+	of := func(name string) schemaObject { before, _ := old[name].(schemaObject); return before }
+	schema := schemaObject{}
+	switch typ.Kind() {
+	case reflect.String:
+		schema["type"] = "string"
+	case reflect.Bool:
+		schema["type"] = "boolean"
+	case reflect.Float64:
+		schema["type"] = "number"
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		schema["type"] = "integer"
+	case reflect.Array, reflect.Slice:
+		schema["type"], schema["items"] = []any{"array", "null"}, schemaOf(t, typ.Elem(), of("items"))
+	case reflect.Map:
+		if typ == reflect.TypeFor[parametersJSON]() {
+			return old
+		}
+		schema["type"], schema["additionalProperties"] = "object", schemaOf(t, typ.Elem(), of("additionalProperties"))
+	case reflect.Pointer:
+		schema = schemaOf(t, typ.Elem(), old)
+		schema["type"] = []any{schema["type"], "null"}
+	case reflect.Struct:
+		if typ == reflect.TypeFor[time.Time]() {
+			schema["type"], schema["format"] = "string", "date-time"
+			break
+		}
+		properties, required := schemaObject{}, []string{}
+		for _, f := range reflect.VisibleFields(typ) {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "-" || name == "" || !f.IsExported() {
+				continue
+			}
+			before, _ := of("properties")[name].(schemaObject)
+			properties[name] = schemaOf(t, f.Type, before)
+			if !strings.Contains(options, "omit") {
+				required = append(required, name)
+			}
+		}
+		schema["type"], schema["properties"], schema["required"], schema["additionalProperties"] = "object", properties, required, false
+	default:
+		t.Fatalf("no schema of %v", typ)
+	}
+	for _, byHand := range []string{"description", "enum", "const", "minimum", "minItems", "maxItems"} {
+		if value, ok := old[byHand]; ok {
+			schema[byHand] = value
+		}
+	}
+	return schema
+}
+
+// The keys of rows are those of the page on the native format, and of the table of fields
+// of a record.
+func TestSchemasOfRows(t *testing.T) {
+	t.Parallel()
+	_, table, _ := strings.Cut(readFile(t, filepath.Join(root, "traces", "README.md")), "\n| key | type | meaning |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var documented []string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, " | ")
+		_, aliases, _ := strings.Cut(cells[len(cells)-1], "; also ")
+		aliases, _, _ = strings.Cut(aliases, ".")
+		for _, key := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[0]+aliases, -1) {
+			documented = append(documented, key[1])
+		}
+	}
+	sameKeys(t, "trace.json", membersOf(any(readSchema(t, "schema/trace.json"))), documented)
+	var fields []string
+	for _, field := range regexp.MustCompile(`(?m)^\t.*c\.\w+\("(\w+)", &?\(?`).FindAllStringSubmatch(readFile(t, filepath.Join(root, "replay", "runfile", "record.go")), -1) {
+		fields = append(fields, field[1])
+	}
+	sameKeys(t, "requests.json", membersOf(any(readSchema(t, "schema/requests.json"))), fields)
+}
+
+// What the commands write agrees with the schemas.
+func TestSchemasHold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	short := []string{"replay", sample(t), "--limit", "3", "--speedup", "100", "--out"}
+	must(t, dir, append(short, "live")...)
+	must(t, dir, append(short, "gaps", "--no-chunk-times")...)
+	must(t, dir, "simulate", sample(t), "--limit", "20", "--out", "virtual")
+	in := func(path string) string { return readFile(t, filepath.Join(dir, path)) }
+	agrees(t, "trace.json", must(t, dir, "convert", sample(t))+readFile(t, root+"/traces/chat.jsonl")+readFile(t, root+"/traces/agent.jsonl"))
+	agrees(t, "requests.json", in("live/requests.jsonl")+in("virtual/requests.jsonl"))
+	agrees(t, "run.json", in("live/run.json")+in("virtual/run.json"))
+	agrees(t, "gaps.json", in("gaps/gaps.jsonl"))
+	agrees(t, "samples.json", in("live/samples.jsonl"))
+	agrees(t, "outcome.json", must(t, dir, "bench", "--json", "--virtual", "--isl", "20", "--osl", "2", "--concurrency", "1,2", "--num-prompts", "3", "--slo", "mean_ttft<1h", "--out", "sweep"))
+	agrees(t, "outcome.json", must(t, dir, append(short, "json", "--json")...))
+	agrees(t, "sweep.json", in("sweep/sweep.json"))
+	agrees(t, "check.json", must(t, dir, "check", sample(t), "--json"))
+	agrees(t, "engine.json", readFile(t, writeEngine(t, enginefile.New(slowEngines()))))
+	agrees(t, "plan.json", must(t, dir, "simulate", sample(t), "--json", "--engines", "1,2", "--prefill-engines", "1", "--decode-engines", "1", "--slo", "p50_ttft<1s"))
+}
+
+// agrees checks JSON values against a schema.
+func agrees(t *testing.T, file, text string) {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(absolute(t, filepath.Join("schema", file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := 0
+	for in := json.NewDecoder(strings.NewReader(text)); in.More(); values++ {
+		var value any
+		if err := in.Decode(&value); err != nil {
+			t.Fatalf("%s: %v in %s", file, err, text)
+		}
+		if err := schema.Validate(value); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if values == 0 {
+		t.Errorf("%s: no values", file)
 	}
 }
