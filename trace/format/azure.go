@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"moontide/trace"
-	"moontide/trace/jsonscan"
 )
 
 func parseAzure(c *csvRows, r *trace.Request) error {
@@ -42,32 +41,9 @@ func parseDate(b []byte) (int64, error) {
 	return at.UnixNano(), nil
 }
 
-// dateParser parses dates. Most are of the minute of the one before, and then only their
-// seconds are parsed.
-type dateParser struct {
-	minute [len("2006-01-02 15:04:")]byte
-	start  int64 // of that minute, in ns since 1970
-}
-
-func (d *dateParser) parse(b []byte) (int64, error) {
-	const seconds, clock = len(d.minute), len(time.DateTime)
-	utc := bytes.TrimSuffix(b, []byte("+00:00"))
-	if len(utc) == clock || len(utc) > clock && utc[clock] == '.' {
-		n, places, ok := splitDecimal(utc[seconds:])
-		ok = ok && places <= 9 && float64(n) < 60*jsonscan.Pow10[places]
-		if ok && [seconds]byte(utc) == d.minute {
-			return d.start + int64(n)*int64(jsonscan.Pow10[9-places]), nil
-		}
-		if at, err := parseDate(b); ok && err == nil {
-			d.minute, d.start = [seconds]byte(utc), at-at%int64(time.Minute)
-		}
-	}
-	return parseDate(b)
-}
-
 // sinceFirstDate returns the milliseconds since the date in the first row.
 func (c *csvRows) sinceFirstDate(field []byte) (float64, error) {
-	at, err := c.dates.parse(field)
+	at, err := parseDate(field)
 	if err != nil {
 		return 0, err
 	}

@@ -33,35 +33,28 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 		return err
 	}
 	var all, recorded jsonscan.Object
-	var hashes []byte
+	var hashes []byte // parsed last: the input length bounds them
+	var kind string
 	chat, parent := trace.Opt[int64]{}, int64(-1)
 	var input, output trace.Opt[int]
-	err := fields("", line, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "chat_id":
-			err = set(&chat, raw, parseChatID)
-		case "parent_chat_id":
-			parent, err = parseChatID(raw)
-		case "timestamp":
-			return set(&r.Timestamp, raw, parseSeconds)
-		case "input_length":
-			return set(&input, raw, parseLength)
-		case "output_length":
-			return set(&output, raw, parseLength)
-		case "hash_ids":
-			hashes = raw // parsed last: the input length bounds them
-			return nil
-		case "model", "priority":
-			all.Add(string(key), raw)
-			return nil
-		case "type":
-			if string(raw) == `"thinking"` {
-				b.notes.count("rows of type thinking, whose answers include reasoning that later prompts leave out")
-			}
-		}
-		recorded.Add(string(key), raw)
-		return err
-	})
+	known := func(key string) field {
+		return func(_ int, raw []byte) error { all.Add(key, raw); return nil }
+	}
+	err := readMembers("", line, keys{
+		{"timestamp", optional(&r.Timestamp, parseSeconds)},
+		{"input_length", optional(&input, parseLength)},
+		{"output_length", optional(&output, parseLength)},
+		{"hash_ids", into(&hashes, parseAnything)},
+		{"model", known("model")},
+		{"priority", known("priority")},
+	}, keys{
+		{"chat_id", optional(&chat, parseChatID)},
+		{"parent_chat_id", into(&parent, parseChatID)},
+		{"type", into(&kind, func(raw []byte) (string, error) { return string(raw), nil })},
+	}, &recorded)
+	if kind == `"thinking"` {
+		b.notes.count("rows of type thinking, whose answers include reasoning that later prompts leave out")
+	}
 	if err != nil {
 		return err
 	}

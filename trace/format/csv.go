@@ -80,9 +80,7 @@ type csvRows struct {
 	time, input, output int              // columns
 	rest                [maxOptional]int // columns of table.optional, -1 if absent
 	notes               *notes
-	dates               dateParser
-	origin              int64             // the first date, in ns since 1970; 0 before
-	extras              map[string][]byte // of parseBurstGPT
+	origin              int64 // the first date, in ns since 1970; 0 before
 }
 
 // newCSV reads the header of a table.

@@ -23,7 +23,7 @@
 //	aiperf     the native format, with texts instead of lengths
 //	sharegpt   a JSON array of conversations, without times
 //	tracelab   JSON lines: rounds of coding agents, dates
-//	openai-log requests and answers as gateways and SDKs log them, see package requestlog
+//	openai-log requests and answers as gateways and SDKs log them, see package log
 //
 // Files may be compressed with gzip or zstd, which is detected from content.
 //
@@ -50,6 +50,5 @@
 // A Reader holds one row, of up to 64 MiB. Bailian and ShareGPT need another 40
 // bytes a chat or conversation. Weka, Dynamo and TraceLab, which are not in order
 // of arrival, need about 100 bytes a request, and Weka one conversation of up to
-// 256 MiB; if they are compressed or piped, they are copied to a temporary file
-// of up to 4 GiB.
+// 256 MiB; if they are compressed or piped, they are copied to a temporary file.
 package format

@@ -19,6 +19,12 @@ type dynamo struct {
 	dynamoSessions
 }
 
+func newDynamo(t textFiles) *dynamo {
+	d := &dynamo{dynamoSessions: dynamoSessions{links: links{notes: t.notes}}}
+	d.textFiles, d.layout = t, d
+	return d
+}
+
 // interval is the time that a request ran, in ms since 1970, NaN if unknown.
 type interval struct{ begin, end float64 }
 
@@ -61,14 +67,8 @@ func (d *dynamo) keep(f *textFile, line []byte) error {
 		return otherFormat(err, line, Dynamo)
 	}
 	d.ids = row.HashIDs
-	offset, err := d.offset(f, line)
-	if err != nil {
-		return err
-	}
 	ran := d.interval(&e)
-	about := dynamoCall{end: ran.end, ref: ref{session: d.numberOf(e.session, e.parent)}}
-	d.spots = append(d.spots, spot[dynamoCall]{ran.begin, f, offset, int32(len(line)), int32(d.line), about})
-	return nil
+	return d.add(f, line, ran.begin, dynamoCall{end: ran.end, ref: ref{session: d.numberOf(e.session, e.parent)}})
 }
 
 // event is the content of a line.
@@ -89,15 +89,7 @@ func (d *dynamo) parse(line []byte) (r trace.Request, e event, err error) {
 	}
 	e = event{time: none, received: none, duration: none, outer: none, input: -1, output: -1}
 	body := line
-	err = fields("", line, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "event":
-			body, err = raw, isObject(raw)
-		case "timestamp":
-			e.outer, err = parseMilliseconds(raw)
-		}
-		return err
-	})
+	err = readMembers("", line, keys{{"event", into(&body, parseObject)}, {"timestamp", into(&e.outer, parseMilliseconds)}}, nil, nil)
 	if err == nil {
 		err = e.readBody(body)
 	}
@@ -120,39 +112,20 @@ func (d *dynamo) parse(line []byte) (r trace.Request, e event, err error) {
 }
 
 func (e *event) readBody(body []byte) error {
-	return fields("", body, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "schema":
-			e.schema, err = parseString(raw)
-		case "event_type":
-			e.kind, err = parseString(raw)
-		case "event_time_unix_ms":
-			e.time, err = parseMilliseconds(raw)
-		case "agent_context":
-			if err = isObject(raw); err == nil {
-				err = e.readAgent(raw)
+	return readMembers("", body, keys{
+		{"schema", into(&e.schema, parseString)},
+		{"event_type", into(&e.kind, parseString)},
+		{"event_time_unix_ms", into(&e.time, parseMilliseconds)},
+		{"session_id", into(&e.session, parseString)},
+		{"request", into(&e.request, parseObject)},
+		{"tool", into(&e.tool, parseObject)},
+		{"agent_context", func(_ int, raw []byte) error {
+			if _, err := parseObject(raw); err != nil {
+				return err
 			}
-		case "session_id":
-			e.session, err = parseString(raw)
-		case "request":
-			e.request, err = raw, isObject(raw)
-		case "tool":
-			e.tool, err = raw, isObject(raw)
-		}
-		return err
-	})
-}
-
-func (e *event) readAgent(raw []byte) error {
-	return fields("", raw, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "session_id":
-			e.session, err = parseString(raw)
-		case "parent_session_id":
-			e.parent, err = parseString(raw)
-		}
-		return err
-	})
+			return readMembers("", raw, keys{{"session_id", into(&e.session, parseString)}, {"parent_session_id", into(&e.parent, parseString)}}, nil, nil)
+		}},
+	}, nil, nil)
 }
 
 // row makes a request of an event.
@@ -160,28 +133,15 @@ func (d *dynamo) row(e *event) (trace.Request, error) {
 	var recorded jsonscan.Object
 	var model []byte
 	row := trace.Request{SessionID: e.session}
-	err := fields("request.", e.request, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "input_tokens":
-			e.input, err = parseLength(raw)
-			return err
-		case "output_tokens":
-			e.output, err = parseLength(raw)
-			return err
-		case "replay":
-			e.replay, err = raw, isObject(raw)
-			return err
-		case "model":
-			model = raw
-			return nil
-		case "request_received_ms":
-			e.received, err = parseMilliseconds(raw)
-		case "total_time_ms":
-			e.duration, err = parseMilliseconds(raw)
-		}
-		recorded.Add(string(key), raw)
-		return err
-	})
+	err := readMembers("request.", e.request, keys{
+		{"input_tokens", into(&e.input, parseLength)},
+		{"output_tokens", into(&e.output, parseLength)},
+		{"replay", into(&e.replay, parseObject)},
+		{"model", into(&model, parseAnything)},
+	}, keys{
+		{"request_received_ms", into(&e.received, parseMilliseconds)},
+		{"total_time_ms", into(&e.duration, parseMilliseconds)},
+	}, &recorded)
 	if err == nil && e.replay != nil {
 		err = d.readReplay(e, &row)
 	}
@@ -207,17 +167,11 @@ func (d *dynamo) row(e *event) (trace.Request, error) {
 func (d *dynamo) readReplay(e *event, r *trace.Request) error {
 	size, tokens := 0, e.input
 	var hashes []byte
-	err := fields("request.replay.", e.replay, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "trace_block_size":
-			size, err = parseBlockSize(raw)
-		case "input_length":
-			tokens, err = parseLength(raw)
-		case "input_sequence_hashes":
-			hashes = raw
-		}
-		return err
-	})
+	err := readMembers("request.replay.", e.replay, keys{
+		{"trace_block_size", into(&size, parseBlockSize)},
+		{"input_length", into(&tokens, parseLength)},
+		{"input_sequence_hashes", into(&hashes, parseAnything)},
+	}, nil, nil)
 	if err != nil {
 		return err
 	}

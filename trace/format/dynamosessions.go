@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"moontide/trace"
 )
 
 // dynamoSessions holds the sessions of a Dynamo log.
@@ -21,14 +19,13 @@ type dynamoSessions struct {
 // calls: it may be called again.
 type dynamoSession struct {
 	timeline
-	parent   int32      // number of the session, or -1
-	tools    []float64  // ends of the tools that it used
-	agents   []toolCall // its calls of sub-agents
-	calls    []int32    // number of requests of each call of this session
-	last     float64    // begin of its latest request
-	left     int32      // remaining requests of the current call
-	called   float64    // begin of the first request of the current call
-	previous *ref       // request
+	parent int32      // number of the session, or -1
+	tools  []float64  // ends of the tools that it used
+	agents []toolCall // its calls of sub-agents
+	calls  []int32    // number of requests of each call of this session
+	last   float64    // begin of its latest request
+	left   int32      // remaining requests of the current call
+	called float64    // begin of the first request of the current call
 }
 
 // toolCall is when a tool ran, in ms since 1970.
@@ -54,17 +51,11 @@ func (d *dynamoSessions) numberOf(session, parent string) int32 {
 func (d *dynamo) readTool(e *event) {
 	call := toolCall{math.NaN(), math.NaN()}
 	agent := false
-	err := fields("tool.", e.tool, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "started_at_unix_ms":
-			call.begin, err = parseMilliseconds(raw)
-		case "ended_at_unix_ms":
-			call.end, err = parseMilliseconds(raw)
-		case "tool_class":
-			agent = bytes.Contains(bytes.ToLower(raw), []byte("agent"))
-		}
-		return err
-	})
+	err := readMembers("tool.", e.tool, keys{
+		{"started_at_unix_ms", into(&call.begin, parseMilliseconds)},
+		{"ended_at_unix_ms", into(&call.end, parseMilliseconds)},
+		{"tool_class", into(&agent, func(raw []byte) (bool, error) { return bytes.Contains(bytes.ToLower(raw), []byte("agent")), nil })},
+	}, nil, nil)
 	session := d.numberOf(e.session, e.parent)
 	if err != nil || session < 0 || !(call.begin <= call.end) {
 		d.notes.count("tool calls left out because they have no session or no valid times")
@@ -96,7 +87,7 @@ func (d *dynamo) complete() {
 		}
 		if s.about.session >= 0 && !d.recorded {
 			if err := d.setStart(s.at, &s.about); err != nil {
-				d.failed = &trace.RowError{File: s.file.name, Line: int(s.line), Err: trace.ReadError{Err: err}}
+				d.failAt(s, err)
 				return
 			}
 		}
@@ -164,9 +155,7 @@ const maxOverlap = 1 << 28
 // setStart finds the start of a request that began at t.
 func (d *dynamo) setStart(t float64, at *dynamoCall) error {
 	s := &d.sessions[at.session]
-	if s.previous != nil {
-		at.number = s.previous.number + 1
-	}
+	at.number = s.next()
 	parts := s.until(t)
 	begins := s.left == 0
 	if begins {
@@ -180,8 +169,7 @@ func (d *dynamo) setStart(t float64, at *dynamoCall) error {
 		return err
 	}
 	at.kind = s.causeOf(parts, t)
-	s.add(requestPart(t, at.end, at.ref))
-	s.previous = &ref{at.session, at.number}
+	s.addRequest(t, at.end, at.ref)
 	if s.left--; s.left > 0 || s.parent < 0 {
 		return nil
 	}

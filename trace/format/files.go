@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,9 +12,6 @@ import (
 	"moontide/trace"
 	"moontide/trace/spill"
 )
-
-// maxSpooled bounds the copy of texts that cannot be read again, in bytes.
-const maxSpooled = 4 << 30
 
 // textFiles reads parts of files, see indexed. One file is open at a time.
 type textFiles struct {
@@ -122,8 +118,6 @@ func (t *textFiles) lines(f *textFile, keep func(line []byte) error) error {
 		case err == io.EOF:
 			return nil
 		case err != nil || len(line) == 0:
-		case t.line > math.MaxInt32:
-			err = trace.ReadError{Err: fmt.Errorf("more than %d lines", math.MaxInt32)}
 		default:
 			err = keep(line)
 		}
@@ -172,7 +166,7 @@ func (t *textFiles) Close() error {
 	for _, f := range t.files {
 		errs = append(errs, f.Close())
 	}
-	return errors.Join(append(errs, t.closeFile(), t.spool.Close())...)
+	return errors.Join(append(errs, t.closeFile(), t.spool.file.Close())...)
 }
 
 // spool is a temporary file with texts that come from a pipe or are compressed.
@@ -183,9 +177,6 @@ type spool struct {
 
 // Write implements io.Writer.
 func (s *spool) Write(b []byte) (n int, err error) {
-	if s.size+int64(len(b)) > maxSpooled {
-		return 0, fmt.Errorf("more than %d MiB that are compressed or piped: decompress to a file first", maxSpooled>>20)
-	}
 	if s.file == nil {
 		if s.file, err = spill.NewFile(); err != nil {
 			return 0, fmt.Errorf("creating a temporary copy: %w", err)
@@ -196,48 +187,25 @@ func (s *spool) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Close closes and removes the file.
-func (s *spool) Close() error {
-	file := s.file
-	s.file = nil
-	return file.Close()
-}
-
-// mostFiles bounds the number of files in a folder.
-const mostFiles = 100_000
-
 // Files returns the paths of the files of a folder that make up one trace, sorted
 // by name: those whose names end in .json or .jsonl, compressed or not. It follows
 // links, and ignores subfolders and names that begin with a dot. rest is the
 // number of other files.
 func Files(folder string) (paths []string, rest int, err error) {
-	f, err := os.Open(folder)
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, 0, fmt.Errorf("opening trace: %w", err)
 	}
-	defer f.Close()
-	names, err := f.Readdirnames(mostFiles + 1)
-	if err != nil && err != io.EOF {
-		return nil, 0, fmt.Errorf("opening trace: %w", err)
-	}
-	if len(names) > mostFiles {
-		return nil, 0, fmt.Errorf("opening trace: %s has more than %d files", folder, mostFiles)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, entry := range entries {
+		name, path := entry.Name(), filepath.Join(folder, entry.Name())
 		plain := strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
-		path := filepath.Join(folder, name)
-		if ending := filepath.Ext(plain); strings.HasPrefix(name, ".") || ending != ".json" && ending != ".jsonl" {
+		info, err := os.Stat(path)
+		if ending := filepath.Ext(plain); strings.HasPrefix(name, ".") || ending != ".json" && ending != ".jsonl" || err == nil && !info.Mode().IsRegular() {
 			rest++
 			continue
 		}
-		info, err := os.Stat(path)
 		if err != nil {
 			return nil, 0, fmt.Errorf("opening trace: %w", err)
-		}
-		if !info.Mode().IsRegular() {
-			rest++
-			continue
 		}
 		paths = append(paths, path)
 	}

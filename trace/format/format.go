@@ -26,7 +26,7 @@ const (
 	ShareGPT Format = "sharegpt"
 	TraceLab Format = "tracelab"
 	// OpenAILog is a log of requests and answers, with their texts: see package
-	// requestlog. It is read with Options.Record only.
+	// log. It is read with Options.Record only.
 	OpenAILog Format = "openai-log"
 )
 

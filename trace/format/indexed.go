@@ -3,6 +3,7 @@ package format
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -44,6 +45,51 @@ type spot[T any] struct {
 	offset       int64
 	length, line int32
 	about        T
+}
+
+// add adds the request on the current line of a file.
+func (x *indexed[T]) add(f *textFile, line []byte, at float64, about T) error {
+	offset, err := x.offset(f, line)
+	if err == nil {
+		x.spots = append(x.spots, spot[T]{at, f, offset, int32(len(line)), int32(x.line), about})
+	}
+	return err
+}
+
+// objects calls keep for the objects of a file, with their offsets and lines, and keeps
+// the errors about them.
+func (x *indexed[T]) objects(f *textFile, all *objectReader, keep func(raw []byte, offset int64, line int) error) {
+	x.name = f.name
+	for x.failed == nil {
+		raw, err := all.next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil { // the next object cannot be found
+			x.fail(f, all.line, err)
+			return
+		}
+		if err := keep(raw, f.base+all.start, all.atLine); err != nil {
+			x.fail(f, all.atLine, err)
+		}
+	}
+}
+
+// fail keeps the error about a part of a file. Too many make the file unreadable.
+func (x *indexed[T]) fail(f *textFile, line int, err error) {
+	if len(x.wrong) == maxWrong {
+		err = trace.ReadError{Err: fmt.Errorf("more than %d bad requests", maxWrong)}
+	}
+	if err = (&trace.RowError{File: f.name, Line: line, Err: err}); skippable(err) {
+		x.wrong = append(x.wrong, err)
+	} else {
+		x.failed = err
+	}
+}
+
+// failAt ends the trace with an error about the request at a spot.
+func (x *indexed[T]) failAt(s *spot[T], err error) {
+	x.failed = &trace.RowError{File: s.file.name, Line: int(s.line), Err: trace.ReadError{Err: err}}
 }
 
 // BlockSize returns the tokens of a block, 0 if no file declares it.

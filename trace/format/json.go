@@ -66,18 +66,69 @@ func parseString(raw []byte) (string, error) {
 	return s, nil
 }
 
-func isObject(raw []byte) error {
+func parseObject(raw []byte) ([]byte, error) {
 	if raw[0] != '{' {
-		return fmt.Errorf("is not an object: %s", Quote(raw))
+		return nil, fmt.Errorf("is not an object: %s", Quote(raw))
+	}
+	return raw, nil
+}
+
+func parseArray(raw []byte) ([]byte, error) {
+	if raw[0] != '[' {
+		return nil, fmt.Errorf("is not an array: %s", Quote(raw))
+	}
+	return raw, nil
+}
+
+func parseAnything(raw []byte) ([]byte, error) { return raw, nil }
+
+// field reads the value of a member, which is at an offset of its object.
+type field = func(at int, raw []byte) error
+
+// keys are the members of an object that are read.
+type keys []struct {
+	name string
+	read field
+}
+
+func (k keys) of(name []byte) field {
+	for i := range k {
+		if k[i].name == string(name) {
+			return k[i].read
+		}
 	}
 	return nil
 }
 
-func isArray(raw []byte) error {
-	if raw[0] != '[' {
-		return fmt.Errorf("is not an array: %s", Quote(raw))
+// into returns a field that keeps a value.
+func into[T any](to *T, parse func(raw []byte) (T, error)) field {
+	return func(_ int, raw []byte) (err error) {
+		*to, err = parse(raw)
+		return err
 	}
-	return nil
+}
+
+// optional returns a field that keeps a value that may be absent.
+func optional[T any](to *trace.Opt[T], parse func(raw []byte) (T, error)) field {
+	return func(_ int, raw []byte) error { return set(to, raw, parse) }
+}
+
+// readMembers reads the members of a valid object: those of taken, and those of kept,
+// which are added to rest, as are all others. rest may be nil. Errors begin with path.
+func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object) error {
+	return fields(path, b, func(key []byte, at int, raw []byte) error {
+		read := taken.of(key)
+		if read == nil {
+			if rest != nil {
+				rest.Add(string(key), raw)
+			}
+			read = kept.of(key)
+		}
+		if read == nil {
+			return nil
+		}
+		return read(at, raw)
+	})
 }
 
 // unknownKeys returns the unknown keys of a row: its model, if any, what else was recorded, and
@@ -97,10 +148,7 @@ func unknownKeys(model []byte, recorded jsonscan.Object, missingOutput bool) []b
 }
 
 // quoted returns s as a JSON string.
-func quoted(s string) []byte {
-	b, _ := json.Marshal(s) // cannot fail
-	return b
-}
+func quoted(s string) []byte { return jsonscan.AppendString(nil, s) }
 
 // keyed prefixes the error about a value with its key or column.
 func keyed(key string, err error) error {

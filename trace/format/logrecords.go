@@ -49,8 +49,14 @@ func (l *requestLog) joinRecords() {
 			continue
 		}
 		from, _ := slices.BinarySearchFunc(l.records, s.span, func(r logRecord, span uint64) int { return cmp.Compare(r.span, span) })
+		size := 0
 		for s.from, s.to = from, from; s.to < len(l.records) && l.records[s.to].span == s.span; s.to++ {
 			l.records[s.to].joined = true
+			size += int(l.records[s.to].length)
+		}
+		if size > MaxRow {
+			l.notes.count("requests whose log records have more than 64 MiB, read without them")
+			s.to = s.from
 		}
 	}
 	alone := 0
@@ -64,39 +70,18 @@ func (l *requestLog) joinRecords() {
 	}
 }
 
-// recordsOf returns the log records of a span, none if they are too long.
-func (l *requestLog) recordsOf(s logged) (records [][]byte, err error) {
-	if l.longRecords(s) {
-		l.notes.count("requests whose log records have more than 64 MiB, read without them")
-		return nil, nil
-	}
-	for _, r := range l.records[s.from:s.to] {
-		raw, err := l.readAt(r.file, r.offset, r.length)
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, bytes.Clone(raw))
-	}
-	return records, nil
-}
-
-// longRecords reports whether the log records of a span are too long to be read.
-func (l *requestLog) longRecords(s logged) bool {
-	size := 0
-	for _, r := range l.records[s.from:s.to] {
-		size += int(r.length)
-	}
-	return size > MaxRow
-}
-
 // parse parses the entry at a spot, of which raw is the first part, with its others.
 func (l *requestLog) parse(raw []byte, s logged) (*log.Entry, error) {
 	if s.answer.file != nil || s.to > s.from {
 		raw = bytes.Clone(raw) // before the next part is read
 	}
-	records, err := l.recordsOf(s)
-	if err != nil {
-		return nil, trace.ReadError{Err: err}
+	var records [][]byte
+	for _, r := range l.records[s.from:s.to] {
+		record, err := l.readAt(r.file, r.offset, r.length)
+		if err != nil {
+			return nil, trace.ReadError{Err: err}
+		}
+		records = append(records, bytes.Clone(record))
 	}
 	e, err := log.Parse(s.layout, raw, records...)
 	if err == nil && s.answer.file != nil {

@@ -76,9 +76,6 @@ func (l *requestLog) measureTexts() {
 // textOf returns the bytes of a prompt that is a text, its tokens by the log, and its model;
 // 0 tokens if the log lacks one of them.
 func (l *requestLog) textOf(s *spot[logged]) (bytes, tokens int, model string) {
-	if l.longRecords(s.about) {
-		return 0, 0, ""
-	}
 	raw, err := l.readAt(s.file, s.offset, s.length)
 	if err != nil {
 		return 0, 0, "" // it is reported when the row is read

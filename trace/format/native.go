@@ -128,7 +128,7 @@ func setField(r *trace.Request, key string, raw []byte) (err error) {
 const maxAfter = 1 << 16
 
 func parseAfter(raw []byte) (ids []string, err error) {
-	if err := isArray(raw); err != nil {
+	if _, err := parseArray(raw); err != nil {
 		return nil, err
 	}
 	ids = []string{}

@@ -12,36 +12,9 @@ import (
 
 // The errors of this file begin with a verb: see keyed.
 
-// splitDecimal parses a number of at most 15 digits: n / 10^places, both exact
-// in a float64. Unlike JSON, CSV files may have leading zeros and a bare point.
-func splitDecimal(b []byte) (n uint64, places int, ok bool) {
-	digits, point := 0, -1
-	for i, c := range b {
-		switch d := c - '0'; {
-		case d <= 9:
-			n = n*10 + uint64(d)
-			digits++
-		case c == '.' && point < 0:
-			point = i
-		default:
-			return 0, 0, false
-		}
-	}
-	if point >= 0 {
-		places = len(b) - 1 - point
-	}
-	return n, places, digits > 0 && digits <= 15
-}
-
 // parseNumber parses a decimal number and returns 10^exponent times its value,
-// correctly rounded.
+// correctly rounded. Unlike JSON, CSV files may have leading zeros and a bare point.
 func parseNumber(b []byte, exponent int) (float64, error) {
-	if n, places, ok := splitDecimal(b); ok {
-		if places -= exponent; places <= 0 {
-			return float64(n) * jsonscan.Pow10[-places], nil
-		}
-		return float64(n) / jsonscan.Pow10[places], nil
-	}
 	for _, c := range b {
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
 			return 0, fmt.Errorf("is not a number: %s", Quote(b))
@@ -81,8 +54,8 @@ func parseTime(b []byte, exponent int, unit string) (float64, error) {
 // parseLength parses a number of tokens. It accepts 12.0, which Python writes for
 // a count in a float column.
 func parseLength(b []byte) (int, error) {
-	if n, places, ok := splitDecimal(b); ok && places == 0 && n <= trace.MaxLength {
-		return int(n), nil
+	if n, err := strconv.Atoi(string(b)); err == nil && n >= 0 && n <= trace.MaxLength {
+		return n, nil
 	}
 	n, err := parseNumber(b, 0)
 	switch {
@@ -128,7 +101,7 @@ func parseIDs(raw []byte, dst []uint64, inputLength int) ([]uint64, error) {
 	if c.Done() {
 		return ids, nil
 	}
-	if err := isArray(raw); err != nil {
+	if _, err := parseArray(raw); err != nil {
 		return nil, err
 	}
 	n := 0

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"time"
@@ -54,23 +53,24 @@ type place struct {
 	length int32
 }
 
-func newRequestLog(files []*textFile, configure func() (log.Config, error), n *notes) (*requestLog, error) {
+func newRequestLog(t textFiles, configure func() (log.Config, error)) (*requestLog, error) {
+	name := t.files[0].name
 	if configure == nil {
-		return nil, fmt.Errorf("opening trace: %s is a log of requests with their texts: convert it to a trace first", files[0].name)
+		return nil, fmt.Errorf("opening trace: %s is a log of requests with their texts: convert it to a trace first", name)
 	}
 	cfg, err := configure()
 	if err == nil {
 		err = cfg.Check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening trace: %s: %w", files[0].name, err)
+		return nil, fmt.Errorf("opening trace: %s: %w", name, err)
 	}
 	l := &requestLog{
 		assumed: cfg.Encoder == nil && cfg.BytesPerToken == 0,
 		cfg:     cfg.WithDefaults(), keys: cfg.Key.Keys(), read: log.NewReader(cfg), ids: log.NewHasher(cfg),
 		sessions: log.NewSessions(mostTurns), halves: map[uint64]int{},
 	}
-	l.textFiles, l.layout = textFiles{files: files, notes: n}, l
+	l.textFiles, l.layout = t, l
 	return l, nil
 }
 
@@ -80,8 +80,10 @@ func (l *requestLog) BlockSize() int { return l.cfg.BlockSize }
 // index finds the entries of a file: on lines, or in an array or objects over lines.
 func (l *requestLog) index(f *textFile) error {
 	if overLines(f.text.Head(textBuffer)) {
-		l.name = f.name
-		return l.indexObjects(f)
+		all := newObjectReader(l.spooling(f), MaxRow)
+		all.private = true
+		l.objects(f, all, func(raw []byte, offset int64, line int) error { return l.keep(f, raw, offset, line) })
+		return nil
 	}
 	err := l.lines(f, func(line []byte) error {
 		offset, err := l.offset(f, line)
@@ -107,41 +109,10 @@ func overLines(head []byte) bool {
 	return more && len(rest) > 0 && rest[0] != '{' && !sonic.Valid(line)
 }
 
-func (l *requestLog) indexObjects(f *textFile) error {
-	all := newObjectReader(l.spooling(f), MaxRow)
-	all.private = true
-	for {
-		raw, err := all.next()
-		if err == io.EOF {
-			return nil
-		}
-		line, lost := all.line, err != nil // the next object cannot be found
-		if !lost {
-			line = all.atLine
-			err = l.keep(f, raw, f.base+all.start, line)
-		}
-		if err == nil {
-			continue
-		}
-		if err = (&trace.RowError{File: f.name, Line: line, Err: err}); !skippable(err) {
-			return err
-		}
-		if l.wrong = append(l.wrong, err); lost {
-			return nil
-		}
-		if len(l.wrong) >= maxWrong {
-			return trace.ReadError{Err: fmt.Errorf("%s: more than %d bad entries", f.name, maxWrong)}
-		}
-	}
-}
-
 // keep records the positions of the entries in an object.
 func (l *requestLog) keep(f *textFile, object []byte, offset int64, line int) error {
 	if object[0] != '{' || !utf8.Valid(object) || !sonic.Valid(object) {
 		return errors.New("not a JSON object, or cut off")
-	}
-	if line > math.MaxInt32 {
-		return trace.ReadError{Err: fmt.Errorf("more than %d lines", math.MaxInt32)}
 	}
 	var wrong error // the first; there may be more entries
 	seen := 0
@@ -149,14 +120,10 @@ func (l *requestLog) keep(f *textFile, object []byte, offset int64, line int) er
 		line += bytes.Count(object[seen:at], []byte("\n"))
 		seen = at
 		s := spot[logged]{math.NaN(), f, offset + int64(at), int32(len(raw)), int32(line), logged{layout: layout}}
-		switch err := l.add(&s, raw); {
-		case err == nil:
-		case wrong == nil:
+		if err := l.add(&s, raw); err != nil && wrong != nil {
+			l.fail(f, line, err)
+		} else if err != nil {
 			wrong = err
-		case len(l.wrong) == maxWrong:
-			return trace.ReadError{Err: fmt.Errorf("more than %d bad entries", maxWrong)}
-		default:
-			l.wrong = append(l.wrong, &trace.RowError{File: f.name, Line: line, Err: err})
 		}
 		return nil
 	})

@@ -92,7 +92,7 @@ func Open(path string, opts Options) (*Reader, error) {
 }
 
 // NewReader reads a trace from in; errors call it name. A weka, dynamo or tracelab
-// trace, or a request log, is copied to a temporary file, of up to 4 GiB, until the Reader is closed.
+// trace, or a request log, is copied to a temporary file until the Reader is closed.
 func NewReader(in io.Reader, name string, opts Options) (*Reader, error) {
 	text, err := NewText(in, name)
 	if err != nil {
@@ -122,23 +122,26 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 		return nil, err
 	}
 	r.folder = folder != ""
-	switch {
-	case r.format == OpenAILog:
-		if r.source, err = newRequestLog(files, opts.Record, r.notes); err != nil {
-			return nil, err
-		}
-	case r.format == Weka || r.format == Dynamo:
-		r.source = r.newFilesSource(files)
-	case r.folder:
+	t := textFiles{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}
+	if r.folder && !slices.Contains([]Format{Weka, Dynamo, OpenAILog}, r.format) {
 		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces and request logs can be folders: its first file, %s, is %s", folder, first.name, named(r.format))
-	case r.format == TraceLab:
-		t := newTraceLab(r.notes)
-		t.textFiles, t.layout = textFiles{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}, t
-		r.source = t
+	}
+	switch r.format {
+	case Weka:
+		r.source = newWeka(t)
+	case Dynamo:
+		r.source = newDynamo(t)
+	case TraceLab:
+		r.source = newTraceLab(t)
+	case OpenAILog:
+		r.source, err = newRequestLog(t, opts.Record)
+	case ShareGPT:
+		r.source = newShareGPT(first, r.notes, tokenCounter{r.opts.Tokens})
 	default:
-		if r.source, err = r.newSource(first, explicit); err != nil {
-			return nil, err
-		}
+		r.source, err = r.newLines(first, explicit)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return r, nil
 }
@@ -161,40 +164,20 @@ func newReader(opts Options) (*Reader, error) {
 	return r, nil
 }
 
-// newSource reads the rows of one file. explicit: the caller named the format.
-func (r *Reader) newSource(f *textFile, explicit bool) (source, error) {
-	counter := tokenCounter{r.opts.Tokens}
-	l := &lines{in: f.text, file: f, format: r.format}
+// newLines reads the rows of one file with a row a line. explicit: the caller named the format.
+func (r *Reader) newLines(f *textFile, explicit bool) (l *lines, err error) {
+	l = &lines{in: f.text, file: f, format: r.format}
 	switch r.format {
-	case ShareGPT:
-		return newShareGPT(f, r.notes, counter), nil
 	case Mooncake:
 		l.parser = nativeRows{explicit}
 	case Bailian:
 		l.parser = newBailian(r.notes)
 	case AIPerf:
-		l.parser = &aiperfRows{notes: r.notes, counter: counter}
+		l.parser = &aiperfRows{notes: r.notes, counter: tokenCounter{r.opts.Tokens}}
 	default:
-		rows, err := newCSV(r.format, f.text, f.name, r.notes)
-		if err != nil {
-			return nil, err
-		}
-		l.parser = rows
+		l.parser, err = newCSV(r.format, f.text, f.name, r.notes)
 	}
-	return l, nil
-}
-
-// newFilesSource reads the files of a weka or dynamo trace.
-func (r *Reader) newFilesSource(files []*textFile) source {
-	t := textFiles{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}
-	if r.format == Weka {
-		w := &weka{names: map[string]string{}, links: links{notes: r.notes}}
-		w.textFiles, w.layout = t, w
-		return w
-	}
-	d := &dynamo{dynamoSessions: dynamoSessions{links: links{notes: r.notes}}}
-	d.textFiles, d.layout = t, d
-	return d
+	return l, err
 }
 
 // Format returns the format of the trace.

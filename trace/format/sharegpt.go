@@ -79,17 +79,8 @@ func (s *sharegpt) conversation(raw []byte) error {
 	}
 	var messages []byte
 	name := ""
-	err := fields("", raw, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "conversations", "conversation":
-			messages, err = raw, isArray(raw)
-		case "id":
-			if name = string(raw); raw[0] == '"' {
-				name, err = parseString(raw)
-			}
-		}
-		return err
-	})
+	conversations := into(&messages, parseArray)
+	err := readMembers("", raw, keys{{"conversations", conversations}, {"conversation", conversations}, {"id", into(&name, parseName)}}, nil, nil)
 	switch {
 	case err != nil:
 		return err
@@ -122,6 +113,14 @@ func (s *sharegpt) conversation(raw []byte) error {
 	return err
 }
 
+// parseName returns a string without its quotes, or another value as it is.
+func parseName(raw []byte) (string, error) {
+	if raw[0] == '"' {
+		return parseString(raw)
+	}
+	return string(raw), nil
+}
+
 // uniqueName returns the name of a conversation's session. In some files a name
 // occurs twice.
 func (s *sharegpt) uniqueName(name string) string {
@@ -137,33 +136,23 @@ func (s *sharegpt) uniqueName(name string) string {
 
 // message parses one message and counts its tokens.
 func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
-	if raw[0] != '{' {
-		return false, 0, fmt.Errorf(" is not an object: %s", Quote(raw))
+	if _, err := parseObject(raw); err != nil {
+		return false, 0, fmt.Errorf(" %w", err)
 	}
-	var from, value string
-	var hasFrom, hasValue bool
-	err = fields(".", raw, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "from", "role":
-			from, err = parseString(raw)
-			hasFrom = true
-		case "value", "content":
-			value, err = parseString(raw)
-			hasValue = true
-		}
-		return err
-	})
-	if err == nil && (!hasFrom || !hasValue) {
+	var from, value trace.Opt[string]
+	role, text := optional(&from, parseString), optional(&value, parseString)
+	err = readMembers(".", raw, keys{{"from", role}, {"role", role}, {"value", text}, {"content", text}}, nil, nil)
+	if err == nil && !(from.Set && value.Set) {
 		err = fmt.Errorf(" needs both from and value: %s", Quote(raw))
 	}
 	if err != nil {
 		return false, 0, err
 	}
-	switch from {
+	switch from.Value {
 	case "gpt", "assistant", "chatgpt", "bing", "bard", "model":
 		answer = true
 	}
-	if tokens, err = s.counter.tokens(value); err != nil {
+	if tokens, err = s.counter.tokens(value.Value); err != nil {
 		return false, 0, fmt.Errorf(": %w", err)
 	}
 	return answer, tokens, nil

@@ -34,8 +34,7 @@ type round struct {
 // of its latest prompt.
 type traceLabSession struct {
 	timeline
-	previous *ref
-	blocks   blockRuns
+	blocks blockRuns
 }
 
 // blockRuns holds the ids of a prompt: runs of consecutive ones.
@@ -77,10 +76,13 @@ func (b *blockRuns) extend(ids []uint64, shared, tokens int) []uint64 {
 	return ids
 }
 
-func newTraceLab(n *notes) *traceLab {
+func newTraceLab(files textFiles) *traceLab {
+	n := files.notes
 	n.say("block ids of %d tokens are derived: a prompt begins like the previous one of its session, for as many tokens as the provider had cached (prefix_tokens)", traceLabBlock)
 	n.say("sub-agents are sessions of their own, as the trace does not say who called them")
-	return &traceLab{links: links{notes: n}}
+	t := &traceLab{links: links{notes: n}}
+	t.textFiles, t.layout = files, t
+	return t
 }
 
 func (t *traceLab) BlockSize() int { return traceLabBlock }
@@ -100,10 +102,6 @@ func (t *traceLab) keep(f *textFile, line []byte) error {
 		t.notes.count("rounds left out, without times")
 		return nil
 	}
-	offset, err := t.offset(f, line)
-	if err != nil {
-		return err
-	}
 	if !l.output.Set {
 		t.notes.count("rounds without output_tokens, with an output length of 0")
 	}
@@ -111,9 +109,7 @@ func (t *traceLab) keep(f *textFile, line []byte) error {
 	if !known {
 		t.sessions = append(t.sessions, traceLabSession{blocks: blockRuns{space: namespaceOf(l.session)}, timeline: timeline{slack: 1}})
 	}
-	about := round{ref: ref{session: n}, start: start{kind: l.cause}, end: l.end}
-	t.spots = append(t.spots, spot[round]{l.begin, f, offset, int32(len(line)), int32(t.line), about})
-	return nil
+	return t.add(f, line, l.begin, round{ref: ref{session: n}, start: start{kind: l.cause}, end: l.end})
 }
 
 // complete finds the starts of all requests.
@@ -121,23 +117,20 @@ func (t *traceLab) complete() {
 	for i := range t.spots {
 		s := &t.spots[i]
 		at, of := &s.about, &t.sessions[s.about.session]
-		if of.previous != nil {
-			at.number = of.previous.number + 1
-		}
+		at.number = of.next()
 		kind := at.kind
 		at.start = start{ms: s.at, waits: previousTurn}
 		if !t.recorded {
 			var err error
 			if at.start, err = t.links.start(s.at, of.until(s.at), of.previous); err != nil {
-				t.failed = &trace.RowError{File: s.file.name, Line: int(s.line), Err: trace.ReadError{Err: err}}
+				t.failAt(s, err)
 				return
 			}
 		}
 		if at.kind = kind; !at.delays {
 			at.ms = roundToMicrosecond(at.ms - t.spots[0].at)
 		}
-		of.add(requestPart(s.at, at.end, at.ref))
-		of.previous = &at.ref
+		of.addRequest(s.at, at.end, at.ref)
 	}
 	for i := range t.sessions {
 		t.sessions[i].timeline = timeline{}
@@ -175,28 +168,15 @@ func (l *traceLabLine) parse(line []byte) error {
 		return err
 	}
 	l.begin, l.end = math.NaN(), math.NaN()
-	err := fields("", line, func(key []byte, _ int, raw []byte) (err error) {
-		switch string(key) {
-		case "session_id":
-			l.session, err = parseString(raw)
-			return err
-		case "model":
-			l.model = raw
-			return nil
-		case "input_tokens_total":
-			return set(&l.input, raw, parseLength)
-		case "output_tokens":
-			return set(&l.output, raw, parseLength)
-		case "prefix_tokens":
-			l.prefix, err = parseLength(raw)
-		case "timing_events":
-			if err = isArray(raw); err == nil {
-				err = l.readEvents(raw)
-			}
-		}
-		l.recorded.Add(string(key), raw)
-		return err
-	})
+	err := readMembers("", line, keys{
+		{"session_id", into(&l.session, parseString)},
+		{"model", into(&l.model, parseAnything)},
+		{"input_tokens_total", optional(&l.input, parseLength)},
+		{"output_tokens", optional(&l.output, parseLength)},
+	}, keys{
+		{"prefix_tokens", into(&l.prefix, parseLength)},
+		{"timing_events", func(_ int, raw []byte) error { return l.readEvents(raw) }},
+	}, &l.recorded)
 	switch {
 	case err != nil:
 		return err
@@ -214,27 +194,17 @@ func (l *traceLabLine) parse(line []byte) error {
 // of the user or result of a tool before the first output of the model, and ends
 // with the last output.
 func (l *traceLabLine) readEvents(raw []byte) error {
+	if _, err := parseArray(raw); err != nil {
+		return err
+	}
 	answered := false
 	return jsonscan.Elements(raw, func(_ int, raw []byte) error {
 		var kind string
 		at := math.NaN()
-		if err := isObject(raw); err != nil {
+		if _, err := parseObject(raw); err != nil {
 			return fmt.Errorf("has an element that %w", err)
 		}
-		err := fields("has an event whose ", raw, func(key []byte, _ int, raw []byte) (err error) {
-			switch string(key) {
-			case "event_type":
-				kind, err = parseString(raw)
-			case "timestamp":
-				var text string
-				var ns int64
-				if text, err = parseString(raw); err == nil {
-					ns, err = parseDate([]byte(text))
-				}
-				at = float64(ns) / 1e6
-			}
-			return err
-		})
+		err := readMembers("has an event whose ", raw, keys{{"event_type", into(&kind, parseString)}, {"timestamp", into(&at, parseEventTime)}}, nil, nil)
 		if err != nil || math.IsNaN(at) {
 			return err
 		}
@@ -252,4 +222,14 @@ func (l *traceLabLine) readEvents(raw []byte) error {
 		}
 		return nil
 	})
+}
+
+// parseEventTime parses a date in a string, and returns milliseconds since 1970.
+func parseEventTime(raw []byte) (float64, error) {
+	text, err := parseString(raw)
+	if err != nil {
+		return 0, err
+	}
+	ns, err := parseDate([]byte(text))
+	return float64(ns) / 1e6, err
 }

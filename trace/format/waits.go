@@ -26,14 +26,6 @@ type part struct {
 	last       []ref // the requests whose end is that of the part
 }
 
-// requestPart returns a request as a part; an end of NaN was not recorded.
-func requestPart(begin, end float64, request ref) part {
-	if math.IsNaN(end) {
-		return part{begin: begin, end: begin, endless: true, last: []ref{request}}
-	}
-	return part{begin: begin, end: end, last: []ref{request}}
-}
-
 // timeline finds which parts a request of a session waited for, by recorded times:
 // all that had ended when it began. It omits those that one of the others waited
 // for. Requests are added in order of their begin.
@@ -44,6 +36,26 @@ type timeline struct {
 	ended   []part
 	latest  part // the ended request that began last
 	begun   bool // there is one
+
+	previous *ref // the request before
+}
+
+// next returns the number of the next request.
+func (l *timeline) next() int32 {
+	if l.previous == nil {
+		return 0
+	}
+	return l.previous.number + 1
+}
+
+// addRequest adds a request; an end of NaN was not recorded.
+func (l *timeline) addRequest(begin, end float64, request ref) {
+	p := part{begin: begin, end: end, last: []ref{request}}
+	if math.IsNaN(end) {
+		p.end, p.endless = begin, true
+	}
+	l.add(p)
+	l.previous = &request
 }
 
 // add adds a part.

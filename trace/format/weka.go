@@ -23,8 +23,28 @@ type conversation struct {
 	name      string
 	blockSize int
 	global    bool // block ids are shared by all conversations
-	requests  []byte
-	at        int // offset of requests
+	list      requestList
+}
+
+// requestList is a list of requests, at an offset of what has it.
+type requestList struct {
+	raw []byte
+	at  int
+}
+
+func (l *requestList) read(at int, raw []byte) (err error) {
+	l.at = at
+	l.raw, err = parseArray(raw)
+	return err
+}
+
+// parseScope reports whether block ids are shared by all conversations.
+func parseScope(raw []byte) (global bool, err error) {
+	scope, err := parseString(raw)
+	if err == nil && scope != "local" && scope != "global" {
+		err = fmt.Errorf("is neither local nor global: %q", scope)
+	}
+	return scope == "global", err
 }
 
 // parseConversation parses everything except the requests.
@@ -32,29 +52,18 @@ func parseConversation(raw []byte) (c conversation, err error) {
 	if err := validObject(raw); err != nil {
 		return c, err
 	}
-	err = fields("", raw, func(key []byte, at int, raw []byte) (err error) {
-		switch string(key) {
-		case "id":
-			c.name, err = parseString(raw)
-		case "block_size":
-			c.blockSize, err = parseBlockSize(raw)
-		case "hash_id_scope":
-			var scope string
-			if scope, err = parseString(raw); err == nil && scope != "local" && scope != "global" {
-				err = fmt.Errorf("is neither local nor global: %q", scope)
-			}
-			c.global = scope == "global"
-		case "requests":
-			c.requests, c.at, err = raw, at, isArray(raw)
-		}
-		return err
-	})
+	err = readMembers("", raw, keys{
+		{"id", into(&c.name, parseString)},
+		{"block_size", into(&c.blockSize, parseBlockSize)},
+		{"hash_id_scope", into(&c.global, parseScope)},
+		{"requests", c.list.read},
+	}, nil, nil)
 	switch {
 	case err != nil:
 		return c, err
 	case c.name == "":
 		return c, fmt.Errorf("no id in %s", Quote(raw))
-	case c.requests == nil:
+	case c.list.raw == nil:
 		return c, fmt.Errorf("no requests in %s", Quote(raw))
 	}
 	return c, nil
@@ -65,56 +74,32 @@ type call struct {
 	t, api, think trace.Opt[float64] // ms
 	in, out       trace.Opt[int]
 	hashes, model []byte
-	requests      []byte // of a sub-agent
-	at            int    // offset of requests in the call
-	agent         string
-	subagent      bool
+	list          requestList // of a sub-agent
+	agent, kind   string
 	before, next  delayCause // of the delay before it and of that after it
 	recorded      jsonscan.Object
 }
 
 func parseCall(raw []byte) (c call, err error) {
-	if err := isObject(raw); err != nil {
+	if _, err := parseObject(raw); err != nil {
 		return c, fmt.Errorf(" %w", err)
 	}
-	err = fields(".", raw, func(key []byte, at int, raw []byte) (err error) {
-		switch string(key) {
-		case "t":
-			err = set(&c.t, raw, parseSeconds)
-		case "api_time":
-			err = set(&c.api, raw, parseSeconds)
-		case "think_time":
-			err = set(&c.think, raw, parseSeconds)
-		case "in":
-			return set(&c.in, raw, parseLength)
-		case "out":
-			return set(&c.out, raw, parseLength)
-		case "hash_ids":
-			c.hashes = raw
-			return nil
-		case "model":
-			c.model = raw
-			return nil
-		case "requests":
-			c.requests, c.at = raw, at
-			return isArray(raw)
-		case "agent_id":
-			c.agent, err = parseString(raw)
-		case "type":
-			var kind string
-			kind, err = parseString(raw)
-			c.subagent = kind == "subagent"
-		case "input_types":
-			c.before = causeOf(raw, `"tool_result"`, `"text"`)
-			return nil
-		case "output_types":
-			return nil
-		case "stop":
-			c.next = causeOf(raw, `"tool_use"`, `"end_turn"`)
-		}
-		c.recorded.Add(string(key), raw)
-		return err
-	})
+	err = readMembers(".", raw, keys{
+		{"in", optional(&c.in, parseLength)},
+		{"out", optional(&c.out, parseLength)},
+		{"hash_ids", into(&c.hashes, parseAnything)},
+		{"model", into(&c.model, parseAnything)},
+		{"requests", c.list.read},
+		{"input_types", into(&c.before, func(raw []byte) (delayCause, error) { return causeOf(raw, `"tool_result"`, `"text"`), nil })},
+		{"output_types", into(new([]byte), parseAnything)},
+	}, keys{
+		{"t", optional(&c.t, parseSeconds)},
+		{"api_time", optional(&c.api, parseSeconds)},
+		{"think_time", optional(&c.think, parseSeconds)},
+		{"agent_id", into(&c.agent, parseString)},
+		{"type", into(&c.kind, parseString)},
+		{"stop", into(&c.next, func(raw []byte) (delayCause, error) { return causeOf(raw, `"tool_use"`, `"end_turn"`), nil })},
+	}, &c.recorded)
 	if err == nil {
 		err = c.check(raw)
 	}
@@ -133,13 +118,15 @@ func causeOf(raw []byte, tool, user string) delayCause {
 	return unknownCause
 }
 
+func (c *call) subagent() bool { return c.kind == "subagent" }
+
 func (c *call) check(raw []byte) error {
 	switch {
 	case !c.t.Set:
 		return fmt.Errorf(" has no t: %s", Quote(raw))
-	case c.subagent && c.requests == nil:
+	case c.subagent() && c.list.raw == nil:
 		return fmt.Errorf(" is a sub-agent without requests: %s", Quote(raw))
-	case !c.subagent && (!c.in.Set || !c.out.Set):
+	case !c.subagent() && (!c.in.Set || !c.out.Set):
 		return fmt.Errorf(" needs both in and out: %s", Quote(raw))
 	}
 	return nil

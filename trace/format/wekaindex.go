@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
@@ -22,7 +21,6 @@ const maxRequests = 1 << 20
 type weka struct {
 	indexed[wekaCall]
 	names map[string]string // files by conversation
-	bad   int               // requests so far
 	links links
 	lists []wekaList // by number of the session
 }
@@ -40,6 +38,12 @@ type wekaList struct {
 	name   string
 	space  namespace
 	global bool
+}
+
+func newWeka(t textFiles) *weka {
+	w := &weka{names: map[string]string{}, links: links{notes: t.notes}}
+	w.textFiles, w.layout = t, w
+	return w
 }
 
 func (w *weka) request(raw []byte, s *spot[wekaCall], r *trace.Request) error {
@@ -70,37 +74,19 @@ func (w *weka) complete() {
 
 // index finds the requests of a file, and keeps errors about parts of it.
 func (w *weka) index(f *textFile) error {
-	all := newObjectReader(w.spooling(f), maxWeka)
-	for w.failed == nil {
-		raw, err := all.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil { // the next object cannot be found
-			w.fail(f, all.line, err)
-			break
-		}
+	w.objects(f, newObjectReader(w.spooling(f), maxWeka), func(raw []byte, offset int64, line int) error {
 		c, err := parseConversation(raw)
 		if err == nil {
 			err = w.check(&c, f)
 		}
 		if err != nil {
-			w.fail(f, all.atLine, otherFormat(err, raw, Weka))
-			continue
+			return otherFormat(err, raw, Weka)
 		}
-		x := &indexer{weka: w, offset: f.base + all.start, raw: raw, line: all.atLine, taken: map[string]int{}}
-		x.list(wekaList{f, "requests", c.name, namespaceOf(c.name), c.global}, c.requests, c.at, 0, nil)
-	}
+		x := &indexer{weka: w, offset: offset, raw: raw, line: line, taken: map[string]int{}}
+		x.list(wekaList{f, "requests", c.name, namespaceOf(c.name), c.global}, c.list.raw, c.list.at, 0, nil)
+		return nil
+	})
 	return nil
-}
-
-// fail keeps the error about a part of a file. Too many make the file unreadable.
-func (w *weka) fail(f *textFile, line int, err error) {
-	if w.bad++; w.bad > maxWrong {
-		w.failed = &trace.RowError{File: f.name, Line: line, Err: trace.ReadError{Err: fmt.Errorf("more than %d bad requests", maxWrong)}}
-		return
-	}
-	w.wrong = append(w.wrong, &trace.RowError{File: f.name, Line: line, Err: err})
 }
 
 // check checks a conversation against the previous ones.
@@ -192,7 +178,7 @@ func (x *indexer) list(list wekaList, raw []byte, at int, base float64, by *call
 		}
 		t := base + e.t.Value
 		begin = min(begin, t)
-		if e.subagent {
+		if e.subagent() {
 			x.subagent(e, list, base, &l)
 			continue
 		}
@@ -221,7 +207,7 @@ func (x *indexer) subagent(e *entry, list wekaList, base float64, of *turns) {
 		return
 	}
 	since := base
-	jsonscan.Elements(e.requests, func(_ int, raw []byte) error {
+	jsonscan.Elements(e.list.raw, func(_ int, raw []byte) error {
 		if first, err := parseCall(raw); err == nil && first.t.Value < e.t.Value-1e-3 {
 			since = base + e.t.Value
 			x.weka.notes.count("sub-agents whose times count from their call")
@@ -231,7 +217,7 @@ func (x *indexer) subagent(e *entry, list wekaList, base float64, of *turns) {
 	x.weka.notes.count("sub-agents, written as sessions of their own")
 	list.name, list.where = agentName(list.name, e.agent, x.taken), where+".requests"
 	by.request = of.caller(base + e.t.Value)
-	if p := x.list(list, e.requests, int(e.from)+e.at, since, by); len(p.last) > 0 {
+	if p := x.list(list, e.list.raw, int(e.from)+e.list.at, since, by); len(p.last) > 0 {
 		of.add(p)
 	}
 }
@@ -240,10 +226,9 @@ func (x *indexer) subagent(e *entry, list wekaList, base float64, of *turns) {
 type turns struct {
 	timeline
 	*indexer
-	session  int32
-	by       *caller    // nil for the main agent
-	previous *ref       // the request before
-	stopped  delayCause // as it stopped
+	session int32
+	by      *caller    // nil for the main agent
+	stopped delayCause // as the request before stopped
 }
 
 // next returns the start of the next request, which was recorded at t.
@@ -268,9 +253,12 @@ func (l *turns) next(e *entry, t float64) (start, error) {
 	case l.by != nil, joins && e.before == unknownCause: // no user talks to a sub-agent
 		s.kind = toolRunning
 	}
-	self := ref{l.session, e.number}
-	l.add(part{begin: t, end: t + e.api.Value, endless: !e.api.Set, last: []ref{self}})
-	l.previous, l.stopped = &self, e.next
+	end := math.NaN()
+	if e.api.Set {
+		end = t + e.api.Value
+	}
+	l.addRequest(t, end, ref{l.session, e.number})
+	l.stopped = e.next
 	return s, err
 }
 

@@ -104,7 +104,7 @@ type Object struct{ text []byte }
 // Add adds a member, whose value is JSON.
 func (o *Object) Add(key string, value []byte) {
 	if o.text == nil {
-		o.text = append(o.text, '{')
+		o.text = append(make([]byte, 0, 64), '{')
 	} else {
 		o.text = append(o.text, ", "...)
 	}
