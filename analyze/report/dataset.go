@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
@@ -128,7 +127,7 @@ func arrivalRows(s *doc.Section, a *analyze.Analysis) {
 	if timed := at.Requests - at.Estimated; timed < a.Requests {
 		s.Row("Requests with a timestamp", doc.Int(timed), "", noteIf(at.Estimated > 0, "the others are estimated", "used for arrivals"))
 	}
-	s.Row("Duration, first to last arrival", doc.Fixed(at.Duration()/1000, 3), "s", span(at.Duration()))
+	s.Row("Duration, first to last arrival", doc.Fixed(at.Duration()/1000, 3), "s", doc.Duration(at.Duration()))
 	s.Row("Request rate", doc.FixedOr(at.Rate, 3), "req/s", noteOr(at.Rate, "requests / duration", "all at the same time"))
 	s.Row("Inter-arrival CV", doc.FixedOr(at.CV, 3), "", noteOr(at.CV, "1: Poisson, >1: bursts", "needs two gaps"))
 	s.Row("Distinct arrival times", doc.Int(at.DistinctTimestamps), "", "up to "+doc.Int(at.MostAtOnce)+" at once")
@@ -341,5 +340,3 @@ func noteOr(v trace.Opt[float64], note, why string) string {
 	}
 	return note
 }
-
-func span(ms float64) string { return doc.Span(time.Duration(ms * float64(time.Millisecond))) }

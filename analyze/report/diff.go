@@ -67,11 +67,11 @@ func (c Diff) runs(d *doc.Document) {
 // notes returns the notes of all runs.
 func (c Diff) notes() []doc.Note {
 	var names []string
-	var runs []Run
+	var notes [][]doc.Note
 	for _, r := range slices.Concat(c.A, c.B) {
-		names, runs = append(names, r.Name), append(runs, Run{Name: r.Name, Info: r.Run, Result: r.Result})
+		names, notes = append(names, r.Name), append(notes, Run{Info: r.Run, Result: r.Result}.notes())
 	}
-	return notesOf(names, runs)
+	return notesOf(names, notes)
 }
 
 func (c Diff) changes(s *doc.Section) {

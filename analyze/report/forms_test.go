@@ -50,9 +50,7 @@ func TestEveryFormHasVerdictAndNotes(t *testing.T) {
 	}
 	server := comparedRun(t, "runs/a", "http://a", 0, func([]replay.Record) {})
 	runs := report.Runs{{Name: "one", Info: info, Result: result}}
-	sweep := report.Sweep{Axis: "Concurrency", Deployments: []report.Deployment{{Points: []report.SweepPoint{
-		{Level: "8", Info: info, Result: result}, {Level: "9", Info: whole, Result: sweepResult(10, 100, 1.5)},
-	}}}}
+	sweep := sweepOf(leg("", 8, info, result), leg("", 9, whole, sweepResult(10, 100, 1.5)))
 	compared := report.Diff{Comparison: diff.Of([]*diff.Run{server}, []*diff.Run{side}, diff.Options{}), NameA: "a", NameB: "b"}
 
 	both := append(runs[:1:1], report.Run{Name: "two", Info: whole, Result: sweepResult(10, 100, 1.5)})

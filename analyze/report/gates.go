@@ -39,7 +39,14 @@ func gateEvidence(where string, j run.Judgement, failed string) doc.Evidence {
 }
 
 // gateLevel returns PASS if all gates passed.
-func gateLevel(all []run.Judgement) string { return metLevel(len(run.Failed(all)) == 0) }
+func gateLevel(all []run.Judgement) string { return passLevel(len(run.Failed(all)) == 0) }
+
+func passLevel(passed bool) string {
+	if passed {
+		return "PASS"
+	}
+	return "FAIL"
+}
 
 // gatesJSON returns one object per gate, null without gates. The value and margin of
 // a change in percent are shares.

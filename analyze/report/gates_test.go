@@ -11,6 +11,7 @@ import (
 	"moontide/analyze/report"
 	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/bench"
 	"moontide/replay/runfile"
 )
 
@@ -42,7 +43,7 @@ func TestGatesAreInEveryForm(t *testing.T) {
 		"fail cached_share<1% must not hold: 0.00 %, margin -1.00 %", "fail p99_ttft_ms<2000 must hold: 102.97 ms, margin 1897.03 ms: too few requests for p99: 4, needs 500 (5 beyond it)",
 	}
 	both := report.Runs{run1, run1}
-	sweep := report.Sweep{Axis: "Concurrency", Deployments: []report.Deployment{{Points: []report.SweepPoint{{Level: "7", Result: run1.Result, Judgements: run1.Judgements()}}}}}
+	sweep := report.SweepOf("", []bench.LegResult{leg("", 7, run1.Info, run1.Result)}, run1.View)
 	slower := comparedRun(t, "runs/b", "http://a", 5*time.Millisecond, func([]replay.Record) {})
 	c := report.Diff{Comparison: diff.Of([]*diff.Run{slower}, []*diff.Run{slower}, diff.Options{})}
 	for _, g := range []run.Gate{gate(t, "mean_ttft<+5%"), gate(t, "mean_ttft_ms<1"), gate(t, "max_ttft_ms<1")} {

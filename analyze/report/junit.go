@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -46,6 +47,35 @@ func (runs Runs) JUnit(w io.Writer) error {
 	var suites []junitSuite
 	for _, r := range runs {
 		suites = append(suites, r.junit())
+	}
+	return writeJUnit(w, suites)
+}
+
+// JUnit writes JUnit XML: a test suite for each run or, of a search, one whose test case fails
+// if no load meets the objectives.
+func (s Set) JUnit(w io.Writer) error {
+	if !s.searched() {
+		return s.Runs().JUnit(w)
+	}
+	var conditions []string
+	for _, g := range s.Gates {
+		conditions = append(conditions, g.String())
+	}
+	var suites []junitSuite
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		suite := junitSuite{Name: cmp.Or(g.name(), "search"), Timestamp: g.Points[0].Info.Started.UTC().Format(time.RFC3339)}
+		seconds := 0.0
+		for _, p := range g.Points {
+			seconds += p.Result.Duration.Seconds()
+		}
+		suite.Time = fmt.Sprintf("%.3f", seconds)
+		var failure *junitFailure
+		if outcome := g.outcome(); outcome != outcomePass {
+			failure = &junitFailure{Type: outcome, Message: g.answer(), Text: g.answer()}
+		}
+		suite.add(fmt.Sprintf("largest %s with %s", s.Axis, strings.Join(conditions, " and ")), g.answer()+"\n", failure)
+		suites = append(suites, suite)
 	}
 	return writeJUnit(w, suites)
 }

@@ -2,9 +2,12 @@ package report
 
 import (
 	"io"
+	"maps"
 	"slices"
 
 	"moontide/analyze/run"
+	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
 // OutcomeVersion is the version of [OutcomeJSON]. It changes when a key is removed or
@@ -16,10 +19,14 @@ type OutcomeJSON struct {
 	Version int `json:"version"` // of this schema; it does not change when keys are added
 	// Outcome is incomplete, invalid, fail or pass: the first that applies to a run.
 	// incomplete is a run that ended early or in which no request succeeded, fail one
-	// that did not pass a gate. Of bench --find it is the first that applies to a search.
+	// that did not pass a gate. Of bench --find it is the first that applies to a search, and
+	// of deployments in simulate it is fail if none passes all gates.
 	Outcome  string              `json:"outcome"`
 	Runs     []OutcomeRunJSON    `json:"runs"`
 	Searches []OutcomeSearchJSON `json:"searches"` // of bench --find; null otherwise
+	// HeldOutErrors are shares of the values, by metric, that nine in ten predictions of
+	// held-out measurements did not exceed; empty unless engines were fitted.
+	HeldOutErrors map[string]float64 `json:"held_out_errors"`
 }
 
 // OutcomeSearchJSON is a search for the largest load that meets the objectives. In its
@@ -50,6 +57,7 @@ type OutcomeRunJSON struct {
 	Notes          []string            `json:"notes"`
 	Model          string              `json:"model"`
 	Simulated      bool                `json:"simulated"`
+	Axes           map[string]string   `json:"axes"`            // what differs between the runs: the level of a load, deployment, shape
 	Trace          string              `json:"trace"`           // name
 	MaxConcurrency int                 `json:"max_concurrency"` // limit of requests in flight; 0 is none
 	Metrics        map[string]*float64 `json:"metrics"`         // by the names that gates use; null if not measured
@@ -80,13 +88,98 @@ const (
 
 // Outcome returns the outcome of the runs.
 func (runs Runs) Outcome() OutcomeJSON {
-	all := OutcomeJSON{Version: OutcomeVersion, Outcome: outcomePass, Runs: []OutcomeRunJSON{}}
+	all := OutcomeJSON{Version: OutcomeVersion, Outcome: outcomePass, Runs: []OutcomeRunJSON{}, HeldOutErrors: map[string]float64{}}
 	for _, r := range runs {
 		one := r.outcomeJSON()
 		all.Outcome = worse(all.Outcome, one.Outcome)
 		all.Runs = append(all.Runs, one)
 	}
 	return all
+}
+
+// Outcome returns the outcome of the runs and searches.
+func (s Set) Outcome() OutcomeJSON {
+	all := s.Runs().Outcome()
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if g.Found == nil {
+			continue
+		}
+		if i == 0 {
+			all.Outcome = outcomePass
+		}
+		all.Outcome = worse(all.Outcome, g.outcome())
+		all.Searches = append(all.Searches, g.json())
+	}
+	if s.Axis == Deployments {
+		all.Outcome = map[bool]string{true: outcomePass, false: outcomeFail}[len(s.Unmet()) == 0]
+		for i := range s.Groups[0].Points {
+			s.deploymentJSON(&s.Groups[0].Points[i], &all.Runs[i])
+		}
+		maps.Copy(all.HeldOutErrors, s.HeldOut)
+	}
+	return all
+}
+
+// Runs returns the runs, in order.
+func (s Set) Runs() (all Runs) {
+	for _, p := range s.points {
+		all = append(all, p.Run)
+	}
+	return all
+}
+
+// deploymentJSON sets what is known of a simulated deployment.
+func (s *Set) deploymentJSON(p *Point, j *OutcomeRunJSON) {
+	j.Axes, j.Gates, j.Metrics = map[string]string{string(Deployments): p.Level}, gateObjects(p.Judgements), map[string]*float64{}
+	for i, m := range s.Metrics {
+		j.Metrics[m.Key] = pointer(p.Values[i])
+	}
+	if j.Outcome == outcomePass && p.Outcome == "missed" {
+		j.Outcome = outcomeFail
+	}
+}
+
+// json returns the outcome of the search.
+func (g *Group) json() OutcomeSearchJSON {
+	f := g.Found
+	j := OutcomeSearchJSON{
+		Find: string(f.Axis), Deployment: g.Label, Shape: g.Shape, Outcome: g.outcome(), Complete: f.Answer.Complete,
+		Text: g.answer(), Gates: []GateJSON{}, Runs: []string{},
+	}
+	if f.Answer.Found {
+		load := f.Load(f.Answer.Level)
+		j.Load = &load
+	}
+	if f.Answer.Limited {
+		missed := f.Load(f.Answer.Missed)
+		j.MissedAt, j.Gates = &missed, gateObjects(g.atLimit().Judgements)
+	}
+	for _, l := range f.Runs() {
+		j.Runs = append(j.Runs, l.Name)
+	}
+	return j
+}
+
+// Invalid reports whether a run of a sweep is INVALID, or ended a search.
+func (s Set) Invalid() bool {
+	return slices.ContainsFunc(s.Groups, func(g Group) bool {
+		if g.Found != nil {
+			return g.Found.Invalid != nil
+		}
+		return s.Axis != Deployments && slices.ContainsFunc(g.Points, func(p Point) bool { return p.Result.Verdict.Level == run.Invalid })
+	})
+}
+
+// JSON writes the outcome as one JSON object.
+func (s Set) JSON(w io.Writer) error { return writeJSON(w, s.Outcome()) }
+
+// pointer returns nil for values that JSON cannot have.
+func pointer(v trace.Opt[float64]) *float64 {
+	if v = finite(v); !v.Set {
+		return nil
+	}
+	return &v.Value
 }
 
 // worse returns the outcome that prevails.
@@ -114,7 +207,10 @@ func (r Run) outcomeJSON() OutcomeRunJSON {
 	j := OutcomeRunJSON{
 		Name: r.Name, Folder: r.Dir, Outcome: r.outcome(), Verdict: r.Result.Verdict.Level.String(), Gates: gateObjects(r.Judgements()), Notes: []string{},
 		Model: r.Info.Target.ModelText(), Simulated: r.Info.Target.Simulated, Trace: r.Info.Trace.Name, MaxConcurrency: r.Info.Limits.MaxConcurrency,
-		Evidence: evidenceJSON(r.Result.Verdict), Metrics: map[string]*float64{},
+		Axes: map[string]string{}, Evidence: evidenceJSON(r.Result.Verdict), Metrics: map[string]*float64{},
+	}
+	if leg := r.Info.Leg; leg != (runfile.Leg{}) {
+		j.Axes = map[string]string{leg.Axis: leg.Level, "deployment": leg.Deployment, "shape": leg.Shape}
 	}
 	for _, n := range r.notes() {
 		j.Notes = append(j.Notes, n.String())

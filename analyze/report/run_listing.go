@@ -3,22 +3,14 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
 )
 
-// plainMetric formats a value for the block and side-by-side tables, without
-// thousands separators.
-func plainMetric(m run.Metric, r *run.Result) string {
-	v := m.Value(r)
-	if v.Set && m.Unit == run.Count {
-		return strconv.Itoa(int(v.Value))
-	}
-	return twoDecimals(v)
-}
+// plainMetric formats a value for the block and side-by-side tables.
+func plainMetric(m run.Metric, r *run.Result) string { return plainValue(m, m.Value(r)) }
 
 // listing collects the lines of a "Serving Benchmark Result" block.
 type listing struct {

@@ -80,11 +80,11 @@ func (r Run) notes() (all []doc.Note) {
 
 // notesOf returns the notes of several runs. A note that some runs lack begins with the
 // names of the runs that have it.
-func notesOf(names []string, runs []Run) (all []doc.Note) {
+func notesOf(names []string, notes [][]doc.Note) (all []doc.Note) {
 	const most = 3
 	of := map[doc.Note][]string{}
-	for i, r := range runs {
-		for _, n := range r.notes() {
+	for i := range names {
+		for _, n := range notes[i] {
 			if of[n] == nil {
 				all = append(all, n)
 			}

@@ -26,11 +26,8 @@ func everyReport(t *testing.T) map[string]*doc.Document {
 	for name, c := range comparisons(t) {
 		all["comparison "+name] = c.Document()
 	}
-	for name, p := range plans(t) {
-		all["plan "+name] = p.Document()
-	}
-	for _, s := range sweeps {
-		all["sweep "+s.name] = s.sweep.Document()
+	for name, s := range sets(t) {
+		all["set "+name] = s.Document()
 	}
 	return all
 }

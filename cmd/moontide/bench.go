@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report"
 	"moontide/replay/bench"
 	"moontide/trace/atomicfile"
 )
@@ -98,13 +99,14 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		return err
 	}
 	err = sweepEnded(std, cfg.Dir, err)
-	if len(runs) > 0 {
-		err = errors.Join(err, q.show(std, sweepReport(sweepSubject(c, runs[len(runs)-1].Run.Target), runs, q.view), runs))
-	}
-	if err != nil {
+	if len(runs) == 0 {
 		return err
 	}
-	return outcomeOf(reportedLegs(runs, q.view))
+	set := report.SweepOf(sweepSubject(c, runs[len(runs)-1].Run.Target), runs, q.view)
+	if err := errors.Join(err, q.show(std, set)); err != nil {
+		return err
+	}
+	return setOutcome(set)
 }
 
 // sweepEnded says where the runs are and, after an error, how to continue.

@@ -2,9 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -103,24 +100,9 @@ func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion) error {
 		return err
 	}
 	err = sweepEnded(std, cfg.Dir, err)
-	search := report.LoadSearch{Subject: sweepSubject(c, found[0].Runs()[0].Run.Target), Found: found, View: q.view}
-	if err := errors.Join(err, q.showSearch(std, search)); err != nil {
+	set := report.SearchOf(sweepSubject(c, found[0].Runs()[0].Run.Target), found, q.view)
+	if err := errors.Join(err, q.show(std, set)); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(found, func(f *bench.FoundLoad) bool { return f.Invalid != nil }) {
-		return errInvalid
-	}
-	var failed []error
-	for _, text := range search.Failed() {
-		failed = append(failed, gateError{fmt.Errorf("failed: %s", text)})
-	}
-	return errors.Join(failed...)
-}
-
-func (q *benchQuestion) showSearch(std streams, search report.LoadSearch) error {
-	return q.output.show(std, results{
-		document: search.Document,
-		forms:    map[string]func(io.Writer) error{"json": search.WriteOutcome},
-		files:    map[string]func(io.Writer) error{"junit": search.JUnit},
-	})
+	return setOutcome(set)
 }

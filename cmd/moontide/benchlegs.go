@@ -1,10 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,26 +36,21 @@ func sayLeg(std streams, r bench.LegResult) {
 	if r.Metrics.Completed+r.Metrics.Failed == 0 {
 		return
 	}
-	std.say("%s", report.SweepLine(r.Metrics))
+	std.say("%s", report.RunLine(r.Metrics))
 	if r.Metrics.Cache.Prediction.Causes[run.Warm].Requests > 0 {
 		std.say("the server's cache has prompts of an earlier run; use another --salt and --out")
 	}
 }
 
 // show prints the runs in a form. A single run is also shown as by replay.
-func (q *benchQuestion) show(std streams, sweep report.Sweep, runs []bench.LegResult) error {
-	reports := reportedLegs(runs, q.view)
-	shown := results{
-		document: sweep.Document,
-		forms:    map[string]func(io.Writer) error{"json": reports.WriteOutcome},
-		files:    map[string]func(io.Writer) error{"junit": reports.JUnit},
-	}
+func (q *benchQuestion) show(std streams, set report.Set) error {
+	shown := setResults(set)
 	printed, err := q.write(std, shown)
 	if err != nil || printed {
 		return err
 	}
-	if q.form == "" && len(q.sweep.Legs()) == 1 {
-		if err := std.printText(reports.Document()); err != nil {
+	if q.form == "" && !q.find && len(q.sweep.Legs()) == 1 {
+		if err := std.printText(set.Runs().Document()); err != nil {
 			return err
 		}
 		fmt.Fprintln(std.out)
@@ -64,30 +58,23 @@ func (q *benchQuestion) show(std streams, sweep report.Sweep, runs []bench.LegRe
 	return q.print(std, shown)
 }
 
-func reportedLegs(runs []bench.LegResult, view report.View) (all report.Runs) {
-	for _, r := range runs {
-		all = append(all, reported(r.Result, view))
-	}
-	return all
+// setResults returns what a report of several runs has.
+func setResults(set report.Set) results {
+	shown := resultsOf(set)
+	shown.files["junit"] = set.JUnit
+	return shown
 }
 
-// sweepReport returns the report of runs: deployments and shapes in the order in which
-// they occur.
-func sweepReport(subject string, runs []bench.LegResult, view report.View) report.Sweep {
-	sweep := report.Sweep{Subject: subject, Axis: runs[0].Axis, Percentiles: view.Percentiles}
-	for _, r := range runs {
-		label, shape := r.Target.Label, r.Shape.String()
-		i := slices.IndexFunc(sweep.Deployments, func(d report.Deployment) bool { return d.Label == label && d.Shape == shape })
-		if i < 0 {
-			i = len(sweep.Deployments)
-			sweep.Deployments = append(sweep.Deployments, report.Deployment{Label: label, Shape: shape})
-		}
-		d := &sweep.Deployments[i]
-		d.Points = append(d.Points, report.SweepPoint{
-			Level: bench.FormatLevel(r.Level), Info: r.Run, Result: r.Metrics, Judgements: reported(r.Result, view).Judgements(),
-		})
+// setOutcome returns an error if runs are INVALID, or do not meet the gates.
+func setOutcome(set report.Set) error {
+	if set.Invalid() {
+		return errInvalid
 	}
-	return sweep
+	var failed []error
+	for _, text := range set.Unmet() {
+		failed = append(failed, gateError{fmt.Errorf("failed: %s", text)})
+	}
+	return errors.Join(failed...)
 }
 
 func sweepSubject(c *cli.Context, target runfile.Target) string {

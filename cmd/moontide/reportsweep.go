@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 )
@@ -55,13 +55,11 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 			legs = append(legs, leg)
 		}
 	}
-	runs := reportedLegs(legs, q.view)
-	sweep := sweepReport(subjectOf(legs), legs, q.view)
-	shown := results{document: sweep.Document, files: map[string]func(io.Writer) error{"junit": runs.JUnit}}
-	if err := q.output.show(std, shown); err != nil {
+	set := report.SweepOf(subjectOf(legs), legs, q.view)
+	if err := q.output.show(std, setResults(set)); err != nil {
 		return err
 	}
-	return outcomeOf(runs)
+	return setOutcome(set)
 }
 
 func joined(sweep, label string) string {

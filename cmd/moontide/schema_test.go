@@ -39,13 +39,12 @@ var jsonOutputs = []struct {
 	{"gaps.json", "count of gaps between token chunks", "`gaps.jsonl` of a run folder written with `--no-chunk-times`", reflect.TypeFor[runfile.GapCount]()},
 	{"samples.json", "state of client and server in one second", "`samples.jsonl` of a run folder", reflect.TypeFor[runfile.Sample]()},
 	{"sweep.json", "flags of a sweep", "`sweep.json` of a sweep's folder", reflect.TypeFor[bench.SweepRecord]()},
-	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `moontide bench --json`", reflect.TypeFor[report.OutcomeJSON]()},
+	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `bench --json`, `simulate --json`", reflect.TypeFor[report.OutcomeJSON]()},
 	{"check.json", "findings of a check", "`moontide check --json`", reflect.TypeFor[report.CheckJSON]()},
 	{"fidelity.json", "how a drawn trace resembles its source", "`moontide synth --check --json`", reflect.TypeFor[report.FidelityJSON]()},
 	{"engine.json", "simulated engines, and the errors of a fit", "`moontide fit-engine`; read by `--engine`", reflect.TypeFor[engineJSON]()},
 	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", reflect.TypeFor[report.EngineFitJSON]()},
 	{"calibration.json", "range of a client, and the loads it was found with", "the file of `moontide calibrate`", reflect.TypeFor[bench.Calibration]()},
-	{"plan.json", "what several deployments would do", "`moontide simulate --json`", reflect.TypeFor[report.PlanJSON]()},
 }
 
 // engineJSON is the form of an engine file, whose settings are those of the engines.
@@ -220,7 +219,7 @@ func TestSchemasHold(t *testing.T) {
 	agrees(t, "sweep.json", in("sweep/sweep.json"))
 	agrees(t, "check.json", must(t, dir, "check", sample(t), "--json"))
 	agrees(t, "engine.json", readFile(t, writeEngine(t, enginefile.New(slowEngines()))))
-	agrees(t, "plan.json", must(t, dir, "simulate", sample(t), "--json", "--engines", "1,2", "--prefill-engines", "1", "--decode-engines", "1", "--slo", "p50_ttft<1s"))
+	agrees(t, "outcome.json", must(t, dir, "simulate", sample(t), "--json", "--engines", "1,2", "--prefill-engines", "1", "--decode-engines", "1", "--slo", "p50_ttft<1s"))
 }
 
 // agrees checks JSON values against a schema.

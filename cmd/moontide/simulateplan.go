@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -41,13 +40,11 @@ func planTrace(c *cli.Context, std streams, stop stop, path string) error {
 	if err != nil {
 		return runError(c, err)
 	}
-	if err := q.show(std, resultsOf(plan)); err != nil {
+	set := report.PlanOf(plan)
+	if err := q.show(std, resultsOf(set)); err != nil {
 		return err
 	}
-	if !plan.Met() {
-		return gateError{errors.New("no deployment meets the objectives")}
-	}
-	return nil
+	return setOutcome(set)
 }
 
 func parsePlan(c *cli.Context, std streams, stop stop) (q planQuestion, err error) {
@@ -86,13 +83,10 @@ func sayProgress(std streams) func(bench.Prediction) {
 }
 
 func (q *planQuestion) predict(ctx context.Context, planner *bench.Planner) (plan report.Plan, err error) {
-	plan = report.Plan{Metrics: report.PlanMetrics(q.view), Gates: q.view.Gates, Notes: planner.Notes()}
+	plan = report.Plan{View: q.view, Notes: planner.Notes(), HeldOut: map[string]float64{}}
 	plan.Trace, plan.Requests = planner.Trace()
-	for _, m := range plan.Metrics {
+	for _, m := range report.PlanMetrics(q.view) {
 		if share, known := q.run.EngineFile.HeldOutError(m.Key); known {
-			if plan.HeldOut == nil {
-				plan.HeldOut = map[string]float64{}
-			}
 			plan.HeldOut[m.Key] = share
 		}
 	}

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"moontide/analyze/report/figure"
 )
@@ -221,7 +219,7 @@ func (p *page) keyValues(all []KeyValue) {
 // wideTable is how many letters a table may be wide before it is set in smaller ones.
 const wideTable = 110
 
-// table appends a table. The first column and columns of words are aligned left.
+// table appends a table.
 func (p *page) table(t *Table) {
 	class := ""
 	if _, width := columnWidths(cleanRows(t)); t.Words() {
@@ -231,7 +229,7 @@ func (p *page) table(t *Table) {
 	}
 	cell := make([]string, len(t.Columns))
 	for i := range cell {
-		if cell[i] = "<td>"; i > 0 && t.left(i) {
+		if cell[i] = "<td>"; i > 0 && i < t.Left {
 			cell[i] = "<td class=w>"
 		}
 	}
@@ -250,21 +248,3 @@ func (p *page) table(t *Table) {
 
 // Words reports whether all columns are words, which may be wrapped.
 func (t *Table) Words() bool { return t.Left >= len(t.Columns) }
-
-// left reports whether a column is of words.
-func (t *Table) left(column int) bool {
-	if column < t.Left {
-		return true
-	}
-	words := false
-	for _, row := range t.Rows {
-		if column >= len(row) || row[column] == "" || row[column] == Absent {
-			continue
-		}
-		if first, _ := utf8.DecodeRuneInString(row[column]); !unicode.IsLetter(first) {
-			return false
-		}
-		words = true
-	}
-	return words
-}

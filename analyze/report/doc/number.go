@@ -1,11 +1,8 @@
 package doc
 
 import (
-	"fmt"
-	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"moontide/analyze/report/figure"
 	"moontide/trace"
@@ -57,22 +54,6 @@ func PercentOr(share trace.Opt[float64]) string {
 
 // Share formats part of whole in percent, with the sign.
 func Share(part, whole int) string { return Percent(float64(part)/float64(whole)) + " %" }
-
-// Span formats a duration in two suitable units.
-func Span(d time.Duration) string {
-	seconds := int(math.Round(d.Seconds()))
-	switch {
-	case d < time.Second:
-		return Fixed(float64(d)/float64(time.Millisecond), 0) + " ms"
-	case seconds < 60:
-		return Fixed(d.Seconds(), 1) + " s"
-	case seconds < 3600:
-		return fmt.Sprintf("%d min %d s", seconds/60, seconds%60)
-	case seconds < 48*3600:
-		return fmt.Sprintf("%d h %d min", seconds/3600, seconds%3600/60)
-	}
-	return fmt.Sprintf("%d d %d h", seconds/86400, seconds%86400/3600)
-}
 
 func separated(number string) string {
 	digits, negative := strings.CutPrefix(number, "-")

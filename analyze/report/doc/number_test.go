@@ -3,7 +3,6 @@ package doc
 import (
 	"math"
 	"testing"
-	"time"
 )
 
 func TestThousandsSeparators(t *testing.T) {
@@ -22,17 +21,6 @@ func TestThousandsSeparators(t *testing.T) {
 	}
 	if got := Int(-1234567); got != "-1,234,567" {
 		t.Errorf("Int(-1234567) = %s", got)
-	}
-}
-
-func TestSpan(t *testing.T) {
-	for ms, want := range map[float64]string{
-		0: "0 ms", 999: "999 ms", 1500: "1.5 s", 59_400: "59.4 s", 59_600: "1 min 0 s", 3_536_999: "58 min 57 s",
-		3_600_000: "1 h 0 min", 100_000_000: "27 h 46 min", 180_000_000: "2 d 2 h",
-	} {
-		if got := Span(time.Duration(ms * 1e6)); got != want {
-			t.Errorf("Span(%v) = %q, want %q", ms, got, want)
-		}
 	}
 }
 

@@ -19,9 +19,9 @@
 
   // An axis between two coordinates of the picture.
   class Axis {
-    constructor(text, from, to, names) {
+    constructor(text, from, to) {
       const [quantity, kind, lo, hi] = text.split(" ");
-      Object.assign(this, {quantity, log: kind == "log", names: kind == "names" && names, from, to});
+      Object.assign(this, {quantity, log: kind == "log", from, to});
       this.full = this.range = [+lo, +hi].map(v => this.log ? Math.log10(v) : v);
     }
     share(at, [lo, hi] = this.range) { return lo + (at - this.from) / (this.to - this.from) * (hi - lo); }
@@ -29,7 +29,7 @@
     // place returns where a coordinate of the whole picture is in the zoomed one.
     place(at) { return this.at(this.share(at, this.full)); }
     at(v) { const [lo, hi] = this.range; return this.from + (v - lo) / (hi - lo) * (this.to - this.from); }
-    text(at) { return this.names ? this.names[Math.round(this.value(at))] || "" : format(this.value(at), this.quantity); }
+    text(at) { return format(this.value(at), this.quantity); }
     ticks(room) {
       const [lo, hi] = this.range.map(v => this.log ? 10 ** v : v);
       if (this.log && hi / lo > 10) {
@@ -54,16 +54,13 @@
   document.body.append(tip);
   const hidden = new Set();
 
-  // points returns the lines of a path: arrays of coordinates. Figures have relative ones.
+  // points returns the lines of a path: arrays of coordinates. Figures have relative ones after the first.
   function points(path) {
     const lines = [];
     let line, x, y;
-    for (const [, command, numbers] of (path.getAttribute("d") || "").matchAll(/([MmlhvZ])([^MmlhvZ]*)/g)) {
+    for (const [, command, numbers] of (path.getAttribute("d") || "").matchAll(/([MlZ])([^MlZ]*)/g)) {
       const v = (numbers.match(/-?[\d.]+/g) || []).map(Number);
       if (command == "M") lines.push(line = [[x, y] = v]);
-      else if (command == "m") lines.push(line = [[x += v[0], y += v[1]]]);
-      else if (command == "h") for (const dx of v) line.push([x += dx, y]);
-      else if (command == "v") for (const dy of v) line.push([x, y += dy]);
       else for (let i = 0; i + 1 < v.length; i += 2) line.push([x += v[i], y += v[i + 1]]);
     }
     return lines;
@@ -119,8 +116,7 @@
       this.svg = group.ownerSVGElement;
       const [l, t, r, b] = group.dataset.frame.split(" ").map(Number);
       this.frame = {l, t, r, b};
-      const names = [...group.querySelectorAll(".axis.y text")].map(e => e.textContent);
-      this.axes = {x: new Axis(group.dataset.x, l, r, names), y: new Axis(group.dataset.y, b, t, names)};
+      this.axes = {x: new Axis(group.dataset.x, l, r), y: new Axis(group.dataset.y, b, t)};
       this.plot = group.querySelector(".plot");
       this.series = [...group.querySelectorAll(".series")].map(g => new Series(g));
       for (const entry of group.querySelectorAll(".entry")) {
@@ -168,7 +164,7 @@
     leave() { this.cross.removeAttribute("d"); tip.hidden = true; }
     brush(from, to) {
       const f = this.frame, [a, b] = [this.limit(from), this.limit(to)];
-      const flat = Math.abs(a[1] - b[1]) < 12 || this.axes.y.names; // only along x
+      const flat = Math.abs(a[1] - b[1]) < 12; // only along x
       return {l: Math.min(a[0], b[0]), r: Math.max(a[0], b[0]), t: flat ? f.t : Math.min(a[1], b[1]), b: flat ? f.b : Math.max(a[1], b[1])};
     }
     show(b) { for (const [k, v] of [["x", b.l], ["y", b.t], ["width", b.r - b.l], ["height", b.b - b.t]]) this.box.setAttribute(k, v); }
@@ -197,7 +193,7 @@
         mark.setAttribute("transform", side ? `translate(0 ${to - at})` : `translate(${to - at} 0)`);
         mark.style.display = side ? (to < f.t - 1 || to > f.b + 1 ? "none" : "") : to < f.l - 1 || to > f.r + 1 ? "none" : "";
       }
-      for (const e of this.group.querySelectorAll(".axis, .labels")) e.style.display = zoomed && !(e.classList.contains("y") && y.names) ? "none" : "";
+      for (const e of this.group.querySelectorAll(".axis, .labels")) e.style.display = zoomed ? "none" : "";
       this.ticks?.remove();
       if (!zoomed) return;
       this.ticks = this.make("g", {"font-size": 11.5, fill: "#646c77"});
@@ -209,7 +205,7 @@
         this.make("text", {x: at, y: f.b + 17, "text-anchor": "middle"}, this.ticks).textContent = text;
         end = at;
       }
-      if (!y.names) for (const [at, text] of y.ticks((f.b - f.t) / 40)) {
+      for (const [at, text] of y.ticks((f.b - f.t) / 40)) {
         grid += `M${f.l} ${at}H${f.r}`;
         this.make("text", {x: f.l - 7, y: at + 4, "text-anchor": "end"}, this.ticks).textContent = text;
       }

@@ -224,19 +224,9 @@ func cleanRows(t *Table) [][]string {
 	for _, row := range append([][]string{t.Columns}, t.Rows...) {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = cleanCell(cell)
+			cells[i] = Clean(cell)
 		}
 		rows = append(rows, cells)
 	}
 	return rows
-}
-
-// cleanCell keeps trailing spaces, which align the cell with those that end in a
-// mark.
-func cleanCell(cell string) string {
-	text := Clean(cell)
-	if kept := len(cell) - len(strings.TrimRight(cell, " ")); text != "" && kept > 0 {
-		text += strings.Repeat(" ", kept)
-	}
-	return text
 }

@@ -49,8 +49,6 @@ type Axis struct {
 	Unit     string
 	Quantity Quantity
 	Log      bool
-	// Names label the values 0, 1, 2 and so on, from the bottom, instead of numbers.
-	Names []string
 	// Min and Max fix the ends of the axis if they are valid; nil derives them from
 	// series and marks. Data outside is clipped. Without Min, a linear y axis of
 	// positive values starts at 0.

@@ -61,9 +61,6 @@ func (c *contents) add(f *Figure, s *Series) {
 
 // limits returns the range that the axis shows, which is never empty.
 func (a Axis) limits(data span, vertical bool) span {
-	if n := len(a.Names); n > 0 {
-		return span{-0.7, float64(n) - 0.3}
-	}
 	r := data
 	if r.empty() {
 		r = span{0, 1}

@@ -204,10 +204,7 @@ func (p *panel) drawAxes(on surface) {
 // and both ends.
 func (a Axis) described(r span) string {
 	kind := "linear"
-	switch {
-	case len(a.Names) > 0:
-		kind = "names"
-	case a.Log:
+	if a.Log {
 		kind = "log"
 	}
 	return fmt.Sprintf("%s %s %.9g %.9g", quantities[a.Quantity], kind, r.lo, r.hi)

@@ -120,7 +120,7 @@ func (p *panel) drawPoints(on surface, s *Series, index int) {
 	case len(dots) < fewDots:
 		on.dots(dots, dotRadius, s.color(index), 1, s.Name)
 	default:
-		on.dots(thinDots(dots, 2), 1.6, s.color(index), 0.6, s.Name)
+		on.dots(thinDots(dots), 1.6, s.color(index), 0.6, s.Name)
 	}
 }
 

@@ -80,9 +80,9 @@ func (b *svg) path(lines [][]point, p pen, tip string) {
 	}
 	var d outline
 	for _, line := range lines {
-		d.line(simplified(line, precision))
+		d.line(line)
 		if p.opacity > 0 {
-			d.close()
+			d = append(d, 'Z')
 		}
 	}
 	style := ""
@@ -106,10 +106,10 @@ func (b *svg) path(lines [][]point, p pen, tip string) {
 
 func (b *svg) addPath(d outline, style, tip string) {
 	if tip = clean(tip); tip == "" {
-		b.add(fmt.Sprintf(`<path d="%s"/>`, d.text), style)
+		b.add(fmt.Sprintf(`<path d="%s"/>`, d), style)
 		return
 	}
-	b.add(fmt.Sprintf(`<path d="%s"><title>%s</title></path>`, d.text, html.EscapeString(tip)), style)
+	b.add(fmt.Sprintf(`<path d="%s"><title>%s</title></path>`, d, html.EscapeString(tip)), style)
 }
 
 // dots draws strokes with round ends and no length: a few bytes per dot.
@@ -148,71 +148,25 @@ func (b *svg) text(at point, s string, l letters) {
 	b.add(fmt.Sprintf(`<text x="%s" y="%s">%s</text>`, compact(at.x), compact(at.y), html.EscapeString(s)), style)
 }
 
-// An outline is the data of a path. Coordinates are relative to the point before, which
-// is shorter, and differences of rounded ones, so that errors do not add up.
-type outline struct {
-	text    []byte
-	x, y    int // of the pen
-	started bool
+// An outline is the data of a path. Coordinates are relative to the point before, which is
+// shorter, and differences of rounded ones, so that errors do not add up.
+type outline []byte
+
+func (o *outline) line(points []point) {
+	x, y := tenths(points[0].x), tenths(points[0].y)
+	o.pair('M', x, y)
+	for i, p := range points[1:] {
+		nextX, nextY := tenths(p.x), tenths(p.y)
+		o.pair("l "[min(i, 1)], nextX-x, nextY-y)
+		x, y = nextX, nextY
+	}
+}
+
+func (o *outline) pair(before byte, x, y int) {
+	*o = append(*o, before)
+	*o = strconv.AppendFloat(*o, float64(x)/10, 'f', -1, 64)
+	*o = append(*o, ' ')
+	*o = strconv.AppendFloat(*o, float64(y)/10, 'f', -1, 64)
 }
 
 func tenths(v float64) int { return int(math.Round(10 * v)) }
-
-func (o *outline) line(points []point) {
-	o.move(points[0])
-	before := byte(0)
-	for _, p := range points[1:] {
-		x, y := tenths(p.x), tenths(p.y)
-		command := byte('l')
-		switch {
-		case y == o.y:
-			command = 'h'
-		case x == o.x:
-			command = 'v'
-		}
-		again := command == before
-		if !again {
-			o.text = append(o.text, command)
-		}
-		if command != 'v' {
-			o.number(x-o.x, again)
-		}
-		if command != 'h' {
-			o.number(y-o.y, again || command == 'l')
-		}
-		o.x, o.y, before = x, y, command
-	}
-}
-
-// close joins the last point of a line with its first.
-func (o *outline) close() { o.text, o.started = append(o.text, 'Z'), false }
-
-func (o *outline) move(to point) {
-	x, y := tenths(to.x), tenths(to.y)
-	if o.started {
-		o.text = append(o.text, 'm')
-		o.number(x-o.x, false)
-		o.number(y-o.y, true)
-	} else {
-		o.text = append(o.text, 'M')
-		o.number(x, false)
-		o.number(y, true)
-	}
-	o.x, o.y, o.started = x, y, true
-}
-
-// number appends tenths, after a space if the number before would go on.
-func (o *outline) number(n int, after bool) {
-	if after && n >= 0 {
-		o.text = append(o.text, ' ')
-	}
-	if n < 0 {
-		o.text, n = append(o.text, '-'), -n
-	}
-	if n >= 10 || n%10 == 0 {
-		o.text = strconv.AppendInt(o.text, int64(n/10), 10)
-	}
-	if n%10 > 0 {
-		o.text = append(o.text, '.', byte('0'+n%10))
-	}
-}

@@ -11,36 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The shortened line keeps ends and order, and no point of the line is farther from it
-// than the precision.
-func TestSimplifiedLinesAreClose(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		line := randomLine(t, 1, 200)
-		within := rapid.Float64Range(0, 3).Draw(t, "precision")
-		short := simplified(line, within)
-		if short[0] != line[0] || short[len(short)-1] != line[len(line)-1] {
-			t.Fatal("the ends moved")
-		}
-		next := 1
-		for _, p := range line[1:] {
-			if d := p.from(short[next-1], short[next]); d > within+1e-9 {
-				t.Fatalf("%v is %g from the line", p, d)
-			}
-			if p == short[next] && next < len(short)-1 {
-				next++
-			}
-		}
-	})
-	straight := make([]point, 100)
-	for i := range straight {
-		straight[i] = point{float64(i), 2 * float64(i)}
-	}
-	if short := simplified(straight, 0.1); len(short) != 2 {
-		t.Errorf("a straight line has %d points", len(short))
-	}
-}
-
-var command = regexp.MustCompile(`([MmlhvZ])([^MmlhvZ]*)`)
+var command = regexp.MustCompile(`([MlZ])([^MlZ]*)`)
 
 // drawnLines returns the lines of path data, as the script of a page reads them.
 func drawnLines(data string) (lines [][]point) {
@@ -55,25 +26,11 @@ func drawnLines(data string) (lines [][]point) {
 			x, y = x+dx, y+dy
 			lines[len(lines)-1] = append(lines[len(lines)-1], point{x, y})
 		}
-		switch c[1] {
-		case "M", "m":
-			if c[1] == "M" {
-				x, y = 0, 0
-			}
-			lines = append(lines, nil)
-			add(v[0], v[1])
-		case "l":
-			for i := 0; i < len(v); i += 2 {
-				add(v[i], v[i+1])
-			}
-		case "h":
-			for _, dx := range v {
-				add(dx, 0)
-			}
-		case "v":
-			for _, dy := range v {
-				add(0, dy)
-			}
+		if c[1] == "M" {
+			x, y, lines = 0, 0, append(lines, nil)
+		}
+		for i := 0; i < len(v); i += 2 {
+			add(v[i], v[i+1])
 		}
 	}
 	return lines
@@ -84,33 +41,26 @@ func TestOutlinesAreTheLines(t *testing.T) {
 		var o outline
 		coordinate := rapid.OneOf(rapid.Float64Range(-700, 700), rapid.SampledFrom([]float64{0, 0.1, -0.1, 5, 100}))
 		var lines [][]point
-		closed := rapid.Bool().Draw(t, "closed")
 		for range rapid.IntRange(1, 4).Draw(t, "lines") {
 			line := []point{{coordinate.Draw(t, "x"), coordinate.Draw(t, "y")}}
 			for range rapid.IntRange(0, 6).Draw(t, "points") {
 				p := point{coordinate.Draw(t, "x"), coordinate.Draw(t, "y")}
-				if rapid.Bool().Draw(t, "level") {
-					p.y = line[0].y
-				}
 				line = append(line, p)
 			}
 			lines = append(lines, line)
 			o.line(line)
-			if closed {
-				o.close()
-			}
 		}
-		got := drawnLines(string(o.text))
+		got := drawnLines(string(o))
 		if len(got) != len(lines) {
-			t.Fatalf("%s: %d lines of %d", o.text, len(got), len(lines))
+			t.Fatalf("%s: %d lines of %d", o, len(got), len(lines))
 		}
 		for i, line := range lines {
 			if len(got[i]) != len(line) {
-				t.Fatalf("%s: %v, want %v", o.text, got[i], line)
+				t.Fatalf("%s: %v, want %v", o, got[i], line)
 			}
 			for j, p := range line {
 				if math.Abs(got[i][j].x-p.x) > 0.0501 || math.Abs(got[i][j].y-p.y) > 0.0501 {
-					t.Fatalf("%s: %v, want %v", o.text, got[i], line)
+					t.Fatalf("%s: %v, want %v", o, got[i], line)
 				}
 			}
 		}

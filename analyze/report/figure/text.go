@@ -7,13 +7,8 @@ import (
 )
 
 // Text formats a value as in ticks and tooltips, with three significant digits in a
-// suitable unit: 1.25 s, 80 GiB, 36.6 %, 12.3k; or the name of the value.
-func (a Axis) Text(v float64) string {
-	if i := int(v); len(a.Names) > 0 && i >= 0 && i < len(a.Names) {
-		return clean(a.Names[i])
-	}
-	return a.Quantity.text(v)
-}
+// suitable unit: 1.25 s, 80 GiB, 36.6 %, 12.3k.
+func (a Axis) Text(v float64) string { return a.Quantity.text(v) }
 
 type unit struct {
 	size float64

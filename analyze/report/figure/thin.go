@@ -1,9 +1,7 @@
 package figure
 
 import (
-	"cmp"
-	"maps"
-	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -15,9 +13,7 @@ const (
 	maxGaps = 500
 	// maxDots is the maximum number of dots drawn per series. This many cover most
 	// of a plot.
-	maxDots = 2000
-	// precision is by how many units the lines of an SVG may be off.
-	precision = 0.15
+	maxDots = 1500
 )
 
 // polyline is a line with gaps. Of too many points it keeps the extremes of short
@@ -93,77 +89,16 @@ func appendExtremes(to, points []point) []point {
 	return to
 }
 
-// thinDots keeps one of several overlapping dots, using a grid of cells large enough
-// to stay within maxDots, and the dots farthest in each direction.
-func thinDots(dots []point, cell float64) []point {
-	kept := dots
-	for len(kept) > maxDots {
-		kept = oneInEach(cell, dots)
-		// If dots are everywhere, this is the right size immediately.
-		cell *= max(1.1, math.Sqrt(float64(len(kept))/maxDots))
-	}
-	return kept
-}
-
-// oneInEach keeps the dots farthest in each direction and an arbitrary one of each cell:
-// the first would show the grid if dots are sorted. They are row by row, which takes few
-// bytes in an SVG.
-func oneInEach(cell float64, dots []point) []point {
-	type place struct{ x, y int32 }
-	scattered := func(i int) uint32 { return (uint32(i) + 1) * 2654435761 }
-	chosen := make(map[place]int, maxDots)
-	for i, p := range dots {
-		at := place{int32(math.Floor(p.x / cell)), int32(math.Floor(p.y / cell))}
-		if before, taken := chosen[at]; !taken || scattered(i) < scattered(before) {
-			chosen[at] = i
-		}
+// thinDots keeps the dots farthest in each direction and, of too many, arbitrary ones: every
+// so manieth would show the order of sorted dots.
+func thinDots(dots []point) []point {
+	if len(dots) <= maxDots {
+		return dots
 	}
 	kept := appendExtremes(nil, dots)
-	rows := slices.SortedFunc(maps.Keys(chosen), func(a, b place) int { return cmp.Or(cmp.Compare(a.y, b.y), cmp.Compare(a.x, b.x)) })
-	for _, at := range rows {
-		kept = append(kept, dots[chosen[at]])
+	scattered := rand.New(rand.NewPCG(1, 1))
+	for range maxDots - len(kept) {
+		kept = append(kept, dots[scattered.IntN(len(dots))])
 	}
 	return kept
-}
-
-// simplified leaves out the points of a line that are within a distance of the line
-// without them: the algorithm of Ramer, Douglas and Peucker.
-func simplified(line []point, precision float64) []point {
-	if len(line) <= 2 {
-		return line
-	}
-	type part struct{ from, to int }
-	kept := make([]bool, len(line))
-	kept[0], kept[len(line)-1] = true, true
-	for rest := []part{{0, len(line) - 1}}; len(rest) > 0; {
-		at := rest[len(rest)-1]
-		rest = rest[:len(rest)-1]
-		farthest, far := at.from, precision
-		for i := at.from + 1; i < at.to; i++ {
-			if d := line[i].from(line[at.from], line[at.to]); d > far {
-				farthest, far = i, d
-			}
-		}
-		if farthest > at.from {
-			kept[farthest] = true
-			rest = append(rest, part{at.from, farthest}, part{farthest, at.to})
-		}
-	}
-	var short []point
-	for i, p := range line {
-		if kept[i] {
-			short = append(short, p)
-		}
-	}
-	return short
-}
-
-// from returns the distance of p from the line between a and b.
-func (p point) from(a, b point) float64 {
-	dx, dy := b.x-a.x, b.y-a.y
-	share := 0.0
-	if length := dx*dx + dy*dy; length > 0 {
-		share = min(max(((p.x-a.x)*dx+(p.y-a.y)*dy)/length, 0), 1)
-	}
-	return math.Hypot(p.x-a.x-share*dx, p.y-a.y-share*dy)
 }

@@ -111,7 +111,7 @@ func TestThinDots(t *testing.T) {
 	}
 	far := []point{{-1, 5}, {601, 5}, {5, -1}, {5, 301}}
 	dots = append(dots, far...)
-	kept := thinDots(dots, 2)
+	kept := thinDots(dots)
 	if len(kept) > maxDots || len(kept) < maxDots/3 {
 		t.Errorf("kept %d dots", len(kept))
 	}
@@ -120,7 +120,7 @@ func TestThinDots(t *testing.T) {
 			t.Errorf("lost %v", p)
 		}
 	}
-	if few := thinDots(dots[:100], 2); len(few) != 100 {
+	if few := thinDots(dots[:100]); len(few) != 100 {
 		t.Errorf("thinned 100 dots to %d", len(few))
 	}
 }

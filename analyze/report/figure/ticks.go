@@ -10,9 +10,6 @@ type tick struct {
 // ticks returns round values of the range in order: the densest set of at most about
 // room whose labels fit.
 func (a Axis) ticks(r span, room int, fits func([]tick) bool) []tick {
-	if len(a.Names) > 0 {
-		return a.names()
-	}
 	if a.Log {
 		if t := a.Quantity.logTicks(r, room, fits); t != nil {
 			return t
@@ -25,15 +22,6 @@ func (a Axis) ticks(r span, room int, fits func([]tick) bool) []tick {
 	}
 	t := a.Quantity.linearTicks(r, 2)
 	return t[:min(len(t), 1)]
-}
-
-// names returns a tick for each name; those of an axis on a small plot may overlap.
-func (a Axis) names() []tick {
-	t := make([]tick, len(a.Names))
-	for i, name := range a.Names {
-		t[i] = tick{float64(i), clean(name)}
-	}
-	return t
 }
 
 // linearTicks divides the range into about n steps.

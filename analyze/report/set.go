@@ -1,0 +1,358 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+	"moontide/trace"
+)
+
+// Set holds several runs that differ in named settings: a sweep over loads, a search for
+// the largest load that meets objectives, or deployments simulated under one load. See
+// [SweepOf], [SearchOf] and [PlanOf].
+type Set struct {
+	Title   string
+	Subject string       // what all runs have in common, in one line
+	Axis    bench.Axis   // what differs between the runs of a group
+	Metrics []run.Metric // the columns of its tables
+	Gates   []run.Gate
+	// Groups are in order; those of one shape are compared with the first of them.
+	Groups []Group
+	// HeldOut has the errors of fitted engines on held-out measurements by metric, as
+	// shares of the value.
+	HeldOut map[string]float64
+}
+
+// Group holds the runs against one endpoint with requests of one shape.
+type Group struct {
+	Label  string // may be "" if there is only one
+	Shape  string // ISL:OSL, "" if there is only one
+	Points []Point
+	Found  *bench.FoundLoad // by the runs, in a search
+}
+
+// Point is one run.
+type Point struct {
+	Level      string               // the same in all groups
+	Values     []trace.Opt[float64] // of the metrics
+	Judgements []run.Judgement      // of the gates
+	Outcome    string               // of the gates in a search, in a word or two
+	Run
+}
+
+// Deployments is the [Set.Axis] of deployments under one load.
+const Deployments bench.Axis = "deployment"
+
+// name returns the label and the shape.
+func (g *Group) name() string {
+	isl, osl, _ := strings.Cut(g.Shape, ":")
+	switch {
+	case g.Shape == "":
+		return g.Label
+	case g.Label == "":
+		return "ISL " + isl + ", OSL " + osl
+	}
+	return g.Label + ", ISL " + isl + ", OSL " + osl
+}
+
+// headings are the names of levels, as headings of tables.
+var headings = map[bench.Axis]string{
+	bench.Rate: "Request Rate (req/s)", bench.Speedup: "Speedup", bench.Concurrency: "Concurrency", Deployments: "Deployment",
+}
+
+// setMetrics returns the columns of a set: beside a requested rate or speedup the rate at
+// which requests were sent, and what gates limit. Their first latencies are means.
+func setMetrics(axis bench.Axis, v View) (all []run.Metric) {
+	var keys []string
+	if axis == bench.Rate || axis == bench.Speedup {
+		keys = append(keys, "achieved_rate")
+	}
+	keys = append(keys, "request_throughput", throughputKey)
+	if axis == Deployments {
+		keys = append(keys, "cached_share")
+	}
+	for _, l := range []run.Latency{run.E2EL, run.TTFT, run.TPOT} {
+		for _, s := range v.statistics() {
+			if s.Key != run.Median.Key {
+				keys = append(keys, l.Metric(s).Key)
+			}
+		}
+	}
+	for _, g := range v.Gates {
+		keys = append(keys, g.Metric.Key)
+	}
+	for i, key := range keys {
+		if !slices.Contains(keys[:i], key) {
+			all = append(all, run.MustMetric(key))
+		}
+	}
+	return all
+}
+
+const notValid = "*"
+
+func (p *Point) mark() string {
+	if p.Result.Verdict.Level != run.Valid {
+		return p.Level + notValid
+	}
+	return p.Level
+}
+
+// value returns the value of a metric of the set.
+func (s *Set) value(p *Point, key string) trace.Opt[float64] {
+	for i, m := range s.Metrics {
+		if m.Key == key {
+			return p.Values[i]
+		}
+	}
+	return trace.Opt[float64]{}
+}
+
+// Document has the answers of searches, figures, a table of each group, a side-by-side table
+// if there are several, and the worst verdict of all runs. Its Data has one row per run.
+func (s Set) Document() *doc.Document {
+	d := doc.New(s.Title, s.Subject)
+	s.addAnswers(d)
+	s.addFigures(d)
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		d.Section(cmp.Or(g.name(), "Runs")).Table(s.table(g))
+	}
+	for _, same := range s.byShape() {
+		if len(same) > 1 && same[0].Found == nil {
+			d.Section("Side by side, with the ratio to " + same[0].name()).Table(s.sideBySide(same))
+		}
+	}
+	s.addHeldOut(d)
+	s.judge(d)
+	s.addGates(d)
+	s.addData(d)
+	return d
+}
+
+// table has a row for each run of a group.
+func (s *Set) table(g *Group) doc.Table {
+	t := doc.Table{Columns: s.columns()}
+	if s.Axis == Deployments {
+		t.Left = 1
+	}
+	for i := range g.Points {
+		p := &g.Points[i]
+		cells := s.row(p, nil)
+		if p.Outcome != "" {
+			cells = append(cells, p.Outcome)
+		}
+		t.Add(cells...)
+	}
+	if len(g.Points) > 0 && g.Points[0].Outcome != "" {
+		t.Columns = append(t.Columns, "Objectives")
+	}
+	return t
+}
+
+// byShape returns the groups of each shape.
+func (s *Set) byShape() (all [][]Group) {
+	for _, g := range s.Groups {
+		i := slices.IndexFunc(all, func(same []Group) bool { return same[0].Shape == g.Shape })
+		if i < 0 {
+			i = len(all)
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], g)
+	}
+	return all
+}
+
+func (s *Set) columns() []string {
+	columns := []string{headings[s.Axis]}
+	for _, m := range s.Metrics {
+		columns = append(columns, m.Column())
+	}
+	return columns
+}
+
+// row returns the table row of a run; with a base, each value has its ratio to the
+// base's and the change in percent.
+func (s *Set) row(p, base *Point) []string {
+	cells := []string{p.mark()}
+	for i, m := range s.Metrics {
+		value := p.Values[i]
+		cell := plainValue(m, value)
+		if base != nil {
+			if of := base.Values[i]; value.Set && of.Set && of.Value > 0 {
+				ratio := value.Value / of.Value
+				cell += fmt.Sprintf(" (%.2fx, %+.1f %%)", ratio, 100*(ratio-1))
+			}
+		}
+		cells = append(cells, cell)
+	}
+	return cells
+}
+
+func (s *Set) sideBySide(same []Group) doc.Table {
+	t := doc.Table{Columns: slices.Insert(s.columns(), 1, "Deployment"), Left: 2}
+	for i := range same[0].Points {
+		base := &same[0].Points[i]
+		t.Add(slices.Insert(s.row(base, nil), 1, same[0].Label)...)
+		for _, g := range same[1:] {
+			for k := range g.Points {
+				if p := &g.Points[k]; p.Level == base.Level {
+					t.Add(slices.Insert(s.row(p, base), 1, g.Label)...)
+				}
+			}
+		}
+	}
+	return t
+}
+
+// points yields all runs with their names in the set.
+func (s *Set) points(yield func(where string, p *Point) bool) {
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		for k := range g.Points {
+			p := &g.Points[k]
+			where := p.Level
+			if s.Axis != Deployments {
+				where = headings[s.Axis] + " " + where
+			}
+			if name := g.name(); name != "" {
+				where = name + ", " + where
+			}
+			if !yield(where, p) {
+				return
+			}
+		}
+	}
+}
+
+// judge adds the notes on runs and the worst verdict of all with its reasons. A simulated
+// deployment that is not VALID says nothing against the others: it has a warning.
+func (s *Set) judge(d *doc.Document) {
+	worst, runs := run.Valid, 0
+	var reasons []doc.Evidence
+	var names []string
+	var notes [][]doc.Note
+	for where, p := range s.points {
+		runs++
+		r := p.Result
+		worst = max(worst, r.Verdict.Level)
+		names, notes = append(names, where), append(notes, p.notes())
+		if len(r.Errors) > 0 {
+			d.Note("Warning", fmt.Sprintf("%s: %d of %d requests failed: %s.", where, r.Failed, r.Completed+r.Failed, failures(r)))
+		}
+		if r.Verdict.Level != run.Valid {
+			reasons = append(reasons, doc.Evidence{Level: r.Verdict.Level.String(), Text: notValid + " " + where + ": " + strings.Join(r.Verdict.Reasons(), "; ")})
+		}
+	}
+	d.Notes = append(d.Notes, notesOf(names, notes)...)
+	if s.Axis == Deployments {
+		for _, e := range reasons {
+			d.Note("Warning", e.Level+": "+e.Text+".")
+		}
+		return
+	}
+	d.Verdict = &doc.Verdict{Level: worst.String(), Evidence: []doc.Evidence{{Level: worst.String(), Text: "the worst of " + doc.Count(runs, "run")}}}
+	d.Verdict.Evidence = append(d.Verdict.Evidence, reasons...)
+}
+
+func (s *Set) addData(d *doc.Document) {
+	labelled := len(s.Groups) > 1 || s.Groups[0].name() != ""
+	shaped := slices.ContainsFunc(s.Groups, func(g Group) bool { return g.Shape != "" })
+	data := &d.Data
+	if labelled {
+		data.Columns = append(data.Columns, "Deployment")
+	}
+	if shaped {
+		data.Columns = append(data.Columns, "Shape")
+	}
+	data.Columns = slices.Concat(data.Columns, s.columns(), []string{"Successful Requests", "Failed Requests", "Verdict"})
+	if d.Gates != nil {
+		data.Columns = append(data.Columns, "Gates")
+	}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		for k := range g.Points {
+			p := &g.Points[k]
+			var row []any
+			if labelled {
+				row = append(row, g.Label)
+			}
+			if shaped {
+				row = append(row, g.Shape)
+			}
+			row = append(row, p.Level)
+			for _, v := range p.Values {
+				row = append(row, v)
+			}
+			row = append(row, p.Result.Completed, p.Result.Failed, p.Result.Verdict.Level)
+			if d.Gates != nil {
+				row = append(row, gateLevel(p.Judgements))
+			}
+			data.Add(row...)
+		}
+	}
+}
+
+// addHeldOut adds the errors of the engines' fit.
+func (s *Set) addHeldOut(d *doc.Document) {
+	t := doc.Table{Columns: []string{"Metric", "Error of nine in ten predictions"}, Left: 1}
+	for _, m := range s.Metrics {
+		if share, known := s.HeldOut[m.Key]; known {
+			t.Add(m.Label, "up to "+plusMinus(share))
+		}
+	}
+	if t.Rows != nil {
+		of := d.Section("Errors on held-out measurements")
+		of.Text("Measurements that the engines were not fitted to were predicted with these errors.")
+		of.Table(t)
+	}
+}
+
+func plusMinus(share float64) string { return "±" + doc.Fixed(100*share, 0) + " %" }
+
+// RunLine returns the result of a run of a set as one line of progress output.
+func RunLine(r *run.Result) string {
+	value := func(key string) string { return twoDecimals(run.MustMetric(key).Value(r)) }
+	line := fmt.Sprintf("%s: %s req/s, %s tok/s, mean E2EL %s ms, mean TTFT %s ms, mean TPOT %s ms, %d failed", r.Verdict.Level,
+		value("request_throughput"), value("output_throughput"), value("mean_e2el_ms"), value("mean_ttft_ms"), value("mean_tpot_ms"), r.Failed)
+	if r.Failed > 0 {
+		line += ": " + failures(r)
+	}
+	return line
+}
+
+func failures(r *run.Result) string {
+	var classes []string
+	for _, class := range slices.Sorted(maps.Keys(r.Errors)) {
+		text := fmt.Sprintf("%s %d", class, r.Errors[class])
+		if example := r.Examples[class]; example != "" {
+			text += " (" + example + ")"
+		}
+		classes = append(classes, text)
+	}
+	return doc.Clean(strings.Join(classes, ", "))
+}
+
+// plainValue formats a value for blocks and tables of published results, without thousands
+// separators.
+func plainValue(m run.Metric, v trace.Opt[float64]) string {
+	if v.Set && m.Unit == run.Count {
+		return strconv.Itoa(int(v.Value))
+	}
+	return twoDecimals(v)
+}
+
+// twoDecimals omits thousands separators, like the published tables.
+func twoDecimals(v trace.Opt[float64]) string {
+	if !v.Set {
+		return doc.Absent
+	}
+	return strconv.FormatFloat(v.Value, 'f', 2, 64)
+}

@@ -1,0 +1,303 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+	"moontide/trace"
+)
+
+// searched reports whether the runs are those of searches.
+func (s *Set) searched() bool { return s.Groups[0].Found != nil }
+
+// addAnswers adds what searches found: a paragraph for one, a table for several.
+func (s *Set) addAnswers(d *doc.Document) {
+	if !s.searched() {
+		return
+	}
+	lead := d.Section("Answer")
+	lead.Lead = true
+	if len(s.Groups) > 1 {
+		lead.Table(s.answers())
+	}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		d.Headlines = append(d.Headlines, g.headline())
+		lead.Text(g.answer())
+	}
+}
+
+// answers returns a row for each search, with the ratio to the first of its shape.
+func (s *Set) answers() doc.Table {
+	t := doc.Table{Columns: []string{"Search", "Objectives met at", "Ratio", "Missed at"}, Left: doc.AllLeft}
+	first := map[string]float64{}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		load, met, ratio, missed := 0.0, "none", doc.Absent, doc.Absent
+		if a := g.Found.Answer; a.Found {
+			load, met = g.Found.Load(a.Level), g.load(a.Level)
+		}
+		if base, known := first[g.Shape]; !known {
+			first[g.Shape] = load
+		} else if base > 0 && load > 0 {
+			ratio = fmt.Sprintf("%.2fx, %+.1f %%", load/base, 100*(load/base-1))
+		}
+		if at := g.atLimit(); at != nil {
+			missed = g.load(at.Level)
+		}
+		t.Add(g.name(), met, ratio, missed)
+	}
+	return t
+}
+
+// outcome is fail if no load meets the objectives.
+func (g *Group) outcome() string {
+	switch f := g.Found; {
+	case f.Failed:
+		return outcomeIncomplete
+	case f.Invalid != nil:
+		return outcomeInvalid
+	case !f.Answer.Found:
+		return outcomeFail
+	}
+	return outcomePass
+}
+
+// answer says what was found, how certain it is, and what limits it, after the name of the
+// search if there are several.
+func (g *Group) answer() string {
+	f := g.Found
+	a := f.Answer
+	var texts []string
+	switch {
+	case len(f.Legs) == 0:
+		texts = append(texts, "No run gave an answer.")
+	case !a.Found:
+		texts = append(texts, "No load meets the objectives: not even "+g.load(a.Missed)+" does.")
+	case !a.Limited && f.Stopped == "" && !f.Failed:
+		texts = append(texts, "All loads tried meet the objectives, up to "+g.load(a.Level)+", the highest one.")
+	case !a.Limited:
+		texts = append(texts, "Loads up to "+g.load(a.Level)+" meet the objectives; no higher load was measured.")
+	default:
+		texts = append(texts, "The objectives are met at "+g.load(a.Level)+" and missed at "+g.load(a.Missed)+".")
+	}
+	if at := g.atLimit(); at != nil {
+		texts = append(texts, "At "+g.load(at.Level)+", "+shortfalls(at)+".")
+	}
+	switch {
+	case f.Stopped != "":
+		texts = append(texts, "The search stopped early: "+f.Stopped+".")
+	case !a.Complete:
+		texts = append(texts, fmt.Sprintf("The search ended after %s; more runs would narrow the interval.", doc.Count(len(f.Legs), "run")))
+	}
+	text := strings.Join(texts, " ")
+	if name := g.name(); name != "" {
+		return name + ": " + lowerFirst(text)
+	}
+	return text
+}
+
+// load names a level: "7.31 req/s", "speedup 2.2" or "concurrency 64". A rate that was not
+// reached is beside what was offered: "4.1 req/s (of 8)".
+func (g *Group) load(level float64) string {
+	switch f := g.Found; {
+	case f.Axis == bench.Rate && f.Load(level) != level:
+		return threeDigits(f.Load(level)) + " req/s (of " + threeDigits(level) + ")"
+	case f.Axis == bench.Rate:
+		return threeDigits(level) + " req/s"
+	}
+	return string(g.Found.Axis) + " " + threeDigits(level)
+}
+
+// threeDigits rounds all but whole numbers.
+func threeDigits(x float64) string {
+	if x == math.Trunc(x) {
+		return doc.Int(int(x))
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	return bench.FormatLevel(rounded)
+}
+
+// shortfalls says which objectives a run misses.
+func shortfalls(l *bench.LoadLeg) string {
+	var each []string
+	for _, j := range run.Failed(l.Judgements) {
+		each = append(each, shortfall(j))
+	}
+	if l.Growth > 0 {
+		each = append(each, fmt.Sprintf("the queue grows by %.2g requests per second", l.Growth))
+	}
+	return strings.Join(each, " and ")
+}
+
+// shortfall says what an objective misses: "p99 TTFT is 2.31 s (p99_ttft_ms<2000 must
+// hold)".
+func shortfall(j run.Judgement) string {
+	if !j.Value.Set {
+		return j.String()
+	}
+	text := fmt.Sprintf("%s is %s (%v)", lowerFirst(j.Gate.Metric.Label), unitValue(j.Gate.Metric, j.Value), j.Gate)
+	if j.Remark != "" {
+		text += ": " + j.Remark
+	}
+	return text
+}
+
+// unitValue formats a value with its unit for a sentence.
+func unitValue(m run.Metric, v trace.Opt[float64]) string {
+	switch {
+	case m.Unit == run.Milliseconds:
+		return doc.Duration(v.Value)
+	case m.Unit == run.Seconds:
+		return doc.Duration(1000 * v.Value)
+	case m.Unit == run.Share:
+		return doc.Fixed(100*v.Value, 1) + " %"
+	}
+	return strings.TrimSpace(threeDigits(v.Value) + " " + string(m.Unit))
+}
+
+// lowerFirst lowers the first letter of a word that is not an abbreviation.
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+func (g *Group) atLimit() *bench.LoadLeg {
+	if !g.Found.Answer.Limited {
+		return nil
+	}
+	return g.Found.At(g.Found.Answer.Missed)
+}
+
+func legOutcome(l *bench.LoadLeg) string {
+	switch {
+	case l.Metrics.Verdict.Level == run.Invalid:
+		return "undecided"
+	case l.Met():
+		return "met"
+	case l.Growth > 0:
+		return "queue grows"
+	}
+	return "missed"
+}
+
+// headline is the answer.
+func (g *Group) headline() doc.KeyValue {
+	a, h := g.Found.Answer, doc.KeyValue{Key: "Load that meets the objectives", Value: "unknown"}
+	switch {
+	case !a.Found && a.Limited:
+		h.Value, h.Note = "none", "not even "+g.load(a.Missed)
+	case a.Found:
+		unit := map[bench.Axis]string{bench.Rate: "req/s", bench.Speedup: "times the trace's rate", bench.Concurrency: "in flight"}[g.Found.Axis]
+		h = doc.KeyValue{Key: "Meets the objectives up to", Value: threeDigits(g.Found.Load(a.Level)), Unit: unit, Note: "the highest load tried"}
+	}
+	if a.Found && a.Limited {
+		h.Note = "missed at " + g.load(a.Missed) + ": " + shortfalls(g.atLimit())
+	}
+	if name := g.name(); name != "" {
+		h.Key = name + ": " + lowerFirst(h.Key)
+	}
+	return h
+}
+
+// addGates adds the outcome of the gates: of all runs of a sweep, at the answers of searches
+// and at the loads that limit them, and of the smallest deployment that passes all.
+func (s *Set) addGates(d *doc.Document) {
+	if len(s.Gates) == 0 {
+		return
+	}
+	d.Gates = &doc.Verdict{Level: passLevel(len(s.Unmet()) == 0)}
+	add := func(where string, judgements []run.Judgement, failed string) {
+		for _, j := range judgements {
+			d.Gates.Evidence = append(d.Gates.Evidence, gateEvidence(where+": ", j, failed))
+		}
+	}
+	switch {
+	case s.searched():
+		for i := range s.Groups {
+			g := &s.Groups[i]
+			failed, at := "LIMIT", []*bench.LoadLeg{g.atLimit()}
+			if g.Found.Answer.Found {
+				at = []*bench.LoadLeg{g.Found.At(g.Found.Answer.Level), at[0]}
+			} else {
+				d.Gates.Level, failed = "FAIL", "FAIL"
+			}
+			for _, l := range at {
+				if l != nil {
+					add(strings.TrimPrefix(g.name()+", "+g.load(l.Level), ", "), l.Judgements, failed)
+				}
+			}
+		}
+	case s.Axis == Deployments:
+		smallest, met := s.smallest()
+		d.Gates.Evidence = append(d.Gates.Evidence, doc.Evidence{Level: d.Gates.Level, Text: fmt.Sprintf("%d of %s meet the objectives", met, doc.Count(len(s.Groups[0].Points), "deployment"))})
+		add(smallest.Level+map[bool]string{true: ", the smallest", false: ", the largest"}[met > 0], smallest.Judgements, "FAIL")
+		for i, j := range smallest.Judgements {
+			if share, known := s.HeldOut[j.Gate.Metric.Key]; known {
+				d.Gates.Evidence[1+i].Text += ", " + plusMinus(share) + " by the held-out rows"
+			}
+		}
+	default:
+		for where, p := range s.points {
+			add(where, p.Judgements, "FAIL")
+		}
+	}
+}
+
+// smallest returns the smallest deployment that meets the gates, of several the one with the
+// highest throughput; the largest if there is none. It counts those that meet them.
+func (s *Set) smallest() (best *Point, met int) {
+	points := s.Groups[0].Points
+	engines := func(p *Point) float64 { return s.value(p, enginesKey).Value }
+	for i := range points {
+		p := &points[i]
+		if p.Outcome != "met" {
+			continue
+		}
+		if met++; met == 1 || cmp.Or(cmp.Compare(engines(best), engines(p)), cmp.Compare(s.value(p, throughputKey).Value, s.value(best, throughputKey).Value)) > 0 {
+			best = p
+		}
+	}
+	if met == 0 {
+		largest := slices.MaxFunc(points, func(a, b Point) int { return cmp.Compare(engines(&a), engines(&b)) })
+		best = &largest
+	}
+	return best, met
+}
+
+// Unmet says what does not meet the gates: searches without an answer, deployments of which
+// none does, or runs of a sweep.
+func (s *Set) Unmet() (texts []string) {
+	switch {
+	case s.searched():
+		for i := range s.Groups {
+			if g := &s.Groups[i]; g.outcome() == outcomeFail {
+				texts = append(texts, g.answer())
+			}
+		}
+	case s.Axis == Deployments:
+		if _, met := s.smallest(); met == 0 && len(s.Gates) > 0 {
+			texts = append(texts, "no deployment meets the objectives")
+		}
+	default:
+		for where, p := range s.points {
+			for _, j := range run.Failed(p.Judgements) {
+				texts = append(texts, where+": "+j.String())
+			}
+		}
+	}
+	return texts
+}
+
+// LoadLine returns the result of a run of a search as one line of progress output.
+func LoadLine(l bench.LoadLeg) string {
+	var objectives []string
+	for _, j := range l.Judgements {
+		objectives = append(objectives, shortfall(j))
+	}
+	return fmt.Sprintf("%v: %s; %s; %v", l.Leg, legOutcome(&l), strings.Join(objectives, ", "), l.Metrics.Verdict.Level)
+}

@@ -1,0 +1,167 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/report/figure"
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+	"moontide/trace"
+)
+
+// addFigures draws throughput against latency, a dot per run: with a line per group, or
+// with the Pareto front of deployments.
+func (s *Set) addFigures(d *doc.Document) {
+	e2el, ttft, tpot := s.latency(run.E2EL, "E2E latency"), s.latency(run.TTFT, "TTFT"), s.latency(run.TPOT, "TPOT")
+	output := measure{axis: figure.Axis{Label: "Output throughput", Unit: "tok/s"}, of: s.metric(throughputKey, 1)}
+	if s.Axis == Deployments {
+		s.addFronts(d, ttft, tpot)
+		return
+	}
+	perUser := measure{axis: figure.Axis{Label: "Per-user output", Unit: "tok/s"}, of: func(p *Point) trace.Opt[float64] {
+		mean := s.value(p, run.TPOT.Metric(run.Mean).Key)
+		return trace.Opt[float64]{Value: 1000 / mean.Value, Set: mean.Set && mean.Value > 0}
+	}}
+	to := d.DetailSection("Throughput against latency")
+	for _, x := range []measure{e2el, ttft, tpot, perUser} {
+		to.Figure(s.figure(x.axis.Label, x, output))
+	}
+	if s.Axis != bench.Concurrency { // what was asked for may differ from what was sent
+		load := measure{axis: figure.Axis{Label: "Achieved request rate", Unit: "req/s"}, of: s.metric("achieved_rate", 1)}
+		to.Figure(s.figure(ttft.axis.Label+" by load", load, ttft))
+		to.Figure(s.figure(tpot.axis.Label+" by load", load, tpot))
+	}
+}
+
+// addFronts draws throughput per engine against latencies, and names the deployments on the
+// Pareto fronts.
+func (s *Set) addFronts(d *doc.Document, latencies ...measure) {
+	if len(s.Groups[0].Points) < 2 {
+		return
+	}
+	to := d.Section("Throughput per engine against latency")
+	to.Text("Deployments on the Pareto front: no other reaches the same throughput per engine at a lower latency.")
+	t := doc.Table{Columns: []string{"Latency", "Pareto front"}, Left: doc.AllLeft}
+	var figures []figure.Figure
+	for _, x := range latencies {
+		f := s.figure(x.axis.Label, x, measure{axis: figure.Axis{Label: "Throughput per engine", Unit: "tok/s"}, of: s.metric(perEngineKey, 1)})
+		front, all := front(f.Series[0])
+		f.Series = []figure.Series{front, all}
+		t.Add(f.Title, strings.Join(front.Labels, "; "))
+		figures = append(figures, f)
+	}
+	to.Table(t)
+	for _, f := range figures {
+		to.Figure(f)
+	}
+}
+
+// front returns the points of deployments by latency, and those on the Pareto front. Half a
+// percent more throughput would be an accident of when the last request ends.
+func front(of figure.Series) (front, all figure.Series) {
+	const step = 1.005
+	order := make([]int, len(of.X))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(of.X[a], of.X[b]), cmp.Compare(of.Y[b], of.Y[a]))
+	})
+	front, all = figure.Series{Name: "Pareto front", Kind: figure.Line}, figure.Series{Name: "deployments", Kind: figure.Points}
+	best := 0.0
+	for _, i := range order {
+		add := func(s *figure.Series) {
+			s.X, s.Y, s.Labels = append(s.X, of.X[i]), append(s.Y, of.Y[i]), append(s.Labels, of.Labels[i])
+		}
+		if add(&all); of.Y[i] > best*step {
+			add(&front)
+			best = of.Y[i]
+		}
+	}
+	return front, all
+}
+
+// A measure is a value of a run on an axis, and its limits.
+type measure struct {
+	axis   figure.Axis
+	of     func(p *Point) trace.Opt[float64]
+	limits []figure.Mark
+}
+
+// metric returns a value of runs in a unit of the metric's.
+func (s *Set) metric(key string, unit float64) func(p *Point) trace.Opt[float64] {
+	return func(p *Point) trace.Opt[float64] {
+		v := s.value(p, key)
+		v.Value /= unit
+		return v
+	}
+}
+
+// latency returns what the first gate on a latency limits, with the limit; else its mean.
+func (s *Set) latency(l run.Latency, name string) measure {
+	m, label, limits := l.Metric(run.Mean), "Mean "+name, []figure.Mark(nil)
+	for _, g := range s.Gates {
+		if g.Metric.Latency == l && g.Kind == run.OfValue {
+			m, label = g.Metric, g.Metric.Label
+			limits = []figure.Mark{{Label: "SLO " + doc.Duration(g.Limit), At: g.Limit / 1000, Limit: true}}
+			break
+		}
+	}
+	return measure{figure.Axis{Label: label, Quantity: figure.Duration}, s.metric(m.Key, 1000), limits}
+}
+
+// figure draws y against x. On a linear axis, widely spread values would crowd the small
+// ones into a corner.
+func (s *Set) figure(title string, x, y measure) figure.Figure {
+	f := figure.Figure{Title: title, Note: "dots are labelled with the " + strings.ToLower(headings[s.Axis]), X: x.axis, Y: y.axis}
+	var xs, ys stretch
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		series := figure.Series{Name: doc.Clean(g.name()), Kind: figure.Line}
+		for k := range g.Points {
+			p := &g.Points[k]
+			x, y := x.of(p), y.of(p)
+			if !x.Set || !y.Set || s.Axis == Deployments && p.Result.Verdict.Level == run.Invalid {
+				continue
+			}
+			xs.add(x.Value)
+			ys.add(y.Value)
+			series.X, series.Y, series.Labels = append(series.X, x.Value), append(series.Y, y.Value), append(series.Labels, doc.Clean(p.mark()))
+			if p.mark() != p.Level && !strings.HasSuffix(f.Note, "VALID") {
+				f.Note += "; " + notValid + " is not VALID"
+			}
+		}
+		f.Series = append(f.Series, series)
+	}
+	if f.X.Log = xs.wide(20); !f.X.Log {
+		f.X.Min = new(float64)
+	}
+	f.Y.Log = f.Y.Quantity == figure.Duration && ys.wide(50)
+	for _, m := range x.limits {
+		if m.At <= 2*xs.high {
+			f.Marks = append(f.Marks, m)
+		}
+	}
+	for _, m := range y.limits {
+		if m.OnY = true; m.At <= 2*ys.high {
+			f.Marks = append(f.Marks, m)
+		}
+	}
+	return f
+}
+
+// stretch is the range of values.
+type stretch struct{ low, high float64 }
+
+func (s *stretch) add(v float64) {
+	if s.low == 0 || v < s.low {
+		s.low = v
+	}
+	s.high = max(s.high, v)
+}
+
+// wide reports whether the highest value is more than this many times the lowest.
+func (s stretch) wide(times float64) bool { return s.low > 0 && s.high > times*s.low }

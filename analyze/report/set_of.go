@@ -1,0 +1,107 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+	"moontide/replay/runfile"
+	"moontide/trace"
+)
+
+// SweepOf returns the report of the runs of sweeps over the same quantity, at least one:
+// deployments and shapes are in the order in which they occur.
+func SweepOf(subject string, runs []bench.LegResult, v View) Set {
+	s := Set{Title: "LOAD SWEEP", Subject: subject, Axis: runs[0].Axis, Metrics: setMetrics(runs[0].Axis, v), Gates: v.Gates}
+	for _, r := range runs {
+		label, shape := r.Target.Label, r.Shape.String()
+		i := slices.IndexFunc(s.Groups, func(g Group) bool { return g.Label == label && g.Shape == shape })
+		if i < 0 {
+			i = len(s.Groups)
+			s.Groups = append(s.Groups, Group{Label: label, Shape: shape})
+		}
+		s.Groups[i].Points = append(s.Groups[i].Points, s.measured(r, v))
+	}
+	return s
+}
+
+// measured returns a run as a point.
+func (s *Set) measured(r bench.LegResult, v View) Point {
+	p := Point{Level: bench.FormatLevel(r.Level), Run: Run{Name: filepath.Base(r.Dir), Dir: r.Dir, Info: r.Run, Result: r.Metrics, View: v}}
+	p.Judgements = p.Run.Judgements()
+	for _, m := range s.Metrics {
+		p.Values = append(p.Values, m.Value(r.Metrics))
+	}
+	return p
+}
+
+// SearchOf returns the report of searches, at least one, for the largest load that meets the
+// gates of a view: its runs are sorted by load.
+func SearchOf(subject string, found []*bench.FoundLoad, v View) Set {
+	s := Set{Title: "LOAD SEARCH", Subject: subject, Axis: found[0].Axis, Metrics: setMetrics(found[0].Axis, v), Gates: v.Gates}
+	for _, f := range found {
+		g := Group{Label: f.Target.Label, Shape: f.Shape.String(), Found: f}
+		for _, l := range slices.SortedStableFunc(slices.Values(f.Runs()), func(a, b bench.LoadLeg) int { return cmp.Compare(a.Level, b.Level) }) {
+			p := s.measured(l.LegResult, v)
+			p.Judgements, p.Outcome = l.Judgements, legOutcome(&l)
+			g.Points = append(g.Points, p)
+		}
+		s.Groups = append(s.Groups, g)
+	}
+	return s
+}
+
+// Metrics of deployments, beside those of runs.
+const (
+	enginesKey    = "engines"
+	throughputKey = "output_throughput"
+	perEngineKey  = "output_throughput_per_engine"
+)
+
+// PlanMetrics returns the metrics of runs that a plan shows.
+func PlanMetrics(v View) []run.Metric { return setMetrics(Deployments, v) }
+
+// Plan holds what several deployments would do with a trace.
+type Plan struct {
+	Trace       string             // name
+	Requests    int                // of the trace
+	View        View               // its Gates are the objectives
+	Predictions []bench.Prediction // of [PlanMetrics]
+	Notes       []string           // on the trace
+	HeldOut     map[string]float64 // see [Set]
+}
+
+// PlanOf returns the report of a plan.
+func PlanOf(plan Plan) Set {
+	metrics := PlanMetrics(plan.View)
+	throughput := slices.IndexFunc(metrics, func(m run.Metric) bool { return m.Key == throughputKey })
+	s := Set{
+		Title: "DEPLOYMENT PLAN", Subject: fmt.Sprintf("%s, %s, simulated in virtual time", plan.Trace, doc.Count(plan.Requests, "request")),
+		Axis: Deployments, Gates: plan.View.Gates, Groups: make([]Group, 1), HeldOut: plan.HeldOut,
+		Metrics: slices.Concat([]run.Metric{{Key: enginesKey, Label: "Engines"}, {Key: perEngineKey, Label: "Throughput per engine", Unit: run.TokensPerSecond}},
+			metrics, []run.Metric{{Key: "mean_queue_ms", Label: "Mean queue", Unit: run.Milliseconds}}),
+	}
+	notes := plan.Notes
+	if slices.ContainsFunc(plan.Predictions, func(r bench.Prediction) bool { return r.Disaggregated() }) {
+		notes = append(slices.Clip(notes), "3P+2D is a deployment of 3 prefill and 2 decode engines")
+	}
+	for _, r := range plan.Predictions {
+		info := runfile.Run{Trace: runfile.Source{Name: plan.Trace}, Target: runfile.Target{Virtual: true, Simulated: true}, Notes: slices.Concat(notes, r.Warnings)}
+		info.Ended = time.Unix(1, 0) // it was simulated to its end, and has no date
+		p := Point{
+			Level: r.Name(), Judgements: r.Judgements,
+			Values: slices.Concat([]trace.Opt[float64]{trace.Some(float64(r.Total())), r.PerEngine(r.Values[throughput])}, r.Values, []trace.Opt[float64]{r.MeanQueue()}),
+			Run:    Run{Name: r.Name(), Info: info, Result: &run.Result{Verdict: r.Verdict, Completed: r.Completed, Failed: r.Failed}},
+		}
+		if len(plan.View.Gates) > 0 {
+			p.Outcome = map[bool]string{true: "met", false: "missed"}[r.Met]
+		}
+		s.Groups[0].Points = append(s.Groups[0].Points, p)
+	}
+	return s
+}

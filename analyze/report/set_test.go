@@ -1,0 +1,283 @@
+package report_test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/analyze/report"
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/replay/bench"
+	"moontide/replay/bench/search"
+	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/trace"
+	"moontide/trace/stats"
+	"moontide/trace/tracetest"
+)
+
+// sweepResult returns a run of n requests whose latencies are base, 2*base and
+// so on to n*base, in milliseconds. TTFT is a tenth and TPOT a hundredth of the
+// latency.
+func sweepResult(n int, base, rate float64) *run.Result {
+	of := func(part float64) stats.Sample {
+		var values []float64
+		for i := range n {
+			values = append(values, base*part*float64(i+1))
+		}
+		return stats.Of(values)
+	}
+	return &run.Result{
+		Completed: n, RequestRate: trace.Some(rate), OutputRate: trace.Some(150 * rate),
+		E2EL: of(1), TTFT: of(0.1), TPOT: of(0.01),
+	}
+}
+
+func judged(r *run.Result, level run.Level, texts ...string) *run.Result {
+	r.Verdict.Level = level
+	r.Verdict.Evidence = []run.Evidence{{Level: run.Valid, Text: "nothing to see"}}
+	for _, text := range texts {
+		r.Verdict.Evidence = append(r.Verdict.Evidence, run.Evidence{Level: level, Text: text})
+	}
+	return r
+}
+
+func failing(r *run.Result) *run.Result {
+	r.Failed = 3
+	r.Errors = map[replay.Class]int{replay.Timeout: 2, replay.Connect: 1}
+	r.Examples = map[replay.Class]string{replay.Connect: "refused\x1b[2J"}
+	return r
+}
+
+// whole is a run that ended.
+var whole = runfile.Run{Ended: time.Unix(2, 0)}
+
+// leg returns a run at a concurrency.
+func leg(label string, level float64, info runfile.Run, r *run.Result) bench.LegResult {
+	return bench.LegResult{Leg: bench.Leg{Axis: bench.Concurrency, Level: level, Target: bench.Target{Label: label}}, Result: &bench.Result{Run: info, Metrics: r}}
+}
+
+// comparedLegs has two deployments. In the second, one run is INVALID, some of its requests
+// failed, and one run is missing.
+func comparedLegs() []bench.LegResult {
+	return []bench.LegResult{
+		leg("base|line", 1, whole, sweepResult(10, 100, 1.5)), leg("base|line", 2, whole, sweepResult(20, 110, 2.75)), leg("base|line", 128, whole, sweepResult(1280, 10, 12345.678)),
+		leg("new", 1, runfile.Run{Ended: time.Unix(2, 0), Notes: []string{"it\x1b[2J was cold"}}, sweepResult(10, 50, 3)),
+		leg("new", 2, whole, failing(judged(sweepResult(20, 220, 1.375), run.Invalid, "client lag at p99 is 20.00 ms", "and more"))),
+	}
+}
+
+func sweepOf(legs ...bench.LegResult) report.Set {
+	return report.SweepOf("ISL 3000, OSL 150, model m", legs, report.View{})
+}
+
+const planObjectives = "p99_ttft<2s,not mean_tpot>=70ms"
+
+func viewOf(t *testing.T, gates string) (v report.View) {
+	t.Helper()
+	for _, text := range strings.Split(gates, ",") {
+		if gates != "" {
+			v.Gates = append(v.Gates, gate(t, text))
+		}
+	}
+	return v
+}
+
+// planOf returns a plan of deployments. TTFT is up to 6 s and TPOT up to 600 ms, divided by
+// the number of engines.
+func planOf(t *testing.T, gates string, candidates ...bench.Candidate) report.Plan {
+	t.Helper()
+	p := report.Plan{Trace: "t.jsonl", Requests: 1200, View: viewOf(t, gates), Notes: []string{"it\x1bis short"}}
+	for _, c := range candidates {
+		result := sweepResult(1000, 60_000/1000/float64(c.Total()), 8)
+		f := bench.Forecast{Completed: 1000, State: engine.Stats{Admitted: 1000, Queued: 2e9}}
+		for _, m := range report.PlanMetrics(p.View) {
+			f.Values = append(f.Values, m.Value(result))
+		}
+		for _, g := range p.View.Gates {
+			f.Judgements = append(f.Judgements, g.Judge(result))
+		}
+		f.Met = len(run.Failed(f.Judgements)) == 0
+		p.Predictions = append(p.Predictions, bench.Prediction{Candidate: c, Forecast: f})
+	}
+	return p
+}
+
+func aggregated(engines int) bench.Candidate {
+	return bench.Candidate{Deployment: engine.Deployment{Engines: engines, Routing: "prefix"}}
+}
+
+func disaggregated(prefill, decode int) bench.Candidate {
+	return bench.Candidate{Deployment: engine.Deployment{Prefill: prefill, Decode: decode}}
+}
+
+// tablePlan has both families, held-out errors, warnings and an INVALID run.
+func tablePlan(t *testing.T) report.Plan {
+	p := planOf(t, planObjectives, aggregated(1), aggregated(2), aggregated(4), disaggregated(1, 1), disaggregated(2, 3))
+	p.HeldOut = map[string]float64{"p99_ttft_ms": 0.152, "mean_tpot_ms": 0.021}
+	first := &p.Predictions[0]
+	first.Verdict = run.Verdict{Level: run.Invalid, Evidence: []run.Evidence{{Level: run.Invalid, Text: "100 of 1000 requests failed"}}}
+	first.Met, first.Failed = false, 100
+	for i := range p.Predictions {
+		p.Predictions[i].Warnings = []string{"the prompts are long"}
+	}
+	p.Predictions[1].Warnings = append(p.Predictions[1].Warnings, "too many sequences")
+	return p
+}
+
+// foundLoad is a search that measured loads of 1 to 4, of which those up to 2 meet the
+// objectives.
+func foundLoad(t *testing.T, label string) *bench.FoundLoad {
+	f := &bench.FoundLoad{Target: bench.Target{Label: label}, Axis: bench.Concurrency, Answer: search.Answer{Level: 2, Found: true, Missed: 3, Limited: true, Complete: true}}
+	for level := 4.0; level >= 1; level-- {
+		l := bench.LoadLeg{LegResult: leg(label, level, whole, sweepResult(1000, 6*level, 2))}
+		for _, g := range viewOf(t, planObjectives).Gates {
+			l.Judgements = append(l.Judgements, g.Judge(l.Metrics))
+		}
+		f.Legs = append(f.Legs, l)
+	}
+	f.Legs[0].Growth = 0.5
+	return f
+}
+
+func sets(t *testing.T) map[string]report.Set {
+	nothing := foundLoad(t, "")
+	nothing.Answer = search.Answer{Missed: 3, Limited: true}
+	one := viewOf(t, planObjectives)
+	return map[string]report.Set{
+		"one": sweepOf(comparedLegs()[:3]...), "compared": sweepOf(comparedLegs()...),
+		"empty":   report.SweepOf("nothing", []bench.LegResult{leg("", 0.5, whole, judged(&run.Result{}, run.Invalid, "no request succeeded"))}, report.View{}),
+		"search":  report.SearchOf("model m", []*bench.FoundLoad{foundLoad(t, "")}, one),
+		"several": report.SearchOf("model m", []*bench.FoundLoad{foundLoad(t, "a"), foundLoad(t, "b")}, one),
+		"nothing": report.SearchOf("model m", []*bench.FoundLoad{nothing}, one),
+		"plan":    report.PlanOf(tablePlan(t)), "plain": report.PlanOf(planOf(t, "", aggregated(1), aggregated(2))),
+	}
+}
+
+func TestSets(t *testing.T) {
+	all := sets(t)
+	for _, name := range []string{"compared", "search", "plan"} {
+		tracetest.Golden(t, "testdata/set_"+name+".txt", written(t, all[name].Document().WriteText))
+	}
+	// The published table has exactly these nine columns. Of 100, 200 .. 1000 ms, 550 is the
+	// mean and 991 the 99th percentile. A ratio, and the change in percent, is relative to
+	// the first deployment at the same level.
+	for name, wants := range map[string][]string{
+		"one": {
+			"| Concurrency | Request Throughput (req/s) | Output Token Throughput (tok/s) | Mean E2E Latency (ms) | P99 E2E Latency (ms) | Mean TTFT (ms) | P99 TTFT (ms) | Mean TPOT (ms) | P99 TPOT (ms) |",
+			"| 1 | 1.50 | 225.00 | 550.00 | 991.00 | 55.00 | 99.10 | 5.50 | 9.91 |",
+		},
+		"compared": {
+			"| 1 | base|line | 1.50 | 225.00 | 550.00 | 991.00 | 55.00 | 99.10 | 5.50 | 9.91 |",
+			"| 1 | new | 3.00 (2.00x, +100.0 %) | 450.00 (2.00x, +100.0 %) | 275.00 (0.50x, -50.0 %) | 495.50 (0.50x, -50.0 %) | 27.50 (0.50x, -50.0 %)",
+			"| 2* | new | 1.38 (0.50x, -50.0 %) | 206.25 (0.50x, -50.0 %) | 2310.00 (2.00x, +100.0 %) |",
+			"Verdict: INVALID", "the worst of 5 runs", "* new, Concurrency 2: client lag at p99 is 20.00 ms; and more",
+			"new, Concurrency 2: 3 of 23 requests failed: connect 1 (refused [2J), timeout 2.", "new, Concurrency 1: it [2J was cold.",
+		},
+		"several": {"a: the objectives are met at concurrency 2 and missed at concurrency 3. At concurrency 3, mean TPOT is 90.1 ms (mean_tpot_ms>=70 must not hold)."},
+		"nothing": {"No load meets the objectives: not even concurrency 3 does.", "The search ended after 4 runs; more runs would narrow the interval.", "Gates: FAIL"},
+		"plan": {
+			"Simulated: these numbers come from simulated engines", "it is short.", "the prompts are long.", "2 engines: too many sequences.", "* 1 engine: 100 of 1000 requests failed",
+			"2P+3D, the smallest: p99_ttft_ms<2000 must hold: 1188.01 ms, margin 811.99 ms, ±15 % by the held-out rows",
+		},
+		"plain": {"| Mean TPOT | 2 engines; 1 engine |"},
+	} {
+		got := unescaped(strings.ReplaceAll(written(t, all[name].Document().WriteMarkdown), `\`, ""))
+		for _, want := range wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, got)
+			}
+		}
+	}
+}
+
+// CSV has a row for each run, with the same columns in all sets.
+func TestSetCSV(t *testing.T) {
+	for name, want := range map[string][]string{
+		"compared": {"new", "2", "1.38", "206.25", "2310.00", "4358.20", "231.00", "435.82", "23.10", "43.58", "20", "3", "INVALID"},
+		"several":  {"b", "4", "2.00", "300.00", "12012.00", "23760.24", "1201.20", "2376.02", "120.12", "237.60", "1000", "0", "VALID", "FAIL"},
+	} {
+		rows, err := csv.NewReader(strings.NewReader(written(t, sets(t)[name].Document().WriteCSV))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := rows[len(rows)-1][:len(want)] // without notes
+		for i, cell := range got[2:10] {
+			var x float64
+			if _, err := fmt.Sscan(cell, &x); err != nil {
+				t.Fatal(err)
+			}
+			got[i+2] = fmt.Sprintf("%.2f", x)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// JSON has all runs by what differs between them, and the answers of searches.
+func TestSetJSON(t *testing.T) {
+	for name, want := range map[string]struct {
+		outcome, of, metric string
+		runs, searches      int
+	}{"compared": {"invalid", "", "p99_ttft_ms", 5, 0}, "several": {"pass", "", "mean_tpot_ms", 8, 2}, "nothing": {"fail", "", "mean_tpot_ms", 4, 1}, "plan": {"pass", "2P+3D", "output_throughput_per_engine", 5, 0}} {
+		var got report.OutcomeJSON
+		if err := json.Unmarshal([]byte(written(t, sets(t)[name].JSON)), &got); err != nil {
+			t.Fatal(err)
+		}
+		last := got.Runs[len(got.Runs)-1]
+		if got.Outcome != want.outcome || len(got.Runs) != want.runs || len(got.Searches) != want.searches || last.Axes["deployment"] != want.of || last.Metrics[want.metric] == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, s := range got.Searches {
+			if *s.MissedAt != 3 || len(s.Gates) != 2 || len(s.Runs) != 4 || (s.Load == nil) != (s.Outcome == "fail") || s.Text == "" {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		if name == "plan" && (got.Runs[0].Outcome != "invalid" || got.Runs[1].Outcome != "fail" || got.HeldOutErrors["p99_ttft_ms"] != 0.152) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if text := written(t, sets(t)["nothing"].JUnit); !strings.Contains(text, `<failure type="fail" message="No load meets`) || !strings.Contains(text, `tests="1"`) {
+		t.Errorf("JUnit\n%s", text)
+	}
+}
+
+func TestRunLine(t *testing.T) {
+	for want, r := range map[string]*run.Result{
+		"SUSPECT: 1.50 req/s, 225.00 tok/s, mean E2EL 550.00 ms, mean TTFT 55.00 ms, mean TPOT 5.50 ms, 3 failed: connect 1 (refused [2J), timeout 2": failing(judged(sweepResult(10, 100, 1.5), run.Suspect)),
+		"VALID: - req/s, - tok/s, mean E2EL - ms, mean TTFT - ms, mean TPOT - ms, 0 failed":                                                           {},
+	} {
+		if got := report.RunLine(r); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// No deployment on the front is beaten by another, and every other is.
+func TestParetoFront(t *testing.T) {
+	p := planOf(t, "", aggregated(1), aggregated(2), aggregated(3), disaggregated(1, 2), disaggregated(2, 2))
+	throughput := slices.IndexFunc(report.PlanMetrics(p.View), func(m run.Metric) bool { return m.Key == "output_throughput" })
+	for i, tokens := range []float64{900, 2000, 1000, 1200, 400} {
+		p.Predictions[i].Values[throughput].Value = tokens
+	}
+	// TTFT is in inverse proportion to the engines, of which each has 900, 1000, 333, 400
+	// and 100 tokens per second.
+	d := report.PlanOf(p).Document()
+	if got := written(t, d.WriteMarkdown); !strings.Contains(got, "| Mean TTFT | 2P+2D; 1P+2D; 2 engines |") {
+		t.Errorf("the front is not in\n%s", got)
+	}
+	page := written(t, d.WriteHTML)
+	for _, name := range []string{"2P+2D", "1P+2D", "2 engines", "1 engine", "3 engines"} {
+		if n := strings.Count(page, name+": "); n < 2 {
+			t.Errorf("%d tooltips of %s, want one in each figure", n, name)
+		}
+	}
+}
