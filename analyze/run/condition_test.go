@@ -131,13 +131,6 @@ func drawnCondition(r *rand.Rand) run.Condition {
 	return c
 }
 
-func TestConditionTextParsesToTheSame(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
-		checkText(t, drawnCondition(r))
-	}
-}
-
 func FuzzParseConditions(f *testing.F) {
 	for _, text := range []string{"p99_ttft<2s,failed<1%", "p99_ttft_ms>+5%", "output_throughput>=-200", "duration<1h2m3.5s", "good_share>99.9%", "p5_e2el_ms<1e3", "p99_ttft>+20ms"} {
 		f.Add(text)

@@ -2,11 +2,9 @@ package run_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"moontide/analyze/run"
 	"moontide/replay"
@@ -126,84 +124,6 @@ func TestSessionMetrics(t *testing.T) {
 	if j := gate("p90_session_duration_s<100"); j.Passed || j.Remark != "too few sessions for p90: 2, needs 50 (5 beyond it)" {
 		t.Error(j)
 	}
-}
-
-// Sessions and turns are those of a search through all requests, in any order of the
-// records.
-func TestSessionsAreConnected(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		n := rapid.IntRange(1, 15).Draw(rt, "requests")
-		var records []replay.Record
-		waits := make([][]int, n)
-		latest := map[string]int{}
-		for i := range n {
-			session := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(rt, "session")
-			rec := turn(i, session, float64(10*i), float64(10*i+1), float64(10*i+5), nil)
-			rec.InputLength = 1 << rapid.IntRange(0, 12).Draw(rt, "ISL")
-			if rapid.IntRange(0, 2).Draw(rt, "after") == 0 {
-				rec.After = []string{}
-				for range rapid.IntRange(0, min(i, 2)).Draw(rt, "waits") {
-					before := rapid.IntRange(0, i-1).Draw(rt, "for")
-					rec.After, waits[i] = append(rec.After, fmt.Sprint("r", before)), append(waits[i], before)
-				}
-			} else if before, later := latest[session]; later && session != "" {
-				waits[i] = []int{before}
-			}
-			latest[session] = i
-			records = append(records, rec)
-		}
-		r := compute(rt, run.Options{Detail: true}, rapid.Permutation(records).Draw(rt, "order")...)
-		sessions, turns := naiveSessions(records, waits)
-		if r.Sessions.Ended != sessions || r.Sessions.Completed != sessions || r.Sessions.Turns.Sum != float64(n) {
-			rt.Fatalf("%d sessions of %v requests, want %d of %d", r.Sessions.Ended, r.Sessions.Turns.Sum, sessions, n)
-		}
-		for _, q := range r.Detail.Requests {
-			if int(q.Turn) != turns[q.Row] {
-				rt.Fatalf("row %d is turn %d, want %d", q.Row, q.Turn, turns[q.Row])
-			}
-		}
-		for _, groups := range [][]run.Group{r.Sessions.ByTurn, r.Sessions.EachTurn, r.Sessions.ByISL} {
-			sum := 0
-			for _, g := range groups {
-				sum += g.Completed
-			}
-			if sum != n {
-				rt.Fatalf("%d requests in %+v", sum, groups)
-			}
-		}
-	})
-}
-
-// naiveSessions spreads the lowest row of each session until nothing changes.
-func naiveSessions(records []replay.Record, waits [][]int) (sessions int, turns []int) {
-	lowest := make([]int, len(records))
-	for i := range lowest {
-		lowest[i] = i
-	}
-	for range records {
-		for i := range records {
-			for j := range records {
-				same := records[i].SessionID != "" && records[i].SessionID == records[j].SessionID
-				if same || slices.Contains(waits[i], j) {
-					m := min(lowest[i], lowest[j])
-					lowest[i], lowest[j] = m, m
-				}
-			}
-		}
-	}
-	for i := range records {
-		if lowest[i] == i {
-			sessions++
-		}
-		turn := 1
-		for j := range i {
-			if records[j].SessionID == records[i].SessionID && lowest[j] == lowest[i] {
-				turn++
-			}
-		}
-		turns = append(turns, turn)
-	}
-	return sessions, turns
 }
 
 // Turns over the last one with a group of its own are one group.
