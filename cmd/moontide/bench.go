@@ -35,7 +35,7 @@ func benchCommand(std streams, stop stop) *cli.Command {
 			"SWEEP shows several sweeps side by side.\n\n" +
 			"--find searches for the highest load that meets --slo. It brackets the load, bisects in steps of 5 %, and " +
 			"repeats the runs on both sides of the answer three times: all have to meet the conditions on one side, " +
-			"and none on the other. INVALID runs are ignored. The exit status is 4 if no load meets the conditions.\n\n" +
+			"and none on the other. An INVALID run fails: if it limits the answer, the exit status is 3. The exit status is 4 if no load meets the conditions.\n\n" +
 			"A DIST is a number of tokens or a distribution, such as uniform:100:2000 or lognormal:1000:1.5; moontide " +
 			"synth --help lists them all.\n\n" +
 			gateHelp,
@@ -112,7 +112,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 // sweepEnded says where the runs are and, after an error, how to continue.
 func sweepEnded(std streams, dir string, err error) error {
 	std.say("the runs are in %s", dir)
-	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) {
+	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) && !errors.Is(err, bench.ErrOtherRun) {
 		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
 	}
 	return err

@@ -228,14 +228,18 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		cfg.ServerMetrics, limits.KVTokens = findMetrics(stop.gently, cfg.Client)
 	}
 	std.say("measuring %s", openai.MaskURL(cfg.Client.URLs[0]))
-	legs, err := bench.RunEngineSweep(stop.now, bench.EngineSweepConfig{
-		Limits: limits, Run: cfg, Target: bench.Target{URL: cfg.Client.URLs[0]}, Dir: dir,
-		Plan: func(runs []bench.EngineRun) { sayPlan(std, runs) },
+	runs, err := bench.PlanEngineRuns(limits)
+	if err != nil {
+		return nil, err
+	}
+	sayPlan(std, runs)
+	legs, err := bench.RunEngineSweep(stop.now, bench.SweepConfig{
+		Run: cfg, Dir: dir,
 		Save: func(result *bench.Result) error {
 			return runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), reported(result, report.View{}).Summary())
 		},
 		Each: func(r bench.LegResult) { sayLeg(std, r) },
-	})
+	}, bench.Target{URL: cfg.Client.URLs[0]}, runs)
 	if err != nil {
 		switch {
 		case errors.Is(err, context.Canceled):

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -123,3 +124,16 @@ func (l EngineLimits) inFlight(n, tokens int) int {
 }
 
 func geometricMean(a, b int) int { return int(math.Sqrt(float64(a) * float64(b))) }
+
+// RunEngineSweep measures the engine of a target with runs of a plan, in a folder as
+// [RunSweep] does. A run that is INVALID is repeated once.
+func RunEngineSweep(ctx context.Context, cfg SweepConfig, target Target, runs []EngineRun) ([]LegResult, error) {
+	byName, legs := map[string]EngineRun{}, []Leg{}
+	for _, r := range runs {
+		r.Target = target
+		byName[r.Name], legs = r, append(legs, r.Leg)
+	}
+	cfg.Sweep, cfg.repeatInvalid = Sweep{}, true
+	cfg.Trace = func(leg Leg) (Trace, error) { return byName[leg.Name].Trace(), nil }
+	return cfg.runAll(ctx, legs)
+}

@@ -31,28 +31,23 @@ func knownEngine() engine.Deployment {
 }
 
 // sweepOf measures the known engine in virtual time.
-func sweepOf(t *testing.T, dir string, change func(*bench.EngineSweepConfig)) ([]bench.EngineLeg, error) {
+func sweepOf(t *testing.T, cfg bench.SweepConfig, limits bench.EngineLimits) ([]bench.EngineRun, []bench.LegResult) {
 	t.Helper()
-	cfg := bench.EngineSweepConfig{
-		Limits: bench.EngineLimits{ISL: 2048, Concurrency: 128},
-		Run:    bench.Config{Virtual: true, Engines: knownEngine()}, Dir: dir,
+	runs, err := bench.PlanEngineRuns(limits)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if change != nil {
-		change(&cfg)
+	cfg.Run = bench.Config{Virtual: true, Engines: knownEngine()}
+	legs, err := bench.RunEngineSweep(t.Context(), cfg, bench.Target{}, runs)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return bench.RunEngineSweep(t.Context(), cfg)
+	return runs, legs
 }
 
 // The runs of a plan identify the costs of the engine that they measure.
 func TestEngineSweepIdentifiesCosts(t *testing.T) {
-	var planned []bench.EngineRun
-	legs, err := sweepOf(t, filepath.Join(t.TempDir(), "sweep"), func(c *bench.EngineSweepConfig) {
-		c.Limits.ISL, c.Limits.Concurrency = 1024, 16
-		c.Plan = func(runs []bench.EngineRun) { planned = runs }
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	planned, legs := sweepOf(t, bench.SweepConfig{Dir: filepath.Join(t.TempDir(), "sweep")}, bench.EngineLimits{ISL: 1024, Concurrency: 16})
 	var measured []fit.Measurement
 	for i, leg := range legs {
 		m, err := bench.ReadEngineRun(leg.Dir)
@@ -86,34 +81,22 @@ func TestEngineSweepIdentifiesCosts(t *testing.T) {
 // A sweep continues in its folder: the same runs are planned, and none is repeated.
 func TestEngineSweepContinues(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
-	small := func(c *bench.EngineSweepConfig) { c.Limits.Concurrency, c.Limits.ISL = 8, 512 }
-	first, err := sweepOf(t, dir, small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limits := bench.EngineLimits{ISL: 512, Concurrency: 8}
+	_, first := sweepOf(t, bench.SweepConfig{Dir: dir}, limits)
 	if err := os.RemoveAll(first[3].Dir); err != nil { // as if it had been interrupted
 		t.Fatal(err)
 	}
-	again := 0
-	second, err := sweepOf(t, dir, func(c *bench.EngineSweepConfig) {
-		small(c)
-		c.Each = func(r bench.LegResult) {
-			if !r.Found {
-				again++
-			}
+	_, second := sweepOf(t, bench.SweepConfig{Dir: dir}, limits)
+	for i, r := range second {
+		if r.Found != (i != 3) || r.Name != first[i].Name {
+			t.Errorf("run %d, %s: found %v", i, r.Name, r.Found)
 		}
-	})
-	if err != nil || again != 1 || len(second) != len(first) {
-		t.Errorf("%d of %d runs were executed again, %v", again, len(second), err)
 	}
 }
 
 // What a fit must not use is said with the reason.
 func TestUnfitEngineRuns(t *testing.T) {
-	legs, err := sweepOf(t, filepath.Join(t.TempDir(), "sweep"), func(c *bench.EngineSweepConfig) { c.Limits.Concurrency, c.Limits.ISL = 4, 256 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, legs := sweepOf(t, bench.SweepConfig{Dir: filepath.Join(t.TempDir(), "sweep")}, bench.EngineLimits{ISL: 256, Concurrency: 4})
 	path := filepath.Join(legs[0].Dir, runfile.RunFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -147,21 +130,15 @@ func TestUnfitEngineRuns(t *testing.T) {
 func TestEngineSweepRepeatsInvalidRuns(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	times := map[string]int{}
-	legs, err := sweepOf(t, dir, func(c *bench.EngineSweepConfig) {
-		c.Limits.Concurrency, c.Limits.ISL = 4, 256
-		c.Each = func(r bench.LegResult) {
-			if times[r.Name]++; r.Name == "decode-2" && times[r.Name] == 1 {
-				r.Metrics.Verdict.Level = run.Invalid
-				summary := `{"completed": 1, "moontide": {"verdict": "INVALID"}}`
-				if err := os.WriteFile(filepath.Join(r.Dir, runfile.SummaryFile), []byte(summary), 0o644); err != nil {
-					t.Error(err)
-				}
-			}
+	save := func(r *bench.Result) error {
+		name := strings.TrimSuffix(filepath.Base(r.Dir), "-attempt-2")
+		verdict := "VALID"
+		if times[name]++; name == "decode-2" && times[name] == 1 {
+			r.Metrics.Verdict.Level, verdict = run.Invalid, "INVALID"
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
+		return os.WriteFile(filepath.Join(r.Dir, runfile.SummaryFile), []byte(`{"completed": 1, "moontide": {"verdict": "`+verdict+`"}}`), 0o644)
 	}
+	_, legs := sweepOf(t, bench.SweepConfig{Dir: dir, Save: save}, bench.EngineLimits{ISL: 256, Concurrency: 4})
 	for _, leg := range legs {
 		want, folder := 1, leg.Name
 		if leg.Name == "decode-2" {

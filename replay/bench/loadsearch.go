@@ -3,7 +3,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,7 +32,7 @@ type LoadSearchConfig struct {
 	// other, as do those that replace them, and the last see ever fewer others.
 	MinRequests int
 	MaxLegs     int // 0 is 20
-	// EachLeg, if not nil, is called with each run that decides, INVALID ones excepted.
+	// EachLeg, if not nil, is called with each run.
 	EachLeg func(LoadLeg)
 }
 
@@ -46,8 +45,13 @@ type LoadLeg struct {
 	Growth float64
 }
 
-// Met reports whether the run met the objectives and its queue did not grow.
-func (l *LoadLeg) Met() bool { return l.Growth == 0 && len(run.Failed(l.Judgements)) == 0 }
+// Met reports whether the run met the objectives, its queue did not grow, and it is not
+// INVALID.
+func (l *LoadLeg) Met() bool {
+	return !l.invalid() && l.Growth == 0 && len(run.Failed(l.Judgements)) == 0
+}
+
+func (l *LoadLeg) invalid() bool { return l.Metrics.Verdict.Level == run.Invalid }
 
 // FoundLoad is the answer to a search for a load.
 type FoundLoad struct {
@@ -58,20 +62,15 @@ type FoundLoad struct {
 	Legs   []LoadLeg // in the order of the runs
 	// Stopped is why the search ended early, "" if it did not.
 	Stopped string
-	// Invalid is the last run at a level at which all were INVALID, which ends a search
-	// without deciding anything; nil if there is none.
-	Invalid *LegResult
+	// Invalid is a run at the lowest load that fails if all runs there are INVALID: the
+	// server may meet the objectives at that load. It is nil if there is none.
+	Invalid *LoadLeg
 	// Failed is set if a run failed or was interrupted.
 	Failed bool
 }
 
-// Runs returns the runs, including the one that is INVALID.
-func (f *FoundLoad) Runs() []LoadLeg {
-	if f.Invalid == nil {
-		return f.Legs
-	}
-	return append(slices.Clip(f.Legs), LoadLeg{LegResult: *f.Invalid})
-}
+// Runs returns the runs.
+func (f *FoundLoad) Runs() []LoadLeg { return f.Legs }
 
 // Load returns the load at a level: the level or, of a rate, what the runs there sent if
 // that is clearly less, because the turns of sessions wait for each other.
@@ -92,11 +91,14 @@ func (f *FoundLoad) Load(level float64) float64 {
 }
 
 // At returns the run at a level that misses most objectives, the last of several; nil if
-// there is none.
+// there is none. It is INVALID only if all are.
 func (f *FoundLoad) At(level float64) (worst *LoadLeg) {
 	for i := range f.Legs {
 		l := &f.Legs[i]
-		if l.Level == level && (worst == nil || len(run.Failed(l.Judgements)) >= len(run.Failed(worst.Judgements))) {
+		switch {
+		case l.Level != level:
+		case worst == nil, worst.invalid() && !l.invalid(),
+			worst.invalid() == l.invalid() && len(run.Failed(l.Judgements)) >= len(run.Failed(worst.Judgements)):
 			worst = l
 		}
 	}
@@ -106,7 +108,7 @@ func (f *FoundLoad) At(level float64) (worst *LoadLeg) {
 const (
 	mostLegs     = 20
 	repeats      = 3 // runs at the levels of the answer
-	mostInvalid  = 3 // runs at a level
+	mostInvalid  = 3 // runs, if none meets the objectives
 	leastRun     = 100
 	perLatency   = 20   // times the mean latency that a run at a rate lasts
 	virtualBy    = 10   // times the requests of a run in virtual time
@@ -130,7 +132,7 @@ func SearchLoad(ctx context.Context, cfg LoadSearchConfig) (all []*FoundLoad, er
 			one := cfg
 			one.Targets, one.Shapes = []Target{target}, []Shape{shape}
 			found, err := one.search(ctx)
-			if found != nil && (len(found.Legs) > 0 || found.Invalid != nil) {
+			if found != nil && len(found.Legs) > 0 {
 				all = append(all, found)
 			}
 			if err != nil {
@@ -141,7 +143,8 @@ func SearchLoad(ctx context.Context, cfg LoadSearchConfig) (all []*FoundLoad, er
 	return all, nil
 }
 
-// search searches with one target and shape.
+// search searches with one target and shape. An INVALID run fails at its load: a lower one
+// may be within the limits of the client.
 func (c *LoadSearchConfig) search(ctx context.Context) (*FoundLoad, error) {
 	limits, err := c.limits()
 	if err != nil {
@@ -149,33 +152,57 @@ func (c *LoadSearchConfig) search(ctx context.Context) (*FoundLoad, error) {
 	}
 	f := &FoundLoad{Target: c.Targets[0], Shape: c.Shapes[0], Axis: c.Axis}
 	var trials []search.Trial
-	for level, ok := limits.Next(trials); ok && f.Stopped == ""; level, ok = limits.Next(trials) {
-		leg, err := c.attempt(ctx, c.leg(level, f.Legs, limits.Answer(trials)), f)
-		if err != nil || leg == nil {
-			f.Answer, f.Failed = limits.Answer(trials), err != nil
-			return f, err
+	sweep := c.SweepConfig
+	sweep.keepInvalid = true
+	_, err = sweep.runEach(ctx, 0, func(done []LegResult) (leg Leg, more bool, err error) {
+		if len(done) > len(f.Legs) {
+			judged, err := c.judge(done[len(done)-1])
+			if err != nil {
+				return leg, false, err
+			}
+			f.Legs, trials = append(f.Legs, judged), append(trials, search.Trial{Level: judged.Level, Met: judged.Met()})
+			if c.EachLeg != nil {
+				c.EachLeg(judged)
+			}
+			f.Stopped = c.pointless(f.Legs)
 		}
-		f.Legs, trials = append(f.Legs, *leg), append(trials, search.Trial{Level: level, Met: leg.Met()})
-		if c.EachLeg != nil {
-			c.EachLeg(*leg)
+		level, more := limits.Next(trials)
+		if !more || f.Stopped != "" {
+			return leg, false, nil
 		}
-		f.Stopped = c.pointless(f.Legs)
+		leg = c.leg(level, f.Legs, limits.Answer(trials))
+		return leg, true, sweep.check(leg)
+	})
+	f.Answer, f.Failed = limits.Answer(trials), err != nil
+	if at := f.At(f.Answer.Missed); f.Answer.Limited && at.invalid() {
+		f.Invalid = at
 	}
-	f.Answer = limits.Answer(trials)
-	return f, nil
+	return f, err
 }
 
 // pointless returns why no other load than those of the runs would say more, "" if one
 // might: no lower one meets the objectives, or no higher one misses them.
 func (c *LoadSearchConfig) pointless(legs []LoadLeg) string {
 	last := &legs[len(legs)-1]
+	met, invalid := 0, 0
 	var before *LoadLeg // at the highest load of at most half of it that meets the objectives
 	for i := range legs {
-		if l := &legs[i]; l.Met() && l.Level <= last.Level/2 && (before == nil || l.Level > before.Level) {
+		l := &legs[i]
+		switch {
+		case l.invalid():
+			invalid++
+		case l.Met():
+			met++
+		}
+		if l.Met() && l.Level <= last.Level/2 && (before == nil || l.Level > before.Level) {
 			before = l
 		}
 	}
 	switch {
+	case last.invalid():
+		if met == 0 && invalid >= mostInvalid {
+			return fmt.Sprintf("%d runs were INVALID, the last with %v: %s", invalid, last.Leg, last.Metrics.Verdict.Reasons()[0])
+		}
 	case !last.Met():
 		if n := inFlight(last.Metrics); c.Axis != Concurrency && last.Growth == 0 && before == nil && n < unloaded {
 			return fmt.Sprintf("with %.2g requests in flight on average, %v has no queue: a lower load would not help", n, last.Leg)
@@ -204,27 +231,20 @@ func sameValues(a, b []run.Judgement) bool {
 	return true
 }
 
-// attempt runs a leg up to three times until it is not INVALID, and judges it. It returns
-// nil if all runs are INVALID, and says so in f.
-func (c *LoadSearchConfig) attempt(ctx context.Context, l Leg, f *FoundLoad) (*LoadLeg, error) {
-	measured, err := c.measure(ctx, l)
-	if err != nil {
-		return nil, err
-	}
-	if v := measured.Metrics.Verdict; v.Level == run.Invalid {
-		f.Invalid, f.Stopped = measured, fmt.Sprintf("%d runs at %v were INVALID: %s", mostInvalid, measured.Leg, v.Reasons()[0])
-		return nil, nil
-	}
-	judged := &LoadLeg{LegResult: *measured}
+// judge judges a run.
+func (c *LoadSearchConfig) judge(measured LegResult) (LoadLeg, error) {
+	judged := LoadLeg{LegResult: measured}
 	for _, g := range c.Gates {
-		if reason := g.TooFewRequests(measured.Metrics.Completed); reason != "" && measured.Metrics.Failed == 0 {
-			return nil, &ConfigError{"", fmt.Errorf("%v cannot be judged at %v: %s; use more requests, or a lower percentile", g.Condition, measured.Leg, reason)}
+		if reason := g.TooFewRequests(measured.Metrics.Completed); reason != "" && measured.Metrics.Failed == 0 && !judged.invalid() {
+			return judged, &ConfigError{"", fmt.Errorf("%v cannot be judged at %v: %s; use more requests, or a lower percentile", g.Condition, measured.Leg, reason)}
 		}
 		judged.Judgements = append(judged.Judgements, g.Judge(measured.Metrics))
 	}
-	if c.Axis == Rate { // the arrivals of a trace come faster and slower, and they end
-		judged.Growth, err = growthOf(measured.Result)
+	if c.Axis != Rate || judged.invalid() { // the arrivals of a trace come faster and slower, and they end
+		return judged, nil
 	}
+	var err error
+	judged.Growth, err = growthOf(measured.Result)
 	return judged, err
 }
 
@@ -266,6 +286,7 @@ func (c *LoadSearchConfig) leg(level float64, before []LoadLeg, so search.Answer
 	if !c.Recorded && c.Prompts == 0 {
 		l.Prompts = c.requests(level, before, so)
 	}
+	l.Unmeasured = c.unmeasured(l.MaxConcurrency)
 	return l
 }
 
@@ -312,25 +333,6 @@ func (c *LoadSearchConfig) unmeasured(concurrency int) int {
 		return 0
 	}
 	return concurrency
-}
-
-// measure runs a leg, again if it is INVALID.
-func (c *LoadSearchConfig) measure(ctx context.Context, l Leg) (*LegResult, error) {
-	cfg := c.SweepConfig
-	if n := c.unmeasured(l.MaxConcurrency); n > 0 {
-		cfg.Run.Window = runfile.Window{WarmupRequests: warmupRounds * n, CooldownRequests: n}
-	}
-	for n := 1; ; n++ {
-		results, err := RunLegs(ctx, cfg, []Leg{l})
-		switch {
-		case err != nil:
-			return nil, err
-		case len(results) == 0:
-			return nil, errors.New("the run was not measured")
-		case results[0].Metrics.Verdict.Level != run.Invalid || n == mostInvalid:
-			return &results[0], nil
-		}
-	}
 }
 
 // inFlight returns the mean number of requests in flight, by Little's law.

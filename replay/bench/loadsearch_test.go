@@ -49,6 +49,11 @@ func TestPointless(t *testing.T) {
 		l.Metrics.E2EL.Mean = inFlight * 1000
 		return l
 	}
+	invalid := func(level float64) LoadLeg {
+		l := leg(level, 0.5, 0, 0.1, level)
+		l.Metrics.Verdict = run.Verdict{Level: run.Invalid, Evidence: []run.Evidence{{Level: run.Invalid, Text: "client lag"}}}
+		return l
+	}
 	for _, test := range []struct {
 		name string
 		axis Axis
@@ -58,6 +63,9 @@ func TestPointless(t *testing.T) {
 		{"one run that misses", Rate, []LoadLeg{leg(4, 2, 0, 10, 4)}, ""},
 		{"no queue", Rate, []LoadLeg{leg(4, 2, 0, 0.1, 4)}, "a lower load would not help"},
 		{"no queue in one request at a time", Concurrency, []LoadLeg{leg(1, 2, 0, 0.1, 4)}, ""},
+		{"INVALID twice", Rate, []LoadLeg{invalid(4), invalid(2)}, ""},
+		{"INVALID three times", Rate, []LoadLeg{invalid(4), invalid(2), invalid(1)}, "3 runs were INVALID, the last with"},
+		{"INVALID above a load that meets them", Rate, []LoadLeg{leg(1, 0.5, 0, 1, 1), invalid(4), invalid(2), invalid(1.5)}, ""},
 		{"overloaded", Rate, []LoadLeg{leg(4, 2, 3, 0.1, 4)}, ""},
 		{"a lower load meets them", Rate, []LoadLeg{leg(1, 0.5, 0, 1, 1), leg(4, 2, 0, 0.1, 4)}, ""},
 		{"more in flight only wait", Concurrency, []LoadLeg{leg(8, 0.5, 0, 8, 9), leg(16, 0.5, 0, 16, 9)}, "more requests would only wait"},
@@ -72,6 +80,13 @@ func TestPointless(t *testing.T) {
 		}
 	}
 	f := FoundLoad{Axis: Rate, Legs: []LoadLeg{leg(4, 0.5, 0, 4, 3.9), leg(8, 0.5, 0, 4, 4.1)}}
+	if l := invalid(4); l.Met() {
+		t.Error("an INVALID run meets the objectives")
+	}
+	f.Legs = append(f.Legs, invalid(4))
+	if at := f.At(4); at != &f.Legs[0] {
+		t.Errorf("of two runs at a level, %+v", at)
+	}
 	if f.Load(4) != 4 || f.Load(8) != 4.1 || f.Load(16) != 16 {
 		t.Errorf("loads %v, %v, %v", f.Load(4), f.Load(8), f.Load(16))
 	}

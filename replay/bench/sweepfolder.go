@@ -122,23 +122,22 @@ type attempt struct {
 	Dir  string
 	Salt string
 	Done bool // the run is complete
-	// Invalid is the folder of the previous attempt if it is complete and
-	// INVALID.
-	Invalid string
 }
+
+// ErrOtherRun reports a folder with a run that is not the one to execute.
+var ErrOtherRun = errors.New("sent other requests, for other settings or by another version: choose a new folder for the sweep")
 
 // findAttempt finds the run of a leg in a sweep's folder, or the folder for a
 // new one. A run is usable if it is complete, at least one request succeeded
-// and the verdict is not INVALID. Its trace must have the given SHA-256, which
-// is part of the salt so that sweeps of other shapes have other prompts.
-func (l Leg) findAttempt(dir, salt, sha256 string) (attempt, error) {
-	invalid := ""
+// and the verdict is not INVALID, unless such runs count. Its trace must have the given
+// SHA-256, which is part of the salt so that sweeps of other shapes have other prompts.
+func (l Leg) findAttempt(dir, salt, sha256 string, invalidCounts bool) (attempt, error) {
 	for n := 1; ; n++ {
 		name := l.Name
 		if n > 1 {
 			name = fmt.Sprintf("%s-attempt-%d", l.Name, n)
 		}
-		a := attempt{Dir: filepath.Join(dir, name), Salt: fmt.Sprintf("%s/%.12s", name, sha256), Invalid: invalid}
+		a := attempt{Dir: filepath.Join(dir, name), Salt: fmt.Sprintf("%s/%.12s", name, sha256)}
 		if salt != "" {
 			a.Salt = salt + "/" + a.Salt
 		}
@@ -150,13 +149,10 @@ func (l Leg) findAttempt(dir, salt, sha256 string) (attempt, error) {
 		case err != nil:
 			return a, err
 		case found.whole() && !l.sent(&info, sha256):
-			return a, fmt.Errorf("the run in %s sent other requests: choose another folder for the sweep", a.Dir)
-		case found.whole() && !found.invalid():
-			a.Done, a.Invalid = true, ""
+			return a, fmt.Errorf("the run in %s %w", a.Dir, ErrOtherRun)
+		case found.whole() && (invalidCounts || !found.invalid()):
+			a.Done = true
 			return a, nil
-		}
-		if invalid = ""; found.whole() {
-			invalid = a.Dir
 		}
 	}
 }

@@ -162,12 +162,12 @@ func TestAttempt(t *testing.T) {
 			t.Fatalf("of nothing: %+v", first)
 		}
 		leave(t, first.Dir, test.run, test.summary)
+		if a, err := leg.findAttempt(dir, "", "abc", true); err != nil || a.Done != (test.done || test.summary == invalidSummary) {
+			t.Errorf("%s: done %v for a search, %v", test.name, a.Done, err)
+		}
 		want := attempt{Dir: first.Dir, Salt: "s/concurrency-8/abc", Done: true}
 		if !test.done {
 			want = attempt{Dir: first.Dir + "-attempt-2", Salt: "s/concurrency-8-attempt-2/abc"}
-		}
-		if test.summary == invalidSummary {
-			want.Invalid = first.Dir
 		}
 		if got := attemptOf(t, leg, dir, "s"); got != want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, want)
@@ -179,7 +179,7 @@ func TestAttempt(t *testing.T) {
 			t.Errorf("%s: without a salt of the user's it is %q", test.name, got.Salt)
 		}
 		leave(t, want.Dir, whole, `{"completed": 80}`)
-		if got := attemptOf(t, leg, dir, "s"); !got.Done || got.Dir != want.Dir || got.Invalid != "" {
+		if got := attemptOf(t, leg, dir, "s"); !got.Done || got.Dir != want.Dir {
 			t.Errorf("%s, and then a whole one: %+v", test.name, got)
 		}
 	}
@@ -187,7 +187,7 @@ func TestAttempt(t *testing.T) {
 
 func attemptOf(t *testing.T, leg Leg, dir, salt string) attempt {
 	t.Helper()
-	a, err := leg.findAttempt(dir, salt, "abc")
+	a, err := leg.findAttempt(dir, salt, "abc", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,13 +202,13 @@ func TestAttemptRefusesOtherRuns(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		leave(t, filepath.Join(dir, leg.Name), run, `{"completed": 1}`)
-		if a, err := leg.findAttempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), "sent other requests") {
+		if a, err := leg.findAttempt(dir, "", "abc", false); err == nil || !strings.Contains(err.Error(), "sent other requests") {
 			t.Errorf("%s: %+v, %v", name, a, err)
 		}
 	}
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, leg.Name, runfile.RunFile), "{")
-	if _, err := leg.findAttempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), runfile.RunFile) {
+	if _, err := leg.findAttempt(dir, "", "abc", false); err == nil || !strings.Contains(err.Error(), runfile.RunFile) {
 		t.Errorf("a damaged run.json: %v", err)
 	}
 }

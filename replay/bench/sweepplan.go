@@ -98,6 +98,8 @@ type Leg struct {
 	// Draw changes the seed of the requests' arrivals and texts, and Repeat counts the
 	// runs at a level from 1, in a search for a load; 0 otherwise.
 	Draw, Repeat int
+
+	Unmeasured int // requests at the end, and warmupRounds times as many at the start
 }
 
 const (

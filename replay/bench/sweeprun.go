@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"moontide/analyze/run"
 	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/format"
@@ -27,7 +28,8 @@ type SweepConfig struct {
 	// MaxConcurrency, Closed and Dir, the rate of Pacing.Arrivals, the speedup and the
 	// limit of Pacing, and derives a different Salt for each run.
 	Run Config
-	// Dir is the folder of the sweep, with a folder for each run.
+	// Dir is the folder of the sweep, with a folder for each run. Calls with the same
+	// folder and flags continue each other.
 	Dir string
 	// Save writes the reports of a run to its folder. It must write at least
 	// summary.json, which marks the run as done for a resumed sweep. If nil,
@@ -35,6 +37,9 @@ type SweepConfig struct {
 	Save func(*Result) error
 	// Each, if not nil, is called with each measured run, even if it failed.
 	Each func(LegResult)
+
+	keepInvalid   bool // an INVALID run counts
+	repeatInvalid bool // an INVALID run is repeated once, at once
 }
 
 // LegResult is a measured run of a sweep.
@@ -52,49 +57,64 @@ func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 	if cfg.Prompts == 0 && !cfg.Recorded && cfg.Axis == Rate && slices.Contains(cfg.Levels, math.Inf(1)) {
 		return nil, wrong("NumPrompts", "is needed with an infinite rate")
 	}
-	return RunLegs(ctx, cfg, cfg.Legs())
+	return cfg.runAll(ctx, cfg.Legs())
 }
 
-// RunLegs is [RunSweep] for runs that are not levels of cfg.Sweep, which it ignores.
-// Calls with the same folder and flags continue each other.
-func RunLegs(ctx context.Context, cfg SweepConfig, legs []Leg) ([]LegResult, error) {
-	s := sweeper{SweepConfig: cfg, digests: map[string]string{}}
+// runAll executes a list of runs, all of which are checked first.
+func (c SweepConfig) runAll(ctx context.Context, legs []Leg) ([]LegResult, error) {
 	for _, leg := range legs {
-		planned := s.config(leg, attempt{Dir: cfg.Dir})
-		planned.Trace.Path = leg.Name
-		if err := planned.check(); err != nil {
-			return nil, err
-		}
-		if planned.Virtual {
-			continue
-		}
-		if _, err := checkOpenFiles(openFilesLimit(), cmp.Or(leg.Prompts, leg.MaxConcurrency), leg.MaxConcurrency, planned.embedded()); err != nil {
+		if err := c.check(leg); err != nil {
 			return nil, err
 		}
 	}
-	folder, err := openSweep(cfg.Dir, SweepRecord{Version: cfg.Run.Version, Command: cfg.Run.Command, Flags: cfg.Run.Flags})
+	return c.runEach(ctx, len(legs), func(done []LegResult) (leg Leg, more bool, err error) {
+		if len(done) == len(legs) {
+			return leg, false, nil
+		}
+		return legs[len(done)], true, nil
+	})
+}
+
+// check checks the configuration of a run.
+func (c SweepConfig) check(leg Leg) error {
+	planned := c.config(leg, attempt{Dir: c.Dir})
+	planned.Trace.Path = leg.Name
+	err := planned.check()
+	if err == nil && !planned.Virtual {
+		_, err = checkOpenFiles(openFilesLimit(), cmp.Or(leg.Prompts, leg.MaxConcurrency), leg.MaxConcurrency, planned.embedded())
+	}
+	return err
+}
+
+// runEach executes the run that next returns, given the results of those before, until
+// there is no more. It continues what is in the folder. of is the number of runs, 0 if it
+// is not known.
+func (c SweepConfig) runEach(ctx context.Context, of int, next func(done []LegResult) (leg Leg, more bool, err error)) ([]LegResult, error) {
+	s := sweeper{c, map[string]string{}}
+	folder, err := openSweep(c.Dir, SweepRecord{Version: c.Run.Version, Command: c.Run.Command, Flags: c.Run.Flags})
 	if err != nil {
 		return nil, err
 	}
 	defer folder.Close()
-	attempts := make([]attempt, len(legs))
-	for i, leg := range legs { // check all first: a folder of other runs is an error before anything is sent
-		if attempts[i], err = s.locate(ctx, leg); err != nil {
-			return nil, err
+	var results []LegResult
+	for {
+		leg, more, err := next(results)
+		if err != nil || !more {
+			return results, err
 		}
-	}
-	results := []LegResult{}
-	for i, leg := range legs {
-		requests := ""
+		what := fmt.Sprint(leg)
+		if of > 0 {
+			what = fmt.Sprintf("%d of %d: %v", len(results)+1, of, leg)
+		}
 		if leg.Prompts > 0 {
-			requests = fmt.Sprintf(", %d requests", leg.Prompts)
+			what += fmt.Sprintf(", %d requests", leg.Prompts)
 		}
-		cfg.Run.Observer.message("run %d of %d: %v%s", i+1, len(legs), leg, requests)
-		result, err := s.run(ctx, leg, attempts[i])
+		c.Run.Observer.message("run %s", what)
+		result, found, err := s.run(ctx, leg)
 		if result != nil {
-			done := LegResult{leg, result, attempts[i].Done}
-			if cfg.Each != nil {
-				cfg.Each(done)
+			done := LegResult{leg, result, found}
+			if c.Each != nil {
+				c.Each(done)
 			}
 			if err == nil {
 				results = append(results, done)
@@ -104,7 +124,6 @@ func RunLegs(ctx context.Context, cfg SweepConfig, legs []Leg) ([]LegResult, err
 			return results, fmt.Errorf("%v: %w", leg, err)
 		}
 	}
-	return results, nil
 }
 
 type sweeper struct {
@@ -113,8 +132,8 @@ type sweeper struct {
 }
 
 // config returns the configuration of a run.
-func (s *sweeper) config(leg Leg, a attempt) Config {
-	cfg := s.Run
+func (c *SweepConfig) config(leg Leg, a attempt) Config {
+	cfg := c.Run
 	cfg.Client.URL, cfg.Client.URLs = leg.Target.URL, nil
 	if leg.Target.Engines != nil {
 		cfg.Engines = *leg.Target.Engines
@@ -129,36 +148,34 @@ func (s *sweeper) config(leg Leg, a attempt) Config {
 	case math.IsInf(leg.Level, 1):
 		p.Arrivals = &trace.Arrivals{Distribution: trace.Constant, Rate: leg.Level}
 	}
-	if s.Recorded {
+	if c.Recorded {
 		cfg.Pacing.Limit = leg.Prompts
+	}
+	if n := leg.Unmeasured; n > 0 {
+		cfg.Window = runfile.Window{WarmupRequests: warmupRounds * n, CooldownRequests: n}
 	}
 	cfg.Seed += uint64(leg.Draw)
 	cfg.Salt, cfg.Dir, cfg.leg = a.Salt, a.Dir, leg.recorded()
 	return cfg
 }
 
-// draw writes the trace of a run to a file before the run starts.
+// draw writes the trace of a run to a file before the run starts. The caller calls remove.
 func (s *sweeper) draw(ctx context.Context, leg Leg) (t Trace, remove func(), err error) {
-	remove = func() {}
 	if t, err = s.Trace(leg); err != nil || t.Requests == nil {
-		return t, remove, err
+		return t, func() {}, err
 	}
 	dir, err := os.MkdirTemp("", "moontide-bench-")
 	if err != nil {
-		return t, remove, fmt.Errorf("drawing requests: %w", err)
+		return t, func() {}, fmt.Errorf("drawing requests: %w", err)
 	}
 	remove = func() { os.RemoveAll(dir) }
 	path := filepath.Join(dir, leg.Name+".jsonl")
 	_, err = await(ctx, func() (struct{}, error) { return struct{}{}, writeTrace(path, t) })
-	if err != nil {
-		remove()
-		return t, func() {}, err
-	}
 	t.Path, t.Requests = path, nil
 	if leg.Axis == Rate {
 		t.DrawnRate = leg.Level
 	}
-	return t, remove, nil
+	return t, remove, err
 }
 
 func writeTrace(path string, t Trace) error {
@@ -173,52 +190,56 @@ func writeTrace(path string, t Trace) error {
 	return w.Close()
 }
 
-// locate finds an existing run, or the folder for a new one.
-func (s *sweeper) locate(ctx context.Context, leg Leg) (attempt, error) {
-	t, remove, err := s.draw(ctx, leg)
-	if err != nil {
-		return attempt{}, err
-	}
-	defer remove()
-	digest, known := s.digests[t.Path]
+// digest returns the SHA-256 of a trace. Those of files that all runs replay are kept.
+func (s *sweeper) digest(path string) (digest string, err error) {
+	digest, known := s.digests[path]
 	if !known {
-		if digest, err = digestPath(t.Path); err != nil {
-			return attempt{}, err
-		}
-		if s.Recorded { // drawn ones are removed
-			s.digests[t.Path] = digest
-		}
+		digest, err = digestPath(path)
 	}
-	return leg.findAttempt(s.Dir, s.Run.Salt, digest)
+	if err == nil && s.Recorded {
+		s.digests[path] = digest
+	}
+	return digest, err
 }
 
 // run executes a run unless it exists already, and measures it.
-func (s *sweeper) run(ctx context.Context, leg Leg, a attempt) (*Result, error) {
-	if a.Done {
-		s.Run.Observer.message("already done: %s", a.Dir)
-		return Measure(MeasureConfig{}, a.Dir)
-	}
-	if a.Invalid != "" {
-		s.Run.Observer.message("repeating a run: %s is INVALID", a.Invalid)
-	}
+func (s *sweeper) run(ctx context.Context, leg Leg) (result *Result, found bool, err error) {
 	t, remove, err := s.draw(ctx, leg)
-	if err != nil {
-		return nil, err
-	}
 	defer remove()
-	cfg := s.config(leg, a)
-	cfg.Trace = t
-	result, err := Run(ctx, cfg)
-	if result == nil {
-		return nil, err
+	if err != nil {
+		return nil, false, err
 	}
-	save := s.Save
-	if save == nil {
-		save = saveSummary
+	digest, err := s.digest(t.Path)
+	if err != nil {
+		return nil, false, err
 	}
-	err = errors.Join(err, save(result))
-	result.Metrics.Detail = nil // large, and needed by the reports only
-	return result, err
+	for repeat := s.repeatInvalid; ; repeat = false {
+		a, err := leg.findAttempt(s.Dir, s.Run.Salt, digest, s.keepInvalid)
+		if err != nil {
+			return nil, false, err
+		}
+		if a.Done {
+			s.Run.Observer.message("already done: %s", a.Dir)
+			result, err := Measure(MeasureConfig{}, a.Dir)
+			return result, true, err
+		}
+		cfg := s.config(leg, a)
+		cfg.Trace = t
+		result, err := Run(ctx, cfg)
+		if result == nil {
+			return nil, false, err
+		}
+		save := s.Save
+		if save == nil {
+			save = saveSummary
+		}
+		err = errors.Join(err, save(result))
+		result.Metrics.Detail = nil // large, and needed by the reports only
+		if err != nil || !repeat || result.Metrics.Verdict.Level != run.Invalid {
+			return result, false, err
+		}
+		s.Run.Observer.message("repeating the run: %s is INVALID", a.Dir)
+	}
 }
 
 func saveSummary(r *Result) error {
