@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -149,5 +150,25 @@ func TestSimulateLiveAnswers(t *testing.T) {
 		if rec.Counts.Cached != trace.Some(c.cached) || rec.Base.Row.Set != live || live && rec.Base.Answer.Tokens != 61 {
 			t.Errorf("%s: cached %+v, base %+v, want %d tokens", c.flags, rec.Counts.Cached, rec.Base, c.cached)
 		}
+	}
+}
+
+// Agents that are drawn from others wait for each other like these when they are replayed.
+func TestDrawnAgentsReplay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfAgents())
+	must(t, dir, "fit", "t.jsonl", "-o", "model")
+	must(t, dir, "synth", "--from", "model", "-n", "60", "--seed", "1", "-o", "drawn.jsonl")
+	if text := must(t, dir, "check", "drawn.jsonl"); !strings.Contains(text, "can be replayed faithfully") {
+		t.Error(text)
+	}
+	waits := 0
+	for _, row := range rowsOfTrace(t, filepath.Join(dir, "drawn.jsonl"), 1000) {
+		waits += len(row.After)
+	}
+	must(t, dir, "simulate", "drawn.jsonl", "--out", "run")
+	if ends := waited(t, filepath.Join(dir, "run")); waits == 0 || len(ends) < 60 {
+		t.Errorf("%d requests wait for others, %d requests and sessions ended", waits, len(ends))
 	}
 }

@@ -76,57 +76,6 @@ func TestAnalyzeWritesToStandardOutput(t *testing.T) {
 
 var headingOfCell = regexp.MustCompile(`<td data-of="[^"]*">`)
 
-// All forms of a comparison show the requested results for each trace.
-func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	mkdir(t, dir, "p")
-	mkdir(t, dir, "q")
-	write(t, dir, "p/t.jsonl", strings.Repeat(threeRows, 2))
-	write(t, dir, "q/t.jsonl", threeRows)
-	write(t, dir, "other.jsonl", threeRows)
-	args := []string{"analyze", "p/t.jsonl", "q/t.jsonl", "other.jsonl", "--cache", "lru,belady", "--capacities", "10,1GiB", "--kv-bytes-per-token", "1048576",
-		"--workers", "1", "--routing", "random,session"}
-	text := must(t, dir, args...)
-	md := must(t, dir, append(args, "--markdown")...)
-	must(t, dir, append(args, "--html", "page.html")...)
-	page := readFile(t, filepath.Join(dir, "page.html"))
-	// 12 references with 7 hits, and 6 with 1 hit.
-	hits := "58.33 / 65.42 16.67 / "
-	for form, got := range map[string]string{"text": text, "Markdown": md, "page": page} {
-		words := strings.Join(strings.Fields(strings.NewReplacer("|", " ", "<td>", " ", "</td>", " ", "<td class=", " ", "</p>", " ", "\\", "").Replace(headingOfCell.ReplaceAllString(got, "<td>"))), " ")
-		for _, want := range []string{"lru, 10 blocks " + hits, "lru, 1.00 GiB 25.00 / 46.27 16.67 / ", "belady, 10 blocks " + hits, "belady, 1.00 GiB 33.33 / 48.92 ",
-			"random, 10 blocks " + hits, "session, 10 blocks " + hits, "shared-total, 10 blocks " + hits, "shared-single, 1.00 GiB 25.00 / ",
-			"1 worker with a cache of this size", "Random routing is one draw"} {
-			if !strings.Contains(words, want) {
-				t.Errorf("%s has no %q:\n%s", form, want, words)
-			}
-		}
-		if strings.Contains(words, "round-robin") {
-			t.Errorf("%s shows what was not asked for", form)
-		}
-	}
-	// Traces with the same name are shown with their paths.
-	for _, want := range []string{"Measured against: p/t.jsonl\n", "p/t.jsonl  q/t.jsonl  other.jsonl\n", "\nDistance of q/t.jsonl\n", "\nDistance of other.jsonl\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in:\n%s", want, text)
-		}
-	}
-	var got struct{ Traces []analyzed }
-	if err := json.Unmarshal([]byte(must(t, dir, append(args, "--json")...)), &got); err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []struct {
-		trace string
-		block float64
-	}{{"p/t.jsonl", 7.0 / 12}, {"q/t.jsonl", 1.0 / 6}, {"other.jsonl", 1.0 / 6}} {
-		a := got.Traces[i]
-		if a.Trace != want.trace || len(a.Cache.Policies) != 4 || a.Cache.Policies[0].Block != want.block || len(a.Cache.Workers) != 8 {
-			t.Errorf("trace %d is %+v, want %+v", i, a, want)
-		}
-	}
-}
-
 func TestAnalyzeWarnsOfTheBlockSize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -151,31 +100,6 @@ func TestAnalyzeWarnsOfTheBlockSize(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "t.jsonl", "--json", "--block-size", "16")), &got); err != nil || got.Blocks.Fitting != 0 || got.Blocks.Better != 512 {
 		t.Errorf("JSON says %+v, %v", got, err)
-	}
-}
-
-func TestAnalyzeKVTypes(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", threeRows)
-	for _, test := range []struct{ model, dtype, want string }{
-		{"llama-3.1-8b", "", "Llama-3.1-8B: 2 x 32 layers x 8 KV heads x 128 x 2 B (bf16) = 131072 B/token"},
-		{"llama-3.1-8b", "fp8", "Llama-3.1-8B: 2 x 32 layers x 8 KV heads x 128 x 1 B (fp8) = 65536 B/token"},
-		{"moonshotai/Kimi-K2-Instruct", "FP32", "Kimi-K2: 61 layers x (512 latent + 64 rope) x 4 B (fp32) = 140544 B/token"},
-	} {
-		args := []string{"analyze", "t.jsonl", "--kv-model", test.model}
-		if test.dtype != "" {
-			args = append(args, "--kv-dtype", test.dtype)
-		}
-		if words := strings.Join(strings.Fields(must(t, dir, args...)), " "); !strings.Contains(strings.ReplaceAll(words, "- ", "-"), test.want) {
-			t.Errorf("%v says no %q:\n%s", args, test.want, words)
-		}
-	}
-	help := must(t, dir, "analyze", "--help")
-	for _, want := range []string{"Llama-3.1-8B,", "DeepSeek-R1,", "Kimi-K2.", "--kv-dtype"} {
-		if !strings.Contains(help, want) {
-			t.Errorf("the help has no %q:\n%s", want, help)
-		}
 	}
 }
 

@@ -150,18 +150,3 @@ func TestServeSummary(t *testing.T) {
 		}
 	}
 }
-
-// An endpoint that does not start reports the reason.
-func TestStartEndpointFails(t *testing.T) {
-	t.Parallel()
-	for name, args := range map[string][]string{
-		"listen: tcp": {"serve", "--listen", "127.0.0.1:999999", "--json"},
-		"EOF":         {"version"},
-		"invalid":     {"synth", "--isl", "10", "--osl", "1", "-n", "1", "--no-such-flag"},
-	} {
-		if e, err := bench.StartEndpoint(moontide(t.TempDir(), args...)); err == nil {
-			e.Close()
-			t.Errorf("%s: it starts", name)
-		}
-	}
-}

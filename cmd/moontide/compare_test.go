@@ -143,22 +143,3 @@ func TestCompareRefuses(t *testing.T) {
 		}
 	}
 }
-
-// A record that was cut short by a kill can be compared up to its end on
-// request.
-func TestCompareCutRecord(t *testing.T) {
-	t.Parallel()
-	dir := twoRuns(t)
-	path := filepath.Join(dir, "slow", "requests.jsonl")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text[:len(text)-40], 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r := try(t, dir, "", "compare", "fast", "slow")
-	if r.status != exitDone || !strings.Contains(r.err, "slow/requests.jsonl: unreadable lines: 1") || !strings.Contains(r.out, "completed in A alone") {
-		t.Errorf("exit status %d: %s\n%s", r.status, r.err, r.out)
-	}
-}

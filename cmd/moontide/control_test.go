@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"moontide/replay"
 	"moontide/replay/runfile"
 )
 
@@ -84,48 +83,6 @@ func TestDurationCommand(t *testing.T) {
 	}
 }
 
-// A warm-up sends no prompt of the run and leaves no record.
-func TestWarmup(t *testing.T) {
-	t.Parallel()
-	w, dir := newWitness(t, (*httptest.Server).Start), t.TempDir()
-	write(t, dir, "t.jsonl", shortTrace)
-	must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--out", "cold")
-	cold := w.take()
-	must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--warmup-requests", "7", "--out", "warm")
-	// It repeats the lengths of the rows: three of seven ask for one token, and
-	// look like a probe to the witness.
-	warm := w.take()
-	if len(cold) != 3 || len(warm) != 3+4 {
-		t.Fatalf("%d and %d requests", len(cold), len(warm))
-	}
-	texts := map[string]int{}
-	for _, body := range warm[:4] {
-		texts[body]++
-		prompt := prefixOfPrompt(t, body)
-		for _, measured := range cold {
-			if strings.Contains(measured, prompt) {
-				t.Errorf("a warm-up prompt is like a measured one: %s", prompt)
-			}
-		}
-	}
-	if len(texts) != 4 {
-		t.Errorf("%d different texts", len(texts))
-	}
-	a, b := runOfFolder(t, dir+"/cold"), runOfFolder(t, dir+"/warm")
-	if b.Warmup != 7 || a.Warmup != 0 || a.Prompts != b.Prompts || len(recordsOf(t, dir+"/warm")) != 5 {
-		t.Errorf("%d warm-up requests, prompts %s and %s", b.Warmup, a.Prompts, b.Prompts)
-	}
-}
-
-func prefixOfPrompt(t *testing.T, body string) string {
-	t.Helper()
-	_, rest, ok := strings.Cut(body, `"prompt":[`)
-	if !ok || len(rest) < 40 {
-		t.Fatalf("no prompt in %s", body)
-	}
-	return rest[:40]
-}
-
 func TestFailedWarmupEndsIt(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t, "--max-model-len", "500"), t.TempDir()
@@ -170,55 +127,6 @@ func newMoodyEndpoint(t *testing.T, mood func(probe bool, n int) (status int, re
 	}))
 	t.Cleanup(e.Close)
 	return e
-}
-
-func TestWaitReady(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", rowsOfSessions())
-	starting := func(probe bool, n int) (int, string) {
-		if probe && n < 2 {
-			return http.StatusServiceUnavailable, "1"
-		}
-		return http.StatusOK, ""
-	}
-	r := try(t, dir, "", "replay", "t.jsonl", "--url", newMoodyEndpoint(t, starting).URL, "--wait-ready", "1m", "--out", "run")
-	if !r.measured() || strings.Count(r.err, "moontide: waiting for the endpoint: ") != 1 || !strings.Contains(r.err, "too busy") {
-		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-	// Whether the one probe returns in time depends on the machine.
-	for args, want := range map[string]string{
-		"":                   "too busy",
-		"--wait-ready 150ms": "the endpoint was not ready within 150ms: ",
-	} {
-		never := newMoodyEndpoint(t, func(bool, int) (int, string) { return http.StatusServiceUnavailable, "" })
-		r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--url", never.URL, "--out", "no"}, strings.Fields(args)...)...)
-		if r.status != exitFailed || !strings.Contains(r.err, want) {
-			t.Errorf("%q: exit status %d\n%s", args, r.status, r.err)
-		}
-	}
-}
-
-func TestRetryCommand(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", `{"timestamp": 0, "input_length": 5, "output_length": 2, "hash_ids": [1]}`+"\n")
-	for want, retry := range []string{"0", "1", "3"} {
-		endpoint := newMoodyEndpoint(t, func(probe bool, n int) (int, string) {
-			if !probe && n < 2 {
-				return http.StatusTooManyRequests, "1"
-			}
-			return http.StatusOK, ""
-		})
-		r := try(t, dir, "", "replay", "t.jsonl", "--url", endpoint.URL, "--retry", retry, "--out", "run"+retry)
-		rec := recordsOf(t, filepath.Join(dir, "run"+retry))[0]
-		if rec.Retries != want || (rec.Class == replay.OK) != (retry == "3") || rec.Ready < time.Duration(want)*time.Second {
-			t.Errorf("--retry %s: %+v\n%s%s", retry, rec, r.out, r.err)
-		}
-		if a, b := runOfFolder(t, dir+"/run"+retry), runOfFolder(t, dir+"/run0"); a.Prompts != b.Prompts || a.Sent != 1 {
-			t.Errorf("a request that was sent again is another prompt: %+v", a)
-		}
-	}
 }
 
 func TestAbortAfterErrors(t *testing.T) {

@@ -7,9 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"moontide/trace"
-	"moontide/trace/format"
 )
 
 // A model replaces its trace: drawing from either gives the same result,
@@ -53,31 +50,6 @@ func TestFitClients(t *testing.T) {
 	// A check compares with the requests of that client alone.
 	if r := try(t, dir, "", "synth", "--from", "two.jsonl", "--only", "u1", "--check", "-o", "one.jsonl"); r.status != exitDone || !strings.Contains(r.out, "PASS") {
 		t.Errorf("--check of u1: exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-}
-
-func TestSynthSpeed(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must(t, dir, "fit", sample(t), "-o", "m.json")
-	span := func(args ...string) float64 {
-		text := must(t, dir, append([]string{"synth", "--from", "m.json", "-n", "2000"}, args...)...)
-		r, err := format.NewReader(strings.NewReader(text), "", format.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows, err := trace.Collect(r.Requests())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return rows[len(rows)-1].Timestamp.Value - rows[0].Timestamp.Value
-	}
-	plain := span()
-	if fast := span("--speedup-ratio", "4"); fast != plain/4 {
-		t.Errorf("at --speedup-ratio 4 the trace lasts %v ms, want a quarter of %v", fast, plain)
-	}
-	if busy := span("--rate-scale", "4"); busy < plain/5 || busy > plain/3 {
-		t.Errorf("at --rate-scale 4 the trace lasts %v ms, want about a quarter of %v", busy, plain)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"moontide/replay/runfile"
-	"moontide/trace/format"
 	"moontide/trace/tracetest"
 )
 
@@ -226,16 +225,6 @@ func TestPublishedTracesOfOthers(t *testing.T) {
 			}
 			must(t, dir, "synth", "--method", "tree", "--from", path, "-n", "5", "-o", "tree")
 		})
-	}
-}
-
-func TestFormatsAreNamed(t *testing.T) {
-	t.Parallel()
-	help := must(t, t.TempDir(), "analyze", "--help")
-	for _, f := range format.Formats() {
-		if !strings.Contains(help, string(f)) {
-			t.Errorf("the help does not name %s", f)
-		}
 	}
 }
 

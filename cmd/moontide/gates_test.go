@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -132,5 +133,17 @@ func TestOrderOfExitStatuses(t *testing.T) {
 		if got := statusOf(tc.err); got != tc.want {
 			t.Errorf("%v: exit status %d, want %d", tc.err, got, tc.want)
 		}
+	}
+}
+
+// rewritten changes a file in a run's folder.
+func rewritten(t *testing.T, path string, change func(string) string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(change(string(text))), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -81,6 +81,9 @@ func misusedFolder(t *testing.T) (dir string) {
 		"shapeless.csv":  strings.Replace(table, "isl", "length", 1),
 		"two.csv":        "deployment," + lines[0] + "a," + lines[1] + "b," + lines[2],
 		"bad.yaml":       "isl: 5\nosl: many\n",
+		"512.jsonl":      `{"timestamp": 0, "input_length": 1025, "output_length": 1, "hash_ids": [1, 2, 3]}` + "\n",
+		"16.jsonl":       `{"timestamp": 1, "input_length": 33, "output_length": 1, "hash_ids": [1, 2, 3]}` + "\n",
+		"bailian.jsonl":  readFile(t, foreignTraces(t)["bailian.jsonl"]),
 		"old":            `{"moontide_model":3,"method":"sessions","block_size":512}`,
 	} {
 		write(t, dir, name, text)

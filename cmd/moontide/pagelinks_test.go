@@ -106,17 +106,3 @@ func (p *page) broken(target string, all map[string]*page) string {
 	}
 	return ""
 }
-
-// Anchors are those of GitHub.
-func TestPageAnchors(t *testing.T) {
-	t.Parallel()
-	p := &page{text: "# Two `moontide` commands: how, & why?\n## The [trace](traces/README.md)'s p99_ttft\n```sh\n# no heading\n```\n## Numbers\n## Numbers ##\n"}
-	for _, want := range []string{"two-moontide-commands-how--why", "the-traces-p99_ttft", "numbers", "numbers-1"} {
-		if !p.anchors()[want] {
-			t.Errorf("no anchor %s in %v", want, p.anchors())
-		}
-	}
-	if len(p.anchors()) != 4 {
-		t.Errorf("anchors %v", p.anchors())
-	}
-}

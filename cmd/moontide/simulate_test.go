@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/replay"
 	"moontide/replay/runfile"
 )
 
@@ -107,18 +106,4 @@ func printed(t *testing.T, out, label string) float64 {
 		t.Fatalf("%s: %v in\n%s", label, err, out)
 	}
 	return x
-}
-
-// Injected faults are reported by a replay.
-func TestServeFaults(t *testing.T) {
-	t.Parallel()
-	url, dir := serveFast(t, "--fault", "truncate:0.3", "--fault", "429:0.3", "--seed", "5"), t.TempDir()
-	r := try(t, dir, "", "replay", sample(t), "--url", url, "--speedup", "1000", "--out", "run", "--max-concurrency", "1")
-	classes := map[replay.Class]int{}
-	for _, rec := range recordsOf(t, filepath.Join(dir, "run")) {
-		classes[rec.Class]++
-	}
-	if r.status == exitMisused || classes[replay.Truncated] < 5 || classes[replay.HTTPError] < 5 || classes[replay.OK] < 5 || len(classes) != 3 {
-		t.Errorf("%v\n%s%s", classes, r.out, r.err)
-	}
 }

@@ -7,16 +7,9 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-
-	"moontide/replay"
-	"moontide/replay/runfile"
 )
 
 // witness is an endpoint that records request bodies and counts connections.
@@ -71,32 +64,6 @@ func rowsOfSessions() string {
 	return text.String()
 }
 
-func TestSeveralURLs(t *testing.T) {
-	t.Parallel()
-	for _, balance := range []string{"round-robin", "session"} {
-		a, b := newWitness(t, (*httptest.Server).Start), newWitness(t, (*httptest.Server).Start)
-		dir := t.TempDir()
-		write(t, dir, "t.jsonl", rowsOfSessions())
-		must(t, dir, "replay", "t.jsonl", "--url", a.URL, "--url", b.URL, "--balance", balance, "--out", "run",
-			"--extra-body", `{"temperature": 0, "stop": ["x, y"]}`)
-		if n := len(a.bodies) + len(b.bodies); n != 12 || balance == "round-robin" && len(a.bodies) != 6 {
-			t.Errorf("%s: %d and %d requests", balance, len(a.bodies), len(b.bodies))
-		}
-		for _, body := range append(a.bodies, b.bodies...) {
-			if !strings.Contains(body, `"stop":["x, y"],"temperature":0}`) {
-				t.Errorf("extra body is not in %s", body)
-			}
-		}
-		for s := range 3 {
-			text := fmt.Sprintf(`"s%d."`, s)
-			n := strings.Count(strings.Join(a.bodies, ""), text)
-			if balance == "session" && n != 0 && n != 4 || balance == "round-robin" && n != 2 {
-				t.Errorf("%s: %d of 4 turns of a session went to the first", balance, n)
-			}
-		}
-	}
-}
-
 // An https endpoint is trusted only with the CA file; the verdict includes the
 // source of the timestamps.
 func TestCAFile(t *testing.T) {
@@ -111,47 +78,5 @@ func TestCAFile(t *testing.T) {
 	}
 	if r := try(t, dir, "", "replay", "t.jsonl", "--url", w.URL, "--out", "no"); r.status != exitFailed || !strings.Contains(r.err, "certificate") {
 		t.Errorf("without: exit status %d\n%s", r.status, r.err)
-	}
-}
-
-// The client's read delay is stored in the run's folder for the report.
-func TestReadDelayIsKept(t *testing.T) {
-	t.Parallel()
-	w := newWitness(t, (*httptest.Server).Start)
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", rowsOfSessions())
-	out := must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--out", "run")
-	recorded, err := runfile.Open(filepath.Join(dir, "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorded.Close()
-	stamped := uint64(0) // by the kernel, which may start shortly after the request
-	for _, rec := range recordsOf(t, filepath.Join(dir, "run")) {
-		if rec.Stamps == replay.KernelStamps {
-			stamped++
-		}
-	}
-	d := recorded.Run.ReadDelay
-	if d.Reads < stamped || (d.Reads > 0) != (stamped > 0) || d.MedianMS > d.P99MS || d.P99MS > d.MaxMS {
-		t.Errorf("read delay %+v, stamped by the kernel: %d", d, stamped)
-	}
-	if again := must(t, dir, "report", "run"); !strings.HasPrefix(out, again) || strings.Contains(again, "read delay p99 ") != (stamped > 0) {
-		t.Errorf("report says\n%s", again)
-	}
-}
-
-func TestTooFewOpenFiles(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("this system has no limit on open files")
-	}
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", rowsOfSessions())
-	cmd := exec.Command("sh", "-c", `ulimit -n 150 && exec "$0" replay t.jsonl --out run --max-concurrency 12`, os.Args[0])
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), asMoontide+"=1")
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "which allows 11 requests in flight") {
-		t.Errorf("%v\n%s", err, out)
 	}
 }
