@@ -82,12 +82,11 @@ type scratch struct {
 	url             string          // of the endpoint in place of pageURL
 	shown           map[string]bool // commands that console blocks execute
 	done            []executed
-	timed           map[string]bool // run folders with measured times
 }
 
 func newScratch(t *testing.T, p *page) *scratch {
 	t.Helper()
-	s := &scratch{page: p, dir: t.TempDir(), own: t.TempDir(), url: pageURL, shown: map[string]bool{}, timed: map[string]bool{}}
+	s := &scratch{page: p, dir: t.TempDir(), own: t.TempDir(), url: pageURL, shown: map[string]bool{}}
 	for _, b := range p.blocks {
 		if b.kind == "console" {
 			for _, tr := range b.transcripts(t) {
@@ -135,9 +134,8 @@ func (s *scratch) try(t *testing.T, b block) {
 	}
 	t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) {
 		output, done := s.execute(t, b, s.withoutShown(b.text))
-		b.checkSweep(t, output, done)
+		b.checkTables(t, output, done)
 		b.checkBesidePublished(t, output)
-		s.checkDeployments(t, b, done)
 	})
 }
 
@@ -169,19 +167,11 @@ func (s *scratch) withoutShown(script string) (kept string) {
 	return kept
 }
 
-// tryTranscript executes a command and compares its output with the page's.
+// tryTranscript executes a command and compares its output with the page's, which does not
+// depend on the machine.
 func (s *scratch) tryTranscript(t *testing.T, b block, tr transcript) {
-	output, done := s.execute(t, b, tr.command)
-	want := tr.output
-	if slices.ContainsFunc(done, s.measured) {
-		const noFailures = "Failed requests:                         0\n"
-		if strings.Contains(want, noFailures) && !strings.Contains(output, noFailures) {
-			t.Errorf("requests failed:\n%s", output)
-		}
-		output, want = masked(output), masked(want)
-	}
-	if output != want {
-		t.Errorf("it prints\n%s\nand %s:%d says\n%s", output, s.page.name, b.line, want)
+	if output, _ := s.execute(t, b, tr.command); output != tr.output {
+		t.Errorf("it prints\n%s\nand %s:%d says\n%s", output, s.page.name, b.line, tr.output)
 	}
 }
 
@@ -190,7 +180,6 @@ func (s *scratch) tryTranscript(t *testing.T, b block, tr transcript) {
 func (s *scratch) execute(t *testing.T, b block, script string) (output string, done []executed) {
 	t.Helper()
 	script = strings.ReplaceAll(b.tested.Replace(script), pageURL, s.url)
-	s.removeSampleRuns(t, script)
 	talk, record := s.create(t, "output"), s.create(t, "record")
 	defer talk.Close()
 	defer record.Close()
@@ -212,7 +201,14 @@ func (s *scratch) execute(t *testing.T, b block, script string) (output string, 
 		t.Fatal(err)
 	}
 	output = strings.ReplaceAll(written(t, talk), s.url, pageURL)
-	done = s.recorded(t, written(t, record), output)
+	for line := range strings.Lines(written(t, record)) {
+		var e executed
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		done = append(done, e)
+	}
+	s.done = append(s.done, done...)
 	if problem := b.problem(done, cmd.ProcessState.ExitCode()); problem != "" {
 		t.Fatalf("%s:%d: %s\n%s\n%s", s.page.name, b.line, problem, script, output)
 	}
@@ -234,58 +230,6 @@ func (b *block) problem(done []executed, status int) string {
 		return fmt.Sprintf("exit status %d, want %d", status, b.exits)
 	}
 	return ""
-}
-
-var recordingIn = regexp.MustCompile(`recording in (\S+)`)
-
-// recorded reads which commands a block executed, and remembers them and the run
-// folders with measured times.
-func (s *scratch) recorded(t *testing.T, record, output string) (done []executed) {
-	t.Helper()
-	for line := range strings.Lines(record) {
-		var e executed
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
-		done = append(done, e)
-		if measures(e) {
-			for _, dir := range e.values("out") {
-				s.timed[filepath.Clean(dir)] = true
-			}
-			for _, found := range recordingIn.FindAllStringSubmatch(output, -1) {
-				s.timed[filepath.Clean(found[1])] = true
-			}
-		}
-	}
-	s.done = append(s.done, done...)
-	return done
-}
-
-func measures(e executed) bool {
-	return !slices.Contains(e.Args, "--virtual") && slices.Contains([]string{"replay", "bench", "calibrate"}, e.verb())
-}
-
-// measured reports whether what a command prints depends on measured times.
-func (s *scratch) measured(e executed) bool {
-	if measures(e) {
-		return true
-	}
-	return slices.ContainsFunc(e.Args, func(arg string) bool {
-		if _, dir, named := strings.Cut(arg, "="); named && !strings.HasPrefix(arg, "-") {
-			arg = dir
-		}
-		return s.isTimed(arg)
-	})
-}
-
-// isTimed reports whether a path is a run folder with measured times, or in one.
-func (s *scratch) isTimed(path string) bool {
-	for path = filepath.Clean(path); path != "."; path = filepath.Dir(path) {
-		if s.timed[path] || path == "/" {
-			return s.timed[path]
-		}
-	}
-	return false
 }
 
 // create makes a file outside the page's folder.

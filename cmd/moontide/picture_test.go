@@ -27,8 +27,6 @@ func decoded(t *testing.T, data []byte) image.Image {
 	return picture
 }
 
-func sizeOf(t *testing.T, data []byte) image.Point { return decoded(t, data).Bounds().Size() }
-
 // pixels returns the colours of a picture. The bytes of the file also depend on
 // how it is compressed.
 func pixels(t *testing.T, data []byte) []byte {

@@ -95,15 +95,3 @@ func TestSimulateHitsWhatServeDoes(t *testing.T) {
 		})
 	}
 }
-
-// printed returns the value after a label.
-func printed(t *testing.T, out, label string) float64 {
-	t.Helper()
-	_, rest, _ := strings.Cut(out, "\n"+label)
-	figure, _, _ := strings.Cut(rest, "\n")
-	x, err := strconv.ParseFloat(strings.TrimSpace(figure), 64)
-	if err != nil {
-		t.Fatalf("%s: %v in\n%s", label, err, out)
-	}
-	return x
-}
