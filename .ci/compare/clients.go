@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,30 +28,26 @@ func (l load) lasts() time.Duration {
 	return answer + time.Duration(float64(l.Requests)/l.Rate*float64(time.Second))
 }
 
-const isl = 16
-
-// figures are the latencies that a client reports, in milliseconds.
-type figures struct {
-	Completed int        `json:"completed"`
-	Failed    int        `json:"failed"`
-	Duration  float64    `json:"duration_s"`
-	TTFT      [3]float64 `json:"ttft_ms"` // mean, median, p99
-	ITL       [3]float64 `json:"itl_ms"`
-	Says      string     `json:"says,omitempty"` // about its own validity
+// The streaming tasks. The endpoint sends the first token 100 ms after a request and then
+// one every TPOT, each stream at its own phase.
+var loads = []load{
+	{Name: "start", Requests: 1, Concurrency: 1, OSL: 2, TPOT: 1},
+	{Name: "1,000 streams", Requests: 2000, Rate: 200, Concurrency: 1020, OSL: 250, TPOT: 20, TTFT: 100},
+	{Name: "10,800 streams", Requests: 21_600, Rate: 1080, Concurrency: 10_870, OSL: 62, TPOT: 163, TTFT: 100},
+	{Name: "one-token answers", Requests: 5000, Concurrency: 64, OSL: 1, TPOT: 1},
 }
 
-// client is a load generator.
+// client is a load generator. Words in capitals of its arguments stand for what differs
+// between machines and runs.
 type client struct {
-	name string
-	args func(t tools, url, dir string, l load) []string
-	env  []string
-	read func(dir, output string, l load) (figures, error)
-}
-
-var clients = []client{
-	{name: moontideName, args: moontideArgs, read: readMoontide},
-	{name: vllmName, args: vllmArgs, env: []string{"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1"}, read: readVLLM},
-	{name: aiperfName, args: aiperfArgs, env: []string{"AIPERF_HTTP_CONNECTION_LIMIT=20000"}, read: readAIPerf},
+	name         string
+	env          []string
+	args         string
+	rate, closed string // arguments for a load with a rate, and one without
+	result       string // pattern of the file with its results
+	completed    string // the path of a figure in it; so are the next
+	duration     string
+	ttft, itl    [3]string // mean, median, p99
 }
 
 const (
@@ -61,110 +56,93 @@ const (
 	aiperfName   = "AIPerf"
 )
 
-func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+var (
+	vllmTTFT = [3]string{"mean_ttft_ms", "median_ttft_ms", "p99_ttft_ms"}
+	vllmITL  = [3]string{"mean_itl_ms", "median_itl_ms", "p99_itl_ms"}
+)
 
-func moontideArgs(t tools, url, dir string, l load) []string {
-	args := []string{t.moontide, "bench", "--url", url, "--isl", strconv.Itoa(isl), "--osl", strconv.Itoa(l.OSL),
-		"--num-prompts", strconv.Itoa(l.Requests), "--out", filepath.Join(dir, "sweep")}
+var clients = []client{
+	{
+		name: moontideName,
+		args: "MOONTIDE bench --url URL --isl 16 --osl OSL --num-prompts REQUESTS --out DIR/sweep",
+		rate: "--rate RATE --arrival constant", closed: "--concurrency STREAMS",
+		result: "sweep/*/summary.json", completed: "completed", duration: "duration", ttft: vllmTTFT, itl: vllmITL,
+	},
+	{
+		name: vllmName, env: []string{"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1"},
+		args: "VLLM/vllm bench serve --backend openai --base-url URL --model sim --tokenizer TOKENIZER --dataset-name random --random-input-len 16" +
+			" --random-output-len OSL --ignore-eos --num-prompts REQUESTS --disable-tqdm --percentile-metrics ttft,tpot,itl,e2el --save-result" +
+			" --result-dir DIR --result-filename result.json",
+		rate:   "--request-rate RATE --burstiness 100000", // makes the gaps even
+		closed: "--max-concurrency STREAMS",
+		result: "result.json", completed: "completed", duration: "duration", ttft: vllmTTFT, itl: vllmITL,
+	},
+	{
+		name: aiperfName, env: []string{"AIPERF_HTTP_CONNECTION_LIMIT=20000"},
+		args: "AIPERF/aiperf profile --url URL --model sim --endpoint-type completions --streaming --tokenizer TOKENIZER --use-server-token-count" +
+			" --use-legacy-max-tokens --isl 16 --isl-stddev 0 --osl OSL --osl-stddev 0 --extra-inputs ignore_eos:true --request-count REQUESTS" +
+			" --num-dataset-entries REQUESTS --random-seed 1 --output-artifact-dir DIR --ui none --no-server-metrics --no-gpu-telemetry",
+		rate: "--request-rate RATE --arrival-pattern constant", closed: "--concurrency STREAMS",
+		result: "profile_export_aiperf.json", completed: "request_count.avg", duration: "benchmark_duration.avg",
+		ttft: [3]string{"time_to_first_token.avg", "time_to_first_token.p50", "time_to_first_token.p99"},
+		// Of all chunks; its inter_token_latency is a mean per request.
+		itl: [3]string{"inter_chunk_latency.avg", "inter_chunk_latency.p50", "inter_chunk_latency.p99"},
+	},
+}
+
+// command returns the words that send a load.
+func (c client) command(l load) string {
+	text := c.args + " " + c.closed
 	if l.Rate > 0 {
-		return append(args, "--rate", number(l.Rate), "--arrival", "constant")
+		text = c.args + " " + c.rate
 	}
-	return append(args, "--concurrency", strconv.Itoa(l.Concurrency))
+	return strings.NewReplacer("OSL", fmt.Sprint(l.OSL), "REQUESTS", fmt.Sprint(l.Requests), "RATE", fmt.Sprint(l.Rate), "STREAMS", fmt.Sprint(l.Concurrency)).Replace(text)
 }
 
-// summary has the names of vLLM's results, which moontide uses too.
-type summary struct {
-	Completed  int     `json:"completed"`
-	Failed     int     `json:"failed"`
-	Duration   float64 `json:"duration"`
-	MeanTTFT   float64 `json:"mean_ttft_ms"`
-	MedianTTFT float64 `json:"median_ttft_ms"`
-	P99TTFT    float64 `json:"p99_ttft_ms"`
-	MeanITL    float64 `json:"mean_itl_ms"`
-	MedianITL  float64 `json:"median_itl_ms"`
-	P99ITL     float64 `json:"p99_itl_ms"`
-	Moontide   struct {
-		Verdict  string `json:"verdict"`
-		Evidence []struct {
-			Level string `json:"level"`
-			Text  string `json:"text"`
-		} `json:"evidence"`
-	} `json:"moontide"`
+// figures are the latencies that a client reports, in milliseconds.
+type figures struct {
+	Completed int        `json:"completed"`
+	Duration  float64    `json:"duration_s"`
+	TTFT      [3]float64 `json:"ttft_ms"` // mean, median, p99
+	ITL       [3]float64 `json:"itl_ms"`
+	Says      string     `json:"says,omitempty"` // about its own validity
 }
 
-func readSummary(path string) (f figures, s summary, err error) {
-	if err := results.ReadJSON(path, &s); err != nil {
-		return f, s, err
-	}
-	return figures{
-		Completed: s.Completed, Failed: s.Failed, Duration: s.Duration,
-		TTFT: [3]float64{s.MeanTTFT, s.MedianTTFT, s.P99TTFT}, ITL: [3]float64{s.MeanITL, s.MedianITL, s.P99ITL},
-	}, s, nil
-}
-
-func readMoontide(dir, _ string, _ load) (figures, error) {
-	paths, _ := filepath.Glob(filepath.Join(dir, "sweep", "*", "summary.json"))
+// read reads the results of a client, and what it says about them.
+func (c client) read(dir, output string) (*figures, error) {
+	paths, _ := filepath.Glob(filepath.Join(dir, c.result))
 	if len(paths) != 1 {
-		return figures{}, fmt.Errorf("%d summaries", len(paths))
+		return nil, fmt.Errorf("no result: %d files", len(paths))
 	}
-	f, s, err := readSummary(paths[0])
-	f.Says = s.Moontide.Verdict
-	for _, e := range s.Moontide.Evidence {
-		if e.Level != "VALID" {
-			text, _, _ := strings.Cut(e.Text, " (SUSPECT")
-			f.Says += "; " + text
+	var all results.Object
+	if err := results.ReadJSON(paths[0], &all); err != nil {
+		return nil, err
+	}
+	f := &figures{Completed: int(number(all, c.completed)), Duration: number(all, c.duration), Says: warnings(output)}
+	for i := range f.TTFT {
+		f.TTFT[i], f.ITL[i] = number(all, c.ttft[i]), number(all, c.itl[i])
+	}
+	if own, ok := all["moontide"].(results.Object); ok {
+		f.Says = fmt.Sprint(own["verdict"])
+		evidence, _ := own["evidence"].([]any)
+		for _, e := range evidence {
+			if e := e.(results.Object); e["level"] != "VALID" {
+				text, _, _ := strings.Cut(fmt.Sprint(e["text"]), " (SUSPECT")
+				f.Says += "; " + text
+			}
 		}
 	}
-	return f, err
+	return f, nil
 }
 
-func vllmArgs(t tools, url, dir string, l load) []string {
-	args := []string{filepath.Join(t.vllm, "bin", "vllm"), "bench", "serve", "--backend", "openai", "--base-url", url,
-		"--model", "sim", "--tokenizer", t.tokenizer, "--dataset-name", "random", "--random-input-len", strconv.Itoa(isl),
-		"--random-output-len", strconv.Itoa(l.OSL), "--ignore-eos", "--num-prompts", strconv.Itoa(l.Requests), "--disable-tqdm",
-		"--percentile-metrics", "ttft,tpot,itl,e2el", "--save-result", "--result-dir", dir, "--result-filename", "result.json"}
-	if l.Rate > 0 { // a large burstiness makes the gaps even
-		return append(args, "--request-rate", number(l.Rate), "--burstiness", "100000")
+// number returns the number at a path of names, 0 if there is none.
+func number(all results.Object, path string) float64 {
+	name, rest, deeper := strings.Cut(path, ".")
+	if inner, ok := all[name].(results.Object); ok && deeper {
+		return number(inner, rest)
 	}
-	return append(args, "--max-concurrency", strconv.Itoa(l.Concurrency))
-}
-
-func readVLLM(dir, output string, _ load) (figures, error) {
-	f, _, err := readSummary(filepath.Join(dir, "result.json"))
-	f.Says = warnings(output)
-	return f, err
-}
-
-func aiperfArgs(t tools, url, dir string, l load) []string {
-	n := strconv.Itoa(l.Requests)
-	args := []string{filepath.Join(t.aiperf, "bin", "aiperf"), "profile", "--url", url, "--model", "sim",
-		"--endpoint-type", "completions", "--streaming", "--tokenizer", t.tokenizer, "--use-server-token-count", "--use-legacy-max-tokens",
-		"--isl", strconv.Itoa(isl), "--isl-stddev", "0", "--osl", strconv.Itoa(l.OSL), "--osl-stddev", "0", "--extra-inputs", "ignore_eos:true",
-		"--request-count", n, "--num-dataset-entries", n, "--random-seed", "1", "--output-artifact-dir", dir, "--ui", "none", "--no-server-metrics", "--no-gpu-telemetry"}
-	if l.Rate > 0 {
-		return append(args, "--request-rate", number(l.Rate), "--arrival-pattern", "constant")
-	}
-	return append(args, "--concurrency", strconv.Itoa(l.Concurrency))
-}
-
-func readAIPerf(dir, output string, l load) (figures, error) {
-	type statistics struct{ Avg, P50, P99 float64 }
-	var r struct {
-		TTFT     statistics `json:"time_to_first_token"`
-		ITL      statistics `json:"inter_chunk_latency"` // of all chunks; its inter_token_latency is a mean per request
-		Count    statistics `json:"request_count"`
-		Errors   statistics `json:"error_request_count"`
-		Duration statistics `json:"benchmark_duration"`
-	}
-	if err := results.ReadJSON(filepath.Join(dir, "profile_export_aiperf.json"), &r); err != nil {
-		return figures{}, err
-	}
-	of := func(s statistics) [3]float64 { return [3]float64{s.Avg, s.P50, s.P99} }
-	completed := int(r.Count.Avg)
-	return figures{
-		Completed: completed, Failed: max(int(r.Errors.Avg), l.Requests-completed), Duration: r.Duration.Avg,
-		TTFT: of(r.TTFT), ITL: of(r.ITL), Says: warnings(output),
-	}, nil
+	n, _ := all[name].(float64)
+	return n
 }
 
 // doubts match what a client may say about its own accuracy, variable what differs
@@ -174,24 +152,21 @@ var (
 	variable = regexp.MustCompile(`^[0-9:.]+ |_[0-9a-f]{8}|[0-9][0-9.,]*| \(\w+\.py:[0-9]+\)`)
 )
 
-// warnings returns what a client says about its own accuracy: the first message
-// of each kind and their number.
+// warnings returns what a client says about its own accuracy: three kinds of messages and
+// their numbers.
 func warnings(output string) string {
-	count, first := map[string]int{}, map[string]string{}
+	count := map[string]int{}
 	var kinds []string
 	for line := range strings.Lines(output) {
-		if !doubts.MatchString(line) {
-			continue
-		}
-		line = strings.TrimSpace(line)
-		kind := variable.ReplaceAllString(line, "")
-		if count[kind]++; count[kind] == 1 {
-			kinds, first[kind] = append(kinds, kind), line
+		if doubts.MatchString(line) {
+			kind := strings.TrimSpace(variable.ReplaceAllString(line, ""))
+			if count[kind]++; count[kind] == 1 {
+				kinds = append(kinds, kind)
+			}
 		}
 	}
-	var found []string
-	for _, kind := range kinds[:min(len(kinds), 3)] {
-		found = append(found, fmt.Sprintf("%s (%d times)", first[kind], count[kind]))
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%s (%d times)", kind, count[kind])
 	}
-	return strings.Join(found, "\n")
+	return strings.Join(kinds[:min(len(kinds), 3)], "\n")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,22 +14,21 @@ import (
 	"moontide/replay/evidence"
 )
 
-// Cost is what a command took.
-type Cost struct {
+// cost is what a command took.
+type cost struct {
 	Wall   float64 `json:"wall_s"`
 	CPU    float64 `json:"cpu_s"`     // user and system, of the process and its children
 	PeakMB float64 `json:"peak_mb"`   // of the process and its children, shared pages counted once
 	Others float64 `json:"cpu_other"` // CPU cores used by processes that are not part of the run
 	Exit   int     `json:"exit"`
-	Limit  bool    `json:"timeout,omitempty"`
+	Error  string  `json:"error,omitempty"` // why there is no result
 }
 
-// command is a program to measure. Its output is kept in files named after log.
+// command is a program to measure. Its output is kept in a file.
 type command struct {
-	args  []string
-	env   []string
-	log   string
-	limit time.Duration
+	args []string
+	env  []string
+	log  string
 }
 
 // Other work on the machine disturbs all tools alike, and little, if they have
@@ -51,40 +49,41 @@ const sampleEvery = 200 * time.Millisecond
 
 // measure runs a command. also returns the CPU time of processes that belong to
 // the run but not to the command.
-func measure(c command, also func() time.Duration) (cost Cost, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
+func measure(c command, also func() time.Duration) (k cost) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", clientNice}, c.args...)...)
 	cmd.Env = append(os.Environ(), c.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	out, err := os.Create(c.log + ".out")
+	out, err := os.Create(c.log)
 	if err != nil {
-		return cost, err
+		return cost{Error: err.Error()}
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
 	all, rest, start := machineCPU(), also(), time.Now()
 	if err := cmd.Start(); err != nil {
-		return cost, err
+		return cost{Error: err.Error()}
 	}
 	prefer(cmd.Process.Pid, clientNice)
 	ended, peak := make(chan struct{}), make(chan float64)
 	go func() { peak <- watchMemory(cmd.Process.Pid, ended) }()
-	err = cmd.Wait()
-	close(ended)
-	cost.Wall = time.Since(start).Seconds()
-	cost.PeakMB = <-peak
-	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok && ctx.Err() == nil {
-		return cost, err
+	if err := cmd.Wait(); err != nil {
+		k.Error = err.Error()
 	}
+	if ctx.Err() != nil {
+		k.Error = fmt.Sprintf("not done after %v", timeLimit)
+	}
+	close(ended)
+	k.Wall = time.Since(start).Seconds()
 	use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	cost.PeakMB = max(cost.PeakMB, float64(use.Maxrss)/1024)
+	k.PeakMB = max(<-peak, float64(use.Maxrss)/1024)
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	cost.CPU, cost.Exit, cost.Limit = cpu.Seconds(), cmd.ProcessState.ExitCode(), ctx.Err() != nil
-	cost.Others = max(0, (machineCPU()-all-cpu-(also()-rest)).Seconds()/cost.Wall)
-	return cost, nil
+	k.CPU, k.Exit = cpu.Seconds(), cmd.ProcessState.ExitCode()
+	k.Others = max(0, (machineCPU()-all-cpu-(also()-rest)).Seconds()/k.Wall)
+	return k
 }
 
 func machineCPU() time.Duration {

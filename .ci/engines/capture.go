@@ -27,11 +27,11 @@ type clientCall struct {
 // moontide capture, and compares the rows with the usage that they got.
 func captured(s *session) error {
 	dir, err := s.folder("clients")
-	if err != nil {
+	if err := errors.Join(err, os.Mkdir(dir, 0o755)); err != nil {
 		return err
 	}
-	path := dir + ".jsonl"
-	capture := exec.Command(s.tools.moontide, "capture", "--listen", "127.0.0.1:0", "--upstream", s.server.url, "--key", dir+".key", "-o", path,
+	path := filepath.Join(dir, "trace.jsonl")
+	capture := exec.Command(s.tools.moontide, "capture", "--listen", "127.0.0.1:0", "--upstream", s.server.url, "--key", filepath.Join(dir, "key"), "-o", path,
 		"--block-size", fmt.Sprint(traceBlock), "--tokenizer", s.flags("TOKENIZER")[0])
 	pipe, err := capture.StderrPipe()
 	if err != nil {

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
+
+	"moontide/.ci/results"
 )
 
 // model describes a tiny Llama without trained weights.
@@ -39,52 +37,20 @@ const (
 		`{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}`
 )
 
-type object = map[string]any
-
-// write writes the model's folder as Hugging Face lays it out, without weights.
-func (m model) write(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
+// make writes the model's folder as Hugging Face lays it out, without weights.
+func (m model) make(models string) (dir string, err error) {
 	vocabulary, merges := m.tokens()
-	ids := object{}
-	for i, token := range vocabulary {
-		ids[token] = i
-	}
-	var added []object
-	for _, name := range specials {
-		added = append(added, object{"id": ids[name], "content": name, "special": !strings.Contains(name, "think"),
-			"single_word": false, "lstrip": false, "rstrip": false, "normalized": false})
-	}
-	bytes := object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
-	for name, content := range map[string]object{
-		"tokenizer.json": {
-			"version": "1.0", "added_tokens": added, "pre_tokenizer": bytes, "decoder": bytes,
-			"truncation": nil, "padding": nil, "normalizer": nil, "post_processor": nil,
-			"model": object{"type": "BPE", "vocab": ids, "merges": merges, "dropout": nil, "unk_token": nil,
-				"continuing_subword_prefix": nil, "end_of_word_suffix": nil, "fuse_unk": false, "byte_fallback": false},
-		},
-		"tokenizer_config.json": {
-			"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end|>", "model_max_length": maxPositions,
-			"clean_up_tokenization_spaces": false, "chat_template": chatTemplate,
-		},
-		"config.json": {
-			"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "vocab_size": m.vocabulary,
-			"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
-			"num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": maxPositions, "rms_norm_eps": 1e-5,
-			"rope_theta": 10000.0, "tie_word_embeddings": true, "eos_token_id": ids["<|end|>"], "bos_token_id": nil,
-			"hidden_act": "silu", "torch_dtype": "bfloat16",
-		},
-	} {
-		data, err := json.Marshal(content)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	end := len(vocabulary) - 1
+	dir = filepath.Join(models, m.name)
+	return dir, results.Tokenizer{Vocabulary: vocabulary, Merges: merges, Specials: specials,
+		Config: results.Object{"model_max_length": maxPositions, "chat_template": chatTemplate},
+	}.Write(dir, map[string]results.Object{"config.json": {
+		"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "vocab_size": m.vocabulary,
+		"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4,
+		"num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": maxPositions, "rms_norm_eps": 1e-5,
+		"rope_theta": 10000.0, "tie_word_embeddings": true, "eos_token_id": end, "bos_token_id": nil,
+		"hidden_act": "silu", "torch_dtype": "bfloat16",
+	}})
 }
 
 // tokens returns the vocabulary by id and the merges of its tokens: bytes,
@@ -132,13 +98,4 @@ func byteSymbols() (symbols []string) {
 		}
 	}
 	return symbols
-}
-
-// make writes the model unless it is there, and returns its folder.
-func (m model) make(models string) (string, error) {
-	dir := filepath.Join(models, m.name)
-	if err := m.write(dir); err != nil {
-		return "", fmt.Errorf("making model %s: %w", m.name, err)
-	}
-	return dir, nil
 }
