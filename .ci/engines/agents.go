@@ -71,7 +71,7 @@ func (s *session) agentsOf(path, flags string) error {
 			return err
 		}
 		if len(o.records) == 0 {
-			return errors.New(o.reason(""))
+			return errors.New(o.text)
 		}
 		s.agentLaws(m, o)
 		runs = append(runs, o)

@@ -109,7 +109,7 @@ func refused(s *session, o *outcome) {
 
 // says checks what a line of the output says.
 func says(words ...string) law {
-	return func(s *session, o *outcome) { s.says("message", o.reason(words[0]), words...) }
+	return func(s *session, o *outcome) { s.says("message", o.reason(words...), words...) }
 }
 
 func completed(n int) law {

@@ -137,18 +137,18 @@ func (o *outcome) read() error {
 	return nil
 }
 
-// reason returns the first line of the output with a text and, if that is the error, what
-// follows it.
-func (o *outcome) reason(text string) string {
+// reason returns the first line of the output that has all of some words. The line of an
+// error has what follows it.
+func (o *outcome) reason(words ...string) string {
 	const program = "moontide: "
 	for line := range strings.Lines(o.text) {
-		if !strings.Contains(line, text) {
-			continue
-		}
 		if _, rest, ok := strings.Cut(o.text, line); ok && o.exit == 1 && strings.HasPrefix(line, program) {
 			line += rest
 		}
-		return strings.Join(strings.Fields(strings.TrimPrefix(line, program)), " ")
+		line = strings.Join(strings.Fields(strings.TrimPrefix(line, program)), " ")
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			return line
+		}
 	}
 	return ""
 }
