@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"compress/gzip"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -14,75 +15,58 @@ import (
 // file is a file of an archive.
 type file struct {
 	path, name string
-	executable bool
-}
-
-func (f file) mode() fs.FileMode {
-	if f.executable {
-		return 0o755
-	}
-	return 0o644
+	mode       fs.FileMode
 }
 
 // archive packs files under a folder named after the archive: a zip for Windows, a
 // tar.gz for others. Order, dates, owners and modes do not depend on the machine.
 func archive(path string, p platform, files []file, date time.Time) error {
-	extension, pack := ".tar.gz", tarball
+	extension := ".tar.gz"
 	if p.system == "windows" {
-		extension, pack = ".zip", zipped
+		extension = ".zip"
 	}
 	out, err := os.Create(path + extension)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	if err := pack(out, filepath.Base(path), files, date.UTC()); err != nil {
-		return err
+	date = date.UTC()
+	var add func(f file, name string, size int64) (io.Writer, error)
+	var closers []io.Closer
+	if p.system == "windows" {
+		z := zip.NewWriter(out)
+		closers = []io.Closer{z, out}
+		add = func(f file, name string, _ int64) (io.Writer, error) {
+			header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: date}
+			header.SetMode(f.mode)
+			return z.CreateHeader(header)
+		}
+	} else {
+		compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		t := tar.NewWriter(compressed)
+		closers = []io.Closer{t, compressed, out}
+		add = func(f file, name string, size int64) (io.Writer, error) {
+			return t, t.WriteHeader(&tar.Header{Name: name, Mode: int64(f.mode), Size: size, ModTime: date, Format: tar.FormatUSTAR})
+		}
 	}
-	return out.Close()
-}
-
-func tarball(w io.Writer, folder string, files []file, date time.Time) error {
-	compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	t := tar.NewWriter(compressed)
 	for _, f := range files {
 		data, err := os.ReadFile(f.path)
 		if err != nil {
 			return err
 		}
-		header := &tar.Header{Name: folder + "/" + f.name, Mode: int64(f.mode()), Size: int64(len(data)), ModTime: date, Format: tar.FormatUSTAR}
-		if err := t.WriteHeader(header); err != nil {
-			return err
-		}
-		if _, err := t.Write(data); err != nil {
-			return err
-		}
-	}
-	if err := t.Close(); err != nil {
-		return err
-	}
-	return compressed.Close()
-}
-
-func zipped(w io.Writer, folder string, files []file, date time.Time) error {
-	z := zip.NewWriter(w)
-	for _, f := range files {
-		data, err := os.ReadFile(f.path)
+		w, err := add(f, filepath.Base(path)+"/"+f.name, int64(len(data)))
 		if err != nil {
 			return err
 		}
-		header := &zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: date}
-		header.SetMode(f.mode())
-		part, err := z.CreateHeader(header)
-		if err != nil {
-			return err
-		}
-		if _, err := part.Write(data); err != nil {
+		if _, err := w.Write(data); err != nil {
 			return err
 		}
 	}
-	return z.Close()
+	for _, c := range closers {
+		err = errors.Join(err, c.Close())
+	}
+	return err
 }

@@ -1,5 +1,6 @@
 // Command package builds moontide for every platform of a release and packs the
-// archives, with checksums and bills of materials. It is called by .ci/release.
+// archives, with checksums and bills of materials. It is called by .ci/release. With
+// -licenses it writes the licenses of the modules in these binaries instead.
 package main
 
 import (
@@ -25,19 +26,23 @@ func main() {
 	flag.StringVar(&tagged.CommitDate, "date", "", "date of that commit in RFC 3339; the files in the archives get it")
 	only := flag.String("only", "", "one platform, such as linux/arm64, instead of all")
 	caller := flag.String("from", ".", "folder that DIR is relative to")
+	onlyLicenses := flag.Bool("licenses", false, "write "+licenseFile+", after a dependency changed, and nothing else")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: .ci/release [--verify] [--only OS/ARCH] [--version V --commit C --date T] [DIR]\n\nDIR is dist by default.")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	dir := flag.Arg(0)
-	switch {
-	case dir == "":
-		dir = "dist"
-	case !filepath.IsAbs(dir):
+	dir := cmp.Or(flag.Arg(0), "dist")
+	if flag.NArg() > 0 && !filepath.IsAbs(dir) {
 		dir = filepath.Join(*caller, dir)
 	}
-	if err := release(dir, *only, tagged, *verify); err != nil {
+	err := error(nil)
+	if *onlyLicenses {
+		err = writeLicenses()
+	} else {
+		err = release(dir, *only, tagged, *verify)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -52,20 +57,8 @@ type source struct {
 // platform is a Go system and architecture.
 type platform struct{ system, architecture string }
 
-// platforms returns all platforms, or the one that is named.
-func platforms(only string) (all []platform, err error) {
-	for _, system := range []string{"linux", "darwin", "windows"} {
-		for _, architecture := range []string{"amd64", "arm64"} {
-			if only == "" || only == system+"/"+architecture {
-				all = append(all, platform{system, architecture})
-			}
-		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("no binary is released for %q", only)
-	}
-	return all, nil
-}
+// platforms are all platforms of a release.
+var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
 
 func (p platform) binary() string {
 	if p.system == "windows" {
@@ -79,9 +72,9 @@ func release(dir, only string, tagged source, verify bool) error {
 	if err != nil {
 		return err
 	}
-	targets, err := platforms(only)
-	if err != nil {
-		return err
+	targets := slices.DeleteFunc(slices.Clone(platforms), func(p platform) bool { return only != "" && only != p.system+"/"+p.architecture })
+	if len(targets) == 0 {
+		return fmt.Errorf("no binary is released for %q", only)
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return fmt.Errorf("%s is not empty", dir)
@@ -108,11 +101,8 @@ func release(dir, only string, tagged source, verify bool) error {
 		return fmt.Errorf("building from a clone: %w", err)
 	}
 	first, err := os.ReadFile(filepath.Join(dir, sumsFile))
-	if err != nil {
-		return err
-	}
-	second, err := os.ReadFile(filepath.Join(again, sumsFile))
-	if err != nil {
+	second, err2 := os.ReadFile(filepath.Join(again, sumsFile))
+	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
 	if string(first) != string(second) {
@@ -155,7 +145,7 @@ func pack(dir, work string, targets []platform, tagged source) error {
 		if err := build(binary, p, tagged); err != nil {
 			return err
 		}
-		files := append([]file{{path: binary, name: p.binary(), executable: true}}, shared...)
+		files := append([]file{{binary, p.binary(), 0o755}}, shared...)
 		if err := archive(filepath.Join(dir, name), p, files, date); err != nil {
 			return err
 		}
@@ -206,7 +196,7 @@ func sourceOf(host string) (from source, err error) {
 
 // pages has the binary of this machine write what is the same on all platforms.
 func pages(host, work string) ([]file, error) {
-	files := []file{{path: "README.md", name: "README.md"}}
+	files := []file{{"README.md", "README.md", 0o644}}
 	for _, page := range []struct {
 		name string
 		args []string
@@ -228,7 +218,7 @@ func pages(host, work string) ([]file, error) {
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return nil, err
 		}
-		files = append(files, file{path: path, name: page.name})
+		files = append(files, file{path, page.name, 0o644})
 	}
 	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
 	return files, nil

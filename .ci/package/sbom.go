@@ -72,7 +72,7 @@ func bill(path, binary string, from source) error {
 	all := dependency{Ref: main.Ref}
 	add := func(c component, terms string) error {
 		if terms == "" {
-			return fmt.Errorf("no license of %s %s: run go run ./.ci/licenses", c.Name, c.Version)
+			return fmt.Errorf("no license of %s %s: run go run ./.ci/package -licenses", c.Name, c.Version)
 		}
 		c.Licenses = []license{{terms}}
 		b.Components = append(b.Components, c)
@@ -103,7 +103,7 @@ func module(kind, path, version string) component {
 
 // licenseTable returns the licenses in the generated file by module and version.
 func licenseTable() (map[string]string, error) {
-	data, err := os.ReadFile("cmd/moontide/licenses.txt")
+	data, err := os.ReadFile(licenseFile)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // moduleLicenses has a line for each module in the binary, and the license texts.
-// It is written by go run ./.ci/licenses.
+// It is written by go run ./.ci/package -licenses.
 //
 //go:embed licenses.txt
 var moduleLicenses string

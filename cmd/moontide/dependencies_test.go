@@ -69,6 +69,6 @@ func TestLicensesOfLinkedModules(t *testing.T) {
 	}
 	delete(listed, "Go standard library")
 	if diff := cmp.Diff(linked, listed); diff != "" {
-		t.Errorf("linked (-) and listed (+) differ; run go run ./.ci/licenses:\n%s", diff)
+		t.Errorf("linked (-) and listed (+) differ; run go run ./.ci/package -licenses:\n%s", diff)
 	}
 }

@@ -1,6 +1,3 @@
-// Command licenses writes the licenses of all modules that moontide's binaries
-// contain, on every platform of a release, to the file that moontide --licenses
-// prints. Run it after a dependency changes: go run ./.ci/licenses
 package main
 
 import (
@@ -9,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,25 +15,18 @@ import (
 	"strings"
 )
 
-const file = "cmd/moontide/licenses.txt"
+// licenseFile has the licenses of all modules that moontide's binaries contain, on every
+// platform: moontide --licenses prints it.
+const licenseFile = "cmd/moontide/licenses.txt"
 
-var systems, architectures = []string{"linux", "darwin", "windows"}, []string{"amd64", "arm64"}
-
-func main() {
-	if err := write(); err != nil {
-		fmt.Fprintln(os.Stderr, "licenses:", err)
-		os.Exit(1)
-	}
-}
-
-// module is a module with the license files of its linked packages.
-type module struct {
+// licensed is a module with the license files of its linked packages.
+type licensed struct {
 	name, license string
 	folders       map[string]bool // of license files
 	root          string
 }
 
-func write() error {
+func writeLicenses() error {
 	modules, err := linked()
 	if err != nil {
 		return err
@@ -45,7 +36,7 @@ func write() error {
 		return fmt.Errorf("go env: %w", err)
 	}
 	goroot := strings.TrimSpace(string(out))
-	modules = append(modules, &module{name: "Go standard library", root: goroot, folders: map[string]bool{goroot: true}})
+	modules = append(modules, &licensed{name: "Go standard library", root: goroot, folders: map[string]bool{goroot: true}})
 	var table, texts strings.Builder
 	rule := strings.Repeat("=", 80)
 	owners := map[string][]string{} // by license text
@@ -79,54 +70,47 @@ func write() error {
 	for _, text := range order {
 		fmt.Fprintf(&texts, "\n%s\n%s\n%s\n\n%s\n", rule, strings.Join(owners[text], "\n"), rule, text)
 	}
-	return os.WriteFile(file, []byte(table.String()+texts.String()), 0o644)
+	return os.WriteFile(licenseFile, []byte(table.String()+texts.String()), 0o644)
 }
 
 // linked returns the modules that binaries contain, on any platform.
-func linked() ([]*module, error) {
-	modules := map[string]*module{}
-	for _, system := range systems {
-		for _, architecture := range architectures {
-			list := exec.Command("go", "list", "-deps", "-json=Dir,Module", "./cmd/moontide")
-			list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
-			list.Stderr = os.Stderr
-			out, err := list.Output()
-			if err != nil {
-				return nil, fmt.Errorf("go list: %w", err)
+func linked() ([]*licensed, error) {
+	modules := map[string]*licensed{}
+	for _, p := range platforms {
+		list := exec.Command("go", "list", "-deps", "-json=Dir,Module", "./cmd/moontide")
+		list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.system, "GOARCH="+p.architecture)
+		list.Stderr = os.Stderr
+		out, err := list.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		for packages := json.NewDecoder(strings.NewReader(string(out))); ; {
+			var p struct {
+				Dir    string
+				Module *struct {
+					Path, Version, Dir string
+					Main               bool
+				}
 			}
-			for packages := json.NewDecoder(strings.NewReader(string(out))); ; {
-				var p struct {
-					Dir    string
-					Module *struct {
-						Path, Version, Dir string
-						Main               bool
-					}
-				}
-				if err := packages.Decode(&p); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					return nil, err
-				}
-				if p.Module == nil || p.Module.Main {
-					continue
-				}
-				m := modules[p.Module.Path]
-				if m == nil {
-					m = &module{name: p.Module.Path + " " + p.Module.Version, root: p.Module.Dir, folders: map[string]bool{}}
-					modules[p.Module.Path] = m
-				}
-				for dir := p.Dir; len(dir) >= len(m.root); dir = filepath.Dir(dir) {
-					m.folders[dir] = true
-				}
+			if err := packages.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, err
+			}
+			if p.Module == nil || p.Module.Main {
+				continue
+			}
+			m := modules[p.Module.Path]
+			if m == nil {
+				m = &licensed{name: p.Module.Path + " " + p.Module.Version, root: p.Module.Dir, folders: map[string]bool{}}
+				modules[p.Module.Path] = m
+			}
+			for dir := p.Dir; len(dir) >= len(m.root); dir = filepath.Dir(dir) {
+				m.folders[dir] = true
 			}
 		}
 	}
-	var all []*module
-	for _, m := range modules {
-		all = append(all, m)
-	}
-	slices.SortFunc(all, func(a, b *module) int { return cmp.Compare(a.name, b.name) })
-	return all, nil
+	return slices.SortedFunc(maps.Values(modules), func(a, b *licensed) int { return cmp.Compare(a.name, b.name) }), nil
 }
 
 var (
@@ -135,7 +119,7 @@ var (
 )
 
 // files returns the license files of the folders, and those in a folder for them.
-func (m *module) files() (files []string, err error) {
+func (m *licensed) files() (files []string, err error) {
 	for dir := range m.folders {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
