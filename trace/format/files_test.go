@@ -2,7 +2,6 @@ package format_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -63,26 +62,6 @@ func TestFileChanges(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, how, err)
 			}
 		}
-	}
-}
-
-// TestDynamoStandsAnywhere: requests are found after blank lines, other events and
-// other files, and are read in order of arrival.
-func TestDynamoStandsAnywhere(t *testing.T) {
-	row := func(at, id int) string {
-		return strings.NewReplacer(":20,", fmt.Sprintf(":%d,", at), "[7]", fmt.Sprintf("[%d]", id)).Replace(dynamoRow)
-	}
-	other := `{"schema":"dynamo.request.trace.v1","event_type":"tool_start"}` + "\n"
-	dir := t.TempDir()
-	write(t, dir, "a.jsonl", "\xef\xbb\xbf\r\n \t"+row(90, 1)+"\n"+other+"\u00a0"+row(20, 2))
-	write(t, dir, "b.jsonl", other+"  "+strings.TrimSpace(row(50, 3))+" \r\n\n\n"+row(21, 4))
-	rows, _ := collect(t, dir, format.Options{})
-	got := ""
-	for _, r := range rows {
-		got += fmt.Sprintf("%v:%v ", r.Timestamp.Value, r.HashIDs)
-	}
-	if want := "0:[2] 1:[4] 30:[3] 70:[1] "; got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }
 

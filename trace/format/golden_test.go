@@ -26,16 +26,23 @@ var fixtures = map[string]format.Format{
 	"bailian.jsonl":    format.Bailian,
 	"weka":             format.Weka,
 	"dynamo.jsonl":     format.Dynamo,
-	"aiperf.jsonl":     format.AIPerf,
-	"sharegpt.json":    format.ShareGPT,
-	"tracelab.jsonl":   format.TraceLab,
-	"bailian2.jsonl":   format.Bailian,
-	"batch":            format.OpenAILog,
-	"exchange.jsonl":   format.OpenAILog,
-	"litellm.jsonl":    format.OpenAILog,
-	"otel.jsonl":       format.OpenAILog,
-	"otelconsole.json": format.OpenAILog,
-	"otellogs.jsonl":   format.OpenAILog,
+
+	// Rows in every form; conversations of one name; sub-agents that run in parallel, call
+	// others and go on meanwhile, and times in whole seconds; a sub-agent called twice.
+	"mooncake.jsonl":     format.Mooncake,
+	"sharegptnames.json": format.ShareGPT,
+	"wekaagents.json":    format.Weka,
+	"dynamoagents.jsonl": format.Dynamo,
+	"aiperf.jsonl":       format.AIPerf,
+	"sharegpt.json":      format.ShareGPT,
+	"tracelab.jsonl":     format.TraceLab,
+	"bailian2.jsonl":     format.Bailian,
+	"batch":              format.OpenAILog,
+	"exchange.jsonl":     format.OpenAILog,
+	"litellm.jsonl":      format.OpenAILog,
+	"otel.jsonl":         format.OpenAILog,
+	"otelconsole.json":   format.OpenAILog,
+	"otellogs.jsonl":     format.OpenAILog,
 }
 
 // withKey reads request logs, too.

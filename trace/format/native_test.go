@@ -29,55 +29,6 @@ func readString(text string, opts Options) ([]trace.Request, *Reader, error) {
 	return rows, r, err
 }
 
-func TestReadRows(t *testing.T) {
-	const plain = `"input_length": 5, "output_length": 2`
-	base := trace.Request{InputLength: 5, OutputLength: 2}
-	with := func(f func(*trace.Request)) trace.Request { r := base; f(&r); return r }
-	for name, tc := range map[string]struct {
-		row  string
-		want trace.Request
-	}{
-		"published": {`{"timestamp": 0, "input_length": 5, "output_length": 2, "hash_ids": [0, 1]}`,
-			trace.Request{Timestamp: trace.Some(0.0), InputLength: 5, OutputLength: 2, HashIDs: []uint64{0, 1}}},
-		"compact, other order": {`{"hash_ids":[7],"output_length":2,"input_length":5,"timestamp":3}`,
-			trace.Request{Timestamp: trace.Some(3.0), InputLength: 5, OutputLength: 2, HashIDs: []uint64{7}}},
-		"no times, no ids":     {`{` + plain + `}`, base},
-		"empty ids":            {`{` + plain + `, "hash_ids": []}`, with(func(r *trace.Request) { r.HashIDs = []uint64{} })},
-		"null ids":             {`{` + plain + `, "hash_ids": null}`, base},
-		"decimal time":         {`{"timestamp": 1234.5678, ` + plain + `}`, with(func(r *trace.Request) { r.Timestamp = trace.Some(1234.5678) })},
-		"exponent time":        {`{"timestamp": 1.5e3, ` + plain + `}`, with(func(r *trace.Request) { r.Timestamp = trace.Some(1500.0) })},
-		"long decimal time":    {`{"timestamp": 0.12345678901234567890, ` + plain + `}`, with(func(r *trace.Request) { r.Timestamp = trace.Some(0.12345678901234568) })},
-		"delay instead":        {`{"delay": 2.5, "session_id": "s", ` + plain + `}`, with(func(r *trace.Request) { r.Delay, r.SessionID = trace.Some(2.5), "s" })},
-		"aliases":              {`{"created_time": 9, "delay_ms": 1, "input_tokens": 5, "output_tokens": 2}`, with(func(r *trace.Request) { r.Timestamp, r.Delay = trace.Some(9.0), trace.Some(1.0) })},
-		"alias beside its key": {`{"input_tokens": 99, ` + plain + `}`, with(func(r *trace.Request) { r.Extra = []byte(`{"input_tokens": 99}`) })},
-		"alias of a null":      {`{"input_length": null, "input_tokens": 5, "output_length": 2}`, base},
-		"whole floats":         {`{"input_length": 5.0, "output_length": 2e0}`, base},
-		"ids beyond int64":     {`{` + plain + `, "hash_ids": [18446744073709551615, 9223372036854775808, 3, 3]}`, with(func(r *trace.Request) { r.HashIDs = []uint64{1<<64 - 1, 1 << 63, 3, 3} })},
-		"zero output":          {`{"input_length": 5, "output_length": 0}`, trace.Request{InputLength: 5}},
-		"declared context":     {`{` + plain + `, "context_len": 3, "unique_user_prompt_len": 2}`, with(func(r *trace.Request) { r.ContextLen, r.UniquePromptLen = trace.Some(3), trace.Some(2) })},
-		"escaped session":      {`{` + plain + `, "session_id": "\u00e9\n"}`, with(func(r *trace.Request) { r.SessionID = "é\n" })},
-		"graph": {`{` + plain + `, "request_id": "c", "after": ["a", "b"], "delay": 3, "delay_kind": "tool"}`, with(func(r *trace.Request) {
-			r.ID, r.After, r.Delay, r.DelayKind = "c", []string{"a", "b"}, trace.Some(3.0), trace.Tool
-		})},
-		"after nothing":         {`{` + plain + `, "after": []}`, with(func(r *trace.Request) { r.After = []string{} })},
-		"after null":            {`{` + plain + `, "after": null}`, base},
-		"request_id of a kind":  {`{` + plain + `, "request_id": 7}`, with(func(r *trace.Request) { r.Extra = []byte(`{"request_id": 7}`) })},
-		"unknown keys":          {`{"model": "m", ` + plain + `, "priority":1.0,"x":{"a": [1, null]}}`, with(func(r *trace.Request) { r.Extra = []byte(`{"model": "m", "priority": 1.0, "x": {"a": [1, null]}}`) })},
-		"white space":           {"\t{ \"input_length\" :5 ,\"output_length\":\t2 , \"hash_ids\" : [ 1 ,2 ] } ", with(func(r *trace.Request) { r.HashIDs = []uint64{1, 2} })},
-		"beyond uint64 is kept": {`{` + plain + `, "n": 123456789012345678901234567890}`, with(func(r *trace.Request) { r.Extra = []byte(`{"n": 123456789012345678901234567890}`) })},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rows, _, err := readString(tc.row, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff([]trace.Request{tc.want}, rows); d != "" {
-				t.Error(d)
-			}
-		})
-	}
-}
-
 func TestLongRows(t *testing.T) {
 	ids := strings.Repeat("12345678, ", 500_000)
 	row := `{"input_length": 600000, "output_length": 1, "hash_ids": [` + ids + `1]}` + "\n"
@@ -233,41 +184,6 @@ func TestNativeTracesAreRewrittenUnchanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) { check(t, filepath.Join(tracetest.Root(t), "traces", name), 1) })
 	}
 	t.Run("published", func(t *testing.T) { check(t, tracetest.Published(t, "conversation_trace.jsonl"), 12031) })
-}
-
-func TestCreateReplacesOnlyWhenWhole(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "t.jsonl")
-	os.WriteFile(path, []byte("old"), 0o644)
-	content := func() string { b, _ := os.ReadFile(path); return string(b) }
-
-	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Write(trace.Request{InputLength: 1})
-	w.Discard()
-	if content() != "old" {
-		t.Errorf("a discarded trace changed the file: %q", content())
-	}
-	if w, err = Create(path); err != nil {
-		t.Fatal(err)
-	}
-	w.Write(trace.Request{InputLength: 1})
-	if content() != "old" {
-		t.Errorf("the file changed before Close: %q", content())
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if want := `{"input_length": 1, "output_length": 0}` + "\n"; content() != want {
-		t.Errorf("the file is %q, want %q", content(), want)
-	}
-	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
-		t.Errorf("files left behind: %v", left)
-	}
-	if _, err := Create(filepath.Dir(path)); err == nil {
-		t.Error("a folder was accepted")
-	}
 }
 
 // FuzzRow compares both parsers with each other and with the standard library:

@@ -3,14 +3,13 @@ package format
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
-	"github.com/bytedance/sonic"
 	"github.com/cespare/xxhash/v2"
 
 	"moontide/trace"
@@ -106,12 +105,12 @@ func overLines(head []byte) bool {
 		return true
 	}
 	line, rest, more := bytes.Cut(head, []byte("\n"))
-	return more && len(rest) > 0 && rest[0] != '{' && !sonic.Valid(line)
+	return more && len(rest) > 0 && rest[0] != '{' && !json.Valid(line)
 }
 
 // keep records the positions of the entries in an object.
 func (l *requestLog) keep(f *textFile, object []byte, offset int64, line int) error {
-	if object[0] != '{' || !utf8.Valid(object) || !sonic.Valid(object) {
+	if validObject(object) != nil {
 		return errors.New("not a JSON object, or cut off")
 	}
 	var wrong error // the first; there may be more entries

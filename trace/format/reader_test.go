@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -78,45 +78,13 @@ func TestAnyWrapping(t *testing.T) {
 	}
 }
 
+// testdata/detect.txt has formats, each with how a file of it may begin.
 func TestDetect(t *testing.T) {
-	for head, want := range map[string]format.Format{
-		"": format.Mooncake, "\n\n": format.Mooncake, "a,b,c\n": format.Mooncake, "[1, 2]": format.Mooncake, `[{"a": 1}]`: format.Mooncake, "{": format.Mooncake,
-		`{"timestamp": 0, "input_length": 1`:                                                        format.Mooncake,
-		`{"input_length": 1, "output_length": 2, "text_input": "a"}`:                                format.Mooncake,
-		"{\"input_length\": 1, \"output_length\": 2}\n{\"text_input\": \"a\"}\n":                    format.AIPerf,
-		"\r\n TIMESTAMP,ContextTokens,GeneratedTokens":                                              format.Azure,
-		"\"TIMESTAMP\", ContextTokens ,GeneratedTokens,x\r\n":                                       format.Azure,
-		"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,":                  format.BurstGPT,
-		"num_decode_tokens,num_prefill_tokens\n":                                                    format.Vidur,
-		`{"chat_id": 1, "parent_chat_id": -1, "input_length": 3`:                                    format.Bailian,
-		"{\n \"id\": \"x\",\n \"block_size\": 64,\n \"requests\": [{\"chat_id\": 3":                 format.Weka,
-		`{"timestamp": 1, "event": {"schema": "dynamo`:                                              format.Dynamo,
-		`{"schema": "dynamo.request.trace.v1", "event_type": "x"}`:                                  format.Dynamo,
-		`{"messages": [{"role": "user", "content": "\"input_length\": 3`:                            format.AIPerf,
-		`[{"id": "x", "block_size": 64, "requests": [{"t": 0`:                                       format.Weka,
-		`{"id": "x", "requests": [{"t": 0`:                                                          format.Weka,
-		`[ {"id": "x", "conversations": []}`:                                                        format.ShareGPT,
-		`{"provider": "claude", "session_id": "claude:a", "input_tokens_total": 5, "tim`:            format.TraceLab,
-		`{"id": "x", "conversations": [`:                                                            format.ShareGPT,
-		`{"moontide_model":1,"block_size":16,"requests":100}`:                                       format.Mooncake,
-		`{"custom_id": "request-1", "method": "POST", "body": {`:                                    format.OpenAILog,
-		`{"custom_id": "a", "response": {"status_code": 200`:                                        format.OpenAILog,
-		`{"id": "a", "call_type": "acompletion", "startTime": 1.5, "messages": [`:                   format.OpenAILog,
-		`{"resourceSpans": [{"resource": {`:                                                         format.OpenAILog,
-		`{"name": "chat", "context": {"trace_id": "0x1"}, "attributes": {"gen_ai`:                   format.OpenAILog,
-		`{"id": 1, "request": {"model": "m"}, "response": {"choices`:                                format.OpenAILog,
-		`{"total": 2, "data": [ {"request_id": "a", "call_type": "acompletion", "startTime": "2024`: format.OpenAILog,
-		`{"data": [[{"id": "a"`:                                                                     format.Mooncake,
-		`{"resourceLogs": [{"resource": {`:                                                          format.OpenAILog,
-		`{"resource_spans": [{"resource": {`:                                                        format.OpenAILog,
-		`{"batches": [{"resource": {`:                                                               format.OpenAILog,
-		`{"resource_logs": [{"resource": {`:                                                         format.OpenAILog,
-		`{"body": {"content": "x"}, "attributes": {}, "trace_id": "0x1", "span_id": "0x2"`:          format.OpenAILog,
-		`{"input_length": 1, "output_length": 2, "request": 1, "response": 2}`:                      format.Mooncake,
-		`{"x": {"conversations": 1}, "y": ["conversations", "input_length"], "payload": 1}`:         format.AIPerf,
-	} {
-		if got := format.Detect([]byte(head)); got != want {
-			t.Errorf("%q is taken for %s, want %s", head, got, want)
+	for line := range strings.Lines(string(readFile(t, "testdata/detect.txt"))) {
+		want, quoted, _ := strings.Cut(strings.TrimSpace(line), " ")
+		head, err := strconv.Unquote(quoted)
+		if got := format.Detect([]byte(head)); err != nil || string(got) != want {
+			t.Errorf("%s is taken for %s, want %s (%v)", quoted, got, want, err)
 		}
 	}
 }
@@ -229,29 +197,6 @@ func TestBounds(t *testing.T) {
 	whole := `{"request":{"prompt":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `},"response":{}}`
 	if _, r, _ := readText(logRow+whole, format.Options{Record: withKey.Record}); r == nil {
 		t.Error("a log with many brackets is not read")
-	}
-}
-
-// TestShareGPTSessions: conversations with the same name, or without one, are
-// separate sessions, even if a name equals a numbered one.
-func TestShareGPTSessions(t *testing.T) {
-	var b strings.Builder
-	for _, name := range []string{"a#3", "a", "a", "", "#4", "a"} {
-		fmt.Fprintf(&b, `{"id": %q, "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]}`+"\n", name)
-	}
-	rows, _, err := readText(b.String(), format.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, row := range rows {
-		if row.SessionID == "" || seen[row.SessionID] {
-			t.Errorf("session %q comes twice", row.SessionID)
-		}
-		seen[row.SessionID] = true
-	}
-	if len(seen) != 6 {
-		t.Errorf("%d sessions", len(seen))
 	}
 }
 

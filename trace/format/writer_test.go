@@ -24,28 +24,6 @@ func numbered(n int) trace.Request {
 	return r
 }
 
-// TestWriteAll: rows shorter and longer than the buffer are written whole.
-func TestWriteAll(t *testing.T) {
-	for _, c := range []struct{ ids, rows int }{{0, 0}, {0, 1}, {3, 1}, {10, 30_000}, {100_000, 3}} {
-		row := numbered(c.ids)
-		want := strings.Repeat(string(AppendRow(nil, row))+"\n", c.rows)
-		var out bytes.Buffer
-		w, err := NewWriter(&out, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n, err := w.WriteAll(trace.FromSlice(slices.Repeat([]trace.Request{row}, c.rows))); n != c.rows || err != nil {
-			t.Errorf("%+v: %d rows, error %v", c, n, err)
-		}
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-		if out.String() != want {
-			t.Errorf("%+v: %d bytes, want %d", c, out.Len(), len(want))
-		}
-	}
-}
-
 func TestWriteAllAllocatesNothingPerRow(t *testing.T) {
 	w, _ := NewWriter(io.Discard, "")
 	rows := trace.FromSlice(slices.Repeat([]trace.Request{numbered(100)}, 20_000))

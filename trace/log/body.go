@@ -1,13 +1,12 @@
 package log
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/bytedance/sonic"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -213,7 +212,7 @@ func chunks(raw []byte) (parts [][]byte) {
 	}
 	for line := range strings.Lines(s) {
 		if data, ok := strings.CutPrefix(line, "data:"); ok {
-			if data = strings.TrimSpace(data); sonic.ValidString(data) {
+			if data = strings.TrimSpace(data); json.Valid([]byte(data)) {
 				parts = append(parts, []byte(data))
 			}
 		}

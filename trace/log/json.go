@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bytedance/sonic"
-
 	"moontide/trace"
 	"moontide/trace/jsonscan"
 )
@@ -60,7 +58,7 @@ func unwrap(raw []byte) []byte {
 		return raw
 	}
 	s := strings.TrimSpace(textOf(raw))
-	if s != "" && (s[0] == '{' || s[0] == '[') && sonic.ValidString(s) {
+	if s != "" && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s)) {
 		return []byte(s)
 	}
 	return raw

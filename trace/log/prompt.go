@@ -3,11 +3,11 @@ package log
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 
-	"github.com/bytedance/sonic"
 	"github.com/cespare/xxhash/v2"
 
 	"moontide/trace"
@@ -135,7 +135,7 @@ func NewReader(cfg Config) *Reader { return &Reader{cfg: cfg.WithDefaults()} }
 
 // Read reads the body of a request to an API. The result does not refer to body.
 func (r *Reader) Read(api string, body []byte) (*Call, error) {
-	if !sonic.Valid(body) {
+	if !json.Valid(body) {
 		return nil, ErrNotJSON
 	}
 	m, err := membersOf(bytes.TrimLeft(body, " \t\r\n"))

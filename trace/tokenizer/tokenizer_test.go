@@ -299,15 +299,6 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoUTF8(t *testing.T) {
-	tok := tokenizerOf(t, "llama3")
-	got, err := tok.Append(nil, "a\xff\xfeb")
-	want, _ := tok.Append(nil, "a\uFFFDb")
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, want %v (%v)", got, want, err)
-	}
-}
-
 // A pattern that does not finish matching is an error.
 func TestPatternThatTakesTooLong(t *testing.T) {
 	s, err := newBacktracking(`(a+)+$`, false)
