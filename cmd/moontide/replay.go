@@ -27,7 +27,6 @@ var (
 	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Category: inValidity, Usage: "exclude the last `TIME` of the run from the metrics"}
 	outFlag            = &cli.StringFlag{Name: "out", Category: inOutput, Usage: "`DIR`: run folder", DefaultText: "a new folder under runs"}
 	percentilesFlag    = &cli.StringFlag{Name: "percentiles", Category: inOutput, DefaultText: "99", Usage: "`PERCENTILES`: comma-separated percentiles to show besides mean and median"}
-	keepReasoningFlag  = &cli.BoolFlag{Name: "keep-reasoning", Category: inSessions, Usage: "with --answers live, keep the reasoning in later prompts, as some chat templates do"}
 	keepTextFlag       = &cli.BoolFlag{Name: "keep-text", Category: inOutput, Usage: "record text from the trace instead of its SHA-256"}
 )
 
@@ -40,7 +39,6 @@ func replayCommand(std streams, stop stop) *cli.Command {
 			gateHelp,
 		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags(), exportFlags(), partFlags()),
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
-			keepReasoningFlag,
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables instead of text, such as for a CI summary"},
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`, with its flags as defaults; auto continues the run in --out, or starts a new one"},
 		),

@@ -116,7 +116,7 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 
 // setAnswers sets what prompts hold of earlier answers, and when requests are abandoned.
 func setAnswers(c *cli.Context, cfg *openai.Config) {
-	cfg.Answers, cfg.KeepReasoning, cfg.CancelAfter = c.String("answers"), c.Bool("keep-reasoning"), c.Duration("cancel-after")
+	cfg.Answers, cfg.CancelAfter = c.String("answers"), c.Duration("cancel-after")
 }
 
 // remedies names the flags that may help if an endpoint refuses all requests.

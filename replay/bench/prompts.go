@@ -55,7 +55,7 @@ func (c *Config) promptSource(blockSize int) (source prompt.Source, encode serve
 func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Target {
 	t := runfile.Target{
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
-		Simulated: c.embedded(), LiveAnswers: c.liveAnswers(), KeptReasoning: c.Client.KeepReasoning,
+		Simulated: c.embedded(), LiveAnswers: c.liveAnswers(),
 		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Accepted: client.Accepted(), Body: openai.MaskBody(client.Members()),
 		ModelFromTrace: c.Client.ModelFromTrace,
 		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,

@@ -110,7 +110,9 @@ func choicesLayout(m members) (l layout) {
 	caps := m.caps
 	l.head = m.open()
 	l.limit = fmt.Appendf(nil, `,%q:`, caps.limit)
-	l.least, l.tail = m.minimum()
+	if caps.minTokens && !m.has("min_tokens") {
+		l.least = []byte(`,"min_tokens":`)
+	}
 	l.tail = append(l.tail, `,"stream":true`...)
 	if caps.streamOptions {
 		l.tail = append(l.tail, `,"stream_options":{"include_usage":true`...)
@@ -122,7 +124,7 @@ func choicesLayout(m members) (l layout) {
 	if caps.chunkTokens&inTokenIDs != 0 && !m.has("return_token_ids") {
 		l.tail = append(l.tail, `,"return_token_ids":true`...)
 	}
-	if caps.ignoreEOS && !caps.inNvext && !m.has("ignore_eos") {
+	if caps.ignoreEOS && !m.has("ignore_eos") {
 		l.tail = append(l.tail, `,"ignore_eos":true`...)
 	}
 	all := slices.SortedFunc(slices.Values(slices.Concat(m.extra, m.sampling)), func(a, b member) int { return strings.Compare(a.key, b.key) })

@@ -72,7 +72,7 @@ func benchmarkEvents(b *testing.B, keeping func() *kept) {
 				to.stream.gaps = gaps{to.stream.gaps.bytes[:0], 0}
 				to.stream.counts = replay.Counts{}
 				if k := to.stream.kept; k != nil {
-					k.text, k.pieces, k.textPieces = k.text[:0], k.pieces[:0], 0
+					k.text, k.textPieces = k.text[:0], 0
 				}
 				if response.Feed(text, at) {
 					b.Fatal(to.err)

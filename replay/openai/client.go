@@ -20,9 +20,9 @@
 // by what the server answered: as token ids, or as messages of the user and the
 // assistant. Package transcript says where they are. A later turn repeats earlier parts
 // and answers as they were sent. Of an answer it has the token ids that the server sent
-// or, for messages, the text, whose tokens the server has counted. Reasoning is left out
-// unless KeepReasoning: of token ids these are the first, as many as the server counts
-// as reasoning.
+// or, for messages, the text, whose tokens the server has counted. Reasoning is left out,
+// as most chat templates do: of token ids these are the first, as many as the server
+// counts as reasoning.
 //
 // The last part is made as long as it takes for the server to count
 //
@@ -65,7 +65,6 @@ type Client struct {
 	caps      capabilities
 	swapped   bool     // by swapLimit
 	listError string   // why the list of models was refused, or ""
-	moved     bool     // by moveLengths
 	extra     []member // of every body: Config.ExtraBody
 	sampling  []member // temperature and top_p
 	layout    layout

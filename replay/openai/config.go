@@ -86,8 +86,6 @@ type Config struct {
 	// Answers says where the earlier answers in prompts come from: AnswersFromTrace
 	// (default) or LiveAnswers. See the package comment.
 	Answers string
-	// KeepReasoning sends the reasoning of live answers back, which few models expect.
-	KeepReasoning bool
 	// CancelAfter ends requests that are not complete this long after they were sent:
 	// they are abandoned. 0 means never.
 	CancelAfter time.Duration
@@ -170,33 +168,35 @@ func (cfg *Config) Timeouts() (request, firstByte, idle time.Duration) {
 
 func (cfg Config) check() error {
 	servers, _ := Servers()
+	for _, c := range []struct {
+		what, value string
+		values      []string
+	}{
+		{"kind of server is", cmp.Or(cfg.Server, servers[0]), servers},
+		{"endpoint is", cfg.Endpoint, Endpoints()},
+		{"prompt form is", cfg.Prompt, PromptForms()},
+		{"balance is", cfg.Balance, Balances()},
+		{"connections are", cfg.Connections, ConnectionModes()},
+		{"answers are", cfg.Answers, AnswerModes()},
+	} {
+		if !slices.Contains(c.values, c.value) {
+			return fmt.Errorf("%s not %s: %q", c.what, inWords(c.values), c.value)
+		}
+	}
+	for _, d := range []struct {
+		what string
+		time time.Duration
+	}{
+		{"the time after which requests are abandoned", cfg.CancelAfter},
+		{"timeout", cfg.Timeout}, {"first-byte timeout", cfg.FirstByteTimeout}, {"idle timeout", cfg.IdleTimeout},
+	} {
+		if d.time < 0 {
+			return fmt.Errorf("%s is negative: %v", d.what, d.time)
+		}
+	}
 	switch {
-	case presetOf(cfg.Server) == nil:
-		return fmt.Errorf("kind of server is not %s: %q", inWords(servers), cfg.Server)
-	case !slices.Contains(Endpoints(), cfg.Endpoint):
-		return fmt.Errorf("endpoint is not %s: %q", inWords(Endpoints()), cfg.Endpoint)
-	case !slices.Contains(PromptForms(), cfg.Prompt):
-		return fmt.Errorf("prompt form is not %s: %q", strings.Join(PromptForms(), " or "), cfg.Prompt)
 	case cfg.Prompt == Tokens && !apiOf(cfg.Endpoint).tokenIDs:
 		return fmt.Errorf("the %s endpoint takes text: token ids need the completions endpoint", cfg.Endpoint)
-	case !slices.Contains(Balances(), cfg.Balance):
-		return fmt.Errorf("balance is not %s: %q", strings.Join(Balances(), " or "), cfg.Balance)
-	case !slices.Contains(ConnectionModes(), cfg.Connections):
-		return fmt.Errorf("connections are not %s: %q", strings.Join(ConnectionModes(), " or "), cfg.Connections)
-	case !slices.Contains(AnswerModes(), cfg.Answers):
-		return fmt.Errorf("answers are not %s: %q", strings.Join(AnswerModes(), " or "), cfg.Answers)
-	case cfg.KeepReasoning && cfg.Answers != LiveAnswers:
-		return errors.New("only live answers can keep their reasoning")
-	case cfg.KeepReasoning && (cfg.Endpoint == Responses || cfg.Endpoint == Messages):
-		return fmt.Errorf("reasoning cannot be sent back on the %s endpoint", cfg.Endpoint)
-	case cfg.CancelAfter < 0:
-		return fmt.Errorf("the time after which requests are abandoned is negative: %v", cfg.CancelAfter)
-	case cfg.Timeout < 0:
-		return fmt.Errorf("timeout is negative: %v", cfg.Timeout)
-	case cfg.FirstByteTimeout < 0:
-		return fmt.Errorf("first-byte timeout is negative: %v", cfg.FirstByteTimeout)
-	case cfg.IdleTimeout < 0:
-		return fmt.Errorf("idle timeout is negative: %v", cfg.IdleTimeout)
 	case cfg.Source.Text != nil && cfg.Prompt == Tokens:
 		return errors.New("passages of a dataset are text: they cannot be sent as token ids")
 	case cfg.Temperature.Set && !(cfg.Temperature.Value >= 0 && cfg.Temperature.Value <= 2):

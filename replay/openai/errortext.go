@@ -3,6 +3,7 @@ package openai
 import (
 	"fmt"
 	"html"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,17 +62,12 @@ func redirectText(location string) string {
 // withoutSecrets removes credentials, query and fragment, which may be secret, from
 // a URL.
 func withoutSecrets(location string) string {
-	location, _, _ = strings.Cut(location, "?")
-	location, _, _ = strings.Cut(location, "#")
-	before, authority, ok := strings.Cut(location, "//")
-	if !ok {
-		return location
+	u, err := url.Parse(location)
+	if err != nil {
+		return "another address"
 	}
-	path := ""
-	if slash := strings.IndexByte(authority, '/'); slash >= 0 {
-		authority, path = authority[:slash], authority[slash:]
-	}
-	return before + "//" + authority[strings.LastIndexByte(authority, '@')+1:] + path
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
+	return u.String()
 }
 
 // errorEventText describes an event that reports an error.

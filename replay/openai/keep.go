@@ -2,7 +2,6 @@ package openai
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -19,8 +18,7 @@ type kept struct {
 	wantIDs         bool     // token ids, else text
 	ids             []uint32 // all
 	text, reasoning []byte   // visible text and reasoning, escaped for JSON
-	pieces          []byte   // lengths of the pieces of text, as varints
-	textPieces      int
+	textPieces      int      // events with text
 	reasoningPieces int
 	event           pieces // of the last event
 	err             error  // why the answer cannot be kept
@@ -141,7 +139,7 @@ func (k *kept) take(info *chunkInfo) {
 		k.err = errKeptTooLong
 	}
 	if k.err != nil {
-		k.ids, k.text, k.reasoning, k.pieces = nil, nil, nil, nil
+		k.ids, k.text, k.reasoning = nil, nil, nil
 	}
 }
 
@@ -167,7 +165,6 @@ func (k *kept) takeText() {
 	text, reasoning := k.event.text, k.event.reasoning
 	if len(text) > 0 {
 		k.text = append(k.text, text...)
-		k.pieces = binary.AppendUvarint(k.pieces, uint64(len(text)))
 		k.textPieces++
 	}
 	if len(reasoning) > 0 {

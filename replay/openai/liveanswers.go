@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -60,12 +59,10 @@ type entry = transcript.Entry[reply]
 
 // reply is an answer, and what has to be known of its prompt.
 type reply struct {
-	ids       []uint32 // for prompts of token ids; else:
-	text      []byte   // escaped for JSON
-	pieces    []byte   // lengths of its pieces, as varints
-	reasoning []byte   // to be sent back
-	tokens    int      // of text and reasoning
-	err       error    // why it cannot be part of a prompt
+	ids    []uint32 // for prompts of token ids; else:
+	text   []byte   // escaped for JSON
+	tokens int      // of either
+	err    error    // why it cannot be part of a prompt
 
 	sent sentPrompt
 }
@@ -158,7 +155,7 @@ func (c *Client) Forget(row int) {
 }
 
 func (a *reply) size() int64 {
-	return int64(4*cap(a.ids) + cap(a.text) + cap(a.pieces) + cap(a.reasoning))
+	return int64(4*cap(a.ids) + cap(a.text))
 }
 
 // replyOf returns what a prompt can hold of an answer.
@@ -167,9 +164,9 @@ func (c *Client) replyOf(k *kept, counts replay.Counts) (a reply, g transcript.G
 	case k.err != nil:
 		a.err = k.err
 	case k.wantIDs:
-		a, g = k.tokenIDs(counts, c.cfg.KeepReasoning)
+		a, g = k.tokenIDs(counts)
 	default:
-		a, g = c.textReply(k, counts)
+		a, g = k.textReply(counts)
 	}
 	if a.err != nil { // its tokens still take up their places
 		return reply{err: a.err}, transcript.Generated{Tokens: max(counts.Output.Value, 1)}
@@ -178,12 +175,10 @@ func (c *Client) replyOf(k *kept, counts replay.Counts) (a reply, g transcript.G
 	return a, g
 }
 
-func (k *kept) tokenIDs(counts replay.Counts, keepReasoning bool) (a reply, g transcript.Generated) {
+func (k *kept) tokenIDs(counts replay.Counts) (a reply, g transcript.Generated) {
 	n := len(k.ids)
 	a.ids = slices.Clip(k.ids)
-	if !keepReasoning {
-		g.Dropped = min(counts.Reasoning.Value, n)
-	}
+	g.Dropped = min(counts.Reasoning.Value, n)
 	g.Tokens = n - g.Dropped
 	if counts.Output.Set && counts.Output.Value != n || n == 0 {
 		a.err = fmt.Errorf("the server sent %d token ids for an answer of %d tokens", n, counts.Output.Value)
@@ -191,37 +186,24 @@ func (k *kept) tokenIDs(counts replay.Counts, keepReasoning bool) (a reply, g tr
 	return a, g
 }
 
-// textReply makes a reply of text. Its tokens are those that the server counts.
-func (c *Client) textReply(k *kept, counts replay.Counts) (a reply, g transcript.Generated) {
+// textReply makes a reply of text. Its tokens are those that the server counts. If it does
+// not count those of reasoning, all pieces are taken to have as many.
+func (k *kept) textReply(counts replay.Counts) (a reply, g transcript.Generated) {
 	if !counts.Output.Set {
 		a.err = errors.New("the server does not report the number of output tokens")
 		return a, g
 	}
-	if a.text, _, a.err = checked(k.text); a.err != nil {
-		return a, g
-	}
-	if bytes.Equal(a.text, k.text) { // else it was escaped again
-		a.pieces = slices.Clip(k.pieces)
-	}
-	if c.cfg.KeepReasoning && len(k.reasoning) > 0 {
-		a.reasoning, _, a.err = checked(k.reasoning)
-	}
-	return a, k.countTokens(counts, c.cfg.KeepReasoning)
-}
-
-// countTokens returns how many of the tokens that the server counts are kept. If it
-// does not count those of reasoning, all pieces are taken to have as many.
-func (k *kept) countTokens(counts replay.Counts, keepReasoning bool) (g transcript.Generated) {
+	a.text, _, a.err = checked(k.text)
 	total := counts.Output.Value
 	switch {
-	case len(k.reasoning) == 0 || keepReasoning:
+	case len(k.reasoning) == 0:
 	case counts.Reasoning.Set:
 		g.Dropped = min(counts.Reasoning.Value, total)
 	default:
 		g.Dropped = total * k.reasoningPieces / (k.reasoningPieces + k.textPieces)
 	}
 	g.Tokens = total - g.Dropped
-	return g
+	return a, g
 }
 
 // checked returns text that is escaped for JSON, and the text unescaped. Unpaired

@@ -83,54 +83,38 @@ func converse(c *Client, rows []trace.Request) (all []replay.Outcome, err error)
 }
 
 // turnText is a message of a body.
-type turnText struct {
-	Role, Content, ReasoningContent string
-}
+type turnText struct{ Role, Content string }
 
 func messagesIn(t *testing.T, body string) []turnText {
 	t.Helper()
-	var sent struct {
-		Messages []struct {
-			Role, Content string
-			Reasoning     string `json:"reasoning_content"`
-		}
-	}
+	var sent struct{ Messages []turnText }
 	if err := stdjson.Unmarshal([]byte(body), &sent); err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}
-	var all []turnText
-	for _, m := range sent.Messages {
-		all = append(all, turnText{m.Role, m.Content, m.Reasoning})
-	}
-	return all
+	return sent.Messages
 }
 
 // A chat continues with the answer, as the user and the assistant in turns; halves of
-// a character sent apart are one, and reasoning goes back only if it is kept.
+// a character sent apart are one, and reasoning does not go back.
 func TestChatContinues(t *testing.T) {
 	t.Parallel()
 	rows := turnsOf(5, 20)
-	for _, keep := range []bool{false, true} {
-		s := &talks{answers: []string{
-			countedAnswer(5, 4, choice(`"delta":{"reasoning_content":"hm"}`), choice(`"delta":{"content":" a\ud83d"}`), choice(`"delta":{"content":"\ude00\n"}`), choice(`"delta":{"content":""},"finish_reason":"stop"`)),
-			countedAnswer(20, 4, choice(`"delta":{"content":" a"}`), choice(`"delta":{"content":"b"},"finish_reason":"stop"`)),
-		}}
-		c := client(t, serve(t, s.serve).url, liveWith(t, rows, of(Chat), func(cfg *Config) { cfg.KeepReasoning = keep }))
-		all, err := converse(c, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := transcript.Generated{Tokens: 3, Dropped: 1} // a third of the pieces are reasoning
-		if keep {
-			want = transcript.Generated{Tokens: 4}
-		}
-		if base := all[1].Base; base.Row != trace.Some(0) || base.Answer != want {
-			t.Errorf("kept %t: the turn continues %+v", keep, base)
-		}
-		sent := messagesIn(t, s.body(1))
-		if len(sent) != 3 || sent[0] != messagesIn(t, s.body(0))[0] || sent[1].Role != "assistant" || sent[1].Content != " a😀\n" || (sent[1].ReasoningContent == "hm") != keep || len(strings.Fields(sent[2].Content)) != 15-want.Tokens {
-			t.Errorf("kept %t: messages %q", keep, sent)
-		}
+	s := &talks{answers: []string{
+		countedAnswer(5, 4, choice(`"delta":{"reasoning_content":"hm"}`), choice(`"delta":{"content":" a\ud83d"}`), choice(`"delta":{"content":"\ude00\n"}`), choice(`"delta":{"content":""},"finish_reason":"stop"`)),
+		countedAnswer(20, 4, choice(`"delta":{"content":" a"}`), choice(`"delta":{"content":"b"},"finish_reason":"stop"`)),
+	}}
+	c := client(t, serve(t, s.serve).url, liveWith(t, rows, of(Chat)))
+	all, err := converse(c, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := transcript.Generated{Tokens: 3, Dropped: 1} // a third of the pieces are reasoning
+	if base := all[1].Base; base.Row != trace.Some(0) || base.Answer != want {
+		t.Errorf("the turn continues %+v", base)
+	}
+	sent := messagesIn(t, s.body(1))
+	if len(sent) != 3 || sent[0] != messagesIn(t, s.body(0))[0] || sent[1] != (turnText{"assistant", " a😀\n"}) || len(strings.Fields(sent[2].Content)) != 15-want.Tokens {
+		t.Errorf("messages %q", sent)
 	}
 }
 

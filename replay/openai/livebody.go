@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -151,53 +150,25 @@ func (c *Client) appendTurns(body []byte, e *entry, parts []part) []byte {
 		body = append(c.appendText(body, e, p), `"}`...)
 		if i < len(parts)-1 {
 			body = append(body, ',')
-			body = append(p.of.Answer.appendMessage(body, p.text), ',')
+			body = append(appendMessage(body, p.text), ',')
 		}
 	}
 	return append(body, ']')
 }
 
-// appendMessage appends the message of an answer, or of its beginning. Reasoning goes
-// with whole answers only.
-func (a *reply) appendMessage(body, text []byte) []byte {
-	body = append(body, `{"role":"assistant",`...)
-	if len(a.reasoning) > 0 && len(text) == len(a.text) {
-		body = append(append(append(body, `"reasoning_content":"`...), a.reasoning...), `",`...)
-	}
-	body = append(append(body, `"content":"`...), text...)
-	return append(body, `"}`...)
+// appendMessage appends the message of an answer, or of its beginning.
+func appendMessage(body, text []byte) []byte {
+	return append(append(append(body, `{"role":"assistant","content":"`...), text...), `"}`...)
 }
 
-// beginning returns the first tokens of an answer as text. The pieces in which the
-// answer arrived are taken to have the same number of tokens, usually one each.
+// beginning returns the first tokens of an answer as text, which are taken to have the
+// same number of bytes.
 func (a *reply) beginning(tokens int) (text []byte) {
 	if tokens >= a.tokens {
 		return a.text
 	}
-	ends := a.ends()
-	k := len(ends) * tokens / a.tokens
-	if k == 0 {
-		return nil
-	}
 	_, whole, _ := checked(a.text)
-	return wholeCharacters(a.text[:ends[k-1]], whole)
-}
-
-// ends returns where the pieces of the text end, or its bytes if they are unknown.
-func (a *reply) ends() (ends []int) {
-	if a.pieces == nil {
-		for i := range a.text {
-			ends = append(ends, i+1)
-		}
-		return ends
-	}
-	at := 0
-	for rest := a.pieces; len(rest) > 0; {
-		n, size := binary.Uvarint(rest)
-		at, rest = at+int(n), rest[size:]
-		ends = append(ends, at)
-	}
-	return ends
+	return wholeCharacters(a.text[:len(a.text)*tokens/a.tokens], whole)
 }
 
 // wholeCharacters removes what is left of a character, or of its escape, from the end of

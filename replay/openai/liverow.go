@@ -147,7 +147,7 @@ func continueMessages(m ownMessages, e *entry) (array string, err error) {
 		if base.Answer.err != nil {
 			return "", fmt.Errorf("an earlier answer cannot be carried into this turn: %w", base.Answer.err)
 		}
-		m.list[at], some = base.Answer.appendMessage(nil, base.Answer.text), true
+		m.list[at], some = appendMessage(nil, base.Answer.text), true
 	}
 	if !some {
 		return "", nil

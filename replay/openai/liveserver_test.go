@@ -112,7 +112,11 @@ func TestAnswersAreCached(t *testing.T) {
 					continue
 				}
 				n := o.Base.Answer.Tokens
-				if o.Counts.Input.Value != rows[i].InputLength || o.Base.Row != trace.Some(i-1) || n+o.Base.Answer.Dropped != outcomes[i-1].Counts.Output.Value {
+				off := o.Counts.Input.Value - rows[i].InputLength
+				if rows[i-1].InputLength+n > rows[i].InputLength && way.Prompt != openai.Tokens { // the beginning of a text
+					off = max(off-1, 0)
+				}
+				if off != 0 || o.Base.Row != trace.Some(i-1) || n+o.Base.Answer.Dropped != outcomes[i-1].Counts.Output.Value {
 					t.Errorf("%s: row %d has %+v prompt tokens of %d and continues %+v", name, i, o.Counts.Input, rows[i].InputLength, o.Base)
 				}
 				shared := min(rows[i-1].InputLength+n-1, rows[i].InputLength-1)

@@ -1,12 +1,13 @@
 package openai
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"moontide/trace/jsonscan"
 )
 
 // plainKeys are members of a body whose texts are not secret.
@@ -20,79 +21,59 @@ var plainKeys = []string{
 // bodies have equal masks. Text without such strings is returned unchanged, and
 // text that is not an object is replaced.
 func MaskBody(body string) string {
-	m := masker{in: json.NewDecoder(strings.NewReader(body))}
-	m.in.UseNumber()
-	if err := m.value(false); err != nil || m.in.More() || !strings.HasPrefix(strings.TrimSpace(body), "{") {
+	text := strings.TrimSpace(body)
+	if !json.Valid([]byte(text)) || text[0] != '{' {
+		return mask(body)
+	}
+	var m masker
+	if m.value([]byte(text), false, 0); m.failed {
 		return mask(body)
 	}
 	if !m.masked {
 		return body
 	}
-	return m.out.String()
+	return string(m.out)
 }
 
 func mask(secret string) string { return fmt.Sprintf("***%.4x", sha256.Sum256([]byte(secret))) }
 
 // masker copies JSON and masks strings.
 type masker struct {
-	in     *json.Decoder
-	out    bytes.Buffer
-	masked bool
+	out            []byte
+	masked, failed bool
 }
 
-// value copies the next value.
-func (m *masker) value(plain bool) error {
-	token, err := m.in.Token()
-	if err != nil {
-		return err
-	}
-	switch token := token.(type) {
-	case json.Delim:
-		return m.members(rune(token), plain)
-	case string:
-		if !plain {
-			m.masked = true
-			token = mask(token)
-		}
-		return m.write(token)
-	}
-	return m.write(token)
-}
-
-// members copies the rest of an object or array. plain is that of its members.
-func (m *masker) members(open rune, plain bool) error {
-	m.out.WriteRune(open)
-	top := m.out.Len() == 1
-	for n := 0; m.in.More(); n++ {
-		if n > 0 {
-			m.out.WriteByte(',')
-		}
-		memberPlain := plain
-		if open == '{' {
-			key, err := m.in.Token()
-			if err != nil {
-				return err
-			}
-			if err := m.write(key); err != nil {
-				return err
-			}
-			m.out.WriteByte(':')
-			name, _ := key.(string)
-			memberPlain = plain || top && slices.Contains(plainKeys, name)
-		}
-		if err := m.value(memberPlain); err != nil {
-			return err
+// value copies a value. The strings of one that is plain stay.
+func (m *masker) value(value []byte, plain bool, depth int) {
+	n := 0
+	separate := func() {
+		if n++; n > 1 {
+			m.out = append(m.out, ',')
 		}
 	}
-	end, err := m.in.Token()
-	if err == nil {
-		m.out.WriteString(fmt.Sprint(end))
+	switch {
+	case value[0] == '{':
+		m.out = append(m.out, '{')
+		err := jsonscan.Members(value, func(key []byte, _ int, member []byte) error {
+			separate()
+			m.out = append(jsonscan.AppendString(m.out, string(key)), ':')
+			m.value(member, plain || depth == 0 && slices.Contains(plainKeys, string(key)), depth+1)
+			return nil
+		})
+		m.out, m.failed = append(m.out, '}'), m.failed || err != nil
+	case value[0] == '[':
+		m.out = append(m.out, '[')
+		jsonscan.Elements(value, func(_ int, element []byte) error {
+			separate()
+			m.value(element, plain, depth+1)
+			return nil
+		})
+		m.out = append(m.out, ']')
+	case value[0] == '"' && !plain:
+		var secret string
+		m.failed = json.Unmarshal(value, &secret) != nil || m.failed
+		m.out, m.masked = jsonscan.AppendString(m.out, mask(secret)), true
+	default:
+		m.out = append(m.out, value...)
 	}
-	return err
-}
-
-func (m *masker) write(v any) error {
-	text, err := json.Marshal(v)
-	m.out.Write(text)
-	return err
 }

@@ -18,7 +18,7 @@ const maxRefusals = 5
 // may have refused everything.
 func (c *Client) beginNegotiation() {
 	model := c.cfg.Model
-	c.cfg, c.caps, c.swapped, c.moved = c.asked, presetOf(c.asked.Server).caps, false, false
+	c.cfg, c.caps, c.swapped = c.asked, presetOf(c.asked.Server).caps, false
 	c.cfg.Model = cmp.Or(c.cfg.Model, model)
 	a := apiOf(c.cfg.Endpoint)
 	c.caps.ignoreEOS = c.caps.ignoreEOS && a.ignoreEOS && !c.cfg.StopAtEOS
@@ -48,7 +48,6 @@ var concessions = []concession{
 	{names: []string{"vocab", "invalid token"}, drop: (*Client).narrowTokens},
 	{refused: noSuchAPI, drop: (*Client).dropCompletions},
 	{names: []string{"continuous_usage_stats", "return_token_ids", "stream_options"}, unnamed: true, drop: (*Client).dropChunkTokens},
-	{names: []string{"nvext"}, drop: (*Client).moveLengths},
 	{names: []string{"ignore_eos"}, drop: (*Client).dropIgnoreEOS},
 	{names: []string{"min_tokens", "min_new_tokens"}, drop: (*Client).dropMinTokens},
 	{unnamed: true, drop: (*Client).dropLengths},
@@ -220,20 +219,10 @@ func (c *Client) dropMinTokens() (note string, ok bool) {
 	return "the endpoint refuses min_tokens" + c.lengthNote(), ok
 }
 
-// moveLengths moves ignore_eos and min_tokens to nvext or out of it, once: NVIDIA's
-// servers have had them in both places.
-func (c *Client) moveLengths() (note string, ok bool) {
-	if c.moved || !c.api.hasChoices() || !c.caps.ignoreEOS && !c.caps.minTokens || hasKey(c.extra, "nvext") {
-		return "", false
-	}
-	c.moved, c.caps.inNvext = true, !c.caps.inNvext
-	return "", true
-}
-
 // dropLengths drops all that makes answers as long as asked for.
 func (c *Client) dropLengths() (note string, ok bool) {
 	ok = c.caps.ignoreEOS || c.caps.minTokens
-	c.caps.ignoreEOS, c.caps.minTokens, c.caps.inNvext = false, false, false
+	c.caps.ignoreEOS, c.caps.minTokens = false, false
 	return "the endpoint refuses ignore_eos and min_tokens: " + lengthsLost, ok
 }
 

@@ -61,7 +61,6 @@ var gpt = []refusal{
 	{`"max_tokens"`, bad, message("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")},
 	{"continuous_usage_stats", bad, message("Unknown parameter: 'stream_options.continuous_usage_stats'.")},
 	{"return_token_ids", bad, message("Unknown parameter: 'return_token_ids'.")},
-	{"nvext", bad, message("Unknown parameter: 'nvext'.")},
 	{"ignore_eos", bad, message("Unknown parameter: 'ignore_eos'.")},
 	{"min_tokens", bad, message("Unknown parameter: 'min_tokens'.")},
 }
@@ -81,8 +80,6 @@ func TestNegotiation(t *testing.T) {
 		"max_tokens":             {[]refusal{gpt[1]}, nil, 4, "max_completion_tokens ignore_eos min_tokens stream_options token ids", []string{"refuses max_tokens: max_completion_tokens is sent"}},
 		"stream_options":         {[]refusal{{"stream_options", bad, message("stream_options: extra fields not permitted")}}, nil, 5, "max_tokens ignore_eos min_tokens token ids", []string{"refuses stream_options"}},
 		"continuous usage":       {[]refusal{gpt[2]}, nil, 4, "max_tokens ignore_eos min_tokens stream_options token ids", nil},
-		"nvext":                  {[]refusal{{"!nvext", bad, message("ignore_eos is a member of nvext")}}, nil, 4, "max_tokens nvext.ignore_eos nvext.min_tokens stream_options token ids", nil},
-		"no nvext":               {[]refusal{{"nvext", bad, message("unknown field `nvext`")}}, func(cfg *Config) { cfg.Server = "dynamo" }, 4, "max_tokens ignore_eos min_tokens stream_options token ids", nil},
 		"min_tokens":             {[]refusal{{"min_tokens", unprocessable, `{"detail":[{"loc":["body","min_tokens"],"msg":"extra fields not permitted"}]}`}}, nil, 4, "max_tokens ignore_eos stream_options token ids", []string{"refuses min_tokens"}},
 		"token ids, Ollama":      {[]refusal{{`"prompt":[`, bad, message("json: cannot unmarshal array into Go struct field CompletionRequest.prompt of type string")}}, nil, 4, "max_tokens ignore_eos min_tokens stream_options", []string{"takes no token ids: prompts are sent as words"}},
 		"token ids, FastAPI":     {[]refusal{{`"prompt":[`, unprocessable, `{"detail":[{"type":"string_type","loc":["body","prompt"],"msg":"Input should be a valid string"}]}`}}, nil, 4, "max_tokens ignore_eos min_tokens stream_options", []string{"takes no token ids"}},

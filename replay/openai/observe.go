@@ -79,7 +79,7 @@ func (o *Observer) Whole(body []byte) {
 // Held returns the number of bytes of text that are kept.
 func (o *Observer) Held() int {
 	if k := o.stream.kept; k != nil {
-		return cap(k.text) + cap(k.reasoning) + cap(k.pieces)
+		return cap(k.text) + cap(k.reasoning)
 	}
 	return 0
 }

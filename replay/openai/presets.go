@@ -23,7 +23,7 @@ var presets = []preset{
 	{name: "vllm", title: "vLLM", caps: vllmCapabilities},
 	{name: "sglang", title: "SGLang", caps: capabilities{limit: maxTokens, streamOptions: true, chunkTokens: inUsage, ignoreEOS: true, minTokens: true}},
 	{name: "trtllm", title: "TensorRT-LLM", caps: capabilities{limit: maxTokens, streamOptions: true, chunkTokens: inUsage, ignoreEOS: true, minTokens: true}},
-	{name: "dynamo", title: "NVIDIA Dynamo", caps: capabilities{limit: maxTokens, streamOptions: true, ignoreEOS: true, minTokens: true, inNvext: true}},
+	{name: "dynamo", title: "NVIDIA Dynamo", caps: capabilities{limit: maxTokens, streamOptions: true, ignoreEOS: true, minTokens: true}},
 	{name: "llamacpp", title: "llama.cpp", caps: capabilities{limit: maxTokens, streamOptions: true, ignoreEOS: true}},
 	{name: "tgi", title: "Text Generation Inference", endpoint: Chat, words: true, caps: capabilities{limit: maxTokens, streamOptions: true}},
 	{name: "openai", title: "OpenAI", endpoint: Chat, words: true, caps: capabilities{limit: maxCompletionTokens, streamOptions: true}},
@@ -64,7 +64,6 @@ type capabilities struct {
 	chunkTokens   tokenEvidence // asked for in each chunk
 	ignoreEOS     bool
 	minTokens     bool
-	inNvext       bool // ignore_eos and min_tokens are members of nvext, as for NVIDIA's servers
 }
 
 // list names what requests to an API contain, for the user.
@@ -75,37 +74,13 @@ func (c *capabilities) list(a *api, form string) []string {
 			all = append(all, name)
 		}
 	}
-	prefix := ""
-	if c.inNvext {
-		prefix = "nvext."
-	}
 	choices := a.hasChoices()
 	add(true, cmp.Or(a.limit, c.limit))
-	add(c.ignoreEOS, prefix+"ignore_eos")
-	add(c.minTokens, prefix+"min_tokens")
+	add(c.ignoreEOS, "ignore_eos")
+	add(c.minTokens, "min_tokens")
 	add(choices && c.streamOptions, "stream_options")
 	add(choices && c.chunkTokens&inUsage != 0, "continuous_usage_stats")
 	add(choices && c.chunkTokens&inTokenIDs != 0, "return_token_ids")
 	add(form == Tokens, "token ids")
 	return all
-}
-
-// minimum returns the text between max_tokens and the number of min_tokens, nil if
-// it is not sent, and the text after that number, which ends nvext.
-func (m *members) minimum() (before, after []byte) {
-	caps := m.caps
-	eos, least := caps.ignoreEOS && !m.has("ignore_eos"), caps.minTokens && !m.has("min_tokens")
-	switch {
-	case !caps.inNvext && least:
-		return []byte(`,"min_tokens":`), nil
-	case !caps.inNvext:
-		return nil, nil
-	case least && eos:
-		return []byte(`,"nvext":{"min_tokens":`), []byte(`,"ignore_eos":true}`)
-	case least:
-		return []byte(`,"nvext":{"min_tokens":`), []byte(`}`)
-	case eos:
-		return nil, []byte(`,"nvext":{"ignore_eos":true}`)
-	}
-	return nil, nil
 }

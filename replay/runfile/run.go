@@ -106,10 +106,8 @@ type Target struct {
 	// ServerBlockSize is the block size of the server's prefix cache in tokens, as
 	// configured; 0 means unknown.
 	ServerBlockSize int `json:"server_block_size,omitempty"`
-	// LiveAnswers reports that prompts contain the real answers to earlier turns, and
-	// KeptReasoning that these contain their reasoning.
-	LiveAnswers   bool `json:"live_answers,omitempty"`
-	KeptReasoning bool `json:"kept_reasoning,omitempty"`
+	// LiveAnswers reports that prompts contain the real answers to earlier turns.
+	LiveAnswers bool `json:"live_answers,omitempty"`
 	// GeneratedCached reports that the endpoint keeps generated tokens in its prefix
 	// cache.
 	GeneratedCached bool `json:"generated_cached,omitempty"`

@@ -32,7 +32,7 @@ var chatAPI = api{
 
 // readChat adds the contents of all messages to the prompt.
 func readChat(w *wireRequest, p tokens) *apiError {
-	return w.readMessages("messages", messageForm{textParts: []string{"text"}, reasoning: true}, p)
+	return w.readMessages("messages", messageForm{textParts: []string{"text"}}, p)
 }
 
 // completionAPI is OpenAI's completions. Reasoning is part of the text.

@@ -34,8 +34,8 @@
 // [Config.Refuse] makes the server refuse parameters, or whole APIs, as others do.
 // [Config.ReasoningTokens] makes the start of each answer reasoning:
 // reasoning_content in chat, an item with reasoning_text in responses, a thinking
-// block in messages. The text of completions and /generate includes it. Prompts do not
-// have the reasoning of earlier answers, except in chat if the client returns it.
+// block in messages. The text of completions and /generate includes it. The reasoning of
+// earlier answers is no part of a prompt.
 //
 // Request headers: X-Session-ID identifies the conversation, for routing by session.
 // X-Moontide-Stamps: 1 adds a member "written_ns" to each event, the time at which

@@ -46,24 +46,18 @@ var ways = []struct {
 		return `"input_ids":` + jsonOf(t, append(append([]uint64{1, 2, 3, 4, 5}, parsed[body](t, []byte(answer)).IDs...), 6, 7, 8))
 	}},
 	{"messages", chatPath, `"messages":[{"role":"user","content":"X two three four five"}]`, false, func(t *testing.T, answer string) string {
-		return nextMessages(t, answer, "")
-	}},
-	{"messages and reasoning_content", chatPath, `"messages":[{"role":"user","content":"X two three four five"}]`, true, func(t *testing.T, answer string) string {
-		return nextMessages(t, answer, "reasoning_content")
-	}},
-	{"messages and reasoning", chatPath, `"messages":[{"role":"user","content":"X two three four five"}]`, true, func(t *testing.T, answer string) string {
-		return nextMessages(t, answer, "reasoning")
+		return nextMessages(t, answer)
 	}},
 }
 
-func nextMessages(t *testing.T, answer, reasoning string) string {
+func nextMessages(t *testing.T, answer string) string {
 	type body struct {
 		Choices []struct{ Message map[string]any }
 	}
 	got := parsed[body](t, []byte(answer)).Choices[0].Message
 	message := map[string]any{"role": "assistant", "content": got["content"]}
-	if thought, ok := got["reasoning_content"]; ok && reasoning != "" {
-		message[reasoning] = thought
+	if thought, ok := got["reasoning_content"]; ok {
+		message["reasoning_content"] = thought
 	}
 	return `"messages":[{"role":"user","content":"X two three four five"},` + jsonOf(t, message) + `,{"role":"tool","content":"and so on"}]`
 }

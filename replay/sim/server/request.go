@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/bytedance/sonic"
-	"github.com/bytedance/sonic/decoder"
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay/sim/engine"
@@ -150,7 +149,7 @@ func decodeBody(body []byte, api *api) (*wireRequest, error) {
 // does not decode in some places only.
 func (w *wireRequest) unmarshal(body []byte) error {
 	if bytes.IndexByte(body, '\\') >= 0 && !json.Valid(body) {
-		return json.Unmarshal(body, new(json.RawMessage)) // says where
+		return errors.New("not JSON")
 	}
 	return bodyJSON.Unmarshal(body, &w.members)
 }
@@ -160,7 +159,7 @@ func (w *wireRequest) unmarshal(body []byte) error {
 func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	w, decodeErr := decodeBody(body, api)
 	if decodeErr != nil {
-		return nil, badRequest("", "the body is not a JSON object: %s", cause(decodeErr))
+		return nil, badRequest("", "the body is not a JSON object")
 	}
 	model := c.Model
 	if err := w.get("model").decode("a string", &model); err != nil {
@@ -256,18 +255,6 @@ func (w *wireRequest) readStreamOptions(r *request) *apiError {
 
 // absent reports whether a member is missing or null.
 func absent(m raw) bool { return len(m) == 0 || string(m) == "null" }
-
-// cause returns the message of a JSON library error without its excerpt of the
-// body, which may be long and span several lines.
-func cause(err error) string {
-	if syntax, ok := errors.AsType[decoder.SyntaxError](err); ok {
-		return fmt.Sprintf("%s at byte %d", syntax.Message(), syntax.Pos)
-	}
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Sprintf("%v at byte %d", syntax, syntax.Offset)
-	}
-	return "a value of another type"
-}
 
 func shortened(s string) string {
 	const most = 64

@@ -52,12 +52,10 @@ func (c Config) readPrompt(api *api, w *wireRequest, p tokens) *apiError {
 }
 
 type wireMessage struct {
-	Type             string `json:"type"`
-	Role             string `json:"role"`
-	Content          raw    `json:"content"`
-	ReasoningContent raw    `json:"reasoning_content"`
-	Reasoning        raw    `json:"reasoning"`
-	ToolCalls        raw    `json:"tool_calls"`
+	Type      string `json:"type"`
+	Role      string `json:"role"`
+	Content   raw    `json:"content"`
+	ToolCalls raw    `json:"tool_calls"`
 }
 
 type wirePart struct {
@@ -71,9 +69,6 @@ type messageForm struct {
 	// skipped lists types of messages and parts that do not count as input: the
 	// reasoning of earlier answers.
 	skipped []string
-	// reasoning is whether messages have members with the reasoning of earlier
-	// answers, which counts.
-	reasoning bool
 }
 
 // readMessages adds the contents of all messages to the prompt.
@@ -104,9 +99,6 @@ func readMessage(m *wireMessage, param string, form messageForm, p tokens) *apiE
 	if !absent(m.ToolCalls) && string(m.ToolCalls) != "[]" {
 		return notSupported(param + ".tool_calls")
 	}
-	if err := m.readReasoning(param, form, p); err != nil {
-		return err
-	}
 	content := parameter{param + ".content", m.Content}
 	switch {
 	case content.absent() && m.Role == "assistant":
@@ -115,20 +107,6 @@ func readMessage(m *wireMessage, param string, form messageForm, p tokens) *apiE
 		return content.missing()
 	}
 	return readContent(content, form, p)
-}
-
-// readReasoning adds the reasoning of an earlier answer, under DeepSeek's name or
-// vLLM's.
-func (m *wireMessage) readReasoning(param string, form messageForm, p tokens) *apiError {
-	if !form.reasoning || m.Role != "assistant" {
-		return nil
-	}
-	for _, r := range []parameter{{param + ".reasoning_content", m.ReasoningContent}, {param + ".reasoning", m.Reasoning}} {
-		if !r.absent() {
-			return r.readText(p)
-		}
-	}
-	return nil
 }
 
 // readContent adds a text or an array of text parts to the prompt.
