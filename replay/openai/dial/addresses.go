@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -14,9 +15,8 @@ const (
 	// lookupAge is how long the addresses of a name are used: a service may get new
 	// ones, but ten thousand connections should not look them up ten thousand times.
 	lookupAge = 5 * time.Second
-	// attemptDelay is the head start of an address before the next one is tried, too
-	// (RFC 8305, section 5).
-	attemptDelay = 250 * time.Millisecond
+	// attemptTime is how long an address is tried before the next one.
+	attemptTime = time.Second
 )
 
 // Addresses opens connections to one host name and spreads them over its addresses
@@ -50,12 +50,7 @@ func (a *Addresses) DialContext(ctx context.Context, network, address string) (n
 	for _, ip := range a.inTurn(found) {
 		addresses = append(addresses, net.JoinHostPort(ip.String(), port))
 	}
-	var conn net.Conn
-	if len(addresses) == 1 {
-		conn, err = a.dial(ctx, network, addresses[0])
-	} else {
-		conn, err = a.race(ctx, network, addresses)
-	}
+	conn, err := a.tryAll(ctx, network, addresses)
 	if err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -151,50 +146,26 @@ func (a *Addresses) connected(conn net.Conn) {
 	}
 }
 
-// race tries addresses until one connects: the next one when the last one failed or
-// has had its head start. The error is that of the first failure.
-func (a *Addresses) race(ctx context.Context, network string, addresses []string) (net.Conn, error) {
-	trying, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type attempt struct {
-		conn net.Conn
-		err  error
-	}
-	attempts, over := make(chan attempt), make(chan struct{})
-	defer close(over)
-	begin := func(address string) {
-		conn, err := a.dial(trying, network, address)
-		select {
-		case attempts <- attempt{conn, err}:
-		case <-over:
-			if err == nil {
-				conn.Close()
-			}
-		}
-	}
-	headStart := time.NewTimer(attemptDelay)
-	defer headStart.Stop()
+// tryAll tries addresses in order until one connects. All but the last have a limit of
+// time. The error is that of the first failure.
+func (a *Addresses) tryAll(ctx context.Context, network string, addresses []string) (net.Conn, error) {
 	var failure error
-	go begin(addresses[0])
-	for begun, ended := 1, 0; ended < len(addresses); {
-		select {
-		case done := <-attempts:
-			if done.err == nil {
-				return done.conn, nil
-			}
-			if ended++; failure == nil {
-				failure = done.err
-			}
-			if ctx.Err() != nil {
-				return nil, failure
-			}
-		case <-headStart.C:
+	for i, address := range addresses {
+		trying, cancel := ctx, context.CancelFunc(func() {})
+		if i < len(addresses)-1 {
+			trying, cancel = context.WithTimeout(ctx, attemptTime)
 		}
-		if begun < len(addresses) {
-			go begin(addresses[begun])
-			begun++
-			headStart.Reset(attemptDelay)
+		conn, err := a.dial(trying, network, address)
+		cancel()
+		if err == nil {
+			return conn, nil
 		}
+		if failure = cmp.Or(failure, err); ctx.Err() != nil {
+			return nil, failure
+		}
+	}
+	if len(addresses) == 1 {
+		return nil, failure
 	}
 	return nil, fmt.Errorf("none of %d addresses answers: %w", len(addresses), failure)
 }

@@ -111,24 +111,10 @@ func (q *activeRequest) accept() error {
 	return nil
 }
 
-// pause waits for d. It returns errGone as soon as the client leaves, or
-// errShutdown on shutdown.
-func (s *Server) pause(c *conn, d time.Duration) error {
-	end := time.Now().Add(d)
-	c.SetReadDeadline(end)
-	s.mu.Lock()
-	s.waiting[c] = struct{}{}
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.waiting, c)
-		s.mu.Unlock()
-	}()
-	if !s.isShutDown() && !c.awaitLeave() {
-		return errGone
-	}
+// pause waits for d, or returns errShutdown on shutdown.
+func (s *Server) pause(d time.Duration) error {
 	select {
-	case <-time.After(time.Until(end)): // the client sent too much of its next request
+	case <-time.After(d):
 		return nil
 	case <-s.done:
 		return errShutdown

@@ -18,7 +18,6 @@ type Config struct {
 	// CacheGenerated also caches generated tokens, all but the last of an answer, so
 	// that a later turn of a conversation that has the answer does not recompute it.
 	CacheGenerated bool
-	MaxBody        int // maximum bytes of a request's body; 0 is 64 MiB
 	// Faults lists faults to simulate. Each affects its share of the requests
 	// not affected by earlier ones. A request can select another fault in a
 	// header.
@@ -50,9 +49,6 @@ func (c Config) withDefaults() Config {
 	c.Model = cmp.Or(c.Model, "sim")
 	c.Deployment.Engine = c.Deployment.Engine.WithDefaults()
 	c.TimeScale = cmp.Or(c.TimeScale, 1)
-	if c.MaxBody <= 0 {
-		c.MaxBody = 64 << 20
-	}
 	return c
 }
 

@@ -12,6 +12,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
+// maxBody is the maximum size of a request's body in bytes.
+const maxBody = 64 << 20
+
 // maxKeptBody is the maximum size in bytes of a body whose memory is kept for
 // the next request. The prompts of 10,000 streams would take gigabytes.
 const maxKeptBody = 16 << 10
@@ -111,7 +114,7 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	if err := s.tooLong(q); err != nil {
 		return err
 	}
-	if err := s.faultBefore(ctx, q.conn, fault); err != nil {
+	if err := s.faultBefore(ctx, fault); err != nil {
 		return err
 	}
 	switch {
@@ -147,7 +150,7 @@ func (s *Server) faultOf(ctx *fasthttp.RequestCtx, random *rand.Rand) (Fault, *a
 }
 
 // faultBefore simulates faults that happen before an answer.
-func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiError {
+func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, f Fault) *apiError {
 	switch f.Kind {
 	case TooMany:
 		seconds := int(math.Ceil(f.Time.Seconds()))
@@ -158,7 +161,7 @@ func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiErr
 	case Failure:
 		return serverError()
 	case Delay:
-		return notAnswered(s.pause(c, f.Time))
+		return notAnswered(s.pause(f.Time))
 	}
 	return nil
 }

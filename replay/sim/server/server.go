@@ -91,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 		// Above the limit on file descriptors, which is what limits
 		// connections.
 		Concurrency:                  1 << 20,
-		MaxRequestBodySize:           cfg.MaxBody,
+		MaxRequestBodySize:           maxBody,
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               8 << 10, // also limits the headers
 		WriteBufferSize:              512,     // every stream keeps one
