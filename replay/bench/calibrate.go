@@ -1,17 +1,21 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/monotonic"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -305,55 +309,198 @@ func ThisMachine() Machine {
 
 // Save writes the calibration to a file and creates its folder.
 func (c *Calibration) Save(path string) error {
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		err = runfile.WriteJSON(path, c)
-	}
-	if err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("saving the calibration: %w", err)
 	}
-	return nil
-}
-
-// maxCalibration is larger than any calibration, in bytes.
-const maxCalibration = 1 << 20
-
-// LoadCalibration reads a saved calibration. If the file does not exist, the
-// error is [io/fs.ErrNotExist].
-func LoadCalibration(path string) (*Calibration, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the calibration: %w", err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxCalibration {
-		return nil, fmt.Errorf("reading the calibration: %s is not a file of at most %d bytes", path, maxCalibration)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the calibration: %w", err)
-	}
-	c := new(Calibration)
-	if err := json.Unmarshal(text, c); err != nil {
-		return nil, fmt.Errorf("reading the calibration %s: %w", path, err)
-	}
-	return c, nil
+	return runfile.WriteJSON(path, c)
 }
 
 // For reports whether the calibration is valid for a machine: same CPU model
 // and number of cores.
 func (c *Calibration) For(m Machine) bool {
-	return c.Machine.CPU == m.CPU && c.Machine.CPUs == m.CPUs && c.Machine.OS == m.OS && c.Machine.Arch == m.Arch
+	m.Go = c.Machine.Go
+	return c.Machine == m
 }
 
 // calibrated returns the range in a calibration file, or nil if it has none for
 // this machine.
 func calibrated(path string) *runfile.Calibrated {
-	if path == "" {
+	var c Calibration
+	if found, err := read(path, &c); err != nil || !found || !c.For(ThisMachine()) {
 		return nil
 	}
-	found, err := LoadCalibration(path)
-	if err != nil || !found.For(ThisMachine()) {
+	return &runfile.Calibrated{Taken: c.Taken, Range: c.Range}
+}
+
+// Endpoint is a running simulated endpoint.
+type Endpoint struct {
+	URL string `json:"url"`
+	// Close stops the endpoint and waits for it to exit.
+	Close func() error `json:"-"`
+}
+
+// AnnounceEndpoint reports to [StartEndpoint] in the parent process that the
+// endpoint accepts connections.
+func AnnounceEndpoint(w io.Writer, url string) error {
+	return json.NewEncoder(w).Encode(Endpoint{URL: url})
+}
+
+// StartEndpoint runs a command that serves an endpoint. The command must call
+// [AnnounceEndpoint] with its standard output and exit when its standard input
+// is closed, which happens however this process ends. If it does not start, its
+// standard error is included in the error.
+func StartEndpoint(cmd *exec.Cmd) (e Endpoint, err error) {
+	complaint := &firstBytes{}
+	cmd.Stderr = complaint
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
+		return e, fmt.Errorf("starting an endpoint: %w", err)
+	}
+	reader := bufio.NewReader(out)
+	line, err := reader.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &e)
+	}
+	if err == nil && e.URL == "" {
+		err = errors.New("it announces no URL")
+	}
+	if err != nil {
+		in.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+		return e, fmt.Errorf("starting an endpoint: %w; it says %q", err, complaint.text)
+	}
+	e.Close = func() error {
+		in.Close()
+		io.Copy(io.Discard, reader)
+		if err := cmd.Wait(); err != nil {
+			return fmt.Errorf("the endpoint ended: %w", err)
+		}
 		return nil
 	}
-	return &runfile.Calibrated{Taken: found.Taken, Range: found.Range}
+	return e, nil
+}
+
+// firstBytes keeps the first bytes written to it.
+type firstBytes struct{ text []byte }
+
+func (f *firstBytes) Write(b []byte) (int, error) {
+	f.text = append(f.text, b[:min(len(b), 500-len(f.text))]...)
+	return len(b), nil
+}
+
+// stampsHeader asks the simulated endpoint for the write time of each event.
+var stampsHeader = openai.Header{Name: "X-Moontide-Stamps", Value: "1"}
+
+// truth holds the times at which the endpoint wrote the tokens of a load.
+type truth struct {
+	load    Load
+	written [][]int64 // by row and token: CLOCK_MONOTONIC in nanoseconds
+}
+
+func newTruth(load Load) *truth {
+	t := &truth{load: load, written: make([][]int64, load.Requests)}
+	for row := range t.written {
+		t.written[row] = make([]int64, 0, load.OSL)
+	}
+	return t
+}
+
+// take stores the write time of an event. compare detects missing ones.
+func (t *truth) take(row int, data []byte) {
+	if at, ok := writtenAt(data); ok {
+		t.written[row] = append(t.written[row], at)
+	}
+}
+
+// writtenAt parses the write time at the end of an event.
+func writtenAt(data []byte) (ns int64, ok bool) {
+	const key = `"written_ns":`
+	end := len(data) - 1
+	if end < 0 || data[end] != '}' {
+		return 0, false
+	}
+	begin := end
+	for begin > 0 && '0' <= data[begin-1] && data[begin-1] <= '9' {
+		begin--
+	}
+	if begin == end || end-begin > 18 || begin < len(key) || string(data[begin-len(key):begin]) != key {
+		return 0, false
+	}
+	for _, digit := range data[begin:end] {
+		ns = 10*ns + int64(digit-'0')
+	}
+	return ns, true
+}
+
+// compare fills in a point from the records.
+func (t *truth) compare(records []replay.Record, start time.Time, p *Point) {
+	zero := monotonic.At(start)
+	var ttft, itl, lag []float64
+	var events float64 // per second
+	var first, last time.Duration
+	for i, rec := range records {
+		if rec.Sent.Set {
+			lag = append(lag, ms(rec.ClientLag().Value))
+			sent := rec.Sent.Value
+			if i == 0 {
+				first, last = sent, sent
+			}
+			first, last = min(first, sent), max(last, sent)
+		}
+		if rec.Class != replay.OK {
+			p.Lost++
+			continue
+		}
+		p.stamps = rec.Stamps
+		stamp, gaps, ok := errorsOf(zero+int64(rec.First.Value), rec.Gaps, t.written[rec.Row])
+		if !ok {
+			p.Lost++
+			continue
+		}
+		ttft = append(ttft, ms(stamp.Abs()))
+		for _, gap := range gaps {
+			itl = append(itl, ms(gap.Abs()))
+		}
+		events += tokenRate(rec.Gaps)
+	}
+	p.TTFT, p.ITL, p.ClientLag = spreadOf(ttft), spreadOf(itl), spreadOf(lag)
+	if p.Kind == Streams {
+		p.EventRate = events
+	}
+	if last > first {
+		p.SentRate = float64(len(lag)-1) / (last - first).Seconds()
+	}
+}
+
+// tokenRate returns the tokens per second of a stream with these gaps. The
+// first gap is ignored because it sets the stream's phase.
+func tokenRate(gaps []time.Duration) float64 {
+	var sum time.Duration
+	for i, gap := range gaps {
+		if i > 0 {
+			sum += gap
+		}
+	}
+	if sum <= 0 {
+		return 0
+	}
+	return float64(len(gaps)-1) / sum.Seconds()
+}
+
+// errorsOf compares the client's times of a response with the server's. first
+// is the arrival of the first token, gaps are the times between tokens, and
+// written holds the server's write time of each token, on the same clock in
+// nanoseconds. ok is false if the token counts differ.
+func errorsOf(first int64, gaps []time.Duration, written []int64) (ttft time.Duration, itl []time.Duration, ok bool) {
+	if len(written) != len(gaps)+1 {
+		return 0, nil, false
+	}
+	ttft = time.Duration(first - written[0])
+	itl = make([]time.Duration, len(gaps))
+	for i, gap := range gaps {
+		itl[i] = gap - time.Duration(written[i+1]-written[i])
+	}
+	return ttft, itl, true
 }

@@ -3,11 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"math"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,23 +118,6 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestTokenRate(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		gaps []time.Duration
-		want float64
-	}{
-		{nil, 0},
-		{[]time.Duration{time.Second}, 0},
-		{[]time.Duration{time.Second, 10 * time.Millisecond, 30 * time.Millisecond}, 50},
-		{[]time.Duration{time.Second, 0, 0}, 0},
-	} {
-		if got := tokenRate(tt.gaps); math.Abs(got-tt.want) > 1e-9 {
-			t.Errorf("%v: %v", tt.gaps, got)
-		}
-	}
-}
-
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	fine := Point{
@@ -215,83 +194,6 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// The rows of a load arrive evenly.
-func TestRows(t *testing.T) {
-	t.Parallel()
-	load := Load{Requests: 5, RequestRate: 250, ISL: 7, OSL: 9}
-	rows, err := trace.Collect(load.rows())
-	if err != nil || len(rows) != 5 {
-		t.Fatalf("%d rows, %v", len(rows), err)
-	}
-	for i, r := range rows {
-		if r.Timestamp.Value != ms(before)+float64(4*i) || r.InputLength != 7 || r.OutputLength != 9 {
-			t.Errorf("row %d: %+v", i, r)
-		}
-	}
-	if plan, err := replay.Scan(load.rows()); err != nil || plan.DurationMS != 16 {
-		t.Errorf("%+v, %v", plan, err)
-	}
-}
-
-// A saved calibration can be loaded, and saving replaces an existing file.
-func TestSave(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "a", "b", "calibration.json")
-	if _, err := LoadCalibration(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of none: %v", err)
-	}
-	c := &Calibration{
-		Version: "v", Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC), Machine: Machine{CPU: "a cpu", Host: runfile.Host{OS: "linux", CPUs: 2}},
-		Stamps: replay.KernelStamps, LimitMS: 1, Range: runfile.Range{Streams: 3, EventsPerSecond: 4.5, RequestsPerSecond: 6},
-		Points: []Point{{Load: StreamLoad(10, 50, time.Second, true), Lost: 1, TooMuch: "x"}},
-	}
-	for range 2 {
-		if err := c.Save(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := LoadCalibration(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(c, got, cmpopts.IgnoreUnexported(Point{})); diff != "" {
-		t.Error(diff)
-	}
-	for name, text := range map[string]string{"half": `{"version": "v"`, "long": `"` + strings.Repeat("x", maxCalibration) + `"`} {
-		path := filepath.Join(t.TempDir(), name)
-		os.WriteFile(path, []byte(text), 0o600)
-		if _, err := LoadCalibration(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := LoadCalibration(t.TempDir()); err == nil {
-		t.Error("a folder is read")
-	}
-}
-
-// A calibration is valid for one CPU model and number of cores.
-func TestFor(t *testing.T) {
-	t.Parallel()
-	m := Machine{CPU: "a", Host: runfile.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"}}
-	c := &Calibration{Machine: m}
-	for _, tt := range []struct {
-		do   func(*Machine)
-		want bool
-	}{
-		{func(*Machine) {}, true},
-		{func(m *Machine) { m.Go = "go1.27" }, true},
-		{func(m *Machine) { m.CPU = "b" }, false},
-		{func(m *Machine) { m.CPUs = 4 }, false},
-		{func(m *Machine) { m.OS = "darwin" }, false},
-		{func(m *Machine) { m.Arch = "arm64" }, false},
-	} {
-		other := m
-		if tt.do(&other); c.For(other) != tt.want {
-			t.Errorf("%+v: %v", other, !tt.want)
-		}
-	}
-}
-
 // An endpoint that does not start ends the calibration and leaves nothing
 // running.
 func TestNoEndpoint(t *testing.T) {
@@ -310,28 +212,36 @@ func TestNoEndpoint(t *testing.T) {
 	}
 }
 
-func TestLoadInWords(t *testing.T) {
-	t.Parallel()
-	got := []string{StreamLoad(10, 6.13, time.Second, true).String(), StreamLoad(10, 50, time.Second, false).String(), SendLoad(100, 16, time.Second).String()}
-	want := []string{"10 streams of 6.13 tokens/s in lock-step", "10 streams of 50 tokens/s evenly phased", "100 requests/s of 16 tokens"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-}
-
-// Without a usable file of this machine, there is no range.
+// A saved calibration counts on a machine with the same CPU model and number of cores.
 func TestCalibrated(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	half, other := filepath.Join(dir, "half"), filepath.Join(dir, "other")
-	os.WriteFile(half, []byte("{"), 0o600)
-	if err := (&Calibration{Machine: Machine{CPU: "another"}}).Save(other); err != nil {
-		t.Fatal(err)
+	path := filepath.Join(t.TempDir(), "a", "b", "calibration.json")
+	if c := calibrated(path); c != nil {
+		t.Errorf("without a file: %+v", c)
 	}
-	for _, path := range []string{"", filepath.Join(dir, "none"), half, other} {
-		if c := calibrated(path); c != nil {
-			t.Errorf("%s: %v", path, c)
+	want := runfile.Calibrated{Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC), Range: runfile.Range{Streams: 3, EventsPerSecond: 4.5, RequestsPerSecond: 6}}
+	for _, test := range []struct {
+		change func(*Machine)
+		counts bool
+	}{
+		{func(*Machine) {}, true},
+		{func(m *Machine) { m.Go = "go1.27" }, true},
+		{func(m *Machine) { m.CPU += "b" }, false},
+		{func(m *Machine) { m.CPUs++ }, false},
+		{func(m *Machine) { m.Arch += "b" }, false},
+	} {
+		m := ThisMachine()
+		test.change(&m)
+		if err := (&Calibration{Machine: m, Taken: want.Taken, Range: want.Range}).Save(path); err != nil {
+			t.Fatal(err)
 		}
+		if c := calibrated(path); (c != nil) != test.counts || c != nil && *c != want {
+			t.Errorf("%+v: %+v", m, c)
+		}
+	}
+	writeFile(t, path, "{")
+	if c := calibrated(path); c != nil {
+		t.Errorf("half a file: %+v", c)
 	}
 }
 
