@@ -3,11 +3,7 @@ package bench_test
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -151,25 +147,17 @@ func TestReportWithoutAPart(t *testing.T) {
 	}
 }
 
-// A part that has another trace, or a trace that cannot be dealt, ends the run of all.
+// A trace that cannot be dealt ends the run of all.
 func TestPartsThatCannotRun(t *testing.T) {
 	t.Parallel()
 	url, stop := fastEndpoint()
 	defer stop()
-	for name, test := range map[string]struct {
-		rows func(number int) []trace.Request
-		text string
-	}{
-		"other trace":  {func(number int) []trace.Request { return rows(8+number/2, 1) }, "part 2 of 2"},
-		"too few rows": {func(int) []trace.Request { return rows(1, 1) }, "to deal to 2 parts"},
-	} {
-		_, errs := runParts(t, 2, func(number int) bench.Config {
-			return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(test.rows(number))}, Client: openai.Config{URL: url}}
-		})
-		for i, err := range errs {
-			if err == nil || !strings.Contains(err.Error(), test.text) {
-				t.Errorf("%s: part %d: %v, want %q", name, i+1, err, test.text)
-			}
+	_, errs := runParts(t, 2, func(int) bench.Config {
+		return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(rows(1, 1))}, Client: openai.Config{URL: url}}
+	})
+	for i, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "to deal to 2 parts") {
+			t.Errorf("part %d: %v", i+1, err)
 		}
 	}
 }
@@ -193,49 +181,5 @@ func TestPartsWithoutAShare(t *testing.T) {
 		if want := []int{10, 10, 0, 0}[i]; p.Run.Rows != want || p.Run.Sent != want {
 			t.Errorf("%s sent %d of %d requests, want %d", p.Name, p.Run.Sent, p.Run.Rows, want)
 		}
-	}
-}
-
-// The parts send the bodies of a single run, each once.
-func TestPartsSendTheSamePrompts(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	var bodies []string
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			fmt.Fprint(w, `{"object": "list", "data": [{"id": "m"}]}`)
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		if !strings.Contains(string(body), `"max_tokens":1,`) { // of the probe
-			mu.Lock()
-			bodies = append(bodies, string(body))
-			mu.Unlock()
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, `data: {"choices": [{"text": " a", "finish_reason": "length"}]}`+"\n\ndata: [DONE]\n\n")
-	}))
-	defer s.Close()
-	config := func(int) bench.Config {
-		return bench.Config{
-			Trace:  bench.Trace{Requests: trace.FromSlice(sharedRows(20)), BlockSize: 16},
-			Client: openai.Config{URL: s.URL}, Seed: 3, Pacing: trace.Pacing{Arrivals: &trace.Arrivals{Distribution: trace.Poisson, Rate: 1000, Burstiness: 1}},
-		}
-	}
-	sent := func() []string { // since the last call
-		slices.Sort(bodies)
-		all := bodies
-		bodies = nil
-		return all
-	}
-	if _, err := bench.Run(t.Context(), config(1)); err != nil {
-		t.Fatal(err)
-	}
-	single := sent()
-	if _, errs := runParts(t, 3, config); errors.Join(errs...) != nil {
-		t.Fatal(errs)
-	}
-	if parts := sent(); len(single) != 20 || !slices.Equal(single, parts) {
-		t.Errorf("a single run sends %d bodies, parts %d, and they differ", len(single), len(parts))
 	}
 }

@@ -144,7 +144,8 @@ func TestRefusedReports(t *testing.T) {
 	}
 }
 
-func TestInterruptDrainsAll(t *testing.T) {
+// An interrupt of any part stops the sending of all, and a second one ends the run of all.
+func TestInterrupts(t *testing.T) {
 	c := newCrew(t, 2, Config{})
 	c.all(loaded)
 	before := c.l.order.Version
@@ -152,13 +153,6 @@ func TestInterruptDrainsAll(t *testing.T) {
 	if o := c.l.order; o.Drain != "part 2 of 2 (node) was interrupted" || o.Version <= before || o.Cancel != "" {
 		t.Errorf("after an interrupt: %+v", o)
 	}
-}
-
-// A second interrupt, of any part, ends the run of all.
-func TestSecondInterruptEndsAll(t *testing.T) {
-	c := newCrew(t, 2, Config{})
-	c.all(loaded)
-	c.say(2, loaded, func(r *report) { r.Interrupts = 1 })
 	c.say(2, loaded, func(r *report) { r.Interrupts = 2 })
 	if got := c.l.order.Cancel; got != "part 2 of 2 (node) was interrupted twice" {
 		t.Errorf("the run ends because %q", got)

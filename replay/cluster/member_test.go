@@ -76,23 +76,6 @@ func TestPartsStartTogether(t *testing.T) {
 	}
 }
 
-// A part with another trace ends the run of all parts, each with the reason.
-func TestPartsThatDisagree(t *testing.T) {
-	errs := joinAll(t, 3, func(*Config) {}, func(m *Member) error {
-		trace := "a"
-		if m.Number == 2 {
-			trace = "b"
-		}
-		_, err := m.Agree(t.Context(), []Fact{{"the trace", trace}}, Progress{})
-		return err
-	})
-	for i, err := range errs {
-		if ended := (*EndedError)(nil); !errors.As(err, &ended) || !strings.Contains(err.Error(), "part 2 of 3") || !strings.Contains(err.Error(), "it has b, part 1 has a") {
-			t.Errorf("part %d: %v", i+1, err)
-		}
-	}
-}
-
 // The token file is for the user only, exists while the run does, and a second part 1
 // is refused. A wrong token is refused.
 func TestToken(t *testing.T) {
