@@ -22,7 +22,7 @@ func TestFewRunsForUnchainedBlocks(t *testing.T) {
 	}
 	// The largest of n distances is overtaken about ln n times, each time for a
 	// run that rises and one that does not.
-	if perRequest := float64(countRuns(&b)) / requests; perRequest > 12 {
+	if perRequest := float64(b.runs.Len()) / requests; perRequest > 12 {
 		t.Errorf("%.1f runs a request", perRequest)
 	}
 }
@@ -37,16 +37,9 @@ func TestChainedRequestIsOneRun(t *testing.T) {
 	for range 1000 { // beyond a chunk, a slab and the first places
 		b.Add(numbers, len(numbers))
 	}
-	if n := countRuns(&b); n != 999 {
+	if n := b.runs.Len(); n != 999 {
 		t.Errorf("%d runs, want one for each request but the first", n)
 	}
-}
-
-func countRuns(b *CurveBuilder) (n int) {
-	for r := range b.log.all {
-		n += len(r.runs)
-	}
-	return n
 }
 
 // Buckets are without gaps, and their edges have five significant digits.

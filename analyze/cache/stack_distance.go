@@ -1,17 +1,23 @@
 package cache
 
+import "moontide/trace/block"
+
 // CurveBuilder computes the [Curve] of the requests added to it. The zero
 // CurveBuilder is ready to use. It is not safe for concurrent use.
 //
-// It holds about 6 bytes per distinct block, and about 5 bytes per request that hits
-// any and 5 per run (see run). With prefix-chained ids a request has mostly 1 to 4 runs.
+// It holds about 6 bytes per distinct block, and 12 bytes per request that hits any and 8
+// per run (see run). With prefix-chained ids a request has mostly 1 to 4 runs.
 type CurveBuilder struct {
 	timeline timeline
 	total    Hits
 	largest  int // capacity from which the curve is flat
-	log      requestLog
-	runs     []run // of a request
+	requests block.List[logged]
+	runs     block.List[run] // of all requests
+	latest   []run           // of a request, reused
 }
+
+// logged is a request that hits blocks.
+type logged struct{ isl, blocks, runs int32 }
 
 // run is a sequence of blocks in the seen prefix of a request. The distance of a
 // block is the largest stack distance of the block and those before it: a cache
@@ -28,14 +34,17 @@ type run struct {
 // hits nothing. Numbers come from [moontide/trace/block.Table] or any other source;
 // memory grows with the largest.
 func (b *CurveBuilder) Add(numbers []uint32, isl int) {
-	b.runs = b.timeline.lookUp(b.runs[:0], numbers)
+	b.latest = b.timeline.lookUp(b.latest[:0], numbers)
 	b.timeline.use(numbers)
 	b.total.Requests++
 	b.total.Blocks += len(numbers)
 	b.total.Tokens += isl
-	if len(b.runs) > 0 {
-		b.log.add(isl, len(numbers), b.runs)
-		last := b.runs[len(b.runs)-1] // distances do not fall
+	if len(b.latest) > 0 {
+		b.requests.Add(logged{int32(isl), int32(len(numbers)), int32(len(b.latest))})
+		for _, r := range b.latest {
+			b.runs.Add(r)
+		}
+		last := b.latest[len(b.latest)-1] // distances do not fall
 		b.largest = max(b.largest, int(last.distance)+int(max(last.n, 1)))
 	}
 }
@@ -88,10 +97,13 @@ func (b *CurveBuilder) Curve(blockSize int) *Curve {
 		panic("cache: a block has at least 1 token")
 	}
 	lines := newSlopes(b.largest)
-	for r := range b.log.all {
-		hit := 0
-		for _, run := range r.runs {
-			lines.addRun(run, hit, r.blocks, r.isl, blockSize)
+	next := uint32(0) // run
+	for i := range b.requests.Len() {
+		r, hit := b.requests.At(uint32(i)), 0
+		for range r.runs {
+			run := *b.runs.At(next)
+			next++
+			lines.addRun(run, hit, int(r.blocks), int(r.isl), blockSize)
 			hit += max(int(run.n), -int(run.n))
 		}
 	}
