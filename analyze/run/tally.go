@@ -2,6 +2,8 @@ package run
 
 import (
 	"math"
+	"slices"
+	"time"
 
 	"moontide/replay"
 	"moontide/replay/runfile"
@@ -207,4 +209,32 @@ func (t *tally) finish() {
 	r.OfferedRate, r.AchievedRate = t.dues.rate(), t.sends.rate()
 	r.SendingLate, r.Unsent = math.Abs(ms(t.dueSends.span()-t.sentDues.span())), t.dues.n-t.dueSends.n-t.refused
 	r.SentRate = t.dueSends.rate()
+}
+
+// recordedRows compares the rows of the records with those of the run.
+type recordedRows struct {
+	rows     int // of the trace; 0 is unknown
+	seen     replay.RowSet
+	distinct int
+	repeated int // records of a row that had one, or that the trace does not have
+}
+
+func (c *recordedRows) add(row int) {
+	switch {
+	case c.rows == 0:
+	case row < 0 || row >= c.rows || c.seen.Has(row):
+		c.repeated++
+	default:
+		c.seen.Add(row)
+		c.distinct++
+	}
+}
+
+// isImpossible reports whether the times of a record contradict each other by more
+// than clocks may differ, as after an edit: no run records that.
+func isImpossible(rec *replay.Record) bool {
+	const clocks = 100 * time.Millisecond
+	return isAnswered(rec) && (rec.First.Value < rec.Sent.Value-clocks || rec.Last.Value < rec.First.Value || rec.Done < rec.Last.Value-clocks ||
+		rec.FirstVisible.Set && (rec.FirstVisible.Value < rec.First.Value || rec.FirstVisible.Value > rec.Last.Value) ||
+		len(rec.Gaps) > 0 && slices.Min(rec.Gaps) < 0)
 }

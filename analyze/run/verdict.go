@@ -63,6 +63,7 @@ var DefaultThresholds = runfile.Thresholds{MaxLagMS: 10, MaxLagShare: 0.05, MaxP
 
 // Thresholds that cannot be set, as shares.
 const (
+	maxBadRecords   = 0.01 // lost, repeated or impossible records
 	maxClientFailed = 0.01 // requests that the client could not send
 	maxContradicted = 0.05 // answers whose stream contradicts the server's token count
 	maxRateOff      = 0.05 // difference of the offered and the sent request rate
@@ -96,7 +97,6 @@ func judge(r *Result) Verdict {
 
 // checkRequests checks each request by itself.
 func (v *Verdict) checkRequests(r *Result) {
-	v.checkRecords(r)
 	v.checkFailures(r)
 	if r.Virtual {
 		v.note("client_lag", Valid, "virtual time: no client, so client lag is 0")
@@ -151,47 +151,64 @@ func (v *Verdict) share(check string, n, all int, l limits, what, advice string)
 
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 
-// checkFailures checks the failed requests: those that the client could not send
-// apart from all others, and the later turns that were not sent. Requests canceled by
-// the user are not failures, but the latencies of a run without them are too low.
+// checkFailures checks for requests that are missing from the results: those without a
+// record of this run, those that failed, of which the client could not send some, and
+// later turns that were not sent. Requests canceled by the user are not failures, but the
+// latencies of a run without them are too low.
 func (v *Verdict) checkFailures(r *Result) {
-	ended := r.Completed + r.Failed + r.Abandoned.Requests
+	ended, outside := r.Completed+r.Failed+r.Abandoned.Requests, r.FailedOutside
+	own, canceled := r.Errors[replay.ClientFault], r.Errors[replay.Canceled]
+	records, failed := limit(maxBadRecords).any(), limit(r.Thresholds.MaxFailed)
 	if r.Completed == 0 {
 		v.note("failed", Invalid, "no request succeeded")
 	}
-	own, canceled := r.Errors[replay.ClientFault], r.Errors[replay.Canceled]
-	if failed := r.Failed - own - canceled; failed > 0 {
-		v.share("failed", failed, ended, limit(r.Thresholds.MaxFailed), "requests failed",
-			"latencies cover only the other requests; most common: "+r.commonFailure())
-	}
-	if own > 0 {
-		v.share("client_failed", own, ended, limit(maxClientFailed).any(), "requests were not sent because of the client",
-			"first error: "+r.Examples[replay.ClientFault]+"; if connections failed, raise the open file limit or the local port range, or check the host name")
+	for _, c := range []struct {
+		check        string
+		n, all       int
+		limits       limits
+		what, advice string
+	}{
+		{"records", r.Unreadable, r.Records, records, "records cannot be read",
+			fmt.Sprintf("their requests are missing from all results; restore the file from a copy or run again; first error: %v", r.FirstUnreadable)},
+		{"records", r.Missing, r.Sent, records, "sent requests have no record",
+			"they are missing from all results: they were in flight when the run was killed, or the record was truncated; resume the run or run again"},
+		{"records", r.Impossible, r.Records, records, "records have contradictory times",
+			"an answer cannot arrive before its request is sent; restore the file from a copy or run again"},
+		{"records", r.Repeated, r.Records, records, "records are duplicates or belong to another trace",
+			"their requests are included in the results; restore the file from a copy or run again"},
+		{"failed", r.Failed - own - canceled, ended, failed, "requests failed",
+			"latencies cover only the other requests; most common: " + r.commonFailure()},
+		{"client_failed", own, ended, limit(maxClientFailed).any(), "requests were not sent because of the client",
+			"first error: " + r.Examples[replay.ClientFault] + "; if connections failed, raise the open file limit or the local port range, or check the host name"},
+		{"failed_outside", outside, ended + outside, failed, "requests failed outside the measurement window",
+			"the window does not represent the run"},
+		{"skipped", r.Skipped, ended + r.Skipped, failed, "requests were not sent because an earlier turn of their session failed",
+			"the server did not get the load of the trace; find out why these turns failed"},
+	} {
+		if c.n > 0 {
+			v.share(c.check, c.n, c.all, c.limits, c.what, c.advice)
+		}
 	}
 	if canceled > 0 {
-		share, from := float64(canceled)/float64(ended), limit(r.Thresholds.MaxFailed).suspect
-		v.note("canceled", hint(share >= from), "%d of %d requests were in flight when the run was stopped (%s, SUSPECT from %s): latencies cover only the faster ones",
-			canceled, ended, percent(share), percent(from))
+		share := float64(canceled) / float64(ended)
+		v.note("canceled", hint(share >= failed.suspect), "%d of %d requests were in flight when the run was stopped (%s, SUSPECT from %s): latencies cover only the faster ones",
+			canceled, ended, percent(share), percent(failed.suspect))
 	}
 	if n := r.Abandoned.Requests; n > 0 {
 		v.note("abandoned", Valid, "%d of %d requests (%s) were abandoned by the client: latencies cover only the others",
 			n, ended, percent(float64(n)/float64(ended)))
-	}
-	if outside := r.FailedOutside; outside > 0 {
-		v.share("failed_outside", outside, ended+outside, limit(r.Thresholds.MaxFailed), "requests failed outside the measurement window",
-			"the window does not represent the run")
-	}
-	if r.Skipped > 0 {
-		v.share("skipped", r.Skipped, ended+r.Skipped, limit(r.Thresholds.MaxFailed), "requests were not sent because an earlier turn of their session failed",
-			"the server did not get the load of the trace; find out why these turns failed")
 	}
 }
 
 // commonFailure names the most common class of failures on the server's side, with
 // an example.
 func (r *Result) commonFailure() string {
-	classes := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Errors)), func(c replay.Class) bool { return c == replay.ClientFault || c == replay.Canceled })
-	class := slices.MaxFunc(classes, func(a, b replay.Class) int { return cmp.Compare(r.Errors[a], r.Errors[b]) })
+	var class replay.Class
+	for _, c := range slices.Sorted(maps.Keys(r.Errors)) {
+		if c != replay.ClientFault && c != replay.Canceled && r.Errors[c] > r.Errors[class] {
+			class = c
+		}
+	}
 	if example := r.Examples[class]; example != "" {
 		return fmt.Sprintf("%s, such as %q", class, example)
 	}
