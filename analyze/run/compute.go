@@ -36,7 +36,6 @@ type collector struct {
 	gaps         stats.Collector                 // in milliseconds
 	tokenGaps    *stats.Collector                // gaps per token; nil while they equal gaps
 	chunkSizes   map[int]int                     // number of chunks by tokens
-	models       modelCollector
 	cached       int
 	reasoning    reasoningTokens
 
@@ -52,11 +51,11 @@ func newCollector(opts Options) *collector {
 	expected := max(opts.Expected, 0)
 	c := &collector{
 		tally: newTally(opts, allLatencies), live: opts.LiveAnswers,
-		chunkSizes: map[int]int{}, models: modelCollector{},
-		tokens:   newTokenRate(),
-		sent:     newTokenRate(),
-		inFlight: spans{make([]time.Duration, 0, expected), make([]time.Duration, 0, expected)},
-		prompts:  promptHistory{blockSize: opts.BlockSize, textAnswers: opts.TextAnswers, prompts: make([]prompt, 0, expected), targets: map[int]bool{}, extras: map[int]int{}},
+		chunkSizes: map[int]int{},
+		tokens:     newTokenRate(),
+		sent:       newTokenRate(),
+		inFlight:   spans{make([]time.Duration, 0, expected), make([]time.Duration, 0, expected)},
+		prompts:    promptHistory{blockSize: opts.BlockSize, textAnswers: opts.TextAnswers, prompts: make([]prompt, 0, expected), targets: map[int]bool{}, extras: map[int]int{}},
 	}
 	if opts.Detail {
 		c.requests = make([]Request, 0, expected)
@@ -85,11 +84,8 @@ func (c *collector) add(rec *replay.Record) {
 	if r.Goodput != nil && window.Has(rec.Done) {
 		r.Goodput.add(rec)
 	}
-	if c.opts.Detail || inSession(rec) {
+	if c.opts.Detail || inSession(rec) || rec.Model != "" {
 		c.addRequest(rec, timing, completed)
-	}
-	if rec.Model != "" {
-		c.models.add(rec, timing, window, completed)
 	}
 	if !completed {
 		return
@@ -180,7 +176,6 @@ func (c *collector) finish() *Result {
 	c.tally.finish()
 	c.setDistributions()
 	c.setRates()
-	r.Models = c.models.groups()
 	if r.Cache.Requests > 0 {
 		r.Cached = trace.Some(c.cached)
 	}
@@ -188,7 +183,7 @@ func (c *collector) finish() *Result {
 	predicting.Wait()
 	c.prompts = promptHistory{} // free the memory
 	c.predicted = predictionsByRow(r.Cache.Prediction.Each)
-	r.Sessions = c.newSessions()
+	r.Sessions, r.Models = c.newSessions(), c.modelGroups()
 	if !each {
 		r.Cache.Prediction.Each = nil
 	}

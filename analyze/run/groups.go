@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -60,18 +59,24 @@ type groupCollector struct {
 	values                       [len(groupLatencies)][]float64
 }
 
-// complete adds a completed request.
-func (g *groupCollector) complete(t *Timing) {
-	g.completed++
-	for i, l := range groupLatencies {
-		if value := t.Latency(l); value.Set {
-			g.values[i] = append(g.values[i], value.Value)
-		}
+// addToGroup adds a request to a group if it completed or failed.
+func (c *collector) addToGroup(g *groupCollector, q *Request) {
+	switch {
+	case q.Counted:
+		g.complete(q, c.predicted(q.Row))
+	case q.Class.Failed() && c.opts.Window.Has(q.End):
+		g.failed++
 	}
 }
 
-// addCached adds the tokens of a completed request; p may be nil.
-func (g *groupCollector) addCached(q *Request, p *PredictedRequest) {
+// complete adds a completed request; p may be nil.
+func (g *groupCollector) complete(q *Request, p *PredictedRequest) {
+	g.completed++
+	for i, l := range groupLatencies {
+		if value := q.Latency(l); value.Set {
+			g.values[i] = append(g.values[i], value.Value)
+		}
+	}
 	g.isl += int(q.ISL)
 	c := &g.cached
 	c.Input += int(q.input)
@@ -96,33 +101,26 @@ func (g *groupCollector) group(name string, from int) Group {
 	}
 }
 
-// modelCollector collects the requests by model.
-type modelCollector map[string]*groupCollector
-
-func (c modelCollector) add(rec *replay.Record, timing Timing, window Span, completed bool) {
-	g := c[rec.Model]
-	if g == nil {
-		g = &groupCollector{}
-		c[rec.Model] = g
+// modelGroups groups the requests by model.
+func (c *collector) modelGroups() (all []ModelGroup) {
+	groups, sent := map[string]*groupCollector{}, 0
+	for i := range c.requests {
+		q := &c.requests[i]
+		name := q.model.Value()
+		if name == "" {
+			continue
+		}
+		if groups[name] == nil {
+			groups[name] = &groupCollector{}
+		}
+		if q.WasSent && c.opts.Window.Has(q.Sent) {
+			groups[name].sent++
+			sent++
+		}
+		c.addToGroup(groups[name], q)
 	}
-	if rec.Sent.Set && window.Has(rec.Sent.Value) {
-		g.sent++
-	}
-	switch {
-	case completed:
-		g.complete(&timing)
-	case rec.Class.Failed() && window.Has(rec.Done):
-		g.failed++
-	}
-}
-
-func (c modelCollector) groups() (all []ModelGroup) {
-	sent := 0
-	for _, g := range c {
-		sent += g.sent
-	}
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		g := c[name]
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[name]
 		all = append(all, ModelGroup{g.group(name, 0), g.sent, float64(g.sent) / float64(max(sent, 1))})
 	}
 	return all
@@ -167,17 +165,9 @@ func turnOf(q *Request) int { return int(q.Turn) }
 func (c *collector) groups(bands []band, lowest int, ofSessions bool, of func(*Request) int) (groups []Group) {
 	all := make([]groupCollector, len(bands))
 	for i := range c.requests {
-		q := &c.requests[i]
-		failed := q.Class.Failed() && c.opts.Window.Has(q.End)
-		if ofSessions && !q.inSession || !q.Counted && !failed {
-			continue
-		}
-		value := of(q)
-		if g := &all[slices.IndexFunc(bands, func(b band) bool { return value < b.below })]; failed {
-			g.failed++
-		} else {
-			g.complete(&q.Timing)
-			g.addCached(q, c.predicted(q.Row))
+		if q := &c.requests[i]; q.inSession || !ofSessions {
+			value := of(q)
+			c.addToGroup(&all[slices.IndexFunc(bands, func(b band) bool { return value < b.below })], q)
 		}
 	}
 	for i := range all {

@@ -24,6 +24,7 @@ type Request struct {
 	End     time.Duration
 	Row     int
 	session unique.Handle[string]
+	model   unique.Handle[string]
 	ISL     int32 // tokens, as in the trace
 	Turn    int32 // place among the requests with its session id, from 1
 	Class   replay.Class
@@ -39,7 +40,7 @@ type Request struct {
 func newRequest(rec *replay.Record, timing Timing, counted bool) Request {
 	q := Request{
 		Timing: timing, End: rec.Done, Row: rec.Row, ISL: clampTokens(rec.InputLength), Counted: counted, Class: rec.Class, Turn: 1,
-		session: unique.Make(rec.SessionID), cached: -1, osl: clampTokens(rec.OutputLength), prompt: -1,
+		session: unique.Make(rec.SessionID), model: unique.Make(rec.Model), cached: -1, osl: clampTokens(rec.OutputLength), prompt: -1,
 	}
 	if q.input = q.ISL; rec.Counts.Input.Set {
 		q.input = clampTokens(rec.Counts.Input.Value)

@@ -47,8 +47,8 @@ func inSession(rec *replay.Record) bool {
 	return rec.SessionID != "" || rec.ID != "" || rec.After != nil
 }
 
-// addRequest keeps a record for the figures of sessions and, with Options.Detail, of
-// requests. It takes about 150 bytes, and the ids.
+// addRequest keeps a record for the figures of sessions, of models and, with
+// Options.Detail, of requests. It takes about 150 bytes, and the ids.
 func (c *collector) addRequest(rec *replay.Record, timing Timing, counted bool) {
 	q := newRequest(rec, timing, counted)
 	if rec.Sent.Set {
