@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"moontide/analyze"
-	"moontide/trace"
 	"moontide/trace/format"
 )
 
@@ -26,22 +25,4 @@ func ExampleTrace() {
 	// Output:
 	// 2 requests, mean ISL 1350 p50 OSL 100
 	// block hit rate of an infinite cache: 0.333
-}
-
-func ExampleCompare() {
-	describe := func(lengths ...int) *analyze.Analysis {
-		var rows []trace.Request
-		for _, isl := range lengths {
-			rows = append(rows, trace.Request{InputLength: isl, OutputLength: 100})
-		}
-		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
-		if err != nil {
-			panic(err)
-		}
-		return a
-	}
-	d := analyze.Compare(describe(1000, 2000, 4000), describe(1000, 2000, 7000)).ISL.Value
-	fmt.Printf("ISL: KS %.3f, Wasserstein %.0f tokens\n", d.KS, d.Wasserstein)
-	// Output:
-	// ISL: KS 0.333, Wasserstein 1000 tokens
 }

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"fmt"
-	"math"
 	"strings"
 
 	"moontide/analyze"
@@ -29,11 +27,10 @@ func timeSection(to *doc.Document, a *analyze.Analysis) {
 		columns = append(columns, "hits", "context")
 	}
 	s.Text(text, changeSentence(t))
-	clock := clockOf(width)
 	table := doc.Table{Columns: columns, Left: 1}
 	for _, w := range windows {
 		row := []string{
-			clock(w.From), doc.Int(w.Requests), rates(w.Rate()),
+			doc.Duration(w.From), doc.Int(w.Requests), rates(w.Rate()),
 			tokens(w.MeanISL()), doc.FixedOr(w.ISL.CV(), 2), tokens(w.MeanOSL()), doc.FixedOr(w.OSL.CV(), 2),
 		}
 		if a.Prefix != nil {
@@ -105,31 +102,6 @@ func changeSentence(t *analyze.Time) string {
 		parts[last] = "and " + parts[last]
 	}
 	return "The last third has " + strings.Join(parts, ", ") + " of the first."
-}
-
-// clockOf returns a function that shows a time of the trace in milliseconds, to the
-// precision of windows of a width: 00:21, 00:21:30, 1d 06:00 or 12.5 s.
-func clockOf(width float64) func(ms float64) string {
-	if math.Mod(width, 1000) != 0 {
-		return func(ms float64) string { return doc.Fixed(ms/1000, 1) + " s" }
-	}
-	toMinutes := math.Mod(width, 60_000) == 0
-	return func(ms float64) (text string) {
-		at := int(math.Round(ms / 1000))
-		if toMinutes {
-			at = 60 * int(math.Round(ms/60_000))
-		}
-		if days := at / 86_400; math.Mod(width, 86_400_000) == 0 {
-			return fmt.Sprintf("%dd", days)
-		} else if days > 0 {
-			text = fmt.Sprintf("%dd ", days)
-		}
-		text += fmt.Sprintf("%02d:%02d", at/3600%24, at/60%60)
-		if !toMinutes {
-			text += fmt.Sprintf(":%02d", at%60)
-		}
-		return text
-	}
 }
 
 func timeJSON(t *analyze.Time) any {

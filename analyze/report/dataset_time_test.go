@@ -94,21 +94,6 @@ func TestTimeIsInEveryForm(t *testing.T) {
 	}
 }
 
-func TestClock(t *testing.T) {
-	const minute = 60_000.0
-	for _, test := range []struct {
-		width, ms float64
-		want      string
-	}{
-		{minute, 21.2 * minute, "00:21"}, {5 * minute, 298_500, "00:05"}, {15_000, 75_000, "00:01:15"}, {500, 12_500, "12.5 s"},
-		{60 * minute, 30 * 60 * minute, "1d 06:00"}, {1440 * minute, 3 * 1440 * minute, "3d"}, {minute, 1e15, "11574074d 01:47"},
-	} {
-		if got := clockOf(test.width)(test.ms); got != test.want {
-			t.Errorf("%v ms in windows of %v ms: %q, want %q", test.ms, test.width, got, test.want)
-		}
-	}
-}
-
 func TestGridSentence(t *testing.T) {
 	for _, test := range []struct {
 		name     string

@@ -28,7 +28,7 @@ func (c Diff) JSON(w io.Writer) error {
 	})
 	out := object{
 		{"a", sideJSON(c.NameA, c.A)}, {"b", sideJSON(c.NameB, c.B)}, {"confidence", diff.Level},
-		{"objections", objections}, {"notes", notes}, {"gates", gatesJSON(c.Judgements)}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
+		{"objections", objections}, {"notes", notes}, {"gates", gateObjects(c.Judgements)}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
 	}
 	return writeJSON(w, append(out, object{
 		{"intervals_by_runs", c.ByRuns()}, // whether the run means are the sample

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -178,72 +177,6 @@ func (f EngineFit) figure(m fit.Metric) figure.Figure {
 		}
 	}
 	return against(run.MustMetric(m.String()).Label, "Measured", "Predicted", axis, heldOut, fitted)
-}
-
-// EngineFitJSON is a fit in JSON.
-type EngineFitJSON struct {
-	Subject    string               `json:"subject"`
-	Refused    bool                 `json:"refused"`    // the measurements contradict themselves: nothing was fitted
-	Deployment string               `json:"deployment"` // in words
-	Estimates  []EngineEstimateJSON `json:"estimates"`
-	Errors     []EngineErrorJSON    `json:"errors"`
-	Rows       []EngineRowJSON      `json:"measurements"`
-	Notes      []string             `json:"notes"`
-}
-
-// EngineEstimateJSON is a parameter of a fitted engine.
-type EngineEstimateJSON struct {
-	Name       string `json:"name"`
-	Value      string `json:"value"` // with its unit
-	Low        string `json:"low"`   // in fits to fewer measurements
-	High       string `json:"high"`
-	Identified bool   `json:"identified"` // such fits move it by at most half
-}
-
-// EngineErrorJSON summarises the errors of the prediction of a metric, as shares of the
-// measured values.
-type EngineErrorJSON struct {
-	Metric      string  `json:"metric"`
-	HeldOut     bool    `json:"held_out"` // predicted by fits without the measurement
-	Predictions int     `json:"predictions"`
-	Median      float64 `json:"median"`
-	P90         float64 `json:"p90"`
-	Max         float64 `json:"max"`
-}
-
-// EngineRowJSON is a measurement beside its prediction.
-type EngineRowJSON struct {
-	Name      string             `json:"name"`
-	Excluded  []string           `json:"excluded"` // why it is not fitted; empty if it is
-	Measured  map[string]float64 `json:"measured"` // by metric
-	Predicted map[string]float64 `json:"predicted"`
-}
-
-// JSON writes the fit as one indented JSON object.
-func (f EngineFit) JSON(w io.Writer) error {
-	out := EngineFitJSON{Subject: f.Subject, Refused: f.Refused, Deployment: f.Deployment.String(), Notes: slices.Concat([]string{}, f.Notes), Errors: []EngineErrorJSON{}}
-	for _, e := range f.Estimates {
-		out.Estimates = append(out.Estimates, EngineEstimateJSON{e.Name, e.Value.String(), e.Low.String(), e.High.String(), e.Identified()})
-	}
-	for _, e := range f.Errors {
-		out.Errors = append(out.Errors, EngineErrorJSON{e.Metric.String(), e.HeldOut, e.Predictions, e.Median, e.P90, e.Max})
-	}
-	for _, r := range f.Rows {
-		row := EngineRowJSON{Name: r.Name, Excluded: []string{}, Measured: map[string]float64{}, Predicted: map[string]float64{}}
-		for _, finding := range r.Findings {
-			row.Excluded = append(row.Excluded, finding.Kind+": "+finding.Reason)
-		}
-		for _, m := range fit.Metrics() {
-			if r.Values[m] > 0 {
-				row.Measured[m.String()] = r.Values[m]
-			}
-			if r.Predicted[m] > 0 {
-				row.Predicted[m.String()] = r.Predicted[m]
-			}
-		}
-		out.Rows = append(out.Rows, row)
-	}
-	return writeJSON(w, out)
 }
 
 // EngineFitLine returns the held-out errors of a fit as one line.

@@ -128,77 +128,27 @@ func gapText(a fidelity.Aspect, v trace.Opt[float64]) string {
 	return doc.Fixed(100*v.Value, 1) + " %"
 }
 
-// FidelityJSON is the form of a fidelity check in JSON.
-type FidelityJSON struct {
-	Source FidelityTrace `json:"source"`
-	Drawn  FidelityTrace `json:"drawn"`
-	Pass   bool          `json:"pass"`
-	// Pieces is the number of pieces of the drawn trace, each as long as the source.
-	Pieces int `json:"pieces"`
-	// RateScale is how many times the source's rate it is compared with.
-	RateScale float64          `json:"rate_scale"`
-	Aspects   []FidelityAspect `json:"aspects"`
-	Novelty   FidelityNovelty  `json:"novelty"`
-	Notes     []string         `json:"notes"`
-}
-
-// FidelityTrace is a compared trace.
-type FidelityTrace struct {
-	Trace    string `json:"trace"` // name
-	Requests int    `json:"requests"`
-	Sessions int    `json:"sessions"` // 0 without session ids and block ids
-}
-
-// FidelityAspect is a compared aspect. Numbers are null if it is not applicable.
-type FidelityAspect struct {
-	Key        string          `json:"key"`
-	Name       string          `json:"name"`
-	GapIs      string          `json:"gap_is"` // "ks", "log_ratio", "difference" (of shares), or "relative"
-	Values     []FidelityValue `json:"values"`
-	Gap        *float64        `json:"gap"` // the largest of those of values
-	NoiseFloor *float64        `json:"noise_floor"`
-	Bound      float64         `json:"bound"`
-	Limit      *float64        `json:"limit"`   // the larger of bound and twice noise_floor
-	Outcome    string          `json:"outcome"` // "pass", "fail", or "n/a"
-	Reason     string          `json:"reason"`  // why there is no gap, or ""
-}
-
-// FidelityValue is one of the values of an aspect.
-type FidelityValue struct {
-	Name   string   `json:"name"`
-	Unit   string   `json:"unit"` // "" for a number of requests; "%": 1 is 100 %
-	Source *float64 `json:"source"`
-	Drawn  *float64 `json:"drawn"`
-	Gap    *float64 `json:"gap"`
-}
-
-// FidelityNovelty tells whether the drawn trace copies its source.
-type FidelityNovelty struct {
-	Rows    int  `json:"rows"`     // longest run of the source's rows
-	MaxRows int  `json:"max_rows"` // that passes
-	Pass    bool `json:"pass"`
-}
-
-// JSON writes the report as one indented JSON object.
+// JSON writes the report as one indented JSON object. Numbers that are not known are null.
 func (f Fidelity) JSON(w io.Writer) error {
-	n := f.Novelty
-	out := FidelityJSON{
-		Source: FidelityTrace{f.SourceName, f.Source.Requests(), f.Source.Sessions},
-		Drawn:  FidelityTrace{f.DrawnName, f.Drawn.Requests(), f.Drawn.Sessions},
-		Pass:   f.Pass(), Pieces: f.Pieces, RateScale: cmp.Or(f.RateScale, 1),
-		Novelty: FidelityNovelty{n.Rows, n.MaxRows, n.Pass()},
-		Notes:   append([]string{}, f.notes()...),
+	side := func(name string, t *fidelity.Trace) object {
+		return object{{"trace", name}, {"requests", t.Requests()}, {"sessions", t.Sessions}} // 0 without session ids and block ids
 	}
-	for _, r := range f.Results {
-		a := FidelityAspect{
-			Key: r.Key, Name: r.Name, GapIs: string(r.Measure),
-			Gap: pointer(r.Gap), NoiseFloor: pointer(r.Floor), Bound: r.Bound, Limit: pointer(r.Limit),
-			Outcome: string(r.Outcome), Reason: r.Reason,
+	aspects := objects(f.Results, func(r fidelity.Result) object {
+		values := objects(r.Values, func(v fidelity.Value) object {
+			return object{{"name", v.Name}, {"unit", v.Unit}, {"source", finite(v.Source)}, {"drawn", finite(v.Drawn)}, {"gap", finite(v.Gap)}}
+		})
+		return object{
+			{"key", r.Key}, {"name", r.Name},
+			{"gap_is", string(r.Measure)}, // "ks", "log_ratio", "difference" (of shares), or "relative"
+			{"values", values}, {"gap", finite(r.Gap)}, {"noise_floor", finite(r.Floor)}, {"bound", r.Bound},
+			{"limit", finite(r.Limit)},                           // the larger of bound and twice noise_floor
+			{"outcome", string(r.Outcome)}, {"reason", r.Reason}, // why there is no gap
 		}
-		for _, v := range r.Values {
-			a.Values = append(a.Values, FidelityValue{v.Name, v.Unit, pointer(v.Source), pointer(v.Drawn), pointer(v.Gap)})
-		}
-		out.Aspects = append(out.Aspects, a)
-	}
-	return writeJSON(w, out)
+	})
+	return writeJSON(w, object{
+		{"source", side(f.SourceName, f.Source)}, {"drawn", side(f.DrawnName, f.Drawn)}, {"pass", f.Pass()},
+		{"pieces", f.Pieces}, {"rate_scale", cmp.Or(f.RateScale, 1)}, {"aspects", aspects},
+		{"novelty", object{{"rows", f.Novelty.Rows}, {"max_rows", f.Novelty.MaxRows}, {"pass", f.Novelty.Pass()}}},
+		{"notes", append([]string{}, f.notes()...)},
+	})
 }

@@ -1,10 +1,8 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"moontide/analyze"
@@ -158,18 +156,5 @@ func TestCacheFigure(t *testing.T) {
 	}
 	if lru := curve(2).figure().Series[0]; lru.Kind != figure.Steps || !slices.Equal(lru.X, []float64{16, 32}) {
 		t.Errorf("%+v, want steps at 16 and 32 tokens", lru)
-	}
-}
-
-// Rows in which fewer than two traces have a value are left out, and named.
-func TestComparableRows(t *testing.T) {
-	bare := Dataset{Name: "bare", Analysis: &analyze.Analysis{Requests: 1, ISL: stats.Of([]float64{3}), OSL: stats.Of([]float64{3})}}
-	var text bytes.Buffer
-	if err := (Comparison{bare, {Name: "timed", Analysis: growing(t)}}).Document().WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
-	got := strings.Join(strings.Fields(text.String()), " ")
-	if strings.Contains(got, " - ") || !strings.Contains(got, "fewer than two traces have a value: Duration, s;") {
-		t.Errorf("got\n%s", text.String())
 	}
 }

@@ -48,29 +48,23 @@ func passLevel(passed bool) string {
 	return "FAIL"
 }
 
-// gatesJSON returns one object per gate, null without gates. The value and margin of
-// a change in percent are shares.
-func gatesJSON(all []run.Judgement) any {
-	return orNull(objects(all, func(j run.Judgement) object {
-		return object{
-			{"condition", j.Gate.Condition.String()}, {"must_hold", !j.Gate.Forbidden}, {"passed", j.Passed},
-			{"metric", j.Gate.Metric.Key}, {"limit", j.Gate.Limit}, {"value", finite(j.Value)}, {"margin", j.Margin}, {"text", j.String()},
-		}
-	}), len(all) > 0)
-}
-
-// GateJSON is a gate applied to a run or to a deployment.
+// GateJSON is a gate applied to a run, a deployment or the difference of two runs. Value, limit
+// and margin of a change in percent are shares.
 type GateJSON struct {
 	Condition string   `json:"condition"`
 	MustHold  bool     `json:"must_hold"` // false: it must not hold
 	Passed    bool     `json:"passed"`
-	Value     *float64 `json:"value"` // null if it is unknown
+	Metric    string   `json:"metric"`
+	Limit     float64  `json:"limit"`
+	Value     *float64 `json:"value"`  // null if it is unknown
+	Margin    *float64 `json:"margin"` // negative if the gate failed
 	Text      string   `json:"text"`
 }
 
 func gateObjects(all []run.Judgement) (list []GateJSON) {
 	for _, j := range all {
-		list = append(list, GateJSON{j.Gate.Condition.String(), !j.Gate.Forbidden, j.Passed, pointer(j.Value), j.String()})
+		g := j.Gate
+		list = append(list, GateJSON{g.Condition.String(), !g.Forbidden, j.Passed, g.Metric.Key, g.Limit, pointer(j.Value), pointer(j.Margin), j.String()})
 	}
 	return list
 }

@@ -124,7 +124,7 @@ func (r Run) ownSummary() map[string]any {
 		"window":               windowJSON(info.Window, result), // null if the whole run was measured
 		"thresholds":           result.Thresholds,
 		"goodput":              goodputJSON(result.Goodput),
-		"gates":                gatesJSON(r.Judgements()),
+		"gates":                gateObjects(r.Judgements()),
 		"models":               r.modelsJSON(),                   // null unless requests name several models
 		"sessions":             runSessionsJSON(result.Sessions), // null if the trace has no sessions
 		"parts":                partsJSON(result),                // null unless several processes drove the run

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,7 +89,9 @@ func TestSynthCheck(t *testing.T) {
 			if text, err := os.ReadFile(filepath.Join(dir, name+".json")); err != nil || string(text) != asJSON.out || asJSON.status != filed.status {
 				t.Errorf("%v: --json - differs:\n%s\n%s", err, text, asJSON.out)
 			}
-			agrees(t, "fidelity.json", asJSON.out)
+			if !json.Valid([]byte(asJSON.out)) {
+				t.Errorf("no JSON: %s", asJSON.out)
+			}
 		})
 	}
 }

@@ -60,7 +60,6 @@ func fitEngineFlags() []cli.Flag {
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "engine `FILE` to write; - is standard output instead of the report", DefaultText: "only the report"},
 		&cli.StringFlag{Name: "html", Usage: "also write the report with figures to `FILE`, a self-contained page"},
 		&cli.StringFlag{Name: "png", Usage: "also plot measured against predicted values to `FILE`"},
-		&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
 		&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},
 		&cli.BoolFlag{Name: "csv", Usage: "print measured and predicted values as CSV instead of text"},
 	))
@@ -85,7 +84,7 @@ func layoutFlag(p engine.Parameter) cli.Flag {
 }
 
 func fitEngine(c *cli.Context, std streams, stop stop) error {
-	out, err := outputOf(c, words("json markdown csv"), "output", "html", "png")
+	out, err := outputOf(c, words("markdown csv"), "output", "html", "png")
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 	var refused *fit.RefusedError
 	if errors.As(err, &refused) {
 		shown := report.EngineFit{Subject: in.subject, Refused: true, Result: &fit.Result{Rows: slices.Concat(refused.Rows, in.excluded)}}
-		return errors.Join(out.print(std, resultsOf(shown)), err)
+		return errors.Join(out.print(std, results{document: shown.Document}), err)
 	}
 	if err != nil {
 		return in.explain(std, err)
@@ -116,8 +115,9 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 
 // writeFit writes the engine file, the page and the picture, and prints the report.
 func writeFit(std streams, out output, shown report.EngineFit, engines *enginefile.File) error {
-	r := resultsOf(shown)
-	r.files["output"] = func(w io.Writer) error { _, err := engines.WriteTo(w); return err }
+	r := results{document: shown.Document, files: map[string]func(io.Writer) error{
+		"output": func(w io.Writer) error { _, err := engines.WriteTo(w); return err },
+	}}
 	printed, err := out.write(std, r)
 	if err != nil {
 		return err

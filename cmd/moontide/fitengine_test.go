@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"image/png"
 	"math"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"moontide/analyze/report"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/enginefile"
 	"moontide/replay/sim/fit"
@@ -92,11 +90,8 @@ func TestFitEngineOfTable(t *testing.T) {
 	if f := file.Fit; f.Fitted != 6 || len(f.Errors) != len(fit.Metrics()) || f.Provenance.Sources[0].Name != "t.csv" || len(f.Provenance.Sources[0].SHA256) != 64 {
 		t.Errorf("%+v", f)
 	}
-	out := must(t, dir, append(line, "--json")...)
-	agrees(t, "engine_fit.json", out)
-	var object report.EngineFitJSON
-	if err := json.Unmarshal([]byte(out), &object); err != nil || len(object.Rows) != 6 {
-		t.Errorf("%+v, %v", object, err)
+	if rows := must(t, dir, append(line, "--csv")...); strings.Count(rows, "\n") < 6 {
+		t.Errorf("rows\n%s", rows)
 	}
 	if !bytes.Equal(before, read(t, filepath.Join(dir, "e.json"))) {
 		t.Error("the same command gives other bytes")
@@ -223,10 +218,5 @@ func TestFitEngineRefusesContradictions(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "e.json")); err == nil {
 		t.Error("an engine was written")
-	}
-	r = try(t, dir, "", "fit-engine", "--table", "t.csv", "--json")
-	agrees(t, "engine_fit.json", r.out)
-	if !strings.Contains(r.out, `"refused": true`) || r.status != exitFailed {
-		t.Errorf("exit status %d: %s", r.status, r.out)
 	}
 }

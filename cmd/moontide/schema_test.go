@@ -41,9 +41,7 @@ var jsonOutputs = []struct {
 	{"sweep.json", "flags of a sweep", "`sweep.json` of a sweep's folder", reflect.TypeFor[bench.SweepRecord]()},
 	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `bench --json`, `simulate --json`", reflect.TypeFor[report.OutcomeJSON]()},
 	{"check.json", "findings of a check", "`moontide check --json`", reflect.TypeFor[report.CheckJSON]()},
-	{"fidelity.json", "how a drawn trace resembles its source", "`moontide synth --check --json`", reflect.TypeFor[report.FidelityJSON]()},
 	{"engine.json", "simulated engines, and the errors of a fit", "`moontide fit-engine`; read by `--engine`", reflect.TypeFor[engineJSON]()},
-	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", reflect.TypeFor[report.EngineFitJSON]()},
 	{"calibration.json", "range of a client, and the loads it was found with", "the file of `moontide calibrate`", reflect.TypeFor[bench.Calibration]()},
 }
 
