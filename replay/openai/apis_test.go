@@ -1,9 +1,7 @@
 package openai
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -141,40 +139,4 @@ func TestBodiesOfAPIs(t *testing.T) {
 			t.Errorf("%s: head %q", name, made.head)
 		}
 	}
-}
-
-// The APIs can be probed; without ignore_eos a note says what is lost.
-func TestProbeOfAPIs(t *testing.T) {
-	t.Parallel()
-	for endpoint, answer := range streamsOf {
-		c := client(t, serve(t, listing(listed("m"), func(p *peer, r *http.Request, body string) {
-			n := fmt.Sprint(countWords(body))
-			stream := strings.NewReplacer(`"input_tokens":12`, `"input_tokens":`+n, `"prompt_tokens":12`, `"prompt_tokens":`+n,
-				`"input_tokens":3`, `"input_tokens":`+n, `"cache_creation_input_tokens":1,"cache_read_input_tokens":8`, `"cache_read_input_tokens":0`).Replace(answer.stream)
-			p.say(streamed + inChunk(stream) + lastChunk)
-		})).url, of(endpoint))
-		notes, err := c.Probe(context.Background())
-		said := strings.Join(notes, "\n")
-		if err != nil || strings.Contains(said, "no ignore_eos") != (endpoint == Messages) || len(notes) > 1 {
-			t.Errorf("%s: %v, notes %q", endpoint, err, notes)
-		}
-		if added := c.TemplateTokens(); added != trace.Some(0) {
-			t.Errorf("%s: the template has %v tokens", endpoint, added)
-		}
-	}
-}
-
-// countWords counts the token ids or words of a prompt.
-func countWords(body string) int {
-	if _, ids, ok := strings.Cut(body, `"input_ids":[`); ok {
-		ids, _, _ = strings.Cut(ids, "]")
-		return strings.Count(ids, ",") + 1
-	}
-	for _, key := range []string{`"input":"`, `"content":"`, `"text":"`} {
-		if _, text, ok := strings.Cut(body, key); ok {
-			text, _, _ = strings.Cut(text, `"`)
-			return len(strings.Fields(text))
-		}
-	}
-	return 0
 }

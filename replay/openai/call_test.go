@@ -1,9 +1,15 @@
 package openai
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,4 +225,203 @@ func TestHalfSentIsNotReused(t *testing.T) {
 		t.Errorf("%d connections are kept", n)
 	}
 	close(checked)
+}
+
+// Nothing but a token starts an answer: until then the first-byte timeout counts, then
+// the idle timeout, and the request's own time in any case.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	timeouts := func(request, first, idle time.Duration) func(*Config) {
+		return func(cfg *Config) { cfg.Timeout, cfg.FirstByteTimeout, cfg.IdleTimeout = request, first, idle }
+	}
+	holds := func(texts ...string) func(*peer) { return once(func(p *peer) { p.say(texts...); p.hold() }) }
+	const ms, noToken, silent = time.Millisecond, "first-byte timeout: no token within 60ms", "idle timeout: nothing arrived for 40ms"
+	first, idle := timeouts(time.Hour, 60*ms, ms), timeouts(time.Hour, time.Hour, 40*ms)
+	for name, tc := range map[string]struct {
+		edit   func(*Config)
+		script func(*peer)
+		want   string
+	}{
+		"stalled in the stream": {idle, holds(streamed+inChunk(tide), inChunk(tide)), silent},
+		"stalled in a chunk":    {idle, holds(streamed + inChunk(tide) + "40\r\n" + tide[:20]), silent},
+		"the request's time":    {timeouts(40*ms, time.Hour, time.Hour), holds(), "request timeout: no complete answer within 40ms"},
+		"no answer":             {first, holds(), noToken},
+		"stalled in the header": {first, holds(streamed[:30]), noToken},
+		"only a header":         {first, holds(streamed), noToken},
+		"only a role":           {first, holds(streamed + inChunk(role)), noToken},
+		"interim responses":     {first, holds("HTTP/1.1 102 Processing\r\n\r\n"), noToken},
+		"keep-alives":           {first, once(func(p *peer) { p.say(streamed); p.flood(inChunk(": ping\n\n")) }), noToken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, edit := range readers {
+				wantClass(t, send(t, edit(client(t, serve(t, tc.script).url, tc.edit))), replay.Timeout, tc.want)
+			}
+		})
+	}
+}
+
+// The incomplete events of all streams have one budget. Streams that exceed their
+// share of it fail; good streams beside them do not.
+func TestEndlessLinesTogether(t *testing.T) {
+	t.Parallel()
+	const hostile = 12 // each may have 16 MiB, all 64 MiB
+	bad := serve(t, once(func(p *peer) { p.say(streamed + "7fffffffffffffff\r\ndata: "); p.flood("tide") }))
+	good := serve(t, wellBehaved)
+	for _, edit := range readers {
+		c := edit(client(t, "", func(cfg *Config) { cfg.URL, cfg.URLs = "", []string{good.url, bad.url} }))
+		outcomes := make([]replay.Outcome, 2*hostile)
+		var sending sync.WaitGroup
+		for i := range outcomes {
+			made, err := c.Prepare(row, i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sending.Go(func() { outcomes[i] = made.Send(context.Background()) })
+		}
+		sending.Wait()
+		over := 0
+		for i, o := range outcomes {
+			if i%2 == 0 {
+				wantOK(t, o, 2)
+				continue
+			}
+			wantClass(t, o, replay.Protocol, "")
+			if strings.Contains(o.Error, "more than its share") {
+				over++
+			}
+		}
+		if over == 0 {
+			t.Error("no stream exceeds the budget of all")
+		}
+	}
+}
+
+// Some servers forget [DONE]. A finish reason and usage end an answer after a short
+// wait, if they are not followed by more.
+func TestMissingDone(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		body    string
+		missing bool
+		chunks  int
+	}{
+		"a finish reason, then usage": {tide + tide + finish + tokens, true, 2},
+		"usage with every chunk": {strings.ReplaceAll(tide, "}]}", `}],"usage":{"completion_tokens":1}}`) +
+			`data: {"choices":[{"text":"a","finish_reason":"stop"}],"usage":{"completion_tokens":2}}` + "\n\n", true, 2},
+		"followed by keep-alives": {complete[:len(complete)-len(theEnd)] + ": ping\n\n", true, 2},
+		"[DONE] is not forgotten": {complete, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, edit := range readers {
+				o := send(t, edit(client(t, serve(t, once(func(p *peer) { p.say(streamed + inChunk(tc.body)); p.hold() })).url)))
+				wantOK(t, o, tc.chunks)
+				if o.MissingDone != tc.missing || o.Counts.Output != trace.Some(2) {
+					t.Errorf("[DONE] is missing: %t, counts %v", o.MissingDone, o.Counts)
+				}
+			}
+		})
+	}
+	// A connection that is closed instead counts, too.
+	o := send(t, client(t, serve(t, says(untilEnd+tide+finish)).url))
+	if wantOK(t, o, 1); !o.MissingDone {
+		t.Error("[DONE] is not missing at the end of the connection")
+	}
+}
+
+// A request that meets the end of a used connection is sent once more, on a new one.
+func TestResend(t *testing.T) {
+	t.Parallel()
+	const whole = "OK on a new connection"
+	// after the first request, which every server answers in full
+	for name, tc := range map[string]struct {
+		then func(*peer) // with the second request
+		want string
+		open int // connections in all
+	}{
+		"closed":             {func(p *peer) {}, whole, 2},
+		"reset":              {(*peer).reset, whole, 2},
+		"part of a head":     {func(p *peer) { p.say("HTTP/1.1 200") }, "closed before a response", 1},
+		"interim head":       {func(p *peer) { p.say("HTTP/1.1 102 Wait\r\n\r\n") }, "closed before a response", 1},
+		"no HTTP":            {func(p *peer) { p.say("220 mail\r\n\r\n") }, "not an HTTP response", 1},
+		"a truncated answer": {func(p *peer) { p.say(streamed + inChunk(tide)) }, "truncated", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := func(p *peer) {
+				p.request()
+				p.say(streamed + inChunk(complete) + lastChunk)
+				if r, _ := p.request(); r != nil {
+					tc.then(p)
+				}
+			}
+			s := serve(t, first, wellBehaved)
+			c := client(t, s.url)
+			wantOK(t, send(t, c), 2)
+			o := send(t, c)
+			got := o.Error
+			if o.Class == replay.OK {
+				got = whole
+			}
+			if !strings.Contains(got, tc.want) || s.connections() != tc.open {
+				t.Errorf("%q with %d connections, want %q with %d", got, s.connections(), tc.want, tc.open)
+			}
+			if o.Class == replay.OK && o.ConnectTime <= 0 {
+				t.Error("connecting again took no time")
+			}
+			if n := c.kept.Load(); n != 0 {
+				t.Errorf("%d bytes are still kept", n)
+			}
+		})
+	}
+}
+
+// Requests that would take too much memory are not kept.
+func TestKeptIsBounded(t *testing.T) {
+	t.Parallel()
+	c := client(t, nobody)
+	if !c.keep(maxKept) || c.keep(1) || c.kept.Load() != maxKept {
+		t.Errorf("%d bytes are kept", c.kept.Load())
+	}
+}
+
+// gzipped returns a response with a gzip body that is flushed after each text.
+func gzipped(status, kind string, texts ...string) string {
+	var body bytes.Buffer
+	w := gzip.NewWriter(&body)
+	for _, text := range texts {
+		io.WriteString(w, text)
+		w.Flush()
+	}
+	w.Close()
+	return fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", status, kind, body.Len(), body.String())
+}
+
+// Compressed answers are decoded although none were asked for. A note says so, and
+// their tokens have the client's timestamps.
+func TestCompressedAnswers(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 9)
+	s := serve(t, listing(gzipped("200 OK", "application/json", `{"data":[{"id":"m"}]}`), func(p *peer, r *http.Request, body string) {
+		asked <- r.Header.Get("Accept-Encoding")
+		usage := strings.Replace(tokens, `"prompt_tokens":3`, fmt.Sprintf(`"prompt_tokens":%d`, countIn(body)), 1)
+		p.say(gzipped("200 OK", "text/event-stream", tide, tide, finish+usage+theEnd))
+	}))
+	c := client(t, s.url, func(cfg *Config) { cfg.Model = "" })
+	notes, err := c.Probe(context.Background())
+	if err != nil || c.Model() != "m" || !slices.ContainsFunc(notes, func(note string) bool { return strings.HasPrefix(note, "answers are compressed") }) {
+		t.Fatalf("model %q, notes %q, %v", c.Model(), notes, err)
+	}
+	o := send(t, c)
+	wantOK(t, o, 2)
+	if o.Stamps != replay.ClientStamps || o.Counts.Output.Value != 2 {
+		t.Errorf("stamps of %v, %d tokens", o.Stamps, o.Counts.Output.Value)
+	}
+	if encoding := <-asked; encoding != "identity" {
+		t.Errorf("asked for encoding %q", encoding)
+	}
+	if n := s.connections(); n != 2 { // the list of models has its own
+		t.Errorf("%d connections", n)
+	}
 }

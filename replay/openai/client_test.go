@@ -109,45 +109,62 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
-// Servers quote requests in their errors: secrets are masked.
+// Servers quote requests in their errors: keys, headers and values of the query are
+// masked, whatever the answer.
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
-	secrets := []string{"sk-key-123", "sk-key-123-of-header", "tenant\"7"}
-	said := `sk-key-123 and sk-key-123-of-header and tenant"7`
+	const query, said = "sk-1%2F23", `sk-key-123 and sk-key-123-of-header and tenant"7 and sk-1/23 and sk-1%2F23`
 	quoted := strings.ReplaceAll(said, `"`, `\"`)
-	padded := strings.Repeat("x", 190) + said // cut short in the middle of one
 	for name, text := range map[string]string{
 		"status":        answerOf("401 No", "application/json", `{"error":{"message":"`+quoted+`"}}`),
 		"plain":         answerOf("401 No", "text/plain", said),
-		"cut short":     answerOf("401 No", "text/plain", padded),
+		"cut short":     answerOf("401 No", "text/plain", strings.Repeat("x", 190)+said), // in the middle of one
 		"in the stream": streamed + inChunk(`data: {"error":{"message":"`+quoted+`"}}`+"\n\n"),
 		"garbage":       streamed + inChunk("data: "+said+"\n\n"),
 		"content type":  "HTTP/1.1 200 OK\r\nContent-Type: sk-key-123\r\n\r\n",
 		"header":        "HTTP/1.1 200 OK\r\nsk-key-123 and more\r\n\r\n",
 		"not HTTP":      said + "\r\n\r\n",
+		"redirect":      "HTTP/1.1 308 Moved\r\nLocation: http://u:sk-hush@new/v1/completions?key=sk-1%2F23#sk-hush\r\nContent-Length: 0\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			keep := func(cfg *Config) {
-				cfg.APIKey = secrets[0]
-				cfg.Headers = []Header{{"X-Key", "Bearer " + secrets[1]}, {"X-Tenant", secrets[2]}, {"X-Short", "1"}}
+				cfg.APIKey = "sk-key-123"
+				cfg.Headers = []Header{{"X-Key", "Bearer sk-key-123-of-header"}, {"X-Tenant", `tenant"7`}, {"X-Short", "1"}}
 			}
-			s := serve(t, says(text))
-			c := client(t, s.url, keep)
+			url := serve(t, says(text)).url + "?key=" + query
+			c := client(t, url, keep)
 			o := send(t, c)
-			nameless := client(t, s.url, keep, func(cfg *Config) { cfg.Model = "" })
-			_, probed := nameless.Probe(context.Background())
-			if o.Class == replay.OK || probed == nil {
-				t.Fatalf("class %q, probe %v", o.Class, probed)
+			_, probed := c.Probe(context.Background())
+			_, asked := client(t, url, keep, func(cfg *Config) { cfg.Model = "" }).Probe(context.Background())
+			if o.Class == replay.OK || probed == nil || asked == nil {
+				t.Fatalf("class %q, probes %v, %v", o.Class, probed, asked)
 			}
-			for _, said := range []string{o.Error, probed.Error()} {
+			for _, said := range []string{o.Error, probed.Error(), asked.Error(), c.Target()} {
 				if strings.Contains(said, "sk-") || strings.Contains(said, "of-header") || strings.Contains(said, "tenant") {
 					t.Errorf("secret in %q", said)
 				}
 			}
-			if name == "status" && o.Error != "HTTP status 401: *** and *** and ***" {
-				t.Errorf("error %q", o.Error)
+			if name == "status" && o.Error != "HTTP status 401: *** and *** and *** and *** and ***" || !strings.Contains(c.Target(), "?key=***") {
+				t.Errorf("error %q of %s", o.Error, c.Target())
 			}
 		})
+	}
+}
+
+// A redirect is refused with its target, without secrets, and with what to set.
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	for location, want := range map[string]string{
+		"https://u:hush@new/gw/v1/completions?k=hush#hush": "redirected to https://new/gw/v1/completions; redirects are not followed: set the URL to https://new/gw",
+		"https://new/gw/v1/models?k=hush":                  "redirected to https://new/gw/v1/models; redirects are not followed: set the URL to https://new/gw",
+		"/llm/v1/completions?k=hush":                       "redirected to /llm/v1/completions on the same server; redirects are not followed: change the path of requests to it",
+		"https://new/login":                                "redirected to https://new/login; redirects are not followed: set the URL to the API's address",
+		"//u:hush@new/login":                               "redirected to //new/login; redirects are not followed: set the URL to the API's address",
+		"http://u:hush@%zz":                                "redirected to another address; redirects are not followed: set the URL to the API's address",
+	} {
+		if got := errorText(308, nil, location); got != "HTTP status 308: "+want {
+			t.Errorf("%s: %s", location, got)
+		}
 	}
 }

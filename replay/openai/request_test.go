@@ -1,9 +1,11 @@
 package openai
 
 import (
-	"encoding/binary"
+	"bytes"
+	"context"
 	stdjson "encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -139,22 +141,179 @@ func TestPromptDigest(t *testing.T) {
 	}
 }
 
-func TestDigestCarries(t *testing.T) {
+// OnToken is called for each token chunk of a row, and for nothing else: not for
+// probes or warm-up requests.
+func TestOnToken(t *testing.T) {
 	t.Parallel()
-	for sum, want := range map[[4]uint64][4]uint64{
-		{0, 0, 0, 1}:                   {0, 0, 0, 2},
-		{0, 0, ^uint64(0), ^uint64(0)}: {0, 1, 0, 0},
-		{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}: {},
+	told := map[int][]string{}
+	word := func(text string) string {
+		return fmt.Sprintf(`data: {"choices":[{"index":0,"text":"%s"}]}`, text) + "\n\n"
+	}
+	c := client(t, serve(t, always(func(p *peer, _ *http.Request, _ string) {
+		p.say(streamed, inChunk(word("a")+word("")), inChunk(": ping\n\n"+word("b")), inChunk(finish+tokens+theEnd)+lastChunk)
+	})).url, func(cfg *Config) {
+		cfg.OnToken = func(row int, data []byte) { told[row] = append(told[row], string(data)) }
+	})
+	if o, _ := c.probe(context.Background(), c.servers[0], 3); o.Error != "" {
+		t.Fatal(o.Error)
+	}
+	warm, err := c.Warmup().Prepare(row, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOK(t, warm.Send(context.Background()), 2)
+	if len(told) > 0 {
+		t.Errorf("called for a probe or a warm-up request: %v", told)
+	}
+	for _, n := range []int{7, 0} {
+		call, err := c.Prepare(row, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantOK(t, call.Send(context.Background()), 2)
+	}
+	want := []string{`{"choices":[{"index":0,"text":"a"}]}`, `{"choices":[{"index":0,"text":"b"}]}`}
+	if len(told) != 2 || !slices.Equal(told[7], want) || !slices.Equal(told[0], want) {
+		t.Errorf("called with %v", told)
+	}
+}
+
+// A warm-up request has the row's lengths but other text. A request that is prepared
+// again is the same. Neither changes PromptDigest.
+func TestWarmupAndAgain(t *testing.T) {
+	for _, endpoint := range []string{Completions, Chat} {
+		c := client(t, nobody, of(endpoint))
+		row := trace.Request{InputLength: 1030, OutputLength: 9, HashIDs: []uint64{1, 2, 3}}
+		own := row
+		own.Extra = []byte(`{"messages": [{"role": "user", "content": "hush"}], "text_input": "hush"}`)
+		bodies := map[string]int{}
+		first := prepare(t, c, row).body
+		digest := c.PromptDigest()
+		for i := range 5 {
+			for _, r := range []trace.Request{row, own} {
+				warm, err := c.Warmup().Prepare(r, i)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body := warm.(*call).body
+				bodies[string(body)]++
+				start := bytes.Index(first, []byte(`"m"`))
+				if bytes.Contains(body, []byte("hush")) || bytes.Equal(body[:start+100], first[:start+100]) || !bytes.Contains(body, []byte(`"max_tokens":9`)) {
+					t.Errorf("%s: warm-up %.200s", endpoint, body)
+				}
+			}
+		}
+		if len(bodies) != 5 || c.PromptDigest() != digest { // a warm-up is none of what is measured
+			t.Errorf("%s: %d different bodies", endpoint, len(bodies))
+		}
+		// A row without ids has a text of its own, as a warm-up has.
+		bare, err := c.Warmup().Prepare(row, 0)
+		if own := prepare(t, c, trace.Request{InputLength: 1030, OutputLength: 9}).body; err != nil || bytes.Equal(bare.(*call).body, own) {
+			t.Errorf("%s: a warm-up is what a row without ids says", endpoint)
+		}
+		digest = c.PromptDigest()
+		again, err := c.PrepareAgain(row, 0)
+		if err != nil || !bytes.Equal(again.(*call).body, first) {
+			t.Errorf("%s: again: %v", endpoint, err)
+		}
+		if c.PromptDigest() != digest {
+			t.Errorf("%s: the digest changed", endpoint)
+		}
+	}
+}
+
+// The turns of a session carry its name, in a form that every server accepts.
+func TestSessionHeader(t *testing.T) {
+	t.Parallel()
+	got := make(chan []string, 1)
+	script := always(func(p *peer, r *http.Request, _ string) {
+		got <- r.Header.Values("X-Session-ID")
+		p.say(streamed + inChunk(complete) + lastChunk)
+	})
+	c := client(t, serve(t, script).url)
+	sent := func(c *Client, session string) string {
+		r := row
+		r.SessionID = session
+		wantOK(t, prepare(t, c, r).Send(context.Background()), 2)
+		return strings.Join(<-got, "|")
+	}
+	for session, want := range map[string]string{
+		"":                       "",
+		"chat-7":                 "chat-7",
+		strings.Repeat("s", 128): strings.Repeat("s", 128),
 	} {
-		var number []byte
-		for _, word := range sum {
-			number = binary.BigEndian.AppendUint64(number, word)
+		if name := sent(c, session); name != want {
+			t.Errorf("session %q is named %q", session, name)
 		}
-		var d digest
-		d.addHash(number)
-		d.addHash([]byte{1})
-		if got := d.String(); got != fmt.Sprintf("%016x%016x%016x%016x", want[0], want[1], want[2], want[3]) {
-			t.Errorf("%x + 1 = %s, want %x", sum, got, want)
+	}
+	seen := map[string]string{}
+	for _, session := range []string{"a\r\nX-Evil: 1", "a\nb", "a b", "é", "\x7f", strings.Repeat("s", 129), strings.Repeat("s", 1<<20)} {
+		name := sent(c, session)
+		if len(name) < 2 || len(name) > 17 || name[0] != 'x' || seen[name] != "" || sent(c, session) != name {
+			t.Errorf("session %.20q is named %q, like %.20q", session, name, seen[name])
 		}
+		seen[name] = session
+	}
+	// The user's own header takes precedence.
+	c = client(t, c.servers[0].base.String(), func(cfg *Config) { cfg.Headers = []Header{{"x-session-id", "mine"}} })
+	if name := sent(c, "chat-7"); name != "mine" {
+		t.Errorf("named %q", name)
+	}
+	// Another header, or none, is the user's choice.
+	for header, want := range map[string]string{"X-Affinity": "chat-7", NoSessionHeader: ""} {
+		c = client(t, c.servers[0].base.String(), func(cfg *Config) { cfg.SessionHeader = header })
+		head := string(prepare(t, c, trace.Request{InputLength: 3, SessionID: "chat-7"}).head)
+		if has := strings.Contains(head, "X-Affinity: chat-7\r\n"); has != (want != "") || strings.Contains(head, "X-Session-I") || strings.Contains(head, "None") {
+			t.Errorf("session header %s: %s", header, head)
+		}
+	}
+}
+
+// Rows are distributed by their numbers, or all turns of a session go to the same
+// server.
+func TestBalance(t *testing.T) {
+	t.Parallel()
+	urls := []string{"http://a", "http://b/x/v1", "http://c:1"}
+	for _, balance := range []string{RoundRobin, BySession} {
+		c := client(t, "", func(cfg *Config) { cfg.URLs, cfg.Balance = urls, balance })
+		if got := c.Target(); got != "http://a/v1/completions http://b/x/v1/completions http://c:1/v1/completions" {
+			t.Error(got)
+		}
+		taken := map[string]int{}
+		for i := range 300 {
+			if got, want := c.server(trace.Request{}, i), c.servers[i%3]; got != want {
+				t.Errorf("%s: row %d goes to %s", balance, i, got.base)
+			}
+			turn := trace.Request{SessionID: fmt.Sprint("s", i)}
+			one, two := c.server(turn, i), c.server(turn, i+1)
+			if same := one == two; same != (balance == BySession) {
+				t.Errorf("%s: two turns go to %s and %s", balance, one.base, two.base)
+			}
+			taken[one.base.host]++
+		}
+		for host, n := range taken {
+			if n < 70 {
+				t.Errorf("%s: %s has %d of 300 sessions", balance, host, n)
+			}
+		}
+	}
+}
+
+func TestMaskBody(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"model":"m", "temperature": 0, "stop":["x, y"], "top_k":5}`:                `{"model":"m", "temperature": 0, "stop":["x, y"], "top_k":5}`,
+		`{"api_token":"hush","top_k": 5}`:                                            `{"api_token":"` + mask("hush") + `","top_k":5}`,
+		`{"a":{"model":"hush","n":[1,"hush",null,true]},"stream_options":{"x":"y"}}`: `{"a":{"model":"` + mask("hush") + `","n":[1,"` + mask("hush") + `",null,true]},"stream_options":{"x":"y"}}`,
+		`{"key": "hush"`: mask(`{"key": "hush"`),
+		`"hush"`:         mask(`"hush"`),
+		`{} hush`:        mask(`{} hush`),
+		``:               mask(``),
+	} {
+		if got := MaskBody(body); got != want || strings.Contains(got, "hush") {
+			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+	if MaskBody(`{"a":"x"}`) == MaskBody(`{"a":"y"}`) {
+		t.Error("different bodies have equal masks")
 	}
 }

@@ -82,29 +82,3 @@ func TestCanceledTooLate(t *testing.T) {
 		}
 	}
 }
-
-// Nothing is read after [DONE] if the connection cannot be reused.
-func TestNothingIsReadInVain(t *testing.T) {
-	t.Parallel()
-	for _, first := range []string{streamed + inChunk(tide+theEnd), untilEnd + tide + theEnd} {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		s := &http1test.Script{Pieces: []string{first, "more"}}
-		if strings.HasPrefix(first, streamed) {
-			s.OnRead = func(int) { cancel() }
-		}
-		wantOK(t, prepare(t, scripted(t, s), row).Send(ctx), 1)
-		if s.Reads != 1 || !s.Closed {
-			t.Errorf("%.40q: %d reads, closed is %v", first, s.Reads, s.Closed)
-		}
-	}
-}
-
-// An error of the server goes before a cancellation.
-func TestErrorWhileCanceled(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	s := &http1test.Script{Pieces: []string{answerOf("500 Oh", "text/plain", "no")}, OnRead: func(int) { cancel() }}
-	wantClass(t, prepare(t, scripted(t, s), row).Send(ctx), replay.HTTPError, "HTTP status 500")
-}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 )
 
 // listen serves each connection with a script and returns the address.
@@ -92,21 +91,6 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// A proxy that does not answer does not hold a request beyond its time.
-func TestSilentProxy(t *testing.T) {
-	release := make(chan struct{})
-	address := listen(t, "tcp", "127.0.0.1:0", func(net.Conn) { <-release })
-	defer close(release)
-	for _, scheme := range []string{"http", "https", "socks5"} {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-		p := &Proxy{URL: &url.URL{Scheme: scheme, Host: address}, Tunnel: true}
-		if _, err := p.DialContext(ctx, "tcp", "host:443"); err == nil || !strings.Contains(err.Error(), "proxy "+scheme) {
-			t.Errorf("%s: error %v", scheme, err)
-		}
-		cancel()
-	}
-}
-
 // A SOCKS proxy gets the name of the host, and the connection stays the plain one.
 func TestSOCKS(t *testing.T) {
 	got := make(chan string, 1)
@@ -132,22 +116,5 @@ func TestSOCKS(t *testing.T) {
 	conn.Close()
 	if said := <-got; said != "\x05\x02\x00\x02\x01\x02me\x04hush\x05\x01\x00\x03\x04host\x01\xbb" {
 		t.Errorf("the proxy was asked %q", said)
-	}
-}
-
-func TestProxyCheck(t *testing.T) {
-	for text, want := range map[string]string{
-		"http://me:hush@h":   "",
-		"socks5://h":         "",
-		"ftp://me:hush@h":    "proxy ftp://***@h is not http, https or socks5",
-		"http://me:hush@:80": "proxy http://***@:80 has no host",
-	} {
-		u, err := url.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := (&Proxy{URL: u}).Check(); (err == nil) != (want == "") || err != nil && err.Error() != want {
-			t.Errorf("%s: %v", text, err)
-		}
 	}
 }

@@ -116,11 +116,7 @@ func TestAnswersInLaterPrompts(t *testing.T) {
 				}
 				var got said
 				next := ask(way.next(t, answer), 1)
-				if way.path == generatePath {
-					readGenerated(t, "", []byte(next), &got)
-				} else {
-					readChoices(t, "", []byte(next), &got)
-				}
+				got.read(t, "", []byte(next))
 				if want := prompt + n - dropped + added; got.Input != want || got.Cached != shared/size*size {
 					t.Errorf("%s, tokenizer %v, %d of %d tokens are reasoning: %d of %d tokens cached; want %d of %d",
 						way.name, tt.encode != nil, min(tt.reasoning, n), n, got.Cached, got.Input, shared/size*size, want)

@@ -202,7 +202,7 @@ func (s *testServer) ask(path, body string) (got said) {
 	if status != 200 {
 		s.t.Fatalf("%s: status %d: %s", body, status, text)
 	}
-	readChoices(s.t, "", []byte(text), &got)
+	got.read(s.t, "", []byte(text))
 	return got
 }
 

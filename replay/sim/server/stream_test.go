@@ -3,12 +3,16 @@ package server
 import (
 	"bytes"
 	"errors"
+	"io"
+	"math"
 	"net"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"moontide/replay/monotonic"
 	"moontide/replay/sim/engine"
@@ -214,5 +218,209 @@ func TestEventsDoNotAllocate(t *testing.T) {
 	events := sunk(t, s, 10)
 	if allocs := testing.AllocsPerRun(100, func() { s.deliverAll(events) }); allocs != 0 {
 		t.Errorf("%v allocations for %d events", allocs, len(events))
+	}
+}
+
+// middle returns an answer of 1000 tokens whose stream has begun.
+func middle(api *api, reasoning int) *answer {
+	a := &answer{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: plainWords.wording(7, 0), reasoning: reasoning,
+		tokens: 1000, reason: FinishLength}
+	return a
+}
+
+func TestEncodingATokenDoesNotAllocate(t *testing.T) {
+	for _, api := range apis {
+		for _, reasoning := range []int{0, 999} {
+			a, buf := middle(api, reasoning), make([]byte, 0, 64<<10)
+			a.continuousUsage, a.stamped, a.usage = true, true, usage{prompt: 1000, cached: 500}
+			if allocs := testing.AllocsPerRun(100, func() {
+				for k := 1; k < 999; k++ {
+					buf = a.appendToken(buf[:0], k)
+				}
+			}); allocs != 0 {
+				t.Errorf("%s: %v allocations for 998 tokens", api.name, allocs)
+			}
+		}
+	}
+}
+
+// The end of the body is written once, together with the last token.
+func TestBodyEndsWithItsLastToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{})
+		stream := openStream(t, s, &completionAPI, 3)
+		p := make([]byte, 1<<20)
+		n, err := stream.Read(p)
+		if err != nil || tokenEvents(p[:n]) != 3 || !bytes.HasSuffix(p[:n], []byte("[DONE]\n\n\r\n"+bodyEnd)) {
+			t.Errorf("%v: %q", err, p[:n])
+		}
+		if err := <-stream.ended; err != nil {
+			t.Error(err)
+		}
+		// What the HTTP server writes after that, and in how many pieces.
+		go func() {
+			c := stream.activeRequest.conn
+			c.Write([]byte("0\r\n"))
+			c.Write([]byte("next"))
+			c.Write([]byte("\r\n"))
+			c.Close()
+		}()
+		if rest, _ := io.ReadAll(stream); string(rest) != "next\r\n" {
+			t.Errorf("then comes %q", rest)
+		}
+	})
+}
+
+// The summary has the latencies of all tokens as written, and its percentiles are
+// not those of the buckets.
+func TestSummary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: 120 * engine.Millisecond}})
+		for range 2 {
+			stream := openStream(t, s, &completionAPI, 4)
+			for range 4 {
+				if _, err := stream.Read(make([]byte, 4096)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := <-stream.ended; err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := s.Summary()
+		if got.Completed != 2 || got.Aborted != 0 || got.OutputTokens != 8 || got.TTFT.Count != 2 || got.ITL.Count != 6 || got.E2EL.Count != 2 {
+			t.Errorf("counts of %+v", got)
+		}
+		for _, x := range []float64{got.ITL.MeanMS, got.ITL.MedianMS, got.ITL.P99MS, got.ITL.MaxMS, got.E2EL.MeanMS / 3} {
+			if math.Abs(x-120) > 0.5 {
+				t.Errorf("%v ms between tokens: %+v", x, got)
+			}
+		}
+		if got.TTFT.MaxMS > 1 {
+			t.Errorf("TTFT of %+v", got.TTFT)
+		}
+	})
+}
+
+// A loop that is late delivers several tokens in one write.
+func TestTokensOfOneRoundAreOneWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: engine.CostOf(rest / 4)}})
+		stream := openStream(t, s, &completionAPI, 9)
+		stream.read(t, s, rest, 5)
+		stream.read(t, s, 2*rest, 4)
+		if err := <-stream.ended; err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Summary().ITL; got.Count != 8 || got.MedianMS != 0 || got.MaxMS != 0.2 {
+			t.Errorf("gaps of %+v", got)
+		}
+	})
+}
+
+func TestParseFault(t *testing.T) {
+	for text, want := range map[string]Fault{
+		"reset":         {Kind: Reset, Share: 1},
+		"RESET:0.01":    {Kind: Reset, Share: 0.01},
+		"delay":         {Kind: Delay, Share: 1, Time: time.Second},
+		"delay:0.5:2ms": {Kind: Delay, Share: 0.5, Time: 2 * time.Millisecond},
+		"stall:1":       {Kind: Stall, Share: 1},
+		"429:1:90s":     {Kind: TooMany, Share: 1, Time: 90 * time.Second},
+	} {
+		if got, err := ParseFault(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "crash", "reset:", "reset:0", "reset:1.1", "reset:NaN", "reset:x", "reset:1:2s", "delay:1:", "delay:1:0s", "delay:1:2h", "delay:1:5", "stall:1:2s:3"} {
+		if got, err := ParseFault(text); err == nil {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// Cutting the ids out of a body does not change what it decodes to, wherever they
+// are and whatever looks like them.
+func TestDecodeBodyAgreesWithTheLibrary(t *testing.T) {
+	for _, body := range []string{
+		`{"prompt":[1,2],"max_tokens":3}`, `{ "max_tokens" : 3 , "prompt" : [ 1 , 2 ] }`, `{"prompt":[1,2],"prompt":"text"}`,
+		`{"prompt":"text","prompt":[1,2]}`, `{"x":{"prompt":[1,2]},"prompt":[3]}`, `{"x":{"prompt":[1,2]},"prompt":[]}`, `{"x":{"prompt":[1,2]}}`,
+		`{"x":"prompt","y":[1,2],"prompt":[3]}`, `{"x":"\"prompt\":[1,2]","prompt":[3]}`, `{"x":"\\","prompt":[3]}`, `{"prompt":[1,"]"]}`,
+		`{"prompt":[1,[2]]}`, `{"prompt":[[1,2]]}`, `{"prompt":["a"]}`, `{"prompt":[]}`, `{"prompt":"a"}`, `{"prompt":null}`, `{"prompt":[1`, `{"prompt":`,
+		`{"prompt"`, `{"prompt":[1]`, `{"prompt":[1]}}`, `[{"prompt":[1]}]`, `"prompt":[1]`, `{}`,
+	} {
+		var want wireRequest
+		wantErr := bodyJSON.UnmarshalFromString(body, &want.members)
+		got, gotErr := decodeBody([]byte(body), &completionAPI)
+		if (gotErr == nil) != (wantErr == nil) || wantErr == nil && cmp.Diff(want.members, got.members) != "" {
+			t.Errorf("%s: %v, want %v\n%s", body, gotErr, wantErr, cmp.Diff(want.members, got.members))
+		}
+	}
+	_, ids, _ := cutTokenIDs([]byte(`{"model":"m","prompt": [1, 2] ,"n":1}`), "prompt")
+	if string(ids) != `[1, 2]` {
+		t.Errorf("cut: %s", ids)
+	}
+}
+
+// With a time scale of 2 everything takes half the time.
+func TestTimeScale(t *testing.T) {
+	for _, scale := range []float64{0, 1, 2, 0.25, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			s := serverOf(t, Config{
+				TimeScale:  scale,
+				Deployment: engine.Deployment{Engine: engine.Config{Costs: engine.Costs{PrefillToken: engine.Second, Sequence: 8 * engine.Second}}},
+			})
+			if scale == 0 {
+				scale = 1
+			}
+			stream := openStream(t, s, &chatAPI, 3)
+			start := time.Now()
+			p := make([]byte, 4096)
+			for _, want := range []time.Duration{3 * time.Second, 11 * time.Second, 19 * time.Second} {
+				if n, err := stream.Read(p); err != nil || tokenEvents(p[:n]) != 1 {
+					t.Fatalf("%d bytes, %v", n, err)
+				}
+				if at := time.Since(start); at != time.Duration(float64(want)/scale) {
+					t.Errorf("scale %v: a token at %v, want %v/%v", scale, at, want, scale)
+				}
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+func TestBadTimeScale(t *testing.T) {
+	for _, scale := range []float64{-1, 1e-4, 1e4, 1e300, math.Inf(1), math.NaN()} {
+		if _, err := New(Config{TimeScale: scale}); err == nil || !strings.HasPrefix(err.Error(), "time scale must be from 0.001 to 1000, got ") {
+			t.Errorf("%v: %v", scale, err)
+		}
+	}
+}
+
+// An idle server does not wake up.
+func TestIdleServerSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{Step: engine.Second}})
+		stream := openStream(t, s, &chatAPI, 3)
+		for at := range 3 {
+			stream.read(t, s, time.Duration(at+1)*time.Second, 1)
+		}
+		synctest.Wait()
+		last := s.round
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if s.round != last {
+			t.Errorf("the loop ran at %v with nothing to do", s.round)
+		}
+	})
+}
+
+func TestEngineRefusal(t *testing.T) {
+	s := newServer(t, engine.Config{KVBlocks: 2})
+	refused := s.tooLong(activeOf(s, &chatAPI, 100, &net.TCPConn{}))
+	if refused == nil || refused.status != 400 || refused.code != "context_length_exceeded" || refused.param != "messages" {
+		t.Errorf("%+v", refused)
+	}
+	if refused := s.tooLong(activeOf(s, &chatAPI, 30, &net.TCPConn{})); refused != nil {
+		t.Errorf("what fits exactly: %+v", refused)
 	}
 }
