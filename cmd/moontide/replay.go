@@ -37,7 +37,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 			"first interrupt stops sending and waits for requests in flight; the second stops immediately. The exit " +
 			"status is 3 if the verdict is INVALID.\n\n" +
 			gateHelp,
-		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags(), exportFlags(), partFlags()),
+		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags(), partFlags()), metricsListen(),
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables instead of text, such as for a CI summary"},
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`, with its flags as defaults; auto continues the run in --out, or starts a new one"},
@@ -118,14 +118,14 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	if follows {
 		cfg.Observer = bench.Observer{}
 	}
-	if _, err := outcomeOutput(c); err != nil { // before files are created
-		return err
+	if address := c.String(metricsListenFlag); address != "" {
+		server, err := serveLive(std, address, &cfg.Observer)
+		if err != nil {
+			return err
+		}
+		defer server.Close()
 	}
-	end, err := export(c, std, follows, &cfg)
-	if err != nil {
-		return err
-	}
-	return errors.Join(runTrace(c, std, stop, path, cfg), end())
+	return runTrace(c, std, stop, path, cfg)
 }
 
 // runTrace replays the trace at path and reports.
@@ -281,7 +281,7 @@ func junitFlag() cli.Flag {
 // outcomeOutput parses the flags of the output of a run, and checks that its file can be
 // written.
 func outcomeOutput(c *cli.Context) (output, error) {
-	out, err := outputOf(c, words("json markdown"), "junit", eventsFlag)
+	out, err := outputOf(c, words("json markdown"), "junit")
 	if err != nil {
 		return out, err
 	}

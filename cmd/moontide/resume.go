@@ -20,7 +20,7 @@ import (
 // neither the requests nor the measurement.
 var ownFlags = []string{
 	"out", "resume", "wait-ready", "api-key-env", "percentiles", "slo", "fail-if", "force",
-	"json", "markdown", "csv", "html", "png", "junit", eventsFlag, metricsListenFlag,
+	"json", "markdown", "csv", "html", "png", "junit", metricsListenFlag,
 	partFlag, rendezvousFlag, timeoutFlag, partByFlag,
 }
 

@@ -107,9 +107,6 @@ type Observer struct {
 	Start func(s Started)
 	// Record is called with the record of each request as it ends.
 	Record func(rec replay.Record)
-	// Sample is called with each sample of client and server, from another goroutine
-	// than the functions above.
-	Sample func(s runfile.Sample)
 	// End is called after the last request has ended.
 	End func()
 }
@@ -248,14 +245,3 @@ func (c *Config) serverBlockSize() int {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// sampling returns the function that records a sample and passes it on.
-func (o Observer) sampling(folder *runfile.Writer) func(runfile.Sample) error {
-	if o.Sample == nil {
-		return folder.Sample
-	}
-	return func(s runfile.Sample) error {
-		o.Sample(s)
-		return folder.Sample(s)
-	}
-}

@@ -22,7 +22,7 @@ func observe(ctx context.Context, cfg *Config, folder *runfile.Writer, runner *r
 	if err := folder.OpenFiles(); err != nil {
 		return nil, err
 	}
-	sampling := evidence.Config{Write: cfg.Observer.sampling(folder), Status: runner.Status, ReadDelay: readDelays(client)}
+	sampling := evidence.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
 	if len(cfg.ServerMetrics) > 0 {
 		scraper, err := evidence.New(cfg.ServerMetrics, cfg.Client.TLSConfig())
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package live exports a run in progress: metrics for Prometheus, and samples as JSON
-// lines for other programs. Neither delays the run.
+// Package live serves the metrics of a run in progress for Prometheus, without delaying
+// the run.
 //
 //	m := live.NewMetrics()
 //	server, err := live.Listen("127.0.0.1:9464", m)

@@ -1,9 +1,7 @@
 package live
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,7 +9,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -185,60 +182,6 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// Lines arrive whole and in order.
-func TestEvents(t *testing.T) {
-	var b, want bytes.Buffer
-	e := NewEvents(&b)
-	for i := range 1000 {
-		line := fmt.Sprintf("{\"at_ms\": %d}\n", i)
-		want.WriteString(line)
-		e.Add([]byte(line))
-	}
-	if dropped, err := e.Close(); dropped != 0 || err != nil || b.String() != want.String() {
-		t.Errorf("%d dropped, %v, %d bytes of %d", dropped, err, b.Len(), want.Len())
-	}
-}
-
-// stuck is a reader that reads nothing until it is released, or fails.
-type stuck struct {
-	release chan struct{}
-	once    sync.Once
-	entered chan struct{}
-	err     error
-}
-
-func (s *stuck) Write(p []byte) (int, error) {
-	s.once.Do(func() { close(s.entered) })
-	<-s.release
-	return len(p), s.err
-}
-
-// A reader that is stuck delays nobody; lines beyond the buffer are dropped.
-func TestEventsOfASlowReader(t *testing.T) {
-	s := &stuck{release: make(chan struct{}), entered: make(chan struct{})}
-	e := NewEvents(s)
-	line := bytes.Repeat([]byte("x"), maxBuffered/4)
-	e.Add(line)
-	<-s.entered
-	for range 6 {
-		e.Add(line)
-	}
-	close(s.release)
-	if dropped, err := e.Close(); dropped != 2 || err != nil {
-		t.Errorf("%d dropped, %v", dropped, err)
-	}
-}
-
-func TestEventsOfAFailingReader(t *testing.T) {
-	s := &stuck{release: make(chan struct{}), entered: make(chan struct{}), err: errors.New("full")}
-	close(s.release)
-	e := NewEvents(s)
-	e.Add([]byte("line\n"))
-	if _, err := e.Close(); err == nil {
-		t.Error("no error")
-	}
-}
-
 // The cost of a request without gaps, and of a gap.
 func BenchmarkRecord(b *testing.B) {
 	m, rec := started("a"), record(100*time.Millisecond, 1)
@@ -257,24 +200,10 @@ func BenchmarkGap(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/gap")
 }
 
-func BenchmarkEvents(b *testing.B) {
-	e, line := NewEvents(io.Discard), bytes.Repeat([]byte("x"), 400)
-	b.ReportAllocs()
-	for b.Loop() {
-		e.Add(line)
-	}
-	e.Close()
-}
-
-// Metrics and events cost no memory.
+// Metrics cost no memory.
 func TestNoAllocations(t *testing.T) {
 	m, rec := started("a"), record(100*time.Millisecond, 100)
 	if n := testing.AllocsPerRun(100, func() { m.Record(rec) }); n != 0 {
 		t.Errorf("%v allocations per request", n)
 	}
-	e, line := NewEvents(io.Discard), []byte("{}\n")
-	if n := testing.AllocsPerRun(100, func() { e.Add(line) }); n != 0 {
-		t.Errorf("%v allocations per line", n)
-	}
-	e.Close()
 }
