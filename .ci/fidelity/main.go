@@ -132,7 +132,7 @@ func (o *options) run(only string) error {
 const head = `# Fidelity of generated traces
 
 ` + "`.ci/fidelity/run`" + ` draws traces from many sources with %d seeds, at the source's length and at three times it, compares
-each with its source by ` + "`moontide synth --from SOURCE --check --json -`" + `, and writes this page with ` + "`--page`" + `.
+each with its source by ` + "`moontide synth --from SOURCE --check -o FILE --json -`" + `, and writes this page with ` + "`--page`" + `.
 Measured with %s.
 
 Cells count the drawn traces that pass, and show the worst gap as a multiple of its limit if some fail; [aspects and

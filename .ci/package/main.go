@@ -165,7 +165,7 @@ func pack(dir, work string, targets []platform, tagged source) error {
 func build(path string, p platform, tagged source) error {
 	stamps := "-s -w"
 	if tagged.Version != "" {
-		stamps += fmt.Sprintf(" -X main.taggedVersion=%s -X main.taggedCommit=%s -X main.taggedDate=%s", tagged.Version, tagged.Commit, tagged.CommitDate)
+		stamps += " -X main.taggedVersion=" + tagged.Version
 	}
 	vcs := fmt.Sprintf("-buildvcs=%t", tagged.Version == "")
 	env := []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0"}

@@ -54,7 +54,7 @@ func TestFitClients(t *testing.T) {
 	}
 }
 
-// --check judges what was written, in a file or a pipe, and does not mix with the trace.
+// --check judges what was written.
 func TestSynthCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -69,14 +69,10 @@ func TestSynthCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			args := append([]string{"synth", "-n", "30", "--check"}, from...)
-			piped := try(t, dir, "", append(args, "-o", "-")...)
-			if strings.Count(piped.out, "\n") != 30 || !strings.Contains(piped.err, "FIDELITY") {
-				t.Errorf("exit status %d, %d rows, talk:\n%s", piped.status, strings.Count(piped.out, "\n"), piped.err)
-			}
 			filed := try(t, dir, "", append(args, "-o", name+".jsonl.gz")...)
 			failed := strings.Contains(filed.out, "Verdict: FAIL")
-			if failed != (filed.status == exitThreshold) || failed == strings.Contains(filed.out, "Verdict: PASS") || piped.status != filed.status {
-				t.Errorf("exit statuses %d and %d, printed:\n%s%s", piped.status, filed.status, filed.out, filed.err)
+			if failed != (filed.status == exitThreshold) || failed == strings.Contains(filed.out, "Verdict: PASS") {
+				t.Errorf("exit status %d, printed:\n%s%s", filed.status, filed.out, filed.err)
 			}
 			if name == "flags" && !failed {
 				t.Errorf("a trace of other lengths passes:\n%s", filed.out)

@@ -16,10 +16,9 @@ import (
 
 // Flags of fit-engine only.
 const (
-	tableFlag      = "table"
-	deploymentFlag = "deployment"
-	refitFlag      = "refit-prefill"
-	longISLFlag    = "long-isl"
+	tableFlag   = "table"
+	refitFlag   = "refit-prefill"
+	longISLFlag = "long-isl"
 )
 
 func fitEngineCommand(std streams, stop stop) *cli.Command {
@@ -46,7 +45,6 @@ func fitEngineCommand(std streams, stop stop) *cli.Command {
 func fitEngineFlags() []cli.Flag {
 	flags := group(inFit,
 		&cli.StringFlag{Name: tableFlag, Usage: "CSV `FILE` of measurements"},
-		&cli.StringFlag{Name: deploymentFlag, Usage: "use only rows of the table with this `NAME` in the deployment column", DefaultText: "the only one"},
 		&cli.BoolFlag{Name: refitFlag, Usage: "keep the costs of decoding of --engine and fit only those of prompts, transfers and requests: two measurements are enough, at a low and a high load"},
 		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` with the deployment and limits, and with --refit-prefill the costs of decoding"},
 		&cli.Uint64Flag{Name: "seed", Usage: "random seed for the order of lengths and arrivals at a rate; with --url, also for prompts"},

@@ -61,8 +61,6 @@ func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		return nil, misused("fit-engine: run folders, --table and --url: choose one")
 	case len(textsOf(c, "url")) > 1:
 		return nil, misused("fit-engine: --url: measure one endpoint; for several engines, that of their router, with --engines N")
-	case !table && c.IsSet(deploymentFlag):
-		return nil, misused("fit-engine: --deployment selects rows of --table")
 	}
 	if !live {
 		if name := firstGiven(c, driveFlags()); name != "" {
@@ -105,33 +103,15 @@ func fitTable(c *cli.Context, std streams) (*fitData, error) {
 	digest := sha256.Sum256(text)
 	in.provenance.Sources = []enginefile.Source{{Name: filepath.Base(path), SHA256: hex.EncodeToString(digest[:])}}
 	in.provenance.Version = version()
-	if in.measurements, err = ofDeployment(c, table.Measurements); err != nil {
-		return nil, err
+	in.measurements = table.Measurements
+	name := in.measurements[0].Deployment
+	if i := slices.IndexFunc(in.measurements, func(m fit.Measurement) bool { return m.Deployment != name }); i > 0 {
+		return nil, fmt.Errorf("%s: rows of the deployments %s and %s: write a table for each", path, name, in.measurements[i].Deployment)
 	}
-	if name := in.measurements[0].Deployment; name != "" {
+	if name != "" {
 		in.subject += ": " + name
 	}
 	return in, nil
-}
-
-// ofDeployment returns the rows of one deployment.
-func ofDeployment(c *cli.Context, rows []fit.Measurement) ([]fit.Measurement, error) {
-	var names []string
-	for _, m := range rows {
-		if !slices.Contains(names, m.Deployment) {
-			names = append(names, m.Deployment)
-		}
-	}
-	name := c.String(deploymentFlag)
-	switch {
-	case !c.IsSet(deploymentFlag) && len(names) > 1:
-		return nil, misused("fit-engine: the table has %d deployments: choose one with --deployment: %s", len(names), strings.Join(names, "; "))
-	case !c.IsSet(deploymentFlag):
-		return rows, nil
-	case !slices.Contains(names, name):
-		return nil, misused("fit-engine: --deployment: the table has no %q; it has %s", name, strings.Join(names, "; "))
-	}
-	return slices.DeleteFunc(rows, func(m fit.Measurement) bool { return m.Deployment != name }), nil
 }
 
 // fitRuns reads run folders.

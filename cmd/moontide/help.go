@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -51,7 +53,9 @@ Most used flags: {{wrap (join . ", ") 17}}
 {{else}}{{range .Flags}}  {{wrap .String 8}}
 {{end}}{{end}}{{end}}`
 	cli.SubcommandHelpTemplate = cli.CommandHelpTemplate
-	cli.VersionPrinter = func(c *cli.Context) { io.WriteString(c.App.Writer, thisBuild().String()) }
+	cli.VersionPrinter = func(c *cli.Context) {
+		fmt.Fprintf(c.App.Writer, "moontide %s\n%s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	}
 }
 
 // flagHelp returns a line with the names of a flag, and its text with the default.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
@@ -23,56 +22,27 @@ func networkFlags() []cli.Flag {
 		&cli.StringFlag{Name: "proxy", Category: inTarget, Usage: "`URL` of an HTTP, HTTPS or SOCKS5 proxy, or none", DefaultText: "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY; none for loopback"},
 		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
 		&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not verify the certificate of an https endpoint"},
-		&cli.StringFlag{Name: "client-cert", Category: inTarget, Usage: "`FILE`: client certificate (PEM) for an https endpoint; needs --client-key"},
-		&cli.StringFlag{Name: "client-key", Category: inTarget, Usage: "`FILE`: private key (PEM) of --client-cert"},
 	}
 }
 
 // setNetwork sets how the endpoint is reached.
 func setNetwork(c *cli.Context, cfg *openai.Config) error {
 	secure := slices.ContainsFunc(cfg.URLs, func(url string) bool { return len(url) > 6 && strings.EqualFold(url[:6], "https:") })
-	if flag := firstGivenOf(c, "ca-file", "insecure", "client-cert", "client-key"); flag != "" && !secure {
+	if flag := firstGivenOf(c, "ca-file", "insecure"); flag != "" && !secure {
 		return misused("replay: --%s is for https, but no --url is https", flag)
 	}
 	switch {
 	case c.IsSet("proxy") && len(cfg.URLs) == 0:
 		return misused("replay: --proxy needs --url")
-	case c.IsSet("client-cert") != c.IsSet("client-key"):
-		return misused("replay: --client-cert and --client-key go together")
 	case c.Bool("insecure") && c.IsSet("ca-file"):
 		return misused("replay: --insecure checks no certificate, so --ca-file has no effect: omit one")
 	}
 	cfg.Insecure = c.Bool("insecure")
 	var err error
-	if cfg.Proxy, err = proxyOf(c); err != nil {
-		return err
+	if cfg.Proxy, err = proxyOf(c); err == nil && c.IsSet("ca-file") {
+		cfg.RootCAs, err = readCAs(c.String("ca-file"))
 	}
-	return readCertificates(c, cfg)
-}
-
-func readCertificates(c *cli.Context, cfg *openai.Config) (err error) {
-	if c.IsSet("ca-file") {
-		if cfg.RootCAs, err = readCAs(c.String("ca-file")); err != nil {
-			return err
-		}
-	}
-	if !c.IsSet("client-cert") {
-		return nil
-	}
-	certificate, err := readPEM("client-cert", c.String("client-cert"))
-	if err != nil {
-		return err
-	}
-	key, err := readPEM("client-key", c.String("client-key"))
-	if err != nil {
-		return err
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return fmt.Errorf("reading --client-cert %s and --client-key %s: %w", c.String("client-cert"), c.String("client-key"), err)
-	}
-	cfg.Certificates = []tls.Certificate{pair}
-	return nil
+	return err
 }
 
 // proxyOf returns the choice of proxies, by --proxy or else by the environment.
@@ -105,29 +75,17 @@ func environmentProxy(getenv func(string) string) func(*url.URL) (*url.URL, erro
 // maxPEM is larger than any CA bundle, in bytes.
 const maxPEM = 16 << 20
 
-// readPEM reads the file of a flag.
-func readPEM(flag, path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading --%s: %w", flag, err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxPEM+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading --%s: %w", flag, err)
-	case len(text) > maxPEM:
-		return nil, fmt.Errorf("reading --%s: %s has more than %d bytes", flag, path, maxPEM)
-	}
-	return text, nil
-}
-
 // readCAs reads a CA bundle. Errors do not show the contents of the file: it
 // may be a key.
 func readCAs(path string) (*x509.CertPool, error) {
-	text, err := readPEM("ca-file", path)
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading --ca-file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPEM))
+	if err != nil {
+		return nil, fmt.Errorf("reading --ca-file: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {

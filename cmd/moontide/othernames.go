@@ -79,6 +79,8 @@ var otherNames = []otherName{
 	{names: words("path"), verbs: runVerbs, instead: "give the URL with its path"},
 	{names: words("api-key-header"), verbs: runVerbs, instead: "use --server azure or anthropic, or --header 'NAME: KEY'"},
 	{names: words("http2 unix-socket"), verbs: runVerbs, instead: "put a proxy such as nginx before the server"},
+	{names: words("client-cert client-key"), verbs: runVerbs, instead: "put a proxy that has the certificate before the server"},
+	{names: words("events"), verbs: words("replay"), instead: "read samples.jsonl in the run folder, for example with tail -f"},
 	{names: words("echo-header echo-cookie"), verbs: runVerbs, instead: "route sessions by --session-header"},
 	{names: words("priority-from-trace"), verbs: runVerbs, instead: "use --extra-body '{\"priority\": N}', the same for all requests"},
 	{names: words("start-at allow-lost-parts"), verbs: runVerbs, instead: "parts of a run meet at --rendezvous, and all must be there"},

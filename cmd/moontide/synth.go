@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +17,6 @@ import (
 // draft is a trace ready to be drawn.
 type draft struct {
 	write func(*format.Writer) (rows int, err error)
-	// file is the default output of the method if named by --method; "" is
-	// standard output.
-	file string
 	// notes are printed after writing.
 	notes func(rows int) []string
 }
@@ -51,8 +47,7 @@ func synthCommand(std streams, _ stop) *cli.Command {
 			"also be a model written by moontide fit. If you request more rows than the source has, its course repeats " +
 			"with new conversations.\n\n" +
 			"--method tree is the method of NVIDIA's data generator: it samples paths from the tree of shared " +
-			"prefixes. Lengths, sharing and rate can be scaled. Without --output it writes a file named after the " +
-			"source and the flags, such as conversation_trace_synth_16.00x1+10.00_speedup1_maxisl110000.jsonl.\n\n" +
+			"prefixes. Lengths, sharing and rate can be scaled.\n\n" +
 			"A description needs no source trace. It is a YAML file, flags, or both; flags override the file. " +
 			"Ready-made descriptions: " + strings.Join(traces.Specs(), ", ") + ".\n\n" +
 			"A DIST is a probability distribution: a number, uniform:100:2000 (min, max), normal:1000:200 (mean, " +
@@ -84,8 +79,7 @@ func sharedFlags() []cli.Flag {
 		&cli.IntFlag{Name: blockSizeFlag.Name, Usage: "block size in tokens",
 			DefaultText: "found in the trace; the description's; what fits shared prefixes, or 512"},
 	), group(inOutput,
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output",
-			DefaultText: "-, or a name by --method tree"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
 	))
 }
 
@@ -112,25 +106,13 @@ func synthesize(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	output := c.String("output")
+	if check != nil && output == "-" {
+		return misused("synth: --check needs --output FILE, which it reads")
+	}
 	d, err := draftOf(c, std)
 	if err != nil {
 		return err
-	}
-	output := traceOutput(c, d)
-	file, to := output, std.out
-	if check != nil && output == "-" {
-		for _, f := range check.files {
-			if f.path == "-" {
-				return misused("synth: the trace and --%s - both are standard output: use --output FILE", f.flag)
-			}
-		}
-		var spooled *os.File
-		if std, spooled, err = copied(std); err != nil {
-			return err
-		}
-		defer os.Remove(spooled.Name())
-		defer spooled.Close()
-		file, to = spooled.Name(), std.err
 	}
 	rows, err := writeWith(std, output, d.write)
 	if err != nil {
@@ -143,7 +125,7 @@ func synthesize(c *cli.Context, std streams) error {
 		std.say("%s written to %s", doc.Count(rows, "request"), output)
 	}
 	if check != nil {
-		return check.run(c, std, file, traceName(output), to)
+		return check.run(c, std, output)
 	}
 	return nil
 }
@@ -161,16 +143,4 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 		return draft{}, misused("synth: --method tree needs --num-requests")
 	}
 	return methodOf(name)(c, std)
-}
-
-// traceOutput returns where the trace goes: --output, the file of a method named by
-// --method, or standard output.
-func traceOutput(c *cli.Context, d draft) string {
-	switch {
-	case c.IsSet("output"):
-		return c.String("output")
-	case c.IsSet("method") && d.file != "":
-		return d.file
-	}
-	return "-"
 }

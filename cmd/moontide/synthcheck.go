@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -82,9 +81,8 @@ func isModel(path string) bool {
 	return startsModel(in)
 }
 
-// run judges the trace in a file, which is named name in the report. to is where the
-// table goes.
-func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to io.Writer) error {
+// run judges the trace in a file.
+func (f *fidelityCheck) run(c *cli.Context, std streams, file string) error {
 	drawn, err := f.collect(c, file, format.Options{}, func(reqs trace.Requests) trace.Requests { return reqs })
 	if err != nil {
 		return err
@@ -97,11 +95,8 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file, name string, to i
 	if err != nil {
 		return err
 	}
-	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: name, Report: fidelity.Compare(source, drawn, rateScale), RateScale: rateScale}
-	printed, err := f.write(std, results{document: result.Document, files: map[string]func(io.Writer) error{"json": result.JSON}})
-	if err == nil && !printed {
-		err = terminalOf(to).Write(to, result.Document())
-	}
+	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: traceName(file), Report: fidelity.Compare(source, drawn, rateScale), RateScale: rateScale}
+	err = f.show(std, results{document: result.Document, files: map[string]func(io.Writer) error{"json": result.JSON}})
 	if err != nil || result.Pass() {
 		return err
 	}
@@ -155,15 +150,4 @@ func hasValues(r trace.Request, values []string) bool {
 		}
 	}
 	return true
-}
-
-// copied returns streams whose output also goes to a temporary file, for a check of a
-// trace that is written to standard output.
-func copied(std streams) (streams, *os.File, error) {
-	f, err := os.CreateTemp("", "moontide-*.jsonl")
-	if err != nil {
-		return std, nil, fmt.Errorf("copying standard output: %w", err)
-	}
-	std.out = io.MultiWriter(std.out, f)
-	return std, f, nil
 }

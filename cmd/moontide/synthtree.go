@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -81,7 +79,6 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 	}
 	return draft{
 		write: func(w *format.Writer) (int, error) { return w.WriteAll(trace.Until(c.Context, trace.Borrow(drawing))) },
-		file:  treeFile(c.String("from"), shape),
 		notes: func(rows int) []string { return treeNotes(drawing, rows, shape) },
 	}, nil
 }
@@ -93,24 +90,6 @@ func fitTree(c *cli.Context, std streams) (*tree.Model, error) {
 	}, func(io.Reader) (*tree.Model, error) {
 		return nil, fmt.Errorf("%s is a model for --method sessions; --method tree needs a trace", traceName(from))
 	})
-}
-
-// treeFile returns the file name that NVIDIA's data generator would use, from
-// the source and the flags, or "" for standard input.
-func treeFile(from string, s tree.Shape) string {
-	if from == "-" {
-		return ""
-	}
-	name := filepath.Base(from)
-	for _, packed := range []string{".gz", ".zst"} {
-		name = strings.TrimSuffix(name, packed)
-	}
-	maxISL := "None"
-	if s.MaxISL > 0 {
-		maxISL = strconv.Itoa(s.MaxISL)
-	}
-	return fmt.Sprintf("%s_synth_%.2fx%d+%.2f_speedup%g_maxisl%s.jsonl", strings.TrimSuffix(name, filepath.Ext(name)),
-		s.PrefixLenMultiplier, s.PrefixRootMultiplier, s.PromptLenMultiplier, s.SpeedupRatio, maxISL)
 }
 
 // treeNotes reports the requests rejected by the ISL limits.

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"cmp"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -117,10 +116,9 @@ type Config struct {
 	ExactISL    bool
 	Connections string // Pooled (default) or Fresh
 	// RootCAs checks the certificates of https servers; nil means the system's CAs.
-	// Insecure does not check them. Certificates are the client's own.
-	RootCAs      *x509.CertPool
-	Insecure     bool
-	Certificates []tls.Certificate
+	// Insecure does not check them.
+	RootCAs  *x509.CertPool
+	Insecure bool
 	// Proxy returns the proxy for a server (http, https or socks5), nil for none, as
 	// that of a net/http.Transport; nil means no proxy. Its credentials are never
 	// printed.

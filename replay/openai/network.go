@@ -13,7 +13,7 @@ import (
 
 // TLSConfig returns the configuration of TLS connections to the servers.
 func (cfg *Config) TLSConfig() *tls.Config {
-	return &tls.Config{RootCAs: cfg.RootCAs, Certificates: cfg.Certificates, InsecureSkipVerify: cfg.Insecure}
+	return &tls.Config{RootCAs: cfg.RootCAs, InsecureSkipVerify: cfg.Insecure}
 }
 
 // connect sets how connections to the server are opened.
