@@ -62,9 +62,13 @@ func analyzeTraces(c *cli.Context, std streams) error {
 		return err
 	}
 	var all report.Comparison
-	names := traceNames(c.Args().Slice())
-	for i, path := range c.Args().Slice() {
-		data, err := analyzeTrace(c, std, path, names[i], asked.caches)
+	var traces []namedInput
+	for _, path := range c.Args().Slice() {
+		traces = append(traces, namedInput{traceName(path), path})
+	}
+	nameApart(traces)
+	for i, in := range traces {
+		data, err := analyzeTrace(c, std, in.path, in.name, asked.caches)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -190,41 +189,11 @@ func (p *argParser) resolve(name string) (string, func(string) (string, error), 
 	other, flag := findOther(p.verb, name)
 	switch {
 	case other == nil:
-		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, cmp.Or(flagElsewhere(name), didYouMean(name, cli.SuggestFlag(p.verb.Flags, name, true))))
+		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, didYouMean(name, cli.SuggestFlag(p.verb.Flags, name, true)))
 	case other.instead != "":
 		return "", nil, misused("%s: no --%s here: %s", p.verb.Name, name, other.instead)
 	}
 	return flag, other.convert, nil
-}
-
-func flagNames(verb *cli.Command) (names []string) {
-	for _, f := range verb.VisibleFlags() {
-		names = append(names, f.Names()...)
-	}
-	return names
-}
-
-// flagElsewhere says which other verbs have a flag, "" if none has.
-func flagElsewhere(name string) string {
-	const most = 3
-	var having []string
-	for _, verb := range newApp(streams{}, stop{}).VisibleCommands() {
-		if slices.Contains(flagNames(verb), name) {
-			having = append(having, verb.Name)
-		}
-	}
-	if len(having) == 0 {
-		return ""
-	}
-	if more := len(having) - most; more > 1 {
-		having = append(having[:most], fmt.Sprint(more, " others"))
-	}
-	last := len(having) - 1
-	verbs := having[last]
-	if last > 0 {
-		verbs = strings.Join(having[:last], ", ") + " and " + verbs
-	}
-	return "; it is a flag of " + verbs
 }
 
 // joinHostPort replaces --host and --port with the flag for an endpoint.

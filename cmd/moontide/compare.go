@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -137,11 +138,8 @@ func parseSide(arg string) (comparedSide, error) {
 	if _, err := os.Stat(arg); err == nil {
 		return comparedSide{arg, []string{arg}}, nil
 	}
-	name, list, named := strings.Cut(arg, "=")
-	if !named {
-		list = arg
-	}
-	side := comparedSide{name, strings.Split(list, ",")}
+	in := parseInput(arg)
+	side := comparedSide{in.name, strings.Split(in.path, ",")}
 	for i, dir := range side.dirs {
 		if dir == "" {
 			return side, misused("compare: %q names no folder between its commas", arg)
@@ -150,9 +148,7 @@ func parseSide(arg string) (comparedSide, error) {
 			return side, misused("compare: %q names %s twice", arg, dir)
 		}
 	}
-	if !named {
-		side.name = strings.Join(side.dirs, ", ")
-	}
+	side.name = cmp.Or(side.name, strings.Join(side.dirs, ", "))
 	return side, nil
 }
 

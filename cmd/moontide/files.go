@@ -70,20 +70,31 @@ func traceName(path string) string {
 	return filepath.Base(path)
 }
 
-// traceNames returns the names of several traces in reports: paths where file
-// names are equal.
-func traceNames(paths []string) []string {
-	count := map[string]int{}
-	for _, path := range paths {
-		count[traceName(path)]++
-	}
-	names := make([]string, len(paths))
-	for i, path := range paths {
-		if names[i] = traceName(path); count[names[i]] > 1 {
-			names[i] = path
+// namedInput is an input of the command line and its name in reports.
+type namedInput struct{ name, path string }
+
+// parseInput parses [LABEL=]PATH. The name is the label, or "". If there is a file of the
+// name LABEL=PATH, it is a PATH.
+func parseInput(arg string) namedInput {
+	if _, err := os.Stat(arg); err != nil {
+		if label, path, labelled := strings.Cut(arg, "="); labelled && label != "" && path != "" {
+			return namedInput{label, path}
 		}
 	}
-	return names
+	return namedInput{path: arg}
+}
+
+// nameApart uses paths as names for inputs of the same name.
+func nameApart(inputs []namedInput) {
+	names := map[string]int{}
+	for _, in := range inputs {
+		names[in.name]++
+	}
+	for i := range inputs {
+		if in := &inputs[i]; names[in.name] > 1 {
+			in.name = in.path
+		}
+	}
 }
 
 // baseName returns the trace's file name without extensions.

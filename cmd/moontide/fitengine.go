@@ -65,17 +65,16 @@ func fitEngineFlags() []cli.Flag {
 
 // layoutFlag returns the flag of a setting that is not fitted, nil for the others.
 func layoutFlag(p engine.Parameter) cli.Flag {
-	var d engine.Deployment
-	switch p.Field(&d).(type) {
-	case *int:
-		text := ""
+	switch f := parameterFlag(p).(type) {
+	case *cli.IntFlag:
+		f.Value = 0
 		if p.Name == "max-num-seqs" || p.Name == "max-num-batched-tokens" {
-			text = "that which fits best"
+			f.DefaultText = "that which fits best"
 		}
-		return &cli.IntFlag{Name: p.Name, Aliases: engineAliases[p.Name], Usage: p.Usage, DefaultText: text}
-	case *bool:
+		return f
+	case *cli.BoolFlag:
 		if p.OfEngine != nil {
-			return &cli.BoolFlag{Name: p.Name, Usage: p.Usage}
+			return f
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -140,35 +139,4 @@ func plainServer(t *testing.T, answer string) (url string) {
 		}
 	}()
 	return "http://" + ln.Addr().String()
-}
-
-// Every verb has exit status 2 for a flag that no verb has, and every verb with objectives
-// for one on a metric that does not exist, with the name that was probably meant.
-func TestMisuseOfEachVerb(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, verb := range newApp(streams{}, stop{}).VisibleCommands() {
-		r := try(t, dir, "", verb.Name, "--xyzzy")
-		if r.status != exitMisused || !strings.Contains(r.err, verb.Name+": unknown flag --xyzzy") || r.out != "" {
-			t.Errorf("%s --xyzzy: exit status %d\n%s%s", verb.Name, r.status, r.out, r.err)
-		}
-		if !slices.Contains(flagNames(verb), "slo") {
-			continue
-		}
-		args := []string{verb.Name}
-		switch verb.Name {
-		case "replay", "simulate":
-			args = append(args, sample(t))
-		case "bench":
-			args = append(args, "--isl", "20", "--osl", "2", "--concurrency", "1", "--virtual")
-		case "report":
-			args = append(args, "run")
-		case "compare":
-			args = append(args, "run", "other")
-		}
-		r = try(t, dir, "", append(args, "--slo", "p99_tft_ms<2000")...)
-		if r.status != exitMisused || !strings.Contains(unwrapped(r.err), "such as p99_ttft_ms") || r.out != "" {
-			t.Errorf("%v --slo p99_tft_ms<2000: exit status %d\n%s%s", args, r.status, r.out, r.err)
-		}
-	}
 }

@@ -44,9 +44,9 @@ type view struct {
 	end     func()
 
 	mu    sync.Mutex
-	drawn int          // lines on the screen
-	ttft  latencies    // of requests that ended
-	past  []progressed // within rateWindow, for rates
+	drawn int                     // lines on the screen
+	ttft  *hdrhistogram.Histogram // of requests that ended, in microseconds
+	past  []progressed            // within rateWindow, for rates
 }
 
 // progressed is the progress of a run at an instant.
@@ -56,7 +56,7 @@ type progressed struct {
 }
 
 func newView(std streams, stop stop) *view {
-	return &view{std: std, screen: screen(std.err), stop: stop}
+	return &view{std: std, screen: screen(std.err), stop: stop, ttft: hdrhistogram.New(1, (24 * time.Hour).Microseconds(), 2)}
 }
 
 // observer returns the callbacks of a run that update the view.
@@ -77,14 +77,15 @@ func (v *view) see(rec replay.Record) {
 	if rec.Class == replay.OK && rec.Sent.Set && rec.First.Set {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.ttft.add(rec.First.Value - rec.Sent.Value)
+		v.ttft.RecordValue(min((rec.First.Value - rec.Sent.Value).Microseconds(), v.ttft.HighestTrackableValue()))
 	}
 }
 
 // start shows the run until end is called.
 func (v *view) start(s bench.Started) {
 	announce(v.std, s)
-	v.started, v.ttft, v.past = s, latencies{}, nil
+	v.started, v.past = s, nil
+	v.ttft.Reset()
 	every := quietEvery
 	if v.screen != nil {
 		every = drawEvery
@@ -164,7 +165,11 @@ func (v *view) lines(at progressed, width int) []string {
 	for len(v.past) > 2 && v.past[1].elapsed <= at.elapsed-rateWindow {
 		v.past = v.past[1:]
 	}
-	lines := []string{at.line(v.started.Plan), at.rates(v.past[0]) + v.ttft.String()}
+	rates := at.rates(v.past[0])
+	if v.ttft.TotalCount() > 0 {
+		rates += fmt.Sprintf(" | TTFT p50 %.1f ms, p99 %.1f ms", float64(v.ttft.ValueAtPercentile(50))/1000, float64(v.ttft.ValueAtPercentile(99))/1000)
+	}
+	lines := []string{at.line(v.started.Plan), rates}
 	for i, line := range lines {
 		lines[i] = line[:min(len(line), max(width, 0))] // ASCII
 	}
@@ -188,25 +193,6 @@ func (p progressed) rates(since progressed) string {
 	per := func(now, before int) float64 { return float64(now-before) / seconds }
 	return fmt.Sprintf("%.1f req/s sent, %.1f done, %.0f output tok/s",
 		per(p.Sent, since.Sent), per(p.Done, since.Done), per(p.OutputTokens, since.OutputTokens))
-}
-
-// latencies is a histogram of latencies up to a day, exact to 1 %.
-type latencies struct{ h *hdrhistogram.Histogram }
-
-func (l *latencies) add(d time.Duration) {
-	if l.h == nil {
-		l.h = hdrhistogram.New(1, (24 * time.Hour).Microseconds(), 2)
-	}
-	l.h.RecordValue(min(max(d.Microseconds(), 0), l.h.HighestTrackableValue()))
-}
-
-// String returns percentiles to append to a line, "" without latencies.
-func (l *latencies) String() string {
-	if l.h == nil {
-		return ""
-	}
-	millis := func(percentile float64) float64 { return float64(l.h.ValueAtPercentile(percentile)) / 1000 }
-	return fmt.Sprintf(" | TTFT p50 %.1f ms, p99 %.1f ms", millis(50), millis(99))
 }
 
 // drawing replaces the lines drawn before and leaves the cursor below.

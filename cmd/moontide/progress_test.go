@@ -34,7 +34,8 @@ func TestQuietView(t *testing.T) {
 
 // A terminal shows counts, rates of the last ten seconds and TTFT, no wider than it is.
 func TestViewLines(t *testing.T) {
-	v := &view{started: aRun}
+	v := newView(streams{}, stop{})
+	v.started = aRun
 	at := func(second, sent, done int) []string {
 		status := replay.Status{Sent: sent, Done: done, Failed: 1, InFlight: sent - done, OutputTokens: 100 * done}
 		return v.lines(progressed{time.Duration(second) * time.Second, status}, 200)

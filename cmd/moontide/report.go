@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -77,7 +77,7 @@ func reportRuns(c *cli.Context, std streams) error {
 			Objectives:     asked.objectives,
 			EachPrediction: asked.path("cache-misses") != "",
 			Detail:         asked.path("over-time") != "" || asked.path("html") != "",
-		}, r.dir)
+		}, r.path)
 		if err != nil {
 			return err
 		}
@@ -107,14 +107,10 @@ func noteVersions(std streams, runs report.Runs) {
 
 // reportQuestion holds the parsed command line.
 type reportQuestion struct {
-	runs       []namedRecording
+	runs       []namedInput
 	view       report.View
 	objectives []run.Objective
 	output
-}
-
-type namedRecording struct {
-	name, dir string
 }
 
 func parseReport(c *cli.Context) (q reportQuestion, err error) {
@@ -124,7 +120,8 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	for _, arg := range c.Args().Slice() {
 		// A shell's sweep/* names the file beside the runs, too.
 		if c.NArg() == 1 || filepath.Base(arg) != bench.SweepFile {
-			q.runs = append(q.runs, parseRun(arg))
+			in := parseInput(arg)
+			q.runs = append(q.runs, namedInput{cmp.Or(in.name, filepath.Base(filepath.Clean(in.path))), in.path})
 		}
 	}
 	nameApart(q.runs)
@@ -149,29 +146,6 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 		}
 	}
 	return q, q.parseFiles(c)
-}
-
-// parseRun parses [LABEL=]DIR. If a folder named LABEL=DIR exists, it is a DIR.
-func parseRun(arg string) namedRecording {
-	if _, err := os.Stat(arg); err != nil {
-		if label, dir, labelled := strings.Cut(arg, "="); labelled && label != "" && dir != "" {
-			return namedRecording{label, dir}
-		}
-	}
-	return namedRecording{filepath.Base(filepath.Clean(arg)), arg}
-}
-
-// nameApart uses paths as names for runs of the same name.
-func nameApart(runs []namedRecording) {
-	names := map[string]int{}
-	for _, r := range runs {
-		names[r.name]++
-	}
-	for i := range runs {
-		if r := &runs[i]; names[r.name] > 1 {
-			r.name = r.dir
-		}
-	}
 }
 
 func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err error) {
@@ -222,13 +196,9 @@ var blockForms = map[string]report.Block{vllmForm: report.VLLM, dynamoForm: repo
 const itlName = "itl"
 
 func itlFlag() cli.Flag {
-	notes := map[string]string{"chunk": "gaps between token chunks", "token": "gaps per token of a chunk", "request": "mean of each request, as TPOT"}
-	choices := choiceSet{}
+	choices := choiceSet{Notes: map[string]string{"chunk": "gaps between token chunks", "token": "gaps per token of a chunk", "request": "mean of each request, as TPOT"}}
 	for _, itl := range report.ITLs {
 		choices.Names = append(choices.Names, itl.Name)
-	}
-	for name, note := range notes {
-		choices = choices.Noted(name, note)
 	}
 	return &choiceFlag{
 		StringFlag: cli.StringFlag{Name: itlName, Category: inOutput, DefaultText: "that of the tool", Usage: "`DEFINITION` of ITL in the output of --format: %s"},
@@ -283,7 +253,7 @@ func (q *reportQuestion) show(std streams, runs report.Runs) error {
 
 func (q *reportQuestion) writeAIPerf(std streams) error {
 	for _, r := range q.runs {
-		recording, err := bench.OpenRecording(r.dir)
+		recording, err := bench.OpenRecording(r.path)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 	sweeps := 0
 	for _, r := range q.runs {
-		if bench.IsSweep(r.dir) {
+		if bench.IsSweep(r.path) {
 			sweeps++
 		}
 	}
@@ -39,7 +39,7 @@ func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 	var legs []bench.LegResult
 	for _, sweep := range q.runs {
-		measured, err := bench.MeasureSweep(bench.MeasureConfig{Change: changeOf(c)}, sweep.dir)
+		measured, err := bench.MeasureSweep(bench.MeasureConfig{Change: changeOf(c)}, sweep.path)
 		if err != nil {
 			return err
 		}

@@ -98,20 +98,10 @@ func treeNotes(d *tree.Drawing, rows int, s tree.Shape) []string {
 		return nil
 	}
 	drawn := rows + d.Rejected()
-	rejected := fmt.Sprintf("%s of %s drawn requests rejected by %s", doc.Int(d.Rejected()), doc.Int(drawn), limitsOnISL(s))
+	rejected := fmt.Sprintf("%s of %s drawn requests rejected by the limits of ISL", doc.Int(d.Rejected()), doc.Int(drawn))
 	if s.KeepRate {
 		return []string{fmt.Sprintf("%s; the others arrive at %.2f requests/s", rejected, d.Rate())}
 	}
 	return []string{fmt.Sprintf("%s; the rate drops from %.2f to %.2f requests/s (--keep-rate keeps it)",
 		rejected, d.Rate()*float64(drawn)/float64(rows), d.Rate())}
-}
-
-func limitsOnISL(s tree.Shape) string {
-	switch {
-	case s.MaxISL == 0:
-		return "--min-isl"
-	case s.MinISL == 0:
-		return "--max-isl"
-	}
-	return "--min-isl and --max-isl"
 }

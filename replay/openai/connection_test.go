@@ -411,14 +411,6 @@ func TestTunnel(t *testing.T) {
 	}
 }
 
-func TestClientCertificate(t *testing.T) {
-	t.Parallel()
-	s := answersOverTLS(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert})
-	insecure := func(cfg *Config) { cfg.Insecure = true }
-	wantClass(t, send(t, client(t, s.URL, insecure)), replay.Connect, "")
-	wantOK(t, send(t, client(t, s.URL, insecure, func(cfg *Config) { cfg.Certificates = s.TLS.Certificates })), 2)
-}
-
 // A note tells over how many addresses connections are spread.
 func TestSpreadNote(t *testing.T) {
 	t.Parallel()
