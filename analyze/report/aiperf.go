@@ -49,39 +49,12 @@ func AIPerf(w io.Writer, info runfile.Run, records iter.Seq2[replay.Record, erro
 	return nil
 }
 
-type (
-	aiperfLine struct {
-		Metadata aiperfMetadata         `json:"metadata"`
-		Metrics  map[string]aiperfValue `json:"metrics"`
-		Error    *aiperfError           `json:"error"`
-	}
-	aiperfMetadata struct {
-		SessionNum     int    `json:"session_num"`
-		RequestID      string `json:"x_request_id"`
-		CorrelationID  string `json:"x_correlation_id"`
-		ConversationID string `json:"conversation_id"`
-		TurnIndex      int    `json:"turn_index"`
-		StartNS        int64  `json:"request_start_ns"`
-		AckNS          *int64 `json:"request_ack_ns"`
-		EndNS          int64  `json:"request_end_ns"`
-		WorkerID       string `json:"worker_id"`
-		ProcessorID    string `json:"record_processor_id"`
-		Phase          string `json:"benchmark_phase"`
-		WasCancelled   bool   `json:"was_cancelled"`
-		CancelledNS    *int64 `json:"cancellation_time_ns"`
-	}
-	aiperfValue struct {
-		Value any    `json:"value"`
-		Unit  string `json:"unit"`
-	}
-	aiperfError struct {
-		Code    int    `json:"code"`
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	}
-)
+type aiperfValue struct {
+	Value any    `json:"value"`
+	Unit  string `json:"unit"`
+}
 
-func aiperfRecord(info *runfile.Run, rec *replay.Record, turn int) aiperfLine {
+func aiperfRecord(info *runfile.Run, rec *replay.Record, turn int) map[string]any {
 	wall := func(at time.Duration) int64 { return info.Started.Add(at).UnixNano() }
 	id := fmt.Sprintf("row-%d", rec.Row)
 	conversation := cmp.Or(rec.SessionID, id)
@@ -89,24 +62,19 @@ func aiperfRecord(info *runfile.Run, rec *replay.Record, turn int) aiperfLine {
 	if info.Target.Simulated {
 		worker = "moontide-simulated"
 	}
-	line := aiperfLine{Metadata: aiperfMetadata{
-		SessionNum: rec.Row, RequestID: id, CorrelationID: conversation, ConversationID: conversation, TurnIndex: turn,
-		StartNS: wall(rec.Sent.Value), EndNS: wall(rec.Done),
-		WorkerID: worker, ProcessorID: "moontide", Phase: "profiling", WasCancelled: rec.Class == replay.Canceled || rec.Class == replay.Abandoned,
+	cancelled := rec.Class == replay.Canceled || rec.Class == replay.Abandoned
+	line := map[string]any{"error": nil, "metadata": map[string]any{
+		"session_num": rec.Row, "x_request_id": id, "x_correlation_id": conversation, "conversation_id": conversation, "turn_index": turn,
+		"request_start_ns": wall(rec.Sent.Value), "request_ack_ns": orNull(wall(rec.First.Value), rec.First.Set), "request_end_ns": wall(rec.Done),
+		"worker_id": worker, "record_processor_id": "moontide", "benchmark_phase": "profiling",
+		"was_cancelled": cancelled, "cancellation_time_ns": orNull(wall(rec.Done), cancelled),
 	}}
-	if rec.First.Set {
-		ack := wall(rec.First.Value)
-		line.Metadata.AckNS = &ack
-	}
 	if rec.Class != replay.OK {
-		if line.Metadata.WasCancelled {
-			line.Metadata.CancelledNS = &line.Metadata.EndNS
-		}
-		line.Metrics = map[string]aiperfValue{"error_isl": {inputTokens(rec), "tokens"}}
-		line.Error = &aiperfError{rec.Status, string(rec.Class), rec.Error}
+		line["metrics"] = map[string]aiperfValue{"error_isl": {inputTokens(rec), "tokens"}}
+		line["error"] = map[string]any{"code": rec.Status, "type": string(rec.Class), "message": rec.Error}
 		return line
 	}
-	line.Metrics = aiperfMetrics(rec)
+	line["metrics"] = aiperfMetrics(rec)
 	return line
 }
 

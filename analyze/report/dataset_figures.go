@@ -111,7 +111,8 @@ func (c *Cache) figure() figure.Figure {
 		scale *= c.BytesPerToken
 	}
 	lru := figure.Series{Name: policyName(cache.LRU), Kind: figure.Line}
-	least, capacities := c.leastDrawn(), c.Curve.Spaced(curvePoints)
+	capacities := c.Curve.Spaced(curvePoints)
+	least := c.Curve.Largest() / 1000         // of the flat end
 	if len(capacities) == c.Curve.Largest() { // every size is present: a rate holds up to the next
 		lru.Kind = figure.Steps
 	}
@@ -138,18 +139,6 @@ func (c *Cache) figure() figure.Figure {
 	f.Series = append(series[:1], figure.Drawn(series[1:]...)...) // the LRU curve may be empty
 	f.Marks = []figure.Mark{{Label: "infinite", At: c.Curve.Infinite().Rates().Block, OnY: true, Dashed: true}}
 	return f
-}
-
-// leastDrawn returns the smallest capacity of the figure: requested, or a thousandth
-// of the flat end of the curve.
-func (c *Cache) leastDrawn() int {
-	least := max(1, c.Curve.Largest()/1000)
-	for _, p := range c.Points {
-		if p.Capacity > 0 {
-			least = min(least, p.Capacity)
-		}
-	}
-	return least
 }
 
 func policyName(p cache.Policy) string {

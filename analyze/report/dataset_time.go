@@ -39,26 +39,15 @@ func timeSection(to *doc.Document, a *analyze.Analysis) {
 		table.Add(row...)
 	}
 	s.Table(table)
-	thirds := doc.Table{Columns: []string{"", "first third", "last third", "ratio"}, Left: 1}
-	for _, v := range varied {
-		first, last := v.of(t.First), v.of(t.Last)
-		if first.Set && last.Set {
-			thirds.Add(v.name, v.text(first), v.text(last), doc.FixedOr(lastOverFirst(t, v.of), 2))
-		}
-	}
-	s.Table(thirds)
 }
 
 // varied lists what is followed over time.
 var varied = []struct {
 	key, name string
-	text      func(trace.Opt[float64]) string
 	of        func(analyze.Window) trace.Opt[float64]
 }{
-	{"rate", "rate", rates, analyze.Window.Rate},
-	{"isl", "ISL", tokens, analyze.Window.MeanISL},
-	{"osl", "OSL", tokens, analyze.Window.MeanOSL},
-	{"context", "context", percentUnit, analyze.Window.ContextShare},
+	{"rate", "rate", analyze.Window.Rate}, {"isl", "ISL", analyze.Window.MeanISL}, {"osl", "OSL", analyze.Window.MeanOSL},
+	{"context", "context", analyze.Window.ContextShare},
 }
 
 func percentUnit(share trace.Opt[float64]) string {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -26,29 +25,23 @@ type extent struct {
 	log       bool
 }
 
-// extentOf returns an extent common to samples. It ends at p99.9, because the few values
-// beyond would crowd the others into a corner, or at the largest value if that is not far.
-// It is logarithmic if the largest value is more than 20 times the smallest or 4 times p99,
-// without negligible values, which would take up most of a logarithmic axis, such as gaps
-// between chunks that arrived together.
+// extentOf returns an extent common to samples. It is logarithmic if the largest value is more
+// than 20 times the smallest or 4 times p99, and begins above negligible values then, which
+// would take up most of it, such as gaps between chunks that arrived together.
 func extentOf(samples ...stats.Sample) extent {
-	const clipped, slack, linear, tail = 0.999, 1.3, 20, 4
+	const linear, tail = 20, 4
 	e := extent{low: math.Inf(1)}
-	least, most, p99 := math.Inf(1), 0.0, 0.0
+	least, p99 := math.Inf(1), 0.0
 	for _, d := range samples {
 		if d.Count > 0 {
-			e.low, e.high = min(e.low, d.Min), max(e.high, d.Quantile(clipped))
-			least, most = min(least, negligible(d)), max(most, d.Max)
-			p99 = max(p99, d.Quantile(0.99))
+			e.low, e.high = min(e.low, d.Min), max(e.high, d.Max)
+			least, p99 = min(least, negligible(d)), max(p99, d.Quantile(0.99))
 		}
 	}
-	if most <= slack*e.high {
-		e.high = most
-	}
-	if e.high > linear*least {
+	if e.high > linear*max(e.low, least) || e.high > tail*p99 {
 		e.low = max(e.low, least)
+		e.log = e.low > 0
 	}
-	e.log = e.low > 0 && (e.high > linear*e.low || e.high > tail*p99)
 	return e
 }
 
@@ -62,31 +55,6 @@ func negligible(d stats.Sample) float64 {
 	return d.Max / 100
 }
 
-// outside says how many values are not in the extent.
-func (e extent) outside(x figure.Axis, samples ...stats.Sample) string {
-	count, below, beyond, most := 0, 0, 0, 0.0
-	for _, d := range samples {
-		if d.Count == 0 {
-			continue
-		}
-		counts := d.Histogram(stats.Bins{Edges: []float64{min(d.Min, e.low), e.low, math.Nextafter(e.high, math.Inf(1)), max(d.Max, 2*e.high)}})
-		count, most = count+d.Count, max(most, d.Max)
-		below, beyond = below+counts[0], beyond+counts[2]
-	}
-	var parts []string
-	add := func(n int, where string, end float64) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%.2g %% %s %s", 100*float64(n)/float64(count), where, x.Text(onAxis(x, end))))
-		}
-	}
-	add(below, "below", e.low)
-	add(beyond, "beyond", e.high)
-	if len(parts) == 0 {
-		return ""
-	}
-	return strings.Join(parts, " and ") + " not shown, up to " + x.Text(onAxis(x, most))
-}
-
 // histogram draws the distribution of a sample with its mean and quantiles.
 func histogram(title string, x figure.Axis, of string, d stats.Sample) figure.Figure {
 	over := extentOf(d)
@@ -97,13 +65,14 @@ func histogram(title string, x figure.Axis, of string, d stats.Sample) figure.Fi
 	}
 	edges := over.edges(d.Count, x.Unit == "tokens")
 	bars := figure.Series{Name: title, Kind: figure.Bars}
-	for _, n := range d.Histogram(stats.Bins{Edges: edges}) {
-		bars.Y = append(bars.Y, float64(n))
-	}
 	for _, edge := range edges {
 		bars.X = append(bars.X, onAxis(x, edge))
 	}
-	f.Note, f.Series = over.outside(x, d), []figure.Series{bars}
+	edges[0] = min(edges[0], d.Min) // the first column holds negligible values, too
+	for _, n := range d.Histogram(stats.Bins{Edges: edges}) {
+		bars.Y = append(bars.Y, float64(n))
+	}
+	f.Series = []figure.Series{bars}
 	mark := func(name string, value float64, dashed bool) {
 		at := min(max(value, over.low), over.high)
 		f.Marks = append(f.Marks, figure.Mark{Label: name + " " + x.Text(onAxis(x, value)), At: onAxis(x, at), Dashed: dashed})
@@ -142,7 +111,7 @@ func (e extent) edges(values int, whole bool) (edges []float64) {
 func overlay(title string, x figure.Axis, of string, names []string, samples []stats.Sample) figure.Figure {
 	over := extentOf(samples...)
 	x.Log = over.log
-	f := figure.Figure{Title: title, Note: over.outside(x, samples...), X: x, Y: figure.Axis{Label: of, Quantity: figure.Percent}}
+	f := figure.Figure{Title: title, X: x, Y: figure.Axis{Label: of, Quantity: figure.Percent}}
 	return withLines(f, names, func(i int) figure.Series { return cumulative(samples[i], x, over) })
 }
 
@@ -191,9 +160,7 @@ func cumulative(d stats.Sample, x figure.Axis, over extent) figure.Series {
 		if line.Kind == figure.Steps {
 			share = float64(i+1) / float64(d.Count)
 		}
-		if value <= over.high {
-			add(max(value, over.low), share)
-		}
+		add(max(value, over.low), share)
 	}
 	if d.Max < over.high {
 		add(over.high, 1)

@@ -248,16 +248,10 @@ func TestNegligibleGapsLeaveRoom(t *testing.T) {
 	records[9].Last.Value += 5 * time.Second
 	records[9].Done += 5 * time.Second
 	text := written(t, report.Runs{{Info: ended(10), Result: inDetail(t, records)}}.Document().WriteHTML)
-	if want := "50 % below 150 µs not shown"; !strings.Contains(text, want) {
-		t.Errorf("no %s", want)
-	}
 	figure := regexp.MustCompile(`(?s)<svg[^>]*aria-label="Inter-token latency.*?</svg>`).FindString(text)
 	for _, tick := range []string{">1 ms<", ">1 s<"} {
 		if !strings.Contains(figure, tick) {
 			t.Errorf("no tick at %s in\n%s", tick, figure)
 		}
-	}
-	if other := regexp.MustCompile(`(?s)<svg[^>]*aria-label="End-to-end latency.*?</svg>`).FindString(text); other == "" || strings.Contains(other, "of them below") {
-		t.Errorf("nothing of E2EL is next to nothing:\n%s", other)
 	}
 }

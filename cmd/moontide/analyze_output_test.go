@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -73,8 +72,6 @@ func TestAnalyzeWritesToStandardOutput(t *testing.T) {
 		t.Errorf("files are %v", got)
 	}
 }
-
-var headingOfCell = regexp.MustCompile(`<td data-of="[^"]*">`)
 
 func TestAnalyzeWarnsOfTheBlockSize(t *testing.T) {
 	t.Parallel()
