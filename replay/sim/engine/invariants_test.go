@@ -152,116 +152,22 @@ func anyArrivals(t *rapid.T, cancels bool) []arrival {
 	return arrivals
 }
 
-// checkAnswers compares the events with the requests.
-func checkAnswers(t rapid.TB, arrivals []arrival, h history) {
-	type answer struct {
-		tokens, finished int
-		last             time.Duration
+// checkIdle checks that a cluster has nothing left of any request.
+func checkIdle(t rapid.TB, c *Cluster) {
+	if c.arriving.len() != 0 {
+		t.Fatal("requests before the router are left")
 	}
-	answers := make(map[*Request]*answer)
-	for i, r := range h.requests {
-		if r != nil {
-			answers[r] = &answer{last: arrivals[i].at}
-		}
-	}
-	now := time.Duration(0)
-	for _, e := range h.events {
-		if e.At < now {
-			t.Fatalf("an event at %v after one at %v", e.At, now)
-		}
-		now = e.At
-		a := answers[e.Request]
-		if e.At < a.last || a.finished > 0 {
-			t.Fatalf("request %d: %v at %v, after %v, finished %d times", e.Request.Owner, e.Kind, e.At, a.last, a.finished)
-		}
-		a.last = e.At
-		switch e.Kind {
-		case First, Token:
-			if (e.Kind == First) != (a.tokens == 0) {
-				t.Fatalf("request %d: token %d is reported as %v", e.Request.Owner, a.tokens, e.Kind)
-			}
-			a.tokens++
-		case Finished:
-			a.finished++
-		case Preempted:
-		default:
-			t.Fatalf("request %d: %v", e.Request.Owner, e.Kind)
-		}
-	}
-	for i, r := range h.requests {
-		if r == nil {
-			continue
-		}
-		a, asked := answers[r], arrivals[i]
-		if asked.cancelAfter == 0 && (a.tokens != asked.output || a.finished != 1) {
-			t.Fatalf("request %d: %d tokens of %d, finished %d times", i, a.tokens, asked.output, a.finished)
-		}
-		if a.tokens > asked.output || a.finished == 1 && a.tokens != asked.output || !r.Ended() {
-			t.Fatalf("request %d: %d tokens of %d, finished %d times, ended %v", i, a.tokens, asked.output, a.finished, r.Ended())
+	for _, e := range c.ranks() {
+		if s := e.state(0); s.KVUsed != 0 || s.Running != 0 || s.Waiting != 0 || e.backlog != 0 || e.inFlight() != 0 || len(e.link.active) != 0 {
+			t.Fatalf("idle with %+v, backlog %d, in flight %d", s, e.backlog, e.inFlight())
 		}
 	}
 }
 
-// checkCounts recounts what an engine counts.
-func checkCounts(t rapid.TB, e *rank) {
-	all := slices.Concat(e.running, e.queue.items[e.queue.head:])
-	decoding := 0
-	for _, token := range e.engine.phased.items[e.engine.phased.head:] {
-		if token.r.rank == e {
-			all = append(all, token.r)
-			decoding++
-		}
+func (c *Cluster) ranks() []*rank {
+	all := c.front.ranks
+	if c.decode != nil {
+		all = slices.Concat(all, c.decode.ranks)
 	}
-	backlog, batched, used := 0, 0, 0
-	users := make(map[*run]int)
-	for _, r := range all {
-		backlog += r.backlog
-		batched += r.scheduled
-		used += r.others
-		chained := 0
-		for at := r.chain; at != nil; at = at.parent {
-			users[at]++
-			chained += len(at.hashes)
-		}
-		if chained != r.chained || r.others < 0 || r.state == running && r.computed > r.room || r.room != (r.chained+r.others)*e.cfg.BlockSize {
-			t.Fatalf("request %d has computed %d tokens, has %d blocks cached, counts %d, and %d others", r.Owner, r.computed, chained, r.chained, r.others)
-		}
-		if e.engine.stepping && r.state == running && r.scheduled < 1 {
-			t.Fatalf("request %d runs without tokens in the current step", r.Owner)
-		}
-		if r.state == waiting && r.chained+r.others > 0 {
-			t.Fatalf("request %d waits and has %d blocks", r.Owner, r.chained+r.others)
-		}
-	}
-	stale := 0
-	for first, r := range e.kv.runs {
-		if r.hashes[0] != first {
-			t.Fatal("a run is found by a hash that it does not begin with")
-		}
-		if r.users != users[r] {
-			t.Fatalf("a run of %d blocks has %d users, counts %d", len(r.hashes), users[r], r.users)
-		}
-		if r.users == 0 {
-			stale += len(r.hashes)
-		} else {
-			used += len(r.hashes)
-		}
-		if p := r.parent; p != nil && r.users > 0 && p.users == 0 {
-			t.Fatal("a run is used and its parent is not")
-		}
-	}
-	if stale != e.kv.stale || e.kv.free != e.cfg.KVBlocks-used || stale > e.kv.free {
-		t.Fatalf("%d of %d blocks are used and %d free ones are cached; it counts %d free and %d", used, e.cfg.KVBlocks, stale, e.kv.free, e.kv.stale)
-	}
-	if len(e.running)+decoding > e.cfg.MaxSeqs || decoding != e.phased || batched > e.cfg.MaxBatchedTokens || backlog != e.backlog || e.backlog < 0 {
-		t.Fatalf("%d running, %d tokens in a step, backlog %d, counts %d", len(e.running), batched, backlog, e.backlog)
-	}
-}
-
-// checkIdle checks that an engine has nothing left of any request.
-func checkIdle(t rapid.TB, e *rank) {
-	checkCounts(t, e)
-	if s := e.state(0); s.KVUsed != 0 || s.Running != 0 || s.Waiting != 0 || e.backlog != 0 || e.inFlight() != 0 {
-		t.Fatalf("idle with %+v, backlog %d, in flight %d", s, e.backlog, e.inFlight())
-	}
+	return all
 }
