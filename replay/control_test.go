@@ -71,31 +71,28 @@ func TestDurationEndsTheSending(t *testing.T) {
 
 func TestTooManyErrorsEndTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
-		server.class = func(r trace.Request) Class {
+		server := &fakeServer{took: always(10 * msec), class: func(r trace.Request) Class {
 			if r.InputLength%2 == 0 {
 				return HTTPError
 			}
 			return OK
-		}
+		}}
 		rows := atMS(0, 20, 40, 55, 60, 80, 100)
 		for i := range rows {
 			rows[i].InputLength = i
 		}
+		m := &memory{}
 		tally, err := (&Runner{Client: server, Recorder: m, MaxErrors: 2}).Run(t.Context(), trace.FromSlice(rows))
 		// Rows 0 and 2 failed, the latter at 50 ms.
 		if !errors.Is(err, ErrTooManyErrors) || err.Error() != "too many requests failed: 2" || tally.Sent != 3 || tally.Failed != 2 || !tally.Stopped || len(m.records) != 3 {
 			t.Errorf("%+v, %v", tally, err)
 		}
-		_, err = (&Runner{Client: server, Recorder: m, MaxErrors: 5}).Run(t.Context(), trace.FromSlice(rows))
-		if err != nil {
+		if _, err = (&Runner{Client: server, MaxErrors: 5}).Run(t.Context(), trace.FromSlice(rows)); err != nil {
 			t.Error(err)
 		}
 		// The slot that the last failure leaves is not used.
-		for i := range rows {
-			rows[i].Timestamp.Value = 0
-		}
-		tally, _ = (&Runner{Client: server, Recorder: m, MaxErrors: 2, MaxConcurrency: 1, Closed: true}).Run(t.Context(), trace.FromSlice(rows))
+		closed := &Runner{Client: server, MaxErrors: 2, MaxConcurrency: 1, Closed: true}
+		tally, _ = closed.Run(t.Context(), trace.AtOnce(trace.FromSlice(rows)))
 		if tally.Sent != 3 || tally.Failed != 2 || !tally.Stopped {
 			t.Errorf("in a closed loop: %+v", tally)
 		}

@@ -15,58 +15,12 @@ import (
 )
 
 // A request is due its delay after the last end of what it waits for, and is not sent
-// if one of these was not answered; nothing else holds it up.
+// if one of these was not answered; nothing else holds it up. A session is unfinished if
+// some of its rows were answered, none failed, and rows are left when the run ends.
 func TestRowsWaitForTheirGraph(t *testing.T) {
+	unfinished := 0
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 3))
-		rows := anyRows(random, 120)
-		took, class := anyAnswers(random, len(rows))
-		plan, err := Scan(trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var m memory
-		model := &forgetful{fakeModel: fakeModel{took: took, class: class}}
-		v := VirtualRunner{Model: model, Recorder: &m, Graph: plan.Graph}
-		tally, err := v.Run(t.Context(), trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, r := range rows {
-			rec, sent := m.records[i]
-			at, answered := time.Duration(0), true
-			for _, before := range plan.Graph.Before(i) {
-				b, known := m.records[int(before)]
-				answered = answered && known && b.Class == OK
-				at = max(at, b.Done)
-			}
-			waits := len(plan.Graph.Before(i)) > 0
-			switch {
-			case sent == model.forgotten.Has(i):
-				t.Fatalf("seed %d: row %d was sent: %t, and so was it forgotten", seed, i, sent)
-			case sent != answered:
-				t.Fatalf("seed %d: row %d was sent: %t, all that it waits for was answered: %t", seed, i, sent, answered)
-			case !sent:
-			case waits && r.Delay.Set && rec.Due != at+Milliseconds(r.Delay.Value):
-				t.Fatalf("seed %d: row %d is due at %v, %v ms after %v", seed, i, rec.Due, r.Delay.Value, at)
-			case !waits && r.Timestamp.Set && rec.Due != Milliseconds(r.Timestamp.Value):
-				t.Fatalf("seed %d: row %d is due at %v, not at %v ms", seed, i, rec.Due, r.Timestamp.Value)
-			case rec.Ready != max(rec.Due, at):
-				t.Fatalf("seed %d: row %d is ready at %v, due at %v, waited until %v", seed, i, rec.Ready, rec.Due, at)
-			}
-		}
-		if tally.Sent+tally.Skipped != len(rows) || tally.Skipped == 0 && seed == 0 {
-			t.Errorf("seed %d: %+v of %d", seed, tally, len(rows))
-		}
-	}
-}
-
-// A session is unfinished if some of its rows were answered, none failed, and rows are
-// left when the run ends.
-func TestUnfinishedSessions(t *testing.T) {
-	counted := 0
-	for seed := range uint64(60) {
-		random := rand.New(rand.NewPCG(seed, 4))
 		rows := anyRows(random, 120)
 		took, class := anyAnswers(random, len(rows))
 		plan, err := Scan(trace.FromSlice(rows))
@@ -81,26 +35,45 @@ func TestUnfinishedSessions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := 0
-			for first := range rows {
-				begun, left, broken := false, false, false
-				for i := range rows {
-					if plan.Graph.First(i) == first {
-						rec, sent := m.records[i]
-						begun, left = begun || sent, left || !sent
-						broken = broken || sent && rec.Class != OK || model.forgotten.Has(i)
-					}
+			begun, left, broken := map[int]bool{}, map[int]bool{}, map[int]bool{} // by first row
+			for i, r := range rows {
+				rec, sent := m.records[i]
+				at, answered := time.Duration(0), true
+				for _, before := range plan.Graph.Before(i) {
+					b, known := m.records[int(before)]
+					answered = answered && known && b.Class == OK
+					at = max(at, b.Done)
 				}
-				if begun && left && !broken {
+				first, waits := plan.Graph.First(i), len(plan.Graph.Before(i)) > 0
+				begun[first], left[first] = begun[first] || sent, left[first] || !sent
+				broken[first] = broken[first] || sent && rec.Class != OK || model.forgotten.Has(i)
+				switch {
+				case sent && model.forgotten.Has(i) || until == 0 && sent == model.forgotten.Has(i):
+					t.Fatalf("seed %d: row %d was sent: %t, and so was it forgotten", seed, i, sent)
+				case sent && !answered || until == 0 && sent != answered:
+					t.Fatalf("seed %d: row %d was sent: %t, all that it waits for was answered: %t", seed, i, sent, answered)
+				case !sent:
+				case waits && r.Delay.Set && rec.Due != at+Milliseconds(r.Delay.Value):
+					t.Fatalf("seed %d: row %d is due at %v, %v ms after %v", seed, i, rec.Due, r.Delay.Value, at)
+				case !waits && r.Timestamp.Set && rec.Due != Milliseconds(r.Timestamp.Value):
+					t.Fatalf("seed %d: row %d is due at %v, not at %v ms", seed, i, rec.Due, r.Timestamp.Value)
+				case rec.Ready != max(rec.Due, at):
+					t.Fatalf("seed %d: row %d is ready at %v, due at %v, waited until %v", seed, i, rec.Ready, rec.Due, at)
+				}
+			}
+			want := 0
+			for first := range begun {
+				if begun[first] && left[first] && !broken[first] {
 					want++
 				}
 			}
-			if counted += want; tally.Unfinished != want {
-				t.Errorf("seed %d, until %v: %d unfinished, want %d", seed, until, tally.Unfinished, want)
+			unfinished += want
+			if tally.Unfinished != want || until == 0 && (tally.Sent+tally.Skipped != len(rows) || tally.Skipped == 0 && seed == 0) {
+				t.Errorf("seed %d, until %v: %+v of %d, want %d unfinished", seed, until, tally, len(rows), want)
 			}
 		}
 	}
-	if counted == 0 {
+	if unfinished == 0 {
 		t.Error("no session was unfinished")
 	}
 }
@@ -222,37 +195,9 @@ type narrow struct{ fakeModel }
 
 func (*narrow) Fits(r trace.Request) bool { return r.InputLength < 9 }
 
-// Nothing is kept for the turns that a limit cuts.
-func TestCutTurnsAreForgotten(t *testing.T) {
-	var b trace.GraphBuilder
-	for range 3 {
-		b.Add(trace.Request{SessionID: "s"}, 0)
-	}
-	graph, err := b.Graph()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, late := range []bool{false, true} { // whether the first turn ends before the others are read
-		s := newSchedule(scheduleConfig{graph: graph, sessions: SessionLimits{Turns: 1}})
-		add := func(i int) { s.add(job{req: trace.Request{SessionID: "s"}, row: i, before: graph.Before(i)}) }
-		add(0)
-		first, _, _ := s.next(0)
-		if late {
-			s.ended(first, 1, completed)
-		}
-		add(1)
-		add(2)
-		if !late {
-			s.ended(first, 1, completed)
-		}
-		if n := len(s.deps.ends) + len(s.deps.waiting); n != 0 || s.cut != 2 || !s.idle() {
-			t.Errorf("late %t: %d rows kept, %d cut", late, n, s.cut)
-		}
-	}
-}
-
-// A failure at the start of a session of any length is handled in little memory.
-func TestLongSessionFails(t *testing.T) {
+// Nothing is kept of the turns that are not sent because a limit cuts them or the first one
+// failed, however many they are, and whether that ends before the others are read.
+func TestTurnsThatAreNotSentAreForgotten(t *testing.T) {
 	defer debug.SetMaxStack(debug.SetMaxStack(4 << 20)) // else the program ends
 	const n = 100_000
 	var b trace.GraphBuilder
@@ -263,13 +208,30 @@ func TestLongSessionFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSchedule(scheduleConfig{graph: graph, sessions: SessionLimits{Open: 1}})
-	for i := range n {
-		s.add(job{req: trace.Request{SessionID: "s"}, row: i, before: graph.Before(i)})
-	}
-	first, _, ok := s.next(0)
-	if s.ended(first, 1, failed); !ok || s.skipped != n-1 || !s.idle() || len(s.deps.waiting)+len(s.deps.ends)+len(s.sessions.sessions) != 0 {
-		t.Errorf("%t, %d skipped, idle %t", ok, s.skipped, s.idle())
+	for _, limits := range []SessionLimits{{Open: 1}, {Turns: 1}} {
+		for _, late := range []bool{false, true} {
+			s := newSchedule(scheduleConfig{graph: graph, sessions: limits})
+			f := completed
+			if limits.Turns == 0 {
+				f = failed
+			}
+			end := func() {
+				first, _, _ := s.next(0)
+				s.ended(first, 1, f)
+			}
+			for i := range n {
+				s.add(job{req: trace.Request{SessionID: "s"}, row: i, before: graph.Before(i)})
+				if i == 0 && !late {
+					end()
+				}
+			}
+			if late {
+				end()
+			}
+			if kept := len(s.deps.waiting) + len(s.deps.ends) + len(s.sessions.sessions); kept != 0 || s.skipped+s.cut != n-1 || !s.idle() {
+				t.Errorf("%+v, late %t: %d kept, %d skipped, %d cut, idle %t", limits, late, kept, s.skipped, s.cut, s.idle())
+			}
+		}
 	}
 }
 

@@ -139,8 +139,9 @@ func equal[T comparable](t *testing.T, what string, got []T, want ...T) {
 	}
 }
 
+// A slow server moves nothing: due times are offsets from the start.
 func TestRequestsLeaveWhenTheTraceSays(t *testing.T) {
-	m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(10 * time.Second)}}, atMS(0, 0, 1.5, 3_600_000))
+	m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(10 * time.Second)}, Ahead: 1}, atMS(0, 0, 1.5, 3_600_000))
 	for name, f := range map[string]func(Record) time.Duration{"due": dueAt, "ready": readyAt, "sent": sentAt} {
 		equal(t, name, rowsOf(m, 4, f), 0, 0, 1500*time.Microsecond, time.Hour)
 	}
@@ -149,18 +150,6 @@ func TestRequestsLeaveWhenTheTraceSays(t *testing.T) {
 	if tally.Sent != 4 || tally.Failed != 0 || tally.Stopped {
 		t.Errorf("tally: %+v", tally)
 	}
-}
-
-// A slow server moves nothing: due times are offsets from the start.
-func TestNothingReAnchors(t *testing.T) {
-	var arrivals []float64
-	var want []time.Duration
-	for i := range 500 {
-		arrivals = append(arrivals, float64(i)*0.25)
-		want = append(want, time.Duration(i)*250*time.Microsecond)
-	}
-	m, _, _ := replayed(t, &Runner{Client: &fakeServer{took: always(time.Hour)}, Ahead: 3}, atMS(arrivals...))
-	equal(t, "sent", rowsOf(m, 500, sentAt), want...)
 }
 
 func TestConcurrencyLimitHoldsAndSaysSo(t *testing.T) {
@@ -227,22 +216,6 @@ func TestThinkingSessionsHoldUpNobody(t *testing.T) {
 	})
 }
 
-func TestTurnsAfterAFailedOneAreCounted(t *testing.T) {
-	server := &fakeServer{took: always(10 * msec), class: func(r trace.Request) Class {
-		if r.InputLength == 2 {
-			return HTTPError
-		}
-		return OK
-	}}
-	row := func(at, isl int, session string) trace.Request {
-		return trace.Request{Timestamp: trace.Some(float64(at)), InputLength: isl, SessionID: session}
-	}
-	rows := []trace.Request{row(0, 1, "a"), row(1, 2, "a"), row(2, 3, "a"), row(3, 1, "b"), row(9000, 4, "a")}
-	if m, tally, _ := replayed(t, &Runner{Client: server}, rows); tally.Sent != 3 || tally.Failed != 1 || tally.Skipped != 2 || len(m.records) != 3 {
-		t.Errorf("tally: %+v, %d records", tally, len(m.records))
-	}
-}
-
 func TestDrainFinishesWhatIsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := &fakeServer{took: always(100 * msec)}, &memory{}
@@ -259,13 +232,19 @@ func TestDrainFinishesWhatIsInFlight(t *testing.T) {
 	})
 }
 
-// Nothing is sent after Drain is closed.
-func TestNothingIsSentBehindADrain(t *testing.T) {
+// Nothing is sent after Drain is closed or the user has canceled the run.
+func TestNothingIsSentBehindTheEnd(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
 	drain := make(chan struct{})
 	close(drain)
-	for range 100 { // a select takes any of what is there
-		server, m := &fakeServer{took: always(0)}, &memory{}
-		tally, err := (&Runner{Client: server, Recorder: m, Drain: drain}).Run(t.Context(), trace.FromSlice(atMS(0, 0, 0)))
+	for n := range 100 { // a select takes any of what is there
+		m := &memory{}
+		runner, ctx := &Runner{Client: &fakeServer{took: always(0)}, Recorder: m, Drain: drain}, t.Context()
+		if n%2 == 0 {
+			runner.Drain, ctx = nil, canceled
+		}
+		tally, err := runner.Run(ctx, trace.FromSlice(atMS(0, 0, 0)))
 		if err != nil || !tally.Stopped || tally.Sent != 0 || len(m.records) != 0 {
 			t.Fatalf("%+v, %v, %d records", tally, err, len(m.records))
 		}

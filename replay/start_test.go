@@ -122,16 +122,3 @@ func TestNotedBeforeItIsStarted(t *testing.T) {
 		}
 	})
 }
-
-// Nothing is sent after the user has canceled the run.
-func TestNothingIsSentBehindACancel(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 100 { // a select takes any of what is there
-		m := &memory{}
-		tally, err := (&Runner{Client: &fakeServer{took: always(0)}, Recorder: m}).Run(ctx, trace.FromSlice(atMS(0, 0, 0)))
-		if err != nil || !tally.Stopped || tally.Sent != 0 || len(m.records) != 0 {
-			t.Fatalf("%+v, %v, %d records", tally, err, len(m.records))
-		}
-	}
-}
