@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
 	"moontide/trace/routing"
 )
 
@@ -93,7 +93,7 @@ func parameterFlag(p engine.Parameter) cli.Flag {
 
 // deploymentOf returns the deployment that the flags describe, and the engine file, nil
 // without --engine.
-func deploymentOf(c *cli.Context) (d engine.Deployment, file *enginefile.File, err error) {
+func deploymentOf(c *cli.Context) (d engine.Deployment, file *fit.File, err error) {
 	if file, err = engineFileOf(c); err != nil {
 		return d, nil, err
 	}
@@ -102,15 +102,15 @@ func deploymentOf(c *cli.Context) (d engine.Deployment, file *enginefile.File, e
 }
 
 // engineFileOf reads the engine file, nil without --engine.
-func engineFileOf(c *cli.Context) (*enginefile.File, error) {
+func engineFileOf(c *cli.Context) (*fit.File, error) {
 	if !c.IsSet(engineFlag) {
 		return nil, nil
 	}
-	return enginefile.Read(c.String(engineFlag))
+	return fit.ReadFile(c.String(engineFlag))
 }
 
 // baseOf returns the deployment that flags override.
-func baseOf(file *enginefile.File) engine.Deployment {
+func baseOf(file *fit.File) engine.Deployment {
 	if file == nil {
 		return engine.Default()
 	}
@@ -119,7 +119,7 @@ func baseOf(file *enginefile.File) engine.Deployment {
 
 // deploymentFrom returns a deployment, which is of file unless that is nil, with the flags
 // that are set.
-func deploymentFrom(c *cli.Context, file *enginefile.File, base engine.Deployment) (engine.Deployment, error) {
+func deploymentFrom(c *cli.Context, file *fit.File, base engine.Deployment) (engine.Deployment, error) {
 	d, err := override(c, base, file)
 	if err != nil {
 		return d, err
@@ -138,7 +138,7 @@ func deploymentFrom(c *cli.Context, file *enginefile.File, base engine.Deploymen
 }
 
 // override returns d with the flags that are set.
-func override(c *cli.Context, d engine.Deployment, file *enginefile.File) (engine.Deployment, error) {
+func override(c *cli.Context, d engine.Deployment, file *fit.File) (engine.Deployment, error) {
 	if c.IsSet("engines") {
 		switch {
 		case c.IsSet("prefill-engines") || c.IsSet("decode-engines"):

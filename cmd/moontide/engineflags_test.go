@@ -8,11 +8,11 @@ import (
 
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
 )
 
 // writeEngine writes an engine file and returns its path.
-func writeEngine(t *testing.T, f *enginefile.File) string {
+func writeEngine(t *testing.T, f *fit.File) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "engine.json"))
 	if err != nil {
@@ -57,18 +57,18 @@ func TestEngineFileEqualsFlags(t *testing.T) {
 	one.Engine.Costs.ContextToken, one.Engine.Costs.Decode, one.Engine.NoPrefixCache = 46_700, engine.DecodeTable{{Sequences: 1}, {Sequences: 8, Cost: 2 * engine.Millisecond}}, true
 	one.Latency = 17e6
 	flags := []string{"--decode-per-context-token", "46.7ns", "--decode-table", "1:0ms,8:2ms", "--no-prefix-cache", "--request-latency", "17ms"}
-	if recordOf(t, "--engine", writeEngine(t, enginefile.New(one))) != recordOf(t, flags...) {
+	if recordOf(t, "--engine", writeEngine(t, fit.NewFile(one))) != recordOf(t, flags...) {
 		t.Error("a file of one engine and the same flags differ")
 	}
 	split := slowEngines()
-	path := writeEngine(t, enginefile.New(split))
+	path := writeEngine(t, fit.NewFile(split))
 	before := recordOf(t, "--engine", path)
 	for _, of := range []*engine.Config{&split.Engine, split.DecodeEngine} {
 		of.MaxSeqs, of.Costs.Step = 2, 20*engine.Millisecond
 	}
 	split.Decode, split.Transfer.Sharing = 3, engine.Queue
 	changed := recordOf(t, "--engine", path, "--max-num-seqs", "2", "--step-base", "20ms", "--decode-engines", "3", "--transfer-sharing", "queue")
-	if changed == before || changed != recordOf(t, "--engine", writeEngine(t, enginefile.New(split))) {
+	if changed == before || changed != recordOf(t, "--engine", writeEngine(t, fit.NewFile(split))) {
 		t.Error("flags do not override a file as another file does")
 	}
 }
@@ -77,12 +77,12 @@ func TestEngineFileEqualsFlags(t *testing.T) {
 // warned about in the messages and the report.
 func TestEngineFileIsRecorded(t *testing.T) {
 	t.Parallel()
-	f := enginefile.New(slowEngines())
-	f.Fit = &enginefile.Fit{Range: enginefile.Range{
-		ISL: enginefile.Interval{Low: 1, High: 100_000_000}, OSL: enginefile.Interval{Low: 1, High: 5}, Concurrency: enginefile.Interval{Low: 1, High: 16},
+	f := fit.NewFile(slowEngines())
+	f.Fit = &fit.Fitted{Range: fit.Range{
+		ISL: fit.Interval{Low: 1, High: 100_000_000}, OSL: fit.Interval{Low: 1, High: 5}, Concurrency: fit.Interval{Low: 1, High: 16},
 	}}
 	path, dir := writeEngine(t, f), t.TempDir()
-	read, err := enginefile.Read(path)
+	read, err := fit.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay/bench"
-	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
 )
 
 // countsFlag is a flag for a whole number or a list of them.
@@ -62,7 +62,7 @@ func listedEngineFlags() []cli.Flag {
 const mostCandidates = 10_000
 
 // candidatesOf returns the deployments that the flags describe: all combinations of lists.
-func candidatesOf(c *cli.Context, file *enginefile.File) ([]bench.Candidate, error) {
+func candidatesOf(c *cli.Context, file *fit.File) ([]bench.Candidate, error) {
 	choices := choicesOf(c)
 	if len(choices) > mostCandidates {
 		return nil, misused("%s: the lists of engine flags give more than %d deployments", c.Command.Name, mostCandidates)

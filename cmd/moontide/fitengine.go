@@ -10,7 +10,6 @@ import (
 	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/enginefile"
 	"moontide/replay/sim/fit"
 )
 
@@ -107,11 +106,11 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 		return in.explain(std, err)
 	}
 	result.Rows = append(result.Rows, in.excluded...)
-	return writeFit(std, out, report.EngineFit{Subject: in.subject, Result: result}, enginefile.OfFit(result, in.provenance))
+	return writeFit(std, out, report.EngineFit{Subject: in.subject, Result: result}, result.File(in.provenance))
 }
 
 // writeFit writes the engine file, the page and the picture, and prints the report.
-func writeFit(std streams, out output, shown report.EngineFit, engines *enginefile.File) error {
+func writeFit(std streams, out output, shown report.EngineFit, engines *fit.File) error {
 	r := results{document: shown.Document, files: map[string]func(io.Writer) error{
 		"output": func(w io.Writer) error { _, err := engines.WriteTo(w); return err },
 	}}
@@ -132,9 +131,9 @@ func writeFit(std streams, out output, shown report.EngineFit, engines *enginefi
 // fitOptions parses the flags of the deployment and of what is fitted.
 func fitOptions(c *cli.Context) (options fit.Options, err error) {
 	options.Seed = c.Uint64("seed")
-	var file *enginefile.File
+	var file *fit.File
 	if c.IsSet(engineFlag) {
-		if file, err = enginefile.Read(c.String(engineFlag)); err != nil {
+		if file, err = fit.ReadFile(c.String(engineFlag)); err != nil {
 			return options, err
 		}
 		options.Template = file.Deployment()

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/enginefile"
 	"moontide/replay/sim/fit"
 )
 
@@ -79,7 +78,7 @@ func TestFitEngineOfTable(t *testing.T) {
 	}
 	before := read(t, filepath.Join(dir, "e.json"))
 	agrees(t, "engine.json", string(before))
-	file, err := enginefile.Parse(before)
+	file, err := fit.ParseFile(before)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +108,12 @@ func TestFitEngineRefits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	known := measuredEngine()
-	file := writeEngine(t, enginefile.New(known))
+	file := writeEngine(t, fit.NewFile(known))
 	known.Engine.Costs.PrefillToken *= 2
 	lines := strings.SplitAfter(tableOf(t, known), "\n")
 	write(t, dir, "t.csv", lines[0]+lines[2]+lines[3])
 	must(t, dir, "fit-engine", "--table", "t.csv", "--engine", file, "--refit-prefill", "-o", "e.json")
-	fitted, err := enginefile.Read(filepath.Join(dir, "e.json"))
+	fitted, err := fit.ReadFile(filepath.Join(dir, "e.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +127,7 @@ func TestFitEngineRefits(t *testing.T) {
 // the command continues, and its folders can be fitted again.
 func TestFitEngineMeasures(t *testing.T) {
 	t.Parallel()
-	url := serveFast(t, "--engine", writeEngine(t, enginefile.New(measuredEngine())), "--step-base", "500us", "--request-latency", "1ms", "--prefill-step", "1ms")
+	url := serveFast(t, "--engine", writeEngine(t, fit.NewFile(measuredEngine())), "--step-base", "500us", "--request-latency", "1ms", "--prefill-step", "1ms")
 	dir := t.TempDir()
 	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--max-lag", "10s", "-o", "e.json"}
 	r := try(t, dir, "", line...)
@@ -143,7 +142,7 @@ func TestFitEngineMeasures(t *testing.T) {
 	if !strings.Contains(r.out, "all-together") || !strings.Contains(r.out, " runs of sim") {
 		t.Error(r.out)
 	}
-	file, err := enginefile.Read(filepath.Join(dir, "e.json"))
+	file, err := fit.ReadFile(filepath.Join(dir, "e.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

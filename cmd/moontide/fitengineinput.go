@@ -22,7 +22,6 @@ import (
 	"moontide/replay/evidence"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
-	"moontide/replay/sim/enginefile"
 	"moontide/replay/sim/fit"
 )
 
@@ -32,7 +31,7 @@ type fitData struct {
 	measurements []fit.Measurement
 	excluded     []fit.Row // that are unfit
 	invalid      bool      // some of them because they are INVALID
-	provenance   enginefile.Provenance
+	provenance   fit.Provenance
 	blockSize    int // by the server's metrics, 0 is unknown
 	kvTokens     int
 	running      int // sequences at once in any run
@@ -101,7 +100,7 @@ func fitTable(c *cli.Context, std streams) (*fitData, error) {
 	}
 	in := &fitData{subject: filepath.Base(path)}
 	digest := sha256.Sum256(text)
-	in.provenance.Sources = []enginefile.Source{{Name: filepath.Base(path), SHA256: hex.EncodeToString(digest[:])}}
+	in.provenance.Sources = []fit.Source{{Name: filepath.Base(path), SHA256: hex.EncodeToString(digest[:])}}
 	in.provenance.Version = version()
 	in.measurements = table.Measurements
 	name := in.measurements[0].Deployment
@@ -116,7 +115,7 @@ func fitTable(c *cli.Context, std streams) (*fitData, error) {
 
 // fitRuns reads run folders.
 func fitRuns(std streams, dirs []string) (*fitData, error) {
-	in := &fitData{provenance: enginefile.Provenance{Version: version(), Sources: []enginefile.Source{}}}
+	in := &fitData{provenance: fit.Provenance{Version: version(), Sources: []fit.Source{}}}
 	model := ""
 	for _, dir := range dirs {
 		base := filepath.Base(filepath.Clean(dir))
@@ -139,7 +138,7 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 		if slices.ContainsFunc(in.measurements, func(other fit.Measurement) bool { return other.Name == m.Name }) {
 			m.Name = dir
 		}
-		if slices.ContainsFunc(in.provenance.Sources, func(s enginefile.Source) bool { return s.SHA256 == m.SHA256 }) {
+		if slices.ContainsFunc(in.provenance.Sources, func(s fit.Source) bool { return s.SHA256 == m.SHA256 }) {
 			return nil, fmt.Errorf("%s is a run that was named before: name each run once", dir)
 		}
 		if m.Unfit != "" {
@@ -149,7 +148,7 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 			continue
 		}
 		in.measurements = append(in.measurements, m.Measurement)
-		in.provenance.Sources = append(in.provenance.Sources, enginefile.Source{Name: base, SHA256: m.SHA256})
+		in.provenance.Sources = append(in.provenance.Sources, fit.Source{Name: base, SHA256: m.SHA256})
 	}
 	in.provenance.Model = model
 	in.subject = fmt.Sprintf("%s of %s", doc.Count(len(in.measurements)+len(in.excluded), "run"), cmp.Or(model, "an unnamed model"))

@@ -19,7 +19,7 @@ import (
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
 )
 
 // schemaObject is a JSON Schema.
@@ -52,7 +52,7 @@ type engineJSON struct {
 	Deployment parametersJSON `json:"deployment"`
 	Engine     parametersJSON `json:"engine"`
 	Decode     parametersJSON `json:"decode-engine,omitempty"`
-	Fit        enginefile.Fit `json:"fit,omitempty"`
+	Fit        fit.Fitted     `json:"fit,omitempty"`
 }
 
 // parametersJSON stands for an object of which the file has the members.
@@ -216,7 +216,7 @@ func TestSchemasHold(t *testing.T) {
 	agrees(t, "outcome.json", must(t, dir, append(short, "json", "--json")...))
 	agrees(t, "sweep.json", in("sweep/sweep.json"))
 	agrees(t, "check.json", must(t, dir, "check", sample(t), "--json"))
-	agrees(t, "engine.json", readFile(t, writeEngine(t, enginefile.New(slowEngines()))))
+	agrees(t, "engine.json", readFile(t, writeEngine(t, fit.NewFile(slowEngines()))))
 	agrees(t, "outcome.json", must(t, dir, "simulate", sample(t), "--json", "--engines", "1,2", "--prefill-engines", "1", "--decode-engines", "1", "--slo", "p50_ttft<1s"))
 }
 

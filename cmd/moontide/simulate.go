@@ -9,7 +9,7 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay/bench"
-	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
 )
 
 func simulateCommand(std streams, stop stop) *cli.Command {
@@ -80,7 +80,7 @@ func virtualRunConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config)
 }
 
 // heldOutErrors says how far the predictions of fitted engines may be off, "" for others.
-func heldOutErrors(file *enginefile.File) string {
+func heldOutErrors(file *fit.File) string {
 	var texts []string
 	for _, key := range words("output_throughput mean_ttft_ms p99_ttft_ms mean_tpot_ms mean_e2el_ms") {
 		if share, known := file.HeldOutError(key); known {

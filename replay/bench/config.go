@@ -10,7 +10,7 @@ import (
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
 	"moontide/trace"
 )
 
@@ -43,7 +43,7 @@ type Config struct {
 	Engines engine.Deployment
 	// EngineFile is the file that Engines is from, nil if none. It is recorded, and a
 	// load outside its fitted range is warned about.
-	EngineFile     *enginefile.File
+	EngineFile     *fit.File
 	CacheGenerated bool // the engines keep generated tokens in their prefix cache
 
 	MaxConcurrency int  // limit of requests in flight; 0 is no limit

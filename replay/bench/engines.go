@@ -6,13 +6,13 @@ import (
 
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
 
 // DescribeEngines describes simulated engines in words; file may be nil.
-func DescribeEngines(d engine.Deployment, file *enginefile.File) string {
+func DescribeEngines(d engine.Deployment, file *fit.File) string {
 	if file == nil {
 		return d.String()
 	}
@@ -37,23 +37,23 @@ func (l *lengths) add(r trace.Request) {
 }
 
 // fitted returns the range of the lengths, from the 1st to the 99th percentile.
-func (l *lengths) fitted() enginefile.Range {
-	of := func(c *stats.Collector) enginefile.Interval {
+func (l *lengths) fitted() fit.Range {
+	of := func(c *stats.Collector) fit.Interval {
 		s := c.Sample()
-		return enginefile.Interval{Low: int(s.Quantile(0.01)), High: int(s.Quantile(0.99))}
+		return fit.Interval{Low: int(s.Quantile(0.01)), High: int(s.Quantile(0.99))}
 	}
-	return enginefile.Range{ISL: of(&l.input), OSL: of(&l.output)}
+	return fit.Range{ISL: of(&l.input), OSL: of(&l.output)}
 }
 
 // setRunning sets the sequences that run on an engine if a number of requests is in
 // flight.
-func setRunning(load *enginefile.Range, d engine.Deployment, inFlight int) {
+func setRunning(load *fit.Range, d engine.Deployment, inFlight int) {
 	engines := max(d.Engines, d.Decode, 1)
 	perEngine := (inFlight + engines - 1) / engines
 	if limit := d.Engine.MaxSeqs; limit > 0 {
 		perEngine = min(perEngine, limit)
 	}
-	load.Running = enginefile.Interval{Low: perEngine, High: perEngine}
+	load.Running = fit.Interval{Low: perEngine, High: perEngine}
 }
 
 // outside warns about a load outside the fitted range of the engine file: the p99 of
@@ -64,7 +64,7 @@ func (c *Config) outside(in *input, inFlight int) []string {
 	}
 	load := in.lengths.fitted()
 	if n := inFlight; n > 0 {
-		load.Concurrency = enginefile.Interval{Low: n, High: n}
+		load.Concurrency = fit.Interval{Low: n, High: n}
 		setRunning(&load, c.engines(), n)
 	}
 	text := outsideText(c.EngineFile, load)
@@ -78,7 +78,7 @@ func (c *Config) outside(in *input, inFlight int) []string {
 
 // outsideText says how far a load is outside the fitted range of an engine file, "" if it
 // is not.
-func outsideText(file *enginefile.File, load enginefile.Range) string {
+func outsideText(file *fit.File, load fit.Range) string {
 	warnings := file.Outside(load)
 	if warnings == nil {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
 	"moontide/replay/sim/virtual"
 	"moontide/trace"
 )
@@ -104,7 +104,7 @@ type Planner struct {
 	in     *input // of rows in memory
 	coarse bool   // without the times of tokens
 	// lengths is the range of the trace's, 0 without an engine file.
-	lengths enginefile.Range
+	lengths fit.Range
 
 	mu      sync.Mutex
 	prompts map[int]*virtual.Prompts // by the engines' block size
@@ -224,9 +224,9 @@ func (p *Planner) outside(d engine.Deployment, inFlight int) (warnings []string)
 	if file == nil {
 		return nil
 	}
-	running := enginefile.Range{}
+	running := fit.Range{}
 	setRunning(&running, d, inFlight)
-	for _, load := range []enginefile.Range{p.lengths, running} {
+	for _, load := range []fit.Range{p.lengths, running} {
 		if text := outsideText(file, load); text != "" {
 			warnings = append(warnings, text)
 		}

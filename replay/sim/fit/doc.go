@@ -10,6 +10,8 @@
 //	result, err := fit.Fit(ctx, table.Measurements, fit.Options{})
 //	cluster, err := result.Deployment.New()
 //
+// [Result.File] and [ReadFile] store the deployment in a file, engine.json.
+//
 // [Screen] first excludes rows that contradict laws that hold for every server, such as
 // Little's. The form of the costs is fixed by the kind of deployment: a step takes
 //

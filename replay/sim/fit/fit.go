@@ -49,7 +49,7 @@ const mostExcluded = 1. / 3
 // [RefusedError] if they contradict themselves. The same measurements and options give
 // the same result.
 func Fit(ctx context.Context, measurements []Measurement, options Options) (*Result, error) {
-	f := &fitter{options: options, rows: Screen(measurements), known: map[string]Values{}}
+	f := &fitter{options: options, rows: Screen(measurements)}
 	switch n := excluded(f.rows); {
 	case len(f.rows) == 0:
 		return nil, errors.New("fit: no measurements")
@@ -75,9 +75,7 @@ type fitter struct {
 	options Options
 	rows    []Row
 	loads   []*preparedLoad // of the rows
-
-	mu    sync.Mutex
-	known map[string]Values // predictions
+	known   sync.Map        // predictions by row and costs
 }
 
 // solution is a fit of a form to some rows.
@@ -107,8 +105,8 @@ func (f *fitter) best(ctx context.Context, rows []int) (best solution, err error
 		if !f.options.Refit {
 			s.knots = decodeKnots(measurements, engines(&template))
 		}
-		if n := f.independent(rows); n < len(s.names()) {
-			return s, fmt.Errorf("fit: %d measurements with %d independent values cannot give %d parameters: measure more loads, at other concurrencies and prompt lengths", len(rows), n, len(s.names()))
+		if n := f.independent(rows); n < len(s.costs()) {
+			return s, fmt.Errorf("fit: %d measurements with %d independent values cannot give %d parameters: measure more loads, at other concurrencies and prompt lengths", len(rows), n, len(s.costs()))
 		}
 		for _, start := range s.starts(measurements) {
 			if at, loss := f.problem(s.form, rows, start, coarseScale).solve(ctx, start, coarseIterations); loss < s.loss {
@@ -194,17 +192,12 @@ func (f *fitter) predict(row int, d engine.Deployment) (Values, error) {
 		decode = d.DecodeEngine.Costs
 	}
 	key := fmt.Sprint(row, d.Latency, d.Transfer, d.Engine.MaxBatchedTokens, d.Engine.Costs, decode)
-	f.mu.Lock()
-	v, found := f.known[key]
-	f.mu.Unlock()
-	if found {
-		return v, nil
+	if v, found := f.known.Load(key); found {
+		return v.(Values), nil
 	}
 	v, err := f.loads[row].simulate(d)
 	if err == nil {
-		f.mu.Lock()
-		f.known[key] = v
-		f.mu.Unlock()
+		f.known.Store(key, v)
 	}
 	return v, err
 }

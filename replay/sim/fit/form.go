@@ -10,7 +10,7 @@ import (
 )
 
 // form is a deployment whose costs are fitted. The costs are a vector of logarithms, in
-// the order of names.
+// the order of costs.
 type form struct {
 	template engine.Deployment
 	knots    []int // sequences of the decode table, without the first, 1; nil keeps the table
@@ -57,71 +57,70 @@ func forms(template engine.Deployment) (all []engine.Deployment) {
 	return all
 }
 
-// decodePrefix begins the names of the costs of decode engines.
-const decodePrefix = "decode-engine."
+// cost is a cost that is fitted, with its name in an [Estimate].
+type cost struct {
+	name string
+	set  func(d *engine.Deployment, c engine.Cost)
+}
 
-// names returns the names of the costs.
-func (f *form) names() (all []string) {
-	prefix := ""
+// costs returns the costs, in the order of the coordinates of a point.
+func (f *form) costs() []cost {
+	latency := cost{"request-latency", func(d *engine.Deployment, c engine.Cost) { d.Latency = c.Duration() }}
+	perToken := cost{"prefill-per-token", func(d *engine.Deployment, c engine.Cost) { d.Engine.Costs.PrefillToken = c }}
+	all := []cost{latency, {"prefill-step", func(d *engine.Deployment, c engine.Cost) { d.Engine.Costs.PrefillStep = c }}, perToken}
+	prefix, decoding := "", func(d *engine.Deployment) *engine.Costs { return &d.Engine.Costs }
 	if f.template.Disaggregated() {
-		all, prefix = []string{"request-latency", "step-base", "prefill-per-token", "transfer-per-token", "transfer-base"}, decodePrefix
-	} else {
-		all = []string{"request-latency", "prefill-step", "prefill-per-token"}
+		all = []cost{
+			latency, {"step-base", func(d *engine.Deployment, c engine.Cost) { d.Engine.Costs.Step = c }}, perToken,
+			{"transfer-per-token", func(d *engine.Deployment, c engine.Cost) { d.Transfer.PerToken = c }},
+			{"transfer-base", func(d *engine.Deployment, c engine.Cost) { d.Transfer.Base = c.Duration() }},
+		}
+		prefix, decoding = "decode-engine.", func(d *engine.Deployment) *engine.Costs { return &d.DecodeEngine.Costs }
 	}
 	if f.knots == nil {
 		return all
 	}
-	all = append(all, prefix+"step-base", prefix+"decode-per-context-token")
+	// The base time of a step includes the time of one sequence: no measurement separates
+	// them.
+	all = append(all,
+		cost{prefix + "step-base", func(d *engine.Deployment, c engine.Cost) {
+			decoding(d).Step, decoding(d).Decode = c, engine.DecodeTable{{Sequences: 1}}
+		}},
+		cost{prefix + "decode-per-context-token", func(d *engine.Deployment, c engine.Cost) { decoding(d).ContextToken = c }})
 	for _, n := range f.knots {
-		all = append(all, fmt.Sprintf("%sdecode-table.%d", prefix, n))
+		all = append(all, cost{fmt.Sprintf("%sdecode-table.%d", prefix, n), func(d *engine.Deployment, c engine.Cost) {
+			table := decoding(d).Decode
+			decoding(d).Decode = append(table, engine.BatchCost{Sequences: n, Cost: table[len(table)-1].Cost + c})
+		}})
 	}
 	return all
 }
 
+// costAt returns the cost at a coordinate.
+func costAt(coordinate float64) engine.Cost { return engine.Cost(math.Round(math.Exp(coordinate))) }
+
 // deployment returns the deployment with the costs at a point.
 func (f *form) deployment(at []float64) engine.Deployment {
 	d := f.template.Clone()
-	next := func() (c engine.Cost) {
-		c, at = engine.Cost(math.Round(math.Exp(at[0]))), at[1:]
-		return c
-	}
-	d.Latency = next().Duration()
-	costs := &d.Engine.Costs
-	if d.Disaggregated() {
-		costs.Step, costs.PrefillToken = next(), next()
-		d.Transfer.PerToken = next()
-		d.Transfer.Base = next().Duration()
-		costs = &d.DecodeEngine.Costs
-	} else {
-		costs.PrefillStep, costs.PrefillToken = next(), next()
-	}
-	if f.knots == nil {
-		return d
-	}
-	// The base time of a step includes the time of one sequence: no measurement separates
-	// them.
-	costs.Step, costs.ContextToken = next(), next()
-	costs.Decode = engine.DecodeTable{{Sequences: 1}}
-	for i, n := range f.knots {
-		costs.Decode = append(costs.Decode, engine.BatchCost{Sequences: n, Cost: costs.Decode[i].Cost + next()})
+	for i, c := range f.costs() {
+		c.set(&d, costAt(at[i]))
 	}
 	return d
 }
 
 // estimates returns the costs at a point by name; an entry of the table is with step-base.
 func (f *form) estimates(at []float64) (all []Estimate) {
-	names := f.names()
-	step := engine.Cost(0)
-	for i, name := range names {
-		value := engine.Cost(math.Round(math.Exp(at[i])))
-		switch entries := len(names) - len(f.knots); {
+	costs, step := f.costs(), engine.Cost(0)
+	for i, c := range costs {
+		value := costAt(at[i])
+		switch entries := len(costs) - len(f.knots); {
 		case i >= entries:
 			step += value
 			value = step
 		case i == entries-2:
 			step = value
 		}
-		all = append(all, Estimate{Name: name, Value: value, Low: value, High: value})
+		all = append(all, Estimate{Name: c.name, Value: value, Low: value, High: value})
 	}
 	return all
 }
@@ -173,28 +172,32 @@ func decodeKnots(rows []Measurement, engines int) []int {
 // time of a prompt between costs that one TTFT cannot separate.
 func (f *form) starts(rows []Measurement) (all [][]float64) {
 	step, most := math.Inf(1), 0.0 // ms
-	var short, long Measurement    // those of the least TTFT
+	var timed []Measurement        // those with a TTFT
 	for _, m := range rows {
 		if tpot := m.Values[MeanTPOT]; tpot > 0 {
 			step, most = min(step, tpot), max(most, tpot)
 		}
-		ttft := m.Values[MeanTTFT]
-		if isl, _ := m.Load.means(); ttft > 0 {
-			shortest, _ := short.Load.means()
-			longest, _ := long.Load.means()
-			if short.Values[MeanTTFT] == 0 || isl < shortest || isl == shortest && ttft < short.Values[MeanTTFT] {
-				short = m
-			}
-			if long.Values[MeanTTFT] == 0 || isl > longest || isl == longest && ttft < long.Values[MeanTTFT] {
-				long = m
-			}
+		if m.Values[MeanTTFT] > 0 {
+			timed = append(timed, m)
 		}
 	}
 	if math.IsInf(step, 1) {
 		step = 10
 	}
-	shortest, _ := short.Load.means()
-	longest, _ := long.Load.means()
+	if timed == nil {
+		timed = []Measurement{{}}
+	}
+	leastTTFT := func(sign float64) (m Measurement, isl float64) { // of the shortest or longest prompts
+		m = slices.MinFunc(timed, func(a, b Measurement) int {
+			from, _ := a.Load.means()
+			to, _ := b.Load.means()
+			return cmp.Or(cmp.Compare(sign*from, sign*to), cmp.Compare(a.Values[MeanTTFT], b.Values[MeanTTFT]))
+		})
+		isl, _ = m.Load.means()
+		return m, isl
+	}
+	short, shortest := leastTTFT(1)
+	long, longest := leastTTFT(-1)
 	least := max(short.Values[MeanTTFT], 1)
 	perToken := (long.Values[MeanTTFT] - least) / max(longest-shortest, 1)
 	if limit := 0.9 * least / max(shortest, 1); perToken <= 0 || perToken > limit {

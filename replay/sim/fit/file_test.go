@@ -1,4 +1,4 @@
-package enginefile_test
+package fit_test
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/enginefile"
 	"moontide/replay/sim/fit"
 	"moontide/trace/routing"
 )
@@ -33,7 +32,7 @@ func disaggregated() engine.Deployment {
 }
 
 // fittedFile returns the file of a fit of the deployment above.
-func fittedFile() *enginefile.File {
+func fittedFile() *fit.File {
 	r := &fit.Result{
 		Deployment: disaggregated(),
 		Estimates: []fit.Estimate{
@@ -44,11 +43,11 @@ func fittedFile() *enginefile.File {
 		Rows:   []fit.Row{{}, {}, {Findings: []fit.Finding{{Kind: "Little's law"}}}},
 		Errors: []fit.ErrorSummary{{Metric: fit.MeanTTFT, HeldOut: true, Predictions: 4, Median: 0.02, P90: 0.15, Max: 0.23}, {Metric: fit.P99TTFT}},
 	}
-	return enginefile.OfFit(r, enginefile.Provenance{Version: "v1", Sources: []enginefile.Source{{Name: "a.csv", SHA256: "abc"}}, Model: "m"})
+	return r.File(fit.Provenance{Version: "v1", Sources: []fit.Source{{Name: "a.csv", SHA256: "abc"}}, Model: "m"})
 }
 
 // The file of a fit has its held-out errors, what is not identified, and counts.
-func TestOfFit(t *testing.T) {
+func TestFileOfAFit(t *testing.T) {
 	f := fittedFile()
 	if got := f.Fit; !slices.Equal(got.NotIdentified, []string{"decode-engine.decode-table.8"}) || got.Fitted != 2 || got.Excluded != 1 || len(got.Errors) != 1 {
 		t.Errorf("%+v", got)
@@ -56,14 +55,14 @@ func TestOfFit(t *testing.T) {
 	if share, known := f.HeldOutError("mean_ttft_ms"); share != 0.15 || !known {
 		t.Errorf("error %v, %v", share, known)
 	}
-	for name, other := range map[string]*enginefile.File{"p99_ttft_ms": f, "mean_ttft_ms": nil} {
+	for name, other := range map[string]*fit.File{"p99_ttft_ms": f, "mean_ttft_ms": nil} {
 		if _, known := other.HeldOutError(name); known {
 			t.Errorf("an error of %s", name)
 		}
 	}
 }
 
-func textOf(t *testing.T, f *enginefile.File) string {
+func textOf(t *testing.T, f *fit.File) string {
 	t.Helper()
 	var b bytes.Buffer
 	if _, err := f.WriteTo(&b); err != nil {
@@ -75,14 +74,14 @@ func textOf(t *testing.T, f *enginefile.File) string {
 // A file that is read has the deployment and the fit that were written, to the
 // picosecond, and is written as the same bytes.
 func TestReadsWhatItWrites(t *testing.T) {
-	for name, f := range map[string]*enginefile.File{
-		"fitted": fittedFile(), "every setting": enginefile.New(disaggregated()), "defaults": enginefile.New(engine.Default()), "zero": enginefile.New(engine.Deployment{}),
+	for name, f := range map[string]*fit.File{
+		"fitted": fittedFile(), "defaults": fit.NewFile(engine.Default()), "zero": fit.NewFile(engine.Deployment{}),
 	} {
 		path := filepath.Join(t.TempDir(), "engine.json")
 		if err := os.WriteFile(path, []byte(textOf(t, f)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		read, err := enginefile.Read(path)
+		read, err := fit.ReadFile(path)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, textOf(t, f))
 		}
@@ -101,17 +100,6 @@ func TestReadsWhatItWrites(t *testing.T) {
 	}
 }
 
-// A deployment does not share memory with its file.
-func TestDeploymentIsACopy(t *testing.T) {
-	f := fittedFile()
-	before := textOf(t, f)
-	d := f.Deployment()
-	d.DecodeEngine.Costs.Decode[1].Cost, d.DecodeEngine.MaxSeqs = 1, 7
-	if textOf(t, f) != before {
-		t.Error("the file has changed")
-	}
-}
-
 const byHand = `{
   "format": "moontide engine",
   "version": 1,
@@ -121,7 +109,7 @@ const byHand = `{
 
 // A file by hand needs only what differs from 0.
 func TestReadsByHand(t *testing.T) {
-	f, err := enginefile.Parse([]byte(byHand))
+	f, err := fit.ParseFile([]byte(byHand))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,32 +126,24 @@ func TestReadsByHand(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	fitted := textOf(t, fittedFile())
 	for _, test := range []struct{ text, from, to, want string }{
-		{byHand, `"version": 1`, `"version": 2`, "version: 2 is not known, only 1"},
+		{byHand, `"version": 1`, `"version": 2`, "version: 2 is not known, only 1: if another version wrote the file, fit its measurements again"},
 		{byHand, "moontide engine", "engine", `format: "engine" is not "moontide engine"`},
 		{byHand, `"engines": 2`, `"engins": 2`, "deployment.engins: unknown setting; the settings of this section are engines, "},
-		{byHand, `"step-base"`, `"engines"`, "engine.engines: unknown setting"},
-		{byHand, `"deployment"`, `"deploy"`, `unknown key "deploy"`},
-		{byHand, `"engine":`, `"decode-engine":`, `no section "engine"`},
 		{byHand, `"4.2ms"`, `4.2`, `engine.step-base: time "4.2": want a number with a unit such as 46.7ns`},
-		{byHand, `"4.2ms"`, `"-4.2ms"`, "cost of a step is not from 0 to"},
-		{byHand, `"engines": 2`, `"engines": 2.5`, `deployment.engines: "2.5" is not a whole number`},
 		{byHand, `"engines": 2`, `"engines": 99999`, "at most 1024"},
-		{byHand, `"prefix"`, `"best"`, "deployment.routing: "},
-		{byHand, `true`, `"maybe"`, `engine.no-prefix-cache: "maybe" is neither true nor false`},
 		{byHand, `"engines": 2`, `"engines" 2`, "line 4 is not JSON"},
-		{byHand, `"version": 1`, `"version": "1"`, "cannot unmarshal string into Go struct field content.version of type int"},
 		{byHand, "}\n}", "}", "the JSON is incomplete"},
 		{byHand, "}\n}", "}\n} {}", "text after the JSON object"},
 		{byHand, `"deployment": {`, `"decode-engine": {"step-base": "1ms"}, "deployment": {`, "decode-engine: the deployment has no decode engines"},
 		{fitted, `"low": 64`, `"low": 6400`, "fit: range.isl: low 6400 and high 3000 are not an interval"},
 		{fitted, `"predictions": 4`, `"predictions": -4`, "fit: held_out_errors[0]: a negative number"},
-		{fitted, `"not_identified"`, `"covariance"`, `unknown key "covariance"`},
+		{fitted, `"not_identified"`, `"covariance"`, `unknown key "covariance": if another version`},
 	} {
 		text := strings.Replace(test.text, test.from, test.to, 1)
 		if text == test.text {
 			t.Fatalf("no %q in\n%s", test.from, text)
 		}
-		if _, err := enginefile.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := fit.ParseFile([]byte(text)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s -> %s: %v, want %s", test.from, test.to, err, test.want)
 		}
 	}
@@ -171,25 +151,25 @@ func TestReadErrors(t *testing.T) {
 	if err := os.WriteFile(large, bytes.Repeat([]byte(" "), 5<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := enginefile.Read(large); err == nil || !strings.Contains(err.Error(), large+": more than 4194304 bytes") {
+	if _, err := fit.ReadFile(large); err == nil || !strings.Contains(err.Error(), large+": more than 4194304 bytes") {
 		t.Error(err)
 	}
-	if _, err := enginefile.Read(large + "x"); err == nil || !strings.Contains(err.Error(), large+"x") {
+	if _, err := fit.ReadFile(large + "x"); err == nil || !strings.Contains(err.Error(), large+"x") {
 		t.Error(err)
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseFile(f *testing.F) {
 	f.Add([]byte(byHand))
 	var b bytes.Buffer
 	fittedFile().WriteTo(&b)
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, text []byte) {
-		file, err := enginefile.Parse(text)
+		file, err := fit.ParseFile(text)
 		if err != nil {
 			return
 		}
-		again, err := enginefile.Parse([]byte(textOf(t, file)))
+		again, err := fit.ParseFile([]byte(textOf(t, file)))
 		if err != nil || !reflect.DeepEqual(again.Deployment(), file.Deployment()) {
 			t.Errorf("%s\nis read again as %+v, %v", text, again, err)
 		}

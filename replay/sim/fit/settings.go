@@ -1,4 +1,4 @@
-package enginefile
+package fit
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package enginefile
+package fit
 
 import (
 	"bytes"
@@ -15,17 +15,31 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// File is an engine file.
+// File is an engine file: a JSON object with a deployment of simulated engines and, if its
+// costs were fitted, what is known about the fit.
+//
+//	{
+//	  "format": "moontide engine",
+//	  "version": 1,
+//	  "deployment": {"engines": 2, "routing": "prefix", "request-latency": "17ms"},
+//	  "engine": {"max-num-seqs": 256, "step-base": "4.2ms", "decode-per-context-token": "46.7ns"},
+//	  "fit": {...}
+//	}
+//
+// Its settings are the [engine.Parameters], by name, and routing. Times have a unit.
+// "decode-engine" has the settings of decode engines if they differ from prefill engines. A
+// setting that is missing is 0: no limit, or no cost. A file without a [Fitted] may be
+// written by hand. Unknown keys are refused. The same fit gives the same bytes.
 type File struct {
-	Name   string // base name of the file that was read
-	SHA256 string // of its bytes
-	Fit    *Fit   // nil if the costs were not fitted
+	Name   string  // base name of the file that was read
+	SHA256 string  // of its bytes
+	Fit    *Fitted // nil if the costs were not fitted
 
 	deployment engine.Deployment
 }
 
-// New returns a file with a deployment that was not fitted.
-func New(d engine.Deployment) *File { return &File{deployment: d.Clone()} }
+// NewFile returns a file with a deployment that was not fitted.
+func NewFile(d engine.Deployment) *File { return &File{deployment: d.Clone()} }
 
 // Deployment returns the deployment.
 func (f *File) Deployment() engine.Deployment { return f.deployment.Clone() }
@@ -34,6 +48,8 @@ const (
 	fileFormat  = "moontide engine"
 	fileVersion = 1
 	maxFileSize = 4 << 20
+
+	fitAgain = "if another version wrote the file, fit its measurements again"
 )
 
 // content is the JSON of a file.
@@ -43,12 +59,12 @@ type content struct {
 	Deployment   settings `json:"deployment"`
 	Engine       settings `json:"engine"`
 	DecodeEngine settings `json:"decode-engine,omitempty"`
-	Fit          *Fit     `json:"fit,omitempty"`
+	Fit          *Fitted  `json:"fit,omitempty"`
 }
 
-// Read reads the file at path, which may come from an untrusted source. Errors name
+// ReadFile reads the file at path, which may come from an untrusted source. Errors name
 // the path and the key.
-func Read(path string) (*File, error) {
+func ReadFile(path string) (*File, error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading engine file: %w", err)
@@ -58,7 +74,7 @@ func Read(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading engine file: %w", err)
 	}
-	f, err := Parse(text)
+	f, err := ParseFile(text)
 	if err != nil {
 		return nil, fmt.Errorf("engine file %s: %w", path, err)
 	}
@@ -66,8 +82,8 @@ func Read(path string) (*File, error) {
 	return f, nil
 }
 
-// Parse parses the content of a file.
-func Parse(text []byte) (*File, error) {
+// ParseFile parses the content of a file.
+func ParseFile(text []byte) (*File, error) {
 	if len(text) > maxFileSize {
 		return nil, fmt.Errorf("more than %d bytes", maxFileSize)
 	}
@@ -85,7 +101,7 @@ func Parse(text []byte) (*File, error) {
 	case c.Format != fileFormat:
 		return nil, fmt.Errorf("format: %.40q is not %q: this is no engine file", c.Format, fileFormat)
 	case c.Version != fileVersion:
-		return nil, fmt.Errorf("version: %d is not known, only %d", c.Version, fileVersion)
+		return nil, fmt.Errorf("version: %d is not known, only %d: %s", c.Version, fileVersion, fitAgain)
 	}
 	digest := sha256.Sum256(text)
 	f := &File{Fit: c.Fit, SHA256: hex.EncodeToString(digest[:])}
@@ -105,15 +121,19 @@ func Parse(text []byte) (*File, error) {
 }
 
 // jsonError rephrases an error of encoding/json.
-func jsonError(err error, text []byte) error {
+func jsonError(err error, data []byte) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("line %d is not JSON: %s", 1+bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n")), syntax)
+		return fmt.Errorf("line %d is not JSON: %s", 1+bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n")), syntax)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON is incomplete")
 	}
-	return errors.New(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "unknown field", "unknown key"), "json: "))
+	text, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if unknown {
+		return fmt.Errorf("unknown key %s: %s", text, fitAgain)
+	}
+	return errors.New(strings.TrimPrefix(text, "json: "))
 }
 
 // WriteTo writes the file.

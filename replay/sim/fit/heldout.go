@@ -1,16 +1,14 @@
-package enginefile
+package fit
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-
-	"moontide/replay/sim/fit"
 )
 
-// Fit says how well the costs are known, and from what.
-type Fit struct {
+// Fitted says how well costs are known, and from what.
+type Fitted struct {
 	// Errors are those of predictions by fits without the measurement.
 	Errors []Error `json:"held_out_errors"`
 	// NotIdentified are the parameters on which the measurements hardly depend, such as
@@ -32,12 +30,6 @@ type Error struct {
 	Max         float64 `json:"max"`
 }
 
-// Range is a range of loads, and Interval a range of integers.
-type (
-	Range    = fit.Range
-	Interval = fit.Interval
-)
-
 // Provenance is what a fit was made from.
 type Provenance struct {
 	Version string   `json:"version"` // of the program
@@ -52,10 +44,10 @@ type Source struct {
 	SHA256 string `json:"sha256"`
 }
 
-// OfFit returns the file of a fit.
-func OfFit(r *fit.Result, p Provenance) *File {
-	f := New(r.Deployment)
-	f.Fit = &Fit{Errors: []Error{}, NotIdentified: []string{}, Range: r.Range, Provenance: p}
+// File returns the file of a fit.
+func (r *Result) File(p Provenance) *File {
+	f := NewFile(r.Deployment)
+	f.Fit = &Fitted{Errors: []Error{}, NotIdentified: []string{}, Range: r.Range, Provenance: p}
 	rounded := func(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 	for _, e := range r.Errors {
 		if e.HeldOut {
@@ -78,7 +70,7 @@ func OfFit(r *fit.Result, p Provenance) *File {
 }
 
 // check returns the first error.
-func (f *Fit) check() error {
+func (f *Fitted) check() error {
 	for _, r := range intervals(f.Range) {
 		if r.Low < 0 || r.High < r.Low {
 			return fmt.Errorf("range.%s: low %d and high %d are not an interval", r.key, r.Low, r.High)
