@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,37 +65,8 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-var sampleLine = regexp.MustCompile(`^([a-z0-9_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\} ([0-9.e+-]+)$`)
-
-// samples parses text in Prometheus' format, in which each metric has help and type
-// before its samples.
-func samples(t *testing.T, text string) map[string]float64 {
-	t.Helper()
-	all, kinds := map[string]float64{}, map[string]string{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if words := strings.Fields(line); words[0] == "#" {
-			if words[1] == "TYPE" {
-				kinds[words[2]] = words[3]
-			}
-			continue
-		}
-		m := sampleLine.FindStringSubmatch(line)
-		if m == nil {
-			t.Fatalf("no sample: %s", line)
-		}
-		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(m[1], "")
-		if kinds[m[1]] == "" && kinds[base] != "histogram" {
-			t.Errorf("no type before %s", line)
-		}
-		value, err := strconv.ParseFloat(m[3], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[m[1]+"{"+m[2]+"}"] = value
-	}
-	return all
-}
+// line is a line of Prometheus' format.
+var line = regexp.MustCompile(`^(# (HELP|TYPE) [a-z0-9_]+ .+|[a-z0-9_]+\{((?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\} [0-9.e+-]+)$`)
 
 func TestMetrics(t *testing.T) {
 	m := started(`a "b"\`)
@@ -104,25 +74,31 @@ func TestMetrics(t *testing.T) {
 		m.Record(record(100*time.Millisecond, 5))
 	}
 	m.Record(replay.Record{Class: replay.Timeout})
-	got := samples(t, string(m.AppendText(nil)))
-	run := `run="a \"b\"\\"`
-	for key, want := range map[string]float64{
-		`requests_sent_total{` + run + `}`: 5, `requests_in_flight{` + run + `}`: 2, `trace_requests{` + run + `}`: 7,
-		`requests_total{` + run + `,class="ok"}`: 3, `requests_total{` + run + `,class="timeout"}`: 1,
-		`prompt_tokens_total{` + run + `}`: 300, `generation_tokens_total{` + run + `}`: 15,
-		`time_to_first_token_seconds_count{` + run + `}`: 3, `time_to_first_token_seconds_sum{` + run + `}`: 0.3,
-		`inter_token_latency_seconds_count{` + run + `}`: 12, `e2e_request_latency_seconds_sum{` + run + `}`: 0.54,
-		`time_to_first_token_seconds_bucket{` + run + `,le="0.098304"}`: 0, `time_to_first_token_seconds_bucket{` + run + `,le="0.114688"}`: 3,
-		`time_to_first_token_seconds_bucket{` + run + `,le="+Inf"}`: 3, `client_lag_seconds_count{` + run + `}`: 3,
-		`verdict{` + run + `,level="VALID"}`: 1, `verdict{` + run + `,level="INVALID"}`: 0,
+	text := string(m.AppendText(nil))
+	for l := range strings.Lines(text) {
+		if !line.MatchString(strings.TrimSuffix(l, "\n")) {
+			t.Errorf("no sample: %s", l)
+		}
+	}
+	for _, want := range []string{
+		`requests_sent_total{RUN} 5`, `requests_in_flight{RUN} 2`, `trace_requests{RUN} 7`,
+		`requests_total{RUN,class="ok"} 3`, `requests_total{RUN,class="timeout"} 1`,
+		`prompt_tokens_total{RUN} 300`, `generation_tokens_total{RUN} 15`,
+		`time_to_first_token_seconds_count{RUN} 3`, `time_to_first_token_seconds_sum{RUN} 0.3`,
+		`inter_token_latency_seconds_count{RUN} 12`, `e2e_request_latency_seconds_sum{RUN} 0.54`,
+		`time_to_first_token_seconds_bucket{RUN,le="0.098304"} 0`, `time_to_first_token_seconds_bucket{RUN,le="0.114688"} 3`,
+		`time_to_first_token_seconds_bucket{RUN,le="+Inf"} 3`, `client_lag_seconds_count{RUN} 3`,
+		`verdict{RUN,level="VALID"} 1`, `verdict{RUN,level="INVALID"} 0`,
 	} {
-		if v, ok := got["moontide_"+key]; !ok || v != want {
-			t.Errorf("%s is %v (%v), want %v", key, v, ok, want)
+		name, _, _ := strings.Cut(regexp.MustCompile(`_(bucket|sum|count)\{`).ReplaceAllString(want, "{"), "{")
+		want = "\nmoontide_" + strings.Replace(want, "RUN", `run="a \"b\"\\"`, 1) + "\n"
+		if !strings.Contains(text, want) || strings.Index(text, "# TYPE moontide_"+name+" ") > strings.Index(text, want) {
+			t.Errorf("no%sbehind its type in\n%s", want, text)
 		}
 	}
 	m.Start(Run{Name: "next", Status: func() replay.Status { return replay.Status{} }})
-	if v := samples(t, string(m.AppendText(nil)))[`moontide_requests_total{run="next",class="ok"}`]; v != 0 {
-		t.Errorf("the next run starts at %v", v)
+	if text := string(m.AppendText(nil)); !strings.Contains(text, `moontide_requests_total{run="next",class="ok"} 0`) {
+		t.Errorf("the next run starts with\n%s", text)
 	}
 }
 
@@ -149,12 +125,13 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("%s has no query", p.Title)
 		}
 	}
-	for _, name := range regexp.MustCompile(`moontide_\w+`).FindAllString(string(text), -1) { // panels and variables
+	names := regexp.MustCompile(`moontide_\w+`).FindAllString(string(text), -1) // of panels and variables
+	for _, name := range names {
 		if !strings.Contains(exported, "\n"+name+"{") {
 			t.Errorf("%s is not exported", name)
 		}
 	}
-	if len(dashboard.Panels) == 0 {
+	if len(dashboard.Panels) == 0 || names == nil {
 		t.Error("the dashboard is empty")
 	}
 }

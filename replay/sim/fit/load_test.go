@@ -72,15 +72,3 @@ func TestAnswerLengths(t *testing.T) {
 		}
 	}
 }
-
-// The seed selects arrivals and the order of lengths, nothing else.
-func TestRequestsOfSeeds(t *testing.T) {
-	l := Load{ISL: 100, OSL: 1000, MeanOutput: 700, Rate: 20, Prompts: 2000}
-	a, b := l.requests(1), l.requests(2)
-	if !slices.Equal(a, l.requests(1)) || slices.Equal(a, b) {
-		t.Error("the seed does not select the requests")
-	}
-	if span := a[len(a)-1].Arrival.Seconds(); math.Abs(span-100) > 10 {
-		t.Errorf("2000 requests at 20 a second took %v s", span)
-	}
-}

@@ -32,9 +32,12 @@ func run(t testing.TB, cfg virtual.Config, limit int, rows ...trace.Request) mem
 		t.Fatal(err)
 	}
 	m := memory{}
-	tally, err := (&replay.VirtualRunner{Model: e, Recorder: m, MaxConcurrency: limit}).Run(t.Context(), trace.FromSlice(rows))
-	if err != nil || tally.Sent != len(rows) || len(m) != len(rows) {
+	tally, err := (&replay.VirtualRunner{Model: e, Recorder: m, MaxConcurrency: limit, Graph: cfg.Graph}).Run(t.Context(), trace.FromSlice(rows))
+	if err != nil || tally.Sent+tally.Cut != len(rows) || len(m) != tally.Sent {
 		t.Fatalf("%+v, %d records, %v", tally, len(m), err)
+	}
+	if s := e.Stats(); s.KVUsed != 0 || s.Running+s.Waiting != 0 {
+		t.Errorf("at the end: %+v", s)
 	}
 	return m
 }

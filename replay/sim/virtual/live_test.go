@@ -50,7 +50,7 @@ func TestLiveAnswers(t *testing.T) {
 			Deployment:     engine.Deployment{Engine: engine.Config{BlockSize: block}},
 			TraceBlockSize: traceBlock, CacheGenerated: tt.generated, LiveAnswers: tt.live, Graph: tracetest.Graph(t, rows...),
 		}
-		m := runGraph(t, cfg, 1, rows...)
+		m := run(t, cfg, 1, rows...)
 		for i, want := range tt.cached {
 			rec := m[i]
 			if rec.Counts.Cached.Value != want {
@@ -61,22 +61,6 @@ func TestLiveAnswers(t *testing.T) {
 			}
 		}
 	}
-}
-
-func runGraph(t testing.TB, cfg virtual.Config, limit int, rows ...trace.Request) memory {
-	t.Helper()
-	e, err := virtual.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := memory{}
-	if _, err := (&replay.VirtualRunner{Model: e, Recorder: m, MaxConcurrency: limit, Graph: cfg.Graph}).Run(t.Context(), trace.FromSlice(rows)); err != nil {
-		t.Fatal(err)
-	}
-	if s := e.Stats(); s.KVUsed != 0 || s.Running+s.Waiting != 0 {
-		t.Errorf("at the end: %+v", s)
-	}
-	return m
 }
 
 func TestCancelAfter(t *testing.T) {
@@ -98,7 +82,7 @@ func TestCancelAfter(t *testing.T) {
 	}
 	rows[0].SessionID, rows[6].SessionID = "s", "s"
 	cfg.Graph = tracetest.Graph(t, rows...)
-	m := runGraph(t, cfg, 0, rows...)
+	m := run(t, cfg, 0, rows...)
 	if _, sent := m[6]; sent || len(m) != len(rows)-1 {
 		t.Fatalf("%d records; one of the row after an abandoned one: %v", len(m), m)
 	}
