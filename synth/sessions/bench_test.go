@@ -2,7 +2,6 @@ package sessions_test
 
 import (
 	"fmt"
-	"io"
 	"testing"
 
 	"moontide/synth/sessions"
@@ -60,5 +59,3 @@ func (c *counter) Write(p []byte) (int, error) {
 	*c += counter(len(p))
 	return len(p), nil
 }
-
-var _ io.Writer = new(counter)

@@ -245,43 +245,22 @@ func TestCoarseClock(t *testing.T) {
 	}
 }
 
-// Requests that all arrive at once, or at few times, still do, in a trace of any length.
-func TestFewTimes(t *testing.T) {
-	for _, times := range []int{1, 10} {
+// Requests that all arrive at once, or at few times, still do, in a trace of any length, and
+// lengths that all requests share stay as they are.
+func TestFewValues(t *testing.T) {
+	for _, c := range []struct{ rows, times, drawn, want int }{{1000, 1, 2000, 1}, {1000, 10, 2000, 20}, {1, 1, 10, 1}, {200, 200, 600, 600}} {
 		var rows []trace.Request
-		for i := range 1000 {
-			rows = append(rows, trace.Request{Timestamp: trace.Some(float64(i*times/1000) * 60_000), InputLength: 100 + i%7, OutputLength: 10})
+		for i := range c.rows {
+			rows = append(rows, trace.Request{Timestamp: trace.Some(float64(i*c.times/c.rows) * 60_000), InputLength: 2000, OutputLength: 101, HashIDs: []uint64{0, 1, 2, 3}})
 		}
 		got := map[float64]int{}
-		for _, r := range draw(t, fit(t, rows, sessions.Options{}), 1, 2000) {
-			got[r.Timestamp.Value]++
+		for i, r := range draw(t, fit(t, rows, sessions.Options{BlockSize: 512}), 1, c.drawn) {
+			if got[r.Timestamp.Value]++; r.InputLength != 2000 || r.OutputLength != 101 || i > 0 && r.ContextLen.Value != 2000 && c.rows > 1 {
+				t.Fatalf("%+v: row %d is %+v", c, i, r)
+			}
 		}
-		if want := []int{1, 20}[min(1, times-1)]; len(got) != want {
-			t.Errorf("%d times, want %d", len(got), want)
-		}
-	}
-}
-
-// A source of one instant makes traces of any length at that instant.
-func TestOneInstant(t *testing.T) {
-	for _, n := range []int{1, 3} {
-		source := slices.Repeat([]trace.Request{{Timestamp: trace.Some(0.0), InputLength: 5, OutputLength: 1}}, n)
-		rows := draw(t, fit(t, source, sessions.Options{}), 1, 10)
-		if last := rows[9].Timestamp.Value; len(rows) != 10 || last != 0 {
-			t.Errorf("%d rows of one instant: %d drawn, the last at %v", n, len(rows), last)
-		}
-	}
-}
-
-// Lengths that all requests share stay as they are.
-func TestEqualRows(t *testing.T) {
-	var rows []trace.Request
-	for i := range 200 {
-		rows = append(rows, trace.Request{Timestamp: trace.Some(float64(i) * 1000), InputLength: 2000, OutputLength: 101, HashIDs: []uint64{0, 1, 2, 3}})
-	}
-	for i, r := range draw(t, fit(t, rows, sessions.Options{}), 1, 600) {
-		if r.InputLength != 2000 || r.OutputLength != 101 || r.Timestamp.Value != float64(i)*1000 || i > 0 && r.ContextLen.Value != 2000 {
-			t.Fatalf("row %d is %+v", i, r)
+		if len(got) != c.want {
+			t.Errorf("%+v: %d times", c, len(got))
 		}
 	}
 }

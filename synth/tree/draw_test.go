@@ -3,7 +3,6 @@ package tree
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -46,49 +45,6 @@ func TestRequestsKeepDecimals(t *testing.T) {
 		if got, want := fmt.Sprint(r.Timestamp.Value), fmt.Sprint(float64(i)/10); got != want {
 			t.Fatalf("row %d arrives at %s ms, want %s", i, got, want)
 		}
-	}
-}
-
-// TestAspectsAreIndependent changes one aspect of the source at a time: only
-// the members that come from it may change, in any row.
-func TestAspectsAreIndependent(t *testing.T) {
-	change := func(f func(i int, r *trace.Request)) []trace.Request {
-		rows := slices.Clone(example)
-		for i := range rows {
-			f(i, &rows[i])
-		}
-		return draw(t, mustFit(t, rows, 4), 9, 200)
-	}
-	was := change(func(int, *trace.Request) {})
-	all := "time osl isl ids"
-	for name, c := range map[string]struct {
-		change  func(i int, r *trace.Request)
-		changed string
-	}{
-		"arrivals": {func(i int, r *trace.Request) { r.Timestamp = trace.Some(float64(i * i)) }, "time"},
-		"outputs":  {func(i int, r *trace.Request) { r.OutputLength = 100 + i }, "osl"},
-		"tails":    {func(_ int, r *trace.Request) { r.InputLength = 4*len(r.HashIDs) - 3 }, "isl"},
-		"walk": {func(i int, r *trace.Request) {
-			if i == 1 { // no longer within the core
-				r.HashIDs, r.InputLength = []uint64{7, 50}, 8
-			}
-		}, "isl ids"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := change(c.change)
-			equal := map[string]func(a, b trace.Request) bool{
-				"time": func(a, b trace.Request) bool { return a.Timestamp == b.Timestamp },
-				"osl":  func(a, b trace.Request) bool { return a.OutputLength == b.OutputLength },
-				"isl":  func(a, b trace.Request) bool { return a.InputLength == b.InputLength },
-				"ids":  func(a, b trace.Request) bool { return slices.Equal(a.HashIDs, b.HashIDs) },
-			}
-			for member := range strings.FieldsSeq(all) {
-				kept := slices.EqualFunc(was, got, equal[member])
-				if want := !strings.Contains(c.changed, member); kept != want {
-					t.Errorf("%s kept: %t, want %t", member, kept, want)
-				}
-			}
-		})
 	}
 }
 

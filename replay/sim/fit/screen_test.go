@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -62,27 +61,6 @@ func TestScreenPublished(t *testing.T) {
 		}
 		if !slices.Equal(found, want) {
 			t.Errorf("%s: excluded %q, want %q", name, found, want)
-		}
-	}
-}
-
-// tablesVariable names a CSV of tables whose rows contradict each other, which cannot
-// be fitted.
-const tablesVariable = "MOONTIDE_CONTRADICTORY_TABLES"
-
-func TestContradictoryTablesAreRefused(t *testing.T) {
-	path := os.Getenv(tablesVariable)
-	if path == "" {
-		t.Skip("no tables: set " + tablesVariable)
-	}
-	byDeployment := map[string][]Measurement{}
-	for _, m := range readTable(t, path) {
-		byDeployment[m.Deployment] = append(byDeployment[m.Deployment], m)
-	}
-	for name, all := range byDeployment {
-		var refused *RefusedError
-		if _, err := Fit(t.Context(), all, Options{}); !errors.As(err, &refused) {
-			t.Fatalf("%s is not refused: %v", name, err)
 		}
 	}
 }
