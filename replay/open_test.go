@@ -3,6 +3,8 @@ package replay
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,7 +16,9 @@ import (
 // openServer is a fakeServer whose connections take time to open.
 type openServer struct {
 	fakeServer
-	opens func(ctx context.Context, row int)
+	opens  func(ctx context.Context, row int)
+	starts bool          // its calls are Starters
+	cost   time.Duration // of Start
 
 	mu        sync.Mutex
 	began     map[int]time.Time // Open, by row
@@ -22,11 +26,19 @@ type openServer struct {
 	unused    int               // opened, and neither sent nor discarded
 	most      int               // connections at once
 	discarded int
+	started   []int // rows, in the order of Start
+	at        map[int]time.Time
+	unnoted   []int // sent before the journal had them
+	journal   *notes
 }
 
 func (s *openServer) Prepare(r trace.Request, row int) (Call, error) {
 	call, err := s.fakeServer.Prepare(r, row)
-	return &openCall{Call: call, server: s, row: row}, err
+	c := &openCall{Call: call, server: s, row: row}
+	if s.starts {
+		return &startCall{openCall: c}, err
+	}
+	return c, err
 }
 
 type openCall struct {
@@ -66,12 +78,44 @@ func (c *openCall) Open(ctx context.Context) {
 func (c *openCall) Discard() { c.to("discarded", func(s *openServer) { s.discarded++ }) }
 
 func (c *openCall) Send(ctx context.Context) Outcome {
-	c.to("sent", func(*openServer) {})
+	c.to("sent", func(s *openServer) { s.note(c.row) })
 	return c.Call.Send(ctx)
 }
 
+// note notes a row that the journal does not have.
+func (s *openServer) note(row int) {
+	if s.journal != nil && !s.journal.has(row) {
+		s.unnoted = append(s.unnoted, row)
+	}
+}
+
+type startCall struct {
+	*openCall
+	started bool
+}
+
+func (c *startCall) Start() {
+	defer time.Sleep(c.server.cost) // after the mutex is free
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	if c.started || c.state == "sent" || c.state == "opening" || c.state == "discarded" {
+		panic("a call that is " + c.state + " starts")
+	}
+	c.started = true
+	c.server.started = append(c.server.started, c.row)
+	c.server.at[c.row] = time.Now()
+	c.server.note(c.row)
+}
+
+func (c *startCall) Discard() {
+	if c.started {
+		panic("a call that was started is discarded")
+	}
+	c.openCall.Discard()
+}
+
 func newOpenServer(answer time.Duration, opens func(ctx context.Context, row int)) *openServer {
-	return &openServer{fakeServer: fakeServer{took: always(answer)}, opens: opens, began: map[int]time.Time{}}
+	return &openServer{fakeServer: fakeServer{took: always(answer)}, opens: opens, began: map[int]time.Time{}, at: map[int]time.Time{}}
 }
 
 func takes(d time.Duration) func(context.Context, int) {
@@ -190,6 +234,73 @@ func TestWhatIsNotSentIsDiscarded(t *testing.T) {
 					t.Errorf("%s: %+v after %v; %d opened, %d unused, %d discarded", how, tally, time.Since(began), len(server.began), server.unused, server.discarded)
 				}
 			})
+		}
+	}
+}
+
+// Simultaneous requests are sent back to back, in trace order.
+func TestOfManyEachLeavesBehindTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cost, n = 15 * time.Microsecond, 50
+		server, m := newOpenServer(msec, takes(0)), &memory{}
+		server.starts, server.cost = true, cost
+		rows := atMS(slices.Repeat([]float64{1000}, n)...)
+		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(rows))
+		if err != nil || tally.Sent != n || len(m.records) != n || len(server.started) != n {
+			t.Fatalf("%+v, %v, %d started", tally, err, len(server.started))
+		}
+		for i, row := range server.started {
+			if at := server.at[row].Sub(tally.Start); row != i || at != Milliseconds(1000)+time.Duration(i)*cost {
+				t.Fatalf("row %d starts %d-th, at %v", row, i, at)
+			}
+		}
+	})
+}
+
+// A call whose connection is still being opened is not started: Send waits.
+func TestNotStartedWhileOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := newOpenServer(msec, func(ctx context.Context, row int) {
+			if row == 1 {
+				takes(time.Second)(ctx, row)
+			}
+		}), &memory{}
+		server.starts = true
+		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(atMS(0, 0, 0)))
+		if err != nil || tally.Sent != 3 || !slices.Equal(server.started, []int{0, 2}) || len(m.records) != 3 {
+			t.Errorf("%+v, %v, started %v", tally, err, server.started)
+		}
+	})
+}
+
+// The journal has each row once, before it is started or sent. A row that the journal
+// could not take is neither, and nothing is sent after it; its connection is discarded.
+func TestNotedBeforeItIsSent(t *testing.T) {
+	for _, starts := range []bool{true, false} {
+		for _, later := range [][]float64{{19}, {9, 9, 9, 30}} {
+			for _, ends := range []bool{false, true} { // the user ends the run at the same time
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					server, noted := newOpenServer(15*msec, takes(0)), &notes{}
+					if ends {
+						noted.refused = cancel
+					}
+					server.journal, server.starts = noted, starts
+					runner := &Runner{Client: server, Recorder: noted, Duration: 20 * msec}
+					tally, err := runner.Run(ctx, trace.FromSlice(atMS(append([]float64{0, 0}, later...)...)))
+					sent := len(noted.times) - 1 // rows with the refused one may have been under way
+					if err == nil || err.Error() != "disk full" || !tally.Stopped || tally.Sent != sent || len(noted.records) != sent || len(server.unnoted) > 0 || starts && !slices.Equal(server.started, []int{0, 1}) {
+						t.Errorf("%+v, %v, started %v, before they were noted %v", tally, err, server.started, server.unnoted)
+					}
+					if starts && !maps.Equal(noted.times, map[int]int{0: 1, 1: 1, 2: 1}) {
+						t.Errorf("noted %v", noted.times)
+					}
+					if s := runner.Status(); server.unused != 0 || server.opening != 0 || s.Sent != sent || s.InFlight != 0 {
+						t.Errorf("%d connections unused, %d opening, %+v", server.unused, server.opening, s)
+					}
+				})
+			}
 		}
 	}
 }

@@ -91,13 +91,6 @@ func TestResumedTwice(t *testing.T) {
 	}
 }
 
-// A run without records starts from its beginning.
-func TestResumedRunOfNothing(t *testing.T) {
-	rows := atMS(0, 100)
-	m, _ := resume(t, rows)
-	equal(t, "sent", rowsOf(m, 2, sentAt), 0, 100*msec)
-}
-
 func TestResumedSessions(t *testing.T) {
 	turn := func(session string, ms, delay float64) trace.Request {
 		r := trace.Request{SessionID: session, Timestamp: trace.Some(ms)}
@@ -190,37 +183,6 @@ func TestResumeStateOfAnotherTrace(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// A request is noted before it is sent. If that fails, it is not sent, its
-// connection is discarded, and the run ends.
-func TestJournalComesFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		noted := &notes{}
-		server := newOpenServer(0, takes(0))
-		server.took = func(r trace.Request) time.Duration {
-			if !noted.has(r.InputLength) || r.InputLength == 2 {
-				t.Errorf("row %d was not noted", r.InputLength)
-			}
-			return 15 * msec
-		}
-		rows := atMS(1000, 1010, 1020, 1020, 1030)
-		for i := range rows {
-			rows[i].InputLength = i
-		}
-		runner := &Runner{Client: server, Recorder: noted}
-		tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
-		sent := 2 + len(noted.times) - 3 // row 3 may have been under way
-		if err == nil || err.Error() != "disk full" || tally.Sent != sent || sent > 3 || !tally.Stopped || len(noted.records) != sent || tally.Failed != 0 {
-			t.Errorf("%+v, %v, %d records, %d noted", tally, err, len(noted.records), len(noted.times))
-		}
-		if server.unused != 0 || server.opening != 0 {
-			t.Errorf("%d connections unused, %d opening", server.unused, server.opening)
-		}
-		if s := runner.Status(); s.Sent != sent || s.InFlight != 0 {
-			t.Errorf("%+v", s)
-		}
-	})
 }
 
 // notes is a Journal that fails at row 2.

@@ -180,12 +180,12 @@ func TestTurnsFollowTheTurnBefore(t *testing.T) {
 	}
 }
 
-// Turns in their think time delay nothing and take no memory: their bodies are
-// prepared shortly before they are due.
+// Turns in their think time delay nothing and take no memory: their bodies are prepared
+// shortly before they are due, and those of other rows in a bounded number.
 func TestThinkingSessionsHoldUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
-		const sessions = 100
+		const sessions, ahead = 100, 8
+		server, m := &fakeServer{}, &memory{}
 		var rows []trace.Request
 		for i := range sessions {
 			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Timestamp: trace.Some(0.0)})
@@ -198,14 +198,18 @@ func TestThinkingSessionsHoldUpNobody(t *testing.T) {
 			want[i], want[sessions+i], want[2*sessions+i] = 0, 15_010*msec, time.Duration(1000+i)*msec
 			rows = append(rows, atMS(float64(1000 + i))[0])
 		}
-		time.AfterFunc(10*time.Second, func() {
+		sent := 0
+		server.took = func(trace.Request) time.Duration {
 			server.mu.Lock()
 			defer server.mu.Unlock()
-			if server.prepared > 2*sessions {
-				t.Errorf("%d turns are prepared five seconds before their time", server.prepared-2*sessions)
+			// In the channel, in the schedule, one on its way between them, and the one that
+			// is being sent.
+			if sent++; sent > sessions && sent < 2*sessions-ahead && (server.prepared-sent+1 > 2*ahead+2 || server.prepared < sent+ahead/2) {
+				t.Errorf("%d requests are prepared, %d sent", server.prepared, sent)
 			}
-		})
-		if _, err := (&Runner{Client: server, Recorder: m, Ahead: 8}).Run(t.Context(), trace.FromSlice(rows)); err != nil {
+			return 10 * msec
+		}
+		if _, err := (&Runner{Client: server, Recorder: m, Ahead: ahead}).Run(t.Context(), trace.FromSlice(rows)); err != nil {
 			t.Fatal(err)
 		}
 		for row, at := range want {
@@ -329,36 +333,6 @@ func TestUnpreparedRequestsFail(t *testing.T) {
 			t.Errorf("row %d: %v %q, sent %v", row, rec.Class, rec.Error, rec.Sent)
 		}
 	}
-}
-
-// The number of prepared requests is bounded, whatever the trace's length.
-func TestPreparedAheadIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(msec)}, &memory{}
-		var arrivals []float64
-		for i := range 1000 {
-			arrivals = append(arrivals, float64(1000*(i+1)))
-		}
-		const ahead = 8
-		sent := 0
-		server.took = func(trace.Request) time.Duration {
-			server.mu.Lock()
-			defer server.mu.Unlock()
-			// In the channel, in the schedule, one on its way between them,
-			// and the one that is being sent.
-			sent++
-			if waiting := server.prepared - sent + 1; waiting > 2*ahead+2 {
-				t.Errorf("%d requests are prepared", waiting)
-			}
-			if server.prepared < ahead {
-				t.Errorf("only %d requests were prepared ahead", server.prepared)
-			}
-			return msec
-		}
-		if _, err := (&Runner{Client: server, Recorder: m, Ahead: ahead}).Run(t.Context(), trace.FromSlice(atMS(arrivals...))); err != nil {
-			t.Fatal(err)
-		}
-	})
 }
 
 // Turns that are due and have to wait for a slot are rows for the most part. They
