@@ -4,112 +4,67 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 
 	"moontide/trace/spill"
 )
 
-// rowMemory bounds the rows held of each kind, with and without a time, in bytes.
+// rowMemory bounds the rows held of each kind, with a known time or not, in bytes.
 const rowMemory = 64 << 20
 
-// rowStore holds numbered rows, most of them on disk, and yields them in order of time,
-// and of number.
+// rowStore holds rows, most of them on disk, and yields them in order of time. Rows of one
+// time keep their order.
 type rowStore struct {
-	timed     spill.Sorter // by time
-	untimed   spill.Sorter // rows without a time, by number
-	estimated spill.Sorter // the same, by time
-	some      bool         // untimed has rows
-	row       []byte       // to be reused
+	timed spill.Sorter // by time
+	held  spill.Sorter // rows whose time is not known yet, after the timed ones, by number
+	count int          // of held
+	row   []byte       // to be reused
 }
 
 func newRowStore(memory int) *rowStore {
-	return &rowStore{timed: spill.Sorter{Memory: memory}, untimed: spill.Sorter{Memory: memory}, estimated: spill.Sorter{Memory: memory}}
+	return &rowStore{timed: spill.Sorter{Memory: memory}, held: spill.Sorter{Memory: memory}}
 }
 
 // add adds a row with its time in ms.
-func (s *rowStore) add(number int, at float64, r Request) error {
-	return s.addTo(&s.timed, spill.KeyOf(at), number, r)
+func (s *rowStore) add(at float64, r Request) error {
+	s.row = appendStored(s.row[:0], &r)
+	return sorting(s.timed.Add(spill.KeyOf(at), s.row))
 }
 
-// addUntimed adds a row whose time is not known yet.
-func (s *rowStore) addUntimed(number int, r Request) error {
-	s.some = true
-	return s.addTo(&s.untimed, uint64(number), number, r)
+// hold adds a row whose time is known later. No other may be added with its time.
+func (s *rowStore) hold(r Request) error {
+	s.row = appendStored(s.row[:0], &r)
+	s.count++
+	return sorting(s.held.Add(uint64(s.count-1), s.row))
 }
 
-func (s *rowStore) addTo(to *spill.Sorter, key uint64, number int, r Request) error {
-	s.row = appendStored(binary.AppendUvarint(s.row[:0], uint64(number)), &r)
-	return sorting(to.Add(key, s.row))
-}
-
-// all yields the rows. at returns the times of those that were added without.
+// all yields the rows. at returns the time of a row that was held, by its number.
 func (s *rowStore) all(at func(number int) float64, yield func(Request, error) bool) {
-	for b, err := range s.untimed.All {
+	for b, err := range s.held.All {
 		if err == nil {
-			err = s.estimated.Add(spill.KeyOf(at(int(b.Key))), b.Data)
+			err = s.timed.Add(spill.KeyOf(at(int(b.Key))), b.Data)
 		}
 		if err != nil {
 			yield(Request{}, sorting(err))
 			return
 		}
 	}
-	if err := s.untimed.Close(); err != nil {
+	if err := s.held.Close(); err != nil {
 		yield(Request{}, sorting(err))
 		return
 	}
-	for b, err := range s.merged() {
+	for b, err := range s.timed.All {
 		if err != nil {
-			yield(Request{}, err)
+			yield(Request{}, sorting(err))
 			return
 		}
-		_, n := binary.Uvarint(b.Data)
-		if !yield(parseStored(b.Data[n:]), nil) {
+		if !yield(parseStored(b.Data), nil) {
 			return
 		}
 	}
 }
 
-// merged yields all rows by time and number.
-func (s *rowStore) merged() iter.Seq2[spill.Record, error] {
-	if !s.some {
-		return s.timed.All
-	}
-	return func(yield func(spill.Record, error) bool) {
-		next, stop := iter.Pull2[spill.Record, error](s.estimated.All)
-		defer stop()
-		other, err, ok := next()
-		for r, errTimed := range s.timed.All {
-			for ok && errTimed == nil && (err != nil || before(other, r)) {
-				if !yield(other, err) {
-					return
-				}
-				other, err, ok = next()
-			}
-			if !yield(r, errTimed) {
-				return
-			}
-		}
-		for ; ok; other, err, ok = next() {
-			if !yield(other, err) {
-				return
-			}
-		}
-	}
-}
-
-func before(a, b spill.Record) bool {
-	if a.Key != b.Key {
-		return a.Key < b.Key
-	}
-	first, _ := binary.Uvarint(a.Data)
-	second, _ := binary.Uvarint(b.Data)
-	return first < second
-}
-
-func (s *rowStore) close() error {
-	return errors.Join(s.timed.Close(), s.untimed.Close(), s.estimated.Close())
-}
+func (s *rowStore) close() error { return errors.Join(s.timed.Close(), s.held.Close()) }
 
 func sorting(err error) error {
 	if err != nil {

@@ -22,7 +22,7 @@ func AnswerTime(osl int) float64 { return AssumedTTFT + AssumedTPOT*float64(max(
 // and has no timestamp stays after its predecessor. Rows of one time keep their order.
 // It fails with a [*GraphError] if rows wait for each other.
 //
-// Most rows are in temporary files (see package spill): Sort holds up to 256 MiB of rows,
+// Most rows are in temporary files (see package spill): Sort holds up to 128 MiB of rows,
 // and 16 bytes and a [Graph] for each row from the first of a session on.
 func Sort(reqs Requests) Requests {
 	return sorted(reqs, func(Request) bool { return true }, rowMemory)
@@ -65,7 +65,7 @@ func sorted(reqs Requests, begins func(Request) bool, memory int) Requests {
 			yield(Request{}, err)
 			return
 		}
-		held.store.all(held.time, yield)
+		held.store.all(func(number int) float64 { return held.rows.At(uint32(number)).at }, yield)
 	}
 }
 
@@ -168,7 +168,6 @@ type sendOrder struct {
 	store   *rowStore
 	first   int                // row in rows
 	rows    block.List[toSend] // from the first of a session on
-	untimed bool               // one of them has no timestamp
 	builder GraphBuilder
 	last    float64 // time of the row before
 }
@@ -180,42 +179,31 @@ type toSend struct {
 }
 
 func (o *sendOrder) add(r Request) error {
-	number := o.first + o.rows.Len()
 	if o.rows.Len() == 0 && !inSession(r) {
 		o.first++
 		o.builder.Skip()
 		if r.Timestamp.Set {
 			o.last = r.Timestamp.Value
 		}
-		return o.store.add(number, o.last, r)
+		return o.store.add(o.last, r)
 	}
 	o.builder.Add(r, 0)
-	if r.Timestamp.Set {
-		o.rows.Add(toSend{at: r.Timestamp.Value, osl: int32(r.OutputLength), timed: true})
-		return o.store.add(number, r.Timestamp.Value, r)
+	row := toSend{at: r.Delay.Value, osl: int32(r.OutputLength), timed: r.Timestamp.Set}
+	if row.timed {
+		row.at = r.Timestamp.Value
 	}
-	o.untimed = true
-	o.rows.Add(toSend{at: r.Delay.Value, osl: int32(r.OutputLength)})
-	return o.store.addUntimed(number, r)
+	o.rows.Add(row)
+	return o.store.hold(r)
 }
 
-func (o *sendOrder) of(row int) *toSend { return o.rows.At(uint32(row - o.first)) }
-
-// time returns the time of a row.
-func (o *sendOrder) time(row int) float64 { return o.of(row).at }
-
-// estimate finds the times of all rows, if one is not known. It fails if rows wait for each
-// other.
+// estimate finds the times of all rows. It fails if rows wait for each other.
 func (o *sendOrder) estimate() error {
-	if !o.untimed {
-		o.rows = block.List[toSend]{} // before the graph takes memory
-	}
 	graph, err := o.builder.Graph()
-	if err != nil || !o.untimed {
+	if err != nil {
 		return err
 	}
 	graph.sendTimes(o.first, o.first+o.rows.Len(), o.last, func(row int) Due {
-		r := o.of(row)
+		r := o.rows.At(uint32(row - o.first))
 		return Due{At: &r.at, Timed: r.timed, OSL: int(r.osl)}
 	})
 	return nil

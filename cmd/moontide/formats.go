@@ -11,6 +11,12 @@ import (
 	"moontide/trace/tokenizer"
 )
 
+// The values of --block-ids.
+const (
+	noIDs     = "none"
+	uniqueIDs = "unique"
+)
+
 // formatFlags are the flags of every verb that reads a trace.
 func formatFlags(category string) []cli.Flag {
 	return group(category,
@@ -19,8 +25,8 @@ func formatFlags(category string) []cli.Flag {
 			Choices:    oneOf(format.Formats()...),
 		},
 		&choiceFlag{
-			StringFlag: cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to make up missing block ids: %s"},
-			Choices:    oneOf(format.AllBlockIDs()...),
+			StringFlag: cli.StringFlag{Name: "block-ids", Value: noIDs, Usage: "`METHOD` to make up missing block ids: %s"},
+			Choices:    oneOf(noIDs, uniqueIDs),
 		},
 		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA, Dynamo and TraceLab traces at their recorded times, not after the previous answer"},
 	)
@@ -36,7 +42,7 @@ func readFlags() []cli.Flag { return append(formatFlags(inTraceInput), tokenizer
 func formatOptions(c *cli.Context) format.Options {
 	opts := format.Options{
 		Format:      format.Format(c.String("format")),
-		BlockIDs:    format.BlockIDs(c.String("block-ids")),
+		UniqueIDs:   c.String("block-ids") == uniqueIDs,
 		BlockSize:   c.Int(blockSizeFlag.Name),
 		SkipBadRows: c.Bool(skipBadRowsFlag.Name),
 		// vLLM and the tree method do not support turns.

@@ -1,10 +1,7 @@
 package format
 
 import (
-	"cmp"
-	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -50,30 +47,6 @@ func (n namespace) apply(ids []uint64) {
 			ids[i] = mix(uint64(n), id) & maxID
 		}
 	}
-}
-
-// BlockIDs is the way to assign block ids to rows without them. The ids are the
-// same every time that a trace is read.
-type BlockIDs string
-
-// The ways to assign block ids.
-const (
-	// NoIDs assigns none.
-	NoIDs BlockIDs = "none"
-	// UniqueIDs gives every block a unique id, so that nothing is shared.
-	UniqueIDs BlockIDs = "unique"
-)
-
-// AllBlockIDs returns all ways.
-func AllBlockIDs() []BlockIDs { return []BlockIDs{NoIDs, UniqueIDs} }
-
-// ParseBlockIDs returns the BlockIDs with a name; "" is NoIDs.
-func ParseBlockIDs(name string) (BlockIDs, error) {
-	b := cmp.Or(BlockIDs(name), NoIDs)
-	if !slices.Contains(AllBlockIDs(), b) {
-		return "", fmt.Errorf("block ids must be one of %v: %q", AllBlockIDs(), name)
-	}
-	return b, nil
 }
 
 const (

@@ -29,14 +29,14 @@ type Options struct {
 	// Record returns how the texts of an [OpenAILog] are replaced by block ids. It is
 	// called if the trace is one; nil refuses it.
 	Record func() (log.Config, error)
-	// BlockIDs is the way to assign block ids to rows without them; "" assigns
-	// none.
-	BlockIDs BlockIDs
-	// BlockSize is the number of tokens per block for BlockIDs; 0 means that of
+	// UniqueIDs assigns block ids to rows without them, each unique, so that nothing is
+	// shared. They are the same every time that a trace is read.
+	UniqueIDs bool
+	// BlockSize is the number of tokens per block for UniqueIDs; 0 means that of
 	// the trace or format, or else [trace.DefaultBlockSize].
 	BlockSize int
-	// Part numbers the traces that are merged into one, from 0, so that the
-	// BlockIDs of each are drawn independently and unique ones differ.
+	// Part numbers the traces that are merged into one, from 0, so that their UniqueIDs
+	// differ.
 	Part int
 }
 
@@ -150,15 +150,11 @@ func newReader(opts Options) (*Reader, error) {
 	if _, err := ParseFormat(string(opts.Format)); err != nil {
 		return nil, err
 	}
-	how, err := ParseBlockIDs(string(opts.BlockIDs))
-	if err != nil {
-		return nil, err
-	}
 	if opts.Part < 0 || opts.Part > maxPart {
 		return nil, fmt.Errorf("part %d is out of range: 0 to %d", opts.Part, maxPart)
 	}
 	r := &Reader{format: opts.Format, opts: opts, notes: &notes{}}
-	if how != NoIDs {
+	if opts.UniqueIDs {
 		r.ids = newIDGenerator(opts.Part)
 	}
 	return r, nil
@@ -224,7 +220,7 @@ func (r *Reader) Skipped() (rows int, reasons []error) { return r.skipped, r.rea
 func (r *Reader) Notes() []Note {
 	list := r.notes.list
 	if r.assigned > 0 {
-		list = append(list[:len(list):len(list)], Note{r.assigned, fmt.Sprintf("rows without block ids, which got generated ones (%s, %d tokens a block)", r.opts.BlockIDs, r.ids.blockSize)})
+		list = append(list[:len(list):len(list)], Note{r.assigned, fmt.Sprintf("rows without block ids, which got generated ones (unique, %d tokens a block)", r.ids.blockSize)})
 	}
 	return list
 }

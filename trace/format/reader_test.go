@@ -95,10 +95,8 @@ func TestFormatNames(t *testing.T) {
 			t.Errorf("%s: %s, %v", f, got, err)
 		}
 	}
-	for _, opts := range []format.Options{{Format: "csv"}, {BlockIDs: "some"}} {
-		if _, err := format.NewReader(strings.NewReader(""), "t", opts); err == nil {
-			t.Errorf("%+v is taken", opts)
-		}
+	if _, err := format.NewReader(strings.NewReader(""), "t", format.Options{Format: "csv"}); err == nil {
+		t.Error("an unknown format is taken")
 	}
 }
 
@@ -138,7 +136,7 @@ func TestGivenIDs(t *testing.T) {
 {"input_length": 40, "output_length": 1}
 {"input_length": 20, "output_length": 1, "hash_ids": []}
 `
-	rows, r, err := readText(text, format.Options{BlockIDs: format.UniqueIDs, BlockSize: 16})
+	rows, r, err := readText(text, format.Options{UniqueIDs: true, BlockSize: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +150,7 @@ func TestGivenIDs(t *testing.T) {
 	}
 	own := map[uint64]int{}
 	for part := range 3 {
-		rows, _, err := readText(text, format.Options{BlockIDs: format.UniqueIDs, BlockSize: 16, Part: part})
+		rows, _, err := readText(text, format.Options{UniqueIDs: true, BlockSize: 16, Part: part})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,14 +159,14 @@ func TestGivenIDs(t *testing.T) {
 			t.Errorf("part %d has an id of another part", part)
 		}
 	}
-	if _, _, err := readText(text, format.Options{BlockIDs: format.UniqueIDs, Part: 1 << 12}); err == nil {
+	if _, _, err := readText(text, format.Options{UniqueIDs: true, Part: 1 << 12}); err == nil {
 		t.Error("a part beyond the last is read")
 	}
 	if !strings.Contains(noted(r), "got generated ones (unique, 16 tokens a block): 2") || r.BlockSize() != 16 {
 		t.Errorf("%s, blocks of %d", noted(r), r.BlockSize())
 	}
 	// Blocks have one size in a trace.
-	rows, _, err = readText(strings.Replace(bailianRow, `, "hash_ids": [10, 11, 12]`, "", 1)+bailianRow, format.Options{BlockIDs: format.UniqueIDs})
+	rows, _, err = readText(strings.Replace(bailianRow, `, "hash_ids": [10, 11, 12]`, "", 1)+bailianRow, format.Options{UniqueIDs: true})
 	if err != nil || len(rows[0].HashIDs) != len(rows[1].HashIDs) {
 		t.Errorf("given ids %v beside %v, %v", rows[0].HashIDs, rows[1].HashIDs, err)
 	}
