@@ -142,9 +142,14 @@ func (x *indexed[T]) prepare(most int) {
 	}
 	if x.current == len(x.files) && x.failed == nil && !x.sorted {
 		x.sorted = true
-		slices.SortStableFunc(x.spots, func(a, b spot[T]) int { return cmp.Compare(a.at, b.at) })
+		x.sort()
 		x.layout.complete()
 	}
+}
+
+// sort sorts the index by time.
+func (x *indexed[T]) sort() {
+	slices.SortStableFunc(x.spots, func(a, b spot[T]) int { return cmp.Compare(a.at, b.at) })
 }
 
 // skippable reports whether the next row can be read after an error.

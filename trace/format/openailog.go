@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"moontide/trace"
 	"moontide/trace/log"
 )
@@ -20,7 +18,8 @@ import (
 const mostTurns = 1 << 20
 
 // requestLog is the source of a log of requests. Its errors and notes quote none of its
-// values. It holds about 100 bytes per request, and 48 per log record of a span.
+// values. It holds about 100 bytes per request, and per part
+// of one that the log has apart from it.
 type requestLog struct {
 	indexed[logged]
 	cfg      log.Config
@@ -29,9 +28,7 @@ type requestLog struct {
 	ids      *log.Hasher
 	rows     *log.Rows
 	sessions *log.Sessions
-	halves   map[uint64]int // of batches, in spots, by the hash of the id and the half
-	unpaired [2]int         // requests and answers of batches
-	records  []logRecord
+	parts    []spot[logged]
 	turns    int
 	texts    textSize
 	assumed  bool // nobody gave the bytes per token
@@ -40,16 +37,8 @@ type requestLog struct {
 // logged is where an entry is, beside its spot.
 type logged struct {
 	layout   log.Layout
-	answer   place  // of a batch
-	span     uint64 // hash of its name, 0 for none
-	from, to int    // its log records
-}
-
-// place is a part of a file.
-type place struct {
-	file   *textFile // nil for none
-	offset int64
-	length int32
+	key      uint64 // see joinKey
+	from, to int    // its parts
 }
 
 func newRequestLog(t textFiles, configure func() (log.Config, error)) (*requestLog, error) {
@@ -67,7 +56,7 @@ func newRequestLog(t textFiles, configure func() (log.Config, error)) (*requestL
 	l := &requestLog{
 		assumed: cfg.Encoder == nil && cfg.BytesPerToken == 0,
 		cfg:     cfg.WithDefaults(), keys: cfg.Key.Keys(), read: log.NewReader(cfg), ids: log.NewHasher(cfg),
-		sessions: log.NewSessions(mostTurns), halves: map[uint64]int{},
+		sessions: log.NewSessions(mostTurns),
 	}
 	l.textFiles, l.layout = t, l
 	return l, nil
@@ -146,51 +135,22 @@ func (l *requestLog) add(s *spot[logged], raw []byte) error {
 	default:
 		return err
 	}
-	if s.about.layout == log.SpanRecord {
-		l.keepRecord(s, e)
-		return nil
-	}
-	s.about.span = spanHash(e.Span)
+	s.about.key = joinKey(e)
 	if !e.Begin.IsZero() {
-		s.at = sinceEpoch(e.Begin)
+		s.at = float64(e.Begin.UnixMicro()) / 1000
 	}
-	if e.Half == log.Whole || !l.join(s, e) {
+	if e.Part {
+		l.parts = append(l.parts, *s)
+	} else {
 		l.spots = append(l.spots, *s)
 	}
 	return nil
 }
 
-// sinceEpoch returns a time in milliseconds, to the microsecond.
-func sinceEpoch(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
-
-// join joins the halves of a request of a batch. It reports whether the other half was
-// there.
-func (l *requestLog) join(s *spot[logged], e *log.Entry) bool {
-	half := e.Half - log.RequestHalf
-	id := xxhash.Sum64String(e.ID)<<1 | uint64(half)
-	i, found := l.halves[id^1]
-	if !found {
-		l.halves[id] = len(l.spots)
-		l.unpaired[half]++
-		return false
-	}
-	delete(l.halves, id^1)
-	l.unpaired[half^1]--
-	other := &l.spots[i]
-	if e.Half == log.RequestHalf { // after its answer
-		s.at, s.about.answer = other.at, place{other.file, other.offset, other.length}
-		*other = *s
-		return true
-	}
-	other.at, other.about.answer = s.at, place{s.file, s.offset, s.length}
-	return true
-}
-
 // complete leaves out the entries without a time if others have one.
 func (l *requestLog) complete() {
 	l.notes.say("the log has no times of single tokens")
-	l.noteHalves()
-	l.joinRecords()
+	l.joinParts()
 	timed := 0
 	for timed < len(l.spots) && math.IsNaN(l.spots[timed].at) {
 		timed++
@@ -209,16 +169,6 @@ func (l *requestLog) complete() {
 		start = time.UnixMicro(int64(math.Round(l.spots[0].at * 1000)))
 	}
 	l.rows = log.NewRows(l.cfg, start)
-}
-
-func (l *requestLog) noteHalves() {
-	if n := l.unpaired[0]; n > 0 {
-		l.notes.countMany("requests of a batch without their answer", n)
-	}
-	if n := l.unpaired[1]; n > 0 {
-		l.notes.countMany("answers of a batch without their request: the folder of both files has all", n)
-	}
-	l.halves = nil
 }
 
 // request makes a row of the entry at a spot.

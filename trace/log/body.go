@@ -42,11 +42,8 @@ func (e *Entry) batch(f *fields) error {
 		return err
 	}
 	e.ID = f.text("custom_id")
-	switch asked, answered := f.has("body"), f.has("response") || f.has("error"); {
-	case !asked:
-		e.Half = AnswerHalf
-	case !answered:
-		e.Half = RequestHalf
+	if e.Part = !f.has("body"); e.Part || !f.has("response") && !f.has("error") {
+		e.Joins = e.ID
 	}
 	maps.Copy(e.Body, f.object("body").members)
 	e.result(f, f.object("response"))

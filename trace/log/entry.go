@@ -19,16 +19,19 @@ type Layout uint8
 const (
 	unknownLayout Layout = iota
 	exchangeLayout
-	batchLayout
+	Batch // a request of a batch, or the answer to one
 	litellmLayout
 	spanLayout
-	SpanRecord // an OpenTelemetry log record with messages of a span
+	spanRecord // an OpenTelemetry log record with messages of a span
 )
 
 // Entry is a request and what a log has about its answer. Its slices refer to the log.
 type Entry struct {
-	ID   string // of the request in the log
-	Half Half   // of a batch
+	ID string // of the request in the log
+	// Joins names what the entry is joined by with its parts, which the log has elsewhere:
+	// the answer to a request of a batch, or the log records of a span; "" for none.
+	Joins string
+	Part  bool // it is such a part
 
 	// Body has the members of the request, as its API has them; Prompt says whether they
 	// include the prompt.
@@ -38,8 +41,6 @@ type Entry struct {
 	// Endpoint is the API of the request, if the log keeps its body.
 	Endpoint string
 	Fields   map[string][]byte
-	// Span names the span, in its trace, that a span is and a SpanRecord belongs to.
-	Span string
 	// Session is the name of the conversation, if the layout has a place for it.
 	Session string
 
@@ -57,15 +58,6 @@ type Entry struct {
 
 	list bool // the answer is a list, such as of embeddings
 }
-
-// Half is what an entry of a batch is: the request, or the answer to it.
-type Half uint8
-
-const (
-	Whole Half = iota
-	RequestHalf
-	AnswerHalf
-)
 
 // Prompt says whether the log has the prompt of a request.
 type Prompt uint8
@@ -96,8 +88,8 @@ var envelopes = []struct {
 	{[]string{"resourceSpans", spansOfScopes, "spans"}, spanLayout},
 	{[]string{"resource_spans", spansOfScopes, "spans"}, spanLayout},
 	{[]string{"batches", spansOfScopes, "spans"}, spanLayout},
-	{[]string{"resourceLogs", "scopeLogs", "logRecords"}, SpanRecord},
-	{[]string{"resource_logs", "scope_logs", "log_records"}, SpanRecord},
+	{[]string{"resourceLogs", "scopeLogs", "logRecords"}, spanRecord},
+	{[]string{"resource_logs", "scope_logs", "log_records"}, spanRecord},
 }
 
 const spansOfScopes = "scopeSpans|scope_spans|instrumentationLibrarySpans"
@@ -154,11 +146,11 @@ func layoutOf[V any](m map[string]V) Layout {
 	}
 	switch {
 	case has("custom_id"):
-		return batchLayout
+		return Batch
 	case has("standard_logging_object"), has("call_type") && has("startTime", "start_time"):
 		return litellmLayout
 	case has("trace_id") && has("span_id") && has("body") && has("attributes"): // as console exporters print it
-		return SpanRecord
+		return spanRecord
 	case has("traceId", "trace_id", "context") && has("spanId", "span_id", "context") && has("attributes"):
 		return spanLayout
 	case has("request") && has("response"), has("request_body") && has("response_body"):
@@ -178,9 +170,8 @@ func IsLog(keys map[string]bool) bool {
 	return layoutOf(keys) != unknownLayout
 }
 
-// Parse parses an entry, which must be valid JSON, and the log records of its span in
-// their order. Errors are ErrOtherCall, ErrNoRequest, ErrNoMessage, or say what is wrong.
-func Parse(layout Layout, raw []byte, records ...[]byte) (*Entry, error) {
+// Parse parses an entry, which must be valid JSON, with its parts in their order. Errors are ErrOtherCall, ErrNoRequest, ErrNoMessage, or say what is wrong.
+func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 	m, err := membersOf(raw)
 	if err != nil {
 		return nil, err
@@ -189,13 +180,13 @@ func Parse(layout Layout, raw []byte, records ...[]byte) (*Entry, error) {
 	f := &fields{members: m, err: &wrong}
 	e := &Entry{Fields: m, Body: map[string][]byte{}, Outcome: OK}
 	switch layout {
-	case batchLayout:
+	case Batch:
 		err = e.batch(f)
 	case litellmLayout:
 		err = e.litellm(f)
 	case spanLayout:
-		err = e.otel(f, records)
-	case SpanRecord:
+		err = e.otel(f, parts)
+	case spanRecord:
 		err = e.otelRecord(f)
 	default:
 		err = e.exchange(f)
@@ -211,6 +202,14 @@ func Parse(layout Layout, raw []byte, records ...[]byte) (*Entry, error) {
 	e.complete()
 	if layout != spanLayout {
 		e.Endpoint = e.API
+	}
+	if layout == Batch && len(parts) > 0 {
+		answer, err := Parse(layout, parts[0])
+		if err != nil {
+			return nil, err
+		}
+		e.Begin, e.First, e.End, e.BeginCreated = answer.Begin, answer.First, answer.End, answer.BeginCreated
+		e.Usage, e.Answer, e.Outcome, e.Status = answer.Usage, answer.Answer, answer.Outcome, answer.Status
 	}
 	return e, nil
 }
@@ -272,11 +271,4 @@ func apiOf(body members) string {
 		return Generate
 	}
 	return ""
-}
-
-// Join adds the answer to the request of a batch.
-func (e *Entry) Join(answer *Entry) {
-	e.Begin, e.First, e.End, e.BeginCreated = answer.Begin, answer.First, answer.End, answer.BeginCreated
-	e.Usage, e.Answer, e.Outcome, e.Status = answer.Usage, answer.Answer, answer.Outcome, answer.Status
-	e.Half = Whole
 }

@@ -21,7 +21,7 @@ func (e *Entry) otel(f *fields, records [][]byte) error {
 	}
 	context := f.object("context")
 	e.ID = f.text("spanId", "span_id") + context.text("span_id")
-	e.Span = spanName(f.text("traceId", "trace_id")+context.text("trace_id"), e.ID)
+	e.Joins = spanName(f.text("traceId", "trace_id")+context.text("trace_id"), e.ID)
 	e.Session = a.text("gen_ai.conversation.id", "session.id", "langfuse.session.id")
 	e.Begin = f.time("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
 	e.End = f.time("endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
@@ -84,7 +84,7 @@ func (e *Entry) otelTexts(f, a *fields, records [][]byte) {
 	})
 	for _, raw := range records {
 		in, _ := membersOf(raw)
-		if record := f.in(in, ""); record.span() == e.Span {
+		if record := f.in(in, ""); record.span() == e.Joins {
 			name, attributes := record.event()
 			e.event(name, attributes, &m)
 		}
@@ -201,7 +201,7 @@ func indexed(a members, prefix string) (messages [][]byte) {
 // otelRecord reads a log record with messages of a span: an event with the details of the
 // operation, or with one message.
 func (e *Entry) otelRecord(f *fields) error {
-	e.Span = f.span()
+	e.Joins, e.Part = f.span(), true
 	e.Begin = f.time("timeUnixNano", "time_unix_nano", "timestamp", "observedTimeUnixNano", "observed_time_unix_nano", "observed_timestamp")
 	name, in := f.event()
 	var m messages
