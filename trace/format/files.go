@@ -42,14 +42,13 @@ type textFile struct {
 // open opens the text for the first reading, unless it is open.
 func (f *textFile) open() (err error) {
 	if f.file == nil && f.text == nil {
-		if f.file, err = OpenFile(f.path); err != nil {
-			return err
-		}
+		f.file, err = OpenFile(f.path)
 	}
-	if f.text == nil {
-		if f.text, err = NewText(f.file, f.name); err != nil {
-			return errors.Join(err, f.Close())
-		}
+	if f.text == nil && err == nil {
+		f.text, err = NewText(f.file, f.name)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
 	}
 	f.spooled = f.path == "" || f.text.Compressed()
 	f.base = f.text.start

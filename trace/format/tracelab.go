@@ -34,45 +34,25 @@ type round struct {
 // of its latest prompt.
 type traceLabSession struct {
 	timeline
-	blocks blockRuns
+	space  namespace
+	left   int      // rounds
+	ids    []uint64 // of the prompt
+	unused uint64   // the first id that no prompt had
+	tokens int      // of the prompt
 }
 
-// blockRuns holds the ids of a prompt: runs of consecutive ones.
-type blockRuns struct {
-	space namespace
-	next  uint64 // unused id
-	tail  int    // tokens of the prompt
-	runs  []idRun
-}
-
-type idRun struct{ first, blocks uint64 }
-
-// extend replaces the prompt by one of some tokens, the first of which are those of
-// the prompt before it, and appends its ids.
-func (b *blockRuns) extend(ids []uint64, shared, tokens int) []uint64 {
-	keep := uint64(min(shared, b.tail, tokens) / traceLabBlock)
-	b.tail = tokens
-	total := uint64((tokens + traceLabBlock - 1) / traceLabBlock)
-	kept := uint64(0)
-	for i := range b.runs {
-		r := &b.runs[i]
-		if kept+r.blocks >= keep {
-			r.blocks = keep - kept
-			b.runs = b.runs[:i+1]
-			break
-		}
-		kept += r.blocks
+// extend replaces the prompt by that of the next round, the first tokens of which are
+// those of the prompt before it, and appends its ids.
+func (s *traceLabSession) extend(ids []uint64, shared, tokens int) []uint64 {
+	s.ids = s.ids[:min(shared, s.tokens, tokens)/traceLabBlock]
+	for s.tokens = tokens; len(s.ids)*traceLabBlock < tokens; s.unused++ {
+		s.ids = append(s.ids, s.unused)
 	}
-	if total > keep {
-		b.runs = append(b.runs, idRun{b.next, total - keep})
-		b.next += total - keep
+	ids = append(ids, s.ids...)
+	s.space.apply(ids)
+	if s.left--; s.left == 0 {
+		s.ids = nil
 	}
-	for _, r := range b.runs {
-		for i := range r.blocks {
-			ids = append(ids, r.first+i)
-		}
-	}
-	b.space.apply(ids)
 	return ids
 }
 
@@ -107,8 +87,9 @@ func (t *traceLab) keep(f *textFile, line []byte) error {
 	}
 	n, known := t.links.sessionOf(l.session)
 	if !known {
-		t.sessions = append(t.sessions, traceLabSession{blocks: blockRuns{space: namespaceOf(l.session)}, timeline: timeline{slack: 1}})
+		t.sessions = append(t.sessions, traceLabSession{space: namespaceOf(l.session), timeline: timeline{slack: 1}})
 	}
+	t.sessions[n].left++
 	return t.add(f, line, l.begin, round{ref: ref{session: n}, start: start{kind: l.cause}, end: l.end})
 }
 
@@ -146,7 +127,7 @@ func (t *traceLab) request(raw []byte, s *spot[round], r *trace.Request) error {
 	at := &s.about
 	*r = trace.Request{
 		SessionID: l.session, InputLength: l.input.Value, OutputLength: l.output.Value, Extra: unknownKeys(l.model, l.recorded, !l.output.Set),
-		HashIDs: t.sessions[at.session].blocks.extend(r.HashIDs[:0], l.prefix, l.input.Value),
+		HashIDs: t.sessions[at.session].extend(r.HashIDs[:0], l.prefix, l.input.Value),
 	}
 	t.links.set(r, at.start, at.ref)
 	return nil

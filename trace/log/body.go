@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -84,13 +83,10 @@ func (e *Entry) exchange(f *fields) error {
 	e.First = f.time("completionStartTime", "completion_start_time", "first_token_time", "first_token_at")
 	e.End = f.time("endTime", "end_time", "ended_at", "finished_at", "response_time", "responseTimestamp", "response_timestamp")
 	if e.First.IsZero() {
-		e.First = f.after(e.Begin, time.Second, "timeToFirstToken", "time_to_first_token")
+		e.First = f.after(e.Begin, "timeToFirstToken", "time_to_first_token")
 	}
 	if e.End.IsZero() {
-		e.End = f.after(e.Begin, time.Second, "latency", "duration", "duration_s")
-	}
-	if e.End.IsZero() {
-		e.End = f.after(e.Begin, time.Millisecond, "latency_ms", "duration_ms", "durationMs")
+		e.End = f.after(e.Begin, "latency", "duration", "duration_s", "latency_ms", "duration_ms", "durationMs")
 	}
 	body := request
 	if name, raw := request.first("body", "json", "data"); raw != nil && !request.has("messages") {

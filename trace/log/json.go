@@ -77,10 +77,7 @@ func textOf(raw []byte) (s string) {
 }
 
 // quoted returns a JSON string.
-func quoted(s string) []byte {
-	b, _ := json.Marshal(s) // cannot fail
-	return b
-}
+func quoted(s string) []byte { return jsonscan.AppendString(nil, s) }
 
 // list returns a JSON array.
 func list(elements [][]byte) []byte {
@@ -215,9 +212,13 @@ func (f *fields) time(names ...string) time.Time {
 	return t
 }
 
-// after returns the time that is a number of units after begin.
-func (f *fields) after(begin time.Time, unit time.Duration, names ...string) time.Time {
-	n := f.number(names...)
+// after returns the time that is a number of seconds after begin, or of milliseconds if the
+// name of the member ends in ms.
+func (f *fields) after(begin time.Time, names ...string) time.Time {
+	n, unit := f.number(names...), time.Second
+	if name, _ := f.first(names...); strings.HasSuffix(strings.ToLower(name), "ms") {
+		unit = time.Millisecond
+	}
 	if !n.Set || begin.IsZero() || !(n.Value > 0 && n.Value*float64(unit) < 1e7*float64(time.Second)) {
 		return time.Time{}
 	}

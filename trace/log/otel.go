@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"moontide/trace/jsonscan"
 )
@@ -30,7 +29,7 @@ func (e *Entry) otel(f *fields, records [][]byte) error {
 	if stream := a.flag("gen_ai.request.stream", "gen_ai.request.is_stream", "gen_ai.is_streaming", "llm.is_streaming"); stream.Set {
 		e.Body["stream"] = strconv.AppendBool(nil, stream.Value)
 	}
-	e.First = a.after(e.Begin, time.Second, "gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token", "gen_ai.client.time_to_first_token")
+	e.First = a.after(e.Begin, "gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token", "gen_ai.client.time_to_first_token")
 	if first := a.time("langfuse.observation.completion_start_time"); e.First.IsZero() {
 		e.First = first
 	}
