@@ -27,22 +27,3 @@ func ExampleCurveBuilder() {
 	// 4 blocks: 0.56
 	// all that an infinite cache hits: 4 blocks
 }
-
-func ExampleSimulate() {
-	var s cache.Sequence
-	for _, numbers := range [][]uint32{{0, 1}, {2, 3}, {0, 1}, {4, 5}, {0, 1}} {
-		s.Add(numbers, 1024, "")
-	}
-	for _, policy := range cache.Policies() {
-		hits, err := cache.Simulate(&s, policy, 512, 2, 4)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Printf("%s: %.1f, %.1f\n", policy, hits[0].Rates().Block, hits[1].Rates().Block)
-	}
-	// Output:
-	// lru: 0.0, 0.4
-	// lfu: 0.0, 0.4
-	// fifo: 0.0, 0.2
-	// belady: 0.4, 0.4
-}

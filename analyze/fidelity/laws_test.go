@@ -141,13 +141,6 @@ func TestFaults(t *testing.T) {
 			}
 			return rows
 		}, []string{"gaps", "turn_gaps", "peak_minute", "rate"}, []string{"lengths", "lru_curve", "context"}},
-		"even arrivals": {func(rows []trace.Request) []trace.Request {
-			step := rows[len(rows)-1].Timestamp.Value / float64(len(rows))
-			for i := range rows {
-				rows[i].Timestamp.Value = float64(i) * step
-			}
-			return rows
-		}, []string{"gaps"}, []string{"lengths", "lru_curve", "rate"}},
 		"shuffled": {func(rows []trace.Request) []trace.Request {
 			times := make([]float64, len(rows))
 			for i, r := range rows {
@@ -159,16 +152,6 @@ func TestFaults(t *testing.T) {
 			}
 			return rows
 		}, []string{"lru_curve", "turn_gaps"}, []string{"lengths", "gaps", "context", "rate"}},
-		"all prompts twice": {func(rows []trace.Request) (twice []trace.Request) {
-			for _, r := range rows[:len(rows)/2] {
-				twice = append(twice, r, r)
-				twice[len(twice)-1].Timestamp.Value += 10
-			}
-			for i := range twice {
-				twice[i].Timestamp.Value *= 2
-			}
-			return twice
-		}, []string{"lru_curve", "context", "gaps"}, []string{"lengths"}},
 		"nothing shared": {func(rows []trace.Request) []trace.Request {
 			id := uint64(1)
 			for i := range rows {

@@ -28,20 +28,3 @@ func Example() {
 	// Mean TTFT (ms): 956.79
 	// P99 ITL (ms): 408.60
 }
-
-// Judge a run by conditions that must hold.
-func ExampleGate() {
-	conditions, err := run.ParseConditions("p99_ttft<2s,failed<1%")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	result := &run.Result{Completed: 300, Failed: 1}
-	for _, c := range conditions {
-		j := run.Gate{Condition: c}.Judge(result)
-		fmt.Println(j.Passed, j)
-	}
-	// Output:
-	// false p99_ttft_ms<2000 must hold: not measured in this run
-	// true failed_share<1% must hold: 0.33 %, margin 0.67 %
-}

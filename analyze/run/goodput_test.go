@@ -49,13 +49,10 @@ func TestGoodput(t *testing.T) {
 	if g := compute(t, run.Options{}, mixed()...).Goodput; g != nil {
 		t.Errorf("without objectives: %+v", g)
 	}
-}
-
-// Like throughput, goodput counts the requests that end inside a window.
-func TestGoodputInAWindow(t *testing.T) {
+	// Like throughput, goodput counts the requests that end inside a window.
 	opts := run.Options{Window: run.Span{From: at(90), To: at(300)}, Objectives: []run.Objective{{Latency: run.TTFT, LimitMS: 1000}}}
 	if g := compute(t, opts, mixed()...).Goodput; g.Requests != 2 || g.Good != 2 || g.Rate != trace.Some(2/0.21) {
-		t.Errorf("%+v", g)
+		t.Errorf("in a window: %+v", g)
 	}
 }
 
@@ -89,15 +86,4 @@ func TestMetricsOfARequestAreThoseOfTheRun(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestParseLatencies(t *testing.T) {
-	if got, err := run.ParseLatencies("itl, TTFT,e2el_from_schedule"); err != nil || len(got) != 3 || got[1] != run.TTFT {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, text := range []string{"", "ttft,", "ttft,ttft", "p99"} {
-		if got, err := run.ParseLatencies(text); err == nil {
-			t.Errorf("%q is %v", text, got)
-		}
-	}
 }

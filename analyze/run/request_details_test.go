@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,25 +70,14 @@ func TestGroupsByTurn(t *testing.T) {
 	records[11].Class = replay.Timeout
 	records[0], records[7] = records[7], records[0]
 	r := compute(t, run.Options{Detail: true}, records...)
-	type kind struct {
-		Name              string
-		Completed, Failed int
-		TTFT              float64
-	}
-	of := func(groups []run.Group) (kinds []kind) {
-		for _, k := range groups {
-			kinds = append(kinds, kind{k.Name, k.Completed, k.Failed, k.TTFT.Max})
-		}
-		return kinds
-	}
-	want := []kind{{"1", 2, 0, 100}, {"2", 2, 0, 200}, {"3", 2, 0, 300}, {"4-5", 4, 0, 500}, {"6-10", 1, 1, 600}}
-	if diff := cmp.Diff(want, of(r.Sessions.ByTurn)); diff != "" {
-		t.Error(diff)
+	var got string
+	for _, g := range slices.Concat(r.Sessions.ByTurn, r.Detail.ByISL[:3]) {
+		got += fmt.Sprintf("%s: %d, %d failed, TTFT %v; ", g.Name, g.Completed, g.Failed, g.TTFT.Max)
 	}
 	// ISL 100, 200, 400; 800; 1600 ..
-	want = []kind{{"below 512", 3, 0, 200}, {"512 to 1023", 1, 0, 200}, {"1024 to 2047", 1, 0, 300}}
-	if diff := cmp.Diff(want, of(r.Detail.ByISL)[:3]); diff != "" {
-		t.Error(diff)
+	if want := "1: 2, 0 failed, TTFT 100; 2: 2, 0 failed, TTFT 200; 3: 2, 0 failed, TTFT 300; 4-5: 4, 0 failed, TTFT 500; 6-10: 1, 1 failed, TTFT 600; " +
+		"below 512: 3, 0 failed, TTFT 200; 512 to 1023: 1, 0 failed, TTFT 200; 1024 to 2047: 1, 0 failed, TTFT 300; "; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
