@@ -17,11 +17,14 @@ func (v *Verdict) checkPrompts(r *Result) {
 		if l.Template > 0 {
 			meant += fmt.Sprintf(" plus %d template tokens", l.Template)
 		}
-		v.share("prompt_lengths", l.PromptsOff, l.Prompts, limit(r.Thresholds.MaxPromptsOff), "prompts differ from "+meant+" by more than 1 % (server's count)",
+		if meant += " by more than 1 %"; l.AsText > 0 {
+			meant += " and a quarter of their answers as text"
+		}
+		v.share("prompt_lengths", l.PromptsOff, l.Prompts, limit(r.Thresholds.MaxPromptsOff), "prompts differ from "+meant+" (server's count)",
 			"send token ids, or use the tokenizer of the served model")
 	}
 	if l.AsText > 0 {
-		v.note("prompt_lengths", Valid, "%d prompts contain answers as text, which encodes to other tokens than were generated: %d more in all (%s of the input)",
+		v.note("prompt_lengths", Valid, "%d prompts contain answers as text, which encodes to other tokens than were generated: %+d tokens in all (%s of the input)",
 			l.AsText, l.TextTokens, percent(float64(l.TextTokens)/float64(max(r.Input, 1))))
 	}
 	v.unverified("prompt_lengths", r.Completed-l.Estimated-l.Prompts, r.Completed-l.Estimated, r.Thresholds.MaxPromptsOff, "prompt")

@@ -26,7 +26,7 @@ func TestLiveChatOnVLLM(t *testing.T) {
 	}
 	said := false
 	for _, e := range m.Verdict.Evidence {
-		said = said || strings.HasPrefix(e.Text, "30 prompts contain answers as text") && strings.Contains(e.Text, "113 more in all (0.272 % of the input)")
+		said = said || strings.HasPrefix(e.Text, "30 prompts contain answers as text") && strings.Contains(e.Text, "+113 tokens in all (0.272 % of the input)")
 	}
 	if m.Verdict.Level != run.Valid || !said {
 		t.Errorf("%+v", m.Verdict)
