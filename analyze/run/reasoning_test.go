@@ -40,24 +40,6 @@ func TestTTFVT(t *testing.T) {
 	}
 }
 
-// Only answers that count are counted.
-func TestReasoningOfOthers(t *testing.T) {
-	failed := reasoned()
-	for i := range failed {
-		failed[i].Class = replay.Timeout
-	}
-	for name, r := range map[string]*run.Result{
-		"failed":         compute(t, run.Options{}, failed...),
-		"out of window":  compute(t, run.Options{Window: run.Span{From: at(3500), To: at(9000)}}, reasoned()...),
-		"no request":     compute(t, run.Options{}),
-		"others' answer": compute(t, run.Options{}, append(failed, answered(0, 100))...),
-	} {
-		if r.Reasoned != 0 || r.ReasoningOnly != 0 || r.Reasoning.Set {
-			t.Errorf("%s: %d reasoned, %d of them only, %v tokens", name, r.Reasoned, r.ReasoningOnly, r.Reasoning)
-		}
-	}
-}
-
 // Objectives and gates know TTFVT, also by the name that other tools have for it. An
 // answer that shows nothing meets no limit.
 func TestTTFVTObjective(t *testing.T) {
@@ -76,18 +58,6 @@ func TestTTFVTObjective(t *testing.T) {
 	} {
 		if j := (run.Gate{Condition: mustParse(t, text)}).Judge(r); j.Passed != passes {
 			t.Errorf("%s: %+v", text, j)
-		}
-	}
-}
-
-// A first visible token that arrives before the first token, or after the last one,
-// is impossible.
-func TestImpossibleFirstVisible(t *testing.T) {
-	for ms, impossible := range map[float64]int{1099: 1, 1100: 0, 1310: 0, 1311: 1} {
-		rec := reasoned()[1]
-		rec.FirstVisible = instant(ms)
-		if r := compute(t, run.Options{}, rec); r.Impossible != impossible {
-			t.Errorf("at %v ms: %d impossible", ms, r.Impossible)
 		}
 	}
 }

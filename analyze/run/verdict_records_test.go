@@ -44,6 +44,8 @@ func TestVerdictOnRecords(t *testing.T) {
 		"last before first": func(rec *replay.Record) { rec.Last.Value = rec.First.Value - 1 },
 		"done before last":  func(rec *replay.Record) { rec.Done = rec.Last.Value - at(200) },
 		"negative gap":      func(rec *replay.Record) { rec.Gaps[0] = -1 },
+		"visible too early": func(rec *replay.Record) { rec.FirstVisible = trace.Some(rec.First.Value - 1) },
+		"visible too late":  func(rec *replay.Record) { rec.FirstVisible = trace.Some(rec.Last.Value + 1) },
 	} {
 		for n, want := range []run.Level{run.Valid, run.Suspect, run.Invalid} {
 			records, says := sound(100), ""
