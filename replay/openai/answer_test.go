@@ -147,7 +147,7 @@ func TestInstants(t *testing.T) {
 			want = append(want, time.Duration(gap))
 			a.Feed([]byte(inChunk(tide)), at)
 		}
-		if got := a.stream.gaps.durations(); !slices.Equal(got, want) {
+		if got := listOf[time.Duration](a.stream.gaps); !slices.Equal(got, want) {
 			t.Fatalf("gaps %v, want %v", got, want)
 		}
 		if !a.stream.first.Equal(start) || !a.stream.last.Equal(at.Time) || a.stream.clientStamps {
@@ -164,8 +164,8 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	for _, at := range []int{5, 3, 9, 9, 8, 10} {
 		s.tokenChunk(poll.Arrival{Time: start.Add(time.Duration(at)), Kernel: true})
 	}
-	if want := []time.Duration{0, 4, 0, 0, 1}; !slices.Equal(s.gaps.durations(), want) || s.last.Sub(s.first) != 5 {
-		t.Errorf("gaps %v, %v in all", s.gaps.durations(), s.last.Sub(s.first))
+	if want := []time.Duration{0, 4, 0, 0, 1}; !slices.Equal(listOf[time.Duration](s.gaps), want) || s.last.Sub(s.first) != 5 {
+		t.Errorf("gaps %v, %v in all", listOf[time.Duration](s.gaps), s.last.Sub(s.first))
 	}
 }
 

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,16 +14,18 @@ import (
 type api struct {
 	name     string // value of Config.Endpoint
 	path     string // of requests, after the server's base
-	tokenIDs bool   // prompts can be token ids
+	text     string // what a body has before a prompt of text
+	after    string // what it has after a prompt
+	ids      string // what it has before a prompt of token ids; "" if the API takes none
 	messages string // key of a row's own messages; "" if the API takes none
 	limit    string // key of the output length; "" for choices: servers differ
-	// ignoreEOS and minTokens report whether the API has these members.
-	ignoreEOS, minTokens bool
-	headers              []Header // of every request, unless configured
-	// prompt returns what a body has before and after a prompt of a form.
-	prompt func(form string) (before, after string)
-	// layout returns the parts of a body that all requests have in common.
-	layout func(m members) layout
+	least    string // key of the least output length; "" if there is none
+	// ignoreEOS is whether the API has ignore_eos, and nested is the member that has it,
+	// the lengths and sampling, or "".
+	ignoreEOS bool
+	nested    string
+	stores    bool     // unless told not to, servers store answers
+	headers   []Header // of every request, unless configured
 }
 
 // raw is JSON that is not decoded.
@@ -32,103 +35,70 @@ type raw = json.RawMessage
 // servers differ in the members they take.
 func (a *api) hasChoices() bool { return a.limit == "" }
 
-// apis lists the APIs; the first is the default.
-var apis = []*api{&completionsAPI, &chatAPI, &responsesAPI, &messagesAPI, &generateAPI}
-
-// completionsAPI takes a prompt as text or token ids.
-var completionsAPI = api{
-	name: Completions, path: "/v1/completions", tokenIDs: true, ignoreEOS: true, minTokens: true,
-	prompt: func(string) (before, after string) { return `,"prompt":`, "" },
-	layout: choicesLayout,
-}
-
-// chatAPI takes the messages of a chat.
-var chatAPI = api{
-	name: Chat, path: "/v1/chat/completions", messages: "messages", ignoreEOS: true, minTokens: true,
-	prompt: func(string) (before, after string) { return `,"messages":[{"role":"user","content":`, "}]" },
-	layout: choicesLayout,
-}
-
-// responsesAPI is OpenAI's Responses API. Its events have a type; the last one has
-// the usage.
-var responsesAPI = api{
-	name: Responses, path: "/v1/responses", messages: "input", ignoreEOS: true, limit: "max_output_tokens",
-	prompt: func(string) (before, after string) { return `,"input":`, "" },
-	layout: func(m members) (l layout) {
-		l.head, l.limit = m.open(), []byte(`,"max_output_tokens":`)
-		l.tail = append(l.tail, `,"stream":true`...)
-		if !m.has("store") { // OpenAI stores responses otherwise
-			l.tail = append(l.tail, `,"store":false`...)
-		}
-		if m.caps.ignoreEOS && !m.has("ignore_eos") {
-			l.tail = append(l.tail, `,"ignore_eos":true`...)
-		}
-		l.tail = append(appendMembers(l.tail, slices.Concat(m.extra, m.sampling)...), '}')
-		return l
-	},
-}
-
-// messagesAPI is Anthropic's Messages API. Its answers are blocks of text, of
-// thinking and of calls of tools.
-var messagesAPI = api{
-	name: Messages, path: "/v1/messages", messages: "messages", limit: maxTokens,
-	headers: []Header{{"anthropic-version", "2023-06-01"}},
-	prompt:  chatAPI.prompt,
-	layout: func(m members) (l layout) {
-		l.head, l.limit = m.open(), []byte(`,"max_tokens":`)
-		l.tail = append(appendMembers([]byte(`,"stream":true`), slices.Concat(m.extra, m.sampling)...), '}')
-		return l
-	},
-}
-
-// generateAPI is SGLang's own API. Each event has all token ids so far, or what is new,
-// and the counts so far, which tell the tokens of a chunk.
-var generateAPI = api{
-	name: Generate, path: "/generate", tokenIDs: true, ignoreEOS: true, minTokens: true, limit: "max_new_tokens",
-	prompt: func(form string) (before, after string) {
-		if form == Tokens {
-			return `,"input_ids":`, ""
-		}
-		return `,"text":`, ""
-	},
-	layout: func(m members) (l layout) {
-		l.head, l.limit = []byte(`{"stream":true`), []byte(`,"sampling_params":{"max_new_tokens":`)
-		if m.caps.minTokens {
-			l.least = []byte(`,"min_new_tokens":`)
-		}
-		if m.caps.ignoreEOS {
-			l.tail = append(l.tail, `,"ignore_eos":true`...)
-		}
-		l.tail = append(appendMembers(l.tail, m.sampling...), '}')
-		l.tail = append(appendMembers(l.tail, m.extra...), '}')
-		return l
-	},
-}
-
-// choicesLayout returns the layout of the APIs that answer with choices.
-func choicesLayout(m members) (l layout) {
-	caps := m.caps
-	l.head = m.open()
-	l.limit = fmt.Appendf(nil, `,%q:`, caps.limit)
-	if caps.minTokens && !m.has("min_tokens") {
-		l.least = []byte(`,"min_tokens":`)
+// prompt returns what a body has before a prompt of a form.
+func (a *api) prompt(form string) (before string) {
+	if form == Tokens {
+		return a.ids
 	}
-	l.tail = append(l.tail, `,"stream":true`...)
-	if caps.streamOptions {
+	return a.text
+}
+
+// apis lists the APIs; the first is the default.
+var apis = []*api{
+	{
+		name: Completions, path: "/v1/completions",
+		text: `,"prompt":`, ids: `,"prompt":`, least: "min_tokens", ignoreEOS: true,
+	},
+	{
+		name: Chat, path: "/v1/chat/completions",
+		text: `,"messages":[{"role":"user","content":`, after: "}]", messages: "messages", least: "min_tokens", ignoreEOS: true,
+	},
+	{
+		name: Responses, path: "/v1/responses", // of OpenAI
+		text: `,"input":`, messages: "input", limit: "max_output_tokens", ignoreEOS: true, stores: true,
+	},
+	{
+		name: Messages, path: "/v1/messages", headers: []Header{{"anthropic-version", "2023-06-01"}},
+		text: `,"messages":[{"role":"user","content":`, after: "}]", messages: "messages", limit: maxTokens,
+	},
+	{
+		name: Generate, path: "/generate", // of SGLang
+		text: `,"text":`, ids: `,"input_ids":`, nested: "sampling_params", limit: "max_new_tokens", least: "min_new_tokens", ignoreEOS: true,
+	},
+}
+
+// layout returns the parts of a body that all requests have in common.
+func (a *api) layout(m members) (l layout) {
+	caps, own := m.caps, func(key string) bool { return a.nested == "" && hasKey(m.extra, key) }
+	more := slices.SortedFunc(slices.Values(slices.Concat(m.extra, m.sampling)), func(a, b member) int { return strings.Compare(a.key, b.key) })
+	if l.head = append([]byte(`{"model":`), quoted(m.model)...); a.nested != "" {
+		l.head, l.limit = []byte(`{"stream":true`), fmt.Appendf(nil, `,%q:{%q:`, a.nested, a.limit)
+	} else {
+		l.limit, l.tail = fmt.Appendf(nil, `,%q:`, cmp.Or(a.limit, caps.limit)), []byte(`,"stream":true`)
+	}
+	if caps.minTokens && !own(a.least) {
+		l.least = fmt.Appendf(nil, `,%q:`, a.least)
+	}
+	if a.hasChoices() && caps.streamOptions {
 		l.tail = append(l.tail, `,"stream_options":{"include_usage":true`...)
 		if caps.chunkTokens&inUsage != 0 {
 			l.tail = append(l.tail, `,"continuous_usage_stats":true`...)
 		}
 		l.tail = append(l.tail, '}')
 	}
-	if caps.chunkTokens&inTokenIDs != 0 && !m.has("return_token_ids") {
+	if a.hasChoices() && caps.chunkTokens&inTokenIDs != 0 && !own("return_token_ids") {
 		l.tail = append(l.tail, `,"return_token_ids":true`...)
 	}
-	if caps.ignoreEOS && !m.has("ignore_eos") {
+	if a.stores && !own("store") {
+		l.tail = append(l.tail, `,"store":false`...)
+	}
+	if caps.ignoreEOS && !own("ignore_eos") {
 		l.tail = append(l.tail, `,"ignore_eos":true`...)
 	}
-	all := slices.SortedFunc(slices.Values(slices.Concat(m.extra, m.sampling)), func(a, b member) int { return strings.Compare(a.key, b.key) })
-	l.tail = append(appendMembers(l.tail, all...), '}')
+	if a.nested != "" {
+		l.tail, more = append(appendMembers(l.tail, m.sampling...), '}'), m.extra
+	}
+	l.tail = append(appendMembers(l.tail, more...), '}')
 	return l
 }
 
@@ -169,14 +139,7 @@ type member struct {
 //	head prompt limit N [least N] tail
 type layout struct{ head, limit, least, tail []byte }
 
-// open starts a body.
-func (m *members) open() []byte {
-	return append([]byte(`{"model":`), quoted(m.model)...)
-}
-
-// has reports whether Config.ExtraBody sets a key.
-func (m *members) has(key string) bool { return hasKey(m.extra, key) }
-
+// hasKey reports whether one of the members has a key.
 func hasKey(list []member, key string) bool {
 	return slices.ContainsFunc(list, func(m member) bool { return m.key == key })
 }

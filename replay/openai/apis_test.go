@@ -117,8 +117,8 @@ func TestBodiesOfAPIs(t *testing.T) {
 		path, want     string
 	}{
 		"responses":          {Responses, Words, r, nil, "/v1/responses", `{"model":"m","input":"notes mail","max_output_tokens":5,"stream":true,"store":false,"ignore_eos":true}`},
-		"responses, chat":    {Responses, Words, chat, sampled, "/v1/responses", `{"model":"m","input":[{"role":"user","content":"a"}],"max_output_tokens":5,"stream":true,"store":false,"ignore_eos":true,"x":1,"temperature":0.5}`},
-		"messages":           {Messages, Words, r, sampled, "/v1/messages", `{"model":"m","messages":[{"role":"user","content":"notes mail"}],"max_tokens":5,"stream":true,"x":1,"temperature":0.5}`},
+		"responses, chat":    {Responses, Words, chat, sampled, "/v1/responses", `{"model":"m","input":[{"role":"user","content":"a"}],"max_output_tokens":5,"stream":true,"store":false,"ignore_eos":true,"temperature":0.5,"x":1}`},
+		"messages":           {Messages, Words, r, sampled, "/v1/messages", `{"model":"m","messages":[{"role":"user","content":"notes mail"}],"max_tokens":5,"stream":true,"temperature":0.5,"x":1}`},
 		"generate":           {Generate, Tokens, r, nil, "/generate", `{"stream":true,"input_ids":[17762,15497],"sampling_params":{"max_new_tokens":5,"min_new_tokens":5,"ignore_eos":true}}`},
 		"generate, sampling": {Generate, Words, r, sampled, "/generate", `{"stream":true,"text":"notes mail","sampling_params":{"max_new_tokens":5,"min_new_tokens":5,"ignore_eos":true,"temperature":0.5},"x":1}`},
 	} {

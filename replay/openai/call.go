@@ -124,7 +124,7 @@ func (c *call) begin(conn *http1.Conn, began time.Time) {
 func (c *call) Send(ctx context.Context) replay.Outcome {
 	o, a, class, err := c.do(ctx)
 	s := &a.stream
-	o.First, o.FirstVisible, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.visible, s.last, s.gaps.durations(), s.tokens.list(), s.counts
+	o.First, o.FirstVisible, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.visible, s.last, listOf[time.Duration](s.gaps), s.tokens.list(), s.counts
 	o.ReasoningOnly = s.visible.IsZero() && !s.first.IsZero()
 	c.told, o.MissingDone = s.told, s.missingDone
 	if a.compressed {

@@ -148,7 +148,7 @@ func (cfg Config) WithDefaults() Config {
 	cfg.Endpoint = cmp.Or(cfg.Endpoint, namedBy(addresses), kind.endpoint, Completions)
 	if cfg.Prompt == "" {
 		cfg.Prompt = Words
-		if a := apiOf(cfg.Endpoint); a != nil && a.tokenIDs && !kind.words && cfg.Source.Text == nil {
+		if a := apiOf(cfg.Endpoint); a != nil && a.ids != "" && !kind.words && cfg.Source.Text == nil {
 			cfg.Prompt = Tokens
 		}
 	}
@@ -193,7 +193,7 @@ func (cfg Config) check() error {
 		}
 	}
 	switch {
-	case cfg.Prompt == Tokens && !apiOf(cfg.Endpoint).tokenIDs:
+	case cfg.Prompt == Tokens && apiOf(cfg.Endpoint).ids == "":
 		return fmt.Errorf("the %s endpoint takes text: token ids need the completions endpoint", cfg.Endpoint)
 	case cfg.Source.Text != nil && cfg.Prompt == Tokens:
 		return errors.New("passages of a dataset are text: they cannot be sent as token ids")

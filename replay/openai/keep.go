@@ -143,7 +143,7 @@ func (k *kept) take(info *chunkInfo) {
 	}
 }
 
-// takeIDs keeps token ids. An event of generateAPI that has all of them has as many as
+// takeIDs keeps token ids. An event of SGLang's own API that has all of them has as many as
 // there are tokens so far.
 func (k *kept) takeIDs(info *chunkInfo) {
 	if !k.event.hasIDs {

@@ -102,8 +102,7 @@ func (c *Client) appendParts(body []byte, e *entry, parts []part) []byte {
 	if c.api.messages != "" {
 		return c.appendTurns(body, e, parts)
 	}
-	before, after := c.api.prompt(Tokens)
-	return append(c.appendIDs(append(body, before...), e, parts), after...)
+	return append(c.appendIDs(append(body, c.api.ids...), e, parts), c.api.after...)
 }
 
 // appendIDs appends the token ids of a prompt.

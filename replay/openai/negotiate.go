@@ -22,7 +22,7 @@ func (c *Client) beginNegotiation() {
 	c.cfg.Model = cmp.Or(c.cfg.Model, model)
 	a := apiOf(c.cfg.Endpoint)
 	c.caps.ignoreEOS = c.caps.ignoreEOS && a.ignoreEOS && !c.cfg.StopAtEOS
-	c.caps.minTokens = c.caps.minTokens && a.minTokens && !c.cfg.StopAtEOS
+	c.caps.minTokens = c.caps.minTokens && a.least != "" && !c.cfg.StopAtEOS
 	if c.live != nil {
 		c.live.more = trace.Opt[int]{}
 		c.caps.chunkTokens |= inTokenIDs

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"time"
@@ -19,11 +20,7 @@ import (
 //		o.Stream(b, time.Now())
 //	}
 //	seen := o.End(io.EOF)
-type Observer struct {
-	events sse.Parser
-	stream stream
-	err    error // that ended the answer
-}
+type Observer struct{ a answer }
 
 // Observed is what an answer told. Counts.Output is not set if neither usage nor token
 // ids told it.
@@ -47,57 +44,49 @@ func EndpointOf(path string) string {
 // Held. The budget limits the incomplete events of all observers that share it; it may be
 // nil.
 func Observe(keepText bool, budget *sse.Budget) *Observer {
-	o := &Observer{events: sse.Parser{Budget: budget}}
+	o := &Observer{answer{status: statusOK}}
+	o.a.events.Budget = budget
 	if keepText {
-		o.stream.kept = new(kept)
+		o.a.stream.kept = new(kept)
 	}
 	return o
 }
 
 // Stream takes a piece of an event stream that arrived at a time. It does not keep b.
 func (o *Observer) Stream(b []byte, at time.Time) {
-	for o.err == nil && !o.stream.done {
-		data, rest, ok, err := o.events.Next(b)
-		if err == nil && ok {
-			err = o.stream.take(data, poll.Arrival{Time: at})
-		}
-		if o.err = err; !ok {
-			return
-		}
-		b = rest
+	if o.a.err == nil {
+		o.a.Body(b, poll.Arrival{Time: at})
 	}
 }
 
 // Whole takes the body of an answer that is not a stream.
 func (o *Observer) Whole(body []byte) {
-	info, err := readEvent(body, nil)
-	o.err = err
-	o.stream.counts = info.usage.update(o.stream.counts)
-	o.stream.finished, o.stream.done = err == nil, err == nil
+	s := &o.a.stream
+	var info chunkInfo
+	info, o.a.err = readEvent(body, nil)
+	s.counts = info.usage.update(s.counts)
+	s.finished, s.done = o.a.err == nil, o.a.err == nil
 }
 
 // Held returns the number of bytes of text that are kept.
 func (o *Observer) Held() int {
-	if k := o.stream.kept; k != nil {
+	if k := o.a.stream.kept; k != nil {
 		return cap(k.text) + cap(k.reasoning)
 	}
 	return 0
 }
 
 // Forget drops the text and keeps no more of it.
-func (o *Observer) Forget() { o.stream.kept = nil }
+func (o *Observer) Forget() { o.a.stream.kept = nil }
 
 // End ends the answer with the error of reading it, which is io.EOF if it was read to
 // its end.
 func (o *Observer) End(err error) Observed {
-	s := &o.stream
-	if o.err == nil && !s.done {
-		var done bool
-		done, o.err = o.events.End()
-		s.done = done && o.err == nil
-		s.end(err)
+	s := &o.a.stream
+	if o.a.err == nil {
+		o.a.End(cmp.Or(err, io.ErrUnexpectedEOF))
 	}
-	o.events.Release()
+	o.a.events.Release()
 	seen := Observed{First: s.first, Last: s.last, Counts: s.counts, Text: s.text()}
 	if !s.first.IsZero() {
 		seen.Chunks = s.gaps.n + 1
@@ -105,17 +94,10 @@ func (o *Observer) End(err error) Observed {
 	if ids, ok := s.tokens.sum(); ok && s.told&inTokenIDs != 0 && !s.counts.Output.Set {
 		seen.Counts.Output.Value, seen.Counts.Output.Set = ids, true
 	}
-	switch {
-	case o.err != nil:
-		err = o.err
-	case s.done && s.finished && s.first.IsZero(): // a whole answer
+	if s.done && s.finished && s.first.IsZero() && o.a.err == nil { // a whole answer
 		return seen
-	case s.done:
-		err = nil
-	case err == nil:
-		err = io.ErrUnexpectedEOF
 	}
-	seen.Class, seen.Err = s.result(err)
+	seen.Class, seen.Err = s.result(o.a.err)
 	return seen
 }
 

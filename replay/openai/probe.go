@@ -124,8 +124,7 @@ func (c *Client) probeBody(n int) []byte {
 		return body
 	}
 	_, high := c.TokenRange()
-	before, after := c.api.prompt(Tokens)
-	body := c.cfg.Source.Filler(name, n-1).AppendJSONTokens(append(c.startBody(c.layout.head, n), before...))
+	body := c.cfg.Source.Filler(name, n-1).AppendJSONTokens(append(c.startBody(c.layout.head, n), c.api.ids...))
 	body = strconv.AppendUint(append(body[:len(body)-1], ','), uint64(high-1), 10)
-	return c.finishBody(append(append(body, ']'), after...), 1)
+	return c.finishBody(append(append(body, ']'), c.api.after...), 1)
 }

@@ -122,8 +122,7 @@ func (c *Client) appendPrompt(body []byte, r trace.Request, p prompt.Prompt) ([]
 	if own {
 		form = Words
 	}
-	before, after := c.api.prompt(form)
-	body = append(body, before...)
+	body = append(body, c.api.prompt(form)...)
 	switch {
 	case own:
 		body = append(body, text...)
@@ -132,7 +131,7 @@ func (c *Client) appendPrompt(body []byte, r trace.Request, p prompt.Prompt) ([]
 	default:
 		body = append(p.AppendText(append(body, '"')), '"')
 	}
-	return append(body, after...), nil
+	return append(body, c.api.after...), nil
 }
 
 // Accepts returns an error if a row cannot be sent to an endpoint.

@@ -21,7 +21,7 @@ type stream struct {
 	first, last     time.Time // arrivals of the first and last token chunks
 	visible         time.Time // arrival of the first one that is not reasoning
 	previousRead    time.Time // last token chunk of an earlier read
-	gaps            gaps      // between token chunks
+	gaps            numbers   // times between token chunks, usually of four bytes
 	tokens          chunkTokens
 	maxChunks       int           // 0 is no limit
 	firstStampError time.Duration // largest possible error of first
@@ -128,7 +128,7 @@ func (s *stream) tokenChunk(at poll.Arrival) {
 		return
 	}
 	gap := max(at.Sub(s.last), 0)
-	s.gaps.add(gap)
+	s.gaps.add(uint64(gap))
 	if gap > 0 {
 		s.previousRead = s.last
 	}
@@ -160,29 +160,29 @@ func (s *stream) sharedStamp(unread time.Duration, kernel bool) {
 	}
 }
 
-// gaps stores durations in as few bytes as possible, usually four each: ten
-// thousand answers may be in flight.
-type gaps struct {
-	bytes []byte
+// numbers stores numbers in as few bytes as possible: ten thousand answers may be in
+// flight.
+type numbers struct {
+	bytes []byte // varints
 	n     int
 }
 
-func (g *gaps) add(d time.Duration) {
-	g.bytes = binary.AppendUvarint(g.bytes, uint64(d))
-	g.n++
+func (s *numbers) add(x uint64) {
+	s.bytes = binary.AppendUvarint(s.bytes, x)
+	s.n++
 }
 
-func (g *gaps) durations() []time.Duration {
-	if g.n == 0 {
+// listOf returns the numbers, nil if there are none.
+func listOf[T ~int32 | ~int64](s numbers) []T {
+	if s.n == 0 {
 		return nil
 	}
-	out := make([]time.Duration, 0, g.n)
-	for rest := g.bytes; len(rest) > 0; {
-		d, size := binary.Uvarint(rest)
-		out = append(out, time.Duration(d))
-		rest = rest[size:]
+	all := make([]T, 0, s.n)
+	for rest := s.bytes; len(rest) > 0; {
+		x, size := binary.Uvarint(rest)
+		all, rest = append(all, T(x)), rest[size:]
 	}
-	return out
+	return all
 }
 
 // result classifies a stream that ended with err, which is nil after [DONE].
@@ -207,21 +207,20 @@ func (s *stream) result(err error) (replay.Class, error) {
 // chunkTokens stores how many tokens each chunk has. It takes no memory while all
 // chunks have one.
 type chunkTokens struct {
-	n       int
-	unknown bool   // the server did not tell for some chunk
-	bytes   []byte // varints; nil while all chunks have one token
+	numbers
+	unknown bool // the server did not tell for some chunk
 }
 
 // add adds a chunk of k tokens.
 func (c *chunkTokens) add(k int) {
-	k = min(max(k, 0), math.MaxInt32)
-	if k != 1 && c.bytes == nil {
+	if k = min(max(k, 0), math.MaxInt32); k == 1 && c.bytes == nil {
+		c.n++
+		return
+	}
+	if c.bytes == nil {
 		c.bytes = append(make([]byte, 0, 2*c.n+16), bytes.Repeat([]byte{1}, c.n)...)
 	}
-	if c.bytes != nil {
-		c.bytes = binary.AppendUvarint(c.bytes, uint64(k))
-	}
-	c.n++
+	c.numbers.add(uint64(k))
 }
 
 // list returns the tokens of each chunk, nil if they are unknown or all 1.
@@ -229,13 +228,7 @@ func (c *chunkTokens) list() []int32 {
 	if c.unknown || c.bytes == nil {
 		return nil
 	}
-	all := make([]int32, 0, c.n)
-	for rest := c.bytes; len(rest) > 0; {
-		k, size := binary.Uvarint(rest)
-		all = append(all, int32(k))
-		rest = rest[size:]
-	}
-	return all
+	return listOf[int32](c.numbers)
 }
 
 // sum returns the tokens of all chunks, if they are known.

@@ -68,7 +68,7 @@ func (c *Client) lengthAdvice() string {
 	if c.cfg.Prompt == Tokens {
 		return "it does not take token ids as given"
 	}
-	if !c.api.tokenIDs || c.asked.Prompt != c.cfg.Prompt { // they were refused
+	if c.api.ids == "" || c.asked.Prompt != c.cfg.Prompt { // they were refused
 		return "its vocabulary differs: give the tokenizer of its model"
 	}
 	return "its vocabulary differs: give the tokenizer of its model, or send token ids"
