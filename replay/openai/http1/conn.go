@@ -10,7 +10,7 @@ import (
 
 // Conn is a connection to a [Host]. It carries one exchange at a time.
 type Conn struct {
-	transport Transport
+	transport poll.Transport
 	response  *Response // between Begin and the end of Wait
 	used      bool      // it has carried an exchange
 }
@@ -18,16 +18,6 @@ type Conn struct {
 // Used reports whether the connection has carried an exchange before. Servers close
 // such connections when they like, perhaps while a request is on its way.
 func (c *Conn) Used() bool { return c.used }
-
-// Transport carries the bytes of one exchange at a time, usually on a connection of
-// its own. It is a blockingConn or a [poll.Conn], which documents the methods.
-type Transport interface {
-	Begin(h poll.Handler, deadline time.Time, parts ...[]byte)
-	Wait(ctx context.Context) (sent time.Time, wrote bool, err error)
-	SetDeadline(deadline time.Time) error
-	Alive() bool
-	Close() error
-}
 
 // Alive reports whether the connection can carry another request.
 func (c *Conn) Alive() bool { return c.transport.Alive() }
@@ -77,12 +67,12 @@ type blockingConn struct {
 
 const readSize = 4 << 10 // bytes
 
-// Begin implements Transport.
+// Begin implements poll.Transport.
 func (b *blockingConn) Begin(h poll.Handler, deadline time.Time, parts ...[]byte) {
 	b.handler, b.deadline, b.parts = h, deadline, parts
 }
 
-// Wait implements Transport.
+// Wait implements poll.Transport.
 func (b *blockingConn) Wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
 	h, parts := b.handler, b.parts
 	b.handler, b.parts = nil, nil
@@ -122,7 +112,7 @@ func (b *blockingConn) read(ctx context.Context, h poll.Handler) {
 	}
 }
 
-// Alive implements Transport.
+// Alive implements poll.Transport.
 func (b *blockingConn) Alive() bool { return !b.canceled && alive(b.timed.Conn) }
 
 // timedConn records when its system calls moved bytes.

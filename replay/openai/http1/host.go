@@ -131,7 +131,7 @@ func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
 	defer cancel()
 	// Dial in a separate goroutine: dialing needs a deep stack, which shrinks
 	// slowly, and the caller's goroutine lives as long as its response.
-	var t Transport
+	var t poll.Transport
 	var err error
 	dialed := make(chan struct{})
 	go func() {
@@ -151,7 +151,7 @@ func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
 	}
 }
 
-func (h *Host) dial(ctx context.Context) (Transport, error) {
+func (h *Host) dial(ctx context.Context) (poll.Transport, error) {
 	open := h.DialContext
 	if open == nil {
 		open = new(net.Dialer).DialContext

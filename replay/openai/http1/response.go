@@ -59,7 +59,7 @@ type Response struct {
 	// valid after [Conn.Wait].
 	Reusable bool
 
-	conn      Transport // nil: the deadline is never moved
+	conn      poll.Transport // nil: the deadline is never moved
 	state     state
 	head      []byte // until it is complete
 	interim   int    // bytes of interim heads

@@ -19,6 +19,7 @@
 package poll
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -45,6 +46,16 @@ type Arrival struct {
 	// the time from the first to the last segment of the read. The time to wake an
 	// idle loop is excluded, but is included in Delays.
 	Unread time.Duration
+}
+
+// Transport carries the bytes of one exchange at a time, usually on a connection of its
+// own. The methods are documented by [Conn], which a [Loop] makes of a connection.
+type Transport interface {
+	Begin(h Handler, deadline time.Time, parts ...[]byte)
+	Wait(ctx context.Context) (sent time.Time, wrote bool, err error)
+	SetDeadline(deadline time.Time) error
+	Alive() bool
+	Close() error
 }
 
 // ErrClosed ends the exchanges of a closed loop.

@@ -3,43 +3,22 @@
 package poll
 
 import (
-	"context"
 	"errors"
 	"net"
-	"time"
 )
 
-// Loop reads connections. It is available on Linux only.
+// Loop reads connections. It is available on Linux only: New and Adopt fail with
+// [errors.ErrUnsupported].
 type Loop struct{}
 
-// Conn is a connection read by a [Loop].
-type Conn struct{}
-
-// New fails with [errors.ErrUnsupported].
+// New starts a loop.
 func New() (*Loop, error) { return nil, errors.ErrUnsupported }
 
-// Close does nothing.
-func (l *Loop) Close() {}
+// Adopt takes over a TCP connection.
+func (l *Loop) Adopt(c net.Conn) (Transport, error) { return nil, errors.ErrUnsupported }
 
 // Delays returns an empty histogram.
 func (l *Loop) Delays() Delays { return Delays{} }
 
-// Adopt fails with [errors.ErrUnsupported].
-func (l *Loop) Adopt(c net.Conn) (*Conn, error) { return nil, errors.ErrUnsupported }
-
-// Begin does nothing.
-func (c *Conn) Begin(Handler, time.Time, ...[]byte) {}
-
-// Wait fails with [errors.ErrUnsupported].
-func (c *Conn) Wait(context.Context) (sent time.Time, wrote bool, err error) {
-	return time.Time{}, false, errors.ErrUnsupported
-}
-
-// SetDeadline does nothing.
-func (c *Conn) SetDeadline(time.Time) error { return nil }
-
-// Alive reports false.
-func (c *Conn) Alive() bool { return false }
-
 // Close does nothing.
-func (c *Conn) Close() error { return nil }
+func (l *Loop) Close() {}

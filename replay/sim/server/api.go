@@ -19,7 +19,7 @@ type api struct {
 	limits           []string // of an answer's length; a later one takes precedence
 	least, ignoreEOS string
 	format           string // of the answer's format, or ""
-	streamOptions    bool   // it has stream_options
+	options          string // of the options of a stream, or ""
 	limited          bool   // a limit must be given
 	maxTokens        int    // the default limit
 

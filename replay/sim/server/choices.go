@@ -15,7 +15,7 @@ var chatAPI = api{
 	name: "chat", path: "/v1/chat/completions",
 	promptParam: "messages", readPrompt: readChat,
 	limits: limitNames, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
-	streamOptions: true, format: "response_format", separatesReasoning: true,
+	options: "stream_options", format: "response_format", separatesReasoning: true,
 
 	forms: choiceForms("chatcmpl-", "chat.completion", "chat.completion.chunk", `"message":{"role":"assistant",$parts}`, forms{
 		begun: formOf(choiceEvent("chatcmpl-", "chat.completion.chunk", `"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null`)),
@@ -40,7 +40,7 @@ var completionAPI = api{
 	name: "completions", path: "/v1/completions",
 	promptParam: "prompt", readPrompt: readCompletion, tokenIDs: "prompt",
 	limits: limitNames, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: 16, // as in OpenAI and vLLM
-	streamOptions: true, format: "response_format",
+	options: "stream_options", format: "response_format",
 
 	forms: choiceForms("cmpl-", "text_completion", "text_completion", `"text":"$text"`, forms{
 		text: partForms{token: choiceToken("cmpl-", "text_completion", `"text":"$text"`)},

@@ -2,9 +2,9 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,6 +32,9 @@ type wireRequest struct {
 
 // get returns a member, which may be absent. The name of a member of a member has a dot.
 func (w *wireRequest) get(name string) parameter {
+	if name == "" { // of an API that has none
+		return parameter{}
+	}
 	outer, inner, nested := strings.Cut(name, ".")
 	p := parameter{name, w.members[outer]}
 	if nested && !p.absent() && p.value[0] == '{' {
@@ -87,25 +90,9 @@ var unsupported = []struct {
 	{"sampling_params.n", []string{"1"}}, {"sampling_params.json_schema", nil}, {"sampling_params.regex", nil}, {"sampling_params.ebnf", nil},
 }
 
-// refuseUnsupported returns an error for an unsupported parameter, or for a format of
-// answers other than text.
-func (w *wireRequest) refuseUnsupported(api *api) *apiError {
-	for _, u := range unsupported {
-		if p := w.get(u.name); !p.absent() && !slices.Contains(u.harmless, string(p.value)) {
-			return notSupported(u.name)
-		}
-	}
-	var format struct {
-		Type string `json:"type"`
-	}
-	p := w.get(api.format)
-	if err := p.decode("an object", &format); err != nil {
-		return err
-	}
-	if !p.absent() && format.Type != "text" {
-		return notSupported(p.name)
-	}
-	return nil
+// answerFormat is what kind of answer is asked for.
+type answerFormat struct {
+	Type string `json:"type"`
 }
 
 type streamOptions struct {
@@ -157,99 +144,80 @@ func (w *wireRequest) unmarshal(body []byte) error {
 // parse parses the body of a request for an answer. The result does not refer
 // to body.
 func (c Config) parse(body []byte, api *api) (*request, *apiError) {
-	w, decodeErr := decodeBody(body, api)
-	if decodeErr != nil {
+	w, err := decodeBody(body, api)
+	if err != nil {
 		return nil, badRequest("", "the body is not a JSON object")
 	}
-	model := c.Model
-	if err := w.get("model").decode("a string", &model); err != nil {
-		return nil, err
+	r, model := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}, c.Model
+	var options streamOptions
+	var format answerFormat
+	decode := func(name, want string, v any) *apiError { return w.get(name).decode(want, v) }
+	refused := cmp.Or(
+		decode("model", "a string", &model),
+		decode("stream", "a boolean", &r.stream),
+		decode("return_token_ids", "a boolean", &r.returnTokenIDs),
+		decode(api.ignoreEOS, "a boolean", &r.length.ignoreEOS),
+		decode(api.least, "an integer", &r.length.minTokens),
+		decode(api.format, "an object", &format),
+		decode(api.options, "an object of booleans", &options),
+		c.refuse(api, w),
+		w.readLimits(r, api),
+	)
+	switch {
+	case refused != nil:
+		return nil, refused
+	case model != c.Model:
+		e := newError(fasthttp.StatusNotFound, "the model %q does not exist; this server has %q", shortened(model), c.Model)
+		e.param, e.code = "model", "model_not_found"
+		return nil, e
+	case !w.get(api.options).absent() && !r.stream:
+		return nil, badRequest(api.options, "%s can only be given together with stream=true", api.options)
+	case format.Type != "" && format.Type != "text":
+		return nil, notSupported(api.format)
 	}
-	if model != c.Model {
-		return nil, &apiError{
-			status:  fasthttp.StatusNotFound,
-			message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(model), c.Model),
-			param:   "model", code: "model_not_found",
+	r.includeUsage, r.continuousUsage = options.IncludeUsage, options.IncludeUsage && options.ContinuousUsageStats // as in vLLM
+	for _, u := range unsupported {
+		if p := w.get(u.name); !p.absent() && !slices.Contains(u.harmless, string(p.value)) {
+			return nil, notSupported(u.name)
 		}
 	}
-	if err := c.refuse(api, w); err != nil {
-		return nil, err
+	if refused := c.readPrompt(api, w, r.prompt); refused != nil {
+		return nil, refused
 	}
-	if err := w.refuseUnsupported(api); err != nil {
-		return nil, err
-	}
-	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
-	if err := c.readPrompt(api, w, r.prompt); err != nil {
-		return nil, err
-	}
-	if r.prompt.Len() == 0 {
-		return nil, badRequest(api.promptParam, "the prompt is empty")
-	}
-	if err := w.readLength(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
-		return nil, err
-	}
-	if err := w.get("stream").decode("a boolean", &r.stream); err != nil {
-		return nil, err
-	}
-	if err := w.get("return_token_ids").decode("a boolean", &r.returnTokenIDs); err != nil {
-		return nil, err
-	}
-	if !api.streamOptions {
-		return r, nil
-	}
-	return r, w.readStreamOptions(r)
+	return r, r.fit(c.Deployment.Engine.MaxModelLen, api)
 }
 
-// readLength reads the length limits of the answer. The default is the rest of
-// the context length, as far as the API allows.
-func (w *wireRequest) readLength(r *request, limit int, api *api) *apiError {
-	isl := r.prompt.Len()
-	if isl >= limit {
-		return contextLength(limit, isl, 1, api)
-	}
-	s := &r.length
-	s.maxTokens = min(api.maxTokens, limit-isl)
+// readLimits reads the limits of the answer's length.
+func (w *wireRequest) readLimits(r *request, api *api) *apiError {
 	for _, name := range api.limits {
 		most := w.get(name)
-		if err := most.decode("an integer", &s.maxTokens); err != nil {
+		if err := most.decode("an integer", &r.maxTokens); err != nil {
 			return err
 		}
-		if s.maxTokens < 1 {
-			return badRequest(name, "%s must be at least 1, got %d", name, s.maxTokens)
-		}
-		if !most.absent() {
-			r.maxTokens = s.maxTokens
+		if !most.absent() && r.maxTokens < 1 {
+			return badRequest(name, "%s must be at least 1, got %d", name, r.maxTokens)
 		}
 	}
 	if api.limited && r.maxTokens == 0 {
 		return w.get(api.limits[0]).missing()
 	}
-	if s.maxTokens > limit-isl {
-		return contextLength(limit, isl, s.maxTokens, api)
-	}
-	least := w.get(api.least)
-	if err := least.decode("an integer", &s.minTokens); err != nil {
-		return err
-	}
-	if s.minTokens < 0 || s.minTokens > s.maxTokens {
-		return badRequest(least.name, "%s must be between 0 and %s=%d, got %d", least.name, api.limits[0], s.maxTokens, s.minTokens)
-	}
-	return w.get(api.ignoreEOS).decode("a boolean", &s.ignoreEOS)
+	return nil
 }
 
-func (w *wireRequest) readStreamOptions(r *request) *apiError {
-	options := w.get("stream_options")
-	if options.absent() {
-		return nil
+// fit checks that prompt and answer fit the context. The default length of the answer is
+// the rest of it, as far as the API allows.
+func (r *request) fit(limit int, api *api) *apiError {
+	isl, s := r.prompt.Len(), &r.length
+	switch s.maxTokens = cmp.Or(r.maxTokens, min(api.maxTokens, limit-isl)); {
+	case isl == 0:
+		return badRequest(api.promptParam, "the prompt is empty")
+	case isl >= limit:
+		return contextLength(limit, isl, 1, api)
+	case s.maxTokens > limit-isl:
+		return contextLength(limit, isl, s.maxTokens, api)
+	case s.minTokens < 0 || s.minTokens > s.maxTokens:
+		return badRequest(api.least, "%s must be between 0 and %s=%d, got %d", api.least, api.limits[0], s.maxTokens, s.minTokens)
 	}
-	if !r.stream {
-		return badRequest(options.name, "%s can only be given together with stream=true", options.name)
-	}
-	var o streamOptions
-	if err := options.decode("an object of booleans", &o); err != nil {
-		return err
-	}
-	r.includeUsage, r.continuousUsage = o.IncludeUsage, o.IncludeUsage && o.ContinuousUsageStats // as in vLLM
 	return nil
 }
 
