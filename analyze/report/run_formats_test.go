@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -85,44 +84,10 @@ func TestRunFormats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := written(t, write)
 			tracetest.Golden(t, "testdata/report_"+name, text)
-			for _, r := range text {
-				if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e') && !strings.HasSuffix(name, "jsonl") {
-					t.Fatalf("%q in %s", r, text)
-				}
-			}
 			if err := write(fullDisk{}); err == nil {
 				t.Error("a full disk is no error")
 			}
 		})
-	}
-}
-
-// The block for the four answers, computed by hand: they were sent from 0.4 to
-// 1500.4 ms, with a TTFT of 100 to 103 ms, then gaps of 20 and 30 ms. The last
-// ended at 1500.4 + 103 + 50 + 1, 1.654 s after the first was sent.
-func TestBlockByHand(t *testing.T) {
-	text := written(t, reported(t)[:1].Document().WriteText)
-	for label, want := range map[string]float64{
-		"Successful requests": 4, "Failed requests": 0, "Maximum request concurrency": 8,
-		"Benchmark duration (s)": 1.654, "Total input tokens": 4000, "Total generated tokens": 12,
-		"Request throughput (req/s)": 4 / 1.654,
-		// With a TTFT of 101 at most, 2 of 4; TPOT is 25 and E2EL 153 at most.
-		"Request goodput (req/s)":         2 / 1.654,
-		"Output token throughput (tok/s)": 12 / 1.654, "Total token throughput (tok/s)": 4012 / 1.654,
-		"Peak output token throughput (tok/s)": 6, "Peak concurrent requests": 1,
-		"Mean TTFT (ms)": 101.5, "Median TTFT (ms)": 101.5, "P1 TTFT (ms)": 100.03, "P50 TTFT (ms)": 101.5, "P99.9 TTFT (ms)": 102.997,
-		"Mean TTST (ms)": 20, "Median TTST (ms)": 20, "P1 TTST (ms)": 20,
-		// Four of 20 and four of 30: p1 lies between the first two.
-		"Mean ITL (ms)": 25, "Median ITL (ms)": 25, "P1 ITL (ms)": 20, "P99.9 ITL (ms)": 30,
-	} {
-		line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(label) + `: +(\S+)$`).FindStringSubmatch(text)
-		if line == nil {
-			t.Errorf("no line %s in\n%s", label, text)
-			continue
-		}
-		if got, err := strconv.ParseFloat(line[1], 64); err != nil || math.Abs(got-want) > 0.005 {
-			t.Errorf("%s is %s, want %.3f", label, line[1], want)
-		}
 	}
 }
 
@@ -182,35 +147,6 @@ func page(t *testing.T) string {
 	return written(t, report.Runs{{Name: "<u>run</u>", Info: foreign(), Result: inDetail(t, records)}}.Document().WriteHTML)
 }
 
-// A page loads nothing, runs nothing, and escapes all text from outside.
-func TestRunPageIsHarmlessAndWhole(t *testing.T) {
-	text := page(t)
-	if n := strings.Count(text, "<script"); n != 1 {
-		t.Errorf("%d scripts", n)
-	}
-	for _, bad := range []string{"<script>alert", "<img", "<b>", "<i>", "<u>", "<link", "<iframe", "@import"} {
-		if at := strings.Index(text, bad); at >= 0 {
-			t.Errorf("%s in ...%s", bad, text[max(0, at-60):min(len(text), at+60)])
-		}
-	}
-	last := 0
-	for _, title := range []string{"Verdict: INVALID", "Serving benchmark result", "Over time", "Requests", "By turn of the session", "Configuration"} {
-		at := strings.Index(text, ">"+title+"</h2>")
-		if at < last {
-			t.Errorf("section %s is at %d, the one before at %d", title, at, last)
-		}
-		last = at
-	}
-	if n := strings.Count(text, "<svg"); n != 16 {
-		t.Errorf("%d figures", n)
-	}
-	for _, want := range []string{`<h2 class="INVALID">`, `<td class="VALID">`, "client lag p99 ", "&lt;script&gt;alert(1)&lt;/script&gt;", "TTFT at most 101 ms", "40.00 %", "&lt;b&gt;bold&lt;/b&gt;"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %s", want)
-		}
-	}
-}
-
 // The page of a long run has a bounded size and contains the slowest request.
 func TestRunPageIsBounded(t *testing.T) {
 	var records []replay.Record
@@ -234,24 +170,5 @@ func TestRunPageIsBounded(t *testing.T) {
 	// The axes of TTFT must reach 90.1 s.
 	if reached := regexp.MustCompile(`>(80 s|90 s|100 s|1\.5 min)<`).FindAllString(text, -1); len(reached) < 2 {
 		t.Errorf("%d axes reach the slowest", len(reached))
-	}
-}
-
-// Negligible gaps, between chunks that arrived together, are counted at the end of a
-// logarithmic axis and leave room for the others.
-func TestNegligibleGapsLeaveRoom(t *testing.T) {
-	records := answers(10)
-	for i := range records {
-		records[i].Gaps[0] = 0
-	}
-	records[9].Gaps[1] = 5 * time.Second
-	records[9].Last.Value += 5 * time.Second
-	records[9].Done += 5 * time.Second
-	text := written(t, report.Runs{{Info: ended(10), Result: inDetail(t, records)}}.Document().WriteHTML)
-	figure := regexp.MustCompile(`(?s)<svg[^>]*aria-label="Inter-token latency.*?</svg>`).FindString(text)
-	for _, tick := range []string{">1 ms<", ">1 s<"} {
-		if !strings.Contains(figure, tick) {
-			t.Errorf("no tick at %s in\n%s", tick, figure)
-		}
 	}
 }

@@ -3,7 +3,6 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -155,50 +154,6 @@ func TestRunText(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			tracetest.Golden(t, "testdata/run_"+test.name+".txt", servingText(t, test.info, test.records))
 		})
-	}
-}
-
-// Scripts written for vLLM's block can read it: rules of 50 columns, labels
-// padded to 40, one space, the value.
-func TestRunTextHasTheShapeOfTheField(t *testing.T) {
-	line := regexp.MustCompile(`^[^:]+:$`)
-	for _, test := range servingRuns {
-		text := servingText(t, test.info, test.records)
-		end := "\n" + strings.Repeat("=", 50) + "\n"
-		block, _, found := strings.Cut(text, end)
-		if !found || !strings.HasPrefix(block, "============ Serving Benchmark Result ============\n") {
-			t.Fatalf("%s: no block in:\n%s", test.name, text)
-		}
-		for _, row := range strings.Split(block, "\n") {
-			if row[0] == '-' || row[0] == '=' {
-				if len(row) != 50 {
-					t.Errorf("%s: rule of %d columns: %s", test.name, len(row), row)
-				}
-			} else if label := strings.TrimRight(row[:40], " "); !line.MatchString(label) || row[40] != ' ' || strings.ContainsRune(row[41:], ' ') {
-				t.Errorf("%s: %q", test.name, row)
-			}
-		}
-		if want := fmt.Sprintf("\n%-40s %d\n", "Failed requests:", measured(t, test.info, test.records).Failed); !strings.Contains(block, want) {
-			t.Errorf("%s: no %q", test.name, want)
-		}
-	}
-}
-
-// Text from servers and files cannot control a terminal or forge a line of the
-// report.
-func TestRunTextIsHarmless(t *testing.T) {
-	info := changed(ended(1), func(r *runfile.Run) { r.Failure, r.Notes = hostile, []string{hostile} })
-	text := servingText(t, info, []replay.Record{failure(replay.Class(hostile), hostile)})
-	for i, r := range text {
-		if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e') {
-			t.Fatalf("%q in %q", r, text[max(0, i-20):min(len(text), i+20)])
-		}
-	}
-	if n := strings.Count(text, "\nVerdict: "); n != 1 {
-		t.Errorf("%d verdicts in:\n%s", n, text)
-	}
-	if n := strings.Count(strings.Join(strings.Fields(text), " "), `no [2J model Verdict: VALID 31m `+"\ufffd"+` <b>"\`); n != 4 {
-		t.Errorf("class, example, failure and note are there %d times in:\n%s", n, text)
 	}
 }
 
