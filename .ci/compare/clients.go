@@ -145,28 +145,30 @@ func number(all results.Object, path string) float64 {
 	return n
 }
 
-// doubts match what a client may say about its own accuracy, variable what differs
-// between two messages of one kind.
+// doubts match what a client may say about its own accuracy, details what says nothing to
+// a reader, numbers what else differs between two messages of one kind.
 var (
-	doubts   = regexp.MustCompile(`(?i)inaccurate|degraded|saturat|fall\w* behind|keep up|overload|too long`)
-	variable = regexp.MustCompile(`^[0-9:.]+ |_[0-9a-f]{8}|[0-9][0-9.,]*| \(\w+\.py:[0-9]+\)`)
+	doubts  = regexp.MustCompile(`(?i)inaccurate|degraded|saturat|fall\w* behind|keep up|overload|too long`)
+	details = regexp.MustCompile(`^[0-9:.]+ |_[0-9a-f]{8}| \(\w+\.py:[0-9]+\)`)
+	numbers = regexp.MustCompile(`[0-9][0-9.,]*`)
 )
 
-// warnings returns what a client says about its own accuracy: three kinds of messages and
-// their numbers.
+// warnings returns what a client says about its own accuracy: the first messages of three
+// kinds and their numbers.
 func warnings(output string) string {
 	count := map[string]int{}
-	var kinds []string
+	var kinds, first []string
 	for line := range strings.Lines(output) {
 		if doubts.MatchString(line) {
-			kind := strings.TrimSpace(variable.ReplaceAllString(line, ""))
+			line = strings.TrimSpace(details.ReplaceAllString(line, ""))
+			kind := numbers.ReplaceAllString(line, "")
 			if count[kind]++; count[kind] == 1 {
-				kinds = append(kinds, kind)
+				kinds, first = append(kinds, kind), append(first, line)
 			}
 		}
 	}
 	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%s (%d times)", kind, count[kind])
+		first[i] = fmt.Sprintf("%s (%d times)", first[i], count[kind])
 	}
-	return strings.Join(kinds[:min(len(kinds), 3)], "\n")
+	return strings.Join(first[:min(len(first), 3)], "\n")
 }

@@ -1,153 +1,237 @@
-// Command size writes large traces to standard output, to measure the time and memory
-// of moontide with them:
-//
-//	go run ./.ci/size -rows 10000000 > rows.jsonl                                # 970 MB
-//	go run ./.ci/size -rows 5000000 -shared 99.7 -fresh 12 > blocks.jsonl          # 500 million blocks, 60 million distinct
-//
-// Each row continues one of many conversations, some of them much more often: it has all
-// of its blocks and some fresh ones. Conversations begin with one of many system prompts,
-// and end at random. The same flags give the same trace.
-//
-// With -measure it runs moontide on such traces: see README.md and the script run.
+// Command size measures the time and memory of moontide with large traces, and writes
+// README.md. The script run builds and calls it.
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
-	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
 
+	"moontide/.ci/results"
+	"moontide/synth/spec"
 	"moontide/trace"
 	"moontide/trace/format"
 )
 
-const (
-	blockSize     = 512
-	conversations = 1 << 16 // at a time
-	prompts       = 1000    // system prompts
-	rate          = 20.0    // requests a second
-)
+// here is the folder of this program, seen from the top of the repository.
+const here results.Folder = ".ci/size"
+
+// description is that of the traces: conversations that begin with one of many system
+// prompts, some of them popular.
+const description = `
+num_requests: %d
+rate: 20
+block_size: 512
+unique_isl: exponential:400:min=1
+osl: exponential:200:min=1
+shared: {count: 1000, tokens: 512, zipf: 1}
+sessions: {turns: geometric:2.5, think_time: exponential:600s, new_tokens: exponential:300:min=1, timestamps: %s}
+`
+
+// source is a large trace: the description, with some keys and an order of its own.
+type source struct {
+	name, about                string
+	sessions, requests, delays bool
+	late                       float64 // ms
+}
+
+var sources = []source{
+	{name: "rows", about: "10 million rows of 100 bytes"},
+	{name: "late", about: "the same, up to a minute out of order", late: 60_000},
+	{name: "sessions", about: "the same, with 4 million session ids", sessions: true},
+	{name: "requests", about: "the same, with session and request ids, and after", sessions: true, requests: true},
+	{name: "delays", about: "the same, with session ids; later turns have a delay instead of a timestamp", sessions: true, delays: true},
+}
+
+// write writes the trace.
+func (s source) write(path string, rows int) error {
+	timestamps := "all"
+	if s.delays {
+		timestamps = "first"
+	}
+	drawn, err := spec.Parse(fmt.Appendf(nil, description, rows, timestamps), spec.Options{})
+	if err != nil {
+		return err
+	}
+	w, err := format.Create(path)
+	if err != nil {
+		return err
+	}
+	defer w.Discard()
+	random := rand.New(rand.NewPCG(1, 0))
+	latest := map[string]string{} // request of each session
+	n := 0
+	for r, err := range drawn.Requests() {
+		if err != nil {
+			return err
+		}
+		r.ContextLen, r.UniquePromptLen = trace.Opt[int]{}, trace.Opt[int]{}
+		if s.requests {
+			r.ID = fmt.Sprint("request-", n)
+			if before := latest[r.SessionID]; before != "" {
+				r.After = []string{before}
+			}
+			latest[r.SessionID] = r.ID
+		}
+		if !s.sessions {
+			r.SessionID = ""
+		}
+		r.Timestamp.Value += s.late * random.Float64()
+		if err := w.Write(r); err != nil {
+			return err
+		}
+		n++
+	}
+	return w.Close()
+}
+
+// task is a command on a source, and the memory that it may take.
+type task struct {
+	source  string
+	command string
+	limit   float64 // MB; 0 is none
+}
+
+var tasks = []task{
+	{"rows", "convert -o " + os.DevNull, 0},
+	{"rows", "check", 300},
+	{"rows", "analyze", 1000},
+	{"late", "convert --sort -o " + os.DevNull, 512},
+	{"sessions", "check", 300},
+	{"sessions", "analyze", 1000},
+	{"requests", "check", 300},
+	{"requests", "analyze", 1000},
+	{"delays", "check", 300},
+	{"delays", "analyze", 1000},
+}
+
+func (t task) name() string { return t.command + " " + t.source + ".jsonl" }
+
+// figure is what a task took.
+type figure struct {
+	Task   string  `json:"task"`
+	Date   string  `json:"date"`
+	Wall   float64 `json:"wall_seconds"`
+	CPU    float64 `json:"cpu_seconds"`
+	Memory float64 `json:"peak_mb"`
+	Error  string  `json:"error,omitempty"`
+}
 
 func main() {
-	var g generator
-	rows := flag.Int("rows", 10_000_000, "number of rows")
-	seed := flag.Uint64("seed", 1, "random seed")
-	flag.Float64Var(&g.shared, "shared", 2, "mean number of blocks that a row shares with earlier ones, at least 1")
-	flag.Float64Var(&g.fresh, "fresh", 0.7, "mean number of fresh blocks in a row")
-	flag.BoolVar(&g.hashes, "hashes", false, "block ids are hashes instead of numbers")
-	flag.BoolVar(&g.sessions, "sessions", false, "rows have a session id")
-	flag.BoolVar(&g.requests, "requests", false, "rows have a request id, and name that of the turn before in after")
-	flag.BoolVar(&g.delays, "delays", false, "later turns have a delay instead of a timestamp")
-	disorder := flag.Float64("disorder", 0, "rows arrive up to this many milliseconds late, so that the trace needs sorting")
-	moontide := flag.String("measure", "", "measure this moontide `PROGRAM` instead, and write README.md")
-	folder := flag.String("traces", filepath.Join("runs", "size"), "`FOLDER` for the traces of -measure")
+	log.SetFlags(log.Ltime)
+	moontide := flag.String("moontide", "", "moontide `PROGRAM`; none writes README.md from results.json and measures nothing")
+	folder := flag.String("traces", filepath.Join("runs", "size"), "`FOLDER` for the traces")
+	rows := flag.Int("rows", 10_000_000, "number of rows of each trace")
 	only := flag.String("only", "", "measure only the tasks that match this `REGEXP`, and keep the other figures")
-	render := flag.Bool("render", false, "write README.md from results.json and measure nothing")
+	write := flag.String("write", "", "write this trace, and nothing else")
 	flag.Parse()
-	if *render {
-		*moontide = ""
+	err := error(nil)
+	if i := slices.IndexFunc(sources, func(s source) bool { return s.name == *write }); i >= 0 {
+		err = sources[i].write(filepath.Join(*folder, *write+".jsonl"), *rows)
+	} else {
+		err = measure(*moontide, *folder, *rows, *only)
 	}
-	if *moontide != "" || *render {
-		if err := measure(*moontide, *folder, *only); err != nil {
-			log.Fatal(err)
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// measure runs the wanted tasks, makes their traces in a folder unless they are there, and
+// writes README.md.
+func measure(moontide, folder string, rows int, only string) error {
+	wanted, err := regexp.Compile(only)
+	var figures []figure
+	if err := errors.Join(err, here.Read(&figures), os.MkdirAll(folder, 0o755)); err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		if moontide == "" || !wanted.MatchString(t.name()) {
+			continue
 		}
-		return
-	}
-	g.random = rand.New(rand.NewPCG(*seed, 0))
-	out := bufio.NewWriterSize(os.Stdout, 1<<20)
-	var line []byte
-	now := 0.0
-	for range *rows {
-		now += g.random.ExpFloat64() * 1000 / rate
-		r := g.row()
-		if !r.Delay.Set {
-			r.Timestamp = trace.Some(math.Floor(now + *disorder*g.random.Float64()))
+		path := filepath.Join(folder, t.source+".jsonl")
+		if _, err := os.Stat(path); err != nil {
+			// In a process of its own: the peak memory of a child is at least its parent's.
+			text, err := exec.Command(os.Args[0], "-write", t.source, "-traces", folder, "-rows", fmt.Sprint(rows)).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("writing %s: %w: %s", path, err, text)
+			}
 		}
-		line = append(format.AppendRow(line[:0], r), '\n')
-		out.Write(line)
-	}
-	if err := out.Flush(); err != nil {
-		log.Fatal("writing trace: ", err)
-	}
-	log.Printf("%d rows, %d block references, %d distinct blocks, %d sessions", g.rows, g.references, g.next, g.begun)
-}
-
-// generator makes requests.
-type generator struct {
-	random                     *rand.Rand
-	shared, fresh              float64
-	hashes                     bool
-	sessions, requests, delays bool
-	open                       [conversations]conversation
-	begun, rows                int
-	references                 int
-	next                       uint64 // id
-	ids                        []uint64
-}
-
-type conversation struct {
-	number, latest int // from 1; latest is the last row
-	blocks         []blocks
-}
-
-// blocks are consecutive block ids.
-type blocks struct{ first, n uint64 }
-
-func (g *generator) row() trace.Request {
-	g.rows++
-	// The probability of a conversation falls with the power of its number.
-	c := &g.open[int(conversations*math.Pow(g.random.Float64(), 3))]
-	// Conversations go on so that the mean prompt has g.shared blocks before its fresh ones.
-	later := c.number > 0 && g.random.Float64()*(g.shared-1+g.fresh) < g.shared-1
-	if !later {
-		g.begun++
-		*c = conversation{number: g.begun, blocks: append(c.blocks[:0], blocks{uint64(prompts * math.Pow(g.random.Float64(), 3)), 1})}
-	}
-	g.next = max(g.next, prompts)
-	if n := uint64(g.random.ExpFloat64()*g.fresh + 0.5); n > 0 {
-		c.blocks = append(c.blocks, blocks{g.next, n})
-		g.next += n
-	}
-	g.ids = g.ids[:0]
-	for _, b := range c.blocks {
-		for i := range b.n {
-			g.ids = append(g.ids, g.id(b.first+i))
+		f := run(moontide, t, path)
+		log.Printf("%s: %.1f s, CPU %.1f s, %.0f MB %s", f.Task, f.Wall, f.CPU, f.Memory, f.Error)
+		figures = append(slices.DeleteFunc(figures, func(old figure) bool { return old.Task == f.Task }), f)
+		if err := here.Write(figures); err != nil {
+			return err
 		}
 	}
-	g.references += len(g.ids)
-	r := trace.Request{
-		InputLength:  len(g.ids)*blockSize - g.random.IntN(blockSize),
-		OutputLength: 1 + int(g.random.ExpFloat64()*200),
-		HashIDs:      g.ids,
-	}
-	g.name(&r, c, later)
-	c.latest = g.rows
-	return r
+	return here.WritePage(page(figures))
 }
 
-// name gives a request its ids, and a later turn its delay.
-func (g *generator) name(r *trace.Request, c *conversation, later bool) {
-	if g.sessions {
-		r.SessionID = fmt.Sprintf("session-%d", c.number)
+func run(moontide string, t task, path string) figure {
+	c := exec.Command(moontide, append(strings.Fields(t.command), path)...)
+	var said bytes.Buffer
+	c.Stderr = &said
+	start := time.Now()
+	err := c.Run()
+	f := figure{Task: t.name(), Date: start.Format(time.DateOnly), Wall: time.Since(start).Seconds()}
+	if s := c.ProcessState; s != nil {
+		f.CPU = (s.UserTime() + s.SystemTime()).Seconds()
+		f.Memory = float64(s.SysUsage().(*syscall.Rusage).Maxrss) * 1024 / 1e6
 	}
-	if g.requests {
-		r.ID = fmt.Sprintf("request-%d", g.rows)
-		if later {
-			r.After = []string{fmt.Sprintf("request-%d", c.latest)}
+	// A check exits 1 on a trace that cannot be replayed faithfully.
+	if err != nil && !(t.command == "check" && c.ProcessState.ExitCode() == 1) {
+		f.Error = cmp.Or(strings.TrimSpace(said.String()), err.Error())
+	}
+	return f
+}
+
+// page returns README.md.
+func page(figures []figure) string {
+	var p results.Page
+	p.Line(`# Time and memory of large traces
+
+All figures come from one command, which generates the traces, runs moontide on them, and writes this page and
+[results.json](results.json):
+
+` + "```bash" + `
+.ci/size/run                    # the traces go to runs/size
+.ci/size/run -only 'check|sort' # some tasks only; keeps the other figures
+` + "```" + `
+
+| trace | content |
+| --- | --- |`)
+	for _, s := range sources {
+		p.Row(s.name, s.about)
+	}
+	p.Line("\nWall time and CPU time depend on the machine and its load; peak memory hardly does. Measured on %s/%s.", runtime.GOOS, runtime.GOARCH)
+	p.Table("command", "wall", "CPU", "peak memory", "limit")
+	for _, t := range tasks {
+		i := slices.IndexFunc(figures, func(f figure) bool { return f.Task == t.name() })
+		if i < 0 {
+			continue
 		}
+		f := figures[i]
+		memory, limit := fmt.Sprintf("%.0f MB", f.Memory), "-"
+		if t.limit > 0 {
+			limit = fmt.Sprintf("%.0f MB", t.limit)
+			if f.Memory > t.limit {
+				memory = "**" + memory + "**"
+			}
+		}
+		p.Row("`"+f.Task+"`", fmt.Sprintf("%.1f s", f.Wall), fmt.Sprintf("%.1f s", f.CPU), cmp.Or(f.Error, memory), limit)
 	}
-	if g.delays && later {
-		r.Delay = trace.Some(math.Floor(g.random.ExpFloat64() * 20_000))
-	}
-}
-
-func (g *generator) id(n uint64) uint64 {
-	if !g.hashes {
-		return n
-	}
-	return rand.NewPCG(n, 1).Uint64()
+	p.Line("\nFigures above their limit are bold.")
+	return p.String()
 }
