@@ -78,7 +78,10 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 		return draft{}, misusedShape(err)
 	}
 	return draft{
-		write: func(w *format.Writer) (int, error) { return w.WriteAll(trace.Until(c.Context, trace.Borrow(drawing))) },
+		write: func(w *format.Writer) (int, error) {
+			n, err := w.WriteAll(trace.Until(c.Context, trace.Borrow(drawing)))
+			return n, misusedShape(err)
+		},
 		notes: func(rows int) []string { return treeNotes(drawing, rows, shape) },
 	}, nil
 }

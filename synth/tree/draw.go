@@ -46,15 +46,19 @@ type prompt struct {
 // a prefix of a larger one. Memory does not grow with n.
 //
 // A shape that cannot be drawn is a [*ShapeError]: a value out of range, limits
-// that contradict each other or fit fewer than one request in 10,000, or lengths,
-// ids or times that exceed what a trace can hold.
+// that contradict each other or fit none of 10,000 requests, or lengths, ids or
+// times that exceed what a trace can hold.
 func (m *Model) Draw(seed uint64, n int, shape Shape) (*Drawing, error) {
-	shaped, err := m.shaped(shape, n)
+	shaped, err := m.shaped(shape, seed, n)
 	if err != nil {
 		return nil, fmt.Errorf("drawing by the tree method: %w", err)
 	}
+	return shaped.drawing(seed, n), nil
+}
+
+func (m *shapedModel) drawing(seed uint64, n int) *Drawing {
 	d := &Drawing{
-		model:         shaped,
+		model:         m,
 		remaining:     n,
 		arrivals:      stats.NewStream(seed, "arrivals"),
 		walk:          stats.NewStream(seed, "walk"),
@@ -62,10 +66,10 @@ func (m *Model) Draw(seed uint64, n int, shape Shape) (*Drawing, error) {
 		uniqueLengths: stats.NewStream(seed, "unique lengths"),
 		tailLengths:   stats.NewStream(seed, "tail lengths"),
 		outputLengths: stats.NewStream(seed, "output lengths"),
-		fresh:         shaped.coreBlocks * uint64(shaped.shape.PrefixRootMultiplier),
+		fresh:         m.coreBlocks * uint64(m.shape.PrefixRootMultiplier),
 	}
-	d.due = shaped.groups.Draw(d.arrivals)
-	return d, nil
+	d.due = m.groups.Draw(d.arrivals)
+	return d
 }
 
 // Read draws the next request into r, or returns io.EOF after the last. It
@@ -78,9 +82,15 @@ func (d *Drawing) Read(r *trace.Request) error {
 	d.remaining--
 	d.read++
 	osl := d.next()
-	for !d.fits() {
+	for tried := 1; !d.fits(); tried++ {
+		if tried == 100*maxTried {
+			return fmt.Errorf("drawing by the tree method: %d requests in a row do not fit MinISL %d and MaxISL %d", tried, d.model.shape.MinISL, d.model.shape.MaxISL)
+		}
 		d.rejected++
 		osl = d.next()
+	}
+	if err := d.checkISL(); err != nil {
+		return fmt.Errorf("drawing by the tree method: %w", err)
 	}
 	if d.model.shape.KeepRate {
 		d.arrive()

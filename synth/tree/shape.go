@@ -111,7 +111,7 @@ type shapedModel struct {
 
 // shaped applies a shape. It returns a [*ShapeError] if n requests cannot be
 // drawn.
-func (m *Model) shaped(s Shape, n int) (*shapedModel, error) {
+func (m *Model) shaped(s Shape, seed uint64, n int) (*shapedModel, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (m *Model) shaped(s Shape, n int) (*shapedModel, error) {
 	shaped.unique = m.unique.Map(func(blocks int) int { return max(1, multiply(blocks, s.PromptLenMultiplier)) })
 	shaped.outputs = m.outputs.Map(s.osl)
 	shaped.nodes, shaped.coreBlocks = stretch(m.nodes, s.PrefixLenMultiplier)
-	if err := shaped.check(n); err != nil {
+	if err := shaped.check(seed, n); err != nil {
 		return nil, err
 	}
 	return shaped, nil

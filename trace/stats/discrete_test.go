@@ -41,21 +41,13 @@ func TestDiscreteDrawsByCount(t *testing.T) {
 }
 
 func checkDiscrete(t *rapid.T, d Discrete[int], all []int) {
-	sum, atMost := 0, make(map[int]int)
+	sum := 0
 	for _, v := range all {
 		sum += v
-		for x := v; x <= 101; x++ {
-			atMost[x]++
-		}
 	}
 	n := float64(max(1, len(all)))
 	if got, want := d.Mean(), float64(sum)/n; math.Abs(got-want) > 1e-9 {
 		t.Fatalf("mean is %v, want %v", got, want)
-	}
-	for x := -101; x <= 101; x++ {
-		if got, want := d.CDF(x), float64(atMost[x])/n; got != want {
-			t.Fatalf("CDF(%d) is %v, want %v", x, got, want)
-		}
 	}
 	if low, high := d.Bounds(); len(all) > 0 && (low != all[0] || high != all[len(all)-1]) {
 		t.Fatalf("bounds are %d and %d, want %d and %d", low, high, all[0], all[len(all)-1])

@@ -110,16 +110,6 @@ func (d *Discrete[T]) Mean() (mean float64) {
 	return mean / float64(max(1, d.total()))
 }
 
-// CDF returns the probability of a value of at most x. The values must be in
-// ascending order.
-func (d *Discrete[T]) CDF(x T) float64 {
-	n, _ := slices.BinarySearch(d.values, x+1)
-	if n == 0 {
-		return 0
-	}
-	return float64(d.upTo[n-1]) / float64(d.total())
-}
-
 // Map returns the distribution of f of the values. If f never decreases, their
 // order stays ascending.
 func (d *Discrete[T]) Map(f func(T) T) Discrete[T] {
