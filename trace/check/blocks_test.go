@@ -8,54 +8,6 @@ import (
 	"moontide/trace/check"
 )
 
-func TestIDs(t *testing.T) {
-	testSpoiled(t, clean, []spoiled{
-		{name: "no ids", spoil: func(all []trace.Request) {
-			for i := range all {
-				all[i].HashIDs = nil
-			}
-		}, wants: []want{{check.NoIDs, check.Note, 30, "none of 30 rows", nil}}},
-		{name: "missing ids", spoil: func(all []trace.Request) { all[12].HashIDs = nil }, wants: []want{{check.MissingIDs, check.Warning, 1, "", []place{{13, "no hash_ids, input_length 144"}}}}},
-		{name: "no ids, in empty lists", spoil: func(all []trace.Request) {
-			for i := range all {
-				all[i].HashIDs = []uint64{}
-			}
-			all[5].InputLength = 0
-		}, wants: []want{{check.ZeroInput, check.Error, 1, "", []place{{6, "input_length 0"}}}, {check.NoIDs, check.Note, 30, "none of 30 rows", nil}}},
-		{name: "missing ids and empty lists", spoil: func(all []trace.Request) {
-			all[12].HashIDs, all[13].HashIDs, all[14].HashIDs = []uint64{}, nil, []uint64{}
-		}, wants: []want{{check.MissingIDs, check.Warning, 3, "", []place{
-			{13, "hash_ids is empty, input_length 144"}, {14, "no hash_ids, input_length 181"}, {15, "hash_ids is empty, input_length 218"}}}}},
-		{name: "two ids in one row", spoil: func(all []trace.Request) {
-			ids := all[12].HashIDs // three
-			ids[2] = ids[1]
-		}, wants: []want{{check.RepeatedID, check.Error, 1, "", []place{{13, "id 13001 again as block 3 of 3"}}}}},
-		{name: "three ids in one row count once", keep: 29, spoil: func(all []trace.Request) {
-			ids := all[9].HashIDs // seven
-			ids[4], ids[5] = ids[3], ids[3]
-			all[29] = all[28]
-		}, wants: []want{{check.RepeatedID, check.Error, 1, "", []place{{10, "id 10003 again as block 5 of 7"}}}}},
-		{name: "two parents", spoil: func(all []trace.Request) {
-			all[20].HashIDs[2] = all[9].HashIDs[2]  // after another block
-			all[21].HashIDs[0] = all[9].HashIDs[2]  // first, but reported before
-			all[21].HashIDs[1] = all[22].HashIDs[1] // after a block and after another
-		}, wants: []want{{check.TwoParents, check.Error, 2, "", []place{
-			{21, "id 10002 is block 3, after id 21001, but not on line 10"},
-			{23, "id 23001 is block 2, after id 0, but not on line 22"}}}}},
-		{name: "two parents, long after the first use", spoil: func(all []trace.Request) {
-			own := all[9].HashIDs[1]
-			all[12].HashIDs[1] = own
-			all[20].HashIDs[2] = own
-		}, wants: []want{{check.TwoParents, check.Error, 1, "", []place{{21, "id 10001 is block 3, after id 21001, but not on line 13"}}}}},
-		{name: "one prompt inside another", spoil: func(all []trace.Request) {
-			all[2].InputLength = 150
-			inside := append([]uint64{77_777}, all[2].HashIDs...)
-			all[20].InputLength, all[20].HashIDs = 230, inside
-		}, wants: []want{{check.TwoParents, check.Error, 1, "", []place{{21, "id 0 is block 2, after id 77777, but not on line 20"}}}}},
-		{name: "parent or none", spoil: func(all []trace.Request) { all[20].HashIDs[0] = all[9].HashIDs[2] }, wants: []want{{check.TwoParents, check.Error, 1, "", []place{{21, "id 10002 is the first block, but not on line 10"}}}}},
-	})
-}
-
 func TestBlockSize(t *testing.T) {
 	sized := func(size int, sizes ...int) (all []trace.Request) {
 		for i, isl := range sizes {
