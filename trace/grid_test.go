@@ -128,15 +128,6 @@ func TestGridCountsTicksAndNotTimes(t *testing.T) {
 	}
 }
 
-func TestNearestTick(t *testing.T) {
-	g := trace.Grid{Step: 100, Offset: 30}
-	for ms, want := range map[float64]float64{30: 30, 79: 30, 81: 130, -21: -70, 0: 30, 1e6 + 31: 1e6 + 30} {
-		if got := g.Tick(ms); got != want {
-			t.Errorf("the tick nearest to %v is %v, want %v", ms, got, want)
-		}
-	}
-}
-
 // The grid of any clock is found, with its step instead of a divisor.
 func TestDetectGridFindsAnyGrid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -205,14 +205,6 @@ func TestRebase(t *testing.T) {
 	}
 }
 
-func TestTake(t *testing.T) {
-	for n, want := range map[int]int{-1: 0, 0: 0, 2: 2, 9: 3} {
-		if got := len(collect(t, Take(FromSlice(at(1, 2, 3)), n))); got != want {
-			t.Errorf("%d of 3 rows are %d", n, got)
-		}
-	}
-}
-
 func TestSort(t *testing.T) {
 	rows := at(5, 1, 5, 0)
 	rows = slices.Insert(rows, 2, Request{Delay: Some(1.0), InputLength: 9})

@@ -69,17 +69,6 @@ func TestTableAgainstMap(t *testing.T) {
 	})
 }
 
-func TestAppendNumbers(t *testing.T) {
-	var table Table
-	numbers := table.AppendNumbers([]uint32{99}, []uint64{7, 8, 7, 1 << 60, 9, 8})
-	if want := []uint32{99, 0, 1, 0, 2, 3, 1}; !slices.Equal(numbers, want) {
-		t.Errorf("numbers %v, want %v", numbers, want)
-	}
-	if got := table.AppendNumbers(nil, nil); len(got) != 0 {
-		t.Errorf("numbers of nothing: %v", got)
-	}
-}
-
 // A single id must be found again after another id opens its page.
 func TestSingleIDJoinsPage(t *testing.T) {
 	var table Table

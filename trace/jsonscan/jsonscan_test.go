@@ -1,7 +1,6 @@
 package jsonscan
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"math"
 	"slices"
@@ -156,33 +155,6 @@ func TestUints(t *testing.T) {
 			if accepted := err == nil && want != nil && len(want) <= most; c.Done() != accepted && !strings.Contains(string(text), "null") || accepted && !slices.Equal(got, want) {
 				t.Fatalf("%q, at most %d: %d, accepted: %v, want %d, %v", text, most, got, c.Done(), want, err)
 			}
-		}
-	})
-}
-
-func TestSevenDigits(t *testing.T) {
-	for text, want := range map[string]struct {
-		n     uint64
-		width int
-	}{
-		"0, 1, 2,": {0, 1}, "7]}xxxxx": {7, 1}, "1234567,": {1234567, 7}, "9999999 ": {9999999, 7},
-		"12\xff00000": {12, 2}, "12:45678": {12, 2}, "12/45678": {12, 2}, "100000, ": {100000, 6},
-		"12345678": {0, 0}, "00, 0000": {0, 0}, "-1, 0000": {0, 0}, ",1234567": {0, 0}, "\x8a1234567": {0, 0},
-	} {
-		if n, width := sevenDigits(binary.LittleEndian.Uint64([]byte(text))); n != want.n || width != want.width {
-			t.Errorf("%q: %d of %d digits, want %d of %d", text, n, width, want.n, want.width)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.Uint64Range(0, 9_999_999).Draw(t, "n")
-		text := strconv.FormatUint(want, 10)
-		rest := rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "rest")
-		if rest[0] >= '0' && rest[0] <= '9' {
-			rest[0] = ','
-		}
-		n, width := sevenDigits(binary.LittleEndian.Uint64(append([]byte(text), rest...)))
-		if n != want || width != len(text) {
-			t.Fatalf("%d of %d digits, want %d of %d", n, width, want, len(text))
 		}
 	})
 }
