@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"image/png"
 	"io/fs"
 	"os"
@@ -82,36 +80,5 @@ func TestAnalyzeWarnsOfTheBlockSize(t *testing.T) {
 	r := try(t, dir, "", "analyze", "t.jsonl", "--block-size", "16")
 	if r.status != exitDone || !strings.Contains(strings.Join(strings.Fields(r.out), " "), "Warning: "+warning) || r.err != "moontide: t.jsonl: warning: "+warning+"\n" {
 		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
-	}
-	if r := try(t, dir, "", "analyze", "t.jsonl", "t.jsonl", "--block-size", "16"); !strings.Contains(strings.Join(strings.Fields(r.out), " "), "Warning: t.jsonl: "+warning) {
-		t.Errorf("a comparison says\n%s", r.out)
-	}
-	if r := try(t, dir, "", "analyze", "t.jsonl"); r.err != "" || strings.Contains(r.out, "Warning") {
-		t.Errorf("it warns of what fits:\n%s%s", r.out, r.err)
-	}
-	var got struct {
-		Blocks struct {
-			Requests, Fitting int
-			Better            int `json:"better_size"`
-		}
-	}
-	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "t.jsonl", "--json", "--block-size", "16")), &got); err != nil || got.Blocks.Fitting != 0 || got.Blocks.Better != 512 {
-		t.Errorf("JSON says %+v, %v", got, err)
-	}
-}
-
-// Text from files and rows cannot control the terminal.
-func TestTalkIsHarmless(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	name := "a\x1b[2J\u009bb\xff.jsonl"
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(threeRows+"\x1b]0;title\a\n"), 0o644); err != nil {
-		t.Skipf("no such names here: %v", err)
-	}
-	for _, args := range [][]string{{"analyze", name}, {"analyze", name, "--skip-bad-rows", "--block-size", "7"}, {"check", name + "x"}, {"convert", name, "-o", "out"}, {"analyze", "--\x1b[2J"}} {
-		r := try(t, dir, "", args...)
-		if bytes.ContainsAny([]byte(r.err), "\x1b\a\u009b") || !strings.Contains(r.err, `\x1b`) {
-			t.Errorf("%q: %q", args, r.err)
-		}
 	}
 }

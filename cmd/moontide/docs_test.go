@@ -39,47 +39,6 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// docEntry is a term and its explanation in generated pages.
-type docEntry struct{ Term, Text string }
-
-// exitStatuses lists the exit statuses, the one that prevails first.
-var exitStatuses = []docEntry{
-	{Term: "2", Text: "usage error: a wrong verb, flag, value or number of arguments"},
-	{Term: "1", Text: "failed, or stopped early"},
-	{Term: "5", Text: "the run ended because another part was lost or interrupted: restart all parts with --resume auto"},
-	{Term: "3", Text: "measured, but the verdict of a run is INVALID"},
-	{Term: "4", Text: "a gate (--slo, --fail-if) failed"},
-	{Term: "0", Text: "success"},
-}
-
-// environment lists the environment variables that have an effect.
-var environment = []docEntry{
-	{Term: "OPENAI_API_KEY", Text: "API key, with --api-key-env OPENAI_API_KEY. The flag accepts any name; without it, no key is read."},
-	{Term: "MOONTIDE_TOKEN", Text: "Secret of a distributed run whose parts share no folder; otherwise part 1 creates one."},
-	{Term: "MOONTIDE_PARTS", Text: "Number of parts of a Kubernetes Indexed Job, for --part auto."},
-	{Term: "XDG_CACHE_HOME", Text: "Folder of moontide/calibration.json (default: ~/.cache, on macOS ~/Library/Caches, on Windows %LocalAppData%)."},
-	{Term: "TERM", Text: "With dumb, progress is printed line by line instead of being redrawn."},
-	{Term: "TMPDIR", Text: "Folder for temporary copies of traces from pipes that are read more than once; on Windows, TEMP."},
-	{Term: "GOMAXPROCS", Text: "Number of threads that run at once (default: the number of CPU cores, plus three with replay, bench, calibrate and serve)."},
-	{Term: "SSL_CERT_FILE, SSL_CERT_DIR", Text: "CA certificates on Linux, unless --ca-file is given."},
-}
-
-// userFiles lists the files outside the folders named on the command line.
-var userFiles = []docEntry{
-	{Term: "runs/", Text: "Run folders without --out, in the current folder."},
-	{Term: "~/.cache/moontide/calibration.json", Text: "Result of moontide calibrate, read by later runs."},
-}
-
-// entriesTable returns entries as a Markdown table.
-func entriesTable(term, text string, entries []docEntry) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| %s | %s |\n| --- | --- |\n", term, text)
-	for _, e := range entries {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", e.Term, strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`, "_", `\_`).Replace(e.Text))
-	}
-	return b.String()
-}
-
 // verbTable returns the verbs by section, with links to their pages.
 func verbTable() string {
 	var b strings.Builder
@@ -110,12 +69,9 @@ func otherNamesTable() string {
 // The generated parts of README.md are current.
 func TestReferenceReadme(t *testing.T) {
 	parts := map[string]string{
-		"verbs":       verbTable(),
-		"files":       entriesTable("other files", "what they are", userFiles),
-		"statuses":    entriesTable("status", "meaning", exitStatuses),
-		"environment": entriesTable("variable", "effect", environment),
-		"othernames":  otherNamesTable(),
-		"schemas":     schemaTable(),
+		"verbs":      verbTable(),
+		"othernames": otherNamesTable(),
+		"schemas":    schemaTable(),
 	}
 	text, err := os.ReadFile("README.md")
 	if err != nil {

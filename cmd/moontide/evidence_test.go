@@ -196,34 +196,3 @@ func TestCacheMisses(t *testing.T) {
 		}
 	}
 }
-
-// A folder from before samples, windows and thresholds existed is still
-// reported.
-func TestReportOfAnOlderRun(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write(t, dir, "t.jsonl", shortTrace)
-	must(t, dir, "replay", "t.jsonl", "--url", serveFast(t), "--out", "run")
-	if err := os.Remove(filepath.Join(dir, "run", runfile.SamplesFile)); err != nil {
-		t.Fatal(err)
-	}
-	var run map[string]any
-	path := filepath.Join(dir, "run", runfile.RunFile)
-	text, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(text, &run) != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"window", "thresholds", "merges"} {
-		delete(run, key)
-	}
-	if err := runfile.WriteJSON(path, run); err != nil {
-		t.Fatal(err)
-	}
-	own := ownSummary(t, dir)
-	if own.Window != nil || own.Client != nil || own.Server != nil || own.Thresholds.MaxLagMS != 10 {
-		t.Errorf("%+v", own)
-	}
-	if out := must(t, dir, "report", "run"); !strings.Contains(strings.Join(strings.Fields(out), " "), "timestamp error from late reads") || strings.Contains(out, "client used") {
-		t.Errorf("it says\n%s", out)
-	}
-}

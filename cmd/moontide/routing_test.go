@@ -53,19 +53,7 @@ func TestMixOfModels(t *testing.T) {
 		text.WriteString("}\n")
 	}
 	write(t, dir, "t.jsonl", text.String())
-	replay := []string{"replay", "t.jsonl", "--seed", "3", "--model", `base=1,lora,"a"=1`, "--url", url, "--out"} // a name with a comma is no part of a mix
-	if r := try(t, dir, "", append(replay, "no")...); r.status != exitFailed || !strings.Contains(r.err, "--model") {
-		t.Errorf("exit status %d: %s", r.status, r.err)
-	}
-	replay[5] = "base=3,lora=1"
-	if r := try(t, dir, "", append(replay, "no")...); r.status != exitFailed || !strings.Contains(r.err, `does not serve the model "lora"`) {
-		t.Errorf("exit status %d: %s", r.status, r.err)
-	}
-	if r := try(t, dir, "", "replay", "t.jsonl", "--model", "base=3,other=1"); r.status != exitMisused || !strings.Contains(r.err, "which needs a URL") {
-		t.Errorf("exit status %d: %s", r.status, r.err)
-	}
-	replay[5] = "base=3,other=1"
-	all := try(t, dir, "", append(replay, "all")...)
+	all := try(t, dir, "", "replay", "t.jsonl", "--seed", "3", "--model", "base=3,other=1", "--url", url, "--out", "all")
 	folder := filepath.Join(dir, "all")
 	whole, ofSession, counts := recordsOf(t, folder), map[string]string{}, map[string]int{}
 	if len(whole) != 40 || !strings.Contains(all.out, "By model") || !strings.Contains(all.out, "75.0 %") {
