@@ -19,19 +19,6 @@ const (
 	completionFlag = "--generate-bash-completion" // asks the library for completions
 )
 
-// givenFlag is a flag on the command line. A boolean flag may have no value.
-type givenFlag struct {
-	name, value string
-	bare        bool // without a value
-}
-
-func (g givenFlag) String() string {
-	if g.bare {
-		return "--" + g.name
-	}
-	return "--" + g.name + "=" + g.value
-}
-
 // parseArgs normalizes a command line for the library: flags precede the other
 // arguments and have moontide's names, and durations have units. Unknown names
 // and values of the wrong type are rejected.
@@ -55,14 +42,8 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 	if err := p.parse(args[1:]); err != nil || p.help {
 		return []string{args[0], helpFlag}, err
 	}
-	if err := p.joinHostPort(); err != nil {
-		return args, err
-	}
-	line := []string{args[0]}
-	for _, g := range p.flags {
-		line = append(line, g.String())
-	}
-	return append(append(line, "--"), p.others...), nil
+	err := p.joinHostPort()
+	return slices.Concat(args[:1], p.flags, []string{"--"}, p.others), err
 }
 
 // removedVerbs says what replaces verbs that older versions had.
@@ -92,10 +73,11 @@ func didYouMean(misspelt, suggested string) string {
 }
 
 type argParser struct {
-	verb   *cli.Command
-	flags  []givenFlag
-	others []string
-	help   bool // is wanted
+	verb       *cli.Command
+	flags      []string // with moontide's names, as --name=value
+	others     []string
+	host, port string
+	help       bool // is wanted
 }
 
 func (p *argParser) parse(rest []string) error {
@@ -124,7 +106,7 @@ func (p *argParser) parse(rest []string) error {
 		}
 		f := p.find(name)
 		if _, isBool := f.(*cli.BoolFlag); isBool && !hasValue {
-			p.flags = append(p.flags, givenFlag{name: name, bare: true})
+			p.flags = append(p.flags, "--"+name)
 			continue
 		}
 		if !hasValue {
@@ -141,13 +123,24 @@ func (p *argParser) parse(rest []string) error {
 		if value, err = checkValue(f, name, value); err != nil {
 			return misused("%s: %w", p.verb.Name, err)
 		}
+		switch {
+		case name == "host":
+			p.host = value
+		case name == "port":
+			p.port = value
 		// Of most flags the last one counts, but a list of models would be cut to one.
-		if name == "model" && slices.ContainsFunc(p.flags, func(g givenFlag) bool { return g.name == name && g.value != value }) {
+		case name == "model" && p.has(name) && !slices.Contains(p.flags, "--model="+value):
 			return misused("%s: --model is given twice", p.verb.Name)
+		default:
+			p.flags = append(p.flags, "--"+name+"="+value)
 		}
-		p.flags = append(p.flags, givenFlag{name: name, value: value})
 	}
 	return nil
+}
+
+// has reports whether a flag with a value was given.
+func (p *argParser) has(name string) bool {
+	return slices.ContainsFunc(p.flags, func(flag string) bool { return strings.HasPrefix(flag, "--"+name+"=") })
 }
 
 func findFlag(flags []cli.Flag, name string) cli.Flag {
@@ -196,26 +189,16 @@ func (p *argParser) resolve(name string) (string, func(string) (string, error), 
 	return flag, other.convert, nil
 }
 
-// joinHostPort replaces --host and --port with the flag for an endpoint.
+// joinHostPort adds the flag for an endpoint that --host and --port name.
 func (p *argParser) joinHostPort() error {
-	value := func(name string) string {
-		for _, g := range p.flags {
-			if g.name == name {
-				return g.value
-			}
-		}
-		return ""
-	}
-	host, port := value("host"), value("port")
 	switch {
-	case host == "" && port == "":
+	case p.host == "" && p.port == "":
 		return nil
-	case value("url") != "" || value("listen") != "":
+	case p.has("url") || p.has("listen"):
 		return misused("%s: --host and --port name an endpoint that --url or --listen names, too", p.verb.Name)
 	}
-	p.flags = slices.DeleteFunc(p.flags, func(g givenFlag) bool { return g.name == "host" || g.name == "port" })
-	flag, address := hostPort(p.verb, host, port)
-	p.flags = append(p.flags, givenFlag{name: flag, value: address})
+	flag, address := hostPort(p.verb, p.host, p.port)
+	p.flags = append(p.flags, "--"+flag+"="+address)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/url"
 	"slices"
@@ -37,7 +38,7 @@ func captureCommand(std streams, stop stop) *cli.Command {
 			&cli.IntFlag{Name: "block-size", Category: inRequests, Value: 512, Usage: "block size in `TOKENS`"},
 			&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "tokenizer.json `FILE` for text prompts", DefaultText: "block ids of text are estimated"},
 			&cli.StringFlag{Name: "session-header", Category: inSessions, Usage: "`NAME` of the header that identifies a request's session", DefaultText: "sessions are inferred from prompts that continue each other"},
-			&cli.StringFlag{Name: "sample", Category: inSessions, Value: "1", Usage: "`SHARE` of the sessions to record, such as 1/10"},
+			&cli.Float64Flag{Name: "sample", Category: inSessions, Value: 1, Usage: "`SHARE` of the sessions to record, one in N: 0.1 for one in ten"},
 			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "256MiB", Usage: "maximum total `SIZE` of buffered bodies; requests beyond it are forwarded, and recorded without block ids"},
 		),
 		Action: func(c *cli.Context) error { return captureTraffic(c, std, stop) },
@@ -115,9 +116,7 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	if cfg.Memory, err = parseSize(c.String("memory")); err != nil {
 		return cfg, files, misused("capture: --memory: %w", err)
 	}
-	if cfg.SampleOneIn, err = parseSample(c.String("sample")); err != nil {
-		return cfg, files, misused("capture: --sample: %w", err)
-	}
+	cfg.SampleOneIn = int(math.Round(1 / c.Float64("sample")))
 	files.Path = c.String("output")
 	if limits := c.String("rotate"); limits != "" {
 		if files.Every, files.Size, err = parseRotation(limits); err != nil {
@@ -138,18 +137,6 @@ func upstreamTLS(c *cli.Context) (*tls.Config, error) {
 	}
 	pool, err := readCAs(c.String("ca-file"))
 	return &tls.Config{RootCAs: pool}, err
-}
-
-// parseSample parses a share such as 1/10.
-func parseSample(text string) (oneIn int, err error) {
-	n, ok := strings.CutPrefix(text, "1/")
-	if text == "1" {
-		return 1, nil
-	}
-	if oneIn, err = strconv.Atoi(n); !ok || err != nil || oneIn < 1 {
-		return 0, fmt.Errorf("%q is not a share such as 1/10", text)
-	}
-	return oneIn, nil
 }
 
 // parseRotation parses a time, a size, or both with a comma between them.

@@ -214,7 +214,7 @@ var verbPages = map[string]verbPage{
 		Usage:   []string{"--upstream URL -o FILE [FLAGS]"},
 		Examples: []string{
 			"--upstream http://127.0.0.1:8000 -o traffic.jsonl.zst",
-			"--upstream http://127.0.0.1:8000 -o traffic.jsonl.zst --rotate 1h --sample 1/10 --session-field metadata.chat_id",
+			"--upstream http://127.0.0.1:8000 -o traffic.jsonl.zst --rotate 1h --sample 0.1 --session-field metadata.chat_id",
 		},
 		Common: []string{"upstream", "listen", "output", "key", "tokenizer", "session-header", "sample", "metrics-listen"},
 	},
