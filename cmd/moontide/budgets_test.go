@@ -39,7 +39,7 @@ var maxLines = map[string]int{
 	"replay/prompt":                 1050,
 	"replay/runfile":                1850,
 	"replay/sim/engine":             2450,
-	"replay/sim/fit":               1800,
+	"replay/sim/fit":                1800,
 	"replay/sim/server":             3350,
 	"replay/sim/virtual":            300,
 	"replay/stamp":                  300,
