@@ -29,8 +29,7 @@ type Counts struct {
 
 // counts counts what happens. It is safe for concurrent use.
 type counts struct {
-	requests, other, rows, faults, inFlight atomic.Int64
-	turns                                   atomic.Uint64
+	turns atomic.Uint64
 
 	mu  sync.Mutex
 	sum Counts
@@ -41,52 +40,28 @@ func newCounts() *counts {
 }
 
 // Counts returns the counts so far. It may be called from any goroutine.
-func (p *Proxy) Counts() Counts {
-	c := p.counts
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.sum
-	s.Ended, s.LostRows, s.NoBlocks = maps.Clone(s.Ended), maps.Clone(s.LostRows), maps.Clone(s.NoBlocks)
-	s.Requests, s.InFlight, s.Other = c.requests.Load(), c.inFlight.Load(), c.other.Load()
-	s.Rows, s.Faults, s.HeldBytes = c.rows.Load(), c.faults.Load(), p.memory.held.Load()
+func (p *Proxy) Counts() (s Counts) {
+	p.counts.add(func(sum *Counts) {
+		s = *sum
+		s.Ended, s.LostRows, s.NoBlocks = maps.Clone(s.Ended), maps.Clone(s.LostRows), maps.Clone(s.NoBlocks)
+	})
+	s.HeldBytes = p.memory.held.Load()
 	return s
 }
 
-// ended counts an exchange that has ended.
-func (c *counts) ended(e *exchange) {
+// add changes the counts.
+func (c *counts) add(change func(sum *Counts)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sum.Ended[e.class]++
-	if e.sampledOut {
-		c.sum.SampledOut++
-	}
+	change(&c.sum)
 }
 
-func (c *counts) lose(why gap, rows int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sum.LostRows[string(why)] += int64(rows)
-}
-
-func (c *counts) lackBlocks(why gap) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sum.NoBlocks[string(why)]++
-}
-
-// measured counts a text of which the server told the length.
-func (c *counts) measured(bytes, tokens int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sum.PromptBytes += int64(bytes)
-	c.sum.PromptTokens += int64(tokens)
-}
-
-func (c *counts) writeFailed(err error, rows int) {
-	c.lose(writing, rows)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sum.WriteError == nil {
-		c.sum.WriteError = err
-	}
+// lose counts rows that are missing, and the first error of writing, which may be nil.
+func (c *counts) lose(why gap, rows int, err error) {
+	c.add(func(sum *Counts) {
+		sum.LostRows[string(why)] += int64(rows)
+		if sum.WriteError == nil {
+			sum.WriteError = err
+		}
+	})
 }

@@ -194,7 +194,7 @@ func (p *Proxy) guard(f func()) (ok bool) {
 	defer func() {
 		if !ok {
 			recover()
-			p.counts.faults.Add(1)
+			p.counts.add(func(sum *Counts) { sum.Faults++ })
 		}
 	}()
 	f()
@@ -226,24 +226,25 @@ func (e *exchange) observe(piece []byte, err error) {
 	case e.inflater == nil:
 		e.decoded(piece)
 	default:
-		e.inflate(piece, err == io.EOF)
+		e.opaque = !inflate(e.inflater, piece, err == io.EOF, func(b []byte) bool { e.decoded(b); return true })
 	}
 }
 
-func (e *exchange) inflate(piece []byte, last bool) {
-	e.inflater.Feed(piece)
+// inflate passes the next piece of a gzip body on to take, decoded, until that returns
+// false. It returns false if the body is not valid, or not complete after the last piece.
+func inflate(z *http1.Inflater, piece []byte, last bool, take func([]byte) bool) (ok bool) {
+	z.Feed(piece)
 	if last {
-		e.inflater.End()
+		z.End()
 	}
 	for {
-		decoded, err := e.inflater.Next()
-		if err != nil && err != io.EOF {
-			e.opaque = true
-		}
+		decoded, err := z.Next()
 		if err != nil || decoded == nil {
-			return
+			return err == nil || err == io.EOF
 		}
-		e.decoded(decoded)
+		if !take(decoded) {
+			return true
+		}
 	}
 }
 
@@ -295,7 +296,11 @@ func (e *exchange) conclude() {
 	default:
 		e.class = e.seen.Class
 	}
-	e.proxy.counts.ended(e)
+	e.proxy.counts.add(func(sum *Counts) {
+		if sum.Ended[e.class]++; e.sampledOut {
+			sum.SampledOut++
+		}
+	})
 }
 
 // see takes what the observer saw.

@@ -164,11 +164,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	over := make(chan struct{})
 	defer close(over)
 	if endpoint := openai.EndpointOf(r.URL.Path); endpoint == "" || r.Method != http.MethodPost {
-		p.counts.other.Add(1)
+		p.counts.add(func(sum *Counts) { sum.Other++ })
 	} else {
 		of.exchange = p.begin(endpoint, arrived, r.Header)
 		defer func() { // also when the proxy panics with http.ErrAbortHandler
-			p.counts.inFlight.Add(-1)
+			p.counts.add(func(sum *Counts) { sum.InFlight-- })
 			of.exchange.end(r.Context().Err() != nil)
 		}()
 	}
@@ -179,8 +179,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // begin begins an exchange.
 func (p *Proxy) begin(endpoint string, arrived time.Time, header http.Header) *exchange {
-	p.counts.requests.Add(1)
-	p.counts.inFlight.Add(1)
+	p.counts.add(func(sum *Counts) { sum.Requests, sum.InFlight = sum.Requests+1, sum.InFlight+1 })
 	p.open.Add(1)
 	e := &exchange{proxy: p, endpoint: endpoint, arrived: arrived, bodyCoding: header.Get("Content-Encoding")}
 	e.halves.Store(2)

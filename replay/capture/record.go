@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -42,7 +41,7 @@ func (p *Proxy) half(e *exchange) {
 	case p.toRecord <- e:
 	default:
 		e.conclude()
-		p.counts.lose(slow, 1)
+		p.counts.lose(slow, 1, nil)
 		p.open.Done()
 	}
 }
@@ -107,13 +106,8 @@ func (e *exchange) inflateBody() gap {
 	z := http1.NewInflater()
 	defer z.Close()
 	plain := buffer{memory: e.body.memory, most: e.body.most}
-	z.Feed(e.body.bytes)
-	z.End()
-	piece, err := z.Next()
-	for ; err == nil && plain.dropped == ""; piece, err = z.Next() {
-		plain.write(piece)
-	}
-	if plain.dropped == "" && err != io.EOF {
+	ok := inflate(z, e.body.bytes, true, func(b []byte) bool { plain.write(b); return plain.dropped == "" })
+	if !ok && plain.dropped == "" {
 		plain.drop(unreadable)
 	}
 	e.body.drop("")
@@ -143,9 +137,9 @@ func (p *Proxy) recordAll() {
 	pending := 0 // rows since the last flush
 	settle := func() {
 		if err := p.out.Flush(); err != nil {
-			p.counts.writeFailed(err, pending)
+			p.counts.lose(writing, pending, err)
 		} else {
-			p.counts.rows.Add(int64(pending))
+			p.counts.add(func(sum *Counts) { sum.Rows += int64(pending) })
 		}
 		pending = 0
 	}
@@ -161,7 +155,7 @@ func (p *Proxy) recordAll() {
 				continue
 			}
 			if err := p.out.Write(row); err != nil {
-				p.counts.writeFailed(err, 1)
+				p.counts.lose(writing, 1, err)
 				settle()
 				continue
 			}
@@ -180,7 +174,7 @@ func (p *Proxy) record(e *exchange) (row trace.Request, ok bool) {
 		return row, false
 	}
 	if !p.guard(func() { row = p.row(e) }) {
-		p.counts.lose(failed, 1)
+		p.counts.lose(failed, 1, nil)
 		return row, false
 	}
 	return row, true
@@ -191,13 +185,16 @@ func (p *Proxy) row(e *exchange) trace.Request {
 	x := log.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK}
 	if e.noBlocks != "" {
 		x.Blocks = nil
-		p.counts.lackBlocks(e.noBlocks)
+		p.counts.add(func(sum *Counts) { sum.NoBlocks[string(e.noBlocks)]++ })
 	}
 	seen := &e.seen
 	x.Input, x.Output = trace.Opt[int](seen.Counts.Input), trace.Opt[int](seen.Counts.Output)
 	if x.Blocks != nil && x.Input.Set {
 		if bytes, ok := e.call.TextLength(); ok {
-			p.counts.measured(bytes, min(x.Input.Value, trace.MaxLength))
+			p.counts.add(func(sum *Counts) {
+				sum.PromptBytes += int64(bytes)
+				sum.PromptTokens += int64(min(x.Input.Value, trace.MaxLength))
+			})
 		}
 	}
 	if seen.Chunks > 0 && !x.Output.Set {
