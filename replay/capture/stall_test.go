@@ -2,10 +2,16 @@ package capture
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +19,8 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/openai/http1/http1test"
+	"moontide/trace"
+	"moontide/trace/log"
 )
 
 // piped serves a proxy with a limit for stalls, in front of a handler, in virtual time.
@@ -110,4 +118,116 @@ func pauses(t *testing.T) {
 		t.Errorf("%d connections", connections)
 	}
 	client.CloseIdleConnections()
+}
+
+// A request arrives when it comes, even if the proxy reads it later: here after the answer
+// to another one of the same connection.
+func TestArrivalBeforeRead(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux stamps what arrives")
+	}
+	sent := make(chan bool)
+	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		<-sent
+		io.WriteString(w, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	})
+	c := capturing(t, server)
+
+	// The kernel begins to stamp a moment after the proxy asks it to.
+	const tries = 1000
+	for range tries {
+		postTwice(t, strings.TrimPrefix(c.url, "http://"), sent)
+	}
+	err, rows := c.stop(), c.rows.all
+	if err != nil || len(rows) != 2*tries {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	slices.SortFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
+	late := 0
+	for i := 0; i < len(rows); i += 2 {
+		var first struct {
+			Recorded log.Recorded `json:"recorded"`
+		}
+		if err := json.Unmarshal(rows[i].Extra, &first); err != nil {
+			t.Fatal(err)
+		}
+		if rows[i+1].Timestamp.Value >= rows[i].Timestamp.Value+*first.Recorded.E2EL {
+			late++
+		}
+	}
+	if late == tries {
+		t.Error("all second requests arrived after the answers to the first")
+	}
+}
+
+// postTwice sends two requests at once, has them answered, and reads the answers.
+func postTwice(t *testing.T, address string, sent chan<- bool) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, strings.Repeat("POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 14\r\n\r\n"+`{"prompt":"a"}`, 2))
+	answers := bufio.NewReader(conn)
+	for range 2 {
+		sent <- true
+		answer, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, answer.Body)
+	}
+}
+
+// smallBuffers is a listener whose connections hold little of what a peer does not read.
+type smallBuffers struct{ *net.TCPListener }
+
+func (l smallBuffers) Accept() (net.Conn, error) {
+	c, err := l.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
+	return c, c.SetWriteBuffer(4 << 10)
+}
+
+// A client that sends requests without end and reads no answer is disconnected, whatever
+// it does not take: answers, errors of the proxy, or interim responses.
+func TestClientThatNeverReads(t *testing.T) {
+	const post = "POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 14\r\n\r\n" + `{"prompt":"a"}`
+	for name, handler := range map[string]http.HandlerFunc{
+		"answers": func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, strings.Repeat("a", 1000)) },
+		"errors":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"interim responses": func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				w.WriteHeader(http.StatusEarlyHints)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := listening(t)
+			c := capturingOn(t, smallBuffers{l}, upstream(t, handler), func(cfg *Config) { cfg.Stall = 100 * time.Millisecond })
+
+			conn, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+			conn.SetDeadline(time.Now().Add(30 * time.Second)) // or the test would not end
+			for err == nil {
+				_, err = io.WriteString(conn, post)
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("it is not disconnected")
+				conn.Close()
+			}
+			if err := c.stop(); err != nil {
+				t.Error(err)
+			}
+			if n := c.Counts(); n.InFlight != 0 || n.HeldBytes != 0 || n.Requests == 0 || n.Rows != n.Requests {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"regexp"
 	"slices"
 	"strings"
@@ -376,5 +377,262 @@ data: {"text":"1","output_ids":[1],"meta_info":{"id":"X","finish_reason":null,"p
 data: {"text":"2","output_ids":[1],"meta_info":{"id":"X","finish_reason":{"type":"length","length":2},"prompt_tokens":3,"completion_tokens":2,"cached_tokens":0}}
 
 data: [DONE]`)
+	}
+}
+
+// dialect is how the tests speak an API.
+type dialect struct {
+	path string
+	// body is a request with the members that limit the answer: %d is the number
+	// of tokens, %s are further members.
+	body string
+	// separates is whether it tells reasoning from visible text.
+	separates bool
+}
+
+// said is what a client learns from an answer.
+type said struct {
+	Reasoning, Text       string
+	Input, Cached, Output int
+	Finish                string // why it ended, in the words of the API
+	Error                 string
+}
+
+// parsed decodes JSON, which has to be valid.
+func parsed[T any](t *testing.T, data []byte) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatalf("%v: %s", err, data)
+	}
+	return v
+}
+
+var dialects = []dialect{
+	{chatPath, `{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"how are you"}],"max_tokens":%d%s}`, true},
+	{completionPath, `{"prompt":"be brief how are you","max_tokens":%d%s}`, false},
+	{responsesPath, `{"instructions":"be brief","input":"how are you","max_output_tokens":%d%s}`, true},
+	{messagesPath, `{"system":"be brief","messages":[{"role":"user","content":"how are you"}],"max_tokens":%d%s}`, true},
+	{generatePath, `{"text":"be brief how are you","sampling_params":{"ignore_eos":true,"max_new_tokens":%d}%s}`, false},
+}
+
+func (d dialect) request(tokens int, members string) string {
+	return fmt.Sprintf(d.body, tokens, members)
+}
+
+// ask sends a request and reads the answer, streamed or not. It returns the events.
+func (d dialect) ask(s *testServer, body string) (got said, stream string) {
+	s.t.Helper()
+	status, text := s.do("POST", d.path, body)
+	if status != 200 {
+		s.t.Fatalf("%s %s: status %d: %s", d.path, body, status, text)
+	}
+	if strings.HasPrefix(text, "{") {
+		got.read(s.t, "", []byte(text))
+		return got, ""
+	}
+	for _, e := range eventsOf(s.t, text) {
+		if e.data != "[DONE]" {
+			got.read(s.t, e.name, []byte(e.data))
+		}
+	}
+	return got, text
+}
+
+type event struct{ name, data string }
+
+// eventsOf splits a stream into events, each a name, perhaps, and one line of data.
+func eventsOf(t *testing.T, stream string) (events []event) {
+	t.Helper()
+	whole, ok := strings.CutSuffix(stream, "\n\n")
+	if !ok {
+		t.Fatalf("the stream ends within an event: %q", stream)
+	}
+	for text := range strings.SplitSeq(whole, "\n\n") {
+		m := regexp.MustCompile(`^(?:event: ([a-z_.]+)\n)?data: (.*)$`).FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("not an event: %q", text)
+		}
+		events = append(events, event{m[1], m[2]})
+	}
+	return events
+}
+
+// read takes a whole answer, or an event of one, of any API.
+func (s *said) read(t *testing.T, name string, data []byte) {
+	t.Helper()
+	v := parsed[map[string]any](t, data)
+	if name != "" && v["type"] != name {
+		t.Errorf("event %q has the type %q", name, v["type"])
+	}
+	if _, ok := v["output_ids"]; ok { // with the text so far
+		s.Text = ""
+	}
+	switch path := strings.Split(name, "."); path[len(path)-1] {
+	case "created", "in_progress", "added", "done", "message_start": // nothing new
+	case "completed", "incomplete":
+		delete(v["response"].(map[string]any), "output")
+		fallthrough
+	default:
+		s.walk("", v)
+	}
+}
+
+// walk takes the members that tell something.
+func (s *said) walk(key string, v any) {
+	list, _ := v.([]any)
+	for _, element := range list {
+		s.walk(key, element)
+	}
+	object, _ := v.(map[string]any)
+	number := func(key string) int {
+		n, _ := object[key].(float64)
+		return int(n)
+	}
+	kind, _ := object["type"].(string)
+	if key == "finish_reason" && kind != "" {
+		s.Finish = kind
+	}
+	for k, value := range object {
+		text, _ := value.(string)
+		switch k {
+		case "thinking", "reasoning_content":
+			s.Reasoning += text
+		case "text", "content", "delta":
+			if strings.Contains(kind, "reasoning_text") {
+				s.Reasoning += text
+			} else {
+				s.Text += text
+			}
+		case "status":
+			if object["object"] == "response" {
+				s.Finish = text
+			}
+		case "finish_reason", "stop_reason":
+			s.Finish += text
+		case "message":
+			s.Error += text
+		case "prompt_tokens", "input_tokens":
+			s.Input = number(k) + number("cache_creation_input_tokens") + number("cache_read_input_tokens")
+		case "completion_tokens", "output_tokens":
+			s.Output = number(k)
+		case "cached_tokens", "cache_read_input_tokens":
+			s.Cached = number(k)
+		}
+		s.walk(k, value)
+	}
+}
+
+// jsonOf returns the JSON of v.
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// ways are the ways in which a later prompt can have an earlier answer.
+var ways = []struct {
+	name, path, first string
+	keeps             bool // the reasoning
+	next              func(t *testing.T, answer string) string
+}{
+	{"text", completionPath, `"prompt":"X two three four five"`, true, func(t *testing.T, answer string) string {
+		type body struct{ Choices []struct{ Text string } }
+		return `"prompt":` + jsonOf(t, "X two three four five"+parsed[body](t, []byte(answer)).Choices[0].Text+" and so on")
+	}},
+	{"token ids", completionPath, `"prompt":[1,2,3,4,5],"return_token_ids":true`, true, func(t *testing.T, answer string) string {
+		type body struct {
+			Choices []struct {
+				IDs []uint64 `json:"token_ids"`
+			}
+		}
+		return `"prompt":` + jsonOf(t, append(append([]uint64{1, 2, 3, 4, 5}, parsed[body](t, []byte(answer)).Choices[0].IDs...), 6, 7, 8))
+	}},
+	{"output ids", generatePath, `"input_ids":[1,2,3,4,5]`, true, func(t *testing.T, answer string) string {
+		type body struct {
+			IDs []uint64 `json:"output_ids"`
+		}
+		return `"input_ids":` + jsonOf(t, append(append([]uint64{1, 2, 3, 4, 5}, parsed[body](t, []byte(answer)).IDs...), 6, 7, 8))
+	}},
+	{"messages", chatPath, `"messages":[{"role":"user","content":"X two three four five"}]`, false, func(t *testing.T, answer string) string {
+		return nextMessages(t, answer)
+	}},
+}
+
+func nextMessages(t *testing.T, answer string) string {
+	type body struct {
+		Choices []struct{ Message map[string]any }
+	}
+	got := parsed[body](t, []byte(answer)).Choices[0].Message
+	message := map[string]any{"role": "assistant", "content": got["content"]}
+	if thought, ok := got["reasoning_content"]; ok {
+		message["reasoning_content"] = thought
+	}
+	return `"messages":[{"role":"user","content":"X two three four five"},` + jsonOf(t, message) + `,{"role":"tool","content":"and so on"}]`
+}
+
+// The next turn finds all of an answer that is cached, except for its last token,
+// in whatever form it has it; an answer without its reasoning is not in the cache.
+func TestAnswersInLaterPrompts(t *testing.T) {
+	t.Parallel()
+	const size, prompt, added = 3, 5, 3
+	tokenizer := func(dst []uint32, text string) ([]uint32, error) {
+		for word := range strings.FieldsSeq(text) {
+			if rest, ok := strings.CutPrefix(word, "a"); ok { // two tokens
+				dst, word = append(dst, 1), rest
+			}
+			h := fnv.New32a()
+			h.Write([]byte(word))
+			dst = append(dst, 100+h.Sum32()%1_000_000)
+		}
+		return dst, nil
+	}
+	for _, tt := range []struct {
+		encode    server.Encoder
+		generated bool // tokens are cached
+		reasoning int
+	}{
+		{nil, false, 0}, {nil, true, 0}, {nil, true, 4}, {nil, true, 32}, {nil, true, 64},
+		{tokenizer, true, 0}, {tokenizer, true, 4}, {tokenizer, true, 32}, {tokenizer, true, 64},
+	} {
+		cfg := over(engine.Config{BlockSize: size})
+		cfg.CacheGenerated, cfg.ReasoningTokens, cfg.Encode = tt.generated, tt.reasoning, tt.encode
+		s, asked := start(t, cfg), 1000
+		for _, way := range ways {
+			for _, n := range []int{1, 2, 3, 5, 6, 7, 30, 66, 70} {
+				asked++ // another conversation
+				other := strings.NewReplacer("X", fmt.Sprint("x", asked), "[1,", fmt.Sprintf("[%d,", asked))
+				ask := func(members string, n int) string {
+					body := fmt.Sprintf(`{"model":"sim",%s,"ignore_eos":true,"max_tokens":%d,"sampling_params":{"max_new_tokens":%[2]d}}`, members, n)
+					status, answer := s.do("POST", way.path, other.Replace(body))
+					if status != 200 {
+						t.Fatalf("%s: status %d: %s", way.name, status, answer)
+					}
+					return answer
+				}
+				answer := ask(way.first, n)
+				added := added
+				if tt.encode != nil && !strings.Contains(way.name, "ids") {
+					added++ // and
+				}
+				dropped := 0
+				if !way.keeps {
+					dropped = min(tt.reasoning, n)
+				}
+				shared := prompt + n - 1
+				if dropped > 0 || !tt.generated {
+					shared = prompt
+				}
+				var got said
+				next := ask(way.next(t, answer), 1)
+				got.read(t, "", []byte(next))
+				if want := prompt + n - dropped + added; got.Input != want || got.Cached != shared/size*size {
+					t.Errorf("%s, tokenizer %v, %d of %d tokens are reasoning: %d of %d tokens cached; want %d of %d",
+						way.name, tt.encode != nil, min(tt.reasoning, n), n, got.Cached, got.Input, shared/size*size, want)
+				}
+			}
+		}
 	}
 }
