@@ -39,17 +39,8 @@ func calibration() *bench.Calibration {
 
 func TestCalibrationText(t *testing.T) {
 	t.Parallel()
-	var text bytes.Buffer
-	if err := report.Calibration(calibration()).WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
-	if strings.ContainsAny(text.String(), "\x1b\r") {
-		t.Error("a control character gets through")
-	}
-	tracetest.Golden(t, "testdata/calibration.txt", text.String())
-	if err := report.Calibration(&bench.Calibration{}).WriteText(new(bytes.Buffer)); err != nil {
-		t.Errorf("of nothing: %v", err)
-	}
+	tracetest.Golden(t, "testdata/calibration.txt", written(t, report.Calibration(calibration()).WriteText))
+	written(t, report.Calibration(&bench.Calibration{}).WriteText) // of nothing
 }
 
 func TestCalibrationLine(t *testing.T) {

@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -28,27 +27,16 @@ func TestReasoningIsShownWhereThereIsSome(t *testing.T) {
 		"two without": {report.Runs{plain, plain}, false, false, false},
 	} {
 		d := test.runs.Document()
-		for form, write := range map[string]func() string{
-			"text":     func() string { return written(t, d.WriteText) },
-			"markdown": func() string { return written(t, d.WriteMarkdown) },
-			"html":     func() string { return written(t, d.WriteHTML) },
-		} {
-			text := strings.Join(strings.Fields(write()), " ")
-			shown := strings.Contains(strings.ReplaceAll(text, "TTFVT excludes them", ""), "TTFVT")
-			// The tables of a page are those of all latencies, whatever was asked for.
-			if shown != test.ttfvt && (name != "asked for" || form == "text") {
-				t.Errorf("%s, %s: TTFVT is shown: %v", name, form, shown)
-			}
-			if strings.Contains(text, "Mean reasoning length") != test.tokens || strings.Contains(text, note) != test.note {
-				t.Errorf("%s, %s: reasoning in:\n%s", name, form, text)
-			}
+		text := strings.Join(strings.Fields(written(t, d.WriteText)), " ")
+		if shown := strings.Contains(strings.ReplaceAll(text, "TTFVT excludes them", ""), "TTFVT"); shown != test.ttfvt {
+			t.Errorf("%s: TTFVT is shown: %v", name, shown)
 		}
-		var csv bytes.Buffer
-		if err := d.WriteCSV(&csv); err != nil {
-			t.Fatal(err)
+		if strings.Contains(text, "Mean reasoning length") != test.tokens || strings.Contains(text, note) != test.note {
+			t.Errorf("%s: reasoning in:\n%s", name, text)
 		}
-		if strings.Contains(csv.String(), "p99_ttfvt_ms") != test.ttfvt || strings.Contains(csv.String(), "mean_reasoning_tokens") != test.tokens {
-			t.Errorf("%s: CSV:\n%s", name, csv.String())
+		csv := written(t, d.WriteCSV)
+		if strings.Contains(csv, "p99_ttfvt_ms") != test.ttfvt || strings.Contains(csv, "mean_reasoning_tokens") != test.tokens {
+			t.Errorf("%s: CSV:\n%s", name, csv)
 		}
 	}
 	if text := written(t, report.Runs{reasoning}.Block(report.VLLM).WriteText); strings.Contains(text, "TTFVT (ms)") || !strings.Contains(text, note) {

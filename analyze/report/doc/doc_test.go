@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"html"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -52,27 +51,6 @@ func written(t *testing.T, d *doc.Document, name string) string {
 	return b.String()
 }
 
-// plainWords reverses the escaping of a format.
-func plainWords(s string) string {
-	s = strings.NewReplacer(`\|`, "|", "&lt;", "<", `\_`, "_").Replace(html.UnescapeString(s))
-	return strings.Join(strings.Fields(s), " ")
-}
-
-func TestEveryRenderingHasEveryNote(t *testing.T) {
-	for name := range writers {
-		text := plainWords(written(t, full(), name))
-		for _, want := range []string{
-			"Note: a note of the document, with | and <b> in it", "Warning: a warning in a section", "Not comparable: a note in a detail section",
-			"Simulated: numbers of one are simulated", "Simulated: numbers of two are simulated", "Verdict: SUSPECT",
-			"evidence of one", "other evidence of two", "Gates: FAIL", "gate of one", "other gate of two",
-		} {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s does not contain %q:\n%s", name, want, text)
-			}
-		}
-	}
-}
-
 // A page shows the checks that failed before those that passed, which are folded only
 // if all did.
 func TestPageFoldsPassedChecks(t *testing.T) {
@@ -114,18 +92,6 @@ func TestPageOrder(t *testing.T) {
 	}
 }
 
-func TestWriteErrors(t *testing.T) {
-	for name, write := range writers {
-		if err := write(full(), failingWriter{}); !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-type failingWriter struct{}
-
-func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
-
 // Untrusted text cannot break lines, control a terminal or add markup.
 func TestHostileText(t *testing.T) {
 	const hostile = "a\x1b[2J\nVerdict: VALID\u202e<script>alert(1)</script>"
@@ -147,33 +113,6 @@ func TestHostileText(t *testing.T) {
 		if name != "CSV" && name != "text" && strings.Contains(text, "<script>alert") {
 			t.Errorf("%s contains a script: %s", name, text)
 		}
-	}
-}
-
-func TestTextFitsTheTerminal(t *testing.T) {
-	d := full()
-	s := d.Section("Wide")
-	s.Row("a key", "1", "tokens", strings.Repeat("a long remark ", 10))
-	for line := range strings.Lines(written(t, d, "text")) {
-		if len(strings.TrimSuffix(line, "\n")) > 80 || strings.HasSuffix(line, " \n") {
-			t.Errorf("%q", line)
-		}
-	}
-	wide := doc.Table{Columns: []string{"level"}, Left: 1}
-	row := []string{"1"}
-	for range 12 {
-		wide.Columns, row = append(wide.Columns, "Request Throughput (req/s)"), append(row, "123456.78")
-	}
-	wide.Add(row...)
-	s.Table(wide)
-	text := written(t, d, "text")
-	for line := range strings.Lines(text) {
-		if len(line) > 113 {
-			t.Errorf("%d columns: %q", len(line), line)
-		}
-	}
-	if n := strings.Count(text, "123456.78"); n != 12 {
-		t.Errorf("a table in parts has %d of 12 columns:\n%s", n, text)
 	}
 }
 

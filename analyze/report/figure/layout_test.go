@@ -102,12 +102,3 @@ func TestMarkLabelsKeepApart(t *testing.T) {
 		}
 	})
 }
-
-func TestMarkLabelsOfADistribution(t *testing.T) {
-	f := metrics().Figures[3]
-	for i, m := range newPage(alone(f), 720).panels[0].marks {
-		if !m.shown {
-			t.Errorf("mark %d, %q, has no label", i, m.mark.Label)
-		}
-	}
-}

@@ -1,19 +1,11 @@
 package figure
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
-	"testing"
 )
-
-// To look at the pictures: go test -run TestSamples -samples DIR.
-var samplesDir = flag.String("samples", "", "write the sample pictures to this `directory`")
 
 // alone returns a sheet that holds only f.
 func alone(f Figure) Sheet { return Sheet{Figures: []Figure{f}} }
@@ -21,7 +13,7 @@ func alone(f Figure) Sheet { return Sheet{Figures: []Figure{f}} }
 // samples are typical sheets.
 func samples() map[string]Sheet {
 	return map[string]Sheet{
-		"lengths": lengths(), "arrivals": alone(arrivals()), "hits": alone(hitRates()), "metrics": metrics(), "sweep": alone(sweep()), "timeline": timeline(), "awkward": awkward(),
+		"hits": alone(hitRates()), "metrics": metrics(), "sweep": alone(sweep()), "timeline": timeline(), "awkward": awkward(),
 	}
 }
 
@@ -34,20 +26,6 @@ func figures() map[string]Figure {
 		}
 	}
 	return all
-}
-
-func TestSamples(t *testing.T) {
-	for name, sheet := range samples() {
-		if *samplesDir != "" {
-			f, err := os.Create(filepath.Join(*samplesDir, name+".png"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(WritePNG(f, sheet), f.Close()); err != nil {
-				t.Error(err)
-			}
-		}
-	}
 }
 
 func random() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
@@ -73,44 +51,6 @@ func logNormal(r *rand.Rand, n int, median, sigma float64) []float64 {
 		values[i] = math.Round(median*math.Exp(sigma*r.NormFloat64())) + 1
 	}
 	return values
-}
-
-func lengths() Sheet {
-	r := random()
-	of := func(title string, median float64) Figure {
-		values := logNormal(r, 12_000, median, 1.1)
-		slices.Sort(values)
-		edges, n := counts(values, 1, 131072, 68)
-		x := Axis{Label: "Length", Unit: "tokens", Log: true}
-		p50, p99 := values[6000], values[11880]
-		return Figure{
-			Title: title, X: x, Y: Axis{Label: "Requests"},
-			Series: []Series{{Name: "requests", Kind: Bars, X: edges, Y: n}},
-			Marks:  []Mark{{Label: "median " + x.Text(p50), At: p50}, {Label: "p99 " + x.Text(p99), At: p99, Dashed: true}},
-		}
-	}
-	return Sheet{Title: "Lengths of prompts and answers", Note: "conversation.jsonl, 12,031 requests",
-		Figures: []Figure{of("Input (ISL)", 6900), of("Output (OSL)", 350)}}
-}
-
-func arrivals() Figure {
-	r := random()
-	var x, y, mean []float64
-	for i := range 720 {
-		at := float64(i) * 5
-		rate := 3 + 1.2*math.Sin(at/700) + 0.6*math.Abs(r.NormFloat64())
-		if i == 400 {
-			rate = 14
-		}
-		x, y = append(x, at), append(y, rate)
-		mean = append(mean, 3.4+1.2*math.Sin(at/700))
-	}
-	return Figure{
-		Title: "Arrivals over time", Note: "windows of 5 s; the line is a running mean over a minute",
-		X: Axis{Label: "Time since the first request", Quantity: Duration}, Y: Axis{Label: "Request rate", Unit: "requests/s"},
-		Series: []Series{{Name: "5 s windows", Kind: Steps, X: x, Y: y}, {Name: "running mean", X: x, Y: mean}},
-		Marks:  []Mark{{Label: "mean 3.34", At: 3.34, OnY: true, Dashed: true}},
-	}
 }
 
 func hitRates() Figure {

@@ -58,24 +58,6 @@ func TestThinKeepsExtremesAndOrder(t *testing.T) {
 	})
 }
 
-// A line may alternate between two columns any number of times.
-func TestThinBoundsAnyLine(t *testing.T) {
-	var line []point
-	for i := range 1_000_000 {
-		line = append(line, point{float64(i%2) * 30, math.Sin(float64(i) / 1000)})
-	}
-	line[345_678].y, line[765_432].y = -7, 7
-	parts := thinned(line)
-	if len(parts) != 1 || len(parts[0]) > 2*maxPoints {
-		t.Fatalf("%d lines, the first of %d points", len(parts), len(parts[0]))
-	}
-	for _, y := range []float64{-7, 7} {
-		if !slices.ContainsFunc(parts[0], func(p point) bool { return p.y == y }) {
-			t.Errorf("lost the extreme %g", y)
-		}
-	}
-}
-
 func TestThinGaps(t *testing.T) {
 	l := newPolyline(3)
 	l.gap()
@@ -87,16 +69,6 @@ func TestThinGaps(t *testing.T) {
 	want := [][]point{{{1, 1}, {2, 2}}, {{5, 3}}}
 	if got := l.parts(); !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("got %v, want %v", got, want)
-	}
-	many := newPolyline(3 * maxPoints)
-	for i := range 3 * maxPoints {
-		if i%maxPoints == 0 {
-			many.gap()
-		}
-		many.add(point{float64(i), 0})
-	}
-	if got := many.parts(); len(got) != 3 {
-		t.Errorf("two gaps made %d lines", len(got))
 	}
 	if empty := thinned(nil); len(empty) != 0 {
 		t.Errorf("nothing became %v", empty)
