@@ -60,7 +60,6 @@ type request struct {
 	abandoned     bool // closed by the client, ending in the window
 	measured      bool // completed, with latencies
 	good          bool // ended, and met all objectives
-	cachedKnown   bool
 }
 
 // Read reads a run and computes the metrics to compare, by default [DefaultMetrics].
@@ -116,7 +115,6 @@ func (r *Run) add(rec *replay.Record, window run.Span) {
 	ok, inside := rec.Class == replay.OK, window.Has(rec.Done)
 	q.completed, q.ended, q.failed, q.abandoned = ok && window.Holds(rec), ok && inside, rec.Class.Failed() && inside, rec.Class == replay.Abandoned && inside
 	q.good = q.ended && !slices.ContainsFunc(r.Objectives, func(o run.Objective) bool { return !o.MetBy(rec) })
-	q.cachedKnown = q.completed && rec.Counts.Cached.Set
 	q.measured = q.completed && q.Answered
 	if q.measured {
 		r.addGaps(rec.Row, rec.Gaps)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -168,11 +169,11 @@ func (c *Condition) set(key string, l parsedLimit) (err error) {
 
 // String returns the condition in the format of [ParseCondition].
 func (c Condition) String() string {
-	limit := plain(c.Limit)
+	limit := plain(c.Limit + 0) // not -0
 	if c.Kind == OfRelativeChange || c.Kind == OfValue && c.Metric.Unit == Share {
 		limit = plainPercent(c.Limit)
 	}
-	if c.Kind != OfValue && !math.Signbit(c.Limit) {
+	if c.Kind != OfValue && c.Limit >= 0 {
 		limit = "+" + limit
 	}
 	return c.Metric.Key + string(c.Op) + limit
@@ -180,18 +181,8 @@ func (c Condition) String() string {
 
 // plainPercent formats a share as a percentage with all of its digits.
 func plainPercent(share float64) string {
-	digits, sign := plain(math.Abs(share)), ""
-	if math.Signbit(share) {
-		sign = "-"
-	}
-	whole, fraction, _ := strings.Cut(digits, ".")
-	fraction += "00"
-	whole = strings.TrimLeft(whole+fraction[:2], "0")
-	if whole == "" {
-		whole = "0"
-	}
-	if fraction = strings.TrimRight(fraction[2:], "0"); fraction != "" {
-		fraction = "." + fraction
-	}
-	return sign + whole + fraction + "%"
+	digits := plain(share)
+	_, fraction, _ := strings.Cut(digits, ".")
+	hundredfold, _ := new(big.Rat).SetString(digits + "e2")
+	return hundredfold.FloatString(max(len(fraction)-2, 0)) + "%"
 }
