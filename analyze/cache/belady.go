@@ -39,18 +39,9 @@ func RoomForReuse(s *Sequence) int {
 	return room
 }
 
-// simulateBelady represents a cache as the set of the next uses of its blocks. A
-// use hits if it is in the set, and is replaced by the block's next use; the last
-// use in the set is evicted.
-func simulateBelady(s *Sequence, blockSize int, capacities []int) []Hits {
-	next := nextUses(s)
-	all := make([]Hits, len(capacities))
-	for i, capacity := range capacities {
-		all[i] = belady(s, next, blockSize, capacity)
-	}
-	return all
-}
-
+// belady represents a cache as the set of the next uses of its blocks. A use hits if it
+// is in the set, and is replaced by the block's next use; the last use in the set is
+// evicted.
 func belady(s *Sequence, next []uint32, blockSize, capacity int) Hits {
 	var h Hits
 	cached, size := newBitSet(len(next)), 0

@@ -15,8 +15,8 @@
 //	curve := b.Curve(512)
 //	fmt.Println(curve.At(10_000).Rates().Token, curve.SmallestByToken(0.95))
 //
-// [Simulate] plays other policies at given capacities, and a [Comparer] a [Fleet]
-// of caches behind a router. A [Study] does all of this for several policies and
+// [Simulate] plays other policies at given capacities, and a [Fleet] compares
+// caches behind a router. A [Study] does all of this for several policies and
 // capacities. Both need a [Sequence], the trace in memory, because
 // Belady's policy looks ahead. [ParseCapacity] reads "10000", "5Mtok" or "64GiB",
 // and [KVOf] knows the bytes per token of common models.

@@ -21,18 +21,8 @@ const maxOverload = 1.25
 // the average.
 type Fleet struct {
 	Workers  int    // at least 1
-	Capacity int    // of each worker, in blocks, at least 0
+	Capacity int    // of each worker, in blocks
 	Seed     uint64 // for [routing.Random]
-}
-
-// Comparison holds the hits of a fleet and of single caches that serve all
-// requests.
-type Comparison struct {
-	// SharedTotal is for one cache as large as all workers' together, the upper
-	// bound for routing. SharedSingle is for one as large as a single worker's.
-	SharedTotal, SharedSingle Hits
-	// Routed is in the order of the policies given.
-	Routed []Routed
 }
 
 // Routed holds the hits of a fleet with a routing policy.
@@ -42,76 +32,62 @@ type Routed struct {
 	Workers []Hits // by worker: shows how even the load is
 }
 
-// Comparer compares fleets of workers on one trace. It caches the results that
-// fleets of different capacities share. It is not safe for concurrent use.
-type Comparer struct {
-	sequence  *Sequence
-	blockSize int
-	shared    *Curve
-	routed    map[fixedRoute][]*Curve // of each worker
+// FleetPoint holds the hits of a fleet and of single caches that serve all requests.
+type FleetPoint struct {
+	Fleet
+	// SharedTotal is for one cache as large as all workers' together, the upper
+	// bound for routing. SharedSingle is for one as large as a single worker's.
+	SharedTotal, SharedSingle Hits
+	// Routed is in the order of the policies given.
+	Routed []Routed
 }
 
-// fixedRoute is routing that does not depend on caches: each worker gets the same
-// requests at every capacity, so one curve per worker holds all its hits.
-type fixedRoute struct {
-	policy routing.Policy
-	fleet  Fleet // without its capacity
-}
-
-// NewComparer returns a Comparer for a trace in blocks of blockSize tokens. The
-// trace must not change any more.
-func NewComparer(s *Sequence, blockSize int) (*Comparer, error) {
-	if blockSize < 1 {
-		return nil, fmt.Errorf("comparing routings: block size %d is below 1 token", blockSize)
-	}
-	return &Comparer{s, blockSize, s.Curve(blockSize), map[fixedRoute][]*Curve{}}, nil
-}
-
-// Compare simulates the trace on a fleet with each routing policy.
+// Compare simulates a trace in blocks of blockSize tokens on the fleet, with each of the
+// capacities, in blocks, and each routing policy.
 //
 // All policies but [routing.Prefix] take the time of one curve (see [CurveBuilder])
-// for all capacities together. [routing.Prefix] is simulated for each capacity; it
-// holds 12 bytes per cached block, 4 per block seen by a worker, and a bit per worker
-// and distinct block.
-func (c *Comparer) Compare(f Fleet, policies ...routing.Policy) (Comparison, error) {
+// for all capacities together, because each worker gets the same requests at every
+// capacity. [routing.Prefix] is simulated for each capacity; it holds 12 bytes per cached
+// block, 4 per block seen by a worker, and a bit per worker and distinct block.
+func (f Fleet) Compare(s *Sequence, blockSize int, capacities []int, policies ...routing.Policy) ([]FleetPoint, error) {
 	switch {
 	case f.Workers < 1:
-		return Comparison{}, fmt.Errorf("comparing routings: %d workers; need at least 1", f.Workers)
-	case f.Capacity < 0:
-		return Comparison{}, fmt.Errorf("comparing routings: capacity %d is below 0 blocks", f.Capacity)
+		return nil, fmt.Errorf("comparing routings: %d workers; need at least 1", f.Workers)
+	case blockSize < 1:
+		return nil, fmt.Errorf("comparing routings: block size %d is below 1 token", blockSize)
 	}
-	result := Comparison{
-		SharedTotal:  c.shared.At(timesAtMost(f.Workers, f.Capacity, c.shared.Largest())),
-		SharedSingle: c.shared.At(f.Capacity),
-	}
-	for _, p := range policies {
-		router, err := routing.New(p, f.Workers, rand.New(rand.NewPCG(f.Seed, 0)))
-		if err != nil {
-			return Comparison{}, fmt.Errorf("comparing routings: %w", err)
+	shared, points := s.Curve(blockSize), make([]FleetPoint, len(capacities))
+	for i, n := range capacities {
+		if f.Capacity = n; n < 0 {
+			return nil, fmt.Errorf("comparing routings: capacity %d is below 0 blocks", n)
 		}
-		if router.Policy() == routing.Prefix {
-			result.Routed = append(result.Routed, f.routeByPrefix(c.sequence, router, c.blockSize))
-		} else {
-			result.Routed = append(result.Routed, c.routeFixed(f, router))
+		points[i].Fleet = f
+		points[i].SharedTotal, points[i].SharedSingle = shared.At(timesAtMost(f.Workers, n, shared.Largest())), shared.At(n)
+	}
+	for _, policy := range policies {
+		var curves []*Curve // of each worker
+		for i := range points {
+			router, err := routing.New(policy, f.Workers, rand.New(rand.NewPCG(f.Seed, 0)))
+			if err != nil {
+				return nil, fmt.Errorf("comparing routings: %w", err)
+			}
+			p := &points[i]
+			if router.Policy() == routing.Prefix {
+				p.Routed = append(p.Routed, p.routeByPrefix(s, router, blockSize))
+				continue
+			}
+			if curves == nil {
+				curves = f.curves(s, router, blockSize)
+			}
+			routed := Routed{Routing: router.Policy(), Workers: make([]Hits, f.Workers)}
+			for w, curve := range curves {
+				routed.Workers[w] = curve.At(p.Capacity)
+				routed.Hits.add(routed.Workers[w])
+			}
+			p.Routed = append(p.Routed, routed)
 		}
 	}
-	return result, nil
-}
-
-// routeFixed returns the hits of a fleet from the curves of its workers.
-func (c *Comparer) routeFixed(f Fleet, router *routing.Router) Routed {
-	key := fixedRoute{router.Policy(), Fleet{Workers: f.Workers, Seed: f.Seed}}
-	curves, known := c.routed[key]
-	if !known {
-		curves = f.curves(c.sequence, router, c.blockSize)
-		c.routed[key] = curves
-	}
-	routed := Routed{Routing: router.Policy(), Workers: make([]Hits, f.Workers)}
-	for w, curve := range curves {
-		routed.Workers[w] = curve.At(f.Capacity)
-		routed.Hits.add(routed.Workers[w])
-	}
-	return routed
+	return points, nil
 }
 
 // curves returns the curve of each worker's requests.
@@ -152,17 +128,6 @@ func timesAtMost(a, b, most int) int {
 // routeByPrefix simulates the trace on an empty fleet.
 func (f Fleet) routeByPrefix(s *Sequence, router *routing.Router, blockSize int) Routed {
 	routed := Routed{Routing: routing.Prefix, Workers: make([]Hits, f.Workers)}
-	f.eachByPrefix(s, router, blockSize, func(i, worker, hit int) {
-		blocks, isl := len(s.blocks(i)), s.requests[i].isl
-		routed.Workers[worker].addRequest(hit, blocks, isl, blockSize)
-		routed.Hits.addRequest(hit, blocks, isl, blockSize)
-	})
-	return routed
-}
-
-// eachByPrefix visits each request with its worker and the number of its blocks that
-// hit there.
-func (f Fleet) eachByPrefix(s *Sequence, router *routing.Router, blockSize int, visit func(i, worker, hit int)) {
 	caches := make([]*lru, f.Workers)
 	for i := range caches {
 		caches[i] = newLRU(f.Capacity)
@@ -186,6 +151,8 @@ func (f Fleet) eachByPrefix(s *Sequence, router *routing.Router, blockSize int, 
 		}
 		sent[w] += len(blocks)
 		total += len(blocks)
-		visit(i, w, cached[w])
+		routed.Workers[w].addRequest(cached[w], len(blocks), s.requests[i].isl, blockSize)
+		routed.Hits.addRequest(cached[w], len(blocks), s.requests[i].isl, blockSize)
 	}
+	return routed
 }

@@ -12,20 +12,16 @@ import (
 	"moontide/trace/routing"
 )
 
-func compare(t testing.TB, rows []request, f cache.Fleet, blockSize int, policies ...routing.Policy) cache.Comparison {
+func compare(t testing.TB, rows []request, f cache.Fleet, blockSize int, policies ...routing.Policy) cache.FleetPoint {
 	return compared(t, sequenceOf(rows), f, blockSize, policies...)
 }
 
-func compared(t testing.TB, s *cache.Sequence, f cache.Fleet, blockSize int, policies ...routing.Policy) cache.Comparison {
-	comparer, err := cache.NewComparer(s, blockSize)
+func compared(t testing.TB, s *cache.Sequence, f cache.Fleet, blockSize int, policies ...routing.Policy) cache.FleetPoint {
+	points, err := f.Compare(s, blockSize, []int{f.Capacity}, policies...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := comparer.Compare(f, policies...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return points[0]
 }
 
 // naiveRoute plays rows against naive caches; pick chooses a worker for each.
@@ -140,7 +136,7 @@ func TestGroupedRequestsAreSessions(t *testing.T) {
 	f := cache.Fleet{Workers: 4, Capacity: 1 << 20}
 	s := sequenceOf(rows)
 	s.Group(sessions)
-	for how, c := range map[string]cache.Comparison{
+	for how, c := range map[string]cache.FleetPoint{
 		"by name": compare(t, rows, f, 16, routing.Session), "by number": compared(t, s, f, 16, routing.Session),
 	} {
 		used := 0
@@ -198,24 +194,19 @@ func TestCompareErrors(t *testing.T) {
 		{cache.Fleet{Workers: 1}, 0, routing.Random, "block size 0"},
 		{cache.Fleet{Workers: 1}, 16, "best", `"best" is not one of round-robin, random, least-loaded, session, prefix`},
 	} {
-		comparer, err := cache.NewComparer(sequenceOf(example), c.blockSize)
-		if err == nil {
-			_, err = comparer.Compare(c.fleet, c.policy)
-		}
+		_, err := c.fleet.Compare(sequenceOf(example), c.blockSize, []int{c.fleet.Capacity}, c.policy)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v", c, err)
 		}
 	}
-	comparer, err := cache.NewComparer(sequenceOf(example), 10)
+	// Curves of one capacity must not show at another.
+	points, err := cache.Fleet{Workers: 2, Seed: 9}.Compare(sequenceOf(example), 10, []int{3, 1, 0}, routing.Policies()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a Comparer keeps of one capacity must not show at another, nor that of
-	// one seed or number of workers at another.
-	for _, f := range []cache.Fleet{{Workers: 2, Capacity: 3}, {Workers: 2, Capacity: 1}, {Workers: 3, Capacity: 3}, {Workers: 2, Capacity: 3, Seed: 9}} {
-		got, err := comparer.Compare(f, routing.Policies()...)
-		if want := compare(t, example, f, 10, routing.Policies()...); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%+v: %+v, %v; want %+v", f, got, err, want)
+	for _, p := range points {
+		if want := compare(t, example, p.Fleet, 10, routing.Policies()...); !reflect.DeepEqual(p, want) {
+			t.Errorf("%+v: %+v, want %+v", p.Fleet, p, want)
 		}
 	}
 	huge := cache.Fleet{Workers: 1 << 10, Capacity: 1 << 60}

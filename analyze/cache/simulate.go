@@ -63,15 +63,20 @@ func Simulate(s *Sequence, p Policy, blockSize int, capacities ...int) ([]Hits, 
 	if i := slices.IndexFunc(capacities, func(c int) bool { return c < 0 }); i >= 0 {
 		return nil, fmt.Errorf("simulating a cache: capacity is negative: %d blocks", capacities[i])
 	}
+	var next []uint32
 	if p == Belady {
 		if len(s.numbers) > never {
 			return nil, fmt.Errorf("simulating a cache: %d block accesses exceed the limit of %d for Belady's policy", len(s.numbers), never)
 		}
-		return simulateBelady(s, blockSize, capacities), nil
+		next = nextUses(s)
 	}
 	hits := make([]Hits, len(capacities))
 	for i, capacity := range capacities {
-		hits[i] = simulate(s, newStore(p, s.distinct, capacity), blockSize)
+		if p == Belady {
+			hits[i] = belady(s, next, blockSize, capacity)
+		} else {
+			hits[i] = simulate(s, newStore(p, s.distinct, capacity), blockSize)
+		}
 	}
 	return hits, nil
 }

@@ -45,12 +45,6 @@ type Point struct {
 	Hits     Hits
 }
 
-// FleetPoint holds the hits of workers that have a cache of this capacity each.
-type FleetPoint struct {
-	Fleet
-	Comparison
-}
-
 // Study collects the requests of a trace: the LRU curve, and the whole sequence
 // of blocks if the question needs it.
 type Study struct {
@@ -117,10 +111,6 @@ func (s *Study) Results(inferred []int32) (*Results, error) {
 	if r.Workers == 0 {
 		return r, nil
 	}
-	return r, s.compareFleets(r, capacities, inferred)
-}
-
-func (s *Study) compareFleets(r *Results, capacities []int, inferred []int32) error {
 	if r.SessionsInferred = inferred != nil; r.SessionsInferred {
 		of := make([]int32, len(s.with))
 		for i, row := range s.with {
@@ -128,19 +118,8 @@ func (s *Study) compareFleets(r *Results, capacities []int, inferred []int32) er
 		}
 		s.sequence.Group(of)
 	}
-	comparer, err := NewComparer(s.sequence, r.BlockSize)
-	if err != nil {
-		return err
-	}
-	for _, n := range capacities {
-		fleet := Fleet{Workers: r.Workers, Capacity: n}
-		comparison, err := comparer.Compare(fleet, r.Routings...)
-		if err != nil {
-			return err
-		}
-		r.Fleets = append(r.Fleets, FleetPoint{Fleet: fleet, Comparison: comparison})
-	}
-	return nil
+	r.Fleets, err = Fleet{Workers: r.Workers}.Compare(s.sequence, r.BlockSize, capacities, r.Routings...)
+	return r, err
 }
 
 // roundSizes are the default capacities in blocks.
