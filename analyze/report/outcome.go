@@ -155,7 +155,7 @@ func (g *Group) json() OutcomeSearchJSON {
 		missed := f.Load(f.Answer.Missed)
 		j.MissedAt, j.Gates = &missed, gateObjects(g.atLimit().Judgements)
 	}
-	for _, l := range f.Runs() {
+	for _, l := range f.Legs {
 		j.Runs = append(j.Runs, l.Name)
 	}
 	return j

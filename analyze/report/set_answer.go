@@ -77,7 +77,7 @@ func (g *Group) answer() string {
 	a := f.Answer
 	var texts []string
 	switch {
-	case len(f.Legs) == 0:
+	case !a.Found && f.Invalid != nil:
 		texts = append(texts, "No run gave an answer.")
 	case !a.Found:
 		texts = append(texts, "No load meets the objectives: not even "+g.load(a.Missed)+" does.")
@@ -125,8 +125,11 @@ func threeDigits(x float64) string {
 	return bench.FormatLevel(rounded)
 }
 
-// shortfalls says which objectives a run misses.
+// shortfalls says which objectives a run misses, or why it is INVALID.
 func shortfalls(l *bench.LoadLeg) string {
+	if v := l.Metrics.Verdict; v.Level == run.Invalid {
+		return "the run is INVALID: " + v.Reasons()[0]
+	}
 	var each []string
 	for _, j := range run.Failed(l.Judgements) {
 		each = append(each, shortfall(j))

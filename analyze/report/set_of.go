@@ -46,7 +46,7 @@ func SearchOf(subject string, found []*bench.FoundLoad, v View) Set {
 	s := Set{Title: "LOAD SEARCH", Subject: subject, Axis: found[0].Axis, Metrics: setMetrics(found[0].Axis, v), Gates: v.Gates}
 	for _, f := range found {
 		g := Group{Label: f.Target.Label, Shape: f.Shape.String(), Found: f}
-		for _, l := range slices.SortedStableFunc(slices.Values(f.Runs()), func(a, b bench.LoadLeg) int { return cmp.Compare(a.Level, b.Level) }) {
+		for _, l := range slices.SortedStableFunc(slices.Values(f.Legs), func(a, b bench.LoadLeg) int { return cmp.Compare(a.Level, b.Level) }) {
 			p := s.measured(l.LegResult, v)
 			p.Judgements, p.Outcome = l.Judgements, legOutcome(&l)
 			g.Points = append(g.Points, p)

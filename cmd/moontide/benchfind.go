@@ -100,7 +100,7 @@ func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion) error {
 		return err
 	}
 	err = sweepEnded(std, cfg.Dir, err)
-	set := report.SearchOf(sweepSubject(c, found[0].Runs()[0].Run.Target), found, q.view)
+	set := report.SearchOf(sweepSubject(c, found[0].Legs[0].Run.Target), found, q.view)
 	if err := errors.Join(err, q.show(std, set)); err != nil {
 		return err
 	}

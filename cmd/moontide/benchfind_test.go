@@ -99,7 +99,7 @@ func TestBenchFindInvalid(t *testing.T) {
 	url, dir := serveFast(t), t.TempDir()
 	for range 2 {
 		r := try(t, dir, "", "bench", "--isl", "20", "--osl", "2", "--url", url, "--find", "concurrency", "--slo", "mean_ttft<1h", "--num-prompts", "20", "--max-lag", "1ns", "--max-lag-share", "0.000001", "--out", "sweep")
-		if r.status != exitInvalid || !strings.Contains(unwrapped(r.out), "3 runs were INVALID, the last with concurrency 1: ") || !strings.Contains(r.out, "undecided") || !strings.Contains(r.out, "Verdict: INVALID") {
+		if r.status != exitInvalid || !strings.Contains(unwrapped(r.out), "No run gave an answer. At concurrency 1, the run is INVALID: client lag") || !strings.Contains(unwrapped(r.out), "3 runs were INVALID, the last with concurrency 1: ") || !strings.Contains(r.out, "undecided") || !strings.Contains(r.out, "Verdict: INVALID") {
 			t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 		}
 		if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-1-repeat-2", "concurrency-1-repeat-3", "sweep.json"}; !slices.Equal(got, want) {

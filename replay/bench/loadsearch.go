@@ -69,9 +69,6 @@ type FoundLoad struct {
 	Failed bool
 }
 
-// Runs returns the runs.
-func (f *FoundLoad) Runs() []LoadLeg { return f.Legs }
-
 // Load returns the load at a level: the level or, of a rate, what the runs there sent if
 // that is clearly less, because the turns of sessions wait for each other.
 func (f *FoundLoad) Load(level float64) float64 {
