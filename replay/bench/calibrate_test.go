@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
 	"moontide/replay"
 	"moontide/replay/monotonic"
@@ -19,40 +17,6 @@ import (
 	"moontide/replay/sim/server"
 	"moontide/trace"
 )
-
-// A constant delay shows up in the TTFT error only. Additional lateness of a
-// token shows up in the gap before it and, with the opposite sign, in the gap
-// after it.
-func TestErrorsOf(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		duration := rapid.Int64Range(0, 1e9)
-		written := []int64{rapid.Int64Range(0, 1e15).Draw(t, "start")}
-		for _, gap := range rapid.SliceOfN(duration, 0, 20).Draw(t, "gaps") {
-			written = append(written, written[len(written)-1]+gap)
-		}
-		off := duration.Draw(t, "off")
-		late := make([]int64, len(written))
-		odd := rapid.IntRange(0, len(written)-1).Draw(t, "odd")
-		late[odd] = duration.Draw(t, "late")
-		var gaps []time.Duration
-		for i := 1; i < len(written); i++ {
-			gaps = append(gaps, time.Duration(written[i]+late[i]-written[i-1]-late[i-1]))
-		}
-		ttft, itl, ok := errorsOf(written[0]+off+late[0], gaps, written)
-		if !ok || ttft != time.Duration(off+late[0]) {
-			t.Fatalf("the error of the TTFT is %v, %v", ttft, ok)
-		}
-		for i, e := range itl {
-			if want := time.Duration(late[i+1] - late[i]); e != want {
-				t.Fatalf("the error of gap %d is %v, not %v", i, e, want)
-			}
-		}
-		if _, _, ok := errorsOf(0, gaps, written[1:]); ok {
-			t.Fatal("a token that the endpoint did not tell of is not missed")
-		}
-	})
-}
 
 func TestWrittenAt(t *testing.T) {
 	t.Parallel()
@@ -191,24 +155,6 @@ func TestLoads(t *testing.T) {
 	}
 	if sum > 40*time.Second {
 		t.Errorf("they take %v", sum)
-	}
-}
-
-// An endpoint that does not start ends the calibration and leaves nothing
-// running.
-func TestNoEndpoint(t *testing.T) {
-	t.Parallel()
-	if checkSystem() != nil {
-		t.Skip("no clock that processes share")
-	}
-	failure := errors.New("no endpoint")
-	var each []Point
-	_, err := Calibrate(context.Background(), CalibrateConfig{
-		Start: func(context.Context, Pace) (Endpoint, error) { return Endpoint{}, failure },
-		Each:  func(p Point) { each = append(each, p) },
-	})
-	if !errors.Is(err, failure) || len(each) > 0 || !strings.Contains(err.Error(), "100 streams of 50 tokens/s") {
-		t.Errorf("%v, %v", err, each)
 	}
 }
 

@@ -78,22 +78,6 @@ func TestEngineSweepIdentifiesCosts(t *testing.T) {
 	}
 }
 
-// A sweep continues in its folder: the same runs are planned, and none is repeated.
-func TestEngineSweepContinues(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "sweep")
-	limits := bench.EngineLimits{ISL: 512, Concurrency: 8}
-	_, first := sweepOf(t, bench.SweepConfig{Dir: dir}, limits)
-	if err := os.RemoveAll(first[3].Dir); err != nil { // as if it had been interrupted
-		t.Fatal(err)
-	}
-	_, second := sweepOf(t, bench.SweepConfig{Dir: dir}, limits)
-	for i, r := range second {
-		if r.Found != (i != 3) || r.Name != first[i].Name {
-			t.Errorf("run %d, %s: found %v", i, r.Name, r.Found)
-		}
-	}
-}
-
 // What a fit must not use is said with the reason.
 func TestUnfitEngineRuns(t *testing.T) {
 	_, legs := sweepOf(t, bench.SweepConfig{Dir: filepath.Join(t.TempDir(), "sweep")}, bench.EngineLimits{ISL: 256, Concurrency: 4})

@@ -1,15 +1,19 @@
 package bench_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"moontide/analyze/run"
+	"moontide/replay"
 	"moontide/replay/bench"
 	"moontide/replay/cluster"
 	"moontide/replay/openai"
@@ -180,6 +184,210 @@ func TestPartsWithoutAShare(t *testing.T) {
 	for i, p := range whole.Metrics.Parts {
 		if want := []int{10, 10, 0, 0}[i]; p.Run.Rows != want || p.Run.Sent != want {
 			t.Errorf("%s sent %d of %d requests, want %d", p.Name, p.Run.Sent, p.Run.Rows, want)
+		}
+	}
+}
+
+// recordsOf returns the records of a run by row.
+func recordsOf(t *testing.T, dirs ...string) map[int]replay.Record {
+	t.Helper()
+	recording, err := bench.OpenRecording(dirs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recording.Close()
+	all := map[int]replay.Record{}
+	for rec, err := range recording.Records {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[rec.Row] = rec
+	}
+	return all
+}
+
+// Clocks that are wrong by 250 ms and 3 s, and one that drifts by 100 ppm, change no
+// latency of the merged run, and its instants by no more than the bound of the clocks.
+func TestSkewedPartsAreOneRun(t *testing.T) {
+	t.Parallel()
+	url, stop := fastEndpoint()
+	defer stop()
+	skews := []struct {
+		offset time.Duration
+		drift  float64
+	}{{0, 0}, {250 * time.Millisecond, 0}, {-3 * time.Second, 0}, {0, 100e-6}}
+	starts := make([]func() replay.Status, len(skews))
+	results, errs := runMembers(t, len(skews), func(c *cluster.Config) {
+		begun, skew := time.Now(), skews[c.Number-1]
+		c.Clock = func() time.Time {
+			passed := time.Since(begun)
+			return begun.Round(0).Add(skew.offset + passed + time.Duration(skew.drift*float64(passed)))
+		}
+	}, func(number int) bench.Config {
+		rows := sharedRows(40)
+		for i := range rows {
+			rows[i].Timestamp = trace.Some(float64(10 * i))
+		}
+		cfg := bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(rows), BlockSize: 16}, Client: openai.Config{URL: url}}
+		cfg.Observer.Start = func(s bench.Started) { starts[number-1] = s.Status }
+		return cfg
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	dir := results[0].Dir
+	parts, err := runfile.ReadParts(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, truth := recordsOf(t, dir), []replay.Record{} // by the clock that all have here, from the start of part 1
+	// The merged run begins at the agreed start, and part 1 microseconds after it.
+	allowed, late := time.Duration(0), time.Duration(0)
+	for i, folder := range parts.Folders(dir) {
+		p := results[0].Metrics.Parts[i]
+		bound := time.Duration(p.BoundMS.Value * float64(time.Millisecond))
+		for _, rec := range recordsOf(t, folder) {
+			if i == 0 {
+				late = merged[rec.Row].Sent.Value - rec.Sent.Value
+			}
+			later := starts[i]().Start.Sub(starts[0]().Start)
+			true1 := rec.Sent.Value + later + late
+			// The runner of the part that drifts does not drift here, from when it learns
+			// the start on.
+			most := bound + time.Duration(skews[i].drift*float64(rec.Sent.Value+time.Second)) + time.Microsecond
+			m := merged[rec.Row]
+			if off := (m.Sent.Value - true1).Abs(); off > most {
+				t.Errorf("row %d of part %d is off by %v, more than %v", rec.Row, i+1, off, most)
+			}
+			if m.First.Value-m.Sent.Value != rec.First.Value-rec.Sent.Value {
+				t.Errorf("row %d has TTFT %v, its part %v", rec.Row, m.First.Value-m.Sent.Value, rec.First.Value-rec.Sent.Value)
+			}
+			rec.Sent.Value, allowed = true1, max(allowed, most)
+			truth = append(truth, rec)
+		}
+	}
+	slices.SortFunc(truth, func(a, b replay.Record) int { return cmp.Compare(a.Sent.Value, b.Sent.Value) })
+	for i := range truth[1:] {
+		a, b := truth[i], truth[i+1]
+		if b.Sent.Value-a.Sent.Value > 2*allowed && merged[a.Row].Sent.Value >= merged[b.Row].Sent.Value {
+			t.Errorf("rows %d and %d are in the wrong order", a.Row, b.Row)
+		}
+	}
+	if len(truth) != 40 || len(merged) != 40 {
+		t.Errorf("%d and %d records", len(truth), len(merged))
+	}
+}
+
+// Parts that share a server's cache predict its hits together: as many as a single run,
+// without an alarm of a warm cache. They have one schedule, with arrivals drawn once.
+func TestPartsShareCacheAndSchedule(t *testing.T) {
+	t.Parallel()
+	measured := func(n int) (*bench.Result, map[int]replay.Record) {
+		url, stop := fastEndpoint() // with an empty cache
+		defer stop()
+		config := func(int) bench.Config {
+			return bench.Config{
+				Trace: bench.Trace{Path: "../../traces/conversation.jsonl"}, Client: openai.Config{URL: url}, ServerBlockSize: 16, Seed: 5,
+				Pacing: trace.Pacing{Limit: 60, Arrivals: &trace.Arrivals{Distribution: trace.Poisson, Rate: 200, Burstiness: 1}},
+			}
+		}
+		if n == 1 {
+			cfg := config(1)
+			cfg.Dir = t.TempDir()
+			single, err := bench.Run(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return single, recordsOf(t, single.Dir)
+		}
+		results, errs := runParts(t, n, config)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		return results[0], recordsOf(t, results[0].Dir)
+	}
+	single, dues := measured(1)
+	parts, partDues := measured(4)
+	want, got := single.Metrics.Cache.Prediction, parts.Metrics.Cache.Prediction
+	if want.Predicted == 0 || got.Predicted != want.Predicted {
+		t.Errorf("parts predict %d cached tokens, a single run %d", got.Predicted, want.Predicted)
+	}
+	if warm := got.Causes[run.Warm]; warm.Requests > 0 {
+		t.Errorf("the cache is said to be warm for %d requests", warm.Requests)
+	}
+	if len(dues) != 60 || len(partDues) != 60 || single.Run.Schedule != parts.Run.Schedule {
+		t.Errorf("%d and %d records, schedules %s and %s", len(dues), len(partDues), single.Run.Schedule, parts.Run.Schedule)
+	}
+}
+
+// Parts that were interrupted go on together: every row is sent once, also those of a
+// part whose folder is lost, and rows that were not due yet keep their distances.
+func TestPartsResumeTogether(t *testing.T) {
+	t.Parallel()
+	const n, rows = 3, 60 // of 0.6 s, of which 0.2 s pass before the interrupt
+	for _, lost := range []bool{false, true} {
+		url, stop := fastEndpoint()
+		defer stop()
+		dir := filepath.Join(t.TempDir(), "run")
+		run := func(resume bool, interrupt chan struct{}) ([]*bench.Result, []error) {
+			return runMembers(t, n, func(c *cluster.Config) { c.Dir = dir }, func(number int) bench.Config {
+				all := sharedRows(rows)
+				for i := range all {
+					all[i].Timestamp = trace.Some(float64(10 * i))
+				}
+				cfg := bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(all), BlockSize: 16}, Client: openai.Config{URL: url}}
+				_, err := os.Stat(filepath.Join(dir, "part-3"))
+				if cfg.Resume = resume && (number != 3 || err == nil); number != 2 {
+					return cfg
+				}
+				records, once := 0, sync.OnceFunc(func() { close(interrupt) })
+				cfg.Drain = interrupt
+				cfg.Observer.Record = func(replay.Record) {
+					if records++; records == 5 && interrupt != nil {
+						once()
+					}
+				}
+				return cfg
+			})
+		}
+		first, errs := run(false, make(chan struct{}))
+		for i, err := range errs {
+			var ended *cluster.EndedError
+			if interrupted := i+1 == 2; interrupted && !errors.Is(err, bench.ErrStopped) || !interrupted && !(errors.As(err, &ended) && ended.Resumable) {
+				t.Fatalf("part %d, after part 2 was interrupted: %v", i+1, err)
+			}
+		}
+		before := recordsOf(t, dir)
+		if first[0].Run.Sent >= rows || len(before) != first[0].Run.Sent {
+			t.Fatalf("%d of %d rows were sent before the interrupt", first[0].Run.Sent, rows)
+		}
+		last := 0 // row before the interrupt
+		for row := range before {
+			last = max(last, row)
+		}
+		if lost {
+			if err := os.RemoveAll(filepath.Join(dir, "part-3")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		results, errs := run(true, nil)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		whole, after := results[0], recordsOf(t, dir)
+		if len(after) != rows || whole.Run.Sent != rows || whole.Run.Stopped || len(whole.Metrics.PartFaults) > 0 || whole.Metrics.Completed != rows {
+			t.Errorf("lost %v: %d records of %d rows, %d sent, stopped %v, faults %v", lost, len(after), rows, whole.Run.Sent, whole.Run.Stopped, whole.Metrics.PartFaults)
+		}
+		for row := last + 2; row < rows; row++ {
+			if apart := after[row].Due - after[row-1].Due; (apart - 10*time.Millisecond).Abs() > time.Millisecond {
+				t.Errorf("lost %v: rows %d and %d are due %v apart", lost, row-1, row, apart)
+			}
+		}
+		_, errs = run(true, nil)
+		for i, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), "nothing to resume") {
+				t.Errorf("part %d, complete: %v", i+1, err)
+			}
 		}
 	}
 }

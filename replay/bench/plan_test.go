@@ -130,33 +130,6 @@ func TestPredictionsAreRuns(t *testing.T) {
 	}
 }
 
-// The number of simulations at a time does not change predictions.
-func TestPredictionsInParallel(t *testing.T) {
-	t.Parallel()
-	var all []bench.Candidate
-	for n := 1; n <= 5; n++ {
-		all = append(all, bench.Candidate{Deployment: aggregated(n)})
-	}
-	predict := func(parallel int) []bench.Prediction {
-		seen := 0
-		p := planner(t, bench.PlanConfig{
-			Run: bench.Config{Trace: bench.Trace{Path: agentTrace}}, Metrics: metrics("mean_ttft_ms", "p99_tpot_ms"), Gates: gatesFrom(t, "mean_ttft<60ms"),
-			Parallel: parallel, Each: func(bench.Prediction) { seen++ },
-		})
-		predicted, err := p.Predict(t.Context(), all)
-		if err != nil || seen != len(all) {
-			t.Fatal(err, seen)
-		}
-		return predicted
-	}
-	one, many := predict(1), predict(4)
-	for i := range one {
-		if fmt.Sprint(one[i]) != fmt.Sprint(many[i]) {
-			t.Errorf("alone %+v, in parallel %+v", one[i], many[i])
-		}
-	}
-}
-
 func TestPlanErrors(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -2,7 +2,10 @@ package bench_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"log"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/bench"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/server"
 	"moontide/trace"
 )
 
@@ -59,22 +65,6 @@ func TestRequestsAndPath(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(tmp); len(left) > 0 {
 		t.Errorf("it leaves %v", left)
-	}
-}
-
-// Turns with text of their own that continue no earlier one are counted in a note.
-func TestNoteOfUnchangedTurns(t *testing.T) {
-	url, stop := fastEndpoint()
-	defer stop()
-	turns := rows(3, 0)
-	for i := range turns {
-		turns[i].SessionID, turns[i].Extra = "s", []byte(`{"messages":[{"role":"user","content":"a"}]}`)
-	}
-	result, err := bench.Run(t.Context(), bench.Config{
-		Trace: bench.Trace{Requests: trace.FromSlice(turns)}, Client: openai.Config{URL: url, Endpoint: openai.Chat, Answers: openai.LiveAnswers},
-	})
-	if err != nil || !strings.Contains(strings.Join(result.Run.Notes, "\n"), "2 later turns have text of their own") {
-		t.Errorf("%v, notes %q", err, result.Run.Notes)
 	}
 }
 
@@ -249,5 +239,91 @@ func TestSweepAgain(t *testing.T) {
 	cfg.Dir += "-other"
 	if runs, err := bench.RunSweep(ctx, cfg); runs != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v, %v", runs, err)
+	}
+}
+
+// Replay a trace against an endpoint.
+func ExampleRun() {
+	url, stop := fastEndpoint()
+	defer stop()
+	result, err := bench.Run(context.Background(), bench.Config{
+		Trace:  bench.Trace{Path: "../../traces/conversation.jsonl"},
+		Pacing: trace.Pacing{Limit: 20, Speedup: 100},
+		Client: openai.Config{URL: url, Model: "sim"},
+		Salt:   "example",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Metrics.Completed, "completed,", result.Metrics.Failed, "failed")
+	// Output: 20 completed, 0 failed
+}
+
+// fastEndpoint serves simulated engines that take no time.
+func fastEndpoint() (url string, stop func()) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		server.Run(ctx, ln, server.Config{Deployment: engine.Deployment{}})
+	}()
+	return "http://" + ln.Addr().String(), func() { cancel(); <-ended }
+}
+
+// With a limit on rows, the rest of a large trace is not read: here it is a hole of
+// 64 GiB.
+func TestLimitLeavesTheRestUnread(t *testing.T) {
+	t.Parallel()
+	row := `{"timestamp": %d, "input_length": %d, "output_length": 2, "hash_ids": [1, %d]}` + "\n"
+	var text strings.Builder
+	for i := range 8 {
+		fmt.Fprintf(&text, row, i, 1024-i%2*511, 2+i)
+	}
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 64<<30); err != nil {
+		t.Skip("no sparse files: ", err)
+	}
+	result, err := bench.Run(context.Background(), bench.Config{
+		Trace: bench.Trace{Path: path}, Pacing: trace.Pacing{Limit: 5}, Virtual: true, Dir: filepath.Join(t.TempDir(), "run"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := strings.Join(strings.SplitAfter(text.String(), "\n")[:5], "")
+	want := fmt.Sprintf("%x", sha256.Sum256([]byte(first)))
+	if got := result.Run.Trace; result.Run.Rows != 5 || got.BlockSize != 512 || got.DigestRows != 5 || got.SHA256 != want {
+		t.Errorf("%d rows, %+v, want the SHA-256 %s", result.Run.Rows, got, want)
+	}
+}
+
+// Agents with live answers over chat messages on vLLM 0.32, with a model of random weights:
+// the text of an answer encodes to other tokens than were generated, so prompts have
+// 41,585 tokens instead of 41,472 and 15 of 36 turns have fewer cached tokens than they
+// would with the generated ones. The run is valid and says so.
+func TestLiveChatOnVLLM(t *testing.T) {
+	result, err := bench.Measure(bench.MeasureConfig{}, "testdata/live-chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := result.Metrics
+	if l := m.Lengths; m.Input != 41_585 || l.Prompts != 36 || l.PromptsOff != 0 || l.AsText != 30 || l.TextTokens != 41_585-41_472 {
+		t.Errorf("%d prompt tokens: %+v", m.Input, l)
+	}
+	if p := m.Cache.Prediction; p.Predicted != 32_928 || p.Measured != 32_256 || p.AsText != 1312 || p.Equal != 36 || p.TemplateTokens != 2 {
+		t.Errorf("%+v", p)
+	}
+	said := false
+	for _, e := range m.Verdict.Evidence {
+		said = said || strings.HasPrefix(e.Text, "30 prompts contain answers as text") && strings.Contains(e.Text, "+113 tokens in all (0.272 % of the input)")
+	}
+	if m.Verdict.Level != run.Valid || !said {
+		t.Errorf("%+v", m.Verdict)
 	}
 }

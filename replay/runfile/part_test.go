@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pgregory.net/rapid"
-
+	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -55,17 +55,6 @@ func TestClock(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", test.name, got, test.errs)
 		}
 	}
-}
-
-// An offset of whole nanoseconds in milliseconds gives these nanoseconds back.
-func TestClockOffsetIsExact(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "offset"))
-		clock := runfile.Clock{Before: runfile.ClockOffset{At: noon, OffsetMS: float64(want) / float64(time.Millisecond)}}
-		if got := clock.Offset(noon); got != want {
-			t.Errorf("%v, want %v", got, want)
-		}
-	})
 }
 
 // parts.json is read as it was written, and refused if its numbers or folders are
@@ -130,6 +119,38 @@ func TestBoundsOfParts(t *testing.T) {
 		}
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestISLEstimated(t *testing.T) {
+	for extra, want := range map[string]bool{
+		``:                                false,
+		`{"text_input": "a"}`:             false,
+		`{"estimated": ["input_length"]}`: false, // the prompt is generated
+		`{"estimated": ["input_length"], "text_input": "a"}`:            true,
+		`{"estimated": ["input_length"], "text_input_sha256": "a"}`:     true,
+		`{"messages_sha256": "a", "estimated": ["input_length"]}`:       true,
+		`{"messages": [], "estimated": ["output_length"]}`:              false,
+		`{"text_input": "\"estimated\": [\"input_length\"]"}`:           false,
+		`{"recorded": {"estimated": ["input_length"]}, "messages": []}`: false,
+	} {
+		rec := replay.Record{Request: trace.Request{Extra: []byte(extra)}}
+		if got := runfile.ISLEstimated(&rec); got != want {
+			t.Errorf("%s: %v", extra, got)
+		}
+	}
+}
+
+// Opening a named pipe in a run's folder would block.
+func TestOpenRefusesOtherThanFiles(t *testing.T) {
+	for _, name := range []string{runfile.RunFile, runfile.RequestsFile, runfile.GapsFile} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := runfile.Open(dir); err == nil || !strings.Contains(err.Error(), name+" is not a regular file") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"moontide/replay"
 	"moontide/trace"
@@ -135,5 +136,119 @@ func BenchmarkSending(b *testing.B) {
 		if err := f.Sending(i); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Each gap is counted once, with the right length within the resolution.
+func TestGapsAreCountedAsLong(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		gap := time.Duration(rapid.Int64Range(0, int64(300*time.Hour)).Draw(t, "gap"))
+		counts := gapCounts{}
+		counts.add(gap)
+		list := counts.list()
+		if len(list) != 1 || list[0].Count != 1 {
+			t.Fatal(list)
+		}
+		if off := float64(list[0].NS - int64(gap)); max(off, -off) > GapResolution*float64(gap) {
+			t.Fatalf("%d ns is counted as %d", gap, list[0].NS)
+		}
+	})
+}
+
+// A folder without chunk times has a histogram of the gaps of successful requests,
+// which a resumed run continues.
+func TestFolderWithoutChunkTimes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	folder, err := Create(dir, Run{Rows: 3, NoChunkTimes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(f *Writer, row int, class replay.Class, gaps ...time.Duration) {
+		rec := replay.Record{Request: trace.Request{InputLength: 1, OutputLength: 4}, Row: row, Class: class, Chunks: len(gaps) + 1, Gaps: gaps}
+		if err := f.Record(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder.NoChunkTimes = true
+	record(folder, 0, replay.OK, 100, 100, 200)
+	record(folder, 1, replay.Truncated, 50)
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	records, recorded := readRecords(t, dir)
+	if len(records) != 2 || records[0].Gaps != nil || records[0].Chunks != 4 || records[1].Gaps != nil {
+		t.Errorf("records: %+v", records)
+	}
+	if got := recorded.Gaps; len(got) != 2 || got[0] != (GapCount{100, 2}) || got[1] != (GapCount{200, 1}) {
+		t.Errorf("gaps: %v", got)
+	}
+	if folder, err = Resume(dir); err != nil {
+		t.Fatal(err)
+	}
+	folder.NoChunkTimes = true
+	record(folder, 2, replay.OK, 200)
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, recorded = readRecords(t, dir); len(recorded.Gaps) != 2 || recorded.Gaps[1] != (GapCount{200, 2}) {
+		t.Errorf("gaps of the resumed run: %v", recorded.Gaps)
+	}
+	if err := os.WriteFile(filepath.Join(dir, GapsFile), []byte("{\"gap_ns\": -1}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); err == nil {
+		t.Error("a gap before its beginning is taken")
+	}
+}
+
+func samplesOf(t *testing.T, dir string) (all []Sample) {
+	t.Helper()
+	for s, err := range Samples(dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Samples reach the operating system when they are written, so they survive a
+// kill, and an incomplete line is harmless.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "run")
+	f, err := Create(dir, Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := samplesOf(t, dir); got != nil {
+		t.Errorf("before any: %v", got)
+	}
+	want := []Sample{
+		{AtMS: 0, Server: &ServerFigures{Engine: "vllm", Engines: 1, KVUse: new(0.0)}},
+		{AtMS: 1000.5, SpanMS: 1000.5, CPU: 0.1, MachineShare: 0.05, GCPauses: 2, GCPauseMS: 0.3, GCPauseMaxMS: 0.2, SchedP50MS: 0.01, SchedP99MS: 0.02,
+			ReadDelay: ReadDelay{Reads: 7, P99MS: 1.5}, RSSBytes: 1 << 33, InFlight: 3, Sent: 5, Done: 2, ServerError: "no\nanswer"},
+	}
+	for _, s := range want {
+		if err := f.Sample(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(want, samplesOf(t, dir)); diff != "" { // nothing was closed
+		t.Error(diff)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, SamplesFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(text, `{"at_ms": 20`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, samplesOf(t, dir)); diff != "" {
+		t.Error(diff)
 	}
 }
