@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"moontide/analyze/run"
@@ -28,8 +29,8 @@ type MeasureConfig struct {
 }
 
 // Measure measures the run in a folder: see [OpenRecording].
-func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
-	r, err := OpenRecording(dirs...)
+func Measure(cfg MeasureConfig, dir string) (*Result, error) {
+	r, err := OpenRecording(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -42,23 +43,22 @@ func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Dir: dirs[0], Run: r.Run, Metrics: metrics, Damaged: r.Damaged()}, nil
+	return &Result{Dir: dir, Run: r.Run, Metrics: metrics, Damaged: r.Damaged()}, nil
 }
 
 // Recording is the record of a run, opened for reading.
 type Recording struct {
 	run.Part
 	merged  *run.Merged // nil if the run is in one folder
-	named   []string    // folders as named by the caller
-	dirs    []string
+	dir     string
+	dirs    []string // of the parts
 	folders []*runfile.Reader
 }
 
 // OpenRecording opens the folder of a run, or that of a run of several processes with
-// the folders of its parts. Several folders are parts of one run that several
-// machines drove at once. The caller must close the recording.
-func OpenRecording(dirs ...string) (*Recording, error) {
-	r := &Recording{named: dirs, dirs: dirs}
+// the folders of its parts. The caller must close the recording.
+func OpenRecording(dir string) (*Recording, error) {
+	r := &Recording{dir: dir, dirs: []string{dir}}
 	if err := r.open(); err != nil {
 		r.Close()
 		return nil, err
@@ -67,9 +67,19 @@ func OpenRecording(dirs ...string) (*Recording, error) {
 }
 
 func (r *Recording) open() error {
-	known, err := r.findParts()
-	if err != nil {
-		return err
+	known, err := runfile.ReadParts(r.dir)
+	whole := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	if !whole {
+		if err != nil {
+			return err
+		}
+		r.dirs = slices.DeleteFunc(known.Folders(r.dir), func(dir string) bool {
+			_, err := os.Stat(filepath.Join(dir, runfile.RunFile))
+			return errors.Is(err, fs.ErrNotExist)
+		})
+		if len(r.dirs) == 0 {
+			return fmt.Errorf("the run in %s has no folder of a part", r.dir)
+		}
 	}
 	var parts []run.Part
 	for _, dir := range r.dirs {
@@ -81,40 +91,15 @@ func (r *Recording) open() error {
 		folder.Share(len(r.dirs))
 		parts = append(parts, run.Part{Name: dir, Run: folder.Run, Records: inFolder(dir, len(r.dirs), folder.Records()), Samples: runfile.Samples(dir)})
 	}
-	if len(parts) == 1 && known == nil {
+	if whole {
 		r.Part = parts[0]
 		return nil
 	}
-	if r.merged, err = run.Merge(parts, known); err != nil {
+	if r.merged, err = run.Merge(parts, &known); err != nil {
 		return err
 	}
 	r.Part = r.merged.Part
 	return nil
-}
-
-// findParts replaces the folder of a run of several processes by those of its parts,
-// and returns what the leader of the run knew of them.
-func (r *Recording) findParts() (*runfile.Parts, error) {
-	if len(r.named) != 1 {
-		return nil, nil
-	}
-	parts, err := runfile.ReadParts(r.named[0])
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	r.dirs = nil
-	for _, dir := range parts.Folders(r.named[0]) {
-		if _, err := os.Stat(filepath.Join(dir, runfile.RunFile)); !errors.Is(err, fs.ErrNotExist) {
-			r.dirs = append(r.dirs, dir)
-		}
-	}
-	if len(r.dirs) == 0 {
-		return nil, fmt.Errorf("the run in %s has no folder of a part", r.named[0])
-	}
-	return &parts, nil
 }
 
 // openFolder opens the folder of a run.
@@ -167,7 +152,7 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 	opts := optionsOf(info)
 	opts.Samples, opts.Window, opts.Expected = samples, window, r.expected()
 	opts.Objectives, opts.Detail, opts.EachPrediction = cfg.Objectives, cfg.Detail, cfg.EachPrediction
-	opts.Unreadable = r.unreadable
+	opts.Unreadable = unreadable(r.folders...)
 	for _, folder := range r.folders {
 		opts.Gaps = append(opts.Gaps, folder.Gaps...)
 	}
@@ -189,7 +174,7 @@ func (r *Recording) judgeParts(whole run.Options) error {
 		opts := optionsOf(info)
 		opts.Window, opts.Thresholds = whole.Window, whole.Thresholds
 		opts.Expected = whole.Expected / len(r.folders)
-		opts.Unreadable = func() (lines int, first error) { return damage(r.folders[i]) }
+		opts.Unreadable = unreadable(r.folders[i])
 		samples, err := run.SummarizeSamples(runfile.Samples(r.dirs[i]), run.Span{})
 		if err != nil && failed == nil {
 			failed = err
@@ -231,7 +216,7 @@ func (r *Recording) cutWindow() (run.Span, error) {
 		info.Notes = append(info.Notes, "no window can be cut without the times of token chunks, so all of the run is measured")
 		return run.Span{}, nil
 	}
-	again, err := OpenRecording(r.named...)
+	again, err := OpenRecording(r.dir)
 	if err != nil {
 		return run.Span{}, err
 	}
@@ -274,21 +259,17 @@ func (r *Recording) Damaged() (damaged []string) {
 	return damaged
 }
 
-// unreadable returns the number of unreadable lines in all files, and the first.
-func (r *Recording) unreadable() (lines int, first error) {
-	for _, folder := range r.folders {
-		n, reason := damage(folder)
-		lines, first = lines+n, cmp.Or(first, reason)
+// unreadable returns a function that returns the number of unreadable lines in files, and
+// the first.
+func unreadable(folders ...*runfile.Reader) func() (lines int, first error) {
+	return func() (lines int, first error) {
+		for _, folder := range folders {
+			if n, reasons := folder.Damaged(); n > 0 {
+				lines, first = lines+n, cmp.Or(first, reasons[0])
+			}
+		}
+		return lines, first
 	}
-	return lines, first
-}
-
-// damage returns the number of unreadable lines in a file, and the first.
-func damage(folder *runfile.Reader) (lines int, first error) {
-	if lines, reasons := folder.Damaged(); lines > 0 {
-		return lines, reasons[0]
-	}
-	return 0, nil
 }
 
 // Close closes the files.
