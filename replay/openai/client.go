@@ -63,7 +63,6 @@ type Client struct {
 	api       *api
 	fixed     fixed
 	caps      capabilities
-	swapped   bool     // by swapLimit
 	listError string   // why the list of models was refused, or ""
 	extra     []member // of every body: Config.ExtraBody
 	sampling  []member // temperature and top_p

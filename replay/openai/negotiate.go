@@ -18,7 +18,7 @@ const maxRefusals = 5
 // may have refused everything.
 func (c *Client) beginNegotiation() {
 	model := c.cfg.Model
-	c.cfg, c.caps, c.swapped = c.asked, presetOf(c.asked.Server).caps, false
+	c.cfg, c.caps = c.asked, presetOf(c.asked.Server).caps
 	c.cfg.Model = cmp.Or(c.cfg.Model, model)
 	a := apiOf(c.cfg.Endpoint)
 	c.caps.ignoreEOS = c.caps.ignoreEOS && a.ignoreEOS && !c.cfg.StopAtEOS
@@ -48,9 +48,11 @@ var concessions = []concession{
 	{names: []string{"vocab", "invalid token"}, drop: (*Client).narrowTokens},
 	{refused: noSuchAPI, drop: (*Client).dropCompletions},
 	{names: []string{"continuous_usage_stats", "return_token_ids", "stream_options"}, unnamed: true, drop: (*Client).dropChunkTokens},
-	{names: []string{"ignore_eos"}, drop: (*Client).dropIgnoreEOS},
-	{names: []string{"min_tokens", "min_new_tokens"}, drop: (*Client).dropMinTokens},
-	{unnamed: true, drop: (*Client).dropLengths},
+	{names: []string{"ignore_eos"}, drop: func(c *Client) (string, bool) { return c.dropLengths("ignore_eos", &c.caps.ignoreEOS) }},
+	{names: []string{"min_tokens", "min_new_tokens"}, drop: func(c *Client) (string, bool) { return c.dropLengths("min_tokens", &c.caps.minTokens) }},
+	{unnamed: true, drop: func(c *Client) (string, bool) {
+		return c.dropLengths("ignore_eos and min_tokens", &c.caps.ignoreEOS, &c.caps.minTokens)
+	}},
 	{names: []string{"max_tokens", "max_completion_tokens"}, unnamed: true, drop: (*Client).swapLimit},
 	{names: []string{"stream_options"}, unnamed: true, drop: (*Client).dropStreamOptions},
 	{refused: noTokenIDs, unnamed: true, drop: (*Client).dropTokenIDs},
@@ -185,46 +187,30 @@ func (c *Client) dropStreamOptions() (note string, ok bool) {
 
 // swapLimit changes between the two names of the limit, once.
 func (c *Client) swapLimit() (note string, ok bool) {
-	if c.swapped || !c.api.hasChoices() || c.caps.limit != maxTokens && c.caps.limit != maxCompletionTokens {
+	refused := c.caps.limit
+	if !c.api.hasChoices() || refused == "" || refused != presetOf(c.asked.Server).caps.limit {
 		return "", false
 	}
-	refused := c.caps.limit
-	c.swapped, c.caps.limit = true, maxTokens
-	if refused == maxTokens {
+	if c.caps.limit = maxTokens; refused == maxTokens {
 		c.caps.limit = maxCompletionTokens
 	}
 	return fmt.Sprintf("the endpoint refuses %s: %s is sent", refused, c.caps.limit), true
 }
 
-func (c *Client) dropIgnoreEOS() (note string, ok bool) {
-	ok = c.caps.ignoreEOS
-	c.caps.ignoreEOS = false
-	return "the endpoint refuses ignore_eos" + c.lengthNote(), ok
-}
-
-// lengthNote tells what it costs that ignore_eos or min_tokens is not sent.
-func (c *Client) lengthNote() string {
-	if c.caps.ignoreEOS || c.caps.minTokens {
-		return ", so it is not sent"
+// dropLengths drops members that make answers as long as asked for.
+func (c *Client) dropLengths(names string, sent ...*bool) (note string, ok bool) {
+	for _, is := range sent {
+		ok = ok || *is
+		*is = false
 	}
-	return ": " + lengthsLost
+	if c.caps.ignoreEOS || c.caps.minTokens {
+		return fmt.Sprintf("the endpoint refuses %s, so it is not sent", names), ok
+	}
+	return fmt.Sprintf("the endpoint refuses %s: %s", names, lengthsLost), ok
 }
 
 // lengthsLost is what is lost without ignore_eos and min_tokens.
 const lengthsLost = "answers may be shorter than in the trace, and the verdict reports their lengths but does not judge them"
-
-func (c *Client) dropMinTokens() (note string, ok bool) {
-	ok = c.caps.minTokens
-	c.caps.minTokens = false
-	return "the endpoint refuses min_tokens" + c.lengthNote(), ok
-}
-
-// dropLengths drops all that makes answers as long as asked for.
-func (c *Client) dropLengths() (note string, ok bool) {
-	ok = c.caps.ignoreEOS || c.caps.minTokens
-	c.caps.ignoreEOS, c.caps.minTokens = false, false
-	return "the endpoint refuses ignore_eos and min_tokens: " + lengthsLost, ok
-}
 
 // Remedy is what may help if a server refuses all requests.
 type Remedy string
