@@ -66,55 +66,6 @@ func awaitEnd(c *http1.Conn) {
 	}
 }
 
-// No request may use an idle connection that the server has closed.
-func TestClosedIdleConnectionIsNotUsed(t *testing.T) {
-	t.Parallel()
-	hangUp, closed := make(chan bool), make(chan bool)
-	s := serve(t, func(p *peer) {
-		p.request()
-		p.say(streamed + inChunk(complete) + lastChunk)
-		<-hangUp
-		p.Close()
-		close(closed)
-	}, wellBehaved)
-	c := client(t, s.url)
-	wantOK(t, send(t, c), 2)
-	if idle := c.servers[0].host.IdleConns(); idle != 1 {
-		t.Fatalf("%d idle connections", idle)
-	}
-	idle := c.servers[0].host.Idle()
-	close(hangUp)
-	<-closed
-	awaitEnd(idle)
-	c.servers[0].host.Put(idle)
-	wantOK(t, send(t, c), 2)
-	if got := s.connections(); got != 2 {
-		t.Errorf("%d connections, want 2", got)
-	}
-}
-
-func TestNoConnectionIsLeftBehind(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(context.Background())
-	s := serve(t,
-		once(func(p *peer) { p.say(streamed + inChunk(tide)); p.finish() }),
-		once(func(p *peer) { p.say(streamed + inChunk("data: {{\n\n")); p.hold() }),
-		once(func(p *peer) { cancel(); p.hold() }),
-	)
-	c := client(t, s.url)
-	wantClass(t, send(t, c), replay.Truncated, "")
-	wantClass(t, send(t, c), replay.Protocol, "")
-	wantClass(t, prepare(t, c, row).Send(ctx), replay.Canceled, "")
-	s.wait()
-	wantClass(t, prepare(t, c, row).Send(ctx), replay.Canceled, "") // before it began
-
-	kept := serve(t, wellBehaved)
-	c = client(t, kept.url)
-	wantOK(t, send(t, c), 2)
-	c.Close()
-	kept.wait()
-}
-
 // A connection that was opened in vain is used by another request, or closed if
 // each has its own.
 func TestDiscarded(t *testing.T) {

@@ -156,33 +156,8 @@ func (s *testServer) until(metric, value string) {
 	}
 }
 
-// The next token is an hour away, so no write detects that the client is gone.
-func TestClientThatLeavesFreesItsSlot(t *testing.T) {
-	ways := map[string]func(rawConn){
-		"close": func(c rawConn) { c.Close() },
-		"reset": func(c rawConn) { c.SetLinger(0); c.Close() },
-		"half":  func(c rawConn) { c.CloseWrite() },
-	}
-	for way, leave := range ways {
-		for _, streamed := range []bool{true, false} {
-			t.Run(fmt.Sprintf("way=%s/streamed=%v", way, streamed), func(t *testing.T) {
-				s := startTCP(t, over(engine.Config{Costs: engine.Costs{Sequence: engine.Hour}, MaxSeqs: 1}))
-				body := strings.Replace(hello, "true", fmt.Sprint(streamed), 1)
-				first := s.dial(post(completionPath, body))
-				s.until(runningMetric, "1")
-				queued := s.dial(post(completionPath, body))
-				s.until(waitingMetric, "1")
-				leave(queued)
-				s.until(waitingMetric, "0")
-				leave(first)
-				s.until(runningMetric, "0")
-				s.until(abortedMetric, "2")
-			})
-		}
-	}
-}
-
-// When a client leaves, nothing of its request stays, in whatever state it is.
+// When a client leaves, in whatever way, nothing of its request stays, in whatever state
+// it is. The next token is an hour away, so no write detects that it is gone.
 func TestClientThatLeavesFreesItsBlocks(t *testing.T) {
 	const hour = time.Hour
 	for state, tt := range map[string]struct {
@@ -212,7 +187,15 @@ func TestClientThatLeavesFreesItsBlocks(t *testing.T) {
 			if !used {
 				t.Error("it uses no block")
 			}
-			c.Close()
+			switch state { // other states end with a close
+			case "prefilling":
+				c.SetLinger(0)
+				c.Close()
+			case "decoding":
+				c.CloseWrite()
+			default:
+				c.Close()
+			}
 			for e := range tt.engine + 1 {
 				s.until(of(usageMetric, e), "0")
 			}
@@ -308,30 +291,6 @@ func TestFaultsInAStream(t *testing.T) {
 		_, body := s.do("POST", completionPath, `{"prompt":"hello"}`, "X-Moontide-Fault", fault)
 		if !strings.Contains(body, `"server_error"`) {
 			t.Errorf("%s of a whole answer: %s", fault, body)
-		}
-	}
-}
-
-// Equal seeds make the same requests fail, counted in order of arrival.
-func TestFaultsAreSeeded(t *testing.T) {
-	fates := func(seed uint64) (fates string) {
-		s := start(t, server.Config{Seed: seed, Faults: []server.Fault{
-			{Kind: server.Failure, Share: 0.3}, {Kind: server.TooMany, Share: 0.5},
-		}})
-		for range 200 {
-			status, _ := s.do("POST", completionPath, `{"prompt":"hi","max_tokens":1}`)
-			fates += strconv.Itoa(status) + " "
-		}
-		return fates
-	}
-	one := fates(1)
-	if one != fates(1) || one == fates(2) {
-		t.Error("the faults do not go by the seed")
-	}
-	// 30 % fail, and half of what is left is too many: 60, 70 and 70 of 200.
-	for status, want := range map[string]int{"500 ": 60, "429 ": 70, "200 ": 70} {
-		if n := strings.Count(one, status); n < want-30 || n > want+30 {
-			t.Errorf("status %s %d times of 200, want about %d", status, n, want)
 		}
 	}
 }

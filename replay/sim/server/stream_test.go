@@ -424,3 +424,22 @@ func TestEngineRefusal(t *testing.T) {
 		t.Errorf("what fits exactly: %+v", refused)
 	}
 }
+
+// Equal seeds make the same requests fail. 30 % fail, and half of what is left is too many.
+func TestFaultsAreSeeded(t *testing.T) {
+	faults := []Fault{{Kind: Failure, Share: 0.3}, {Kind: TooMany, Share: 0.5}}
+	fates := func(seed uint64) (fates [1000]FaultKind, counts map[FaultKind]int) {
+		counts = map[FaultKind]int{}
+		for n := range fates {
+			fates[n] = drawFault(faults, faultRandom(seed, uint64(n))).Kind
+			counts[fates[n]]++
+		}
+		return fates, counts
+	}
+	one, counts := fates(1)
+	again, _ := fates(1)
+	other, _ := fates(2)
+	if one != again || one == other || counts[Failure] < 250 || counts[Failure] > 350 || counts[TooMany] < 300 || counts[TooMany] > 400 {
+		t.Errorf("%v", counts)
+	}
+}
