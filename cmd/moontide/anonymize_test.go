@@ -70,10 +70,7 @@ func TestConvertLogs(t *testing.T) {
 	must(t, dir, "convert", "--format", "openai-log", log, "-o", "b.jsonl", "--bytes-per-token", "4")
 	must(t, dir, "convert", log, "-o", "other.jsonl", "--key", "other.key")
 	text := func(name string) string {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := read(t, filepath.Join(dir, name))
 		return string(b)
 	}
 	if text("a.jsonl") != text("b.jsonl") {

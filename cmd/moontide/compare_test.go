@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,10 +22,7 @@ func spoil(t *testing.T, dir, run, copied string) {
 	t.Helper()
 	mkdir(t, dir, copied)
 	for _, name := range []string{"run.json", "requests.jsonl"} {
-		text, err := os.ReadFile(filepath.Join(dir, run, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := read(t, filepath.Join(dir, run, name))
 		write(t, filepath.Join(dir, copied), name, strings.ReplaceAll(string(text), `"input_tokens": `, `"input_tokens": 9`))
 	}
 }

@@ -19,9 +19,7 @@ var update = flag.Bool("update-docs", false, "write generated files")
 func current(t *testing.T, path, want string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeText(t, path, want)
 		return
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != want {
@@ -73,10 +71,7 @@ func TestReferenceReadme(t *testing.T) {
 		"othernames": otherNamesTable(),
 		"schemas":    schemaTable(),
 	}
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, "README.md")
 	page := regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n.*?<!-- end -->`).ReplaceAllStringFunc(string(text), func(part string) string {
 		name := regexp.MustCompile(`\w+`).FindString(strings.TrimPrefix(part, "<!-- generated: "))
 		content, ok := parts[name]

@@ -42,10 +42,7 @@ func recordOf(t *testing.T, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, dir, append([]string{"simulate", sample(t), "--out", "run"}, flags...)...)
-	text, err := os.ReadFile(filepath.Join(dir, "run", runfile.RequestsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, filepath.Join(dir, "run", runfile.RequestsFile))
 	return string(text)
 }
 

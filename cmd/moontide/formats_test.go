@@ -183,10 +183,7 @@ func TestFormatsOnStandardInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := read(t, path)
 			want := must(t, dir, "convert", path)
 			if r := try(t, dir, string(text), "convert", "-"); r.status != 0 || r.out != want {
 				t.Errorf("status %d\n%s%s", r.status, r.out, r.err)
@@ -236,22 +233,12 @@ func TestFolderDigest(t *testing.T) {
 	text := func(n string) string {
 		return `{"id": "c", "block_size": 64, "requests": [{"t": 0, "in": ` + n + `, "out": 2, "hash_ids": []}]}`
 	}
-	runs := 0
 	digest := func() string {
 		t.Helper()
-		runs++
-		out := "run" + strings.Repeat("x", runs)
-		must(t, dir, "simulate", "w", "--out", out)
-		var run runfile.Run
-		b, err := os.ReadFile(filepath.Join(dir, out, runfile.RunFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(b, &run); err != nil {
-			t.Fatal(err)
-		}
-		if run.Trace.BlockSize != 64 || run.Trace.Name != "w" {
-			t.Errorf("%+v", run.Trace)
+		must(t, dir, "simulate", "w", "--out", "run")
+		run := runOfFolder(t, filepath.Join(dir, "run"))
+		if err := os.RemoveAll(filepath.Join(dir, "run")); err != nil || run.Trace.BlockSize != 64 || run.Trace.Name != "w" {
+			t.Errorf("%+v, %v", run.Trace, err)
 		}
 		return run.Trace.SHA256
 	}

@@ -63,10 +63,7 @@ func TestFullDisk(t *testing.T) {
 // linesOf counts the whole lines of a file.
 func linesOf(t *testing.T, path string) int {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, path)
 	return strings.Count(string(text), "\n")
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -142,11 +141,6 @@ func TestOrderOfExitStatuses(t *testing.T) {
 // rewritten changes a file in a run's folder.
 func rewritten(t *testing.T, path string, change func(string) string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(change(string(text))), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, path)
+	writeText(t, path, change(string(text)))
 }

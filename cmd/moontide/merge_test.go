@@ -35,10 +35,7 @@ func TestConvertAsksWhatEqualIDsMean(t *testing.T) {
 	a, b := ready(t, "conversation.jsonl"), ready(t, "shared-prefix.jsonl")
 	must(t, dir, "convert", b, "-o", "b.jsonl.gz")
 	must(t, dir, "convert", b, "-o", "b.jsonl.zst")
-	piped, err := os.ReadFile(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	piped := read(t, b)
 	for _, second := range []string{b, "b.jsonl.gz", "b.jsonl.zst", "-"} {
 		r := try(t, dir, string(piped), "convert", a, second, "-o", "refused.jsonl")
 		want := "is also in " + a + ": use --ids shared if equal ids are equal prompts and sessions (parts of one trace), or --ids separate if they are not"

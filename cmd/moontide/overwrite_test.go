@@ -13,16 +13,8 @@ import (
 func TestInputsAreNotOverwritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	trace, err := os.ReadFile(root + "/traces/chat.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name string, data []byte) {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("T", trace)
+	trace := read(t, root+"/traces/chat.jsonl")
+	write(t, dir, "T", string(trace))
 	for link, make := range map[string]func(old, name string) error{"symbolic": os.Symlink, "hard": os.Link} {
 		if err := make(filepath.Join(dir, "T"), filepath.Join(dir, link)); err != nil {
 			t.Skipf("no %s links here: %v", link, err)
@@ -54,13 +46,8 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 func TestStandardOutputIsNotTheInput(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "T")
-	trace, err := os.ReadFile(root + "/traces/chat.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, trace, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	trace := read(t, root+"/traces/chat.jsonl")
+	writeText(t, path, string(trace))
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -87,10 +74,7 @@ func contents(t *testing.T, dir string) string {
 		if info, err := os.Stat(path); err != nil || info.IsDir() {
 			continue
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := read(t, path)
 		b.WriteString(name + "\n" + string(data))
 	}
 	return b.String()
@@ -111,9 +95,7 @@ func TestBrokenPipe(t *testing.T) {
 		// cache is too small for them.
 		trace := filepath.Join(dir, "T")
 		rows := `{"timestamp":0,"input_length":100,"output_length":1,"hash_ids":[1]}` + "\n" + `{"timestamp":1,"input_length":100000,"output_length":1,"hash_ids":[2]}` + "\n"
-		if err := os.WriteFile(trace, []byte(rows), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeText(t, trace, rows)
 		cmd := moontide(dir, "simulate", "--block-size", "100000", "--kv-blocks", "100", "--max-failed", verdict, "--out", "run", trace)
 		cmd.Stdout = w
 		cmd.Run()

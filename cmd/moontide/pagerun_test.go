@@ -245,9 +245,6 @@ func (s *scratch) create(t *testing.T, name string) *os.File {
 // written returns what is in a file.
 func written(t *testing.T, file *os.File) string {
 	t.Helper()
-	text, err := os.ReadFile(file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, file.Name())
 	return string(text)
 }

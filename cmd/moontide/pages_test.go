@@ -183,14 +183,8 @@ func TestPageLengths(t *testing.T) {
 // The README's test command is the one used by continuous integration.
 func TestReadmeTestCommand(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(root + "/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, err := os.ReadFile(root + "/.ci/run")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := read(t, root+"/README.md")
+	script := read(t, root+"/.ci/run")
 	if !strings.Contains(string(readme), "\n"+testCommand+" ") || !strings.Contains(string(script), "\n"+testCommand+"\n") {
 		t.Errorf("%s is not in both", testCommand)
 	}

@@ -184,10 +184,7 @@ func TestRunSaysHowToRepeatIt(t *testing.T) {
 	write(t, dir, "t.jsonl", shortTrace)
 	run := func(out string, flags ...string) runfile.Run {
 		must(t, dir, append([]string{"replay", "t.jsonl", "--url", url, "--out", out}, flags...)...)
-		text, err := os.ReadFile(filepath.Join(dir, out, runfile.RunFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := read(t, filepath.Join(dir, out, runfile.RunFile))
 		if strings.Contains(string(text), "hush") {
 			t.Errorf("a secret is in run.json:\n%s", text)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,13 +48,8 @@ func TestReportOfACutRecord(t *testing.T) {
 	dir := t.TempDir()
 	must(t, dir, "simulate", sample(t), "--out", "run")
 	path := filepath.Join(dir, "run", runfile.RequestsFile)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text[:len(text)-40], 0o644); err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, path)
+	writeText(t, path, string(text[:len(text)-40]))
 	r := try(t, dir, "", "report", "run", "--json")
 	var summary struct{ Completed int }
 	if err := json.Unmarshal([]byte(r.out), &summary); err != nil || summary.Completed != 99 || !strings.Contains(r.err, "unreadable lines: 1; the first: ") {

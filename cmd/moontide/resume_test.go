@@ -33,10 +33,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 		<-s.got
 	}
 	endChild(cmd)
-	text, err := os.ReadFile(filepath.Join(folder, runfile.SentFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, filepath.Join(folder, runfile.SentFile))
 	sent := bytes.Count(text, []byte("\n"))
 	done, behind := recordsOf(t, folder), 0 // the first row not in the record
 	for row := range done {

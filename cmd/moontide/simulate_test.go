@@ -49,10 +49,7 @@ func TestSimulate(t *testing.T) {
 			}
 
 			must(t, dir, append([]string{"simulate", sample(t), "--out", "again"}, flags...)...)
-			a, err := os.ReadFile(filepath.Join(dir, "run", runfile.RequestsFile))
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := read(t, filepath.Join(dir, "run", runfile.RequestsFile))
 			if b, err := os.ReadFile(filepath.Join(dir, "again", runfile.RequestsFile)); err != nil || string(a) != string(b) {
 				t.Errorf("the same command gives other bytes: %v", err)
 			}

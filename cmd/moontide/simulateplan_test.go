@@ -76,10 +76,7 @@ func TestSimulateObjectives(t *testing.T) {
 	}
 	want := p.Runs[n].Name + ", the smallest: p90_ttft_ms<1000 must hold"
 	must(t, dir, append(plan, "--html", "p.html", "--png", "p.png")...)
-	page, err := os.ReadFile(filepath.Join(dir, "p.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := read(t, filepath.Join(dir, "p.html"))
 	for form, text := range map[string]string{"text": must(t, dir, plan...), "page": string(page), "Markdown": must(t, dir, append(plan, "--markdown")...)} {
 		text = strings.NewReplacer("&lt;", "<", `\<`, "<", `\_`, "_").Replace(text)
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {

@@ -134,10 +134,7 @@ func TestSynth(t *testing.T) {
 // format.
 func TestSampleIsReadableElsewhere(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(root + "/traces/conversation.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, root+"/traces/conversation.jsonl")
 	for i, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
 		var row struct {
 			Timestamp    *float64 `json:"timestamp"`
