@@ -135,7 +135,7 @@ func (asked *analysis) show(std streams, all report.Comparison) error {
 }
 
 func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Question) (report.Dataset, error) {
-	r, err := openTrace(c, std, path)
+	r, err := openTrace(std, path, formatOptions(c))
 	if err != nil {
 		return report.Dataset{}, err
 	}

@@ -63,15 +63,15 @@ func TestConvertLogs(t *testing.T) {
 	if r.status != exitFailed || !strings.Contains(r.err, "a log of requests with their texts: make a trace without them first, with moontide convert LOG -o trace.jsonl") {
 		t.Error(r.status, r.err)
 	}
+	must(t, dir, "convert", "--anonymize", log, "-o", "anonymous.jsonl")
 	if _, err := os.Stat(filepath.Join(dir, "capture.key")); err == nil {
-		t.Error("analyze makes a key")
+		t.Error("analyze, or convert --anonymize, makes a key")
 	}
 	must(t, dir, "convert", log, "-o", "a.jsonl")
 	must(t, dir, "convert", "--format", "openai-log", log, "-o", "b.jsonl", "--bytes-per-token", "4")
 	must(t, dir, "convert", log, "-o", "other.jsonl", "--key", "other.key")
 	text := func(name string) string {
-		b := read(t, filepath.Join(dir, name))
-		return string(b)
+		return readFile(t, filepath.Join(dir, name))
 	}
 	if text("a.jsonl") != text("b.jsonl") {
 		t.Error("one key gives different bytes")

@@ -27,17 +27,14 @@ func benchCommand(std streams, stop stop) *cli.Command {
 		Usage: "sweep an endpoint over concurrency levels, request rates or trace speedups",
 		Description: "Each run replays TRACE or, without one, a generated trace as from moontide synth, and has its own folder " +
 			"in --out. Prompts differ from run to run, so that no run finds a warm cache; repeat a sweep with another " +
-			"--salt. To resume an interrupted sweep, run the same command with the same --out: it executes the missing " +
-			"runs and repeats INVALID ones. Gates apply to every run.\n\n" +
+			"--salt. The same command with the same --out executes the runs that are missing or INVALID.\n\n" +
 			"Give several URLs as label=URL to get a table for each, and the ratios to the first. Without --url a " +
-			"simulated endpoint runs in this process. Lists of engine flags, such as --engines 1,2,4, are deployments " +
-			"to compare. With --virtual the same engines run in virtual time, without HTTP. moontide report SWEEP " +
-			"SWEEP shows several sweeps side by side.\n\n" +
-			"--find searches for the highest load that meets --slo. It brackets the load, bisects in steps of 5 %, and " +
-			"repeats the runs on both sides of the answer three times: all have to meet the conditions on one side, " +
-			"and none on the other. An INVALID run fails: if it limits the answer, the exit status is 3. The exit status is 4 if no load meets the conditions.\n\n" +
-			"A DIST is a number of tokens or a distribution, such as uniform:100:2000 or lognormal:1000:1.5; moontide " +
-			"synth --help lists them all.\n\n" +
+			"simulated endpoint runs in this process, with --virtual in virtual time; lists such as --engines 1,2,4 are " +
+			"deployments to compare.\n\n" +
+			"--find searches for the highest load that meets --slo: it brackets the load, bisects in steps of 5 %, and runs " +
+			"both sides of the answer three times. If an INVALID run limits the answer, the exit status is 3; if no load " +
+			"meets the conditions, 4.\n\n" +
+			"A DIST is a number of tokens or a distribution, such as lognormal:1000:1.5; see moontide synth --help.\n\n" +
 			gateHelp,
 		Flags:  benchFlags(),
 		Action: func(c *cli.Context) error { return runBench(c, std, stop) },

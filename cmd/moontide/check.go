@@ -31,7 +31,7 @@ func checkTrace(c *cli.Context, std streams) error {
 	}
 	opts := formatOptions(c)
 	opts.SkipBadRows = true
-	r, err := openTraceWith(std, path, opts)
+	r, err := openTrace(std, path, opts)
 	if err != nil {
 		return err
 	}

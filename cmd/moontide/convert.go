@@ -18,18 +18,14 @@ import (
 func convertCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage: "merge, cut, sample, shard, scale and re-time traces",
-		Description: "Several inputs are merged by arrival. If they have block, session or request ids in common, --ids tells " +
-			"convert what that means. Inputs must have the same block size. The steps have a fixed order: sort, " +
-			"spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, " +
-			"part.\n\n" +
-			"--sample and --part read the traces twice and never split sessions that wait for each other, such as an " +
-			"agent and its sub-agents. Re-timed sessions are written in the estimated order of sending. In request logs (openai-log), text is replaced: prompts become keyed block " +
-			"ids, session names keyed names. Block ids that are hashes (WEKA, Dynamo, Bailian, TraceLab) are " +
-			"renumbered from 0.\n\n" +
-			"--anonymize turns block ids into keyed hashes of 53 bits, and names of sessions and requests into keyed " +
-			"names, with --key or else a random key that nobody keeps. Lengths, order, prefix sharing, sessions and " +
-			"dependencies are unchanged, and the first arrival becomes time 0. Other keys are dropped, except model, " +
-			"priority and what a capture records about answers (lengths, times, outcomes).",
+		Description: "Several inputs are merged by arrival; they must have the same block size. The steps have a fixed order: sort, " +
+			"spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, part. " +
+			"Sessions that wait for each other, such as an agent and its sub-agents, are never split.\n\n" +
+			"In request logs (openai-log), prompts become keyed block ids, and names of sessions keyed names. Block ids " +
+			"that are hashes (WEKA, Dynamo, Bailian, TraceLab) are renumbered from 0.\n\n" +
+			"--anonymize turns block ids and names of sessions and requests into keyed hashes, with --key or else a random " +
+			"key that nobody keeps. Lengths, order, prefix sharing, sessions and dependencies are unchanged, and the first " +
+			"arrival becomes time 0. Other keys are dropped, except model, priority and what a capture records about answers.",
 		Flags: slices.Concat(pacingFlags(), group(inLoad,
 			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; large traces are sorted in temporary files in TMPDIR"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
@@ -121,10 +117,8 @@ func anonymizerOf(c *cli.Context) (*log.Anonymizer, error) {
 		return nil, misused("convert: --hash needs --anonymize")
 	case !c.Bool("anonymize"):
 		return nil, nil
-	case !c.IsSet("key"):
-		return log.NewAnonymizer(log.RandomKey(), hash...)
 	}
-	key, err := log.OpenKey(c.String("key"))
+	key, err := keyOf(c)
 	if err != nil {
 		return nil, err
 	}

@@ -23,18 +23,7 @@ var skipBadRowsFlag = &cli.BoolFlag{
 }
 
 // openTrace opens a trace of any format; - is standard input.
-func openTrace(c *cli.Context, std streams, path string) (*format.Reader, error) {
-	return openPart(c, std, path, 0)
-}
-
-// openPart opens input number part, from 0, of several that are merged.
-func openPart(c *cli.Context, std streams, path string, part int) (*format.Reader, error) {
-	opts := formatOptions(c)
-	opts.Part = part
-	return openTraceWith(std, path, opts)
-}
-
-func openTraceWith(std streams, path string, opts format.Options) (*format.Reader, error) {
+func openTrace(std streams, path string, opts format.Options) (*format.Reader, error) {
 	if path == "-" {
 		return format.NewReader(std.in, "standard input", opts)
 	}

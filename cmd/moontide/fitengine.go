@@ -23,19 +23,12 @@ const (
 func fitEngineCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Usage: "fit simulated engines to measurements of a server",
-		Description: "Measurements are run folders of replay or bench, or a CSV file with --table. With --url, fit-engine " +
-			"measures a server itself, with a dozen runs that together show all costs; they take minutes. To continue, run " +
-			"the same command with the same --out.\n\n" +
-			"Measure each load with a cold cache, that is, with different prompts in each run. Prompt tokens that the " +
-			"server reports as cached do not count as computed. Runs that are INVALID or had a warm cache, and " +
-			"inconsistent rows, are listed but not used. If too few are left, nothing is written; the exit status is 3 " +
-			"if that is because runs are INVALID, else 1.\n\n" +
-			"To say how far predictions may be off, the fit is repeated without the measurements of each shape, and of " +
-			"each load, which it then predicts. simulate shows these errors with its answers.\n\n" +
-			"The columns of a table are isl, osl, concurrency or rate (requests/s), metrics such as output_throughput, " +
-			"mean_e2el_ms, mean_ttft_ms and mean_tpot_ms, and optionally prompts (the number of requests), " +
-			"mean_output_tokens and deployment.\n\n" +
-			"Use the result with --engine of simulate, serve, replay and bench.",
+		Description: "Measurements are run folders of replay or bench, a CSV file with --table, or those that --url makes: about a " +
+			"dozen runs, which take minutes. To continue them, run the same command with the same --out.\n\n" +
+			"Measure each load with a cold cache. INVALID runs, runs with a warm cache and inconsistent rows are listed " +
+			"but not used. If too few are left, nothing is written.\n\n" +
+			"The columns of a table are isl, osl, concurrency or rate (requests/s), metrics such as output_throughput and " +
+			"mean_ttft_ms, and optionally prompts (the number of requests), mean_output_tokens and deployment.",
 		Flags:  fitEngineFlags(),
 		Action: func(c *cli.Context) error { return fitEngine(c, std, stop) },
 	}

@@ -38,7 +38,9 @@ func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
 	m := &merged{}
 	var inputs []trace.Requests
 	for i, path := range paths {
-		r, err := openPart(c, std, path, i)
+		opts := formatOptions(c)
+		opts.Part = i
+		r, err := openTrace(std, path, opts)
 		if err != nil {
 			m.close()
 			return nil, err

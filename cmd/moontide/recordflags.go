@@ -27,9 +27,18 @@ func keyFlag(file string) *cli.StringFlag {
 func recordConfig(c *cli.Context) (log.Config, error) {
 	cfg, err := textConfig(c)
 	if err == nil {
-		cfg.Key, err = log.OpenKey(c.String("key"))
+		cfg.Key, err = keyOf(c)
 	}
 	return cfg, err
+}
+
+// keyOf opens the key, or returns one that nobody keeps for an anonymized trace without
+// --key.
+func keyOf(c *cli.Context) (log.Key, error) {
+	if c.Bool("anonymize") && !c.IsSet("key") {
+		return log.RandomKey(), nil
+	}
+	return log.OpenKey(c.String("key"))
 }
 
 // textConfig is recordConfig without the key.
