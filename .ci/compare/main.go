@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"moontide/.ci/results"
 	"moontide/replay/bench"
 )
@@ -33,17 +31,10 @@ type tools struct {
 // measurements is the content of results.json.
 type measurements struct {
 	Date     string            `json:"date"`
-	Machine  machine           `json:"machine"`
+	Machine  bench.Machine     `json:"machine"`
 	Versions map[string]string `json:"versions"`
 	Loads    []load            `json:"loads"`
 	Runs     []run             `json:"runs"`
-}
-
-type machine struct {
-	Cores  int     `json:"cores"`
-	CPU    string  `json:"cpu"`
-	Kernel string  `json:"kernel"`
-	RAMGB  float64 `json:"ram_gb"`
 }
 
 // run is one measured run of a tool.
@@ -93,7 +84,7 @@ func (r *measurements) measure(t *tools, repeats int, only string) error {
 	if err := errors.Join(characters().Write(filepath.Join(t.out, "tokenizer"), nil), t.makeTraces()); err != nil {
 		return err
 	}
-	r.Date, r.Machine, r.Versions, r.Loads = time.Now().Format("2006-01-02"), thisMachine(), versions(t), loads
+	r.Date, r.Machine, r.Versions, r.Loads = time.Now().Format("2006-01-02"), bench.ThisMachine(), versions(t), loads
 	all := tasks()
 	r.Runs = slices.DeleteFunc(r.Runs, func(old run) bool {
 		return wanted.MatchString(old.Task+": "+old.Tool) || !slices.ContainsFunc(all, func(x task) bool { return x.name == old.Task && x.tool == old.Tool })
@@ -103,7 +94,6 @@ func (r *measurements) measure(t *tools, repeats int, only string) error {
 			if !wanted.MatchString(x.name+": "+x.tool) || slices.ContainsFunc(r.Runs, func(old run) bool { return old.Task == x.name && old.Tool == x.tool && old.Cost.Wall > longRun }) {
 				continue
 			}
-			awaitQuiet(4 * time.Second)
 			dir := filepath.Join(t.out, results.Slug(x.name), results.Slug(x.tool), fmt.Sprint(i+1))
 			if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 				return err
@@ -130,19 +120,6 @@ func characters() results.Tokenizer {
 	}
 	t.Vocabulary = append(t.Vocabulary, t.Specials...)
 	return t
-}
-
-func thisMachine() machine {
-	m := machine{Cores: runtime.NumCPU(), CPU: bench.ThisMachine().CPU}
-	var name unix.Utsname
-	if unix.Uname(&name) == nil {
-		m.Kernel = unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:])
-	}
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) == nil {
-		m.RAMGB = float64(info.Totalram) * float64(info.Unit) / (1 << 30)
-	}
-	return m
 }
 
 // versions asks the tools.

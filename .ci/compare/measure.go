@@ -145,18 +145,3 @@ func proportionalMB(pid int) float64 {
 	}
 	return 0
 }
-
-// quiet is the CPU use of other processes, in cores, below which a run counts as
-// undisturbed.
-const quiet = 0.3
-
-// awaitQuiet waits until other processes use little CPU, or for at most patience.
-func awaitQuiet(patience time.Duration) {
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		before := machineCPU()
-		time.Sleep(2 * time.Second)
-		if (machineCPU()-before).Seconds()/2 < quiet {
-			return
-		}
-	}
-}

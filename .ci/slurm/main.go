@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,9 +16,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	analysis "moontide/analyze/run"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 )
@@ -106,26 +105,10 @@ func checkAll(work string) error {
 	return nil
 }
 
-// summary is what the checks read of summary.json.
-type summary struct {
-	Completed int `json:"completed"`
-	Own       struct {
-		Verdict  string `json:"verdict"`
-		Evidence []struct{ Level, Text string }
-		Cache    struct {
-			Predicted int `json:"predicted_tokens"`
-		} `json:"cache"`
-		Parts []struct {
-			Bound float64 `json:"clock_bound_ms"`
-			Rows  int     `json:"rows"`
-		} `json:"parts"`
-	} `json:"moontide"`
-}
-
 // against returns the evidence that is not VALID, without that of a busy machine.
-func (s *summary) against() (texts []string) {
-	for _, e := range s.Own.Evidence {
-		if e.Level != "VALID" && !strings.Contains(e.Text, "CPU was") {
+func against(v analysis.Verdict) (texts []string) {
+	for _, e := range v.Evidence {
+		if e.Level != analysis.Valid && !strings.Contains(e.Text, "CPU was") {
 			texts = append(texts, e.Text)
 		}
 	}
@@ -133,55 +116,55 @@ func (s *summary) against() (texts []string) {
 }
 
 // replay replays the sample conversation against two simulated engines with empty caches.
-func replay(dir string, commands func(args []string) []*exec.Cmd, more ...string) (s summary, err error) {
-	url, end, err := serve()
+func replay(dir string, commands func(args []string) []*exec.Cmd, more ...string) (*analysis.Result, error) {
+	endpoint, err := serve()
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	defer end()
-	j, err := launch(commands(append([]string{"replay", "traces/conversation.jsonl", "--url", url, "--out", dir}, more...)))
+	defer endpoint.Close()
+	j, err := launch(dir, commands, endpoint.URL, more...)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	for _, status := range j.wait() {
 		if status != 0 && status != 3 { // 3 is INVALID
-			return s, fmt.Errorf("exit status %d: %s", status, j.said)
+			return nil, fmt.Errorf("exit status %d: %s", status, j.said())
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, runfile.SummaryFile))
+	r, err := bench.Measure(bench.MeasureConfig{}, dir)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	return s, json.Unmarshal(text, &s)
+	return r.Metrics, nil
 }
 
 // conversation checks that the ranks of a run report what one process does, and when they
 // started.
-func (l *launcher) conversation(dir string, alone summary) error {
-	s, err := replay(dir, l.commands, "--part", "auto")
+func (l *launcher) conversation(dir string, alone *analysis.Result) error {
+	r, err := replay(dir, l.commands, "--part", "auto")
 	if err != nil {
 		return err
 	}
 	rows := 0
-	for _, p := range s.Own.Parts {
-		rows += p.Rows
-		check(l.name, p.Bound <= 0.2, "the clock of a part is known within 0.2 ms: %.3f ms", p.Bound)
+	for _, p := range r.Parts {
+		rows += p.Result.Completed
+		check(l.name, p.BoundMS.Value <= 0.2, "the clock of a part is known within 0.2 ms: %.3f ms", p.BoundMS.Value)
 	}
-	check(l.name, rows == alone.Completed && s.Completed == rows, "%d requests are sent once and completed: %d", alone.Completed, s.Completed)
-	check(l.name, s.against() == nil, "nothing but a busy machine is against the run: %s %v", s.Own.Verdict, s.against())
-	check(l.name, s.Own.Cache.Predicted == alone.Own.Cache.Predicted, "%d cached tokens are predicted, as for one process: %d", alone.Own.Cache.Predicted, s.Own.Cache.Predicted)
+	check(l.name, len(r.Parts) == ranks && rows == alone.Completed && r.Completed == rows, "%d requests are sent once and completed, by %d parts: %d", alone.Completed, len(r.Parts), r.Completed)
+	check(l.name, against(r.Verdict) == nil, "nothing but a busy machine is against the run: %s %v", r.Verdict.Level, against(r.Verdict))
+	check(l.name, r.Cache.Prediction.Predicted == alone.Cache.Prediction.Predicted, "%d cached tokens are predicted, as for one process: %d", alone.Cache.Prediction.Predicted, r.Cache.Prediction.Predicted)
 	return nil
 }
 
 // kill kills a rank of a run by SIGKILL: the others end within 10 s and name it, all
 // records are whole, and the run is reported INVALID.
 func (l *launcher) kill(dir string, rank int, after time.Duration) error {
-	url, end, err := serve()
+	endpoint, err := serve()
 	if err != nil {
 		return err
 	}
-	defer end()
-	j, err := launch(l.commands([]string{"replay", "traces/conversation.jsonl", "--url", url, "--part", "auto", "--out", dir}))
+	defer endpoint.Close()
+	j, err := launch(dir, l.commands, endpoint.URL, "--part", "auto")
 	if err != nil {
 		return err
 	}
@@ -195,7 +178,7 @@ func (l *launcher) kill(dir string, rank int, after time.Duration) error {
 	}
 	begun := time.Now()
 	statuses := j.wait()
-	took, said := time.Since(begun), j.said.String()
+	took, said := time.Since(begun), j.said()
 	check(l.name, took <= 10*time.Second, "the others end within 10 s after rank %d was killed: %.1f s", rank, took.Seconds())
 	named := strings.Contains(said, fmt.Sprintf("part %d of %d", rank+1, ranks)) || strings.Contains(said, fmt.Sprintf("process rank %d", rank))
 	check(l.name, named && !slices.Contains(statuses, 0), "they name it, and none ends with exit status 0: %v", statuses)
@@ -238,27 +221,37 @@ func lines(dir string) (records, damaged int, err error) {
 	return records, damaged, nil
 }
 
-// serve starts two simulated engines with empty caches until end is called.
-func serve() (url string, end func() error, err error) {
-	endpoint, err := bench.StartEndpoint(exec.Command("moontide", "serve", "--listen", "127.0.0.1:0", "--json", "--until-input-ends", "--engines", "2"))
-	return endpoint.URL, endpoint.Close, err
+// serve starts two simulated engines with empty caches.
+func serve() (bench.Endpoint, error) {
+	return bench.StartEndpoint(exec.Command("moontide", "serve", "--listen", "127.0.0.1:0", "--json", "--until-input-ends", "--engines", "2"))
 }
 
 // job is a started run.
 type job struct {
 	commands []*exec.Cmd
-	said     *lockedBuffer
+	errors   string // file of what they say
 }
 
-func launch(commands []*exec.Cmd) (*job, error) {
-	j := &job{commands, &lockedBuffer{}}
-	for _, cmd := range commands {
-		cmd.Stderr = j.said
+// launch starts the replay of the sample conversation.
+func launch(dir string, commands func(args []string) []*exec.Cmd, url string, more ...string) (*job, error) {
+	j := &job{commands(append([]string{"replay", "traces/conversation.jsonl", "--url", url, "--out", dir}, more...)), dir + ".err"}
+	said, err := os.OpenFile(j.errors, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer said.Close()
+	for _, cmd := range j.commands {
+		cmd.Stderr = said
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
 	}
 	return j, nil
+}
+
+func (j *job) said() string {
+	text, _ := os.ReadFile(j.errors)
+	return string(text)
 }
 
 // wait waits for all commands and returns the exit status of each.
@@ -268,24 +261,6 @@ func (j *job) wait() (statuses []int) {
 		statuses = append(statuses, cmd.ProcessState.ExitCode())
 	}
 	return statuses
-}
-
-// lockedBuffer is what several processes write to.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(text)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // findRank returns the process of a rank of a run, which names its folder.
