@@ -121,10 +121,10 @@ func (s *session) agentLaws(m mode, o *outcome) {
 	p := o.Cache.Prediction
 	equal, within, first := 0, 0, ""
 	for i, t := range p.Each {
-		switch measured := t.Measured - m.before(s.engine); {
-		case measured == t.Predicted:
+		switch whole := t.Predicted + m.before(s.engine); {
+		case t.Measured == whole:
 			equal++
-		case m.text && t.Cause == "" && measured < t.Predicted && measured >= t.Predicted-t.AsText:
+		case m.text && t.Cause == "" && t.Measured < whole && t.Measured >= t.Predicted-t.AsText:
 			within++
 		case first == "":
 			first = fmt.Sprintf("; turn %d: %d, not %d", i, t.Measured, t.Predicted)
