@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"moontide/.ci/results"
 )
@@ -20,12 +19,6 @@ type load struct {
 	// Times of the endpoint, in milliseconds.
 	TPOT int `json:"tpot_ms"`
 	TTFT int `json:"ttft_ms"`
-}
-
-// lasts returns the duration of a load with a rate if nothing is late.
-func (l load) lasts() time.Duration {
-	answer := time.Duration(l.TTFT+(l.OSL-1)*l.TPOT) * time.Millisecond
-	return answer + time.Duration(float64(l.Requests)/l.Rate*float64(time.Second))
 }
 
 // The streaming tasks. The endpoint sends the first token 100 ms after a request and then

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -90,8 +91,8 @@ func machineCPU() time.Duration {
 	return time.Duration(evidence.MachineCPU().Processes) * (time.Second / 100)
 }
 
-// watchMemory returns the largest memory of a process and its descendants, in MB.
-func watchMemory(root int, ended <-chan struct{}) (peak float64) {
+// watchMemory returns the largest memory of the processes of a session, in MB.
+func watchMemory(session int, ended <-chan struct{}) (peak float64) {
 	ticker := time.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	for {
@@ -100,43 +101,23 @@ func watchMemory(root int, ended <-chan struct{}) (peak float64) {
 			return peak
 		case <-ticker.C:
 			sum := 0.0
-			for _, pid := range descendants(root) {
-				sum += proportionalMB(pid)
+			stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+			for _, path := range stats {
+				text, _ := os.ReadFile(path) // none if it has ended
+				_, after, _ := bytes.Cut(text, []byte(") "))
+				if fields := strings.Fields(string(after)); len(fields) > 3 && fields[3] == strconv.Itoa(session) {
+					sum += proportionalMB(filepath.Dir(path))
+				}
 			}
 			peak = max(peak, sum)
 		}
 	}
 }
 
-// descendants returns a process and its children, theirs and so on.
-func descendants(root int) []int {
-	children := map[int][]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		s := string(text)
-		fields := strings.Fields(s[strings.LastIndexByte(s, ')')+1:]) // state, parent, ...
-		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
-		parent, _ := strconv.Atoi(fields[1])
-		children[parent] = append(children[parent], pid)
-	}
-	all := []int{root}
-	for i := 0; i < len(all); i++ {
-		all = append(all, children[all[i]]...)
-	}
-	return all
-}
-
 // proportionalMB returns the memory of a process; pages that several processes
 // share count in part for each.
-func proportionalMB(pid int) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return 0
-	}
+func proportionalMB(process string) float64 {
+	text, _ := os.ReadFile(process + "/smaps_rollup")
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); f[0] == "Pss:" {
 			kb, _ := strconv.ParseFloat(f[1], 64)

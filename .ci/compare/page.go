@@ -141,8 +141,8 @@ func (p *writer) load(l load) {
 ## Load: %s
 
 %s requests at %v per second, each answered with %d tokens: the first after %d ms, then one every %d ms. That makes
-%s streams at a time and %s tokens/s, and takes %s s if nothing is late. The endpoint (`+"`moontide serve`"+`) reports the
-latencies that it wrote; an error is the client's figure minus the endpoint's, of the same run.`, l.Name, doc.Int(l.Requests), l.Rate, l.OSL, l.TTFT, l.TPOT, doc.Int(l.Concurrency), doc.Int(int(l.Rate)*l.OSL), significant(l.lasts().Seconds()))
+%s streams at a time and %s tokens/s. The endpoint (`+"`moontide serve`"+`) reports the latencies that it wrote; an error is the
+client's figure minus the endpoint's, of the same run.`, l.Name, doc.Int(l.Requests), l.Rate, l.OSL, l.TTFT, l.TPOT, doc.Int(l.Concurrency), doc.Int(int(l.Rate)*l.OSL))
 	p.Table("client", "answers", "duration, s", "TTFT error: mean, p50, p99, ms", "ITL error: mean, p50, p99, ms", "CPU per token, µs", "peak memory, MB")
 	p.each(l.Name, func(tool string, all []run) {
 		runs := done(all)

@@ -51,7 +51,6 @@ type drawing struct {
 type options struct {
 	moontide, traces, out string
 	seeds, parallel       int
-	rows                  int
 	page                  bool
 }
 
@@ -64,7 +63,6 @@ func main() {
 	flag.StringVar(&o.out, "out", filepath.Join("runs", "fidelity"), "folder for sources and drawn traces")
 	flag.IntVar(&o.seeds, "seeds", 10, "seeds of each source and length")
 	flag.IntVar(&o.parallel, "parallel", 2, "traces drawn at a time")
-	flag.IntVar(&o.rows, "rows", 1e9, "skip sources of more than `N` rows")
 	flag.BoolVar(&o.page, "page", false, "write README.md")
 	only := flag.String("only", "", "draw only from sources whose name matches this `REGEXP`")
 	flag.Parse()
@@ -101,9 +99,6 @@ func (o *options) run(only string) error {
 		}
 		if err := s.prepare(o.out); err != nil {
 			return err
-		}
-		if s.rows > o.rows {
-			continue
 		}
 		of := tally{}
 		for _, d := range o.drawings(s) {

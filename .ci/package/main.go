@@ -91,24 +91,16 @@ func release(dir, only string, tagged source, verify bool) error {
 		return errors.New("--verify needs a Git clone")
 	}
 	clone, again := filepath.Join(work, "another", "folder"), filepath.Join(work, "dist")
-	if err := run(nil, "git", "clone", "-q", ".", clone); err != nil {
-		return err
+	for _, step := range []struct{ env, command []string }{
+		{nil, []string{"git", "clone", "-q", ".", clone}},
+		{[]string{"GOCACHE=" + filepath.Join(work, "cache")}, []string{"go", "-C", clone, "run", "./.ci/package", "-only", only, again}},
+		{nil, []string{"git", "diff", "--no-index", "--stat", dir, again}},
+	} {
+		if err := run(step.env, step.command[0], step.command[1:]...); err != nil {
+			return fmt.Errorf("building again: %w", err)
+		}
 	}
-	cache := "GOCACHE=" + filepath.Join(work, "cache")
-	cmd := exec.Command("go", "run", "./.ci/package", "-only", only, again)
-	cmd.Dir, cmd.Env, cmd.Stderr = clone, append(os.Environ(), cache), os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("building from a clone: %w", err)
-	}
-	first, err := os.ReadFile(filepath.Join(dir, sumsFile))
-	second, err2 := os.ReadFile(filepath.Join(again, sumsFile))
-	if err := errors.Join(err, err2); err != nil {
-		return err
-	}
-	if string(first) != string(second) {
-		return fmt.Errorf("two builds differ:\n%s\n%s", first, second)
-	}
-	fmt.Printf("verified: a build from a clone has the same %d checksums\n", strings.Count(string(first), "\n"))
+	fmt.Println("verified: a build from a clone has the same files")
 	return nil
 }
 

@@ -34,10 +34,10 @@ const here results.Folder = ".ci/size"
 const description = `
 num_requests: %d
 rate: 20
-block_size: 512
+block_size: 4096
 unique_isl: exponential:400:min=1
 osl: exponential:200:min=1
-shared: {count: 1000, tokens: 512, zipf: 1}
+shared: {count: 1000, tokens: 4096, zipf: 1}
 sessions: {turns: geometric:2.5, think_time: exponential:600s, new_tokens: exponential:300:min=1, timestamps: %s}
 `
 
@@ -49,7 +49,7 @@ type source struct {
 }
 
 var sources = []source{
-	{name: "rows", about: "10 million rows of 100 bytes"},
+	{name: "rows", about: "10 million rows of 100 bytes, 20 million block references"},
 	{name: "late", about: "the same, up to a minute out of order", late: 60_000},
 	{name: "sessions", about: "the same, with 4 million session ids", sessions: true},
 	{name: "requests", about: "the same, with session and request ids, and after", sessions: true, requests: true},
