@@ -236,9 +236,7 @@ func (d *drawing) row(s *drawnSession, turn int) trace.Request {
 		Delay: trace.Opt[float64]{Value: t.Delay, Set: t.Timing != timestamp},
 	}
 	if t.Reasoned > 0 {
-		c := &d.KnownClients[t.Client]
-		tokens := ((t.Reasoned-1)*t.OSL + reasonedParts/2) / reasonedParts
-		r.Extra = slices.Concat(c.before, strconv.AppendInt(nil, int64(tokens), 10), c.behind)
+		r.Extra = d.reasoned(t)
 	}
 	if t.Timing != delayOnly {
 		r.Timestamp = trace.Some(d.timeOf(s.at[turn]))

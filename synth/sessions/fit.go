@@ -133,7 +133,7 @@ func (f *fitter) add(r trace.Request) error {
 	follows, answered := none, 0.0
 	for _, i := range f.earlier.Add(r) {
 		x.Waits = append(x.Waits, int(i))
-		if end := f.answered(int(i)); follows == none || end > answered {
+		if end := f.rows[i].at + trace.AnswerTime(f.rows[i].OSL); follows == none || end > answered {
 			follows, answered = int(i), end
 		}
 	}
@@ -163,9 +163,6 @@ func (f *fitter) add(r trace.Request) error {
 	f.rows = append(f.rows, x)
 	return nil
 }
-
-// answered returns the assumed end of the answer to a row.
-func (f *fitter) answered(i int) float64 { return f.rows[i].at + trace.AnswerTime(f.rows[i].OSL) }
 
 // findBlockSize finds the block size, and whether partial blocks have ids.
 func (f *fitter) findBlockSize(blockSize int) error {
@@ -321,15 +318,15 @@ func (f *fitter) groupByPrefix() {
 // makeSessions makes the sessions of the rows.
 func (f *fitter) makeSessions() {
 	times, owners := make([]float64, len(f.rows)), make([]int, len(f.rows))
-	numbers := map[int]int{} // of sessions
-	var members [][]int
 	place := make([]int, len(f.rows)) // of rows in their sessions
-	for i := range f.rows {
-		times[i], owners[i] = f.rows[i].at, f.rows[i].session
-		n, known := numbers[f.rows[i].session]
+	numbers := map[int]int{}          // of sessions
+	var members [][]int
+	for i, r := range f.rows {
+		times[i], owners[i] = r.at, r.session
+		n, known := numbers[r.session]
 		if !known {
 			n = len(members)
-			numbers[f.rows[i].session] = n
+			numbers[r.session] = n
 			members = append(members, nil)
 		}
 		place[i] = len(members[n])

@@ -1,7 +1,6 @@
 package sessions
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -39,19 +38,13 @@ const (
 type client struct {
 	Values []string `json:"values"` // as JSON; "" for none
 
-	name   string
-	extra  []byte // unknown keys of a row
-	before []byte // with reasoning, before its tokens
-	behind []byte // and after them
+	name  string
+	extra []byte // unknown keys of a row
 }
-
-// tokensMark stands for the tokens of reasoning.
-const tokensMark = "\x00"
 
 // prepare derives the rest of a client from its values.
 func (m *Model) prepare(c *client) {
 	c.extra = extraOf(m.Keys, c.Values)
-	c.before, c.behind, _ = bytes.Cut(extraOf(append(slices.Clone(m.Keys), m.ReasoningKey), append(slices.Clone(c.Values), tokensMark)), []byte(tokensMark))
 	var names []string
 	for _, v := range c.Values {
 		if v != "" {
@@ -61,17 +54,24 @@ func (m *Model) prepare(c *client) {
 	c.name = strings.Join(names, "/")
 }
 
+// reasoned returns the unknown keys of a turn with tokens of reasoning.
+func (m *Model) reasoned(t *turn) []byte {
+	tokens := ((t.Reasoned-1)*t.OSL + reasonedParts/2) / reasonedParts
+	values := append(slices.Clone(m.KnownClients[t.Client].Values), strconv.Itoa(tokens))
+	return extraOf(append(slices.Clone(m.Keys), m.ReasoningKey), values)
+}
+
 // extraOf returns a row's unknown keys with these values, given as JSON.
 func extraOf(keys, values []string) []byte {
 	var top, inside []string
 	for i, key := range keys {
+		if values[i] == "" {
+			continue
+		}
 		name, isInside := strings.CutPrefix(key, recordedPrefix)
-		member := quote(name) + ": " + values[i]
-		switch {
-		case values[i] == "":
-		case isInside:
+		if member := quote(name) + ": " + values[i]; isInside {
 			inside = append(inside, member)
-		default:
+		} else {
 			top = append(top, member)
 		}
 	}

@@ -14,7 +14,7 @@ const leastFitting = 16
 // possible: the usual size, or else the nearest from 16 to 512, smaller ones first.
 func (s *Spec) fittingBlockSize(usual int) int {
 	common := 0
-	for c := range s.clients() {
+	for _, c := range s.clients {
 		if c.shared == nil {
 			continue
 		}
@@ -26,7 +26,7 @@ func (s *Spec) fittingBlockSize(usual int) int {
 			common = divisor(common, tokens)
 		}
 	}
-	if common == 0 || common%usual == 0 {
+	if common == 0 {
 		return usual
 	}
 	for size := min(common, usual); size >= leastFitting; size-- {
@@ -55,7 +55,7 @@ func divisor(a, b int) int {
 // divide the lengths. Both are 0 without shared prefixes.
 func (s *Spec) SharedTokens() (drawn, shared float64) {
 	seen, n := map[*prefixes]bool{}, 0.0
-	for c := range s.clients() {
+	for _, c := range s.clients {
 		if c.prefixes == nil || seen[c.prefixes] {
 			continue
 		}

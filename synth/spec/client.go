@@ -130,19 +130,3 @@ func (r *reader) sessions(n *node) sessions {
 	s.several = s.maxTurns() > 1
 	return s
 }
-
-// draw returns the new tokens of a prompt and the tokens of its answer. The new
-// tokens follow prefix tokens: a shared prefix in a first prompt, the
-// conversation so far in a later one. p and q are independent uniform numbers.
-func (c *client) draw(first bool, prefix int, p, q float64) (newTokens, osl int) {
-	osl = int(c.osl.Quantile(stats.Correlate(p, q, c.correlation)))
-	switch {
-	case !first && c.sessions.newTokens != nil:
-		newTokens = int(c.sessions.newTokens.Quantile(p))
-	case c.unique:
-		newTokens = int(c.isl.Quantile(p))
-	default:
-		newTokens = int(c.isl.Quantile(p)) - prefix
-	}
-	return newTokens, osl
-}

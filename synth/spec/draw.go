@@ -159,7 +159,7 @@ func (s *session) begin(c *liveClient, number int) {
 	for _, r := range s.runs {
 		s.context += r.Blocks
 	}
-	s.drawLengths(s.prefix)
+	s.drawLengths()
 }
 
 // fill fills in the row of the session's turn. Blocks that are not shared get
@@ -210,19 +210,30 @@ func (d *Drawing) advance(s *session) bool {
 	return true
 }
 
-// drawNext draws the lengths of a later turn, whose prompt is the previous one,
-// its answer, and new tokens. It reports whether the prompt fits.
-func (s *session) drawNext() bool {
-	s.drawLengths(s.isl + s.osl)
-	return s.isl <= s.client.sessions.maxISL
+// drawLengths draws the turn's lengths. A prompt has new tokens after the shared prefix or,
+// in a later turn, after the previous prompt and its answer.
+func (s *session) drawLengths() {
+	c := s.client
+	p, q := c.prompts.At(s.number, s.turn), c.answers.At(s.number, s.turn)
+	before := s.prefix
+	if s.turn > 0 {
+		before = s.isl + s.osl
+	}
+	switch {
+	case s.turn > 0 && c.sessions.newTokens != nil:
+		s.isl = before + int(c.sessions.newTokens.Quantile(p))
+	case c.unique:
+		s.isl = before + int(c.isl.Quantile(p))
+	default:
+		s.isl = before + int(c.isl.Quantile(p)) - s.prefix
+	}
+	s.osl = int(c.osl.Quantile(stats.Correlate(p, q, c.correlation)))
 }
 
-// drawLengths draws the turn's lengths; before is the number of tokens of the
-// prompt before the new ones.
-func (s *session) drawLengths(before int) {
-	c := s.client
-	newTokens, osl := c.draw(s.turn == 0, s.prefix, c.prompts.At(s.number, s.turn), c.answers.At(s.number, s.turn))
-	s.isl, s.osl = before+newTokens, osl
+// drawNext draws the lengths of a later turn and reports whether its prompt fits.
+func (s *session) drawNext() bool {
+	s.drawLengths()
+	return s.isl <= s.client.sessions.maxISL
 }
 
 func (c *liveClient) sessionID(number int) string {

@@ -1,10 +1,6 @@
 package spec
 
-import (
-	"slices"
-
-	"moontide/trace/stats"
-)
+import "moontide/trace/stats"
 
 // How many turns are simulated for their mean number. A higher precision would not
 // be visible in a trace.
@@ -16,9 +12,8 @@ const (
 
 // setMeanTurns computes the mean number of turns of each client's sessions.
 func (s *Spec) setMeanTurns() {
-	clients := slices.Collect(s.clients())
-	for _, c := range clients {
-		c.sessions.meanTurns = s.meanTurns(c, max(simulatedTurns/len(clients), minSimulated))
+	for _, c := range s.clients {
+		c.sessions.meanTurns = s.meanTurns(c, max(simulatedTurns/len(s.clients), minSimulated))
 	}
 }
 

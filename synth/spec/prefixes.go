@@ -69,7 +69,7 @@ func (s *Spec) drawPrefixes() {
 	if s.common != nil {
 		common = s.draw(s.common, "shared")
 	}
-	for c := range s.clients() {
+	for _, c := range s.clients {
 		switch {
 		case c.shared == nil:
 		case c.shared == s.common:

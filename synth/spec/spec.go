@@ -3,7 +3,6 @@ package spec
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -42,7 +41,8 @@ type Spec struct {
 	declares  bool // rows report the shared part of their prompt
 	common    *shared
 	sources   []source
-	sharedIDs uint64 // number of block ids of shared prefixes, which have the lowest ids
+	clients   []*client // of all sources, in their order
+	sharedIDs uint64    // number of block ids of shared prefixes, which have the lowest ids
 }
 
 // source is an arrival process and the clients that share it.
@@ -113,9 +113,12 @@ func (r *reader) spec(root *node) *Spec {
 		c := r.client(root, "", s.common)
 		s.sources = []source{{"arrivals", r.arrivals(root.at("arrival"), root.at("rate")), []*client{c}}}
 	} else {
-		r.clients(s, root)
+		r.sources(s, root)
 	}
-	for c := range s.clients() {
+	for _, source := range s.sources {
+		s.clients = append(s.clients, source.clients...)
+	}
+	for _, c := range s.clients {
 		s.declares = s.declares || c.shared != nil || c.sessions.several
 	}
 	if !f.has("block_size") {
@@ -125,19 +128,6 @@ func (r *reader) spec(root *node) *Spec {
 	s.setMeanTurns()
 	s.setLimit(f)
 	return s
-}
-
-// clients yields all clients in the order of their sources.
-func (s *Spec) clients() iter.Seq[*client] {
-	return func(yield func(*client) bool) {
-		for _, source := range s.sources {
-			for _, c := range source.clients {
-				if !yield(c) {
-					return
-				}
-			}
-		}
-	}
 }
 
 func (f fields) seed() uint64 {
@@ -173,9 +163,9 @@ func (s *Spec) setLimit(f fields) {
 // nameLetters are the characters of a client's name.
 const nameLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
-// clients reads the list of clients. Clients with a share divide one arrival
+// sources reads the list of clients. Clients with a share divide one arrival
 // process; each of the others has a separate one.
-func (r *reader) clients(s *Spec, root *node) {
+func (r *reader) sources(s *Spec, root *node) {
 	n := root.at("clients")
 	if n.kind != list || len(n.items) == 0 || len(n.items) > 1000 {
 		r.fail(n.place, "clients is not a list of 1 to 1000 clients")
