@@ -60,23 +60,22 @@ func (r *run) dispatch(ctx context.Context) {
 		}
 		select {
 		case j, ok := <-more:
-			if !ok {
+			switch {
+			case !ok:
 				rows = nil
-				continue
-			}
-			if j.doomed {
+			case j.doomed:
 				r.schedule.outgrow(j, now)
-				continue
+			default:
+				r.schedule.add(j)
 			}
-			r.schedule.add(j)
 		case turns <- turn:
 			r.schedule.takeTurn()
 		case j := <-r.prepared:
 			if j.doomed {
 				r.schedule.outgrow(j, now)
-				continue
+			} else {
+				r.schedule.push(j)
 			}
-			r.schedule.push(j)
 		case e := <-r.ended:
 			inFlight--
 			if e.unsent {

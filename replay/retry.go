@@ -70,19 +70,17 @@ func (r *run) sleep(ctx context.Context, until time.Duration) bool {
 	timer := time.NewTimer(until - time.Since(r.start))
 	defer timer.Stop()
 	select {
+	case <-timer.C:
+	case <-r.notSending:
+	case <-ctx.Done():
+	}
+	select { // any of these may have been ready
 	case <-r.notSending:
 		return false
 	case <-ctx.Done():
 		return false
 	default:
-	}
-	select {
-	case <-timer.C:
 		return true
-	case <-r.notSending:
-		return false
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -233,7 +234,10 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 
 // begin sets the start of the run's clock.
 func (r *run) begin(ctx context.Context) {
-	start := time.Now().Add(r.headStart())
+	start := time.Now()
+	if r.opens.Load() { // the first connections have the lead of later ones
+		start = start.Add(openLead)
+	}
 	if r.Begin != nil {
 		agreed, err := r.Runner.Begin(ctx)
 		if err != nil {
@@ -246,21 +250,7 @@ func (r *run) begin(ctx context.Context) {
 	r.live.start.Store(&r.start)
 }
 
-// headStart is the time between opening the first connections and the start of the
-// run's clock. It equals the lead of later requests.
-func (r *run) headStart() time.Duration {
-	if r.opens.Load() {
-		return openLead
-	}
-	return 0
-}
-
-func (r *Runner) ahead() int {
-	if r.Ahead > 0 {
-		return r.Ahead
-	}
-	return 64
-}
+func (r *Runner) ahead() int { return cmp.Or(r.Ahead, 64) }
 
 // run is the state of one replay. Rows flow from prepareRows through rows to
 // dispatch, which owns the schedule. Released turns go through prepareTurns and

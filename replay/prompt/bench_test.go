@@ -41,15 +41,3 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	}
 }
-
-// BenchmarkPrompt measures the fixed cost of a prompt.
-func BenchmarkPrompt(b *testing.B) {
-	r := trace.Request{InputLength: 1, HashIDs: []uint64{1}}
-	var text []byte
-	b.Run("isl=1", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			text = prompt.Source{Salt: "run"}.Prompt(r, 1).AppendWords(text[:0])
-		}
-	})
-}

@@ -240,29 +240,3 @@ func TestSubmitLate(t *testing.T) {
 		}
 	}
 }
-
-// A step takes as long as the slowest rank's part, and what arrives at an idle
-// rank waits for the next one.
-func TestRanksStepTogether(t *testing.T) {
-	c, err := Deployment{Engine: Config{Ranks: 2, Costs: Costs{Step: 10 * Millisecond, PrefillToken: Millisecond, Sequence: 2 * Millisecond}}}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := play(t, c, 16, []arrival{
-		{tokens: sequence(20, 1), output: 3},
-		{at: ms, tokens: sequence(30, 100), output: 2},
-	}, func() {})
-	// Rank 0 alone until 30 ms. Then its token takes as long as the prompt of
-	// rank 1: 10 + 30. Then a token of each, at once: 10 + 2.
-	want := []string{
-		"30ms: 0 first", "70ms: 0 token", "70ms: 1 first",
-		"82ms: 0 token", "82ms: 0 finished", "82ms: 1 token", "82ms: 1 finished", "0: 0 cached", "1: 0 cached",
-	}
-	if got := eventLines(h); !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	each := c.EachStats()
-	if len(each) != 2 || each[0].Steps != 3 || each[0].Busy != 82*ms || each[1].PrefillTokens != 30 || each[1].GeneratedTokens != 2 {
-		t.Errorf("%+v", each)
-	}
-}
