@@ -36,21 +36,6 @@ func members(b []byte, visit func(key []byte, at int, raw []byte) error) error {
 	})
 }
 
-// fields is members for values whose errors begin with a verb: it prefixes them with
-// path and the key.
-func fields(path string, b []byte, visit func(key []byte, at int, raw []byte) error) error {
-	err := members(b, func(key []byte, at int, raw []byte) error {
-		if err := visit(key, at, raw); err != nil {
-			return fmt.Errorf("%s%s %w", path, key, err)
-		}
-		return nil
-	})
-	if path == "." && errors.As(err, &jsonscan.DuplicateKeyError{}) { // about the object, not a field
-		return fmt.Errorf(": %w", err)
-	}
-	return err
-}
-
 // parseString parses a JSON string.
 func parseString(raw []byte) (string, error) {
 	if raw[0] != '"' {
@@ -114,9 +99,10 @@ func optional[T any](to *trace.Opt[T], parse func(raw []byte) (T, error)) field 
 }
 
 // readMembers reads the members of a valid object: those of taken, and those of kept,
-// which are added to rest, as are all others. rest may be nil. Errors begin with path.
+// which are added to rest, as are all others. rest may be nil. Errors begin with path and
+// the key.
 func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object) error {
-	return fields(path, b, func(key []byte, at int, raw []byte) error {
+	err := members(b, func(key []byte, at int, raw []byte) error {
 		read := taken.of(key)
 		if read == nil {
 			if rest != nil {
@@ -127,8 +113,15 @@ func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object)
 		if read == nil {
 			return nil
 		}
-		return read(at, raw)
+		if err := read(at, raw); err != nil {
+			return fmt.Errorf("%s%s %w", path, key, err)
+		}
+		return nil
 	})
+	if path == "." && errors.As(err, &jsonscan.DuplicateKeyError{}) { // about the object, not a member
+		return fmt.Errorf(": %w", err)
+	}
+	return err
 }
 
 // unknownKeys returns the unknown keys of a row: its model, if any, what else was recorded, and

@@ -2,11 +2,12 @@ package format
 
 import (
 	"fmt"
+	"slices"
 
 	"moontide/trace/log"
 )
 
-// textSize are the prompts whose tokens the log tells, in bytes and tokens.
+// textSize are prompts that are texts and whose tokens the log has, in bytes and tokens.
 type textSize struct{ bytes, tokens int }
 
 // The bytes of a token are measured with requests from all over a log.
@@ -20,25 +21,22 @@ const (
 	mostBytes    = 100
 )
 
-// textSizes are the tokens of requests by their bytes per token, in steps.
-type textSizes struct {
-	requests, tokens int
-	bySize           [mostBytes*stepsPerByte + 1]int
-}
-
-func (s *textSizes) add(bytes, tokens int) {
-	s.requests++
-	s.tokens += tokens
-	s.bySize[min(max(bytes*stepsPerByte/tokens, 1), mostBytes*stepsPerByte)] += tokens
-}
-
-// median returns the median of the tokens, or false if there are too few requests.
-func (s *textSizes) median() (bytes float64, ok bool) {
-	below, step := 0, 0
-	for ; step < len(s.bySize)-1 && 2*(below+s.bySize[step]) < s.tokens; step++ {
-		below += s.bySize[step]
+// median returns the median of the bytes per token of texts, by their tokens, or false if
+// there are too few.
+func median(texts []textSize) (bytes float64, ok bool) {
+	steps := func(s textSize) int { return min(max(s.bytes*stepsPerByte/s.tokens, 1), mostBytes*stepsPerByte) }
+	slices.SortFunc(texts, func(a, b textSize) int { return steps(a) - steps(b) })
+	tokens, below := 0, 0
+	for _, s := range texts {
+		tokens += s.tokens
 	}
-	return float64(step) / stepsPerByte, s.requests >= leastMeasured
+	for _, s := range texts {
+		if below += s.tokens; 2*below >= tokens {
+			bytes = float64(steps(s)) / stepsPerByte
+			break
+		}
+	}
+	return bytes, len(texts) >= leastMeasured
 }
 
 // measureTexts sets the bytes per token to those that the log counts, of each model that has
@@ -47,51 +45,45 @@ func (l *requestLog) measureTexts() {
 	if !l.assumed {
 		return
 	}
-	var all textSizes
-	models := map[string]*textSizes{}
+	var all []textSize
+	models := map[string][]textSize{}
 	for i := 0; i < len(l.spots); i += 1 + len(l.spots)/measuredRequests {
-		bytes, tokens, model := l.textOf(&l.spots[i])
-		if tokens == 0 {
-			continue
+		if size, model := l.textOf(&l.spots[i]); size.tokens > 0 {
+			all, models[model] = append(all, size), append(models[model], size)
 		}
-		if models[model] == nil {
-			models[model] = new(textSizes)
-		}
-		all.add(bytes, tokens)
-		models[model].add(bytes, tokens)
 	}
-	size, ok := all.median()
+	size, ok := median(all)
 	if l.assumed = ok; !ok {
 		return
 	}
 	l.cfg.BytesPerToken, l.cfg.ModelBytes = size, map[string]float64{}
-	for model, of := range models {
-		if size, ok := of.median(); ok {
+	for model, texts := range models {
+		if size, ok := median(texts); ok {
 			l.cfg.ModelBytes[model] = size
 		}
 	}
 	l.ids = log.NewHasher(l.cfg)
 }
 
-// textOf returns the bytes of a prompt that is a text, its tokens by the log, and its model;
-// 0 tokens if the log lacks one of them.
-func (l *requestLog) textOf(s *spot[logged]) (bytes, tokens int, model string) {
+// textOf returns the size of a prompt that is a text and whose tokens the log has, and its
+// model.
+func (l *requestLog) textOf(s *spot[logged]) (size textSize, model string) {
 	raw, err := l.readAt(s.file, s.offset, s.length)
 	if err != nil {
-		return 0, 0, "" // it is reported when the row is read
+		return size, "" // it is reported when the row is read
 	}
 	e, err := l.parse(raw, s.about)
 	if err != nil || e.Prompt != log.HasPrompt || !e.Input.Set {
-		return 0, 0, ""
+		return size, ""
 	}
 	call, err := l.read.ReadMembers(e.API, e.Body)
 	if err != nil {
-		return 0, 0, ""
+		return size, ""
 	}
 	if bytes, ok := call.TextLength(); ok {
-		return bytes, e.Input.Value, call.Model
+		size = textSize{bytes, e.Input.Value}
 	}
-	return 0, 0, ""
+	return size, call.Model
 }
 
 // noteTextSize says how block ids of texts were made without a tokenizer.
