@@ -9,8 +9,8 @@ import (
 )
 
 func parseAzure(c *csvRows, r *trace.Request) error {
-	field := c.optional(0)
-	if field == nil {
+	field := c.field("NumImages")
+	if len(field) == 0 {
 		return nil
 	}
 	images, err := parseLength(field)

@@ -8,17 +8,8 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// Columns of BurstGPT among the optional ones.
-const (
-	burstModel = iota
-	burstTotal
-	burstKind
-	burstSession
-	burstElapsed
-)
-
 func parseBurstGPT(c *csvRows, r *trace.Request) (err error) {
-	if field := c.optional(burstTotal); field != nil {
+	if field := c.field("Total tokens"); len(field) > 0 {
 		total, err := parseLength(field)
 		if err == nil && total != r.InputLength+r.OutputLength {
 			err = fmt.Errorf("is not the sum of %d and %d: %s", r.InputLength, r.OutputLength, Quote(field))
@@ -31,14 +22,14 @@ func parseBurstGPT(c *csvRows, r *trace.Request) (err error) {
 		c.notes.count("rows left out, without response tokens (the request failed)")
 		return errLeftOut
 	}
-	r.SessionID = string(c.optional(burstSession))
-	elapsed := c.optional(burstElapsed)
+	r.SessionID = string(c.field("Session ID"))
+	elapsed := c.field("Elapsed time")
 	if len(elapsed) > 0 {
 		if _, err := parseSeconds(elapsed); err != nil {
 			return keyed("Elapsed time", err)
 		}
 	}
-	r.Extra = burstExtra(c.optional(burstModel), c.optional(burstKind), elapsed)
+	r.Extra = burstExtra(c.field("Model"), c.field("Log Type"), elapsed)
 	return nil
 }
 

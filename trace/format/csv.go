@@ -13,10 +13,7 @@ import (
 	"moontide/trace"
 )
 
-const (
-	maxColumns  = 64 // of a table
-	maxOptional = 5  // that are read
-)
+const maxColumns = 64 // of a table
 
 // table describes a format that is a CSV file with a header.
 type table struct {
@@ -73,14 +70,13 @@ func splitHeader(line []byte) []string {
 
 // csvRows parses the lines below the header of a table.
 type csvRows struct {
-	table               *table
-	head                []byte
-	columns             []string
-	fields              [][]byte         // of the current line
-	time, input, output int              // columns
-	rest                [maxOptional]int // columns of table.optional, -1 if absent
-	notes               *notes
-	origin              int64 // the first date, in ns since 1970; 0 before
+	table   *table
+	head    []byte
+	columns []string
+	timed   bool     // there is a column of arrivals
+	fields  [][]byte // of the current line
+	notes   *notes
+	origin  int64 // the first date, in ns since 1970; 0 before
 }
 
 // newCSV reads the header of a table.
@@ -101,14 +97,10 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 		}
 		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(f), required, Quote(line))
 	}
-	column := func(name string) int { return slices.Index(header, name) }
-	c := &csvRows{
-		table: t, head: bytes.Clone(line), columns: header, fields: make([][]byte, 0, maxColumns+1),
-		time: column(t.time), input: column(t.input), output: column(t.output), notes: n,
-	}
+	c := &csvRows{table: t, head: bytes.Clone(line), columns: header, timed: slices.Contains(header, t.time), fields: make([][]byte, 0, maxColumns+1), notes: n}
 	var unknown []string
 	for i, name := range header {
-		if column(name) != i && err == nil {
+		if slices.Index(header, name) != i && err == nil {
 			err = fmt.Errorf("column %q is given twice in the header", name)
 		}
 		if name != t.time && name != t.input && name != t.output && !slices.Contains(t.optional, name) {
@@ -118,13 +110,10 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 	if err != nil {
 		return nil, &trace.RowError{File: name, Line: in.Number(), Err: err}
 	}
-	for i, name := range t.optional {
-		c.rest[i] = column(name)
-	}
 	if len(unknown) > 0 {
 		n.say("columns left out: %.200s", strings.Join(unknown, ", "))
 	}
-	if c.time < 0 {
+	if !c.timed {
 		n.say("no arrivals: there is no column %s (set a rate to add arrivals)", t.time)
 	}
 	return c, nil
@@ -146,37 +135,33 @@ func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 }
 
 func (c *csvRows) parseFields(r *trace.Request) (err error) {
-	switch {
-	case c.time < 0:
-	case c.table.parseTime != nil:
-		r.Timestamp.Set = true
-		r.Timestamp.Value, err = c.table.parseTime(c, c.fields[c.time])
-	default:
-		r.Timestamp.Set = true
-		r.Timestamp.Value, err = parseSeconds(c.fields[c.time])
+	t := c.table
+	if r.Timestamp.Set = c.timed; c.timed && t.parseTime != nil {
+		r.Timestamp.Value, err = t.parseTime(c, c.field(t.time))
+	} else if c.timed {
+		r.Timestamp.Value, err = parseSeconds(c.field(t.time))
 	}
 	if err != nil {
-		return keyed(c.table.time, err)
+		return keyed(t.time, err)
 	}
-	if r.InputLength, err = parseLength(c.fields[c.input]); err != nil {
-		return keyed(c.table.input, err)
+	if r.InputLength, err = parseLength(c.field(t.input)); err != nil {
+		return keyed(t.input, err)
 	}
-	if r.OutputLength, err = parseLength(c.fields[c.output]); err != nil {
-		return keyed(c.table.output, err)
+	if r.OutputLength, err = parseLength(c.field(t.output)); err != nil {
+		return keyed(t.output, err)
 	}
-	if c.table.parseRest != nil {
-		return c.table.parseRest(c, r)
+	if t.parseRest != nil {
+		return t.parseRest(c, r)
 	}
 	return nil
 }
 
-// optional returns the field of an optional column, nil if the trace has no such
-// column.
-func (c *csvRows) optional(i int) []byte {
-	if c.rest[i] < 0 {
-		return nil
+// field returns the field of a column, empty if the trace has no such column.
+func (c *csvRows) field(column string) []byte {
+	if i := slices.Index(c.columns, column); i >= 0 {
+		return c.fields[i]
 	}
-	return c.fields[c.rest[i]]
+	return nil
 }
 
 // splitFields appends the fields of a line to dst, without the spaces around
