@@ -190,7 +190,7 @@ func against(title, x, y string, axis figure.Axis, points ...figure.Series) figu
 	}
 	ends := []float64{low, high}
 	axis.Min, axis.Max = &ends[0], &ends[1]
-	f := figure.Figure{Title: title, X: axis, Y: axis, Height: 340} // almost square beside another
+	f := figure.Figure{Title: title, X: axis, Y: axis}
 	f.X.Label, f.Y.Label = x, y
 	f.Series = append(points, figure.Series{Name: "equal", Kind: figure.Line, Dashed: true, X: ends, Y: ends})
 	return f

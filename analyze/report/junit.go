@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
-
-	"moontide/analyze/run"
 )
 
 type junitSuites struct {
@@ -20,12 +17,11 @@ type junitSuites struct {
 }
 
 type junitSuite struct {
-	Name      string      `xml:"name,attr"`
-	Tests     int         `xml:"tests,attr"`
-	Failures  int         `xml:"failures,attr"`
-	Time      string      `xml:"time,attr"` // seconds
-	Timestamp string      `xml:"timestamp,attr"`
-	Cases     []junitCase `xml:"testcase"`
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Time     string      `xml:"time,attr,omitempty"` // seconds
+	Cases    []junitCase `xml:"testcase"`
 }
 
 type junitCase struct {
@@ -41,49 +37,40 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes JUnit XML: a test suite for each run, with a test case for the verdict,
-// which an INVALID or incomplete run fails, and one for each gate.
-func (runs Runs) JUnit(w io.Writer) error {
-	var suites []junitSuite
-	for _, r := range runs {
-		suites = append(suites, r.junit())
+// JUnit writes JUnit XML: a test suite for each search, whose test case fails if no load meets
+// the objectives; else one for each run, with a test case for the verdict, which an INVALID or
+// incomplete run fails, and one for each gate.
+func (o OutcomeJSON) JUnit(w io.Writer) error {
+	all := junitSuites{Name: "moontide"}
+	for _, s := range o.Searches {
+		name := cmp.Or(strings.TrimSuffix(s.Deployment+" "+s.Shape, " "), "search")
+		all.add(junitSuite{Name: name}.with("largest "+s.Find, s.Text, junitFailed(s.Outcome != outcomePass, s.Outcome, s.Text)))
 	}
-	return writeJUnit(w, suites)
-}
-
-// JUnit writes JUnit XML: a test suite for each run or, of a search, one whose test case fails
-// if no load meets the objectives.
-func (s Set) JUnit(w io.Writer) error {
-	if !s.searched() {
-		return s.Runs().JUnit(w)
-	}
-	var conditions []string
-	for _, g := range s.Gates {
-		conditions = append(conditions, g.String())
-	}
-	var suites []junitSuite
-	for i := range s.Groups {
-		g := &s.Groups[i]
-		suite := junitSuite{Name: cmp.Or(g.name(), "search"), Timestamp: g.Points[0].Info.Started.UTC().Format(time.RFC3339)}
-		seconds := 0.0
-		for _, p := range g.Points {
-			seconds += p.Result.Duration.Seconds()
+	for _, r := range o.Runs {
+		if o.Searches != nil {
+			break
 		}
-		suite.Time = fmt.Sprintf("%.3f", seconds)
-		var failure *junitFailure
-		if outcome := g.outcome(); outcome != outcomePass {
-			failure = &junitFailure{Type: outcome, Message: g.answer(), Text: g.answer()}
+		s := junitSuite{Name: orUnnamed(r.Name)}
+		if seconds := r.Metrics["duration"]; seconds != nil {
+			s.Time = fmt.Sprintf("%.3f", *seconds)
 		}
-		suite.add(fmt.Sprintf("largest %s with %s", s.Axis, strings.Join(conditions, " and ")), g.answer()+"\n", failure)
-		suites = append(suites, suite)
-	}
-	return writeJUnit(w, suites)
-}
-
-func writeJUnit(w io.Writer, suites []junitSuite) error {
-	all := junitSuites{Name: "moontide", Suites: suites}
-	for _, s := range suites {
-		all.Tests, all.Failures = all.Tests+s.Tests, all.Failures+s.Failures
+		evidence, reasons := r.Verdict, []string(nil)
+		for _, e := range r.Evidence {
+			evidence += "\n" + e.Level + ": " + e.Text
+			if e.Level == r.Verdict {
+				reasons = append(reasons, e.Text)
+			}
+		}
+		failure := junitFailed(r.Outcome == outcomeInvalid, r.Verdict, strings.Join(reasons, "; "))
+		if r.Outcome == outcomeIncomplete {
+			failure = junitFailed(true, r.Outcome, strings.Join(append([]string{"the run is incomplete"}, r.Notes...), "; "))
+		}
+		s = s.with("verdict", evidence, failure)
+		for _, g := range r.Gates {
+			must := map[bool]string{true: " must hold", false: " must not hold"}[g.MustHold]
+			s = s.with(g.Condition+must, g.Text, junitFailed(!g.Passed, "gate", g.Text))
+		}
+		all.add(s)
 	}
 	text, err := xml.MarshalIndent(all, "", "  ")
 	if err == nil {
@@ -95,46 +82,28 @@ func writeJUnit(w io.Writer, suites []junitSuite) error {
 	return nil
 }
 
-func (r Run) junit() junitSuite {
-	s := junitSuite{Name: r.name(), Time: fmt.Sprintf("%.3f", r.Result.Duration.Seconds()), Timestamp: r.Info.Started.UTC().Format(time.RFC3339)}
-	v := r.Result.Verdict
-	var evidence strings.Builder
-	for _, e := range v.Evidence {
-		fmt.Fprintf(&evidence, "%s: %s\n", e.Level, e.Text)
-	}
-	s.add("verdict", v.Level.String()+"\n"+evidence.String(), r.verdictFailure())
-	for _, j := range r.Judgements() {
-		var failure *junitFailure
-		if !j.Passed {
-			failure = &junitFailure{Type: "gate", Message: j.String(), Text: j.String()}
-		}
-		s.add(j.Gate.String(), j.String()+"\n", failure)
+// JUnit writes the outcome of the runs as JUnit XML.
+func (runs Runs) JUnit(w io.Writer) error { return runs.Outcome().JUnit(w) }
+
+// JUnit writes the outcome of the runs and searches as JUnit XML.
+func (s Set) JUnit(w io.Writer) error { return s.Outcome().JUnit(w) }
+
+func (all *junitSuites) add(s junitSuite) {
+	all.Tests, all.Failures, all.Suites = all.Tests+s.Tests, all.Failures+s.Failures, append(all.Suites, s)
+}
+
+// with returns the suite with a test case, which passed if failure is nil.
+func (s junitSuite) with(name, output string, failure *junitFailure) junitSuite {
+	s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: name, Output: output + "\n", Failure: failure})
+	if s.Tests++; failure != nil {
+		s.Failures++
 	}
 	return s
 }
 
-// add adds a test case, which passed if failure is nil.
-func (s *junitSuite) add(name, output string, failure *junitFailure) {
-	s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: name, Output: output, Failure: failure})
-	if s.Tests++; failure != nil {
-		s.Failures++
+func junitFailed(failed bool, kind, text string) *junitFailure {
+	if !failed {
+		return nil
 	}
-}
-
-// verdictFailure returns nil unless the run is incomplete or INVALID.
-func (r Run) verdictFailure() *junitFailure {
-	switch r.outcome() {
-	case outcomeIncomplete:
-		text := "the run is incomplete"
-		if r.Info.Failure != "" {
-			text += ": " + r.Info.Failure
-		} else if r.Result.Completed == 0 {
-			text = "no request succeeded"
-		}
-		return &junitFailure{Type: outcomeIncomplete, Message: text, Text: text}
-	case outcomeInvalid:
-		reasons := r.Result.Verdict.Reasons()
-		return &junitFailure{Type: run.Invalid.String(), Message: strings.Join(reasons, "; "), Text: strings.Join(reasons, "\n")}
-	}
-	return nil
+	return &junitFailure{Type: kind, Message: text, Text: text}
 }

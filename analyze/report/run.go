@@ -236,7 +236,7 @@ func (r Run) addResult(s *doc.Section) {
 	for _, stat := range statistics {
 		t.Columns = append(t.Columns, stat.Label())
 	}
-	for _, l := range r.latencyRows() {
+	for _, l := range r.informative(run.Latencies) {
 		d := r.Result.Latency(l)
 		if d.Count == 0 || l == run.TTFVT && r.Result.Reasoned == 0 {
 			continue

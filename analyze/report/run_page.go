@@ -77,25 +77,6 @@ func (r Run) informative(all []run.Latency) []run.Latency {
 	})
 }
 
-// latencyRows lists the latencies of a page: those from the schedule are below the
-// others where they differ, else at the end.
-func (r Run) latencyRows() (rows []run.Latency) {
-	beside := map[run.Latency]bool{}
-	for l, from := range fromSchedule {
-		beside[from] = differs(r.Result.Latency(l), r.Result.Latency(from))
-	}
-	for _, l := range r.informative(run.Latencies) {
-		if beside[l] {
-			continue
-		}
-		rows = append(rows, l)
-		if from, ok := fromSchedule[l]; ok && beside[from] {
-			rows = append(rows, from)
-		}
-	}
-	return rows
-}
-
 // facts says what the result is of.
 func (r Run) facts() (all []doc.KeyValue) {
 	add := func(key string, texts ...string) {

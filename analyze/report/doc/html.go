@@ -28,11 +28,6 @@ var policy = sync.OnceValue(func() string {
 	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 })
 
-// darkStyle holds the rules of a dark screen; paper is always light.
-var darkStyle = sync.OnceValue(func() string {
-	return "@media screen and (prefers-color-scheme: dark) {\n" + figure.DarkStyle() + "}\n"
-})
-
 // page is an HTML page. It is written without html/template, which calls methods
 // by name: the linker would keep every exported method of every package.
 type page struct{ bytes.Buffer }
@@ -68,7 +63,7 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	if d.Subject != "" {
 		head.add(": %s", d.Subject)
 	}
-	head.WriteString("</title>\n<style>\n" + pageStyle + darkStyle() + "</style>\n</head>\n")
+	head.WriteString("</title>\n<style>\n" + pageStyle + "</style>\n</head>\n")
 	return write(w, append(head.Bytes(), body.Bytes()...))
 }
 

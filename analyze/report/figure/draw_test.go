@@ -31,7 +31,7 @@ func mustPNG(t testing.TB, s Sheet) []byte {
 
 func TestGoldenSVG(t *testing.T) {
 	f := Figure{
-		Title: `Hits & "misses"`, Note: "a small figure", Height: 120,
+		Title: `Hits & "misses"`, Note: "a small figure",
 		X: Axis{Label: "Cache size", Quantity: Bytes, Log: true}, Y: Axis{Label: "Hit rate", Quantity: Percent},
 		Series: []Series{
 			{Name: "LRU", X: []float64{1 << 20, 1 << 24, 1 << 30}, Y: []float64{0.1, 0.3, 0.35}, Labels: []string{"", "here"}},

@@ -23,8 +23,6 @@ type Figure struct {
 	X, Y   Axis
 	Series []Series
 	Marks  []Mark
-	// Height is that of the plot area in units, up to 10,000; 0 is 190.
-	Height int
 }
 
 // Quantity is the kind of value on an axis; it determines the ticks.
@@ -98,7 +96,6 @@ type Mark struct {
 const (
 	sheetWidth = 880
 	plotHeight = 190
-	mostHeight = 10_000
 )
 
 // points returns the number of points or, for Bars, of bars.

@@ -66,7 +66,7 @@ func (p *page) down() {
 		var above, plot, below float64
 		for _, panel := range row {
 			a, b := panel.heights()
-			above, plot, below = max(above, a), max(plot, panel.plotHeight), max(below, b)
+			above, plot, below = max(above, a), max(plot, plotHeight), max(below, b)
 		}
 		for _, panel := range row {
 			panel.setDown(y, y+above)

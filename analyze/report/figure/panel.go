@@ -12,7 +12,6 @@ import (
 type panel struct {
 	fig         *Figure
 	data        contents
-	plotHeight  float64
 	xr, yr      span
 	left, right float64 // of the whole panel
 	top         float64
@@ -44,10 +43,7 @@ type headLine struct {
 }
 
 func newPanel(f *Figure) *panel {
-	p := &panel{fig: f, data: f.contents(), plotHeight: plotHeight}
-	if f.Height > 0 {
-		p.plotHeight = float64(min(f.Height, mostHeight))
-	}
+	p := &panel{fig: f, data: f.contents()}
 	if f.Title != "" {
 		p.head = append(p.head, headLine{f.Title, figureTitle, titleHeight})
 	}
@@ -72,8 +68,8 @@ func apart(s scale, ticks []tick, size func(string) float64) bool {
 func (p *panel) sideMargins(room float64) (before, after float64) {
 	p.xr = p.fig.X.limits(p.data.x, false)
 	p.yr = p.fig.Y.limits(p.data.y, true)
-	s := newScale(p.fig.Y, p.yr, p.plotHeight, 0)
-	p.yTicks = p.fig.Y.ticks(p.yr, int(p.plotHeight/34), func(t []tick) bool {
+	s := newScale(p.fig.Y, p.yr, plotHeight, 0)
+	p.yTicks = p.fig.Y.ticks(p.yr, int(plotHeight/34), func(t []tick) bool {
 		return apart(s, t, func(string) float64 { return 15 })
 	})
 	for _, t := range p.yTicks {
@@ -119,7 +115,7 @@ func (p *panel) heights() (above, below float64) {
 
 func (p *panel) setDown(top, plotTop float64) {
 	p.top = top
-	p.frame.top, p.frame.bottom = round(plotTop), round(plotTop+p.plotHeight)
+	p.frame.top, p.frame.bottom = round(plotTop), round(plotTop+plotHeight)
 	p.y = newScale(p.fig.Y, p.yr, p.frame.bottom, p.frame.top)
 }
 

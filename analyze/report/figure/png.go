@@ -6,7 +6,6 @@ import (
 	"image/color"
 	"image/png"
 	"io"
-	"maps"
 	"math"
 	"slices"
 
@@ -52,7 +51,7 @@ func paletted(picture image.Image) image.Image {
 	}
 	const shades = 19 // of 13 inks
 	var palette color.Palette
-	for _, c := range slices.Sorted(maps.Keys(dark)) {
+	for _, c := range inks {
 		for i := range shades {
 			shade := func(shift int) uint8 {
 				return uint8((int(c>>shift&0xFF)*(i+1) + int(paper>>shift&0xFF)*(shades-1-i)) / shades)

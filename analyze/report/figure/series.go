@@ -44,27 +44,30 @@ func (k Kind) class() string {
 	return "line"
 }
 
-// outline returns the line of a series, not yet clipped to the frame.
-func (p *panel) outline(s *Series) [][]point {
-	points := s.points()
-	if s.Kind == Steps {
-		points *= 2
-	}
-	l := newPolyline(points)
-	var held point
+// outline returns the line of a series, not yet clipped to the frame, in parts between gaps.
+func (p *panel) outline(s *Series) (lines [][]point) {
+	joined := false
+	points := 0
 	for i := range s.points() {
 		at, ok := p.place(s.X[i], s.Y[i])
 		if !ok {
-			l.gap()
+			joined = joined && len(lines) > maxGaps
 			continue
 		}
-		if s.Kind == Steps && l.joined {
-			l.add(point{at.x, held.y})
+		if !joined {
+			lines, joined = append(lines, nil), true
+		} else if s.Kind == Steps {
+			last := lines[len(lines)-1]
+			lines[len(lines)-1] = append(last, point{at.x, last[len(last)-1].y})
+			points++
 		}
-		l.add(at)
-		held = at
+		lines[len(lines)-1] = append(lines[len(lines)-1], at)
+		points++
 	}
-	return l.parts()
+	for i, line := range lines {
+		lines[i] = thinned(line, points)
+	}
+	return lines
 }
 
 func (p *panel) place(x, y float64) (point, bool) {

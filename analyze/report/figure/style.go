@@ -1,11 +1,6 @@
 package figure
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 )
@@ -41,24 +36,8 @@ type pen struct {
 	dash    []vg.Length
 }
 
-// dark holds the colours of a dark page. Those of the palette are light ones of Paul
-// Tol, also distinct under every kind of colour blindness.
-var dark = map[ink]ink{
-	paper: 0x14181F, strong: 0xF2F4F7, normal: 0xC9CFD8, weak: 0xA3ABB7, rule: 0x6B7480, faint: 0x2B313B, alarm: 0xFF8A80,
-	palette[0]: 0x77AADD, palette[1]: 0xEEDD88, palette[2]: 0xEE8866, palette[3]: 0x44BB99, palette[4]: 0xDDDDDD, palette[5]: 0xAAAA00,
-}
-
-// DarkStyle returns style rules that give the pictures of [SVG] the colours of a dark
-// page.
-func DarkStyle() string {
-	var b strings.Builder
-	for _, c := range slices.Sorted(maps.Keys(dark)) {
-		for _, attribute := range []string{"fill", "stroke"} {
-			fmt.Fprintf(&b, "svg [%s=\"#%06x\"] { %[1]s: #%06[3]x; }\n", attribute, c, dark[c])
-		}
-	}
-	return b.String()
-}
+// inks are all colours, of which paletted pictures have shades.
+var inks = append([]ink{paper, strong, normal, weak, rule, faint, alarm}, palette...)
 
 // color returns the colour of a series, given its index in the figure.
 func (s *Series) color(index int) ink { return palette[s.place(index)%len(palette)] }

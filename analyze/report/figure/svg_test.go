@@ -3,9 +3,7 @@ package figure
 import (
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -65,24 +63,4 @@ func TestOutlinesAreTheLines(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Every colour of a picture has one for dark pages, and the series keep distinct ones.
-func TestDark(t *testing.T) {
-	used := map[ink]bool{}
-	for _, c := range append(slices.Clone(palette), paper, strong, normal, weak, rule, faint, alarm) {
-		to, ok := dark[c]
-		if !ok || used[to] {
-			t.Errorf("#%06x has no colour of its own on a dark page", c)
-		}
-		used[to] = true
-	}
-	style := DarkStyle()
-	for name, f := range figures() {
-		for _, found := range regexp.MustCompile(`(fill|stroke)="#[0-9a-f]{6}"`).FindAllString(SVG(f), -1) {
-			if !strings.Contains(style, "svg ["+found+"]") {
-				t.Fatalf("%s: no rule for %s", name, found)
-			}
-		}
-	}
 }

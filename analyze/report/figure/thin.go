@@ -16,48 +16,13 @@ const (
 	maxDots = 1500
 )
 
-// polyline is a line with gaps. Of too many points it keeps the extremes of short
-// sections, so that every peak stays.
-type polyline struct {
-	section int // length of the sections
-	pending []point
-	lines   [][]point
-	joined  bool // the next point continues the last line
-}
-
-// newPolyline expects about this many points.
-func newPolyline(points int) *polyline {
-	return &polyline{section: (6*points + maxPoints - 1) / maxPoints}
-}
-
-func (l *polyline) add(p point) {
-	if !l.joined {
-		l.lines, l.joined = append(l.lines, nil), true
+// thinned returns a line of bounded length that keeps the extremes of short sections, so that
+// every peak stays; points is the number of those of all lines of its series.
+func thinned(line []point, points int) (short []point) {
+	for section := range slices.Chunk(line, (6*points+maxPoints-1)/maxPoints) {
+		short = appendExtremes(short, section)
 	}
-	if l.pending = append(l.pending, p); len(l.pending) >= l.section {
-		l.flush()
-	}
-}
-
-// gap separates the next point from the last.
-func (l *polyline) gap() {
-	if len(l.lines) <= maxGaps {
-		l.flush()
-		l.joined = false
-	}
-}
-
-func (l *polyline) parts() [][]point {
-	l.flush()
-	return l.lines
-}
-
-func (l *polyline) flush() {
-	if len(l.pending) > 0 {
-		last := &l.lines[len(l.lines)-1]
-		*last = appendExtremes(*last, l.pending)
-		l.pending = l.pending[:0]
-	}
+	return short
 }
 
 // appendExtremes appends up to six points in their order: the first, the last, and

@@ -10,14 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func thinned(line []point) [][]point {
-	l := newPolyline(len(line))
-	for _, p := range line {
-		l.add(p)
-	}
-	return l.parts()
-}
-
 func randomLine(t *rapid.T, fewest, most int) []point {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	line := make([]point, rapid.IntRange(fewest, most).Draw(t, "points"))
@@ -32,11 +24,10 @@ func randomLine(t *rapid.T, fewest, most int) []point {
 func TestThinKeepsExtremesAndOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := randomLine(t, maxPoints+1, 5*maxPoints)
-		parts := thinned(line)
-		if len(parts) != 1 || len(parts[0]) > maxPoints+6 {
-			t.Fatalf("%d lines, the first of %d points", len(parts), len(parts[0]))
+		thin := thinned(line, len(line))
+		if len(thin) > maxPoints+6 {
+			t.Fatalf("%d points", len(thin))
 		}
-		thin := parts[0]
 		if thin[0] != line[0] || thin[len(thin)-1] != line[len(line)-1] {
 			t.Fatal("the ends moved")
 		}
@@ -58,20 +49,20 @@ func TestThinKeepsExtremesAndOrder(t *testing.T) {
 	})
 }
 
-func TestThinGaps(t *testing.T) {
-	l := newPolyline(3)
-	l.gap()
-	l.add(point{1, 1})
-	l.add(point{2, 2})
-	l.gap()
-	l.gap()
-	l.add(point{5, 3})
-	want := [][]point{{{1, 1}, {2, 2}}, {{5, 3}}}
-	if got := l.parts(); !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("got %v, want %v", got, want)
+func TestGaps(t *testing.T) {
+	nan := math.NaN()
+	s := Series{X: []float64{nan, 1, 2, nan, nan, 5}, Y: []float64{1, 1, 2, 3, 3, 3}}
+	f := Figure{Series: []Series{s}}
+	lines := newPage(alone(f), 720).panels[0].outline(&s)
+	if len(lines) != 2 || len(lines[0]) != 2 || len(lines[1]) != 1 {
+		t.Errorf("lines %v", lines)
 	}
-	if empty := thinned(nil); len(empty) != 0 {
-		t.Errorf("nothing became %v", empty)
+	s.X, s.Y = nil, nil
+	for i := range 5 * maxGaps {
+		s.X, s.Y = append(s.X, float64(i), nan), append(s.Y, 0, 0)
+	}
+	if lines := newPage(alone(f), 720).panels[0].outline(&s); len(lines) != maxGaps+1 {
+		t.Errorf("%d gaps made %d lines", 5*maxGaps, len(lines))
 	}
 }
 
