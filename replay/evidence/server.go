@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -74,38 +76,29 @@ func (s *Scraper) Scrape(ctx context.Context) (runfile.ServerFigures, error) {
 	if !ok {
 		deadline = time.Now().Add(defaultTimeout)
 	}
-	type page struct {
-		series []series
-		err    error
-	}
-	pages := make(chan page, len(s.urls))
-	for _, u := range s.urls {
-		go func() {
-			all, err := s.fetch(u, deadline)
-			if err != nil {
-				err = fmt.Errorf("scraping %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
+	pages, errs := make([][]series, len(s.urls)), make([]error, len(s.urls))
+	var fetching sync.WaitGroup
+	for i, u := range s.urls {
+		fetching.Go(func() {
+			if pages[i], errs[i] = s.fetch(u, deadline); errs[i] != nil {
+				errs[i] = fmt.Errorf("scraping %s://%s%s: %w", u.Scheme, u.Host, u.Path, errs[i])
 			}
-			pages <- page{all, err}
-		}()
+		})
 	}
-	var all []series
-	var errs []error
-	for range s.urls {
-		select {
-		case p := <-pages:
-			all, errs = append(all, p.series...), append(errs, p.err)
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.Canceled) {
-				return runfile.ServerFigures{}, ctx.Err()
-			}
-			p := <-pages // the request has the same deadline
-			all, errs = append(all, p.series...), append(errs, p.err)
+	done := make(chan struct{})
+	go func() { fetching.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return runfile.ServerFigures{}, ctx.Err()
 		}
+		<-done // the requests have the same deadline
 	}
 	if err := errors.Join(errs...); err != nil {
 		return runfile.ServerFigures{}, err
 	}
-	return figures(all)
+	return figures(slices.Concat(pages...))
 }
 
 func (s *Scraper) fetch(u *url.URL, deadline time.Time) ([]series, error) {
