@@ -85,15 +85,14 @@ func (v *Verdict) checkClocks(r *Result) {
 		return
 	}
 	var unmeasured []string
-	var bound, late extreme
+	var measured []*PartResult
 	for i := range r.Parts {
 		p := &r.Parts[i]
 		if !p.BoundMS.Set {
 			unmeasured = append(unmeasured, p.Name)
 			continue
 		}
-		bound.add(p.BoundMS.Value, p)
-		late.add(p.StartedLate.Value, p)
+		measured = append(measured, p)
 		if drift := p.Run.Part.Clock.Drift(); math.Abs(drift) > maxClockDrift {
 			v.note("clocks", Suspect, "%s: its clock was changed during the run, from an offset of %.2f ms to %.2f ms (SUSPECT above %.0f ppm), so the order of requests is unknown; disable time synchronization that steps the clock",
 				p.Name, p.Run.Part.Clock.Before.OffsetMS, p.Run.Part.Clock.After.OffsetMS, 1e6*maxClockDrift)
@@ -103,40 +102,31 @@ func (v *Verdict) checkClocks(r *Result) {
 		v.note("clocks", Suspect, "the clocks of %s were not compared: if they differ, the order of requests, rates and cache hits are wrong; start the parts as one run",
 			firstOf(unmeasured))
 	}
-	if bound.of == nil {
+	if len(measured) == 0 {
 		return
 	}
 	l := r.latenessLimit(r.TTFT)
-	text := fmt.Sprintf("clocks of the parts are known within %.3g ms", bound.value)
-	if level := l.grade(bound.value); level == Valid {
+	worst := slices.MaxFunc(measured, func(a, b *PartResult) int { return cmp.Compare(a.BoundMS.Value, b.BoundMS.Value) })
+	text := fmt.Sprintf("clocks of the parts are known within %.3g ms", worst.BoundMS.Value)
+	if level := l.grade(worst.BoundMS.Value); level == Valid {
 		v.note("clocks", level, "%s (INVALID above %.2f ms)", text, l.invalid)
 	} else {
 		v.note("clocks", level, "%s, the worst being that of %s (SUSPECT from %.2f ms, INVALID above %.2f ms): use a faster network between the parts, or synchronize their clocks",
-			text, bound.of.Name, l.suspect, l.invalid)
+			text, worst.Name, l.suspect, l.invalid)
 	}
-	if level := l.grade(math.Abs(late.value)); level == Valid {
-		v.note("start", level, "parts started up to %.2f ms from the agreed start (INVALID above %.2f ms)", math.Abs(late.value), l.invalid)
+	started := func(p *PartResult) float64 { return math.Abs(p.StartedLate.Value) }
+	late := slices.MaxFunc(measured, func(a, b *PartResult) int { return cmp.Compare(started(a), started(b)) })
+	if level := l.grade(started(late)); level == Valid {
+		v.note("start", level, "parts started up to %.2f ms from the agreed start (INVALID above %.2f ms)", started(late), l.invalid)
 	} else {
 		v.note("start", level, "%s started %.2f ms from the agreed start (SUSPECT from %.2f ms, INVALID above %.2f ms): the server did not get the load of the trace; run again",
-			late.of.Name, late.value, l.suspect, l.invalid)
+			late.Name, late.StartedLate.Value, l.suspect, l.invalid)
 	}
 }
 
 // maxClockDrift is how fast an undisturbed clock may drift: the kernel corrects clocks
 // gradually by up to 500 ppm.
 const maxClockDrift = 1000e-6
-
-// extreme is the value furthest from 0 and the part that has it.
-type extreme struct {
-	value float64
-	of    *PartResult
-}
-
-func (e *extreme) add(value float64, of *PartResult) {
-	if e.of == nil || math.Abs(value) > math.Abs(e.value) {
-		e.value, e.of = value, of
-	}
-}
 
 // checkEachPart repeats the evidence against parts: the worst for each check.
 func (v *Verdict) checkEachPart(parts []PartResult) {
