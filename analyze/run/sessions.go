@@ -148,8 +148,19 @@ func (c *collector) newSessions() *Sessions {
 	}
 	window := c.opts.Window
 	s := &Sessions{Requests: c.sessionRequests, CutTurns: c.opts.CutTurns, Outgrown: c.opts.Outgrown}
+	sessions := map[int]*session{} // by the first request
+	for i := range c.requests {
+		if !c.requests[i].inSession {
+			continue
+		}
+		first := c.graph.First(i)
+		if sessions[first] == nil {
+			sessions[first] = &session{}
+		}
+		sessions[first].add(&c.requests[i])
+	}
 	var durations, turns []float64
-	for one := range c.eachSession() {
+	for _, one := range sessions {
 		if !window.Has(one.to) {
 			continue
 		}
@@ -182,28 +193,4 @@ func (c *collector) newSessions() *Sessions {
 	s.ByTurn, s.EachTurn = c.groups(turnBands, 1, true, turnOf), c.groups(eachTurn(), 1, true, turnOf)
 	s.ByISL = c.groups(islBands(), 0, true, islOf)
 	return s
-}
-
-func (c *collector) eachSession() func(yield func(*session) bool) {
-	return func(yield func(*session) bool) {
-		all := make([]session, 0, 16)
-		index := map[int]int{} // by the first request
-		for i := range c.requests {
-			if !c.requests[i].inSession {
-				continue
-			}
-			first := c.graph.First(i)
-			at, known := index[first]
-			if !known {
-				at = len(all)
-				index[first], all = at, append(all, session{})
-			}
-			all[at].add(&c.requests[i])
-		}
-		for i := range all {
-			if !yield(&all[i]) {
-				return
-			}
-		}
-	}
 }
