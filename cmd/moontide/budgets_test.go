@@ -20,7 +20,7 @@ var maxLines = map[string]int{
 	"analyze/report":                7000,
 	"analyze/report/doc":            1350,
 	"analyze/report/figure":         2350,
-	"analyze/run":                   5000,
+	"analyze/run":                   4950,
 	"cmd/moontide":                  8750,
 	"replay":                        2300,
 	"replay/bench":                  5150,
