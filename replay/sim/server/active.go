@@ -31,7 +31,7 @@ func (s *Server) newActive(r *request, a answer, c *conn, begun time.Time) *acti
 	q.Prompt, q.Session, q.Owner = r.prompt, r.session, q
 	seed := r.prompt.Hash()
 	q.wording = s.lexicon.wording(seed, s.cfg.ReasoningTokens)
-	q.tokens, q.reason = r.length.length(seed)
+	q.tokens, q.full = r.length.length(seed)
 	q.Output = q.tokens
 	if q.api.separatesReasoning {
 		q.reasoning = min(s.cfg.ReasoningTokens, q.Output)

@@ -9,10 +9,10 @@ type answer struct {
 	created int64  // Unix time in seconds
 	model   string // quoted
 	wording
-	tokens    int // generated
-	reason    FinishReason
-	reasoning int // number of tokens of reasoning, before the visible text
-	maxTokens int // as requested; 0 if not
+	tokens    int  // generated
+	full      bool // as long as asked for
+	reasoning int  // number of tokens of reasoning, before the visible text
+	maxTokens int  // as requested; 0 if not
 
 	// Whether a stream has the usage after the last token, or in each event.
 	includeUsage, continuousUsage bool
@@ -62,7 +62,7 @@ func (a *answer) finish() form {
 	switch {
 	case a.upTo < a.tokens:
 		return a.api.running
-	case a.reason == FinishLength:
+	case a.full:
 		return a.api.length
 	}
 	return a.api.stop

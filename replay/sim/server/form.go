@@ -86,7 +86,7 @@ var fields = map[string]func(b []byte, a *answer) []byte{
 	"parts":  func(b []byte, a *answer) []byte { return a.appendParts(b) },
 	"index":  number(func(a *answer) int { return a.part.index }),
 	"finish": func(b []byte, a *answer) []byte { return a.finish().append(b, a) },
-	"incomplete": optional(func(a *answer) bool { return a.reason == FinishLength },
+	"incomplete": optional(func(a *answer) bool { return a.full },
 		text(func(*answer) string { return `{"reason":"max_output_tokens"}` })),
 	"returned": func(b []byte, a *answer) []byte { // the ids, if they were asked for
 		if !a.tokenIDs {

@@ -224,7 +224,7 @@ func TestEventsDoNotAllocate(t *testing.T) {
 // middle returns an answer of 1000 tokens whose stream has begun.
 func middle(api *api, reasoning int) *answer {
 	a := &answer{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: plainWords.wording(7, 0), reasoning: reasoning,
-		tokens: 1000, reason: FinishLength}
+		tokens: 1000, full: true}
 	return a
 }
 

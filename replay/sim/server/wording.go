@@ -40,20 +40,12 @@ func newLexicon(words []string, tokenOf func(word string) (token uint64, ok bool
 		}
 	}
 	n := 1 << bits.Len(uint(len(l.words))) >> 1
-	l.words, l.tokens = inStrides(l.words[:n]), inStrides(l.tokens[:n])
+	l.words, l.tokens = l.words[:n], l.tokens[:n]
 	for _, word := range l.words {
 		l.text += word
 		l.start = append(l.start, len(l.text))
 	}
 	return l
-}
-
-// inStrides reorders items, whose number is a power of two.
-func inStrides[T any](items []T) (reordered []T) {
-	for k := range items {
-		reordered = append(reordered, items[k*37%len(items)])
-	}
-	return reordered
 }
 
 // lexiconOf returns the words that an encoder makes one token each, alone and in a text,
@@ -121,14 +113,6 @@ func (w *wording) appendWords(b []byte, from, end int) []byte {
 	return b
 }
 
-// FinishReason is the reason why an answer ended, as in the API.
-type FinishReason string
-
-const (
-	FinishStop   FinishReason = "stop"   // end of the model's answer
-	FinishLength FinishReason = "length" // the length that was asked for
-)
-
 // lengthLimits holds the limits of an answer's length in tokens.
 type lengthLimits struct {
 	maxTokens int // values below 1 mean 1
@@ -138,13 +122,14 @@ type lengthLimits struct {
 	ignoreEOS bool
 }
 
-// length returns the answer length for the prompt with the given hash.
-func (l lengthLimits) length(prompt uint64) (int, FinishReason) {
+// length returns the answer length for the prompt with the given hash, and whether that
+// is the most that was asked for.
+func (l lengthLimits) length(prompt uint64) (tokens int, full bool) {
 	const shortest, longest = 16, 512
 	most := max(l.maxTokens, 1)
 	natural := max(l.minTokens, shortest+int(prompt%(longest-shortest+1)))
 	if l.ignoreEOS || natural > most {
-		return most, FinishLength
+		return most, true
 	}
-	return natural, FinishStop
+	return natural, false
 }
