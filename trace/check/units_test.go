@@ -59,8 +59,8 @@ func TestUnits(t *testing.T) {
 	}{
 		{"a service", arriving(500, poisson(290)), "", ""},
 		{"a stress test of short prompts", arriving(5000, poisson(1.2)), check.TimeUnit, "in seconds they would be 0.8"},
-		{"a quiet service in seconds", arriving(2000, poisson(5)), check.TimeUnit, "in seconds they would be 0.196 requests/s and 230 tokens/s over 2h50m"},
-		{"a request in 18 s, long prompts, in seconds", huge(arriving(2000, poisson(18))), check.TimeUnit, "and 556 tokens/s over 10h"},
+		{"a quiet service in seconds", arriving(2000, poisson(5)), check.TimeUnit, "in seconds they would be 0.209 requests/s and 247 tokens/s over 2h39m"},
+		{"a request in 18 s, long prompts, in seconds", huge(arriving(2000, poisson(18))), check.TimeUnit, "and 592 tokens/s over 9h"},
 		{"a quiet service", arriving(2000, poisson(5000)), "", ""},
 		{"a service in seconds", arriving(500, poisson(0.29)), check.TimeUnit, "in seconds they would be 3."},
 		{"too few rows to tell", arriving(19, poisson(0.29)), "", ""},
