@@ -176,33 +176,26 @@ func TestSlowConnectionsAreNotTheClientsLag(t *testing.T) {
 	})
 }
 
-// MaxConcurrency also limits connections: a request without a slot opens none.
-func TestNoConnectionWithoutASlot(t *testing.T) {
-	for _, limit := range []int{1, 3} {
+// MaxConcurrency also limits connections: a request without a slot opens none. Ahead limits
+// those that are opened ahead.
+func TestConnectionsAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		limit, ahead int
+		answer       time.Duration
+		gap          float64 // ms between requests
+		fewest, most int
+	}{{1, 0, 20 * msec, 5, 1, 1}, {3, 0, 20 * msec, 5, 1, 3}, {0, 8, 0, 0.5, 2, 9}} { // one may be on its way
 		synctest.Test(t, func(t *testing.T) {
-			server, m := newOpenServer(20*msec, takes(msec)), &memory{}
-			runner := &Runner{Client: server, Recorder: m, MaxConcurrency: limit}
-			if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(everyMS(200, 5)...))); err != nil {
+			server, m := newOpenServer(c.answer, takes(0)), &memory{}
+			runner := &Runner{Client: server, Recorder: m, MaxConcurrency: c.limit, Ahead: c.ahead}
+			if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(everyMS(200, c.gap)...))); err != nil {
 				t.Fatal(err)
 			}
-			if server.most > limit || len(server.began) == 0 || len(m.records) != 200 {
-				t.Errorf("limit %d: %d connections at once, %d opened ahead, %d records", limit, server.most, len(server.began), len(m.records))
+			if server.most < c.fewest || server.most > c.most || len(server.began) == 0 || len(m.records) != 200 {
+				t.Errorf("%+v: %d connections at once, %d opened ahead, %d records", c, server.most, len(server.began), len(m.records))
 			}
 		})
 	}
-}
-
-func TestOpenedAheadIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := newOpenServer(0, takes(0)), &memory{}
-		runner := &Runner{Client: server, Recorder: m, Ahead: 8}
-		if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(everyMS(500, 0.5)...))); err != nil {
-			t.Fatal(err)
-		}
-		if server.most < 2 || server.most > 9 { // one may be on its way
-			t.Errorf("%d connections at once", server.most)
-		}
-	})
 }
 
 // Connections opened for unsent requests are discarded, however the run ends.

@@ -92,7 +92,10 @@ func ParseFile(text []byte) (*File, error) {
 	in.DisallowUnknownFields()
 	in.UseNumber()
 	if err := in.Decode(&c); err != nil {
-		return nil, jsonError(err, text)
+		if key, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+			return nil, fmt.Errorf("unknown key %s: %s", key, fitAgain)
+		}
+		return nil, fmt.Errorf("JSON at byte %d: %w", in.InputOffset(), err)
 	}
 	if _, err := in.Token(); err != io.EOF {
 		return nil, errors.New("text after the JSON object")
@@ -118,22 +121,6 @@ func ParseFile(text []byte) (*File, error) {
 		}
 	}
 	return f, nil
-}
-
-// jsonError rephrases an error of encoding/json.
-func jsonError(err error, data []byte) error {
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		return fmt.Errorf("line %d is not JSON: %s", 1+bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n")), syntax)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the JSON is incomplete")
-	}
-	text, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
-	if unknown {
-		return fmt.Errorf("unknown key %s: %s", text, fitAgain)
-	}
-	return errors.New(strings.TrimPrefix(text, "json: "))
 }
 
 // WriteTo writes the file.

@@ -122,7 +122,7 @@ func TestReadsByHand(t *testing.T) {
 	}
 }
 
-// Errors name the key, and for damaged JSON the line.
+// Errors name the key, and for damaged JSON the place.
 func TestReadErrors(t *testing.T) {
 	fitted := textOf(t, fittedFile())
 	for _, test := range []struct{ text, from, to, want string }{
@@ -131,8 +131,8 @@ func TestReadErrors(t *testing.T) {
 		{byHand, `"engines": 2`, `"engins": 2`, "deployment.engins: unknown setting; the settings of this section are engines, "},
 		{byHand, `"4.2ms"`, `4.2`, `engine.step-base: time "4.2": want a number with a unit such as 46.7ns`},
 		{byHand, `"engines": 2`, `"engines": 99999`, "at most 1024"},
-		{byHand, `"engines": 2`, `"engines" 2`, "line 4 is not JSON"},
-		{byHand, "}\n}", "}", "the JSON is incomplete"},
+		{byHand, `"engines": 2`, `"engines" 2`, "JSON at byte "},
+		{byHand, "}\n}", "}", "unexpected EOF"},
 		{byHand, "}\n}", "}\n} {}", "text after the JSON object"},
 		{byHand, `"deployment": {`, `"decode-engine": {"step-base": "1ms"}, "deployment": {`, "decode-engine: the deployment has no decode engines"},
 		{fitted, `"low": 64`, `"low": 6400`, "fit: range.isl: low 6400 and high 3000 are not an interval"},
