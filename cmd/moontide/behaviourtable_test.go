@@ -163,7 +163,7 @@ func otherAnswers() []behaviour {
 		{name: "error event of SSE", verdict: "INVALID failed", script: func(a *style, _ question) { a.insert = "{}\n\nevent: error\ndata: {\"message\":\"overloaded\"}" }},
 		{name: "event that is not JSON", verdict: "INVALID failed", script: func(a *style, _ question) { a.insert = `{"choices":[` }},
 		{name: "event is HTML", verdict: "INVALID failed", script: func(a *style, _ question) { a.insert = "<html>504 Gateway Time-out</html>" }},
-		{name: "event of another API", verdict: "INVALID failed", script: func(a *style, _ question) {
+		{name: "event of another API", verdict: "SUSPECT prompt_lengths, answer_lengths", script: func(a *style, _ question) {
 			a.body = func([]string) []string {
 				return []string{`{"type":"content_block_delta","delta":{"text":"hi"}}`, "[DONE]"}
 			}
