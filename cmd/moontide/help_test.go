@@ -103,17 +103,8 @@ func TestHelpExamples(t *testing.T) {
 	for verb, page := range verbPages {
 		for _, example := range page.Examples {
 			args := append([]string{verb}, strings.Fields(strings.ReplaceAll(example, "'", ""))...)
-			known := app.Command(verb).Flags
-			for i, arg := range args {
-				if arg == "|" { // to another program
-					break
-				}
-				if arg == "--" { // before another command
-					known = app.Command(args[i+1]).Flags
-					continue
-				}
-				name, isFlag := strings.CutPrefix(arg, "--")
-				if isFlag && !hasFlag(known, name) {
+			for _, arg := range args {
+				if name, isFlag := strings.CutPrefix(arg, "--"); isFlag && !hasFlag(app.Command(verb).Flags, name) {
 					t.Errorf("moontide %s %s: there is no --%s", verb, example, name)
 				}
 			}
