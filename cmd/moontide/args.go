@@ -238,10 +238,6 @@ func checkValue(f cli.Flag, name, value string) (string, error) {
 			return "", fmt.Errorf("--%s %q is not a number", name, value)
 		}
 		return value, checkRange(f, x)
-	case *cli.GenericFlag:
-		if v, ok := f.Value.(*parameterText); ok {
-			return v.check(f, value)
-		}
 	case *cli.DurationFlag:
 		value, err := checkDuration(name, value)
 		if err != nil {

@@ -20,41 +20,6 @@ const (
 	routingFlag = "routing"
 )
 
-// parameterText is the value of a flag for a parameter that has a type of its own: a
-// time with fractions of nanoseconds, or a decode table.
-type parameterText struct {
-	parameter engine.Parameter
-	text      string
-}
-
-func (v *parameterText) String() string { return v.text }
-func (v *parameterText) Get() any       { return v.text }
-
-func (v *parameterText) Set(text string) error {
-	v.text = text
-	return v.parameter.Set(new(engine.Deployment), text)
-}
-
-// check checks a value and adds the unit seconds to a time that is a bare number.
-func (v *parameterText) check(f cli.Flag, text string) (string, error) {
-	name := v.parameter.Name
-	var d engine.Deployment
-	cost, isTime := v.parameter.Field(&d).(*engine.Cost)
-	if _, err := strconv.ParseFloat(text, 64); err == nil && isTime {
-		text += "s"
-	}
-	if err := v.parameter.Set(&d, text); err != nil {
-		return text, fmt.Errorf("--%s: %w", name, err)
-	}
-	if !isTime {
-		return text, nil
-	}
-	if *cost < 0 {
-		return text, fmt.Errorf("--%s %v is negative", name, text)
-	}
-	return text, checkRange(f, cost.Duration())
-}
-
 func engineFlags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` written by moontide fit-engine; flags override it, for both prefill and decode engines", DefaultText: "about Llama 3.1 8B on one H100"},
@@ -81,14 +46,14 @@ func parameterFlag(p engine.Parameter) cli.Flag {
 	case *time.Duration:
 		return &cli.DurationFlag{Name: p.Name, Value: *value, Usage: p.Usage}
 	case *engine.Cost:
-		return &cli.GenericFlag{Name: p.Name, Value: &parameterText{p, p.Text(&d)}, Usage: "`TIME`: " + p.Usage}
+		return &cli.StringFlag{Name: p.Name, Value: p.Text(&d), Usage: "`TIME`: " + p.Usage}
 	case *engine.Sharing:
 		return &choiceFlag{
 			StringFlag: cli.StringFlag{Name: p.Name, Value: p.Text(&d), Usage: "`LAW`: " + p.Usage + ": %s"},
 			Choices:    oneOf(engine.Sharings...),
 		}
 	}
-	return &cli.GenericFlag{Name: p.Name, Value: &parameterText{p, p.Text(&d)}, Usage: p.Usage}
+	return &cli.StringFlag{Name: p.Name, Value: p.Text(&d), Usage: p.Usage}
 }
 
 // deploymentOf returns the deployment that the flags describe, and the engine file, nil
@@ -153,6 +118,9 @@ func override(c *cli.Context, d engine.Deployment, file *fit.File) (engine.Deplo
 			continue
 		}
 		text := fmt.Sprint(c.Value(p.Name))
+		if _, err := strconv.ParseFloat(text, 64); err == nil && isCost(p) {
+			text += "s"
+		}
 		err := p.Set(&d, text)
 		if p.OfEngine != nil && d.DecodeEngine != nil {
 			of := engine.Deployment{Engine: *d.DecodeEngine}
@@ -180,4 +148,10 @@ func override(c *cli.Context, d engine.Deployment, file *fit.File) (engine.Deplo
 		}
 	}
 	return d, nil
+}
+
+// isCost reports whether a parameter is a time that may have fractions of nanoseconds.
+func isCost(p engine.Parameter) bool {
+	_, cost := p.Field(new(engine.Deployment)).(*engine.Cost)
+	return cost
 }

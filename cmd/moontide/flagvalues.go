@@ -52,8 +52,6 @@ var flagRanges = []valueRange{
 	{"positive", func(rate float64) bool { return rate > 0 }, words("rate session-rate")},
 	{"0 or positive", func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }, words("time-scale-think time-scale-tool")},
 	{"above 0 and at most 1", func(share float64) bool { return share > 0 && share <= 1 }, words("sample max-lag-share max-failed max-prompts-off max-answers-off")},
-	{"from 0 to 1h", func(cost float64) bool { return cost >= 0 && cost <= float64(time.Hour) }, words("step-base prefill-step prefill-per-token prefill-attention " +
-		"decode-per-sequence decode-per-context-token phased-tpot api-server-time wake-up-time request-latency transfer-base transfer-per-token")},
 	fromTo(1, engine.MaxEngines, "engines prefill-engines decode-engines"),
 	fromTo(1, 1<<31-2, "max-num-seqs max-num-batched-tokens engine-block-size num-gpu-blocks max-model-len"),
 	fromTo(server.LeastTimeScale, server.MostTimeScale, "time-scale"),
