@@ -49,7 +49,6 @@ func convert(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	to := &outputFormat{name: c.String(toFlag.Name)}
 	paths := c.Args().Slice()
 	if r.SpreadGrid || r.selectsSessions() {
 		var remove func()
@@ -76,7 +75,10 @@ func convert(c *cli.Context, std streams) error {
 	if anonymizer != nil {
 		reshaped = anonymizer.Rows(reshaped)
 	}
-	reshaped = to.convert(reshaped, in.readers)
+	hint := func(streams) {}
+	if c.String(toFlag.Name) == toVLLM {
+		reshaped, hint = timedTrace(reshaped, in.readers)
+	}
 	if len(paths) == 1 && !r.sort && !r.Retimes() { // otherwise the reader's last row is a different one
 		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
 	}
@@ -105,7 +107,7 @@ func convert(c *cli.Context, std streams) error {
 	if r.pruned > 0 {
 		std.say("note: %s removed from after because their rows are not kept", doc.Count(r.pruned, "request id"))
 	}
-	to.hint(std)
+	hint(std)
 	return nil
 }
 

@@ -42,26 +42,10 @@ func (t *texts) Set(value string) error {
 func (t *texts) Get() any       { return []string(*t) }
 func (t *texts) String() string { return strings.Join(*t, " ") }
 
-// repeatableFlag is a flag with texts.
-type repeatableFlag struct {
-	cli.GenericFlag
-	choices choiceSet
-}
-
-// Accepted returns the values, none if there is no fixed set.
-func (f *repeatableFlag) Accepted() choiceSet { return f.choices }
-
-// GetUsage returns the usage text with the values in place of %s.
-func (f *repeatableFlag) GetUsage() string { return f.choices.In(f.Usage) }
-
-// String returns the flag as the help shows it.
-func (f *repeatableFlag) String() string { return cli.FlagStringer(f) }
-
-func repeatable(f cli.GenericFlag) cli.Flag { return repeatableChoice(f, choiceSet{}) }
-
-func repeatableChoice(f cli.GenericFlag, choices choiceSet) cli.Flag {
+// repeatable returns a flag with texts.
+func repeatable(f cli.GenericFlag) cli.Flag {
 	f.Value = new(texts)
-	return &repeatableFlag{f, choices}
+	return &f
 }
 
 // textsOf returns the values of a flag that may be repeated.

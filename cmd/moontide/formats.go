@@ -117,36 +117,21 @@ var toFlag = &choiceFlag{
 	Choices:    oneOf(toNative, toVLLM).Noted(toVLLM, "timed_trace dataset of vllm bench serve"),
 }
 
-// outputFormat converts a stream to the format of --to.
-type outputFormat struct {
-	name  string
-	sizes trace.BlockDetector
-	size  int // stated by the inputs, or 0
-}
-
-// convert returns the stream in the format. The readers are the sources of its
-// rows.
-func (f *outputFormat) convert(reqs trace.Requests, readers []*format.Reader) trace.Requests {
-	if f.name == toNative {
-		return reqs
-	}
-	f.size = readers[0].BlockSize()
+// timedTrace returns a stream as a dataset of vLLM, and what says how to use it once it is
+// written.
+func timedTrace(reqs trace.Requests, readers []*format.Reader) (converted trace.Requests, hint func(std streams)) {
+	stated, found := readers[0].BlockSize(), &trace.BlockDetector{}
 	for _, r := range readers {
-		if r.BlockSize() != f.size {
-			f.size = 0
+		if r.BlockSize() != stated {
+			stated = 0
 		}
 	}
-	return format.TimedTrace(trace.Tap(reqs, f.sizes.Add), f.size)
-}
-
-// hint prints how to use the file.
-func (f *outputFormat) hint(std streams) {
-	if f.name == toNative {
-		return
+	hint = func(std streams) {
+		size := found.BlockSize()
+		if stated > 0 {
+			size = trace.GivenBlockSize(stated)
+		}
+		std.say("times are seconds; block size: %s; use with vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d", size, size.Tokens)
 	}
-	size := f.sizes.BlockSize()
-	if f.size > 0 {
-		size = trace.GivenBlockSize(f.size)
-	}
-	std.say("times are seconds; block size: %s; use with vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d", size, size.Tokens)
+	return format.TimedTrace(trace.Tap(reqs, found.Add), stated), hint
 }

@@ -131,9 +131,7 @@ func environmentMap() map[string]string {
 // sayPart tells the outcome of a part that does not lead: part 1 reports.
 func sayPart(std streams, m *cluster.Member, result *bench.Result) {
 	where, dir := "part 1 reports the run", cmp.Or(filepath.Dir(result.Dir), ".")
-	var ended *cluster.EndedError
-	switch {
-	case errors.As(m.Err(), &ended):
+	if ended := (*cluster.EndedError)(nil); errors.As(m.Err(), &ended) {
 		where = fmt.Sprintf("what there is of the run: moontide report %s", dir)
 	}
 	std.say("part %d of %d sent %d of %d requests, recorded in %s; %s", m.Number, m.Of, result.Run.Sent, result.Run.Rows, result.Dir, where)
