@@ -11,9 +11,9 @@ import (
 // written. Chat and completions share choices.go, each of the others has a file.
 type api struct {
 	name, path  string
-	promptParam string // names the prompt in errors
-	readPrompt  func(*wireRequest, tokens) *apiError
-	tokenIDs    string // member that may be a long array of token ids; "" if there is none
+	promptParam string   // names the prompt in errors
+	prompt      []string // members that make up the prompt
+	tokenIDs    string   // member that may be a long array of token ids; "" if there is none
 
 	// Names of the members that mean the same in every API: see wireRequest.get.
 	limits           []string // of an answer's length; a later one takes precedence

@@ -2,8 +2,6 @@ package server
 
 import (
 	"math"
-
-	"moontide/trace/jsonscan"
 )
 
 // limitNames are the members that limit the answers of chat and completions.
@@ -13,7 +11,7 @@ var limitNames = []string{"max_tokens", "max_completion_tokens"}
 // DeepSeek, SGLang and vLLM.
 var chatAPI = api{
 	name: "chat", path: "/v1/chat/completions",
-	promptParam: "messages", readPrompt: readChat,
+	promptParam: "messages", prompt: []string{"messages"},
 	limits: limitNames, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
 	options: "stream_options", format: "response_format", separatesReasoning: true,
 
@@ -30,15 +28,10 @@ var chatAPI = api{
 	}),
 }
 
-// readChat adds the contents of all messages to the prompt.
-func readChat(w *wireRequest, p tokens) *apiError {
-	return w.readMessages("messages", messageForm{textParts: []string{"text"}}, p)
-}
-
 // completionAPI is OpenAI's completions. Reasoning is part of the text.
 var completionAPI = api{
 	name: "completions", path: "/v1/completions",
-	promptParam: "prompt", readPrompt: readCompletion, tokenIDs: "prompt",
+	promptParam: "prompt", prompt: []string{"prompt"}, tokenIDs: "prompt",
 	limits: limitNames, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: 16, // as in OpenAI and vLLM
 	options: "stream_options", format: "response_format",
 
@@ -86,24 +79,3 @@ const openAIError = `{"error":{"message":$message,"type":"$kind","param":$param,
 
 // openAIKinds are the types of its errors by status.
 var openAIKinds = map[int]string{429: "rate_limit_error", 500: "server_error", 503: "server_error"}
-
-// readCompletion adds the prompt of a completion: a text, an array of token
-// ids, or an array containing one of these.
-func readCompletion(w *wireRequest, p tokens) *apiError {
-	m := w.get("prompt")
-	if m.absent() {
-		return m.missing()
-	}
-	c := jsonscan.New(m.value)
-	if m.isArray() && c.Open('[') && (c.Peek() == '"' || c.Peek() == '[') {
-		inner := raw(c.Raw())
-		if c.More(']') {
-			return badRequest(m.name, "only one prompt per request is supported")
-		}
-		m.value = inner
-	}
-	if m.isArray() {
-		return m.readTokenIDs(p)
-	}
-	return m.readText(p)
-}

@@ -92,7 +92,7 @@ func TestRefusedParameters(t *testing.T) {
 		{chatPath, `"prompt":"a"`, "messages", ""},
 		{chatPath, `"messages":[]`, "messages", ""},
 		{chatPath, `"messages":{}`, "messages", ""},
-		{chatPath, `"messages":[null]`, "messages[0].role", ""},
+		{chatPath, `"messages":[null]`, "messages", ""},
 		{chatPath, `"messages":[{"content":"a"}]`, "messages[0].role", ""},
 		{chatPath, `"messages":[{"role":"user","content":"a"},{"role":"king","content":"a"}]`, "messages[1].role", ""},
 		{chatPath, `"messages":[{"role":"user"}]`, "messages[0].content", ""},

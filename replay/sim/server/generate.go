@@ -4,7 +4,7 @@ package server
 // of the tokens that are new. Reasoning is part of the text.
 var generateAPI = api{
 	name: "generate", path: "/generate",
-	promptParam: "text", readPrompt: readGeneratePrompt, tokenIDs: "input_ids",
+	promptParam: "text", prompt: []string{"text", "input_ids"}, tokenIDs: "input_ids",
 	limits: []string{"sampling_params.max_new_tokens"}, least: "sampling_params.min_new_tokens", ignoreEOS: "sampling_params.ignore_eos",
 	maxTokens: 128, // as in SGLang
 
@@ -25,17 +25,3 @@ const generated = `{"text":"$sofar","output_ids":[$ids],"meta_info":{"id":"$id",
 	`"prompt_tokens":$prompt,"completion_tokens":$output,"cached_tokens":$cached}`
 
 const generateError = `{"error":{"message":$message}}`
-
-// readGeneratePrompt adds the text, or the token ids, of a prompt.
-func readGeneratePrompt(w *wireRequest, p tokens) *apiError {
-	text, ids := w.get("text"), w.get("input_ids")
-	switch {
-	case !ids.absent():
-		return ids.readTokenIDs(p)
-	case text.absent():
-		return text.missing()
-	case text.isArray():
-		return badRequest(text.name, "only one prompt per request is supported")
-	}
-	return text.readText(p)
-}

@@ -7,7 +7,7 @@ import "math"
 // thinking block.
 var messagesAPI = api{
 	name: "messages", path: "/v1/messages",
-	promptParam: "messages", readPrompt: readMessagesPrompt,
+	promptParam: "messages", prompt: []string{"system", "messages"},
 	limits: []string{"max_tokens"}, limited: true, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
 	separatesReasoning: true,
 
@@ -46,15 +46,4 @@ const (
 // message is a message, or the start of one.
 func message(content, stop, output string) string {
 	return `{"id":"msg_$id","type":"message","role":"assistant","model":$model,"content":[` + content + "]," + stop + "," + messageUsage + output + "}}"
-}
-
-// readMessagesPrompt adds the system prompt and the contents of all messages.
-func readMessagesPrompt(w *wireRequest, p tokens) *apiError {
-	form := messageForm{textParts: []string{"text"}, skipped: []string{"thinking", "redacted_thinking"}}
-	if system := w.get("system"); !system.absent() {
-		if err := readContent(system, form, p); err != nil {
-			return err
-		}
-	}
-	return w.readMessages("messages", form, p)
 }

@@ -115,7 +115,7 @@ type request struct {
 // compileDecoders moves the milliseconds taken by the first use of a type out
 // of the first TTFT. An error would only cost that time.
 var compileDecoders = sync.OnceFunc(func() {
-	for _, v := range []any{map[string]raw{}, streamOptions{}, []wireMessage{}, []wirePart{}} {
+	for _, v := range []any{map[string]raw{}, streamOptions{}, wireMessage{}} {
 		_ = sonic.Pretouch(reflect.TypeOf(v))
 	}
 })

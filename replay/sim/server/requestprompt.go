@@ -10,7 +10,7 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// tokens collects a prompt: an engine's prompt, or a list for /tokenize.
+// tokens collects a prompt.
 type tokens interface {
 	AddText(string)
 	AddToken(uint64)
@@ -38,62 +38,81 @@ func (e *encoded) AddText(s string) {
 
 // readPrompt adds a request's prompt to p.
 func (c Config) readPrompt(api *api, w *wireRequest, p tokens) *apiError {
-	if c.Encode == nil {
-		return api.readPrompt(w, p)
-	}
 	e := &encoded{tokens: p, encode: c.Encode}
-	if err := api.readPrompt(w, e); err != nil {
-		return err
+	if c.Encode != nil {
+		p = e
 	}
-	if e.err != nil {
+	given := false
+	for _, name := range api.prompt {
+		part := w.get(name)
+		if part.absent() {
+			continue
+		}
+		given = true
+		if err := part.readPrompt(api, p); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !given:
+		return w.get(api.promptParam).missing()
+	case e.err != nil:
 		return badRequest(api.promptParam, "%v", e.err)
 	}
 	return nil
 }
 
-type wireMessage struct {
-	Type      string `json:"type"`
-	Role      string `json:"role"`
-	Content   raw    `json:"content"`
-	ToolCalls raw    `json:"tool_calls"`
-}
-
-type wirePart struct {
-	Type string  `json:"type"`
-	Text *string `json:"text"`
-}
-
-// messageForm is how an API writes messages.
-type messageForm struct {
-	textParts []string // types of parts with text
-	// skipped lists types of messages and parts that do not count as input: the
-	// reasoning of earlier answers.
-	skipped []string
-}
-
-// readMessages adds the contents of all messages to the prompt.
-func (w *wireRequest) readMessages(name string, form messageForm, p tokens) *apiError {
-	array := w.get(name)
-	if array.absent() {
-		return array.missing()
+// readPrompt adds a text, token ids, an array with one of these, messages, or the parts
+// of one.
+func (p parameter) readPrompt(api *api, to tokens) *apiError {
+	c := jsonscan.New(p.value)
+	if !p.isArray() || !c.Open('[') {
+		return p.readText(to)
 	}
-	return array.eachElement("an array of objects", func(i int, element parameter) *apiError {
-		var m wireMessage
-		element.name = fmt.Sprintf("%s[%d]", name, i)
-		if err := element.decode("an object", &m); err != nil {
-			return err
+	switch c.Peek() {
+	case '{':
+		return p.eachObject(func(i int, m *wireMessage) *apiError {
+			return m.read(fmt.Sprintf("%s[%d]", p.name, i), to)
+		})
+	case '"', '[':
+		inner := parameter{p.name, c.Raw()}
+		if c.More(']') {
+			return badRequest(p.name, "only one prompt per request is supported")
 		}
-		return readMessage(&m, element.name, form, p)
-	})
+		if inner.isArray() {
+			return inner.readTokenIDs(to)
+		}
+		return inner.readText(to)
+	}
+	if p.name != api.tokenIDs {
+		return badRequest(p.name, "%s must be a text or an array of objects", p.name)
+	}
+	return p.readTokenIDs(to)
 }
 
-func readMessage(m *wireMessage, param string, form messageForm, p tokens) *apiError {
-	if slices.Contains(form.skipped, m.Type) {
-		return nil
+// wireMessage is a message, or a part of one.
+type wireMessage struct {
+	Type      string  `json:"type"`
+	Role      string  `json:"role"`
+	Content   raw     `json:"content"`
+	ToolCalls raw     `json:"tool_calls"`
+	Text      *string `json:"text"`
+}
+
+// Roles of messages, types of parts of messages that are text, and of messages and parts that do not count
+// as input: the reasoning of earlier answers.
+var (
+	roles     = []string{"system", "developer", "user", "assistant", "tool"}
+	textParts = []string{"text", "input_text", "output_text"}
+	skipped   = []string{"reasoning", "thinking", "redacted_thinking"}
+)
+
+// read adds a message, or a part of a system prompt.
+func (m *wireMessage) read(param string, to tokens) *apiError {
+	if m.Role == "" && (m.Text != nil || slices.Contains(skipped, m.Type)) {
+		return m.readPart(param, to)
 	}
-	switch m.Role {
-	case "system", "developer", "user", "assistant", "tool":
-	default:
+	if !slices.Contains(roles, m.Role) {
 		return badRequest(param+".role", "%q is not a role", shortened(m.Role))
 	}
 	if !absent(m.ToolCalls) && string(m.ToolCalls) != "[]" {
@@ -105,54 +124,47 @@ func readMessage(m *wireMessage, param string, form messageForm, p tokens) *apiE
 		return nil
 	case content.absent():
 		return content.missing()
+	case content.isArray():
+		return content.eachObject(func(_ int, part *wireMessage) *apiError { return part.readPart(content.name, to) })
 	}
-	return readContent(content, form, p)
+	return content.readText(to)
 }
 
-// readContent adds a text or an array of text parts to the prompt.
-func readContent(content parameter, form messageForm, p tokens) *apiError {
-	if !content.isArray() {
-		return content.readText(p)
-	}
-	return content.eachElement("a string or an array of text parts", func(_ int, element parameter) *apiError {
-		var part wirePart
-		if err := element.decode("an array of text parts", &part); err != nil {
-			return err
-		}
-		switch {
-		case slices.Contains(form.skipped, part.Type):
-			return nil
-		case !slices.Contains(form.textParts, part.Type):
-			return notSupported(content.name)
-		case part.Text == nil:
-			return badRequest(content.name, "a text part of %s has no text", content.name)
-		}
-		p.AddText(*part.Text)
+// readPart adds a part of a message.
+func (m *wireMessage) readPart(param string, to tokens) *apiError {
+	switch {
+	case slices.Contains(skipped, m.Type):
 		return nil
-	})
+	case !slices.Contains(textParts, m.Type):
+		return notSupported(param)
+	case m.Text == nil:
+		return badRequest(param, "a text part of %s has no text", param)
+	}
+	to.AddText(*m.Text)
+	return nil
 }
 
 func (p parameter) readText(to tokens) *apiError {
 	var text string
-	if err := p.decode("text or token ids", &text); err != nil {
+	if err := p.decode("text, token ids or messages", &text); err != nil {
 		return err
 	}
 	to.AddText(text)
 	return nil
 }
 
-// eachElement calls read with each element of an array, under the array's name. One at a
+// eachObject calls read with each element of an array, under the array's name. One at a
 // time is decoded: a short body can hold many that take far more memory than their text.
-func (p parameter) eachElement(want string, read func(i int, element parameter) *apiError) (failed *apiError) {
-	if !p.isArray() {
-		return badRequest(p.name, "%s must be %s", p.name, want)
-	}
+func (p parameter) eachObject(read func(i int, m *wireMessage) *apiError) (failed *apiError) {
 	i := 0
 	jsonscan.Elements(p.value, func(_ int, element []byte) error {
-		if failed = read(i, parameter{p.name, element}); failed != nil {
+		m := new(wireMessage)
+		if failed = (parameter{p.name, element}).decode("an array of objects", m); failed == nil {
+			failed = read(i, m)
+		}
+		if i++; failed != nil {
 			return errStopped
 		}
-		i++
 		return nil
 	})
 	return failed

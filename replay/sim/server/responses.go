@@ -6,7 +6,7 @@ import "math"
 // incomplete. Reasoning is an item of its own, in clear text as with open models.
 var responsesAPI = api{
 	name: "responses", path: "/v1/responses",
-	promptParam: "input", readPrompt: readResponsesPrompt,
+	promptParam: "input", prompt: []string{"instructions", "input"},
 	limits: []string{"max_output_tokens"}, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
 	format: "text.format", separatesReasoning: true,
 
@@ -63,18 +63,4 @@ func itemForms(item, id, event, content, rest string) partForms {
 			responseEvent("response.output_item.done", `,"output_index":$index,"item":`+whole)),
 		whole: formOf(whole),
 	}
-}
-
-// readResponsesPrompt adds the instructions and the input, a text or messages.
-func readResponsesPrompt(w *wireRequest, p tokens) *apiError {
-	if instructions := w.get("instructions"); !instructions.absent() {
-		if err := instructions.readText(p); err != nil {
-			return err
-		}
-	}
-	if input := w.get("input"); !input.absent() && input.value[0] == '"' {
-		return input.readText(p)
-	}
-	form := messageForm{textParts: []string{"input_text", "output_text"}, skipped: []string{"reasoning"}}
-	return w.readMessages("input", form, p)
 }
