@@ -89,42 +89,24 @@ func TestCausesOfMissingAnswers(t *testing.T) {
 	}
 }
 
-// naiveRow is a request of a model whose prompts are lists of tokens.
+// naiveRow is a request of a model whose prompts are lists of tokens, those that package
+// transcript says.
 type naiveRow struct {
 	rec    replay.Record
+	prompt *transcript.Prompt
 	tokens []string // of the prompt
 	answer []string
 }
 
 const naiveBlock = 8 // of the trace
 
-func (r *naiveRow) traceToken(at int) string {
-	if block := at / naiveBlock; block < len(r.rec.HashIDs) {
-		return fmt.Sprint("block ", r.rec.HashIDs[block], " ", at%naiveBlock)
-	}
-	return fmt.Sprint("row ", r.rec.Row, " ", at)
-}
-
-// continueFrom sets the tokens of a prompt: those of the base and its answer as far
-// as the trace repeats the base, then the trace's.
-func (r *naiveRow) continueFrom(base *naiveRow, dropped int) {
-	n, isl := len(base.tokens), r.rec.InputLength
-	full := n / naiveBlock
-	kept := slices.Clone(base.tokens)
-	switch {
-	case isl > n && len(base.rec.HashIDs) >= full && len(r.rec.HashIDs) >= full && slices.Equal(base.rec.HashIDs[:full], r.rec.HashIDs[:full]):
-		kept = append(kept, base.answer[dropped:]...)
-		kept = kept[:min(len(kept), isl-1)]
-	case isl > n && (len(base.rec.HashIDs) < full || len(r.rec.HashIDs) < full):
-		kept = nil
-	default:
-		same := 0
-		for same < min(len(base.rec.HashIDs), len(r.rec.HashIDs)) && base.rec.HashIDs[same] == r.rec.HashIDs[same] {
-			same++
+func (r *naiveRow) setPrompt(p *transcript.Prompt) {
+	r.prompt = p
+	for s := range p.Segments() {
+		for i := range s.Len {
+			r.tokens = append(r.tokens, fmt.Sprint(s.Kind, s.ID, s.From+i))
 		}
-		kept = kept[:min(same*naiveBlock, n, isl)]
 	}
-	r.tokens = kept
 }
 
 func common(a, b []string) (n int) {
@@ -165,16 +147,16 @@ func (d *naiveRun) add(session string, base *naiveRow) *naiveRow {
 	rec.Done = rec.Last.Value + at(0.0001)
 	r := &naiveRow{rec: rec}
 	for i := range n {
-		r.answer = append(r.answer, fmt.Sprint("answer ", row, " ", i))
+		r.answer = append(r.answer, fmt.Sprint(transcript.Reply, row, i))
 	}
 	if base != nil {
 		r.rec.After = []string{base.rec.ID}
 		dropped := d.dropped[base.rec.Row]
 		r.rec.Base = replay.Base{Row: trace.Some(base.rec.Row), Answer: transcript.Generated{Tokens: len(base.answer) - dropped, Dropped: dropped}}
-		r.continueFrom(base, dropped)
-	}
-	for len(r.tokens) < isl {
-		r.tokens = append(r.tokens, r.traceToken(len(r.tokens)))
+		p, _ := base.prompt.Continue(r.rec.Base.Answer, r.rec.Request, row)
+		r.setPrompt(p)
+	} else {
+		r.setPrompt(transcript.New(r.rec.Request, row, naiveBlock))
 	}
 	d.rows = append(d.rows, r)
 	d.dropped = append(d.dropped, rapid.SampledFrom([]int{0, 0, n / 2, n}).Draw(d.T, "dropped"))
