@@ -16,7 +16,7 @@ const flawsScript = `(() => {
 	if (document.documentElement.scrollWidth > innerWidth) flaws.push("the page is " + document.documentElement.scrollWidth + " wide");
 	for (const e of document.querySelectorAll("body > :not(script) script, head script, img, iframe, object, embed, link, form, b, i, u")) flaws.push("foreign: " + e.outerHTML);
 	for (const e of document.querySelectorAll(".wide")) if (box(e).right > innerWidth + 1) flaws.push("spilled: " + e.innerText.slice(0, 60));
-	for (const e of document.querySelectorAll("h1, h2, dt, .headlines strong")) {
+	for (const e of document.querySelectorAll("h1, h2, .headlines strong")) {
 		const r = document.createRange();
 		for (const text of [...e.childNodes].filter(n => n.nodeType == Node.TEXT_NODE)) for (const word of text.data.matchAll(/\S+/g)) {
 			r.setStart(text, word.index); r.setEnd(text, word.index + word[0].length);

@@ -72,7 +72,7 @@ func (v View) statistics() []run.Statistic {
 func (runs Runs) Document() *doc.Document {
 	metrics := runs.metrics()
 	d := runs.document(func(r Run, part *doc.Document) {
-		part.Headlines, part.Facts = r.headlines(), r.facts()
+		part.Headlines = r.headlines()
 		r.addTo(part, metrics)
 		if len(runs) > mostDrawn {
 			part.DropFigures()

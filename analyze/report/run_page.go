@@ -1,11 +1,9 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
@@ -75,40 +73,6 @@ func (r Run) informative(all []run.Latency) []run.Latency {
 		d := r.Result.Latency(l)
 		return d.Count > 0 && d.Min == 0 && d.Max == 0
 	})
-}
-
-// facts says what the result is of.
-func (r Run) facts() (all []doc.KeyValue) {
-	add := func(key string, texts ...string) {
-		var known []string
-		for _, text := range texts {
-			if text = strings.TrimSpace(text); text != "" {
-				known = append(known, text)
-			}
-		}
-		if len(known) > 0 {
-			all = append(all, doc.KeyValue{Key: key, Value: strings.Join(known, ", ")})
-		}
-	}
-	info := r.Info
-	if info.Target.Virtual {
-		add("Target", info.Target.ModelText(), "virtual time")
-	} else {
-		add("Target", info.Target.ModelText(), info.Target.URL)
-	}
-	add("Engine", cmp.Or(info.Target.Engines.Deployment, r.Result.Samples.Server.Engine))
-	rows := ""
-	if info.Rows > 0 {
-		rows = doc.Count(info.Rows, "row")
-	}
-	add("Trace", info.Trace.Name, rows)
-	if !info.Started.IsZero() {
-		add("Date", info.Started.UTC().Format("2006-01-02 15:04 MST"))
-	}
-	if d := info.Ended.Sub(info.Started); d > 0 && !info.Ended.IsZero() && !info.Target.Virtual {
-		add("Duration", d.Round(time.Second).String())
-	}
-	return all
 }
 
 // mostDrawn is the number of runs up to which a page has all figures of each run. Of more

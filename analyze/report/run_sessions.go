@@ -5,9 +5,7 @@ import (
 	"slices"
 
 	"moontide/analyze/report/doc"
-	"moontide/analyze/report/figure"
 	"moontide/analyze/run"
-	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -55,9 +53,6 @@ func (r Run) addSessions(d *doc.Document) {
 		s = d.Section("By turn of the session")
 		s.PageOnly = true
 		addTurnTables(s, "turn", of.ByTurn)
-		for _, f := range turnFigures(of) {
-			s.Figure(f)
-		}
 		addTurnTables(d.Section("By context length"), "ISL", of.ByISL)
 	}
 }
@@ -90,56 +85,6 @@ func addTurnTables(s *doc.Section, what string, groups []run.Group) {
 	if slices.ContainsFunc(groups, func(g run.Group) bool { return g.Cached.Requests > 0 }) {
 		s.Table(cached)
 	}
-}
-
-// turnFigures draws TTFT, E2EL and the cached share by turn, if there are several.
-func turnFigures(s *run.Sessions) (figures []figure.Figure) {
-	if s == nil || len(s.EachTurn) == 0 {
-		return nil
-	}
-	turns := s.EachTurn
-	if last := len(turns) - 1; turns[last].From > run.MaxEachTurn {
-		turns = turns[:last] // of several turns
-	}
-	if len(turns) < 2 {
-		return nil
-	}
-	x := figure.Axis{Label: "Turn of the session", Min: new(1.0)}
-	line := func(name string, dashed bool, of func(g *run.Group) trace.Opt[float64]) (series figure.Series) {
-		series = figure.Series{Name: name, Kind: figure.Line, Dashed: dashed}
-		for i := range turns {
-			if y := of(&turns[i]); y.Set {
-				series.X, series.Y = append(series.X, float64(turns[i].From)), append(series.Y, y.Value)
-			}
-		}
-		return series
-	}
-	latency := func(title, label string, of func(g *run.Group) stats.Sample) figure.Figure {
-		f := figure.Figure{Title: title, X: x, Y: figure.Axis{Label: label, Quantity: figure.Duration}}
-		for _, p := range []struct {
-			name   string
-			p      float64
-			dashed bool
-		}{{"median", 0.5, false}, {"p90", 0.9, false}, {"p99", 0.99, true}} {
-			f.Series = append(f.Series, line(p.name, p.dashed, func(g *run.Group) trace.Opt[float64] { return quantileOf(of(g), p.p, 1000) }))
-		}
-		return f
-	}
-	figures = []figure.Figure{
-		latency("TTFT by turn", "TTFT", func(g *run.Group) stats.Sample { return g.TTFT }),
-		latency("E2EL by turn", "E2EL", func(g *run.Group) stats.Sample { return g.E2EL }),
-	}
-	share := figure.Figure{Title: "Cached share of prompts by turn", X: x, Y: figure.Axis{Label: "Cached", Quantity: figure.Percent, Max: new(1.0)}}
-	measured := line("measured", false, func(g *run.Group) trace.Opt[float64] { return g.Cached.Share(g.Cached.Measured) })
-	predicted := line("predicted", true, func(g *run.Group) trace.Opt[float64] {
-		share := g.Cached.Share(g.Cached.Predicted)
-		share.Set = share.Set && g.Cached.Compared > 0
-		return share
-	})
-	if share.Series = figure.Drawn(measured, predicted); len(share.Series) > 0 {
-		figures = append(figures, share)
-	}
-	return figures
 }
 
 // countRow is a count that is shown unless it is 0.

@@ -115,20 +115,19 @@ func (s *Set) value(p *Point, key string) trace.Opt[float64] {
 	return trace.Opt[float64]{}
 }
 
-// Document has the answers of searches, figures, a table of each group, a side-by-side table
-// if there are several, and the worst verdict of all runs. Its Data has one row per run.
+// Document has the answers of searches, figures, a table of each group, with the ratios to the
+// first of its shape, and the worst verdict of all runs. Its Data has one row per run.
 func (s Set) Document() *doc.Document {
 	d := doc.New(s.Title, s.Subject)
 	s.addAnswers(d)
 	s.addFigures(d)
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		d.Section(cmp.Or(g.name(), "Runs")).Table(s.table(g))
-	}
-	for _, same := range s.byShape() {
-		if len(same) > 1 && same[0].Found == nil {
-			d.Section("Side by side, with the ratio to " + same[0].name()).Table(s.sideBySide(same))
+		base, title := &s.Groups[slices.IndexFunc(s.Groups, func(of Group) bool { return of.Shape == g.Shape })], cmp.Or(g.name(), "Runs")
+		if base != g {
+			title += ", with the ratio to " + base.name()
 		}
+		d.Section(title).Table(s.table(g, base))
 	}
 	s.addHeldOut(d)
 	s.judge(d)
@@ -137,15 +136,19 @@ func (s Set) Document() *doc.Document {
 	return d
 }
 
-// table has a row for each run of a group.
-func (s *Set) table(g *Group) doc.Table {
+// table has a row for each run of a group. Values have their ratio to those of a base at the
+// same level, unless it is the group itself.
+func (s *Set) table(g, base *Group) doc.Table {
 	t := doc.Table{Columns: s.columns()}
 	if s.Axis == Deployments {
 		t.Left = 1
 	}
 	for i := range g.Points {
-		p := &g.Points[i]
-		cells := s.row(p, nil)
+		p, of := &g.Points[i], (*Point)(nil)
+		if k := slices.IndexFunc(base.Points, func(of Point) bool { return of.Level == p.Level }); k >= 0 && base != g {
+			of = &base.Points[k]
+		}
+		cells := s.row(p, of)
 		if p.Outcome != "" {
 			cells = append(cells, p.Outcome)
 		}
@@ -155,19 +158,6 @@ func (s *Set) table(g *Group) doc.Table {
 		t.Columns = append(t.Columns, "Objectives")
 	}
 	return t
-}
-
-// byShape returns the groups of each shape.
-func (s *Set) byShape() (all [][]Group) {
-	for _, g := range s.Groups {
-		i := slices.IndexFunc(all, func(same []Group) bool { return same[0].Shape == g.Shape })
-		if i < 0 {
-			i = len(all)
-			all = append(all, nil)
-		}
-		all[i] = append(all[i], g)
-	}
-	return all
 }
 
 func (s *Set) columns() []string {
@@ -194,22 +184,6 @@ func (s *Set) row(p, base *Point) []string {
 		cells = append(cells, cell)
 	}
 	return cells
-}
-
-func (s *Set) sideBySide(same []Group) doc.Table {
-	t := doc.Table{Columns: slices.Insert(s.columns(), 1, "Deployment"), Left: 2}
-	for i := range same[0].Points {
-		base := &same[0].Points[i]
-		t.Add(slices.Insert(s.row(base, nil), 1, same[0].Label)...)
-		for _, g := range same[1:] {
-			for k := range g.Points {
-				if p := &g.Points[k]; p.Level == base.Level {
-					t.Add(slices.Insert(s.row(p, base), 1, g.Label)...)
-				}
-			}
-		}
-	}
-	return t
 }
 
 // points yields all runs with their names in the set.

@@ -24,7 +24,7 @@ var blockSizeFlag = &cli.IntFlag{
 func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage:       "describe a trace: lengths, arrivals, changes over time, shared prefixes, cache hit rates",
-		Description: "Several traces are shown side by side, with their distances to the first. FILE - is standard output.\n\n" + "Models known to --kv-model: " + strings.Join(knownModels(), ", ") + ".",
+		Description: "Several traces are shown side by side. FILE - is standard output.\n\n" + "Models known to --kv-model: " + strings.Join(knownModels(), ", ") + ".",
 		Flags: slices.Concat(group(inOutput,
 			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
 			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},

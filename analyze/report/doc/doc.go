@@ -39,9 +39,8 @@ type Document struct {
 	// top. Markdown and HTML omit listings: reports add a table of the same numbers in
 	// a Detail section.
 	ListingFirst bool
-	// Headlines are the result in a few numbers, and Facts what it is of: HTML only.
-	Headlines, Facts []KeyValue
-	Sections         []*Section
+	Headlines    []KeyValue // the result in a few numbers: HTML only
+	Sections     []*Section
 	// Notes, Verdict and Gates come last in text and first in Markdown and HTML.
 	Notes   []Note
 	Verdict *Verdict

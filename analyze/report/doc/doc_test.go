@@ -76,14 +76,13 @@ func TestPageFoldsValidEvidence(t *testing.T) {
 func TestPageOrder(t *testing.T) {
 	d := full()
 	d.Headlines = []doc.KeyValue{{Key: "P99 TTFT", Value: "2.5", Unit: "s", Note: "median 300 ms"}}
-	d.Facts = []doc.KeyValue{{Key: "Target", Value: "a model"}}
 	d.Gates, d.Verdict = &doc.Verdict{Level: "PASS"}, &doc.Verdict{Level: "VALID"}
 	lead := d.Section("The answer")
 	lead.Lead = true
 	lead.Text("Yes, it is.")
 	page, last := written(t, d, "HTML"), 0
 	page = page[strings.Index(page, "</head>"):]
-	for _, want := range []string{"P99 TTFT", "2.5", "median 300 ms", "a model", "The answer", "Yes, it is.", "Gates: PASS", "Verdict: VALID", "a note of the document", "<h2>First", "<svg"} {
+	for _, want := range []string{"P99 TTFT", "2.5", "median 300 ms", "The answer", "Yes, it is.", "Gates: PASS", "Verdict: VALID", "a note of the document", "<h2>First", "<svg"} {
 		at := strings.Index(page, want)
 		if at < last {
 			t.Errorf("%q is at %d, what should be above at %d", want, at, last)

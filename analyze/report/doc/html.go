@@ -83,7 +83,6 @@ func (d *Document) body() *page {
 // it counts, then everything else.
 func (p *page) content(d *Document, heading string) {
 	p.headlines(d.Headlines)
-	p.facts(d.Facts)
 	p.sections(d, heading, true)
 	for _, v := range slices.Backward(d.Outcomes()) { // gates before the verdict
 		p.add("<"+heading+" class=\"%s\">%s: %s</"+heading+">\n", v.Level, v.Title, v.Level)
@@ -126,17 +125,6 @@ func (p *page) headlines(all []KeyValue) {
 		p.add("<div><span>%s</span><strong>%s <small>%s</small></strong><span>%s</span></div>\n", h.Key, h.Value, h.Unit, h.Note)
 	}
 	p.add("</div>\n")
-}
-
-func (p *page) facts(all []KeyValue) {
-	if len(all) == 0 {
-		return
-	}
-	p.add("<dl>\n")
-	for _, f := range all {
-		p.add("<div><dt>%s</dt><dd>%s</dd></div>\n", f.Key, f.Value)
-	}
-	p.add("</dl>\n")
 }
 
 func (p *page) note(n Note) { p.add("<p class=\"note\">%s</p>\n", n.String()) }
