@@ -69,7 +69,7 @@ var maxLines = map[string]int{
 const (
 	mostCode  = 82_500
 	mostTests = 59_500
-	mostCI    = 5_800
+	mostCI    = 4_950
 	mostPages = 5_000
 )
 
