@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -62,30 +61,17 @@ func chain(isl, shared, row int) []uint64 {
 	return ids
 }
 
-// clean is a trace of 30 rows without findings: uneven arrivals, mixed lengths,
-// shared prefixes, a block size that the rows determine, and a conversation of two
-// turns on lines 10 and 30.
-func clean() []trace.Request {
-	var all []trace.Request
-	at := 0.0
-	for i := range 30 {
-		isl := 100 + 37*i%400
-		switch i {
-		case 3:
-			isl = 2*blockSize + 1 // with three ids: a block has at most 64 tokens
-		case 4:
-			isl = 4 * blockSize // with four: and at least 64
-		}
-		all = append(all, trace.Request{Timestamp: trace.Some(at), InputLength: isl, OutputLength: 20 + 13*i%70, HashIDs: chain(isl, 1, i+1)})
-		at += 300 + float64(i*i*7919%613)
+// read returns a trace of testdata. clean has 30 rows without findings: uneven arrivals,
+// mixed lengths, shared prefixes, a block size that the rows determine, and a conversation
+// of two turns on lines 10 and 30. agents is clean with an agent on lines 5, 6 and 9, two
+// sub-agents that run in parallel on lines 7 and 8, and a second request of the agent beside
+// its first.
+func read(t *testing.T, name string) []trace.Request {
+	t.Helper()
+	all, err := trace.Collect(open(t, "trace/check/testdata/"+name+".jsonl").Requests())
+	if err != nil {
+		t.Fatal(err)
 	}
-	all[9].SessionID, all[29].SessionID = "talk", "talk"
-	before := all[9]
-	full := before.InputLength / blockSize
-	last := &all[29]
-	last.InputLength = before.InputLength + 200
-	last.HashIDs = append(slices.Clone(before.HashIDs[:full]), chain(last.InputLength, 0, 30)[full:]...)
-	last.Timestamp, last.Delay = trace.Opt[float64]{}, trace.Some(1500.0)
 	return all
 }
 
@@ -123,7 +109,7 @@ func compare(t *testing.T, report *check.Report, wants ...want) {
 }
 
 func TestCleanTrace(t *testing.T) {
-	report := run(t, clean(), check.Options{})
+	report := run(t, read(t, "clean"), check.Options{})
 	compare(t, report)
 	if !report.Replayable() || report.Requests != 30 || report.Grid != nil {
 		t.Errorf("%+v", report)
@@ -134,7 +120,7 @@ func TestCleanTrace(t *testing.T) {
 }
 
 func TestEachKindIsDescribed(t *testing.T) {
-	broken := clean()
+	broken := read(t, "clean")
 	broken[0].InputLength, broken[0].OutputLength, broken[5].Timestamp.Value = 0, 0, 0
 	for _, f := range run(t, broken, check.Options{}).Findings {
 		if f.Message == "" || f.Of != check.OfRows && f.Of != check.OfIDs || !strings.HasSuffix(f.Message, ".") {
@@ -146,7 +132,7 @@ func TestEachKindIsDescribed(t *testing.T) {
 // What is no row is a finding, as is an invalid count that a replay does not need. A
 // file in another format has one finding, which names the format.
 func TestBadRows(t *testing.T) {
-	good := string(format.AppendRow(nil, clean()[0])) + "\n"
+	good := string(format.AppendRow(nil, read(t, "clean")[0])) + "\n"
 	for name, test := range map[string]struct {
 		text     string
 		requests int
@@ -241,7 +227,7 @@ func TestUnreadable(t *testing.T) {
 }
 
 func TestExamplesAreBounded(t *testing.T) {
-	all := clean()
+	all := read(t, "clean")
 	for i := range all {
 		all[i].OutputLength = 0
 	}

@@ -10,31 +10,6 @@ import (
 	"moontide/trace/check"
 )
 
-// agents is the clean trace with an agent on lines 5, 6 and 9, two sub-agents that run
-// in parallel on lines 7 and 8, and a second request of the agent beside its first.
-func agents() []trace.Request {
-	all := clean()
-	for i, r := range []trace.Request{
-		{SessionID: "agent", ID: "a1"},
-		{SessionID: "agent", ID: "a2", After: []string{}}, // parallel
-		{SessionID: "x", ID: "x1", After: []string{"a1"}, DelayKind: trace.Tool},
-		{SessionID: "y", ID: "y1", After: []string{"a1"}, DelayKind: trace.Tool},
-		{SessionID: "agent", After: []string{"a1", "x1", "y1"}, DelayKind: trace.Think},
-	} {
-		row := &all[4+i]
-		row.SessionID, row.ID, row.After, row.DelayKind = r.SessionID, r.ID, r.After, r.DelayKind
-		if len(r.After) > 0 {
-			row.Timestamp, row.Delay = never, trace.Some(20.0)
-		}
-	}
-	// The last continues the first.
-	first, last := all[4], &all[8]
-	last.InputLength = first.InputLength + 100
-	full := first.InputLength / blockSize
-	last.HashIDs = append(append([]uint64{}, first.HashIDs[:full]...), chain(last.InputLength, 0, 9)[full:]...)
-	return all
-}
-
 // drawGraph draws rows of few sessions and request ids, which wait for some of any.
 func drawGraph(t *rapid.T) (all []trace.Request) {
 	id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "h"})

@@ -45,10 +45,8 @@ func TestDefects(t *testing.T) {
 			want = "=> " + want
 		}
 		t.Run(name, func(t *testing.T) {
-			all, opts := clean(), check.Options{}
-			if strings.HasPrefix(name, "agents: ") {
-				all = agents()
-			}
+			base, _, _ := strings.Cut(name, ":")
+			all, opts := read(t, base), check.Options{}
 			for line := range strings.Lines(edits) {
 				lines, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 				key, value, _ := strings.Cut(rest, " ")
