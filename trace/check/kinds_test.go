@@ -32,7 +32,8 @@ func edit(t *testing.T, r *trace.Request, key, value string) {
 
 // TestDefects: testdata/defects.txt has traces with one defect each, and what is found. A
 // case begins with "== ", its trace and its name. Then come edits, each with the lines of the
-// rows (* for all), a key and its value, or "keep" and the number of rows, and the findings.
+// rows (* for all), a key and its value, or "keep" and the number of rows, or rows, and the
+// findings.
 func TestDefects(t *testing.T) {
 	text, err := os.ReadFile("testdata/defects.txt")
 	if err != nil {
@@ -46,7 +47,11 @@ func TestDefects(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			base, _, _ := strings.Cut(name, ":")
-			all, opts := read(t, base), check.Options{}
+			var all []trace.Request
+			var opts check.Options
+			if base != "rows" {
+				all = read(t, base)
+			}
 			for line := range strings.Lines(edits) {
 				lines, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 				key, value, _ := strings.Cut(rest, " ")
@@ -54,6 +59,12 @@ func TestDefects(t *testing.T) {
 				from, _ := strconv.Atoi(first)
 				to, _ := strconv.Atoi(last)
 				switch {
+				case line[0] == '{':
+					all = append(all, trace.Request{})
+					if err := format.ParseRow([]byte(line), &all[len(all)-1]); err != nil {
+						t.Fatal(err)
+					}
+					continue
 				case lines == "keep":
 					n, _ := strconv.Atoi(rest)
 					all = all[:n]
@@ -77,6 +88,9 @@ func TestDefects(t *testing.T) {
 				for _, e := range f.Examples {
 					fmt.Fprintf(&got, "   %d: %s\n", e.Line, e.Value)
 				}
+			}
+			if base == "rows" {
+				fmt.Fprintln(&got, "=> block size", report.BlockSize.Tokens)
 			}
 			if strings.TrimSpace(got.String()) != want {
 				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
