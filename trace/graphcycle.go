@@ -9,54 +9,41 @@ import (
 
 // findCycle returns an error if rows wait for each other.
 func (b *GraphBuilder) findCycle(g *Graph) error {
-	left := make([]int32, b.rows) // rows that wait for each and are not removed yet
-	for _, before := range g.edges {
-		left[before]++
-	}
-	var ready []int32
-	for row, n := range left {
-		if n == 0 {
-			ready = append(ready, int32(row))
+	type visit struct{ row, edge int32 } // edge is the next of the row to follow
+	const entered, left = 1, 2
+	state := make([]byte, b.rows)
+	var path []visit // each row waits for the next
+	for row := range int32(b.rows) {
+		if state[row] == 0 {
+			path = append(path, visit{row: row})
 		}
-	}
-	removed := 0
-	for len(ready) > 0 {
-		row := ready[len(ready)-1]
-		ready = ready[:len(ready)-1]
-		removed++
-		for _, before := range g.Before(int(row)) {
-			if left[before]--; left[before] == 0 {
-				ready = append(ready, before)
+		for len(path) > 0 {
+			last := &path[len(path)-1]
+			state[last.row] = entered
+			if before := g.Before(int(last.row)); int(last.edge) == len(before) {
+				state[last.row] = left
+				path = path[:len(path)-1]
+			} else if next := before[last.edge]; state[next] == entered {
+				start := slices.IndexFunc(path, func(v visit) bool { return v.row == next })
+				cycle := make([]int32, 0, len(path)-start)
+				for _, v := range path[start:] {
+					cycle = append(cycle, v.row)
+				}
+				return b.cycleError(cycle)
+			} else if last.edge++; state[next] == 0 {
+				path = append(path, visit{row: next})
 			}
 		}
 	}
-	if removed == b.rows {
-		return nil
-	}
-	// Every remaining row is waited for by another remaining row, so following these
-	// edges backwards ends in a cycle.
-	return b.cycleError(g, left)
+	return nil
 }
 
-// cycleError describes a cycle among the rows with a positive count.
-func (b *GraphBuilder) cycleError(g *Graph, left []int32) error {
-	waits := make([]int32, b.rows) // a row that waits for the row
-	for row := range b.rows {
-		for _, before := range g.Before(row) {
-			if left[row] > 0 && left[before] > 0 {
-				waits[before] = int32(row)
-			}
-		}
-	}
-	row := int32(slices.IndexFunc(left, func(n int32) bool { return n > 0 }))
-	seen := map[int32]bool{}
-	for !seen[row] {
-		seen[row] = true
-		row = waits[row]
-	}
-	cycle := map[edge]link{{waits[row], row}: {}}
-	for at := waits[row]; at != row; at = waits[at] {
-		cycle[edge{waits[at], at}] = link{}
+// cycleError describes a cycle, each row of which waits for the next and the last for the
+// first.
+func (b *GraphBuilder) cycleError(cycle []int32) error {
+	named := make(map[edge]link, len(cycle))
+	for i, row := range cycle {
+		named[edge{row, cycle[(i+1)%len(cycle)]}] = link{}
 	}
 	for l, err := range b.links {
 		if err != nil {
@@ -64,23 +51,20 @@ func (b *GraphBuilder) cycleError(g *Graph, left []int32) error {
 		}
 		if len(l.rows) == 1 {
 			e := edge{int32(l.row), int32(l.rows[0].row)}
-			if _, in := cycle[e]; in {
-				cycle[e] = l
+			if _, in := named[e]; in {
+				named[e] = l
 			}
 		}
 	}
 	const most = 8
 	var names []string
 	line := 0
-	for at, n := row, 0; n < len(cycle); n++ {
-		l := cycle[edge{waits[at], at}]
-		line = max(line, l.line)
-		if n < most {
-			names = append(names, cmp.Or(l.name(), fmt.Sprintf("row %d", at+1)))
+	for i, row := range cycle {
+		l := named[edge{cycle[(i+len(cycle)-1)%len(cycle)], row}] // by which the row is named
+		if line = max(line, l.line); i < most {
+			names = append(names, cmp.Or(l.name(), fmt.Sprintf("row %d", row+1)))
 		}
-		at = waits[at]
 	}
-	slices.Reverse(names)
 	text := strings.Join(names, " after ")
 	if len(cycle) > most {
 		text += fmt.Sprintf(", and so on: a cycle of %d", len(cycle))
