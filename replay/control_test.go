@@ -230,10 +230,7 @@ func TestVirtualRunnerDoesWhatRunnerDoes(t *testing.T) {
 			rows, _ = trace.Collect(trace.AtOnce(trace.FromSlice(rows)))
 		}
 		took, class := anyAnswers(random, len(rows))
-		plan, err := Scan(trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := scan(t, rows)
 		duration := []time.Duration{0, 20 * time.Second, 60 * time.Second}[seed%3]
 		limit := []int{1, 3, 20, 0}[seed/3%4]
 		if closed {
@@ -247,6 +244,7 @@ func TestVirtualRunnerDoesWhatRunnerDoes(t *testing.T) {
 				Client: &fakeServer{took: took, class: class}, Recorder: &inReal,
 				MaxConcurrency: limit, Closed: closed, Duration: duration, Graph: plan.Graph, Sessions: sessions,
 			}
+			var err error
 			if real, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
 				t.Fatal(err)
 			}
@@ -287,10 +285,7 @@ func TestFinishedSessionsAreForgotten(t *testing.T) {
 				InputLength: i, SessionID: fmt.Sprint(i/20*10 + random.IntN(10)), Timestamp: trace.Some(float64(100 * i)),
 			})
 		}
-		plan, err := Scan(trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := scan(t, rows)
 		s := newSchedule(scheduleConfig{graph: plan.Graph})
 		most := 0
 		for i, r := range rows {

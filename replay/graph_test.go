@@ -23,10 +23,7 @@ func TestRowsWaitForTheirGraph(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		rows := anyRows(random, 120)
 		took, class := anyAnswers(random, len(rows))
-		plan, err := Scan(trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := scan(t, rows)
 		for _, until := range []time.Duration{0, 300 * msec} {
 			var m memory
 			model := &forgetful{fakeModel: fakeModel{took: took, class: class}}
@@ -92,10 +89,7 @@ func TestRowsWaitForLaterRows(t *testing.T) {
 	rows[0].ID = "a"
 	rows[1].After, rows[1].Timestamp, rows[1].Delay = []string{"a", "late"}, trace.Opt[float64]{}, trace.Some(5.0)
 	rows[2].ID = "late"
-	plan, err := Scan(trace.FromSlice(rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := scan(t, rows)
 	m, _, _ := replayed(t, &Runner{Client: &fakeServer{took: always(20 * msec)}, Graph: plan.Graph}, rows)
 	if at := m.records[1].Sent.Value; at != 75*msec {
 		t.Errorf("sent at %v, want 75ms: 5 ms after the end of the later row", at)
@@ -134,10 +128,7 @@ func TestSessionLimits(t *testing.T) {
 		"a time": {SessionLimits{Time: 221 * msec}, map[int]int{0: 0, 1: 0, 2: 0, 3: 0, 4: 110, 5: 110, 7: 110, 6: 220, 8: 220}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := Scan(trace.FromSlice(rows))
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := scan(t, rows)
 			for _, closed := range []bool{false, true} {
 				m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(100 * msec)}, Graph: plan.Graph, Sessions: c.limits, Closed: closed}, rows)
 				got := map[int]int{}
@@ -165,10 +156,7 @@ func TestSessionsOutgrowTheContext(t *testing.T) {
 	}
 	for _, limits := range []SessionLimits{{}, {Open: 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			plan, err := Scan(trace.FromSlice(rows))
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := scan(t, rows)
 			var m memory
 			server := &fakeServer{took: always(20 * msec), prepare: func(r trace.Request) error {
 				if r.InputLength == 9 {

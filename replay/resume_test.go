@@ -16,10 +16,7 @@ import (
 
 func resumeStateOf(t testing.TB, rows []trace.Request, records ...Record) (*ResumeState, Plan, error) {
 	t.Helper()
-	plan, err := Scan(trace.FromSlice(rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := scan(t, rows)
 	past, err := ReadResumeState(func(yield func(Record, error) bool) {
 		for _, rec := range records {
 			if !yield(rec, nil) {
@@ -130,10 +127,7 @@ func TestPartsOfARunAreTheRun(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		rows := anyRows(random, 60)
 		took, class := anyAnswers(random, len(rows))
-		plan, err := Scan(trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := scan(t, rows)
 		run := func(past *ResumeState, stop time.Duration, r Recorder) (tally Tally) {
 			synctest.Test(t, func(t *testing.T) {
 				drain := make(chan struct{})
@@ -141,6 +135,7 @@ func TestPartsOfARunAreTheRun(t *testing.T) {
 					time.AfterFunc(stop, func() { close(drain) })
 				}
 				runner := &Runner{Client: &fakeServer{took: took, class: class}, Recorder: r, Drain: drain, Graph: plan.Graph, Resume: past}
+				var err error
 				if tally, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
 					t.Fatal(err)
 				}

@@ -101,6 +101,15 @@ func atMS(ms ...float64) []trace.Request {
 	return rows
 }
 
+func scan(t testing.TB, rows []trace.Request) Plan {
+	t.Helper()
+	plan, err := Scan(trace.FromSlice(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
 // rowsOf returns f of each row's record.
 func rowsOf[T any](m *memory, n int, f func(Record) T) []T {
 	var out []T
@@ -355,10 +364,7 @@ func TestTurnsThatAreHeldAreBounded(t *testing.T) {
 			most = max(most, server.prepared-sent)
 			return 10 * msec
 		}
-		plan, err := Scan(trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := scan(t, rows)
 		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 4, Ahead: ahead, Graph: plan.Graph}
 		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
 			t.Fatal(err)

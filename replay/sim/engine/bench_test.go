@@ -18,10 +18,7 @@ func BenchmarkDecode(b *testing.B) {
 				if phased {
 					cfg.PhasedTPOT = ms
 				}
-				e, err := Deployment{Engine: cfg}.New()
-				if err != nil {
-					b.Fatal(err)
-				}
+				e := must(Deployment{Engine: cfg}.New())
 				for i := range sequences {
 					if err := e.Submit(0, &Request{Prompt: promptOf(16, uint64(i)), Output: min(1<<34/sequences, 1<<29)}); err != nil {
 						b.Fatal(err)
@@ -46,10 +43,7 @@ func BenchmarkDecode(b *testing.B) {
 func BenchmarkPrompt(b *testing.B) {
 	for _, isl := range []int{512, 8192, 131_072} {
 		b.Run(fmt.Sprintf("isl=%d", isl), func(b *testing.B) {
-			e, err := Deployment{Engine: Config{KVBlocks: 57_000, MaxBatchedTokens: 8192, MaxSeqs: 1024}}.New()
-			if err != nil {
-				b.Fatal(err)
-			}
+			e := must(Deployment{Engine: Config{KVBlocks: 57_000, MaxBatchedTokens: 8192, MaxSeqs: 1024}}.New())
 			ids := make([]uint64, isl/512)
 			var events []Event
 			now, next := time.Duration(0), uint64(0)

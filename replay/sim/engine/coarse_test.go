@@ -25,14 +25,8 @@ func TestCoarseDeploymentEqualsFullOne(t *testing.T) {
 			}
 		}
 		d.Engine.Costs.ContextToken += Cost(rapid.IntRange(0, 999).Draw(t, "picoseconds"))
-		full, err := d.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		coarse, err := d.NewCoarse()
-		if err != nil {
-			t.Fatal(err)
-		}
+		full := must(d.New())
+		coarse := must(d.NewCoarse())
 		want := play(t, full, full.BlockSize(), arrivals, func() {})
 		got := play(t, coarse, coarse.BlockSize(), arrivals, func() {
 			for _, e := range coarse.front.engines {

@@ -70,10 +70,7 @@ func eventLines(h history) []string {
 func TestStats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, arrivals := anyDeployment(t), anyArrivals(t, true)
-		c, err := d.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(d.New())
 		h := play(t, c, c.BlockSize(), arrivals, func() {})
 		checkIdle(t, c)
 		queried, hit, computed, generated, cancels := 0, 0, 0, 0, false
@@ -98,13 +95,10 @@ func TestStats(t *testing.T) {
 }
 
 func TestTransferTime(t *testing.T) {
-	c, err := Deployment{
+	c := must(Deployment{
 		Engine:  Config{Costs: Costs{PrefillToken: Millisecond, Sequence: 10 * Millisecond}},
 		Prefill: 1, Decode: 1, Transfer: Transfer{Base: 100 * ms, PerToken: Millisecond},
-	}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	}.New())
 	var used []int
 	h := play(t, c, 16, []arrival{{tokens: sequence(50, 1), output: 3}}, func() { used = append(used, c.Stats().KVUsed) })
 	// 50 ms of prefill, 150 of transfer, then steps of one sequence.

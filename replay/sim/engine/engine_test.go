@@ -76,10 +76,7 @@ func TestStepsByHand(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Costs = costs
-			e, err := Deployment{Engine: tt.cfg}.New()
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must(Deployment{Engine: tt.cfg}.New())
 			h := play(t, e, 16, tt.arrivals, func() {})
 			if got := eventLines(h); !slices.Equal(got, tt.want) {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
@@ -90,10 +87,7 @@ func TestStepsByHand(t *testing.T) {
 }
 
 func TestSubmitErrors(t *testing.T) {
-	e, err := Deployment{Engine: Config{MaxModelLen: 100, KVBlocks: 4, BlockSize: 8}}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must(Deployment{Engine: Config{MaxModelLen: 100, KVBlocks: 4, BlockSize: 8}}.New())
 	request := func(isl, osl int) *Request { return &Request{Prompt: promptOf(8, sequence(isl, 1)...), Output: osl} }
 	for _, tt := range []struct {
 		name string
@@ -125,10 +119,7 @@ func TestSubmitErrors(t *testing.T) {
 // A request waits from reaching the engine until the step that computes its prompt.
 func TestQueueTime(t *testing.T) {
 	d := Deployment{Engine: Config{MaxSeqs: 1, Costs: Costs{Step: 10 * Millisecond}}, Latency: 3 * ms}
-	c, err := d.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(d.New())
 	for i := range 3 { // begin at 3, 23 and 43 ms
 		if err := c.Submit(0, &Request{Prompt: promptOf(16, sequence(20, uint64(100*i))...), Output: 2}); err != nil {
 			t.Fatal(err)
@@ -142,10 +133,7 @@ func TestQueueTime(t *testing.T) {
 
 // Absurd step costs do not overflow the time.
 func TestCostsDoNotOverflow(t *testing.T) {
-	e, err := Deployment{Engine: Config{Costs: Costs{Step: Hour, PrefillToken: Hour, Sequence: Hour, ContextToken: Hour}, MaxModelLen: 1 << 30, KVBlocks: 1 << 30}}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must(Deployment{Engine: Config{Costs: Costs{Step: Hour, PrefillToken: Hour, Sequence: Hour, ContextToken: Hour}, MaxModelLen: 1 << 30, KVBlocks: 1 << 30}}.New())
 	now := time.Duration(0)
 	for _, event := range play(t, e, 16, []arrival{{tokens: sequence(1<<20, 1), output: 20}}, func() {}).events {
 		if event.At < now {
@@ -158,10 +146,7 @@ func TestCostsDoNotOverflow(t *testing.T) {
 // Each phased request has its tokens a period apart, and the phases are spread evenly.
 func TestPhasesAreEven(t *testing.T) {
 	const n, period = 100, time.Second
-	e, err := Deployment{Engine: Config{PhasedTPOT: period}}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must(Deployment{Engine: Config{PhasedTPOT: period}}.New())
 	arrivals := make([]arrival, n)
 	for i := range arrivals {
 		arrivals[i] = arrival{tokens: sequence(1, uint64(i)), output: 10}
@@ -193,10 +178,7 @@ func TestTokensDoNotAllocate(t *testing.T) {
 		"lock-step": {Costs: Costs{Step: Millisecond}},
 		"phased":    {PhasedTPOT: ms},
 	} {
-		e, err := Deployment{Engine: cfg}.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must(Deployment{Engine: cfg}.New())
 		for i := range 100 {
 			if err := e.Submit(0, &Request{Prompt: promptOf(16, sequence(100, uint64(i)<<32)...), Output: 100_000}); err != nil {
 				t.Fatal(err)
@@ -221,10 +203,7 @@ func TestTokensDoNotAllocate(t *testing.T) {
 // was submitted.
 func TestSubmitLate(t *testing.T) {
 	for _, async := range []bool{false, true} {
-		c, err := Deployment{Engine: Config{Costs: Costs{Sequence: 10 * Millisecond}, AsyncScheduling: async}}.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(Deployment{Engine: Config{Costs: Costs{Sequence: 10 * Millisecond}, AsyncScheduling: async}}.New())
 		first := &Request{Prompt: promptOf(16, 1), Output: 5}
 		if err := c.Submit(0, first); err != nil {
 			t.Fatal(err)

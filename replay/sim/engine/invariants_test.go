@@ -83,6 +83,14 @@ func play(t rapid.TB, m machine, blockSize int, arrivals []arrival, look func())
 	}
 }
 
+// must returns a deployment that is valid.
+func must(c *Cluster, err error) *Cluster {
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
 func promptOf(blockSize int, tokens ...uint64) *Prompt {
 	p := NewPrompt(blockSize)
 	for _, token := range tokens {

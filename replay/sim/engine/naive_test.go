@@ -228,10 +228,7 @@ func TestDeploymentEqualsNaiveOne(t *testing.T) {
 	check := func(t *rapid.T) {
 		d, arrivals := anyDeployment(t), anyArrivals(t, true)
 		d.Engine.PhasedTPOT = 0
-		c, err := d.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(d.New())
 		got, want := eventLines(play(t, c, c.BlockSize(), arrivals, func() {})), playNaively(d, arrivals, saw)
 		// What happens at one time in several engines has no order.
 		slices.Sort(got)
