@@ -87,9 +87,7 @@ func TestTooManyErrorsEndTheRun(t *testing.T) {
 		if !errors.Is(err, ErrTooManyErrors) || err.Error() != "too many requests failed: 2" || tally.Sent != 3 || tally.Failed != 2 || !tally.Stopped || len(m.records) != 3 {
 			t.Errorf("%+v, %v", tally, err)
 		}
-		if _, err = (&Runner{Client: server, MaxErrors: 5}).Run(t.Context(), trace.FromSlice(rows)); err != nil {
-			t.Error(err)
-		}
+		mustRun(t, &Runner{Client: server, MaxErrors: 5}, rows)
 		// The slot that the last failure leaves is not used.
 		closed := &Runner{Client: server, MaxErrors: 2, MaxConcurrency: 1, Closed: true}
 		tally, _ = closed.Run(t.Context(), trace.AtOnce(trace.FromSlice(rows)))
@@ -167,10 +165,7 @@ func TestRetry(t *testing.T) {
 				rows := atMS(0, 1)
 				rows[0].SessionID, rows[1].SessionID = "s", "s" // a later turn waits for the last answer
 				runner := &Runner{Client: server, Recorder: m, Retries: tc.retries}
-				tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
-				if err != nil {
-					t.Fatal(err)
-				}
+				tally := mustRun(t, runner, rows)
 				rec := m.records[0]
 				if rec.Due != 0 || rec.Ready != tc.wantReady || rec.Sent.Value != tc.wantReady || rec.Done != tc.wantReady+10*msec || rec.ClientLag() != trace.Some(time.Duration(0)) {
 					t.Errorf("due %v, ready %v, sent %v, done %v", rec.Due, rec.Ready, rec.Sent.Value, rec.Done)
@@ -244,19 +239,13 @@ func TestVirtualRunnerDoesWhatRunnerDoes(t *testing.T) {
 				Client: &fakeServer{took: took, class: class}, Recorder: &inReal,
 				MaxConcurrency: limit, Closed: closed, Duration: duration, Graph: plan.Graph, Sessions: sessions,
 			}
-			var err error
-			if real, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
-				t.Fatal(err)
-			}
+			real = mustRun(t, runner, rows)
 		})
 		v := VirtualRunner{
 			Model: &fakeModel{took: took, class: class}, Recorder: &inVirtual,
 			MaxConcurrency: limit, Closed: closed, Duration: duration, Graph: plan.Graph, Sessions: sessions,
 		}
-		tally, err := v.Run(t.Context(), trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tally := mustRun(t, &v, rows)
 		if real.TimeUp { // how many rows were read by then is left open
 			real.Skipped, tally.Skipped, real.Cut, tally.Cut = 0, 0, 0, 0
 		}

@@ -28,10 +28,7 @@ func TestRowsWaitForTheirGraph(t *testing.T) {
 			var m memory
 			model := &forgetful{fakeModel: fakeModel{took: took, class: class}}
 			v := VirtualRunner{Model: model, Recorder: &m, Graph: plan.Graph, Duration: until}
-			tally, err := v.Run(t.Context(), trace.FromSlice(rows))
-			if err != nil {
-				t.Fatal(err)
-			}
+			tally := mustRun(t, &v, rows)
 			begun, left, broken := map[int]bool{}, map[int]bool{}, map[int]bool{} // by first row
 			for i, r := range rows {
 				rec, sent := m.records[i]

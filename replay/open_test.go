@@ -164,10 +164,7 @@ func TestConnectionsAreOpenedAhead(t *testing.T) {
 func TestSlowConnectionsAreNotTheClientsLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := newOpenServer(msec, takes(500*msec)), &memory{}
-		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(atMS(1000)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tally := mustRun(t, &Runner{Client: server, Recorder: m}, atMS(1000))
 		rec := m.records[0]
 		want := server.began[0].Sub(tally.Start) + 500*msec
 		if rec.Ready != time.Second || rec.Sent.Value != want || rec.ConnectTime != want-time.Second || rec.ClientLag() != trace.Some(time.Duration(0)) {
@@ -188,9 +185,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server, m := newOpenServer(c.answer, takes(0)), &memory{}
 			runner := &Runner{Client: server, Recorder: m, MaxConcurrency: c.limit, Ahead: c.ahead}
-			if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(everyMS(200, c.gap)...))); err != nil {
-				t.Fatal(err)
-			}
+			mustRun(t, runner, atMS(everyMS(200, c.gap)...))
 			if server.most < c.fewest || server.most > c.most || len(server.began) == 0 || len(m.records) != 200 {
 				t.Errorf("%+v: %d connections at once, %d opened ahead, %d records", c, server.most, len(server.began), len(m.records))
 			}

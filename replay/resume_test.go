@@ -39,10 +39,7 @@ func resume(t *testing.T, rows []trace.Request, records ...Record) (*memory, Tal
 		time.Sleep(time.Hour) // a pause that nothing may count
 		began := time.Now()
 		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: m, Graph: plan.Graph, Resume: past}
-		tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tally := mustRun(t, runner, rows)
 		if tally.Sent != len(m.records) || tally.Sent+tally.Skipped+past.Rows != len(rows) {
 			t.Errorf("%+v, %d records, %d rows of %d were done", tally, len(m.records), past.Rows, len(rows))
 		}
@@ -135,10 +132,7 @@ func TestPartsOfARunAreTheRun(t *testing.T) {
 					time.AfterFunc(stop, func() { close(drain) })
 				}
 				runner := &Runner{Client: &fakeServer{took: took, class: class}, Recorder: r, Drain: drain, Graph: plan.Graph, Resume: past}
-				var err error
-				if tally, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
-					t.Fatal(err)
-				}
+				tally = mustRun(t, runner, rows)
 			})
 			return tally
 		}

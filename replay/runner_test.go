@@ -110,6 +110,18 @@ func scan(t testing.TB, rows []trace.Request) Plan {
 	return plan
 }
 
+// mustRun runs rows on a Runner or VirtualRunner without an error.
+func mustRun(t testing.TB, r interface {
+	Run(context.Context, trace.Requests) (Tally, error)
+}, rows []trace.Request) Tally {
+	t.Helper()
+	tally, err := r.Run(t.Context(), trace.FromSlice(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tally
+}
+
 // rowsOf returns f of each row's record.
 func rowsOf[T any](m *memory, n int, f func(Record) T) []T {
 	var out []T
@@ -218,9 +230,7 @@ func TestThinkingSessionsHoldUpNobody(t *testing.T) {
 			}
 			return 10 * msec
 		}
-		if _, err := (&Runner{Client: server, Recorder: m, Ahead: ahead}).Run(t.Context(), trace.FromSlice(rows)); err != nil {
-			t.Fatal(err)
-		}
+		mustRun(t, &Runner{Client: server, Recorder: m, Ahead: ahead}, rows)
 		for row, at := range want {
 			if got := sentAt(m.records[row]); got != at {
 				t.Fatalf("row %d was sent at %v, want %v", row, got, at)
@@ -235,10 +245,7 @@ func TestDrainFinishesWhatIsInFlight(t *testing.T) {
 		drain := make(chan struct{})
 		time.AfterFunc(15*msec, func() { close(drain) })
 		runner := &Runner{Client: server, Recorder: m, Drain: drain}
-		tally, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 10, 20, 30)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tally := mustRun(t, runner, atMS(0, 10, 20, 30))
 		if tally.Sent != 2 || tally.Failed != 0 || !tally.Stopped || len(m.records) != 2 {
 			t.Errorf("tally: %+v, %d records", tally, len(m.records))
 		}
@@ -366,9 +373,7 @@ func TestTurnsThatAreHeldAreBounded(t *testing.T) {
 		}
 		plan := scan(t, rows)
 		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 4, Ahead: ahead, Graph: plan.Graph}
-		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
-			t.Fatal(err)
-		}
+		mustRun(t, runner, rows)
 		// Rows in the channel and in the schedule, as many turns, and those that
 		// went before others.
 		if most > 4*ahead || len(m.records) != len(rows) {
@@ -415,10 +420,7 @@ func TestStatus(t *testing.T) {
 		runner := &Runner{Client: server, Recorder: m}
 		during := make(chan Status, 1)
 		time.AfterFunc(105*msec, func() { during <- runner.Status() })
-		tally, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 50)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tally := mustRun(t, runner, atMS(0, 50))
 		if got, want := <-during, (Status{Sent: 2, Done: 1, InFlight: 1, OutputTokens: 1, Start: tally.Start}); got != want {
 			t.Errorf("%+v, not %+v", got, want)
 		}

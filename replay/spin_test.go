@@ -3,8 +3,6 @@ package replay
 import (
 	"testing"
 	"time"
-
-	"moontide/trace"
 )
 
 // spin waits only for the time that the timer may be early. It does not wait after
@@ -26,9 +24,7 @@ func TestPreciseRunsSendNothingEarly(t *testing.T) {
 	for i := range 200 {
 		arrivals = append(arrivals, 0.3*float64(i))
 	}
-	if _, err := (&Runner{Client: server, Recorder: m, Precise: true}).Run(t.Context(), trace.FromSlice(atMS(arrivals...))); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, &Runner{Client: server, Recorder: m, Precise: true}, atMS(arrivals...))
 	for row, at := range arrivals {
 		rec := m.records[row]
 		if want := Milliseconds(at); rec.Due != want || rec.Ready != want || rec.Sent.Value < want {
