@@ -101,7 +101,7 @@ type conversation struct {
 
 // readConversations reads an array of conversations, or one after the other.
 func readConversations(in io.Reader, array bool, yield func(string) bool) error {
-	source := &budget{in: in, left: maxConversation}
+	source := &io.LimitedReader{R: in, N: maxConversation}
 	decoder := json.NewDecoder(source)
 	if array {
 		if _, err := decoder.Token(); err != nil {
@@ -109,10 +109,13 @@ func readConversations(in io.Reader, array bool, yield func(string) bool) error 
 		}
 	}
 	n := 0
-	for ; decoder.More(); source.left = maxConversation {
+	for ; decoder.More(); source.N = maxConversation {
 		n++
 		var c conversation
 		if err := decoder.Decode(&c); err != nil {
+			if source.N == 0 {
+				err = fmt.Errorf("longer than %d bytes", maxConversation)
+			}
 			return fmt.Errorf("conversation %d: %w", n, err)
 		}
 		for _, turn := range c.Conversations {
@@ -125,19 +128,4 @@ func readConversations(in io.Reader, array bool, yield func(string) bool) error 
 		return fmt.Errorf("after conversation %d: %w", n, err)
 	}
 	return nil
-}
-
-// budget is a reader that fails after more than left bytes.
-type budget struct {
-	in   io.Reader
-	left int
-}
-
-func (b *budget) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("longer than %d bytes", maxConversation)
-	}
-	n, err := b.in.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
 }

@@ -28,7 +28,7 @@ func TestReadSmallFile(t *testing.T) {
 	}
 	want := `{"timestamp": 0, "input_length": 14, "output_length": 5, "hash_ids": [10, 11, 12, 13], "session_id": "s1", "request_id": "s1:0", "context_len": 0, "unique_user_prompt_len": 14, "user": "ann"}
 `
-	if got := string(lines(t, draw(t, m, 1, 1))); got != want {
+	if got := string(lines(draw(t, m, 1, 1))); got != want {
 		t.Errorf("drew\n%s", got)
 	}
 	waits := 0
