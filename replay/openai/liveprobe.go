@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"moontide/replay"
 	"moontide/trace"
 )
 
@@ -17,13 +16,11 @@ func (c *Client) settleAnswers(ctx context.Context) (notes []string, err error) 
 	for _, s := range c.servers {
 		call := c.newCall(s, "", c.probeBody(probeTokens), 1)
 		call.kept = &kept{wantIDs: c.cfg.Prompt == Tokens}
-		o := c.sendProbe(ctx, call)
+		o, err := c.sendProbe(ctx, call)
 		missing := ""
 		switch {
-		case o.Class == replay.Canceled:
-			return nil, ctx.Err()
-		case o.Class != replay.OK && o.Class != replay.Empty:
-			return nil, fmt.Errorf("probing %s: %w", s.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
+		case err != nil:
+			return nil, err
 		case c.cfg.Prompt != Tokens && c.api.messages == "":
 			missing = fmt.Sprintf("prompts are text on the %s endpoint", c.api.name)
 		case c.cfg.Prompt != Tokens && !o.Counts.Output.Set:
@@ -53,10 +50,10 @@ func (c *Client) learnMore(ctx context.Context) (notes []string, err error) {
 		body = append(c.cfg.Source.Filler(fmt.Sprint("turn ", i), probeTokens).AppendText(body), `"}`...)
 	}
 	call := c.newCall(c.servers[0], "", c.finishBody(append(body, ']'), 1), 1)
-	o := c.sendProbe(ctx, call)
+	o, _ := c.sendProbe(ctx, call)
 	added := o.Counts.Input.Value - 3*probeTokens - c.template.Value
 	switch {
-	case o.Class == replay.Canceled:
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case o.Counts.Input.Set && added >= 0:
 		c.live.more = trace.Some(added)

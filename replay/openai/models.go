@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
-
-	"moontide/replay"
 )
 
 // settleModel looks up the first server's models. Servers with other models will
@@ -68,12 +66,8 @@ func (c *Client) probeUnlisted(ctx context.Context) (notes []string, err error) 
 		}
 		body := append(slices.Clone(c.headOf(m.Name)), c.probeBody(probeTokens)[len(c.layout.head):]...)
 		call := c.newCall(c.servers[0], "", body, 1)
-		call.timeout = min(probeTimeout, c.cfg.Timeout)
-		switch o := call.Send(ctx); {
-		case o.Class == replay.Canceled:
-			return nil, ctx.Err()
-		case o.Class != replay.OK && o.Class != replay.Empty:
-			return nil, fmt.Errorf("%s does not serve the model %q%s: %w", c.servers[0].base, m.Name, m.place(), c.refusal(o))
+		if _, err := c.sendProbe(ctx, call); err != nil {
+			return nil, fmt.Errorf("%s does not serve the model %q%s: %w", c.servers[0].base, m.Name, m.place(), err)
 		}
 	}
 	return notes, nil

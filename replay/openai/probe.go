@@ -62,7 +62,7 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 // the server is the first, its longer request is still to be sent then.
 func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, changed bool, err error) {
 	endpoint, form := c.cfg.Endpoint, c.cfg.Prompt
-	o, told := c.probe(ctx, s, probeTokens)
+	o, told, failed := c.probe(ctx, s, probeTokens)
 	for range maxRefusals {
 		note, again := c.concede(o)
 		if !again {
@@ -72,14 +72,10 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, ch
 			notes = append(notes, note)
 		}
 		c.setLayout()
-		o, told = c.probe(ctx, s, probeTokens)
+		o, told, failed = c.probe(ctx, s, probeTokens)
 	}
-	if o.Class == replay.Canceled {
-		return nil, false, ctx.Err()
-	}
-	// The answer's only token may have no text.
-	if o.Class != replay.OK && o.Class != replay.Empty {
-		return nil, false, fmt.Errorf("probing %s: %w", s.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
+	if failed != nil {
+		return nil, false, failed
 	}
 	if changed = c.cfg.Endpoint != endpoint || c.cfg.Prompt != form; changed && s != c.servers[0] {
 		return notes, true, nil
@@ -101,15 +97,23 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, ch
 }
 
 // probe requests one token for a prompt of n tokens.
-func (c *Client) probe(ctx context.Context, s *server, n int) (replay.Outcome, tokenEvidence) {
+func (c *Client) probe(ctx context.Context, s *server, n int) (o replay.Outcome, told tokenEvidence, failed error) {
 	call := c.newCall(s, "", c.probeBody(n), 1)
-	o := c.sendProbe(ctx, call)
-	return o, call.told
+	o, failed = c.sendProbe(ctx, call)
+	return o, call.told, failed
 }
 
-func (c *Client) sendProbe(ctx context.Context, probe *call) replay.Outcome {
+// sendProbe sends a probe. It fails if the context ends or the server refuses; an answer
+// may be empty, as its only token may have no text.
+func (c *Client) sendProbe(ctx context.Context, probe *call) (o replay.Outcome, failed error) {
 	probe.timeout = min(probeTimeout, c.cfg.Timeout)
-	return probe.Send(ctx)
+	switch o = probe.Send(ctx); o.Class {
+	case replay.OK, replay.Empty:
+		return o, nil
+	case replay.Canceled:
+		return o, ctx.Err()
+	}
+	return o, fmt.Errorf("probing %s: %w", probe.server.shown(probe.server.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
 }
 
 // probeBody returns a prompt of n tokens. The last of token ids is the largest, so

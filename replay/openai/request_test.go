@@ -158,7 +158,7 @@ func TestOnToken(t *testing.T) {
 	})).url, func(cfg *Config) {
 		cfg.OnToken = func(row int, data []byte) { told[row] = append(told[row], string(data)) }
 	})
-	if o, _ := c.probe(context.Background(), c.servers[0], 3); o.Error != "" {
+	if o, _, _ := c.probe(context.Background(), c.servers[0], 3); o.Error != "" {
 		t.Fatal(o.Error)
 	}
 	warm, err := c.Warmup().Prepare(row, 7)

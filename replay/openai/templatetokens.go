@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"moontide/replay"
 	"moontide/trace"
 )
 
@@ -30,11 +29,11 @@ func (c *Client) learnTokenCount(ctx context.Context, s *server, short trace.Opt
 	if !short.Set {
 		return unknown("the endpoint does not report prompt tokens")
 	}
-	o, _ := c.probe(ctx, s, probeTokens+longerTokens)
+	o, _, failed := c.probe(ctx, s, probeTokens+longerTokens)
 	switch {
-	case o.Class == replay.Canceled:
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case o.Class != replay.OK && o.Class != replay.Empty:
+	case failed != nil:
 		return unknown("a probe of %d tokens failed, so it is unknown how prompts are counted: %s", probeTokens+longerTokens, o.Error)
 	case !o.Counts.Input.Set:
 		return unknown("the endpoint does not report prompt tokens")
