@@ -250,33 +250,6 @@ func TestFloodOfHeads(t *testing.T) {
 	}
 }
 
-// A server may send interim responses while a request waits, for a long time.
-func TestManyInterimHeads(t *testing.T) {
-	t.Parallel()
-	text := strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 2000) + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntide"
-	for _, size := range []int{1, 27, 100, 5000} {
-		var got collector
-		r := Response{Sink: &got}
-		for rest := []byte(text); len(rest) > 0; rest = rest[min(size, len(rest)):] {
-			r.Feed(rest[:min(size, len(rest))], poll.Arrival{})
-		}
-		if got.body != "tide" || got.head.Status != 200 || !r.Reusable {
-			t.Errorf("pieces of %d: %+v", size, got)
-		}
-	}
-}
-
-// The target of a redirect is in its head, that of other responses is not.
-func TestLocation(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[string]string{"308 Moved": "http://there", "302 Found": "http://there", "200 OK": "", "404 No": ""} {
-		h, _, err := parseHead([]byte("HTTP/1.1 " + status + "\r\nLocation: http://there\r\nContent-Length: 0\r\n\r\n"))
-		if err != nil || h.Location != want {
-			t.Errorf("%s: %q, %v", status, h.Location, err)
-		}
-	}
-}
-
 // At the deadline, Dial fails with os.ErrDeadlineExceeded, whichever timer of that
 // instant fires first: net.Dialer's or that of its context. Before it, and after a
 // cancellation, the error is the dialer's.
