@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
-	"sync"
 	"time"
 
 	"moontide/analyze/run"
@@ -48,8 +46,6 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	case errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded):
 		tally.Stopped, tally.Canceled, runErr = true, tally.Unrecorded, nil
 		info.Notes = append(info.Notes, fmt.Sprintf("%d requests were in flight when it was stopped, and are not in the record", tally.Unrecorded))
-	case errors.Is(runErr, errNotRecorded):
-		runErr = nil // recordErr is the cause
 	}
 	tally.Unrecorded = 0
 	if metrics != nil {
@@ -99,67 +95,39 @@ func (c *Config) virtualRunner(model replay.Model, recorder replay.Recorder, in 
 // measuringRecorder writes a run's folder and measures the run at the same
 // time, because reading the records back takes longer than the simulation.
 type measuringRecorder struct {
-	toRecord, toMeasure chan replay.Record
-	failed              chan struct{} // closed when writing to the folder fails
-	working             sync.WaitGroup
-	metrics             *run.Result
-	err                 error // of the folder
+	*runfile.Writer
+	toMeasure chan replay.Record
+	metrics   chan *run.Result
 }
 
 func recordAndMeasure(folder *runfile.Writer, opts run.Options) *measuringRecorder {
-	m := &measuringRecorder{
-		toRecord: make(chan replay.Record, 256), toMeasure: make(chan replay.Record, 256),
-		failed: make(chan struct{}),
-	}
-	m.working.Go(func() {
-		for rec := range m.toRecord {
-			if m.err != nil {
-				continue
+	m := &measuringRecorder{folder, make(chan replay.Record, 256), make(chan *run.Result, 1)}
+	go func() {
+		metrics, _ := run.Compute(func(yield func(replay.Record, error) bool) {
+			for rec := range m.toMeasure {
+				if !yield(rec, nil) {
+					return
+				}
 			}
-			if m.err = folder.Record(rec); m.err != nil {
-				close(m.failed)
-			}
-		}
-		m.err = errors.Join(m.err, folder.Close())
-	})
-	m.working.Go(func() {
-		m.metrics, _ = run.Compute(received(m.toMeasure), opts) // fails only on errors in the records
-	})
+		}, opts) // fails only on errors in the records
+		m.metrics <- metrics
+	}()
 	return m
 }
 
-// errNotRecorded ends a simulation whose folder has failed.
-var errNotRecorded = errors.New("the record cannot be written")
-
 // Record implements [replay.Recorder].
 func (m *measuringRecorder) Record(rec replay.Record) error {
-	select {
-	case <-m.failed:
-		return errNotRecorded
-	default:
+	if err := m.Writer.Record(rec); err != nil {
+		return err
 	}
-	m.toRecord <- rec
 	m.toMeasure <- rec
 	return nil
 }
 
-// end waits until all records are written and measured, and closes the folder.
+// end waits until all records are measured, and closes the folder.
 func (m *measuringRecorder) end() (*run.Result, error) {
-	close(m.toRecord)
 	close(m.toMeasure)
-	m.working.Wait()
-	return m.metrics, m.err
-}
-
-// received iterates over a channel.
-func received(records <-chan replay.Record) iter.Seq2[replay.Record, error] {
-	return func(yield func(replay.Record, error) bool) {
-		for rec := range records {
-			if !yield(rec, nil) {
-				return
-			}
-		}
-	}
+	return <-m.metrics, m.Close()
 }
 
 // DescribeEngines describes simulated engines in words; file may be nil.
