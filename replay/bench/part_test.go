@@ -63,8 +63,7 @@ func sharedRows(n int) (all []trace.Request) {
 // The parts send the requests of one run, each once, and their report is that of all.
 func TestPartsAreOneRun(t *testing.T) {
 	t.Parallel()
-	url, stop := fastEndpoint()
-	defer stop()
+	url := served(t)
 	const n = 24
 	config := func(int) bench.Config {
 		return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(sharedRows(n)), BlockSize: 16}, Client: openai.Config{URL: url}, Seed: 7}
@@ -127,8 +126,7 @@ func TestPartsAreOneRun(t *testing.T) {
 // Without a part, the report of the others is INVALID and names it.
 func TestReportWithoutAPart(t *testing.T) {
 	t.Parallel()
-	url, stop := fastEndpoint()
-	defer stop()
+	url := served(t)
 	results, errs := runParts(t, 3, func(int) bench.Config {
 		return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(rows(9, 1))}, Client: openai.Config{URL: url}}
 	})
@@ -155,8 +153,7 @@ func TestReportWithoutAPart(t *testing.T) {
 // A trace that cannot be dealt ends the run of all.
 func TestPartsThatCannotRun(t *testing.T) {
 	t.Parallel()
-	url, stop := fastEndpoint()
-	defer stop()
+	url := served(t)
 	_, errs := runParts(t, 2, func(int) bench.Config {
 		return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(rows(1, 1))}, Client: openai.Config{URL: url}}
 	})
@@ -170,8 +167,7 @@ func TestPartsThatCannotRun(t *testing.T) {
 // Parts beyond a limit of the run send nothing, and the limits add up to that of the run.
 func TestPartsWithoutAShare(t *testing.T) {
 	t.Parallel()
-	url, stop := fastEndpoint()
-	defer stop()
+	url := served(t)
 	results, errs := runParts(t, 4, func(int) bench.Config {
 		return bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(sharedRows(20)), BlockSize: 16}, Client: openai.Config{URL: url}, MaxConcurrency: 2, Closed: true, WarmupRequests: 3}
 	})
@@ -211,8 +207,7 @@ func recordsOf(t *testing.T, dir string) map[int]replay.Record {
 // latency of the merged run, and its instants by no more than the bound of the clocks.
 func TestSkewedPartsAreOneRun(t *testing.T) {
 	t.Parallel()
-	url, stop := fastEndpoint()
-	defer stop()
+	url := served(t)
 	skews := []struct {
 		offset time.Duration
 		drift  float64
@@ -274,8 +269,7 @@ func TestSkewedPartsAreOneRun(t *testing.T) {
 func TestPartsShareCacheAndSchedule(t *testing.T) {
 	t.Parallel()
 	measured := func(n int) (*bench.Result, map[int]replay.Record) {
-		url, stop := fastEndpoint() // with an empty cache
-		defer stop()
+		url := served(t)
 		config := func(int) bench.Config {
 			return bench.Config{
 				Trace: bench.Trace{Path: "../../traces/conversation.jsonl"}, Client: openai.Config{URL: url}, ServerBlockSize: 16, Seed: 5,
@@ -317,8 +311,7 @@ func TestPartsResumeTogether(t *testing.T) {
 	t.Parallel()
 	const n, rows = 3, 60 // of 0.6 s, of which 0.2 s pass before the interrupt
 	for _, lost := range []bool{false, true} {
-		url, stop := fastEndpoint()
-		defer stop()
+		url := served(t)
 		dir := filepath.Join(t.TempDir(), "run")
 		run := func(resume bool, interrupt chan struct{}) ([]*bench.Result, []error) {
 			return runMembers(t, n, func(c *cluster.Config) { c.Dir = dir }, func(number int) bench.Config {

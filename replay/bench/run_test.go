@@ -34,8 +34,7 @@ func rows(n int, apart float64) []trace.Request {
 // Requests built by a program are replayed like those of a file, and leave no
 // folder unless Dir is set.
 func TestRequestsAndPath(t *testing.T) {
-	url, stop := fastEndpoint()
-	defer stop()
+	url := served(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	path := filepath.Join(t.TempDir(), "t.jsonl")
@@ -116,8 +115,7 @@ func TestCancel(t *testing.T) {
 // A stopped run is measured and can be resumed.
 func TestStopAndResume(t *testing.T) {
 	t.Parallel()
-	url, stop := fastEndpoint()
-	defer stop()
+	url := served(t)
 	for name, drain := range map[string]bool{"cancelled": false, "drained": true} {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -189,8 +187,7 @@ func TestConfigErrors(t *testing.T) {
 // Warm-up requests reach the endpoint and no callback.
 func TestWarmupIsNotObserved(t *testing.T) {
 	t.Parallel()
-	url, stop := fastEndpoint()
-	defer stop()
+	url := served(t)
 	var recorded int
 	tokens := make(chan int, 100)
 	result, err := bench.Run(t.Context(), bench.Config{
@@ -215,8 +212,7 @@ func TestWarmupIsNotObserved(t *testing.T) {
 // A repeated sweep keeps the completed runs and executes only the others.
 func TestSweepAgain(t *testing.T) {
 	t.Parallel()
-	url, stop := fastEndpoint()
-	defer stop()
+	url := served(t)
 	cfg := bench.SweepConfig{
 		Sweep: bench.Sweep{Axis: bench.Concurrency, Levels: []float64{1, 2}, Prompts: 4, Targets: []bench.Target{{URL: url}}},
 		Trace: func(leg bench.Leg) (bench.Trace, error) {
@@ -257,6 +253,13 @@ func ExampleRun() {
 	}
 	fmt.Println(result.Metrics.Completed, "completed,", result.Metrics.Failed, "failed")
 	// Output: 20 completed, 0 failed
+}
+
+// served serves them until the end of a test.
+func served(t *testing.T) string {
+	url, stop := fastEndpoint()
+	t.Cleanup(stop)
+	return url
 }
 
 // fastEndpoint serves simulated engines that take no time.

@@ -216,11 +216,8 @@ func (l *leader) done() Progress {
 // difference names the first fact that differs.
 func difference(facts, want []Fact) string {
 	for i, w := range want {
-		if i >= len(facts) || facts[i].Name != w.Name {
-			break
-		}
-		if f := facts[i]; f.Value != w.Value {
-			return fmt.Sprintf("%s: it has %s, part 1 has %s", f.Name, cmp.Or(short(f.Value), "none"), cmp.Or(short(w.Value), "none"))
+		if i < len(facts) && facts[i] != w {
+			return fmt.Sprintf("%s: it has %s, part 1 has %s", w.Name, cmp.Or(short(facts[i].Value), "none"), cmp.Or(short(w.Value), "none"))
 		}
 	}
 	return "it tells other facts"

@@ -153,15 +153,13 @@ func (r *Reader) Share(readers int) { r.ahead = max(batchSize/max(readers, 1), l
 
 // batches reads and parses the file, in order, until stop is closed.
 func (r *Reader) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *batch {
-	parsers := runtime.GOMAXPROCS(0)
-	inOrder, toParse := make(chan *batch, 2*parsers), make(chan *batch, 2*parsers)
+	inOrder := make(chan *batch, 2*runtime.GOMAXPROCS(0))
 	working.Go(func() {
 		defer close(inOrder)
-		defer close(toParse)
 		for more := true; more; {
 			var b *batch
 			b, more = r.readBatch()
-			toParse <- b // has room if inOrder had room
+			working.Go(b.parse)
 			select {
 			case inOrder <- b:
 			case <-stop:
@@ -169,13 +167,6 @@ func (r *Reader) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *
 			}
 		}
 	})
-	for range parsers {
-		working.Go(func() {
-			for b := range toParse {
-				b.parse()
-			}
-		})
-	}
 	return inOrder
 }
 
