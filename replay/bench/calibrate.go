@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"time"
 
 	"moontide/replay"
@@ -225,23 +227,16 @@ func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err 
 	defer func() { err = errors.Join(err, endpoint.Close()) }()
 	truth := newTruth(load)
 	var records []replay.Record
-	most, inFlight := 0, func() replay.Status { return replay.Status{} }
 	result, err := Run(ctx, Config{
 		Trace:            Trace{Requests: load.rows(), Name: load.String()},
 		keepFirstArrival: true,
 		Client:           openai.Config{URL: endpoint.URL, Headers: []openai.Header{stampsHeader}, OnToken: truth.take},
-		Observer: Observer{
-			Start: func(s Started) { inFlight = s.Status },
-			Record: func(rec replay.Record) {
-				most = max(most, inFlight().InFlight+1) // with the one that has just ended
-				records = append(records, rec)
-			},
-		},
+		Observer:         Observer{Record: func(rec replay.Record) { records = append(records, rec) }},
 	})
 	if err != nil && !errors.Is(err, ErrNoSuccess) {
 		return p, err
 	}
-	p = Point{Load: load, Lost: load.Requests - result.Run.Sent, Streams: min(most, load.Requests)}
+	p = Point{Load: load, Lost: load.Requests - result.Run.Sent, Streams: result.Metrics.PeakConcurrency}
 	truth.compare(records, result.Run.Started, &p)
 	p.TooMuch = judge(p)
 	return p, nil
@@ -416,22 +411,10 @@ func (t *truth) take(row int, data []byte) {
 
 // writtenAt parses the write time at the end of an event.
 func writtenAt(data []byte) (ns int64, ok bool) {
-	const key = `"written_ns":`
-	end := len(data) - 1
-	if end < 0 || data[end] != '}' {
-		return 0, false
-	}
-	begin := end
-	for begin > 0 && '0' <= data[begin-1] && data[begin-1] <= '9' {
-		begin--
-	}
-	if begin == end || end-begin > 18 || begin < len(key) || string(data[begin-len(key):begin]) != key {
-		return 0, false
-	}
-	for _, digit := range data[begin:end] {
-		ns = 10*ns + int64(digit-'0')
-	}
-	return ns, true
+	_, number, found := bytes.Cut(data, []byte(`"written_ns":`))
+	number, closed := bytes.CutSuffix(number, []byte("}"))
+	ns, err := strconv.ParseInt(string(number), 10, 64)
+	return ns, found && closed && err == nil
 }
 
 // compare fills in a point from the records.

@@ -20,23 +20,12 @@ import (
 
 func TestWrittenAt(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		event string
-		ns    int64
-		ok    bool
-	}{
-		{`{"choices":[],"written_ns":1234567890123456789}`, 0, false}, // in 300 years
-		{`{"choices":[],"written_ns":123456789012345678}`, 123456789012345678, true},
-		{`{"written_ns":0}`, 0, true},
-		{`{"written_ns":}`, 0, false},
-		{`{"other_ns":12}`, 0, false},
-		{`{"written_ns":12`, 0, false},
-		{`12}`, 0, false},
-		{`}`, 0, false},
-		{``, 0, false},
+	for event, want := range map[string]int64{
+		`{"choices":[],"written_ns":123456789012345678}`: 123456789012345678, `{"written_ns":0}`: 0,
+		`{"written_ns":}`: -1, `{"other_ns":12}`: -1, `{"written_ns":12`: -1, `12}`: -1, ``: -1,
 	} {
-		if ns, ok := writtenAt([]byte(tt.event)); ns != tt.ns || ok != tt.ok {
-			t.Errorf("%s: %d, %v", tt.event, ns, ok)
+		if ns, ok := writtenAt([]byte(event)); ok != (want >= 0) || ok && ns != want {
+			t.Errorf("%s: %d, %v", event, ns, ok)
 		}
 	}
 }
