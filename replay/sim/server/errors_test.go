@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
+	"moontide/trace/tracetest"
 )
 
 // refusal is the error object of a response.
@@ -46,69 +48,28 @@ func (s *testServer) refused(method, path, body string) (int, refusal) {
 	return status, r
 }
 
-func TestRefusedParameters(t *testing.T) {
+// What is refused, and in which words. The golden file has the requests, each with the
+// answer below it.
+func TestRefusals(t *testing.T) {
 	s := start(t, over(engine.Config{MaxModelLen: 20}))
-	const unsupported, tooLong = "unsupported_value", "context_length_exceeded"
-	const chat, text = `"messages":[{"role":"user","content":"a b"}]`, `"prompt":"a b"`
-	for _, tt := range []struct{ path, members, param, code string }{
-		{chatPath, chat + `,"n":2`, "n", unsupported},
-		{chatPath, chat + `,"tools":[{"type":"function"}]`, "tools", unsupported},
-		{chatPath, chat + `,"logprobs":true`, "logprobs", unsupported},
-		{chatPath, chat + `,"audio":{}`, "audio", unsupported},
-		{chatPath, chat + `,"response_format":{"type":"json_object"}`, "response_format", unsupported},
-		{chatPath, chat + `,"response_format":1`, "response_format", ""},
-		{completionPath, text + `,"best_of":2`, "best_of", unsupported},
-		{completionPath, text + `,"logprobs":0`, "logprobs", unsupported},
-		{completionPath, text + `,"echo":true`, "echo", unsupported},
-
-		{completionPath, text + `,"max_tokens":0`, "max_tokens", ""},
-		{completionPath, text + `,"max_tokens":"5"`, "max_tokens", ""},
-		{completionPath, text + `,"max_tokens":5,"max_completion_tokens":0`, "max_completion_tokens", ""},
-		{completionPath, text + `,"max_tokens":19`, "prompt", tooLong},
-		{completionPath, text + `,"max_tokens":9223372036854775807`, "prompt", tooLong},
-		{completionPath, `"prompt":"` + strings.Repeat("a ", 20) + `"`, "prompt", tooLong},
-		{completionPath, text + `,"max_tokens":5,"min_tokens":6`, "min_tokens", ""},
-		{completionPath, text + `,"min_tokens":-1`, "min_tokens", ""},
-		{completionPath, text + `,"ignore_eos":1`, "ignore_eos", ""},
-		{chatPath, chat + `,"tool_choice":"required"`, "tool_choice", unsupported},
-		{chatPath, chat + `,"modalities":["text","audio"]`, "modalities", unsupported},
-		{completionPath, text + `,"stream":"yes"`, "stream", ""},
-		{completionPath, text + `,"stream_options":{}`, "stream_options", ""},
-		{completionPath, text + `,"stream":true,"stream_options":[]`, "stream_options", ""},
-		{completionPath, text + `,"stream":true,"stream_options":{"continuous_usage_stats":1}`, "stream_options", ""},
-
-		{completionPath, `"x":1`, "prompt", ""},
-		{completionPath, `"prompt":null`, "prompt", ""},
-		{completionPath, `"prompt":""`, "prompt", ""},
-		{completionPath, `"prompt":" \n\t"`, "prompt", ""},
-		{completionPath, `"prompt":[]`, "prompt", ""},
-		{completionPath, `"prompt":[[]]`, "prompt", ""},
-		{completionPath, `"prompt":["a","b"]`, "prompt", ""},
-		{completionPath, `"prompt":[[1],[2]]`, "prompt", ""},
-		{completionPath, `"prompt":[["a"]]`, "prompt", ""},
-		{completionPath, `"prompt":["a",1]`, "prompt", ""},
-		{completionPath, `"prompt":5`, "prompt", ""},
-
-		{chatPath, `"prompt":"a"`, "messages", ""},
-		{chatPath, `"messages":[]`, "messages", ""},
-		{chatPath, `"messages":{}`, "messages", ""},
-		{chatPath, `"messages":[null]`, "messages", ""},
-		{chatPath, `"messages":[{"content":"a"}]`, "messages[0].role", ""},
-		{chatPath, `"messages":[{"role":"user","content":"a"},{"role":"king","content":"a"}]`, "messages[1].role", ""},
-		{chatPath, `"messages":[{"role":"user"}]`, "messages[0].content", ""},
-		{chatPath, `"messages":[{"role":"user","content":1}]`, "messages[0].content", ""},
-		{chatPath, `"messages":[{"role":"user","content":["a"]}]`, "messages[0].content", ""},
-		{chatPath, `"messages":[{"role":"user","content":[{"type":"text"}]}]`, "messages[0].content", ""},
-		{chatPath, `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]`, "messages[0].content", unsupported},
-		{chatPath, `"messages":[{"role":"assistant","tool_calls":[{}]}]`, "messages[0].tool_calls", unsupported},
-		{chatPath, `"messages":[{"role":"assistant"}]`, "messages", ""},
-	} {
-		status, r := s.refused("POST", tt.path, "{"+tt.members+"}")
-		if status != http.StatusBadRequest || r.param() != tt.param || r.code() != tt.code {
-			t.Errorf("%.100s: status %d, %+v (param %q, code %q); want 400, param %q, code %q",
-				tt.members, status, r.Error, r.param(), r.code(), tt.param, tt.code)
-		}
+	file, err := os.ReadFile("testdata/refusals.txt")
+	if err != nil {
+		t.Fatal(err)
 	}
+	var got strings.Builder
+	for line := range strings.Lines(string(file)) {
+		if strings.HasPrefix(line, "  ") {
+			continue
+		}
+		method, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		path, body, _ := strings.Cut(rest, " ")
+		status, answer := s.do(method, path, body)
+		if status/100 != 4 || !json.Valid([]byte(answer)) || !strings.Contains(answer, `"message":"`) || len(answer) > 400 {
+			t.Errorf("%s: status %d, %s", line, status, answer)
+		}
+		fmt.Fprintf(&got, "%s  %d %s\n", line, status, answer)
+	}
+	tracetest.Golden(t, "testdata/refusals.txt", got.String())
 }
 
 func TestHarmlessParameters(t *testing.T) {
