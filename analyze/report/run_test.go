@@ -221,23 +221,6 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// The summary has the source of the timestamps and the read delay.
-func TestSummaryOfReading(t *testing.T) {
-	for _, test := range servingRuns {
-		if test.name != "stamped" {
-			continue
-		}
-		want := map[string]any{
-			"stamped_by_kernel": 2.0, "stamped_by_client": 1.0, "max_stamp_error_ms": 0.05, "max_connect_ms": 0.1, "max_client_lag_ms": 0.3,
-			"median_read_delay_ms": 0.02, "p99_read_delay_ms": 2.5, "max_read_delay_ms": 7.0,
-		}
-		got := summary(t, test.info, test.records)["moontide"].(map[string]any)
-		if diff := cmp.Diff(want, pick(got, want)); diff != "" {
-			t.Error(diff)
-		}
-	}
-}
-
 // Values that were not measured are null under the same keys, never 0 and never
 // omitted.
 func TestSummaryOfNothing(t *testing.T) {

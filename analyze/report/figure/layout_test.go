@@ -83,22 +83,3 @@ func TestObjectivesKeepApart(t *testing.T) {
 		textsKeepApart(t, alone(f), rapid.SampledFrom([]int{360, 460, 900}).Draw(t, "width"), "SLO")
 	})
 }
-
-// Labels that are shown touch neither each other nor a line.
-func TestMarkLabelsKeepApart(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		f := Figure{X: Axis{Min: new(0.0), Max: new(100.0)}, Series: []Series{{X: []float64{0, 100}, Y: []float64{0, 1}}}}
-		for range rapid.IntRange(0, 9).Draw(t, "marks") {
-			f.Marks = append(f.Marks, Mark{
-				Label: strings.Repeat("m", rapid.IntRange(0, 20).Draw(t, "letters")),
-				At:    float64(rapid.IntRange(-5, 105).Draw(t, "at")),
-			})
-		}
-		marks := newPage(alone(f), 720).panels[0].marks
-		for i := range marks {
-			if m := &marks[i]; m.shown && !fitsBeside(marks[:i], m) {
-				t.Fatalf("%+v is in the way of another", *m)
-			}
-		}
-	})
-}
