@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"moontide/trace/block"
 	"moontide/trace/routing"
@@ -48,7 +49,7 @@ type FleetPoint struct {
 // All policies but [routing.Prefix] take the time of one curve (see [CurveBuilder])
 // for all capacities together, because each worker gets the same requests at every
 // capacity. [routing.Prefix] is simulated for each capacity; it holds 12 bytes per cached
-// block, 4 per block seen by a worker, and a bit per worker and distinct block.
+// block and 4 per block seen by a worker.
 func (f Fleet) Compare(s *Sequence, blockSize int, capacities []int, policies ...routing.Policy) ([]FleetPoint, error) {
 	switch {
 	case f.Workers < 1:
@@ -133,7 +134,8 @@ func (f Fleet) routeByPrefix(s *Sequence, router *routing.Router, blockSize int)
 		caches[i] = newLRU(f.Capacity)
 	}
 	sent, total := make([]int, f.Workers), 0 // blocks
-	var cached []int                         // leading blocks of the request, by worker
+	cached := make([]int, f.Workers)         // leading blocks of the request, by worker
+	var left []int                           // workers that have all of the blocks so far
 	load := func(w int) routing.Load {
 		if float64(sent[w])*float64(f.Workers) > maxOverload*float64(total) {
 			return routing.Load{Tokens: maxTokens} // full
@@ -141,10 +143,18 @@ func (f Fleet) routeByPrefix(s *Sequence, router *routing.Router, blockSize int)
 		return routing.Load{}
 	}
 	hit := func(w int) int { return cached[w] * blockSize }
-	holders := newHolders(s.distinct, caches)
 	for i := range s.requests {
 		blocks := s.blocks(i)
-		cached = holders.lookUp(blocks)
+		left = left[:0]
+		for w := range caches {
+			cached[w], left = 0, append(left, w)
+		}
+		for i := 0; i < len(blocks) && len(left) > 0; i++ {
+			left = slices.DeleteFunc(left, func(w int) bool { return !caches[w].has(blocks[i]) })
+			for _, w := range left {
+				cached[w] = i + 1
+			}
+		}
 		w := router.Pick(routing.Request{Tokens: len(blocks) * blockSize}, load, hit)
 		if f.Capacity > 0 {
 			serve(caches[w], blocks)

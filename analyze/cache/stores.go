@@ -14,9 +14,6 @@ type lru struct {
 	blocks   []uint32     // the block in each slot
 	links    links        // of slots
 	recency  list
-	// inserted and evicted, if set, are called for blocks that are inserted and
-	// evicted.
-	inserted, evicted func(number uint32)
 }
 
 func newLRU(capacity int) *lru {
@@ -37,9 +34,6 @@ func (c *lru) use(number uint32) {
 	c.blocks[slot] = number
 	c.slots.Set(number, slot+1)
 	c.links.push(&c.recency, slot)
-	if c.inserted != nil {
-		c.inserted(number)
-	}
 }
 
 // freeSlot returns a slot that is in no list, evicting a block if necessary.
@@ -53,9 +47,6 @@ func (c *lru) freeSlot() uint32 {
 	number := c.blocks[slot]
 	c.links.remove(&c.recency, slot)
 	c.slots.Set(number, 0)
-	if c.evicted != nil {
-		c.evicted(number)
-	}
 	return slot
 }
 
