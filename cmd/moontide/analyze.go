@@ -29,25 +29,12 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
 			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},
 			&cli.BoolFlag{Name: "csv", Usage: "print hit rates by cache size as CSV instead of text: the LRU curve, or those of --cache and --capacities"},
+			&cli.BoolFlag{Name: "datagen", Usage: "print the DATASET ANALYSIS block of Dynamo's data generator"},
 			&cli.StringFlag{Name: "html", Usage: "also write a page with figures to `FILE`"},
 			&cli.StringFlag{Name: "png", Usage: "also write the figures to `FILE`"},
-		), cacheFlags(), analyzedFormatFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
+		), cacheFlags(), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}
-}
-
-// datagenForm is a printed form that --format names beside the formats of traces.
-const datagenForm = "datagen"
-
-func analyzedFormatFlags() []cli.Flag {
-	all := readFlags()
-	for _, f := range all {
-		if f, ok := f.(*choiceFlag); ok && f.Name == "format" {
-			f.Choices.Names = append(f.Choices.Names, datagenForm)
-			f.Choices = f.Choices.Noted(datagenForm, "of the report: the DATASET ANALYSIS block of Dynamo's data generator")
-		}
-	}
-	return all
 }
 
 // analysis holds the parsed command line.
@@ -86,40 +73,20 @@ func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 	if asked.caches, err = parseCacheFlags(c); err != nil {
 		return asked, err
 	}
+	traces := c.Args().Slice()
 	switch {
-	case c.NArg() == 0:
+	case len(traces) == 0:
 		return asked, misused("analyze: missing argument: a trace, or several to compare with the first")
-	case c.NArg() > 1 && c.Bool("csv"):
+	case len(traces) > 1 && c.Bool("csv"):
 		return asked, misused("analyze: --csv shows one trace")
 	}
-	return asked, asked.parseOutputs(c)
-}
-
-// parseOutputs rejects two outputs to one file, and an output that would
-// overwrite a trace.
-func (asked *analysis) parseOutputs(c *cli.Context) (err error) {
-	if asked.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
-		return err
-	}
-	if c.String("format") == datagenForm {
-		if asked.form != "" {
-			return misused("analyze: --%s and --format %s: choose one", asked.form, datagenForm)
-		}
-		asked.form = datagenForm
-		if err := c.Set("format", ""); err != nil { // detected
-			return err
-		}
-	}
-	if asked.files, err = filesOf(c, asked.form, "html", "png"); err != nil {
-		return err
-	}
-	traces := c.Args().Slice()
 	for i, path := range traces {
 		if path == "-" && slices.Contains(traces[:i], path) {
-			return misused("analyze: standard input can be read only once")
+			return asked, misused("analyze: standard input can be read only once")
 		}
 	}
-	return nil
+	asked.output, err = outputOf(c, words("json markdown csv datagen"), "html", "png")
+	return asked, err
 }
 
 func (asked *analysis) show(std streams, all report.Comparison) error {
@@ -128,9 +95,9 @@ func (asked *analysis) show(std streams, all report.Comparison) error {
 		document, json = all[0].Document, all[0].JSON
 	}
 	return asked.output.show(std, results{document: document, forms: map[string]func(io.Writer) error{
-		"json":      json,
-		"csv":       func(w io.Writer) error { return all[0].Curves().WriteCSV(w) },
-		datagenForm: func(w io.Writer) error { return all.Datagen().WriteText(w) },
+		"json":    json,
+		"csv":     func(w io.Writer) error { return all[0].Curves().WriteCSV(w) },
+		"datagen": func(w io.Writer) error { return all.Datagen().WriteText(w) },
 	}})
 }
 
