@@ -25,15 +25,8 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage:       "describe a trace: lengths, arrivals, changes over time, shared prefixes, cache hit rates",
 		Description: "Several traces are shown side by side. FILE - is standard output.\n\n" + "Models known to --kv-model: " + strings.Join(knownModels(), ", ") + ".",
-		Flags: slices.Concat(group(inOutput,
-			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
-			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},
-			&cli.BoolFlag{Name: "csv", Usage: "print hit rates by cache size as CSV instead of text: the LRU curve, or those of --cache and --capacities"},
-			&cli.BoolFlag{Name: "datagen", Usage: "print the DATASET ANALYSIS block of Dynamo's data generator"},
-			&cli.StringFlag{Name: "html", Usage: "also write a page with figures to `FILE`"},
-			&cli.StringFlag{Name: "png", Usage: "also write the figures to `FILE`"},
-		), cacheFlags(), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
-		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
+		Flags:       slices.Concat(outputFlags("json markdown csv datagen html png"), cacheFlags(), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
+		Action:      func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}
 }
 

@@ -57,13 +57,9 @@ func benchFlags() []cli.Flag {
 		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "number of requests per run", DefaultText: "10 times the concurrency, a minute at the rate, or all of TRACE"},
 		&cli.BoolFlag{Name: virtualFlag, Category: inLoad, Usage: "simulate the runs in virtual time, like moontide simulate; takes engine flags and no --url"},
 		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "`DIR`: sweep folder, with a folder for each run", DefaultText: "a new folder under runs"},
-		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables"},
-		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print one CSV table"},
-		&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the tables with figures to `FILE`, a self-contained page"},
-		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
 		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "that of TRACE; else 512, a size that divides shared prefixes, or about 16 with --turns"},
 		&cli.StringFlag{Name: shapeFlag, Category: ofDescriptions, Usage: "`ISL:OSL,..`: run all levels for each of several shapes; replaces --isl and --osl"},
-	}, outcomeFlags(), findFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags())
+	}, outputFlags("json markdown csv html png junit"), findFlags(), described, rows, formatFlags(inTraceInput), []cli.Flag{skipBadRowsFlag}, sentFlags(listedEngineFlags()), runFlags())
 }
 
 // runBench executes the runs of a sweep and shows the results, even if the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,11 +16,8 @@ import (
 
 func checkCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Usage: "list every irregularity of a trace; exits 1 if it cannot be replayed faithfully",
-		Flags: append(readFlags(),
-			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
-			blockSizeFlag,
-		),
+		Usage:  "list every irregularity of a trace; exits 1 if it cannot be replayed faithfully",
+		Flags:  append(slices.Concat(readFlags(), outputFlags("json")), blockSizeFlag),
 		Action: func(c *cli.Context) error { return checkTrace(c, std) },
 	}
 }

@@ -27,15 +27,10 @@ func compareCommand(std streams, _ stop) *cli.Command {
 			"Limits apply to B. A signed limit applies to the change from A to B, with % relative to A: --fail-if " +
 			"'p99_ttft>+5%,output_throughput<-200'. A change that is not significant counts as zero; a change without " +
 			"a confidence interval counts in full.",
-		Flags: append(gateFlags("compare anyway; "),
+		Flags: append(slices.Concat(gateFlags("compare anyway; "), outputFlags("json markdown csv html png")),
 			repeatable(cli.GenericFlag{Name: "metric", Category: inOutput, Usage: "also compare `METRIC`, such as p90_ttft_from_schedule_ms; repeatable"}),
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "also compare goodput, the requests per second that meet `OBJECTIVES`, such as ttft:2000,tpot:25"},
 			&cli.Uint64Flag{Name: "seed", Category: inOutput, Usage: "seed of the bootstrap resamples"},
-			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
-			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown instead of text"},
-			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print the differences as CSV instead of text"},
-			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the comparison with figures to `FILE`, a self-contained page"},
-			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the changes, the latencies of both sides and of each request to `FILE`"},
 		),
 		Action: func(c *cli.Context) error { return compareRuns(c, std) },
 	}

@@ -46,13 +46,9 @@ func fitEngineFlags() []cli.Flag {
 			flags = append(flags, group(inEngine, f)...)
 		}
 	}
-	return slices.Concat(flags, driveFlags(), group(inOutput,
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "engine `FILE` to write; - is standard output instead of the report", DefaultText: "only the report"},
-		&cli.StringFlag{Name: "html", Usage: "also write the report with figures to `FILE`, a self-contained page"},
-		&cli.StringFlag{Name: "png", Usage: "also plot measured against predicted values to `FILE`"},
-		&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},
-		&cli.BoolFlag{Name: "csv", Usage: "print measured and predicted values as CSV instead of text"},
-	))
+	return slices.Concat(flags, driveFlags(), outputFlags("markdown csv html png"), []cli.Flag{
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "engine `FILE` to write; - is standard output instead of the report", DefaultText: "only the report"},
+	})
 }
 
 // layoutFlag returns the flag of a setting that is not fitted, nil for the others.

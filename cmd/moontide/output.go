@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -40,6 +42,29 @@ func (std streams) print(write func(io.Writer) error) error {
 		return err
 	}
 	return nil
+}
+
+// outputFlags returns flags of forms in which results are printed instead of text, and of
+// files that they are also written to.
+func outputFlags(names string) (flags []cli.Flag) {
+	for _, f := range []struct{ name, usage string }{
+		{"json", "print JSON instead of text"},
+		{"markdown", "print Markdown instead of text, such as for a CI summary"},
+		{"csv", "print CSV instead of text"},
+		{"datagen", "print the DATASET ANALYSIS block of Dynamo's data generator"},
+		{"html", "also write a self-contained page with figures to `FILE`; - is standard output"},
+		{"png", "also write the figures to `FILE`; - is standard output"},
+		{"junit", "also write verdict and gates as JUnit XML to `FILE`; - is standard output"},
+	} {
+		switch {
+		case !slices.Contains(words(names), f.name):
+		case strings.Contains(f.usage, "`"):
+			flags = append(flags, &cli.StringFlag{Name: f.name, Category: inOutput, Usage: f.usage})
+		default:
+			flags = append(flags, &cli.BoolFlag{Name: f.name, Category: inOutput, Usage: f.usage})
+		}
+	}
+	return flags
 }
 
 // output is where the results of a verb go: files, and standard output in a form, ""

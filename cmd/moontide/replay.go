@@ -37,9 +37,8 @@ func replayCommand(std streams, stop stop) *cli.Command {
 			"first interrupt stops sending and waits for requests in flight; the second stops immediately. The exit " +
 			"status is 3 if the verdict is INVALID.\n\n" +
 			gateHelp,
-		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outcomeFlags(), partFlags()), metricsListen(),
+		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outputFlags("json markdown junit"), partFlags()), metricsListen(),
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
-			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables instead of text, such as for a CI summary"},
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`, with its flags as defaults; auto continues the run in --out, or starts a new one"},
 		),
 		Action: func(c *cli.Context) error { return replayTrace(c, std, stop) },
@@ -263,19 +262,6 @@ func present(std streams, result *bench.Result, view report.View, out output) er
 	}
 	std.say("the run is in %s", result.Dir)
 	return errors.Join(err, out.print(std, shown))
-}
-
-// outcomeFlags returns the flags with which a verb tells the outcome of its runs to
-// pipelines.
-func outcomeFlags() []cli.Flag {
-	return group(inOutput,
-		&cli.BoolFlag{Name: "json", Usage: "print the outcome as JSON instead of text: verdict, gates and metrics of each run"},
-		junitFlag(),
-	)
-}
-
-func junitFlag() cli.Flag {
-	return &cli.StringFlag{Name: "junit", Category: inOutput, Usage: "also write verdict and gates as JUnit XML to `FILE`; - for standard output"}
 }
 
 // outcomeOutput parses the flags of the output of a run, and checks that its file can be

@@ -26,7 +26,7 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in milliseconds; for itl " +
 			"and itl_per_token they limit the longest gap of a request.\n\n" +
 			gateHelp,
-		Flags: append(slices.Concat(thresholdFlags(), gateFlags("")),
+		Flags: append(slices.Concat(thresholdFlags(), gateFlags(""), outputFlags("json csv markdown html png junit")),
 			serverBlockSizeFlag, warmupTimeFlag, cooldownTimeFlag,
 			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},
@@ -34,9 +34,6 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			},
 			percentilesFlag,
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
-			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print the summary as JSON instead of text"},
-			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per run, instead of text"},
-			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print a Markdown table instead of text"},
 			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "format", Category: inOutput, Usage: "print in the `FORMAT` of another tool: %s"},
 				Choices: oneOf(vllmForm, dynamoForm, morehForm, aiperfForm).Noted(vllmForm, "its result block").
@@ -44,9 +41,6 @@ func reportCommand(std streams, _ stop) *cli.Command {
 					Noted(aiperfForm, "profile_export.jsonl"),
 			},
 			itlFlag(),
-			junitFlag(),
-			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the report with figures to `FILE`, a self-contained page"},
-			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the distributions of latencies to `FILE`, of several runs together and one by one"},
 			&cli.StringFlag{Name: "cache-misses", Category: inOutput, Usage: "also write predicted and measured prefix cache hits of each request to CSV `FILE`"},
 			&cli.StringFlag{Name: "over-time", Category: inOutput, Usage: "also write throughput, concurrency, TTFT and lag over time to CSV `FILE`"},
 		),

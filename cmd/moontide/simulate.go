@@ -32,15 +32,7 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 }
 
 // planFlags returns the flags for several deployments.
-func planFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON, for several deployments"},
-		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per deployment"},
-		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, for several deployments"},
-		&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the plan of several deployments with figures to `FILE`, a self-contained page"},
-		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput per engine against TTFT and TPOT of several deployments to `FILE`"},
-	}
-}
+func planFlags() []cli.Flag { return outputFlags("json csv markdown html png") }
 
 func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	path, err := one(c, "TRACE")
