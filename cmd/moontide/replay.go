@@ -302,16 +302,10 @@ func announce(std streams, s bench.Started) {
 	switch {
 	case info.Trace.AtOnce:
 		how = "all at once"
-		if n := info.Limits.MaxConcurrency; n > 0 {
-			how = fmt.Sprintf("at once, %d in flight at most,", n)
-		}
 	case info.Limits.Closed && info.Limits.MaxConcurrency > 0:
 		how = fmt.Sprintf("in a closed loop of %d", info.Limits.MaxConcurrency)
 	case info.Limits.Closed:
 		how = "as soon as possible"
-	}
-	if n := info.Limits.MaxSessions; n > 0 {
-		how += fmt.Sprintf(", %d sessions at a time,", n)
 	}
 	if s.Parts > 0 {
 		how += fmt.Sprintf(" in %d parts", s.Parts)
