@@ -138,10 +138,6 @@ func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, line func
 		inferred = sessions.Of
 	}
 	results, err := study.Results(inferred)
-	return withCache(data, results, err)
-}
-
-func withCache(data report.Dataset, results *cache.Results, err error) (report.Dataset, error) {
 	if errors.Is(err, cache.ErrCapacity) {
 		return data, misused("analyze: %w", err)
 	}

@@ -254,8 +254,7 @@ func checkValue(f cli.Flag, name, value string) (string, error) {
 }
 
 func checkDuration(name, value string) (string, error) {
-	if _, err := strconv.ParseFloat(value, 64); err == nil {
-		seconds, _ := strconv.ParseFloat(value, 64)
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
 		if !(math.Abs(seconds) <= maxDuration.Seconds()) {
 			return "", fmt.Errorf("--%s %s s is out of range: use at most %v", name, value, plainDuration(maxDuration.String()))
 		}

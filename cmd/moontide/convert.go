@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
-	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/log"
 )
@@ -71,7 +68,7 @@ func convert(c *cli.Context, std streams) error {
 		return err
 	}
 	r.renumber = in.hashed() && anonymizer == nil
-	reshaped := r.reshape(trace.Until(c.Context, nonEmpty(in.rows)))
+	reshaped := r.reshape(trace.Until(c.Context, in.rows))
 	if anonymizer != nil {
 		reshaped = anonymizer.Rows(reshaped)
 	}
@@ -85,9 +82,6 @@ func convert(c *cli.Context, std streams) error {
 	rows, err := writeTrace(std, output, reshaped)
 	for i, reader := range in.readers {
 		reportReader(std, c.Args().Get(i), reader, true)
-	}
-	if errors.Is(err, replay.ErrEmpty) {
-		return fmt.Errorf("%s: %w", strings.Join(c.Args().Slice(), ", "), replay.ErrEmpty)
 	}
 	if err != nil {
 		return err
@@ -125,21 +119,6 @@ func anonymizerOf(c *cli.Context) (*log.Anonymizer, error) {
 		return nil, err
 	}
 	return log.NewAnonymizer(key, hash...)
-}
-
-// nonEmpty fails with replay.ErrEmpty if a stream has no rows.
-func nonEmpty(reqs trace.Requests) trace.Requests {
-	return func(yield func(trace.Request, error) bool) {
-		rows := 0
-		for r, err := range reqs {
-			if rows++; !yield(r, err) {
-				return
-			}
-		}
-		if rows == 0 {
-			yield(trace.Request{}, replay.ErrEmpty)
-		}
-	}
 }
 
 // reshaping is the pipeline of transforms selected by the flags.

@@ -50,11 +50,6 @@ var describeKeys = []describeKey{
 	{"duration", "duration", "only keep requests that arrive within this `TIME`", "no limit"},
 }
 
-// describeChoices lists the values of the flags that accept a few only.
-var describeChoices = map[string]choiceSet{
-	"arrival": oneOf(spec.Processes()...),
-}
-
 // sharedKeys lists the keys set by flags shared with the other methods.
 var sharedKeys = []describeKey{
 	{flag: "num-requests", key: "num_requests"}, {flag: "seed", key: "seed"}, {flag: blockSizeFlag.Name, key: "block_size"},
@@ -64,10 +59,8 @@ func describeFlags() []cli.Flag {
 	flags := []cli.Flag{specFlag}
 	for _, k := range describeKeys {
 		f := cli.StringFlag{Name: k.flag, Category: ofDescriptions, Usage: k.usage, DefaultText: k.otherwise}
-		if choices, ok := describeChoices[k.flag]; ok {
-			flags = append(flags, &choiceFlag{StringFlag: f, Choices: choices})
-		} else {
-			flags = append(flags, &f)
+		if flags = append(flags, &f); k.key == "arrival.process" {
+			flags[len(flags)-1] = &choiceFlag{StringFlag: f, Choices: oneOf(spec.Processes()...)}
 		}
 	}
 	return flags

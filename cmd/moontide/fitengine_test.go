@@ -134,7 +134,7 @@ func TestFitEngineMeasures(t *testing.T) {
 	if r.status != exitDone {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
-	for _, want := range []string{"Planned runs", "decode-4", "saturated prefill", "engine written to e.json"} {
+	for _, want := range []string{"planned: decode-4, ", "saturated prefill", "engine written to e.json"} {
 		if !strings.Contains(r.err, want) {
 			t.Errorf("no %q in\n%s", want, r.err)
 		}

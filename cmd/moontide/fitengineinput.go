@@ -53,10 +53,10 @@ func driveFlags() []cli.Flag {
 // fitInput reads or makes the measurements.
 func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
 	table, live, runs := c.IsSet(tableFlag), len(textsOf(c, "url")) > 0, c.NArg() > 0
-	switch n := count(table, live, runs); {
-	case n == 0:
+	switch {
+	case !table && !live && !runs:
 		return nil, misused("fit-engine: name run folders, or give --table FILE or --url URL")
-	case n > 1:
+	case table && live, table && runs, live && runs:
 		return nil, misused("fit-engine: run folders, --table and --url: choose one")
 	case len(textsOf(c, "url")) > 1:
 		return nil, misused("fit-engine: --url: measure one endpoint; for several engines, that of their router, with --engines N")
@@ -73,15 +73,6 @@ func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		return fitURL(c, std, stop)
 	}
 	return fitRuns(std, c.Args().Slice())
-}
-
-func count(all ...bool) (n int) {
-	for _, is := range all {
-		if is {
-			n++
-		}
-	}
-	return n
 }
 
 // fitTable reads a CSV table.
@@ -211,7 +202,9 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 	if err != nil {
 		return nil, err
 	}
-	sayPlan(std, runs)
+	for _, r := range runs {
+		std.say("planned: %s, %d requests, ISL %d, OSL %d, %d in flight: %s", r.Name, r.Prompts, r.ISL, r.OSL, r.MaxConcurrency, r.Shows)
+	}
 	legs, err := bench.RunEngineSweep(stop.now, bench.SweepConfig{
 		Run: cfg, Dir: dir,
 		Save: func(result *bench.Result) error {
@@ -273,15 +266,4 @@ func measuringFlags(c *cli.Context) []string {
 		}
 	}
 	return setFlags(c, fitting...)
-}
-
-// sayPlan announces the runs.
-func sayPlan(std streams, runs []bench.EngineRun) {
-	t := doc.Table{Columns: []string{"run", "ISL", "OSL", "in flight", "requests", "for"}, Left: 1}
-	for _, r := range runs {
-		t.Add(r.Name, doc.Int(r.ISL), doc.Int(r.OSL), doc.Int(r.MaxConcurrency), doc.Int(r.Prompts), r.Shows)
-	}
-	d := doc.New("", "")
-	d.Section("Planned runs").Table(t)
-	terminalOf(std.err).Write(std.err, d)
 }

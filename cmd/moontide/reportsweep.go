@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -45,7 +46,7 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 		}
 		for _, leg := range measured {
 			if len(q.runs) > 1 {
-				leg.Target.Label = joined(sweep.name, leg.Target.Label)
+				leg.Target.Label = strings.TrimSpace(sweep.name + " " + leg.Target.Label)
 			}
 			if len(legs) > 0 && leg.Axis != legs[0].Axis {
 				return fmt.Errorf("%s varies the %s, and %s the %s: only sweeps over the same quantity can be compared",
@@ -60,13 +61,6 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 		return err
 	}
 	return setOutcome(set)
-}
-
-func joined(sweep, label string) string {
-	if label == "" {
-		return sweep
-	}
-	return sweep + " " + label
 }
 
 // subjectOf names what the runs of sweeps replayed and asked for, if they agree.

@@ -21,23 +21,11 @@ type draft struct {
 	notes func(rows int) []string
 }
 
-// method checks the command line and returns a draft.
-type method func(c *cli.Context, std streams) (draft, error)
-
 // The methods, the first of which is the default.
 const (
 	defaultMethod = "sessions"
 	treeMethod    = "tree"
 )
-
-var methodNames = []string{defaultMethod, treeMethod}
-
-func methodOf(name string) method {
-	if name == treeMethod {
-		return draftTree
-	}
-	return draftSessions
-}
 
 func synthCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
@@ -64,7 +52,7 @@ func traceFlags() []cli.Flag {
 		&cli.StringFlag{Name: "from", Usage: "`TRACE` or model to learn from; - is standard input"},
 		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "method", Value: defaultMethod, Usage: "`METHOD` to use: %s"},
-			Choices:    oneOf(methodNames...),
+			Choices:    oneOf(defaultMethod, treeMethod),
 		},
 		&cli.Float64Flag{Name: "speedup-ratio", Value: 1, Usage: "divide the time between requests by `X`"},
 	), readFlags(), []cli.Flag{skipBadRowsFlag})
@@ -142,5 +130,8 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 	case !c.IsSet("num-requests") && name == treeMethod:
 		return draft{}, misused("synth: --method tree needs --num-requests")
 	}
-	return methodOf(name)(c, std)
+	if name == treeMethod {
+		return draftTree(c, std)
+	}
+	return draftSessions(c, std)
 }
