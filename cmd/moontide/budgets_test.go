@@ -21,7 +21,7 @@ var maxLines = map[string]int{
 	"analyze/report/doc":            1350,
 	"analyze/report/figure":         2350,
 	"analyze/run":                   4950,
-	"cmd/moontide":                  7650,
+	"cmd/moontide":                  7600,
 	"replay":                        2300,
 	"replay/bench":                  4650,
 	"replay/bench/search":           250,
