@@ -21,6 +21,7 @@ import (
 	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // fedAnswer is an answer with the response that feeds it.
@@ -175,7 +176,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 func TestNoAllocationForAnEvent(t *testing.T) {
 	for _, token := range []string{
 		tide,
-		"data: " + eventsSeen[2] + "\n\n",
+		"data: " + eventsSeen(t)[2] + "\n\n",
 		`data: {"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1000.0,"completion_tokens":100}}` + "\n\n",
 		responsesToken,
 		messagesToken,
@@ -196,7 +197,7 @@ func TestNoAllocationForAnEvent(t *testing.T) {
 // FuzzReadEvent reads damaged events of all APIs. What is JSON is read as a decoder
 // would: no token and no count of one is lost.
 func FuzzReadEvent(f *testing.F) {
-	for _, text := range eventsSeen {
+	for _, text := range eventsSeen(f) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -229,63 +230,49 @@ func readsAs(data string) string {
 	if err != nil {
 		return string(err.(answerError).class)
 	}
-	u := info.usage
-	return fmt.Sprintf("token %t, visible %t, finished %t, %q %q, %d of %d, %d cached", info.hasToken, info.visible, info.finished, p.text, p.reasoning, u.output.Value, u.input.Value,
-		u.cached.Value)
-}
-
-// Unusual events are read as far as they can be, or are failures.
-func TestUnusualEvents(t *testing.T) {
-	t.Parallel()
-	const nothing = `token false, visible false, finished false, "" "", `
-	for data, want := range map[string]string{
-		`{"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"usage":{"completion_tokens":5},"timings":{"prompt_n":1,"prompt_ms":-0.5e+3,"cache_n":3,"x":[]}}`:    `token false, visible false, finished true, "" "", 5 of 0, 3 cached`,
-		` { "choices" : [ { "text" : [ ] , "text2" : true } ] , "x" : false } `:                                                                                          nothing + "0 of 0, 0 cached",
-		`{"Choices":[{"text":"a"}],"\u0063hoices":[{"text":"a"}]}`:                                                                                                       nothing + "0 of 0, 0 cached",
-		`{"choices":[{"text":"C:\\","delta":{"reasoning":"\\\""}}]}`:                                                                                                     `token true, visible true, finished false, "C:\\\\" "\\\\\\\"", 0 of 0, 0 cached`,
-		`{"choices":[{"finish_reason":["stop"]}]}`:                                                                                                                       `token false, visible false, finished true, "" "", 0 of 0, 0 cached`,
-		`{"usage":{"prompt_tokens":7,"completion_tokens":5,"cached_tokens":1,"prompt_cache_hit_tokens":2,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":3}}}`: nothing + "5 of 7, 3 cached",
-		`{"usage":{"prompt_tokens":-1,"completion_tokens":null}}`:                                                                                                        nothing + "0 of 0, 0 cached",
-		`{"usage":{"prompt_tokens":1e2,"completion_tokens":12345678901234567890}}`:                                                                                       nothing + "2147483647 of 100, 0 cached",
-		`{"usage":{"prompt_tokens":7.0,"completion_tokens":5.99,"prompt_tokens_details":{"cached_tokens":4.5}}}`:                                                         nothing + "5 of 7, 4 cached",
-		`{"usage":{"prompt_tokens":2147483647.999999,"completion_tokens":0.9999999999999}}`:                                                                              nothing + "0 of 2147483647, 0 cached",
-		`{"usage":{"input_tokens":3,"cache_read_input_tokens":4,"cache_creation_input_tokens":1,"output_tokens":2}}`:                                                     nothing + "2 of 8, 4 cached",
-		`{"usage":{"prompt_tokens":8,"cache_read_input_tokens":4}}`:                                                                                                      nothing + "0 of 8, 4 cached",
-		`{"error":null,"choices":null,"usage":null,"timings":"fast"}`:                                                                                                    nothing + "0 of 0, 0 cached",
-		`{"error":{"message":"out of memory"}}`:                                                                                                                          "server",
-		`{"choices":[{"text":"a","finish_reason":"ABORT"}],"error":null}`:                                                                                                "server",
-		`{"usage":[]}`: "protocol", `{"choices":{}}`: "protocol", `[]`: "protocol", `"hello"`: "protocol", `{"choices":[{"text":"a"}]}}`: "protocol",
-		`{"usage":{"completion_tokens":"5"}}`: "protocol", `{"x":01}`: "protocol", `{"x":1.}`: "protocol", `{"x":"\`: "protocol",
-	} {
-		if got := readsAs(data); got != want {
-			t.Errorf("%s: %s, want %s", data, got, want)
+	said := ""
+	for _, is := range []struct {
+		name string
+		is   bool
+	}{{"token", info.hasToken}, {"visible", info.visible}, {"finished", info.finished}, {"done", info.done}} {
+		if is.is {
+			said += is.name + ", "
 		}
 	}
+	u := info.usage
+	for i, count := range []tokenCount{u.input, u.output, u.cached, u.reasoning} {
+		if count.Set {
+			said += fmt.Sprintf("%s %d, ", []string{"input", "output", "cached", "reasoning"}[i], count.Value)
+		}
+	}
+	return fmt.Sprintf("%stext %q, reasoning %q", said, p.text, p.reasoning)
 }
 
-// eventsSeen are events as engines send them.
-var eventsSeen = []string{
-	// vLLM
-	`{"id":"cmpl-6a3f","object":"text_completion","created":1732175000,"model":"m","choices":[{"index":0,"text":" tide","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}`,
-	`{"id":"chatcmpl-6a3f","object":"chat.completion.chunk","created":1732175000,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null}`,
-	`{"id":"chatcmpl-6a3f","object":"chat.completion.chunk","created":1732175000,"model":"m","choices":[{"index":0,"delta":{"content":" \"tide\"\n"},"logprobs":null,"finish_reason":null,"token_ids":null}]}`,
-	`{"id":"chatcmpl-6a3f","choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"length","stop_reason":null}]}`,
-	`{"id":"chatcmpl-6a3f","choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"abort","stop_reason":null}],"error":{}}`,
-	`{"id":"chatcmpl-6a3f","choices":[],"usage":{"prompt_tokens":7,"total_tokens":12,"completion_tokens":5,"prompt_tokens_details":null}}`,
-	// SGLang
-	`{"id":"36b4","object":"chat.completion.chunk","created":1732175000,"model":"m","choices":[{"index":0,"delta":{"role":null,"content":null,"reasoning_content":"hm","tool_calls":null},"logprobs":null,"finish_reason":null,"matched_stop":null}],"usage":null}`,
-	`{"id":"36b4","choices":[{"index":0,"delta":{"role":null,"content":null,"reasoning_content":null,"tool_calls":null},"finish_reason":"length","matched_stop":null}],"usage":null}`,
-	// TensorRT-LLM, Dynamo
-	`{"id":"cmpl-1","object":"text_completion","created":1732175000,"model":"m","choices":[{"index":0,"text":"tide","token_ids":[1,2],"logprobs":null,"context_logits":null,"finish_reason":null,"stop_reason":null,"disaggregated_params":null}],"usage":null,"prompt_token_ids":null}`,
-	`{"id":"d","choices":[{"index":0,"delta":{"content":"tide","function_call":null,"tool_calls":null,"role":"assistant","refusal":null,"reasoning_content":null},"finish_reason":null,"logprobs":null}],"created":1732175000,"model":"m","service_tier":null,"system_fingerprint":null,"object":"chat.completion.chunk","usage":null,"nvext":{"worker_id":{"prefill":1}}}`,
-	// llama.cpp
-	`{"choices":[{"finish_reason":null,"index":0,"delta":{"content":" tide"}}],"created":1732175000,"id":"c","model":"m","system_fingerprint":"b6000","object":"chat.completion.chunk"}`,
-	`{"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"usage":{"completion_tokens":5},"timings":{"prompt_n":1,"prompt_ms":-0.5e+3,"x":[]}}`,
-	// others
-	`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\": 1}"}}]}},{"text":"\\"}]}`, `{"error":{"message":"out of memory"}}`,
-	`{"id":"floats","choices":[{"text":"a","token_ids":[1.0,2]}],"usage":{"prompt_tokens":7.0,"completion_tokens":5.00,"prompt_tokens_details":{"cached_tokens":4.5}}}`,
-	`{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}`, `{"type":"response.output_text.delta","delta":"a"}`,
-	`{"text":"a","output_ids":[1],"meta_info":{"finish_reason":{"type":"abort","message":"m"},"completion_tokens":1}}`,
+// Events are read as far as they can be, or are failures. The golden file has what each
+// says below it.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	var got strings.Builder
+	for _, event := range eventsSeen(t) {
+		fmt.Fprintf(&got, "%s\n  %s\n", event, readsAs(event))
+	}
+	tracetest.Golden(t, "testdata/events.txt", got.String())
+}
+
+// eventsSeen are the events in testdata/events.txt: the first ones as engines send them,
+// the others with what is unusual.
+func eventsSeen(tb testing.TB) (events []string) {
+	tb.Helper()
+	file, err := os.ReadFile("testdata/events.txt")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for line := range strings.Lines(string(file)) {
+		if !strings.HasPrefix(line, "  ") {
+			events = append(events, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return events
 }
 
 // Only the beginning of a long error text is kept.
