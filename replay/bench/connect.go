@@ -142,33 +142,20 @@ func warmUp(ctx context.Context, cfg *Config, in *input, client *openai.Client) 
 		rows = append(rows, rows[i])
 	}
 	cfg.Observer.message("warming up with %d requests", n)
-	var outcome firstFailure
+	var kept recordsInMemory
 	runner := replay.Runner{
-		Client: client.Warmup(), Recorder: &outcome,
+		Client: client.Warmup(), Recorder: &kept,
 		MaxConcurrency: cfg.MaxConcurrency, MaxErrors: 1, Drain: cfg.Drain,
 	}
 	_, err = runner.Run(ctx, trace.FromSlice(rows))
+	failed := slices.IndexFunc(kept, func(r replay.Record) bool { return r.Class != replay.OK })
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case outcome.class != replay.OK:
-		return fmt.Errorf("a warm-up request failed, so the run did not start: %s: %s", outcome.class, outcome.text)
+	case failed >= 0:
+		return fmt.Errorf("a warm-up request failed, so the run did not start: %s: %s", kept[failed].Class, kept[failed].Error)
 	case err != nil && !errors.Is(err, replay.ErrTooManyErrors):
 		return fmt.Errorf("warming up: %w", err)
-	}
-	return nil
-}
-
-// firstFailure is a recorder that keeps only the reason for the first failure.
-type firstFailure struct {
-	class replay.Class
-	text  string
-}
-
-// Record implements [replay.Recorder].
-func (f *firstFailure) Record(r replay.Record) error {
-	if f.class == replay.OK {
-		f.class, f.text = r.Class, r.Error
 	}
 	return nil
 }

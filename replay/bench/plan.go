@@ -220,18 +220,12 @@ func (p *Planner) Predict(ctx context.Context, candidates []Candidate) ([]Predic
 // outside warns about a load that the engines were not fitted to, if there is a file of
 // them.
 func (p *Planner) outside(d engine.Deployment, inFlight int) (warnings []string) {
-	file := p.cfg.Run.EngineFile
-	if file == nil {
+	if p.cfg.Run.EngineFile == nil {
 		return nil
 	}
 	running := fit.Range{}
 	setRunning(&running, d, inFlight)
-	for _, load := range []fit.Range{p.lengths, running} {
-		if text := outsideText(file, load); text != "" {
-			warnings = append(warnings, text)
-		}
-	}
-	return warnings
+	return p.cfg.Run.outsideRange(p.lengths, running)
 }
 
 // simulate replays the trace on a deployment in virtual time, without a record on disk.

@@ -186,21 +186,20 @@ func (c *Config) outside(in *input, inFlight int) []string {
 		load.Concurrency = fit.Interval{Low: n, High: n}
 		setRunning(&load, c.engines(), n)
 	}
-	text := outsideText(c.EngineFile, load)
-	if text == "" {
-		return nil
+	texts := c.outsideRange(load)
+	for i := range texts {
+		texts[i] = "warning: " + texts[i]
+		c.Observer.message("%s", texts[i])
 	}
-	text = "warning: " + text
-	c.Observer.message("%s", text)
-	return []string{text}
+	return texts
 }
 
-// outsideText says how far a load is outside the fitted range of an engine file, "" if it
-// is not.
-func outsideText(file *fit.File, load fit.Range) string {
-	warnings := file.Outside(load)
-	if warnings == nil {
-		return ""
+// outsideRange says of loads how far they are outside the fitted range of the engine file.
+func (c *Config) outsideRange(loads ...fit.Range) (texts []string) {
+	for _, load := range loads {
+		if far := c.EngineFile.Outside(load); far != nil {
+			texts = append(texts, fmt.Sprintf("outside the range that %s was fitted to: %s", c.EngineFile.Name, strings.Join(far, "; ")))
+		}
 	}
-	return fmt.Sprintf("outside the range that %s was fitted to: %s", file.Name, strings.Join(warnings, "; "))
+	return texts
 }

@@ -423,14 +423,6 @@ func (s summary) invalid() bool { return s.Own.Verdict == run.Invalid.String() }
 // is complete. A killed process may leave a folder with files missing.
 func ended(dir string) (info runfile.Run, found summary, err error) {
 	there, err := read(filepath.Join(dir, runfile.RunFile), &info)
-	if parts, noParts := runfile.ReadParts(dir); noParts == nil && !parts.Ended.IsZero() {
-		recording, err := OpenRecording(dir)
-		if err != nil {
-			return info, summary{}, err
-		}
-		info, there = recording.Run, true
-		recording.Close()
-	}
 	if !there || !info.Finished() {
 		return info, summary{}, err
 	}
