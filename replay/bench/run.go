@@ -173,12 +173,7 @@ func (c *Config) record(in *input) runfile.Run {
 	return info
 }
 
-func (in *input) speedup() float64 {
-	if in.pacing.Speedup == 0 {
-		return 1
-	}
-	return in.pacing.Speedup
-}
+func (in *input) speedup() float64 { return cmp.Or(in.pacing.Speedup, 1) }
 
 // drive replays the trace, or the rest of it, against an endpoint.
 func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.Run, dir string) (*Result, error) {
