@@ -1,9 +1,11 @@
 package synth
 
+import "container/heap"
+
 // Queue is a priority queue of events ordered by time. Events at the same time
 // come out in the order in which they were pushed. The zero Queue is empty.
 type Queue[T any] struct {
-	heap   []event[T]
+	events events[T]
 	pushed uint64
 }
 
@@ -13,52 +15,39 @@ type event[T any] struct {
 	value T
 }
 
-func (e *event[T]) before(other *event[T]) bool {
-	return e.at < other.at || e.at == other.at && e.order < other.order
+// events is a heap whose values are moved in place: Push and Pop of the interface would
+// allocate.
+type events[T any] []event[T]
+
+func (e events[T]) Len() int { return len(e) }
+func (e events[T]) Less(i, k int) bool {
+	return e[i].at < e[k].at || e[i].at == e[k].at && e[i].order < e[k].order
 }
+func (e events[T]) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
+func (e events[T]) Push(any)      { panic("not used") }
+func (e events[T]) Pop() any      { panic("not used") }
 
 // Len returns the number of values in the queue.
-func (q *Queue[T]) Len() int { return len(q.heap) }
+func (q *Queue[T]) Len() int { return len(q.events) }
 
 // First returns the first value and its time. The queue must not be empty; the
 // pointer is valid until the next Push or Pop.
-func (q *Queue[T]) First() (at float64, value *T) { return q.heap[0].at, &q.heap[0].value }
+func (q *Queue[T]) First() (at float64, value *T) { return q.events[0].at, &q.events[0].value }
 
 // Push adds a value.
 func (q *Queue[T]) Push(at float64, value T) {
-	e := event[T]{at, q.pushed, value}
+	q.events = append(q.events, event[T]{at, q.pushed, value})
 	q.pushed++
-	q.heap = append(q.heap, e)
-	i := len(q.heap) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !e.before(&q.heap[parent]) {
-			break
-		}
-		q.heap[i] = q.heap[parent]
-		i = parent
-	}
-	q.heap[i] = e
+	heap.Fix(&q.events, len(q.events)-1)
 }
 
 // Pop removes the first value. The queue must not be empty.
 func (q *Queue[T]) Pop() (at float64, value T) {
-	first := q.heap[0]
-	last := len(q.heap) - 1
-	e := q.heap[last]
-	q.heap[last] = event[T]{} // for the garbage collector
-	q.heap = q.heap[:last]
-	for i := 0; last > 0; {
-		child := 2*i + 1
-		if child+1 < last && q.heap[child+1].before(&q.heap[child]) {
-			child++
-		}
-		if child >= last || !q.heap[child].before(&e) {
-			q.heap[i] = e
-			break
-		}
-		q.heap[i] = q.heap[child]
-		i = child
+	first, last := q.events[0], len(q.events)-1
+	q.events.Swap(0, last)
+	q.events[last] = event[T]{} // for the garbage collector
+	if q.events = q.events[:last]; last > 0 {
+		heap.Fix(&q.events, 0)
 	}
 	return first.at, first.value
 }
