@@ -57,8 +57,12 @@ func (r *reader) arrivals(n, rate *node) *arrivals {
 		f.fail(f.place("cv"), "arrival.cv applies to gamma arrivals, not to %s", a.process)
 	}
 	a.rate = r.rate(rate)
-	a.readCycle(f)
-	a.readBursts(f)
+	if n := f.node.at("cycle"); n != nil {
+		a.rate = r.cycle(n, a.rate)
+	}
+	if n := f.node.at("bursts"); n != nil {
+		a.bursts = r.bursts(n, a.rate)
+	}
 	return a
 }
 
@@ -103,38 +107,31 @@ func (r *reader) phases(n *node) rate {
 	return p
 }
 
-func (a *arrivals) readCycle(f fields) {
-	n := f.node.at("cycle")
-	if n == nil {
-		return
-	}
-	c := f.reader.fields(n, "arrival.cycle")
-	mean, isSteady := a.rate.(steady)
+// cycle reads how a constant rate varies.
+func (r *reader) cycle(n *node, around rate) rate {
+	f := r.fields(n, "arrival.cycle")
+	mean, isSteady := around.(steady)
 	if !isSteady {
 		f.fail(n.place, "arrival.cycle needs a constant rate (its mean)")
 	}
-	a.rate = cycle{
-		mean:      float64(mean),
-		amplitude: c.number("amplitude", 0.5, span{0, 1}),
-		period:    c.seconds("period", 24*3600, periods),
-		peakTime:  c.seconds("peak", 0, span{0, periods.high}),
+	return cycle{
+		mean: float64(mean), amplitude: f.number("amplitude", 0.5, span{0, 1}),
+		period: f.seconds("period", 24*3600, periods), peakTime: f.seconds("peak", 0, span{0, periods.high}),
 	}
 }
 
-func (a *arrivals) readBursts(f fields) {
-	n := f.node.at("bursts")
-	if n == nil {
-		return
-	}
-	b := f.reader.fields(n, "arrival.bursts")
-	if !b.has("on") || !b.has("off") {
+// bursts reads the states between which a rate switches.
+func (r *reader) bursts(n *node, of rate) *onOff {
+	f := r.fields(n, "arrival.bursts")
+	if !f.has("on") || !f.has("off") {
 		f.fail(n.place, "arrival.bursts needs on and off: their mean times")
 	}
-	a.bursts = &onOff{b.seconds("on", 1, periods), b.seconds("off", 1, periods), b.number("ratio", 0, span{0, 1})}
+	b := &onOff{f.seconds("on", 1, periods), f.seconds("off", 1, periods), f.number("ratio", 0, span{0, 1})}
 	// Each switch takes time to simulate, even when nothing arrives.
-	if switches := 1 / ((a.bursts.on + a.bursts.off) * a.rate.peak()); switches > 1e4 {
+	if switches := 1 / ((b.on + b.off) * of.peak()); switches > 1e4 {
 		f.fail(n.place, "arrival.bursts switch %.3g times per request: want fewer than 10000", switches)
 	}
+	return b
 }
 
 // endsAtZero reports whether the process stops for good.
