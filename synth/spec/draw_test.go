@@ -78,23 +78,21 @@ func TestSameSeedSameTraceAndPrefix(t *testing.T) {
 	}
 }
 
-// turnValues are a turn's values by aspect.
-type turnValues struct{ start, isl, fresh, osl, delay, shared string }
-
-// readTurns reads the trace of TestAspectsAreIndependent, where the first 8
-// blocks are shared. Each turn is known by its session and its number.
-func readTurns(rows []trace.Request) map[string]turnValues {
-	values, last, turn := map[string]turnValues{}, map[string]trace.Request{}, map[string]int{}
+// aspectsOf returns the values of each turn by aspect, by its session and number, of the trace of
+// TestAspectsAreIndependent, where the first 8 blocks are shared.
+func aspectsOf(rows []trace.Request) map[string]map[string]string {
+	values := map[string]map[string]string{"start": {}, "isl": {}, "fresh": {}, "osl": {}, "delay": {}, "shared": {}}
+	last, turns := map[string]trace.Request{}, map[string]int{}
 	for _, r := range rows {
-		v := turnValues{osl: fmt.Sprint(r.OutputLength), delay: fmt.Sprint(r.Delay.Value), shared: fmt.Sprint(r.HashIDs[:8])}
+		turn := fmt.Sprint(r.SessionID, " ", turns[r.SessionID])
 		if before, later := last[r.SessionID]; later {
-			v.fresh = fmt.Sprint(r.InputLength - before.InputLength - before.OutputLength)
+			values["fresh"][turn] = fmt.Sprint(r.InputLength - before.InputLength - before.OutputLength)
 		} else {
-			v.isl, v.start = fmt.Sprint(r.InputLength), fmt.Sprint(r.Timestamp.Value)
+			values["isl"][turn], values["start"][turn] = fmt.Sprint(r.InputLength), fmt.Sprint(r.Timestamp.Value)
 		}
+		values["osl"][turn], values["delay"][turn], values["shared"][turn] = fmt.Sprint(r.OutputLength), fmt.Sprint(r.Delay.Value), fmt.Sprint(r.HashIDs[:8])
 		last[r.SessionID] = r
-		values[fmt.Sprint(r.SessionID, " ", turn[r.SessionID])] = v
-		turn[r.SessionID]++
+		turns[r.SessionID]++
 	}
 	return values
 }
@@ -111,7 +109,7 @@ block_size: 8
 shared: {count: 9, tokens: 64, zipf: 1}
 sessions: {turns: geometric:3, think_time: exponential:9s, new_tokens: uniform:5:9}
 `
-	was := readTurns(draw(t, text))
+	was := aspectsOf(draw(t, text))
 	for key, tc := range map[string]struct{ value, changes string }{
 		"osl":                 {"uniform:30:99", "osl"},
 		"isl":                 {"uniform:300:900", "isl"},
@@ -122,28 +120,16 @@ sessions: {turns: geometric:3, think_time: exponential:9s, new_tokens: uniform:5
 		"correlation":         {"0.9", "osl"},
 		"arrival":             {"constant", "start"},
 	} {
-		rows := draw(t, text, Setting{Key: key, Value: tc.value, From: "--" + key})
-		changed, compared := map[string]bool{}, 0
-		for at, v := range readTurns(rows) {
-			w, both := was[at]
-			if !both {
-				continue
+		for aspect, turns := range aspectsOf(draw(t, text, Setting{Key: key, Value: tc.value, From: "--" + key})) {
+			changed, compared := false, 0
+			for turn, value := range turns {
+				if before, both := was[aspect][turn]; both {
+					changed, compared = changed || value != before, compared+1
+				}
 			}
-			compared++
-			for name, pair := range map[string][2]string{
-				"start": {v.start, w.start}, "isl": {v.isl, w.isl}, "fresh": {v.fresh, w.fresh}, "osl": {v.osl, w.osl},
-				"delay": {v.delay, w.delay}, "shared": {v.shared, w.shared},
-			} {
-				changed[name] = changed[name] || pair[0] != pair[1]
+			if changed != (aspect == tc.changes) || compared < 300 {
+				t.Errorf("another %s: %s changed: %t, of %d turns", key, aspect, changed, compared)
 			}
-		}
-		for name, did := range changed {
-			if did != (name == tc.changes) {
-				t.Errorf("another %s: %s changed: %t", key, name, did)
-			}
-		}
-		if compared < 1000 {
-			t.Errorf("another %s: only %d turns to compare", key, compared)
 		}
 	}
 }
