@@ -79,21 +79,11 @@ func (c Diff) changes(s *doc.Section) {
 		s.Text("No recorded setting differs.")
 		return
 	}
-	const wide = 30
 	t := doc.Table{Columns: []string{"setting", "A", "B"}, Left: doc.AllLeft}
-	var long []string
 	for _, change := range c.Changes {
-		a, b := settingText(change.A), settingText(change.B)
-		if len(a) > wide || len(b) > wide {
-			long = append(long, change.Setting+" in A: "+a+"; in B: "+b)
-		} else {
-			t.Add(change.Setting, a, b)
-		}
+		t.Add(change.Setting, settingText(change.A), settingText(change.B))
 	}
 	s.Table(t)
-	for _, text := range long {
-		s.Text(text)
-	}
 }
 
 func settingText(values []string) string {
