@@ -83,13 +83,6 @@ func (runs Runs) Document() *doc.Document {
 		for _, f := range runs.overlays() {
 			s.Figure(f)
 		}
-		if over := runs.overlaysOverTime(); len(over) > 0 {
-			s = d.DetailSection("Over time")
-			s.PageOnly = true
-			for _, f := range over {
-				s.Figure(f)
-			}
-		}
 		s = d.DetailSection("Side by side")
 		if len(runs) > mostDrawn {
 			s.Note("Note", "more figures of each run are in its own report.")

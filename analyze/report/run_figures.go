@@ -89,21 +89,6 @@ func (runs Runs) overlays() (all []figure.Figure) {
 	return all
 }
 
-func (runs Runs) overlaysOverTime() (all []figure.Figure) {
-	for _, over := range overTime {
-		f := withLines(over.figure(), runs.names(), func(i int) figure.Series {
-			if detail := runs[i].Result.Detail; detail != nil && len(detail.Series.Intervals) > 1 {
-				return over.lines[0].of(detail.Series)
-			}
-			return figure.Series{}
-		})
-		if drawn(f) > 0 {
-			all = append(all, f)
-		}
-	}
-	return all
-}
-
 func (r Run) addFigures(d *doc.Document) {
 	if r.Result.Detail == nil {
 		return
@@ -112,8 +97,7 @@ func (r Run) addFigures(d *doc.Document) {
 		s := d.Section("Over time")
 		s.PageOnly = true
 		for _, over := range overTime {
-			f := over.figure()
-			f.Note = fmt.Sprintf("each value covers %v", series.Step)
+			f := figure.Figure{Title: over.title, Note: fmt.Sprintf("each value covers %v", series.Step), X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: over.y}
 			for _, line := range over.lines {
 				f.Series = append(f.Series, line.of(series))
 			}
@@ -134,7 +118,7 @@ func (r Run) addFigures(d *doc.Document) {
 	}
 }
 
-// overTime lists what is drawn over time; of several runs, the first line of each figure.
+// overTime lists what is drawn over time.
 var overTime = []timeFigure{
 	{"Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"}, []timeLine{
 		{"", false, func(at *run.Interval, step float64) float64 { return at.Output / step }},
@@ -162,10 +146,6 @@ type timeFigure struct {
 	title string
 	y     figure.Axis
 	lines []timeLine
-}
-
-func (t timeFigure) figure() figure.Figure {
-	return figure.Figure{Title: t.title, X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: t.y}
 }
 
 // timeLine has one value per interval, NaN for none.

@@ -76,5 +76,5 @@ func (r Run) informative(all []run.Latency) []run.Latency {
 }
 
 // mostDrawn is the number of runs up to which a page has all figures of each run. Of more
-// runs, it has those of all runs together: distributions and values over time.
+// runs, it has the distributions of all runs together.
 const mostDrawn = 3
