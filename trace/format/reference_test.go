@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"slices"
 	"testing"
 
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/stats"
 	"moontide/trace/tracetest"
 )
 
@@ -55,17 +55,8 @@ func TestPublishedAzure(t *testing.T) {
 		{"ISL", isl, [5]float64{1154.70, 2, 1020, 4142, 14050}},
 		{"OSL", osl, [5]float64{211.13, 7, 129, 601, 1000}},
 	} {
-		sum := 0.0
-		for _, v := range tc.values {
-			sum += v
-		}
-		slices.Sort(tc.values)
-		last := len(tc.values) - 1
-		at := func(q float64) float64 { // between closest ranks
-			low, rest := math.Modf(q * float64(last))
-			return tc.values[int(low)] + rest*(tc.values[min(int(low)+1, last)]-tc.values[int(low)])
-		}
-		got := [5]float64{math.Round(sum/float64(len(tc.values))*100) / 100, tc.values[0], at(0.5), math.Round(at(0.99)), tc.values[last]}
+		d := stats.Of(tc.values)
+		got := [5]float64{math.Round(d.Mean*100) / 100, d.Min, d.Quantile(0.5), math.Round(d.Quantile(0.99)), d.Max}
 		if got != tc.want {
 			t.Errorf("%s is %v, want %v", tc.name, got, tc.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
 )
 
@@ -39,16 +40,6 @@ func draws(l Distribution, n int) []float64 {
 	return values
 }
 
-func moments(values []float64) (mean, std float64) {
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
-	for _, v := range values {
-		std += (v - mean) * (v - mean) / float64(len(values))
-	}
-	return mean, math.Sqrt(std)
-}
-
 // distributions has one of each kind with its theoretical moments.
 var distributions = map[string]struct {
 	of        Distribution
@@ -80,7 +71,7 @@ func TestDistributions(t *testing.T) {
 	for name, tc := range distributions {
 		t.Run(name, func(t *testing.T) {
 			values := draws(tc.of, n)
-			mean, std := moments(values)
+			mean, std := stat.PopMeanStdDev(values, nil)
 			// Standard errors: of the mean std/sqrt n; of the std more for heavy
 			// tails.
 			if math.Abs(mean-tc.mean) > 4*tc.std/math.Sqrt(n)+1e-9 {
@@ -183,16 +174,6 @@ func ranks(values []float64) []float64 {
 	return r
 }
 
-func correlation(x, y []float64) float64 {
-	mx, sx := moments(x)
-	my, sy := moments(y)
-	var sum float64
-	for i := range x {
-		sum += (x[i] - mx) * (y[i] - my) / float64(len(x))
-	}
-	return sum / (sx * sy)
-}
-
 func TestCorrelate(t *testing.T) {
 	const n = 10_000
 	first, second := NewIndexed(1, "first"), NewIndexed(1, "second")
@@ -202,7 +183,7 @@ func TestCorrelate(t *testing.T) {
 			u := first.At(i, 0)
 			p, tied = append(p, u), append(tied, Correlate(u, second.At(i, 0), want))
 		}
-		if got := correlation(ranks(p), ranks(tied)); math.Abs(got-want) > 0.03 {
+		if got := stat.Correlation(ranks(p), ranks(tied), nil); math.Abs(got-want) > 0.03 {
 			t.Errorf("rank correlation is %.3f, want %v", got, want)
 		}
 		if d := ks(tied, Uniform{0, 1}); d > ksLimit(n) {
@@ -222,7 +203,7 @@ func TestIndexed(t *testing.T) {
 		seed, turned = append(seed, other.At(i, 0)), append(turned, a.At(0, i))
 	}
 	for name, values := range map[string][]float64{"next": next, "down": down, "aspect": aspect, "seed": seed, "turned": turned} {
-		if r := correlation(along, values); math.Abs(r) > 4/math.Sqrt(n) {
+		if r := stat.Correlation(along, values, nil); math.Abs(r) > 4/math.Sqrt(n) {
 			t.Errorf("%s: correlation is %.4f", name, r)
 		}
 		if d := ks(slices.Clone(values), Uniform{0, 1}); d > ksLimit(n) {
