@@ -77,9 +77,4 @@ func TestDurations(t *testing.T) {
 			t.Errorf("%s is %s (%v), want %s", value, got, err, want)
 		}
 	}
-	for _, value := range []string{"", "-1", "-1s", "inf", "nan", "1e300", "ten", "5 s", "9999999h"} {
-		if got, err := checkDuration("x", value); err == nil {
-			t.Errorf("%q is %s", value, got)
-		}
-	}
 }

@@ -31,7 +31,7 @@ func TestImpossibleGraphsHaveLines(t *testing.T) {
 	writeText(t, dir+"/gone.jsonl", strings.Replace(graphRows, `"x1", "y1"]`, `"x1", "y2"]`, 1))
 	writeText(t, dir+"/twice.jsonl", strings.Replace(graphRows, `"y1", "after"`, `"x1", "after"`, 1))
 	for name, want := range map[string]string{
-		"cycle.jsonl": `cycle.jsonl:3: requests wait for each other: "x1" after "a1" after "x1"`,
+		"cycle.jsonl": `cycle.jsonl:3: requests wait for each other: "a1" after "x1" after "a1"`,
 		"gone.jsonl":  `gone.jsonl:5: after names request_id "y2", which no row has`,
 		"twice.jsonl": `twice.jsonl:5: after names request_id "x1", which several rows have: lines 3 and 4`,
 	} {
