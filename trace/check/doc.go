@@ -39,6 +39,6 @@
 // # Cost
 //
 // Memory grows with the distinct blocks (13 to 57 B each), sessions and request ids (about
-// 100 B each), and if rows wait for others by 12 B a row: see [trace.GraphBuilder]. At most
+// 200 B each), and if rows wait for others by 12 B a row: see [trace.GraphBuilder]. At most
 // a million timestamps and delays are kept; longer traces get a [CheckedInPart] finding.
 package check
