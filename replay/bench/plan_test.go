@@ -149,25 +149,3 @@ func TestPlanErrors(t *testing.T) {
 		t.Errorf("canceled: %v", err)
 	}
 }
-
-// How many engines does a trace need for a p90 TTFT below a second?
-func ExamplePlanner() {
-	objective, _ := run.ParseCondition("p90_ttft<1s")
-	p, err := bench.NewPlanner(context.Background(), bench.PlanConfig{
-		Run:   bench.Config{Trace: bench.Trace{Path: conversations}, Pacing: trace.Pacing{Speedup: 30}},
-		Gates: []run.Gate{{Condition: objective}},
-	})
-	if err != nil {
-		panic(err)
-	}
-	predictions, err := p.Predict(context.Background(), candidates(aggregated(7), aggregated(8)))
-	if err != nil {
-		panic(err)
-	}
-	for _, r := range predictions {
-		fmt.Printf("%s: %v\n", r.Name(), r.Judgements[0])
-	}
-	// Output:
-	// 7 engines: p90_ttft_ms<1000 must hold: 1118.58 ms, margin -118.58 ms
-	// 8 engines: p90_ttft_ms<1000 must hold: 763.87 ms, margin 236.13 ms
-}

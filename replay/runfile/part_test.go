@@ -96,33 +96,6 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Numbers and clocks of parts are bounded.
-func TestBoundsOfParts(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"number": 2, "of": 1}`:                                                            "part 2 of 1",
-		`{"number": 0, "of": 3}`:                                                            "part 0 of 3",
-		`{"number": 1, "of": 70000}`:                                                        "part 1 of 70000",
-		`{"number": 1, "of": 2, "run_rows": -1}`:                                            "run_rows is -1",
-		`{"number": 1, "of": 2, "clock": {"before": {"offset_ms": 1e300}}}`:                 "clock offset of part 1",
-		`{"number": 1, "of": 2, "clock": {"after": {"offset_ms": 1, "bound_ms": -1}}}`:      "clock offset of part 1",
-		`{"number": 1, "of": 2, "clock": {"before": {"offset_ms": -250, "bound_ms": 0.1}}}`: "",
-	} {
-		dir := t.TempDir()
-		for name, content := range map[string]string{runfile.RunFile: `{"version": "v1", "part": ` + text + `}`, runfile.RequestsFile: ""} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		folder, err := runfile.Open(dir)
-		if err == nil {
-			folder.Close()
-		}
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
-	}
-}
-
 func TestISLEstimated(t *testing.T) {
 	for extra, want := range map[string]bool{
 		``:                                false,
