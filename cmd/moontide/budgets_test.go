@@ -23,7 +23,7 @@ var maxLines = map[string]int{
 	"analyze/run":                   4950,
 	"cmd/moontide":                  7600,
 	"replay":                        2300,
-	"replay/bench":                  4650,
+	"replay/bench":                  4600,
 	"replay/bench/search":           250,
 	"replay/capture":                1400,
 	"replay/cluster":                1550,

@@ -294,15 +294,24 @@ func openSweep(dir string, r SweepRecord) (io.Closer, error) {
 	return folder, nil
 }
 
-// begin writes the sweep's file, or checks an existing one.
+// begin writes the sweep's file, or checks an existing one: the flags may change until a
+// run has started.
 func (r SweepRecord) begin(path string) error {
 	var there SweepRecord
 	found, err := read(path, &there)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case found:
-		return r.follows(there, path)
+	}
+	dir := filepath.Dir(path)
+	had, has := without(there.Flags, r.Flags), without(r.Flags, there.Flags)
+	entries, err := os.ReadDir(dir)
+	switch {
+	case found && len(had)+len(has) == 0:
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading the sweep's folder: %w", err)
+	case found && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
+		return fmt.Errorf("%s has a sweep with other flags: it was started %s, now it is %s; choose another folder", dir, with(had), with(has))
 	}
 	return runfile.WriteJSON(path, r)
 }
@@ -310,35 +319,14 @@ func (r SweepRecord) begin(path string) error {
 // checkNoSweep returns an error if dir is unsuitable for a new sweep. A
 // half-written sweep file left by a killed process is ignored.
 func checkNoSweep(dir string) error {
-	entries, _ := os.ReadDir(dir)
-	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }) {
-		return nil
-	}
-	switch err := runfile.CheckFolder(dir); {
-	case err != nil && len(entries) > 0:
-		return fmt.Errorf("sweep folder %s exists, is not empty, and has no sweep to resume: choose a new folder", dir)
-	case err != nil:
-		return err
-	}
-	return nil
-}
-
-// follows returns an error if a sweep cannot resume an existing one.
-func (r SweepRecord) follows(there SweepRecord, path string) error {
-	dir := filepath.Dir(path)
-	had, has := without(there.Flags, r.Flags), without(r.Flags, there.Flags)
-	if len(had)+len(has) == 0 {
-		return nil
-	}
 	entries, err := os.ReadDir(dir)
 	switch {
-	case err != nil:
-		return fmt.Errorf("reading the sweep's folder: %w", err)
-	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
-		// No run has started, so the flags may change.
-		return runfile.WriteJSON(path, r)
+	case slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }):
+		return fmt.Errorf("sweep folder %s exists, is not empty, and has no sweep to resume: choose a new folder", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("making the sweep's folder: %w", err)
 	}
-	return fmt.Errorf("%s has a sweep with other flags: it was started %s, now it is %s; choose another folder", dir, with(had), with(has))
+	return nil
 }
 
 // without returns the flags that are not in others.
