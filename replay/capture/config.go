@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -52,18 +53,8 @@ func (c Config) Check() error {
 // withDefaults returns c with all zero values replaced.
 func (c Config) withDefaults() Config {
 	c.Config = c.Config.WithDefaults()
-	if c.SampleOneIn == 0 {
-		c.SampleOneIn = 1
-	}
-	if c.MaxBody == 0 {
-		c.MaxBody = 64 << 20
-	}
-	if c.Memory == 0 {
-		c.Memory = 256 << 20
-	}
-	if c.Stall == 0 {
-		c.Stall = 5 * time.Minute
-	}
+	c.SampleOneIn, c.Stall = cmp.Or(c.SampleOneIn, 1), cmp.Or(c.Stall, 5*time.Minute)
+	c.MaxBody, c.Memory = cmp.Or(c.MaxBody, 64<<20), cmp.Or(c.Memory, 256<<20)
 	return c
 }
 
