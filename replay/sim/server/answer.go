@@ -12,12 +12,8 @@ type answer struct {
 	tokens    int  // generated
 	full      bool // as long as asked for
 	reasoning int  // number of tokens of reasoning, before the visible text
-	maxTokens int  // as requested; 0 if not
-
-	// Whether a stream has the usage after the last token, or in each event.
-	includeUsage, continuousUsage bool
-	tokenIDs                      bool // choices have the ids of their tokens
-	stamped                       bool // each event has the time of its writing
+	asked
+	stamped bool // each event has the time of its writing
 
 	// What the next event, or the whole answer, is about.
 	usage      usage

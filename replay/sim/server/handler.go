@@ -101,15 +101,12 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 		return err
 	}
 	q := s.newActive(r, answer{
-		api:             api,
-		id:              fmt.Sprintf("%016x%016x", s.idSeed, number),
-		created:         ctx.Time().Unix(),
-		model:           s.model,
-		includeUsage:    r.includeUsage,
-		continuousUsage: r.continuousUsage,
-		tokenIDs:        r.returnTokenIDs,
-		maxTokens:       r.maxTokens,
-		stamped:         string(ctx.Request.Header.Peek(stampsHeader)) == "1",
+		api:     api,
+		id:      fmt.Sprintf("%016x%016x", s.idSeed, number),
+		created: ctx.Time().Unix(),
+		model:   s.model,
+		asked:   r.asked,
+		stamped: string(ctx.Request.Header.Peek(stampsHeader)) == "1",
 	}, ctx.Conn().(*conn), ctx.Time())
 	if err := s.tooLong(q); err != nil {
 		return err

@@ -102,14 +102,19 @@ type streamOptions struct {
 
 // request is a parsed request for an answer.
 type request struct {
-	prompt          *engine.Prompt
-	session         string
-	length          lengthLimits
-	maxTokens       int // as given; 0 if not
-	stream          bool
-	includeUsage    bool
-	continuousUsage bool // usage in each event
-	returnTokenIDs  bool // token ids in each choice
+	asked
+	prompt  *engine.Prompt
+	session string
+	length  lengthLimits
+	stream  bool
+}
+
+// asked is how a client wants its answer to be written.
+type asked struct {
+	maxTokens int // 0 if not given
+	// Whether a stream has the usage after the last token, or in each event.
+	includeUsage, continuousUsage bool
+	tokenIDs                      bool // choices have the ids of their tokens
 }
 
 // compileDecoders moves the milliseconds taken by the first use of a type out
@@ -155,7 +160,7 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	refused := cmp.Or(
 		decode("model", "a string", &model),
 		decode("stream", "a boolean", &r.stream),
-		decode("return_token_ids", "a boolean", &r.returnTokenIDs),
+		decode("return_token_ids", "a boolean", &r.tokenIDs),
 		decode(api.ignoreEOS, "a boolean", &r.length.ignoreEOS),
 		decode(api.least, "an integer", &r.length.minTokens),
 		decode(api.format, "an object", &format),

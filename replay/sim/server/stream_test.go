@@ -39,7 +39,7 @@ func serverOf(t testing.TB, cfg Config) *Server {
 func activeOf(s *Server, api *api, osl int, c net.Conn) *activeRequest {
 	r := &request{prompt: engine.NewPrompt(s.cluster.BlockSize()), length: lengthLimits{maxTokens: osl, ignoreEOS: true}}
 	r.prompt.AddText("a b c")
-	f := s.newActive(r, answer{api: api, id: "1", model: s.model, includeUsage: true}, newConn(c), time.Now())
+	f := s.newActive(r, answer{api: api, id: "1", model: s.model, asked: asked{includeUsage: true}}, newConn(c), time.Now())
 	f.streamed = true
 	return f
 }
