@@ -60,10 +60,6 @@ func fitSessions(c *cli.Context, std streams, path string, stored func(io.Reader
 	for _, note := range m.Notes() {
 		std.say("note: %s", note)
 	}
-	if m.Untimed() > 0 {
-		std.say("note: the times of %s are estimated from delays and assumed answer times of %g ms and %g ms a token",
-			doc.Count(m.Untimed(), "turn"), trace.AssumedTTFT, trace.AssumedTPOT)
-	}
 	return m, nil
 }
 

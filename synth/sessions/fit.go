@@ -59,6 +59,9 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 		return nil, err
 	}
 	f.makeSessions()
+	if f.untimed > 0 {
+		f.note("times estimated from delays and assumed answer times of %g ms and %g ms a token: %d", trace.AssumedTTFT, trace.AssumedTPOT, f.untimed)
+	}
 	f.blur()
 	return f.Model, nil
 }
@@ -78,6 +81,7 @@ type fitter struct {
 	values    map[string][]keyValue
 
 	badReasoning int // rows
+	untimed      int // rows without a timestamp, whose times are estimated
 
 	uses []int32 // see countUses
 }
@@ -96,7 +100,7 @@ const (
 	maxBlocks = 1 << 20 // of a prompt
 )
 
-// note adds a note on what the model does not keep.
+// note adds a note on what the model does not keep or assumes.
 func (f *fitter) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }

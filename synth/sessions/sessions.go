@@ -18,7 +18,6 @@ type Model struct {
 	size      trace.BlockSize
 	rate      float64 // multiple of the source's
 	irregular int
-	untimed   int
 	notes     []string
 }
 
@@ -88,12 +87,8 @@ func (m *Model) BlockSize() trace.BlockSize {
 // not stored in a model's file.
 func (m *Model) Irregular() int { return m.irregular }
 
-// Untimed returns the number of source rows without a timestamp, whose times were
-// estimated from delays and [trace.AnswerTime]. It is not stored in a model's file.
-func (m *Model) Untimed() int { return m.untimed }
-
-// Notes returns notes on what the model does not keep, each one sentence without a
-// full stop. They are not stored in a model's file.
+// Notes returns notes on what the model does not keep or assumes, each one sentence
+// without a full stop. They are not stored in a model's file.
 func (m *Model) Notes() []string { return m.notes }
 
 // SourceRequests returns the number of requests of the source.
