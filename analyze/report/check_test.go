@@ -1,60 +1,26 @@
 package report_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	"moontide/analyze/report"
 	"moontide/trace/check"
+	"moontide/trace/tracetest"
 )
 
 func checkText(t *testing.T, findings ...check.Finding) string {
 	t.Helper()
-	var text bytes.Buffer
-	if err := (report.Check{Name: "example.jsonl", Report: &check.Report{Requests: 5, Findings: findings}}).Document().WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
-	return text.String()
+	return written(t, report.Check{Name: "example.jsonl", Report: &check.Report{Requests: 5, Findings: findings}}.Document().WriteText)
 }
 
 func TestCheckText(t *testing.T) {
-	got := checkText(t,
+	tracetest.Golden(t, "testdata/check.txt", checkText(t,
 		check.Finding{Kind: check.TimeBackwards, Severity: check.Error, Message: "The row arrives before the row above it.", Count: 1, Of: check.OfRows,
 			Examples: []check.Example{{Line: 7, Value: "timestamp 5 after 9 on line 6"}}},
 		check.Finding{Kind: check.TwoParents, Severity: check.Warning, Message: "The id is a partial block and a full one.", Count: 1200, Of: check.OfIDs,
 			Examples: []check.Example{{Line: 3, Value: "id 1"}, {Line: 12_345, Value: "id 18446744073709551615 \x1b[2J"}}},
-		check.Finding{Kind: check.TimeGrid, Severity: check.Note, Message: "Timestamps are on a grid.", Evidence: "3000 ms apart", Count: 5, Of: check.OfRows})
-	const rule = "--------------------------------------------------------------------------------\n"
-	want := "TRACE CHECK\n" + strings.Repeat("=", 80) + `
-Trace: example.jsonl
-
-ERROR: time_backwards, 1 row
-` + rule + `  The row arrives before the row above it.
-
-  line  value
-  7     timestamp 5 after 9 on line 6
-
-WARNING: two_parents, 1,200 ids
-` + rule + `  The id is a partial block and a full one.
-
-  line   value
-  3      id 1
-  12345  id 18446744073709551615 [2J
-
-  and 1,198 more
-
-NOTE: time_grid, 5 rows
-` + rule + `  Timestamps are on a grid.
-
-  3000 ms apart
-
-Verdict
-` + rule + `  This trace cannot be replayed faithfully.
-`
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+		check.Finding{Kind: check.TimeGrid, Severity: check.Note, Message: "Timestamps are on a grid.", Evidence: "3000 ms apart", Count: 5, Of: check.OfRows}))
 }
 
 func TestCheckVerdict(t *testing.T) {

@@ -60,27 +60,10 @@ func changingTrace(clock float64) (rows []trace.Request) {
 // bareTrace has lengths only.
 func bareTrace() []trace.Request { return []trace.Request{{InputLength: 7, OutputLength: 1}} }
 
-func datasetText(t *testing.T, rows []trace.Request) string {
-	t.Helper()
-	var text bytes.Buffer
-	if err := (report.Dataset{Name: "example.jsonl", Analysis: analyzed(t, rows)}).Document().WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
-	return text.String()
-}
-
 func TestDatasetText(t *testing.T) {
-	for _, test := range []struct {
-		golden string
-		rows   []trace.Request
-	}{
-		{"testdata/dataset_full.txt", fullTrace()},
-		{"testdata/dataset_bare.txt", bareTrace()},
-		{"testdata/dataset_changing.txt", changingTrace(1)},
-	} {
-		t.Run(test.golden, func(t *testing.T) {
-			tracetest.Golden(t, test.golden, datasetText(t, test.rows))
-		})
+	for name, rows := range map[string][]trace.Request{"full": fullTrace(), "bare": bareTrace(), "changing": changingTrace(1)} {
+		d := report.Dataset{Name: "example.jsonl", Analysis: analyzed(t, rows)}
+		tracetest.Golden(t, "testdata/dataset_"+name+".txt", written(t, d.Document().WriteText))
 	}
 }
 
@@ -104,12 +87,8 @@ func TestDatasetTextExplainsTheBlockSize(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var text bytes.Buffer
-			if err := (report.Dataset{Name: "x", Analysis: a}).Document().WriteText(&text); err != nil {
-				t.Fatal(err)
-			}
-			if words := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(words, test.want) {
-				t.Errorf("%q is not in:\n%s", test.want, text.String())
+			if words := strings.Join(strings.Fields(written(t, report.Dataset{Name: "x", Analysis: a}.Document().WriteText)), " "); !strings.Contains(words, test.want) {
+				t.Errorf("%q is not in:\n%s", test.want, words)
 			}
 		})
 	}

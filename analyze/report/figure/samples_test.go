@@ -13,7 +13,7 @@ func alone(f Figure) Sheet { return Sheet{Figures: []Figure{f}} }
 // samples are typical sheets.
 func samples() map[string]Sheet {
 	return map[string]Sheet{
-		"hits": alone(hitRates()), "metrics": metrics(), "sweep": alone(sweep()), "timeline": timeline(), "awkward": awkward(),
+		"hits": alone(hitRates()), "metrics": metrics(), "sweep": alone(sweep()), "awkward": awkward(),
 	}
 }
 
@@ -105,23 +105,6 @@ func sweep() Figure {
 	}
 	f.Marks = []Mark{{Label: "objective 2 s", At: 2}}
 	return f
-}
-
-func timeline() Sheet {
-	r := random()
-	var x, ttft, lag []float64
-	for i := range 100_000 {
-		at := float64(i) * 0.07
-		x = append(x, at)
-		ttft = append(ttft, 0.3*math.Exp(0.7*r.NormFloat64()+0.5*math.Sin(at/900)))
-		lag = append(lag, 0.0004*math.Exp(0.5*r.NormFloat64()))
-	}
-	lag[77_777] = 0.045
-	time := Axis{Label: "Time", Quantity: Duration}
-	return Sheet{Figures: []Figure{
-		{Title: "TTFT of each request", X: time, Y: Axis{Quantity: Duration, Log: true}, Series: []Series{{Kind: Points, X: x, Y: ttft}}},
-		{Title: "Lag of the client", X: time, Y: Axis{Quantity: Duration}, Series: []Series{{X: x, Y: lag}}, Marks: []Mark{{Label: "limit 10 ms", At: 0.01, OnY: true, Dashed: true}}},
-	}}
 }
 
 // awkward has empty, infinite, crowded and overlong data.
