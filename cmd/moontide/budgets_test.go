@@ -21,7 +21,7 @@ var maxLines = map[string]int{
 	"analyze/report/doc":            1300,
 	"analyze/report/figure":         2150,
 	"analyze/run":                   4950,
-	"cmd/moontide":                  7600,
+	"cmd/moontide":                  7550,
 	"replay":                        2300,
 	"replay/bench":                  4600,
 	"replay/bench/search":           250,

@@ -4,8 +4,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/bench"
@@ -13,10 +11,6 @@ import (
 )
 
 const metricsListenFlag = "metrics-listen"
-
-func metricsListen() cli.Flag {
-	return &cli.StringFlag{Name: metricsListenFlag, Category: inRunControl, Usage: "serve live Prometheus metrics at /metrics on `ADDRESS`, such as 127.0.0.1:9464", DefaultText: "no metrics"}
-}
 
 // serveLive serves the metrics of the runs that an observer sees.
 func serveLive(std streams, address string, o *bench.Observer) (*live.Server, error) {

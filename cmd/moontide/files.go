@@ -235,18 +235,6 @@ func one(c *cli.Context, what string) (string, error) {
 	return "", misused("%s: want one argument, %s, got %d: %q", c.Command.Name, what, c.NArg(), c.Args().Slice())
 }
 
-// sameFile reports whether two paths name the same regular file, existing or
-// not.
-func sameFile(a, b string) bool {
-	if one, err := os.Stat(a); err == nil {
-		other, err := os.Stat(b)
-		return err == nil && one.Mode().IsRegular() && os.SameFile(one, other)
-	}
-	one, err := filepath.Abs(a)
-	other, errOther := filepath.Abs(b)
-	return err == nil && errOther == nil && one == other
-}
-
 // named prefixes an error with the trace's name unless it has one.
 func named(path string, err error) error {
 	var row *trace.RowError

@@ -35,12 +35,8 @@ func fitTrace(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	write := func(w io.Writer) error {
-		_, err := model.WriteTo(w)
-		return err
-	}
 	output := c.String("output")
-	if err := writeFile(std, output, write); err != nil || output == "-" {
+	if err := writeFile(std, output, func(w io.Writer) error { _, err := model.WriteTo(w); return err }); err != nil || output == "-" {
 		return err
 	}
 	std.say("model of %s written to %s", doc.Count(model.SourceRequests(), "request"), output)

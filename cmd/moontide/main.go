@@ -74,11 +74,11 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	stop, end := newStop(interrupts)
 	defer end()
 	std.in = &interruptibleInput{in: std.in, until: stop.gently}
-	var only []string
+	var verb []string
 	if isVerb(args) {
-		only = args[:1]
+		verb = args[:1]
 	}
-	app := newApp(std, stop, only...)
+	app := newApp(std, stop, verb...)
 	line, err := parseArgs(app, args)
 	if err == nil {
 		err = app.RunContext(stop.gently, append([]string{appName}, line...))
@@ -88,7 +88,7 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	case err == nil, status == exitInvalid: // the report has the verdict
 	case errors.Is(err, syscall.EPIPE): // the reader of the output needs no more
 	case status == exitMisused:
-		std.say("%v\nSee moontide %s--help.", err, verbOf(app, args))
+		std.say("%v\nSee %s --help.", err, strings.Join(append([]string{appName}, verb...), " "))
 	default:
 		std.say("%s%s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted"), remedyOf(err))
 	}
@@ -224,12 +224,4 @@ func newApp(std streams, stop stop, only ...string) *cli.App {
 // isVerb reports whether a command line starts with a verb.
 func isVerb(args []string) bool {
 	return len(args) > 0 && slices.ContainsFunc(verbs(), func(v verb) bool { return v.name == args[0] })
-}
-
-// verbOf returns the verb of a command line and a space, or "".
-func verbOf(app *cli.App, args []string) string {
-	if len(args) > 0 && app.Command(args[0]) != nil {
-		return args[0] + " "
-	}
-	return ""
 }

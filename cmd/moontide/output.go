@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -143,13 +144,21 @@ func filesOf(c *cli.Context, form string, flags ...string) (files outputFiles, e
 			return nil, misused("%s: --%s - and --%s: only one can be standard output", c.Command.Name, flag, form)
 		}
 		for _, f := range files {
-			if f.path == path || path != "-" && f.path != "-" && sameFile(f.path, path) {
+			if f.path == path || path != "-" && f.path != "-" && absolutePath(f.path) == absolutePath(path) {
 				return nil, misused("%s: --%s and --%s name the same file: %s", c.Command.Name, f.flag, flag, path)
 			}
 		}
 		files = append(files, struct{ flag, path string }{flag, path})
 	}
 	return files, nil
+}
+
+// absolutePath returns a path from the root, or the path if that is unknown.
+func absolutePath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // path returns the file that a flag names, or "" if it was not given.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -62,29 +59,13 @@ func sharedFlags() []cli.Flag {
 	return slices.Concat(group(inRequests,
 		&cli.IntFlag{Name: "num-requests", Aliases: []string{"n"}, Usage: "generate `N` requests; required by --method tree",
 			DefaultText: "as many as the trace has; the description's, or 100"},
-		&cli.GenericFlag{Name: "seed", Value: new(seed), Usage: "`SEED`: random seed; the same seed gives the same bytes",
-			DefaultText: "0, or the description's"},
+		&cli.Uint64Flag{Name: "seed", Usage: "`SEED`: random seed; the same seed gives the same bytes", DefaultText: "0, or the description's"},
 		&cli.IntFlag{Name: blockSizeFlag.Name, Usage: "block size in tokens",
 			DefaultText: "found in the trace; the description's; what fits shared prefixes, or 512"},
 	), group(inOutput,
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
 	))
 }
-
-// seed is a flag value whose errors name the range.
-type seed uint64
-
-func (s *seed) Set(text string) error {
-	n, err := strconv.ParseUint(text, 0, 64)
-	if err != nil {
-		return fmt.Errorf("use a whole number from 0 to %d", uint64(math.MaxUint64))
-	}
-	*s = seed(n)
-	return nil
-}
-
-func (s *seed) Get() any       { return uint64(*s) }
-func (s *seed) String() string { return strconv.FormatUint(uint64(*s), 10) }
 
 func synthesize(c *cli.Context, std streams) error {
 	if c.NArg() > 0 {
