@@ -18,6 +18,7 @@ type answer struct {
 	// What the next event, or the whole answer, is about.
 	usage      usage
 	part       part
+	bound      form  // of the tokens of the part
 	from, upTo int   // tokens
 	stamp      int64 // see Server.stampAt
 	sequence   int   // events so far, if they are counted
@@ -88,10 +89,11 @@ func (a *answer) appendToken(b []byte, k int) []byte {
 			b = a.closePart(b)
 		}
 		a.part = p
+		a.bound = a.forms().token.bind(a)
 		b = a.forms().opened.append(b, a)
 	}
 	a.from, a.upTo = k, k+1
-	return a.forms().token.append(b, a)
+	return a.bound.append(b, a)
 }
 
 // closePart appends the events after the last token of a part.

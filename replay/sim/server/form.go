@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,6 +15,7 @@ type form []piece
 type piece struct {
 	text  string
 	field func(b []byte, a *answer) []byte
+	fixed bool // the field is the same in all events of a part
 }
 
 // formOf returns the form that a text describes. Fields are words after a dollar sign.
@@ -21,14 +23,14 @@ func formOf(text string) (f form) {
 	for {
 		before, after, found := strings.Cut(text, "$")
 		if !found {
-			return append(f, piece{before, nil})
+			return append(f, piece{text: before})
 		}
 		end := strings.IndexFunc(after+".", func(c rune) bool { return c < 'a' || c > 'z' })
 		field, known := fields[after[:end]]
 		if !known {
 			panic("server: a form has the unknown field $" + after[:end])
 		}
-		f = append(f, piece{before, field})
+		f = append(f, piece{before, field, slices.Contains(fixed, after[:end])})
 		text = after[end:]
 	}
 }
@@ -40,6 +42,20 @@ func dataForm(data string) string { return "data: " + data + "$stamp}\n\n" }
 // members are those after the type.
 func eventForm(name, members string) string {
 	return "event: " + name + "\n" + dataForm(`{"type":"`+name+`"`+members)
+}
+
+// bind returns the form with the fields filled in that are the same in all events of the
+// part that an answer is at.
+func (f form) bind(a *answer) (bound form) {
+	var b []byte
+	for _, p := range f {
+		if b = append(b, p.text...); p.fixed {
+			b = p.field(b, a)
+			continue
+		}
+		bound, b = append(bound, piece{text: string(b), field: p.field}), nil
+	}
+	return bound
 }
 
 // append fills in a form with the state of an answer.
@@ -72,6 +88,9 @@ func optional(is func(a *answer) bool, field func([]byte, *answer) []byte) func(
 		return field(b, a)
 	}
 }
+
+// fixed are the fields that bind fills in.
+var fixed = []string{"id", "model", "created", "index"}
 
 // fields are what forms may have.
 var fields = map[string]func(b []byte, a *answer) []byte{

@@ -225,6 +225,7 @@ func TestEventsDoNotAllocate(t *testing.T) {
 func middle(api *api, reasoning int) *answer {
 	a := &answer{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: plainWords.wording(7, 0), reasoning: reasoning,
 		tokens: 1000, full: true}
+	a.appendToken(nil, 0)
 	return a
 }
 
