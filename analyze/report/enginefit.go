@@ -48,7 +48,6 @@ func (f EngineFit) Document() *doc.Document {
 	for _, m := range shownMetrics {
 		s.Figure(f.figure(m))
 	}
-	f.rows(d.Section("Each measurement, with the error of the prediction in percent"))
 	for _, note := range f.Notes {
 		d.Note("Note", note)
 	}
@@ -139,22 +138,6 @@ func (f EngineFit) screened(d *doc.Document) {
 
 // shownMetrics are the metrics that have a figure and a column.
 var shownMetrics = []fit.Metric{fit.OutputThroughput, fit.MeanE2EL, fit.MeanTTFT, fit.MeanTPOT, fit.P99TTFT}
-
-func (f EngineFit) rows(s *doc.Section) {
-	t := doc.Table{Columns: []string{"measurement", "load", "tok/s", "E2EL", "TTFT", "TPOT", "p99 TTFT"}, Left: 2}
-	for _, r := range f.Rows {
-		cells := []string{r.Name, r.Load.String()}
-		for _, m := range shownMetrics {
-			cell := doc.Absent
-			if e, ok := r.Error(r.Predicted, m); ok {
-				cell = fmt.Sprintf("%+.1f", 100*e)
-			}
-			cells = append(cells, cell)
-		}
-		t.Add(cells...)
-	}
-	s.Table(t)
-}
 
 // figure draws measured against predicted values of a metric, latencies in seconds.
 func (f EngineFit) figure(m fit.Metric) figure.Figure {

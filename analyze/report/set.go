@@ -276,16 +276,14 @@ func (s *Set) addData(d *doc.Document) {
 
 // addHeldOut adds the errors of the engines' fit.
 func (s *Set) addHeldOut(d *doc.Document) {
-	t := doc.Table{Columns: []string{"Metric", "Error of nine in ten predictions"}, Left: 1}
+	var errors []string
 	for _, m := range s.Metrics {
 		if share, known := s.HeldOut[m.Key]; known {
-			t.Add(m.Label, "up to "+plusMinus(share))
+			errors = append(errors, lowerFirst(m.Label)+" "+plusMinus(share))
 		}
 	}
-	if t.Rows != nil {
-		of := d.Section("Errors on held-out measurements")
-		of.Text("Measurements that the engines were not fitted to were predicted with these errors.")
-		of.Table(t)
+	if errors != nil {
+		d.Note("Note", "nine in ten predictions of measurements that the engines were not fitted to had errors of at most: "+strings.Join(errors, ", ")+".")
 	}
 }
 

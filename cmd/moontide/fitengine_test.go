@@ -65,7 +65,7 @@ func TestFitEngineOfTable(t *testing.T) {
 	write(t, dir, "t.csv", tableOf(t, measuredEngine()))
 	line := []string{"fit-engine", "--table", "t.csv", "--max-num-seqs", "256", "--max-num-batched-tokens", "8192", "-o", "e.json"}
 	text := must(t, dir, append(line, "--png", "e.png", "--html", "e.html")...)
-	for _, want := range []string{"ENGINE FIT", "t.csv", "step-base", "Fitted range", "line 7       300:60 at 5"} {
+	for _, want := range []string{"ENGINE FIT", "t.csv", "step-base", "Fitted range"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -139,7 +139,7 @@ func TestFitEngineMeasures(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, r.err)
 		}
 	}
-	if !strings.Contains(r.out, "all-together") || !strings.Contains(r.out, " runs of sim") {
+	if !strings.Contains(r.out, " runs of sim") {
 		t.Error(r.out)
 	}
 	file, err := fit.ReadFile(filepath.Join(dir, "e.json"))
@@ -165,7 +165,7 @@ func TestFitEngineMeasures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := must(t, dir, append([]string{"fit-engine"}, folders...)...); !strings.Contains(out, "all-together") {
+	if out := must(t, dir, append([]string{"fit-engine", "--csv"}, folders...)...); !strings.Contains(out, "all-together") {
 		t.Errorf("of the folders:\n%s", out)
 	}
 }
