@@ -10,12 +10,6 @@ import (
 	"moontide/trace/stats"
 )
 
-// headline splits a text such as "2.5 s" into the value and the unit of a result.
-func headline(key, text, note string) doc.KeyValue {
-	value, unit, _ := strings.Cut(text, " ")
-	return doc.KeyValue{Key: key, Value: value, Unit: unit, Note: note}
-}
-
 // headlines returns the result in a few numbers: goodput if there are objectives,
 // latencies at p99, and throughput.
 func (r Run) headlines() (all []doc.KeyValue) {
@@ -32,7 +26,8 @@ func (r Run) headlines() (all []doc.KeyValue) {
 		if from := result.Latency(fromSchedule[l]); differs(d, from) {
 			note += ", p99 from schedule " + doc.Duration(from.Quantile(0.99))
 		}
-		all = append(all, headline("P99 "+l.Label(), doc.Duration(d.Quantile(0.99)), note))
+		value, unit, _ := strings.Cut(doc.Duration(d.Quantile(0.99)), " ")
+		all = append(all, doc.KeyValue{Key: "P99 " + l.Label(), Value: value, Unit: unit, Note: note})
 	}
 	failed := "none failed"
 	if result.Failed > 0 {

@@ -117,7 +117,7 @@ func (s *Set) latency(l run.Latency, name string) measure {
 // ones into a corner.
 func (s *Set) figure(title string, x, y measure) figure.Figure {
 	f := figure.Figure{Title: title, Note: "dots are labelled with the " + strings.ToLower(headings[s.Axis]), X: x.axis, Y: y.axis}
-	var xs, ys stretch
+	var xs, ys []float64
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		series := figure.Series{Name: doc.Clean(g.name()), Kind: figure.Line}
@@ -127,8 +127,7 @@ func (s *Set) figure(title string, x, y measure) figure.Figure {
 			if !x.Set || !y.Set || s.Axis == Deployments && p.Result.Verdict.Level == run.Invalid {
 				continue
 			}
-			xs.add(x.Value)
-			ys.add(y.Value)
+			xs, ys = append(xs, x.Value), append(ys, y.Value)
 			series.X, series.Y, series.Labels = append(series.X, x.Value), append(series.Y, y.Value), append(series.Labels, doc.Clean(p.mark()))
 			if p.mark() != p.Level && !strings.HasSuffix(f.Note, "VALID") {
 				f.Note += "; " + notValid + " is not VALID"
@@ -136,32 +135,24 @@ func (s *Set) figure(title string, x, y measure) figure.Figure {
 		}
 		f.Series = append(f.Series, series)
 	}
-	if f.X.Log = xs.wide(20); !f.X.Log {
+	if f.X.Log = wide(xs, 20); !f.X.Log {
 		f.X.Min = new(float64)
 	}
-	f.Y.Log = f.Y.Quantity == figure.Duration && ys.wide(50)
+	f.Y.Log = f.Y.Quantity == figure.Duration && wide(ys, 50)
 	for _, m := range x.limits {
-		if m.At <= 2*xs.high {
+		if len(xs) > 0 && m.At <= 2*slices.Max(xs) {
 			f.Marks = append(f.Marks, m)
 		}
 	}
 	for _, m := range y.limits {
-		if m.OnY = true; m.At <= 2*ys.high {
+		if m.OnY = true; len(ys) > 0 && m.At <= 2*slices.Max(ys) {
 			f.Marks = append(f.Marks, m)
 		}
 	}
 	return f
 }
 
-// stretch is the range of values.
-type stretch struct{ low, high float64 }
-
-func (s *stretch) add(v float64) {
-	if s.low == 0 || v < s.low {
-		s.low = v
-	}
-	s.high = max(s.high, v)
+// wide reports whether the highest of the values is more than this many times the lowest.
+func wide(all []float64, times float64) bool {
+	return len(all) > 0 && slices.Min(all) > 0 && slices.Max(all) > times*slices.Min(all)
 }
-
-// wide reports whether the highest value is more than this many times the lowest.
-func (s stretch) wide(times float64) bool { return s.low > 0 && s.high > times*s.low }

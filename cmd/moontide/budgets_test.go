@@ -17,7 +17,7 @@ var maxLines = map[string]int{
 	"analyze/cache":                 1750,
 	"analyze/diff":                  1300,
 	"analyze/fidelity":              700,
-	"analyze/report":                5750,
+	"analyze/report":                5700,
 	"analyze/report/doc":            1300,
 	"analyze/report/figure":         2150,
 	"analyze/run":                   4950,
