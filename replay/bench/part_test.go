@@ -335,6 +335,9 @@ func TestPartsResumeTogether(t *testing.T) {
 			})
 		}
 		first, errs := run(false, make(chan struct{}))
+		if first[0] != nil && first[0].Run.Sent == rows {
+			t.Skip("all rows were sent before the interrupt: the machine is busy")
+		}
 		for i, err := range errs {
 			var ended *cluster.EndedError
 			if interrupted := i+1 == 2; interrupted && !errors.Is(err, bench.ErrStopped) || !interrupted && !(errors.As(err, &ended) && ended.Resumable) {
