@@ -21,9 +21,8 @@ const licenseFile = "cmd/moontide/licenses.txt"
 
 // licensed is a module with the license files of its linked packages.
 type licensed struct {
-	name, license string
-	folders       map[string]bool // of license files
-	root          string
+	name, root string
+	folders    map[string]bool // of license files
 }
 
 func writeLicenses() error {
