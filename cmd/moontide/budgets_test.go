@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"trace":                         2650,
 	"trace/atomicfile":              150,
 	"trace/block":                   400,
-	"trace/check":                   1200,
+	"trace/check":                   1350,
 	"trace/format":                  4850,
 	"trace/jsonscan":                750,
 	"trace/log":                     2250,

@@ -59,11 +59,10 @@ func (c *blocks) add(line int, r *trace.Request) {
 	}
 }
 
-// mayHave reports whether the prompt of the latest row has a block the given number of
-// blocks before its last one. If ids are not chained to their prefixes, which has a
+// mayHave reports whether a prompt that ends with a block has another one the given number
+// of blocks before it. If ids are not chained to their prefixes, which has a
 // finding of its own, this is not known, and it may.
-func (c *blocks) mayHave(up int, number uint32) bool {
-	last := c.numbers[len(c.numbers)-1]
+func (c *blocks) mayHave(last uint32, up int, number uint32) bool {
 	for range up {
 		if *c.flags.At(last)&(manyParents|inTwice) != 0 {
 			return true

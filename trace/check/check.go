@@ -61,6 +61,7 @@ func Run(src Source, opts Options) (*Report, error) {
 		return nil, fmt.Errorf("checking trace: block size is out of range: %d tokens", opts.BlockSize)
 	}
 	c := newChecker(opts)
+	defer c.sessions.close()
 	var row trace.Request
 	for {
 		err := src.Read(&row)
@@ -70,7 +71,9 @@ func Run(src Source, opts Options) (*Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("checking trace: %w", err)
 		}
-		c.add(src.Line(), &row)
+		if err := c.add(src.Line(), &row); err != nil {
+			return nil, fmt.Errorf("checking trace: %w", err)
+		}
 	}
 	if err := c.blocks.err(); err != nil {
 		return nil, fmt.Errorf("checking trace: %w", err)
@@ -113,14 +116,14 @@ func newChecker(opts Options) *checker {
 	return c
 }
 
-func (c *checker) add(line int, r *trace.Request) {
+func (c *checker) add(line int, r *trace.Request) error {
 	c.requests++
 	c.times.add(line, r)
 	c.delays.add(r)
 	c.lengths.add(line, r)
 	c.sizes.add(line, r)
 	c.blocks.add(line, r)
-	c.sessions.add(line, r)
+	return c.sessions.add(line, r)
 }
 
 func (c *checker) report(skipped int, reasons []error) (*Report, error) {

@@ -38,7 +38,8 @@
 //
 // # Cost
 //
-// Memory grows with the distinct blocks (13 to 57 B each), sessions and request ids (about
-// 200 B each), and if rows wait for others by 12 B a row: see [trace.GraphBuilder]. At most
-// a million timestamps and delays are kept; longer traces get a [CheckedInPart] finding.
+// Memory grows with the distinct blocks (13 to 57 B each), and if rows wait for others by
+// 12 B a row: see [trace.GraphBuilder]. Rows of sessions and with request ids are sorted on
+// disk. At most a million timestamps and delays are kept; longer traces get a
+// [CheckedInPart] finding.
 package check

@@ -51,23 +51,23 @@ func (l *findings) of(kind Kind) *Finding {
 	return f
 }
 
-// add counts one place of a kind and keeps the first ones as examples.
+// add counts one place of a kind. The examples are the first places by line, and those of
+// one line by value.
 func (l *findings) add(kind Kind, line int, format string, values ...any) {
-	if l.more(kind) {
-		l.keep(kind, line, format, values...)
-	}
-}
-
-func (l *findings) keep(kind Kind, line int, format string, values ...any) {
-	f := l.of(kind)
-	f.Examples = append(f.Examples, Example{line, fmt.Sprintf(format, values...)})
-}
-
-// more counts one place of a kind and reports whether to keep it.
-func (l *findings) more(kind Kind) bool {
 	f := l.of(kind)
 	f.Count++
-	return len(f.Examples) < l.examples
+	kept := len(f.Examples)
+	if kept >= l.examples && (kept == 0 || line > f.Examples[kept-1].Line) {
+		return
+	}
+	e := Example{line, fmt.Sprintf(format, values...)}
+	i, _ := slices.BinarySearchFunc(f.Examples, e, compareExamples)
+	f.Examples = slices.Insert(f.Examples, i, e)
+	f.Examples = f.Examples[:min(len(f.Examples), l.examples)]
+}
+
+func compareExamples(a, b Example) int {
+	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Value, b.Value))
 }
 
 // whole adds a finding about the trace as a whole.
@@ -108,7 +108,7 @@ func (l *findings) take(from *findings) {
 		own := l.of(kind)
 		own.Count += f.Count
 		own.Examples = append(own.Examples, f.Examples...)
-		slices.SortStableFunc(own.Examples, func(a, b Example) int { return cmp.Compare(a.Line, b.Line) })
+		slices.SortFunc(own.Examples, compareExamples)
 		own.Examples = own.Examples[:min(len(own.Examples), max(l.examples, 0))]
 	}
 }
@@ -117,7 +117,6 @@ func (l *findings) list() []Finding {
 	list := make([]Finding, 0, len(l.found))
 	for _, d := range descriptions {
 		if f := l.found[d.kind]; f != nil {
-			slices.SortStableFunc(f.Examples, func(a, b Example) int { return cmp.Compare(a.Line, b.Line) })
 			list = append(list, *f)
 		}
 	}

@@ -1,94 +1,167 @@
 package check
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"math"
 
 	"moontide/trace"
+	"moontide/trace/spill"
 )
 
 // fastestToken is the minimum time in ms between tokens of one answer: few
 // engines stream 1,000 tokens a second to one user.
 const fastestToken = 1.0
 
-// sessions checks the turns of each session, and the rows that wait for others.
+// sessions checks the turns of each session, and the rows that wait for others. Rows of
+// one session, or of one request id, may be anywhere in the trace, so they are sorted on
+// disk.
 type sessions struct {
 	found  *findings
 	blocks *blocks
 	seed   maphash.Seed
-	latest map[uint64]turn // by the hash of the session
-	named  map[uint64]turn // by the hash of the request id
 	graph  trace.GraphBuilder
+	// turns are rows by session, and by the request ids that they have or wait for.
+	turns spill.Sorter
+	// pairs are rows that wait for one of their session, by line, each with that one.
+	pairs spill.Sorter
 }
 
-// turn is what is known of a row that later ones may follow.
+// turnMemory is the memory of each sorter in bytes.
+const turnMemory = 16 << 20
+
+// role is why a turn is in the order of turns.
+type role uint8
+
+const (
+	inSession role = iota // by its session
+	hasID                 // by its request id
+	waitsFor              // by a request id that it waits for
+)
+
+// turn is what is known of a row that others may follow.
 type turn struct {
-	line     int
-	session  uint64 // hash, 0 for none
-	at       trace.Opt[float64]
-	isl, osl int
-	full     int // blocks that are known to be full: all but the last
-	// last is the number of the last full block, and lastID its id. The block after it may
-	// be partial, and have another id in a longer prompt.
-	last   uint32
-	lastID uint64
+	row
+	// sessionID and request, the id of the role, are their beginnings, for messages.
+	sessionID, request string
+}
+
+// row is the part of a turn that has a fixed size on disk.
+type row struct {
+	Role      role
+	Waits     bool   // it has after
+	Line      uint32 // truncated, as that of known is
+	Session   uint64 // hash, 0 for none
+	At, Delay trace.Opt[float64]
+	ISL, OSL  int32
+	Blocks    int32
+	Last      uint32 // number of its last block, if it has any
+	// Full is the number of the block before the last, and FullID its id. It is full,
+	// while the last one may be partial and have another id in a longer prompt.
+	Full   uint32
+	FullID uint64
 }
 
 func newSessions(found *findings, blocks *blocks) *sessions {
-	return &sessions{found: found, blocks: blocks, seed: maphash.MakeSeed(), latest: map[uint64]turn{}, named: map[uint64]turn{}}
+	c := &sessions{found: found, blocks: blocks, seed: maphash.MakeSeed()}
+	c.turns.Memory, c.pairs.Memory = turnMemory, turnMemory
+	return c
 }
 
 // add takes the next row, after its blocks were numbered.
-func (c *sessions) add(line int, r *trace.Request) {
+func (c *sessions) add(line int, r *trace.Request) error {
 	c.graph.Add(*r, line)
-	t := turn{line: line, at: r.Timestamp, isl: r.InputLength, osl: r.OutputLength, full: max(len(r.HashIDs)-1, 0)}
-	if t.full > 0 {
-		t.last, t.lastID = c.blocks.numbers[t.full-1], r.HashIDs[t.full-1]
-	}
-	before, later := turn{}, false
-	if r.SessionID != "" {
-		t.session = maphash.String(c.seed, r.SessionID)
-		before, later = c.latest[t.session]
-		c.latest[t.session] = t
-	}
 	switch {
 	case len(r.After) > 0:
-		c.waits(line, r, t)
+		c.waits(line, r)
 	case r.After != nil || r.SessionID == "":
 		c.alone(line, r)
-	case later:
-		c.follows(r, t, before)
-	default:
-		c.begins(line, r)
+	}
+	if r.SessionID == "" && r.ID == "" && len(r.After) == 0 {
+		return nil
+	}
+	t := turn{sessionID: fmt.Sprintf("%.40s", r.SessionID), row: row{
+		Line: uint32(line), Waits: r.After != nil, At: r.Timestamp, Delay: r.Delay,
+		ISL: int32(r.InputLength), OSL: int32(r.OutputLength), Blocks: int32(len(r.HashIDs)),
+	}}
+	if t.Blocks > 0 {
+		t.Last = c.blocks.numbers[t.Blocks-1]
+	}
+	if t.Blocks > 1 {
+		t.Full, t.FullID = c.blocks.numbers[t.Blocks-2], r.HashIDs[t.Blocks-2]
+	}
+	var errs []error
+	if r.SessionID != "" {
+		t.Session = maphash.String(c.seed, r.SessionID)
+		errs = append(errs, c.sort(t, inSession, r.SessionID))
+	}
+	for _, id := range r.After {
+		errs = append(errs, c.sort(t, waitsFor, id))
 	}
 	if r.ID != "" {
-		c.named[maphash.String(c.seed, r.ID)] = t
+		errs = append(errs, c.sort(t, hasID, r.ID))
 	}
+	return errors.Join(errs...)
 }
 
-// waits checks a row that waits for requests that it names.
-func (c *sessions) waits(line int, r *trace.Request, t turn) {
+// close removes the temporary files.
+func (c *sessions) close() {
+	c.graph.Close()
+	c.turns.Close()
+	c.pairs.Close()
+}
+
+// sort puts a turn among those of an id. Keys of sessions and of requests differ in the
+// lowest bit.
+func (c *sessions) sort(t turn, role role, id string) error {
+	key := maphash.String(c.seed, id) | 1
+	if t.Role = role; role == inSession {
+		key--
+	} else {
+		t.request = fmt.Sprintf("%.40s", id)
+	}
+	return add(&c.turns, key, t)
+}
+
+// add adds turns to a sorter, as one record.
+func add(to *spill.Sorter, key uint64, turns ...turn) (err error) {
+	var data []byte
+	for _, t := range turns {
+		if data, err = binary.Append(data, binary.LittleEndian, &t.row); err != nil {
+			return err
+		}
+		for _, id := range []string{t.sessionID, t.request} {
+			data = append(append(data, byte(len(id))), id...)
+		}
+	}
+	return to.Add(key, data)
+}
+
+// parseTurns parses a record: a turn, or a row and the one that it names.
+func parseTurns(data []byte) (turns [2]turn, err error) {
+	for i := 0; len(data) > 0; i++ {
+		t := &turns[i]
+		size, err := binary.Decode(data, binary.LittleEndian, &t.row)
+		if err != nil {
+			return turns, err
+		}
+		data = data[size:]
+		for _, id := range []*string{&t.sessionID, &t.request} {
+			*id, data = string(data[1:1+data[0]]), data[1+data[0]:]
+		}
+	}
+	return turns, nil
+}
+
+// waits checks the times of a row that waits for requests that it names.
+func (c *sessions) waits(line int, r *trace.Request) {
 	switch {
 	case !r.Timestamp.Set && !r.Delay.Set:
 		c.found.add(AfterWithoutDelay, line, "after %.60q, no timestamp, no delay", r.After)
 	case r.Timestamp.Set && r.Delay.Set:
 		c.found.add(TimestampUnused, line, "timestamp %s, delay %s, after %.60q", ms(r.Timestamp.Value), ms(r.Delay.Value), r.After)
-	}
-	var latest turn // of the same session
-	for _, id := range r.After {
-		before, known := c.named[maphash.String(c.seed, id)]
-		if !known {
-			continue // the graph finds those that no row has
-		}
-		if !r.Delay.Set {
-			c.overlap(t, before, "request_id", id)
-		}
-		if t.session != 0 && before.session == t.session && before.line > latest.line {
-			latest = before
-		}
-	}
-	if latest.line > 0 {
-		c.prompt(r, t, latest)
 	}
 }
 
@@ -105,57 +178,132 @@ func (c *sessions) alone(line int, r *trace.Request) {
 	}
 }
 
+// compare compares the turns with those before them.
+func (c *sessions) compare() error {
+	var before turn
+	var key uint64
+	for r, err := range c.turns.All {
+		if err != nil {
+			return err
+		}
+		turns, err := parseTurns(r.Data)
+		if err != nil {
+			return err
+		}
+		t := turns[0]
+		if r.Key != key {
+			before, key = turn{}, r.Key
+		}
+		switch {
+		case t.Role == waitsFor:
+			if err := c.named(t, before); err != nil {
+				return err
+			}
+			continue
+		case t.Role == hasID || t.Waits: // not for the turn before
+		case before.Line == 0:
+			c.begins(t)
+		default:
+			c.follows(t, before)
+		}
+		before = t
+	}
+	return c.comparePairs()
+}
+
+// named checks a row against an earlier one, if there is any, that it names.
+func (c *sessions) named(t, before turn) error {
+	if before.Line == 0 {
+		return nil // the graph finds those that no row has
+	}
+	if !t.Delay.Set {
+		c.overlap(t, before, "request_id", t.request)
+	}
+	if t.Session == 0 || t.Session != before.Session {
+		return nil
+	}
+	return add(&c.pairs, uint64(t.Line), t, before)
+}
+
+// comparePairs compares the prompt of each row that names some of its session with that of
+// the last of them.
+func (c *sessions) comparePairs() error {
+	var t, latest turn
+	for r, err := range c.pairs.All {
+		if err != nil {
+			return err
+		}
+		turns, err := parseTurns(r.Data)
+		if err != nil {
+			return err
+		}
+		next, before := turns[0], turns[1]
+		if next.Line != t.Line {
+			c.prompt(t, latest)
+			latest = turn{}
+		}
+		if t = next; before.Line > latest.Line {
+			latest = before
+		}
+	}
+	c.prompt(t, latest)
+	return nil
+}
+
 // begins checks the times of a session's first row.
-func (c *sessions) begins(line int, r *trace.Request) {
+func (c *sessions) begins(t turn) {
 	switch {
-	case !r.Timestamp.Set:
-		c.found.add(SessionNotBegun, line, "session_id %.40q, no timestamp", r.SessionID)
-	case r.Delay.Value > 0:
-		c.found.add(DelayUnused, line, "timestamp %s, delay %s, first of session_id %.40q", ms(r.Timestamp.Value), ms(r.Delay.Value), r.SessionID)
+	case !t.At.Set:
+		c.found.add(SessionNotBegun, int(t.Line), "session_id %q, no timestamp", t.sessionID)
+	case t.Delay.Value > 0:
+		c.found.add(DelayUnused, int(t.Line), "timestamp %s, delay %s, first of session_id %q", ms(t.At.Value), ms(t.Delay.Value), t.sessionID)
 	}
 }
 
 // follows checks a turn against the previous one.
-func (c *sessions) follows(r *trace.Request, t, before turn) {
+func (c *sessions) follows(t, before turn) {
 	switch {
-	case r.Delay.Set && t.at.Set:
-		c.found.add(TimestampUnused, t.line, "timestamp %s, delay %s, session_id %.40q", ms(t.at.Value), ms(r.Delay.Value), r.SessionID)
-	case r.Delay.Set:
-	case !t.at.Set:
-		c.found.add(TurnWithoutDelay, t.line, "session_id %.40q, no timestamp, no delay", r.SessionID)
-	case before.at.Set && t.at.Value < before.at.Value:
-		c.found.add(SessionDisorder, t.line, "timestamp %s after %s on line %d, session_id %.40q", ms(t.at.Value), ms(before.at.Value), before.line, r.SessionID)
+	case t.Delay.Set && t.At.Set:
+		c.found.add(TimestampUnused, int(t.Line), "timestamp %s, delay %s, session_id %q", ms(t.At.Value), ms(t.Delay.Value), t.sessionID)
+	case t.Delay.Set:
+	case !t.At.Set:
+		c.found.add(TurnWithoutDelay, int(t.Line), "session_id %q, no timestamp, no delay", t.sessionID)
+	case before.At.Set && t.At.Value < before.At.Value:
+		c.found.add(SessionDisorder, int(t.Line), "timestamp %s after %s on line %d, session_id %q", ms(t.At.Value), ms(before.At.Value), before.Line, t.sessionID)
 	default:
-		c.overlap(t, before, "session_id", r.SessionID)
+		c.overlap(t, before, "session_id", t.sessionID)
 	}
-	c.prompt(r, t, before)
+	c.prompt(t, before)
 }
 
 // overlap checks that a row with a timestamp begins after another can have ended, which is
 // that of an id.
 func (c *sessions) overlap(t, before turn, what, id string) {
-	gap := t.at.Value - before.at.Value
-	if t.at.Set && before.at.Set && gap < fastestToken*float64(max(before.osl, 1)) {
-		c.found.add(SessionOverlap, t.line, "timestamp %s is %s ms after line %d with output_length %d, %s %.40q",
-			ms(t.at.Value), ms(math.Round(gap*1000)/1000), before.line, before.osl, what, id)
+	gap := t.At.Value - before.At.Value
+	if t.At.Set && before.At.Set && gap < fastestToken*float64(max(before.OSL, 1)) {
+		c.found.add(SessionOverlap, int(t.Line), "timestamp %s is %s ms after line %d with output_length %d, %s %q",
+			ms(t.At.Value), ms(math.Round(gap*1000)/1000), before.Line, before.OSL, what, id)
 	}
 }
 
 // prompt compares the prompt of a turn with that of the turn before.
-func (c *sessions) prompt(r *trace.Request, t, before turn) {
-	blocks := len(r.HashIDs)
+func (c *sessions) prompt(t, before turn) {
+	full := max(before.Blocks-1, 0)
 	switch {
-	case t.isl < before.isl:
-		c.found.add(TurnShrinks, t.line, "input_length %d after %d on line %d, session_id %.40q", t.isl, before.isl, before.line, r.SessionID)
-	case before.full == 0 || blocks == 0:
-	case blocks < before.full || !c.blocks.mayHave(blocks-before.full, before.last):
-		c.found.add(TurnDiverges, t.line, "block %d is not %d as on line %d, session_id %.40q", before.full, before.lastID, before.line, r.SessionID)
+	case t.ISL < before.ISL:
+		c.found.add(TurnShrinks, int(t.Line), "input_length %d after %d on line %d, session_id %q", t.ISL, before.ISL, before.Line, t.sessionID)
+	case full == 0 || t.Blocks == 0:
+	case t.Blocks < full || !c.blocks.mayHave(t.Last, int(t.Blocks-full), before.Full):
+		c.found.add(TurnDiverges, int(t.Line), "block %d is not %d as on line %d, session_id %q", full, before.FullID, before.Line, t.sessionID)
 	}
 }
 
-// finish checks which rows wait for which. A replay refuses what [trace.GraphBuilder] does.
+// finish checks the turns, and which rows wait for which. A replay refuses what
+// [trace.GraphBuilder] does.
 func (c *sessions) finish() error {
-	defer c.graph.Close()
+	if err := c.compare(); err != nil {
+		return fmt.Errorf("sorting rows: %w", err)
+	}
 	graph, err := c.graph.Graph()
 	if wrong, ok := err.(*trace.GraphError); ok {
 		kind := DuplicateRequestID

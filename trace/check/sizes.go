@@ -78,10 +78,11 @@ func (t *try) add(line int, r *trace.Request) {
 	case n > ceil:
 		kind = TooManyIDs
 	}
-	if !t.found.more(kind) {
-		return // the usual case: most sizes are wrong for most rows
+	if f := t.found.of(kind); len(f.Examples) >= t.found.examples {
+		f.Count++ // the usual case: most sizes are wrong for most rows
+		return
 	}
-	t.found.keep(kind, line, "%d ids for input_length %d, %d tokens a block", n, isl, t.tokens)
+	t.found.add(kind, line, "%d ids for input_length %d, %d tokens a block", n, isl, t.tokens)
 }
 
 // misfits counts the rows with neither ceil nor floor of ISL over the size.
