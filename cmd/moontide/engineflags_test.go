@@ -33,7 +33,7 @@ func slowEngines() engine.Deployment {
 	decode := d.Engine
 	decode.Costs = engine.Costs{Step: 9 * engine.Millisecond, ContextToken: 46_700, Decode: engine.DecodeTable{{Sequences: 1}, {Sequences: 8, Cost: 2 * engine.Millisecond}}}
 	d.DecodeEngine, d.Engines, d.Prefill, d.Decode = &decode, 0, 1, 1
-	d.Transfer.Sharing, d.Transfer.FirstTokenAfter = engine.Fair, true
+	d.Transfer.Sharing, d.Transfer.FirstTokenAfter = engine.Batch, true
 	return d
 }
 
@@ -63,8 +63,8 @@ func TestEngineFileEqualsFlags(t *testing.T) {
 	for _, of := range []*engine.Config{&split.Engine, split.DecodeEngine} {
 		of.MaxSeqs, of.Costs.Step = 2, 20*engine.Millisecond
 	}
-	split.Decode, split.Transfer.Sharing = 3, engine.Queue
-	changed := recordOf(t, "--engine", path, "--max-num-seqs", "2", "--step-base", "20ms", "--decode-engines", "3", "--transfer-sharing", "queue")
+	split.Decode, split.Transfer.Sharing = 3, engine.Independent
+	changed := recordOf(t, "--engine", path, "--max-num-seqs", "2", "--step-base", "20ms", "--decode-engines", "3", "--transfer-sharing", "none")
 	if changed == before || changed != recordOf(t, "--engine", writeEngine(t, fit.NewFile(split))) {
 		t.Error("flags do not override a file as another file does")
 	}

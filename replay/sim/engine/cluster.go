@@ -13,9 +13,7 @@ import (
 type Cluster struct {
 	front    *pool // accepts requests
 	decode   *pool // nil: the front computes answers too
-	api      apiServer
 	latency  time.Duration
-	delays   bool // requests reach the router later than now
 	arriving fifo[arrivingRequest]
 	transfer Transfer
 	ended    []transferUnderWay // scratch
@@ -71,9 +69,9 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 	if c.decode != nil {
 		r.until = 1
 	}
-	if at := c.api.handle(c.now) + c.latency; c.delays {
+	if c.latency > 0 {
 		r.state = arriving
-		c.arriving.push(arrivingRequest{at, r})
+		c.arriving.push(arrivingRequest{c.now + c.latency, r})
 		return nil
 	}
 	c.enter(c.now, r)
@@ -88,13 +86,10 @@ func (c *Cluster) enter(now time.Duration, r *Request) {
 }
 
 // Cancel ends a request immediately, frees its blocks and stops its events. The
-// current step still takes its full time, and the API server its time for the
-// request. Cancelling a request that has ended has no effect.
+// current step still takes its full time. Cancelling a request that has ended has no
+// effect.
 func (c *Cluster) Cancel(now time.Duration, r *Request) {
 	c.now = max(c.now, now)
-	if r.state != idle && r.state != ended {
-		c.api.ended(c.now)
-	}
 	switch r.state {
 	case arriving:
 		c.arriving.remove(func(a arrivingRequest) bool { return a.r == r })
@@ -136,7 +131,6 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 		e.changed()
 		from := len(events)
 		events = e.process(at, events)
-		c.api.endedBy(events[from:])
 		if c.decode != nil && e.pool == c.front {
 			events = c.beginTransfers(events, from)
 		}
@@ -153,7 +147,7 @@ func (c *Cluster) next(before time.Duration) (at time.Duration, e *oneEngine, ok
 		}
 	}
 	at, e = c.front.next(before)
-	if c.decode == nil && !c.delays {
+	if c.decode == nil && c.latency == 0 {
 		return at, e, e != nil
 	}
 	if c.decode != nil {
@@ -286,41 +280,4 @@ func (s *Stats) add(other Stats) {
 	s.Preemptions += other.Preemptions
 	s.Steps += other.Steps
 	s.Busy += other.Busy
-}
-
-// apiServer handles requests one after another before they go on to the router.
-type apiServer struct {
-	perRequest, wakeUp time.Duration
-
-	free     time.Duration // when it has handled all requests so far
-	inFlight int           // requests of the deployment
-	idle     time.Duration // since when there are none
-}
-
-// handle returns when a request that arrives now has been handled.
-func (s *apiServer) handle(now time.Duration) time.Duration {
-	s.free = max(s.free, now) + s.perRequest
-	if s.inFlight == 0 && now > s.idle {
-		s.free += s.wakeUp
-	}
-	s.inFlight++
-	return s.free
-}
-
-// ended records that a request has ended.
-func (s *apiServer) ended(now time.Duration) {
-	s.inFlight--
-	s.idle = now
-}
-
-// endedBy records the requests that end by events.
-func (s *apiServer) endedBy(events []Event) {
-	if s.wakeUp == 0 {
-		return
-	}
-	for _, e := range events {
-		if e.Kind == Finished {
-			s.ended(e.At)
-		}
-	}
 }

@@ -35,15 +35,8 @@ type Deployment struct {
 	// Transfer configures the transfers of prompts' KV caches from prefill to
 	// decode engines.
 	Transfer Transfer
-	// APIServer is the time for which each request keeps the API server busy, which
-	// parses and tokenizes one request after another.
-	APIServer time.Duration
-	// WakeUp is how much longer the API server takes for a request that finds no other
-	// in flight: threads sleep and caches are cold. A request at the very time at
-	// which the last one ends, as in a closed loop in virtual time, is taken at once.
-	WakeUp time.Duration
-	// Latency is what a request then takes to reach the router, however many others
-	// are on their way.
+	// Latency is what a request takes to reach the router, however many others are on
+	// their way.
 	Latency time.Duration
 }
 
@@ -64,17 +57,14 @@ type Transfer struct {
 // Sharing says how transfers share a link.
 type Sharing string
 
-// The laws of [Transfer.Sharing]. Under all but the first, a link that is in
-// use does a second's work in a second.
+// The laws of [Transfer.Sharing].
 const (
 	Independent Sharing = "none"  // transfers do not slow each other down
-	Queue       Sharing = "queue" // one after another
-	Fair        Sharing = "fair"  // all at the same speed
-	Batch       Sharing = "batch" // they end together, when nothing is left to send
+	Batch       Sharing = "batch" // they end together, when all their work is done
 )
 
 // Sharings lists the laws.
-var Sharings = []Sharing{Independent, Queue, Fair, Batch}
+var Sharings = []Sharing{Independent, Batch}
 
 // MaxEngines is the maximum number of engines of each kind in a deployment.
 const MaxEngines = 1024
@@ -129,8 +119,6 @@ func (d Deployment) Validate() error {
 		return fmt.Errorf("engine: unknown sharing of links %q", d.Transfer.Sharing)
 	case d.Latency < 0 || d.Latency > maxCost.Duration():
 		return fmt.Errorf("engine: latency of a request is not from 0 to %v: %v", maxCost, d.Latency)
-	case min(d.APIServer, d.WakeUp) < 0 || max(d.APIServer, d.WakeUp) > maxCost.Duration():
-		return fmt.Errorf("engine: times of the API server are not from 0 to %v: %v for a request and %v to wake up", maxCost, d.APIServer, d.WakeUp)
 	case d.Transfer.Base < 0 || d.Transfer.Base > maxCost.Duration() || d.Transfer.PerToken < 0 || d.Transfer.PerToken > maxCost:
 		return fmt.Errorf("engine: transfer time is not from 0 to %v: %v and %v a token", maxCost, d.Transfer.Base, d.Transfer.PerToken)
 	}
@@ -155,7 +143,7 @@ func (d Deployment) New() (*Cluster, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{transfer: d.Transfer, api: apiServer{perRequest: d.APIServer, wakeUp: d.WakeUp, idle: -1}, latency: d.Latency, delays: d.APIServer+d.WakeUp+d.Latency > 0}
+	c := &Cluster{transfer: d.Transfer, latency: d.Latency}
 	front := max(d.Engines, 1)
 	if d.Disaggregated() {
 		front = d.Prefill

@@ -45,9 +45,6 @@ func anyDeployment(t *rapid.T) Deployment {
 	if rapid.Bool().Draw(t, "has latency") {
 		d.Latency = time.Duration(rapid.IntRange(1, 30).Draw(t, "latency"))
 	}
-	if rapid.Bool().Draw(t, "has API server") {
-		d.APIServer, d.WakeUp = time.Duration(rapid.IntRange(0, 30).Draw(t, "API server")), time.Duration(rapid.IntRange(0, 30).Draw(t, "wake up"))
-	}
 	return d
 }
 

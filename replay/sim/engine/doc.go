@@ -44,13 +44,7 @@
 // Disaggregation (DistServe, OSDI 2024): a prefill engine computes the prompt and the
 // first token and keeps the blocks until a decode engine has them. Each rank of a
 // prefill engine sends over a link of its own ([Transfer]); a law of sharing says how
-// transfers at the same time slow each other. A fair link is processor sharing, in whole
-// nanoseconds: a start or cancellation drops what does not divide by the transfers
-// under way.
-//
-// API server: it handles requests one after another ([Deployment].APIServer), so that
-// those sent at once do not reach the router at once. One that finds no other in flight
-// takes longer ([Deployment].WakeUp), and each takes [Deployment].Latency besides.
+// transfers at the same time slow each other.
 //
 // # Limits
 //

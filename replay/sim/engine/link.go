@@ -35,16 +35,12 @@ func (l *link) progress(now time.Duration) {
 	l.since = now
 	for i := range l.active {
 		t := &l.active[i]
-		switch l.sharing {
-		case Independent:
-			t.left -= passed
-		case Fair:
-			t.left -= passed / time.Duration(len(l.active))
-		default:
-			done := min(passed, t.left)
-			t.left -= done
+		done := passed
+		if l.sharing == Batch {
+			done = min(passed, t.left)
 			passed -= done
 		}
+		t.left -= done
 	}
 }
 
@@ -59,12 +55,7 @@ func (l *link) next() (at time.Duration, ok bool) {
 		least = min(least, t.left)
 		total = min(total+t.left, most)
 	}
-	switch n := time.Duration(len(l.active)); l.sharing {
-	case Queue:
-		return l.since + l.active[0].left, true
-	case Fair:
-		return l.since + min(least, most/n)*n, true
-	case Batch:
+	if l.sharing == Batch {
 		return l.since + total, true
 	}
 	return l.since + least, true
@@ -73,14 +64,15 @@ func (l *link) next() (at time.Duration, ok bool) {
 // end appends the transfers that end now, in order of start.
 func (l *link) end(now time.Duration, ended []transferUnderWay) []transferUnderWay {
 	l.progress(now)
-	blocked := l.sharing == Batch && slices.ContainsFunc(l.active, func(t transferUnderWay) bool { return t.left > 0 })
+	busy := func(t transferUnderWay) bool { return t.left > 0 }
+	if l.sharing == Batch && slices.ContainsFunc(l.active, busy) {
+		return ended
+	}
 	l.active = slices.DeleteFunc(l.active, func(t transferUnderWay) bool {
-		if blocked || t.left > 0 {
-			blocked = blocked || l.sharing == Queue
-			return false
+		if !busy(t) {
+			ended = append(ended, t)
 		}
-		ended = append(ended, t)
-		return true
+		return !busy(t)
 	})
 	return ended
 }

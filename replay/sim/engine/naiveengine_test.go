@@ -362,7 +362,6 @@ func (c *naiveCluster) finish(e *naiveEngine, now time.Duration) {
 		if moves {
 			e.holding = append(e.holding, r)
 			need := c.Transfer.Base + (Cost(len(r.tokens)) * c.Transfer.PerToken).Duration()
-			e.link.shared = 0
 			e.link.active = append(e.link.active, &naiveTransfer{r, now, need})
 			if len(e.link.active) > 1 {
 				c.saw["transfers share: "+string(c.Transfer.Sharing)]++
@@ -370,7 +369,7 @@ func (c *naiveCluster) finish(e *naiveEngine, now time.Duration) {
 			continue
 		}
 		e.letGo(r)
-		r.over, c.ended = true, now
+		r.over = true
 		c.eventLines(now, r, "finished")
 	}
 }

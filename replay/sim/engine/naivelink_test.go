@@ -8,7 +8,6 @@ import (
 // naiveLink is how a rank sends KV caches.
 type naiveLink struct {
 	active []*naiveTransfer // in order of start
-	shared int              // nanoseconds since the last began or ended
 }
 
 type naiveTransfer struct {
@@ -19,13 +18,11 @@ type naiveTransfer struct {
 
 // tick lets a nanosecond pass.
 func (l *naiveLink) tick(law Sharing) {
-	l.shared++
 	for _, t := range l.active {
 		switch {
-		case law == Fair && l.shared%len(l.active) == 0, law == "", law == Independent:
+		case law != Batch:
 			t.left--
-		case law == Fair:
-		case t.left > 0: // of the others, the first works alone
+		case t.left > 0: // the first works alone
 			t.left--
 			return
 		}
@@ -38,8 +35,6 @@ func (l *naiveLink) done(law Sharing) (ended []*naiveTransfer) {
 		switch {
 		case t.left == 0:
 			ended = append(ended, t)
-		case law == Queue:
-			return ended
 		case law == Batch:
 			return nil
 		}
@@ -48,10 +43,7 @@ func (l *naiveLink) done(law Sharing) (ended []*naiveTransfer) {
 }
 
 func (l *naiveLink) remove(r *naiveRequest) {
-	before := len(l.active)
-	if l.active = slices.DeleteFunc(l.active, func(t *naiveTransfer) bool { return t.r == r }); len(l.active) < before {
-		l.shared = 0
-	}
+	l.active = slices.DeleteFunc(l.active, func(t *naiveTransfer) bool { return t.r == r })
 }
 
 // arrivals ends transfers: those that began first go first.

@@ -35,8 +35,6 @@ var Parameters = []Parameter{
 	{Name: "transfer-per-token", Usage: "disaggregated: additional KV transfer time per prompt token", OfDeployment: func(d *Deployment) any { return &d.Transfer.PerToken }},
 	{Name: "transfer-sharing", Usage: "disaggregated: how the KV transfers of a prefill engine share its link", OfDeployment: func(d *Deployment) any { return &d.Transfer.Sharing }},
 	{Name: "first-token-after-transfer", Usage: "disaggregated: send the first token after the KV transfer, not before", OfDeployment: func(d *Deployment) any { return &d.Transfer.FirstTokenAfter }},
-	{Name: "api-server-time", Usage: "time that each request occupies the API server, which handles one at a time", OfDeployment: func(d *Deployment) any { return &d.APIServer }},
-	{Name: "wake-up-time", Usage: "additional API server time of a request that arrives when the server is idle", OfDeployment: func(d *Deployment) any { return &d.WakeUp }},
 	{Name: "request-latency", Usage: "time before a request reaches the router", OfDeployment: func(d *Deployment) any { return &d.Latency }},
 	{Name: "data-parallel-size", Usage: "number of ranks per engine, which step together; each has its own KV cache and the limits of an engine", OfEngine: func(c *Config) any { return &c.Ranks }},
 	{Name: "max-num-seqs", Usage: "maximum number of sequences that an engine runs at once", OfEngine: func(c *Config) any { return &c.MaxSeqs }},

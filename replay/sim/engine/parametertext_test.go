@@ -9,8 +9,8 @@ import (
 // A parameter that is set from its text has the value that the text is of.
 func TestParameterText(t *testing.T) {
 	of := Deployment{
-		Engines: 3, APIServer: 400 * time.Microsecond, WakeUp: 5 * time.Millisecond, Latency: 17300 * time.Microsecond,
-		Transfer: Transfer{Base: time.Millisecond, PerToken: 1_234_567, Sharing: Fair, FirstTokenAfter: true},
+		Engines: 3, Latency: 17300 * time.Microsecond,
+		Transfer: Transfer{Base: time.Millisecond, PerToken: 1_234_567, Sharing: Batch, FirstTokenAfter: true},
 		Engine: Config{
 			MaxSeqs: 5, MaxBatchedTokens: 6, BlockSize: 7, KVBlocks: 8, MaxModelLen: 9, Ranks: 10, AsyncScheduling: true, NoPrefixCache: true, PhasedTPOT: time.Second,
 			Costs: Costs{Step: 1, PrefillStep: 2, PrefillToken: 3_000_001, Attention: 4, Sequence: 5, ContextToken: 46_700, Decode: DecodeTable{{1, 0}, {8, Millisecond}}},
