@@ -16,14 +16,7 @@ type Requests struct {
 	// MedianInterval is for the median of the differences.
 	MedianInterval trace.Opt[Interval]
 	Lower, Higher  int // requests whose latency is lower or higher in B
-	// Points are the latencies of up to 4,096 pairs, evenly spaced in the trace.
-	Points []Point
 }
-
-// Point is a request's latency on both sides.
-type Point struct{ A, B float64 }
-
-const maxPoints = 4096
 
 var pairedLatencies = [3]run.Latency{run.TTFT, run.TPOT, run.E2EL}
 
@@ -67,9 +60,6 @@ func (c *Comparison) pair(a, b side, draws []weights) {
 			inA, inB := rowsA[row][k].value(), rowsB[row][k].value()
 			if !inA.Set || !inB.Set {
 				continue
-			}
-			if len(items)%(len(both)/maxPoints+1) == 0 {
-				r.Points = append(r.Points, Point{inA.Value, inB.Value})
 			}
 			items = append(items, item{inB.Value - inA.Value, a.stretch(row)})
 			if inB.Value < inA.Value {

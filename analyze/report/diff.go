@@ -216,9 +216,6 @@ func (c Diff) requests(s *doc.Section) {
 		}
 	}
 	s.Table(t)
-	for _, f := range c.scatters() {
-		s.Figure(f)
-	}
 }
 
 func (c Diff) data() doc.Data {
@@ -252,22 +249,6 @@ func (c Diff) figures() []figure.Figure {
 				s.Color = 2
 			}
 		}
-	}
-	return figures
-}
-
-// scatters draws the TTFT and the TPOT of each request on both sides. Points on the line
-// are equal on both.
-func (c Diff) scatters() (figures []figure.Figure) {
-	for _, r := range c.Requests {
-		if r.Latency == run.E2EL || len(r.Points) == 0 {
-			continue
-		}
-		points := figure.Series{Name: "requests", Kind: figure.Points}
-		for _, p := range r.Points {
-			points.X, points.Y = append(points.X, p.A/1000), append(points.Y, p.B/1000)
-		}
-		figures = append(figures, against(r.Latency.Label()+" of each request", "A: "+doc.Clean(c.NameA), "B: "+doc.Clean(c.NameB), figure.Axis{Quantity: figure.Duration, Log: true}, points))
 	}
 	return figures
 }
