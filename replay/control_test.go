@@ -231,7 +231,7 @@ func TestVirtualRunnerDoesWhatRunnerDoes(t *testing.T) {
 		if closed {
 			limit = max(limit, 1)
 		}
-		sessions := []SessionLimits{{}, {Open: 1}, {Open: 3, Turns: 4}, {Time: 5 * time.Second}}[seed/9%4]
+		sessions := []SessionLimits{{}, {Open: 1}, {Open: 3, Turns: 4}, {Turns: 2}}[seed/9%4]
 		var inReal, inVirtual memory
 		var real Tally
 		synctest.Test(t, func(t *testing.T) {

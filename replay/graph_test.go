@@ -117,12 +117,10 @@ func TestSessionLimits(t *testing.T) {
 		sent   map[int]int // row to ms
 		cut    int
 	}{
-		"none":   {SessionLimits{}, map[int]int{0: 0, 1: 0, 2: 0, 3: 0, 4: 110, 5: 110, 6: 220, 7: 110, 8: 220}, 0},
-		"one":    {SessionLimits{Open: 1}, map[int]int{0: 0, 4: 110, 5: 110, 6: 220, 1: 320, 7: 430, 8: 540, 2: 640, 3: 740}, 0},
-		"two":    {SessionLimits{Open: 2}, map[int]int{0: 0, 1: 0, 4: 110, 5: 110, 7: 110, 6: 220, 8: 220, 2: 320, 3: 320}, 0},
-		"turns":  {SessionLimits{Turns: 2, Open: 1}, map[int]int{0: 0, 4: 110, 5: 110, 1: 210, 7: 320, 2: 420, 3: 520}, 2},
-		"time":   {SessionLimits{Time: 200 * msec}, map[int]int{0: 0, 1: 0, 2: 0, 3: 0, 4: 110, 5: 110, 7: 110}, 2},
-		"a time": {SessionLimits{Time: 221 * msec}, map[int]int{0: 0, 1: 0, 2: 0, 3: 0, 4: 110, 5: 110, 7: 110, 6: 220, 8: 220}, 0},
+		"none":  {SessionLimits{}, map[int]int{0: 0, 1: 0, 2: 0, 3: 0, 4: 110, 5: 110, 6: 220, 7: 110, 8: 220}, 0},
+		"one":   {SessionLimits{Open: 1}, map[int]int{0: 0, 4: 110, 5: 110, 6: 220, 1: 320, 7: 430, 8: 540, 2: 640, 3: 740}, 0},
+		"two":   {SessionLimits{Open: 2}, map[int]int{0: 0, 1: 0, 4: 110, 5: 110, 7: 110, 6: 220, 8: 220, 2: 320, 3: 320}, 0},
+		"turns": {SessionLimits{Turns: 2, Open: 1}, map[int]int{0: 0, 4: 110, 5: 110, 1: 210, 7: 320, 2: 420, 3: 520}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := scan(t, rows)
@@ -259,21 +257,5 @@ func TestResumedSessionLimits(t *testing.T) {
 	order := slices.SortedFunc(maps.Keys(m.records), func(a, b int) int { return int(m.records[a].Sent.Value - m.records[b].Sent.Value) })
 	if want := []int{6, 1, 4, 7, 2, 5, 8}; !slices.Equal(order, want) || tally.Unfinished != 0 {
 		t.Errorf("sent in the order %v, want %v; %+v", order, want, tally)
-	}
-}
-
-// The time of a session counts from before the run was resumed.
-func TestResumedSessionTime(t *testing.T) {
-	rows := atMS(0, 100, 145)
-	for i := range rows {
-		rows[i].SessionID, rows[i].After = "s", []string{}
-	}
-	past, plan, err := resumeStateOf(t, rows, ended(0, rows[0], 10*msec, OK))
-	if err != nil {
-		t.Fatal(err)
-	}
-	runner := &Runner{Client: &fakeServer{took: always(1 * msec)}, Graph: plan.Graph, Resume: past, Sessions: SessionLimits{Time: 50 * msec}}
-	if _, tally, _ := replayed(t, runner, rows); tally.Sent != 1 || tally.Cut != 1 { // due at 10 and 55 ms
-		t.Errorf("%+v", tally)
 	}
 }

@@ -34,7 +34,6 @@ type ResumeState struct {
 
 // sessionBegan is the part of a session that is recorded.
 type sessionBegan struct {
-	at     time.Duration // when the first request was sent
 	rows   int
 	broken bool // a request failed or was abandoned
 }
@@ -88,10 +87,7 @@ func (p *ResumeState) add(rec *Record, graph *trace.Graph) {
 		p.ends[rec.Row] = end{at: rec.Done, fate: fateOf(rec.Class)}
 	}
 	if first := graph.First(rec.Row); graph.Size(first) > 1 {
-		s, known := p.began[first]
-		if at := rec.Ready; !known || at < s.at {
-			s.at = at
-		}
+		s := p.began[first]
 		s.rows++
 		s.broken = s.broken || fateOf(rec.Class) != completed
 		p.began[first] = s

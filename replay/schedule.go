@@ -106,8 +106,6 @@ func (s *schedule) add(j job) {
 // arrive queues a row that no longer waits for other rows or for its session.
 func (s *schedule) arrive(j job) {
 	switch {
-	case s.sessions.overTime(&j):
-		s.drop(j, cut, j.from)
 	case j.late:
 		heap.Push(&s.turns, j)
 	case s.closed:
@@ -250,7 +248,6 @@ func (s *schedule) next(now time.Duration) (j job, ready time.Duration, ok bool)
 	} else {
 		s.rows--
 	}
-	s.sessions.sent(j.row, ready)
 	if s.closed {
 		j.due = ready
 	}

@@ -16,8 +16,6 @@ type SessionLimits struct {
 	Open int
 	// Turns is the number of rows of one SessionID that are sent.
 	Turns int
-	// Time is how long after the first request of a session its others may be sent.
-	Time time.Duration
 }
 
 // sessionGate applies SessionLimits. It is pure: see schedule. A nil sessionGate sets no
@@ -36,8 +34,6 @@ type session struct {
 	left int // rows that have not ended
 	open bool
 	held []job // rows to be sent once it is open
-	// began is when the first request was sent, arrived when it was due.
-	began, arrived Instant
 }
 
 func newSessionGate(c scheduleConfig) *sessionGate {
@@ -48,7 +44,7 @@ func newSessionGate(c scheduleConfig) *sessionGate {
 	if c.resume != nil {
 		g.turns = c.resume.turns
 		for first, began := range c.resume.began {
-			g.sessions[first] = &session{left: c.graph.Size(first) - began.rows, open: true, began: trace.Some(began.at), arrived: trace.Some(began.at)}
+			g.sessions[first] = &session{left: c.graph.Size(first) - began.rows, open: true}
 			g.open++
 		}
 	}
@@ -77,9 +73,6 @@ func (g *sessionGate) admit(j job) bool {
 		g.open++
 	}
 	if s.open {
-		if !s.arrived.Set {
-			s.arrived = trace.Some(j.from)
-		}
 		return true
 	}
 	if s.held == nil {
@@ -96,29 +89,6 @@ func (g *sessionGate) overTurns(j *job) bool {
 	}
 	g.turns[j.req.SessionID]++
 	return g.turns[j.req.SessionID] > g.Turns
-}
-
-// overTime reports whether a row is due after the end of its session's time.
-func (g *sessionGate) overTime(j *job) bool {
-	if g == nil || g.Time == 0 {
-		return false
-	}
-	s := g.of(j.row)
-	since := s.began
-	if len(j.before) == 0 { // it is read ahead, perhaps before the session began
-		since = s.arrived
-	}
-	return since.Set && j.from-since.Value >= g.Time
-}
-
-// sent notes that a row is sent.
-func (g *sessionGate) sent(row int, at time.Duration) {
-	if g == nil {
-		return
-	}
-	if s := g.of(row); !s.began.Set {
-		s.began = trace.Some(at)
-	}
 }
 
 // begunSessions counts sessions that have begun and are not over. Those with a request
@@ -178,7 +148,7 @@ func (g *sessionGate) ended(row int, at time.Duration) (next []job) {
 	g.open--
 	for len(g.queue) > 0 && g.open < g.Open {
 		s, g.queue = g.queue[0], g.queue[1:]
-		s.open, s.arrived = true, trace.Some(at)
+		s.open = true
 		g.open++
 		for _, j := range s.held {
 			j.from = max(j.from, at)

@@ -46,7 +46,7 @@ type valueRange struct {
 
 // flagRanges lists the accepted values of numbers and durations, by flag.
 var flagRanges = []valueRange{
-	{"positive", positive, words("end limit speedup ramp max-think timeout first-byte-timeout idle-timeout long-isl abort-after-errors max-concurrency max-sessions max-turns max-session-time cancel-after duration " +
+	{"positive", positive, words("end limit speedup ramp max-think timeout first-byte-timeout idle-timeout long-isl abort-after-errors max-concurrency max-sessions max-turns cancel-after duration " +
 		"max-lag server-block-size num-prompts num-requests rate-scale speedup-ratio prefix-len-multiplier prefix-root-multiplier " +
 		"prompt-len-multiplier osl-multiplier max-isl max-osl")},
 	{"positive", func(rate float64) bool { return rate > 0 }, words("rate session-rate")},

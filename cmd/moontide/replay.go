@@ -84,7 +84,6 @@ func sessionFlags() []cli.Flag {
 		},
 		&cli.IntFlag{Name: "max-sessions", Usage: "at most `N` sessions in progress; the next one starts when one ends; an agent and its sub-agents are one session", DefaultText: "no limit"},
 		&cli.IntFlag{Name: "max-turns", Usage: "end sessions after `N` turns", DefaultText: "no limit"},
-		&cli.DurationFlag{Name: "max-session-time", Usage: "send no more turns of a session once `TIME` has passed since its first request", DefaultText: "no limit"},
 		&cli.DurationFlag{Name: "cancel-after", Usage: "abandon requests that are not complete `TIME` after they were sent, like a user who gives up; dependent requests are not sent", DefaultText: "never"},
 	)
 }
@@ -238,7 +237,7 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 	cfg.Seed, cfg.Dir, cfg.KeepText = c.Uint64("seed"), c.String(outFlag.Name), c.Bool(keepTextFlag.Name)
 	cfg.MaxConcurrency, cfg.Closed, cfg.Duration = c.Int(maxConcurrencyFlag.Name), c.Bool(closedFlag.Name), c.Duration(durationFlag.Name)
 	cfg.Window, cfg.CacheGenerated = windowOf(c, runfile.Window{}), c.Bool("cache-generated")
-	cfg.Sessions = replay.SessionLimits{Open: c.Int("max-sessions"), Turns: c.Int("max-turns"), Time: c.Duration("max-session-time")}
+	cfg.Sessions = replay.SessionLimits{Open: c.Int("max-sessions"), Turns: c.Int("max-turns")}
 	cfg.Thresholds = thresholdsOf(c, runfile.Thresholds{})
 	cfg.Version, cfg.Command, cfg.Flags = version(), maskedCommand(), setFlags(c)
 	cfg.Drain = stop.gently.Done()

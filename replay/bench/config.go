@@ -171,7 +171,7 @@ func (c *Config) check() error {
 		}
 	}
 	for field, d := range map[string]time.Duration{
-		"Duration": c.Duration, "MaxSessionTime": c.Sessions.Time, "CancelAfter": c.Client.CancelAfter, "WaitReady": c.WaitReady, "Timeout": c.Client.Timeout, "FirstByteTimeout": c.Client.FirstByteTimeout, "IdleTimeout": c.Client.IdleTimeout,
+		"Duration": c.Duration, "CancelAfter": c.Client.CancelAfter, "WaitReady": c.WaitReady, "Timeout": c.Client.Timeout, "FirstByteTimeout": c.Client.FirstByteTimeout, "IdleTimeout": c.Client.IdleTimeout,
 		"WarmupTime": seconds(c.Window.WarmupSeconds), "CooldownTime": seconds(c.Window.CooldownSeconds),
 	} {
 		if d < 0 {

@@ -158,7 +158,7 @@ func (c *Config) record(in *input) runfile.Run {
 		Seed: c.Seed, Leg: c.leg,
 		Limits: runfile.Limits{
 			MaxConcurrency: c.MaxConcurrency, Closed: c.Closed, DurationSeconds: c.Duration.Seconds(),
-			MaxSessions: c.Sessions.Open, MaxTurns: c.Sessions.Turns, MaxSessionSeconds: c.Sessions.Time.Seconds(),
+			MaxSessions: c.Sessions.Open, MaxTurns: c.Sessions.Turns,
 			CancelAfterSeconds: c.Client.CancelAfter.Seconds(),
 		},
 		Window: c.Window, Thresholds: c.Thresholds,

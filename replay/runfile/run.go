@@ -188,11 +188,9 @@ type Source struct {
 type Limits struct {
 	MaxConcurrency int  `json:"max_concurrency"`
 	Closed         bool `json:"closed,omitempty"` // closed loop of MaxConcurrency requests or MaxSessions sessions
-	// Limits of sessions: those in progress at a time, the turns of each, and the time
-	// after its first request in which others are sent.
-	MaxSessions       int     `json:"max_sessions,omitempty"`
-	MaxTurns          int     `json:"max_turns,omitempty"`
-	MaxSessionSeconds float64 `json:"max_session_time_s,omitempty"`
+	// Limits of sessions: those in progress at a time, and the turns of each.
+	MaxSessions int `json:"max_sessions,omitempty"`
+	MaxTurns    int `json:"max_turns,omitempty"`
 	// CancelAfterSeconds is how long after it was sent a request was abandoned.
 	CancelAfterSeconds float64 `json:"cancel_after_s,omitempty"`
 	TimeoutSeconds     float64 `json:"timeout_s"`
