@@ -18,7 +18,8 @@ type answer struct {
 	// What the next event, or the whole answer, is about.
 	usage      usage
 	part       part
-	bound      form  // of the tokens of the part
+	bound      form  // of the tokens of the part, but the last one of the answer
+	counted    form  // the usage after each token
 	from, upTo int   // tokens
 	stamp      int64 // see Server.stampAt
 	sequence   int   // events so far, if they are counted
@@ -79,21 +80,35 @@ func (a *answer) appendIDs(b []byte) []byte {
 // appendToken appends the events of token k, and those that the first token, and that of
 // a part, bring along.
 func (a *answer) appendToken(b []byte, k int) []byte {
-	p := a.partOf(k)
-	if k == 0 {
-		a.from, a.upTo = 0, 0
-		b = a.api.begun.append(b, a)
-	}
-	if k == p.from {
-		if k > 0 {
-			b = a.closePart(b)
-		}
-		a.part = p
-		a.bound = a.forms().token.bind(a)
-		b = a.forms().opened.append(b, a)
+	if k == a.part.upTo {
+		b = a.openPart(b, k)
 	}
 	a.from, a.upTo = k, k+1
-	return a.bound.append(b, a)
+	if a.upTo == a.tokens {
+		return a.forms().token.append(b, a)
+	}
+	f := a.bound
+	if !f[0].word {
+		return f.append(b, a)
+	}
+	b = append(append(b, f[0].text...), a.word(k)...) // a call of the field takes longer
+	if len(f) == 2 {
+		return append(b, f[1].text...)
+	}
+	return f[1:].append(b, a)
+}
+
+// openPart appends the events before token k, the first one of a part.
+func (a *answer) openPart(b []byte, k int) []byte {
+	if k == 0 {
+		a.counted = a.api.usage.bind(a)
+		b = a.api.begun.append(b, a)
+	} else {
+		b = a.closePart(b)
+	}
+	a.part = a.partOf(k)
+	a.bound = a.forms().token.bind(a)
+	return a.forms().opened.append(b, a)
 }
 
 // closePart appends the events after the last token of a part.

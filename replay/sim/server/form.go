@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,11 +10,12 @@ import (
 // each answer. Nothing is looked up as events are written, which must be very cheap.
 type form []piece
 
-// piece is a text of a form and the field that follows it, which may be nil.
+// piece is a text of a form and the field that follows it, which only the last lacks.
 type piece struct {
 	text  string
 	field func(b []byte, a *answer) []byte
-	fixed bool // the field is the same in all events of a part
+	fixed func(a *answer) bool // see the variable; may be nil
+	word  bool                 // the field is the text
 }
 
 // formOf returns the form that a text describes. Fields are words after a dollar sign.
@@ -30,7 +30,7 @@ func formOf(text string) (f form) {
 		if !known {
 			panic("server: a form has the unknown field $" + after[:end])
 		}
-		f = append(f, piece{before, field, slices.Contains(fixed, after[:end])})
+		f = append(f, piece{before, field, fixed[after[:end]], after[:end] == "text"})
 		text = after[end:]
 	}
 }
@@ -44,29 +44,30 @@ func eventForm(name, members string) string {
 	return "event: " + name + "\n" + dataForm(`{"type":"`+name+`"`+members)
 }
 
-// bind returns the form with the fields filled in that are the same in all events of the
-// part that an answer is at.
+// bind returns the form with the fields filled in that are fixed in the part that an
+// answer is at.
 func (f form) bind(a *answer) (bound form) {
 	var b []byte
 	for _, p := range f {
-		if b = append(b, p.text...); p.fixed {
+		if b = append(b, p.text...); p.fixed != nil && p.fixed(a) {
 			b = p.field(b, a)
 			continue
 		}
-		bound, b = append(bound, piece{text: string(b), field: p.field}), nil
+		bound, b = append(bound, piece{text: string(b), field: p.field, word: p.word}), nil
 	}
 	return bound
 }
 
 // append fills in a form with the state of an answer.
 func (f form) append(b []byte, a *answer) []byte {
-	for i := range f {
-		b = append(b, f[i].text...)
-		if f[i].field != nil {
-			b = f[i].field(b, a)
-		}
+	if len(f) == 0 {
+		return b
 	}
-	return b
+	last := len(f) - 1
+	for i := range f[:last] {
+		b = f[i].field(append(b, f[i].text...), a)
+	}
+	return append(b, f[last].text...)
 }
 
 // number is a field with a number.
@@ -89,8 +90,19 @@ func optional(is func(a *answer) bool, field func([]byte, *answer) []byte) func(
 	}
 }
 
-// fixed are the fields that bind fills in.
-var fixed = []string{"id", "model", "created", "index"}
+// fixed are the fields that are, or may be, the same in the events of all tokens of a
+// part but the last one of an answer.
+var fixed = map[string]func(a *answer) bool{
+	"id": always, "model": always, "created": always, "index": always,
+	"prompt": always, "cached": always, "uncached": always,
+	"finish":     always,
+	"details":    func(a *answer) bool { return a.reasoning == 0 },
+	"returned":   func(a *answer) bool { return !a.tokenIDs },
+	"continuous": func(a *answer) bool { return !a.continuousUsage },
+	"stamp":      func(a *answer) bool { return !a.stamped },
+}
+
+func always(*answer) bool { return true }
 
 // fields are what forms may have.
 var fields = map[string]func(b []byte, a *answer) []byte{
@@ -117,8 +129,8 @@ var fields = map[string]func(b []byte, a *answer) []byte{
 	"prompt":   number(func(a *answer) int { return a.usage.prompt }),
 	"cached":   number(func(a *answer) int { return a.usage.cached }),
 	"uncached": number(func(a *answer) int { return a.usage.prompt - a.usage.cached }),
-	"output":   number(func(a *answer) int { return a.upTo }),
-	"total":    number(func(a *answer) int { return a.usage.prompt + a.upTo }),
+	"output":   func(b []byte, a *answer) []byte { return strconv.AppendInt(b, int64(a.upTo), 10) },
+	"total":    func(b []byte, a *answer) []byte { return strconv.AppendInt(b, int64(a.usage.prompt+a.upTo), 10) },
 	"reasoned": number(func(a *answer) int { return min(a.upTo, a.reasoning) }),
 	"details": func(b []byte, a *answer) []byte { // only of a model that reasons
 		if a.reasoning == 0 {
@@ -131,10 +143,13 @@ var fields = map[string]func(b []byte, a *answer) []byte{
 		if !a.continuousUsage {
 			return b
 		}
-		return a.api.usage.append(append(b, ','), a)
+		return a.counted.append(append(b, ','), a)
 	},
 
-	"sequence": number(func(a *answer) int { a.sequence++; return a.sequence - 1 }),
+	"sequence": func(b []byte, a *answer) []byte {
+		a.sequence++
+		return strconv.AppendInt(b, int64(a.sequence-1), 10)
+	},
 	"stamp": func(b []byte, a *answer) []byte {
 		if !a.stamped {
 			return b

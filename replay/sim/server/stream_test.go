@@ -221,10 +221,15 @@ func TestEventsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// middle returns an answer of 1000 tokens whose stream has begun.
-func middle(api *api, reasoning int) *answer {
+// middle returns an answer of 1000 tokens whose stream has begun, and whose events have
+// all members that may be asked for if all is true.
+func middle(api *api, reasoning int, all bool) *answer {
 	a := &answer{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: plainWords.wording(7, 0), reasoning: reasoning,
-		tokens: 1000, full: true}
+		tokens: 1000, full: true, usage: usage{prompt: 1000, cached: 500}, stamped: all}
+	a.continuousUsage = all
+	if !api.separatesReasoning {
+		a.reasoning = 0
+	}
 	a.appendToken(nil, 0)
 	return a
 }
@@ -232,8 +237,7 @@ func middle(api *api, reasoning int) *answer {
 func TestEncodingATokenDoesNotAllocate(t *testing.T) {
 	for _, api := range apis {
 		for _, reasoning := range []int{0, 999} {
-			a, buf := middle(api, reasoning), make([]byte, 0, 64<<10)
-			a.continuousUsage, a.stamped, a.usage = true, true, usage{prompt: 1000, cached: 500}
+			a, buf := middle(api, reasoning, true), make([]byte, 0, 64<<10)
 			if allocs := testing.AllocsPerRun(100, func() {
 				for k := 1; k < 999; k++ {
 					buf = a.appendToken(buf[:0], k)
