@@ -81,7 +81,7 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if err := in.complete(&options, std); err != nil {
+	if err := in.complete(&options); err != nil {
 		return err
 	}
 	std.say("fitting %s", doc.Count(len(in.measurements), "measurement"))

@@ -34,8 +34,6 @@ type fitData struct {
 	provenance   fit.Provenance
 	blockSize    int // by the server's metrics, 0 is unknown
 	kvTokens     int
-	running      int // sequences at once in any run
-	capped       int // that others waited for
 }
 
 // driveFlags returns the flags of --url.
@@ -122,10 +120,6 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 		}
 		in.provenance.Server = cmp.Or(in.provenance.Server, m.Server)
 		in.blockSize, in.kvTokens = cmp.Or(in.blockSize, m.BlockSize), cmp.Or(in.kvTokens, m.KVTokens)
-		in.running = max(in.running, m.Running)
-		if m.Capped {
-			in.capped = max(in.capped, m.Running)
-		}
 		if slices.ContainsFunc(in.measurements, func(other fit.Measurement) bool { return other.Name == m.Name }) {
 			m.Name = dir
 		}
@@ -160,18 +154,13 @@ func (in *fitData) explain(std streams, err error) error {
 }
 
 // complete sets the limits that the server reports and no flag sets.
-func (in *fitData) complete(options *fit.Options, std streams) error {
+func (in *fitData) complete(options *fit.Options) error {
 	d := &options.Template
-	own := !d.Disaggregated() // prefill and decode engines may differ
 	if in.blockSize > 0 && in.kvTokens > 0 {
 		d.Engine.BlockSize = cmp.Or(d.Engine.BlockSize, in.blockSize)
-		if d.Engine.KVBlocks == 0 && own {
+		if d.Engine.KVBlocks == 0 && !d.Disaggregated() { // prefill and decode engines may differ
 			d.Engine.KVBlocks = max(in.kvTokens/d.Engine.BlockSize/max(d.Engines, 1), 1)
 		}
-	}
-	if d.Engine.MaxSeqs == 0 && own && in.capped > 0 && in.capped == in.running {
-		d.Engine.MaxSeqs = max(in.capped/max(d.Engines, 1)/max(d.Engine.Ranks, 1), 1)
-		std.say("by the server's metrics, requests wait while %d run: max-num-seqs is %d", in.capped, d.Engine.MaxSeqs)
 	}
 	if err := d.Validate(); err != nil {
 		return fmt.Errorf("limits of the server: %w", err)

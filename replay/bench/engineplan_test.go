@@ -79,23 +79,3 @@ func TestEngineRunRequests(t *testing.T) {
 		t.Errorf("%d rows, mean ISL %d, OSL %d", n, isl/n, osl/n)
 	}
 }
-
-// Requests that wait while always the same, highest, number runs show the limit of the
-// server; those that wait for the tokens of a step do not.
-func TestCapped(t *testing.T) {
-	for name, test := range map[string]struct {
-		waited  []int
-		running int
-		want    bool
-	}{
-		"limit":                {[]int{96, 96, 96, 80}, 96, true},
-		"nobody waits":         {nil, 96, false},
-		"seen too seldom":      {[]int{96, 96}, 96, false},
-		"more ran at times":    {[]int{96, 96, 96}, 97, false},
-		"varies with the step": {[]int{5, 7, 7, 6, 7, 3, 4}, 7, false},
-	} {
-		if got := capped(test.waited, test.running); got != test.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}

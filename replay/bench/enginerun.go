@@ -26,11 +26,6 @@ type EngineMeasurement struct {
 	// BlockSize and KVTokens are the block size and the size of the KV caches of all
 	// engines in tokens, by the server's metrics; 0 is unknown.
 	BlockSize, KVTokens int
-	// Running is the most sequences that ran at once, by the server's metrics. Capped
-	// is set if others waited for them while the KV caches had room: if no run had
-	// more, it is the limit of the server.
-	Running int
-	Capped  bool
 	// Unfit is why the run must not be fitted, "" if it may be. Invalid is set if its
 	// verdict is the reason.
 	Unfit   string
@@ -79,7 +74,6 @@ func (m *EngineMeasurement) judge(r *Result) {
 
 // readServer reads the server's metrics.
 func (m *EngineMeasurement) readServer(dir string) error {
-	var waited []int // sequences that ran while others waited
 	for s, err := range runfile.Samples(dir) {
 		if err != nil {
 			return err
@@ -91,33 +85,8 @@ func (m *EngineMeasurement) readServer(dir string) error {
 		if s.Server.BlockSize != nil && s.Server.CapacityTokens != nil {
 			m.BlockSize, m.KVTokens = int(*s.Server.BlockSize), int(*s.Server.CapacityTokens)
 		}
-		if s.Server.Running == nil || s.Server.Waiting == nil || s.Server.KVUseMax == nil {
-			continue
-		}
-		running := int(*s.Server.Running)
-		m.Running = max(m.Running, running)
-		if *s.Server.Waiting > 0 && *s.Server.KVUseMax < fullKV {
-			waited = append(waited, running)
-		}
 	}
-	m.Capped = capped(waited, m.Running)
 	return nil
-}
-
-// fullKV is the use from which a KV cache may be what requests wait for.
-const fullKV = 0.9
-
-// capped reports whether requests waited because so many were running. They may also
-// wait for the tokens of a step, but then the number that runs varies.
-func capped(waited []int, running int) bool {
-	const least, share = 3, 0.75
-	equal := 0
-	for _, n := range waited {
-		if n == running {
-			equal++
-		}
-	}
-	return equal >= least && float64(equal) >= share*float64(len(waited))
 }
 
 // readLoad reads the requests of the run.
