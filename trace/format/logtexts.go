@@ -21,9 +21,8 @@ const (
 	mostBytes    = 100
 )
 
-// median returns the median of the bytes per token of texts, by their tokens, or false if
-// there are too few.
-func median(texts []textSize) (bytes float64, ok bool) {
+// median returns the median of the bytes per token of texts, by their tokens.
+func median(texts []textSize) (bytes float64) {
 	steps := func(s textSize) int { return min(max(s.bytes*stepsPerByte/s.tokens, 1), mostBytes*stepsPerByte) }
 	slices.SortFunc(texts, func(a, b textSize) int { return steps(a) - steps(b) })
 	tokens, below := 0, 0
@@ -32,58 +31,49 @@ func median(texts []textSize) (bytes float64, ok bool) {
 	}
 	for _, s := range texts {
 		if below += s.tokens; 2*below >= tokens {
-			bytes = float64(steps(s)) / stepsPerByte
-			break
+			return float64(steps(s)) / stepsPerByte
 		}
 	}
-	return bytes, len(texts) >= leastMeasured
+	return 0
 }
 
-// measureTexts sets the bytes per token to those that the log counts, of each model that has
-// enough requests.
+// measureTexts sets the bytes per token to those that the log counts, if it has enough
+// requests.
 func (l *requestLog) measureTexts() {
 	if !l.assumed {
 		return
 	}
-	var all []textSize
-	models := map[string][]textSize{}
+	var texts []textSize
 	for i := 0; i < len(l.spots); i += 1 + len(l.spots)/measuredRequests {
-		if size, model := l.textOf(&l.spots[i]); size.tokens > 0 {
-			all, models[model] = append(all, size), append(models[model], size)
+		if size := l.textOf(&l.spots[i]); size.tokens > 0 {
+			texts = append(texts, size)
 		}
 	}
-	size, ok := median(all)
-	if l.assumed = ok; !ok {
-		return
+	if l.assumed = len(texts) >= leastMeasured; l.assumed {
+		l.cfg.BytesPerToken = median(texts)
+		l.ids = log.NewHasher(l.cfg)
 	}
-	l.cfg.BytesPerToken, l.cfg.ModelBytes = size, map[string]float64{}
-	for model, texts := range models {
-		if size, ok := median(texts); ok {
-			l.cfg.ModelBytes[model] = size
-		}
-	}
-	l.ids = log.NewHasher(l.cfg)
 }
 
-// textOf returns the size of a prompt that is a text and whose tokens the log has, and its
-// model.
-func (l *requestLog) textOf(s *spot[logged]) (size textSize, model string) {
+// textOf returns the size of a prompt that is a text and whose tokens the log has.
+func (l *requestLog) textOf(s *spot[logged]) textSize {
 	raw, err := l.readAt(s.file, s.offset, s.length)
 	if err != nil {
-		return size, "" // it is reported when the row is read
+		return textSize{} // it is reported when the row is read
 	}
 	e, err := l.parse(raw, s.about)
 	if err != nil || e.Prompt != log.HasPrompt || !e.Input.Set {
-		return size, ""
+		return textSize{}
 	}
 	call, err := l.read.ReadMembers(e.API, e.Body)
 	if err != nil {
-		return size, ""
+		return textSize{}
 	}
-	if bytes, ok := call.TextLength(); ok {
-		size = textSize{bytes, e.Input.Value}
+	bytes, ok := call.TextLength()
+	if !ok {
+		return textSize{}
 	}
-	return size, call.Model
+	return textSize{bytes, e.Input.Value}
 }
 
 // noteTextSize says how block ids of texts were made without a tokenizer.
@@ -91,15 +81,7 @@ func (l *requestLog) noteTextSize() {
 	if l.cfg.Encoder != nil {
 		return
 	}
-	least, most := l.cfg.BytesPerToken, l.cfg.BytesPerToken
-	for _, size := range l.cfg.ModelBytes {
-		least, most = min(least, size), max(most, size)
-	}
-	text := fmt.Sprintf("block ids of texts are estimated: %.3g", least)
-	if most > least {
-		text += fmt.Sprintf(" to %.3g", most)
-	}
-	text += " bytes per token"
+	text := fmt.Sprintf("block ids of texts are estimated: %.3g bytes per token", l.cfg.BytesPerToken)
 	switch {
 	case l.assumed:
 		text += ", as the log counts; a tokenizer is more exact"

@@ -195,7 +195,7 @@ func (l *requestLog) row(e *log.Entry) trace.Request {
 	if e.Answer != "" && !e.Output.Set {
 		n, ok := l.cfg.Tokens(e.Answer)
 		if !ok {
-			n = int(math.Ceil(float64(len(e.Answer)) / l.cfg.BytesOf(x.Call.Model)))
+			n = int(math.Ceil(float64(len(e.Answer)) / l.cfg.BytesPerToken))
 		}
 		x.TextTokens = trace.Some(n)
 	}

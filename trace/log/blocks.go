@@ -32,7 +32,7 @@ func NewHasher(cfg Config) *Hasher {
 func (h *Hasher) Hash(c *Call) *Blocks {
 	kind, size := "tokens", 4*h.cfg.BlockSize
 	if !c.tokens {
-		kind, size = "text", max(1, int(math.Round(h.cfg.BytesOf(c.Model)*float64(h.cfg.BlockSize))))
+		kind, size = "text", max(1, int(math.Round(h.cfg.BytesPerToken*float64(h.cfg.BlockSize))))
 	}
 	scope := fmt.Sprintf("%s %d %q %q", kind, size, h.cfg.EncoderID, c.Model)
 	b := h.ids.prefixes(scope, c.content, size)

@@ -34,9 +34,7 @@ type Config struct {
 	Encoder   Encoder
 	EncoderID string
 	// BytesPerToken is the assumed size of a token without an encoder; 0 is 4.
-	// ModelBytes has that of models which differ.
 	BytesPerToken float64
-	ModelBytes    map[string]float64
 	// SessionField names the member of the body, such as metadata.chat_id, that has the
 	// name of a request's session. Without a name, a session is found by its prompts:
 	// each continues the one before.
@@ -61,14 +59,6 @@ func (c Config) Check() error {
 		return fmt.Errorf("%v bytes per token is outside of 0.1 to 100", c.BytesPerToken)
 	}
 	return nil
-}
-
-// BytesOf returns the assumed size of a token of a model.
-func (c Config) BytesOf(model string) float64 {
-	if bytes, ok := c.ModelBytes[model]; ok {
-		return bytes
-	}
-	return c.BytesPerToken
 }
 
 // WithDefaults returns c with all zero values replaced.

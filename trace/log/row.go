@@ -102,7 +102,7 @@ func (x *Rows) Row(e *Exchange) trace.Request {
 			estimated = append(estimated, "input_length")
 		}
 	default:
-		r.InputLength = int(math.Ceil(float64(e.Call.length) / x.cfg.BytesOf(e.Call.Model)))
+		r.InputLength = int(math.Ceil(float64(e.Call.length) / x.cfg.BytesPerToken))
 		estimated = append(estimated, "input_length")
 	}
 	switch {
