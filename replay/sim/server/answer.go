@@ -101,7 +101,9 @@ func (a *answer) appendToken(b []byte, k int) []byte {
 // openPart appends the events before token k, the first one of a part.
 func (a *answer) openPart(b []byte, k int) []byte {
 	if k == 0 {
-		a.counted = a.api.usage.bind(a)
+		if a.continuousUsage {
+			a.counted = a.api.usage.bind(a)
+		}
 		b = a.api.begun.append(b, a)
 	} else {
 		b = a.closePart(b)

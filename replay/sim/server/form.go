@@ -46,14 +46,14 @@ func eventForm(name, members string) string {
 
 // bind returns the form with the fields filled in that are fixed in the part that an
 // answer is at.
-func (f form) bind(a *answer) (bound form) {
-	var b []byte
+func (f form) bind(a *answer) form {
+	bound, b := make(form, 0, 4), make([]byte, 0, 512) // enough, mostly
 	for _, p := range f {
 		if b = append(b, p.text...); p.fixed != nil && p.fixed(a) {
 			b = p.field(b, a)
 			continue
 		}
-		bound, b = append(bound, piece{text: string(b), field: p.field, word: p.word}), nil
+		bound, b = append(bound, piece{text: string(b), field: p.field, word: p.word}), b[:0]
 	}
 	return bound
 }
