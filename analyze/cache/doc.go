@@ -18,8 +18,7 @@
 // [Simulate] plays other policies at given capacities, and a [Fleet] compares
 // caches behind a router. A [Study] does all of this for several policies and
 // capacities. Both need a [Sequence], the trace in memory, because
-// Belady's policy looks ahead. [ParseCapacity] reads "10000", "5Mtok" or "64GiB",
-// and [KVOf] knows the bytes per token of common models.
+// Belady's policy looks ahead. [ParseCapacity] reads "10000", "5Mtok" or "64GiB".
 //
 // # What a hit is
 //

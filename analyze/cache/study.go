@@ -14,9 +14,7 @@ type Question struct {
 	// fit the trace.
 	Capacities []Capacity
 	// BytesPerToken is the size of a token in the KV cache; 0 if unknown.
-	// Arithmetic shows how it was computed.
 	BytesPerToken float64
-	Arithmetic    string
 	// Workers is the number of simulated workers with a cache each, 0 for none.
 	Workers  int
 	Routings []routing.Policy

@@ -88,11 +88,8 @@ func (c *Cache) addTo(to *doc.Document) {
 		smallest.Add(doc.Percent(share)+" %", doc.Int(n), doc.Int(n*c.BlockSize), c.gib(n))
 	}
 	s.Table(smallest)
-	switch {
-	case c.Arithmetic != "":
-		s.Text("KV cache size: " + c.Arithmetic + ".")
-	case c.BytesPerToken == 0:
-		s.Text("Set a KV model or the bytes per token to see sizes in bytes.")
+	if c.BytesPerToken == 0 {
+		s.Text("Set the KV cache bytes per token to see sizes in bytes.")
 	}
 	c.addFleets(to)
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,7 +23,7 @@ var blockSizeFlag = &cli.IntFlag{
 func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage:       "describe a trace: lengths, arrivals, changes over time, shared prefixes, cache hit rates",
-		Description: "Several traces are shown side by side. FILE - is standard output.\n\n" + "Models known to --kv-model: " + strings.Join(knownModels(), ", ") + ".",
+		Description: "Several traces are shown side by side. FILE - is standard output.",
 		Flags:       slices.Concat(outputFlags("json markdown csv datagen html png"), cacheFlags(), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
 		Action:      func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}

@@ -17,15 +17,7 @@ func cacheFlags() []cli.Flag {
 			Choices:    list(oneOf(cache.Policies()...).Noted(string(cache.Belady), "the upper bound")),
 		},
 		&cli.StringFlag{Name: "capacities", Usage: "`SIZES`: cache sizes in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "a range that fits the trace"},
-		&choiceFlag{
-			StringFlag: cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache size per token converts tokens to bytes, such as llama-3.1-70b"},
-			Choices:    choiceSet{Names: words(strings.ToLower(strings.Join(knownModels(), " "))), Open: true},
-		},
-		&choiceFlag{
-			StringFlag: cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "KV cache data `TYPE` for --kv-model: %s"},
-			Choices:    oneOf(cache.Elements()...),
-		},
-		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "`N`: KV cache bytes per token; replaces --kv-model"},
+		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "`N`: KV cache bytes per token, which convert tokens to bytes"},
 		&cli.IntFlag{Name: "workers", Usage: "simulate `N` workers, each with its own cache"},
 		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "`POLICIES`: comma-separated routing policies to compare with --workers: %s"},
@@ -40,13 +32,6 @@ func list(c choiceSet) choiceSet {
 	return c
 }
 
-func knownModels() (names []string) {
-	for _, k := range cache.Presets() {
-		names = append(names, k.Model)
-	}
-	return names
-}
-
 func parseCacheFlags(c *cli.Context) (q cache.Question, err error) {
 	if q.Policies, err = listed(c, "cache", cache.ParsePolicy); err != nil {
 		return q, err
@@ -57,38 +42,16 @@ func parseCacheFlags(c *cli.Context) (q cache.Question, err error) {
 	if q.Routings, err = listed(c, "routing", routing.Parse); err != nil {
 		return q, err
 	}
-	q.Workers = c.Int("workers")
+	q.Workers, q.BytesPerToken = c.Int("workers"), c.Float64("kv-bytes-per-token")
 	if c.IsSet("routing") && !c.IsSet("workers") {
 		return q, misused("analyze: --routing needs --workers")
 	}
-	if err := parseBytesPerToken(c, &q); err != nil {
-		return q, err
-	}
 	for _, size := range q.Capacities {
 		if size.Unit == cache.Bytes && q.BytesPerToken == 0 {
-			return q, misused("analyze: --capacities in bytes need --kv-model or --kv-bytes-per-token")
+			return q, misused("analyze: --capacities in bytes need --kv-bytes-per-token")
 		}
 	}
 	return q, nil
-}
-
-func parseBytesPerToken(c *cli.Context, q *cache.Question) error {
-	switch q.BytesPerToken = c.Float64("kv-bytes-per-token"); {
-	case c.IsSet("kv-model") && c.IsSet("kv-bytes-per-token"):
-		return misused("analyze: --kv-model and --kv-bytes-per-token exclude each other")
-	case c.IsSet("kv-dtype") && !c.IsSet("kv-model"):
-		return misused("analyze: --kv-dtype needs --kv-model")
-	case c.IsSet("kv-model"):
-		kv, err := cache.KVOf(c.String("kv-model"))
-		if err == nil {
-			kv.Element, err = cache.ParseElement(c.String("kv-dtype"))
-		}
-		if err != nil {
-			return misused("analyze: %v", err)
-		}
-		q.BytesPerToken, q.Arithmetic = float64(kv.BytesPerToken()), kv.Model+": "+kv.Arithmetic()
-	}
-	return nil
 }
 
 // listed parses a comma-separated flag and drops repeated values.

@@ -150,10 +150,10 @@ var verbPages = map[string]verbPage{
 		Usage:   []string{"TRACE... [FLAGS]"},
 		Examples: []string{
 			"trace.jsonl --html trace.html",
-			"trace.jsonl --cache lru,belady --capacities 64GiB,256GiB --kv-model llama-3.1-70b",
+			"trace.jsonl --cache lru,belady --capacities 64GiB,256GiB --kv-bytes-per-token 327680",
 			"production.jsonl synthetic.jsonl --json",
 		},
-		Common: []string{"json", "markdown", "html", "png", "cache", "capacities", "kv-model", "workers"},
+		Common: []string{"json", "markdown", "html", "png", "cache", "capacities", "workers"},
 	},
 	"check": {
 		Section:  "Analyze traces",
