@@ -163,7 +163,7 @@ func TestFaults(t *testing.T) {
 				if n := c.servers[0].host.IdleConns(); n != 0 {
 					t.Errorf("%d connections are kept", n)
 				}
-				c.cfg.Timeout = 20 * time.Second
+				c.cfg.Timeout = time.Hour
 				wantOK(t, send(t, c), 2)
 				if n := s.connections(); n != 2 {
 					t.Errorf("%d connections for two requests", n)
@@ -218,6 +218,7 @@ func TestTimeouts(t *testing.T) {
 		"stalled in a chunk":    {idle, holds(streamed + inChunk(tide) + "40\r\n" + tide[:20]), silent},
 		"the request's time":    {timeouts(40*ms, time.Hour, time.Hour), holds(), "request timeout: no complete answer within 40ms"},
 		"no answer":             {first, holds(), noToken},
+		"no time to send":       {timeouts(time.Hour, 1, ms), holds(), "first-byte timeout: no token within 1ns"},
 		"stalled in the header": {first, holds(streamed[:30]), noToken},
 		"only a header":         {first, holds(streamed), noToken},
 		"only a role":           {first, holds(streamed + inChunk(role)), noToken},

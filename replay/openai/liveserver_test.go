@@ -59,7 +59,7 @@ func conversation(session string, first uint64, osl int, lengths ...int) (rows [
 func replayed(t *testing.T, cfg openai.Config, rows []trace.Request) (*openai.Client, []replay.Outcome) {
 	t.Helper()
 	cfg.Answers, cfg.Graph, cfg.Source = openai.LiveAnswers, tracetest.Graph(t, rows...), prompt.Source{BlockSize: traceBlock}
-	cfg.Timeout = 20 * time.Second
+	cfg.Timeout = time.Hour
 	c, err := openai.New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -159,7 +159,7 @@ const nobody = "http://127.0.0.1:1"
 // client is a Client of the server for requests of a model named m.
 func client(t *testing.T, url string, edits ...func(*Config)) *Client {
 	t.Helper()
-	cfg := Config{URL: url, Model: "m", Timeout: 20 * time.Second}
+	cfg := Config{URL: url, Model: "m", Timeout: time.Hour}
 	for _, edit := range edits {
 		edit(&cfg)
 	}

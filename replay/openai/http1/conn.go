@@ -2,7 +2,9 @@ package http1
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
 	"time"
 
 	"moontide/replay/openai/poll"
@@ -91,7 +93,11 @@ func (b *blockingConn) Wait(ctx context.Context) (sent time.Time, wrote bool, er
 	} else {
 		b.canceled = true
 	}
-	return b.timed.sent, err == nil, err
+	wrote = err == nil
+	if errors.Is(err, os.ErrDeadlineExceeded) { // the response tells what took too long
+		err = nil
+	}
+	return b.timed.sent, wrote, err
 }
 
 func (b *blockingConn) read(ctx context.Context, h poll.Handler) {

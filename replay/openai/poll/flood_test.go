@@ -52,7 +52,7 @@ func TestFloods(t *testing.T) {
 			goodPeer.Write([]byte("x"))
 		}
 	}
-	good.Begin(events, time.Now().Add(20*time.Second))
+	good.Begin(events, later)
 	var sending, reading sync.WaitGroup
 	defer sending.Wait()
 	for range floods {
