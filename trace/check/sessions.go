@@ -27,9 +27,12 @@ type sessions struct {
 	turns spill.Sorter
 	// pairs are rows that wait for one of their session, by line, each with that one.
 	pairs spill.Sorter
+	// unordered is set if a row names one that is not above it, or an id is that of several:
+	// otherwise nothing is wrong with which rows wait for which.
+	unordered bool
 }
 
-// turnMemory is the memory of each sorter in bytes.
+// turnMemory is the memory for turns in bytes; pairs are few.
 const turnMemory = 16 << 20
 
 // role is why a turn is in the order of turns.
@@ -66,7 +69,7 @@ type row struct {
 
 func newSessions(found *findings, blocks *blocks) *sessions {
 	c := &sessions{found: found, blocks: blocks, seed: maphash.MakeSeed()}
-	c.turns.Memory, c.pairs.Memory = turnMemory, turnMemory
+	c.turns.Memory, c.pairs.Memory = turnMemory, turnMemory/4
 	return c
 }
 
@@ -200,7 +203,9 @@ func (c *sessions) compare() error {
 				return err
 			}
 			continue
-		case t.Role == hasID || t.Waits: // not for the turn before
+		case t.Role == hasID:
+			c.unordered = c.unordered || before.Line > 0
+		case t.Waits: // not for the turn before
 		case before.Line == 0:
 			c.begins(t)
 		default:
@@ -214,7 +219,8 @@ func (c *sessions) compare() error {
 // named checks a row against an earlier one, if there is any, that it names.
 func (c *sessions) named(t, before turn) error {
 	if before.Line == 0 {
-		return nil // the graph finds those that no row has
+		c.unordered = true
+		return nil
 	}
 	if !t.Delay.Set {
 		c.overlap(t, before, "request_id", t.request)
@@ -303,6 +309,9 @@ func (c *sessions) prompt(t, before turn) {
 func (c *sessions) finish() error {
 	if err := c.compare(); err != nil {
 		return fmt.Errorf("sorting rows: %w", err)
+	}
+	if !c.unordered {
+		return nil
 	}
 	graph, err := c.graph.Graph()
 	if wrong, ok := err.(*trace.GraphError); ok {

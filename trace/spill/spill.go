@@ -30,7 +30,7 @@ const (
 	// mostMemory keeps positions in 32 bits.
 	mostMemory = 1 << 30
 	// mergeMemory is shared by the buffers of the sorted parts, each at least minBuffer.
-	mergeMemory = 32 << 20
+	mergeMemory = 16 << 20
 	minBuffer   = 16 << 10
 	maxBuffer   = 512 << 10
 )
