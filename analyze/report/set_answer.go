@@ -295,12 +295,3 @@ func (s *Set) Unmet() (texts []string) {
 	}
 	return texts
 }
-
-// LoadLine returns the result of a run of a search as one line of progress output.
-func LoadLine(l bench.LoadLeg) string {
-	var objectives []string
-	for _, j := range l.Judgements {
-		objectives = append(objectives, shortfall(j))
-	}
-	return fmt.Sprintf("%v: %s; %s; %v", l.Leg, legOutcome(&l), strings.Join(objectives, ", "), l.Metrics.Verdict.Level)
-}

@@ -90,7 +90,6 @@ func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion) error {
 	cfg := bench.LoadSearchConfig{
 		SweepConfig: q.sweep, Gates: q.view.Gates, Low: q.low, High: q.high,
 		MinRequests: c.Int(minRequestsFlag), MaxLegs: c.Int(maxRunsFlag),
-		EachLeg: func(l bench.LoadLeg) { std.say("%s", report.LoadLine(l)) },
 	}
 	found, err := bench.SearchLoad(stop.now, cfg)
 	if err != nil {

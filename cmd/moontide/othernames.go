@@ -76,16 +76,7 @@ var otherNames = []otherName{
 		instead: "use --concurrency N,N,... for closed loops, or --rate R,R,..., with --num-prompts"},
 	{names: words("url base-url target host port"), verbs: words("simulate"), instead: "the engines run in virtual time: use moontide replay to send requests"},
 	{names: words("result-dir result-filename output-path"), verbs: sendVerbs, instead: "use --out DIR for the run's folder, and moontide report for its results in other forms"},
-	{names: words("path"), verbs: runVerbs, instead: "give the URL with its path"},
-	{names: words("api-key-header"), verbs: runVerbs, instead: "use --server azure or anthropic, or --header 'NAME: KEY'"},
-	{names: words("http2 unix-socket"), verbs: runVerbs, instead: "put a proxy such as nginx before the server"},
-	{names: words("client-cert client-key"), verbs: runVerbs, instead: "put a proxy that has the certificate before the server"},
-	{names: words("events"), verbs: words("replay"), instead: "read samples.jsonl in the run folder, for example with tail -f"},
-	{names: words("echo-header echo-cookie"), verbs: runVerbs, instead: "route sessions by --session-header"},
-	{names: words("priority-from-trace"), verbs: runVerbs, instead: "use --extra-body '{\"priority\": N}', the same for all requests"},
-	{names: words("start-at allow-lost-parts"), verbs: runVerbs, instead: "parts of a run meet at --rendezvous, and all must be there"},
 	{names: words("part part-by rendezvous"), verbs: words("bench"), instead: "moontide replay --part runs one load on several machines"},
-	{names: words("merge"), verbs: words("report"), instead: "the parts of a run are merged by themselves"},
 	{names: words("goodput percentile-metrics"), verbs: sendVerbs, instead: "use it with moontide report, on the run's folder"},
 }
 

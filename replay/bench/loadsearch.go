@@ -32,8 +32,6 @@ type LoadSearchConfig struct {
 	// other, as do those that replace them, and the last see ever fewer others.
 	MinRequests int
 	MaxLegs     int // 0 is 20
-	// EachLeg, if not nil, is called with each run.
-	EachLeg func(LoadLeg)
 }
 
 // LoadLeg is a run of a search.
@@ -158,9 +156,6 @@ func (c *LoadSearchConfig) search(ctx context.Context) (*FoundLoad, error) {
 				return leg, false, err
 			}
 			f.Legs, trials = append(f.Legs, judged), append(trials, search.Trial{Level: judged.Level, Met: judged.Met()})
-			if c.EachLeg != nil {
-				c.EachLeg(judged)
-			}
 			f.Stopped = c.pointless(f.Legs)
 		}
 		level, more := limits.Next(trials)
