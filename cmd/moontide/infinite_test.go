@@ -12,10 +12,15 @@ import (
 func TestInfiniteRate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	var rows strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&rows, `{"timestamp": %d, "input_length": 30, "output_length": 100}`+"\n", 100*i)
+	}
+	write(t, dir, "t.jsonl", rows.String())
 	for _, verb := range []string{"replay", "simulate"} {
 		for _, limit := range []int{0, 3} {
 			folder := filepath.Join(dir, fmt.Sprint(verb, limit))
-			args := []string{verb, sample(t), "--request-rate", "inf", "--num-prompts", "20", "--prefill-per-token", "0", "--step-base", "1ms", "--out", folder}
+			args := []string{verb, "t.jsonl", "--request-rate", "inf", "--prefill-per-token", "0", "--step-base", "1ms", "--out", folder}
 			if limit > 0 {
 				args = append(args, "--max-concurrency", "3")
 			}

@@ -2,12 +2,9 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -32,13 +29,8 @@ func TestMain(m *testing.M) {
 	default:
 		os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts()))
 	}
-	// Most tests wait for runs, so more of them run at once than there are CPU
-	// cores, unless -parallel says otherwise.
 	os.Unsetenv("COLUMNS") // reports are 80 columns wide
-	flag.Parse()
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		parallel.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
-	}
+	tracetest.Waiting()
 	code := m.Run()
 	workers.stop()
 	os.Exit(code)

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -37,18 +38,23 @@ func TestPages(t *testing.T) {
 		}
 	}
 	bin := pageBin(t)
+	// Pages take longest, so they begin with this test. As parallel subtests they
+	// would begin last.
+	var all sync.WaitGroup
 	for _, p := range pages(t) {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			s := newScratch(t, p)
-			s.shell, s.bin = shell, bin
-			for _, b := range p.blocks {
-				s.try(t, b)
-			}
-			s.checkSamples(t)
-			s.checkPictures(t)
+		all.Go(func() {
+			t.Run(p.name, func(t *testing.T) {
+				s := newScratch(t, p)
+				s.shell, s.bin = shell, bin
+				for _, b := range p.blocks {
+					s.try(t, b)
+				}
+				s.checkSamples(t)
+				s.checkPictures(t)
+			})
 		})
 	}
+	all.Wait()
 }
 
 // pageBin makes a folder with the commands that pages may use.

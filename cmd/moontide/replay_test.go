@@ -78,7 +78,7 @@ func (c *serverCache) cached(r trace.Request) int {
 // independent model for every request, and prompt lengths match the trace.
 func TestReplayHitsTheCacheAsTheTraceSays(t *testing.T) {
 	t.Parallel()
-	path, rows := anyTrace(t, 500)
+	path, rows := anyTrace(t, 200)
 	for _, serverBlock := range []string{"16", "48"} {
 		t.Run("server_block="+serverBlock, func(t *testing.T) {
 			t.Parallel()

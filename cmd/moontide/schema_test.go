@@ -202,7 +202,7 @@ func TestSchemasOfRows(t *testing.T) {
 func TestSchemasHold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	short := []string{"replay", sample(t), "--limit", "3", "--speedup", "100", "--out"}
+	short := []string{"replay", sample(t), "--limit", "3", "--speedup", "100", "--step-base", "1ms", "--out"}
 	must(t, dir, append(short, "live")...)
 	must(t, dir, append(short, "gaps", "--no-chunk-times")...)
 	must(t, dir, "simulate", sample(t), "--limit", "20", "--out", "virtual")

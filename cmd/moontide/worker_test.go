@@ -11,10 +11,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // workerMode is the value of asMoontide that turns the test binary into a worker.
 const workerMode = "worker"
+
+// commandTimeout ends a command that does not end, such as a serve that should be refused.
+const commandTimeout = 2 * time.Minute
 
 // job is a command for a worker.
 type job struct {
@@ -75,12 +79,14 @@ func (p *workerPool) run(t *testing.T, j job) result {
 	t.Helper()
 	j.Dir = absolute(t, j.Dir)
 	w := p.take(t)
+	bound := time.AfterFunc(commandTimeout, func() { w.cmd.Process.Kill() })
+	defer bound.Stop()
 	var o outcome
 	if err := w.jobs.Encode(j); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.results.Decode(&o); err != nil || o.Status < 0 {
-		t.Fatalf("moontide %s: it panicked, exited, or wrote to os.Stdout: %v %s", strings.Join(j.Args, " "), err, o.Err)
+		t.Fatalf("moontide %s: it panicked, exited, wrote to os.Stdout, or ran for %v: %v %s", strings.Join(j.Args, " "), commandTimeout, err, o.Err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,7 +21,13 @@ import (
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
+
+func TestMain(m *testing.M) {
+	tracetest.Waiting()
+	m.Run()
+}
 
 func rows(n int, apart float64) []trace.Request {
 	all := make([]trace.Request, n)

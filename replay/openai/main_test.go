@@ -16,9 +16,11 @@ import (
 
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 func TestMain(m *testing.M) {
+	tracetest.Waiting()
 	goleak.VerifyTestMain(m,
 		// Of the example's server: fasthttp does not end them.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),

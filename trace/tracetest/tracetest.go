@@ -1,6 +1,7 @@
 // Package tracetest has helpers for tests and benchmarks: [Published] finds a
 // published trace, [Graph] makes the graph of rows, [Prompts] makes prompts with shared
-// prefixes and ids of any kind, and [Golden] compares output with a file.
+// prefixes and ids of any kind, [Golden] compares output with a file, and [Waiting] is
+// for packages whose tests wait.
 package tracetest
 
 import (
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +19,15 @@ import (
 
 	"moontide/trace"
 )
+
+// Waiting runs more parallel tests at once than there are CPU cores, for packages whose
+// tests mostly wait, unless -parallel says otherwise. TestMain calls it.
+func Waiting() {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		parallel.Value.Set(strconv.Itoa(8 * runtime.GOMAXPROCS(0)))
+	}
+}
 
 // Published returns the path of a published trace in ../shared/traces, relative to
 // the root of the project. It skips the test if the trace is missing.

@@ -26,6 +26,7 @@ const (
 // A stream says the same as a whole answer, in every API, whatever part of it is
 // reasoning.
 func TestStreamAndWholeAgree(t *testing.T) {
+	t.Parallel()
 	const tokens = 12
 	for _, reasoning := range []int{0, 1, 5, tokens, 100} {
 		s := start(t, server.Config{ReasoningTokens: reasoning})
@@ -54,6 +55,7 @@ func TestStreamAndWholeAgree(t *testing.T) {
 // The same conversation is the same prompt in every API: the same tokens, answer
 // and cached tokens, by words or with a tokenizer.
 func TestOneConversationInEveryAPI(t *testing.T) {
+	t.Parallel()
 	letters := func(dst []uint32, text string) ([]uint32, error) {
 		if text == "endless" {
 			return dst, errors.New("too slow a pattern")
@@ -90,6 +92,7 @@ func TestOneConversationInEveryAPI(t *testing.T) {
 }
 
 func TestFinishReasonsOfEveryAPI(t *testing.T) {
+	t.Parallel()
 	s := start(t, server.Config{})
 	for i, want := range []struct{ length, stop string }{
 		{"length", "stop"}, {"length", "stop"}, {"incomplete", "completed"}, {"max_tokens", "end_turn"}, {"length", "stop"},
@@ -111,6 +114,7 @@ var streamEnd = regexp.MustCompile(`\[DONE\]|event: (message_stop|response\.(com
 // A fault within a stream leaves whole events before it, in every API, and an error
 // has the API's shape.
 func TestFaultsInEveryAPI(t *testing.T) {
+	t.Parallel()
 	s := startTCP(t, slowly)
 	for _, d := range dialects {
 		with := func(fault string) (text, end string) {
@@ -146,6 +150,7 @@ func TestFaultsInEveryAPI(t *testing.T) {
 }
 
 func TestErrorsOfEveryAPI(t *testing.T) {
+	t.Parallel()
 	s := start(t, over(engine.Config{MaxModelLen: 20}))
 	for i, d := range dialects {
 		status, body := s.do("POST", d.path, d.request(30, ""))
@@ -166,6 +171,7 @@ func TestErrorsOfEveryAPI(t *testing.T) {
 
 // The reasoning that a client sends back is not input.
 func TestReasoningOfEarlierAnswersIsNotInput(t *testing.T) {
+	t.Parallel()
 	s := start(t, server.Config{})
 	for _, tt := range []struct{ path, body string }{
 		{messagesPath, `{"max_tokens":1,"messages":[{"role":"user","content":"a b"},{"role":"assistant","content":[
@@ -214,6 +220,7 @@ func (s *testServer) stream(path, body string) string {
 // Every API answers with the bytes of the real one, streamed and whole, with and without
 // reasoning.
 func TestBytesOfAnswers(t *testing.T) {
+	t.Parallel()
 	var got strings.Builder
 	for _, reasoning := range []int{0, 2} {
 		s := start(t, server.Config{Model: `a "model"`, ReasoningTokens: reasoning})

@@ -51,6 +51,7 @@ func (s *testServer) refused(method, path, body string) (int, refusal) {
 // What is refused, and in which words. The golden file has the requests, each with the
 // answer below it.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	s := start(t, over(engine.Config{MaxModelLen: 20}))
 	file, err := os.ReadFile("testdata/refusals.txt")
 	if err != nil {
@@ -73,6 +74,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestHarmlessParameters(t *testing.T) {
+	t.Parallel()
 	s := start(t, server.Config{})
 	a := s.ask(chatPath, `{"messages":[{"role":"user","content":"a, [b {c"}],"n":1,"best_of":1,"tools":[],"logprobs":false,
 		"top_logprobs":0,"echo":false,"suffix":"","response_format":{"type":"text"},"stream_options":null,"model":null,
@@ -83,6 +85,7 @@ func TestHarmlessParameters(t *testing.T) {
 }
 
 func TestRefusedBodies(t *testing.T) {
+	t.Parallel()
 	s := start(t, server.Config{})
 	for _, body := range []string{
 		``, ` `, `{`, `[]`, `5`, `"x"`, `{"prompt":"a"} x`, `{"prompt":"a",}`, `{"prompt":'a'}`, "{\"prompt\":\"a\nb\"}",
@@ -96,6 +99,7 @@ func TestRefusedBodies(t *testing.T) {
 }
 
 func TestUnknownPathsAndMethods(t *testing.T) {
+	t.Parallel()
 	s := start(t, server.Config{})
 	for _, path := range []string{"/", "/v1", "/v1/embeddings", "/v1/chat/completions/x", "/v1/models/x", "/" + strings.Repeat("x", 1000)} {
 		if status, _ := s.refused("POST", path, ""); status != http.StatusNotFound {
@@ -124,6 +128,7 @@ func TestLargeRequests(t *testing.T) {
 
 // A server refuses what it is configured to, and answers every other request.
 func TestRefuse(t *testing.T) {
+	t.Parallel()
 	const chat, text = `{"messages":[{"role":"user","content":"a b"}]`, `{"prompt":"a b"`
 	for _, tt := range []struct {
 		name, path, body string

@@ -225,6 +225,7 @@ func TestSlowReaderHoldsUpNobody(t *testing.T) {
 }
 
 func TestFaultsBeforeAnAnswer(t *testing.T) {
+	t.Parallel()
 	s := startTCP(t, server.Config{})
 	with := func(fault string) rawConn { return s.dial(post(completionPath, hello, "X-Moontide-Fault: "+fault)) }
 
@@ -261,6 +262,7 @@ func TestFaultsBeforeAnAnswer(t *testing.T) {
 // A stream with a stall or garbage says the same as one without it. An answer that is
 // not streamed fails.
 func TestFaultsInAStream(t *testing.T) {
+	t.Parallel()
 	s := startTCP(t, slowly)
 	long := strings.Replace(hello, `"max_tokens":5`, `"max_tokens":40`, 1)
 	with := func(fault string) rawConn {
@@ -362,6 +364,7 @@ func TestShutdownEndsWhatIsInFlight(t *testing.T) {
 }
 
 func TestShutdownDoesNotWaitForSilentClients(t *testing.T) {
+	t.Parallel()
 	s := start(t, server.Config{})
 	conn, err := s.dialTCP()
 	if err != nil {
@@ -430,6 +433,7 @@ func TestServeReportsItsListener(t *testing.T) {
 
 // Shutdown ends long faults.
 func TestShutdownDoesNotWaitForFaults(t *testing.T) {
+	t.Parallel()
 	s := startTCP(t, server.Config{})
 	whole := strings.Replace(hello, "true", "false", 1)
 	var conns []rawConn

@@ -23,6 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	tracetest.Waiting()
 	goleak.VerifyTestMain(m,
 		// fasthttp does not end these.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
@@ -146,6 +147,7 @@ const (
 
 // With continuous_usage_stats each event has the usage so far.
 func TestContinuousUsage(t *testing.T) {
+	t.Parallel()
 	s := start(t, over(engine.Config{BlockSize: 1}))
 	s.do("POST", completionPath, `{"prompt":"a b"}`)
 	counted := regexp.MustCompile(`"prompt_tokens":([0-9]+),"total_tokens":([0-9]+),"completion_tokens":([0-9]+),"prompt_tokens_details":\{"cached_tokens":([0-9]+)\}\}\}\n`)
@@ -208,6 +210,7 @@ func (s *testServer) ask(path, body string) (got said) {
 }
 
 func TestPromptForms(t *testing.T) {
+	t.Parallel()
 	s := start(t, over(engine.Config{BlockSize: 1}))
 	for _, tt := range []struct {
 		path, body     string
@@ -230,6 +233,7 @@ func TestPromptForms(t *testing.T) {
 }
 
 func TestAnswerLengths(t *testing.T) {
+	t.Parallel()
 	s := start(t, over(engine.Config{MaxModelLen: 2000}))
 	const chat = `{"messages":[{"role":"user","content":"hello you"}]`
 	natural := s.ask(chatPath, chat+"}")
@@ -260,6 +264,7 @@ func TestAnswerLengths(t *testing.T) {
 }
 
 func TestPlainPages(t *testing.T) {
+	t.Parallel()
 	cfg := over(engine.Config{MaxModelLen: 4096})
 	cfg.Model, cfg.Version = `org/"m"`, "v1"
 	s := start(t, cfg)
@@ -312,6 +317,7 @@ func TestEventsAreSentWhenDue(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	cfg := over(engine.Config{KVBlocks: 50})
 	cfg.Model = `a"b`
 	s := start(t, cfg)
@@ -332,6 +338,7 @@ func TestMetrics(t *testing.T) {
 
 // Each rank of each engine has its own lines, which add up to the whole.
 func TestMetricsOfEachEngine(t *testing.T) {
+	t.Parallel()
 	cfg := over(engine.Config{KVBlocks: 50})
 	cfg.Deployment.Engines, cfg.Deployment.Engine.Ranks, cfg.Deployment.Routing = 2, 2, routing.RoundRobin
 	s := start(t, cfg)
