@@ -2,9 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -125,12 +125,6 @@ func TestKilledPart(t *testing.T) {
 func TestPartsThatCannotMeet(t *testing.T) {
 	t.Parallel()
 	url, _ := counting(t, 0)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
 	for name, test := range map[string]struct {
 		first []string // part 1 of 2, which waits; nil is none
 		then  []string
@@ -138,7 +132,7 @@ func TestPartsThatCannotMeet(t *testing.T) {
 		want  string
 	}{
 		"two rank 0s":    {[]string{"--part", "1/2"}, []string{"--part", "1/2"}, "", "there is another part 1 of this run: it has locked run.token"},
-		"wrong token":    {[]string{"--part", "1/2", "--rendezvous", address}, []string{"--part", "2/2", "--rendezvous", address}, "MOONTIDE_TOKEN=b", "wrong token: part 1 at " + address + " has another MOONTIDE_TOKEN"},
+		"wrong token":    {[]string{"--part", "1/2"}, []string{"--part", "2/2", "--rendezvous", "ADDRESS"}, "MOONTIDE_TOKEN=b", "wrong token: part 1 at ADDRESS has another MOONTIDE_TOKEN"},
 		"other size":     {[]string{"--part", "1/2"}, []string{"--part", "2/3"}, "", "is of 3 parts, part 1 of 2"},
 		"other flags":    {[]string{"--part", "1/2"}, []string{"--part", "2/2", "--limit", "5"}, "", "part 2 of 2 (HOST) failed: it disagrees with part 1: the flags"},
 		"no such part 1": {nil, []string{"--part", "2/2", "--rendezvous", "nowhere.invalid:1", "--rendezvous-timeout", "1ms"}, "MOONTIDE_TOKEN=a", "part 2 of 2 did not reach part 1 within 1ms: "},
@@ -149,21 +143,22 @@ func TestPartsThatCannotMeet(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			write(t, dir, "t.jsonl", steadyRows(10))
+			var part1 struct{ Addresses []string } // what part 1 writes beside its folder
 			command := func(flags []string) *exec.Cmd {
 				return moontide(dir, append([]string{"replay", "t.jsonl", "--url", url, "--out", "run"}, flags...)...)
 			}
 			if test.first != nil {
-				waiting := command(test.first)
-				if test.env != "" {
-					waiting.Env = append(waiting.Env, "MOONTIDE_TOKEN=a")
-				}
-				talks(t, waiting)
-				for test.env == "" { // until part 1 has written its token
-					if text, _ := os.ReadFile(filepath.Join(dir, "run.token")); bytes.HasSuffix(text, []byte("\n")) {
+				talks(t, command(test.first))
+				for { // until part 1 has written its address and token
+					if text, _ := os.ReadFile(filepath.Join(dir, "run.token")); json.Unmarshal(text, &part1) == nil {
 						break
 					}
 					time.Sleep(time.Millisecond)
 				}
+				for i := range test.then {
+					test.then[i] = strings.ReplaceAll(test.then[i], "ADDRESS", part1.Addresses[0])
+				}
+				test.want = strings.ReplaceAll(test.want, "ADDRESS", part1.Addresses[0])
 			}
 			cmd := command(test.then)
 			cmd.Env = append(cmd.Env, test.env)

@@ -25,7 +25,7 @@ import (
 func Waiting() {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		parallel.Value.Set(strconv.Itoa(8 * runtime.GOMAXPROCS(0)))
+		parallel.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
 	}
 }
 
