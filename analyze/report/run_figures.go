@@ -10,7 +10,6 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
 	"moontide/analyze/run"
-	"moontide/replay"
 	"moontide/trace/stats"
 )
 
@@ -104,18 +103,6 @@ func (r Run) addFigures(d *doc.Document) {
 			s.Figure(f)
 		}
 	}
-	if requests := r.Result.Detail.Requests; len(requests) > 0 {
-		s := d.Section("Requests")
-		s.PageOnly = true
-		sent := func(q *run.Request) float64 { return q.Sent.Seconds() }
-		ttft := func(q *run.Request) float64 { return (q.First - q.Sent).Seconds() }
-		e2el := func(q *run.Request) float64 { return (q.Last - q.Sent).Seconds() }
-		isl := func(q *run.Request) float64 { return float64(q.ISL) }
-		time := figure.Axis{Label: "Time", Quantity: figure.Duration}
-		s.Figure(dots(requests, "TTFT by send time", time, sent, "TTFT", ttft))
-		s.Figure(dots(requests, "E2EL by send time", time, sent, "E2EL", e2el))
-		s.Figure(dots(requests, "TTFT by ISL", figure.Axis{Label: "ISL", Unit: "tokens"}, isl, "TTFT", ttft))
-	}
 }
 
 // overTime lists what is drawn over time.
@@ -174,16 +161,6 @@ func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *ru
 		}
 		return d.Quantile(p) / 1000
 	}
-}
-
-func dots(requests []run.Request, title string, xAxis figure.Axis, x func(q *run.Request) float64, label string, y func(q *run.Request) float64) figure.Figure {
-	series := figure.Series{Name: label, Kind: figure.Points}
-	for i := range requests {
-		if q := &requests[i]; q.Answered && q.Class == replay.OK {
-			series.X, series.Y = append(series.X, x(q)), append(series.Y, y(q))
-		}
-	}
-	return figure.Figure{Title: title, X: xAxis, Y: figure.Axis{Label: label, Quantity: figure.Duration}, Series: []figure.Series{series}}
 }
 
 // Series returns a document whose Data has a row per interval. Rates are per second,

@@ -188,7 +188,7 @@ func (c *collector) finish() *Result {
 		r.Cache.Prediction.Each = nil
 	}
 	if c.opts.Detail {
-		r.Detail = &Detail{Requests: c.requests, Series: newSeries(c.requests, r.Window, &c.tokens, &c.inFlight)}
+		r.Detail = &Detail{Series: newSeries(c.requests, r.Window, &c.tokens, &c.inFlight)}
 		r.Detail.ByISL = c.groups(islBands(), 0, false, islOf)
 	}
 	if c.opts.Parts != nil {

@@ -8,17 +8,15 @@ import (
 	"moontide/replay"
 )
 
-// Detail describes a run by request, over time, and by ISL.
+// Detail describes a run over time and by ISL.
 type Detail struct {
-	// Requests holds all requests in row order, including those outside the window.
-	Requests []Request
 	// Series is the measured part of the run over time.
 	Series Series
 	// ByISL groups the completed and failed requests.
 	ByISL []Group
 }
 
-// Request is one request of a [Detail].
+// Request is one request of a run.
 type Request struct {
 	Timing
 	End     time.Duration
