@@ -50,7 +50,6 @@ type latencySpec struct {
 	key, title, label string
 	column            string // in published tables, if different from label
 	oldKey            string // alternative to key, accepted in input: of an older version or of other tools
-	distribution      func(r *Result) *stats.Sample
 	// One of these computes the value from a Timing, if that suffices.
 	answered func(t Timing) time.Duration // requires a first and a last token
 	sent     func(t Timing) time.Duration // requires the request to be sent
@@ -59,74 +58,59 @@ type latencySpec struct {
 var latencies = [latencyCount]latencySpec{
 	TTFT: {
 		key: "ttft", title: "Time to First Token", label: "TTFT",
-		distribution: func(r *Result) *stats.Sample { return &r.TTFT },
-		answered:     func(t Timing) time.Duration { return t.First - t.Sent },
+		answered: func(t Timing) time.Duration { return t.First - t.Sent },
 	},
 	TTFVT: {
 		key: "ttfvt", title: "Time to First Visible Token", label: "TTFVT", oldKey: "ttfo",
-		distribution: func(r *Result) *stats.Sample { return &r.TTFVT },
-		answered:     func(t Timing) time.Duration { return t.Visible - t.Sent },
+		answered: func(t Timing) time.Duration { return t.Visible - t.Sent },
 	},
 	TTST: {
 		key: "ttst", title: "Time to Second Token", label: "TTST",
-		distribution: func(r *Result) *stats.Sample { return &r.TTST },
-		answered:     func(t Timing) time.Duration { return t.SecondGap },
+		answered: func(t Timing) time.Duration { return t.SecondGap },
 	},
 	TPOT: { // per output token after the first
 		key: "tpot", title: "Time per Output Token (excl. 1st token)", label: "TPOT",
-		distribution: func(r *Result) *stats.Sample { return &r.TPOT },
-		answered:     func(t Timing) time.Duration { return t.Last - t.First },
+		answered: func(t Timing) time.Duration { return t.Last - t.First },
 	},
 	ITL: { // per request: its longest gap
 		key: "itl", title: "Inter-token Latency", label: "ITL",
-		distribution: func(r *Result) *stats.Sample { return &r.ITL },
 	},
 	ITLPerToken: { // per request: its longest gap divided by the tokens of the chunk
 		key: "itl_per_token", title: "Inter-token Latency per Token", label: "ITL per token",
-		distribution: func(r *Result) *stats.Sample { return &r.ITLPerToken },
 	},
 	E2EL: {
 		key: "e2el", title: "End-to-end Latency", label: "E2EL", column: "E2E Latency",
-		distribution: func(r *Result) *stats.Sample { return &r.E2EL },
-		answered:     func(t Timing) time.Duration { return t.Last - t.Sent },
+		answered: func(t Timing) time.Duration { return t.Last - t.Sent },
 	},
 	TTFTFromSchedule: {
 		key: "ttft_from_schedule", title: "Time to First Token from Schedule", label: "TTFT from schedule",
-		distribution: func(r *Result) *stats.Sample { return &r.TTFTFromSchedule },
-		answered:     func(t Timing) time.Duration { return t.First - t.Due },
+		answered: func(t Timing) time.Duration { return t.First - t.Due },
 	},
 	E2ELFromSchedule: {
 		key: "e2el_from_schedule", title: "End-to-end Latency from Schedule", label: "E2EL from schedule",
-		distribution: func(r *Result) *stats.Sample { return &r.E2ELFromSchedule },
-		answered:     func(t Timing) time.Duration { return t.Last - t.Due },
+		answered: func(t Timing) time.Duration { return t.Last - t.Due },
 	},
 	ScheduleLag: {
 		key: "schedule_lag", title: "Schedule Lag", label: "schedule lag",
-		distribution: func(r *Result) *stats.Sample { return &r.ScheduleLag },
-		sent:         func(t Timing) time.Duration { return t.Sent - t.Due },
+		sent: func(t Timing) time.Duration { return t.Sent - t.Due },
 	},
 	ClientLag: {
 		key: "client_lag", title: "Client Lag", label: "client lag",
-		distribution: func(r *Result) *stats.Sample { return &r.ClientLag },
-		sent:         func(t Timing) time.Duration { return t.Sent - t.Ready - t.Connect },
+		sent: func(t Timing) time.Duration { return t.Sent - t.Ready - t.Connect },
 	},
 	ConnectTime: {
 		key: "connect", title: "Connection Setup Time", label: "connect", oldKey: "opening",
-		distribution: func(r *Result) *stats.Sample { return &r.ConnectTime },
-		sent:         func(t Timing) time.Duration { return t.Connect },
+		sent: func(t Timing) time.Duration { return t.Connect },
 	},
 	QueueTime: {
 		key: "client_queue_time", title: "Client Queue Time", label: "client queue time", oldKey: "held",
-		distribution: func(r *Result) *stats.Sample { return &r.QueueTime },
-		sent:         func(t Timing) time.Duration { return t.Ready - t.Due },
+		sent: func(t Timing) time.Duration { return t.Ready - t.Due },
 	},
 	FirstStampError: {
 		key: "first_stamp_error", title: "First-token Stamp Error", label: "first stamp error", oldKey: "first_blur",
-		distribution: func(r *Result) *stats.Sample { return &r.FirstStampError },
 	},
 	MaxStampError: {
 		key: "stamp_error", title: "Stamp Error", label: "stamp error", oldKey: "blur",
-		distribution: func(r *Result) *stats.Sample { return &r.MaxStampError },
 	},
 }
 
@@ -180,7 +164,16 @@ func (r *Result) Latency(l Latency) stats.Sample {
 	if l == NoLatency || l >= latencyCount {
 		return stats.Sample{}
 	}
-	return *latencies[l].distribution(r)
+	return *r.distributions()[l]
+}
+
+// distributions returns where the distribution of each latency is.
+func (r *Result) distributions() [latencyCount]*stats.Sample {
+	return [latencyCount]*stats.Sample{
+		TTFT: &r.TTFT, TTFVT: &r.TTFVT, TTST: &r.TTST, TPOT: &r.TPOT, ITL: &r.ITL, ITLPerToken: &r.ITLPerToken, E2EL: &r.E2EL,
+		TTFTFromSchedule: &r.TTFTFromSchedule, E2ELFromSchedule: &r.E2ELFromSchedule, ScheduleLag: &r.ScheduleLag, ClientLag: &r.ClientLag,
+		ConnectTime: &r.ConnectTime, QueueTime: &r.QueueTime, FirstStampError: &r.FirstStampError, MaxStampError: &r.MaxStampError,
+	}
 }
 
 // Timing holds the times of one request as offsets from the run's start.

@@ -203,7 +203,7 @@ func (t *tally) finish() {
 		r.Missing = max(t.opts.Sent-rows.distinct-r.Unreadable, 0)
 	}
 	for _, l := range t.kept {
-		*latencies[l].distribution(r) = stats.Of(t.latencies[l])
+		*r.distributions()[l] = stats.Of(t.latencies[l])
 		t.latencies[l] = nil
 	}
 	r.OfferedRate, r.AchievedRate = t.dues.rate(), t.sends.rate()
