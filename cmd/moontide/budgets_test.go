@@ -40,7 +40,7 @@ var maxLines = map[string]int{
 	"replay/runfile":                1800,
 	"replay/sim/engine":             2450,
 	"replay/sim/fit":                1800,
-	"replay/sim/server":             2800,
+	"replay/sim/server":             2850,
 	"replay/sim/virtual":            300,
 	"replay/stamp":                  300,
 	"replay/transcript":             450,
