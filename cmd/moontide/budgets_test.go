@@ -14,16 +14,16 @@ import (
 // decision that somebody writes down here. The aim is 65,000 lines in all.
 var maxLines = map[string]int{
 	"analyze":                       1900,
-	"analyze/cache":                 1750,
+	"analyze/cache":                 1600,
 	"analyze/diff":                  1300,
 	"analyze/fidelity":              700,
-	"analyze/report":                5700,
+	"analyze/report":                5650,
 	"analyze/report/doc":            1300,
-	"analyze/report/figure":         2150,
+	"analyze/report/figure":         2100,
 	"analyze/run":                   4950,
-	"cmd/moontide":                  7550,
+	"cmd/moontide":                  7500,
 	"replay":                        2300,
-	"replay/bench":                  4600,
+	"replay/bench":                  4550,
 	"replay/bench/search":           250,
 	"replay/capture":                1400,
 	"replay/cluster":                1550,
@@ -38,7 +38,7 @@ var maxLines = map[string]int{
 	"replay/openai/sse":             300,
 	"replay/prompt":                 1000,
 	"replay/runfile":                1800,
-	"replay/sim/engine":             2450,
+	"replay/sim/engine":             2400,
 	"replay/sim/fit":                1800,
 	"replay/sim/server":             2850,
 	"replay/sim/virtual":            300,
@@ -67,9 +67,9 @@ var maxLines = map[string]int{
 // Most lines in all: of code, of tests, of the programs in .ci, and of the pages that
 // are not generated.
 const (
-	mostCode  = 82_500
-	mostTests = 59_500
-	mostCI    = 4_950
+	mostCode  = 76_000
+	mostTests = 50_000
+	mostCI    = 5_000
 	mostPages = 5_000
 )
 
