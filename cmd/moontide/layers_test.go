@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"trace":                         {"trace/block", "trace/spill"},
 	"trace/atomicfile":              {},
 	"trace/block":                   {},
-	"trace/check":                   {"trace", "trace/block", "trace/jsonscan", "trace/log"},
+	"trace/check":                   {"trace", "trace/block", "trace/jsonscan", "trace/log", "trace/spill"},
 	"trace/format":                  {"trace", "trace/atomicfile", "trace/jsonscan", "trace/log", "trace/spill"},
 	"trace/jsonscan":                {},
 	"trace/log":                     {"trace", "trace/jsonscan"},
