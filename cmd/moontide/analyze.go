@@ -24,8 +24,9 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage:       "describe a trace: lengths, arrivals, changes over time, shared prefixes, cache hit rates",
 		Description: "Several traces are shown side by side. FILE - is standard output.",
-		Flags:       slices.Concat(outputFlags("json markdown csv datagen html png"), cacheFlags(), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
-		Action:      func(c *cli.Context) error { return analyzeTraces(c, std) },
+		Flags: slices.Concat(outputFlags("json markdown csv datagen html png",
+			map[string]string{"csv": ": hit rates by cache size, of the LRU curve or of --cache and --capacities"}), cacheFlags(), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
+		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}
 }
 

@@ -120,7 +120,11 @@ func (p *argParser) parse(rest []string) error {
 				return misused("%s: --%s: %w", p.verb.Name, name, err)
 			}
 		}
-		if value, err = checkValue(f, name, value); err != nil {
+		given := value
+		if value, err = checkValue(f, name, given); err != nil {
+			if p.find(given) != nil {
+				err = fmt.Errorf("%w, or --%s", err, given)
+			}
 			return misused("%s: %w", p.verb.Name, err)
 		}
 		switch {

@@ -116,7 +116,10 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	if cfg.Memory, err = parseSize(c.String("memory")); err != nil {
 		return cfg, files, misused("capture: --memory: %w", err)
 	}
-	cfg.SampleOneIn = int(math.Round(1 / c.Float64("sample")))
+	oneIn := math.Round(1 / c.Float64("sample"))
+	if cfg.SampleOneIn = int(oneIn); !(oneIn >= 1 && oneIn <= 1<<31 && math.Abs(oneIn*c.Float64("sample")-1) < 1e-9) {
+		return cfg, files, misused("capture: --sample must be one in a whole number, such as 0.1 for one in ten: %v", c.Float64("sample"))
+	}
 	files.Path = c.String("output")
 	if limits := c.String("rotate"); limits != "" {
 		if files.Every, files.Size, err = parseRotation(limits); err != nil {

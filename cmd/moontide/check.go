@@ -17,7 +17,7 @@ import (
 func checkCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage:  "list every irregularity of a trace; exits 1 if it cannot be replayed faithfully",
-		Flags:  append(slices.Concat(readFlags(), outputFlags("json")), blockSizeFlag),
+		Flags:  append(slices.Concat(readFlags(), outputFlags("json", nil)), blockSizeFlag),
 		Action: func(c *cli.Context) error { return checkTrace(c, std) },
 	}
 }

@@ -138,4 +138,8 @@ func TestCompareRefuses(t *testing.T) {
 			t.Errorf("%s, forced:\n%s", tc.sides, out)
 		}
 	}
+	write(t, dir, "spoiled/requests.jsonl", readFile(t, dir+"/spoiled/requests.jsonl")+`{"cut`)
+	if r := try(t, dir, "", "compare", "fast", "spoiled"); !strings.Contains(r.err, "spoiled/requests.jsonl: unreadable lines: 1") {
+		t.Errorf("with a cut record: %s", r.err)
+	}
 }

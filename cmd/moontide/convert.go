@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,7 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
+	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/format"
 	"moontide/trace/log"
 )
 
@@ -68,7 +71,14 @@ func convert(c *cli.Context, std streams) error {
 		return err
 	}
 	r.renumber = in.hashed() && anonymizer == nil
-	reshaped := r.reshape(trace.Until(c.Context, in.rows))
+	read := 0
+	reshaped := r.reshape(func(yield func(trace.Request, error) bool) {
+		for req, err := range trace.Until(c.Context, in.rows) {
+			if read++; !yield(req, err) {
+				return
+			}
+		}
+	})
 	if anonymizer != nil {
 		reshaped = anonymizer.Rows(reshaped)
 	}
@@ -79,7 +89,17 @@ func convert(c *cli.Context, std streams) error {
 	if len(paths) == 1 && !r.sort && !r.Retimes() { // otherwise the reader's last row is a different one
 		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
 	}
-	rows, err := writeTrace(std, output, reshaped)
+	rows, err := writeWith(std, output, func(w *format.Writer) (int, error) {
+		rows, err := w.WriteAll(reshaped)
+		switch {
+		case err != nil || rows > 0:
+		case read == 0:
+			err = named(strings.Join(c.Args().Slice(), ", "), replay.ErrEmpty)
+		default:
+			err = errors.New("no requests left to write")
+		}
+		return rows, err
+	})
 	for i, reader := range in.readers {
 		reportReader(std, c.Args().Get(i), reader, true)
 	}

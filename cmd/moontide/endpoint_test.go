@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"io"
+	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -22,6 +23,23 @@ func serveFast(t *testing.T, flags ...string) string {
 	}
 	go io.Copy(io.Discard, talk)
 	return url
+}
+
+// Every --fault of an endpoint happens.
+func TestSeveralFaults(t *testing.T) {
+	t.Parallel()
+	url, got := serveFast(t, "--fault", "429:0.3", "--fault", "500:0.3"), map[int]bool{}
+	for range 40 {
+		answer, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"prompt": "a", "max_tokens": 1}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		got[answer.StatusCode] = true
+	}
+	if len(got) != 3 || !got[200] || !got[429] || !got[500] {
+		t.Errorf("status codes are %v", got)
+	}
 }
 
 // startChild starts a command, which is ended with the test, and returns the first line

@@ -130,18 +130,6 @@ func located(err error, path string, r *format.Reader) error {
 	return &trace.RowError{File: cmp.Or(r.File(), path), Line: r.Line(), Err: err}
 }
 
-// writeTrace writes a stream to a file, or to standard output for -. It leaves
-// no file if the stream fails or is empty.
-func writeTrace(std streams, path string, reqs trace.Requests) (rows int, err error) {
-	return writeWith(std, path, func(w *format.Writer) (int, error) {
-		rows, err := w.WriteAll(reqs)
-		if err == nil && rows == 0 {
-			err = errors.New("no requests left to write")
-		}
-		return rows, err
-	})
-}
-
 // writeWith calls write with the writer of a file, or of standard output for -.
 // It leaves no file on failure.
 func writeWith(std streams, path string, write func(*format.Writer) (rows int, err error)) (rows int, err error) {

@@ -46,7 +46,7 @@ func fitEngineFlags() []cli.Flag {
 			flags = append(flags, group(inEngine, f)...)
 		}
 	}
-	return slices.Concat(flags, driveFlags(), outputFlags("markdown csv html png"), []cli.Flag{
+	return slices.Concat(flags, driveFlags(), outputFlags("markdown csv html png", nil), []cli.Flag{
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "engine `FILE` to write; - is standard output instead of the report", DefaultText: "only the report"},
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -114,6 +115,23 @@ func TestOtherServers(t *testing.T) {
 	} {
 		if r := try(t, dir, "", args...); r.status != exitFailed || !strings.Contains(r.err, want) || len(files(t, dir)) > 1 {
 			t.Errorf("%q: exit status %d, %s", args, r.status, r.err)
+		}
+	}
+}
+
+// A concurrency beyond the limit on open files is refused before anything runs.
+func TestTooFewOpenFiles(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("this system has no limit on open files")
+	}
+	dir := t.TempDir()
+	for _, args := range []string{"replay " + sample(t) + " --max-concurrency 12 --out run", "bench --isl 5 --osl 1 --num-prompts 12 --concurrency 1,12 --out run"} {
+		cmd := moontide(dir)
+		cmd.Args = append([]string{"sh", "-c", `ulimit -n 150 && exec "$0" "$@"`, cmd.Path}, strings.Fields(args)...)
+		cmd.Path = "/bin/sh"
+		if r := finish(t, cmd); r.status != exitFailed || !strings.Contains(r.err, "which allows 11 requests in flight") || len(files(t, dir)) > 0 {
+			t.Errorf("%s: exit status %d, %s", args, r.status, r.err)
 		}
 	}
 }

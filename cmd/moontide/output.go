@@ -46,8 +46,8 @@ func (std streams) print(write func(io.Writer) error) error {
 }
 
 // outputFlags returns flags of forms in which results are printed instead of text, and of
-// files that they are also written to.
-func outputFlags(names string) (flags []cli.Flag) {
+// files that they are also written to. phrases say, by flag, what a verb has in a form.
+func outputFlags(names string, phrases map[string]string) (flags []cli.Flag) {
 	for _, f := range []struct{ name, usage string }{
 		{"json", "print JSON instead of text"},
 		{"markdown", "print Markdown instead of text, such as for a CI summary"},
@@ -57,6 +57,7 @@ func outputFlags(names string) (flags []cli.Flag) {
 		{"png", "also write the figures to `FILE`; - is standard output"},
 		{"junit", "also write verdict and gates as JUnit XML to `FILE`; - is standard output"},
 	} {
+		f.usage += phrases[f.name]
 		switch {
 		case !slices.Contains(words(names), f.name):
 		case strings.Contains(f.usage, "`"):

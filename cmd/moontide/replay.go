@@ -37,7 +37,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 			"first interrupt stops sending and waits for requests in flight; the second stops immediately. The exit " +
 			"status is 3 if the verdict is INVALID.\n\n" +
 			gateHelp,
-		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outputFlags("json markdown junit"), partFlags()),
+		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outputFlags("json markdown junit", map[string]string{"json": ": verdict, gates and metrics"}), partFlags()),
 			&cli.StringFlag{Name: metricsListenFlag, Category: inRunControl, Usage: "serve live Prometheus metrics at /metrics on `ADDRESS`, such as 127.0.0.1:9464", DefaultText: "no metrics"},
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`, with its flags as defaults; auto continues the run in --out, or starts a new one"},

@@ -26,7 +26,7 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in milliseconds; for itl " +
 			"and itl_per_token they limit the longest gap of a request.\n\n" +
 			gateHelp,
-		Flags: append(slices.Concat(thresholdFlags(), gateFlags(""), outputFlags("json csv markdown html png junit")),
+		Flags: append(slices.Concat(thresholdFlags(), gateFlags(""), outputFlags("json csv markdown html png junit", map[string]string{"csv": ": a line per run"})),
 			serverBlockSizeFlag, warmupTimeFlag, cooldownTimeFlag,
 			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},

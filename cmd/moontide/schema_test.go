@@ -86,6 +86,9 @@ func TestSchemas(t *testing.T) {
 			t.Fatal(err)
 		}
 		current(t, path, text.String())
+		if name := regexp.MustCompile(`\w+File\b`).FindString(text.String()); name != "" {
+			t.Errorf("%s: %s is a name of the code, not of a file", path, name)
+		}
 	}
 	if found := files(t, "schema"); len(found) != len(jsonOutputs) {
 		t.Errorf("%d outputs have %d schemas: %q", len(jsonOutputs), len(found), found)

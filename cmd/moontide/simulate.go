@@ -32,7 +32,7 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 }
 
 // planFlags returns the flags for several deployments.
-func planFlags() []cli.Flag { return outputFlags("json csv markdown html png") }
+func planFlags() []cli.Flag { return outputFlags("json csv markdown html png", nil) }
 
 func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	path, err := one(c, "TRACE")

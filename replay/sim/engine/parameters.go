@@ -110,11 +110,14 @@ func setField(field any, text string) (err error) {
 			return fmt.Errorf("%.40q is neither true nor false", text)
 		}
 	case *time.Duration:
-		cost, err := ParseCost(text)
+		var cost Cost
+		err = setField(&cost, text)
 		*field = cost.Duration()
 		return err
 	case *Cost:
-		*field, err = ParseCost(text)
+		if *field, err = ParseCost(text); err == nil && (*field < 0 || *field > maxCost) {
+			return fmt.Errorf("%.40q is not from 0 to %v", text, maxCost)
+		}
 		return err
 	case *DecodeTable:
 		*field, err = ParseDecodeTable(text)
