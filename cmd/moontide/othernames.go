@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// otherName is a flag of vLLM's bench serve, AIPerf or guidellm. If moontide
+// otherName is a flag of vLLM's bench serve, AIPerf, guidellm or an earlier moontide. If moontide
 // has an equivalent flag, it is accepted as an alias; otherwise the error names
 // moontide's flags.
 type otherName struct {
@@ -77,6 +77,12 @@ var otherNames = []otherName{
 	{names: words("url base-url target host port"), verbs: words("simulate"), instead: "the engines run in virtual time: use moontide replay to send requests"},
 	{names: words("result-dir result-filename output-path"), verbs: sendVerbs, instead: "use --out DIR for the run's folder, and moontide report for its results in other forms"},
 	{names: words("part part-by rendezvous"), verbs: words("bench"), instead: "moontide replay --part runs one load on several machines"},
+	{names: words("events"), verbs: runVerbs, instead: "read samples.jsonl in the run folder, for example with tail -f"},
+	{names: words("keep-reasoning"), verbs: runVerbs, instead: "reasoning is omitted from later prompts"},
+	{names: words("find"), verbs: words("simulate"), instead: "use a list such as --engines 1..16 with --slo, or moontide bench --virtual --find speedup or concurrency"},
+	{names: words("draws"), verbs: words("simulate"), instead: "the held-out error is shown with each answer"},
+	{names: words("json"), verbs: words("fit-engine"), instead: "use --csv, and the engine file of -o"},
+	{names: words("deployment"), verbs: words("fit-engine"), instead: "give a table for each deployment"},
 	{names: words("goodput percentile-metrics"), verbs: sendVerbs, instead: "use it with moontide report, on the run's folder"},
 }
 
