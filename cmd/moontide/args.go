@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,8 +203,11 @@ func (p *argParser) joinHostPort() error {
 	case p.has("url") || p.has("listen"):
 		return misused("%s: --host and --port name an endpoint that --url or --listen names, too", p.verb.Name)
 	}
-	flag, address := hostPort(p.verb, p.host, p.port)
-	p.flags = append(p.flags, "--"+flag+"="+address)
+	flag := "--url=http://"
+	if p.verb.Name == "serve" {
+		flag = "--listen="
+	}
+	p.flags = append(p.flags, flag+net.JoinHostPort(cmp.Or(p.host, "127.0.0.1"), cmp.Or(p.port, "8000")))
 	return nil
 }
 

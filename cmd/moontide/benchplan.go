@@ -160,8 +160,9 @@ func (q *benchQuestion) setTargets(c *cli.Context) (err error) {
 		q.sweep.Targets = []bench.Target{{}}
 		return nil
 	}
+	folderName := strings.NewReplacer(", ", "-", " ", "-", "+", "-")
 	for i := range candidates {
-		q.sweep.Targets = append(q.sweep.Targets, bench.Target{Label: folderName(candidates[i].Name()), Engines: &candidates[i].Deployment})
+		q.sweep.Targets = append(q.sweep.Targets, bench.Target{Label: folderName.Replace(candidates[i].Name()), Engines: &candidates[i].Deployment})
 	}
 	return nil
 }
@@ -237,9 +238,4 @@ func (q *benchQuestion) describe(c *cli.Context, std streams) error {
 		return bench.Trace{Name: leg.Name + ".jsonl", Requests: d.Requests(), BlockSize: d.BlockSize()}, nil
 	}
 	return nil
-}
-
-// folderName makes the name of a deployment the name of a folder.
-func folderName(name string) string {
-	return strings.NewReplacer(", ", "-", " ", "-", "+", "-").Replace(name)
 }

@@ -80,22 +80,17 @@ func draftDescription(c *cli.Context, std streams) (draft, error) {
 		return draft{}, err
 	}
 	return draft{
-		write: writeDescription(c, d),
+		write: func(w *format.Writer) (int, error) {
+			rows, err := w.WriteAll(trace.Until(c.Context, trace.Borrow(d.Draw())))
+			if err == nil && rows == 0 {
+				err = errors.New("no request arrives within the duration")
+			}
+			return rows, err
+		},
 		notes: func(int) []string {
 			return append([]string{fmt.Sprintf("block size: %d tokens", d.BlockSize())}, roundedSharing(d)...)
 		},
 	}, nil
-}
-
-// writeDescription draws a description until it is interrupted.
-func writeDescription(c *cli.Context, d *spec.Spec) func(*format.Writer) (rows int, err error) {
-	return func(w *format.Writer) (int, error) {
-		rows, err := w.WriteAll(trace.Until(c.Context, trace.Borrow(d.Draw())))
-		if err == nil && rows == 0 {
-			err = errors.New("no request arrives within the duration")
-		}
-		return rows, err
-	}
 }
 
 // roundedSharing returns a note if shared prefixes are not whole blocks.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"net"
 	"slices"
 	"strings"
 
@@ -112,15 +110,6 @@ func (o *otherName) flagOf(flags []cli.Flag) string {
 		}
 	}
 	return ""
-}
-
-// hostPort describes --host and --port for a verb.
-func hostPort(verb *cli.Command, host, port string) (flag, value string) {
-	address := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(port, "8000"))
-	if verb.Name == "serve" {
-		return "listen", address
-	}
-	return "url", "http://" + address
 }
 
 // apiOf returns the API of a path or of another tool's backend.

@@ -133,7 +133,10 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	if err != nil {
 		return err
 	}
-	out, err := outcomeOutput(c)
+	out, err := outputOf(c, words("json markdown"), "junit")
+	if err == nil {
+		err = checkWritable(out.path("junit"))
+	}
 	if err != nil {
 		return err
 	}
@@ -262,16 +265,6 @@ func present(std streams, result *bench.Result, view report.View, out output) er
 	}
 	std.say("the run is in %s", result.Dir)
 	return errors.Join(err, out.print(std, shown))
-}
-
-// outcomeOutput parses the flags of the output of a run, and checks that its file can be
-// written.
-func outcomeOutput(c *cli.Context) (output, error) {
-	out, err := outputOf(c, words("json markdown"), "junit")
-	if err != nil {
-		return out, err
-	}
-	return out, checkWritable(out.path("junit"))
 }
 
 func sayDamaged(std streams, damaged []string) {

@@ -32,7 +32,11 @@ func setFlags(c *cli.Context, without ...string) (flags []string) {
 		if !slices.Contains(given, name) || slices.Contains(ownFlags, name) || slices.Contains(without, name) {
 			continue
 		}
-		for _, value := range flagValues(c, name) {
+		values, several := c.Value(name).([]string)
+		if !several {
+			values = []string{fmt.Sprint(c.Value(name))}
+		}
+		for _, value := range values {
 			if mask, secret := masks[name]; secret {
 				value = mask(value)
 			}
@@ -40,14 +44,6 @@ func setFlags(c *cli.Context, without ...string) (flags []string) {
 		}
 	}
 	return flags
-}
-
-// flagValues returns the values of a flag: one, or those of a list.
-func flagValues(c *cli.Context, name string) []string {
-	if list, ok := c.Value(name).([]string); ok {
-		return list
-	}
-	return []string{fmt.Sprint(c.Value(name))}
 }
 
 // autoResume is the value of --resume for a command that may be repeated: it starts a
@@ -96,7 +92,7 @@ func resumeFlags(c *cli.Context, std streams, path string) (dir string, err erro
 		if given[name] != nil {
 			continue
 		}
-		if _, secret := masks[name]; secret && slices.ContainsFunc(values, isMasked) {
+		if _, secret := masks[name]; secret && strings.Contains(strings.Join(values, " "), "***") {
 			return "", misused("replay: --resume %s: pass --%s again: run folders do not store values that may be secret", dir, name)
 		}
 		for _, value := range values {
@@ -120,9 +116,6 @@ func resumeFlags(c *cli.Context, std streams, path string) (dir string, err erro
 	}
 	return dir, nil
 }
-
-// isMasked reports whether a value stored by setFlags lacks a secret.
-func isMasked(value string) bool { return strings.Contains(value, "***") }
 
 // setFlag sets a flag as if it had been given.
 func setFlag(c *cli.Context, name, value string) error {
