@@ -20,8 +20,9 @@ type markLabel struct {
 }
 
 const (
-	mostMarkRows = 6
-	markLabelGap = 4 // between a line and its label
+	mostMarkRows   = 6
+	mostMarkLabels = 12
+	markLabelGap   = 4 // between a line and its label
 )
 
 func (p *panel) newMarkLabels() []markLabel {
@@ -37,23 +38,45 @@ func (p *panel) newMarkLabels() []markLabel {
 		}
 		all = append(all, markLabel{mark: m, x: round(x) + 0.5, text: markText.fit(m.Label, p.right-p.left)})
 	}
-	for i := range all {
-		all[i].shown = all[i].text != "" && p.placeMarkLabel(&all[i], all[:i])
+	// If not all labels fit, drop those of the last marks.
+	for n := min(len(all), mostMarkLabels); n > 0; n-- {
+		for rows := 1; rows <= mostMarkRows; rows++ {
+			steps := 5000
+			if p.placeMarkLabels(all[:n], 0, rows, &steps) {
+				return all
+			}
+		}
 	}
 	return all
 }
 
-// placeMarkLabel gives a label the lowest row in which it is clear of those before, if
-// any.
-func (p *panel) placeMarkLabel(a *markLabel, before []markLabel) bool {
+// placeMarkLabels places the labels from the i-th on by an exhaustive search that
+// ends when it runs out of steps.
+func (p *panel) placeMarkLabels(all []markLabel, i, rows int, steps *int) bool {
+	if i == len(all) {
+		return true
+	}
+	a := &all[i]
+	if a.text == "" {
+		return p.placeMarkLabels(all, i+1, rows, steps)
+	}
 	width := markText.width(a.text)
-	for a.row = range mostMarkRows {
-		for _, a.left = range []float64{a.x + markLabelGap, a.x - markLabelGap - width} {
-			if a.right = a.left + width; a.left >= p.leftOf(a.row) && a.right <= p.right+edge/2 && fitsBeside(before, a) {
+	for row := range rows {
+		for _, left := range []float64{a.x + markLabelGap, a.x - markLabelGap - width} {
+			if *steps--; *steps < 0 {
+				a.shown = false
+				return false
+			}
+			a.left, a.right, a.row, a.shown = left, left+width, row, true
+			if left < p.leftOf(row) || a.right > p.right+edge/2 || !fitsBeside(all[:i], a) {
+				continue
+			}
+			if p.placeMarkLabels(all, i+1, rows, steps) {
 				return true
 			}
 		}
 	}
+	a.shown = false
 	return false
 }
 
