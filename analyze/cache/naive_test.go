@@ -64,11 +64,12 @@ type naiveCache struct {
 	victim   func(c *naiveCache) uint32
 	uses     map[uint32]int // of the blocks held
 	lastUse  map[uint32]int
+	entered  map[uint32]int
 	now      int
 }
 
 func newNaive(capacity int, victim func(*naiveCache) uint32) *naiveCache {
-	return &naiveCache{capacity, victim, map[uint32]int{}, map[uint32]int{}, 0}
+	return &naiveCache{capacity, victim, map[uint32]int{}, map[uint32]int{}, map[uint32]int{}, 0}
 }
 
 // least returns the cached block with the smallest key.
@@ -86,6 +87,9 @@ func (c *naiveCache) least(key func(uint32) [2]int) uint32 {
 var victims = map[cache.Policy]func(*naiveCache) uint32{
 	cache.LRU: func(c *naiveCache) uint32 {
 		return c.least(func(b uint32) [2]int { return [2]int{c.lastUse[b]} })
+	},
+	cache.FIFO: func(c *naiveCache) uint32 {
+		return c.least(func(b uint32) [2]int { return [2]int{c.entered[b]} })
 	},
 	cache.LFU: func(c *naiveCache) uint32 {
 		return c.least(func(b uint32) [2]int { return [2]int{c.uses[b], c.lastUse[b]} })
@@ -105,6 +109,7 @@ func (c *naiveCache) serve(blocks []uint32) int {
 			if len(c.uses) == c.capacity {
 				delete(c.uses, c.victim(c))
 			}
+			c.entered[b] = c.now
 		}
 		c.uses[b]++
 		c.lastUse[b] = c.now

@@ -17,6 +17,8 @@ const (
 	// LFU evicts the block used least often since it was inserted, breaking ties by
 	// least recent use. The count of an evicted block starts again at one.
 	LFU Policy = "lfu"
+	// FIFO evicts the block that was inserted first.
+	FIFO Policy = "fifo"
 	// Belady evicts, or does not insert, the block whose next use is farthest in
 	// the future, blocks that are never used again first. It takes the block uses
 	// one by one from head to tail and counts every hit, also after a miss. It is
@@ -26,7 +28,7 @@ const (
 )
 
 // Policies returns all policies, the bound last.
-func Policies() []Policy { return []Policy{LRU, LFU, Belady} }
+func Policies() []Policy { return []Policy{LRU, LFU, FIFO, Belady} }
 
 // ParsePolicy returns the policy of a name, in any case.
 func ParsePolicy(name string) (Policy, error) { return parseName("cache policy", name, Policies()) }
@@ -48,8 +50,8 @@ func parseName[T ~string](what, name string, known []T) (T, error) {
 // blocks and at least 0. blockSize is in tokens, at least 1.
 //
 // Each capacity takes one pass. Memory is 12 bytes per block of capacity and 4 per
-// distinct block (LRU), 12 per distinct block and 8 per use of the most used block
-// (LFU), or 4 bytes per block use (Belady).
+// distinct block (LRU), 4 and 4 (FIFO), 12 per distinct block and 8 per use of the
+// most used block (LFU), or 4 bytes per block use (Belady).
 func Simulate(s *Sequence, p Policy, blockSize int, capacities ...int) ([]Hits, error) {
 	p, err := ParsePolicy(string(p))
 	if err != nil {
@@ -95,6 +97,8 @@ func newStore(p Policy, distinct, capacity int) store {
 		return nil
 	case p == LFU:
 		return newLFU(distinct, capacity)
+	case p == FIFO:
+		return newFIFO(distinct, capacity)
 	default:
 		return newLRU(capacity)
 	}

@@ -119,7 +119,7 @@ func TestSimulateErrors(t *testing.T) {
 		capacity  int
 		want      string
 	}{
-		{"lruu", 16, 1, `"lruu" is not one of lru, lfu, belady`},
+		{"lruu", 16, 1, `"lruu" is not one of lru, lfu, fifo, belady`},
 		{cache.LRU, 0, 1, "block size 0"},
 		{cache.Belady, 16, -1, "capacity is negative: -1 blocks"},
 	} {

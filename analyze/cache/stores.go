@@ -50,6 +50,34 @@ func (c *lru) freeSlot() uint32 {
 	return slot
 }
 
+// fifo evicts the block that was inserted first.
+type fifo struct {
+	capacity int
+	cached   []bool   // of each block number
+	queue    []uint32 // a ring once it is full: next is the oldest
+	next     int
+}
+
+func newFIFO(distinct, capacity int) *fifo {
+	return &fifo{capacity: capacity, cached: make([]bool, distinct)}
+}
+
+func (c *fifo) has(number uint32) bool { return c.cached[number] }
+
+func (c *fifo) use(number uint32) {
+	if c.cached[number] {
+		return
+	}
+	c.cached[number] = true
+	if len(c.queue) < c.capacity {
+		c.queue = append(c.queue, number)
+		return
+	}
+	c.cached[c.queue[c.next]] = false
+	c.queue[c.next] = number
+	c.next = (c.next + 1) % c.capacity
+}
+
 // lfu evicts the least frequently used block, breaking ties by least recent use.
 // Blocks with the same number of uses form a list in order of their last use, so
 // each step takes constant time (Shah, Mitra and Matani, An O(1) Algorithm for

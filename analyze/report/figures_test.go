@@ -137,13 +137,13 @@ func TestCacheFigure(t *testing.T) {
 	}
 	hits := cache.Hits{Blocks: 4, HitBlocks: 1}
 	c := curve(5000)
-	c.Points = []cache.Point{{Policy: cache.Belady, Hits: hits}, {Policy: cache.Belady, Capacity: 100, Hits: hits}, {Policy: cache.LFU, Capacity: 200, Hits: hits}}
+	c.Points = []cache.Point{{Policy: cache.Belady, Hits: hits}, {Policy: cache.Belady, Capacity: 100, Hits: hits}, {Policy: cache.FIFO, Capacity: 200, Hits: hits}}
 	f := c.figure()
 	var names []string
 	for _, s := range f.Series {
 		names = append(names, s.Name)
 	}
-	if !slices.Equal(names, []string{"LRU", "LFU", "Belady's bound"}) || f.Series[0].Kind != figure.Line {
+	if !slices.Equal(names, []string{"LRU", "FIFO", "Belady's bound"}) || f.Series[0].Kind != figure.Line {
 		t.Errorf("series %q", names)
 	}
 	lru := f.Series[0].X
