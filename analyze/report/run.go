@@ -33,9 +33,7 @@ type Runs []Run
 type View struct {
 	Latencies   []run.Latency
 	Percentiles []float64 // 0 to 100, shown after mean and median
-	// ITL is the latency that a [Block] shows as ITL; the default is the block's own.
-	ITL   run.Latency
-	Gates []run.Gate
+	Gates       []run.Gate
 }
 
 // ParsePercentiles parses comma-separated percentiles from 0 to 100.

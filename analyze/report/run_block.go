@@ -166,9 +166,7 @@ func (b Block) listing(r Run) (lines []string, notes []doc.Note) {
 	for _, l := range b.shown(r.View) {
 		of := l.of
 		if of == run.ITL {
-			if of = r.View.ITL; of == run.NoLatency {
-				of = b.itl
-			}
+			of = b.itl
 			notes = append(notes, doc.Note{Kind: "ITL", Text: itlNote(of)})
 		}
 		out.latency(r, of, l.title, l.label)
@@ -177,18 +175,9 @@ func (b Block) listing(r Run) (lines []string, notes []doc.Note) {
 	return out.lines, notes
 }
 
-// ITLs names the definitions of ITL that a block can show.
-var ITLs = []struct {
-	Name    string
-	Latency run.Latency
-}{{"chunk", run.ITL}, {"token", run.ITLPerToken}, {"request", run.TPOT}}
-
 func itlNote(l run.Latency) string {
-	switch l {
-	case run.TPOT:
+	if l == run.TPOT {
 		return "one value per request, equal to its TPOT."
-	case run.ITLPerToken:
-		return "the gaps between token chunks of all requests; the gap before a chunk of k tokens counts as k gaps of 1/k each."
 	}
 	return "the gaps between token chunks of all requests."
 }

@@ -40,7 +40,6 @@ func reportCommand(std streams, _ stop) *cli.Command {
 					Noted(dynamoForm, "the block of its recipes, with ITL per request").Noted(morehForm, "the block of its saturation runs").
 					Noted(aiperfForm, "profile_export.jsonl"),
 			},
-			itlFlag(),
 			&cli.StringFlag{Name: "cache-misses", Category: inOutput, Usage: "also write predicted and measured prefix cache hits of each request to CSV `FILE`"},
 			&cli.StringFlag{Name: "over-time", Category: inOutput, Usage: "also write throughput, concurrency, TTFT and lag over time to CSV `FILE`"},
 		),
@@ -132,8 +131,6 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	switch {
 	case q.form == aiperfForm && len(q.view.Gates) > 0:
 		return q, misused("report: --format aiperf has no gates: omit --slo and --fail-if")
-	case c.IsSet(itlName) && !isBlock:
-		return q, misused("report: --%s is for --format %s, %s and %s: other forms show each definition under its own name", itlName, vllmForm, dynamoForm, morehForm)
 	case isBlock:
 		if err := block.Check(q.view); err != nil {
 			return q, misused("report: --metrics: --format %s: %w", q.form, err)
@@ -150,11 +147,6 @@ func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err e
 	}
 	if v.Percentiles, err = percentilesOf(c); err != nil {
 		return v, nil, err
-	}
-	for _, itl := range report.ITLs {
-		if itl.Name == c.String(itlName) {
-			v.ITL = itl.Latency
-		}
 	}
 	if c.IsSet("goodput") {
 		if objectives, err = run.ParseObjectives(c.String("goodput")); err != nil {
@@ -186,19 +178,6 @@ const (
 
 // blockForms holds the forms that are a result block.
 var blockForms = map[string]report.Block{vllmForm: report.VLLM, dynamoForm: report.Dynamo, morehForm: report.Moreh}
-
-const itlName = "itl"
-
-func itlFlag() cli.Flag {
-	choices := choiceSet{Notes: map[string]string{"chunk": "gaps between token chunks", "token": "gaps per token of a chunk", "request": "mean of each request, as TPOT"}}
-	for _, itl := range report.ITLs {
-		choices.Names = append(choices.Names, itl.Name)
-	}
-	return &choiceFlag{
-		StringFlag: cli.StringFlag{Name: itlName, Category: inOutput, DefaultText: "that of the tool", Usage: "`DEFINITION` of ITL in the output of --format: %s"},
-		Choices:    choices,
-	}
-}
 
 func metricNames() (names []string) {
 	for _, l := range run.Latencies {

@@ -25,7 +25,7 @@ func TestReport(t *testing.T) {
 		{[]string{"a", "slow=b", "--csv"}, []string{"run,verdict,completed", "\nslow,VALID,100,0,"}},
 		{[]string{"a", "slow=b", "--markdown"}, []string{"| Metric | a | slow |", "| Successful requests | 100 | 100 |"}},
 		{[]string{"a", "--format", "vllm"}, []string{"Mean ITL (ms): ", "Verdict: VALID"}},
-		{[]string{"a", "--format", "vllm", "--itl", "request", "--metrics", "itl"}, []string{"-Inter-token Latency-", "ITL: one value per request"}},
+		{[]string{"a", "--format", "vllm", "--metrics", "itl"}, []string{"-Inter-token Latency-", "ITL: the gaps between token chunks"}},
 		{[]string{"a", "--format", "dynamo"}, []string{"Total Token throughput (tok/s):          ", "Median E2EL (ms): ", "ITL: one value per request"}},
 		{[]string{"a", "--format", "aiperf"}, []string{`"time_to_first_token":{"value":`, `"benchmark_phase":"profiling"`}},
 		{[]string{"a", "--over-time", "-"}, []string{"from_s,to_s,due,"}},
