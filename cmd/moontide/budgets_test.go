@@ -19,7 +19,7 @@ var maxLines = map[string]int{
 	"analyze/fidelity":              700,
 	"analyze/report":                5650,
 	"analyze/report/doc":            1300,
-	"analyze/report/figure":         2100,
+	"analyze/report/figure":         2150,
 	"analyze/run":                   4950,
 	"cmd/moontide":                  7500,
 	"replay":                        2300,

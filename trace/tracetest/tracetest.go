@@ -1,13 +1,11 @@
 // Package tracetest has helpers for tests and benchmarks: [Published] finds a
-// published trace, [Graph] makes the graph of rows, [Prompts] makes prompts with shared
-// prefixes and ids of any kind, [Golden] compares output with a file, and [Waiting] is
-// for packages whose tests wait.
+// published trace, [Graph] makes the graph of rows, [Golden] compares output with a file,
+// and [Waiting] is for packages whose tests wait.
 package tracetest
 
 import (
 	"flag"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -93,59 +91,6 @@ func Root(tb testing.TB) string {
 		}
 		dir = filepath.Dir(dir)
 	}
-}
-
-// Naming assigns block ids: ID returns the id of the n-th distinct block, from 0.
-type Naming struct {
-	Name string
-	ID   func(n uint64) uint64
-}
-
-// Namings returns the kinds of block ids in traces: consecutive, hashes, and a mix
-// of both.
-func Namings() []Naming {
-	random := func(n uint64) uint64 { return rand.New(rand.NewPCG(3, n)).Uint64() }
-	return []Naming{
-		{"consecutive", func(n uint64) uint64 { return n }},
-		{"random", random},
-		{"mixed", func(n uint64) uint64 {
-			if n>>12%2 == 0 {
-				return n
-			}
-			return random(n)
-		}},
-	}
-}
-
-// Prompts makes n prompts of 8 to 146 blocks, 77 on average, with prefix-chained
-// ids. The first half of each is the beginning of an earlier prompt. It also
-// returns their total number of blocks. The result is deterministic.
-func Prompts(n int, naming Naming) (all [][]uint64, references int) {
-	random := rand.New(rand.NewPCG(1, 2))
-	next := uint64(0)
-	for range n {
-		var ids []uint64
-		blocks := 8 + random.IntN(139)
-		if len(all) > 0 {
-			earlier := all[random.IntN(len(all))]
-			ids = append(ids, earlier[:min(len(earlier), blocks/2)]...)
-		}
-		for len(ids) < blocks {
-			ids = append(ids, naming.ID(next))
-			next++
-		}
-		all = append(all, ids)
-		references += blocks
-	}
-	return all, references
-}
-
-// Heap returns the heap in use after a garbage collection, in bytes.
-func Heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 var update = flag.Bool("update", false, "rewrite the golden files; review the changes")
