@@ -9,7 +9,7 @@ import (
 )
 
 func parseAzure(c *csvRows, r *trace.Request) error {
-	field := c.field("NumImages")
+	field := c.field(columnOptional)
 	if len(field) == 0 {
 		return nil
 	}

@@ -8,8 +8,17 @@ import (
 	"moontide/trace/jsonscan"
 )
 
+// Optional columns of BurstGPT.
+const (
+	burstModel = iota + columnOptional
+	burstTotal
+	burstKind
+	burstSession
+	burstElapsed
+)
+
 func parseBurstGPT(c *csvRows, r *trace.Request) (err error) {
-	if field := c.field("Total tokens"); len(field) > 0 {
+	if field := c.field(burstTotal); len(field) > 0 {
 		total, err := parseLength(field)
 		if err == nil && total != r.InputLength+r.OutputLength {
 			err = fmt.Errorf("is not the sum of %d and %d: %s", r.InputLength, r.OutputLength, Quote(field))
@@ -22,14 +31,14 @@ func parseBurstGPT(c *csvRows, r *trace.Request) (err error) {
 		c.notes.count("rows left out, without response tokens (the request failed)")
 		return errLeftOut
 	}
-	r.SessionID = string(c.field("Session ID"))
-	elapsed := c.field("Elapsed time")
+	r.SessionID = string(c.field(burstSession))
+	elapsed := c.field(burstElapsed)
 	if len(elapsed) > 0 {
 		if _, err := parseSeconds(elapsed); err != nil {
 			return keyed("Elapsed time", err)
 		}
 	}
-	r.Extra = burstExtra(c.field("Model"), c.field("Log Type"), elapsed)
+	r.Extra = burstExtra(c.field(burstModel), c.field(burstKind), elapsed)
 	return nil
 }
 

@@ -47,6 +47,14 @@ var tables = []table{
 	},
 }
 
+// Columns of all tables; the optional ones follow.
+const (
+	columnTime = iota
+	columnInput
+	columnOutput
+	columnOptional
+)
+
 // hasHeader reports whether a header is that of the table.
 func (t *table) hasHeader(header []string) bool {
 	return slices.Contains(header, t.input) && slices.Contains(header, t.output) && (t.optionalTime || slices.Contains(header, t.time))
@@ -72,8 +80,8 @@ func splitHeader(line []byte) []string {
 type csvRows struct {
 	table   *table
 	head    []byte
-	columns []string
-	timed   bool     // there is a column of arrivals
+	columns int      // in the header
+	at      []int    // where the columns of the table are, -1 if absent
 	fields  [][]byte // of the current line
 	notes   *notes
 	origin  int64 // the first date, in ns since 1970; 0 before
@@ -97,13 +105,17 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 		}
 		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(f), required, Quote(line))
 	}
-	c := &csvRows{table: t, head: bytes.Clone(line), columns: header, timed: slices.Contains(header, t.time), fields: make([][]byte, 0, maxColumns+1), notes: n}
+	c := &csvRows{table: t, head: bytes.Clone(line), columns: len(header), fields: make([][]byte, 0, maxColumns+1), notes: n}
+	known := append([]string{t.time, t.input, t.output}, t.optional...)
+	for _, name := range known {
+		c.at = append(c.at, slices.Index(header, name))
+	}
 	var unknown []string
 	for i, name := range header {
 		if slices.Index(header, name) != i && err == nil {
 			err = fmt.Errorf("column %q is given twice in the header", name)
 		}
-		if name != t.time && name != t.input && name != t.output && !slices.Contains(t.optional, name) {
+		if !slices.Contains(known, name) {
 			unknown = append(unknown, cmp.Or(name, "(no name)"))
 		}
 	}
@@ -113,7 +125,7 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 	if len(unknown) > 0 {
 		n.say("columns left out: %.200s", strings.Join(unknown, ", "))
 	}
-	if !c.timed {
+	if c.at[columnTime] < 0 {
 		n.say("no arrivals: there is no column %s (set a rate to add arrivals)", t.time)
 	}
 	return c, nil
@@ -124,8 +136,8 @@ func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 	if c.fields, err = splitFields(c.fields[:0], line); err != nil {
 		return err
 	}
-	if len(c.fields) != len(c.columns) {
-		return fmt.Errorf("%d fields under a header of %d: %s", len(c.fields), len(c.columns), Quote(line))
+	if len(c.fields) != c.columns {
+		return fmt.Errorf("%d fields under a header of %d: %s", len(c.fields), c.columns, Quote(line))
 	}
 	err = c.parseFields(r)
 	if err != nil && bytes.Equal(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), c.head) {
@@ -136,18 +148,19 @@ func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 
 func (c *csvRows) parseFields(r *trace.Request) (err error) {
 	t := c.table
-	if r.Timestamp.Set = c.timed; c.timed && t.parseTime != nil {
-		r.Timestamp.Value, err = t.parseTime(c, c.field(t.time))
-	} else if c.timed {
-		r.Timestamp.Value, err = parseSeconds(c.field(t.time))
+	r.Timestamp.Set = c.at[columnTime] >= 0
+	if r.Timestamp.Set && t.parseTime != nil {
+		r.Timestamp.Value, err = t.parseTime(c, c.field(columnTime))
+	} else if r.Timestamp.Set {
+		r.Timestamp.Value, err = parseSeconds(c.field(columnTime))
 	}
 	if err != nil {
 		return keyed(t.time, err)
 	}
-	if r.InputLength, err = parseLength(c.field(t.input)); err != nil {
+	if r.InputLength, err = parseLength(c.field(columnInput)); err != nil {
 		return keyed(t.input, err)
 	}
-	if r.OutputLength, err = parseLength(c.field(t.output)); err != nil {
+	if r.OutputLength, err = parseLength(c.field(columnOutput)); err != nil {
 		return keyed(t.output, err)
 	}
 	if t.parseRest != nil {
@@ -156,9 +169,9 @@ func (c *csvRows) parseFields(r *trace.Request) (err error) {
 	return nil
 }
 
-// field returns the field of a column, empty if the trace has no such column.
-func (c *csvRows) field(column string) []byte {
-	if i := slices.Index(c.columns, column); i >= 0 {
+// field returns the field of a column of the table, empty if the trace does not have it.
+func (c *csvRows) field(column int) []byte {
+	if i := c.at[column]; i >= 0 {
 		return c.fields[i]
 	}
 	return nil
