@@ -162,6 +162,7 @@ func TestRedirects(t *testing.T) {
 		"https://new/login":                                "redirected to https://new/login; redirects are not followed: set the URL to the API's address",
 		"//u:hush@new/login":                               "redirected to //new/login; redirects are not followed: set the URL to the API's address",
 		"http://u:hush@%zz":                                "redirected to another address; redirects are not followed: set the URL to the API's address",
+		"https:u:hush@new/v1/completions":                  "redirected to another address; redirects are not followed: set the URL to the API's address",
 	} {
 		if got := errorText(308, nil, location); got != "HTTP status 308: "+want {
 			t.Errorf("%s: %s", location, got)

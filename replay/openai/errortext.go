@@ -63,7 +63,7 @@ func redirectText(location string) string {
 // a URL.
 func withoutSecrets(location string) string {
 	u, err := url.Parse(location)
-	if err != nil {
+	if err != nil || u.Opaque != "" { // as in https:user:password@host
 		return "another address"
 	}
 	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""

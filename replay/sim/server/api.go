@@ -11,11 +11,12 @@ import (
 // written. Chat and completions share choices.go, each of the others has a file.
 type api struct {
 	name, path  string
-	promptParam string   // names the prompt in errors
-	prompt      []string // members that make up the prompt
-	tokenIDs    string   // member that may be a long array of token ids; "" if there is none
+	promptParam string // names the prompt in errors
+	prompt      []promptPart
+	tokenIDs    string // member that may be a long array of token ids; "" if there is none
 
 	// Names of the members that mean the same in every API: see wireRequest.get.
+	outer            string   // the object that has some of them, or ""
 	limits           []string // of an answer's length; a later one takes precedence
 	least, ignoreEOS string
 	format           string // of the answer's format, or ""

@@ -11,7 +11,7 @@ var limitNames = []string{"max_tokens", "max_completion_tokens"}
 // DeepSeek, SGLang and vLLM.
 var chatAPI = api{
 	name: "chat", path: "/v1/chat/completions",
-	promptParam: "messages", prompt: []string{"messages"},
+	promptParam: "messages", prompt: []promptPart{{"messages", objects}},
 	limits: limitNames, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
 	options: "stream_options", format: "response_format", separatesReasoning: true,
 
@@ -31,7 +31,7 @@ var chatAPI = api{
 // completionAPI is OpenAI's completions. Reasoning is part of the text.
 var completionAPI = api{
 	name: "completions", path: "/v1/completions",
-	promptParam: "prompt", prompt: []string{"prompt"}, tokenIDs: "prompt",
+	promptParam: "prompt", prompt: []promptPart{{"prompt", aString + ", " + tokenArray + " or " + oneOf}}, tokenIDs: "prompt",
 	limits: limitNames, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: 16, // as in OpenAI and vLLM
 	options: "stream_options", format: "response_format",
 

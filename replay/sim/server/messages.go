@@ -7,7 +7,7 @@ import "math"
 // thinking block.
 var messagesAPI = api{
 	name: "messages", path: "/v1/messages",
-	promptParam: "messages", prompt: []string{"system", "messages"},
+	promptParam: "messages", prompt: []promptPart{{"system", aString + " or " + objects}, {"messages", objects}},
 	limits: []string{"max_tokens"}, limited: true, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
 	separatesReasoning: true,
 

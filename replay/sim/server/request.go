@@ -37,7 +37,7 @@ func (w *wireRequest) get(name string) parameter {
 	}
 	outer, inner, nested := strings.Cut(name, ".")
 	p := parameter{name, w.members[outer]}
-	if nested && !p.absent() && p.value[0] == '{' {
+	if nested && !p.absent() {
 		object := p.value
 		p.value = nil
 		jsonscan.Members(object, func(key []byte, _ int, value []byte) error {
@@ -156,11 +156,13 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	r, model := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}, c.Model
 	var options streamOptions
 	var format answerFormat
+	var outer map[string]raw
 	decode := func(name, want string, v any) *apiError { return w.get(name).decode(want, v) }
 	refused := cmp.Or(
 		decode("model", "a string", &model),
 		decode("stream", "a boolean", &r.stream),
 		decode("return_token_ids", "a boolean", &r.tokenIDs),
+		decode(api.outer, "an object", &outer),
 		decode(api.ignoreEOS, "a boolean", &r.length.ignoreEOS),
 		decode(api.least, "an integer", &r.length.minTokens),
 		decode(api.format, "an object", &format),

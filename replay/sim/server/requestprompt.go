@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"moontide/trace/jsonscan"
 )
@@ -43,13 +44,13 @@ func (c Config) readPrompt(api *api, w *wireRequest, p tokens) *apiError {
 		p = e
 	}
 	given := false
-	for _, name := range api.prompt {
-		part := w.get(name)
-		if part.absent() {
+	for _, part := range api.prompt {
+		m := w.get(part.name)
+		if m.absent() {
 			continue
 		}
 		given = true
-		if err := part.readPrompt(api, p); err != nil {
+		if err := m.readPrompt(part.shapes, p); err != nil {
 			return err
 		}
 	}
@@ -62,19 +63,31 @@ func (c Config) readPrompt(api *api, w *wireRequest, p tokens) *apiError {
 	return nil
 }
 
-// readPrompt adds a text, token ids, an array with one of these, messages, or the parts
-// of one.
-func (p parameter) readPrompt(api *api, to tokens) *apiError {
+// promptPart is a member that is a part of the prompt, and the shapes that it may have.
+type promptPart struct{ name, shapes string }
+
+// Shapes of parts of a prompt, as errors name them. Objects are messages, or the parts of one.
+const (
+	aString    = "a string"
+	tokenArray = "token ids"
+	oneOf      = "an array with one of them"
+	objects    = "an array of objects"
+)
+
+// readPrompt adds a part of a prompt in one of the shapes.
+func (p parameter) readPrompt(shapes string, to tokens) *apiError {
+	has := func(shape string) bool { return strings.Contains(shapes, shape) }
 	c := jsonscan.New(p.value)
-	if !p.isArray() || !c.Open('[') {
-		return p.readText(to)
-	}
-	switch c.Peek() {
-	case '{':
+	array := p.isArray() && c.Open('[')
+	first := c.Peek()
+	switch {
+	case !array && has(aString):
+		return p.readText(shapes, to)
+	case array && first == '{' && has(objects):
 		return p.eachObject(func(i int, m *wireMessage) *apiError {
 			return m.read(fmt.Sprintf("%s[%d]", p.name, i), to)
 		})
-	case '"', '[':
+	case array && (first == '"' || first == '[') && has(oneOf):
 		inner := parameter{p.name, c.Raw()}
 		if c.More(']') {
 			return badRequest(p.name, "only one prompt per request is supported")
@@ -82,12 +95,11 @@ func (p parameter) readPrompt(api *api, to tokens) *apiError {
 		if inner.isArray() {
 			return inner.readTokenIDs(to)
 		}
-		return inner.readText(to)
+		return inner.readText(shapes, to)
+	case array && first != '{' && has(tokenArray):
+		return p.readTokenIDs(to)
 	}
-	if p.name != api.tokenIDs {
-		return badRequest(p.name, "%s must be a text or an array of objects", p.name)
-	}
-	return p.readTokenIDs(to)
+	return badRequest(p.name, "%s must be %s", p.name, shapes)
 }
 
 // wireMessage is a message, or a part of one.
@@ -127,7 +139,7 @@ func (m *wireMessage) read(param string, to tokens) *apiError {
 	case content.isArray():
 		return content.eachObject(func(_ int, part *wireMessage) *apiError { return part.readPart(content.name, to) })
 	}
-	return content.readText(to)
+	return content.readText("a string or an array of text parts", to)
 }
 
 // readPart adds a part of a message.
@@ -144,9 +156,9 @@ func (m *wireMessage) readPart(param string, to tokens) *apiError {
 	return nil
 }
 
-func (p parameter) readText(to tokens) *apiError {
+func (p parameter) readText(want string, to tokens) *apiError {
 	var text string
-	if err := p.decode("text, token ids or messages", &text); err != nil {
+	if err := p.decode(want, &text); err != nil {
 		return err
 	}
 	to.AddText(text)

@@ -6,9 +6,9 @@ import "math"
 // incomplete. Reasoning is an item of its own, in clear text as with open models.
 var responsesAPI = api{
 	name: "responses", path: "/v1/responses",
-	promptParam: "input", prompt: []string{"instructions", "input"},
+	promptParam: "input", prompt: []promptPart{{"instructions", aString}, {"input", aString + " or " + objects}},
 	limits: []string{"max_output_tokens"}, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
-	format: "text.format", separatesReasoning: true,
+	outer: "text", format: "text.format", separatesReasoning: true,
 
 	forms: forms{
 		accepted: formOf(responseEvent("response.created", `,"response":`+responseBegun) + responseEvent("response.in_progress", `,"response":`+responseBegun)),
