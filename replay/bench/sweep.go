@@ -440,8 +440,8 @@ func IsSweep(dir string) bool {
 }
 
 // MeasureSweep measures the complete runs in the folder of a sweep, in the order of
-// their shapes and levels, and those of one level in that of their start. Of several attempts at a run it takes the last, unless that is
-// INVALID and an earlier one is not.
+// their shapes and levels, and those of one level in that of their start. Of several
+// attempts at a run it takes the last, unless that is INVALID and an earlier one is not.
 func MeasureSweep(cfg MeasureConfig, dir string) ([]LegResult, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -15,6 +16,13 @@ import (
 // parseNumber parses a decimal number and returns 10^exponent times its value,
 // correctly rounded. Unlike JSON, CSV files may have leading zeros and a bare point.
 func parseNumber(b []byte, exponent int) (float64, error) {
+	whole, fraction, _ := strings.Cut(string(b), ".")
+	if n, err := strconv.ParseUint(whole+fraction, 10, 53); err == nil && len(b) <= 16 { // exact, and faster
+		if places := len(fraction) - exponent; places > 0 {
+			return float64(n) / jsonscan.Pow10[places], nil
+		}
+		return float64(n) * jsonscan.Pow10[exponent-len(fraction)], nil
+	}
 	for _, c := range b {
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
 			return 0, fmt.Errorf("is not a number: %s", Quote(b))

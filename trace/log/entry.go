@@ -170,7 +170,8 @@ func IsLog(keys map[string]bool) bool {
 	return layoutOf(keys) != unknownLayout
 }
 
-// Parse parses an entry, which must be valid JSON, with its parts in their order. Errors are ErrOtherCall, ErrNoRequest, ErrNoMessage, or say what is wrong.
+// Parse parses an entry, which must be valid JSON, with its parts in their order. Errors
+// are ErrOtherCall, ErrNoRequest, ErrNoMessage, or say what is wrong.
 func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 	m, err := membersOf(raw)
 	if err != nil {

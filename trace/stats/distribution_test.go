@@ -220,3 +220,25 @@ func TestGoldenNumbers(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// A clone shares nothing with its original, also once both count rounded values.
+func TestClone(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{5, maxCollected + 1} { // 5: the slice has room
+		var c Collector
+		for range n {
+			c.Add(1.05)
+		}
+		clone := c.Clone()
+		for range n * 3 / 5 {
+			clone.Add(1) // on the page of 1.05
+		}
+		for range n * 3 / 5 {
+			c.Add(1.1)
+		}
+		one, other := c.Sample().Quantile(0.1), clone.Sample().Quantile(0.1)
+		if math.Abs(one-1.05) > 1e-4 || math.Abs(other-1) > 1e-4 {
+			t.Errorf("%d values: quantiles %g and %g, want 1.05 and 1", n, one, other)
+		}
+	}
+}
