@@ -1,16 +1,19 @@
 package openai
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"moontide/replay"
@@ -397,4 +400,51 @@ func TestCompressedAnswers(t *testing.T) {
 	if n := s.connections(); n != 2 { // the list of models has its own
 		t.Errorf("%d connections", n)
 	}
+}
+
+// A first byte in time lifts the first-byte timeout, and 0 means the defaults.
+func TestDefaultTimeouts(t *testing.T) {
+	t.Parallel()
+	cfg := Config{}.WithDefaults()
+	if cfg.Timeout != time.Hour || cfg.FirstByteTimeout != 30*time.Minute || cfg.IdleTimeout != 2*time.Minute {
+		t.Errorf("%v, %v, %v", cfg.Timeout, cfg.FirstByteTimeout, cfg.IdleTimeout)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for name, tc := range map[string]struct {
+			pauses []time.Duration // before the token chunks, and before the end
+			want   string
+		}{
+			"slow but good":    {[]time.Duration{29 * time.Minute, 119 * time.Second, 119 * time.Second}, ""},
+			"no first token":   {[]time.Duration{31 * time.Minute}, "first-byte timeout: no token within 30m0s"},
+			"a stall":          {[]time.Duration{time.Second, 136 * time.Second}, "idle timeout: nothing arrived for 2m0s"},
+			"too long a whole": {slices.Repeat([]time.Duration{100 * time.Second}, 40), "request timeout: no complete answer within 1h0m0s"},
+		} {
+			c := readers[replay.ClientStamps](client(t, "http://localhost", func(cfg *Config) { cfg.Timeout = 0 }))
+			c.servers[0].host.DialContext = func(context.Context, string, string) (net.Conn, error) {
+				here, there := net.Pipe()
+				go func() {
+					p := &peer{there, t, bufio.NewReader(there)}
+					p.request()
+					p.say(streamed)
+					for _, pause := range tc.pauses[:len(tc.pauses)-1] {
+						time.Sleep(pause)
+						p.say(inChunk(tide))
+					}
+					time.Sleep(tc.pauses[len(tc.pauses)-1])
+					p.say(inChunk(theEnd) + lastChunk)
+					p.Close()
+				}()
+				return here, nil
+			}
+			o := send(t, c)
+			want := replay.Timeout
+			if tc.want == "" {
+				want = replay.OK
+			}
+			if o.Class != want || !strings.Contains(o.Error, tc.want) {
+				t.Errorf("%s: class %q (%s), want %q (%s)", name, o.Class, o.Error, want, tc.want)
+			}
+			time.Sleep(2 * time.Hour) // for the server to end
+		}
+	})
 }
