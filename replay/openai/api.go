@@ -68,13 +68,15 @@ var apis = []*api{
 }
 
 // layout returns the parts of a body that all requests have in common.
-func (a *api) layout(m members) (l layout) {
-	caps, own := m.caps, func(key string) bool { return a.nested == "" && hasKey(m.extra, key) }
-	more := slices.SortedFunc(slices.Values(slices.Concat(m.extra, m.sampling)), func(a, b member) int { return strings.Compare(a.key, b.key) })
-	if l.head = append([]byte(`{"model":`), quoted(m.model)...); a.nested != "" {
-		l.head, l.limit = []byte(`{"stream":true`), fmt.Appendf(nil, `,%q:{%q:`, a.nested, a.limit)
-	} else {
-		l.limit, l.tail = fmt.Appendf(nil, `,%q:`, cmp.Or(a.limit, caps.limit)), []byte(`,"stream":true`)
+func (a *api) layout(m members) layout {
+	if a.nested != "" {
+		return a.nestedLayout(m)
+	}
+	caps, own := m.caps, func(key string) bool { return hasKey(m.extra, key) }
+	l := layout{
+		head:  append([]byte(`{"model":`), quoted(m.model)...),
+		limit: fmt.Appendf(nil, `,%q:`, cmp.Or(a.limit, caps.limit)),
+		tail:  []byte(`,"stream":true`),
 	}
 	if caps.minTokens && !own(a.least) {
 		l.least = fmt.Appendf(nil, `,%q:`, a.least)
@@ -95,10 +97,22 @@ func (a *api) layout(m members) (l layout) {
 	if caps.ignoreEOS && !own("ignore_eos") {
 		l.tail = append(l.tail, `,"ignore_eos":true`...)
 	}
-	if a.nested != "" {
-		l.tail, more = append(appendMembers(l.tail, m.sampling...), '}'), m.extra
-	}
+	more := slices.SortedFunc(slices.Values(slices.Concat(m.extra, m.sampling)), func(a, b member) int { return strings.Compare(a.key, b.key) })
 	l.tail = append(appendMembers(l.tail, more...), '}')
+	return l
+}
+
+// nestedLayout is layout for an API that has the lengths and sampling in a member.
+func (a *api) nestedLayout(m members) layout {
+	l := layout{head: []byte(`{"stream":true`), limit: fmt.Appendf(nil, `,%q:{%q:`, a.nested, a.limit)}
+	if m.caps.minTokens {
+		l.least = fmt.Appendf(nil, `,%q:`, a.least)
+	}
+	if m.caps.ignoreEOS {
+		l.tail = append(l.tail, `,"ignore_eos":true`...)
+	}
+	l.tail = append(appendMembers(l.tail, m.sampling...), '}')
+	l.tail = append(appendMembers(l.tail, m.extra...), '}')
 	return l
 }
 
