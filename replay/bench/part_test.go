@@ -309,7 +309,7 @@ func TestPartsShareCacheAndSchedule(t *testing.T) {
 // part whose folder is lost, and rows that were not due yet keep their distances.
 func TestPartsResumeTogether(t *testing.T) {
 	t.Parallel()
-	const n, rows = 3, 60 // of 0.6 s, of which 0.2 s pass before the interrupt
+	const n, rows, gap = 3, 60, 30 // ms: of 1.8 s, 0.4 s pass before the interrupt
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost=%v", lost), func(t *testing.T) {
 			t.Parallel()
@@ -319,7 +319,7 @@ func TestPartsResumeTogether(t *testing.T) {
 				return runMembers(t, n, func(c *cluster.Config) { c.Dir = dir }, func(number int) bench.Config {
 					all := sharedRows(rows)
 					for i := range all {
-						all[i].Timestamp = trace.Some(float64(10 * i))
+						all[i].Timestamp = trace.Some(float64(gap * i))
 					}
 					cfg := bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(all), BlockSize: 16}, Client: openai.Config{URL: url}}
 					_, err := os.Stat(filepath.Join(dir, "part-3"))
@@ -370,7 +370,7 @@ func TestPartsResumeTogether(t *testing.T) {
 			for row := last + 2; row < rows; row++ {
 				// The clocks of two parts differ by as much as they say.
 				most := time.Millisecond + time.Duration((whole.Metrics.Parts[row%n].BoundMS.Value+whole.Metrics.Parts[(row-1)%n].BoundMS.Value)*float64(time.Millisecond))
-				if apart := after[row].Due - after[row-1].Due; (apart - 10*time.Millisecond).Abs() > most {
+				if apart := after[row].Due - after[row-1].Due; (apart - gap*time.Millisecond).Abs() > most {
 					t.Errorf("rows %d and %d are due %v apart", row-1, row, apart)
 				}
 			}

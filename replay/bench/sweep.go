@@ -176,7 +176,8 @@ func (s *sweeper) draw(ctx context.Context, leg Leg) (t Trace, remove func(), er
 	}
 	remove = func() { os.RemoveAll(dir) }
 	path := filepath.Join(dir, leg.Name+".jsonl")
-	_, err = await(ctx, func() (struct{}, error) { return struct{}{}, writeTrace(path, t) })
+	requests := t.Requests
+	_, err = await(ctx, func() (struct{}, error) { return struct{}{}, writeTrace(path, requests) })
 	t.Path, t.Requests = path, nil
 	if leg.Axis == Rate {
 		t.DrawnRate = leg.Level
@@ -184,12 +185,12 @@ func (s *sweeper) draw(ctx context.Context, leg Leg) (t Trace, remove func(), er
 	return t, remove, err
 }
 
-func writeTrace(path string, t Trace) error {
+func writeTrace(path string, requests trace.Requests) error {
 	w, err := format.Create(path)
 	if err != nil {
 		return err
 	}
-	if _, err := w.WriteAll(t.Requests); err != nil {
+	if _, err := w.WriteAll(requests); err != nil {
 		w.Discard()
 		return err
 	}

@@ -35,14 +35,6 @@ type raw = json.RawMessage
 // servers differ in the members they take.
 func (a *api) hasChoices() bool { return a.limit == "" }
 
-// prompt returns what a body has before a prompt of a form.
-func (a *api) prompt(form string) (before string) {
-	if form == Tokens {
-		return a.ids
-	}
-	return a.text
-}
-
 // apis lists the APIs; the first is the default.
 var apis = []*api{
 	{
@@ -72,7 +64,10 @@ func (a *api) layout(m members) layout {
 	if a.nested != "" {
 		return a.nestedLayout(m)
 	}
-	caps, own := m.caps, func(key string) bool { return hasKey(m.extra, key) }
+	caps := m.caps
+	own := func(key string) bool {
+		return slices.ContainsFunc(m.extra, func(m member) bool { return m.key == key })
+	}
 	l := layout{
 		head:  append([]byte(`{"model":`), quoted(m.model)...),
 		limit: fmt.Appendf(nil, `,%q:`, cmp.Or(a.limit, caps.limit)),
@@ -152,11 +147,6 @@ type member struct {
 //
 //	head prompt limit N [least N] tail
 type layout struct{ head, limit, least, tail []byte }
-
-// hasKey reports whether one of the members has a key.
-func hasKey(list []member, key string) bool {
-	return slices.ContainsFunc(list, func(m member) bool { return m.key == key })
-}
 
 // appendMembers appends members, each after a comma.
 func appendMembers(b []byte, list ...member) []byte {

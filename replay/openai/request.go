@@ -117,19 +117,14 @@ func (c *Client) appendPrompt(body []byte, r trace.Request, p prompt.Prompt) ([]
 			return append(fmt.Appendf(body, `,%q:`, key), messages...), nil
 		}
 	}
-	form := c.cfg.Prompt
 	text, own := ownText(r)
-	if own {
-		form = Words
-	}
-	body = append(body, c.api.prompt(form)...)
 	switch {
 	case own:
-		body = append(body, text...)
-	case form == Tokens:
-		body = p.AppendJSONTokens(body)
+		body = append(append(body, c.api.text...), text...)
+	case c.cfg.Prompt == Tokens:
+		body = p.AppendJSONTokens(append(body, c.api.ids...))
 	default:
-		body = append(p.AppendText(append(body, '"')), '"')
+		body = append(p.AppendText(append(append(body, c.api.text...), '"')), '"')
 	}
 	return append(body, c.api.after...), nil
 }

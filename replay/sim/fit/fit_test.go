@@ -31,19 +31,12 @@ var runs = []Load{
 	{ISL: 2500, OSL: 150, Concurrency: 16}, {ISL: 2000, OSL: 16, Concurrency: 8}, {ISL: 1000, OSL: 100, Concurrency: 4}, {ISL: 1000, OSL: 100, Concurrency: 12},
 }
 
-// simulate returns the metrics of a load on a deployment. The seed selects the order of
-// lengths and the arrivals. Prompts share nothing but the tokens that are recorded as
-// cached.
-func simulate(d engine.Deployment, l Load, seed uint64) (Values, error) {
-	return prepare(l, d.Engine.WithDefaults().BlockSize, seed).simulate(d)
-}
-
 // measure measures loads on a deployment, each with few prompts.
 func measure(t testing.TB, d engine.Deployment, loads ...Load) (all []Measurement) {
 	t.Helper()
 	for _, l := range loads {
 		l.Prompts = 4 * l.Concurrency
-		v, err := simulate(d, l, 0)
+		v, err := Simulate(d, l, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +94,7 @@ func TestRefit(t *testing.T) {
 		t.Errorf("refitted %+v; %+v", r.Estimates, r.Deployment)
 	}
 	want := measure(t, other, runs[5])[0]
-	got, err := simulate(r.Deployment, want.Load, 0)
+	got, err := Simulate(r.Deployment, want.Load, 0)
 	if err != nil || math.Abs(got[MeanTTFT]/want.Values[MeanTTFT]-1) > 0.1 {
 		t.Errorf("TTFT %v, want %v, %v", got[MeanTTFT], want.Values[MeanTTFT], err)
 	}

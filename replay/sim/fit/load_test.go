@@ -40,7 +40,7 @@ func TestSimulateByHand(t *testing.T) {
 			MeanTPOT: 60, P99TPOT: 10 + 0.99*100,
 		}},
 	} {
-		got, err := simulate(d, tt.load, 1)
+		got, err := Simulate(d, tt.load, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestPublishedTables(t *testing.T) {
 				if row.Findings != nil || slices.Contains(tt.fitted, row.Load.String()) {
 					continue
 				}
-				predicted, err := simulate(r.Deployment, row.Load, 1)
+				predicted, err := Simulate(r.Deployment, row.Load, 1)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -11,6 +11,13 @@ import (
 	"moontide/trace/stats"
 )
 
+// Simulate returns the metrics of a load on a deployment. The seed selects the order of
+// lengths and the arrivals. Prompts share nothing but the tokens that are recorded as
+// cached.
+func Simulate(d engine.Deployment, l Load, seed uint64) (Values, error) {
+	return prepare(l, d.Engine.WithDefaults().BlockSize, seed).simulate(d)
+}
+
 // preparedLoad holds what simulations of a load have in common. It may be simulated
 // concurrently.
 type preparedLoad struct {
