@@ -85,7 +85,7 @@ func TestDatasetWithGaps(t *testing.T) {
 			}
 			json, page := written(t, data.JSON), written(t, data.Document().WriteHTML)
 			before, _, _ := strings.Cut(page, "<script>")
-			if number := regexp.MustCompile("NaN|Inf\\b").FindString(json + words + before); number != "" {
+			if number := regexp.MustCompile(`NaN|Inf\b`).FindString(json + words + before); number != "" {
 				t.Errorf("a number that is none: %s", number)
 			}
 			if !strings.Contains(page, ">"+test.page+"</text>") {

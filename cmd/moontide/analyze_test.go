@@ -6,25 +6,6 @@ import (
 	"testing"
 )
 
-// analyzed holds the part of analyze --json that the tests check.
-type analyzed struct {
-	Trace  string
-	Blocks struct{ Total, Unique int }
-	Cache  struct {
-		Policies []struct {
-			Policy   string
-			Capacity int     `json:"capacity_blocks"`
-			Bytes    float64 `json:"capacity_bytes"`
-			Block    float64 `json:"block_hit_rate"`
-		}
-		Smallest []struct{ Share float64 }
-		Workers  []struct {
-			Routing string
-			Block   float64 `json:"block_hit_rate"`
-		}
-	}
-}
-
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

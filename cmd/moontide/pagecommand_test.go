@@ -78,15 +78,3 @@ func (e executed) busy() bool {
 }
 
 func (e executed) verb() string { return append(e.Args, "")[0] }
-
-// values returns the values of a flag.
-func (e executed) values(flag string) (values []string) {
-	for i, arg := range e.Args {
-		if value, ok := strings.CutPrefix(arg, "--"+flag+"="); ok {
-			values = append(values, value)
-		} else if arg == "--"+flag && i+1 < len(e.Args) {
-			values = append(values, e.Args[i+1])
-		}
-	}
-	return values
-}

@@ -29,15 +29,6 @@ func newWitness(t *testing.T, start func(*httptest.Server)) *witness {
 	return w
 }
 
-// take returns the bodies received since the last call.
-func (w *witness) take() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	taken := w.bodies
-	w.bodies = nil
-	return taken
-}
-
 func (w *witness) answer(out http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		fmt.Fprint(out, `{"data": [{"id": "m"}]}`)

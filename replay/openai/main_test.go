@@ -68,12 +68,6 @@ func (p *peer) flood(text string) {
 // hold keeps the connection open until the client closes it.
 func (p *peer) hold() { io.Copy(io.Discard, p.in) }
 
-// finish closes the sending direction and waits for the client to hang up.
-func (p *peer) finish() {
-	p.Conn.(*net.TCPConn).CloseWrite()
-	p.hold()
-}
-
 // reset hangs up so that the client sees a reset, not an end.
 func (p *peer) reset() {
 	p.Conn.(*net.TCPConn).SetLinger(0)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -60,7 +59,7 @@ func TestBodies(t *testing.T) {
 				t.Errorf("%s: body\n%s, want\n%s", name, made.body, want)
 			}
 			var body struct{ Model string }
-			if err := stdjson.Unmarshal(made.body, &body); err != nil || body.Model != tc.model {
+			if err := json.Unmarshal(made.body, &body); err != nil || body.Model != tc.model {
 				t.Errorf("%s: model %q, %v", name, body.Model, err)
 			}
 			if made.timeout != time.Hour {
@@ -93,7 +92,7 @@ func TestMembers(t *testing.T) {
 			cfg.ExtraBody, cfg.Temperature, cfg.TopP, cfg.StopAtEOS = tc.extra, tc.temperature, tc.topP, tc.stopAtEOS
 		})
 		body := string(prepare(t, c, row).body)
-		if !strings.HasSuffix(body, `"include_usage":true}`+tc.want) || !stdjson.Valid([]byte(body)) || strings.Count(body, "min_tokens") > 1 || tc.stopAtEOS && (strings.Contains(body, "min_tokens") || c.IgnoresEOS() || c.MinTokens()) {
+		if !strings.HasSuffix(body, `"include_usage":true}`+tc.want) || !json.Valid([]byte(body)) || strings.Count(body, "min_tokens") > 1 || tc.stopAtEOS && (strings.Contains(body, "min_tokens") || c.IgnoresEOS() || c.MinTokens()) {
 			t.Errorf("%s: body %s, want it to end in %s", tc.extra, body, tc.want)
 		}
 		if want := `{"model":"m","stream":true,"stream_options":{"include_usage":true}` + tc.want; c.Members() != want {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"moontide/trace"
 )
 
@@ -49,14 +47,6 @@ func TestDrawGolden(t *testing.T) {
 	if digest := digestOf(rows); digest != "74aef46524e977f9" {
 		t.Errorf("the bytes of seed 1 have changed: their digest begins with %s", digest)
 	}
-}
-
-// multiplier draws factors of every kind: none, whole, below and above 1.
-func multiplier(t *rapid.T, name string) float64 {
-	return rapid.OneOf(
-		rapid.SampledFrom([]float64{0, .01, .5, 1, 1.5, 2, 16}),
-		rapid.Float64Range(.001, 20),
-	).Draw(t, name)
 }
 
 // Read takes no memory for a row, and leaves nothing of the one before.

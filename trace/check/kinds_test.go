@@ -20,12 +20,14 @@ var never trace.Opt[float64]
 func edit(t *testing.T, r *trace.Request, key, value string) {
 	t.Helper()
 	members := map[string]json.RawMessage{}
-	err := json.Unmarshal(format.AppendRow(nil, *r), &members)
+	if err := json.Unmarshal(format.AppendRow(nil, *r), &members); err != nil {
+		t.Fatal(err)
+	}
 	if members[key] = json.RawMessage(value); value == "" {
 		delete(members, key)
 	}
 	text, _ := json.Marshal(members)
-	if err = format.ParseRow(text, r); err != nil {
+	if err := format.ParseRow(text, r); err != nil {
 		t.Fatal(err)
 	}
 }

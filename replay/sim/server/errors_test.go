@@ -24,8 +24,7 @@ type refusal struct {
 	} `json:"error"`
 }
 
-func (r refusal) param() string { return *cmp.Or(r.Error.Param, new(string)) }
-func (r refusal) code() string  { return *cmp.Or(r.Error.Code, new(string)) }
+func (r refusal) code() string { return *cmp.Or(r.Error.Code, new(string)) }
 
 // refused sends a request and returns the status and the error object.
 func (s *testServer) refused(method, path, body string) (int, refusal) {
