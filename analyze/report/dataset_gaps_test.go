@@ -86,7 +86,7 @@ func TestDatasetWithGaps(t *testing.T) {
 			json, page := written(t, data.JSON), written(t, data.Document().WriteHTML)
 			before, _, _ := strings.Cut(page, "<script>")
 			if number := regexp.MustCompile(`NaN|Inf\b`).FindString(json + words + before); number != "" {
-				t.Errorf("a number that is none: %s", number)
+				t.Errorf("not a number: %s", number)
 			}
 			if !strings.Contains(page, ">"+test.page+"</text>") {
 				t.Errorf("the page has no figure %q", test.page)

@@ -100,21 +100,17 @@ func (runs Runs) Outcome() OutcomeJSON {
 // Outcome returns the outcome of the runs and searches.
 func (s Set) Outcome() OutcomeJSON {
 	all := s.Runs().Outcome()
-	for i := range s.Groups {
-		g := &s.Groups[i]
-		if g.Found == nil {
-			continue
+	if s.searched() {
+		all.Outcome = outcomePass
+		for _, g := range s.Groups {
+			all.Outcome = worse(all.Outcome, g.outcome())
+			all.Searches = append(all.Searches, g.json())
 		}
-		if i == 0 {
-			all.Outcome = outcomePass
-		}
-		all.Outcome = worse(all.Outcome, g.outcome())
-		all.Searches = append(all.Searches, g.json())
 	}
 	if s.Axis == Deployments {
 		all.Outcome = map[bool]string{true: outcomePass, false: outcomeFail}[len(s.Unmet()) == 0]
-		for i := range s.Groups[0].Points {
-			s.deploymentJSON(&s.Groups[0].Points[i], &all.Runs[i])
+		for i, p := range s.Groups[0].Points {
+			s.deploymentJSON(p, &all.Runs[i])
 		}
 		maps.Copy(all.HeldOutErrors, s.HeldOut)
 	}
@@ -129,7 +125,7 @@ func (s Set) Runs() (all Runs) {
 	return all
 }
 
-// deploymentJSON sets what is known of a simulated deployment.
+// deploymentJSON fills in the JSON of a simulated deployment.
 func (s *Set) deploymentJSON(p *Point, j *OutcomeRunJSON) {
 	j.Axes, j.Gates, j.Metrics = map[string]string{string(Deployments): p.Level}, gateObjects(p.Judgements), map[string]*float64{}
 	for i, m := range s.Metrics {
@@ -163,11 +159,11 @@ func (g *Group) json() OutcomeSearchJSON {
 
 // Invalid reports whether a run of a sweep is INVALID, or ended a search.
 func (s Set) Invalid() bool {
-	return slices.ContainsFunc(s.Groups, func(g Group) bool {
+	return slices.ContainsFunc(s.Groups, func(g *Group) bool {
 		if g.Found != nil {
 			return g.Found.Invalid != nil
 		}
-		return s.Axis != Deployments && slices.ContainsFunc(g.Points, func(p Point) bool { return p.Result.Verdict.Level == run.Invalid })
+		return s.Axis != Deployments && slices.ContainsFunc(g.Points, func(p *Point) bool { return p.Result.Verdict.Level == run.Invalid })
 	})
 }
 

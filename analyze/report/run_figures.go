@@ -105,7 +105,7 @@ func (r Run) addFigures(d *doc.Document) {
 	}
 }
 
-// overTime lists what is drawn over time.
+// overTime lists the figures over time.
 var overTime = []timeFigure{
 	{"Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"}, []timeLine{
 		{"", false, func(at *run.Interval, step float64) float64 { return at.Output / step }},

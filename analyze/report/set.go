@@ -23,8 +23,9 @@ type Set struct {
 	Axis    bench.Axis   // what differs between the runs of a group
 	Metrics []run.Metric // the columns of its tables
 	Gates   []run.Gate
-	// Groups are in order; those of one shape are compared with the first of them.
-	Groups []Group
+	// Groups are in order. Groups with the same shape are compared with the first of
+	// them.
+	Groups []*Group
 	// HeldOut has the errors of fitted engines on held-out measurements by metric, as
 	// shares of the value.
 	HeldOut map[string]float64
@@ -34,7 +35,7 @@ type Set struct {
 type Group struct {
 	Label  string // may be "" if there is only one
 	Shape  string // ISL:OSL, "" if there is only one
-	Points []Point
+	Points []*Point
 	Found  *bench.FoundLoad // by the runs, in a search
 }
 
@@ -121,9 +122,8 @@ func (s Set) Document() *doc.Document {
 	d := doc.New(s.Title, s.Subject)
 	s.addAnswers(d)
 	s.addFigures(d)
-	for i := range s.Groups {
-		g := &s.Groups[i]
-		base, title := &s.Groups[slices.IndexFunc(s.Groups, func(of Group) bool { return of.Shape == g.Shape })], cmp.Or(g.name(), "Runs")
+	for _, g := range s.Groups {
+		base, title := s.Groups[slices.IndexFunc(s.Groups, func(of *Group) bool { return of.Shape == g.Shape })], cmp.Or(g.name(), "Runs")
 		if base != g {
 			title += ", with the ratio to " + base.name()
 		}
@@ -136,17 +136,17 @@ func (s Set) Document() *doc.Document {
 	return d
 }
 
-// table has a row for each run of a group. Values have their ratio to those of a base at the
-// same level, unless it is the group itself.
+// table has a row for each run of a group, with the ratio to the run of the base at the
+// same level. The base itself has no ratios.
 func (s *Set) table(g, base *Group) doc.Table {
 	t := doc.Table{Columns: s.columns()}
 	if s.Axis == Deployments {
 		t.Left = 1
 	}
-	for i := range g.Points {
-		p, of := &g.Points[i], (*Point)(nil)
-		if k := slices.IndexFunc(base.Points, func(of Point) bool { return of.Level == p.Level }); k >= 0 && base != g {
-			of = &base.Points[k]
+	for _, p := range g.Points {
+		var of *Point
+		if i := slices.IndexFunc(base.Points, func(of *Point) bool { return of.Level == p.Level }); i >= 0 && base != g {
+			of = base.Points[i]
 		}
 		cells := s.row(p, of)
 		if p.Outcome != "" {
@@ -188,10 +188,8 @@ func (s *Set) row(p, base *Point) []string {
 
 // points yields all runs with their names in the set.
 func (s *Set) points(yield func(where string, p *Point) bool) {
-	for i := range s.Groups {
-		g := &s.Groups[i]
-		for k := range g.Points {
-			p := &g.Points[k]
+	for _, g := range s.Groups {
+		for _, p := range g.Points {
 			where := p.Level
 			if s.Axis != Deployments {
 				where = headings[s.Axis] + " " + where
@@ -238,7 +236,7 @@ func (s *Set) judge(d *doc.Document) {
 
 func (s *Set) addData(d *doc.Document) {
 	labelled := len(s.Groups) > 1 || s.Groups[0].name() != ""
-	shaped := slices.ContainsFunc(s.Groups, func(g Group) bool { return g.Shape != "" })
+	shaped := slices.ContainsFunc(s.Groups, func(g *Group) bool { return g.Shape != "" })
 	data := &d.Data
 	if labelled {
 		data.Columns = append(data.Columns, "Deployment")
@@ -250,10 +248,8 @@ func (s *Set) addData(d *doc.Document) {
 	if d.Gates != nil {
 		data.Columns = append(data.Columns, "Gates")
 	}
-	for i := range s.Groups {
-		g := &s.Groups[i]
-		for k := range g.Points {
-			p := &g.Points[k]
+	for _, g := range s.Groups {
+		for _, p := range g.Points {
 			var row []any
 			if labelled {
 				row = append(row, g.Label)

@@ -14,7 +14,7 @@ import (
 	"moontide/trace"
 )
 
-// searched reports whether the runs are those of searches.
+// searched reports whether the set is the result of load searches.
 func (s *Set) searched() bool { return s.Groups[0].Found != nil }
 
 // addAnswers adds what searches found: a paragraph for one, a table for several.
@@ -27,8 +27,7 @@ func (s *Set) addAnswers(d *doc.Document) {
 	if len(s.Groups) > 1 {
 		lead.Table(s.answers())
 	}
-	for i := range s.Groups {
-		g := &s.Groups[i]
+	for _, g := range s.Groups {
 		d.Headlines = append(d.Headlines, g.headline())
 		lead.Text(g.answer())
 	}
@@ -38,8 +37,7 @@ func (s *Set) addAnswers(d *doc.Document) {
 func (s *Set) answers() doc.Table {
 	t := doc.Table{Columns: []string{"Search", "Objectives met at", "Ratio", "Missed at"}, Left: doc.AllLeft}
 	first := map[string]float64{}
-	for i := range s.Groups {
-		g := &s.Groups[i]
+	for _, g := range s.Groups {
 		load, met, ratio, missed := 0.0, "none", doc.Absent, doc.Absent
 		if a := g.Found.Answer; a.Found {
 			load, met = g.Found.Load(a.Level), g.load(a.Level)
@@ -70,8 +68,8 @@ func (g *Group) outcome() string {
 	return outcomePass
 }
 
-// answer says what was found, how certain it is, and what limits it, after the name of the
-// search if there are several.
+// answer states the result of a search, its certainty and its limit. If there are several
+// searches, it begins with the name.
 func (g *Group) answer() string {
 	f := g.Found
 	a := f.Answer
@@ -125,7 +123,7 @@ func threeDigits(x float64) string {
 	return bench.FormatLevel(rounded)
 }
 
-// shortfalls says which objectives a run misses, or why it is INVALID.
+// shortfalls lists the objectives that a run misses, or says why it is INVALID.
 func shortfalls(l *bench.LoadLeg) string {
 	if v := l.Metrics.Verdict; v.Level == run.Invalid {
 		return "the run is INVALID: " + v.Reasons()[0]
@@ -140,7 +138,7 @@ func shortfalls(l *bench.LoadLeg) string {
 	return strings.Join(each, " and ")
 }
 
-// shortfall says what an objective misses: "p99 TTFT is 2.31 s (p99_ttft_ms<2000 must
+// shortfall describes a missed objective: "p99 TTFT is 2.31 s (p99_ttft_ms<2000 must
 // hold)".
 func shortfall(j run.Judgement) string {
 	if !j.Value.Set {
@@ -221,8 +219,7 @@ func (s *Set) addGates(d *doc.Document) {
 	}
 	switch {
 	case s.searched():
-		for i := range s.Groups {
-			g := &s.Groups[i]
+		for _, g := range s.Groups {
 			failed, at := "LIMIT", []*bench.LoadLeg{g.atLimit()}
 			if g.Found.Answer.Found {
 				at = []*bench.LoadLeg{g.Found.At(g.Found.Answer.Level), at[0]}
@@ -256,8 +253,7 @@ func (s *Set) addGates(d *doc.Document) {
 func (s *Set) smallest() (best *Point, met int) {
 	points := s.Groups[0].Points
 	engines := func(p *Point) float64 { return s.value(p, enginesKey).Value }
-	for i := range points {
-		p := &points[i]
+	for _, p := range points {
 		if p.Outcome != "met" {
 			continue
 		}
@@ -266,19 +262,18 @@ func (s *Set) smallest() (best *Point, met int) {
 		}
 	}
 	if met == 0 {
-		largest := slices.MaxFunc(points, func(a, b Point) int { return cmp.Compare(engines(&a), engines(&b)) })
-		best = &largest
+		best = slices.MaxFunc(points, func(a, b *Point) int { return cmp.Compare(engines(a), engines(b)) })
 	}
 	return best, met
 }
 
-// Unmet says what does not meet the gates: searches without an answer, deployments of which
-// none does, or runs of a sweep.
+// Unmet lists what failed the gates: searches without an answer, a plan without a passing
+// deployment, or runs of a sweep.
 func (s *Set) Unmet() (texts []string) {
 	switch {
 	case s.searched():
-		for i := range s.Groups {
-			if g := &s.Groups[i]; g.outcome() == outcomeFail {
+		for _, g := range s.Groups {
+			if g.outcome() == outcomeFail {
 				texts = append(texts, g.answer())
 			}
 		}

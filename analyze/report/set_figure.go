@@ -100,7 +100,8 @@ func (s *Set) metric(key string, unit float64) func(p *Point) trace.Opt[float64]
 	}
 }
 
-// latency returns what the first gate on a latency limits, with the limit; else its mean.
+// latency returns the statistic that the first gate on a latency limits, with that limit,
+// or the mean if there is no such gate.
 func (s *Set) latency(l run.Latency, name string) measure {
 	m, label, limits := l.Metric(run.Mean), "Mean "+name, []figure.Mark(nil)
 	for _, g := range s.Gates {
@@ -118,11 +119,9 @@ func (s *Set) latency(l run.Latency, name string) measure {
 func (s *Set) figure(title string, x, y measure) figure.Figure {
 	f := figure.Figure{Title: title, Note: "dots are labelled with the " + strings.ToLower(headings[s.Axis]), X: x.axis, Y: y.axis}
 	var xs, ys []float64
-	for i := range s.Groups {
-		g := &s.Groups[i]
+	for _, g := range s.Groups {
 		series := figure.Series{Name: doc.Clean(g.name()), Kind: figure.Line}
-		for k := range g.Points {
-			p := &g.Points[k]
+		for _, p := range g.Points {
 			x, y := x.of(p), y.of(p)
 			if !x.Set || !y.Set || s.Axis == Deployments && p.Result.Verdict.Level == run.Invalid {
 				continue

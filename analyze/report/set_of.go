@@ -20,10 +20,10 @@ func SweepOf(subject string, runs []bench.LegResult, v View) Set {
 	s := Set{Title: "LOAD SWEEP", Subject: subject, Axis: runs[0].Axis, Metrics: setMetrics(runs[0].Axis, v), Gates: v.Gates}
 	for _, r := range runs {
 		label, shape := r.Target.Label, r.Shape.String()
-		i := slices.IndexFunc(s.Groups, func(g Group) bool { return g.Label == label && g.Shape == shape })
+		i := slices.IndexFunc(s.Groups, func(g *Group) bool { return g.Label == label && g.Shape == shape })
 		if i < 0 {
 			i = len(s.Groups)
-			s.Groups = append(s.Groups, Group{Label: label, Shape: shape})
+			s.Groups = append(s.Groups, &Group{Label: label, Shape: shape})
 		}
 		s.Groups[i].Points = append(s.Groups[i].Points, s.measured(r, v))
 	}
@@ -31,8 +31,8 @@ func SweepOf(subject string, runs []bench.LegResult, v View) Set {
 }
 
 // measured returns a run as a point.
-func (s *Set) measured(r bench.LegResult, v View) Point {
-	p := Point{Level: bench.FormatLevel(r.Level), Run: Run{Name: filepath.Base(r.Dir), Dir: r.Dir, Info: r.Run, Result: r.Metrics, View: v}}
+func (s *Set) measured(r bench.LegResult, v View) *Point {
+	p := &Point{Level: bench.FormatLevel(r.Level), Run: Run{Name: filepath.Base(r.Dir), Dir: r.Dir, Info: r.Run, Result: r.Metrics, View: v}}
 	p.Judgements = p.Run.Judgements()
 	for _, m := range s.Metrics {
 		p.Values = append(p.Values, m.Value(r.Metrics))
@@ -45,7 +45,7 @@ func (s *Set) measured(r bench.LegResult, v View) Point {
 func SearchOf(subject string, found []*bench.FoundLoad, v View) Set {
 	s := Set{Title: "LOAD SEARCH", Subject: subject, Axis: found[0].Axis, Metrics: setMetrics(found[0].Axis, v), Gates: v.Gates}
 	for _, f := range found {
-		g := Group{Label: f.Target.Label, Shape: f.Shape.String(), Found: f}
+		g := &Group{Label: f.Target.Label, Shape: f.Shape.String(), Found: f}
 		for _, l := range slices.SortedStableFunc(slices.Values(f.Legs), func(a, b bench.LoadLeg) int { return cmp.Compare(a.Level, b.Level) }) {
 			p := s.measured(l.LegResult, v)
 			p.Judgements, p.Outcome = l.Judgements, legOutcome(&l)
@@ -56,7 +56,7 @@ func SearchOf(subject string, found []*bench.FoundLoad, v View) Set {
 	return s
 }
 
-// Metrics of deployments, beside those of runs.
+// Keys of metrics that only deployments have, and of their throughput.
 const (
 	enginesKey    = "engines"
 	throughputKey = "output_throughput"
@@ -82,7 +82,7 @@ func PlanOf(plan Plan) Set {
 	throughput := slices.IndexFunc(metrics, func(m run.Metric) bool { return m.Key == throughputKey })
 	s := Set{
 		Title: "DEPLOYMENT PLAN", Subject: fmt.Sprintf("%s, %s, simulated in virtual time", plan.Trace, doc.Count(plan.Requests, "request")),
-		Axis: Deployments, Gates: plan.View.Gates, Groups: make([]Group, 1), HeldOut: plan.HeldOut,
+		Axis: Deployments, Gates: plan.View.Gates, Groups: []*Group{{}}, HeldOut: plan.HeldOut,
 		Metrics: slices.Concat([]run.Metric{{Key: enginesKey, Label: "Engines"}, {Key: perEngineKey, Label: "Throughput per engine", Unit: run.TokensPerSecond}},
 			metrics, []run.Metric{{Key: "mean_queue_ms", Label: "Mean queue", Unit: run.Milliseconds}}),
 	}
@@ -93,7 +93,7 @@ func PlanOf(plan Plan) Set {
 	for _, r := range plan.Predictions {
 		info := runfile.Run{Trace: runfile.Source{Name: plan.Trace}, Target: runfile.Target{Virtual: true, Simulated: true}, Notes: slices.Concat(notes, r.Warnings)}
 		info.Ended = time.Unix(1, 0) // it was simulated to its end, and has no date
-		p := Point{
+		p := &Point{
 			Level: r.Name(), Judgements: r.Judgements,
 			Values: slices.Concat([]trace.Opt[float64]{trace.Some(float64(r.Total())), r.PerEngine(r.Values[throughput])}, r.Values, []trace.Opt[float64]{r.MeanQueue()}),
 			Run:    Run{Name: r.Name(), Info: info, Result: &run.Result{Verdict: r.Verdict, Completed: r.Completed, Failed: r.Failed}},

@@ -133,8 +133,7 @@ func tablePlan(t *testing.T) report.Plan {
 	return p
 }
 
-// foundLoad is a search that measured loads of 1 to 4, of which those up to 2 meet the
-// objectives.
+// foundLoad is a search over loads 1 to 4; loads up to 2 meet the objectives.
 func foundLoad(t *testing.T, label string) *bench.FoundLoad {
 	f := &bench.FoundLoad{Target: bench.Target{Label: label}, Axis: bench.Concurrency, Answer: search.Answer{Level: 2, Found: true, Missed: 3, Limited: true, Complete: true}}
 	for level := 4.0; level >= 1; level-- {

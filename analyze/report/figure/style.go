@@ -36,7 +36,7 @@ type pen struct {
 	dash    []vg.Length
 }
 
-// inks are all colours, of which paletted pictures have shades.
+// inks lists all colors; the palette of a PNG has shades of them.
 var inks = append([]ink{paper, strong, normal, weak, rule, faint, alarm}, palette...)
 
 // color returns the colour of a series, given its index in the figure.

@@ -16,8 +16,8 @@ const (
 	maxDots = 1500
 )
 
-// thinned returns a line of bounded length that keeps the extremes of short sections, so that
-// every peak stays; points is the number of those of all lines of its series.
+// thinned returns a line of bounded length that keeps the extremes of short sections, and
+// so every peak. points is the number of points in all lines of the series.
 func thinned(line []point, points int) (short []point) {
 	for section := range slices.Chunk(line, (6*points+maxPoints-1)/maxPoints) {
 		short = appendExtremes(short, section)
