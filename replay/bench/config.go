@@ -29,8 +29,8 @@ type Config struct {
 	// Source.Salt and Source.BlockSize.
 	Client openai.Config
 	// Tokenizer is the path of a tokenizer.json; prompts are then made of words
-	// that are one token each in its vocabulary. Dataset is a file or folder of
-	// texts to take prompts from; it requires Tokenizer. See
+	// that are one token each in its vocabulary. Dataset is a file of texts to take
+	// prompts from; it requires Tokenizer. See
 	// [prompt.ReadDataset] of moontide/replay/prompt.
 	Tokenizer, Dataset string
 	Seed               uint64 // for prompts, drawn arrivals and simulated engines

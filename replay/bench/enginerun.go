@@ -151,10 +151,9 @@ func requestOf(rec *replay.Record) fit.Request {
 type EngineRun struct {
 	Leg
 	ISL, OSL int
-	// Spread is the share by which the lengths of requests differ from ISL and OSL, up
-	// and down.
+	// Spread is the relative deviation of request lengths from ISL and OSL, up or down.
 	Spread float64
-	// Shows names what the run identifies.
+	// Shows names the parameters that the run identifies.
 	Shows string
 }
 

@@ -55,8 +55,8 @@ type Recording struct {
 	folders []*runfile.Reader
 }
 
-// OpenRecording opens the folder of a run, or that of a run of several processes with
-// the folders of its parts. The caller must close the recording.
+// OpenRecording opens the folder of a run. The run may consist of several processes with
+// a folder each. The caller must close the recording.
 func OpenRecording(dir string) (*Recording, error) {
 	r := &Recording{dir: dir, dirs: []string{dir}}
 	if err := r.open(); err != nil {

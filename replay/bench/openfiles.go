@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"runtime"
 )
 
 // otherFiles is the number of open files of a run, not counting the connections
@@ -32,17 +31,4 @@ func checkOpenFiles(limit, rows, maxConcurrency int, embedded bool) (notes []str
 	}
 	return []string{fmt.Sprintf("the limit of %d open files (ulimit -n) allows %d requests in flight, and the trace has %d: if the server falls behind, some will fail",
 		limit, room, rows)}, nil
-}
-
-// ballast is the number of bytes of garbage that a run may create between two
-// collections, in addition to Go's default.
-const ballast = 64 << 20
-
-// delayGC makes garbage collections rare until the returned function is called.
-// The live heap of a run is small, so Go would collect several times a second,
-// and each collection briefly stops all threads. The ballast is never touched,
-// so it uses no memory; it only makes the heap look larger.
-func delayGC() (end func()) {
-	spare := make([]byte, ballast)
-	return func() { runtime.KeepAlive(spare) }
 }

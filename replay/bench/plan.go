@@ -150,8 +150,7 @@ func (c *PlanConfig) needsTokenTimes() bool {
 		slices.ContainsFunc(c.Gates, func(g run.Gate) bool { return g.Metric.NeedsTokenTimes() })
 }
 
-// These limit the memory that rows of a trace take: their number, and that of
-// their block ids.
+// Memory limits for the rows of a trace: number of rows and of block ids.
 const (
 	maxPlannedRows   = 4 << 20
 	maxPlannedBlocks = 64 << 20

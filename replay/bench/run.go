@@ -350,8 +350,7 @@ func observe(ctx context.Context, cfg *Config, folder *runfile.Writer, runner *r
 	return &watcher{client: client, delays: readDelays(client), stampErrorsBefore: client.StampErrors(), sampler: evidence.Start(ctx, sampling)}, nil
 }
 
-// end adds to info what is not in the records. Its error is that of the
-// samples.
+// end adds to info the facts that the records lack. An error is an error of sampling.
 func (w *watcher) end(info *runfile.Run) error {
 	info.ReadDelay = w.delays()
 	m := w.client.StampErrors().Since(w.stampErrorsBefore)
@@ -369,4 +368,17 @@ func readDelays(client *openai.Client) func() runfile.ReadDelay {
 		before = now
 		return runfile.ReadDelay{Reads: d.Count(), MedianMS: ms(d.Quantile(0.5)), P99MS: ms(d.Quantile(0.99)), MaxMS: ms(d.Quantile(1))}
 	}
+}
+
+// ballast is the number of bytes of garbage that a run may create between two
+// collections, in addition to Go's default.
+const ballast = 64 << 20
+
+// delayGC makes garbage collections rare until the returned function is called.
+// The live heap of a run is small, so Go would collect several times a second,
+// and each collection briefly stops all threads. The ballast is never touched,
+// so it uses no memory; it only makes the heap look larger.
+func delayGC() (end func()) {
+	spare := make([]byte, ballast)
+	return func() { runtime.KeepAlive(spare) }
 }

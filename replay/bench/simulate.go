@@ -194,7 +194,8 @@ func (c *Config) outside(in *input, inFlight int) []string {
 	return texts
 }
 
-// outsideRange says of loads how far they are outside the fitted range of the engine file.
+// outsideRange returns a warning for each load outside the fitted range of the engine
+// file.
 func (c *Config) outsideRange(loads ...fit.Range) (texts []string) {
 	for _, load := range loads {
 		if far := c.EngineFile.Outside(load); far != nil {

@@ -76,7 +76,7 @@ func ParseShapes(text string) ([]Shape, error) {
 	})
 }
 
-// parseList parses comma-separated values, each of which may be there once.
+// parseList parses distinct comma-separated values.
 func parseList[T comparable](text, what string, parse func(part string) ([]T, error)) (all []T, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		values, err := parse(strings.TrimSpace(part))

@@ -417,7 +417,7 @@ func (m *rowModels) take(r trace.Request) {
 	}
 }
 
-// missing returns an error if what is sent is in no row.
+// missing returns an error if no row has a model that is to be sent.
 func (m *rowModels) missing() error {
 	if m.models && !slices.ContainsFunc(m.sent, func(other openai.NamedModel) bool { return other.Name != "" }) {
 		return wrong("ModelFromTrace", "finds no model: no row has the key model with a name")

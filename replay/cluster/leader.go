@@ -325,7 +325,7 @@ const (
 	over
 )
 
-// report is what a part tells the leader.
+// report is a message from a part to the leader.
 type report struct {
 	Number     int           `json:"number"`
 	Of         int           `json:"of"`
@@ -345,7 +345,7 @@ type report struct {
 	Seen uint64 `json:"seen"`
 }
 
-// order is what the leader tells all parts.
+// order is a message from the leader to all parts.
 type order struct {
 	Version uint64    `json:"version"`
 	RunID   string    `json:"run_id"`

@@ -338,10 +338,10 @@ func (m *Member) awaitStep(ctx context.Context, s step) (order, error) {
 	}
 }
 
-// Agree tells what this part replays and waits until all parts do. The names of the facts
-// must be the same in all parts. Its error is an [*EndedError] if a part is missing or
-// disagrees. done is how far this part came in a run that is resumed; Agree returns how
-// far all came.
+// Agree reports the facts of this part's replay and waits until all parts have reported
+// the same. All parts must use the same fact names. The error is an [*EndedError] if a
+// part is missing or disagrees. When a run is resumed, done is the progress of this part;
+// Agree returns the progress of all.
 func (m *Member) Agree(ctx context.Context, facts []Fact, done Progress) (Progress, error) {
 	m.change(ctx, func(r *report) { r.Phase, r.Facts, r.Done = loaded, facts, done })
 	o, err := m.awaitStep(ctx, agreed)
@@ -373,7 +373,7 @@ func (m *Member) ClockAfter(ctx context.Context, clock *runfile.Clock) {
 	}
 }
 
-// compareClocks measures the offset of this part's clock from that of part 1.
+// compareClocks measures this part's clock offset from part 1.
 func (m *Member) compareClocks(ctx context.Context) (runfile.ClockOffset, error) {
 	if m.Leads() {
 		return runfile.ClockOffset{At: m.Clock()}, nil
@@ -399,9 +399,9 @@ func (m *Member) compareClocks(ctx context.Context) (runfile.ClockOffset, error)
 	return best(all)
 }
 
-// End tells that this part has measured and saved its run, with its failure if it
-// failed, passes on its records if part 1 does not share its folder, and waits for the
-// other parts. saved is the record of the part.
+// End reports that this part has measured and saved its run, or why it failed. It sends
+// the records to part 1 unless they share a folder, and waits for the other parts. saved
+// is the record of the part.
 func (m *Member) End(ctx context.Context, saved runfile.Part, failure string) error {
 	passing, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(m.cutOff, cancel)()
@@ -414,8 +414,8 @@ func (m *Member) End(ctx context.Context, saved runfile.Part, failure string) er
 	return errors.Join(passErr, err)
 }
 
-// AwaitOthers waits until the other parts have left, if the run was ended before its
-// end. Their records are then here, except those of parts that are lost.
+// AwaitOthers waits until the other parts have left, if the run ended early. Their
+// records are then here, except the records of lost parts.
 func (m *Member) AwaitOthers() {
 	if m.Leads() && m.Err() != nil {
 		m.change(context.Background(), func(r *report) { r.Phase = left })
@@ -423,7 +423,7 @@ func (m *Member) AwaitOthers() {
 	}
 }
 
-// Parts returns what is known of the parts, for [runfile.PartsFile].
+// Parts returns the state of all parts, for [runfile.PartsFile].
 func (m *Member) Parts() runfile.Parts {
 	m.server.mu.Lock()
 	defer m.server.mu.Unlock()

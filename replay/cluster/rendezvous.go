@@ -111,9 +111,9 @@ func (m *Member) arrive(ctx context.Context) error {
 	}
 }
 
-// TokenSuffix is added to the folder of a run for the name of the file in which part 1
-// tells the others where it listens and the token of the job. Only the user may read
-// the file. It exists while the run does.
+// TokenSuffix is appended to the run's folder to name the token file: part 1 writes its
+// address and the job's token there for the other parts. Only the user may read the file.
+// It exists while the run does.
 const TokenSuffix = ".token"
 
 // TokenVariable is the environment variable with the token, if the parts share no

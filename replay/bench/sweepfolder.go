@@ -1,0 +1,286 @@
+package bench
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
+	"moontide/trace/atomicfile"
+)
+
+// SweepFile is the file in a sweep's folder that describes all of its runs.
+const SweepFile = "sweep.json"
+
+// SweepRecord is the content of [SweepFile].
+type SweepRecord struct {
+	Version string   `json:"version"` // of the client that started the sweep
+	Command []string `json:"command"` // that started the sweep, secrets masked
+	// Flags holds all flags that affect a run except its level, secrets masked.
+	Flags []string `json:"flags"`
+}
+
+// openSweep creates or opens the folder of a sweep. An existing sweep must have
+// the same flags unless none of its runs has started. The folder is locked
+// until it is closed.
+func openSweep(dir string, r SweepRecord) (io.Closer, error) {
+	path := filepath.Join(dir, SweepFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := checkNoSweep(dir); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("making the sweep's folder: %w", err)
+		}
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the sweep's folder: %w", err)
+	}
+	if runfile.Lock(folder) {
+		err = r.begin(path)
+	} else {
+		err = fmt.Errorf("another process uses the sweep in %s", folder.Name())
+	}
+	if err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return folder, nil
+}
+
+// begin writes the sweep's file, or checks an existing one: the flags may change until a
+// run has started.
+func (r SweepRecord) begin(path string) error {
+	var there SweepRecord
+	found, err := read(path, &there)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	had, has := without(there.Flags, r.Flags), without(r.Flags, there.Flags)
+	entries, err := os.ReadDir(dir)
+	switch {
+	case found && len(had)+len(has) == 0:
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading the sweep's folder: %w", err)
+	case found && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
+		return fmt.Errorf("%s has a sweep with other flags: it was started %s, now it is %s; choose another folder", dir, with(had), with(has))
+	}
+	return runfile.WriteJSON(path, r)
+}
+
+// checkNoSweep returns an error if dir is unsuitable for a new sweep. A
+// half-written sweep file left by a killed process is ignored.
+func checkNoSweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }):
+		return fmt.Errorf("sweep folder %s exists, is not empty, and has no sweep to resume: choose a new folder", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("making the sweep's folder: %w", err)
+	}
+	return nil
+}
+
+// without returns the flags that are not in others.
+func without(flags, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(others, f) })
+}
+
+func with(flags []string) string {
+	if len(flags) == 0 {
+		return "without"
+	}
+	return "with " + strings.Join(flags, " ")
+}
+
+// attempt is a run of a leg. An incomplete or INVALID run is kept, and the next
+// attempt gets a new folder and salt, because the server may still have the
+// earlier prompts in its cache.
+type attempt struct {
+	Dir  string
+	Salt string
+	Done bool // the run is complete
+}
+
+// ErrOtherRun reports a folder with a run that is not the one to execute.
+var ErrOtherRun = errors.New("sent other requests, for other settings or by another version: choose a new folder for the sweep")
+
+// findAttempt finds the run of a leg in a sweep's folder, or the folder for a
+// new one. A run is usable if it is complete, at least one request succeeded
+// and the verdict is not INVALID, unless such runs count. Its trace must have the given
+// SHA-256, which is part of the salt so that sweeps of other shapes have other prompts.
+func (l Leg) findAttempt(dir, salt, sha256 string, invalidCounts bool) (attempt, error) {
+	for n := 1; ; n++ {
+		name := l.Name
+		if n > 1 {
+			name = fmt.Sprintf("%s-attempt-%d", l.Name, n)
+		}
+		a := attempt{Dir: filepath.Join(dir, name), Salt: fmt.Sprintf("%s/%.12s", name, sha256)}
+		if salt != "" {
+			a.Salt = salt + "/" + a.Salt
+		}
+		if runfile.CheckFolder(a.Dir) == nil {
+			return a, nil
+		}
+		info, found, err := ended(a.Dir)
+		switch {
+		case err != nil:
+			return a, err
+		case found.whole() && !l.sent(&info, sha256):
+			return a, fmt.Errorf("the run in %s %w", a.Dir, ErrOtherRun)
+		case found.whole() && (invalidCounts || !found.invalid()):
+			a.Done = true
+			return a, nil
+		}
+	}
+}
+
+// sent reports whether a run sent the requests of the leg.
+func (l Leg) sent(info *runfile.Run, sha256 string) bool {
+	if info.Limits.MaxConcurrency != l.MaxConcurrency {
+		return false
+	}
+	if info.Trace.DigestRows > 0 { // the rest of a large file was not read
+		return info.Trace.Limit == l.Prompts
+	}
+	whole := info.Trace.Limit == 0 && (l.Prompts == 0 || info.Rows <= l.Prompts)
+	return info.Trace.SHA256 == sha256 && (whole || info.Trace.Limit == l.Prompts)
+}
+
+// summary is the part of a run's summary.json that decides whether it is
+// usable.
+type summary struct {
+	Completed int `json:"completed"`
+	Own       struct {
+		Verdict string `json:"verdict"`
+	} `json:"moontide"`
+}
+
+func (s summary) whole() bool   { return s.Completed > 0 }
+func (s summary) invalid() bool { return s.Own.Verdict == run.Invalid.String() }
+
+// ended reads the files of a run's folder; the summary is empty unless the run
+// is complete. A killed process may leave a folder with files missing.
+func ended(dir string) (info runfile.Run, found summary, err error) {
+	there, err := read(filepath.Join(dir, runfile.RunFile), &info)
+	if !there || !info.Finished() {
+		return info, summary{}, err
+	}
+	_, err = read(filepath.Join(dir, runfile.SummaryFile), &found)
+	return info, found, err
+}
+
+// read reads a JSON file and reports whether it exists.
+func read(path string, into any) (there bool, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// IsSweep reports whether dir is the folder of a sweep.
+func IsSweep(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, SweepFile))
+	return err == nil
+}
+
+// MeasureSweep measures the complete runs in the folder of a sweep, sorted by shape,
+// level and start. Of several attempts at a run it takes the last one that is not
+// INVALID, or the last if all are.
+func MeasureSweep(cfg MeasureConfig, dir string) ([]LegResult, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the sweep's folder: %w", err)
+	}
+	type found struct {
+		LegResult
+		invalid bool
+		started int64
+	}
+	var all []found
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		info, has, err := ended(path)
+		if err != nil {
+			return nil, err
+		}
+		if !has.whole() || info.Leg == (runfile.Leg{}) {
+			continue
+		}
+		leg, err := legOf(info.Leg)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(path, runfile.RunFile), err)
+		}
+		leg.Name = e.Name()
+		f := found{LegResult{Leg: leg, Result: &Result{Dir: path}, Found: true}, has.invalid(), info.Started.UnixNano()}
+		i := slices.IndexFunc(all, func(o found) bool { return o.same(leg) })
+		switch {
+		case i < 0:
+			all = append(all, f)
+		case all[i].invalid == f.invalid && f.started > all[i].started || all[i].invalid && !f.invalid:
+			all[i] = f
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s is the folder of a sweep without a complete run", dir)
+	}
+	slices.SortFunc(all, func(a, b found) int {
+		return cmp.Or(cmp.Compare(a.Shape.ISL, b.Shape.ISL), cmp.Compare(a.Shape.OSL, b.Shape.OSL), cmp.Compare(a.Level, b.Level), cmp.Compare(a.started, b.started))
+	})
+	var results []LegResult
+	for _, f := range all {
+		if f.Result, err = Measure(cfg, f.Dir); err != nil {
+			return nil, err
+		}
+		f.Metrics.Detail = nil
+		results = append(results, f.LegResult)
+	}
+	return results, nil
+}
+
+// legOf returns a leg from run.json, without its name.
+func legOf(r runfile.Leg) (l Leg, err error) {
+	l = Leg{Target: Target{Label: r.Deployment}, Axis: Axis(r.Axis), Repeat: r.Repeat}
+	if !slices.Contains([]Axis{Concurrency, Rate, Speedup}, l.Axis) {
+		return l, fmt.Errorf("unknown axis %q of a sweep", r.Axis)
+	}
+	if l.Level, err = strconv.ParseFloat(r.Level, 64); err != nil || math.IsNaN(l.Level) {
+		return l, fmt.Errorf("%q is not a level of a sweep", r.Level)
+	}
+	if r.Shape != "" {
+		shapes, err := ParseShapes(r.Shape)
+		if err != nil {
+			return l, err
+		}
+		l.Shape = shapes[0]
+	}
+	return l, nil
+}
+
+// same reports whether two legs are attempts at one run.
+func (l Leg) same(o Leg) bool {
+	return l.Target.Label == o.Target.Label && l.Shape == o.Shape && l.Axis == o.Axis && l.Level == o.Level && l.Repeat == o.Repeat
+}
