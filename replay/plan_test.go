@@ -25,12 +25,12 @@ func TestScan(t *testing.T) {
 	}
 	last := append(atMS(0, 366*86_400_000), trace.Request{Delay: trace.Some(366 * 86_400_000.0), SessionID: "s"})
 	if _, err := Scan(trace.FromSlice(last)); err != nil {
-		t.Errorf("what is due after a year: %v", err)
+		t.Errorf("rows due a year after the start: %v", err)
 	}
 	for want, bad := range map[string][]trace.Request{
 		"the trace has no requests":                 nil,
 		"row 2 has neither a timestamp nor a delay": append(atMS(1), trace.Request{}),
-		// What a clock of nanoseconds cannot hold, and what is only meant to be waited for.
+		// Times beyond the range of nanoseconds, and waits beyond the limit.
 		"row 2 would be sent 1.16e+04 days after the start: a replay waits for 366 days at most": atMS(0, 1e12),
 		"row 1 would be sent +Inf days after the start":                                          atMS(math.Inf(1)),
 		"row 1 would be sent NaN days after the start":                                           atMS(math.NaN()),

@@ -38,8 +38,7 @@ func (b *GraphBuilder) findCycle(g *Graph) error {
 	return nil
 }
 
-// cycleError describes a cycle, each row of which waits for the next and the last for the
-// first.
+// cycleError describes a cycle: each row waits for the next, and the last for the first.
 func (b *GraphBuilder) cycleError(cycle []int32) error {
 	named := make(map[edge]link, len(cycle))
 	for i, row := range cycle {

@@ -260,9 +260,9 @@ func (h *liveHistory) continueFrom(before *transcript.Prompt, prompt int32) *tra
 	return p
 }
 
-// textTokens returns how many tokens of answers in a prompt may encode to others: if it
-// extends another, those of the latest answer, because the length of the prompt before
-// is known; else all.
+// textTokens returns the number of answer tokens in a prompt whose text may encode
+// differently. If the prompt extends an earlier one, whose length is known, only the
+// tokens of the latest answer count.
 func textTokens(p *transcript.Prompt, turn transcript.Turn) int32 {
 	if turn.Relation == transcript.Extends {
 		return int32(turn.Answer)

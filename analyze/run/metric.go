@@ -17,7 +17,7 @@ type Metric struct {
 	Label  string // without the unit: see Heading
 	Unit   Unit
 	Better Direction
-	// Statistic is that of a latency or, with NoLatency, of a property of sessions.
+	// Statistic is the statistic of Latency; with NoLatency, of a session property.
 	Latency   Latency
 	Statistic Statistic
 	Goodput   bool // requires objectives
@@ -37,7 +37,7 @@ func (m Metric) Value(r *Result) trace.Opt[float64] {
 	return m.value(r)
 }
 
-// Count returns the number of values that the metric is a statistic of, else 0.
+// Count returns the number of values that the statistic summarizes; 0 if there is none.
 func (m Metric) Count(r *Result) int {
 	if m.of == nil {
 		return 0
@@ -152,8 +152,8 @@ var sessionMetrics = []Metric{
 	{Key: "sessions_per_hour", Label: "Completed sessions per hour", Better: Higher, Unit: PerHour, value: in(sessions, func(s *Sessions) trace.Opt[float64] { return s.PerHour })},
 }
 
-// sessionProperties are the properties of sessions that metrics are statistics of: Key and
-// Label follow those of the statistic.
+// sessionProperties are the session properties that metrics summarize. Key and Label are
+// appended to the key and label of the statistic.
 var sessionProperties = []Metric{
 	{Key: "session_duration_s", Label: "session duration", Unit: Seconds, Better: Lower, of: ofSessions(func(s *Sessions) stats.Sample { return s.Duration })},
 	{Key: "session_turns", Label: "session length", Unit: TurnsUnit, of: ofSessions(func(s *Sessions) stats.Sample { return s.Turns })},

@@ -52,9 +52,9 @@ type Options struct {
 	// sessions still in progress when sending ended, and LostTurns that of ids in after
 	// that no row of the trace has.
 	CutTurns, Outgrown, Unfinished, LostTurns int
-	// LiveAnswers is set if prompts contain real answers, and GeneratedCached if the server
-	// keeps what it generates in its prefix cache. TextAnswers is set if these answers are
-	// sent as text, which may encode to other tokens than were generated.
+	// LiveAnswers is set if prompts contain real answers, and GeneratedCached if the
+	// server keeps generated tokens in its prefix cache. TextAnswers is set if the
+	// answers are sent as text, which may encode to different tokens.
 	LiveAnswers, GeneratedCached, TextAnswers bool
 	// Parts has the parts of a run of several processes; nil if the run is whole.
 	Parts *Merged

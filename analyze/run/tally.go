@@ -211,7 +211,7 @@ func (t *tally) finish() {
 	r.SentRate = t.dueSends.rate()
 }
 
-// recordedRows compares the rows of the records with those of the run.
+// recordedRows checks the rows in the records against the rows of the run.
 type recordedRows struct {
 	rows     int // of the trace; 0 is unknown
 	seen     replay.RowSet

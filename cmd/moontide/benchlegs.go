@@ -58,7 +58,7 @@ func (q *benchQuestion) show(std streams, set report.Set) error {
 	return q.print(std, shown)
 }
 
-// setResults returns what a report of several runs has.
+// setResults converts the report of a set for output.
 func setResults(set report.Set) results {
 	shown := resultsOf(set)
 	shown.files["junit"] = set.JUnit

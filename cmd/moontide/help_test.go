@@ -39,7 +39,7 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// groups are those of flags.
+// groups lists the flag categories.
 var groups = []string{
 	inTarget, inRequests, inLoad, inSessions, inRunControl, inParts, ofTraces, ofSessions, ofTree, ofDescriptions,
 	inTraceInput, inCache, inServer, inFit, inValidity, inGates, ofCheck, inOutput, inEngine,

@@ -45,8 +45,8 @@ func (std streams) print(write func(io.Writer) error) error {
 	return nil
 }
 
-// outputFlags returns flags of forms in which results are printed instead of text, and of
-// files that they are also written to. phrases say, by flag, what a verb has in a form.
+// outputFlags returns the flags that select an output form instead of text, and those
+// that name output files. phrases describes the content of a form for one verb, by flag.
 func outputFlags(names string, phrases map[string]string) (flags []cli.Flag) {
 	for _, f := range []struct{ name, usage string }{
 		{"json", "print JSON instead of text"},

@@ -158,8 +158,8 @@ func (v *view) status() replay.Status {
 	return v.started.Status()
 }
 
-// lines returns what a terminal shows: the counts, and below them the rates and TTFT,
-// which in a run of several parts is that of part 1.
+// lines returns the lines shown on a terminal: counts, then rates and TTFT. In a run of
+// several parts, TTFT covers part 1 only.
 func (v *view) lines(at progressed, width int) []string {
 	v.past = append(v.past, at)
 	for len(v.past) > 2 && v.past[1].elapsed <= at.elapsed-rateWindow {

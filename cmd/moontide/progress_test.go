@@ -10,7 +10,7 @@ import (
 	"moontide/trace"
 )
 
-// aRun is a run of 9 requests within a minute, of which none was sent.
+// aRun is a run of 9 requests within a minute, before the first is sent.
 var aRun = bench.Started{Plan: replay.Plan{Rows: 9, DurationMS: 60_000}, Status: func() replay.Status { return replay.Status{} }}
 
 // Without a terminal, there are lines without control characters.

@@ -45,7 +45,7 @@ var jsonOutputs = []struct {
 	{"calibration.json", "range of a client, and the loads it was found with", "the file of `moontide calibrate`", reflect.TypeFor[bench.Calibration]()},
 }
 
-// engineJSON is the form of an engine file, whose settings are those of the engines.
+// engineJSON is the JSON of an engine file. Its settings are the engine parameters.
 type engineJSON struct {
 	Format     string         `json:"format"`
 	Version    int            `json:"version"`
@@ -55,7 +55,7 @@ type engineJSON struct {
 	Fit        fit.Fitted     `json:"fit,omitempty"`
 }
 
-// parametersJSON stands for an object of which the file has the members.
+// parametersJSON is an object whose members come from the table of engine parameters.
 type parametersJSON map[string]any
 
 func schemaTable() string {
@@ -124,8 +124,8 @@ func sameKeys(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// schemaOf returns the schema of a Go type as encoding/json writes it, with what the old
-// one says by hand.
+// schemaOf returns the schema of a Go type as encoding/json writes it, with the
+// handwritten descriptions of the old schema.
 func schemaOf(t *testing.T, typ reflect.Type, old schemaObject) schemaObject {
 	t.Helper()
 	of := func(name string) schemaObject { before, _ := old[name].(schemaObject); return before }

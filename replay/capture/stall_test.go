@@ -180,7 +180,7 @@ func postTwice(t *testing.T, address string, sent chan<- bool) {
 	}
 }
 
-// smallBuffers is a listener whose connections hold little of what a peer does not read.
+// smallBuffers is a listener whose connections buffer little unread data.
 type smallBuffers struct{ *net.TCPListener }
 
 func (l smallBuffers) Accept() (net.Conn, error) {

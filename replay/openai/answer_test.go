@@ -248,8 +248,7 @@ func readsAs(data string) string {
 	return fmt.Sprintf("%stext %q, reasoning %q", said, p.text, p.reasoning)
 }
 
-// Events are read as far as they can be, or are failures. The golden file has what each
-// says below it.
+// Events are read leniently or fail. The golden file shows the result below each event.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder
@@ -259,8 +258,8 @@ func TestEvents(t *testing.T) {
 	tracetest.Golden(t, "testdata/events.txt", got.String())
 }
 
-// eventsSeen are the events in testdata/events.txt: the first ones as engines send them,
-// the others with what is unusual.
+// eventsSeen are the events in testdata/events.txt: events of real engines first, then
+// unusual ones.
 func eventsSeen(tb testing.TB) (events []string) {
 	tb.Helper()
 	file, err := os.ReadFile("testdata/events.txt")
@@ -591,7 +590,7 @@ func TestEngineRefusesList(t *testing.T) {
 	}
 }
 
-// summaryOf tells what the client has of a response.
+// summaryOf formats the fields that the client read from a response.
 func summaryOf(a *fedAnswer) string {
 	class, err := a.result(nil)
 	if err != nil {

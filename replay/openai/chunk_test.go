@@ -138,9 +138,9 @@ func TestChunkTokensAreKept(t *testing.T) {
 	})
 }
 
-// The probe finds out how an endpoint tells the tokens of each chunk, and requests
-// ask for no more than one way. An endpoint that knows neither, or refuses to be
-// asked, gets plain requests.
+// The probe detects how an endpoint reports the tokens of each chunk; requests then ask
+// for that way only. An endpoint that supports neither, or refuses both, gets plain
+// requests.
 func TestProbeForChunkTokens(t *testing.T) {
 	t.Parallel()
 	const continuous, ids = "continuous_usage_stats", "return_token_ids"

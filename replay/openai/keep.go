@@ -143,8 +143,8 @@ func (k *kept) take(info *chunkInfo) {
 	}
 }
 
-// takeIDs keeps token ids. An event of SGLang's own API that has all of them has as many as
-// there are tokens so far.
+// takeIDs keeps token ids. SGLang's own API may repeat all ids in each event; their
+// number is then the token count.
 func (k *kept) takeIDs(info *chunkInfo) {
 	if !k.event.hasIDs {
 		return

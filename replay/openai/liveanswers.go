@@ -186,8 +186,9 @@ func (k *kept) tokenIDs(counts replay.Counts) (a reply, g transcript.Generated) 
 	return a, g
 }
 
-// textReply makes a reply of text. Its tokens are those that the server counts. If it does
-// not count those of reasoning, all pieces are taken to have as many.
+// textReply makes a reply of text, with the server's token count. If the server does not
+// count reasoning tokens separately, all pieces are assumed to have the same number of
+// tokens.
 func (k *kept) textReply(counts replay.Counts) (a reply, g transcript.Generated) {
 	if !counts.Output.Set {
 		a.err = errors.New("the server does not report the number of output tokens")

@@ -374,7 +374,7 @@ func TestBeginningOfAnswer(t *testing.T) {
 	})
 }
 
-// keptOf is what is kept of a stream of events.
+// keptOf returns the parts kept from a stream of events.
 func keptOf(wantIDs bool, events ...string) *kept {
 	s := stream{kept: &kept{wantIDs: wantIDs}}
 	for _, event := range events {

@@ -348,8 +348,8 @@ var gpt = []refusal{
 	{"min_tokens", bad, message("Unknown parameter: 'min_tokens'.")},
 }
 
-// What a server refuses is left out, however it says so, with a note that tells
-// what is lost, and with one more request for each refusal.
+// Refused parameters are omitted, however the server words the refusal. A note names the
+// effect, and each refusal costs one more request.
 func TestNegotiation(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -414,8 +414,8 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// What the user chose is not negotiated: the error quotes the server and tells
-// what to choose instead.
+// Explicit choices of the user are not negotiated: the error quotes the server and names
+// the alternative.
 func TestRefusedChoices(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -64,8 +64,8 @@ func (r *eventReader) error() {
 	}
 }
 
-// readEvent reads an event of a stream, or an answer that is not streamed, of any API. It
-// adds what is new in the answer to p, unless that is nil.
+// readEvent reads an event of a stream, or a whole answer without streaming, of any API.
+// It adds new content to p, unless p is nil.
 func readEvent(data []byte, p *pieces) (chunkInfo, error) {
 	var r eventReader
 	r.c, r.p = jsonscan.New(data), p
@@ -121,7 +121,7 @@ func (r *eventReader) member(key []byte) {
 	}
 }
 
-// within reads an answer so far.
+// within reads a nested answer object.
 func (r *eventReader) within() {
 	c := &r.c
 	if null(c) {
@@ -141,7 +141,7 @@ func (r *eventReader) within() {
 	}
 }
 
-// conclude takes what the type of an event says, which may be behind its other members.
+// conclude applies the type of an event, which may follow its other members.
 func (r *eventReader) conclude() {
 	info := &r.info
 	switch string(r.kind) {
@@ -172,7 +172,7 @@ func (r *eventReader) conclude() {
 	}
 }
 
-// typedToken takes the text of an event whose type says what it is.
+// typedToken handles the text of an event whose type gives the kind of text.
 func (r *eventReader) typedToken(visible bool) {
 	r.info.choice = true
 	r.info.hasToken = len(r.text) > 0
@@ -217,7 +217,7 @@ func (r *eventReader) choices() {
 	}
 }
 
-// delta reads what a choice, or a block of a message, gets, or why the message stops.
+// delta reads new content of a choice or message block, or a message's stop reason.
 func (r *eventReader) delta() {
 	c, info := &r.c, &r.info
 	if null(c) {
@@ -267,8 +267,7 @@ func (r *eventReader) status() {
 	}
 }
 
-// metaInfo reads the counts of SGLang's own API, which every event has and which tell the
-// tokens of a chunk, and the finish reason.
+// metaInfo reads the token counts and finish reason in each event of SGLang's own API.
 func (r *eventReader) metaInfo() {
 	c, n := &r.c, &r.info.usage
 	r.info.counted, r.info.choice = true, true

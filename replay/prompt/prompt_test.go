@@ -195,7 +195,7 @@ func TestFillerIsNoPrompt(t *testing.T) {
 	})
 }
 
-// Both ends of the range and all words are drawn: those of the list, which stays.
+// Draws reach both ends of the range and every word of the list.
 func TestDrawsReachTheWholeRange(t *testing.T) {
 	p := prompt.Source{Low: 5000, High: 6000}.Filler("range", 20_000)
 	ids := p.AppendTokens(nil)

@@ -111,7 +111,7 @@ func TestClockNeverLies(t *testing.T) {
 	})
 }
 
-// pair returns both ends of a connection, of which the second knows when bytes arrive.
+// pair returns both ends of a connection; the second has receive timestamps.
 func pair(t *testing.T) (client *net.TCPConn, server *Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -160,7 +160,7 @@ func TestArrived(t *testing.T) {
 	}
 }
 
-// Reads end as those of other connections do.
+// Reads fail with the same errors as on other connections.
 func TestReadErrors(t *testing.T) {
 	client, server := pair(t)
 	if n, err := server.Read(nil); n != 0 || err != nil {

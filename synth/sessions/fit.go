@@ -100,7 +100,7 @@ const (
 	maxBlocks = 1 << 20 // of a prompt
 )
 
-// note adds a note on what the model does not keep or assumes.
+// note records a property that the model drops or assumes.
 func (f *fitter) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }

@@ -87,8 +87,8 @@ func (m *Model) BlockSize() trace.BlockSize {
 // not stored in a model's file.
 func (m *Model) Irregular() int { return m.irregular }
 
-// Notes returns notes on what the model does not keep or assumes, each one sentence
-// without a full stop. They are not stored in a model's file.
+// Notes returns the properties of the source that the model drops or assumes, each one
+// sentence without a full stop. A model file does not contain them.
 func (m *Model) Notes() []string { return m.notes }
 
 // SourceRequests returns the number of requests of the source.

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// maxTried is the number of requests of which MinISL and MaxISL must fit one.
+	// maxTried is the number of trial requests; at least one must fit MinISL and MaxISL.
 	maxTried = 10_000
 	// maxIDs keeps the core's ids, and as many ids of unique blocks, below
 	// 2^53, the largest integers that every JSON reader represents exactly.

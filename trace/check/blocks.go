@@ -59,9 +59,9 @@ func (c *blocks) add(line int, r *trace.Request) {
 	}
 }
 
-// mayHave reports whether a prompt that ends with a block has another one the given number
-// of blocks before it. If ids are not chained to their prefixes, which has a
-// finding of its own, this is not known, and it may.
+// mayHave reports whether the prompt that ends with block last has the block with the
+// given number up blocks earlier. If ids are not chained to their prefixes, which is a
+// finding of its own, the answer is unknown and mayHave returns true.
 func (c *blocks) mayHave(last uint32, up int, number uint32) bool {
 	for range up {
 		if *c.flags.At(last)&(manyParents|inTwice) != 0 {

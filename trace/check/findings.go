@@ -51,8 +51,7 @@ func (l *findings) of(kind Kind) *Finding {
 	return f
 }
 
-// add counts one place of a kind. The examples are the first places by line, and those of
-// one line by value.
+// add counts one place of a kind. Examples are the first places by line, then by value.
 func (l *findings) add(kind Kind, line int, format string, values ...any) {
 	f := l.of(kind)
 	f.Count++

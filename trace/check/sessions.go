@@ -27,15 +27,15 @@ type sessions struct {
 	turns spill.Sorter
 	// pairs are rows that wait for one of their session, by line, each with that one.
 	pairs spill.Sorter
-	// unordered is set if a row names one that is not above it, or an id is that of several:
-	// otherwise nothing is wrong with which rows wait for which.
+	// unordered is set if a row names a row that is not above it, or if several rows
+	// share an id. Otherwise the graph cannot have errors.
 	unordered bool
 }
 
 // turnMemory is the memory for turns in bytes; pairs are few.
 const turnMemory = 16 << 20
 
-// role is why a turn is in the order of turns.
+// role is the reason why a turn is listed under an id.
 type role uint8
 
 const (
@@ -44,7 +44,7 @@ const (
 	waitsFor              // by a request id that it waits for
 )
 
-// turn is what is known of a row that others may follow.
+// turn holds the facts of a row that later rows are compared with.
 type turn struct {
 	row
 	// sessionID and request, the id of the role, are their beginnings, for messages.
@@ -116,8 +116,8 @@ func (c *sessions) close() {
 	c.pairs.Close()
 }
 
-// sort puts a turn among those of an id. Keys of sessions and of requests differ in the
-// lowest bit.
+// sort adds a turn under an id. The lowest bit of the key separates sessions from
+// requests.
 func (c *sessions) sort(t turn, role role, id string) error {
 	key := maphash.String(c.seed, id) | 1
 	if t.Role = role; role == inSession {
@@ -181,7 +181,7 @@ func (c *sessions) alone(line int, r *trace.Request) {
 	}
 }
 
-// compare compares the turns with those before them.
+// compare compares each turn with the turn before it.
 func (c *sessions) compare() error {
 	var before turn
 	var key uint64
@@ -231,8 +231,8 @@ func (c *sessions) named(t, before turn) error {
 	return add(&c.pairs, uint64(t.Line), t, before)
 }
 
-// comparePairs compares the prompt of each row that names some of its session with that of
-// the last of them.
+// comparePairs compares the prompt of each row that names rows of its session with the
+// prompt of the last of these.
 func (c *sessions) comparePairs() error {
 	var t, latest turn
 	for r, err := range c.pairs.All {

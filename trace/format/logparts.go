@@ -67,7 +67,7 @@ func (l *requestLog) joinParts() {
 	l.sort()
 }
 
-// parse parses the entry at a spot, of which raw is the first part, with its others.
+// parse parses the entry at a spot from raw, its first part, and the other parts.
 func (l *requestLog) parse(raw []byte, s logged) (*log.Entry, error) {
 	if s.to > s.from {
 		raw = bytes.Clone(raw) // before the next part is read

@@ -28,9 +28,9 @@ import (
 	"github.com/bytedance/sonic"
 )
 
-// Strict is the sonic configuration for all untrusted JSON: it rejects invalid
-// strings that the default accepts, and returns copies so that results do not
-// keep the input alive.
+// Strict is the sonic configuration for untrusted JSON: it rejects invalid strings that
+// the default accepts, and returns copies so that results do not keep the input alive. It
+// may accept a wrong escape in a member that it skips: check with encoding/json.Valid first.
 var Strict = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
 
 // MaxDepth is the maximum nesting depth that [Cursor.Skip] accepts.

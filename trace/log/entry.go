@@ -28,8 +28,8 @@ const (
 // Entry is a request and what a log has about its answer. Its slices refer to the log.
 type Entry struct {
 	ID string // of the request in the log
-	// Joins names what the entry is joined by with its parts, which the log has elsewhere:
-	// the answer to a request of a batch, or the log records of a span; "" for none.
+	// Joins names the key that joins the entry with parts elsewhere in the log: the
+	// answer to a batch request, or the log records of a span. "" for none.
 	Joins string
 	Part  bool // it is such a part
 

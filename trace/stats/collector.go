@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Collector collects any number of values for a [Sample]. It keeps a million, of those
-// added with counts a million different ones; from then on it counts them, rounded to a
-// 2^18th of their value. So quantiles of more values are exact for integers up to 262,144,
-// and else to 5 digits; Count, Sum, Mean, Min and Max stay exact. The zero Collector is
-// empty.
+// Collector collects any number of values for a [Sample]. It keeps up to a million values
+// exactly (with counts: a million distinct values). Beyond that it counts values rounded
+// to 2^-18 of their size: quantiles are exact for integers up to 262,144 and have 5
+// significant digits otherwise; Count, Sum, Mean, Min and Max stay exact. The zero
+// Collector is empty.
 type Collector struct {
 	values  []float64 // those added once
 	counted []Counted // those added with counts

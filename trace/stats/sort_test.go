@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Sorted values equal those of the standard library.
+// The order equals the order of the standard library.
 func TestSort(t *testing.T) {
 	value := rapid.OneOf(
 		rapid.Map(rapid.Uint32Range(0, 3000), func(n uint32) float64 { return float64(n) }), rapid.Float64(),

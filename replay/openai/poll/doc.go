@@ -48,8 +48,8 @@ type Arrival struct {
 	Unread time.Duration
 }
 
-// Transport carries the bytes of one exchange at a time, usually on a connection of its
-// own. The methods are documented by [Conn], which a [Loop] makes of a connection.
+// Transport transfers the bytes of one exchange at a time, usually over its own
+// connection. See [Conn] for the methods; [Loop.Adopt] makes one.
 type Transport interface {
 	Begin(h Handler, deadline time.Time, parts ...[]byte)
 	Wait(ctx context.Context) (sent time.Time, wrote bool, err error)

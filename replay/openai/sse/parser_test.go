@@ -316,7 +316,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// The charge is what is buffered, whatever happens.
+// The charge always equals the buffered bytes.
 func TestBudgetIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -35,8 +35,7 @@ type Deployment struct {
 	// Transfer configures the transfers of prompts' KV caches from prefill to
 	// decode engines.
 	Transfer Transfer
-	// Latency is what a request takes to reach the router, however many others are on
-	// their way.
+	// Latency is the time a request takes to reach the router, whatever the load.
 	Latency time.Duration
 }
 

@@ -77,8 +77,8 @@ func (a *answer) appendIDs(b []byte) []byte {
 	return b
 }
 
-// appendToken appends the events of token k, and those that the first token, and that of
-// a part, bring along.
+// appendToken appends the events of token k, including those that open the answer or a
+// part.
 func (a *answer) appendToken(b []byte, k int) []byte {
 	if k == a.part.upTo {
 		b = a.openPart(b, k)

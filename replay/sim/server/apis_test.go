@@ -248,11 +248,11 @@ type dialect struct {
 	// body is a request with the members that limit the answer: %d is the number
 	// of tokens, %s are further members.
 	body string
-	// separates is whether it tells reasoning from visible text.
+	// separates is set if the API separates reasoning from visible text.
 	separates bool
 }
 
-// said is what a client learns from an answer.
+// said holds the content that a client reads from an answer.
 type said struct {
 	Reasoning, Text       string
 	Input, Cached, Output int
@@ -339,7 +339,7 @@ func (s *said) read(t *testing.T, name string, data []byte) {
 	}
 }
 
-// walk takes the members that tell something.
+// walk reads the members with content.
 func (s *said) walk(key string, v any) {
 	list, _ := v.([]any)
 	for _, element := range list {

@@ -125,7 +125,7 @@ func TestLargeRequests(t *testing.T) {
 	}
 }
 
-// A server refuses what it is configured to, and answers every other request.
+// A server refuses the configured parameters and answers every other request.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	const chat, text = `{"messages":[{"role":"user","content":"a b"}]`, `{"prompt":"a b"`

@@ -35,11 +35,11 @@ func formOf(text string) (f form) {
 	}
 }
 
-// dataForm is the form of an event without a name, of which the data lacks its end.
+// dataForm is the form of an unnamed event. data lacks its closing brace.
 func dataForm(data string) string { return "data: " + data + "$stamp}\n\n" }
 
-// eventForm is the form of an event with a name, which is also the type in its data.
-// members are those after the type.
+// eventForm is the form of a named event; the name is also the type in its data. members
+// are the members after the type.
 func eventForm(name, members string) string {
 	return "event: " + name + "\n" + dataForm(`{"type":"`+name+`"`+members)
 }

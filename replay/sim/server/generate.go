@@ -20,7 +20,7 @@ var generateAPI = api{
 	},
 }
 
-// generated is an answer so far.
+// generated is the answer up to the current token.
 const generated = `{"text":"$sofar","output_ids":[$ids],"meta_info":{"id":"$id","finish_reason":$finish,` +
 	`"prompt_tokens":$prompt,"completion_tokens":$output,"cached_tokens":$cached}`
 

@@ -211,8 +211,8 @@ func (w *wireRequest) readLimits(r *request, api *api) *apiError {
 	return nil
 }
 
-// fit checks that prompt and answer fit the context. The default length of the answer is
-// the rest of it, as far as the API allows.
+// fit checks that prompt and answer fit the context. By default the answer may fill the
+// rest of the context, up to the API's own limit.
 func (r *request) fit(limit int, api *api) *apiError {
 	isl, s := r.prompt.Len(), &r.length
 	switch s.maxTokens = cmp.Or(r.maxTokens, min(api.maxTokens, limit-isl)); {

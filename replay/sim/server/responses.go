@@ -47,8 +47,8 @@ func responseEvent(name, members string) string {
 	return eventForm(name, members+`,"sequence_number":$sequence`)
 }
 
-// itemForms returns the forms of a part of an answer, an item with one content. content
-// is up to the text, and rest is what the text's events have besides.
+// itemForms returns the forms of an output item with one content part. content ends where
+// the text begins; rest has the other members of text events.
 func itemForms(item, id, event, content, rest string) partForms {
 	about := func(name, members string) string {
 		return responseEvent(name, `,"item_id":"`+id+`","output_index":$index,"content_index":0`+members)

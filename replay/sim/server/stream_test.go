@@ -276,8 +276,7 @@ func TestBodyEndsWithItsLastToken(t *testing.T) {
 	})
 }
 
-// The summary has the latencies of all tokens as written, and its percentiles are
-// not those of the buckets.
+// The summary covers all tokens as written; its percentiles are exact, not bucket bounds.
 func TestSummary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: 120 * engine.Millisecond}})
