@@ -142,22 +142,6 @@ func add(to *spill.Sorter, key uint64, turns ...turn) (err error) {
 	return to.Add(key, data)
 }
 
-// parseTurns parses a record: a turn, or a row and the one that it names.
-func parseTurns(data []byte) (turns [2]turn, err error) {
-	for i := 0; len(data) > 0; i++ {
-		t := &turns[i]
-		size, err := binary.Decode(data, binary.LittleEndian, &t.row)
-		if err != nil {
-			return turns, err
-		}
-		data = data[size:]
-		for _, id := range []*string{&t.sessionID, &t.request} {
-			*id, data = string(data[1:1+data[0]]), data[1+data[0]:]
-		}
-	}
-	return turns, nil
-}
-
 // waits checks the times of a row that waits for requests that it names.
 func (c *sessions) waits(line int, r *trace.Request) {
 	switch {
@@ -181,28 +165,42 @@ func (c *sessions) alone(line int, r *trace.Request) {
 	}
 }
 
+// each parses the records of a sorter: a turn, or a row and the one that it names.
+func each(from *spill.Sorter, f func(key uint64, turns [2]turn) error) error {
+	for r, err := range from.All {
+		var turns [2]turn
+		for i, data := 0, r.Data; err == nil && len(data) > 0; i++ {
+			t, size := &turns[i], 0
+			if size, err = binary.Decode(data, binary.LittleEndian, &t.row); err != nil {
+				break
+			}
+			data = data[size:]
+			for _, id := range []*string{&t.sessionID, &t.request} {
+				*id, data = string(data[1:1+data[0]]), data[1+data[0]:]
+			}
+		}
+		if err == nil {
+			err = f(r.Key, turns)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // compare compares each turn with the turn before it.
 func (c *sessions) compare() error {
 	var before turn
-	var key uint64
-	for r, err := range c.turns.All {
-		if err != nil {
-			return err
-		}
-		turns, err := parseTurns(r.Data)
-		if err != nil {
-			return err
-		}
+	var last uint64
+	err := each(&c.turns, func(key uint64, turns [2]turn) error {
 		t := turns[0]
-		if r.Key != key {
-			before, key = turn{}, r.Key
+		if key != last {
+			before, last = turn{}, key
 		}
 		switch {
 		case t.Role == waitsFor:
-			if err := c.named(t, before); err != nil {
-				return err
-			}
-			continue
+			return c.named(t, before)
 		case t.Role == hasID:
 			c.unordered = c.unordered || before.Line > 0
 		case t.Waits: // not for the turn before
@@ -212,6 +210,10 @@ func (c *sessions) compare() error {
 			c.follows(t, before)
 		}
 		before = t
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return c.comparePairs()
 }
@@ -235,14 +237,7 @@ func (c *sessions) named(t, before turn) error {
 // prompt of the last of these.
 func (c *sessions) comparePairs() error {
 	var t, latest turn
-	for r, err := range c.pairs.All {
-		if err != nil {
-			return err
-		}
-		turns, err := parseTurns(r.Data)
-		if err != nil {
-			return err
-		}
+	err := each(&c.pairs, func(_ uint64, turns [2]turn) error {
 		next, before := turns[0], turns[1]
 		if next.Line != t.Line {
 			c.prompt(t, latest)
@@ -251,9 +246,10 @@ func (c *sessions) comparePairs() error {
 		if t = next; before.Line > latest.Line {
 			latest = before
 		}
-	}
+		return nil
+	})
 	c.prompt(t, latest)
-	return nil
+	return err
 }
 
 // begins checks the times of a session's first row.
