@@ -159,7 +159,11 @@ type answerWriter struct {
 // Unwrap is for http.ResponseController.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// WriteHeader sends a status except 100, which net/http sends when the body is read.
 func (w *answerWriter) WriteHeader(status int) {
+	if status == http.StatusContinue {
+		return
+	}
 	w.client.takes(time.Now())
 	w.ResponseWriter.WriteHeader(status)
 }

@@ -143,8 +143,8 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// A client that waits for 100 Continue gets it from the server, or its refusal without
-// having sent the body. Other interim responses pass, too.
+// A client that waits for 100 Continue gets it once, or the server's refusal without
+// having sent the body. Other interim responses pass.
 func TestExpectContinue(t *testing.T) {
 	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
@@ -153,7 +153,9 @@ func TestExpectContinue(t *testing.T) {
 		}
 		w.Header().Set("Link", "</style.css>")
 		w.WriteHeader(http.StatusEarlyHints)
-		io.Copy(w, r.Body)
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusContinue) // once more: the proxy may always have sent its own before
+		w.Write(body)
 	})
 	c := capturing(t, server)
 	const head = "POST /v1/completions HTTP/1.1\nHost: h\nExpect: 100-continue\nContent-Length: 14\n"
