@@ -17,23 +17,27 @@ const (
 	lookupAge = 5 * time.Second
 	// attemptTime is how long an address is tried before the next one.
 	attemptTime = time.Second
+	// silence is how long an address that did not answer in that time is tried last.
+	silence = time.Minute
 )
 
 // Addresses opens connections to one host name and spreads them over its addresses
 // in turn. It tries all addresses, IPv4 and IPv6, before it fails. Connections are
 // spread over the family that was the first to connect: a server with both has an
-// address in each. Addresses is safe for concurrent use; its fields must not change
-// after the first call.
+// address in each. An address that does not answer in a second is tried last
+// for a minute. Addresses is safe for concurrent use; its fields must not change after
+// the first call.
 type Addresses struct {
 	// Lookup returns the addresses of a name; nil means that of net.DefaultResolver.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Dial   Func // nil means that of a net.Dialer
 
-	mu    sync.Mutex
-	found []netip.Addr // by the last lookup
-	until time.Time    // of their use
-	used  netip.Addr   // the first that connected: it decides the family
-	next  int          // the number of connections so far
+	mu     sync.Mutex
+	found  []netip.Addr             // by the last lookup
+	until  time.Time                // of their use
+	used   netip.Addr               // the first that connected: it decides the family
+	next   int                      // the number of connections so far
+	silent map[netip.Addr]time.Time // until when an address is tried last
 }
 
 // DialContext opens a connection.
@@ -46,29 +50,23 @@ func (a *Addresses) DialContext(ctx context.Context, network, address string) (n
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
-	var addresses []string
-	for _, ip := range a.inTurn(found) {
-		addresses = append(addresses, net.JoinHostPort(ip.String(), port))
-	}
-	conn, err := a.tryAll(ctx, network, addresses)
+	conn, err := a.tryAll(ctx, network, a.inTurn(found), port)
 	if err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.until = time.Time{} // the service may have moved
-		return nil, err
 	}
-	a.connected(conn)
-	return conn, nil
+	return conn, err
 }
 
-// Spread returns the number of addresses over which connections are spread, 0 before
-// the first connection to a name.
+// Spread returns the number of addresses that connections take in turn, 0 before the
+// first connection to a name.
 func (a *Addresses) Spread() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := 0
 	for _, ip := range a.found {
-		if a.used.IsValid() && ip.Is4() == a.used.Is4() {
+		if a.used.IsValid() && ip.Is4() == a.used.Is4() && a.silent[ip].IsZero() {
 			n++
 		}
 	}
@@ -111,52 +109,70 @@ func (a *Addresses) lookup(ctx context.Context, host string) ([]netip.Addr, erro
 }
 
 // inTurn returns the addresses in the order in which to try them: those of the used
-// family, beginning with the next in turn, before the others. Until a connection
-// succeeds, it is the resolver's order, which prefers what the machine can reach.
+// family, beginning with the next in turn, then the others, then silent ones. Until a
+// connection succeeds, it is the resolver's order, which prefers what the machine can
+// reach.
 func (a *Addresses) inTurn(found []netip.Addr) []netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	next := a.next
+	next, now := a.next, time.Now()
 	a.next++
-	if !a.used.IsValid() {
-		return found
-	}
-	var same, others []netip.Addr
+	var same, others, silent []netip.Addr
 	for _, ip := range found {
-		if ip.Is4() == a.used.Is4() {
-			same = append(same, ip)
-		} else {
+		switch {
+		case now.Before(a.silent[ip]):
+			silent = append(silent, ip)
+		case a.used.IsValid() && ip.Is4() != a.used.Is4():
 			others = append(others, ip)
+		default:
+			same = append(same, ip)
 		}
 	}
-	if len(same) > 0 {
+	if a.used.IsValid() && len(same) > 0 {
 		slices.SortFunc(same, netip.Addr.Compare) // a resolver's order may change
 		first := next % len(same)
 		same = slices.Concat(same[first:], same[:first])
 	}
-	return append(same, others...)
+	order := slices.Concat(same, others, silent)
+	if _, was := a.silent[order[0]]; was {
+		a.silent[order[0]] = now.Add(silence) // this connection alone tries it again
+	}
+	return order
 }
 
-// connected learns the family of addresses that works.
-func (a *Addresses) connected(conn net.Conn) {
+// tried records whether an address connected or was silent. The first that connects
+// decides the family.
+func (a *Addresses) tried(ip netip.Addr, connected bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && !a.used.IsValid() {
-		a.used = at.Addr().Unmap()
+	if !connected {
+		if a.silent == nil {
+			a.silent = map[netip.Addr]time.Time{}
+		}
+		a.silent[ip] = time.Now().Add(silence)
+		return
+	}
+	delete(a.silent, ip)
+	if !a.used.IsValid() {
+		a.used = ip
 	}
 }
 
 // tryAll tries addresses in order until one connects. All but the last have a limit of
 // time. The error is that of the first failure.
-func (a *Addresses) tryAll(ctx context.Context, network string, addresses []string) (net.Conn, error) {
+func (a *Addresses) tryAll(ctx context.Context, network string, addresses []netip.Addr, port string) (net.Conn, error) {
 	var failure error
-	for i, address := range addresses {
+	for i, ip := range addresses {
 		trying, cancel := ctx, context.CancelFunc(func() {})
 		if i < len(addresses)-1 {
 			trying, cancel = context.WithTimeout(ctx, attemptTime)
 		}
-		conn, err := a.dial(trying, network, address)
+		conn, err := a.dial(trying, network, net.JoinHostPort(ip.String(), port))
+		timedOut := trying.Err() != nil && ctx.Err() == nil
 		cancel()
+		if err == nil || timedOut {
+			a.tried(ip, err == nil)
+		}
 		if err == nil {
 			return conn, nil
 		}

@@ -127,6 +127,35 @@ func TestInTurn(t *testing.T) {
 	})
 }
 
+// A silent address delays one connection a minute, not each in its turn, and takes its
+// turns again once it answers.
+func TestSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{found: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, delay: map[string]time.Duration{"10.0.0.1": time.Hour}}
+		a := n.addresses()
+		for minute := range 3 {
+			began := time.Now()
+			for range 30 {
+				if got := open(t, a, "pods:80"); got == "10.0.0.1" {
+					t.Errorf("connected to %s", got)
+				}
+			}
+			if took := time.Since(began); took != attemptTime || a.Spread() != 2 {
+				t.Errorf("minute %d: 30 connections took %v, spread over %d", minute, took, a.Spread())
+			}
+			time.Sleep(silence)
+		}
+		n.delay["10.0.0.1"] = 0
+		taken := map[string]int{}
+		for range 30 {
+			taken[open(t, a, "pods:80")]++
+		}
+		if taken["10.0.0.1"] != 10 || a.Spread() != 3 {
+			t.Errorf("%v of %d", taken, a.Spread())
+		}
+	})
+}
+
 // A name is looked up at most once in a while, and again after a failure.
 func TestLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
