@@ -457,6 +457,16 @@ func TestRefusedChoices(t *testing.T) {
 	}
 }
 
+// A server that refuses both names of the limit gets each once.
+func TestLimitSwappedOnce(t *testing.T) {
+	t.Parallel()
+	requests := make(chan string, 20)
+	s := serve(t, picky(requests, refusal{"max_", bad, message("max_tokens and max_completion_tokens are not supported")}))
+	if _, err := client(t, s.url, func(*Config) {}).Probe(context.Background()); err == nil || len(requests) != 3 {
+		t.Errorf("%d requests, error %v", len(requests), err)
+	}
+}
+
 // If a later server has chat only, the earlier ones are probed with chats, too.
 func TestNegotiationOfSeveralServers(t *testing.T) {
 	t.Parallel()
