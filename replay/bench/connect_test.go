@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -80,4 +82,17 @@ func TestAwaitReady(t *testing.T) {
 			}
 		})
 	}
+}
+
+// During a run the next garbage collection is at least the ballast away, though the heap is
+// small.
+func TestDelayGC(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	end := delayGC()
+	runtime.GC() // the ballast is live
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); m.NextGC < m.HeapAlloc+ballast/2 {
+		t.Errorf("the next collection is at %d bytes, the heap has %d", m.NextGC, m.HeapAlloc)
+	}
+	end()
 }
