@@ -105,7 +105,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 // sweepEnded says where the runs are and, after an error, how to continue.
 func sweepEnded(std streams, dir string, err error) error {
 	std.say("the runs are in %s", dir)
-	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) && !errors.Is(err, bench.ErrOtherRun) {
+	if err != nil && statusOf(err) != exitMisused {
 		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
 	}
 	return err

@@ -150,7 +150,7 @@ func TestBenchSaysWhatFailed(t *testing.T) {
 	if r.status != exitFailed || !strings.Contains(r.err, "2 failed: status 2 (HTTP status 400: This model's maximum context length is 50") || !strings.Contains(r.err, "no request succeeded") || r.out != "" {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 	}
-	if r = try(t, dir, "", append(shape, "30")...); r.status != exitFailed || !strings.Contains(r.err, "a sweep with other flags") {
+	if r = try(t, dir, "", append(shape, "30")...); r.status != exitMisused || !strings.Contains(r.err, "a sweep with other flags") {
 		t.Errorf("exit status %d\n%s", r.status, r.err)
 	}
 }

@@ -48,11 +48,12 @@ func TestBenchGoesOn(t *testing.T) {
 		args []string
 	}{
 		{"sent other requests", sweep("--concurrency", "1", "--num-prompts", "11")},
+		{"concurrency 2: the run in " + filepath.Join("sweep", "concurrency-2-attempt-2") + " sent other requests", sweep("--concurrency", "8,1,2", "--num-prompts", "10")},
 		{"started without, now it is with --seed=1", sweep("--concurrency", "1", "--seed", "1")},
 		{"started with --osl=3, now it is with --osl=4", append(sweep("--concurrency", "1"), "--osl", "4")},
 	} {
 		r := try(t, dir, "", append([]string{"bench"}, test.args...)...)
-		if r.status != exitFailed || r.out != "" || !strings.Contains(r.err, test.want) {
+		if r.status != exitMisused || r.out != "" || !strings.Contains(r.err, test.want) {
 			t.Errorf("%v: exit status %d, %s%s", test.args, r.status, r.out, r.err)
 		}
 	}

@@ -149,7 +149,7 @@ func (c *LoadSearchConfig) search(ctx context.Context) (*FoundLoad, error) {
 	var trials []search.Trial
 	sweep := c.SweepConfig
 	sweep.keepInvalid = true
-	_, err = sweep.runEach(ctx, 0, func(done []LegResult) (leg Leg, more bool, err error) {
+	_, err = sweep.runEach(ctx, nil, func(done []LegResult) (leg Leg, more bool, err error) {
 		if len(done) > len(f.Legs) {
 			judged, err := c.judge(done[len(done)-1])
 			if err != nil {

@@ -60,14 +60,14 @@ func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 	return cfg.runAll(ctx, cfg.Legs())
 }
 
-// runAll checks all runs of a list, then executes them.
+// runAll checks all runs of a list, also those that exist already, then executes them.
 func (c SweepConfig) runAll(ctx context.Context, legs []Leg) ([]LegResult, error) {
 	for _, leg := range legs {
 		if err := c.check(leg); err != nil {
 			return nil, err
 		}
 	}
-	return c.runEach(ctx, len(legs), func(done []LegResult) (leg Leg, more bool, err error) {
+	return c.runEach(ctx, legs, func(done []LegResult) (leg Leg, more bool, err error) {
 		if len(done) == len(legs) {
 			return leg, false, nil
 		}
@@ -87,14 +87,19 @@ func (c SweepConfig) check(leg Leg) error {
 }
 
 // runEach asks next for one run after another, given the results so far, and executes
-// them. It resumes an existing folder. of is the number of runs; 0 if unknown.
-func (c SweepConfig) runEach(ctx context.Context, of int, next func(done []LegResult) (leg Leg, more bool, err error)) ([]LegResult, error) {
+// them. It resumes an existing folder. known are all runs, if known in advance.
+func (c SweepConfig) runEach(ctx context.Context, known []Leg, next func(done []LegResult) (leg Leg, more bool, err error)) ([]LegResult, error) {
 	s := sweeper{c, map[string]string{}}
 	folder, err := openSweep(c.Dir, SweepRecord{Version: c.Run.Version, Command: c.Run.Command, Flags: c.Run.Flags})
 	if err != nil {
 		return nil, err
 	}
 	defer folder.Close()
+	for _, leg := range known {
+		if err := s.checkFolder(ctx, leg); err != nil {
+			return nil, fmt.Errorf("%v: %w", leg, err)
+		}
+	}
 	var results []LegResult
 	for {
 		leg, more, err := next(results)
@@ -102,8 +107,8 @@ func (c SweepConfig) runEach(ctx context.Context, of int, next func(done []LegRe
 			return results, err
 		}
 		what := fmt.Sprint(leg)
-		if of > 0 {
-			what = fmt.Sprintf("%d of %d: %v", len(results)+1, of, leg)
+		if known != nil {
+			what = fmt.Sprintf("%d of %d: %v", len(results)+1, len(known), leg)
 		}
 		if leg.Prompts > 0 {
 			what += fmt.Sprintf(", %d requests", leg.Prompts)
@@ -158,14 +163,34 @@ func (c *SweepConfig) config(leg Leg, a attempt) Config {
 	return cfg
 }
 
-// draw writes the trace of a run to a file before the run starts. The caller calls remove.
-func (s *sweeper) draw(ctx context.Context, leg Leg) (t Trace, remove func(), err error) {
-	if t, err = s.Trace(leg); err != nil || t.Requests == nil {
-		return t, func() {}, err
+// checkFolder checks that the run in the folder of a leg, if there is one, sent the
+// requests of the leg.
+func (s *sweeper) checkFolder(ctx context.Context, leg Leg) error {
+	if runfile.CheckFolder(filepath.Join(s.Dir, leg.Name)) == nil {
+		return nil
+	}
+	_, digest, remove, err := s.draw(ctx, leg)
+	defer remove()
+	if err == nil {
+		_, err = leg.findAttempt(s.Dir, s.Run.Salt, digest, s.keepInvalid)
+	}
+	return err
+}
+
+// draw returns the trace of a run and its digest. If its requests are drawn, they are in
+// a file, until the caller calls remove.
+func (s *sweeper) draw(ctx context.Context, leg Leg) (t Trace, digest string, remove func(), err error) {
+	remove = func() {}
+	if t, err = s.Trace(leg); err != nil {
+		return t, "", remove, err
+	}
+	if t.Requests == nil {
+		digest, err = s.digest(t.Path)
+		return t, digest, remove, err
 	}
 	dir, err := os.MkdirTemp("", "moontide-bench-")
 	if err != nil {
-		return t, func() {}, fmt.Errorf("drawing requests: %w", err)
+		return t, "", remove, fmt.Errorf("drawing requests: %w", err)
 	}
 	remove = func() { os.RemoveAll(dir) }
 	path := filepath.Join(dir, leg.Name+".jsonl")
@@ -175,7 +200,10 @@ func (s *sweeper) draw(ctx context.Context, leg Leg) (t Trace, remove func(), er
 	if leg.Axis == Rate {
 		t.DrawnRate = leg.Level
 	}
-	return t, remove, err
+	if err == nil {
+		digest, err = s.digest(path)
+	}
+	return t, digest, remove, err
 }
 
 func writeTrace(path string, requests trace.Requests) error {
@@ -204,12 +232,8 @@ func (s *sweeper) digest(path string) (digest string, err error) {
 
 // run executes a run unless it exists already, and measures it.
 func (s *sweeper) run(ctx context.Context, leg Leg) (result *Result, found bool, err error) {
-	t, remove, err := s.draw(ctx, leg)
+	t, digest, remove, err := s.draw(ctx, leg)
 	defer remove()
-	if err != nil {
-		return nil, false, err
-	}
-	digest, err := s.digest(t.Path)
 	if err != nil {
 		return nil, false, err
 	}

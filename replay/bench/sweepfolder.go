@@ -31,8 +31,8 @@ type SweepRecord struct {
 }
 
 // openSweep creates or opens the folder of a sweep. An existing sweep must have
-// the same flags unless none of its runs has started. The folder is locked
-// until it is closed.
+// the same flags unless none of its runs has started, else the error is a [*ConfigError].
+// The folder is locked until it is closed.
 func openSweep(dir string, r SweepRecord) (io.Closer, error) {
 	path := filepath.Join(dir, SweepFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func (r SweepRecord) begin(path string) error {
 	case err != nil:
 		return fmt.Errorf("reading the sweep's folder: %w", err)
 	case found && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
-		return fmt.Errorf("%s has a sweep with other flags: it was started %s, now it is %s; choose another folder", dir, with(had), with(has))
+		return wrong("", "%s has a sweep with other flags: it was started %s, now it is %s; choose another folder", dir, with(had), with(has))
 	}
 	return runfile.WriteJSON(path, r)
 }
@@ -87,7 +87,7 @@ func checkNoSweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }):
-		return fmt.Errorf("sweep folder %s exists, is not empty, and has no sweep to resume: choose a new folder", dir)
+		return wrong("", "sweep folder %s exists, is not empty, and has no sweep to resume: choose a new folder", dir)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("making the sweep's folder: %w", err)
 	}
@@ -115,13 +115,11 @@ type attempt struct {
 	Done bool // the run is complete
 }
 
-// ErrOtherRun reports a folder with a run that is not the one to execute.
-var ErrOtherRun = errors.New("sent other requests, for other settings or by another version: choose a new folder for the sweep")
-
 // findAttempt finds the run of a leg in a sweep's folder, or the folder for a
 // new one. A run is usable if it is complete, at least one request succeeded
 // and the verdict is not INVALID, unless such runs count. Its trace must have the given
-// SHA-256, which is part of the salt so that sweeps of other shapes have other prompts.
+// SHA-256, which is part of the salt so that sweeps of other shapes have other prompts;
+// a run of another trace is a [*ConfigError].
 func (l Leg) findAttempt(dir, salt, sha256 string, invalidCounts bool) (attempt, error) {
 	for n := 1; ; n++ {
 		name := l.Name
@@ -140,7 +138,7 @@ func (l Leg) findAttempt(dir, salt, sha256 string, invalidCounts bool) (attempt,
 		case err != nil:
 			return a, err
 		case found.whole() && !l.sent(&info, sha256):
-			return a, fmt.Errorf("the run in %s %w", a.Dir, ErrOtherRun)
+			return a, wrong("", "the run in %s sent other requests, for other settings or by another version: choose a new folder for the sweep", a.Dir)
 		case found.whole() && (invalidCounts || !found.invalid()):
 			a.Done = true
 			return a, nil
