@@ -44,6 +44,7 @@ var maxLines = map[string]int{
 	"replay/sim/virtual":            300,
 	"replay/stamp":                  300,
 	"replay/transcript":             450,
+	"replay/weblog":                 100,
 	"synth":                         150,
 	"synth/prefix":                  200,
 	"synth/sessions":                2000,

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"os/exec"
 	"path"
@@ -25,15 +26,15 @@ var mayImport = map[string][]string{
 	"analyze/report/doc":    {"analyze/report/figure", "trace"},
 	"analyze/report/figure": {},
 	"analyze/run":           {"replay", "replay/runfile", "replay/transcript", "trace", "trace/block", "trace/stats"},
-	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "replay", "replay/bench", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/log", "trace/routing", "trace/tokenizer", "traces"},
+	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "replay", "replay/bench", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/weblog", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/log", "trace/routing", "trace/tokenizer", "traces"},
 
 	"replay":                        {"replay/monotonic", "replay/transcript", "trace"},
 	"replay/bench":                  {"analyze/run", "replay", "replay/bench/search", "replay/cluster", "replay/evidence", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/stats", "trace/tokenizer"},
 	"replay/bench/search":           {},
-	"replay/cluster":                {"replay", "replay/runfile", "trace", "trace/atomicfile"},
-	"replay/capture":                {"replay", "replay/live", "replay/openai", "replay/openai/http1", "replay/openai/sse", "replay/stamp", "trace", "trace/format", "trace/log"},
+	"replay/cluster":                {"replay", "replay/runfile", "replay/weblog", "trace", "trace/atomicfile"},
+	"replay/capture":                {"replay", "replay/live", "replay/openai", "replay/openai/http1", "replay/openai/sse", "replay/stamp", "replay/weblog", "trace", "trace/format", "trace/log"},
 	"replay/evidence":               {"replay", "replay/runfile"},
-	"replay/live":                   {"replay"},
+	"replay/live":                   {"replay", "replay/weblog"},
 	"replay/monotonic":              {},
 	"replay/openai":                 {"replay", "replay/openai/dial", "replay/openai/http1", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "replay/transcript", "trace", "trace/jsonscan", "trace/log"},
 	"replay/openai/dial":            {},
@@ -45,10 +46,11 @@ var mayImport = map[string][]string{
 	"replay/runfile":                {"replay", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan"},
 	"replay/sim/engine":             {"replay/transcript", "trace/routing"},
 	"replay/sim/fit":                {"replay/sim/engine", "replay/transcript", "trace", "trace/routing", "trace/stats"},
-	"replay/sim/server":             {"replay/monotonic", "replay/sim/engine", "trace/jsonscan"},
+	"replay/sim/server":             {"replay/monotonic", "replay/sim/engine", "replay/weblog", "trace/jsonscan"},
 	"replay/sim/virtual":            {"replay", "replay/sim/engine", "replay/transcript", "trace"},
 	"replay/stamp":                  {},
 	"replay/transcript":             {"trace"},
+	"replay/weblog":                 {},
 	"synth/prefix":                  {},
 	"synth":                         {},
 	"synth/sessions":                {"synth", "synth/prefix", "trace", "trace/jsonscan", "trace/log", "trace/stats"},
@@ -73,6 +75,7 @@ var mayImport = map[string][]string{
 var onlyIn = map[string][]string{
 	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/live", "replay/sim/server"},
 	"net/http":                      {"replay/capture", "replay/cluster"},
+	"log":                           {"replay/weblog"},
 	"github.com/urfave/cli/v2":      {"cmd/moontide"},
 	"github.com/klauspost/compress": {"replay/openai/http1", "synth/sessions", "trace/format"},
 	"github.com/goccy/go-yaml":      {"synth/spec"},
@@ -145,6 +148,47 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The HTTP libraries have a logger that knows no payload. Their own would write what peers
+// sent to standard error.
+func TestHTTPLibrariesHaveLoggers(t *testing.T) {
+	field := map[string]string{"http.Server": "ErrorLog", "httputil.ReverseProxy": "ErrorLog", "fasthttp.Server": "Logger"}
+	list := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, "./...")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for path := range strings.FieldsSeq(string(out)) {
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			want := field[types.ExprString(lit.Type)]
+			if want == "" {
+				return true
+			}
+			found++
+			if !slices.ContainsFunc(lit.Elts, func(e ast.Expr) bool {
+				pair, ok := e.(*ast.KeyValueExpr)
+				return ok && types.ExprString(pair.Key) == want && types.ExprString(pair.Value) == "weblog.Logger"
+			}) {
+				t.Errorf("%s: %s has no %s", files.Position(lit.Pos()), types.ExprString(lit.Type), want)
+			}
+			return true
+		})
+	}
+	if found < 5 {
+		t.Errorf("%d servers and proxies", found)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay/cluster"
+	"moontide/replay/weblog"
 )
 
 func main() {
@@ -73,6 +74,7 @@ var errInvalid = errors.New("the run is INVALID")
 func execute(args []string, std streams, interrupts chan os.Signal) int {
 	stop, end := newStop(interrupts)
 	defer end()
+	weblog.Divert(func(text string) { std.say("%s", text) })
 	std.in = &interruptibleInput{in: std.in, until: stop.gently}
 	var verb []string
 	if isVerb(args) {

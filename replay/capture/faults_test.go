@@ -9,11 +9,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httputil"
 	"strings"
 	"testing"
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/weblog"
 	"moontide/trace/log"
 )
 
@@ -170,6 +172,25 @@ func TestUnchanged(t *testing.T) {
 	}
 	c.stop()
 	if n := c.Counts(); n.Requests != 1 || n.Other != 2 || n.Rows != 1 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A panic of a handler costs its connection, and says nothing of the request.
+func TestHandlerPanics(t *testing.T) {
+	said := make(chan string, 9)
+	weblog.Divert(func(text string) { said <- text })
+	c := capturing(t, simulated(t))
+	c.pass.Rewrite = func(r *httputil.ProxyRequest) { panic("secret " + r.In.Header.Get("X-Secret")) }
+	conn := raw(t, c.url, "POST /v1/completions HTTP/1.1\nHost: h\nX-Secret: secret\nContent-Length: 2\n\n{}")
+	if answer, err := io.ReadAll(conn); len(answer) > 0 || err != nil {
+		t.Errorf("%s, %v", answer, err)
+	}
+	if text := <-said; !strings.Contains(text, "panicked") || strings.Contains(text, "secret") {
+		t.Error(text)
+	}
+	c.stop()
+	if n := c.Counts(); n.Rows != 1 || n.InFlight != 0 || n.HeldBytes != 0 {
 		t.Errorf("%+v", n)
 	}
 }

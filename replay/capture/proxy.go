@@ -3,8 +3,6 @@ package capture
 import (
 	"context"
 	"fmt"
-	"io"
-	stdlog "log"
 	"net/http"
 	"net/http/httputil"
 	"runtime"
@@ -14,6 +12,7 @@ import (
 
 	"moontide/replay/openai"
 	"moontide/replay/openai/sse"
+	"moontide/replay/weblog"
 	"moontide/trace"
 	"moontide/trace/log"
 )
@@ -82,7 +81,7 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 		BufferPool:     new(buffers),
 		ModifyResponse: modifyResponse,
 		ErrorHandler:   p.unreachable,
-		ErrorLog:       stdlog.New(io.Discard, "", 0), // its messages may quote headers
+		ErrorLog:       weblog.Logger,
 	}
 	for range max(1, runtime.GOMAXPROCS(0)/2) { // the traffic comes first
 		p.hashers.Go(p.hashAll)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"time"
 
 	"moontide/replay/stamp"
+	"moontide/replay/weblog"
 )
 
 // Serve serves the proxy until drain is done, waits for the requests in flight until
@@ -20,7 +19,7 @@ func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 	s := &http.Server{
 		Handler: p, ConnContext: withConn,
 		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 1 << 20,
-		ErrorLog: log.New(io.Discard, "", 0), // its messages may quote requests
+		ErrorLog: weblog.Logger,
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(stamp.Listen(l)) }()

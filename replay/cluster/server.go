@@ -18,6 +18,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/replay/weblog"
 	"moontide/trace/atomicfile"
 )
 
@@ -54,7 +55,7 @@ func serve(ln net.Listener, l *leader, c Config) *server {
 	mux.HandleFunc("POST /v1/report", s.handleReport)
 	mux.HandleFunc("POST /v1/clock", s.handleClock)
 	mux.HandleFunc("PUT /v1/parts/{number}/{file}", s.handleFile)
-	s.http = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s.http = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: weblog.Logger}
 	go s.http.Serve(ln)
 	go s.tick(ctx)
 	return s

@@ -40,6 +40,7 @@ func New(urls []string, secure *tls.Config) (*Scraper, error) {
 		TLSConfig:                 secure,
 		MaxIdemponentCallAttempts: 1,
 		DialDualStack:             true,
+		ConfigureClient:           func(c *fasthttp.HostClient) error { c.SecureErrorLogMessage = true; return nil },
 	}}
 	for _, text := range urls {
 		u, err := parseURL(text)

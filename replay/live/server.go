@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"moontide/replay/weblog"
 )
 
 // Server serves metrics over HTTP.
@@ -27,7 +29,7 @@ func Listen(address string, m Source) (*Server, error) {
 		return nil, fmt.Errorf("serving metrics: %w", err)
 	}
 	s := &Server{listener, &fasthttp.Server{
-		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxRequestBodySize: 1 << 10, Concurrency: 64, NoDefaultServerHeader: true,
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxRequestBodySize: 1 << 10, Concurrency: 64, NoDefaultServerHeader: true, Logger: weblog.Logger,
 		Handler: func(c *fasthttp.RequestCtx) {
 			switch {
 			case string(c.Path()) != "/metrics" && string(c.Path()) != "/healthz":

@@ -295,7 +295,7 @@ func TestConnect(t *testing.T) {
 		"refused":        {"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", `refused CONNECT host:443 with "403 Forbidden"`},
 		"hangs up":       {"", "is this the port of an HTTP proxy?"},
 		"not HTTP":       {"SSH-2.0-OpenSSH_9\r\n\r\n", "is this the port of an HTTP proxy?"},
-		"cut":            {"HTTP/1.1 200 OK\r\nA", "reading the answer to CONNECT: malformed"},
+		"cut":            {"HTTP/1.1 200 OK\r\nA", "the answer to CONNECT host:443 is malformed"},
 		"early bytes":    {"HTTP/1.1 200 OK\r\n\r\nearly", "the answer to CONNECT host:443 is malformed"},
 		"endless":        {"HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 20_000), "the answer to CONNECT"},
 	} {

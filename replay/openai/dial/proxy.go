@@ -143,8 +143,9 @@ func (p *Proxy) exchange(conn net.Conn, address string) error {
 		_, err = reader.ReadMIMEHeader()
 	}
 	_, status, isHTTP := strings.Cut(line, " ")
+	_, malformed := errors.AsType[textproto.ProtocolError](err) // it quotes the answer
 	switch {
-	case err != nil && err != io.EOF:
+	case err != nil && err != io.EOF && !malformed:
 		return fmt.Errorf("reading the answer to CONNECT: %w", err)
 	case !isHTTP || !strings.HasPrefix(line, "HTTP/1."):
 		return errors.New("the answer to CONNECT is not HTTP: is this the port of an HTTP proxy?")

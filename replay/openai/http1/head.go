@@ -38,6 +38,7 @@ func (h *Head) Reusable() bool { return !h.closing }
 
 var (
 	errNeedMore = errors.New("the head is not complete")
+	errLongHead = fmt.Errorf("its head is longer than %d KiB", maxHead>>10)
 	// ErrInterim reports a flood of interim responses.
 	ErrInterim = fmt.Errorf("more than %d KiB of interim responses (1xx) before the response", maxInterim>>10)
 )
@@ -56,13 +57,27 @@ func parseHead(text []byte) (h Head, rest []byte, err error) {
 		case errors.Is(err, io.EOF):
 			return h, text, errNeedMore
 		case err != nil:
-			return h, nil, err
+			return h, nil, withoutContent(err)
 		}
 		text = text[len(text)-p.text.Len()-p.in.Buffered():]
 		if p.header.StatusCode() >= 200 {
 			return p.head(), text, nil
 		}
 	}
+}
+
+// withoutContent returns an error of fasthttp without the bytes of the head, which it
+// quotes.
+func withoutContent(err error) error {
+	if _, long := errors.AsType[*fasthttp.ErrSmallBuffer](err); long {
+		return errLongHead
+	}
+	text := strings.TrimPrefix(err.Error(), "error when reading response headers: ")
+	if quoted := strings.IndexAny(text, "\"'`"); quoted >= 0 {
+		text = text[:quoted]
+	}
+	text, _, _ = strings.Cut(text, ": buffer size=")
+	return errors.New(strings.TrimRight(text, ": "))
 }
 
 // headParser is reused because it is far larger than a Head.
@@ -83,6 +98,9 @@ func (p *headParser) head() Head {
 		RetryAfter:  string(p.header.Peek(fasthttp.HeaderRetryAfter)),
 		length:      p.header.ContentLength(),
 		closing:     p.header.ConnectionClose(),
+	}
+	if h.Status == fasthttp.StatusNoContent || h.Status == fasthttp.StatusNotModified {
+		h.length = 0
 	}
 	if h.Status/100 == 3 {
 		h.Location = string(p.header.Peek(fasthttp.HeaderLocation))

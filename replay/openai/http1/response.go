@@ -3,7 +3,6 @@ package http1
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -211,7 +210,7 @@ func (r *Response) keepHead(b, rest []byte) {
 	case r.interim > maxInterim:
 		r.finish(&HeadError{ErrInterim})
 	case len(rest) > maxHead:
-		r.finish(&HeadError{fmt.Errorf("its head is longer than %d KiB", maxHead>>10)})
+		r.finish(&HeadError{errLongHead})
 	}
 }
 

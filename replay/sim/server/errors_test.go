@@ -11,6 +11,7 @@ import (
 
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
+	"moontide/replay/weblog"
 	"moontide/trace/tracetest"
 )
 
@@ -157,5 +158,27 @@ func TestRefuse(t *testing.T) {
 		if _, err := server.New(server.Config{Refuse: []string{name}}); err == nil || !strings.Contains(err.Error(), "cannot be refused: use max_tokens, ") {
 			t.Errorf("%q: %v", name, err)
 		}
+	}
+}
+
+// A panic of a handler costs its connection, not the server, and says nothing of the request.
+func TestHandlerPanics(t *testing.T) {
+	said := make(chan string, 9)
+	weblog.Divert(func(text string) { said <- text })
+	s := start(t, server.Config{Encode: func(dst []uint32, text string) ([]uint32, error) {
+		if strings.Contains(text, "secret") {
+			panic(text)
+		}
+		return append(dst, 1), nil
+	}})
+	status, text := s.do("POST", "/v1/completions", `{"model":"sim","prompt":"secret"}`)
+	if status != 500 || strings.Contains(text, "secret") {
+		t.Errorf("status %d: %s", status, text)
+	}
+	if text := <-said; !strings.Contains(text, "panicked") || strings.Contains(text, "secret") {
+		t.Error(text)
+	}
+	if status, text := s.do("POST", "/v1/completions", `{"model":"sim","prompt":"a","max_tokens":1}`); status != 200 {
+		t.Errorf("then status %d: %s", status, text)
 	}
 }

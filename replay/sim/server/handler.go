@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"github.com/valyala/fasthttp"
+
+	"moontide/replay/weblog"
 )
 
 // maxBody is the maximum size of a request's body in bytes.
@@ -55,6 +57,13 @@ func errorAPI(path string) *api { return cmp.Or(routes[path].api, &chatAPI) }
 
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	path, method := string(ctx.Path()), string(ctx.Method())
+	defer func() { // the value may have text of the request
+		if recover() != nil {
+			weblog.Logger.Print(weblog.HandlerPanic)
+			ctx.SetConnectionClose()
+			serverError().write(ctx, errorAPI(path))
+		}
+	}()
 	r, ok := routes[path]
 	var err *apiError
 	switch {

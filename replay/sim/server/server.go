@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -16,6 +14,7 @@ import (
 
 	"moontide/replay/monotonic"
 	"moontide/replay/sim/engine"
+	"moontide/replay/weblog"
 )
 
 // errShutdown ends requests in flight when the server shuts down.
@@ -85,9 +84,8 @@ func New(cfg Config) (*Server, error) {
 		Handler:      s.handle,
 		ErrorHandler: refuseBroken,
 		ConnState:    s.conns.track,
-		// Every failure is reported to the client or caused by it.
-		Logger: log.New(io.Discard, "", 0),
-		Name:   "moontide-simserver",
+		Logger:       weblog.Logger,
+		Name:         "moontide-simserver",
 		// Above the limit on file descriptors, which is what limits
 		// connections.
 		Concurrency:                  1 << 20,
