@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -180,6 +181,29 @@ func TestTokenIDs(t *testing.T) {
 	}
 	if n := c.Counts(); n.Rows != 4 || n.Requests != 4 || n.Ended[""] != 4 || n.HeldBytes != 0 || n.Faults != 0 {
 		t.Errorf("%+v", n)
+	}
+}
+
+// Of a request with both, SGLang uses the token ids, so the text does not count.
+func TestTextBesideTokenIDs(t *testing.T) {
+	c := capturing(t, simulated(t))
+	for _, text := range []string{"", `"text":"a b c",`, `"text":null,`} {
+		c.post(t, "/generate", `{`+text+`"sampling_params":{"max_new_tokens":2},"input_ids":[`+ids(0, 50)+`]}`)
+	}
+	c.post(t, "/generate", `{"text":"a b c","sampling_params":{"max_new_tokens":2},"input_ids":null}`)
+	c.stop()
+	got := c.rows.all
+	if len(got) != 4 {
+		t.Fatalf("%d rows of 4", len(got))
+	}
+	for i, r := range got {
+		want := got[0].HashIDs
+		if i == 3 {
+			want = got[3].HashIDs[:1]
+		}
+		if r.OutputLength != 2 || !slices.Equal(r.HashIDs, want) || r.HashIDs == nil {
+			t.Errorf("row %d: ISL %d, OSL %d, blocks %d, want %d", i, r.InputLength, r.OutputLength, r.HashIDs, want)
+		}
 	}
 }
 

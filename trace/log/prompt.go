@@ -146,7 +146,7 @@ func (r *Reader) ReadMembers(api string, body map[string][]byte) (*Call, error) 
 		c.MaxTokens = max(c.MaxTokens, integer([]byte(Lookup(body, limit))))
 	}
 	for _, part := range promptMembers[api] {
-		if raw, ok := body[part]; ok {
+		if raw, ok := body[part]; ok && (api != Generate || c.content == nil) {
 			r.add(part, raw)
 		}
 	}
@@ -175,7 +175,7 @@ var promptMembers = map[string][]string{
 	Chat:        {"tools", "functions", "messages"},
 	Responses:   {"tools", "instructions", "input"},
 	Messages:    {"tools", "system", "messages"},
-	Generate:    {"text", "input_ids"},
+	Generate:    {"input_ids", "text"}, // SGLang ignores the text beside ids
 }
 
 // add adds a member of the body. A member that is text or token ids is the whole

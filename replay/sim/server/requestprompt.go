@@ -43,10 +43,10 @@ func (c Config) readPrompt(api *api, w *wireRequest, p tokens) *apiError {
 	if c.Encode != nil {
 		p = e
 	}
-	given := false
+	given, ids := false, w.get(api.tokenIDs)
 	for _, part := range api.prompt {
 		m := w.get(part.name)
-		if m.absent() {
+		if m.absent() || part.name != api.tokenIDs && !ids.absent() { // SGLang ignores a text beside ids
 			continue
 		}
 		given = true
