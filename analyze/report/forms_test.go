@@ -277,6 +277,22 @@ func TestNoGates(t *testing.T) {
 	}
 }
 
+// Of several runs, only those with gates have an outcome; the notes of all are there.
+func TestGatesOfSomeRuns(t *testing.T) {
+	without, with := gated(t), gated(t)
+	without.View.Gates, with.Info.Notes = nil, []string{"something to know"}
+	d := report.Runs{without, with}.Document()
+	for form, want := range map[string]string{
+		written(t, d.WriteMarkdown): "| Gates | - | FAIL |",
+		written(t, d.WriteCSV):      "something to know",
+		written(t, d.WriteText):     "something to know",
+	} {
+		if !strings.Contains(form, want) {
+			t.Errorf("no %q in\n%s", want, form)
+		}
+	}
+}
+
 // A run whose end is missing passes no gate unless it is forced.
 func TestIncompleteRunsPassNoGate(t *testing.T) {
 	for name, change := range map[string]func(*runfile.Run){

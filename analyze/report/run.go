@@ -160,10 +160,14 @@ func (runs Runs) sideBySide() doc.Table {
 	for _, r := range runs {
 		t.Columns = append(t.Columns, r.name())
 		verdicts = append(verdicts, r.Result.Verdict.Level.String())
-		outcomes = append(outcomes, gateLevel(r.Judgements()))
+		outcome := doc.Absent
+		if all := r.Judgements(); all != nil {
+			outcome = gateLevel(all)
+		}
+		outcomes = append(outcomes, outcome)
 	}
 	t.Add(verdicts...)
-	if len(runs[0].View.Gates) > 0 {
+	if slices.ContainsFunc(runs, func(r Run) bool { return r.View.Gates != nil }) {
 		t.Add(outcomes...)
 	}
 	for _, m := range runs.metrics() {

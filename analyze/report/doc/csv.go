@@ -9,21 +9,26 @@ import (
 	"strings"
 )
 
-// WriteCSV writes the numbers of the document and of its parts as one table. Notes,
-// verdicts and warnings go in a last column: those of a part in its first row, those
-// of the document in the very first row.
+// WriteCSV writes the numbers of the document and of its parts as one table, with the
+// columns of all. Notes, verdicts and warnings go in a last column: those of a part in its
+// first row, those of the document in the very first row.
 func (d *Document) WriteCSV(w io.Writer) error {
-	columns, rows, noted := d.csvRows()
-	if noted {
-		columns = append(slices.Clone(columns), "notes")
+	columns, rows, notes := d.csvRows()
+	if len(notes) > 0 {
+		columns = append(columns, "notes")
 	}
 	out := csv.NewWriter(w)
 	out.Write(csvCells(slices.Clone(columns)))
 	for i, row := range rows {
-		rows[i] = csvCells(row)[:len(columns)]
+		cells := make([]string, len(columns))
+		if len(notes) > 0 {
+			cells[len(columns)-1] = notes[i]
+		}
+		copy(cells, row)
+		out.Write(csvCells(cells))
 	}
-	if err := out.WriteAll(rows); err != nil {
-		return fmt.Errorf("writing report: %w", err)
+	if out.Flush(); out.Error() != nil {
+		return fmt.Errorf("writing report: %w", out.Error())
 	}
 	return nil
 }
@@ -40,27 +45,35 @@ func csvCells(cells []string) []string {
 	return cells
 }
 
-// csvRows returns copies of the rows with an extra cell for notes.
-func (d *Document) csvRows() (columns []string, rows [][]string, noted bool) {
-	columns = d.Data.Columns
-	for _, row := range d.Data.Rows {
-		rows = append(rows, append(slices.Clone(row), ""))
-	}
+// csvRows returns the rows of the document and its parts, and notes by row. Rows may lack
+// the last columns.
+func (d *Document) csvRows() (columns []string, rows [][]string, notes map[int]string) {
+	columns, rows, notes = slices.Clone(d.Data.Columns), slices.Clone(d.Data.Rows), map[int]string{}
 	for _, part := range d.Parts {
-		partColumns, partRows, partNoted := part.csvRows()
-		if columns == nil {
-			columns = partColumns
+		partColumns, partRows, partNotes := part.csvRows()
+		for i, text := range partNotes {
+			notes[len(rows)+i] = text
 		}
-		rows, noted = append(rows, partRows...), noted || partNoted
+		var at []int // of the part's columns in all
+		for _, column := range partColumns {
+			if !slices.Contains(columns, column) {
+				columns = append(columns, column)
+			}
+			at = append(at, slices.Index(columns, column))
+		}
+		for _, row := range partRows {
+			cells := make([]string, len(columns))
+			for i, cell := range row {
+				cells[at[i]] = cell
+			}
+			rows = append(rows, cells)
+		}
 	}
-	notes := d.allNotes()
-	if len(notes) == 0 {
-		return columns, rows, noted
+	if all := d.allNotes(); len(all) > 0 {
+		if rows == nil {
+			rows = [][]string{nil}
+		}
+		notes[0] = strings.TrimSuffix(strings.Join(append(all, notes[0]), "; "), "; ")
 	}
-	if len(rows) == 0 {
-		rows = [][]string{make([]string, len(columns)+1)}
-	}
-	last := &rows[0][len(columns)]
-	*last = strings.TrimSuffix(strings.Join(notes, "; ")+"; "+*last, "; ")
-	return columns, rows, true
+	return columns, rows, notes
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -100,6 +101,20 @@ func TestCSVIsRectangular(t *testing.T) {
 	d.Data = doc.Data{Columns: []string{"a"}, Rows: [][]string{{"1"}}}
 	if got := written(t, d, "CSV"); got != "a\n1\n" {
 		t.Errorf("without notes: %q", got)
+	}
+}
+
+// Rows of parts with different columns are below those of all parts, with their notes.
+func TestCSVOfDifferentParts(t *testing.T) {
+	d := doc.New("T", "")
+	for _, columns := range [][]string{{"run"}, {"run", "gates", "rate"}, {"run", "rate"}} {
+		part := &doc.Document{Data: doc.Data{Columns: columns, Rows: [][]string{columns}}}
+		part.Note("Note", fmt.Sprint(len(columns), " columns."))
+		d.Parts = append(d.Parts, part)
+	}
+	want := "run,gates,rate,notes\nrun,,,Note: 1 columns.\nrun,gates,rate,Note: 3 columns.\nrun,,rate,Note: 2 columns.\n"
+	if got := written(t, d, "CSV"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 
