@@ -4,64 +4,64 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 const maxColumns = 64 // of a table
 
 // table describes a format that is a CSV file with a header.
 type table struct {
-	format              Format
-	time, input, output string   // columns of arrival and lengths
-	optionalTime        bool     // there may be no arrivals
-	optional            []string // further columns that are read
-	// parseTime returns the arrival in milliseconds; nil parses seconds.
-	parseTime func(c *csvRows, field []byte) (float64, error)
-	// parseRest sets the fields that the columns above do not provide.
-	parseRest func(c *csvRows, r *trace.Request) error
+	format             Format
+	required, optional []string // columns that are read, that of the arrival first
+	optionalTime       bool     // there may be no arrivals
 }
 
 var tables = []table{
-	{
-		// The releases of Microsoft's trace differ in their time format:
-		// 2023-11-16 18:15:46.6805900 in 2023, 2024-05-10 00:00:00.009930+00:00
-		// in 2024. The release of 2025 has a column NumImages.
-		format: Azure, time: "TIMESTAMP", input: "ContextTokens", output: "GeneratedTokens", optional: []string{"NumImages"},
-		parseTime: (*csvRows).sinceFirstDate, parseRest: parseAzure,
-	},
-	{
-		// Seconds from the midnight before the first request. Later releases
-		// have sessions and durations. A failed request has no response tokens.
-		format: BurstGPT, time: "Timestamp", input: "Request tokens", output: "Response tokens",
-		optional:  []string{"Model", "Total tokens", "Log Type", "Session ID", "Elapsed time"},
-		parseRest: parseBurstGPT,
-	},
-	{
-		format: Vidur, time: "arrived_at", input: "num_prefill_tokens", output: "num_decode_tokens", optionalTime: true,
-	},
+	// The releases of Microsoft's trace differ in their time format:
+	// 2023-11-16 18:15:46.6805900 in 2023, 2024-05-10 00:00:00.009930+00:00
+	// in 2024. The release of 2025 has a column NumImages.
+	{Azure, []string{"TIMESTAMP", "ContextTokens", "GeneratedTokens"}, []string{"NumImages"}, false},
+	// Seconds from the midnight before the first request. Later releases have
+	// sessions and durations. A failed request has no response tokens.
+	{BurstGPT, []string{"Timestamp", "Request tokens", "Response tokens"}, []string{"Total tokens", "Model", "Log Type", "Session ID", "Elapsed time"}, false},
+	{Vidur, []string{"arrived_at", "num_prefill_tokens", "num_decode_tokens"}, nil, true},
 }
 
-// Columns of all tables; the optional ones follow.
-const (
-	columnTime = iota
-	columnInput
-	columnOutput
-	columnOptional
-)
+// mustHave returns the columns without which a header is not that of the table.
+func (t *table) mustHave() []string {
+	if t.optionalTime {
+		return t.required[1:]
+	}
+	return t.required
+}
 
 // hasHeader reports whether a header is that of the table.
 func (t *table) hasHeader(header []string) bool {
-	return slices.Contains(header, t.input) && slices.Contains(header, t.output) && (t.optionalTime || slices.Contains(header, t.time))
+	return !slices.ContainsFunc(t.mustHave(), func(name string) bool { return !slices.Contains(header, name) })
+}
+
+// tableOf returns the table with a header line, or nil.
+func tableOf(line []byte) *table {
+	header := splitHeader(line)
+	i := slices.IndexFunc(tables, func(t table) bool { return t.hasHeader(header) })
+	if i < 0 {
+		return nil
+	}
+	return &tables[i]
 }
 
 // splitHeader returns the columns of a header line, or nil.
-func splitHeader(line []byte) []string {
+func splitHeader(line []byte) (header []string) {
 	if len(line) > 64<<10 {
 		return nil
 	}
@@ -69,27 +69,31 @@ func splitHeader(line []byte) []string {
 	if err != nil || len(fields) > maxColumns {
 		return nil
 	}
-	header := make([]string, len(fields))
-	for i, f := range fields {
-		header[i] = string(f)
+	for _, f := range fields {
+		header = append(header, string(f))
 	}
 	return header
 }
 
 // csvRows parses the lines below the header of a table.
 type csvRows struct {
-	table   *table
+	format  Format
 	head    []byte
-	columns int      // in the header
-	at      []int    // where the columns of the table are, -1 if absent
-	fields  [][]byte // of the current line
+	width   int      // of the header, in columns
+	columns []string // that are read
+	at      []int    // where they are, -1 if absent
 	notes   *notes
 	origin  int64 // the first date, in ns since 1970; 0 before
+
+	// Of the current row: its fields, its model, and what else is recorded.
+	fields   [][]byte
+	model    []byte
+	recorded jsonscan.Object
 }
 
 // newCSV reads the header of a table.
 func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
-	t := &tables[slices.IndexFunc(tables, func(t table) bool { return t.format == f })]
+	t := tables[slices.IndexFunc(tables, func(t table) bool { return t.format == f })]
 	line, err := in.Line()
 	for err == nil && len(line) == 0 {
 		line, err = in.Line()
@@ -99,15 +103,10 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 	}
 	header := splitHeader(line)
 	if err == nil && !t.hasHeader(header) {
-		required := t.time + ", " + t.input + ", " + t.output
-		if t.optionalTime {
-			required = t.input + ", " + t.output
-		}
-		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(f), required, Quote(line))
+		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(f), strings.Join(t.mustHave(), ", "), Quote(line))
 	}
-	c := &csvRows{table: t, head: bytes.Clone(line), columns: len(header), fields: make([][]byte, 0, maxColumns+1), notes: n}
-	known := append([]string{t.time, t.input, t.output}, t.optional...)
-	for _, name := range known {
+	c := &csvRows{format: f, head: bytes.Clone(line), width: len(header), columns: slices.Concat(t.required, t.optional), notes: n}
+	for _, name := range c.columns {
 		c.at = append(c.at, slices.Index(header, name))
 	}
 	var unknown []string
@@ -115,7 +114,7 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 		if slices.Index(header, name) != i && err == nil {
 			err = fmt.Errorf("column %q is given twice in the header", name)
 		}
-		if !slices.Contains(known, name) {
+		if !slices.Contains(c.columns, name) {
 			unknown = append(unknown, cmp.Or(name, "(no name)"))
 		}
 	}
@@ -125,8 +124,8 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 	if len(unknown) > 0 {
 		n.say("columns left out: %.200s", strings.Join(unknown, ", "))
 	}
-	if c.at[columnTime] < 0 {
-		n.say("no arrivals: there is no column %s (set a rate to add arrivals)", t.time)
+	if c.at[0] < 0 {
+		n.say("no arrivals: there is no column %s (set a rate to add arrivals)", c.columns[0])
 	}
 	return c, nil
 }
@@ -136,45 +135,92 @@ func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 	if c.fields, err = splitFields(c.fields[:0], line); err != nil {
 		return err
 	}
-	if len(c.fields) != c.columns {
-		return fmt.Errorf("%d fields under a header of %d: %s", len(c.fields), c.columns, Quote(line))
+	if len(c.fields) != c.width {
+		return fmt.Errorf("%d fields under a header of %d: %s", len(c.fields), c.width, Quote(line))
 	}
-	err = c.parseFields(r)
-	if err != nil && bytes.Equal(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), c.head) {
-		return errors.New("the header is repeated: these are two files in one")
+	c.model, c.recorded = nil, jsonscan.Object{}
+	for i, at := range c.at {
+		if at < 0 {
+			continue
+		}
+		if err := c.read(c.columns[i], c.fields[at], r); err != nil {
+			if bytes.Equal(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), c.head) {
+				return errors.New("the header is repeated: these are two files in one")
+			}
+			return keyed(c.columns[i], err)
+		}
+	}
+	if c.format == BurstGPT && r.OutputLength == 0 {
+		c.notes.count("rows left out, without response tokens (the request failed)")
+		return errLeftOut
+	}
+	r.Extra = unknownKeys(c.model, c.recorded, false)
+	return nil
+}
+
+// read sets what the field of a column gives.
+func (c *csvRows) read(column string, field []byte, r *trace.Request) (err error) {
+	switch column {
+	case "TIMESTAMP":
+		return set(&r.Timestamp, field, c.sinceFirstDate)
+	case "Timestamp", "arrived_at":
+		return set(&r.Timestamp, field, parseSeconds)
+	case "ContextTokens", "Request tokens", "num_prefill_tokens":
+		r.InputLength, err = parseLength(field)
+		return err
+	case "GeneratedTokens", "Response tokens", "num_decode_tokens":
+		r.OutputLength, err = parseLength(field)
+		return err
+	}
+	if len(field) == 0 { // of an optional column
+		return nil
+	}
+	switch column {
+	case "NumImages":
+		images, err := parseLength(field)
+		if images > 0 {
+			c.notes.count("requests with images (only their text is counted)")
+			c.recorded.Add(column, strconv.AppendInt(nil, int64(images), 10))
+		}
+		return err
+	case "Total tokens":
+		total, err := parseLength(field)
+		if err == nil && total != r.InputLength+r.OutputLength {
+			err = fmt.Errorf("is not the sum of %d and %d: %s", r.InputLength, r.OutputLength, Quote(field))
+		}
+		return err
+	case "Model":
+		c.model = quoted(string(field))
+	case "Session ID":
+		r.SessionID = string(field)
+	case "Log Type":
+		c.recorded.Add(column, quoted(string(field)))
+	case "Elapsed time":
+		if _, err = parseSeconds(field); r.OutputLength == 0 {
+			return nil // it is left out
+		}
+		if !json.Valid(field) { // like .5
+			field = quoted(string(field))
+		}
+		c.recorded.Add(column, field)
 	}
 	return err
 }
 
-func (c *csvRows) parseFields(r *trace.Request) (err error) {
-	t := c.table
-	r.Timestamp.Set = c.at[columnTime] >= 0
-	if r.Timestamp.Set && t.parseTime != nil {
-		r.Timestamp.Value, err = t.parseTime(c, c.field(columnTime))
-	} else if r.Timestamp.Set {
-		r.Timestamp.Value, err = parseSeconds(c.field(columnTime))
-	}
+// sinceFirstDate returns the milliseconds since the date in the first row.
+func (c *csvRows) sinceFirstDate(field []byte) (float64, error) {
+	at, err := parseDate(field)
 	if err != nil {
-		return keyed(t.time, err)
+		return 0, err
 	}
-	if r.InputLength, err = parseLength(c.field(columnInput)); err != nil {
-		return keyed(t.input, err)
+	if c.origin == 0 {
+		c.origin = at
+		c.notes.say("time 0 is %.40s", field)
 	}
-	if r.OutputLength, err = parseLength(c.field(columnOutput)); err != nil {
-		return keyed(t.output, err)
+	if at < c.origin {
+		return 0, fmt.Errorf("is before that of the first row: %s", Quote(field))
 	}
-	if t.parseRest != nil {
-		return t.parseRest(c, r)
-	}
-	return nil
-}
-
-// field returns the field of a column of the table, empty if the trace does not have it.
-func (c *csvRows) field(column int) []byte {
-	if i := c.at[column]; i >= 0 {
-		return c.fields[i]
-	}
-	return nil
+	return float64(at-c.origin) / float64(time.Millisecond), nil
 }
 
 // splitFields appends the fields of a line to dst, without the spaces around

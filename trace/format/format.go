@@ -74,10 +74,8 @@ func Detect(head []byte) Format {
 		return Mooncake
 	}
 	line, _, _ := bytes.Cut(head, []byte("\n"))
-	for _, t := range tables {
-		if t.hasHeader(splitHeader(line)) {
-			return t.format
-		}
+	if t := tableOf(line); t != nil {
+		return t.format
 	}
 	return Mooncake
 }

@@ -164,11 +164,8 @@ var errNotObject = errors.New("not a JSON object")
 
 // notObject returns the error for a line that is not a JSON object.
 func notObject(line []byte) error {
-	header := splitHeader(line)
-	for _, t := range tables {
-		if t.hasHeader(header) && len(header) > 1 {
-			return fmt.Errorf("the header of %s in CSV, not a JSON object: %s", named(t.format), Quote(line))
-		}
+	if t := tableOf(line); t != nil {
+		return fmt.Errorf("the header of %s in CSV, not a JSON object: %s", named(t.format), Quote(line))
 	}
 	if bytes.HasPrefix(line, []byte("{")) && !looksNative(line) { // it may be of a log, with its texts
 		return fmt.Errorf("%w, or cut off", errNotObject)

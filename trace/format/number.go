@@ -1,11 +1,13 @@
 package format
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -16,33 +18,21 @@ import (
 // parseNumber parses a decimal number and returns 10^exponent times its value,
 // correctly rounded. Unlike JSON, CSV files may have leading zeros and a bare point.
 func parseNumber(b []byte, exponent int) (float64, error) {
-	whole, fraction, _ := strings.Cut(string(b), ".")
-	if n, err := strconv.ParseUint(whole+fraction, 10, 53); err == nil && len(b) <= 16 { // exact, and faster
-		if places := len(fraction) - exponent; places > 0 {
-			return float64(n) / jsonscan.Pow10[places], nil
-		}
-		return float64(n) * jsonscan.Pow10[exponent-len(fraction)], nil
-	}
-	for _, c := range b {
-		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
-			return 0, fmt.Errorf("is not a number: %s", Quote(b))
-		}
-	}
-	value, err := strconv.ParseFloat(string(b)+"e"+strconv.Itoa(exponent), 64)
-	if err != nil { // the text has an exponent, or is out of range
-		if value, err = strconv.ParseFloat(string(b), 64); err == nil {
-			value *= jsonscan.Pow10[exponent]
-		}
+	text := string(b)
+	value, err := strconv.ParseFloat(text+"e"+strconv.Itoa(exponent), 64)
+	if strings.ContainsAny(text, "eE") {
+		value, err = strconv.ParseFloat(text, 64)
+		value *= jsonscan.Pow10[exponent]
 	}
 	switch {
-	case err == nil && !math.IsInf(value, 0):
-		return value + 0, nil // -0 is 0
-	case len(b) == 0:
+	case text == "":
 		return 0, errors.New("is empty")
+	case strings.ContainsAny(text, "nNxX"), err != nil && value == 0: // NaN, Inf and hexadecimal numbers are none, either
+		return 0, fmt.Errorf("is not a number: %s", Quote(b))
 	case math.IsInf(value, 0):
 		return 0, fmt.Errorf("is out of range: %s", Quote(b))
 	}
-	return 0, fmt.Errorf("is not a number: %s", Quote(b))
+	return value + 0, nil // -0 is 0
 }
 
 // parseSeconds parses a time or duration in seconds and returns milliseconds.
@@ -84,6 +74,23 @@ func parseBlockSize(b []byte) (int, error) {
 		err = fmt.Errorf("is out of range: %s", Quote(b))
 	}
 	return size, err
+}
+
+// parseDate returns a date in nanoseconds since 1970. A date without a zone is UTC.
+func parseDate(b []byte) (int64, error) {
+	const clock = len(time.DateTime)
+	text := append(make([]byte, 0, 40), b...) // in the form that the standard library parses without allocating
+	if len(text) >= clock && text[10] == ' ' {
+		text[10] = 'T'
+	}
+	if len(text) >= clock && !bytes.ContainsAny(text[clock:], "Z+-") {
+		text = append(text, 'Z')
+	}
+	var at time.Time
+	if err := at.UnmarshalText(text); err != nil || at.Year() < 1970 || at.Year() > 2200 {
+		return 0, fmt.Errorf("is not a date like 2023-11-16 18:15:46.6805900: %s", Quote(b))
+	}
+	return at.UnixNano(), nil
 }
 
 // set parses a value that may be absent.
