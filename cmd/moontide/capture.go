@@ -18,6 +18,7 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/replay/capture"
 	"moontide/replay/live"
+	"moontide/replay/secret"
 	"moontide/trace/log"
 )
 
@@ -76,7 +77,7 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 		defer metrics.Close()
 		std.say("metrics on http://%s/metrics", metrics.Address())
 	}
-	std.say("capturing http://%s -> %s into %s; interrupt ends it", l.Addr(), cfg.Upstream, files.Path)
+	std.say("capturing http://%s -> %s into %s; interrupt ends it", l.Addr(), secret.URL(cfg.Upstream.String()), files.Path)
 	served := p.Serve(stop.gently, stop.now, l)
 	closed := out.Close()
 	sayCaptured(std, cfg, p.Counts(), out.Paths())

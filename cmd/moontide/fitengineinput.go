@@ -22,6 +22,7 @@ import (
 	"moontide/replay/evidence"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/secret"
 	"moontide/replay/sim/fit"
 )
 
@@ -186,7 +187,7 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 	if len(cfg.ServerMetrics) == 0 {
 		cfg.ServerMetrics, limits.KVTokens = findMetrics(stop.gently, cfg.Client)
 	}
-	std.say("measuring %s", openai.MaskURL(cfg.Client.URLs[0]))
+	std.say("measuring %s", secret.URL(cfg.Client.URLs[0]))
 	runs, err := bench.PlanEngineRuns(limits)
 	if err != nil {
 		return nil, err

@@ -12,13 +12,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
+	"moontide/replay/secret"
 	"moontide/trace/atomicfile"
 )
 
 // say prints a message. Control characters in text from files, traces and
 // servers are escaped.
 func (std streams) say(format string, args ...any) {
-	fmt.Fprintf(std.err, "moontide: %s\n", harmless(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(std.err, "moontide: %s\n", harmless(secret.Message(fmt.Sprintf(format, args...))))
 }
 
 // chosenForm returns which of the boolean flags selects the output form, "" for

@@ -14,6 +14,7 @@ import (
 	"moontide/replay/bench"
 	"moontide/replay/cluster"
 	"moontide/replay/runfile"
+	"moontide/replay/secret"
 )
 
 // ownFlags lists the flags that may differ when a run is resumed: they affect
@@ -37,10 +38,8 @@ func setFlags(c *cli.Context, without ...string) (flags []string) {
 			values = []string{fmt.Sprint(c.Value(name))}
 		}
 		for _, value := range values {
-			if mask, secret := masks[name]; secret {
-				value = mask(value)
-			}
-			flags = append(flags, "--"+name+"="+value)
+			mask, _ := maskOf(name)
+			flags = append(flags, "--"+name+"="+mask(value))
 		}
 	}
 	return flags
@@ -92,7 +91,7 @@ func resumeFlags(c *cli.Context, std streams, path string) (dir string, err erro
 		if given[name] != nil {
 			continue
 		}
-		if _, secret := masks[name]; secret && strings.Contains(strings.Join(values, " "), "***") {
+		if secret.Masked(strings.Join(values, " ")) {
 			return "", misused("replay: --resume %s: pass --%s again: run folders do not store values that may be secret", dir, name)
 		}
 		for _, value := range values {

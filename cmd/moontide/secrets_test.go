@@ -1,13 +1,17 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/secret"
 )
 
 // Secrets in --extra-body are in no file of a run folder. A run with them is
@@ -54,16 +58,34 @@ func TestSecretsOfTheExtraBody(t *testing.T) {
 	}
 }
 
-// Values of a URL's query are in no file and no message of a run. It is resumed
-// with the same values only.
+// Values of a URL's query, and what looks like a key in its path or in the salt, are in no
+// file and no message of a run. It is resumed with the same values only.
 func TestSecretsOfTheURL(t *testing.T) {
 	t.Parallel()
-	url, dir := serveFast(t), t.TempDir()
+	behind, err := url.Parse(serveFast(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	strip := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(behind)
+		r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, "/sk-hush-12345678")
+	}, Transport: new(http.Transport)}
+	server := httptest.NewServer(strip)
+	t.Cleanup(server.Close)
 	write(t, dir, "t.jsonl", shortTrace)
 	with := func(token string) []string {
-		return []string{"--url", url + "/v1/chat/completions?version=2&key=" + token}
+		return []string{"--url", server.URL + "/sk-hush-12345678/v1/chat/completions?version=2&key=" + token, "--salt", "hf_" + token + "12345678"}
 	}
-	out := must(t, dir, append([]string{"replay", "t.jsonl", "--out", "run"}, with("hush")...)...)
+	r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--out", "run", "--limit", "sk-hush-87654321"}, with("hush")...)...)
+	if strings.Contains(r.out+r.err, "hush") || r.status != exitMisused {
+		t.Errorf("exit status %d: %s%s", r.status, r.out, r.err)
+	}
+	r = try(t, dir, "", append([]string{"replay", "t.jsonl", "--out", "run"}, with("hush")...)...)
+	out := r.out + r.err
+	if !r.measured() {
+		t.Fatalf("exit status %d: %s", r.status, out)
+	}
 	for _, file := range files(t, filepath.Join(dir, "run")) {
 		text, err := os.ReadFile(filepath.Join(dir, "run", file))
 		if err != nil || strings.Contains(string(text), "hush") {
@@ -71,14 +93,14 @@ func TestSecretsOfTheURL(t *testing.T) {
 		}
 	}
 	run := runOfFolder(t, dir+"/run")
-	if strings.Contains(out, "hush") || run.Target.Endpoint != "chat" || run.Target.URL != openai.MaskURL(with("hush")[1]) {
+	if strings.Contains(out, "hush") || run.Target.Endpoint != "chat" || run.Target.URL != secret.URL(with("hush")[1]) {
 		t.Errorf("endpoint %s at %s\n%s", run.Target.Endpoint, run.Target.URL, out)
 	}
 	run.Stopped = true // so that it can be resumed
 	if err := runfile.WriteJSON(filepath.Join(dir, "run", runfile.RunFile), run); err != nil {
 		t.Fatal(err)
 	}
-	for want, flags := range map[string][]string{"pass --url again": nil, "different flags": with("other")} {
+	for want, flags := range map[string][]string{"again: run folders": nil, "different flags": with("other")} {
 		r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--resume", "run"}, flags...)...)
 		if r.status != exitMisused || !strings.Contains(r.err, want) || strings.Contains(r.err, "hush") {
 			t.Errorf("%s: exit status %d: %s", want, r.status, r.err)
@@ -93,11 +115,13 @@ func TestSecretsOfTheURL(t *testing.T) {
 func TestMaskedNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"url", "base-url", "target", "server-metrics"} {
-		if mask := maskOf(name); mask == nil || strings.Contains(mask("http://h?key=hush"), "hush") {
+		if mask, listed := maskOf(name); !listed || strings.Contains(mask("http://h?key=hush"), "hush") {
 			t.Errorf("--%s is not masked", name)
 		}
 	}
-	if maskOf("model") != nil || maskOf("rate") != nil {
-		t.Error("a flag without secrets is masked")
+	for _, name := range []string{"model", "rate"} {
+		if mask, listed := maskOf(name); listed || mask("meta-llama/Llama-3.1-8B-Instruct") != "meta-llama/Llama-3.1-8B-Instruct" {
+			t.Errorf("--%s is masked, without secrets", name)
+		}
 	}
 }

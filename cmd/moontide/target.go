@@ -13,6 +13,7 @@ import (
 	"moontide/replay/bench"
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
+	"moontide/replay/secret"
 	"moontide/trace"
 )
 
@@ -177,45 +178,45 @@ func given(c *cli.Context, flag string) trace.Opt[float64] {
 // the environment.
 func maskedCommand() []string {
 	masked := append([]string{"moontide"}, os.Args[1:]...)
-	for i, arg := range masked {
-		flag, value, joined := strings.Cut(arg, "=")
-		name := strings.TrimLeft(flag, "-")
-		mask := maskOf(name)
-		switch {
-		case mask == nil || name == flag:
+	for i := 1; i < len(masked); i++ {
+		flag, value, joined := strings.Cut(masked[i], "=")
+		switch mask, dashed := maskOf(strings.TrimLeft(flag, "-")); {
+		case !strings.HasPrefix(flag, "-"):
+			masked[i] = secret.Message(masked[i])
 		case joined:
 			masked[i] = flag + "=" + mask(value)
-		case i+1 < len(masked):
-			masked[i+1] = mask(masked[i+1])
+		case dashed && i+1 < len(masked):
+			i++
+			masked[i] = mask(masked[i])
 		}
 	}
 	return masked
 }
 
-// masks lists the flags whose values may be secret, and their replacements.
+// masks lists the flags whose values may be secret, and their replacements. In the values
+// of others, what is recognized as a key is masked.
 var masks = map[string]func(string) string{
-	"url":             openai.MaskURL,
-	"proxy":           openai.MaskURL,
-	serverMetricsFlag: openai.MaskURL,
-	"extra-body":      openai.MaskBody,
-	"header": func(header string) string {
-		name, _, _ := strings.Cut(header, ":")
-		return name + ": ***"
-	},
+	"url":             secret.URL,
+	"upstream":        secret.URL,
+	"proxy":           secret.URL,
+	serverMetricsFlag: secret.URL,
+	"extra-body":      secret.Body,
+	"header":          secret.Header,
+	"salt":            secret.Text,
 }
 
 // maskOf returns the replacement of a flag's values, or of those of another tool's
-// flag for the same; nil if they are not secret.
-func maskOf(name string) func(string) string {
+// flag for the same, and whether the flag may have secret ones.
+func maskOf(name string) (mask func(string) string, listed bool) {
 	if mask := masks[name]; mask != nil {
-		return mask
+		return mask, true
 	}
 	for _, other := range otherNames {
 		for _, flag := range other.flags {
 			if mask := masks[flag]; mask != nil && slices.Contains(other.names, name) {
-				return mask
+				return mask, true
 			}
 		}
 	}
-	return nil
+	return secret.Message, false
 }

@@ -10,6 +10,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/cluster"
 	"moontide/replay/runfile"
+	"moontide/replay/secret"
 	"moontide/trace"
 )
 
@@ -78,7 +79,7 @@ func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run, earlie
 	c.done, err = c.Member.Agree(ctx, []cluster.Fact{
 		{Name: "the trace (SHA-256)", Value: in.sha256},
 		{Name: "the seed", Value: fmt.Sprint(c.Seed)},
-		{Name: "the salt", Value: c.Salt},
+		{Name: "the salt", Value: secret.Text(c.Salt)},
 		{Name: "the flags", Value: strings.Join(c.Flags, " ")},
 		{Name: "what stays together", Value: c.Member.By},
 		{Name: "the block size", Value: fmt.Sprint(in.blockSize.Tokens)},

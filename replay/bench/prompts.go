@@ -7,6 +7,7 @@ import (
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
 	"moontide/replay/runfile"
+	"moontide/replay/secret"
 	"moontide/replay/sim/server"
 	"moontide/trace/tokenizer"
 )
@@ -56,7 +57,7 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 	t := runfile.Target{
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
 		Simulated: c.embedded(), LiveAnswers: c.liveAnswers(),
-		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Accepted: client.Accepted(), Body: openai.MaskBody(client.Members()),
+		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Accepted: client.Accepted(), Body: secret.Body(client.Members()),
 		ModelFromTrace: c.Client.ModelFromTrace,
 		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,
 	}

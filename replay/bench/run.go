@@ -15,6 +15,7 @@ import (
 	"moontide/replay/evidence"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/secret"
 )
 
 // Errors of a run that was measured nevertheless.
@@ -165,7 +166,7 @@ func (c *Config) record(in *input) runfile.Run {
 		Rows: in.partRows, Schedule: in.plan.Schedule, LostTurns: in.plan.Graph.Lost(), Notes: in.notes,
 	}
 	if !c.Virtual {
-		info.Salt, info.NoChunkTimes = c.Salt, c.NoChunkTimes
+		info.Salt, info.NoChunkTimes = secret.Text(c.Salt), c.NoChunkTimes
 		timeout, firstByte, idle := c.Client.Timeouts()
 		info.Limits.TimeoutSeconds, info.Limits.FirstByteSeconds, info.Limits.IdleSeconds = timeout.Seconds(), firstByte.Seconds(), idle.Seconds()
 		info.Limits.MaxErrors, info.Limits.Retries = c.MaxErrors, c.Retries

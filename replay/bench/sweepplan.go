@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/secret"
 	"moontide/replay/sim/engine"
 )
 
@@ -266,7 +266,7 @@ func ParseTargets(texts []string) ([]Target, error) {
 		case t.URL == "":
 			return nil, fmt.Errorf("%q has no URL", text)
 		case len(texts) > 1 && t.Label == "":
-			return nil, fmt.Errorf("several URLs need labels: label=%s", openai.MaskURL(text))
+			return nil, fmt.Errorf("several URLs need labels: label=%s", secret.URL(text))
 		case slices.ContainsFunc(targets, sameLabel):
 			return nil, fmt.Errorf("two URLs have the label %s", t.Label)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay/runfile"
+	"moontide/replay/secret"
 )
 
 // maxText limits the size of a metrics page in bytes. Large deployments have
@@ -60,7 +61,7 @@ func parseURL(text string) (*url.URL, error) {
 	place, _, _ := strings.Cut(text, "?")
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, fmt.Errorf("metrics URL is not http://host/metrics or https://host/metrics: %q", place)
+		return nil, fmt.Errorf("metrics URL is not http://host/metrics or https://host/metrics: %q", secret.URL(place))
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/metrics"
@@ -82,7 +83,7 @@ func (s *Scraper) Scrape(ctx context.Context) (runfile.ServerFigures, error) {
 	for i, u := range s.urls {
 		fetching.Go(func() {
 			if pages[i], errs[i] = s.fetch(u, deadline); errs[i] != nil {
-				errs[i] = fmt.Errorf("scraping %s://%s%s: %w", u.Scheme, u.Host, u.Path, errs[i])
+				errs[i] = fmt.Errorf("scraping %s://%s%s: %w", u.Scheme, u.Host, secret.Text(u.Path), errs[i])
 			}
 		})
 	}

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"html"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
 	"moontide/replay/openai/sse"
+	"moontide/replay/secret"
 	"moontide/trace/jsonscan"
 )
 
@@ -67,7 +66,7 @@ func withoutSecrets(location string) string {
 		return "another address"
 	}
 	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
-	return u.String()
+	return secret.URL(u.String())
 }
 
 // errorEventText describes an event that reports an error.
@@ -121,33 +120,20 @@ func errorMessage(err []byte) string {
 // newMask returns a replacer for the secrets of a configuration: servers quote
 // keys in their errors.
 func newMask(cfg Config, servers []*server) *strings.Replacer {
-	const shortest = 4 // bytes: shorter strings are not secrets and masking them would garble texts
 	secrets := []string{cfg.APIKey}
 	for _, h := range cfg.Headers {
 		_, credentials, _ := strings.Cut(h.Value, " ") // after Bearer or Basic
 		secrets = append(secrets, h.Value, strings.TrimSpace(credentials))
 	}
 	for _, s := range servers {
-		secrets = append(secrets, queryValues(s.base.query)...)
+		secrets = append(append(secrets, queryValues(s.base.query)...), secret.Parts(s.base.prefix+s.base.path)...)
 		if s.proxy != nil && s.proxy.URL.User != nil {
 			password, _ := s.proxy.URL.User.Password()
 			_, encoded, _ := strings.Cut(s.proxy.Authorization(), " ")
 			secrets = append(secrets, s.proxy.URL.User.Username(), password, encoded)
 		}
 	}
-	for _, secret := range secrets { // quoted as in error texts
-		quoted := strconv.Quote(secret)
-		secrets = append(secrets, quoted[1:len(quoted)-1])
-	}
-	// If two secrets have a common prefix, replace the longer one.
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, secret := range secrets {
-		if len(secret) >= shortest {
-			pairs = append(pairs, secret, "***")
-		}
-	}
-	return strings.NewReplacer(pairs...)
+	return secret.Replacer(secrets)
 }
 
 // printable makes a server's text fit for a log: one line, truncated and masked.

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"moontide/replay/secret"
 )
 
 // address is what a URL of a Config names. Its paths are escaped.
@@ -40,13 +42,13 @@ func parseAddress(text string) (*address, error) {
 	u, err := url.Parse(place)
 	switch {
 	case place != "" && !strings.Contains(place, "://"):
-		return nil, fmt.Errorf("url is not http://host or https://host: %q: write %q", place, "http://"+place)
+		return nil, fmt.Errorf("url is not http://host or https://host: %q: write %q", secret.URL(place), "http://"+secret.URL(place))
 	case err != nil:
-		return nil, fmt.Errorf("url does not parse: %q", place)
+		return nil, fmt.Errorf("url does not parse: %q", secret.URL(place))
 	case u.Scheme == "unix":
-		return nil, fmt.Errorf("url is not http://host or https://host: %q: put a proxy such as nginx before the Unix socket", place)
+		return nil, fmt.Errorf("url is not http://host or https://host: %q: put a proxy such as nginx before the Unix socket", secret.URL(place))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fmt.Errorf("url is not http://host or https://host: %q", place)
+		return nil, fmt.Errorf("url is not http://host or https://host: %q", secret.URL(place))
 	case u.Fragment != "" || strings.Contains(query, "#"):
 		return nil, errors.New("url has a fragment: omit what follows the #")
 	case queried && !goodQuery(query):
@@ -94,7 +96,7 @@ func namedEndpoint(path string) (endpoint, before string) {
 }
 
 // String returns the URL of the server, for messages.
-func (a *address) String() string { return a.scheme + "://" + a.host + a.prefix }
+func (a *address) String() string { return secret.URL(a.scheme + "://" + a.host + a.prefix) }
 
 // hostname returns the host without a port.
 func (a *address) hostname() string { return (&url.URL{Host: a.host}).Hostname() }
@@ -128,7 +130,7 @@ func (a *address) target(path string) string {
 // shown returns the URL of a path for messages and records: the values of its query
 // are masked.
 func (a *address) shown(path string) string {
-	return MaskURL(a.scheme + "://" + a.host + a.target(path))
+	return secret.URL(a.scheme + "://" + a.host + a.target(path))
 }
 
 // addresses parses the URLs of a Config.
@@ -191,39 +193,4 @@ func queryValues(query string) (values []string) {
 		}
 	}
 	return values
-}
-
-// MaskURL replaces what may be secret in a URL: credentials, the values of its query
-// and its fragment. A replacement has the first 32 bits of the text's SHA-256, so
-// that equal URLs have equal masks.
-func MaskURL(text string) string {
-	text, fragment, hasFragment := strings.Cut(text, "#")
-	place, query, queried := strings.Cut(text, "?")
-	if before, after, ok := strings.Cut(place, "//"); ok {
-		place = before + "//" + maskCredentials(after)
-	} else {
-		place = maskCredentials(place)
-	}
-	if queried {
-		pairs := strings.Split(query, "&")
-		for i, pair := range pairs {
-			if key, value, ok := strings.Cut(pair, "="); ok {
-				pairs[i] = key + "=" + mask(value)
-			} else if pair != "" {
-				pairs[i] = mask(pair)
-			}
-		}
-		place += "?" + strings.Join(pairs, "&")
-	}
-	if hasFragment {
-		place += "#" + mask(fragment)
-	}
-	return place
-}
-
-func maskCredentials(place string) string {
-	if at := strings.LastIndexByte(place, '@'); at >= 0 {
-		return mask(place[:at]) + place[at:]
-	}
-	return place
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/net/proxy"
+
+	"moontide/replay/secret"
 )
 
 // maxConnectHead limits the answer of a proxy to CONNECT, in bytes.
@@ -45,13 +47,7 @@ func (p *Proxy) Check() error {
 }
 
 // String returns the URL of the proxy with its credentials masked.
-func (p *Proxy) String() string {
-	credentials := ""
-	if p.URL.User != nil {
-		credentials = "***@"
-	}
-	return p.URL.Scheme + "://" + credentials + p.URL.Host
-}
+func (p *Proxy) String() string { return secret.Place(p.URL) }
 
 // SOCKS reports whether it is a SOCKS proxy.
 func (p *Proxy) SOCKS() bool { return strings.HasPrefix(p.URL.Scheme, "socks5") }

@@ -1,9 +1,7 @@
-package openai
+package secret
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,27 +13,25 @@ var plainKeys = []string{
 	"model", "stream_options", "stop", "reasoning_effort", "response_format", "service_tier", "tool_choice", "truncation",
 }
 
-// MaskBody replaces the strings in a JSON object that may be secret: those of all
+// Body replaces the strings in a JSON object that may be secret: those of all
 // members except well-known ones such as model and stop. Numbers, booleans and keys
 // stay. A replacement has the first 32 bits of the string's SHA-256, so that equal
 // bodies have equal masks. Text without such strings is returned unchanged, and
 // text that is not an object is replaced.
-func MaskBody(body string) string {
+func Body(body string) string {
 	text := strings.TrimSpace(body)
 	if !json.Valid([]byte(text)) || text[0] != '{' {
-		return mask(body)
+		return Mask(body)
 	}
 	var m masker
 	if m.value([]byte(text), false, 0); m.failed {
-		return mask(body)
+		return Mask(body)
 	}
 	if !m.masked {
 		return body
 	}
 	return string(m.out)
 }
-
-func mask(secret string) string { return fmt.Sprintf("***%.4x", sha256.Sum256([]byte(secret))) }
 
 // masker copies JSON and masks strings.
 type masker struct {
@@ -72,7 +68,7 @@ func (m *masker) value(value []byte, plain bool, depth int) {
 	case value[0] == '"' && !plain:
 		var secret string
 		m.failed = json.Unmarshal(value, &secret) != nil || m.failed
-		m.out, m.masked = jsonscan.AppendString(m.out, mask(secret)), true
+		m.out, m.masked = jsonscan.AppendString(m.out, Mask(secret)), true
 	default:
 		m.out = append(m.out, value...)
 	}
