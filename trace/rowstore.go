@@ -27,13 +27,13 @@ func newRowStore(memory int) *rowStore {
 
 // add adds a row with its time in ms.
 func (s *rowStore) add(at float64, r Request) error {
-	s.row = appendStored(s.row[:0], &r)
+	s.row = AppendStored(s.row[:0], &r)
 	return sorting(s.timed.Add(spill.KeyOf(at), s.row))
 }
 
 // hold adds a row whose time is known later. No other may be added with its time.
 func (s *rowStore) hold(r Request) error {
-	s.row = appendStored(s.row[:0], &r)
+	s.row = AppendStored(s.row[:0], &r)
 	s.count++
 	return sorting(s.held.Add(uint64(s.count-1), s.row))
 }
@@ -58,7 +58,7 @@ func (s *rowStore) all(at func(number int) float64, yield func(Request, error) b
 			yield(Request{}, sorting(err))
 			return
 		}
-		if !yield(parseStored(b.Data), nil) {
+		if !yield(ParseStored(b.Data, nil), nil) {
 			return
 		}
 	}
@@ -73,9 +73,9 @@ func sorting(err error) error {
 	return nil
 }
 
-// appendStored appends a row in a form for disk: its values in order. The byte before an
+// AppendStored appends a row in a form for temporary files: its values in order. The byte before an
 // optional value or a slice is 1 if it is set.
-func appendStored(b []byte, r *Request) []byte {
+func AppendStored(b []byte, r *Request) []byte {
 	optional := func(set bool, bits uint64) {
 		if b = append(b, 0); set {
 			b[len(b)-1] = 1
@@ -104,8 +104,9 @@ func appendStored(b []byte, r *Request) []byte {
 	return append(b, r.Extra...)
 }
 
-// parseStored parses what appendStored appended.
-func parseStored(b []byte) (r Request) {
+// ParseStored parses what AppendStored appended. The block ids are in the array of ids, if it
+// is long enough.
+func ParseStored(b []byte, ids []uint64) (r Request) {
 	optional := func() (bits uint64, set bool) {
 		if set = b[0] == 1; set {
 			bits = binary.LittleEndian.Uint64(b[1:])
@@ -134,7 +135,10 @@ func parseStored(b []byte) (r Request) {
 	}
 	r.Timestamp, r.Delay, r.ContextLen, r.UniquePromptLen = ms(), ms(), length(), length()
 	if n, set := optional(); set {
-		r.HashIDs = make([]uint64, n)
+		if ids == nil || uint64(cap(ids)) < n {
+			ids = make([]uint64, n)
+		}
+		r.HashIDs = ids[:n]
 		last := uint64(0)
 		for i := range r.HashIDs {
 			step, size := binary.Varint(b)

@@ -130,7 +130,7 @@ func TestStoredRows(t *testing.T) {
 		{Timestamp: Some(0.0), After: []string{}},
 	}
 	for _, r := range rows {
-		if got := parseStored(appendStored(nil, &r)); !reflect.DeepEqual(got, r) {
+		if got := ParseStored(AppendStored(nil, &r), nil); !reflect.DeepEqual(got, r) {
 			t.Errorf("got %+v, want %+v", got, r)
 		}
 	}

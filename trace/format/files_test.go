@@ -2,7 +2,6 @@ package format_test
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -30,38 +29,6 @@ func TestPackedWekaFolder(t *testing.T) {
 	got, _ := collect(t, dir, format.Options{})
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
-	}
-}
-
-// TestFileChanges: a file that changes between its two readings is an error.
-func TestFileChanges(t *testing.T) {
-	for name, text := range map[string]string{
-		"weka":   wekaOf(wekaRequest + `, {"t": 2, "in": 1, "out": 1}`),
-		"dynamo": dynamoRow + dynamoRow,
-	} {
-		for how, change := range map[string]func(path string) error{
-			"another": func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), len(text)), 0o644) },
-			"shorter": func(path string) error { return os.Truncate(path, 1) },
-		} {
-			path := filepath.Join(t.TempDir(), "c.json")
-			write(t, filepath.Dir(path), "c.json", text)
-			r, err := format.Open(path, format.Options{SkipBadRows: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.Close()
-			var row trace.Request
-			if err := r.Read(&row); err != nil {
-				t.Fatal(err)
-			}
-			if err := change(path); err != nil {
-				t.Fatal(err)
-			}
-			want := map[string]string{"another": "the file changed while it was read", "shorter": "reading: EOF"}[how]
-			if err := r.Read(&row); err == nil || !strings.Contains(err.Error(), path+":") || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s, %s: %v", name, how, err)
-			}
-		}
 	}
 }
 

@@ -13,89 +13,112 @@ import (
 // maxWrong bounds the bad requests that are kept until they are returned.
 const maxWrong = 10_000
 
-// indexed is the source of a format whose requests are not in order of arrival.
-// It indexes all files, sorts the index, and reads the requests again one by one,
-// as their block ids may not fit in memory. T is what the index keeps about a
-// request besides its place.
+// indexed is the source of a format whose requests are not in order of arrival. It reads all
+// files, puts a record of each request aside, and makes rows of the records in order. T is what
+// it keeps in memory about a request.
 type indexed[T any] struct {
 	textFiles
 	layout  layout[T]
-	current int     // the file to index next
-	sorted  bool    // the index is complete
-	wrong   []error // bad requests, to be returned first
-	failed  error   // nothing more can be read
+	units   units // of the current file, nil before it is open
+	sorted  bool  // all files are read
 	spots   []spot[T]
+	records records
 }
 
-// layout is the format of indexed files.
+// textFiles reads the files of a trace, one after the other.
+type textFiles struct {
+	files    []*textFile
+	notes    *notes
+	recorded bool // Options.RecordedTimes
+
+	current int    // the file to read
+	name    string // file and line of the request that was read last
+	line    int
+	size    int     // tokens of a block, 0 if unknown
+	sizeAt  string  // where the size was found
+	wrong   []error // bad requests, to be returned first
+	failed  error   // nothing more can be read
+}
+
+// layout is what formats differ in.
 type layout[T any] interface {
-	// index adds the requests of an open file to the index. After a skippable
-	// error it is called again for the rest of the file.
-	index(f *textFile) error
-	// complete is called when the index is complete and sorted.
+	// split returns the lines or objects of an open file.
+	split(f *textFile) units
+	// index adds the requests of a unit.
+	index(unit []byte) error
+	// complete is called when all requests are added and sorted.
 	complete()
-	// request parses the request at a spot.
-	request(raw []byte, s *spot[T], r *trace.Request) error
+	// request makes a row of a record.
+	request(record []byte, s *spot[T], r *trace.Request) error
+}
+
+// units are the lines of a file that are not empty, or its objects.
+type units interface {
+	// next returns the next unit, or io.EOF. It is valid until the next call.
+	next() ([]byte, error)
+	// number returns the line of what next returned last, from 1.
+	number() int
 }
 
 // spot is an entry of the index.
 type spot[T any] struct {
-	at           float64 // ms, for the order; NaN comes first
-	file         *textFile
-	offset       int64
-	length, line int32
-	about        T
+	at     float64 // ms, for the order; NaN comes first
+	record place
+	file   int32 // index of files
+	line   int32
+	about  T
 }
 
-// add adds the request on the current line of a file.
-func (x *indexed[T]) add(f *textFile, line []byte, at float64, about T) error {
-	offset, err := x.offset(f, line)
+// add adds a request.
+func (x *indexed[T]) add(record []byte, at float64, line int, about T) error {
+	place, err := x.records.add(record)
 	if err == nil {
-		x.spots = append(x.spots, spot[T]{at, f, offset, int32(len(line)), int32(x.line), about})
+		x.spots = append(x.spots, spot[T]{at, place, int32(x.current), int32(line), about})
 	}
 	return err
 }
 
-// objects calls keep for the objects of a file, with their offsets and lines, and keeps
-// the errors about them.
-func (x *indexed[T]) objects(f *textFile, all *objectReader, keep func(raw []byte, offset int64, line int) error) {
-	x.name = f.name
-	for x.failed == nil {
-		raw, err := all.next()
-		if err == io.EOF {
-			return
-		}
-		if err != nil { // the next object cannot be found
-			x.fail(f, all.line, err)
-			return
-		}
-		if err := keep(raw, f.base+all.start, all.atLine); err != nil {
-			x.fail(f, all.atLine, err)
-		}
-	}
-}
-
-// fail keeps the error about a part of a file. Too many make the file unreadable.
-func (x *indexed[T]) fail(f *textFile, line int, err error) {
-	if len(x.wrong) == maxWrong {
+// fail keeps the error about a line of the current file. Too many make it unreadable.
+func (t *textFiles) fail(line int, err error) {
+	if len(t.wrong) == maxWrong {
 		err = trace.ReadError{Err: fmt.Errorf("more than %d bad requests", maxWrong)}
 	}
-	if err = (&trace.RowError{File: f.name, Line: line, Err: err}); skippable(err) {
-		x.wrong = append(x.wrong, err)
+	if err = (&trace.RowError{File: t.name, Line: line, Err: err}); skippable(err) {
+		t.wrong = append(t.wrong, err)
 	} else {
-		x.failed = err
+		t.failed = err
 	}
 }
 
-// failAt ends the trace with an error about the request at a spot.
-func (x *indexed[T]) failAt(s *spot[T], err error) {
-	x.failed = &trace.RowError{File: s.file.name, Line: int(s.line), Err: trace.ReadError{Err: err}}
+// setBlockSize keeps the tokens of a block that a line declares, 0 for none.
+func (t *textFiles) setBlockSize(size int) error {
+	switch {
+	case size == 0:
+	case t.size == 0:
+		t.size, t.sizeAt = size, fmt.Sprintf("%s:%d", t.name, t.line)
+	case t.size != size:
+		return fmt.Errorf("is not %d as in %s: %d", t.size, t.sizeAt, size)
+	}
+	return nil
 }
+
+func (t *textFiles) Line() int { return t.line }
+
+func (t *textFiles) File() string { return t.name }
 
 // BlockSize returns the tokens of a block, 0 if no file declares it.
 func (x *indexed[T]) BlockSize() int {
 	x.prepare(maxWrong)
 	return x.size
+}
+
+// Close closes the open file and removes the records.
+func (x *indexed[T]) Close() error {
+	errs := []error{x.records.file.Close()}
+	for _, f := range x.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (x *indexed[T]) Read(r *trace.Request) error {
@@ -112,12 +135,10 @@ func (x *indexed[T]) Read(r *trace.Request) error {
 	}
 	s := &x.spots[0]
 	x.spots = x.spots[1:]
-	x.name, x.line = s.file.name, int(s.line)
-	raw, err := x.readAt(s.file, s.offset, s.length)
-	if err != nil {
-		err = trace.ReadError{Err: err}
-	} else {
-		err = x.layout.request(raw, s, r)
+	x.name, x.line = x.files[s.file].name, int(s.line)
+	record, err := x.records.read(s.record)
+	if err == nil {
+		err = x.layout.request(record, s, r)
 	}
 	if err != nil {
 		return &trace.RowError{File: x.name, Line: x.line, Err: err}
@@ -125,20 +146,29 @@ func (x *indexed[T]) Read(r *trace.Request) error {
 	return nil
 }
 
-// prepare indexes the remaining files, up to a number of bad requests.
+// prepare reads the remaining files, up to a number of bad requests.
 func (x *indexed[T]) prepare(most int) {
 	for x.current < len(x.files) && x.failed == nil && len(x.wrong) < most {
 		f := x.files[x.current]
-		err := f.open()
-		if err == nil {
-			err = x.layout.index(f)
+		if x.units == nil {
+			if x.failed = f.open(); x.failed != nil {
+				return
+			}
+			x.name, x.units = f.name, x.layout.split(f)
 		}
-		if skippable(err) {
-			x.wrong = append(x.wrong, err)
+		unit, err := x.units.next()
+		if err == io.EOF {
+			x.failed = f.Close()
+			x.units = nil
+			x.current++
 			continue
 		}
-		x.current++
-		x.failed = errors.Join(x.failed, err, f.Close())
+		if x.line = x.units.number(); err == nil {
+			err = x.layout.index(unit)
+		}
+		if err != nil {
+			x.fail(x.line, err)
+		}
 	}
 	if x.current == len(x.files) && x.failed == nil && !x.sorted {
 		x.sorted = true

@@ -168,22 +168,33 @@ type objectReader struct {
 	maxSize int  // bytes of one object
 	private bool // errors quote nothing
 	buf     []byte
-	offset  int64 // of the next byte
-	line    int   // of the next byte, from 1
+	line    int // of the next byte, from 1
 	array   bool
 	begun   bool
 	ended   bool
-	start   int64 // of the object that next returned last
-	atLine  int   // where that object starts
+	failed  bool
+	atLine  int // where the object that next returned last starts, or its error is
 }
 
 func newObjectReader(in io.Reader, maxSize int) *objectReader {
 	return &objectReader{in: bufio.NewReaderSize(in, 256<<10), maxSize: maxSize, line: 1}
 }
 
+func (o *objectReader) number() int { return o.atLine }
+
 // next returns the next object, or io.EOF. The object is valid until the next
-// call. After a syntax error, which is at o.line, nothing more can be read.
-func (o *objectReader) next() ([]byte, error) {
+// call. After an error nothing more can be read.
+func (o *objectReader) next() (object []byte, err error) {
+	if o.failed {
+		return nil, io.EOF
+	}
+	if object, err = o.object(); err != nil {
+		o.failed, o.atLine = true, o.line
+	}
+	return object, err
+}
+
+func (o *objectReader) object() ([]byte, error) {
 	c, err := o.firstByte()
 	if err != nil {
 		return nil, err
@@ -191,7 +202,7 @@ func (o *objectReader) next() ([]byte, error) {
 	if c != '{' {
 		return nil, fmt.Errorf("not a JSON object%s", o.context(c))
 	}
-	o.start, o.atLine = o.offset-1, o.line
+	o.atLine = o.line
 	o.buf = append(o.buf[:0], c)
 	depth, inString, escaped := 1, false, false
 	for depth > 0 {
@@ -239,7 +250,7 @@ func (o *objectReader) firstByte() (byte, error) {
 		case !o.begun && c == '[':
 			o.array, o.begun = true, true
 			comma = true
-		case o.array && c == ']' && !(comma && o.start > 0):
+		case o.array && c == ']' && !(comma && o.atLine > 0):
 			o.ended = true
 		case !comma && c == ',':
 			comma = true
@@ -260,7 +271,6 @@ func (o *objectReader) byte() (byte, error) {
 		}
 		return 0, err
 	}
-	o.offset++
 	if c == '\n' {
 		o.line++
 	}

@@ -193,19 +193,6 @@ func TestNotesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLineOf: the line of an offset does not depend on earlier calls.
-func TestLineOf(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		raw := []byte(rapid.StringMatching(`[a\n]{1,40}`).Draw(t, "raw"))
-		x := indexer{raw: raw, line: 7}
-		for _, at := range rapid.SliceOfN(rapid.IntRange(0, len(raw)), 1, 8).Draw(t, "places") {
-			if got, want := x.lineOf(at), 7+strings.Count(string(raw[:at]), "\n"); got != want {
-				t.Fatalf("%q[%d] is on line %d, want %d", raw, at, got, want)
-			}
-		}
-	})
-}
-
 // traces/README.md documents every key of the native format, every alias, and every
 // format.
 func TestPageHasAllKeysAndFormats(t *testing.T) {

@@ -53,6 +53,26 @@ func (l *lines) Read(r *trace.Request) error {
 	}
 }
 
+// textLines are the lines of a text that are not empty.
+type textLines struct {
+	text    *Text
+	private bool // errors quote nothing
+}
+
+func (l textLines) number() int { return l.text.Number() }
+
+func (l textLines) next() ([]byte, error) {
+	for {
+		line, err := l.text.Line()
+		if l.private && errors.Is(err, errLongRow) {
+			err = errLongRow
+		}
+		if err != nil || len(line) > 0 {
+			return line, err
+		}
+	}
+}
+
 // otherFormat extends a line's error if the line is in another format.
 func otherFormat(err error, line []byte, f Format) error {
 	other := Detect(line)

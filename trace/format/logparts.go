@@ -40,7 +40,7 @@ func (l *requestLog) joinParts() {
 		size := 0
 		for s.from, s.to = from, from; s.to < len(l.parts) && l.parts[s.to].about.key == s.key && (s.layout != log.Batch || s.to == from); s.to++ {
 			joined[s.to] = true
-			size += int(l.parts[s.to].length)
+			size += int(l.parts[s.to].record.length)
 		}
 		switch {
 		case s.layout == log.Batch && s.to == from:
@@ -74,9 +74,9 @@ func (l *requestLog) parse(raw []byte, s logged) (*log.Entry, error) {
 	}
 	var parts [][]byte
 	for _, p := range l.parts[s.from:s.to] {
-		part, err := l.readAt(p.file, p.offset, p.length)
+		part, err := l.records.read(p.record)
 		if err != nil {
-			return nil, trace.ReadError{Err: err}
+			return nil, err
 		}
 		parts = append(parts, bytes.Clone(part))
 	}

@@ -57,7 +57,7 @@ func (l *requestLog) measureTexts() {
 
 // textOf returns the size of a prompt that is a text and whose tokens the log has.
 func (l *requestLog) textOf(s *spot[logged]) textSize {
-	raw, err := l.readAt(s.file, s.offset, s.length)
+	raw, err := l.records.read(s.record)
 	if err != nil {
 		return textSize{} // it is reported when the row is read
 	}

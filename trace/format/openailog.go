@@ -2,7 +2,6 @@ package format
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,25 +64,14 @@ func newRequestLog(t textFiles, configure func() (log.Config, error)) (*requestL
 // BlockSize returns the tokens of a block.
 func (l *requestLog) BlockSize() int { return l.cfg.BlockSize }
 
-// index finds the entries of a file: on lines, or in an array or objects over lines.
-func (l *requestLog) index(f *textFile) error {
+// split splits a file into lines, or into the objects of an array or over lines.
+func (l *requestLog) split(f *textFile) units {
 	if overLines(f.text.Head(textBuffer)) {
-		all := newObjectReader(l.spooling(f), MaxRow)
+		all := newObjectReader(f.text, MaxRow)
 		all.private = true
-		l.objects(f, all, func(raw []byte, offset int64, line int) error { return l.keep(f, raw, offset, line) })
-		return nil
+		return all
 	}
-	err := l.lines(f, func(line []byte) error {
-		offset, err := l.offset(f, line)
-		if err != nil {
-			return err
-		}
-		return l.keep(f, line, offset, l.line)
-	})
-	if errors.Is(err, errLongRow) { // without its text
-		return &trace.RowError{File: f.name, Line: l.line, Err: errLongRow}
-	}
-	return err
+	return textLines{f.text, true}
 }
 
 // overLines reports whether the text is an array, or an object over several lines. A
@@ -97,30 +85,25 @@ func overLines(head []byte) bool {
 	return more && len(rest) > 0 && rest[0] != '{' && !json.Valid(line)
 }
 
-// keep records the positions of the entries in an object.
-func (l *requestLog) keep(f *textFile, object []byte, offset int64, line int) error {
+// index adds the entries in an object.
+func (l *requestLog) index(object []byte) error {
 	if validObject(object) != nil {
 		return errors.New("not a JSON object, or cut off")
 	}
-	var wrong error // the first; there may be more entries
-	seen := 0
-	err := log.Split(object, func(layout log.Layout, at int, raw []byte) error {
+	line, seen := l.line, 0
+	return log.Split(object, func(layout log.Layout, at int, raw []byte) error {
 		line += bytes.Count(object[seen:at], []byte("\n"))
 		seen = at
-		s := spot[logged]{math.NaN(), f, offset + int64(at), int32(len(raw)), int32(line), logged{layout: layout}}
-		if err := l.add(&s, raw); err != nil && wrong != nil {
-			l.fail(f, line, err)
-		} else if err != nil {
-			wrong = err
+		if err := l.addEntry(layout, line, raw); err != nil {
+			l.fail(line, err)
 		}
 		return nil
 	})
-	return cmp.Or(err, wrong)
 }
 
-// add adds the spot of an entry.
-func (l *requestLog) add(s *spot[logged], raw []byte) error {
-	e, err := log.Parse(s.about.layout, raw)
+// addEntry adds an entry, which is at a line.
+func (l *requestLog) addEntry(layout log.Layout, line int, raw []byte) error {
+	e, err := log.Parse(layout, raw)
 	switch err {
 	case nil:
 	case log.ErrOtherCall:
@@ -135,16 +118,15 @@ func (l *requestLog) add(s *spot[logged], raw []byte) error {
 	default:
 		return err
 	}
-	s.about.key = joinKey(e)
+	at := math.NaN()
 	if !e.Begin.IsZero() {
-		s.at = float64(e.Begin.UnixMicro()) / 1000
+		at = float64(e.Begin.UnixMicro()) / 1000
 	}
-	if e.Part {
-		l.parts = append(l.parts, *s)
-	} else {
-		l.spots = append(l.spots, *s)
+	err = l.add(raw, at, line, logged{layout: layout, key: joinKey(e)})
+	if last := len(l.spots) - 1; e.Part && err == nil {
+		l.parts, l.spots = append(l.parts, l.spots[last]), l.spots[:last]
 	}
-	return nil
+	return err
 }
 
 // complete leaves out the entries without a time if others have one.

@@ -72,7 +72,7 @@ func Open(path string, opts Options) (*Reader, error) {
 		}
 		files := make([]*textFile, len(paths))
 		for i, p := range paths {
-			files[i] = &textFile{name: p, path: p}
+			files[i] = &textFile{name: p}
 		}
 		r, err := openFiles(files, path, opts)
 		if err == nil && rest > 0 {
@@ -80,19 +80,10 @@ func Open(path string, opts Options) (*Reader, error) {
 		}
 		return r, err
 	}
-	in, err := OpenFile(path)
-	if err != nil {
-		return nil, err
-	}
-	f := &textFile{name: path, file: in}
-	if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
-		f.path = path
-	}
-	return openFiles([]*textFile{f}, "", opts)
+	return openFiles([]*textFile{{name: path}}, "", opts)
 }
 
-// NewReader reads a trace from in; errors call it name. A weka, dynamo or tracelab
-// trace, or a request log, is copied to a temporary file until the Reader is closed.
+// NewReader reads a trace from in; errors call it name.
 func NewReader(in io.Reader, name string, opts Options) (*Reader, error) {
 	text, err := NewText(in, name)
 	if err != nil {

@@ -27,7 +27,6 @@ type sharegpt struct {
 	session string              // of the current conversation
 	names   map[uint64]struct{} // hashes of the sessions' names
 	number  int
-	stopped bool
 }
 
 // exchange is a prompt and its answer, in tokens.
@@ -50,16 +49,12 @@ func (s *sharegpt) Close() error { return s.file.Close() }
 
 func (s *sharegpt) Read(r *trace.Request) error {
 	for len(s.turns) == 0 {
-		if s.stopped {
-			return io.EOF
-		}
 		raw, err := s.objects.next()
-		s.stopped = err != nil // the next object cannot be found
 		if err == io.EOF {
 			return io.EOF
 		}
 		if err != nil {
-			return &trace.RowError{File: s.file.name, Line: s.objects.line, Err: err}
+			return &trace.RowError{File: s.file.name, Line: s.objects.atLine, Err: err}
 		}
 		s.number++
 		if err := s.conversation(raw); err != nil {

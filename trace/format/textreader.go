@@ -29,9 +29,6 @@ type Text struct {
 	closed  bool
 	long    []byte // a line that outgrew in's buffer
 	line    int
-	start   int64 // of the text in the file: after a byte order mark
-	begin   int64 // of the line, in the text
-	next    int64 // where it ended
 }
 
 // NewText starts reading from in; errors call it name. Gzip and zstd are
@@ -43,7 +40,6 @@ func NewText(in io.Reader, name string) (*Text, error) {
 	}
 	if head, _ := t.in.Peek(3); bytes.Equal(head, []byte("\xef\xbb\xbf")) {
 		t.in.Discard(3)
-		t.start = 3
 	}
 	const utf16 = "the file is in UTF-16: save it in UTF-8"
 	for _, wrong := range []struct{ head, message string }{
@@ -90,9 +86,6 @@ func (t *Text) Close() error {
 	return t.decoder.Close()
 }
 
-// Compressed reports whether the file is compressed.
-func (t *Text) Compressed() bool { return t.decoder != nil }
-
 // Head returns up to n of the next bytes, at most 256 KiB, without reading them.
 // They are valid until the next read.
 func (t *Text) Head(n int) []byte {
@@ -106,23 +99,16 @@ func (t *Text) Read(b []byte) (int, error) { return t.in.Read(b) }
 // Number returns the number of the line that Line returned last, from 1.
 func (t *Text) Number() int { return t.line }
 
-// At returns the byte offset in the decompressed text of the line that Line
-// returned last. It is undefined after a Read.
-func (t *Text) At() int64 { return t.begin }
-
 // Line returns the next line without white space around it, or io.EOF. It is
 // valid until the next call. A line longer than [MaxRow] is an error after which
 // the next line can be read; after a [trace.ReadError] nothing can.
 func (t *Text) Line() ([]byte, error) {
 	line, err := t.in.ReadSlice('\n')
 	t.line++
-	t.begin = t.next
-	t.next += int64(len(line))
 	if err == bufio.ErrBufferFull {
 		t.long = append(t.long[:0], line...)
 		for err == bufio.ErrBufferFull {
 			line, err = t.in.ReadSlice('\n')
-			t.next += int64(len(line))
 			if len(t.long) <= MaxRow {
 				t.long = append(t.long, line...)
 			}
@@ -138,7 +124,5 @@ func (t *Text) Line() ([]byte, error) {
 	if err == io.EOF && len(line) == 0 {
 		return nil, io.EOF
 	}
-	bare := bytes.TrimSpace(line)
-	t.begin += int64(cap(line) - cap(bare)) // white space in front
-	return bare, nil
+	return bytes.TrimSpace(line), nil
 }

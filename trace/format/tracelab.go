@@ -16,23 +16,14 @@ const maxRound = 1 << 24
 
 // traceLab is the source of a TraceLab trace: JSON lines with one request, a round
 // of a coding agent, each. Rounds of a session follow one another; sessions overlap.
-// It holds about 100 bytes per request.
 type traceLab struct {
-	indexed[round]
-	sessions []traceLabSession
-	links    links
+	agents
+	rounds []rounds // by number of the session
 }
 
-// round is the place of a request in its session, and its start.
-type round struct {
-	ref
-	start
-	end float64 // ms since 1970, NaN if unknown
-}
-
-// traceLabSession is an agent's session: the timeline of its rounds, and the blocks
+// rounds is an agent's session: the timeline of its rounds, and the blocks
 // of its latest prompt.
-type traceLabSession struct {
+type rounds struct {
 	timeline
 	space  namespace
 	left   int      // rounds
@@ -43,7 +34,7 @@ type traceLabSession struct {
 
 // extend replaces the prompt by that of the next round, the first tokens of which are
 // those of the prompt before it, and appends its ids.
-func (s *traceLabSession) extend(ids []uint64, shared, tokens int) []uint64 {
+func (s *rounds) extend(ids []uint64, shared, tokens int) []uint64 {
 	s.ids = s.ids[:min(shared, s.tokens, tokens)/traceLabBlock]
 	for s.tokens = tokens; len(s.ids)*traceLabBlock < tokens; s.unused++ {
 		s.ids = append(s.ids, s.unused)
@@ -60,21 +51,18 @@ func newTraceLab(files textFiles) *traceLab {
 	n := files.notes
 	n.say("block ids of %d tokens are derived: a prompt begins like the previous one of its session, for as many tokens as the provider had cached (prefix_tokens)", traceLabBlock)
 	n.say("sub-agents are sessions of their own, as the trace does not say who called them")
-	t := &traceLab{links: links{notes: n}}
+	t := &traceLab{}
 	t.textFiles, t.layout = files, t
 	return t
 }
 
 func (t *traceLab) BlockSize() int { return traceLabBlock }
 
-// index finds the requests of a file.
-func (t *traceLab) index(f *textFile) error {
-	return t.lines(f, func(line []byte) error { return t.keep(f, line) })
-}
+func (t *traceLab) split(f *textFile) units { return textLines{text: f.text} }
 
-// keep records the position of a line's request.
-func (t *traceLab) keep(f *textFile, line []byte) error {
-	l := traceLabLine{}
+// index adds the request of a line.
+func (t *traceLab) index(line []byte) error {
+	l := traceLabLine{begin: math.NaN(), end: math.NaN()}
 	if err := l.parse(line); err != nil {
 		return otherFormat(err, line, TraceLab)
 	}
@@ -85,52 +73,37 @@ func (t *traceLab) keep(f *textFile, line []byte) error {
 	if !l.output.Set {
 		t.notes.count("rounds without output_tokens, with an output length of 0")
 	}
-	n, known := t.links.sessionOf(l.session)
-	if !known {
-		t.sessions = append(t.sessions, traceLabSession{space: namespaceOf(l.session), timeline: timeline{slack: 1}})
+	n, isNew := t.sessionOf(l.session)
+	if isNew {
+		t.rounds = append(t.rounds, rounds{space: namespaceOf(l.session), timeline: timeline{slack: 1}})
 	}
-	t.sessions[n].left++
-	return t.add(f, line, l.begin, round{ref: ref{session: n}, start: start{kind: l.cause}, end: l.end})
+	t.rounds[n].left++
+	// The context length is that of the prefix until request derives the block ids.
+	return t.addRow(&trace.Request{
+		SessionID: l.session, InputLength: l.input.Value, OutputLength: l.output.Value, ContextLen: trace.Some(l.prefix),
+		Extra: unknownKeys(l.model, l.recorded, !l.output.Set),
+	}, l.begin, t.line, call{ref: ref{session: n}, end: l.end, kind: l.kind})
 }
 
 // complete finds the starts of all requests.
 func (t *traceLab) complete() {
-	for i := range t.spots {
-		s := &t.spots[i]
-		at, of := &s.about, &t.sessions[s.about.session]
-		at.number = of.next()
-		kind := at.kind
-		at.start = start{ms: s.at, waits: previousTurn}
-		if !t.recorded {
-			var err error
-			if at.start, err = t.links.start(s.at, of.until(s.at), of.previous); err != nil {
-				t.failAt(s, err)
-				return
-			}
-		}
-		if at.kind = kind; !at.delays {
-			at.ms = roundToMicrosecond(at.ms - t.spots[0].at)
-		}
-		of.addRequest(s.at, at.end, at.ref)
-	}
-	for i := range t.sessions {
-		t.sessions[i].timeline = timeline{}
+	t.startAll(func(c *call, at float64) error {
+		of := &t.rounds[c.session]
+		c.number = of.turns
+		return t.next(&of.timeline, c, at, of.until(at))
+	})
+	for i := range t.rounds {
+		t.rounds[i].timeline = timeline{}
 	}
 }
 
-// request parses the request at a spot.
-func (t *traceLab) request(raw []byte, s *spot[round], r *trace.Request) error {
-	l := traceLabLine{}
-	if err := l.parse(raw); err != nil {
-		return trace.ReadError{Err: fmt.Errorf("the file changed while it was read: %w", err)}
-	}
-	at := &s.about
-	*r = trace.Request{
-		SessionID: l.session, InputLength: l.input.Value, OutputLength: l.output.Value, Extra: unknownKeys(l.model, l.recorded, !l.output.Set),
-		HashIDs: t.sessions[at.session].extend(r.HashIDs[:0], l.prefix, l.input.Value),
-	}
-	t.links.set(r, at.start, at.ref)
-	return nil
+func (t *traceLab) request(record []byte, s *spot[call], r *trace.Request) error {
+	ids := r.HashIDs[:0]
+	err := t.agents.request(record, s, r)
+	r.HashIDs = t.rounds[s.about.session].extend(ids, r.ContextLen.Value, r.InputLength)
+	r.ContextLen = trace.Opt[int]{}
+	r.Timestamp.Value = roundToMicrosecond(r.Timestamp.Value)
+	return err
 }
 
 // traceLabLine is the content of a line.
@@ -140,7 +113,7 @@ type traceLabLine struct {
 	input, output trace.Opt[int]
 	prefix        int
 	begin, end    float64 // ms since 1970, NaN if unknown
-	cause         delayCause
+	kind          trace.DelayKind
 	recorded      jsonscan.Object
 }
 
@@ -148,7 +121,6 @@ func (l *traceLabLine) parse(line []byte) error {
 	if err := validObject(line); err != nil {
 		return err
 	}
-	l.begin, l.end = math.NaN(), math.NaN()
 	err := readMembers("", line, keys{
 		{"session_id", into(&l.session, parseString)},
 		{"model", into(&l.model, parseAnything)},
@@ -191,9 +163,9 @@ func (l *traceLabLine) readEvents(raw []byte) error {
 		}
 		switch input := kind == "user_message" || kind == "tool_result"; {
 		case input && !answered:
-			l.begin, l.cause = at, toolRunning
+			l.begin, l.kind = at, trace.Tool
 			if kind == "user_message" {
-				l.cause = thinking
+				l.kind = trace.Think
 			}
 		case !input:
 			if answered = true; math.IsNaN(l.begin) {

@@ -1,8 +1,6 @@
 package format
 
 import (
-	"cmp"
-	"container/heap"
 	"fmt"
 	"math"
 	"slices"
@@ -13,7 +11,7 @@ import (
 	"moontide/trace"
 )
 
-// ref names a request: the number of its session, and its number in the session.
+// ref names a request: the number of its session, -1 for none, and its number in the session.
 type ref struct{ session, number int32 }
 
 // part is what a later request of a session may wait for: an earlier request of the
@@ -22,86 +20,68 @@ type part struct {
 	begin, end float64 // ms
 	endless    bool    // the end was not recorded; end is begin
 	agent      bool
-	order      int   // in which parts were added
 	last       []ref // the requests whose end is that of the part
 }
+
+// maxParts bounds the parts of a timeline.
+const maxParts = 4096
 
 // timeline finds which parts a request of a session waited for, by recorded times:
 // all that had ended when it began. It omits those that one of the others waited
 // for. Requests are added in order of their begin.
 type timeline struct {
-	slack   float64 // ms by which a recorded begin may precede an end before it
-	added   int
-	running byEnd
-	ended   []part
-	latest  part // the ended request that began last
-	begun   bool // there is one
-
-	previous *ref // the request before
-}
-
-// next returns the number of the next request.
-func (l *timeline) next() int32 {
-	if l.previous == nil {
-		return 0
-	}
-	return l.previous.number + 1
-}
-
-// addRequest adds a request; an end of NaN was not recorded.
-func (l *timeline) addRequest(begin, end float64, request ref) {
-	p := part{begin: begin, end: end, last: []ref{request}}
-	if math.IsNaN(end) {
-		p.end, p.endless = begin, true
-	}
-	l.add(p)
-	l.previous = &request
+	slack    float64 // ms by which a recorded begin may precede an end before it
+	parts    []part  // in the order in which they were added
+	turns    int32   // requests added
+	previous *ref    // the request that was added last
 }
 
 // add adds a part.
-func (l *timeline) add(p part) {
-	l.added++
-	p.order = l.added
-	heap.Push(&l.running, p)
-}
-
-// reach moves the parts that had ended at t.
-func (l *timeline) reach(t float64) {
-	for len(l.running) > 0 && l.running[0].end <= t+l.slack {
-		p := heap.Pop(&l.running).(part)
-		l.ended = append(l.ended, p)
-		if !p.agent && (!l.begun || p.order > l.latest.order) {
-			l.latest, l.begun = p, true
-		}
+func (l *timeline) add(p part) error {
+	if len(l.parts) == maxParts {
+		return fmt.Errorf("more than %d requests and sub-agents of a session run at the same time", maxParts)
 	}
+	l.parts = append(l.parts, p)
+	return nil
 }
 
-// caller returns the request that called a sub-agent at t: of those that had ended,
-// the one that began last.
+// latest returns the index of the request that began last of those that had ended at t, -1
+// for none.
+func (l *timeline) latest(t float64) int {
+	i := len(l.parts) - 1
+	for i >= 0 && (l.parts[i].agent || l.parts[i].end > t+l.slack) {
+		i--
+	}
+	return i
+}
+
+// caller returns the request that called a sub-agent at t, the latest, if there is one.
 func (l *timeline) caller(t float64) []part {
-	if l.reach(t); !l.begun {
-		return nil
-	}
-	return []part{l.latest}
+	i := l.latest(t)
+	return l.parts[max(i, 0) : i+1]
 }
 
 // until returns the parts that a request that began at t waited for, in the order in
-// which they were added. The result is valid until the next call of a method.
-func (l *timeline) until(t float64) []part {
-	l.reach(t)
-	l.ended = slices.DeleteFunc(l.ended, func(p part) bool {
-		return l.begun && p.order < l.latest.order && p.end <= l.latest.begin+l.slack
-	})
-	slices.SortFunc(l.ended, func(a, b part) int { return cmp.Compare(a.order, b.order) })
-	return l.ended
+// which they were added. It forgets those that the latest request waited for.
+func (l *timeline) until(t float64) (ended []part) {
+	if i := l.latest(t); i > 0 {
+		begin := l.parts[i].begin + l.slack
+		others := slices.DeleteFunc(l.parts[:i], func(p part) bool { return p.end <= begin })
+		l.parts = append(others, l.parts[i:]...)
+	}
+	for _, p := range l.parts {
+		if p.end <= t+l.slack {
+			ended = append(ended, p)
+		}
+	}
+	return ended
 }
 
 // agentSince returns everything that was added since begin as one part: a sub-agent.
-func (l *timeline) agentSince(begin float64) part {
+func (l timeline) agentSince(begin float64) part {
 	p := part{begin: begin, end: begin, agent: true, endless: true}
-	all := *l
-	all.running, all.ended = slices.Clone(l.running), slices.Clone(l.ended)
-	for _, q := range all.until(math.Inf(1)) {
+	l.parts = slices.Clone(l.parts)
+	for _, q := range l.until(math.Inf(1)) {
 		if q.end < begin {
 			continue
 		}
@@ -113,145 +93,159 @@ func (l *timeline) agentSince(begin float64) part {
 	return p
 }
 
-// byEnd is a heap of parts by end.
-type byEnd []part
-
-func (h byEnd) Len() int { return len(h) }
-func (h byEnd) Less(i, k int) bool {
-	return cmp.Or(cmp.Compare(h[i].end, h[k].end), cmp.Compare(h[i].order, h[k].order)) < 0
-}
-func (h byEnd) Swap(i, k int) { h[i], h[k] = h[k], h[i] }
-func (h *byEnd) Push(x any)   { *h = append(*h, x.(part)) }
-func (h *byEnd) Pop() any {
-	last := len(*h) - 1
-	p := (*h)[last]
-	(*h)[last] = part{}
-	*h = (*h)[:last]
-	return p
+// agents is the source of a format with sessions of agents, whose requests have recorded
+// times. Its records are rows without times.
+type agents struct {
+	indexed[call]
+	sessions []session        // by number
+	numbers  map[uint64]int32 // of sessions, by the hash of their name
+	waits    int              // entries of after of all requests
+	ids      []uint64         // to be reused
+	record   []byte           // to be reused
 }
 
-// maxLinks bounds the entries in after of a trace.
-const maxLinks = 1 << 24
-
-// links holds the sessions of an indexed trace and what their requests wait for.
-type links struct {
-	notes    *notes
-	sessions []string         // their names
-	numbers  map[uint64]int32 // of sessions, by the hash of their name: see sessionOf
-	named    []bool           // sessions whose requests need a request_id
-	after    []ref
+// session is what requests of one session share.
+type session struct {
+	name  string
+	named bool // its requests need a request_id, as others wait for some
 }
 
-// start is when a request starts: at a time, or after other requests.
-type start struct {
-	ms     float64 // the arrival, or the delay after the last of these ends
-	from   uint32  // in links.after
-	waits  int32   // number of requests, or previousTurn
+// call is a request, and when it starts: at a time, or after other requests.
+type call struct {
+	ref
+	end    float64 // ms, NaN if unknown
+	ms     float64 // the arrival, NaN if unknown, or the delay after the last of after ends
 	delays bool    // ms is a delay
-	kind   delayCause
+	kind   trace.DelayKind
+	after  []ref // nil: it waits for the previous turn of its session, if any
 }
 
-// previousTurn is the number of waits of a request without after: it waits for the
-// previous turn of its session, if any.
-const previousTurn = -1
+// maxWaits bounds the entries of after of all requests.
+const maxWaits = 1 << 24
 
-// delayCause is a trace.DelayKind in one byte.
-type delayCause uint8
-
-const (
-	unknownCause delayCause = iota
-	thinking
-	toolRunning
-)
-
-var delayKinds = [...]trace.DelayKind{"", trace.Think, trace.Tool}
-
-// roundToMicrosecond removes the rounding errors of milliseconds since 1970.
-func roundToMicrosecond(ms float64) float64 { return math.Round(ms*1000) / 1000 }
-
-func (x *links) newSession(name string) int32 {
-	x.sessions, x.named = append(x.sessions, name), append(x.named, false)
-	return int32(len(x.sessions) - 1)
+func (a *agents) newSession(name string) int32 {
+	a.sessions = append(a.sessions, session{name: name})
+	return int32(len(a.sessions) - 1)
 }
 
-// sessionOf returns the number of the session with a name, and whether it is not new.
-func (x *links) sessionOf(name string) (number int32, known bool) {
+// sessionOf returns the number of the session with a name, and whether it is new.
+func (a *agents) sessionOf(name string) (number int32, isNew bool) {
 	hash := xxhash.Sum64String(name)
-	if number, known = x.numbers[hash]; known {
-		return number, true
+	number, known := a.numbers[hash]
+	if !known {
+		if a.numbers == nil {
+			a.numbers = map[uint64]int32{}
+		}
+		number = a.newSession(name)
+		a.numbers[hash] = number
 	}
-	if x.numbers == nil {
-		x.numbers = map[uint64]int32{}
-	}
-	number = x.newSession(name)
-	x.numbers[hash] = number
-	return number, false
+	return number, !known
 }
 
-// start returns when a request recorded at t starts if it waits for parts. previous
-// is the row before it in its session; nil if it is the first.
-func (x *links) start(t float64, parts []part, previous *ref) (s start, err error) {
-	s = start{ms: t, waits: previousTurn}
+// addRow adds a request that was recorded at a time in ms. Its block ids are reused.
+func (a *agents) addRow(row *trace.Request, at float64, line int, c call) error {
+	a.ids = row.HashIDs
+	a.record = trace.AppendStored(a.record[:0], row)
+	return a.add(a.record, at, line, c)
+}
+
+// next finds the start of the next request of a session, which was recorded at t, if it
+// waits for parts.
+func (a *agents) next(of *timeline, c *call, t float64, parts []part) error {
+	after := make([]ref, 0, len(parts))
 	var last part
-	count := 0
 	for i, p := range parts {
 		if i == 0 || p.end >= last.end {
 			last = p
 		}
-		count += len(p.last)
+		after = append(after, p.last...)
 	}
-	if count > 0 && !last.endless {
-		s.ms, s.delays = roundToMicrosecond(max(0, t-last.end)), true
+	if c.ms = t; len(after) > 0 && !last.endless {
+		c.ms, c.delays = roundToMicrosecond(max(0, t-last.end)), true
 	}
-	x.note(parts, previous)
-	if previous == nil && count == 0 || previous != nil && count == 1 && last.last[0] == *previous {
-		return s, nil
-	}
-	if len(x.after)+count > maxLinks {
-		return s, fmt.Errorf("the lists in after would have more than %d entries in total", maxLinks)
-	}
-	s.from, s.waits = uint32(len(x.after)), int32(count)
-	for _, p := range parts {
-		for _, r := range p.last {
-			x.after, x.named[r.session] = append(x.after, r), true
+	a.noteParts(parts, of.previous)
+	if first := of.previous == nil; first && len(after) > 0 || !first && !(len(after) == 1 && after[0] == *of.previous) {
+		if a.waits += len(after); a.waits > maxWaits {
+			return fmt.Errorf("the lists in after would have more than %d entries in total", maxWaits)
 		}
+		for _, r := range after {
+			a.sessions[r.session].named = true
+		}
+		c.after = after
 	}
-	return s, nil
+	p := part{begin: t, end: c.end, last: []ref{c.ref}}
+	if math.IsNaN(c.end) {
+		p.end, p.endless = t, true
+	}
+	of.previous = &p.last[0]
+	of.turns++
+	return of.add(p)
 }
 
-// note counts what was inferred from recorded times.
-func (x *links) note(parts []part, previous *ref) {
+// noteParts counts what was inferred from recorded times.
+func (a *agents) noteParts(parts []part, previous *ref) {
 	switch {
 	case previous == nil && len(parts) > 0:
-		x.notes.count("sub-agents that begin after the request that called them")
+		a.notes.count("sub-agents that begin after the request that called them")
 	case previous != nil && !slices.ContainsFunc(parts, func(p part) bool { return p.last[0] == *previous }):
-		x.notes.count("requests that began before the previous one ended, and do not wait for it")
+		a.notes.count("requests that began before the previous one ended, and do not wait for it")
 	}
 	if slices.ContainsFunc(parts, func(p part) bool { return p.agent }) {
-		x.notes.count("turns that wait for sub-agents that had ended when they began")
+		a.notes.count("turns that wait for sub-agents that had ended when they began")
 	}
 }
 
-// set sets times and ids of a row.
-func (x *links) set(r *trace.Request, s start, self ref) {
+// startAll finds the starts of all requests in order of arrival: next finds that of a request
+// of a session. Time 0 is the first arrival.
+func (a *agents) startAll(next func(c *call, t float64) error) {
+	origin := math.NaN()
+	for i := range a.spots {
+		s := &a.spots[i]
+		c := &s.about
+		if c.ms = s.at; math.IsNaN(s.at) {
+			continue
+		}
+		if math.IsNaN(origin) {
+			origin = s.at
+		}
+		if c.session >= 0 && !a.recorded {
+			if err := next(c, s.at); err != nil {
+				a.failed = &trace.RowError{File: a.files[s.file].name, Line: int(s.line), Err: trace.ReadError{Err: err}}
+				return
+			}
+		}
+		if !c.delays {
+			c.ms -= origin
+		}
+	}
+}
+
+func (a *agents) request(record []byte, s *spot[call], r *trace.Request) error {
+	*r = trace.ParseStored(record, r.HashIDs)
+	c := &s.about
 	switch {
-	case s.delays:
-		r.Delay, r.DelayKind = trace.Some(s.ms), delayKinds[s.kind]
+	case math.IsNaN(c.ms):
+		return nil
+	case c.delays:
+		r.Delay, r.DelayKind = trace.Some(c.ms), c.kind
 	default:
-		r.Timestamp = trace.Some(s.ms)
+		r.Timestamp = trace.Some(c.ms)
 	}
-	if self.session >= 0 && x.named[self.session] {
-		r.ID = x.id(self)
+	if c.session >= 0 && a.sessions[c.session].named {
+		r.ID = a.id(c.ref)
 	}
-	if s.waits == previousTurn {
-		return
+	if c.after != nil {
+		r.After = make([]string, len(c.after))
+		for i, of := range c.after {
+			r.After[i] = a.id(of)
+		}
 	}
-	r.After = make([]string, s.waits)
-	for i := range r.After {
-		r.After[i] = x.id(x.after[int(s.from)+i])
-	}
+	return nil
 }
 
-func (x *links) id(r ref) string {
-	return x.sessions[r.session] + ":" + strconv.Itoa(int(r.number))
+func (a *agents) id(r ref) string {
+	return a.sessions[r.session].name + ":" + strconv.Itoa(int(r.number))
 }
+
+// roundToMicrosecond removes the rounding errors of milliseconds since 1970.
+func roundToMicrosecond(ms float64) float64 { return math.Round(ms*1000) / 1000 }

@@ -4,38 +4,64 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
 )
 
-// maxWeka is the largest conversation that is accepted, in bytes.
-const maxWeka = 256 << 20
+const (
+	maxWeka     = 256 << 20 // bytes of a conversation
+	maxRequests = 1 << 20   // of a conversation or sub-agent
+	maxNesting  = 16        // of sub-agents
+)
 
-// maxNesting is the maximum nesting depth of sub-agents.
-const maxNesting = 16
+// weka is the source of a WEKA trace: a file of conversations or a folder of such files. It
+// holds one conversation while it reads it.
+type weka struct {
+	agents
+	names map[string]string // files by conversation
+}
+
+func newWeka(t textFiles) *weka {
+	w := &weka{names: map[string]string{}}
+	w.textFiles, w.layout = t, w
+	return w
+}
+
+func (w *weka) split(f *textFile) units { return newObjectReader(f.text, maxWeka) }
+
+func (w *weka) complete() {
+	if n := len(w.names); n > 1 {
+		w.notes.countMany("conversations that all start at time 0, as each has its own clock (set a rate to spread their starts)", n)
+	}
+}
 
 // conversation is a JSON object of a WEKA file. Its requests have times in seconds
 // since it began, and block ids that are unique only within it. Its sub-agents
 // are listed among its requests and have their own lists of requests.
 type conversation struct {
-	name      string
-	blockSize int
-	global    bool // block ids are shared by all conversations
-	list      requestList
+	*weka
+	name   string
+	global bool           // block ids are shared by all conversations
+	taken  map[string]int // names of sub-agents' sessions
 }
 
-// requestList is a list of requests, at an offset of what has it.
+// requestList is a list of requests, and the lines before it in what has it.
 type requestList struct {
-	raw []byte
-	at  int
+	raw   []byte
+	lines int
 }
 
-func (l *requestList) read(at int, raw []byte) (err error) {
-	l.at = at
-	l.raw, err = parseArray(raw)
-	return err
+// requestsOf returns a field that keeps the list of requests of an object.
+func requestsOf(object []byte, to *requestList) field {
+	return func(at int, raw []byte) (err error) {
+		to.lines = bytes.Count(object[:at], []byte("\n"))
+		to.raw, err = parseArray(raw)
+		return err
+	}
 }
 
 // parseScope reports whether block ids are shared by all conversations.
@@ -47,104 +73,249 @@ func parseScope(raw []byte) (global bool, err error) {
 	return scope == "global", err
 }
 
-// parseConversation parses everything except the requests.
-func parseConversation(raw []byte) (c conversation, err error) {
-	if err := validObject(raw); err != nil {
-		return c, err
+// index adds the requests of a conversation, and keeps the errors about them.
+func (w *weka) index(raw []byte) error {
+	if err := w.readConversation(raw); err != nil {
+		return otherFormat(err, raw, Weka)
 	}
-	err = readMembers("", raw, keys{
-		{"id", into(&c.name, parseString)},
-		{"block_size", into(&c.blockSize, parseBlockSize)},
-		{"hash_id_scope", into(&c.global, parseScope)},
-		{"requests", c.list.read},
-	}, nil, nil)
-	switch {
-	case err != nil:
-		return c, err
-	case c.name == "":
-		return c, fmt.Errorf("no id in %s", Quote(raw))
-	case c.list.raw == nil:
-		return c, fmt.Errorf("no requests in %s", Quote(raw))
-	}
-	return c, nil
+	return nil
 }
 
-// call is an entry of a list of requests: a request or a sub-agent.
-type call struct {
+func (w *weka) readConversation(raw []byte) error {
+	if err := validObject(raw); err != nil {
+		return err
+	}
+	c := &conversation{weka: w, taken: map[string]int{}}
+	var size int
+	var requests requestList
+	err := readMembers("", raw, keys{
+		{"id", into(&c.name, parseString)},
+		{"block_size", into(&size, parseBlockSize)},
+		{"hash_id_scope", into(&c.global, parseScope)},
+		{"requests", requestsOf(raw, &requests)},
+	}, nil, nil)
+	switch other, twice := w.names[c.name]; {
+	case err != nil:
+		return err
+	case c.name == "":
+		return fmt.Errorf("no id in %s", Quote(raw))
+	case requests.raw == nil:
+		return fmt.Errorf("no requests in %s", Quote(raw))
+	case twice:
+		return fmt.Errorf("id is already used by a conversation in %s: %.60q", other, c.name)
+	}
+	w.names[c.name] = w.textFiles.name
+	if err := w.setBlockSize(size); err != nil {
+		return keyed("block_size", err)
+	}
+	c.list(&wekaList{name: c.name, where: "requests"}, requests.raw, w.line+requests.lines)
+	return nil
+}
+
+// wekaEntry is an entry of a list of requests: a request or a sub-agent.
+type wekaEntry struct {
 	t, api, think trace.Opt[float64] // ms
 	in, out       trace.Opt[int]
 	hashes, model []byte
 	list          requestList // of a sub-agent
 	agent, kind   string
-	before, next  delayCause // of the delay before it and of that after it
+	before, next  trace.DelayKind // of the delay before it and of that after it
 	recorded      jsonscan.Object
+	number, line  int // in the list, and in the file
 }
 
-func parseCall(raw []byte) (c call, err error) {
+func parseEntry(raw []byte) (e wekaEntry, err error) {
 	if _, err := parseObject(raw); err != nil {
-		return c, fmt.Errorf(" %w", err)
+		return e, fmt.Errorf(" %w", err)
 	}
 	err = readMembers(".", raw, keys{
-		{"in", optional(&c.in, parseLength)},
-		{"out", optional(&c.out, parseLength)},
-		{"hash_ids", into(&c.hashes, parseAnything)},
-		{"model", into(&c.model, parseAnything)},
-		{"requests", c.list.read},
-		{"input_types", into(&c.before, func(raw []byte) (delayCause, error) { return causeOf(raw, `"tool_result"`, `"text"`), nil })},
+		{"in", optional(&e.in, parseLength)},
+		{"out", optional(&e.out, parseLength)},
+		{"hash_ids", into(&e.hashes, parseAnything)},
+		{"model", into(&e.model, parseAnything)},
+		{"requests", requestsOf(raw, &e.list)},
+		{"input_types", into(&e.before, func(raw []byte) (trace.DelayKind, error) { return kindIn(raw, `"tool_result"`, `"text"`), nil })},
 		{"output_types", into(new([]byte), parseAnything)},
 	}, keys{
-		{"t", optional(&c.t, parseSeconds)},
-		{"api_time", optional(&c.api, parseSeconds)},
-		{"think_time", optional(&c.think, parseSeconds)},
-		{"agent_id", into(&c.agent, parseString)},
-		{"type", into(&c.kind, parseString)},
-		{"stop", into(&c.next, func(raw []byte) (delayCause, error) { return causeOf(raw, `"tool_use"`, `"end_turn"`), nil })},
-	}, &c.recorded)
-	if err == nil {
-		err = c.check(raw)
+		{"t", optional(&e.t, parseSeconds)},
+		{"api_time", optional(&e.api, parseSeconds)},
+		{"think_time", optional(&e.think, parseSeconds)},
+		{"agent_id", into(&e.agent, parseString)},
+		{"type", into(&e.kind, parseString)},
+		{"stop", into(&e.next, func(raw []byte) (trace.DelayKind, error) { return kindIn(raw, `"tool_use"`, `"end_turn"`), nil })},
+	}, &e.recorded)
+	switch {
+	case err != nil:
+		return e, err
+	case !e.t.Set:
+		return e, fmt.Errorf(" has no t: %s", Quote(raw))
+	case e.subagent() && e.list.raw == nil:
+		return e, fmt.Errorf(" is a sub-agent without requests: %s", Quote(raw))
+	case !e.subagent() && (!e.in.Set || !e.out.Set):
+		return e, fmt.Errorf(" needs both in and out: %s", Quote(raw))
 	}
-	return c, err
+	return e, nil
 }
 
-// causeOf returns the cause of a delay: a tool if a value has one text, the user if
-// it has the other.
-func causeOf(raw []byte, tool, user string) delayCause {
+// kindIn returns the kind of a delay: that of a tool if a value has one text, that of the user
+// if it has the other.
+func kindIn(raw []byte, tool, user string) trace.DelayKind {
 	switch {
 	case bytes.Contains(raw, []byte(tool)):
-		return toolRunning
+		return trace.Tool
 	case bytes.Contains(raw, []byte(user)):
-		return thinking
+		return trace.Think
 	}
-	return unknownCause
+	return ""
 }
 
-func (c *call) subagent() bool { return c.kind == "subagent" }
+func (e *wekaEntry) subagent() bool { return e.kind == "subagent" }
 
-func (c *call) check(raw []byte) error {
+// wekaList is a list of requests that is being read, the session of an agent.
+type wekaList struct {
+	timeline
+	name    string
+	where   string // path of the list in the conversation, for errors
+	session int32
+	base    float64         // ms from which its times count
+	depth   int             // 0 for the main agent
+	caller  []part          // what the first requests of a sub-agent wait for
+	stopped trace.DelayKind // as the request before stopped
+}
+
+// list adds the requests of a list, whose first line is given.
+func (c *conversation) list(l *wekaList, raw []byte, line int) {
+	l.session = c.newSession(l.name)
+	entries := c.entries(l, raw, line)
+	if l.depth == 0 {
+		l.slack = clockStep(entries)
+	}
+	for i := range entries {
+		e := &entries[i]
+		add := c.request
+		if e.subagent() {
+			add = c.subagent
+		}
+		if err := add(l, e); err != nil {
+			c.fail(e.line, fmt.Errorf("%s[%d]%w", l.where, e.number, err))
+		}
+		if c.failed != nil {
+			return
+		}
+	}
+}
+
+// entries returns the entries of a list in order of their times.
+func (c *conversation) entries(l *wekaList, list []byte, line int) (entries []wekaEntry) {
+	number, seen := 0, 0
+	jsonscan.Elements(list, func(at int, raw []byte) error {
+		line += bytes.Count(list[seen:at], []byte("\n"))
+		seen = at
+		if len(entries) == maxRequests {
+			c.fail(line, fmt.Errorf("%s has more than %d requests", l.where, maxRequests))
+			return errStop
+		}
+		e, err := parseEntry(raw)
+		if err != nil {
+			c.fail(line, fmt.Errorf("%s[%d]%w", l.where, number, err))
+		} else {
+			e.number, e.line = number, line
+			entries = append(entries, e)
+		}
+		number++
+		return c.failed
+	})
+	slices.SortStableFunc(entries, func(a, b wekaEntry) int { return cmp.Compare(a.t.Value, b.t.Value) })
+	return entries
+}
+
+// clockStep returns the step of the clock of a conversation in ms: some have whole
+// seconds.
+func clockStep(entries []wekaEntry) float64 {
+	for i := range entries {
+		if math.Mod(entries[i].t.Value, 1000) != 0 {
+			return 1
+		}
+	}
+	return 1000
+}
+
+// subagent adds the requests of a sub-agent. Their times count from the start of
+// the conversation in newer files, from the call in older ones.
+func (c *conversation) subagent(l *wekaList, e *wekaEntry) error {
+	if l.depth == maxNesting {
+		return fmt.Errorf(": sub-agents are nested more than %d deep", maxNesting)
+	}
+	t := l.base + e.t.Value
+	of := &wekaList{
+		timeline: timeline{slack: l.slack}, name: agentName(l.name, e.agent, c.taken), where: fmt.Sprintf("%s[%d].requests", l.where, e.number),
+		base: l.base, depth: l.depth + 1, caller: l.timeline.caller(t),
+	}
+	jsonscan.Elements(e.list.raw, func(_ int, raw []byte) error {
+		if first, err := parseEntry(raw); err == nil && first.t.Value < e.t.Value-1e-3 {
+			of.base = t
+			c.notes.count("sub-agents whose times count from their call")
+		}
+		return errStop
+	})
+	c.notes.count("sub-agents, written as sessions of their own")
+	c.list(of, e.list.raw, e.line+e.list.lines)
+	if len(of.parts) == 0 {
+		return nil
+	}
+	return keyed(":", l.add(of.agentSince(math.Inf(-1))))
+}
+
+// request adds a request.
+func (c *conversation) request(l *wekaList, e *wekaEntry) (err error) {
+	row := trace.Request{
+		SessionID: l.name, InputLength: e.in.Value, OutputLength: e.out.Value,
+		Extra: unknownKeys(e.model, e.recorded, false),
+	}
+	if e.hashes != nil {
+		if row.HashIDs, err = parseIDs(e.hashes, c.ids, row.InputLength); err != nil {
+			return keyed(".hash_ids", err)
+		}
+		if !c.global {
+			namespaceOf(c.name).apply(row.HashIDs)
+		}
+	}
+	t := l.base + e.t.Value
+	start := call{ref: ref{l.session, int32(e.number)}, ms: t, end: math.NaN()}
+	if e.api.Set {
+		start.end = t + e.api.Value
+	}
+	if !c.recorded {
+		if err := c.start(l, e, &start, t); err != nil {
+			return keyed(":", err)
+		}
+	}
+	return keyed(":", c.addRow(&row, t, e.line, start))
+}
+
+// start finds the start of a request, which was recorded at t.
+func (c *conversation) start(l *wekaList, e *wekaEntry, start *call, t float64) error {
+	first, parts := l.previous == nil, l.until(t)
+	if len(parts) == 0 {
+		parts = l.caller
+	}
+	err := c.next(&l.timeline, start, t, parts)
+	follows := !first && start.after == nil
 	switch {
-	case !c.t.Set:
-		return fmt.Errorf(" has no t: %s", Quote(raw))
-	case c.subagent() && c.list.raw == nil:
-		return fmt.Errorf(" is a sub-agent without requests: %s", Quote(raw))
-	case !c.subagent() && (!c.in.Set || !c.out.Set):
-		return fmt.Errorf(" needs both in and out: %s", Quote(raw))
+	case follows && e.think.Set:
+		start.ms, start.delays = e.think.Value, true
+	case follows && !start.delays:
+		c.notes.count("turns with neither a think_time nor an api_time before them, with a timestamp instead of a delay")
+	case len(parts) > 0 && !start.delays:
+		c.notes.count("requests without an api_time before them, with a timestamp instead of a delay")
 	}
-	return nil
-}
-
-// request returns the row of a call, without times.
-func (c *call) request(ids []uint64, of *wekaList) (r trace.Request, err error) {
-	r.InputLength, r.OutputLength = c.in.Value, c.out.Value
-	if c.hashes != nil {
-		if r.HashIDs, err = parseIDs(c.hashes, ids, r.InputLength); err != nil {
-			return r, keyed(".hash_ids", err)
-		}
-		if !of.global {
-			of.space.apply(r.HashIDs)
-		}
+	joins := slices.ContainsFunc(parts, func(p part) bool { return p.agent })
+	start.kind = cmp.Or(e.before, l.stopped)
+	if l.depth > 0 || joins && e.before == "" { // no user talks to a sub-agent
+		start.kind = trace.Tool
 	}
-	r.Extra = unknownKeys(c.model, c.recorded, false)
-	return r, nil
+	l.stopped = e.next
+	return err
 }
 
 // agentName returns the name of a sub-agent's session. taken counts the names in
