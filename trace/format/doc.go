@@ -48,8 +48,8 @@
 // # Memory
 //
 // A Reader holds one row, of up to 64 MiB. Bailian and ShareGPT need another 40
-// bytes a chat or conversation. Weka, Dynamo and TraceLab, which are not in order
-// of arrival, need about 100 bytes a request, Weka one conversation of up to 256 MiB,
-// and TraceLab the block ids of the latest prompt of each session; if they are
-// compressed or piped, they are copied to a temporary file.
+// bytes a chat or conversation. Weka, Dynamo, TraceLab and request logs, which are not in
+// order of arrival, need about 100 bytes a request, and their rows are put aside in a temporary
+// file. Weka needs one conversation of up to 256 MiB, and TraceLab the block ids of the
+// latest prompt of each session.
 package format
