@@ -162,9 +162,11 @@ func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 func (c *csvRows) read(column string, field []byte, r *trace.Request) (err error) {
 	switch column {
 	case "TIMESTAMP":
-		return set(&r.Timestamp, field, c.sinceFirstDate)
+		r.Timestamp, err = some(c.sinceFirstDate)(field)
+		return err
 	case "Timestamp", "arrived_at":
-		return set(&r.Timestamp, field, parseSeconds)
+		r.Timestamp, err = some(parseSeconds)(field)
+		return err
 	case "ContextTokens", "Request tokens", "num_prefill_tokens":
 		r.InputLength, err = parseLength(field)
 		return err

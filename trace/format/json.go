@@ -95,7 +95,7 @@ func into[T any](to *T, parse func(raw []byte) (T, error)) field {
 
 // optional returns a field that keeps a value that may be absent.
 func optional[T any](to *trace.Opt[T], parse func(raw []byte) (T, error)) field {
-	return func(_ int, raw []byte) error { return set(to, raw, parse) }
+	return into(to, some(parse))
 }
 
 // readMembers reads the members of a valid object: those of taken, and those of kept,

@@ -3,6 +3,7 @@ package format
 import (
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"os"
@@ -205,7 +206,11 @@ func TestPageHasAllKeysAndFormats(t *testing.T) {
 	if !found {
 		t.Fatal("the page has no sections on the native format and on formats")
 	}
-	for name, key := range canonicalKey {
+	keys := maps.Clone(aliases)
+	for _, key := range nativeKeys {
+		keys[key.name] = key.name
+	}
+	for name, key := range keys {
 		row := ""
 		for line := range strings.Lines(native) {
 			if cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |"); strings.HasPrefix(line, "| ") && strings.Contains(cell, "`"+key+"`") {

@@ -4,31 +4,63 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
 )
 
-// canonicalKey maps each key of the native format, and its aliases, to the key
-// that is written. An alias is used only if the row has no value under the
-// canonical key: a result line has both input_length and the server's
-// input_tokens.
-var canonicalKey = map[string]string{
-	"timestamp":              "timestamp",
-	"created_time":           "timestamp",
-	"delay":                  "delay",
-	"delay_ms":               "delay",
-	"input_length":           "input_length",
-	"input_tokens":           "input_length",
-	"output_length":          "output_length",
-	"output_tokens":          "output_length",
-	"hash_ids":               "hash_ids",
-	"session_id":             "session_id",
-	"request_id":             "request_id",
-	"after":                  "after",
-	"delay_kind":             "delay_kind",
-	"context_len":            "context_len",
-	"unique_user_prompt_len": "unique_user_prompt_len",
+// nativeKey is a key of the native format. parse parses its value into a row.
+type nativeKey struct {
+	name  string
+	parse func(raw []byte, r *trace.Request) error
+}
+
+// native returns a key whose value is that of a field.
+func native[T any](name string, parse func(raw []byte) (T, error), field func(r *trace.Request) *T) nativeKey {
+	return nativeKey{name, func(raw []byte, r *trace.Request) (err error) {
+		*field(r), err = parse(raw)
+		return err
+	}}
+}
+
+// Numbers of native keys.
+const (
+	keyTimestamp = iota
+	keyInput
+	keyOutput
+	keyHashIDs
+	keySession
+	keyID
+	keyAfter
+	keyDelay
+	keyDelayKind
+	keyContext
+	keyUnique
+)
+
+// nativeKeys are in the order in which they are written.
+var nativeKeys = []nativeKey{
+	keyTimestamp: native("timestamp", some(parseMilliseconds), func(r *trace.Request) *trace.Opt[float64] { return &r.Timestamp }),
+	keyInput:     native("input_length", parseLength, func(r *trace.Request) *int { return &r.InputLength }),
+	keyOutput:    native("output_length", parseLength, func(r *trace.Request) *int { return &r.OutputLength }),
+	keyHashIDs:   {name: "hash_ids"}, // parsed by parseIDs: the input length bounds them
+	keySession:   native("session_id", parseString, func(r *trace.Request) *string { return &r.SessionID }),
+	keyID:        native("request_id", parseString, func(r *trace.Request) *string { return &r.ID }),
+	keyAfter:     native("after", parseAfter, func(r *trace.Request) *[]string { return &r.After }),
+	keyDelay:     native("delay", some(parseMilliseconds), func(r *trace.Request) *trace.Opt[float64] { return &r.Delay }),
+	keyDelayKind: native("delay_kind", parseDelayKind, func(r *trace.Request) *trace.DelayKind { return &r.DelayKind }),
+	keyContext:   native("context_len", some(parseLength), func(r *trace.Request) *trace.Opt[int] { return &r.ContextLen }),
+	keyUnique:    native("unique_user_prompt_len", some(parseLength), func(r *trace.Request) *trace.Opt[int] { return &r.UniquePromptLen }),
+}
+
+// aliases are other names of native keys. One is used only if the row has no value under
+// the key itself: a result line has both input_length and the server's input_tokens.
+var aliases = map[string]string{"created_time": "timestamp", "input_tokens": "input_length", "output_tokens": "output_length", "delay_ms": "delay"}
+
+// numberOf returns the number of a native key, or -1.
+func numberOf[T string | []byte](key T) int {
+	return slices.IndexFunc(nativeKeys, func(k nativeKey) bool { return k.name == string(key) })
 }
 
 // ParseRow parses one line of a native trace, a JSON object, into r. It reuses
@@ -42,12 +74,87 @@ func ParseRow(line []byte, r *trace.Request) error {
 	return parseAny(line, r)
 }
 
-type member struct {
-	key string
-	raw []byte
+// parseCanonical parses a row in the form that all writers of this format use:
+// canonical keys, plain numbers, no escapes. It is the hot path of every command.
+// It returns false for any other row, which parseAny parses.
+func parseCanonical(line []byte, r *trace.Request) bool {
+	ids := r.HashIDs[:0]
+	*r = trace.Request{}
+	c := jsonscan.New(line)
+	var seen uint32           // bits of the keys that were read
+	var early jsonscan.Cursor // at ids that precede the length that bounds them
+	last := -1                // the key before
+	for more := c.Open('{'); more; more = c.More('}') {
+		if last++; last == len(nativeKeys) || !c.KeyIs(nativeKeys[last].name) { // most rows have the order of nativeKeys
+			last = numberOf(c.Key())
+		}
+		if last < 0 {
+			return false
+		}
+		c.Once(&seen, 1<<last)
+		switch last {
+		case keyTimestamp:
+			r.Timestamp = milliseconds(&c)
+		case keyInput:
+			r.InputLength = c.Int(trace.MaxLength)
+		case keyOutput:
+			r.OutputLength = c.Int(trace.MaxLength)
+		case keyHashIDs:
+			if seen&(1<<keyInput) != 0 {
+				r.HashIDs = c.Uints(ids, maxIDs(r.InputLength))
+			} else {
+				early = c
+				c.Raw()
+			}
+		case keySession:
+			r.SessionID = string(c.PlainText())
+		case keyID:
+			r.ID = string(c.PlainText())
+		case keyAfter:
+			r.After = after(&c)
+		case keyDelay:
+			r.Delay = milliseconds(&c)
+		case keyDelayKind:
+			if r.DelayKind = pauses[string(c.PlainText())]; r.DelayKind == "" {
+				c.Fail()
+			}
+		case keyContext:
+			r.ContextLen = trace.Some(c.Int(trace.MaxLength))
+		case keyUnique:
+			r.UniquePromptLen = trace.Some(c.Int(trace.MaxLength))
+		}
+	}
+	if !c.Done() || seen&(1<<keyInput) == 0 || seen&(1<<keyOutput) == 0 {
+		return false
+	}
+	if r.HashIDs == nil && seen&(1<<keyHashIDs) != 0 {
+		r.HashIDs = early.Uints(ids, maxIDs(r.InputLength))
+		return !early.Failed()
+	}
+	return true
 }
 
-func (m member) null() bool { return m.raw[0] == 'n' }
+// after reads an array of request ids.
+func after(c *jsonscan.Cursor) []string {
+	ids := []string{}
+	for more := c.Open('['); more; more = c.More(']') {
+		if len(ids) == maxAfter {
+			c.Fail()
+		}
+		ids = append(ids, string(c.PlainText()))
+	}
+	return ids
+}
+
+// milliseconds reads a time or pause from 0 to [trace.MaxMS].
+func milliseconds(c *jsonscan.Cursor) trace.Opt[float64] {
+	n, places := c.Decimal()
+	if n < 0 || n >= trace.MaxMS {
+		c.Fail()
+		return trace.Opt[float64]{}
+	}
+	return trace.Some(float64(n) / jsonscan.Pow10[places])
+}
 
 // parseAny parses any valid row.
 func parseAny(line []byte, r *trace.Request) error {
@@ -56,12 +163,11 @@ func parseAny(line []byte, r *trace.Request) error {
 	if err := validObject(bytes.TrimSpace(line)); err != nil {
 		return notObject(line)
 	}
-	var members []member
-	hasValue := map[string]bool{}
-	err := jsonscan.Members(line, func(key []byte, _ int, raw []byte) error {
-		m := member{string(key), raw}
-		members = append(members, m)
-		hasValue[m.key] = !m.null()
+	var given uint32 // bits of the keys that have a value
+	err := members(line, func(key []byte, _ int, _ []byte) error {
+		if n := numberOf(key); n >= 0 {
+			given |= 1 << n
+		}
 		return nil
 	})
 	if err != nil {
@@ -69,59 +175,38 @@ func parseAny(line []byte, r *trace.Request) error {
 	}
 	var unknown jsonscan.Object
 	var rawIDs []byte // parsed last: the input length bounds them
-	for _, m := range members {
-		key, known := canonicalKey[m.key]
-		switch {
-		case !known || key != m.key && hasValue[key]:
-			unknown.Add(m.key, m.raw)
-		case key == "request_id" && m.raw[0] != '"': // an id of another kind, which nothing refers to
-			unknown.Add(m.key, m.raw)
-		case m.null():
-		case key == "hash_ids":
-			rawIDs = m.raw
-		default:
-			hasValue[key] = true
-			if err := keyed(m.key, setField(r, key, m.raw)); err != nil {
-				return err
-			}
+	err = jsonscan.Members(line, func(key []byte, _ int, raw []byte) error {
+		name := string(key)
+		n := numberOf(name)
+		if alias := numberOf(aliases[name]); alias >= 0 && given&(1<<alias) == 0 {
+			n = alias
 		}
+		switch {
+		case n < 0, n == keyID && raw[0] != '"': // also an id of another kind, which nothing refers to
+			unknown.Add(name, raw)
+		case raw[0] == 'n':
+		case n == keyHashIDs:
+			rawIDs = raw
+		default:
+			given |= 1 << n
+			return keyed(name, nativeKeys[n].parse(raw, r))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	r.Extra = unknown.Bytes()
-	for _, key := range []string{"input_length", "output_length"} {
-		if !hasValue[key] {
-			return missingKeyError{key, Quote(line)}
-		}
+	switch {
+	case given&(1<<keyInput) == 0:
+		return fmt.Errorf("no input_length in %s", Quote(line))
+	case given&(1<<keyOutput) == 0:
+		return fmt.Errorf("%w in %s", errNoOutput, Quote(line))
 	}
 	if rawIDs != nil {
 		r.HashIDs, err = parseIDs(rawIDs, ids, r.InputLength)
 	}
 	return keyed("hash_ids", err)
-}
-
-func setField(r *trace.Request, key string, raw []byte) (err error) {
-	switch key {
-	case "timestamp":
-		err = set(&r.Timestamp, raw, parseMilliseconds)
-	case "delay":
-		err = set(&r.Delay, raw, parseMilliseconds)
-	case "input_length":
-		r.InputLength, err = parseLength(raw)
-	case "output_length":
-		r.OutputLength, err = parseLength(raw)
-	case "context_len":
-		err = set(&r.ContextLen, raw, parseLength)
-	case "unique_user_prompt_len":
-		err = set(&r.UniquePromptLen, raw, parseLength)
-	case "session_id":
-		r.SessionID, err = parseString(raw)
-	case "request_id":
-		r.ID, err = parseString(raw)
-	case "after":
-		r.After, err = parseAfter(raw)
-	case "delay_kind":
-		r.DelayKind, err = parseDelayKind(raw)
-	}
-	return err
 }
 
 // maxAfter bounds the requests that one waits for.
@@ -146,21 +231,21 @@ func parseAfter(raw []byte) (ids []string, err error) {
 	return ids, err
 }
 
+var pauses = map[string]trace.DelayKind{string(trace.Think): trace.Think, string(trace.Tool): trace.Tool}
+
 func parseDelayKind(raw []byte) (trace.DelayKind, error) {
 	text, err := parseString(raw)
-	kind := trace.DelayKind(text)
-	if err == nil && kind != trace.Think && kind != trace.Tool {
+	kind := pauses[text]
+	if err == nil && kind == "" {
 		err = fmt.Errorf("is neither %s nor %s: %.40q", trace.Think, trace.Tool, text)
 	}
 	return kind, err
 }
 
-// missingKeyError reports a row without one of the lengths.
-type missingKeyError struct{ key, row string }
-
-func (e missingKeyError) Error() string { return "no " + e.key + " in " + e.row }
-
-var errNotObject = errors.New("not a JSON object")
+var (
+	errNotObject = errors.New("not a JSON object")
+	errNoOutput  = errors.New("no output_length")
+)
 
 // notObject returns the error for a line that is not a JSON object.
 func notObject(line []byte) error {
@@ -180,15 +265,11 @@ type nativeRows struct {
 
 func (n nativeRows) parse(line []byte, r *trace.Request) error {
 	err := ParseRow(line, r)
-	if err == nil {
-		if !n.explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian {
-			return fmt.Errorf("times are seconds and block ids are hashes of single blocks: %s", Quote(line))
-		}
-		return nil
-	}
-	var missing missingKeyError // allocated here, so only for a bad row
-	if errors.As(err, &missing) && missing.key == "output_length" {
+	switch {
+	case errors.Is(err, errNoOutput):
 		return fmt.Errorf("%w (format %s accepts such rows, with length 0 and a mark)", err, AIPerf)
+	case err == nil && !n.explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian:
+		return fmt.Errorf("times are seconds and block ids are hashes of single blocks: %s", Quote(line))
 	}
 	return err
 }
@@ -214,115 +295,4 @@ func FilterExtra(r *trace.Request, edit func(key, raw string) (newKey, newRaw st
 		return nil, fmt.Errorf("reading unknown keys: %w", err)
 	}
 	return out.Bytes(), nil
-}
-
-// Bits of the keys of a native row.
-const (
-	keyTimestamp = 1 << iota
-	keyDelay
-	keyInput
-	keyOutput
-	keyHashIDs
-	keySession
-	keyContext
-	keyUnique
-	keyID
-	keyAfter
-	keyDelayKind
-)
-
-// parseCanonical parses a row in the form that all writers of this format use:
-// canonical keys, plain numbers, no escapes. It is the hot path of every command.
-// It returns false for any other row, which parseAny parses.
-func parseCanonical(line []byte, r *trace.Request) bool {
-	ids := r.HashIDs[:0]
-	*r = trace.Request{}
-	c := jsonscan.New(line)
-	var seen uint32
-	var early jsonscan.Cursor // at ids that precede the length that bounds them
-	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(c.Key()) {
-		case "timestamp":
-			c.Once(&seen, keyTimestamp)
-			r.Timestamp = milliseconds(&c)
-		case "input_length":
-			c.Once(&seen, keyInput)
-			r.InputLength = c.Int(trace.MaxLength)
-		case "output_length":
-			c.Once(&seen, keyOutput)
-			r.OutputLength = c.Int(trace.MaxLength)
-		case "hash_ids":
-			c.Once(&seen, keyHashIDs)
-			if seen&keyInput != 0 {
-				r.HashIDs = c.Uints(ids, maxIDs(r.InputLength))
-			} else {
-				early = c
-				c.Raw()
-			}
-		case "session_id":
-			c.Once(&seen, keySession)
-			r.SessionID = string(c.PlainText())
-		case "delay":
-			c.Once(&seen, keyDelay)
-			r.Delay = milliseconds(&c)
-		case "delay_kind":
-			c.Once(&seen, keyDelayKind)
-			r.DelayKind = delayKind(&c)
-		case "request_id":
-			c.Once(&seen, keyID)
-			r.ID = string(c.PlainText())
-		case "after":
-			c.Once(&seen, keyAfter)
-			r.After = after(&c)
-		case "context_len":
-			c.Once(&seen, keyContext)
-			r.ContextLen = trace.Some(c.Int(trace.MaxLength))
-		case "unique_user_prompt_len":
-			c.Once(&seen, keyUnique)
-			r.UniquePromptLen = trace.Some(c.Int(trace.MaxLength))
-		default:
-			c.Fail()
-		}
-	}
-	if !c.Done() || seen&keyInput == 0 || seen&keyOutput == 0 {
-		return false
-	}
-	if r.HashIDs == nil && seen&keyHashIDs != 0 {
-		r.HashIDs = early.Uints(ids, maxIDs(r.InputLength))
-		return !early.Failed()
-	}
-	return true
-}
-
-// after reads an array of request ids.
-func after(c *jsonscan.Cursor) []string {
-	ids := []string{}
-	for more := c.Open('['); more; more = c.More(']') {
-		if len(ids) == maxAfter {
-			c.Fail()
-		}
-		ids = append(ids, string(c.PlainText()))
-	}
-	return ids
-}
-
-func delayKind(c *jsonscan.Cursor) trace.DelayKind {
-	switch string(c.PlainText()) {
-	case string(trace.Think):
-		return trace.Think
-	case string(trace.Tool):
-		return trace.Tool
-	}
-	c.Fail()
-	return ""
-}
-
-// milliseconds reads a time or pause from 0 to [trace.MaxMS].
-func milliseconds(c *jsonscan.Cursor) trace.Opt[float64] {
-	n, places := c.Decimal()
-	if n < 0 || n >= trace.MaxMS {
-		c.Fail()
-		return trace.Opt[float64]{}
-	}
-	return trace.Some(float64(n) / jsonscan.Pow10[places])
 }

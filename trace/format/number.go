@@ -93,11 +93,12 @@ func parseDate(b []byte) (int64, error) {
 	return at.UnixNano(), nil
 }
 
-// set parses a value that may be absent.
-func set[T any](to *trace.Opt[T], raw []byte, parse func([]byte) (T, error)) (err error) {
-	to.Set = true
-	to.Value, err = parse(raw)
-	return err
+// some returns a parser of a value that may be absent.
+func some[T any](parse func([]byte) (T, error)) func([]byte) (trace.Opt[T], error) {
+	return func(raw []byte) (trace.Opt[T], error) {
+		value, err := parse(raw)
+		return trace.Some(value), err
+	}
 }
 
 // spareIDs is the number of ids a row may have beyond one per token: lengths and

@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"path/filepath"
+	"strconv"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"moontide/trace"
 	"moontide/trace/atomicfile"
+	"moontide/trace/jsonscan"
 )
 
 // Writer writes a trace row by row. It is not safe for concurrent use.
@@ -28,26 +30,25 @@ type Writer struct {
 
 // encoder compresses.
 type encoder interface {
-	Close() error
+	io.WriteCloser
 	Reset(io.Writer)
 }
 
 // NewWriter writes a trace to out, compressed if name ends in .gz or .zst. Close
 // flushes it and leaves out open.
-func NewWriter(out io.Writer, name string) (*Writer, error) {
-	w := &Writer{to: out}
-	switch {
-	case strings.HasSuffix(name, ".gz"):
-		z := gzip.NewWriter(out)
-		w.encoder = z
-		out = z
-	case strings.HasSuffix(name, ".zst"):
-		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			return nil, fmt.Errorf("compressing %s: %w", name, err)
-		}
-		w.encoder = z
-		out = z
+func NewWriter(out io.Writer, name string) (w *Writer, err error) {
+	w = &Writer{to: out}
+	switch filepath.Ext(name) {
+	case ".gz":
+		w.encoder = gzip.NewWriter(out)
+	case ".zst":
+		w.encoder, err = zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compressing %s: %w", name, err)
+	}
+	if w.encoder != nil {
+		out = w.encoder
 	}
 	w.out = bufio.NewWriterSize(out, 256<<10)
 	return w, nil
@@ -174,4 +175,78 @@ func (w *Writer) Discard() {
 	if w.file != nil {
 		w.file.Discard()
 	}
+}
+
+// AppendRow appends the row as one JSON object, without a line end. Keys have
+// the order and spacing of published traces, so that these are reproduced byte
+// for byte.
+func AppendRow(dst []byte, r trace.Request) []byte {
+	dst = append(dst, '{')
+	if r.Timestamp.Set {
+		dst = append(trace.AppendMS(append(dst, `"timestamp": `...), r.Timestamp.Value), ", "...)
+	}
+	dst = appendInt(dst, `"input_length": `, r.InputLength)
+	dst = appendInt(dst, `, "output_length": `, r.OutputLength)
+	if r.HashIDs != nil {
+		dst = appendIDs(append(dst, `, "hash_ids": [`...), r.HashIDs)
+	}
+	dst = appendText(dst, `, "session_id": `, r.SessionID)
+	dst = appendText(dst, `, "request_id": `, r.ID)
+	if r.After != nil {
+		dst = append(dst, `, "after": [`...)
+		for i, id := range r.After {
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = jsonscan.AppendString(dst, id)
+		}
+		dst = append(dst, ']')
+	}
+	if r.Delay.Set {
+		dst = trace.AppendMS(append(dst, `, "delay": `...), r.Delay.Value)
+	}
+	dst = appendText(dst, `, "delay_kind": `, string(r.DelayKind))
+	if r.ContextLen.Set {
+		dst = appendInt(dst, `, "context_len": `, r.ContextLen.Value)
+	}
+	if r.UniquePromptLen.Set {
+		dst = appendInt(dst, `, "unique_user_prompt_len": `, r.UniquePromptLen.Value)
+	}
+	if len(r.Extra) > len(`{}`) {
+		dst = append(append(dst, ", "...), r.Extra[1:len(r.Extra)-1]...)
+	}
+	return append(dst, '}')
+}
+
+func appendInt(dst []byte, key string, n int) []byte {
+	return strconv.AppendInt(append(dst, key...), int64(n), 10)
+}
+
+// appendText appends a member with a string, unless that is empty.
+func appendText(dst []byte, key, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	return jsonscan.AppendString(append(dst, key...), s)
+}
+
+// appendIDs appends numbers and the end of their array. Most ids are one more than their
+// predecessor, and differ from it in the last digit only.
+func appendIDs(dst []byte, ids []uint64) []byte {
+	const separator = ", "
+	start := 0 // of the number before
+	for i, id := range ids {
+		before := dst[start:]
+		start = len(dst)
+		if i > 0 && id == ids[i-1]+1 && id%10 != 0 {
+			dst = append(dst, before...)
+			dst[len(dst)-len(separator)-1]++
+			continue
+		}
+		dst = append(strconv.AppendUint(dst, id, 10), separator...)
+	}
+	if len(ids) > 0 {
+		dst = dst[:len(dst)-len(separator)]
+	}
+	return append(dst, ']')
 }

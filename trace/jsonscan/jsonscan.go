@@ -143,6 +143,18 @@ func (c *Cursor) Key() []byte {
 	return text[start:end]
 }
 
+// KeyIs reports whether the next key, which has no escapes, is this one, in the usual
+// spelling. If so it reads the key and the colon.
+func (c *Cursor) KeyIs(key string) bool {
+	const around = len(`"": `)
+	next := c.text[c.at:]
+	if len(next) < len(key)+around || string(next[1:1+len(key)]) != key || next[0] != '"' || string(next[1+len(key):len(key)+around]) != `": ` {
+		return false
+	}
+	c.at += len(key) + around
+	return true
+}
+
 // unusualKey reads a key with capitals, escapes or characters beyond ASCII.
 func (c *Cursor) unusualKey() []byte {
 	key := c.Text()
