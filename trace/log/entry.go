@@ -2,27 +2,27 @@ package log
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"moontide/trace"
 	"moontide/trace/jsonscan"
 )
 
 // Layout is how a log writes an entry.
 type Layout uint8
 
-// The layouts; the others are those of the package comment.
 const (
-	unknownLayout Layout = iota
-	exchangeLayout
-	Batch // a request of a batch, or the answer to one
-	litellmLayout
-	spanLayout
-	spanRecord // an OpenTelemetry log record with messages of a span
+	unknown    Layout = iota
+	row               // a request and its answer
+	Batch             // a request of a batch, or the answer to one
+	span              // of OpenTelemetry
+	spanRecord        // an OpenTelemetry log record with messages of a span
+	envelope          // an object of OTLP that contains others
 )
 
 // Entry is a request and what a log has about its answer. Its slices refer to the log.
@@ -55,8 +55,6 @@ type Entry struct {
 	Status  int
 	// CacheHit says that the gateway answered without the server.
 	CacheHit bool
-
-	list bool // the answer is a list, such as of embeddings
 }
 
 // Prompt says whether the log has the prompt of a request.
@@ -70,9 +68,6 @@ const (
 	Unreadable // several prompts, or one that a tokenizer refuses; set by readers
 )
 
-// Usage are numbers of tokens.
-type Usage struct{ Input, Output, Cached, Reasoning trace.Opt[int] }
-
 // Errors that say that a part of a log is no request. They are no faults of the log.
 var (
 	ErrOtherCall = errors.New("a call that generates no text")
@@ -80,63 +75,14 @@ var (
 	ErrNoMessage = errors.New("a log record without messages")
 )
 
-// envelopes are the objects of OTLP, which have arrays within arrays.
-var envelopes = []struct {
-	path   []string
-	layout Layout
-}{
-	{[]string{"resourceSpans", spansOfScopes, "spans"}, spanLayout},
-	{[]string{"resource_spans", spansOfScopes, "spans"}, spanLayout},
-	{[]string{"batches", spansOfScopes, "spans"}, spanLayout},
-	{[]string{"resourceLogs", "scopeLogs", "logRecords"}, spanRecord},
-	{[]string{"resource_logs", "scope_logs", "log_records"}, spanRecord},
-}
-
-const spansOfScopes = "scopeSpans|scope_spans|instrumentationLibrarySpans"
-
-// Split calls visit for each entry of an object: the object itself, or those that it
-// contains, with their offset. The object must be valid JSON.
-func Split(object []byte, visit func(layout Layout, at int, raw []byte) error) error {
-	m, err := membersOf(object)
-	if err != nil {
-		return err
-	}
-	for _, in := range envelopes {
-		if m.has(in.path[0]) {
-			return walk(object, 0, in.path, in.layout, visit)
-		}
-	}
-	if layout := layoutOf(m); layout != unknownLayout {
-		return visit(layout, 0, object)
-	}
-	if raw := m["data"]; len(raw) > 0 && raw[0] == '[' { // a page of an API
-		return walk(object, 0, []string{"data"}, unknownLayout, func(_ Layout, at int, raw []byte) error {
-			m, _ := membersOf(raw)
-			return visit(layoutOf(m), at, raw)
-		})
-	}
-	return errors.New("not an entry of a known request log: it has the keys of none")
-}
-
-// walk visits the objects at the end of a path of arrays.
-func walk(object []byte, base int, path []string, layout Layout, visit func(Layout, int, []byte) error) error {
-	if len(object) == 0 || object[0] != '{' {
-		return fmt.Errorf("an element of %s is not an object", path[0])
-	}
-	return jsonscan.Members(object, func(key []byte, at int, raw []byte) error {
-		if !slices.Contains(strings.Split(path[0], "|"), string(key)) || string(raw) == "null" {
-			return nil
-		}
-		if raw[0] != '[' {
-			return fmt.Errorf("%s is not an array", key)
-		}
-		return jsonscan.Elements(raw, func(in int, element []byte) error {
-			if len(path) > 1 {
-				return walk(element, base+at+in, path[1:], layout, visit)
-			}
-			return visit(layout, base+at+in, element)
-		})
-	})
+// containers are the members of an object that are arrays of entries, or of objects with
+// such members.
+var containers = map[string]Layout{
+	"resourceSpans": envelope, "resource_spans": envelope, "batches": envelope,
+	"scopeSpans": envelope, "scope_spans": envelope, "instrumentationLibrarySpans": envelope,
+	"resourceLogs": envelope, "resource_logs": envelope, "scopeLogs": envelope, "scope_logs": envelope,
+	"spans": span, "logRecords": spanRecord, "log_records": spanRecord,
+	"data": unknown, // a page of an API
 }
 
 // layoutOf returns the layout of an entry with these members.
@@ -147,27 +93,67 @@ func layoutOf[V any](m map[string]V) Layout {
 	switch {
 	case has("custom_id"):
 		return Batch
-	case has("standard_logging_object"), has("call_type") && has("startTime", "start_time"):
-		return litellmLayout
 	case has("trace_id") && has("span_id") && has("body") && has("attributes"): // as console exporters print it
 		return spanRecord
 	case has("traceId", "trace_id", "context") && has("spanId", "span_id", "context") && has("attributes"):
-		return spanLayout
-	case has("request") && has("response"), has("request_body") && has("response_body"):
-		return exchangeLayout
+		return span
+	case has("standard_logging_object"), has("call_type") && has("startTime", "start_time"),
+		has("request") && has("response"), has("request_body") && has("response_body"):
+		return row
 	}
-	return unknownLayout
+	return unknown
 }
 
 // IsLog reports whether an object with these keys is an entry of a request log, or
 // contains some.
 func IsLog(keys map[string]bool) bool {
-	for _, in := range envelopes {
-		if keys[in.path[0]] {
+	for key := range keys {
+		if containers[key] == envelope {
 			return true
 		}
 	}
-	return layoutOf(keys) != unknownLayout
+	return layoutOf(keys) != unknown
+}
+
+// Split calls visit for each entry of an object: the object itself, or those that it
+// contains, with their offset. The object must be valid JSON.
+func Split(object []byte, visit func(layout Layout, at int, raw []byte) error) error {
+	m, err := membersOf(object)
+	if err != nil {
+		return err
+	}
+	if layout := layoutOf(m); layout != unknown {
+		return visit(layout, 0, object)
+	}
+	found := false
+	var split func(object []byte, base int) error
+	split = func(object []byte, base int) error {
+		return jsonscan.Members(object, func(key []byte, at int, raw []byte) error {
+			layout, known := containers[string(key)]
+			if !known || string(raw) == "null" {
+				return nil
+			}
+			if found = true; raw[0] != '[' {
+				return fmt.Errorf("%s is not an array", key)
+			}
+			return jsonscan.Elements(raw, func(in int, element []byte) error {
+				switch {
+				case layout == unknown:
+					m, _ := membersOf(element)
+					return visit(layoutOf(m), base+at+in, element)
+				case layout != envelope:
+					return visit(layout, base+at+in, element)
+				case element[0] != '{':
+					return fmt.Errorf("an element of %s is not an object", key)
+				}
+				return split(element, base+at+in)
+			})
+		})
+	}
+	if err := split(object, 0); err != nil || found {
+		return err
+	}
+	return errors.New("not an entry of a known request log: it has the keys of none")
 }
 
 // Parse parses an entry, which must be valid JSON, with its parts in their order. Errors
@@ -178,55 +164,60 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 		return nil, err
 	}
 	var wrong error
-	f := &fields{members: m, err: &wrong}
-	e := &Entry{Fields: m, Body: map[string][]byte{}, Outcome: OK}
+	f := &fields{m, "", &wrong}
+	if f.has("standard_logging_object") {
+		f = f.object("standard_logging_object")
+	}
+	e := &Entry{Body: map[string][]byte{}, Fields: f.members}
+	unread := false // messages without their content
 	switch layout {
 	case Batch:
-		err = e.batch(f)
-	case litellmLayout:
-		err = e.litellm(f)
-	case spanLayout:
-		err = e.otel(f, parts)
-	case spanRecord:
-		err = e.otelRecord(f)
-	default:
-		err = e.exchange(f)
-	}
-	switch {
-	case wrong != nil:
-		return nil, wrong
-	case err == nil && e.list:
-		return nil, ErrOtherCall
-	case err != nil:
-		return nil, err
-	}
-	e.complete()
-	if layout != spanLayout {
-		e.Endpoint = e.API
-	}
-	if layout == Batch && len(parts) > 0 {
-		answer, err := Parse(layout, parts[0])
-		if err != nil {
-			return nil, err
+		for _, part := range parts {
+			answer, _ := membersOf(part)
+			maps.Copy(f.members, answer)
 		}
-		e.Begin, e.First, e.End, e.BeginCreated = answer.Begin, answer.First, answer.End, answer.BeginCreated
-		e.Usage, e.Answer, e.Outcome, e.Status = answer.Usage, answer.Answer, answer.Outcome, answer.Status
+		if e.Part = !f.has("body"); e.Part || !f.has("response") && !f.has("error") {
+			e.Joins = f.text(requestIDs)
+		}
+	case spanRecord:
+		e.Part, parts = true, [][]byte{raw}
+		fallthrough
+	case span:
+		e.Joins = spanName(f.text(traceIDs), f.text(spanIDs))
+		e.Fields, unread = f.members.addMessages(parts)
+	}
+	err = e.read(f, layout)
+	if wrong == nil && err == nil && layout == spanRecord && e.Prompt == NoPrompt && e.Answer == "" && !unread {
+		err = ErrNoMessage
+	}
+	if err := cmp.Or(wrong, err); err != nil {
+		return nil, err
 	}
 	return e, nil
 }
 
-// complete finds what follows from the rest.
-func (e *Entry) complete() {
-	for _, name := range []string{"messages", "input", "prompt", "input_ids", "text"} {
-		if raw := e.Body[name]; len(raw) > 2 { // not "", [] or {}
-			e.Prompt = promptOf(raw)
-			break
-		}
+// read reads the facts of an entry.
+func (e *Entry) read(f *fields, layout Layout) error {
+	request := e.readRequest(f)
+	if err := f.otherCall(layout, cmp.Or(f.text(calls), request.text(calls))); err != nil {
+		return err
 	}
-	if limit := e.Body["max_tokens"]; isDigits(strings.Trim(string(limit), `"`)) { // some write it as a string
-		e.Body["max_tokens"] = bytes.Trim(limit, `"`)
+	e.ID, e.Session = f.text(requestIDs), f.text(sessions)
+	e.Begin, e.First, e.End = f.time(begins), f.time(firsts), f.time(ends)
+	if e.First.IsZero() {
+		e.First = f.after(e.Begin, firstsAfter)
 	}
-	e.API = apiOf(e.Body)
+	if e.End.IsZero() {
+		e.End = f.after(e.Begin, endsAfter)
+	}
+	if err := e.readAnswer(f); err != nil {
+		return err
+	}
+	e.CacheHit = string(f.flag(cacheHits)) == "true"
+	e.Prompt, e.API = promptOf(e.Body), apiOf(e.Body)
+	if layout != span {
+		e.Endpoint = e.API
+	}
 	if !e.End.After(e.Begin) || e.Begin.IsZero() {
 		e.End = time.Time{}
 	}
@@ -234,12 +225,69 @@ func (e *Entry) complete() {
 	if !e.First.After(e.Begin) || whole {
 		e.First = time.Time{} // some write the begin or the end if they do not know it
 	}
-	if e.Input.Value == 0 {
-		e.Input = trace.Opt[int]{} // no prompt is empty
-	}
+	return nil
 }
 
-func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+// otherCall returns an error if the call of an entry generates no text. Spans of agents
+// and tools have attributes of models, too.
+func (f *fields) otherCall(layout Layout, call string) error {
+	switch {
+	case layout == spanRecord, generates(call), call == "" && (layout != span || f.has("gen_ai.request.model")):
+		return nil
+	case layout == span && !strings.HasPrefix(call, "embed") && !strings.HasPrefix(call, "rerank"):
+		return ErrNoRequest
+	}
+	return ErrOtherCall
+}
+
+// Names of calls, and ends of paths of APIs, that generate text, and parts of names that
+// do not.
+var (
+	generating    = []string{"completion", "completions", "responses", "messages", "generate", "chat", "generate_content", "generate_content_stream", "generatecontent", "pass_through_endpoint", "passthrough_route"}
+	notGenerating = []string{"get_", "delete_", "list_", "cancel_"}
+)
+
+// generates reports whether the name of a call, or the path of an API, is one that
+// generates text.
+func generates(name string) bool {
+	name, _, _ = strings.Cut(strings.ToLower(name), "?")
+	return slices.ContainsFunc(generating, func(suffix string) bool { return strings.HasSuffix(name, suffix) }) &&
+		!slices.ContainsFunc(notGenerating, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// readRequest collects the body of the request. It returns the object that has it.
+func (e *Entry) readRequest(f *fields) (request *fields) {
+	for _, name := range []string{"model_parameters", "optional_params", "proxy_server_request"} {
+		maps.Copy(e.Body, f.object(name).members)
+	}
+	for member, names := range bodyMembers {
+		if _, raw := f.first(names); raw != nil {
+			e.Body[member] = unwrap(raw)
+		}
+	}
+	if stream := f.flag(streams); stream != nil {
+		e.Body["stream"] = stream
+	}
+	switch name, raw := f.first(allMessages); {
+	case len(raw) <= 2: // [] or {}
+	case unwrap(raw)[0] == '{': // such as {"messages": [...]}
+		maps.Copy(e.Body, f.object(name).members)
+	case unwrap(raw)[0] == '[':
+		e.Body["messages"] = unwrap(raw)
+	default:
+		e.Body["prompt"] = raw
+	}
+	request = f.object("request", "request_body", "body")
+	body := request
+	if name, wrapped := request.first(wrappers); wrapped != nil && !request.has("messages") {
+		body = request.object(name)
+	}
+	maps.Copy(e.Body, body.members)
+	if limit := e.Body["max_tokens"]; isDigits(strings.Trim(string(limit), `"`)) { // some write it as a string
+		e.Body["max_tokens"] = bytes.Trim(limit, `"`)
+	}
+	return request
+}
 
 // What LiteLLM writes in place of a prompt, and where it shortens a text.
 var (
@@ -247,14 +295,20 @@ var (
 	cut      = []byte(`litellm_truncated`)
 )
 
-func promptOf(raw []byte) Prompt {
-	switch {
-	case bytes.Contains(raw, redacted):
-		return Redacted
-	case bytes.Contains(raw, cut):
-		return Cut
+// promptOf says whether a body has its prompt.
+func promptOf(body members) Prompt {
+	for _, name := range []string{"messages", "input", "prompt", "input_ids", "text"} {
+		switch raw := body[name]; {
+		case len(raw) <= 2: // "", [] or {}
+		case bytes.Contains(raw, redacted):
+			return Redacted
+		case bytes.Contains(raw, cut):
+			return Cut
+		default:
+			return HasPrompt
+		}
 	}
-	return HasPrompt
+	return NoPrompt
 }
 
 // apiOf returns the API whose requests have the members of a body.
@@ -273,3 +327,5 @@ func apiOf(body members) string {
 	}
 	return ""
 }
+
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

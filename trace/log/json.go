@@ -37,6 +37,40 @@ func membersOf(raw []byte) (members, error) {
 	return m, nil
 }
 
+// find returns the member with a name, which may have points, or the one at a path of
+// objects, such as response.usage; nil if there is none.
+func (m members) find(path string) []byte {
+	raw, known := m[path]
+	if name, rest, more := strings.Cut(path, "."); !known && more {
+		in, _ := membersOf(unwrap(m[name]))
+		return in.find(rest)
+	}
+	return raw
+}
+
+// first returns the first of some members that is there and not "".
+func (m members) first(names []string) (name string, raw []byte) {
+	for _, name := range names {
+		if raw := m.find(name); len(raw) > 0 && string(raw) != `""` {
+			return name, raw
+		}
+	}
+	return "", nil
+}
+
+// Lookup returns the string or number that a field of a body names, such as chat or
+// metadata.chat; "" if there is none.
+func Lookup(body map[string][]byte, field string) string {
+	switch raw := members(body).find(field); {
+	case len(raw) == 0 || string(raw) == "null" || raw[0] == '{' || raw[0] == '[':
+		return ""
+	case raw[0] == '"':
+		return textOf(raw)
+	default:
+		return string(raw)
+	}
+}
+
 // elements calls visit for the elements of an array, and for none of anything else.
 func elements(raw []byte, visit func([]byte)) {
 	if len(raw) > 0 && raw[0] == '[' {
@@ -47,9 +81,12 @@ func elements(raw []byte, visit func([]byte)) {
 	}
 }
 
-// nested reports whether a value is an object or array with something in it.
-func nested(raw []byte) bool {
-	return len(raw) > 2 && (raw[0] == '{' || raw[0] == '[') && len(bytes.TrimSpace(raw[1:len(raw)-1])) > 0
+// quoted returns a JSON string.
+func quoted(s string) []byte { return jsonscan.AppendString(nil, s) }
+
+// list returns a JSON array.
+func list(elements [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(elements, []byte(","))...), ']')
 }
 
 // unwrap returns the JSON that a JSON string contains, or the value itself.
@@ -76,44 +113,11 @@ func textOf(raw []byte) (s string) {
 	return s
 }
 
-// quoted returns a JSON string.
-func quoted(s string) []byte { return jsonscan.AppendString(nil, s) }
-
-// list returns a JSON array.
-func list(elements [][]byte) []byte {
-	return append(append([]byte{'['}, bytes.Join(elements, []byte(","))...), ']')
-}
-
-// Lookup returns the string or number in the member that a field names, such as chat or
-// metadata.chat; "" if there is none.
-func Lookup(body map[string][]byte, field string) string {
-	raw, ok := body[field]
-	if name, path, more := strings.Cut(field, "."); !ok && more {
-		in, _ := membersOf(body[name])
-		return Lookup(in, path)
-	}
-	switch {
-	case len(raw) == 0 || string(raw) == "null" || raw[0] == '{' || raw[0] == '[':
-		return ""
-	case raw[0] == '"':
-		return textOf(raw)
-	}
-	return string(raw)
-}
-
-// fields reads members of an entry, and keeps the first error of all of the entry.
+// fields reads facts of an entry, and keeps the first error.
 type fields struct {
 	members
 	path string // of the members in the entry, with a point at the end
 	err  *error
-}
-
-// in returns fields of the same entry.
-func (f *fields) in(m members, path string) *fields {
-	if m == nil {
-		m = members{}
-	}
-	return &fields{m, path, f.err}
 }
 
 func (f *fields) wrong(name, what string) {
@@ -122,33 +126,26 @@ func (f *fields) wrong(name, what string) {
 	}
 }
 
-// first returns the first of some members that is there.
-func (f *fields) first(names ...string) (name string, raw []byte) {
-	for _, name := range names {
-		if raw := f.members[name]; len(raw) > 0 && string(raw) != `""` {
-			return name, raw
-		}
-	}
-	return "", nil
-}
-
 // object returns a member that is an object, or a string that contains one. It is empty
 // if there is none.
 func (f *fields) object(names ...string) *fields {
-	name, raw := f.first(names...)
+	name, raw := f.first(names)
+	in := &fields{members{}, f.path + name + ".", f.err}
 	if raw == nil {
-		return f.in(nil, "")
+		return in
 	}
 	m, err := membersOf(unwrap(raw))
 	if err != nil {
 		f.wrong(name, "is not an object")
+		return in
 	}
-	return f.in(m, f.path+name+".")
+	in.members = m
+	return in
 }
 
 // text returns a member that is a string or a number.
-func (f *fields) text(names ...string) string {
-	name, raw := f.first(names...)
+func (f *fields) text(names []string) string {
+	name, raw := f.first(names)
 	switch {
 	case raw == nil:
 		return ""
@@ -161,51 +158,44 @@ func (f *fields) text(names ...string) string {
 	return ""
 }
 
-// bare returns a member without the quotes of a string.
-func (f *fields) bare(names ...string) (name, text string) {
-	name, raw := f.first(names...)
-	return name, strings.Trim(string(raw), `"`)
-}
-
-func (f *fields) flag(names ...string) trace.Opt[bool] {
-	_, text := f.bare(names...)
-	value, err := strconv.ParseBool(strings.ToLower(text))
-	return trace.Opt[bool]{Value: value, Set: err == nil && len(text) > 1}
+// flag returns a member that is a truth value, or a string that contains one.
+func (f *fields) flag(names []string) []byte {
+	_, raw := f.first(names)
+	switch text := strings.ToLower(strings.Trim(string(raw), `"`)); text {
+	case "true", "false":
+		return []byte(text)
+	}
+	return nil
 }
 
 // number returns a member that is a number, or a string that contains one.
-func (f *fields) number(names ...string) (n trace.Opt[float64]) {
-	name, text := f.bare(names...)
-	if text == "" {
-		return n
+func (f *fields) number(names []string) (name string, n trace.Opt[float64]) {
+	name, raw := f.first(names)
+	if raw == nil {
+		return name, n
 	}
-	value, err := strconv.ParseFloat(text, 64)
+	value, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
 		f.wrong(name, "is not a number")
-		return n
+		return name, n
 	}
-	return trace.Some(value)
+	return name, trace.Some(value)
 }
 
 // tokens returns a number of tokens.
-func (f *fields) tokens(names ...string) (n trace.Opt[int]) {
-	number := f.number(names...)
-	if !number.Set {
-		return n
-	}
+func (f *fields) tokens(names []string) (n trace.Opt[int]) {
+	name, number := f.number(names)
 	if v := number.Value; v < 0 || v > trace.MaxLength || v != math.Trunc(v) {
-		name, _ := f.first(names...)
 		f.wrong(name, "is not a number of tokens")
 		return n
 	}
-	return trace.Some(int(number.Value))
+	return trace.Opt[int]{Value: int(number.Value), Set: number.Set}
 }
 
-// time returns a time, which may be a date, or a number of seconds to nanoseconds since
-// 1970. The zero time and 0 are no times.
-func (f *fields) time(names ...string) time.Time {
-	name, text := f.bare(names...)
-	t, ok := parseTime(text, strings.Contains(strings.ToLower(name), "nano"))
+// time returns a time: see parseTime.
+func (f *fields) time(names []string) time.Time {
+	name, raw := f.first(names)
+	t, ok := parseTime(strings.Trim(string(raw), `"`), strings.Contains(strings.ToLower(name), "nano"))
 	if !ok {
 		f.wrong(name, "is not a time")
 	}
@@ -214,12 +204,13 @@ func (f *fields) time(names ...string) time.Time {
 
 // after returns the time that is a number of seconds after begin, or of milliseconds if the
 // name of the member ends in ms.
-func (f *fields) after(begin time.Time, names ...string) time.Time {
-	n, unit := f.number(names...), time.Second
-	if name, _ := f.first(names...); strings.HasSuffix(strings.ToLower(name), "ms") {
+func (f *fields) after(begin time.Time, names []string) time.Time {
+	name, n := f.number(names)
+	unit := time.Second
+	if strings.HasSuffix(strings.ToLower(name), "ms") {
 		unit = time.Millisecond
 	}
-	if !n.Set || begin.IsZero() || !(n.Value > 0 && n.Value*float64(unit) < 1e7*float64(time.Second)) {
+	if begin.IsZero() || !(n.Value > 0 && n.Value*float64(unit) < 1e7*float64(time.Second)) {
 		return time.Time{}
 	}
 	return begin.Add(time.Duration(n.Value * float64(unit)).Round(time.Microsecond))
@@ -231,8 +222,12 @@ var (
 	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// parseTime parses a date or a number, whose unit is found by its size unless it is
-// nanoseconds. The zero time is none.
+// dates are the layouts of dates in logs.
+var dates = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
+
+// parseTime parses a date, or a number of seconds, milliseconds, microseconds or
+// nanoseconds since 1970: its unit is found by its size, unless it is nanoseconds. The zero
+// time and 0 are no time.
 func parseTime(s string, nano bool) (t time.Time, ok bool) {
 	if s == "" || strings.HasPrefix(s, "0001-") {
 		return t, true
@@ -244,7 +239,7 @@ func parseTime(s string, nano bool) (t time.Time, ok bool) {
 	case notWhole == nil && (nano || whole >= 1e17):
 		t = time.Unix(0, whole)
 	case err != nil || !(math.Abs(x) < 1e18):
-		for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
+		for _, layout := range dates {
 			if t, err = time.Parse(layout, s); err == nil {
 				break
 			}

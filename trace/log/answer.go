@@ -1,0 +1,159 @@
+package log
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"moontide/trace"
+	"moontide/trace/jsonscan"
+)
+
+// Usage are numbers of tokens.
+type Usage struct{ Input, Output, Cached, Reasoning trace.Opt[int] }
+
+// usage reads the usage that servers and gateways write.
+func (f *fields) usage() Usage {
+	u := Usage{f.tokens(inputTokens), f.tokens(outputTokens), f.tokens(cachedTokens), f.tokens(reasoningTokens)}
+	if u.Input.Set && !f.has("prompt_tokens") { // Anthropic counts cached tokens apart
+		apart := f.tokens(cacheReads).Value + f.tokens(cacheWrites).Value
+		u.Input.Value = min(u.Input.Value+apart, trace.MaxLength)
+	}
+	return u
+}
+
+// add takes what another usage has.
+func (u *Usage) add(more Usage) {
+	take := func(to *trace.Opt[int], from trace.Opt[int]) {
+		if from.Set {
+			*to = from
+		}
+	}
+	take(&u.Input, more.Input)
+	take(&u.Output, more.Output)
+	take(&u.Cached, more.Cached)
+	take(&u.Reasoning, more.Reasoning)
+}
+
+// readAnswer reads the answer, which may be the body of an HTTP response, and how the
+// request ended.
+func (e *Entry) readAnswer(f *fields) error {
+	name, raw := f.first(answers)
+	raw = unwrap(raw)
+	response := &fields{path: f.path + name + ".", err: f.err}
+	response.members, _ = membersOf(raw)
+	chunk := fields{path: response.path, err: f.err}
+	if response.has("body") {
+		raw, chunk.path = unwrap(response.members["body"]), response.path+"body."
+	}
+	failed := false
+	for _, part := range chunks(raw) {
+		chunk.members, _ = membersOf(part)
+		if textOf(chunk.members["object"]) == "list" { // such as of embeddings
+			return ErrOtherCall
+		}
+		failed = failed || chunk.has("error")
+		e.readChunk(&chunk)
+		e.addTexts("", part, 0)
+	}
+	e.Usage.add(f.object("hidden_params.usage_object").usage())
+	e.Usage.add(f.object("usage").usage())
+	e.Usage.add(f.usage())
+	if e.Input.Value == 0 {
+		e.Input = trace.Opt[int]{} // no prompt is empty
+	}
+	e.readOutcome(f, response, failed)
+	return nil
+}
+
+// readChunk reads an answer, or a chunk of one.
+func (e *Entry) readChunk(f *fields) {
+	for _, name := range []string{"usage", "usageMetadata", "message.usage"} { // Anthropic's message_start has the last
+		e.Usage.add(f.object(name).usage())
+	}
+	if _, given := e.Body["model"]; !given && f.has("model") {
+		e.Body["model"] = f.members["model"]
+	}
+	if created := f.time(creations); !created.IsZero() && e.Begin.IsZero() {
+		e.Begin, e.BeginCreated = created, true
+	}
+}
+
+// chunks returns the parts of an answer: the elements of an array, the events of a stream,
+// or the answer itself.
+func chunks(raw []byte) (parts [][]byte) {
+	switch {
+	case len(raw) == 0:
+		return nil
+	case raw[0] == '[':
+		elements(raw, func(element []byte) { parts = append(parts, element) })
+		return parts
+	case raw[0] != '"':
+		return [][]byte{raw}
+	}
+	s := textOf(raw)
+	if !strings.HasPrefix(s, "data:") && !strings.HasPrefix(s, "event:") {
+		return [][]byte{raw}
+	}
+	for line := range strings.Lines(s) {
+		data, ok := strings.CutPrefix(line, "data:")
+		if data = strings.TrimSpace(data); ok && json.Valid([]byte(data)) {
+			parts = append(parts, []byte(data))
+		}
+	}
+	return parts
+}
+
+// texts are the members of answers that have what the model wrote; an answer may be a text
+// alone.
+var texts = map[string]bool{"": true, "content": true, "text": true, "reasoning_content": true, "reasoning": true, "thinking": true, "arguments": true, "partial_json": true, "delta": true, "output_text": true}
+
+// addTexts adds the texts within an answer.
+func (e *Entry) addTexts(key string, raw []byte, depth int) {
+	switch {
+	case depth > jsonscan.MaxDepth:
+	case raw[0] == '"' && texts[key]:
+		e.Answer += textOf(raw)
+	case raw[0] == '{':
+		jsonscan.Members(raw, func(key []byte, _ int, value []byte) error {
+			e.addTexts(string(key), value, depth+1)
+			return nil
+		})
+	default:
+		elements(raw, func(element []byte) { e.addTexts(key, element, depth+1) })
+	}
+}
+
+// readOutcome reads how a request ended: from a status of HTTP or in words, of the entry
+// or its response, and from members that name an error.
+func (e *Entry) readOutcome(f, response *fields, failed bool) {
+	for _, of := range []*fields{f, response} {
+		_, raw := of.first(statuses)
+		if status, err := strconv.Atoi(strings.Trim(string(raw), `"`)); err == nil {
+			e.Status = status
+		}
+	}
+	_, state := f.first(endStates)
+	ended := strings.ToLower(strings.Trim(string(state), `"`))
+	_, failure := f.first(failures)
+	class, code := f.text(errorClasses), f.text(errorCodes)
+	if status, err := strconv.Atoi(code); err == nil && status >= 100 && status < 600 {
+		e.Status = status
+	}
+	if !failed && failure == nil && class == "" && ended != "failure" && ended != "2" && !strings.HasSuffix(ended, "error") && e.Status >= 0 && e.Status < 300 {
+		e.Outcome = OK
+		return
+	}
+	switch words := strings.ToLower(class + " " + code); {
+	case strings.Contains(words, "timeout"), strings.Contains(words, "expired"):
+		e.Outcome = "timeout"
+	case strings.Contains(words, "cancel"):
+		e.Outcome = "canceled"
+	case strings.Contains(words, "connection"):
+		e.Outcome = "connect"
+	case e.Status >= 400:
+		e.Outcome = "status"
+	default:
+		e.Outcome = "server"
+	}
+}
