@@ -58,18 +58,18 @@ func (p *Proxy) answered(e *exchange) {
 
 // hashAll hashes bodies until there are no more.
 func (p *Proxy) hashAll() {
-	read, ids := log.NewReader(p.cfg.Config), log.NewHasher(p.cfg.Config)
+	read := log.NewReader(p.cfg.Config)
 	for e := range p.toHash {
 		if e.noBlocks == "" {
 			e.noBlocks = failed // unless it returns
-			p.guard(func() { e.noBlocks = p.hashBody(e, read, ids) })
+			p.guard(func() { e.noBlocks = p.hashBody(e, read) })
 		}
 		p.hashed(e)
 	}
 }
 
 // hashBody finds the block ids and the session of a request, or returns why not.
-func (p *Proxy) hashBody(e *exchange, read *log.Reader, ids *log.Hasher) gap {
+func (p *Proxy) hashBody(e *exchange, read *log.Reader) gap {
 	if e.bodyCoding != "" && !strings.EqualFold(e.bodyCoding, "identity") {
 		if why := e.inflateBody(); why != "" {
 			return why
@@ -93,7 +93,7 @@ func (p *Proxy) hashBody(e *exchange, read *log.Reader, ids *log.Hasher) gap {
 	if c.Session != "" {
 		e.sessionName = p.keys.Sessions.Name(c.Session)
 	}
-	e.blocks = ids.Hash(c)
+	e.blocks = read.Hash(c)
 	p.join(e)
 	return ""
 }

@@ -51,7 +51,7 @@ func (l *requestLog) measureTexts() {
 	}
 	if l.assumed = len(texts) >= leastMeasured; l.assumed {
 		l.cfg.BytesPerToken = median(texts)
-		l.ids = log.NewHasher(l.cfg)
+		l.read = log.NewReader(l.cfg)
 	}
 }
 

@@ -24,7 +24,6 @@ type requestLog struct {
 	cfg      log.Config
 	keys     log.Keys
 	read     *log.Reader
-	ids      *log.Hasher
 	rows     *log.Rows
 	sessions *log.Sessions
 	parts    []spot[logged]
@@ -54,7 +53,7 @@ func newRequestLog(t textFiles, configure func() (log.Config, error)) (*requestL
 	}
 	l := &requestLog{
 		assumed: cfg.Encoder == nil && cfg.BytesPerToken == 0,
-		cfg:     cfg.WithDefaults(), keys: cfg.Key.Keys(), read: log.NewReader(cfg), ids: log.NewHasher(cfg),
+		cfg:     cfg.WithDefaults(), keys: cfg.Key.Keys(), read: log.NewReader(cfg),
 		sessions: log.NewSessions(mostTurns),
 	}
 	l.textFiles, l.layout = t, l
@@ -199,7 +198,7 @@ func (l *requestLog) readPrompt(e *log.Entry, x *log.Exchange) (session string) 
 		x.Call, _ = l.read.ReadMembers("", e.Body)
 		e.Prompt = log.Unreadable
 	} else if e.Prompt == log.HasPrompt {
-		x.Blocks = l.ids.Hash(x.Call)
+		x.Blocks = l.read.Hash(x.Call)
 	}
 	field := l.cfg.SessionField
 	if session = x.Call.Session; session == "" && field != "" {

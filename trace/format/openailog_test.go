@@ -149,12 +149,13 @@ func TestLogsShareIDs(t *testing.T) {
 	if err := json.Unmarshal(first, &line); err != nil {
 		t.Fatal(err)
 	}
-	call, err := log.NewReader(cfg).Read(log.Chat, line.Body)
+	reader := log.NewReader(cfg)
+	call, err := reader.Read(log.Chat, line.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	turn := &log.Turn{}
-	blocks := log.NewHasher(cfg).Hash(call)
+	blocks := reader.Hash(call)
 	log.NewSessions(1).Join(turn, "", blocks, "s")
 	want := log.NewRows(cfg, turn.Arrived).Row(&log.Exchange{Turn: turn, Call: call, Blocks: blocks, Input: trace.Some(37)}).HashIDs
 	if len(want) != 3 {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -25,21 +26,13 @@ type Anonymizer struct {
 	blocks                           *ids
 	sessions, requests, models, rest Key
 	origin                           trace.Opt[float64] // ms
-	ids                              []uint64
-	after                            []string
-	recent                           []renamed // by the low bits of the id
+	known                            map[uint64]uint64  // new ids of recent blocks
 	dropped                          map[string]int
-}
-
-// renamed is a block id and its new one.
-type renamed struct {
-	from, to uint64
-	set      bool
 }
 
 // recentIDs is the number of ids whose new ones are remembered: most blocks of a prompt
 // were in another one not long before.
-const recentIDs = 1 << 16
+const recentIDs = 1 << 18
 
 // NewAnonymizer returns an anonymizer for one trace. Unknown keys of rows in hash, such as
 // user or model, are kept with keyed names as their values.
@@ -48,13 +41,13 @@ func NewAnonymizer(k Key, hash ...string) (*Anonymizer, error) {
 		return nil, errors.New("anonymizing: key is missing")
 	}
 	return &Anonymizer{
-		hash: hash, blocks: newIDs(k.Derive("anonymized blocks")), sessions: k.Derive("anonymized sessions"),
-		requests: k.Derive("anonymized requests"), models: k.Keys().Models, rest: k.Derive("anonymized keys"),
-		recent: make([]renamed, recentIDs), dropped: map[string]int{},
+		hash: hash, blocks: newIDs(k.derive("anonymized blocks")), sessions: k.derive("anonymized sessions"),
+		requests: k.derive("anonymized requests"), models: k.Keys().Models, rest: k.derive("anonymized keys"),
+		known: map[uint64]uint64{}, dropped: map[string]int{},
 	}, nil
 }
 
-// Rows anonymizes a stream. Each row is valid until the next.
+// Rows anonymizes a stream.
 func (a *Anonymizer) Rows(reqs trace.Requests) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for r, err := range reqs {
@@ -96,70 +89,60 @@ func (a *Anonymizer) row(r *trace.Request) error {
 			at.Value = math.Round((at.Value-a.origin.Value)*1e6) / 1e6 // without the rounding error of the difference
 		}
 	}
-	if len(r.HashIDs) > 0 {
-		a.ids = a.ids[:0]
-		for _, id := range r.HashIDs {
-			a.ids = append(a.ids, a.block(id))
-		}
-		r.HashIDs = a.ids
+	r.HashIDs, r.After = slices.Clone(r.HashIDs), slices.Clone(r.After)
+	for i, id := range r.HashIDs {
+		r.HashIDs[i] = a.block(id)
+	}
+	for i, id := range r.After {
+		r.After[i] = a.requests.Name(id)
 	}
 	r.SessionID, r.ID = a.sessions.Name(r.SessionID), a.requests.Name(r.ID)
-	if len(r.After) > 0 {
-		a.after = a.after[:0]
-		for _, id := range r.After {
-			a.after = append(a.after, a.requests.Name(id))
-		}
-		r.After = a.after
-	}
 	var err error
-	r.Extra, err = a.filter(r.Extra, "", safe)
+	r.Extra, err = a.filter(r.Extra, "")
 	return err
 }
 
 func (a *Anonymizer) block(id uint64) uint64 {
-	known := &a.recent[id%recentIDs]
-	if !known.set || known.from != id {
-		*known = renamed{id, a.blocks.of(binary.LittleEndian.AppendUint64(nil, id)), true}
+	to, known := a.known[id]
+	if !known {
+		if len(a.known) == recentIDs {
+			clear(a.known)
+		}
+		to = a.blocks.of(binary.LittleEndian.AppendUint64(nil, id))
+		a.known[id] = to
 	}
-	return known.to
+	return to
 }
 
-// safe lists the unknown keys that name nobody, which captures and readers write, and
-// safeRecorded those within recorded.
+// The unknown keys that name nobody, which captures and readers write, and their values
+// that are strings: keys of rows, APIs and outcomes.
 var (
-	safe         = []string{"model", "priority", "turn", trace.Estimated, trace.Missing, "status", RecordedKey}
-	safeRecorded = []string{"endpoint", "stream", "max_tokens", "outcome", "status", "cached_tokens", "reasoning_tokens", "ttft_ms", "e2el_ms"}
+	safe  = strings.Fields("model priority turn estimated missing status recorded recorded.endpoint recorded.stream recorded.max_tokens recorded.outcome recorded.status recorded.cached_tokens recorded.reasoning_tokens recorded.ttft_ms recorded.e2el_ms")
+	words = strings.Fields("input_length output_length hash_ids completions chat responses messages generate ok client connect timeout status server protocol truncated empty canceled abandoned")
 )
 
-// words are the values of safe keys that are strings: keys of rows, APIs and outcomes.
-var words = []string{
-	"input_length", "output_length", "hash_ids", Completions, Chat, Responses, Messages, Generate,
-	OK, "client", "connect", "timeout", "status", "server", "protocol", "truncated", "empty", "canceled", "abandoned",
-}
-
 // filter returns an object with the members that are safe or are to be hashed.
-func (a *Anonymizer) filter(object []byte, path string, safe []string) ([]byte, error) {
+func (a *Anonymizer) filter(object []byte, path string) ([]byte, error) {
 	if len(object) == 0 {
 		return nil, nil
 	}
 	var kept jsonscan.Object
 	err := jsonscan.Members(object, func(key []byte, _ int, raw []byte) (err error) {
-		name := string(key)
-		switch known := slices.Contains(safe, name); {
+		switch name := path + string(key); {
 		case path == "" && slices.Contains(a.hash, name) && name == "model":
 			raw = quoted(a.models.Name(cmp.Or(textOf(raw), string(raw))))
 		case path == "" && slices.Contains(a.hash, name):
 			raw = quoted(a.rest.Name(string(raw)))
-		case known && path == "" && name == RecordedKey && raw[0] == '{':
-			if raw, err = a.filter(raw, RecordedKey+".", safeRecorded); raw == nil {
+		case name == RecordedKey && raw[0] == '{':
+			if raw, err = a.filter(raw, name+"."); raw == nil {
 				return err
 			}
-		case known && path == "" && name == "model" && raw[0] == '"', known && plain(raw):
+		case slices.Contains(safe, name) && (plain(raw) || name == "model" && raw[0] == '"'):
 		default:
-			a.drop(path + name)
+			a.drop(name)
 			return nil
 		}
-		kept.Add(name, raw)
+		kept.Add(string(key), raw)
 		return err
 	})
 	return kept.Bytes(), err

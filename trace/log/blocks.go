@@ -1,8 +1,10 @@
 package log
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
+	"hash"
 	"math"
 	"slices"
 )
@@ -14,53 +16,29 @@ type Blocks struct {
 	of  hashed            // the prompt, until Sessions.Join has seen it
 }
 
-// Hasher hashes prompts. It is not safe for concurrent use.
-type Hasher struct {
-	cfg Config
-	ids *ids
-}
-
-// NewHasher returns a hasher. The configuration must be valid.
-func NewHasher(cfg Config) *Hasher {
-	cfg = cfg.WithDefaults()
-	return &Hasher{cfg, newIDs(cfg.Key.Keys().Blocks)}
-}
-
-// Hash returns the block ids of the prompt of a call. Calls of different models, and
-// texts that are cut in different ways, share no ids. It releases the prompt from the
-// call; the result holds it until its session is found.
-func (h *Hasher) Hash(c *Call) *Blocks {
-	kind, size := "tokens", 4*h.cfg.BlockSize
-	if !c.tokens {
-		kind, size = "text", max(1, int(math.Round(h.cfg.BytesPerToken*float64(h.cfg.BlockSize))))
-	}
-	scope := fmt.Sprintf("%s %d %q %q", kind, size, h.cfg.EncoderID, c.Model)
-	b := h.ids.prefixes(scope, c.content, size)
-	c.content = nil
-	return b
-}
-
-// prefixes returns the ids of a prompt of which each block has a number of bytes, the
-// last one perhaps fewer. Prompts of different scopes, such as models, share no ids. The
-// id of block i is that of
+// Hash returns the block ids of the prompt of a call. It releases the prompt from the
+// call; the result holds it until its session is found. The id of block i is that of
 //
 //	h(i) = HMAC-SHA256(key, h(i-1) || content of block i)
 //
-// so it identifies the whole prefix, and h(0) is that of the scope. The probability that
-// any two of n different prefixes get the same id is about n*n/2^54: 0.6 % for ten million
-// blocks.
-func (x *ids) prefixes(scope string, prompt []byte, blockBytes int) *Blocks {
-	x.sum = [sha256.Size]byte{}
-	full := len(prompt) / blockBytes
-	all := append(make([]uint64, 0, full+2), x.next([]byte(scope)))
-	for rest := prompt; len(rest) > 0; rest = rest[min(blockBytes, len(rest)):] {
-		all = append(all, x.next(rest[:min(blockBytes, len(rest))]))
+// so it identifies the whole prefix. h(0) is that of the model and of how the text is cut:
+// calls that differ in these share no ids. The probability that any two of n different
+// prefixes get the same id is about n*n/2^54: 0.6 % for ten million blocks.
+func (r *Reader) Hash(c *Call) *Blocks {
+	kind, size := "tokens", 4*r.cfg.BlockSize
+	if !c.tokens {
+		kind, size = "text", max(1, int(math.Round(r.cfg.BytesPerToken*float64(r.cfg.BlockSize))))
 	}
-	return &Blocks{ids: all[1:], sum: x.sum, of: hashed{prompt, blockBytes, all[:1+full]}}
+	x := r.ids
+	x.sum = [sha256.Size]byte{}
+	all := []uint64{x.next(fmt.Appendf(nil, "%s %d %q %q", kind, size, r.cfg.EncoderID, c.Model))}
+	for block := range slices.Chunk(c.content, size) {
+		all = append(all, x.next(block))
+	}
+	b := &Blocks{all[1:], x.sum, hashed{c.content, size, all[:1+len(c.content)/size]}}
+	c.content = nil
+	return b
 }
-
-// next returns the id of a block after those before it.
-func (x *ids) next(block []byte) uint64 { return x.of(x.sum[:], block) }
 
 // fit returns the ids of a prompt that has a number of blocks by the server's count. If
 // the server counts more, because its chat template adds tokens, further ids follow from
@@ -78,3 +56,24 @@ func (b *Blocks) fit(k Key, count int) []uint64 {
 	}
 	return all
 }
+
+// ids makes ids under a key. It is not safe for concurrent use.
+type ids struct {
+	mac hash.Hash
+	sum [sha256.Size]byte // of the last
+}
+
+func newIDs(k Key) *ids { return &ids{mac: hmac.New(sha256.New, k[:])} }
+
+// of returns the id of a content that has some parts.
+func (x *ids) of(parts ...[]byte) uint64 {
+	x.mac.Reset()
+	for _, part := range parts {
+		x.mac.Write(part)
+	}
+	x.mac.Sum(x.sum[:0])
+	return id(x.sum)
+}
+
+// next returns the id of a block after those before it.
+func (x *ids) next(block []byte) uint64 { return x.of(x.sum[:], block) }

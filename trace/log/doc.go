@@ -3,13 +3,14 @@
 //
 //	key, err := log.OpenKey("capture.key") // made once, kept secret
 //	cfg := log.Config{Key: key}
-//	call, err := log.NewReader(cfg).Read(log.Chat, body)
-//	blocks := log.NewHasher(cfg).Hash(call)
+//	reader := log.NewReader(cfg)
+//	call, err := reader.Read(log.Chat, body)
+//	blocks := reader.Hash(call)
 //	turn := &log.Turn{ID: "1", Arrived: time.Now()}
 //	log.NewSessions(1000).Join(turn, "", blocks, "a new session")
 //	row := log.NewRows(cfg, start).Row(&log.Exchange{Turn: turn, Call: call, Blocks: blocks})
 //
-// Block ids are HMAC-SHA256 of prefixes, see [Hasher], and names of sessions and
+// Block ids are HMAC-SHA256 of prefixes, see [Reader.Hash], and names of sessions and
 // requests are those of their names. Without the key, nobody can find out whether a
 // prompt has a known text. Two traces made with one key share ids.
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -213,7 +214,7 @@ func (e *Entry) read(f *fields, layout Layout) error {
 	if err := e.readAnswer(f); err != nil {
 		return err
 	}
-	e.CacheHit = string(f.flag(cacheHits)) == "true"
+	e.CacheHit = f.flag(cacheHits).Value
 	e.Prompt, e.API = promptOf(e.Body), apiOf(e.Body)
 	if layout != span {
 		e.Endpoint = e.API
@@ -265,8 +266,8 @@ func (e *Entry) readRequest(f *fields) (request *fields) {
 			e.Body[member] = unwrap(raw)
 		}
 	}
-	if stream := f.flag(streams); stream != nil {
-		e.Body["stream"] = stream
+	if stream := f.flag(streams); stream.Set {
+		e.Body["stream"] = strconv.AppendBool(nil, stream.Value)
 	}
 	switch name, raw := f.first(allMessages); {
 	case len(raw) <= 2: // [] or {}

@@ -61,14 +61,11 @@ func (m members) first(names []string) (name string, raw []byte) {
 // Lookup returns the string or number that a field of a body names, such as chat or
 // metadata.chat; "" if there is none.
 func Lookup(body map[string][]byte, field string) string {
-	switch raw := members(body).find(field); {
-	case len(raw) == 0 || string(raw) == "null" || raw[0] == '{' || raw[0] == '[':
+	raw := members(body).find(field)
+	if len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
 		return ""
-	case raw[0] == '"':
-		return textOf(raw)
-	default:
-		return string(raw)
 	}
+	return bare(raw)
 }
 
 // elements calls visit for the elements of an array, and for none of anything else.
@@ -81,10 +78,9 @@ func elements(raw []byte, visit func([]byte)) {
 	}
 }
 
-// quoted returns a JSON string.
+// quoted returns a JSON string, and list a JSON array.
 func quoted(s string) []byte { return jsonscan.AppendString(nil, s) }
 
-// list returns a JSON array.
 func list(elements [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(elements, []byte(","))...), ']')
 }
@@ -113,6 +109,14 @@ func textOf(raw []byte) (s string) {
 	return s
 }
 
+// bare returns a JSON string, or another value as it is.
+func bare(raw []byte) string {
+	if len(raw) > 0 && raw[0] == '"' {
+		return textOf(raw)
+	}
+	return string(raw)
+}
+
 // fields reads facts of an entry, and keeps the first error.
 type fields struct {
 	members
@@ -122,7 +126,7 @@ type fields struct {
 
 func (f *fields) wrong(name, what string) {
 	if *f.err == nil {
-		*f.err = fmt.Errorf("%s%s %s", f.path, name, what)
+		*f.err = fmt.Errorf("%s%s is not %s", f.path, name, what)
 	}
 }
 
@@ -130,90 +134,73 @@ func (f *fields) wrong(name, what string) {
 // if there is none.
 func (f *fields) object(names ...string) *fields {
 	name, raw := f.first(names)
-	in := &fields{members{}, f.path + name + ".", f.err}
-	if raw == nil {
-		return in
-	}
 	m, err := membersOf(unwrap(raw))
-	if err != nil {
-		f.wrong(name, "is not an object")
-		return in
+	if err != nil && raw != nil {
+		f.wrong(name, "an object")
 	}
-	in.members = m
-	return in
+	return &fields{m, f.path + name + ".", f.err}
+}
+
+// read parses the first of some members that is there.
+func read[T any](f *fields, names []string, what string, parse func(text, name string) (T, bool)) (value T) {
+	name, raw := f.first(names)
+	if raw == nil {
+		return value
+	}
+	value, ok := parse(bare(raw), name)
+	if !ok {
+		f.wrong(name, what)
+	}
+	return value
 }
 
 // text returns a member that is a string or a number.
 func (f *fields) text(names []string) string {
-	name, raw := f.first(names)
-	switch {
-	case raw == nil:
-		return ""
-	case raw[0] == '"':
-		return textOf(raw)
-	case raw[0] == '-' || raw[0]-'0' <= 9:
-		return string(raw)
-	}
-	f.wrong(name, "is not a string")
-	return ""
+	return read(f, names, "a string", func(text, name string) (string, bool) {
+		raw := f.find(name)[0]
+		return text, raw == '"' || raw == '-' || raw-'0' <= 9
+	})
 }
 
-// flag returns a member that is a truth value, or a string that contains one.
-func (f *fields) flag(names []string) []byte {
+// flag returns a member that is a truth value.
+func (f *fields) flag(names []string) trace.Opt[bool] {
 	_, raw := f.first(names)
-	switch text := strings.ToLower(strings.Trim(string(raw), `"`)); text {
-	case "true", "false":
-		return []byte(text)
-	}
-	return nil
+	text := strings.ToLower(bare(raw))
+	return trace.Opt[bool]{Value: text == "true", Set: text == "true" || text == "false"}
 }
 
-// number returns a member that is a number, or a string that contains one.
-func (f *fields) number(names []string) (name string, n trace.Opt[float64]) {
-	name, raw := f.first(names)
-	if raw == nil {
-		return name, n
-	}
-	value, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
-	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		f.wrong(name, "is not a number")
-		return name, n
-	}
-	return name, trace.Some(value)
+// number returns a member that is a number.
+func (f *fields) number(names []string) trace.Opt[float64] {
+	return read(f, names, "a number", func(text, _ string) (trace.Opt[float64], bool) {
+		value, err := strconv.ParseFloat(text, 64)
+		return trace.Some(value), err == nil && !math.IsNaN(value) && !math.IsInf(value, 0)
+	})
 }
 
 // tokens returns a number of tokens.
-func (f *fields) tokens(names []string) (n trace.Opt[int]) {
-	name, number := f.number(names)
-	if v := number.Value; v < 0 || v > trace.MaxLength || v != math.Trunc(v) {
-		f.wrong(name, "is not a number of tokens")
-		return n
+func (f *fields) tokens(names []string) trace.Opt[int] {
+	n := f.number(names)
+	if n.Value < 0 || n.Value > trace.MaxLength || n.Value != math.Trunc(n.Value) {
+		name, _ := f.first(names)
+		f.wrong(name, "a number of tokens")
 	}
-	return trace.Opt[int]{Value: int(number.Value), Set: number.Set}
+	return trace.Opt[int]{Value: int(n.Value), Set: n.Set}
 }
 
 // time returns a time: see parseTime.
-func (f *fields) time(names []string) time.Time {
-	name, raw := f.first(names)
-	t, ok := parseTime(strings.Trim(string(raw), `"`), strings.Contains(strings.ToLower(name), "nano"))
-	if !ok {
-		f.wrong(name, "is not a time")
-	}
-	return t
-}
+func (f *fields) time(names []string) time.Time { return read(f, names, "a time", parseTime) }
 
 // after returns the time that is a number of seconds after begin, or of milliseconds if the
 // name of the member ends in ms.
 func (f *fields) after(begin time.Time, names []string) time.Time {
-	name, n := f.number(names)
-	unit := time.Second
-	if strings.HasSuffix(strings.ToLower(name), "ms") {
-		unit = time.Millisecond
+	n, unit := f.number(names).Value, float64(time.Second)
+	if name, _ := f.first(names); strings.HasSuffix(strings.ToLower(name), "ms") {
+		unit = float64(time.Millisecond)
 	}
-	if begin.IsZero() || !(n.Value > 0 && n.Value*float64(unit) < 1e7*float64(time.Second)) {
+	if begin.IsZero() || !(n > 0 && n*unit < 1e7*float64(time.Second)) {
 		return time.Time{}
 	}
-	return begin.Add(time.Duration(n.Value * float64(unit)).Round(time.Microsecond))
+	return begin.Add(time.Duration(n * unit).Round(time.Microsecond))
 }
 
 // earliest and latest bound the times that are believed.
@@ -226,17 +213,14 @@ var (
 var dates = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
 
 // parseTime parses a date, or a number of seconds, milliseconds, microseconds or
-// nanoseconds since 1970: its unit is found by its size, unless it is nanoseconds. The zero
+// nanoseconds since 1970: its unit is found by its size, unless its name has it. The zero
 // time and 0 are no time.
-func parseTime(s string, nano bool) (t time.Time, ok bool) {
-	if s == "" || strings.HasPrefix(s, "0001-") {
-		return t, true
-	}
+func parseTime(s, name string) (t time.Time, ok bool) {
 	x, err := strconv.ParseFloat(s, 64)
 	switch whole, notWhole := strconv.ParseInt(s, 10, 64); {
-	case err == nil && x == 0:
+	case s == "", err == nil && x == 0, strings.HasPrefix(s, "0001-"):
 		return t, true
-	case notWhole == nil && (nano || whole >= 1e17):
+	case notWhole == nil && (whole >= 1e17 || strings.Contains(strings.ToLower(name), "nano")):
 		t = time.Unix(0, whole)
 	case err != nil || !(math.Abs(x) < 1e18):
 		for _, layout := range dates {

@@ -8,8 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -54,19 +52,17 @@ func (k Key) create(path string) error {
 
 // readKey reads the hexadecimal digits in a key file.
 func readKey(path string) (k Key, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return k, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := os.Stat(path)
 	if err != nil {
 		return k, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return k, fmt.Errorf("%s can be read by others (mode %04o): make it private with chmod 600, or delete it to get a new key", path, info.Mode().Perm())
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, 4*sha256.Size))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return k, err
+	}
 	digits, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(digits) != len(k) {
 		return k, fmt.Errorf("%s is not a key: it must have %d hexadecimal digits", path, 2*len(k))
@@ -74,15 +70,16 @@ func readKey(path string) (k Key, err error) {
 	return Key(digits), nil
 }
 
-// Derive returns a key for one purpose, so that ids and names of different kinds have
+// Keys are keys for different purposes, so that ids and names of different kinds have
 // nothing in common.
-func (k Key) Derive(purpose string) Key { return Key(k.sum(purpose)) }
+type Keys struct{ Blocks, Sessions, Models, Requests Key }
 
-func (k Key) sum(data string) []byte {
-	mac := hmac.New(sha256.New, k[:])
-	io.WriteString(mac, data)
-	return mac.Sum(nil)
+// Keys derives all of them.
+func (k Key) Keys() Keys {
+	return Keys{k.derive("blocks"), k.derive("sessions"), k.derive("models"), k.derive("requests")}
 }
+
+func (k Key) derive(purpose string) Key { return k.sum([]byte(purpose)) }
 
 // Name returns what stands for a name in a trace: 53 bits as 13 or 14 hexadecimal digits,
 // or "" for "". Any two of n names become the same with a probability of about n*n/2^54.
@@ -90,37 +87,18 @@ func (k Key) Name(of string) string {
 	if of == "" {
 		return ""
 	}
-	return fmt.Sprintf("%013x", id(k.sum(of)))
+	return fmt.Sprintf("%013x", id(k.sum([]byte(of))))
 }
 
 // OneIn reports whether a name is among one in n.
-func (k Key) OneIn(name string, n int) bool { return id(k.sum("sample "+name))%uint64(n) == 0 }
+func (k Key) OneIn(name string, n int) bool { return id(k.sum([]byte("sample "+name)))%uint64(n) == 0 }
 
-// Keys are keys for different purposes.
-type Keys struct{ Blocks, Sessions, Models, Requests Key }
-
-// Keys derives all of them.
-func (k Key) Keys() Keys {
-	return Keys{k.Derive("blocks"), k.Derive("sessions"), k.Derive("models"), k.Derive("requests")}
+func (k Key) sum(data []byte) (sum [sha256.Size]byte) {
+	mac := hmac.New(sha256.New, k[:])
+	mac.Write(data)
+	mac.Sum(sum[:0])
+	return sum
 }
 
 // id returns the 53 bits of a hash that every JSON reader keeps exactly.
-func id(sum []byte) uint64 { return binary.LittleEndian.Uint64(sum) >> 11 }
-
-// ids returns the ids of contents under a key. It is not safe for concurrent use.
-type ids struct {
-	mac hash.Hash
-	sum [sha256.Size]byte
-}
-
-func newIDs(k Key) *ids { return &ids{mac: hmac.New(sha256.New, k[:])} }
-
-// of returns the id of a content that has some parts. It has 53 bits.
-func (x *ids) of(parts ...[]byte) uint64 {
-	x.mac.Reset()
-	for _, part := range parts {
-		x.mac.Write(part)
-	}
-	x.mac.Sum(x.sum[:0])
-	return id(x.sum[:])
-}
+func id(sum [sha256.Size]byte) uint64 { return binary.LittleEndian.Uint64(sum[:]) >> 11 }

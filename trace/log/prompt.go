@@ -2,11 +2,15 @@ package log
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -22,6 +26,16 @@ const (
 	Messages    = "messages"    // Anthropic's /v1/messages
 	Generate    = "generate"    // SGLang's /generate
 )
+
+// promptMembers are the members of a body that make up the prompt, in the order in which
+// chat templates have them.
+var promptMembers = map[string][]string{
+	Completions: {"prompt"},
+	Chat:        {"tools", "functions", "messages"},
+	Responses:   {"tools", "instructions", "input"},
+	Messages:    {"tools", "system", "messages"},
+	Generate:    {"input_ids", "text"}, // SGLang ignores the text beside ids
+}
 
 // Config is how prompts are read and hashed. Key must be set.
 type Config struct {
@@ -63,12 +77,7 @@ func (c Config) Check() error {
 
 // WithDefaults returns c with all zero values replaced.
 func (c Config) WithDefaults() Config {
-	if c.BlockSize == 0 {
-		c.BlockSize = trace.DefaultBlockSize
-	}
-	if c.BytesPerToken == 0 {
-		c.BytesPerToken = 4
-	}
+	c.BlockSize, c.BytesPerToken = cmp.Or(c.BlockSize, trace.DefaultBlockSize), cmp.Or(c.BytesPerToken, 4)
 	return c
 }
 
@@ -88,7 +97,6 @@ type Call struct {
 	Model     string
 	MaxTokens int // 0 if not given
 	Priority  int
-	Stream    bool
 	Session   string // from the field that names it
 
 	// content is what a server computes, in an order in which a longer conversation begins
@@ -111,25 +119,23 @@ var (
 	ErrBatch   = errors.New("a request has several prompts")
 )
 
-// Reader reads bodies. It is not safe for concurrent use.
+// Reader reads and hashes bodies. It is not safe for concurrent use.
 type Reader struct {
-	cfg   Config
-	ids   []uint32
-	call  *Call
-	depth int // of the value that is added
-	err   error
+	cfg  Config
+	ids  *ids
+	call *Call
+	err  error
 }
 
 // NewReader returns a reader. The configuration must be valid.
-func NewReader(cfg Config) *Reader { return &Reader{cfg: cfg.WithDefaults()} }
+func NewReader(cfg Config) *Reader {
+	return &Reader{cfg: cfg.WithDefaults(), ids: newIDs(cfg.Key.Keys().Blocks)}
+}
 
 // Read reads the body of a request to an API. The result does not refer to body.
 func (r *Reader) Read(api string, body []byte) (*Call, error) {
-	if !json.Valid(body) {
-		return nil, ErrNotJSON
-	}
 	m, err := membersOf(bytes.TrimLeft(body, " \t\r\n"))
-	if err != nil {
+	if err != nil || !json.Valid(body) {
 		return nil, ErrNotJSON
 	}
 	return r.ReadMembers(api, m)
@@ -138,71 +144,45 @@ func (r *Reader) Read(api string, body []byte) (*Call, error) {
 // ReadMembers is Read for the members of a body, each of which must be valid JSON.
 func (r *Reader) ReadMembers(api string, body map[string][]byte) (*Call, error) {
 	encodes := r.cfg.Encoder != nil
-	c := &Call{tokens: encodes, exact: encodes, Session: Lookup(body, r.cfg.SessionField)}
-	r.call, r.err = c, nil
-	c.Model, c.Stream = textOf(body["model"]), string(body["stream"]) == "true"
-	c.Priority = integer(body["priority"])
+	c := &Call{Model: textOf(body["model"]), Priority: integer(string(body["priority"])), Session: Lookup(body, r.cfg.SessionField), tokens: encodes, exact: encodes}
 	for _, limit := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "sampling_params.max_new_tokens"} {
-		c.MaxTokens = max(c.MaxTokens, integer([]byte(Lookup(body, limit))))
+		c.MaxTokens = max(c.MaxTokens, integer(Lookup(body, limit)))
 	}
-	for _, part := range promptMembers[api] {
-		if raw, ok := body[part]; ok && (api != Generate || c.content == nil) {
-			r.add(part, raw)
+	r.call, r.err = c, nil
+	for _, name := range promptMembers[api] {
+		whole := name == "prompt" || name == "text" || name == "input_ids" || name == "input"
+		switch raw := body[name]; {
+		case len(raw) == 0, api == Generate && c.content != nil:
+		case raw[0] == '"' && whole:
+			r.addText(raw)
+		case raw[0] == '[' && whole && name != "input":
+			r.addIDs(raw)
+		default: // it has a structure, which a chat template writes
+			c.exact = false
+			r.addValue(name, raw, 0)
 		}
-	}
-	if r.err != nil {
-		return nil, r.err
 	}
 	if c.length = len(c.content); c.tokens {
 		c.length /= 4
+	}
+	if r.err != nil {
+		return nil, r.err
 	}
 	return c, nil
 }
 
 // integer returns a number from 0 to math.MaxInt32, 0 for anything else.
-func integer(raw []byte) int {
-	c := jsonscan.New(raw)
-	if n := c.Int(math.MaxInt32); c.Done() {
-		return n
+func integer(text string) int {
+	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return int(n)
 	}
 	return 0
-}
-
-// promptMembers lists the members of a body that make up the prompt, in the order in
-// which chat templates have them.
-var promptMembers = map[string][]string{
-	Completions: {"prompt"},
-	Chat:        {"tools", "functions", "messages"},
-	Responses:   {"tools", "instructions", "input"},
-	Messages:    {"tools", "system", "messages"},
-	Generate:    {"input_ids", "text"}, // SGLang ignores the text beside ids
-}
-
-// add adds a member of the body. A member that is text or token ids is the whole
-// prompt; any other has a structure, which a chat template writes.
-func (r *Reader) add(key string, raw []byte) {
-	whole := key == "prompt" || key == "text" || key == "input_ids" || key == "input"
-	switch {
-	case string(raw) == "null":
-	case raw[0] == '"' && whole:
-		r.addText(raw)
-	case raw[0] == '[' && whole && key != "input":
-		r.addIDs(raw)
-	default:
-		r.call.exact = false
-		r.addValue(key, raw)
-	}
 }
 
 // addIDs adds a prompt of token ids.
 func (r *Reader) addIDs(array []byte) {
 	p := r.call
-	if len(p.content) > 0 {
-		r.err = ErrBatch
-		return
-	}
-	p.tokens, p.exact = true, true
-	p.content = make([]byte, 0, len(array))
+	p.tokens, p.exact, p.content = true, true, make([]byte, 0, len(array))
 	c := jsonscan.New(array)
 	for more := c.Open('['); more; more = c.More(']') {
 		p.content = binary.LittleEndian.AppendUint32(p.content, uint32(c.Int(math.MaxUint32)))
@@ -219,52 +199,48 @@ func (r *Reader) addText(raw []byte) {
 		p.content = append(p.content, s...)
 		return
 	}
-	var err error
-	if r.ids, err = r.cfg.Encoder.Append(r.ids[:0], s); err != nil {
+	ids, err := r.cfg.Encoder.Append(nil, s)
+	if err != nil {
 		r.err = fmt.Errorf("encoding prompt: %w", err)
-		return
 	}
-	for _, id := range r.ids {
+	for _, id := range ids {
 		p.content = binary.LittleEndian.AppendUint32(p.content, id)
 	}
-	clear(r.ids) // they are the text, which must not be kept
 }
 
-// unstable lists the members of messages and tools that no template writes and that
-// change between turns, or stand for something that is written elsewhere.
-var unstable = map[string]bool{"cache_control": true, "id": true, "call_id": true, "tool_call_id": true, "tool_use_id": true, "status": true, "annotations": true, "logprobs": true, "signature": true}
-
-// media lists the members that hold something other than text, usually long. They are
-// hashed whole.
-var media = map[string]bool{"url": true, "image_url": true, "data": true, "file_data": true, "file_id": true, "encrypted_content": true}
+// Members that no template writes and that change between turns, or stand for something
+// that is written elsewhere; and members that hold something other than text, usually
+// long, which are hashed whole.
+var (
+	unstable = strings.Fields("cache_control id call_id tool_call_id tool_use_id status annotations logprobs signature")
+	media    = strings.Fields("url image_url data file_data file_id encrypted_content")
+)
 
 // addValue adds a value of a structure, and marks where an object begins and ends and
 // where its members begin: about as many as a chat template adds tokens.
-func (r *Reader) addValue(key string, raw []byte) {
-	r.depth++
-	defer func() { r.depth-- }()
+func (r *Reader) addValue(key string, raw []byte, depth int) {
 	switch first := raw[0]; {
-	case r.depth > jsonscan.MaxDepth:
+	case depth >= jsonscan.MaxDepth:
 		r.mark(string(raw))
 	case first == '{':
 		if part, ok := textPart(raw); ok { // the same as its text alone
-			r.addValue(key, part)
+			r.addValue(key, part, depth+1)
 			return
 		}
 		r.mark("{")
 		jsonscan.Members(raw, func(key []byte, _ int, value []byte) error {
 			if name := string(key); name == "parts" { // OpenTelemetry's content
-				r.addValue("content", value)
-			} else if !unstable[name] {
-				r.addValue(name, value)
+				r.addValue("content", value, depth+1)
+			} else if !slices.Contains(unstable, name) {
+				r.addValue(name, value, depth+1)
 			}
 			return nil
 		})
 		r.mark("}")
 	case first == '[':
-		elements(raw, func(value []byte) { r.addValue(key, value) })
+		elements(raw, func(value []byte) { r.addValue(key, value, depth+1) })
 	case first == '"':
-		if r.mark(key); media[key] {
+		if r.mark(key); slices.Contains(media, key) {
 			r.mark(textOf(raw))
 			return
 		}

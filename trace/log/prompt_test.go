@@ -10,11 +10,12 @@ import (
 func idsOf(t *testing.T, text string, count int) []uint64 {
 	t.Helper()
 	cfg := Config{Key: Key{1}, BlockSize: 16}
-	call, err := NewReader(cfg).Read(Completions, []byte(`{"prompt":"`+text+`"}`))
+	r := NewReader(cfg)
+	call, err := r.Read(Completions, []byte(`{"prompt":"`+text+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.Clone(NewHasher(cfg).Hash(call).fit(cfg.Key.Keys().Blocks, count))
+	return slices.Clone(r.Hash(call).fit(cfg.Key.Keys().Blocks, count))
 }
 
 // However many blocks the server counts, prompts share ids exactly as far as they are

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"moontide/trace"
@@ -61,12 +62,11 @@ func ReasoningTokens(raw []byte, output int) (n trace.Opt[int], err error) {
 	if string(raw) == "null" {
 		return n, nil
 	}
-	number := jsonscan.New(raw)
-	tokens := number.Int(output)
-	if !number.Done() {
+	tokens, err := strconv.ParseUint(string(raw), 10, 63)
+	if err != nil || int(tokens) > output {
 		return n, fmt.Errorf("%.60s is not a number of tokens from 0 to %d", raw, output)
 	}
-	return trace.Some(tokens), nil
+	return trace.Some(int(tokens)), nil
 }
 
 // Rows makes rows. It is safe for concurrent use.
@@ -83,7 +83,10 @@ func NewRows(cfg Config, start time.Time) *Rows {
 
 // Row returns the row of an exchange. It keeps nothing of it.
 func (x *Rows) Row(e *Exchange) trace.Request {
-	t := e.Turn
+	t, c := e.Turn, e.Call
+	if c == nil {
+		c = &Call{}
+	}
 	r := trace.Request{SessionID: t.session.name, ID: t.ID, After: t.after}
 	if !t.Arrived.IsZero() {
 		r.Timestamp = trace.Some(Milliseconds(t.Arrived.Sub(x.start)))
@@ -92,75 +95,59 @@ func (x *Rows) Row(e *Exchange) trace.Request {
 		r.Delay = trace.Some(Milliseconds(t.delay.Value))
 	}
 	var estimated, missing []string // what of the row is not known exactly
+	input, output := e.Input.Value, e.Output.Value
 	switch {
 	case e.Input.Set:
-		r.InputLength = e.Input.Value
 	case e.Blocks == nil:
 		missing = append(missing, "input_length")
-	case e.Call.tokens:
-		if r.InputLength = e.Call.length; !e.Call.exact {
-			estimated = append(estimated, "input_length")
-		}
+	case c.tokens && c.exact:
+		input = c.length
+	case c.tokens:
+		input, estimated = c.length, append(estimated, "input_length")
 	default:
-		r.InputLength = int(math.Ceil(float64(e.Call.length) / x.cfg.BytesPerToken))
-		estimated = append(estimated, "input_length")
+		input, estimated = int(math.Ceil(float64(c.length)/x.cfg.BytesPerToken)), append(estimated, "input_length")
 	}
 	switch {
 	case e.Output.Set:
-		r.OutputLength = e.Output.Value
 	case e.TextTokens.Set:
-		r.OutputLength = e.TextTokens.Value
-		estimated = append(estimated, "output_length")
+		output, estimated = e.TextTokens.Value, append(estimated, "output_length")
 	case e.Outcome == OK:
 		missing = append(missing, "output_length")
 	}
-	r.InputLength, r.OutputLength = min(r.InputLength, trace.MaxLength), min(r.OutputLength, trace.MaxLength)
+	r.InputLength, r.OutputLength = min(input, trace.MaxLength), min(output, trace.MaxLength)
 	if e.Blocks != nil {
-		if !e.Call.exact {
+		if !c.exact {
 			estimated = append(estimated, "hash_ids")
 		}
 		r.HashIDs = e.Blocks.fit(x.keys.Blocks, (r.InputLength+x.cfg.BlockSize-1)/x.cfg.BlockSize)
 	}
-	r.Extra = x.extra(e, estimated, missing)
-	return r
-}
-
-// extra returns the keys of a row that the trace format does not define.
-func (x *Rows) extra(e *Exchange, estimated, missing []string) []byte {
-	var all jsonscan.Object
-	add := func(key string, value any) {
-		text, _ := jsonscan.Strict.Marshal(value)
-		all.Add(key, text)
+	model := c.Model
+	if !e.Accepted || len(model) > maxName { // a server that has answered knows its name; any other may be a secret
+		model = x.keys.Models.Name(model)
 	}
 	recorded := e.Recorded
-	if c := e.Call; c != nil {
-		recorded.MaxTokens = c.MaxTokens
-		if name := x.modelName(e); name != "" {
-			add("model", name)
+	recorded.MaxTokens = c.MaxTokens
+	var extra jsonscan.Object // the keys that the trace format does not define
+	for _, member := range []struct {
+		key   string
+		value any
+		given bool
+	}{
+		{"model", model, model != ""},
+		{"priority", c.Priority, c.Priority != 0},
+		{"turn", t.number, true},
+		{trace.Estimated, estimated, estimated != nil},
+		{trace.Missing, missing, missing != nil},
+		{RecordedKey, recorded, true},
+	} {
+		if member.given {
+			text, _ := jsonscan.Strict.Marshal(member.value)
+			extra.Add(member.key, text)
 		}
-		if c.Priority != 0 {
-			add("priority", c.Priority)
-		}
 	}
-	add("turn", e.Turn.number)
-	if estimated != nil {
-		add(trace.Estimated, estimated)
-	}
-	if missing != nil {
-		add(trace.Missing, missing)
-	}
-	add(RecordedKey, recorded)
-	return all.Bytes()
+	r.Extra = extra.Bytes()
+	return r
 }
 
 // maxName limits the name of a model, in bytes.
 const maxName = 256
-
-// modelName returns the model of a request. The server knows it if it has answered, so
-// it is no secret of the client; any other name is hashed.
-func (x *Rows) modelName(e *Exchange) string {
-	if name := e.Call.Model; !e.Accepted || len(name) > maxName {
-		return x.keys.Models.Name(name)
-	}
-	return e.Call.Model
-}

@@ -25,14 +25,14 @@ type Turn struct {
 	after []string
 }
 
-// Session returns the name of the session that the turn has joined.
-func (t *Turn) Session() string { return t.session.name }
-
 // session is a conversation.
 type session struct {
 	name string
 	last *Turn
 }
+
+// Session returns the name of the session that the turn has joined.
+func (t *Turn) Session() string { return t.session.name }
 
 // join adds a turn to a session, after the turn that it continues, if any.
 func (t *Turn) join(of *session, before *Turn) {
@@ -54,74 +54,65 @@ func (t *Turn) join(of *session, before *Turn) {
 }
 
 // Sessions finds the session of each request: by its name, or else by its prompt, which
-// continues an earlier one that it begins with. It knows prompts by hashes with a seed
-// that is made anew for each. It remembers a number of prompts and names, and at least the
-// latest half of them. It must be locked by its user.
+// continues an earlier one that it begins with. It knows names and prompts by hashes with a
+// seed that is made anew for each. It remembers a number of them, and at least the latest
+// half. It must be locked by its user.
 type Sessions struct {
 	most          int
 	seed          maphash.Seed
 	recent, older remembered
 }
 
-// remembered are sessions by their names, and prompts.
+// remembered are turns, and where their prompts end.
 type remembered struct {
-	named map[string]*session
-	ends  map[uint64]*Turn // by the hash of a whole prompt
+	turns map[uint64]*Turn // the latest by the hash of its session's name, or of its prompt
 	tails map[uint64][]int // ascending, by the id of the last full block: bytes that prompts have after it
 }
 
 func newRemembered() remembered {
-	return remembered{named: map[string]*session{}, ends: map[uint64]*Turn{}, tails: map[uint64][]int{}}
+	return remembered{map[uint64]*Turn{}, map[uint64][]int{}}
 }
 
 // NewSessions returns sessions that remember a number of prompts and names.
 func NewSessions(most int) *Sessions {
-	return &Sessions{most: most, seed: maphash.MakeSeed(), recent: newRemembered(), older: newRemembered()}
+	return &Sessions{most, maphash.MakeSeed(), newRemembered(), newRemembered()}
 }
 
 // Join adds a turn to the session with a name, or else to that of the prompt which its
 // own one continues, or else to a new session named fresh. Turns join in order of their
 // arrival. b, which may be nil, holds the prompt no longer.
 func (s *Sessions) Join(t *Turn, name string, b *Blocks, fresh string) {
-	if 2*(len(s.recent.named)+len(s.recent.ends)) >= s.most {
+	if 2*len(s.recent.turns) >= s.most {
 		s.recent, s.older = newRemembered(), s.recent
 	}
+	var before *Turn
 	switch {
 	case name != "":
-		of := s.recent.named[name]
-		if of == nil {
-			of = s.older.named[name]
+		hash := maphash.String(s.seed, name)
+		if before = s.turn(hash); before != nil {
+			before = before.session.last
 		}
-		if of == nil {
-			of = &session{name: name}
-		}
-		s.recent.named[name] = of
-		t.join(of, of.last)
+		s.recent.turns[hash], fresh = t, name
 	case b != nil && len(b.of.content) > 0:
-		s.byPrompt(b.of, fresh, t)
-	default:
-		t.join(&session{name: fresh}, nil)
+		before = s.longest(b.of)
+		s.remember(b.of, t)
 	}
 	if b != nil {
 		b.of = hashed{}
 	}
+	of := &session{name: fresh}
+	if before != nil {
+		of = before.session
+	}
+	t.join(of, before)
 }
 
-// byPrompt adds a turn to the session of the longest prompt that its own one continues,
-// or else to a new one with a name.
-func (s *Sessions) byPrompt(p hashed, name string, t *Turn) {
-	if before := s.longest(p); before != nil {
-		t.join(before.session, before)
-	} else {
-		t.join(&session{name: name}, nil)
+// turn returns the latest turn with a hash, nil if there is none.
+func (s *Sessions) turn(hash uint64) *Turn {
+	if t := s.recent.turns[hash]; t != nil {
+		return t
 	}
-	last := len(p.ids) - 1
-	block, tail := p.ids[last], p.content[last*p.blockBytes:]
-	s.hashTails(block, tail, []int{len(tail)}, func(end uint64) { s.recent.ends[end] = t })
-	lengths := s.recent.tails[block]
-	if at, known := slices.BinarySearch(lengths, len(tail)); !known {
-		s.recent.tails[block] = slices.Insert(lengths, at, len(tail))
-	}
+	return s.older.turns[hash]
 }
 
 // hashed is a prompt and the ids of its full blocks, after the id of its scope.
@@ -131,23 +122,29 @@ type hashed struct {
 	ids        []uint64
 }
 
+// remember adds a prompt.
+func (s *Sessions) remember(p hashed, t *Turn) {
+	last := len(p.ids) - 1
+	tail := p.content[last*p.blockBytes:]
+	lengths := s.recent.tails[p.ids[last]]
+	if at, known := slices.BinarySearch(lengths, len(tail)); !known {
+		s.recent.tails[p.ids[last]] = slices.Insert(lengths, at, len(tail))
+	}
+	s.hashTails(p.ids[last], tail, []int{len(tail)}, func(end uint64) { s.recent.turns[end] = t })
+}
+
 // longest returns the turn with the longest prompt that a prompt continues, nil if there
 // is none. It does not continue an equal one.
 func (s *Sessions) longest(p hashed) (found *Turn) {
 	for n := len(p.ids) - 1; n >= 0 && found == nil; n-- {
 		tail := p.content[n*p.blockBytes:]
-		tail = tail[:max(len(tail)-1, 0)]
-		longest := -1
-		for _, of := range []*remembered{&s.recent, &s.older} {
-			lengths := of.tails[p.ids[n]]
-			i := 0
-			s.hashTails(p.ids[n], tail, lengths, func(end uint64) {
-				if t := of.ends[end]; t != nil && lengths[i] > longest {
-					found, longest = t, lengths[i]
-				}
-				i++
-			})
-		}
+		lengths := slices.Concat(s.recent.tails[p.ids[n]], s.older.tails[p.ids[n]])
+		slices.Sort(lengths)
+		s.hashTails(p.ids[n], tail[:max(len(tail)-1, 0)], lengths, func(end uint64) {
+			if t := s.turn(end); t != nil {
+				found = t
+			}
+		})
 	}
 	return found
 }
