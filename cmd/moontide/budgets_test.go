@@ -25,7 +25,7 @@ var maxLines = map[string]int{
 	"replay":                        2300,
 	"replay/bench":                  4600,
 	"replay/bench/search":           250,
-	"replay/capture":                1400,
+	"replay/capture":                1450,
 	"replay/cluster":                1550,
 	"replay/evidence":               800,
 	"replay/live":                   300,

@@ -8,6 +8,8 @@ import (
 	"math"
 	"net"
 	"net/url"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +42,7 @@ func captureCommand(std streams, stop stop) *cli.Command {
 			&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "tokenizer.json `FILE` for text prompts", DefaultText: "block ids of text are estimated"},
 			&cli.StringFlag{Name: "session-header", Category: inSessions, Usage: "`NAME` of the header that identifies a request's session", DefaultText: "sessions are inferred from prompts that continue each other"},
 			&cli.Float64Flag{Name: "sample", Category: inSessions, Value: 1, Usage: "`SHARE` of the sessions to record, one in N: 0.1 for one in ten"},
-			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "256MiB", Usage: "maximum total `SIZE` of buffered bodies; requests beyond it are forwarded, and recorded without block ids"},
+			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "512MiB", Usage: "maximum `SIZE` of memory for the contents of requests and answers, of which two fifths hold them and the rest is for decoding and garbage collection; what does not fit is forwarded, and recorded without block ids. Connections come on top, about 10 kB each"},
 		),
 		Action: func(c *cli.Context) error { return captureTraffic(c, std, stop) },
 	}
@@ -62,6 +64,9 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 	out, err := capture.CreateFiles(files)
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" { // else garbage takes as much again as what is held
+		defer debug.SetGCPercent(debug.SetGCPercent(50))
 	}
 	p, err := capture.New(cfg, out)
 	if err != nil {
@@ -117,6 +122,7 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	if cfg.Memory, err = parseSize(c.String("memory")); err != nil {
 		return cfg, files, misused("capture: --memory: %w", err)
 	}
+	cfg.Memory = cfg.Memory / 5 * 2 // the rest is for decoding, and garbage
 	oneIn := math.Round(1 / c.Float64("sample"))
 	if cfg.SampleOneIn = int(oneIn); !(oneIn >= 1 && oneIn <= 1<<31 && math.Abs(oneIn*c.Float64("sample")-1) < 1e-9) {
 		return cfg, files, misused("capture: --sample must be one in a whole number, such as 0.1 for one in ten: %v", c.Float64("sample"))
@@ -186,6 +192,9 @@ func sayCaptured(std streams, cfg capture.Config, n capture.Counts, paths []stri
 	}
 	for _, why := range slices.Sorted(maps.Keys(n.NoBlocks)) {
 		std.say("warning: %s without block ids: %s", doc.Count(int(n.NoBlocks[why]), "row"), capture.Reason(why))
+	}
+	if n.Other > 0 {
+		std.say("%s forwarded without a record: of other paths or methods", doc.Count(int(n.Other), "request"))
 	}
 	if n.SampledOut > 0 {
 		std.say("%s of sessions outside of the sample", doc.Count(int(n.SampledOut), "request"))

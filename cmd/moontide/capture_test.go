@@ -2,11 +2,15 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -166,6 +171,67 @@ func TestCaptureDiskFull(t *testing.T) {
 	}
 	if requests < 102 || rows+lost != requests || there != rows || rows == 0 || lost == 0 {
 		t.Errorf("%d requests, %d rows, %d in files, %d lost\n%s", requests, rows, there, lost, said)
+	}
+}
+
+// The memory of a capture stays within its flag, whatever bodies come at a time: here six
+// times as many bytes as it has.
+func TestCaptureMemory(t *testing.T) {
+	if testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("it sends 400 MB to a process whose peak memory the system tells")
+	}
+	t.Parallel()
+	const clients, size, limit = 16, 8 << 20, 64 << 20
+	text := strings.Repeat("the tide rises ", size/15)
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	fmt.Fprintf(z, `{"choices":[{"text":%q}]}`, text)
+	z.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Write(zipped.Bytes())
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	cmd := moontide(dir, "capture", "--listen", "127.0.0.1:0", "--upstream", server.URL, "-o", "t.jsonl", "--memory", "64MiB")
+	line, _ := startChild(t, cmd)
+	url := strings.Fields(line)[2]
+	peak := func() (bytes int) {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		fmt.Sscanf(string(regexp.MustCompile(`VmHWM:.*`).Find(status)), "VmHWM: %d kB", &bytes)
+		return bytes << 10
+	}
+	send := func(body string, gzipped bool) {
+		r, _ := http.NewRequest("POST", url+"/v1/completions", strings.NewReader(body))
+		if gzipped {
+			r.Header.Set("Content-Encoding", "gzip")
+		}
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+	send("{}", false)
+	before := peak()
+	var sending sync.WaitGroup
+	for i := range clients {
+		sending.Go(func() {
+			for range 3 {
+				if i%2 == 0 {
+					send(`{"prompt":"`+text+`"}`, false)
+				} else {
+					send(zipped.String(), true)
+				}
+			}
+		})
+	}
+	sending.Wait()
+	if grown := peak() - before; grown > limit {
+		t.Errorf("%d MiB more, with a limit of %d", grown>>20, limit>>20)
 	}
 }
 

@@ -22,7 +22,8 @@ type Config struct {
 	// SampleOneIn keeps one in a number of sessions; 0 and 1 keep all.
 	SampleOneIn int
 	// MaxBody limits the size of a body that is read for its block ids, and Memory that
-	// of all bodies and answers held at a time, in bytes; 0 is 64 MiB and 256 MiB.
+	// of all bodies and answers held at a time with decoded copies, in bytes; 0 is 64 MiB
+	// and 256 MiB. Garbage is not counted.
 	MaxBody, Memory int64
 	// Stall is how long a client may neither send nor take any of a body before it is
 	// disconnected; 0 is 5 minutes.

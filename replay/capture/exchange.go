@@ -205,13 +205,16 @@ func (p *Proxy) guard(f func()) (ok bool) {
 	return true
 }
 
+// inflaterSize is what decoding a gzip body takes, in bytes.
+const inflaterSize = 64 << 10
+
 // begin takes the head of an answer.
 func (e *exchange) begin(r *http.Response) {
 	e.status = r.StatusCode
 	e.streamed = strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "text/event-stream")
 	switch coding := r.Header.Get("Content-Encoding"); {
 	case coding == "" || strings.EqualFold(coding, "identity"):
-	case strings.EqualFold(coding, "gzip"):
+	case strings.EqualFold(coding, "gzip") && e.proxy.memory.take(inflaterSize):
 		e.inflater = http1.NewInflater()
 	default:
 		e.opaque = true
@@ -311,6 +314,7 @@ func (e *exchange) conclude() {
 func (e *exchange) see() {
 	if e.inflater != nil {
 		e.inflater.Close()
+		e.proxy.memory.give(inflaterSize)
 	}
 	if e.observer == nil {
 		return
@@ -319,6 +323,12 @@ func (e *exchange) see() {
 	case e.whole.dropped != "":
 		e.opaque = true
 	case !e.streamed && e.status == http.StatusOK && e.readErr == io.EOF:
+		copies := len(e.whole.bytes) // of its texts
+		if !e.proxy.memory.take(copies) {
+			e.opaque = true
+			break
+		}
+		defer e.proxy.memory.give(copies)
 		e.observer.Whole(e.whole.bytes)
 	}
 	e.seen = e.observer.End(e.readErr)

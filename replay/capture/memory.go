@@ -27,6 +27,7 @@ func (m *memory) give(n int) { m.held.Add(-int64(n)) }
 type buffer struct {
 	memory  *memory
 	most    int64
+	expect  int64 // its length, 0 if that is not known
 	bytes   []byte
 	dropped gap
 }
@@ -40,6 +41,9 @@ func (b *buffer) write(p []byte) {
 		b.bytes = append(b.bytes, p...)
 	default:
 		size := max(2*cap(b.bytes), len(b.bytes)+len(p), 4<<10)
+		if n := int(min(b.expect, b.most)); n >= len(b.bytes)+len(p) {
+			size = min(size, n)
+		}
 		if !b.memory.take(size) {
 			b.drop(noMemory)
 			return

@@ -193,6 +193,85 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
+// A server that sends interim responses without end is given up after 64 KiB of them.
+func TestFloodOfInterimResponses(t *testing.T) {
+	l := listening(t)
+	defer l.Close()
+	ended := make(chan error)
+	go func() {
+		conn, err := l.Accept()
+		for err == nil {
+			_, err = io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\nLink: "+strings.Repeat("a", 500)+"\r\n\r\n")
+		}
+		ended <- err
+	}()
+	c := capturing(t, "http://"+l.Addr().String())
+	in := bufio.NewReader(raw(t, c.url, "POST /v1/completions HTTP/1.1\nHost: h\nContent-Length: 2\n\n{}"))
+	for passed := 0; ; passed++ {
+		answer, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode == http.StatusEarlyHints {
+			continue
+		}
+		text, _ := io.ReadAll(answer.Body)
+		if answer.StatusCode != http.StatusBadGateway || !bytes.Contains(text, []byte("interim")) || passed < 100 || passed > 130 {
+			t.Errorf("%s after %d interim responses: %s", answer.Status, passed, text)
+		}
+		break
+	}
+	<-ended
+	c.stop()
+	if n := c.Counts(); n.Rows != 1 || n.Ended[replay.Connect] != 1 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// Paths pass as they came. An API's path is recognized however it is written, and what is
+// not is counted.
+func TestPaths(t *testing.T) {
+	l := listening(t)
+	defer l.Close()
+	got := make(chan string)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			line, _ := bufio.NewReader(conn).ReadString('\n')
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			conn.Close()
+			got <- line
+		}
+	}()
+	for _, base := range []string{"", "/base"} {
+		c := capturing(t, "http://"+l.Addr().String()+base)
+		recorded := int64(0)
+		for path, isAPI := range map[string]bool{
+			"/v1/chat/completions": true, "//v1/chat/completions": true, "/v1/../v1/chat/completions": true, "/v1/chat//completions": true,
+			"/v1/chat/./completions": true, "/v1/%63hat/completions": true, "/v1/chat%2Fcompletions": true, "/v1/chat/completions/": true,
+			"/v1/x/%2e%2e/chat/completions": true, "/v1/chat/completions/../../embeddings": false, "/v1/chat/%2563ompletions": false, "/V1/Chat": false,
+			"/v1/a|b\"<c>": false, "/v1/%7C|": false, "/a//b/../c/": false, "/": false, "/v1/chat/completions?/../x": true, "/%2e%2e/%00": false,
+		} {
+			conn := raw(t, c.url, "POST "+path+" HTTP/1.1\nHost: h\nConnection: close\nContent-Length: 2\n\n{}")
+			if line := <-got; line != "POST "+base+path+" HTTP/1.1\r\n" {
+				t.Errorf("%s%s passes as %s", base, path, line)
+			}
+			io.Copy(io.Discard, conn)
+			n := c.Counts()
+			if n.Requests-recorded == 1 != isAPI {
+				t.Errorf("%s: recorded: %t", path, !isAPI)
+			}
+			recorded = n.Requests
+		}
+		if n := c.Counts(); n.Other+n.Requests != 18 {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
 // An upgrade passes, with what is said after it, and is not a request for an answer. One
 // of a request for an answer does not: it could not be recorded.
 func TestUpgrade(t *testing.T) {

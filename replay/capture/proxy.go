@@ -2,15 +2,20 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
+	"net/textproto"
+	"path"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"moontide/replay/openai"
+	"moontide/replay/openai/http1"
 	"moontide/replay/openai/sse"
 	"moontide/replay/weblog"
 	"moontide/trace"
@@ -95,7 +100,12 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	r.SetURL(p.cfg.Upstream)
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // also what Go cannot parse
-	r.Out.Trailer = r.In.Trailer           // known at the end of the body
+	sent, _, _ := strings.Cut(r.In.RequestURI, "?")
+	sent = strings.TrimSuffix(p.cfg.Upstream.EscapedPath(), "/") + sent
+	if r.Out.URL.EscapedPath() != sent && r.In.URL.Host == "" && !strings.HasPrefix(sent, "//") {
+		r.Out.URL.Opaque = sent // Go would encode some characters
+	}
+	r.Out.Trailer = r.In.Trailer // known at the end of the body
 	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	r.SetXForwarded()
 	for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
@@ -123,7 +133,11 @@ func refuse(w http.ResponseWriter, status int, kind, message string) {
 
 // unreachable answers a request that the server did not answer.
 func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, err error) {
-	refuse(w, http.StatusBadGateway, "bad_gateway", "the upstream server did not answer")
+	message := "the upstream server did not answer"
+	if errors.Is(err, http1.ErrInterim) {
+		message = "the upstream server sent " + err.Error()
+	}
+	refuse(w, http.StatusBadGateway, "bad_gateway", message)
 }
 
 type passedKey struct{}
@@ -132,6 +146,21 @@ type passedKey struct{}
 type passing struct {
 	client   client
 	exchange *exchange
+	interim  int // bytes of interim responses
+}
+
+// gotInterim ends an exchange whose server sends interim responses without end.
+func (p *passing) gotInterim(_ int, header textproto.MIMEHeader) error {
+	p.interim += len("HTTP/1.1 103 OK\r\n\r\n")
+	for name, values := range header {
+		for _, value := range values {
+			p.interim += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	if p.interim > http1.MaxInterim {
+		return http1.ErrInterim
+	}
+	return nil
 }
 
 func passed(r *http.Request) *passing { return r.Context().Value(passedKey{}).(*passing) }
@@ -162,29 +191,30 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { of.client.conn.SetReadDeadline(time.Now().Add(p.cfg.Stall)) }() // for the rest of the body
 	over := make(chan struct{})
 	defer close(over)
-	if endpoint := openai.EndpointOf(r.URL.Path); endpoint == "" || r.Method != http.MethodPost {
+	if endpoint := openai.EndpointOf(path.Clean(r.URL.Path)); endpoint == "" || r.Method != http.MethodPost {
 		p.counts.add(func(sum *Counts) { sum.Other++ })
 	} else {
-		of.exchange = p.begin(endpoint, arrived, r.Header)
+		of.exchange = p.begin(endpoint, arrived, r)
 		defer func() { // also when the proxy panics with http.ErrAbortHandler
 			p.counts.add(func(sum *Counts) { sum.InFlight-- })
 			of.exchange.end(r.Context().Err() != nil)
 		}()
 	}
-	r = r.WithContext(context.WithValue(r.Context(), passedKey{}, of))
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: of.gotInterim})
+	r = r.WithContext(context.WithValue(ctx, passedKey{}, of))
 	r.Body = &requestBody{ReadCloser: r.Body, of: of.exchange, client: &of.client, over: over}
 	p.pass.ServeHTTP(&answerWriter{w, &of.client}, r)
 }
 
 // begin begins an exchange.
-func (p *Proxy) begin(endpoint string, arrived time.Time, header http.Header) *exchange {
+func (p *Proxy) begin(endpoint string, arrived time.Time, r *http.Request) *exchange {
 	p.counts.add(func(sum *Counts) { sum.Requests, sum.InFlight = sum.Requests+1, sum.InFlight+1 })
 	p.open.Add(1)
-	e := &exchange{proxy: p, endpoint: endpoint, arrived: arrived, bodyCoding: header.Get("Content-Encoding")}
+	e := &exchange{proxy: p, endpoint: endpoint, arrived: arrived, bodyCoding: r.Header.Get("Content-Encoding")}
 	e.halves.Store(2)
-	e.body = buffer{memory: &p.memory, most: p.cfg.MaxBody}
+	e.body = buffer{memory: &p.memory, most: p.cfg.MaxBody, expect: r.ContentLength}
 	if name := p.cfg.SessionHeader; name != "" {
-		e.sessionName = p.keys.Sessions.Name(header.Get(name))
+		e.sessionName = p.keys.Sessions.Name(r.Header.Get(name))
 	}
 	if e.sessionName != "" && p.cfg.SessionField == "" && !p.sampled(e.sessionName) {
 		e.body.drop(outside)

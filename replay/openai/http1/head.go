@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	maxHead    = 8 << 10  // bytes
-	maxInterim = 64 << 10 // bytes of all interim heads of a response
+	maxHead = 8 << 10 // bytes
+	// MaxInterim limits all interim heads of a response, in bytes.
+	MaxInterim = 64 << 10
 )
 
 // Head holds the parts of a response's head that a client of the API needs.
@@ -40,7 +41,7 @@ var (
 	errNeedMore = errors.New("the head is not complete")
 	errLongHead = fmt.Errorf("its head is longer than %d KiB", maxHead>>10)
 	// ErrInterim reports a flood of interim responses.
-	ErrInterim = fmt.Errorf("more than %d KiB of interim responses (1xx) before the response", maxInterim>>10)
+	ErrInterim = fmt.Errorf("more than %d KiB of interim responses (1xx) before the response", MaxInterim>>10)
 )
 
 // parseHead parses the head at the start of text, skipping interim ones (1xx), and

@@ -207,7 +207,7 @@ func (r *Response) keepHead(b, rest []byte) {
 		r.head = append(r.head[:0], rest...)
 	}
 	switch {
-	case r.interim > maxInterim:
+	case r.interim > MaxInterim:
 		r.finish(&HeadError{ErrInterim})
 	case len(rest) > maxHead:
 		r.finish(&HeadError{errLongHead})
