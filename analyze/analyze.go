@@ -12,12 +12,7 @@
 //
 // Results are plain values in tokens, blocks and milliseconds. Values missing from
 // the trace are absent, not 0: a nil pointer for a whole part, a [trace.Opt] for a
-// single number. [Compare] measures the distances between two traces. Subpackages
-// compute cache hit rates (cache) and reports (report).
-//
-// Prompts are counted by block rather than kept as a tree of paths as in
-// synth/prefix: this takes 4 bytes per block instead of 32, and an id that follows
-// several blocks is still one block.
+// single number. Subpackages compute cache hit rates (cache) and reports (report).
 package analyze
 
 import (

@@ -50,6 +50,14 @@ type Arrivals struct {
 // Duration returns the time from the first to the last arrival in milliseconds.
 func (a *Arrivals) Duration() float64 { return a.Last - a.First }
 
+// At returns the arrival of a row in milliseconds, absent if it is not covered.
+func (a *Arrivals) At(row int) (none trace.Opt[float64]) {
+	if a.Requests == 0 || !a.sorted.rows.at(row).timed() {
+		return none
+	}
+	return trace.Some(a.sorted.rows.at(row).ms)
+}
+
 // arrivalsOf returns nil if no row has a timestamp.
 func arrivalsOf(rows *rows) *Arrivals {
 	a := &Arrivals{sorted: sortByTime(rows)}

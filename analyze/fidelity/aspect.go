@@ -1,8 +1,13 @@
 package fidelity
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
+	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -12,145 +17,154 @@ type Measure string
 // The measures.
 const (
 	KS         Measure = "ks"         // distance between two distributions (see [stats.KS]), shown with their medians
-	LogRatio   Measure = "log_ratio"  // mean of |ln| of the ratio of their quantiles
+	LogRatio   Measure = "log_ratio"  // mean of |ln| of the ratio of their quantiles, shown with their medians
 	Difference Measure = "difference" // of two shares
 	Relative   Measure = "relative"   // to the source's value
 )
+
+// The outcomes of an aspect. It is not applicable if the source has no such values.
+const Passed, Failed, NotApplicable = "pass", "fail", "n/a"
 
 // Aspect is a property of a trace that is compared.
 type Aspect struct {
 	Key, Name string // in files and in reports
 	Measure   Measure
 	Bound     float64 // the largest gap that always passes
+	Values    []Value
+	// Gap is the largest of those of Values, and Floor is the noise floor. Limit is the
+	// larger of Bound and twice Floor.
+	Gap, Floor, Limit trace.Opt[float64]
+	Outcome           string
+	Reason            string // of an aspect without a gap
 
-	lacks  string // what a trace without values lacks
-	values []value
+	lacks string // what a trace without values lacks
 }
 
-// value is one of the values of an aspect.
-type value struct {
-	name, unit string
-	column     int                           // of a distribution
-	of         func(pieces []*piece) float64 // of other measures
+// Value is one of the values of an aspect.
+type Value struct {
+	Name, Unit         string
+	Source, Drawn, Gap trace.Opt[float64]
+
+	of  column
+	per column // if set, the value is the ratio of their means
 }
 
-// Aspects returns all aspects in the order of reports. Gaps are compared with 1 % of their
-// mean in the source added to each: that a tick is a few milliseconds late is no difference.
+// column returns numbers of a piece, NaN for unknown ones.
+type column func(p piece) []float64
+
+// Aspects returns all aspects in the order of reports.
 func Aspects() []Aspect {
-	curve := Aspect{Key: "lru_curve", Name: "LRU curve", Measure: Difference, Bound: 0.03, lacks: "no block ids"}
-	for i, name := range [...]string{"1", "3", "10", "30", "100"} {
-		curve.values = append(curve.values, value{name: "LRU hit rate at " + name + " %", unit: "%", of: func(pieces []*piece) float64 {
-			return sum(pooled(pieces, lru+i)) / sum(pooled(pieces, blocks))
-		}})
+	const noTime, noBlocks, tokens = "all requests arrive at once", "no block ids", "tokens"
+	var curve []Value
+	for i, percent := range cacheSizes {
+		curve = append(curve, Value{Name: fmt.Sprintf("LRU hit rate at %g %%", percent), Unit: "%", of: each(hits + i), per: each(blocks)})
 	}
-	const noTime, tokens = "all requests arrive at once", "tokens"
+	gaps := func(p piece) []float64 { return []float64{float64(len(p) - 1)} }
+	seconds := func(p piece) []float64 { return []float64{p.seconds()} }
 	return []Aspect{
-		{"lengths", "Lengths", KS, 0.03, "", []value{{"ISL", tokens, isl, nil}, {"OSL", tokens, osl, nil}}},
-		{"context", "Shared context", KS, 0.03, "no block ids", []value{{"Shared context", tokens, context, nil}}},
-		curve,
-		{"gaps", "Gaps", LogRatio, 0.1, noTime, []value{{"Inter-arrival gap", "ms", gap, nil}}},
-		{"turn_gaps", "Turn gaps", LogRatio, 0.1, "no times between turns", []value{{"Turn gap", "ms", turnGap, nil}}},
-		{"peak_minute", "Peak minute", Relative, 0.1, noTime, []value{
-			{"Peak-minute requests", "", 0, peakOf(requests)}, {"Peak-minute input", tokens, 0, peakOf(isl)}, {"Peak-minute output", tokens, 0, peakOf(osl)},
+		{Key: "lengths", Name: "Lengths", Measure: KS, Bound: 0.03, Values: []Value{
+			{Name: "ISL", Unit: tokens, of: each(isl)}, {Name: "OSL", Unit: tokens, of: each(osl)},
 		}},
-		{"rate", "Request rate", Relative, 0.03, noTime, []value{{"Request rate", "/s", 0, rate}}},
+		{Key: "context", Name: "Shared context", Measure: KS, Bound: 0.03, lacks: noBlocks, Values: []Value{{Name: "Shared context", Unit: tokens, of: each(context)}}},
+		{Key: "lru_curve", Name: "LRU curve", Measure: Difference, Bound: 0.03, lacks: noBlocks, Values: curve},
+		{Key: "gaps", Name: "Gaps", Measure: LogRatio, Bound: 0.1, lacks: noTime, Values: []Value{{Name: "Inter-arrival gap", Unit: "ms", of: each(gap)}}},
+		{Key: "turn_gaps", Name: "Turn gaps", Measure: LogRatio, Bound: 0.1, lacks: "no times between turns", Values: []Value{{Name: "Turn gap", Unit: "ms", of: each(turnGap)}}},
+		{Key: "peak_minute", Name: "Peak minute", Measure: Relative, Bound: 0.1, lacks: noTime, Values: []Value{
+			{Name: "Peak-minute requests", of: peak(one)},
+			{Name: "Peak-minute input", Unit: tokens, of: peak(isl)}, {Name: "Peak-minute output", Unit: tokens, of: peak(osl)},
+		}},
+		{Key: "rate", Name: "Request rate", Measure: Relative, Bound: 0.03, lacks: noTime, Values: []Value{{Name: "Request rate", Unit: "/s", of: gaps, per: seconds}}},
 	}
 }
 
-// peakOf returns the most of a column within 60 s, as the mean over pieces.
-func peakOf(column int) func(pieces []*piece) float64 {
-	const minute = 60_000
-	return func(pieces []*piece) float64 {
-		peaks := 0.0
-		for _, p := range pieces {
-			if p.span() == 0 {
-				return math.NaN()
-			}
-			peak, sum, begin := 0.0, 0.0, 0
-			for i, at := range p.at {
-				for sum += p.column[column][i]; at-p.at[begin] >= minute; begin++ {
-					sum -= p.column[column][begin]
-				}
-				peak = max(peak, sum)
-			}
-			peaks += peak
+// each returns a value of each request.
+func each(value int) column {
+	return func(p piece) (all []float64) {
+		for _, r := range p {
+			all = append(all, r.value[value])
 		}
-		return peaks / float64(len(pieces))
+		return all
 	}
 }
 
-// rate returns the requests per second.
-func rate(pieces []*piece) float64 {
-	gaps, span := 0.0, 0.0
-	for _, p := range pieces {
-		gaps += float64(len(p.at) - 1)
-		span += p.span()
-	}
-	return 1000 * gaps / span
-}
-
-// span returns the ms from the first arrival to the last.
-func (p *piece) span() float64 { return p.at[len(p.at)-1] - p.at[0] }
-
-func sum(values []float64) (sum float64) {
-	for _, v := range values {
-		sum += v
-	}
-	return sum
-}
-
-// pooled returns the known values of a column of all pieces.
-func pooled(pieces []*piece, column int) (all []float64) {
-	for _, p := range pieces {
-		for _, v := range p.column[column] {
-			if !math.IsNaN(v) {
-				all = append(all, v)
+// peak returns the most of a value within 60 s.
+func peak(value int) column {
+	return func(p piece) []float64 {
+		if p.seconds() == 0 {
+			return nil
+		}
+		peak, sum, begin := 0.0, 0.0, 0
+		for _, r := range p {
+			for sum += r.value[value]; r.at-p[begin].at >= 60_000; begin++ {
+				sum -= p[begin].value[value]
 			}
+			peak = max(peak, sum)
+		}
+		return []float64{peak}
+	}
+}
+
+// seconds returns the time from the first arrival to the last.
+func (p piece) seconds() float64 { return (p[len(p)-1].at - p[0].at) / 1000 }
+
+// in returns what is known of a value in pieces.
+func (v *Value) in(pieces []piece) []float64 {
+	var of, per []float64
+	for _, p := range pieces {
+		of = append(of, v.of(p)...)
+		if v.per != nil {
+			per = append(per, v.per(p)...)
 		}
 	}
-	return all
+	if v.per != nil {
+		of = []float64{stat.Mean(of, nil) / stat.Mean(per, nil)}
+	}
+	return slices.DeleteFunc(of, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 }
 
-// gap returns the largest gap of the values between two lists of pieces.
-func (a *Aspect) gap(source, drawn []*piece) (largest float64) {
-	for i := range a.values {
-		if g := a.gapOf(&a.values[i], source, drawn); g > largest {
-			largest = g
+// compare sets the values of an aspect and returns their largest gap.
+func (a *Aspect) compare(source, drawn []piece) (largest float64) {
+	for i := range a.Values {
+		v := &a.Values[i]
+		v.Source, v.Drawn, v.Gap = a.Measure.shown(v.in(source)), a.Measure.shown(v.in(drawn)), trace.Opt[float64]{}
+		if v.Source.Set && v.Drawn.Set {
+			v.Gap = trace.Some(a.Measure.gap(v.in(source), v.in(drawn)))
+			largest = max(largest, v.Gap.Value)
 		}
 	}
 	return largest
 }
 
-func (a *Aspect) gapOf(v *value, source, drawn []*piece) float64 {
-	switch x, y := pooled(source, v.column), pooled(drawn, v.column); a.Measure {
-	case KS:
-		return stats.KS(stats.Of(x), stats.Of(y))
-	case LogRatio:
-		tolerance := 0.01 * sum(x) / float64(len(x))
-		return stats.Wasserstein(logarithms(x, tolerance), logarithms(y, tolerance))
+// shown returns what a report shows of a value: a median, or the mean over pieces.
+func (m Measure) shown(values []float64) (none trace.Opt[float64]) {
+	s := stats.Of(values)
+	switch {
+	case s.Count == 0 || m == LogRatio && s.Max == 0:
+		return none
+	case m == KS || m == LogRatio:
+		return trace.Some(s.Quantile(0.5))
 	}
-	gap := math.Abs(v.of(drawn) - v.of(source))
-	if a.Measure == Relative && gap > 0 {
-		gap /= v.of(source)
+	return trace.Some(s.Mean)
+}
+
+// gap returns the gap between a value of two traces. Ratios are those of values with 1 %
+// of the source's mean added: that a tick is a few milliseconds late is no difference.
+func (m Measure) gap(source, drawn []float64) float64 {
+	mean := stat.Mean(source, nil)
+	switch m {
+	case KS:
+		return stats.KS(stats.Of(source), stats.Of(drawn))
+	case LogRatio:
+		for _, values := range [][]float64{source, drawn} {
+			for i := range values {
+				values[i] = math.Log(values[i] + 0.01*mean)
+			}
+		}
+		return stats.Wasserstein(stats.Of(source), stats.Of(drawn))
+	}
+	gap := math.Abs(stat.Mean(drawn, nil) - mean)
+	if m == Relative && gap > 0 {
+		gap /= mean
 	}
 	return gap
-}
-
-func logarithms(values []float64, tolerance float64) stats.Sample {
-	for i, v := range values {
-		values[i] = math.Log(v + tolerance)
-	}
-	return stats.Of(values)
-}
-
-// shown returns a value in a report, NaN for none.
-func (a *Aspect) shown(v *value, pieces []*piece) float64 {
-	if v.of != nil {
-		return v.of(pieces)
-	}
-	s := stats.Of(pooled(pieces, v.column))
-	if s.Count == 0 || a.Measure == LogRatio && s.Max == 0 {
-		return math.NaN()
-	}
-	return s.Quantile(0.5)
 }

@@ -2,59 +2,34 @@ package fidelity
 
 import (
 	"fmt"
+	"index/suffixarray"
 	"math"
+	"slices"
+	"strings"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Report judges a drawn trace.
 type Report struct {
 	Source, Drawn *Trace
-	// Pieces is the number of pieces of the drawn trace that are compared with the
-	// source.
+	// Pieces is the number of pieces of the drawn trace that are compared with the source.
 	Pieces  int
-	Results []Result
-	Novelty Novelty
+	Aspects []Aspect
+	// Copied is the most successive requests that have the same ISL, OSL and time since the
+	// arrival before as successive requests of the source, up to 1,000. MaxCopied is the
+	// largest number that passes: 5, or three times that between the source's halves, for a
+	// periodic source repeats itself.
+	Copied, MaxCopied int
 }
+
+// Novel reports whether the drawn trace is no copy.
+func (r *Report) Novel() bool { return r.Copied <= r.MaxCopied }
 
 // Pass reports whether all aspects pass and the trace is novel.
-func (r *Report) Pass() bool { return len(r.Failed()) == 0 && r.Novelty.Pass() }
-
-// Failed returns the results that did not pass.
-func (r *Report) Failed() (failed []Result) {
-	for _, x := range r.Results {
-		if x.Outcome == Failed {
-			failed = append(failed, x)
-		}
-	}
-	return failed
-}
-
-// Outcome is how an aspect came out.
-type Outcome string
-
-// The outcomes.
-const (
-	Passed        Outcome = "pass"
-	Failed        Outcome = "fail"
-	NotApplicable Outcome = "n/a" // the source has no such values
-)
-
-// Result is the comparison of an aspect.
-type Result struct {
-	Aspect
-	Values []Value
-	// Gap is the largest of those of Values, and Floor is the noise floor. Limit is the
-	// larger of Bound and twice Floor.
-	Gap, Floor, Limit trace.Opt[float64]
-	Outcome           Outcome
-	Reason            string // of an aspect without a gap
-}
-
-// Value is one of the values of an aspect.
-type Value struct {
-	Name, Unit         string
-	Source, Drawn, Gap trace.Opt[float64]
+func (r *Report) Pass() bool {
+	return r.Novel() && !slices.ContainsFunc(r.Aspects, func(a Aspect) bool { return a.Outcome == Failed })
 }
 
 // Compare judges a drawn trace against its source, of which no more requests than the
@@ -64,70 +39,95 @@ type Value struct {
 // judged then.
 func Compare(source, drawn *Trace, rateScale float64) *Report {
 	scaled := func(n int) int { return max(1, int(math.Round(rateScale*float64(n)))) }
-	own := source.piece(0, source.Requests(), source.distinct)
-	for i := range own.at {
-		own.at[i] /= rateScale
-		own.column[gap][i] /= rateScale
+	own := source.piece(0, source.Requests, source.Prefix.UniqueBlocks)
+	for _, r := range own {
+		r.at /= rateScale
+		r.value[gap] /= rateScale
 	}
-	of := min(scaled(source.Requests()), drawn.Requests())
-	var pieces []*piece
-	for from := 0; from < drawn.Requests(); from += of {
-		from := min(from, drawn.Requests()-of)
-		pieces = append(pieces, drawn.piece(from, from+of, scaled(source.distinct)))
+	length := min(scaled(source.Requests), drawn.Requests)
+	var pieces []piece
+	for from := 0; from < drawn.Requests; from += length {
+		end := min(from+length, drawn.Requests)
+		pieces = append(pieces, drawn.piece(end-length, end, scaled(source.Prefix.UniqueBlocks)))
 	}
-	aspects := Aspects()
-	floors := noise(source, own, aspects)
-	r := &Report{Source: source, Drawn: drawn, Pieces: len(pieces), Novelty: noveltyOf(source, drawn)}
-	for i, a := range aspects {
-		r.Results = append(r.Results, a.judge([]*piece{own}, pieces, floors[i], rateScale != 1))
+	rows := source.requests.rows()
+	half := len(rows) / 2
+	r := &Report{
+		Source: source, Drawn: drawn, Pieces: len(pieces), Aspects: Aspects(),
+		Copied: longestCommonRun(rows, drawn.requests.rows()), MaxCopied: max(5, 3*longestCommonRun(rows[:half], rows[half:])),
 	}
-	return r
-}
-
-// minTurnGaps is how many turn gaps of the source are compared: fewer may be of one session
-// that another trace of the same kind does not have.
-const minTurnGaps = 15
-
-func (a Aspect) judge(own, of []*piece, floor float64, rescaled bool) Result {
-	r := Result{Aspect: a, Outcome: NotApplicable}
-	lacking := ""
-	for i := range a.values {
-		v := &a.values[i]
-		x := Value{Name: v.name, Unit: v.unit, Source: known(a.shown(v, own)), Drawn: known(a.shown(v, of))}
-		if x.Source.Set && x.Drawn.Set {
-			x.Gap = known(a.gapOf(v, own, of))
-		}
-		if r.Values = append(r.Values, x); !x.Drawn.Set {
-			lacking = "drawn trace: " + a.lacks
-		}
-		if !x.Source.Set {
-			r.Reason = a.lacks
-		}
-	}
-	if a.Key == "turn_gaps" && r.Reason == "" && len(pooled(own, turnGap)) < minTurnGaps {
-		r.Reason = fmt.Sprintf("fewer than %d turn gaps", minTurnGaps)
-	}
-	if a.Key == "gaps" && r.Reason == "" && rescaled {
-		// Sessions are added at the times of others: bursts grow, and gaps do not shrink.
-		r.Reason = "gaps do not scale with the rate"
-	}
-	if r.Reason != "" {
-		return r
-	}
-	r.Outcome, r.Reason = Failed, lacking
-	if lacking == "" {
-		r.Gap, r.Floor, r.Limit = known(a.gap(own, of)), trace.Some(floor), trace.Some(max(a.Bound, 2*floor))
-		if r.Gap.Set && r.Gap.Value <= r.Limit.Value {
-			r.Outcome = Passed
-		}
+	for i, floor := range floorsOf(own, r.Aspects) {
+		r.Aspects[i].judge([]piece{own}, pieces, floor, rateScale != 1)
 	}
 	return r
 }
 
-// known returns a value unless it is NaN or infinite.
-func known(v float64) trace.Opt[float64] {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return trace.Opt[float64]{}
+// judge compares an aspect. Rescaled tells whether the rate of the source was scaled.
+func (a *Aspect) judge(source, drawn []piece, floor float64, rescaled bool) {
+	gap := a.compare(source, drawn)
+	a.Outcome = NotApplicable
+	switch {
+	case slices.ContainsFunc(a.Values, func(v Value) bool { return !v.Source.Set }):
+		a.Reason = a.lacks
+	case a.Key == "turn_gaps" && len(a.Values[0].in(source)) < 15:
+		a.Reason = "fewer than 15 turn gaps" // perhaps of one session
+	case a.Key == "gaps" && rescaled:
+		a.Reason = "gaps do not scale with the rate" // sessions are added at the times of others
+	case slices.ContainsFunc(a.Values, func(v Value) bool { return !v.Drawn.Set }):
+		a.Outcome, a.Reason = Failed, "drawn trace: "+a.lacks
+	default:
+		a.Gap, a.Floor, a.Limit = trace.Some(gap), trace.Some(floor), trace.Some(max(a.Bound, 2*floor))
+		if a.Outcome = Failed; gap <= a.Limit.Value {
+			a.Outcome = Passed
+		}
 	}
-	return trace.Some(v)
+}
+
+// floorsOf returns the noise floor of each aspect: the higher one of runs of sessions and of
+// runs of requests, corrected for the small number of runs to choose from.
+func floorsOf(source piece, aspects []Aspect) []float64 {
+	pairs := min(max(2<<20/len(source), 4), 30) // fewer of a long trace
+	floors := make([]float64, len(aspects))
+	for _, sessions := range [][]piece{source.sessions(), slices.Collect(slices.Chunk(source, 1))} {
+		random := stats.NewStream(0, "noise")
+		gaps := make([][]float64, len(aspects))
+		for range pairs {
+			a, b := []piece{resample(sessions, random)}, []piece{resample(sessions, random)}
+			for i := range aspects {
+				if gap := aspects[i].compare(a, b); !math.IsInf(gap, 0) {
+					gaps[i] = append(gaps[i], gap)
+				}
+			}
+		}
+		for i, a := range aspects {
+			most := 0.3 // for sources that are so small that anything would pass
+			if a.Measure == Relative || a.Measure == LogRatio {
+				most = 0.25
+			}
+			floors[i] = min(max(floors[i], stats.Of(gaps[i]).Quantile(0.75)*math.Sqrt(1+1/(2.*nearbyRuns))), most)
+		}
+	}
+	return floors
+}
+
+// rows returns what a copied row has in common with its original: ISL, OSL, and the µs since
+// the arrival before.
+func (p piece) rows() []string {
+	rows := make([]string, len(p))
+	for i, r := range p {
+		rows[i] = fmt.Sprintf("<%.0f %.0f %.0f>", r.value[isl], r.value[osl], math.Round(1000*(r.at-p[max(i-1, 0)].at)))
+	}
+	return rows
+}
+
+// longestCommonRun returns the length of the longest sequence of rows that is in both,
+// up to 1,000.
+func longestCommonRun(a, b []string) (longest int) {
+	known := suffixarray.New([]byte(strings.Join(a, "")))
+	for from := range b {
+		for longest < min(1000, len(b)-from) && known.Lookup([]byte(strings.Join(b[from:from+longest+1], "")), 1) != nil {
+			longest++
+		}
+	}
+	return longest
 }

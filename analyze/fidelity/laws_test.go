@@ -53,8 +53,8 @@ func compare(t testing.TB, source, of []trace.Request) *fidelity.Report {
 }
 
 // outcomes returns the keys of the aspects with an outcome.
-func outcomes(r *fidelity.Report, of fidelity.Outcome) (keys []string) {
-	for _, x := range r.Results {
+func outcomes(r *fidelity.Report, of string) (keys []string) {
+	for _, x := range r.Aspects {
 		if x.Outcome == of {
 			keys = append(keys, x.Key)
 		}
@@ -62,13 +62,13 @@ func outcomes(r *fidelity.Report, of fidelity.Outcome) (keys []string) {
 	return keys
 }
 
-func result(t testing.TB, r *fidelity.Report, key string) fidelity.Result {
+func result(t testing.TB, r *fidelity.Report, key string) fidelity.Aspect {
 	t.Helper()
-	i := slices.IndexFunc(r.Results, func(x fidelity.Result) bool { return x.Key == key })
+	i := slices.IndexFunc(r.Aspects, func(x fidelity.Aspect) bool { return x.Key == key })
 	if i < 0 {
 		t.Fatalf("no aspect %q", key)
 	}
-	return r.Results[i]
+	return r.Aspects[i]
 }
 
 func clone(rows []trace.Request) []trace.Request {
@@ -83,13 +83,13 @@ func clone(rows []trace.Request) []trace.Request {
 func TestItself(t *testing.T) {
 	source := drawn(t, chat, 1)
 	r := compare(t, source, source)
-	for _, x := range r.Results {
+	for _, x := range r.Aspects {
 		if x.Outcome != fidelity.Passed || x.Gap.Value != 0 {
 			t.Errorf("%+v", x)
 		}
 	}
-	if r.Pass() || r.Novelty.Rows < min(len(source), 100) {
-		t.Errorf("novelty %+v", r.Novelty)
+	if r.Pass() || r.Copied < min(len(source), 1000) {
+		t.Errorf("%d rows are copied of at most %d", r.Copied, r.MaxCopied)
 	}
 }
 
@@ -100,8 +100,8 @@ func TestAnotherDraw(t *testing.T) {
 	count := func(r *fidelity.Report) {
 		t.Helper()
 		keys := outcomes(r, fidelity.Failed)
-		if failed += len(keys); len(keys) > 2 || !r.Novelty.Pass() {
-			t.Errorf("%v fail, novelty %+v", keys, r.Novelty)
+		if failed += len(keys); len(keys) > 2 || !r.Novel() {
+			t.Errorf("%v fail, %d rows are copied", keys, r.Copied)
 		}
 	}
 	long, fast := strings.Replace(chat, "1500", "4500", 1), strings.Replace(chat, "rate: 3", "rate: 6", 1)
@@ -250,7 +250,7 @@ func TestNotApplicable(t *testing.T) {
 		}
 	}
 	if one := compare(t, rows[:1], rows[:1]); len(outcomes(one, fidelity.Failed)) > 0 {
-		t.Errorf("one row: %+v", one.Results)
+		t.Errorf("one row: %+v", one.Aspects)
 	}
 }
 
@@ -271,8 +271,8 @@ func TestPeriodicRowsAreNoCopy(t *testing.T) {
 		pass bool
 	}{{"periodic", periodic, true}, {"random", random, false}} {
 		r := compare(t, c.rows, c.rows)
-		if r.Novelty.Pass() != c.pass {
-			t.Errorf("%s rows: %+v", c.what, r.Novelty)
+		if r.Novel() != c.pass {
+			t.Errorf("%s rows: %d are copied of at most %d", c.what, r.Copied, r.MaxCopied)
 		}
 		if gap := result(t, r, "gaps").Gap; gap != trace.Some(0.0) {
 			t.Errorf("%s rows: a distance of %v between the gaps", c.what, gap)

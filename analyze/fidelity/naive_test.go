@@ -16,7 +16,7 @@ import (
 // The longest common run is the one found by comparing all pairs of places.
 func TestLongestCommonRun(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		keys := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rowKey { return rowKey{isl: rapid.IntRange(0, 3).Draw(t, "isl")} }), 0, 30)
+		keys := rapid.SliceOfN(rapid.SampledFrom([]string{"<1>", "<11>", "<111>"}), 0, 30)
 		a, b := keys.Draw(rt, "a"), keys.Draw(rt, "b")
 		want := 0
 		for i := range a {
@@ -55,8 +55,8 @@ func TestColumnsAgainstNaive(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		p := of.piece(0, len(all), of.distinct)
-		peak := 0
+		p := of.piece(0, len(all), of.Prefix.UniqueBlocks)
+		most := 0
 		for i, r := range all {
 			tokens := 0
 			for _, other := range all[i:] {
@@ -64,23 +64,26 @@ func TestColumnsAgainstNaive(t *testing.T) {
 					tokens += other.InputLength
 				}
 			}
-			peak = max(peak, tokens)
+			most = max(most, tokens)
 		}
-		if got := peakOf(isl)([]*piece{p}); p.span() > 0 && int(got) != peak {
-			rt.Fatalf("peak %v, want %d", got, peak)
+		if got := peak(isl)(p); p.seconds() > 0 && int(got[0]) != most {
+			rt.Fatalf("peak %v, want %d", got, most)
+		}
+		uses := map[uint64]int{}
+		for _, r := range all {
+			for _, id := range r.HashIDs {
+				uses[id]++
+			}
 		}
 		for i, r := range all {
-			if of.distinct == 0 {
-				break
-			}
 			want := 0
 			for _, id := range r.HashIDs {
-				if !slices.ContainsFunc(slices.Delete(slices.Clone(all), i, i+1), func(o trace.Request) bool { return slices.Contains(o.HashIDs, id) }) {
+				if uses[id] == 1 {
 					break
 				}
 				want += 10
 			}
-			if got := p.column[context][i]; len(r.HashIDs) == 0 != math.IsNaN(got) || len(r.HashIDs) > 0 && int(got) != want {
+			if got := p[i].value[context]; len(r.HashIDs) == 0 != math.IsNaN(got) || len(r.HashIDs) > 0 && int(got) != want {
 				rt.Fatalf("request %d: context %v, want %d", i, got, want)
 			}
 		}
@@ -98,25 +101,25 @@ func TestResamples(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		p, sessions := of.piece(0, len(all), of.distinct), of.bySession()
-		for i := range p.column[requests] { // makes each row unique
-			p.column[requests][i] = float64(i)
+		p := of.piece(0, len(all), of.Prefix.UniqueBlocks)
+		for i, r := range p { // makes each row unique
+			r.value[one] = float64(i)
 		}
-		drawn := p.resample(sessions, stats.NewStream(1, "resample"))
-		if !slices.IsSorted(drawn.at) {
-			rt.Fatalf("times %v", drawn.at)
+		drawn := resample(p.sessions(), stats.NewStream(1, "resample"))
+		if !slices.IsSortedFunc(drawn, earlier) {
+			rt.Fatal("not in order of arrival")
 		}
-		count := map[int]int{}
-		for i, row := range drawn.column[requests] {
-			count[int(row)]++
-			if drawn.column[isl][i] != p.column[isl][int(row)] {
-				rt.Fatalf("request %d differs from row %v", i, row)
+		count := map[float64]int{} // of a row
+		for i, r := range drawn {
+			count[r.value[one]]++
+			if original := p[int(r.value[one])]; r.value[isl] != original.value[isl] || r.session != original.session {
+				rt.Fatalf("request %d differs from row %v", i, r.value[one])
 			}
 		}
-		for _, rows := range sessions {
-			for _, row := range rows {
-				if count[row] != count[rows[0]] {
-					rt.Fatalf("session %v is not whole: %v", rows, count)
+		for _, session := range p.sessions() {
+			for _, r := range session {
+				if count[r.value[one]] != count[session[0].value[one]] {
+					rt.Fatalf("session %v is not whole: %v", r.session, count)
 				}
 			}
 		}
@@ -131,7 +134,7 @@ func TestAspects(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, a := range Aspects() {
-		if seen[a.Key] || a.Name == "" || !(a.Bound > 0) || len(a.values) == 0 {
+		if seen[a.Key] || a.Name == "" || !(a.Bound > 0) || len(a.Values) == 0 {
 			t.Errorf("%+v", a)
 		}
 		if !strings.Contains(string(page), "`"+a.Key+"`") {

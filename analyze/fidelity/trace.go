@@ -3,169 +3,114 @@ package fidelity
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
 	"moontide/trace"
-	"moontide/trace/block"
 )
 
-// Trace holds what is compared of a trace, in order of arrival: about 100 bytes for each
-// request and 4 for each block of its prompt.
+// Trace is an analysis of a trace, with empty parts instead of nil ones, and what is compared:
+// about 200 bytes for each request and 4 for each block of its prompt.
 type Trace struct {
-	// Sessions is the number of sessions, by ids or, without any, as inferred by
-	// [analyze.Trace]. Estimated is that of requests without a timestamp, whose arrival is
-	// estimated from their delay and [trace.AnswerTime].
-	Sessions, Estimated int
-
-	rows                []row
-	blockSize, distinct int // of blocks
+	*analyze.Analysis
+	requests piece // all
 }
 
-type row struct {
-	at       float64 // ms
-	isl, osl int
-	session  int // its number; a request without one has a number of its own
-	blocks   []uint32
+// piece is a part of a trace in order of arrival.
+type piece []*request
+
+// request is what is known of a request within a piece.
+type request struct {
+	at      float64 // ms; that of the request before if it is unknown
+	session int     // row of its first turn
+	blocks  []uint32
+	value   [values]float64 // NaN for none
 }
 
-// Requests returns the number of requests.
-func (t *Trace) Requests() int { return len(t.rows) }
+// The values of a request.
+const (
+	one     = iota // 1
+	isl            // tokens
+	osl            // tokens
+	gap            // ms since the arrival before
+	turnGap        // ms since the arrival before in the same session
+	context        // leading tokens in blocks that occur several times in the piece
+	blocks         // of the prompt
+	hits           // blocks that hit, one value for each cache size
+	values  = hits + len(cacheSizes)
+)
 
-// FewSessions reports whether the trace has the noise of fewer than 20 sessions of equal
-// length, which is also so if a few sessions have most requests.
-func (t *Trace) FewSessions() bool {
-	squares := 0.0
-	for _, of := range t.bySession() {
-		squares += float64(len(of) * len(of))
-	}
-	return float64(len(t.rows)*len(t.rows)) < 20*squares
-}
+// cacheSizes are the sizes of LRU caches in percent of the source's unique blocks.
+var cacheSizes = [...]float64{1, 3, 10, 30, 100}
 
 // Collect reads a trace; a block size of 0 is detected. It returns the errors of
 // [analyze.Trace].
 func Collect(reqs trace.Requests, blockSize int) (*Trace, error) {
-	t := &Trace{}
-	var earlier trace.Earlier
-	var table block.Table
-	a, err := analyze.Trace(trace.Checked(reqs, func(r trace.Request) error {
-		numbers := table.AppendNumbers(nil, r.HashIDs)
-		for _, n := range numbers {
-			t.distinct = max(t.distinct, int(n)+1)
-		}
-		t.rows = append(t.rows, row{at: t.arrival(r, earlier.Add(r)), isl: r.InputLength, osl: r.OutputLength, blocks: numbers})
-		return table.Err()
-	}), analyze.Options{BlockSize: blockSize})
-	if err != nil {
+	var t Trace
+	watch := func(r trace.Request, numbers []uint32) {
+		t.requests = append(t.requests, &request{session: len(t.requests), blocks: slices.Clone(numbers), value: [values]float64{
+			one: 1, isl: float64(r.InputLength), osl: float64(r.OutputLength), blocks: float64(len(numbers)),
+			gap: math.NaN(), turnGap: math.NaN(), context: math.NaN(),
+		}})
+	}
+	var err error
+	if t.Analysis, err = analyze.Trace(reqs, analyze.Options{BlockSize: blockSize, Watch: watch}); err != nil {
 		return nil, err
 	}
-	if a.Prefix != nil {
-		t.blockSize = a.Prefix.BlockSize.Tokens
-	}
-	if a.Sessions != nil {
-		t.Sessions = a.Sessions.Sessions
-	}
-	for i := range t.rows {
-		t.rows[i].session = t.Sessions + i
-		if a.Sessions != nil && a.Sessions.Of[i] >= 0 {
-			t.rows[i].session = int(a.Sessions.Of[i])
+	t.Prefix, t.Sessions, t.Arrivals = cmp.Or(t.Prefix, &analyze.Prefix{}), cmp.Or(t.Sessions, &analyze.Sessions{}), cmp.Or(t.Arrivals, &analyze.Arrivals{})
+	for i, first := range t.Sessions.Of {
+		if first >= 0 {
+			t.requests[i].session = int(first)
 		}
 	}
-	slices.SortStableFunc(t.rows, func(a, b row) int { return cmp.Compare(a.at, b.at) })
-	return t, nil
-}
-
-// arrival returns the time of a row that waits for others: that of its timestamp or,
-// without one, an estimate.
-func (t *Trace) arrival(r trace.Request, before []int32) float64 {
-	if r.Timestamp.Set {
-		return r.Timestamp.Value
-	}
-	t.Estimated++
-	at := 0.0
-	for _, i := range before {
-		at = max(at, t.rows[i].at+trace.AnswerTime(t.rows[i].osl))
-	}
-	if len(before) == 0 && len(t.rows) > 0 {
-		return t.rows[len(t.rows)-1].at
-	}
-	return at + max(r.Delay.Value, 0)
-}
-
-// bySession returns the rows of each session, in order of their first ones.
-func (t *Trace) bySession() (sessions [][]int) {
-	numbers := map[int]int{}
-	for i := range t.rows {
-		n, known := numbers[t.rows[i].session]
-		if !known {
-			n = len(sessions)
-			numbers[t.rows[i].session], sessions = n, append(sessions, nil)
+	last := 0.0
+	for i, r := range t.requests {
+		if at := t.Arrivals.At(i); at.Set {
+			last = at.Value
 		}
-		sessions[n] = append(sessions[n], i)
+		r.at = last
 	}
-	return sessions
+	slices.SortStableFunc(t.requests, earlier)
+	return &t, nil
 }
 
-// The columns of a piece: a value for each request, NaN if it has none.
-const (
-	isl      = iota
-	osl      // tokens
-	requests // 1 for each
-	gap      // ms since the arrival before
-	turnGap  // ms since the arrival before in the same session
-	context  // leading tokens that another request of the piece has, too
-	blocks   // of the prompt
-	lru      // blocks that hit, one column for each cache size
-	columns  = lru + len(cacheShares)
-)
+func earlier(a, b *request) int { return cmp.Compare(a.at, b.at) }
 
-// cacheShares are the sizes of LRU caches, as shares of the source's unique blocks.
-var cacheShares = [...]float64{0.01, 0.03, 0.1, 0.3, 1}
-
-// piece is a part of a trace.
-type piece struct {
-	at     []float64
-	column [columns][]float64
-}
-
-// piece returns the requests from one to before another. The caches are empty at first;
-// unique is the number of unique blocks that their sizes are shares of.
-func (t *Trace) piece(from, to, unique int) *piece {
-	rows := t.rows[from:to]
-	p := &piece{}
-	for i := range p.column {
-		p.column[i] = slices.Repeat([]float64{math.NaN()}, len(rows))
+// piece returns the requests from one to before another with all values. The caches are
+// empty at first; unique is the number of unique blocks that their sizes are shares of.
+func (t *Trace) piece(from, to, unique int) piece {
+	uses := make([]int, t.Prefix.UniqueBlocks)
+	var prompts cache.Sequence
+	for _, r := range t.requests[from:to] {
+		prompts.Add(r.blocks, 0, "")
+		for _, n := range r.blocks {
+			uses[n]++
+		}
 	}
-	latest := map[int]float64{}
-	shared := t.shared(rows)
-	var s cache.Sequence
-	for i := range rows {
-		r := &rows[i]
-		p.at = append(p.at, r.at)
-		p.column[isl][i], p.column[osl][i], p.column[requests][i] = float64(r.isl), float64(r.osl), 1
+	p := make(piece, to-from)
+	latest := map[int]float64{} // arrival of each session
+	for i := range p {
+		r := *t.requests[from+i]
+		p[i] = &r
 		if i > 0 {
-			p.column[gap][i] = between(rows[i-1].at, r.at)
+			r.value[gap] = between(p[i-1].at, r.at)
 		}
 		if before, later := latest[r.session]; later {
-			p.column[turnGap][i] = between(before, r.at)
+			r.value[turnGap] = between(before, r.at)
 		}
 		latest[r.session] = r.at
-		s.Add(r.blocks, r.isl, "")
-		if len(r.blocks) > 0 {
-			n := slices.IndexFunc(r.blocks, func(n uint32) bool { return !shared[n] })
-			if n < 0 {
-				n = len(r.blocks)
+		if shared := 0; len(r.blocks) > 0 {
+			for shared < len(r.blocks) && uses[r.blocks[shared]] > 1 {
+				shared++
 			}
-			p.column[context][i], p.column[blocks][i] = float64(min(n*t.blockSize, r.isl)), float64(len(r.blocks))
+			r.value[context] = min(float64(shared*t.Prefix.BlockSize.Tokens), r.value[isl])
 		}
 	}
-	if t.distinct == 0 {
-		return p
-	}
-	for i, share := range cacheShares {
-		for request, hit := range cache.LRUHits(&s, max(1, int(math.Round(share*float64(unique))))) {
-			p.column[lru+i][request] = float64(hit)
+	for size, percent := range cacheSizes {
+		for i, n := range cache.LRUHits(&prompts, max(1, int(math.Round(percent/100*float64(unique))))) {
+			p[i].value[hits+size] = float64(n)
 		}
 	}
 	return p
@@ -175,14 +120,49 @@ func (t *Trace) piece(from, to, unique int) *piece {
 // equally spaced times that are no whole numbers would differ otherwise.
 func between(from, to float64) float64 { return math.Round((to-from)*1e6) / 1e6 }
 
-// shared returns which blocks several of the rows have.
-func (t *Trace) shared(rows []row) []bool {
-	latest, shared := make([]int, t.distinct), make([]bool, t.distinct)
-	for i := range rows {
-		for _, n := range rows[i].blocks {
-			shared[n] = shared[n] || latest[n] != 0 && latest[n] != i+1
-			latest[n] = i + 1
+// sessions returns the requests of each session, in order of the first ones.
+func (p piece) sessions() []piece {
+	sessions := make([]piece, len(p)) // by number
+	for _, r := range p {
+		sessions[r.session] = append(sessions[r.session], r)
+	}
+	sessions = slices.DeleteFunc(sessions, func(s piece) bool { return len(s) == 0 })
+	slices.SortStableFunc(sessions, func(a, b piece) int { return earlier(a[0], b[0]) })
+	return sessions
+}
+
+// FewSessions reports whether the trace has the noise of fewer than 20 sessions of equal
+// length, which is also so if a few sessions have most requests.
+func (t *Trace) FewSessions() bool {
+	squares := 0
+	for _, session := range t.requests.sessions() {
+		squares += len(session) * len(session)
+	}
+	return t.Requests*t.Requests < 20*squares
+}
+
+// nearbyRuns is by how many runs a run of sessions moves at most in a resample.
+const nearbyRuns = 2
+
+// resample draws a piece from sessions: each run of them is replaced by one nearby.
+func resample(sessions []piece, random *rand.Rand) (drawn piece) {
+	length := int(math.Sqrt(float64(len(sessions))))
+	start := 0.0
+	for place := 0; place < len(sessions); place += length {
+		low, high := max(0, place-nearbyRuns*length), min(len(sessions)-length, place+nearbyRuns*length)
+		from := low + random.IntN(high-low+1)
+		for i := from; i < from+min(length, len(sessions)-place); i++ {
+			first := sessions[i][0].at
+			if i > 0 && len(drawn) > 0 {
+				start += first - sessions[i-1][0].at
+			}
+			for _, r := range sessions[i] {
+				r := *r
+				r.at = start + r.at - first
+				drawn = append(drawn, &r)
+			}
 		}
 	}
-	return shared
+	slices.SortStableFunc(drawn, earlier)
+	return drawn
 }

@@ -25,19 +25,19 @@ func (f Fidelity) Document() *doc.Document {
 	t := doc.Table{Columns: []string{"", "source", "drawn", "gap", "floor", "limit", "result"}, Left: 1}
 	var reasons []string
 	lacking := map[string][]string{}
-	for _, r := range f.Results {
-		for _, v := range r.Values {
-			outcome := r.Outcome
-			if v.Gap.Set && v.Gap.Value <= r.Limit.Value {
+	for _, a := range f.Aspects {
+		for _, v := range a.Values {
+			outcome := a.Outcome
+			if v.Gap.Set && v.Gap.Value <= a.Limit.Value {
 				outcome = fidelity.Passed // another value of the aspect failed
 			}
-			t.Add(v.Name, valueText(v.Unit, v.Source), valueText(v.Unit, v.Drawn), gapText(r.Aspect, v.Gap), gapText(r.Aspect, r.Floor), gapText(r.Aspect, r.Limit), outcomes[outcome])
+			t.Add(v.Name, valueText(v.Unit, v.Source), valueText(v.Unit, v.Drawn), gapText(a, v.Gap), gapText(a, a.Floor), gapText(a, a.Limit), outcomes[outcome])
 		}
-		if r.Reason != "" {
-			if lacking[r.Reason] == nil {
-				reasons = append(reasons, r.Reason)
+		if a.Reason != "" {
+			if lacking[a.Reason] == nil {
+				reasons = append(reasons, a.Reason)
 			}
-			lacking[r.Reason] = append(lacking[r.Reason], r.Name)
+			lacking[a.Reason] = append(lacking[a.Reason], a.Name)
 		}
 	}
 	s.Table(t)
@@ -55,11 +55,10 @@ func (f Fidelity) Document() *doc.Document {
 	return d
 }
 
-var outcomes = map[fidelity.Outcome]string{fidelity.Passed: "pass", fidelity.Failed: "FAIL", fidelity.NotApplicable: "n/a"}
+var outcomes = map[string]string{fidelity.Passed: "pass", fidelity.Failed: "FAIL", fidelity.NotApplicable: "n/a"}
 
 func (f Fidelity) novelty(s *doc.Section) {
-	n := f.Novelty
-	s.Row("Longest run of the source's rows", doc.Int(n.Rows), doc.Plural(n.Rows, "row"), fmt.Sprintf("at most %d", n.MaxRows))
+	s.Row("Longest run of the source's rows", doc.Int(f.Copied), doc.Plural(f.Copied, "row"), fmt.Sprintf("at most %d", f.MaxCopied))
 }
 
 func (f Fidelity) verdict() *doc.Verdict {
@@ -67,15 +66,15 @@ func (f Fidelity) verdict() *doc.Verdict {
 		return &doc.Verdict{Level: "PASS", Evidence: []doc.Evidence{{Level: "PASS", Text: "all aspects are within their limits"}}}
 	}
 	v := &doc.Verdict{Level: "FAIL"}
-	for _, r := range f.Failed() {
-		why := fmt.Sprintf("gap %s, limit %s", gapText(r.Aspect, r.Gap), gapText(r.Aspect, r.Limit))
-		if !r.Gap.Set {
-			why = r.Reason
+	for _, a := range f.Aspects {
+		if a.Outcome != fidelity.Failed {
+			continue
 		}
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: r.Name + ": " + why})
+		why := fmt.Sprintf("gap %s, limit %s", gapText(a, a.Gap), gapText(a, a.Limit))
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: a.Name + ": " + cmp.Or(a.Reason, why)})
 	}
-	if n := f.Novelty; !n.Pass() {
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: "novelty: the longest run copied from the source has " + doc.Count(n.Rows, "row")})
+	if !f.Novel() {
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: "FAIL", Text: "novelty: the longest run copied from the source has " + doc.Count(f.Copied, "row")})
 	}
 	return v
 }
@@ -94,7 +93,7 @@ func (f Fidelity) notes() (notes []string) {
 		name string
 		*fidelity.Trace
 	}{{f.SourceName, f.Source}, {f.DrawnName, f.Drawn}} {
-		if n := of.Estimated; n > 0 {
+		if n := of.Arrivals.Estimated; n > 0 {
 			notes = append(notes, fmt.Sprintf("%s: the times of %s are estimated from delays and assumed answer times of %g ms and %g ms a token",
 				of.name, doc.Count(n, "turn"), trace.AssumedTTFT, trace.AssumedTPOT))
 		}
@@ -131,24 +130,24 @@ func gapText(a fidelity.Aspect, v trace.Opt[float64]) string {
 // JSON writes the report as one indented JSON object. Numbers that are not known are null.
 func (f Fidelity) JSON(w io.Writer) error {
 	side := func(name string, t *fidelity.Trace) object {
-		return object{{"trace", name}, {"requests", t.Requests()}, {"sessions", t.Sessions}} // 0 without session ids and block ids
+		return object{{"trace", name}, {"requests", t.Requests}, {"sessions", t.Sessions.Sessions}} // 0 without session ids and block ids
 	}
-	aspects := objects(f.Results, func(r fidelity.Result) object {
-		values := objects(r.Values, func(v fidelity.Value) object {
+	aspects := objects(f.Aspects, func(a fidelity.Aspect) object {
+		values := objects(a.Values, func(v fidelity.Value) object {
 			return object{{"name", v.Name}, {"unit", v.Unit}, {"source", finite(v.Source)}, {"drawn", finite(v.Drawn)}, {"gap", finite(v.Gap)}}
 		})
 		return object{
-			{"key", r.Key}, {"name", r.Name},
-			{"gap_is", string(r.Measure)}, // "ks", "log_ratio", "difference" (of shares), or "relative"
-			{"values", values}, {"gap", finite(r.Gap)}, {"noise_floor", finite(r.Floor)}, {"bound", r.Bound},
-			{"limit", finite(r.Limit)},                           // the larger of bound and twice noise_floor
-			{"outcome", string(r.Outcome)}, {"reason", r.Reason}, // why there is no gap
+			{"key", a.Key}, {"name", a.Name},
+			{"gap_is", string(a.Measure)}, // "ks", "log_ratio", "difference" (of shares), or "relative"
+			{"values", values}, {"gap", finite(a.Gap)}, {"noise_floor", finite(a.Floor)}, {"bound", a.Bound},
+			{"limit", finite(a.Limit)},                   // the larger of bound and twice noise_floor
+			{"outcome", a.Outcome}, {"reason", a.Reason}, // why there is no gap
 		}
 	})
 	return writeJSON(w, object{
 		{"source", side(f.SourceName, f.Source)}, {"drawn", side(f.DrawnName, f.Drawn)}, {"pass", f.Pass()},
 		{"pieces", f.Pieces}, {"rate_scale", cmp.Or(f.RateScale, 1)}, {"aspects", aspects},
-		{"novelty", object{{"rows", f.Novelty.Rows}, {"max_rows", f.Novelty.MaxRows}, {"pass", f.Novelty.Pass()}}},
+		{"novelty", object{{"rows", f.Copied}, {"max_rows", f.MaxCopied}, {"pass", f.Novel()}}},
 		{"notes", append([]string{}, f.notes()...)},
 	})
 }

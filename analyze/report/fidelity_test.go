@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"moontide/analyze"
 	"moontide/analyze/fidelity"
 	"moontide/analyze/report/doc"
 	"moontide/trace"
@@ -14,18 +15,19 @@ import (
 // that is not applicable.
 func judged() Fidelity {
 	some := trace.Some[float64]
-	result := func(name string, of fidelity.Outcome, gap float64, values ...fidelity.Value) fidelity.Result {
-		return fidelity.Result{
-			Aspect: fidelity.Aspect{Key: name, Name: name, Measure: fidelity.Relative, Bound: 0.02},
-			Values: values, Gap: some(gap), Floor: some(0.01), Limit: some(0.02), Outcome: of,
+	aspect := func(name, outcome string, gap float64, values ...fidelity.Value) fidelity.Aspect {
+		return fidelity.Aspect{
+			Key: name, Name: name, Measure: fidelity.Relative, Bound: 0.02, Values: values,
+			Gap: some(gap), Floor: some(0.01), Limit: some(0.02), Outcome: outcome,
 		}
 	}
+	nothing := &analyze.Analysis{Arrivals: &analyze.Arrivals{}, Sessions: &analyze.Sessions{}}
 	return Fidelity{SourceName: "source", DrawnName: "<drawn>", Report: &fidelity.Report{
-		Source: &fidelity.Trace{}, Drawn: &fidelity.Trace{}, Results: []fidelity.Result{
-			result("near", fidelity.Passed, 0.01, fidelity.Value{Name: "near", Source: some(100), Drawn: some(101), Gap: some(0.01)}),
-			result("far", fidelity.Failed, 1, fidelity.Value{Name: "far", Source: some(100), Drawn: some(200), Gap: some(1)},
+		Source: &fidelity.Trace{Analysis: nothing}, Drawn: &fidelity.Trace{Analysis: nothing}, Aspects: []fidelity.Aspect{
+			aspect("near", fidelity.Passed, 0.01, fidelity.Value{Name: "near", Source: some(100), Drawn: some(101), Gap: some(0.01)}),
+			aspect("far", fidelity.Failed, 1, fidelity.Value{Name: "far", Source: some(100), Drawn: some(200), Gap: some(1)},
 				fidelity.Value{Name: "not so far", Source: some(100), Drawn: some(100), Gap: some(0)}),
-			{Aspect: fidelity.Aspect{Name: "Neither"}, Values: []fidelity.Value{{Name: "neither"}}, Outcome: fidelity.NotApplicable, Reason: "no sessions"},
+			{Name: "Neither", Values: []fidelity.Value{{Name: "neither"}}, Outcome: fidelity.NotApplicable, Reason: "no sessions"},
 		},
 	}}
 }
@@ -53,7 +55,7 @@ func TestFidelityVerdict(t *testing.T) {
 		t.Errorf("%s: %+v", v.Level, v.Evidence)
 	}
 	f := judged()
-	f.Results[1] = fidelity.Result{Aspect: f.Results[1].Aspect, Outcome: fidelity.Failed, Reason: "drawn trace: no sessions"}
+	f.Aspects[1] = fidelity.Aspect{Name: "far", Outcome: fidelity.Failed, Reason: "drawn trace: no sessions"}
 	if v := f.verdict(); len(v.Evidence) != 1 || v.Evidence[0].Text != "far: drawn trace: no sessions" {
 		t.Errorf("%s: %+v", v.Level, v.Evidence)
 	}
@@ -61,8 +63,8 @@ func TestFidelityVerdict(t *testing.T) {
 
 func TestFidelityVerdictOnCopies(t *testing.T) {
 	f := judged()
-	f.Results = nil
-	f.Novelty = fidelity.Novelty{Rows: 600, MaxRows: 5}
+	f.Aspects = nil
+	f.Copied, f.MaxCopied = 600, 5
 	if v, want := f.verdict(), "novelty: the longest run copied from the source has 600 rows"; len(v.Evidence) != 1 || v.Evidence[0].Text != want {
 		t.Errorf("%+v, want %q", v.Evidence, want)
 	}

@@ -16,7 +16,7 @@ var maxLines = map[string]int{
 	"analyze":                       1900,
 	"analyze/cache":                 1600,
 	"analyze/diff":                  1300,
-	"analyze/fidelity":              700,
+	"analyze/fidelity":              500,
 	"analyze/report":                5650,
 	"analyze/report/doc":            1300,
 	"analyze/report/figure":         2150,

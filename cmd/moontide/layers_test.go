@@ -21,7 +21,7 @@ var mayImport = map[string][]string{
 	"analyze":               {"analyze/cache", "trace", "trace/block", "trace/stats"},
 	"analyze/cache":         {"trace", "trace/block", "trace/routing", "trace/stats"},
 	"analyze/diff":          {"analyze/run", "replay", "replay/runfile", "trace", "trace/stats"},
-	"analyze/fidelity":      {"analyze", "analyze/cache", "trace", "trace/block", "trace/stats"},
+	"analyze/fidelity":      {"analyze", "analyze/cache", "trace", "trace/stats"},
 	"analyze/report":        {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report/doc", "analyze/report/figure", "analyze/run", "replay", "replay/bench", "replay/runfile", "replay/sim/engine", "replay/sim/fit", "trace", "trace/check", "trace/jsonscan", "trace/routing", "trace/stats"},
 	"analyze/report/doc":    {"analyze/report/figure", "trace"},
 	"analyze/report/figure": {},

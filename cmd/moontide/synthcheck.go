@@ -89,7 +89,7 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file string) error {
 	}
 	rateScale := c.Float64("rate-scale")
 	source, err := f.collect(c, f.source, formatOptions(c), func(reqs trace.Requests) trace.Requests {
-		reqs = trace.Take(reqs, max(1, int(float64(drawn.Requests())/rateScale)))
+		reqs = trace.Take(reqs, max(1, int(float64(drawn.Requests)/rateScale)))
 		return trace.Speed(reqs, c.Float64("speedup-ratio"))
 	})
 	if err != nil {
