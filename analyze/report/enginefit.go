@@ -41,7 +41,7 @@ func (f EngineFit) Document() *doc.Document {
 	for _, r := range []struct {
 		name, unit string
 		fit.Interval
-	}{{"ISL", "tokens", f.Range.ISL}, {"OSL", "tokens", f.Range.OSL}, {"Concurrency", "requests in flight", f.Range.Concurrency}, {"Running sequences", "per engine", f.Range.Running}} {
+	}{{"ISL", "tokens", f.Fitted.Range.ISL}, {"OSL", "tokens", f.Fitted.Range.OSL}, {"Concurrency", "requests in flight", f.Fitted.Range.Concurrency}, {"Running sequences", "per engine", f.Fitted.Range.Running}} {
 		s.Row(r.name, doc.Int(r.Low)+" to "+doc.Int(r.High), r.unit, "")
 	}
 	s = d.DetailSection("Measured against predicted")
@@ -53,9 +53,9 @@ func (f EngineFit) Document() *doc.Document {
 	}
 	d.Data.Columns = []string{"measurement", "metric", "measured", "predicted", "error"}
 	for _, r := range f.Rows {
-		for _, m := range fit.Metrics() {
+		for _, m := range fit.Metrics {
 			if e, ok := r.Error(r.Predicted, m); ok {
-				d.Data.Add(r.Name, m.String(), r.Values[m], r.Predicted[m], e)
+				d.Data.Add(r.Name, string(m), r.Values[m], r.Predicted[m], e)
 			}
 		}
 	}
@@ -95,25 +95,19 @@ func (f EngineFit) estimates(s *doc.Section) {
 
 func (f EngineFit) errors(s *doc.Section) {
 	t := doc.Table{Columns: []string{"metric", "fitted", "median", "p90", "max", "held out", "median", "p90", "max"}, Left: 1}
-	heldOut := false
-	for _, m := range fit.Metrics() {
-		cells := map[bool][]string{}
-		for _, e := range f.Errors {
+	cells := func(m fit.Metric, all []fit.Error) []string {
+		for _, e := range all {
 			if e.Metric == m {
-				cells[e.HeldOut] = []string{doc.Int(e.Predictions), doc.Fixed(100*e.Median, 1), doc.Fixed(100*e.P90, 1), doc.Fixed(100*e.Max, 1)}
+				return []string{doc.Int(e.Predictions), doc.Fixed(100*e.Median, 1), doc.Fixed(100*e.P90, 1), doc.Fixed(100*e.Max, 1)}
 			}
 		}
-		if cells[true] == nil {
-			cells[true] = []string{"0", doc.Absent, doc.Absent, doc.Absent}
-		} else {
-			heldOut = true
-		}
-		if cells[false] != nil {
-			t.Add(slices.Concat([]string{run.MustMetric(m.String()).Heading()}, cells[false], cells[true])...)
-		}
+		return []string{"0", doc.Absent, doc.Absent, doc.Absent}
+	}
+	for _, e := range f.Errors {
+		t.Add(slices.Concat([]string{run.MustMetric(string(e.Metric)).Heading()}, cells(e.Metric, f.Errors), cells(e.Metric, f.Fitted.HeldOut))...)
 	}
 	s.Table(t)
-	if heldOut {
+	if len(f.Fitted.HeldOut) > 0 {
 		s.Text("Held-out measurements are predicted by fits without those of their shape, and without those of their load.")
 	} else {
 		s.Warn("There are too few measurements to hold some out, so the errors above are those of the fit itself.")
@@ -123,12 +117,8 @@ func (f EngineFit) errors(s *doc.Section) {
 func (f EngineFit) screened(d *doc.Document) {
 	s := &doc.Section{Title: "Screening of the measurements"}
 	for _, r := range f.Rows {
-		var reasons []string
-		for _, finding := range r.Findings {
-			reasons = append(reasons, finding.Kind+": "+finding.Reason)
-		}
-		if reasons != nil {
-			s.Text(fmt.Sprintf("%s (excluded): %s.", r.Name, strings.TrimSuffix(strings.Join(reasons, "; "), ".")))
+		if r.Findings != nil {
+			s.Text(fmt.Sprintf("%s (excluded): %s.", r.Name, strings.TrimSuffix(strings.Join(r.Findings, "; "), ".")))
 		}
 	}
 	if s.Blocks != nil {
@@ -159,15 +149,15 @@ func (f EngineFit) figure(m fit.Metric) figure.Figure {
 			add(&heldOut, r, predicted)
 		}
 	}
-	return against(run.MustMetric(m.String()).Label, "Measured", "Predicted", axis, heldOut, fitted)
+	return against(run.MustMetric(string(m)).Label, "Measured", "Predicted", axis, heldOut, fitted)
 }
 
 // EngineFitLine returns the held-out errors of a fit as one line.
 func EngineFitLine(f *fit.Result) string {
 	var parts []string
-	for _, e := range f.Errors {
-		if e.HeldOut && slices.Contains(shownMetrics, e.Metric) {
-			parts = append(parts, run.MustMetric(e.Metric.String()).Label+" "+strconv.FormatFloat(100*e.Median, 'f', 1, 64)+" %")
+	for _, e := range f.Fitted.HeldOut {
+		if slices.Contains(shownMetrics, e.Metric) {
+			parts = append(parts, run.MustMetric(string(e.Metric)).Label+" "+strconv.FormatFloat(100*e.Median, 'f', 1, 64)+" %")
 		}
 	}
 	if parts == nil {

@@ -12,26 +12,26 @@ import (
 // fittedEngine returns a fit of four measurements, of which one is excluded.
 func fittedEngine() report.EngineFit {
 	row := func(name string, scale, miss float64) fit.Row {
-		r := fit.Row{Measurement: fit.Measurement{Name: name}, HeldOut: []fit.Values{{}}}
-		for _, m := range fit.Metrics() {
-			r.Values[m] = scale * float64(10+int(m)*7)
+		r := fit.Row{Measurement: fit.Measurement{Name: name, Values: fit.Values{}}, Predicted: fit.Values{}, HeldOut: []fit.Values{{}}}
+		for i, m := range fit.Metrics {
+			r.Values[m] = scale * float64(10+i*7)
 			r.Predicted[m], r.HeldOut[0][m] = r.Values[m]*(1+miss), r.Values[m]*(1-miss)
 		}
 		return r
 	}
-	stalled := fit.Row{Measurement: fit.Measurement{Name: "line 5"}, Findings: []fit.Finding{{Kind: "Little's law", Reason: "throughput x E2EL is 0.42 of the concurrency; at least 0.8"}}}
+	stalled := fit.Row{Measurement: fit.Measurement{Name: "line 5"}, Findings: []string{"Little's law: throughput x E2EL is 0.42 of the concurrency; at least 0.8"}}
 	return report.EngineFit{Subject: "runs of a server", Result: &fit.Result{
 		Deployment: engine.Default(),
 		Estimates: []fit.Estimate{
 			{Name: "step-base", Value: 12_345 * engine.Microsecond, Low: 12_100 * engine.Microsecond, High: 12_600 * engine.Microsecond},
 			{Name: "prefill-step", Value: 30 * engine.Nanosecond, Low: 0, High: 90 * engine.Nanosecond},
 		},
-		Rows: []fit.Row{row("line 2", 1, 0.01), row("line 3", 20, -0.02), row("line 4", 6, 0.15), stalled},
-		Errors: []fit.ErrorSummary{
-			{Metric: fit.MeanTTFT, HeldOut: true, Predictions: 6, Median: 0.15, P90: 0.152, Max: 0.153},
-			{Metric: fit.MeanTTFT, Predictions: 3, Median: 0.015, P90: 0.019, Max: 0.02},
+		Rows:   []fit.Row{row("line 2", 1, 0.01), row("line 3", 20, -0.02), row("line 4", 6, 0.15), stalled},
+		Errors: []fit.Error{{Metric: fit.MeanTTFT, Predictions: 3, Median: 0.015, P90: 0.019, Max: 0.02}},
+		Fitted: fit.Fitted{
+			HeldOut: []fit.Error{{Metric: fit.MeanTTFT, Predictions: 6, Median: 0.15, P90: 0.152, Max: 0.153}},
+			Range:   fit.Range{ISL: fit.Interval{Low: 64, High: 3000}, OSL: fit.Interval{Low: 150, High: 150}, Concurrency: fit.Interval{Low: 1, High: 128}},
 		},
-		Range: fit.Range{ISL: fit.Interval{Low: 64, High: 3000}, OSL: fit.Interval{Low: 150, High: 150}, Concurrency: fit.Interval{Low: 1, High: 128}},
 		Notes: []string{"The number of prompts is not stated: 10 per slot are assumed."},
 	}}
 }
@@ -48,7 +48,7 @@ func TestEngineFitReport(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if lines := strings.Count(written(t, f.Document().WriteCSV), "\n"); lines != 1+3*len(fit.Metrics()) {
+	if lines := strings.Count(written(t, f.Document().WriteCSV), "\n"); lines != 1+3*len(fit.Metrics) {
 		t.Errorf("%d lines of CSV", lines)
 	}
 	if n := strings.Count(written(t, f.Document().WriteHTML), "Predicted"); n < 5 {

@@ -13,7 +13,7 @@ import (
 )
 
 // engineAliases are other names of flags of simulated engines.
-var engineAliases = map[string][]string{"num-gpu-blocks": {"kv-blocks"}, "engine-block-size": {"kv-block-size"}}
+var engineAliases = map[string][]string{"num-gpu-blocks": {"kv-blocks"}, "engine-block-size": {"kv-block-size"}, routingFlag: {"router"}}
 
 const (
 	engineFlag  = "engine"
@@ -23,10 +23,6 @@ const (
 func engineFlags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` written by moontide fit-engine; flags override it, for both prefill and decode engines", DefaultText: "about Llama 3.1 8B on one H100"},
-		&choiceFlag{
-			StringFlag: cli.StringFlag{Name: routingFlag, Aliases: []string{"router"}, Value: string(routing.RoundRobin), Usage: "`POLICY`: routing policy: %s"},
-			Choices:    oneOf(routing.Policies()...),
-		},
 		&cli.BoolFlag{Name: "cache-generated", Usage: "keep generated tokens in the prefix cache, as vLLM and SGLang do; prompts with live answers reuse them"},
 	}
 	for _, p := range engine.Parameters {
@@ -51,6 +47,11 @@ func parameterFlag(p engine.Parameter) cli.Flag {
 		return &choiceFlag{
 			StringFlag: cli.StringFlag{Name: p.Name, Value: p.Text(&d), Usage: "`LAW`: " + p.Usage + ": %s"},
 			Choices:    oneOf(engine.Sharings...),
+		}
+	case *routing.Policy:
+		return &choiceFlag{
+			StringFlag: cli.StringFlag{Name: p.Name, Aliases: engineAliases[p.Name], Value: string(*value), Usage: "`POLICY`: " + p.Usage + ": %s"},
+			Choices:    oneOf(routing.Policies()...),
 		}
 	}
 	return &cli.StringFlag{Name: p.Name, Value: p.Text(&d), Usage: p.Usage}
@@ -79,7 +80,7 @@ func baseOf(file *fit.File) engine.Deployment {
 	if file == nil {
 		return engine.Default()
 	}
-	return file.Deployment()
+	return file.Deployment.Clone()
 }
 
 // deploymentFrom returns a deployment, which is of file unless that is nil, with the flags
@@ -131,7 +132,7 @@ func override(c *cli.Context, d engine.Deployment, file *fit.File) (engine.Deplo
 			return d, misused("%s: --%s: %w", c.Command.Name, p.Name, err)
 		}
 	}
-	if c.IsSet(routingFlag) || d.Routing == "" {
+	if d.Routing == "" {
 		d.Routing = routing.Policy(c.String(routingFlag))
 	}
 	for _, e := range []*engine.Config{&d.Engine, d.DecodeEngine} {

@@ -18,7 +18,7 @@ func writeEngine(t *testing.T, f *fit.File) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteTo(file); err != nil {
+	if err := f.Write(file); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {
@@ -54,18 +54,18 @@ func TestEngineFileEqualsFlags(t *testing.T) {
 	one.Engine.Costs.ContextToken, one.Engine.Costs.Decode, one.Engine.NoPrefixCache = 46_700, engine.DecodeTable{{Sequences: 1}, {Sequences: 8, Cost: 2 * engine.Millisecond}}, true
 	one.Latency = 17e6
 	flags := []string{"--decode-per-context-token", "46.7ns", "--decode-table", "1:0ms,8:2ms", "--no-prefix-cache", "--request-latency", "17ms"}
-	if recordOf(t, "--engine", writeEngine(t, fit.NewFile(one))) != recordOf(t, flags...) {
+	if recordOf(t, "--engine", writeEngine(t, &fit.File{Deployment: one})) != recordOf(t, flags...) {
 		t.Error("a file of one engine and the same flags differ")
 	}
 	split := slowEngines()
-	path := writeEngine(t, fit.NewFile(split))
+	path := writeEngine(t, &fit.File{Deployment: split})
 	before := recordOf(t, "--engine", path)
 	for _, of := range []*engine.Config{&split.Engine, split.DecodeEngine} {
 		of.MaxSeqs, of.Costs.Step = 2, 20*engine.Millisecond
 	}
 	split.Decode, split.Transfer.Sharing = 3, engine.Independent
 	changed := recordOf(t, "--engine", path, "--max-num-seqs", "2", "--step-base", "20ms", "--decode-engines", "3", "--transfer-sharing", "none")
-	if changed == before || changed != recordOf(t, "--engine", writeEngine(t, fit.NewFile(split))) {
+	if changed == before || changed != recordOf(t, "--engine", writeEngine(t, &fit.File{Deployment: split})) {
 		t.Error("flags do not override a file as another file does")
 	}
 }
@@ -74,7 +74,7 @@ func TestEngineFileEqualsFlags(t *testing.T) {
 // warned about in the messages and the report.
 func TestEngineFileIsRecorded(t *testing.T) {
 	t.Parallel()
-	f := fit.NewFile(slowEngines())
+	f := &fit.File{Deployment: slowEngines()}
 	f.Fit = &fit.Fitted{Range: fit.Range{
 		ISL: fit.Interval{Low: 1, High: 100_000_000}, OSL: fit.Interval{Low: 1, High: 5}, Concurrency: fit.Interval{Low: 1, High: 16},
 	}}
@@ -88,7 +88,7 @@ func TestEngineFileIsRecorded(t *testing.T) {
 		t.Fatalf("exit status %d: %s", r.status, r.err)
 	}
 	warning := "warning: outside the range that engine.json was fitted to: OSL "
-	for _, want := range []string{warning, " times the largest fitted, 5; concurrency 32 is 2 times the largest fitted, 16"} {
+	for _, want := range []string{warning, " (fitted: 1 to 5); concurrency 32 (fitted: 1 to 16)"} {
 		if !strings.Contains(r.err, want) || !strings.Contains(strings.Join(strings.Fields(r.out), " "), want) {
 			t.Errorf("no %q in\n%s\n%s", want, r.err, r.out)
 		}

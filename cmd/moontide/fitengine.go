@@ -95,14 +95,15 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 		return in.explain(std, err)
 	}
 	result.Rows = append(result.Rows, in.excluded...)
-	return writeFit(std, out, report.EngineFit{Subject: in.subject, Result: result}, result.File(in.provenance))
+	result.Fitted.Excluded += len(in.excluded)
+	result.Fitted.Provenance = in.provenance
+	return writeFit(std, out, report.EngineFit{Subject: in.subject, Result: result})
 }
 
 // writeFit writes the engine file, the page and the picture, and prints the report.
-func writeFit(std streams, out output, shown report.EngineFit, engines *fit.File) error {
-	r := results{document: shown.Document, files: map[string]func(io.Writer) error{
-		"output": func(w io.Writer) error { _, err := engines.WriteTo(w); return err },
-	}}
+func writeFit(std streams, out output, shown report.EngineFit) error {
+	engines := fit.File{Deployment: shown.Deployment, Fit: &shown.Fitted}
+	r := results{document: shown.Document, files: map[string]func(io.Writer) error{"output": engines.Write}}
 	printed, err := out.write(std, r)
 	if err != nil {
 		return err
@@ -125,7 +126,7 @@ func fitOptions(c *cli.Context) (options fit.Options, err error) {
 		if file, err = fit.ReadFile(c.String(engineFlag)); err != nil {
 			return options, err
 		}
-		options.Template = file.Deployment()
+		options.Template = file.Deployment
 	}
 	if options.Template, err = override(c, options.Template, file); err != nil {
 		return options, err

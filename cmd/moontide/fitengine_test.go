@@ -37,8 +37,8 @@ func tableOf(t *testing.T, d engine.Deployment) string {
 	t.Helper()
 	b := &strings.Builder{}
 	b.WriteString("isl,osl,concurrency,prompts")
-	for _, m := range fit.Metrics() {
-		b.WriteString("," + m.String())
+	for _, m := range fit.Metrics {
+		b.WriteString("," + string(m))
 	}
 	for _, l := range []fit.Load{
 		{ISL: 64, OSL: 100, Concurrency: 1}, {ISL: 1000, OSL: 100, Concurrency: 1}, {ISL: 64, OSL: 100, Concurrency: 8}, {ISL: 1000, OSL: 100, Concurrency: 8},
@@ -50,8 +50,8 @@ func tableOf(t *testing.T, d engine.Deployment) string {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(b, "\n%d,%d,%d,%d", l.ISL, l.OSL, l.Concurrency, l.Prompts)
-		for _, v := range values {
-			fmt.Fprintf(b, ",%.4f", v)
+		for _, m := range fit.Metrics {
+			fmt.Fprintf(b, ",%.4f", values[m])
 		}
 	}
 	return b.String() + "\n"
@@ -82,11 +82,11 @@ func TestFitEngineOfTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := file.Deployment().Engine.Costs, measuredEngine().Engine.Costs
+	got, want := file.Deployment.Engine.Costs, measuredEngine().Engine.Costs
 	if !within(got.Step, want.Step) || !within(got.PrefillToken, want.PrefillToken) {
 		t.Errorf("costs are %+v, want %+v", got, want)
 	}
-	if f := file.Fit; f.Fitted != 6 || len(f.Errors) != len(fit.Metrics()) || f.Provenance.Sources[0].Name != "t.csv" || len(f.Provenance.Sources[0].SHA256) != 64 {
+	if f := file.Fit; f.Fitted != 6 || len(f.HeldOut) != len(fit.Metrics) || f.Provenance.Sources[0].Name != "t.csv" || len(f.Provenance.Sources[0].SHA256) != 64 {
 		t.Errorf("%+v", f)
 	}
 	if rows := must(t, dir, append(line, "--csv")...); strings.Count(rows, "\n") < 6 {
@@ -108,7 +108,7 @@ func TestFitEngineRefits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	known := measuredEngine()
-	file := writeEngine(t, fit.NewFile(known))
+	file := writeEngine(t, &fit.File{Deployment: known})
 	known.Engine.Costs.PrefillToken *= 2
 	lines := strings.SplitAfter(tableOf(t, known), "\n")
 	write(t, dir, "t.csv", lines[0]+lines[2]+lines[3])
@@ -117,7 +117,7 @@ func TestFitEngineRefits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := fitted.Deployment().Engine.Costs, known.Engine.Costs
+	got, want := fitted.Deployment.Engine.Costs, known.Engine.Costs
 	if got.Step != want.Step || got.Decode.String() != want.Decode.String() || got.ContextToken != want.ContextToken || !within(got.PrefillToken, want.PrefillToken) {
 		t.Errorf("costs are %+v, want %+v", got, want)
 	}
@@ -127,7 +127,7 @@ func TestFitEngineRefits(t *testing.T) {
 // the command continues, and its folders can be fitted again.
 func TestFitEngineMeasures(t *testing.T) {
 	t.Parallel()
-	url := serveFast(t, "--engine", writeEngine(t, fit.NewFile(measuredEngine())), "--step-base", "500us", "--request-latency", "1ms", "--prefill-step", "1ms")
+	url := serveFast(t, "--engine", writeEngine(t, &fit.File{Deployment: measuredEngine()}), "--step-base", "500us", "--request-latency", "1ms", "--prefill-step", "1ms")
 	dir := t.TempDir()
 	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--max-lag", "10s", "-o", "e.json"}
 	r := try(t, dir, "", line...)
@@ -147,7 +147,7 @@ func TestFitEngineMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The KV cache is that of the server's metrics.
-	if e := file.Deployment().Engine; e.BlockSize != 16 || e.KVBlocks != 8_000_000 {
+	if e := file.Deployment.Engine; e.BlockSize != 16 || e.KVBlocks != 8_000_000 {
 		t.Errorf("blocks of %d tokens, %d blocks", e.BlockSize, e.KVBlocks)
 	}
 	if p := file.Fit.Provenance; p.Model != "sim" || p.Server != "vllm" {
@@ -199,7 +199,7 @@ func TestFitEngineRefusesContradictions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	lines := strings.Split(strings.TrimSpace(tableOf(t, measuredEngine())), "\n")
-	at := slices.Index(strings.Split(lines[0], ","), fit.OutputThroughput.String())
+	at := slices.Index(strings.Split(lines[0], ","), string(fit.OutputThroughput))
 	for i := 1; i <= 3; i++ { // tokens of other runs
 		cells := strings.Split(lines[i], ",")
 		cells[at] = "3.5"

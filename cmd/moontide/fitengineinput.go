@@ -130,7 +130,7 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 		if m.Unfit != "" {
 			std.say("not fitted: %s: %s", dir, m.Unfit)
 			in.invalid = in.invalid || m.Invalid
-			in.excluded = append(in.excluded, fit.Row{Measurement: m.Measurement, Findings: []fit.Finding{{Kind: "run", Reason: m.Unfit}}})
+			in.excluded = append(in.excluded, fit.Row{Measurement: m.Measurement, Findings: []string{"run: " + m.Unfit}})
 			continue
 		}
 		in.measurements = append(in.measurements, m.Measurement)

@@ -104,7 +104,7 @@ func TestSchemas(t *testing.T) {
 		all = append(all, p.Name)
 	}
 	documented := slices.Concat(membersOf(engines["deployment"]), membersOf(engines["engine"]))
-	sameKeys(t, "engine.json", documented, append(all, "routing"))
+	sameKeys(t, "engine.json", documented, all)
 	sameKeys(t, "decode-engine", membersOf(engines["decode-engine"]), membersOf(engines["engine"]))
 }
 
@@ -224,7 +224,7 @@ func TestSchemasHold(t *testing.T) {
 	agrees(t, "outcome.json", must(t, dir, append(short, "json", "--json")...))
 	agrees(t, "sweep.json", in("sweep/sweep.json"))
 	agrees(t, "check.json", must(t, dir, "check", sample(t), "--json"))
-	agrees(t, "engine.json", readFile(t, writeEngine(t, fit.NewFile(slowEngines()))))
+	agrees(t, "engine.json", readFile(t, writeEngine(t, &fit.File{Deployment: slowEngines()})))
 	agrees(t, "outcome.json", must(t, dir, "simulate", sample(t), "--json", "--engines", "1,2", "--prefill-engines", "1", "--decode-engines", "1", "--slo", "p50_ttft<1s"))
 }
 

@@ -46,8 +46,9 @@ func ReadEngineRun(dir string) (*EngineMeasurement, error) {
 	if m.SHA256, err = digestPath(filepath.Join(dir, runfile.RequestsFile)); err != nil {
 		return nil, err
 	}
-	for _, metric := range fit.Metrics() {
-		m.Values[metric] = run.MustMetric(metric.String()).Value(measured.Metrics).Value
+	m.Values = fit.Values{}
+	for _, metric := range fit.Metrics {
+		m.Values[metric] = run.MustMetric(string(metric)).Value(measured.Metrics).Value
 	}
 	m.judge(measured)
 	if err := m.readServer(dir); err != nil {

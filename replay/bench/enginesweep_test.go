@@ -71,8 +71,8 @@ func TestEngineSweepIdentifiesCosts(t *testing.T) {
 			t.Errorf("%s: %v from %v to %v; it is %v", name, e.Value, e.Low, e.High, want)
 		}
 	}
-	for _, e := range result.Errors {
-		if e.HeldOut && e.Metric != fit.P99TTFT && e.Median > 0.03 {
+	for _, e := range result.Fitted.HeldOut {
+		if e.Metric != fit.P99TTFT && e.Median > 0.03 {
 			t.Errorf("%v: held-out errors %+v", e.Metric, e)
 		}
 	}

@@ -46,7 +46,7 @@ func play(t rapid.TB, m machine, blockSize int, arrivals []arrival, look func())
 		for ; next < len(arrivals) && arrivals[next].at <= now; next++ {
 			a := arrivals[next]
 			prompt := promptOf(blockSize, a.tokens...)
-			prompt.AssumeCached(a.assumed)
+			prompt.cached = max(0, min(a.assumed, prompt.Len()-1))
 			r := &Request{Prompt: prompt, Output: a.output, Session: a.session, Owner: next}
 			if m.Submit(now, r) != nil {
 				continue

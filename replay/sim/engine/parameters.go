@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"moontide/trace/routing"
 )
 
 // Parameter is a setting of a deployment or of its engines.
@@ -13,7 +15,7 @@ type Parameter struct {
 	Name  string // words joined by hyphens; where vLLM has the setting, its name
 	Usage string // what it is, in a few words
 	// One of these returns a pointer to the setting: to an int, bool,
-	// [time.Duration], [Cost], [DecodeTable] or [Sharing].
+	// [time.Duration], [Cost], [DecodeTable], [Sharing] or [routing.Policy].
 	OfEngine     func(*Config) any
 	OfDeployment func(*Deployment) any
 }
@@ -26,7 +28,7 @@ func (p Parameter) Field(d *Deployment) any {
 	return p.OfDeployment(d)
 }
 
-// Parameters lists the settings that describe simulated engines, except routing.
+// Parameters lists the settings that describe simulated engines.
 var Parameters = []Parameter{
 	{Name: "engines", Usage: "number of engines behind a router", OfDeployment: func(d *Deployment) any { return &d.Engines }},
 	{Name: "prefill-engines", Usage: "disaggregated: number `N` of prefill engines", OfDeployment: func(d *Deployment) any { return &d.Prefill }},
@@ -35,6 +37,7 @@ var Parameters = []Parameter{
 	{Name: "transfer-per-token", Usage: "disaggregated: additional KV transfer time per prompt token", OfDeployment: func(d *Deployment) any { return &d.Transfer.PerToken }},
 	{Name: "transfer-sharing", Usage: "disaggregated: how the KV transfers of a prefill engine share its link", OfDeployment: func(d *Deployment) any { return &d.Transfer.Sharing }},
 	{Name: "first-token-after-transfer", Usage: "disaggregated: send the first token after the KV transfer, not before", OfDeployment: func(d *Deployment) any { return &d.Transfer.FirstTokenAfter }},
+	{Name: "routing", Usage: "routing policy", OfDeployment: func(d *Deployment) any { return &d.Routing }},
 	{Name: "request-latency", Usage: "time before a request reaches the router", OfDeployment: func(d *Deployment) any { return &d.Latency }},
 	{Name: "data-parallel-size", Usage: "number of ranks per engine, which step together; each has its own KV cache and the limits of an engine", OfEngine: func(c *Config) any { return &c.Ranks }},
 	{Name: "max-num-seqs", Usage: "maximum number of sequences that an engine runs at once", OfEngine: func(c *Config) any { return &c.MaxSeqs }},
@@ -95,6 +98,8 @@ func fieldText(field any) string {
 		return field.String()
 	case *Sharing:
 		return string(*field)
+	case *routing.Policy:
+		return string(*field)
 	}
 	panic(fmt.Sprintf("engine: a parameter of type %T", field))
 }
@@ -124,6 +129,9 @@ func setField(field any, text string) (err error) {
 		return err
 	case *Sharing:
 		*field, err = ParseSharing(text)
+		return err
+	case *routing.Policy:
+		*field, err = routing.Parse(text)
 		return err
 	}
 	return nil

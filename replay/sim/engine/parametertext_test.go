@@ -4,12 +4,14 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"moontide/trace/routing"
 )
 
 // A parameter that is set from its text has the value that the text is of.
 func TestParameterText(t *testing.T) {
 	of := Deployment{
-		Engines: 3, Latency: 17300 * time.Microsecond,
+		Engines: 3, Routing: routing.Prefix, Latency: 17300 * time.Microsecond,
 		Transfer: Transfer{Base: time.Millisecond, PerToken: 1_234_567, Sharing: Batch, FirstTokenAfter: true},
 		Engine: Config{
 			MaxSeqs: 5, MaxBatchedTokens: 6, BlockSize: 7, KVBlocks: 8, MaxModelLen: 9, Ranks: 10, AsyncScheduling: true, NoPrefixCache: true, PhasedTPOT: time.Second,
@@ -31,7 +33,7 @@ func TestParameterText(t *testing.T) {
 	if !reflect.DeepEqual(got, of) {
 		t.Errorf("%+v, want %+v", got, of)
 	}
-	for name, text := range map[string]string{"engines": "1.5", "no-prefix-cache": "so", "step-base": "4", "request-latency": "x", "decode-table": "1", "transfer-sharing": "some"} {
+	for name, text := range map[string]string{"engines": "1.5", "no-prefix-cache": "so", "step-base": "4", "request-latency": "x", "decode-table": "1", "transfer-sharing": "some", "routing": "some"} {
 		p, _ := FindParameter(name)
 		if err := p.Set(&got, text); err == nil {
 			t.Errorf("%s accepts %q", name, text)

@@ -12,14 +12,14 @@ import (
 // Prompt is a prompt as seen by an engine: a number of tokens, and one hash per
 // full block that covers the block and everything before it, so prompts with a
 // common prefix begin with the same hashes. It takes 8 bytes per block. Make it
-// with [NewPrompt] from tokens, or with [TracePrompt] from a trace row; the
-// hashes of the two do not match, so use only one of them with an engine. It is
-// not safe for concurrent use.
+// with [NewPrompt] from tokens, with [TracePrompt] from a trace row, or with
+// [UniquePrompt]; the hashes of the first two do not match, so use only one of them
+// with an engine. It is not safe for concurrent use.
 type Prompt struct {
 	blockSize int
 	tokens    int
 	blocks    []uint64
-	cached    int // see AssumeCached
+	cached    int // see UniquePrompt
 	// open holds the hash of the previous block and the tokens of the
 	// incomplete block, 8 bytes each.
 	open []byte
@@ -63,11 +63,6 @@ func (p *Prompt) add(token uint64) {
 	p.open = binary.LittleEndian.AppendUint64(p.open[:0], hash)
 }
 
-// AssumeCached makes engines take the first n tokens as cached, at most all but
-// the last, instead of looking up blocks; nothing of the prompt is found by later
-// ones. It is for repeating what another cache did.
-func (p *Prompt) AssumeCached(n int) { p.cached = max(0, min(n, p.tokens-1)) }
-
 // Len returns the number of tokens (ISL).
 func (p *Prompt) Len() int { return p.tokens }
 
@@ -82,4 +77,11 @@ func (p *Prompt) Hash() uint64 { return xxhash.Sum64(p.open) }
 // blocks of the first generated tokens of the answer are known too.
 func TracePrompt(p *transcript.Prompt, generated, blockSize int) *Prompt {
 	return &Prompt{blockSize: blockSize, tokens: p.Len, blocks: p.Blocks(blockSize, generated)}
+}
+
+// UniquePrompt returns a prompt that shares nothing with others. Engines take its
+// first cached tokens as cached, at most all but the last, instead of looking up
+// blocks: for repeating what another cache did.
+func UniquePrompt(tokens, cached, blockSize int) *Prompt {
+	return &Prompt{blockSize: blockSize, tokens: tokens, cached: max(0, min(cached, tokens-1))}
 }

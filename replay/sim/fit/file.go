@@ -2,14 +2,17 @@ package fit
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"moontide/replay/sim/engine"
@@ -26,23 +29,16 @@ import (
 //	  "fit": {...}
 //	}
 //
-// Its settings are the [engine.Parameters], by name, and routing. Times have a unit.
-// "decode-engine" has the settings of decode engines if they differ from prefill engines. A
-// setting that is missing is 0: no limit, or no cost. A file without a [Fitted] may be
-// written by hand. Unknown keys are refused. The same fit gives the same bytes.
+// Its settings are the [engine.Parameters], by name. Times have a unit. "decode-engine" has
+// the settings of decode engines if they differ from prefill engines. A setting that is
+// missing is 0: no limit, or no cost. A file without a [Fitted] may be written by hand.
+// Unknown keys are refused. The same fit gives the same bytes.
 type File struct {
-	Name   string  // base name of the file that was read
-	SHA256 string  // of its bytes
-	Fit    *Fitted // nil if the costs were not fitted
-
-	deployment engine.Deployment
+	Name       string // base name of the file that was read
+	SHA256     string // of its bytes
+	Deployment engine.Deployment
+	Fit        *Fitted // nil if the costs were not fitted
 }
-
-// NewFile returns a file with a deployment that was not fitted.
-func NewFile(d engine.Deployment) *File { return &File{deployment: d.Clone()} }
-
-// Deployment returns the deployment.
-func (f *File) Deployment() engine.Deployment { return f.deployment.Clone() }
 
 const (
 	fileFormat  = "moontide engine"
@@ -97,49 +93,140 @@ func ParseFile(text []byte) (*File, error) {
 		}
 		return nil, fmt.Errorf("JSON at byte %d: %w", in.InputOffset(), err)
 	}
-	if _, err := in.Token(); err != io.EOF {
-		return nil, errors.New("text after the JSON object")
-	}
+	_, after := in.Token()
 	switch {
+	case after != io.EOF:
+		return nil, errors.New("text after the JSON object")
 	case c.Format != fileFormat:
 		return nil, fmt.Errorf("format: %.40q is not %q: this is no engine file", c.Format, fileFormat)
 	case c.Version != fileVersion:
 		return nil, fmt.Errorf("version: %d is not known, only %d: %s", c.Version, fileVersion, fitAgain)
+	case c.Engine == nil:
+		return nil, errors.New("no section engine")
 	}
 	digest := sha256.Sum256(text)
-	f := &File{Fit: c.Fit, SHA256: hex.EncodeToString(digest[:])}
-	var err error
-	if f.deployment, err = c.deployment(); err != nil {
+	var d, decode engine.Deployment
+	err := cmp.Or(c.Deployment.set(&d, "deployment"), c.Engine.set(&d, "engine"), c.DecodeEngine.set(&decode, "decode-engine"))
+	if c.DecodeEngine != nil {
+		d.DecodeEngine = &decode.Engine
+	}
+	if err := cmp.Or(err, d.Validate(), c.Fit.check()); err != nil {
 		return nil, err
 	}
-	if err := f.deployment.Validate(); err != nil {
-		return nil, err
+	if d.DecodeEngine != nil && !d.Disaggregated() {
+		return nil, errors.New("decode-engine: the deployment has no decode engines: set prefill-engines and decode-engines")
 	}
-	if c.Fit != nil {
-		if err := c.Fit.check(); err != nil {
-			return nil, fmt.Errorf("fit: %w", err)
-		}
-	}
-	return f, nil
+	return &File{SHA256: hex.EncodeToString(digest[:]), Deployment: d, Fit: c.Fit}, nil
 }
 
-// WriteTo writes the file.
-func (f *File) WriteTo(w io.Writer) (int64, error) {
-	d := f.Deployment()
-	c := content{Format: fileFormat, Version: fileVersion, Deployment: settingsOf(&d, false), Engine: settingsOf(&d, true), Fit: f.Fit}
+// Write writes the file.
+func (f *File) Write(w io.Writer) error {
+	d := f.Deployment
+	c := content{Format: fileFormat, Version: fileVersion, Deployment: settingsOf(&d, "deployment"), Engine: settingsOf(&d, "engine"), Fit: f.Fit}
 	if d.DecodeEngine != nil {
-		c.DecodeEngine = settingsOf(&engine.Deployment{Engine: *d.DecodeEngine}, true)
+		c.DecodeEngine = settingsOf(&engine.Deployment{Engine: *d.DecodeEngine}, "decode-engine")
 	}
-	b := &bytes.Buffer{}
-	out := json.NewEncoder(b)
+	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	if err := out.Encode(c); err != nil {
-		return 0, fmt.Errorf("writing engine file: %w", err)
+	return out.Encode(c)
+}
+
+// settings are the parameters of a section by name: numbers, true and false, or texts.
+type settings map[string]any
+
+// parametersOf returns the parameters of a section by name.
+func parametersOf(section string) map[string]engine.Parameter {
+	all := map[string]engine.Parameter{}
+	for _, p := range engine.Parameters {
+		if (p.OfEngine == nil) == (section == "deployment") {
+			all[p.Name] = p
+		}
 	}
-	n, err := b.WriteTo(w)
-	if err != nil {
-		err = fmt.Errorf("writing engine file: %w", err)
+	return all
+}
+
+// set sets the settings of a section.
+func (s settings) set(d *engine.Deployment, section string) error {
+	known := parametersOf(section)
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		p, found := known[name]
+		if !found {
+			return fmt.Errorf("%s.%s: unknown setting; the settings of this section are %s", section, name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		}
+		if err := p.Set(d, fmt.Sprint(s[name])); err != nil {
+			return fmt.Errorf("%s.%s: %w", section, name, err)
+		}
 	}
-	return n, err
+	return nil
+}
+
+// settingsOf returns the settings of a section that are not 0.
+func settingsOf(d *engine.Deployment, section string) settings {
+	all := settings{}
+	for name, p := range parametersOf(section) {
+		text := p.Text(d)
+		switch {
+		case p.IsZero(d):
+		case json.Valid([]byte(text)): // a number, true or false
+			all[name] = json.RawMessage(text)
+		default:
+			all[name] = text
+		}
+	}
+	return all
+}
+
+// check returns the first error in what is known about a fit.
+func (f *Fitted) check() error {
+	if f == nil {
+		return nil
+	}
+	for _, r := range f.Range.intervals() {
+		if r.Low < 0 || r.High < r.Low {
+			return fmt.Errorf("fit: range of the %s: low %d and high %d are not an interval", r.name, r.Low, r.High)
+		}
+	}
+	for i, e := range f.HeldOut {
+		if min(float64(e.Predictions), e.Median, e.P90, e.Max) < 0 {
+			return fmt.Errorf("fit: held_out_errors[%d]: a negative number", i)
+		}
+	}
+	return nil
+}
+
+// HeldOutError returns the error of a metric that nine of ten predictions of held-out
+// measurements did not exceed, false if it is not known. A percentile has that of p99.
+func (f *File) HeldOutError(metric string) (share float64, known bool) {
+	if f == nil || f.Fit == nil {
+		return 0, false
+	}
+	if percentile, latency, found := strings.Cut(metric, "_"); found && strings.HasPrefix(percentile, "p") {
+		metric = "p99_" + latency
+	}
+	for _, e := range f.Fit.HeldOut {
+		if e.Metric == Metric(metric) {
+			return e.P90, true
+		}
+	}
+	return 0, false
+}
+
+// slack is by how much a load may exceed the fitted range.
+const slack = 1.1
+
+// Outside returns what the upper ends of a load are outside of the fitted range, nil if they
+// are inside or nothing was fitted. Intervals of 0 are not compared.
+func (f *File) Outside(load Range) (warnings []string) {
+	if f.Fit == nil {
+		return nil
+	}
+	fitted := f.Fit.Range.intervals()
+	for i, l := range load.intervals() {
+		at, r := float64(l.High), fitted[i]
+		if r.High > 0 && at > 0 && (at > slack*float64(r.High) || slack*at < float64(r.Low)) {
+			warnings = append(warnings, fmt.Sprintf("%s %d (fitted: %d to %d)", l.name, l.High, r.Low, r.High))
+		}
+	}
+	return warnings
 }

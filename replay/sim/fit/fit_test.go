@@ -2,6 +2,7 @@ package fit
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -63,13 +64,22 @@ func TestFitRecoversTruth(t *testing.T) {
 			t.Errorf("%s is %v, from %v to %v, want %v", name, e.Value, e.Low, e.High, want)
 		}
 	}
-	for _, e := range r.Errors {
-		if e.Metric == MeanE2EL && (e.HeldOut && e.Predictions != 2*len(runs) || e.Median > 0.03) {
-			t.Errorf("%+v", e)
+	for n, errors := range map[int][]Error{len(runs): r.Errors, 2 * len(runs): r.Fitted.HeldOut} {
+		i := slices.IndexFunc(errors, func(e Error) bool { return e.Metric == MeanE2EL })
+		if e := errors[i]; e.Predictions != n || e.Median > 0.03 {
+			t.Errorf("%+v, want %d predictions", e, n)
 		}
 	}
-	if want := (Range{Interval{128, 3000}, Interval{16, 300}, Interval{1, 16}, Interval{1, 16}}); r.Range != want {
-		t.Errorf("range %+v, want %+v", r.Range, want)
+	if r.Fitted.Fitted != len(runs) || r.Fitted.Excluded != 0 {
+		t.Errorf("%+v", r.Fitted)
+	}
+	for _, e := range r.Estimates {
+		if slices.Contains(r.Fitted.NotIdentified, e.Name) == e.Identified() {
+			t.Errorf("%+v; not identified: %q", e, r.Fitted.NotIdentified)
+		}
+	}
+	if want := (Range{Interval{128, 3000}, Interval{16, 300}, Interval{1, 16}, Interval{1, 16}}); r.Fitted.Range != want {
+		t.Errorf("range %+v, want %+v", r.Fitted.Range, want)
 	}
 	if again, err := Fit(t.Context(), all, Options{Template: template}); err != nil || !reflect.DeepEqual(r, again) {
 		t.Errorf("fitted again: %+v, %v", again, err)
@@ -116,6 +126,7 @@ func TestFitRefuses(t *testing.T) {
 	all := measure(t, truth, runs...)
 	halved := slices.Clone(all)
 	for i := range halved[:3] {
+		halved[i].Values = maps.Clone(halved[i].Values)
 		halved[i].Values[OutputThroughput] /= 2
 	}
 	var refused *RefusedError

@@ -1,36 +1,20 @@
 package fit
 
 import (
-	"fmt"
 	"math"
 
 	"moontide/replay/sim/engine"
 	"moontide/trace/stats"
 )
 
-// Row is a measurement beside its predictions.
-type Row struct {
-	Measurement
-	Findings  []Finding // of the screening; a row with one is not fitted
-	Predicted Values    // zero if it is not fitted
-	// HeldOut are predictions by fits without the rows of its shape, and without those
-	// of its load.
-	HeldOut []Values
-}
-
-// Finding is a contradiction that the screening found in a measurement.
-type Finding struct {
-	Kind   string // such as "Little's law"
-	Reason string // with the values and the limit
-}
-
-// Error returns the relative error of a prediction of a metric, or false if it was not
-// measured or not predicted.
-func (r *Row) Error(predicted Values, m Metric) (relative float64, ok bool) {
-	if r.Values[m] == 0 || predicted[m] == 0 {
-		return 0, false
-	}
-	return predicted[m]/r.Values[m] - 1, true
+// Result is a fitted deployment.
+type Result struct {
+	Deployment engine.Deployment
+	Estimates  []Estimate
+	Rows       []Row    // in the order of the measurements
+	Errors     []Error  // of predictions of what was fitted
+	Notes      []string // assumptions, as sentences
+	Fitted     Fitted
 }
 
 // Estimate is a parameter of the fitted deployment. Name is one of
@@ -49,12 +33,72 @@ func (e Estimate) Identified() bool {
 	return float64(e.High) <= most*float64(e.Value) && float64(e.Value) <= most*float64(e.Low)
 }
 
-// ErrorSummary summarises the absolute relative errors of the predictions of a metric.
-type ErrorSummary struct {
-	Metric           Metric
-	HeldOut          bool // the predictions are by fits without the measurement
-	Predictions      int
-	Median, P90, Max float64
+// Fitted says how well costs are known, and from what.
+type Fitted struct {
+	// HeldOut are the errors of predictions by fits without the measurement.
+	HeldOut []Error `json:"held_out_errors"`
+	// NotIdentified are the parameters on which the measurements hardly depend, such as
+	// decode-engine.step-base, or decode-table.8 for an entry of a table.
+	NotIdentified []string   `json:"not_identified"`
+	Range         Range      `json:"range"` // of loads that were fitted
+	Fitted        int        `json:"fitted"`
+	Excluded      int        `json:"excluded"` // measurements, by the screening
+	Provenance    Provenance `json:"provenance"`
+}
+
+// Error summarises the errors of the predictions of a metric, as shares of the measured
+// values with four decimals.
+type Error struct {
+	Metric      Metric  `json:"metric"`
+	Predictions int     `json:"predictions"`
+	Median      float64 `json:"median"`
+	P90         float64 `json:"p90"`
+	Max         float64 `json:"max"`
+}
+
+// summarise sets what follows from the predictions and estimates.
+func (r *Result) summarise() {
+	r.Errors = errorsOf(r.Rows, func(row *Row) []Values { return []Values{row.Predicted} })
+	r.Fitted.HeldOut = errorsOf(r.Rows, func(row *Row) []Values { return row.HeldOut })
+	r.Fitted.NotIdentified = []string{}
+	for _, e := range r.Estimates {
+		if !e.Identified() {
+			r.Fitted.NotIdentified = append(r.Fitted.NotIdentified, e.Name)
+		}
+	}
+}
+
+// errorsOf returns the errors of predictions of rows by metric.
+func errorsOf(rows []Row, predictions func(row *Row) []Values) []Error {
+	all, rounded := []Error{}, func(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+	for _, m := range Metrics {
+		var errors []float64
+		for i := range rows {
+			for _, predicted := range predictions(&rows[i]) {
+				if e, ok := rows[i].Error(predicted, m); ok {
+					errors = append(errors, math.Abs(e))
+				}
+			}
+		}
+		if s := stats.Of(errors); s.Count > 0 {
+			all = append(all, Error{m, s.Count, rounded(s.Quantile(0.5)), rounded(s.Quantile(0.9)), rounded(s.Max)})
+		}
+	}
+	return all
+}
+
+// Provenance is what a fit was made from.
+type Provenance struct {
+	Version string   `json:"version"` // of the program
+	Sources []Source `json:"sources"`
+	Model   string   `json:"model,omitempty"`  // that was served
+	Server  string   `json:"server,omitempty"` // such as vllm
+}
+
+// Source is a file or run folder.
+type Source struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
 }
 
 // Range is a range of loads. An interval of 0 is unknown.
@@ -71,14 +115,11 @@ type Interval struct {
 	High int `json:"high"`
 }
 
-// Result is a fitted deployment.
-type Result struct {
-	Deployment engine.Deployment
-	Estimates  []Estimate
-	Rows       []Row // in the order of the measurements
-	Errors     []ErrorSummary
-	Range      Range    // of the loads that were fitted
-	Notes      []string // assumptions, as sentences
+func (i *Interval) include(n int) {
+	if *i == (Interval{}) {
+		i.Low = n
+	}
+	i.Low, i.High = min(i.Low, n), max(i.High, n)
 }
 
 // include extends the range by a fitted measurement.
@@ -96,48 +137,12 @@ func (r *Range) include(m *Measurement, engines int) {
 	r.Running.include(batch)
 }
 
-func (i *Interval) include(n int) {
-	if *i == (Interval{}) {
-		*i = Interval{n, n}
-		return
-	}
-	i.Low, i.High = min(i.Low, n), max(i.High, n)
+// namedInterval is an interval with the name of what it limits.
+type namedInterval struct {
+	name string
+	Interval
 }
 
-// summarise returns the errors of fits to fewer rows, then those of the fit to all.
-func summarise(rows []Row) (all []ErrorSummary) {
-	for _, heldOut := range []bool{true, false} {
-		for _, m := range Metrics() {
-			var errors []float64
-			for i := range rows {
-				predictions := []Values{rows[i].Predicted}
-				if heldOut {
-					predictions = rows[i].HeldOut
-				}
-				for _, predicted := range predictions {
-					if e, ok := rows[i].Error(predicted, m); ok {
-						errors = append(errors, math.Abs(e))
-					}
-				}
-			}
-			if sample := stats.Of(errors); sample.Count > 0 {
-				all = append(all, ErrorSummary{m, heldOut, sample.Count, sample.Quantile(0.5), sample.Quantile(0.9), sample.Max})
-			}
-		}
-	}
-	return all
-}
-
-// notes returns what was assumed.
-func notes(rows []Row) []string {
-	assumed := 0
-	for _, row := range rows {
-		if row.Load.Prompts == 0 && len(row.Load.Requests) == 0 {
-			assumed++
-		}
-	}
-	if assumed == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("The number of prompts of %d measurements is unknown: %d per slot are assumed. A wrong number distorts the parameters.", assumed, PromptsPerSlot)}
+func (r Range) intervals() []namedInterval {
+	return []namedInterval{{"ISL", r.ISL}, {"OSL", r.OSL}, {"concurrency", r.Concurrency}, {"sequences running on an engine", r.Running}}
 }

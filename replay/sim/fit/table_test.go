@@ -1,6 +1,7 @@
 package fit_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -18,11 +19,11 @@ func TestReadTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := table.Measurements[1]
-	want := fit.Measurement{Name: "line 3", Deployment: "A", Load: fit.Load{ISL: 3000, OSL: 150, Concurrency: 4, MeanOutput: 143}}
-	want.Values[fit.RequestThroughput], want.Values[fit.OutputThroughput] = 0.5, 72
-	want.Values[fit.MeanE2EL], want.Values[fit.MeanTTFT], want.Values[fit.MeanTPOT] = 8000, 900, 50
-	if len(table.Measurements) != 2 || m.Name != want.Name || m.Deployment != want.Deployment || m.Values != want.Values ||
-		m.Load.ISL != 3000 || m.Load.OSL != 150 || m.Load.Concurrency != 4 || m.Load.MeanOutput != 143 {
+	want := fit.Measurement{
+		Name: "line 3", Deployment: "A", Load: fit.Load{ISL: 3000, OSL: 150, Concurrency: 4, MeanOutput: 143},
+		Values: fit.Values{fit.RequestThroughput: 0.5, fit.OutputThroughput: 72, fit.MeanE2EL: 8000, fit.MeanTTFT: 900, fit.MeanTPOT: 50},
+	}
+	if len(table.Measurements) != 2 || !reflect.DeepEqual(m, want) {
 		t.Errorf("%+v, want %+v", m, want)
 	}
 	if first := table.Measurements[0].Load.MeanOutput; first != 0 {
@@ -36,7 +37,7 @@ func TestReadTable(t *testing.T) {
 // What is wrong with a table is said with its line and column.
 func TestReadTableErrors(t *testing.T) {
 	for _, test := range []struct{ from, to, want string }{
-		{"isl,", "prompt_len,", "line 1: want columns isl, osl, and concurrency"},
+		{"isl,", "prompt_len,", "line 1: want columns isl, osl, concurrency"},
 		{"concurrency,", "users,", "line 1: want columns isl, osl"},
 		{"mean_ttft_ms", "mean_tpot_ms", `two columns "mean_tpot_ms"`},
 		{"3000,150,4", "3000.5,150,4", "line 3: column isl: 3000.5 is not a whole number"},
@@ -53,7 +54,7 @@ func TestReadTableErrors(t *testing.T) {
 			t.Errorf("%s -> %s: %v, want %s", test.from, test.to, err, test.want)
 		}
 	}
-	for text, want := range map[string]string{"": "the table has no rows", strings.SplitAfter(goodTable, "\n")[0]: "the table has no rows", "isl,osl,concurrency\n1,1,1\n": "no column with a metric"} {
+	for text, want := range map[string]string{"": "the table has 0 rows of measurements", strings.SplitAfter(goodTable, "\n")[0]: "the table has 0 rows of measurements", "isl,osl,concurrency\n1,1,1\n": "one or more of"} {
 		if _, err := fit.ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
