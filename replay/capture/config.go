@@ -16,19 +16,19 @@ import (
 type Config struct {
 	log.Config
 	Upstream *url.URL // base of the server's paths
-	// SessionHeader names the header that has the name of a request's session. The
-	// SessionField takes precedence.
+	// SessionHeader is the header that names a request's session. SessionField takes
+	// precedence.
 	SessionHeader string
-	// SampleOneIn keeps one in a number of sessions; 0 and 1 keep all.
+	// SampleOneIn records one in this number of sessions; 0 and 1 record all.
 	SampleOneIn int
-	// MaxBody limits the size of a body that is read for its block ids, and Memory that
-	// of all bodies and answers held at a time with decoded copies, in bytes; 0 is 64 MiB
-	// and 256 MiB. Garbage is not counted.
+	// MaxBody limits the bytes of a body that is read for its block ids (0: 64 MiB),
+	// Memory those of all bodies, decoded copies and answers in memory (0: 256 MiB),
+	// without garbage.
 	MaxBody, Memory int64
 	// Stall is how long a client may neither send nor take any of a body before it is
 	// disconnected; 0 is 5 minutes.
 	Stall time.Duration
-	// TLS is how the certificate of an https server is checked; nil is the default.
+	// TLS configures connections to an https server; nil is Go's default.
 	TLS *tls.Config
 }
 
@@ -59,19 +59,18 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// keepIdle is how long a connection to the server stays open without a request: shorter
-// than servers keep theirs, the usual minimum being 5 s. A request that is sent while the
-// server closes its connection fails, and must not be sent twice.
+// keepIdle is the idle timeout of connections to the server. It is below the 5 s of
+// servers: a request sent while the server closes its connection fails, and must not be
+// sent twice.
 const keepIdle = 4 * time.Second
 
-// transport sends requests to the server. It passes bodies on as they are, uses no
-// proxy, and keeps connections open.
+// transport returns a transport that does not decompress bodies and uses no proxy.
 func (c Config) transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression = true
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1024, keepIdle
 	t.Proxy, t.TLSClientConfig = nil, c.TLS
-	// Pings find HTTP/2 servers that are gone. With HTTP/1.1, TCP's keep-alive does.
+	// Pings detect dead HTTP/2 servers. For HTTP/1.1, TCP keep-alive does.
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
 	return t
 }

@@ -8,26 +8,25 @@ import (
 	"moontide/replay"
 )
 
-// Counts is what a capture has done so far.
+// Counts are the counters of a capture.
 type Counts struct {
-	Requests   int64 // for an answer, of which InFlight have not ended
-	InFlight   int64
-	Other      int64 // requests that are passed on and not recorded, such as for /v1/models
+	Requests   int64 // for an answer
+	InFlight   int64 // Requests that have not ended
+	Other      int64 // requests that are not recorded, such as for /v1/models
 	Rows       int64 // written and flushed
 	SampledOut int64 // requests of sessions that are not in the sample
-	// Ended is the number of requests by outcome. LostRows and NoBlocks count rows that
-	// are missing, and rows without block ids, by reason.
-	Ended              map[replay.Class]int64
+	Ended      map[replay.Class]int64
+	// LostRows counts missing rows by reason, NoBlocks rows without block ids.
 	LostRows, NoBlocks map[string]int64
 	HeldBytes          int64 // of bodies and answers
 	Faults             int64 // of the capture itself; they did not stop the traffic
 	WriteError         error // the first
-	// PromptBytes and PromptTokens are those of texts that were not encoded and whose
-	// length the server told: how many bytes a token has.
+	// PromptBytes and PromptTokens are the lengths of prompts that were not encoded and
+	// whose tokens the server counted: their ratio is the bytes per token.
 	PromptBytes, PromptTokens int64
 }
 
-// counts counts what happens. It is safe for concurrent use.
+// counts is safe for concurrent use.
 type counts struct {
 	turns atomic.Uint64
 
@@ -49,14 +48,13 @@ func (p *Proxy) Counts() (s Counts) {
 	return s
 }
 
-// add changes the counts.
 func (c *counts) add(change func(sum *Counts)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.sum)
 }
 
-// lose counts rows that are missing, and the first error of writing, which may be nil.
+// lose counts missing rows and keeps the first error, which may be nil.
 func (c *counts) lose(why gap, rows int, err error) {
 	c.add(func(sum *Counts) {
 		sum.LostRows[string(why)] += int64(rows)

@@ -14,7 +14,7 @@ import (
 	"moontide/trace/log"
 )
 
-// exchange is a request and its answer. Its two halves end in any order; the one that
+// exchange is a request and its answer: two halves that end in any order. The one that
 // ends last records it.
 type exchange struct {
 	proxy       *Proxy
@@ -24,11 +24,11 @@ type exchange struct {
 	halves      atomic.Int32
 
 	// The request, until it is hashed.
-	mu         sync.Mutex // of the next four: a transport may read a body for longer than its exchange
+	mu         sync.Mutex // guards the next four: a transport may read a body after the exchange
 	body       buffer
 	bodyDone   bool
-	passed     bool // the beginning of the answer
-	waits      bool // to be hashed until then
+	passed     bool // the answer's beginning was forwarded
+	waits      bool // hashing waits for passed
 	bodyCoding string
 	call       *log.Call
 	blocks     *log.Blocks
@@ -40,31 +40,31 @@ type exchange struct {
 	status   int
 	streamed bool
 	observer *openai.Observer
-	held     int // bytes of the observer's text that count as memory
+	held     int // bytes of the observer's text taken from the memory limit
 	whole    buffer
 	inflater *http1.Inflater
-	opaque   bool // the answer's coding is not read
+	opaque   bool // the answer cannot be read
 	readErr  error
 	seen     openai.Observed
-	ended    time.Time // the last byte
+	ended    time.Time // when the last byte arrived
 	gone     bool      // the client left
 	class    replay.Class
 	over     bool // the answer has ended; guarded by Proxy.mu
 }
 
-// requestBody passes the body of a request on. It keeps a copy for an exchange.
+// requestBody is the body of a request. It keeps a copy of what is read in the exchange.
 type requestBody struct {
 	io.ReadCloser
 	of     *exchange // nil if the request is not recorded
 	client *client
 	over   chan struct{} // closed at the end of the exchange
-	ended  bool          // it was read to its end
+	ended  bool
 }
 
-// Read implements io.Reader. When an answer begins, the server closes the body, and a
-// transport that reads it once more, if only for the end, would take the failure for
-// one of the exchange and end the answer: it has to wait. (With EnableFullDuplex the
-// server would not close it, but panics if a later request comes before the end.)
+// Read implements io.Reader. When an answer begins, net/http closes the body. A transport
+// that then reads it would take the failure for one of the exchange and end the answer, so
+// Read waits for the end of the exchange. (With EnableFullDuplex the body stays open, but
+// net/http panics if a later request comes before the end.)
 func (b *requestBody) Read(p []byte) (int, error) {
 	if b.ended {
 		return 0, io.EOF
@@ -83,7 +83,6 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// copyBody keeps a piece of the body, and ends it after the last one.
 func (e *exchange) copyBody(piece []byte, last bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,8 +112,8 @@ func (e *exchange) endBody(why gap) {
 	}
 }
 
-// began says that the beginning of the answer has passed, or that there is none. Until
-// then the request is not hashed, if its body may be held: the CPU belongs to the traffic.
+// began reports that the answer's beginning was forwarded, or that there is none. Until
+// then, a request is hashed only if memory is short: the traffic comes first.
 func (e *exchange) began() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,7 +123,7 @@ func (e *exchange) began() {
 	}
 }
 
-// answerBody passes the body of an answer on and observes it.
+// answerBody is the body of an answer. It observes what is read.
 type answerBody struct {
 	io.ReadCloser
 	of     *exchange // nil if the answer is not recorded
@@ -149,8 +148,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// answerWriter limits the time in which the client takes the head of an answer, which comes
-// before a piece of its body is read.
+// answerWriter limits the time in which the client must take the head of an answer.
 type answerWriter struct {
 	http.ResponseWriter
 	client *client
@@ -168,8 +166,8 @@ func (w *answerWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// client is who sent a request. One that neither sends its body nor takes its answer for
-// a time is disconnected, so that it does not hold memory and a place on the server.
+// client disconnects a client that neither sends its body nor takes its answer for the
+// stall time, and would occupy memory and a slot of the server.
 type client struct {
 	conn    *http.ResponseController
 	stall   time.Duration
@@ -177,7 +175,7 @@ type client struct {
 	taking  time.Time
 }
 
-// sends extends the time in which the client has to send more.
+// sends extends the read deadline.
 func (c *client) sends() {
 	if now := time.Now(); now.Sub(c.sending) > c.stall/8 {
 		c.sending = now
@@ -185,7 +183,7 @@ func (c *client) sends() {
 	}
 }
 
-// takes extends the time in which the client has to take more.
+// takes extends the write deadline.
 func (c *client) takes(now time.Time) {
 	if now.Sub(c.taking) > c.stall/8 {
 		c.taking = now
@@ -193,7 +191,7 @@ func (c *client) takes(now time.Time) {
 	}
 }
 
-// guard calls f, whose panic must not harm the traffic.
+// guard calls f and recovers from a panic, which must not harm the traffic.
 func (p *Proxy) guard(f func()) (ok bool) {
 	defer func() {
 		if !ok {
@@ -205,10 +203,10 @@ func (p *Proxy) guard(f func()) (ok bool) {
 	return true
 }
 
-// inflaterSize is what decoding a gzip body takes, in bytes.
+// inflaterSize is the memory for decoding a gzip body, in bytes.
 const inflaterSize = 64 << 10
 
-// begin takes the head of an answer.
+// begin reads the head of an answer.
 func (e *exchange) begin(r *http.Response) {
 	e.status = r.StatusCode
 	e.streamed = strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "text/event-stream")
@@ -223,7 +221,7 @@ func (e *exchange) begin(r *http.Response) {
 	e.observer = openai.Observe(e.proxy.cfg.Encoder != nil, &e.proxy.events)
 }
 
-// observe takes a piece of the answer and the error of reading it.
+// observe reads a piece of the answer and the error that came with it.
 func (e *exchange) observe(piece []byte, err error) {
 	if err != nil {
 		e.readErr = err
@@ -237,8 +235,8 @@ func (e *exchange) observe(piece []byte, err error) {
 	}
 }
 
-// inflate passes the next piece of a gzip body on to take, decoded, until that returns
-// false. It returns false if the body is not valid, or not complete after the last piece.
+// inflate decodes the next piece of a gzip body for take, until take returns false. It
+// returns false if the body is not valid, or not complete after the last piece.
 func inflate(z *http1.Inflater, piece []byte, last bool, take func([]byte) bool) (ok bool) {
 	z.Feed(piece)
 	if last {
@@ -283,14 +281,13 @@ func (e *exchange) end(gone bool) {
 	e.proxy.answered(e)
 }
 
-// conclude closes what observed the answer, releases what it held, and counts how the
-// exchange ended.
+// conclude releases the memory of the answer and counts how the exchange ended.
 func (e *exchange) conclude() {
 	e.opaque = !e.proxy.guard(e.see) || e.opaque
 	e.proxy.memory.give(e.held)
 	whole := e.readErr == io.EOF
 	switch {
-	case e.gone && !whole, e.status != 0 && e.readErr == nil: // nobody took the rest
+	case e.gone && !whole, e.status != 0 && e.readErr == nil: // the rest was not read
 		e.class = replay.Abandoned
 	case e.status == 0:
 		e.class = replay.Connect
@@ -310,7 +307,7 @@ func (e *exchange) conclude() {
 	})
 }
 
-// see takes what the observer saw.
+// see closes the observer and keeps its result.
 func (e *exchange) see() {
 	if e.inflater != nil {
 		e.inflater.Close()

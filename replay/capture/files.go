@@ -15,37 +15,36 @@ import (
 	"moontide/trace/format"
 )
 
-// Files writes a trace to a file, or to several in turn. Rows are written in the order
-// in which their requests end, and a process that is killed leaves those that were
-// flushed. A file that is complete is sorted by arrival. After a failure, such as a full
-// disk, rows go to a new file as soon as one can be written.
+// Files writes a trace to one file or to several in turn, in the order in which requests
+// end. A killed process leaves the rows that were flushed. A complete file is sorted by
+// arrival. After a failure, such as a full disk, rows go to a new file as soon as one can
+// be written.
 type Files struct {
 	cfg     FilesConfig
 	sorting sync.WaitGroup
 
-	mu      sync.Mutex // of all below
+	mu      sync.Mutex // guards all below
 	now     *file      // nil after a failure
 	paths   []string
-	begun   int // files, with those that got no rows
+	begun   int // number of files, including those without rows
 	retryAt time.Time
-	toSort  []string // files that the disk may not have had room to sort
+	toSort  []string // files to sort at the end, when the disk may have room
 	sortErr error
 }
 
-// FilesConfig says where rows go.
+// FilesConfig configures [Files].
 type FilesConfig struct {
-	// Path is that of the first file. Later ones have a number before the extension.
-	// Names that end in .gz and .zst are compressed.
+	// Path is the first file. Later ones have a number before the extension. Files whose
+	// names end in .gz and .zst are compressed.
 	Path string
-	// A new file begins with the first flush after a time or a number of bytes; 0 is no
+	// Every and Size limit a file: the first flush beyond them begins a new one. 0 is no
 	// limit.
 	Every time.Duration
 	Size  int64
 
-	create func(path string) (output, error) // nil for a file that must not exist
+	create func(path string) (output, error) // nil is createNew
 }
 
-// output is what is needed of a file.
 type output interface {
 	io.WriteSeeker
 	Truncate(size int64) error
@@ -56,7 +55,6 @@ func createNew(path string) (output, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
-// file is a file that is written.
 type file struct {
 	path    string
 	out     output
@@ -88,7 +86,7 @@ func (f *Files) Paths() []string {
 	return slices.Clone(f.paths)
 }
 
-// Write writes a row. It may be kept until Flush.
+// Write writes a row, which may be kept in memory until Flush.
 func (f *Files) Write(r trace.Request) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -205,8 +203,8 @@ func (f *Files) sort(path string) {
 	})
 }
 
-// fail leaves a file that cannot be written, with the rows that were flushed. One without
-// rows is removed: there may be an attempt every second for as long as the disk is full.
+// fail closes a file that cannot be written, with the rows that were flushed. A file
+// without rows is removed: while the disk is full, there is an attempt every second.
 func (f *Files) fail() {
 	now := f.now
 	f.now, f.retryAt = nil, time.Now().Add(retryAfter)

@@ -4,7 +4,7 @@ package capture
 type gap string
 
 const (
-	noMemory   gap = "memory"     // too many bytes are held
+	noMemory   gap = "memory"     // Config.Memory is used up
 	tooLarge   gap = "too_large"  // a body above Config.MaxBody
 	incomplete gap = "incomplete" // a body that the client did not send to its end
 	encoded    gap = "encoding"   // a Content-Encoding other than gzip
@@ -13,7 +13,7 @@ const (
 	failed     gap = "failed"     // the encoder or the capture itself failed
 	slow       gap = "slow"       // rows come faster than they can be written
 	writing    gap = "writing"    // the file cannot be written
-	outside    gap = "sample"     // the session is not in the sample, so there is no row
+	outside    gap = "sample"     // the session is not in the sample
 )
 
 // reasons explains gaps.

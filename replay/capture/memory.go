@@ -2,7 +2,7 @@ package capture
 
 import "sync/atomic"
 
-// memory is a limit on bytes that are held at a time. It is safe for concurrent use.
+// memory limits the bytes in use. It is safe for concurrent use.
 type memory struct {
 	most int64
 	held atomic.Int64
@@ -22,8 +22,8 @@ func (m *memory) crowded() bool { return m.held.Load() > m.most/4 }
 
 func (m *memory) give(n int) { m.held.Add(-int64(n)) }
 
-// buffer holds bytes up to limits of its own and of all buffers. Beyond them it drops
-// what it has, and holds nothing more.
+// buffer holds bytes up to its own limit and that of all buffers. Beyond them it drops
+// everything and stays empty.
 type buffer struct {
 	memory  *memory
 	most    int64
@@ -54,7 +54,7 @@ func (b *buffer) write(p []byte) {
 	}
 }
 
-// drop releases the bytes for a reason, "" if they were used.
+// drop releases the bytes; why is "" if they were used.
 func (b *buffer) drop(why gap) {
 	b.memory.give(cap(b.bytes))
 	b.bytes, b.dropped = nil, why

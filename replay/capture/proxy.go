@@ -22,20 +22,19 @@ import (
 	"moontide/trace/log"
 )
 
-// Writer takes the rows of a capture in the order in which their requests end. Rows may
-// be kept until they are flushed, about once a second. An error of Write is that of its
-// row, and one of Flush that of all rows since the last flush. Neither is called
-// concurrently.
+// Writer writes the rows of a capture, in the order in which their requests end. It may
+// keep rows in memory until Flush, about once a second. An error of Write loses its row,
+// an error of Flush all rows since the last flush. Neither is called concurrently.
 type Writer interface {
 	Write(trace.Request) error
 	Flush() error
 }
 
-// Proxy is an http.Handler that passes requests on to a server and records them. Make
-// one with New.
+// Proxy is an http.Handler that forwards requests to a server and records them. Make one
+// with New.
 type Proxy struct {
 	cfg    Config
-	name   string // of this proxy, to other proxies
+	name   string // in Via headers
 	rows   *log.Rows
 	out    Writer
 	pass   *httputil.ReverseProxy
@@ -45,20 +44,20 @@ type Proxy struct {
 	events sse.Budget
 	counts *counts
 
-	mu       sync.Mutex // of sessions and of the turns in them
+	mu       sync.Mutex // guards sessions and their turns
 	sessions *log.Sessions
 
 	toHash   chan *exchange
 	toRecord chan *exchange
-	hashers  sync.WaitGroup // goroutines that hash
+	hashers  sync.WaitGroup
 	writer   sync.WaitGroup
-	open     sync.WaitGroup // exchanges that are not recorded
+	open     sync.WaitGroup // exchanges that are not recorded yet
 }
 
 const (
 	queuedBodies = 1 << 14 // their bytes are limited by Config.Memory
 	queuedRows   = 1 << 12
-	mostSessions = 1 << 17 // prompts and names that are remembered
+	mostSessions = 1 << 17 // in memory
 	flushEvery   = time.Second
 )
 
@@ -82,7 +81,7 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 	p.pass = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      p.server,
-		FlushInterval:  -1, // at once
+		FlushInterval:  -1, // no buffering
 		BufferPool:     new(buffers),
 		ModifyResponse: modifyResponse,
 		ErrorHandler:   p.unreachable,
@@ -95,8 +94,8 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 	return p, nil
 }
 
-// rewrite sends a request to the server as the client sent it, with what a gateway has to
-// add, see RFC 9110.
+// rewrite forwards a request as the client sent it, with the headers of a gateway, see
+// RFC 9110.
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	r.SetURL(p.cfg.Upstream)
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // also what Go cannot parse
@@ -105,11 +104,11 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	if r.Out.URL.EscapedPath() != sent && r.In.URL.Host == "" && !strings.HasPrefix(sent, "//") {
 		r.Out.URL.Opaque = sent // Go would encode some characters
 	}
-	r.Out.Trailer = r.In.Trailer // known at the end of the body
+	r.Out.Trailer = r.In.Trailer // filled at the end of the body
 	r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	r.SetXForwarded()
 	for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-		if values, ok := r.In.Header[name]; ok { // from a gateway that is nearer to the client
+		if values, ok := r.In.Header[name]; ok { // a gateway before this one set them
 			r.Out.Header[name] = values
 		}
 	}
@@ -117,14 +116,14 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	if _, ok := r.In.Header["User-Agent"]; !ok {
 		r.Out.Header.Set("User-Agent", "") // or the transport would add its own
 	}
-	// After an upgrade nothing could be recorded. A server need not grant it.
+	// An upgraded connection could not be recorded. A server need not upgrade.
 	if passed(r.In).exchange != nil || strings.EqualFold(r.Out.Header.Get("Upgrade"), "h2c") {
 		r.Out.Header.Del("Upgrade")
 		r.Out.Header.Del("Connection")
 	}
 }
 
-// refuse answers a request that is not passed on.
+// refuse answers a request with an error.
 func refuse(w http.ResponseWriter, status int, kind, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -142,7 +141,7 @@ func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, err error) {
 
 type passedKey struct{}
 
-// passing is a request that is passed on, and its exchange if it is recorded.
+// passing is a forwarded request, and its exchange if it is recorded.
 type passing struct {
 	client   client
 	exchange *exchange
@@ -181,7 +180,7 @@ func modifyResponse(r *http.Response) error {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arrived := arrival(r)
 	of := &passing{client: client{conn: http.NewResponseController(w), stall: p.cfg.Stall}}
-	of.client.takes(time.Now()) // 100 Continue, which is due before anything else
+	of.client.takes(time.Now()) // for 100 Continue
 	for _, via := range r.Header["Via"] {
 		if strings.Contains(via, p.name) {
 			refuse(w, http.StatusLoopDetected, "loop_detected", "the upstream server is this proxy")
@@ -206,7 +205,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.pass.ServeHTTP(&answerWriter{w, &of.client}, r)
 }
 
-// begin begins an exchange.
 func (p *Proxy) begin(endpoint string, arrived time.Time, r *http.Request) *exchange {
 	p.counts.add(func(sum *Counts) { sum.Requests, sum.InFlight = sum.Requests+1, sum.InFlight+1 })
 	p.open.Add(1)
@@ -222,7 +220,7 @@ func (p *Proxy) begin(endpoint string, arrived time.Time, r *http.Request) *exch
 	return e
 }
 
-// sampled reports whether the session with a name is recorded.
+// sampled reports whether a session is recorded.
 func (p *Proxy) sampled(session string) bool {
 	return p.cfg.SampleOneIn == 1 || p.keys.Sessions.OneIn(session, p.cfg.SampleOneIn)
 }
@@ -239,7 +237,7 @@ func (p *Proxy) Close() error {
 	return p.Counts().WriteError
 }
 
-// buffers is the pool of the buffers in which bodies are copied.
+// buffers is a pool of buffers for copying bodies.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() []byte {

@@ -31,8 +31,8 @@ func (p *Proxy) hashed(e *exchange) {
 	p.half(e)
 }
 
-// half queues an exchange of which both halves have ended to be recorded. It never
-// waits: the traffic would, too.
+// half ends a half of an exchange and, if it was the last, queues the exchange for its
+// row. It never blocks, because the traffic would wait.
 func (p *Proxy) half(e *exchange) {
 	if e.halves.Add(-1) > 0 {
 		return
@@ -56,19 +56,18 @@ func (p *Proxy) answered(e *exchange) {
 	p.half(e)
 }
 
-// hashAll hashes bodies until there are no more.
 func (p *Proxy) hashAll() {
 	read := log.NewReader(p.cfg.Config)
 	for e := range p.toHash {
 		if e.noBlocks == "" {
-			e.noBlocks = failed // unless it returns
+			e.noBlocks = failed // if it panics
 			p.guard(func() { e.noBlocks = p.hashBody(e, read) })
 		}
 		p.hashed(e)
 	}
 }
 
-// hashBody finds the block ids and the session of a request, or returns why not.
+// hashBody computes the block ids of a request and finds its session, or returns why not.
 func (p *Proxy) hashBody(e *exchange, read *log.Reader) gap {
 	if e.bodyCoding != "" && !strings.EqualFold(e.bodyCoding, "identity") {
 		if why := e.inflateBody(); why != "" {
@@ -98,7 +97,7 @@ func (p *Proxy) hashBody(e *exchange, read *log.Reader) gap {
 	return ""
 }
 
-// inflateBody replaces a compressed body by what it says.
+// inflateBody decompresses the body.
 func (e *exchange) inflateBody() gap {
 	if !strings.EqualFold(e.bodyCoding, "gzip") {
 		return encoded
@@ -115,8 +114,8 @@ func (e *exchange) inflateBody() gap {
 	return plain.dropped
 }
 
-// join adds the request to its session. Without a name and a prompt it is a session of
-// its own.
+// join adds the request to its session. A request without a session name and a prompt
+// begins a session of its own.
 func (p *Proxy) join(e *exchange) {
 	at := strconv.FormatInt(e.arrived.UnixNano(), 36) + " " + strconv.FormatUint(p.counts.turns.Add(1), 36)
 	t := &log.Turn{ID: p.keys.Requests.Name(at), Arrived: e.arrived}
@@ -129,8 +128,8 @@ func (p *Proxy) join(e *exchange) {
 	e.sampledOut = !p.sampled(t.Session())
 }
 
-// recordAll records exchanges until there are no more. After an error of writing it goes
-// on, for the disk may have room again.
+// recordAll writes the rows of exchanges. It continues after an error, because the disk
+// may have room again.
 func (p *Proxy) recordAll() {
 	flush := time.NewTicker(flushEvery)
 	defer flush.Stop()
@@ -166,7 +165,7 @@ func (p *Proxy) recordAll() {
 	}
 }
 
-// record returns the row of an exchange, unless it has none.
+// record concludes an exchange and returns its row, if it has one.
 func (p *Proxy) record(e *exchange) (row trace.Request, ok bool) {
 	defer p.open.Done()
 	e.conclude()
@@ -180,7 +179,6 @@ func (p *Proxy) record(e *exchange) (row trace.Request, ok bool) {
 	return row, true
 }
 
-// row returns the row of an exchange.
 func (p *Proxy) row(e *exchange) trace.Request {
 	x := log.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK}
 	if e.noBlocks != "" {
@@ -208,7 +206,7 @@ func (p *Proxy) row(e *exchange) trace.Request {
 	return p.rows.Row(&x)
 }
 
-// recorded returns what the row tells about the answer.
+// recorded returns the outcome and the times of the answer.
 func (p *Proxy) recorded(e *exchange) log.Recorded {
 	e2el := log.Milliseconds(e.ended.Sub(e.arrived))
 	streamed := e.streamed

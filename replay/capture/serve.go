@@ -12,9 +12,9 @@ import (
 	"moontide/replay/weblog"
 )
 
-// Serve serves the proxy until drain is done, waits for the requests in flight until
-// stop is done, and closes the proxy. It speaks HTTP/1.1. It returns the first error of
-// serving or writing.
+// Serve serves the proxy over HTTP/1.1 until drain is done, waits for the requests in
+// flight until stop is done, and closes the proxy. It returns the first error of serving
+// or writing.
 func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 	s := &http.Server{
 		Handler: p, ConnContext: withConn,
@@ -45,8 +45,8 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// arrival returns when the end of a request's head arrived, if the connection knows, which
-// may be long before this program had the CPU to read it.
+// arrival returns when the end of a request's head arrived, by the kernel if the
+// connection knows: this program may have read it much later.
 func arrival(r *http.Request) time.Time {
 	if c, ok := r.Context().Value(connKey{}).(*stamp.Conn); ok {
 		return c.Arrived()
