@@ -58,8 +58,8 @@ type Calibration struct {
 // of a load within a client's range.
 const Limit = time.Millisecond
 
-// Calibrate measures the client under a fixed list of loads. An error means that the
-// calibration failed, or that no load is within the client's range.
+// Calibrate measures the client under a fixed list of loads. It fails if no load is within
+// the client's range.
 func Calibrate(ctx context.Context, cfg CalibrateConfig) (*Calibration, error) {
 	if err := checkSystem(); err != nil {
 		return nil, err
@@ -116,10 +116,9 @@ const (
 const (
 	// hold is the time that all streams of a load are in flight.
 	hold = time.Second
-	// before is the time of the first arrival; a process that has just started
-	// is late.
+	// before is the time of the first arrival: a process that just started is late.
 	before = 100 * time.Millisecond
-	// calibrationISL is the prompt length in tokens where it does not matter.
+	// calibrationISL is the prompt length in tokens of loads that do not test it.
 	calibrationISL = 16
 )
 
@@ -189,12 +188,11 @@ type Point struct {
 	Lost int `json:"lost"` // failed requests
 	// Streams is the largest number of requests in flight.
 	Streams int `json:"streams"`
-	// EventRate is the events per second of all streams. SentRate is the
-	// requests per second from the first sent to the last.
+	// EventRate is over all streams; SentRate is from the first request sent to the last.
 	EventRate float64 `json:"events_per_s"`
 	SentRate  float64 `json:"requests_per_s"`
-	// TTFT is the difference between the client's and the server's time of the
-	// first token; ITL is that of the gaps between tokens.
+	// TTFT and ITL are the differences between the client's and the server's times of the
+	// first token and of the gaps between tokens.
 	TTFT      Spread `json:"ttft_error"`
 	ITL       Spread `json:"itl_error"`
 	ClientLag Spread `json:"client_lag"`
@@ -242,8 +240,7 @@ func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err 
 	return p, nil
 }
 
-// minEventShare is the minimum share of the planned events for a load to be
-// within range.
+// minEventShare is the minimum share of the planned events of a load within range.
 const minEventShare = 0.95
 
 // judge returns why a load is outside the client's range, or "".
@@ -341,9 +338,9 @@ func AnnounceEndpoint(w io.Writer, url string) error {
 }
 
 // StartEndpoint runs a command that serves an endpoint. The command must call
-// [AnnounceEndpoint] with its standard output and exit when its standard input
-// is closed, which happens however this process ends. If it does not start, its
-// standard error is included in the error.
+// [AnnounceEndpoint] with its standard output and exit when its standard input is closed,
+// which happens however this process ends. If it does not start, the error includes its
+// standard error.
 func StartEndpoint(cmd *exec.Cmd) (e Endpoint, err error) {
 	complaint := &firstBytes{}
 	cmd.Stderr = complaint
@@ -472,10 +469,9 @@ func tokenRate(gaps []time.Duration) float64 {
 	return float64(len(gaps)-1) / sum.Seconds()
 }
 
-// errorsOf compares the client's times of a response with the server's. first
-// is the arrival of the first token, gaps are the times between tokens, and
-// written holds the server's write time of each token, on the same clock in
-// nanoseconds. ok is false if the token counts differ.
+// errorsOf compares the client's times of a response, the arrival of the first token and
+// the gaps between tokens, with the server's write times, on the same clock in nanoseconds.
+// ok is false if the token counts differ.
 func errorsOf(first int64, gaps []time.Duration, written []int64) (ttft time.Duration, itl []time.Duration, ok bool) {
 	if len(written) != len(gaps)+1 {
 		return 0, nil, false

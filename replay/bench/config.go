@@ -24,14 +24,12 @@ type Config struct {
 	Pacing trace.Pacing
 
 	// Client configures the endpoint and the content of requests. Without a URL,
-	// requests go to a simulated endpoint in this process. In virtual time, its Answers
-	// and CancelAfter apply. Run sets Source.Seed,
-	// Source.Salt and Source.BlockSize.
+	// requests go to a simulated endpoint in this process. Virtual time uses Answers
+	// and CancelAfter only. Run sets Source.Seed, Source.Salt and Source.BlockSize.
 	Client openai.Config
-	// Tokenizer is the path of a tokenizer.json; prompts are then made of words
-	// that are one token each in its vocabulary. Dataset is a file of texts to take
-	// prompts from; it requires Tokenizer. See
-	// [prompt.ReadDataset] of moontide/replay/prompt.
+	// Tokenizer is the path of a tokenizer.json: text prompts are words of one token
+	// each in its vocabulary. Dataset is a file of texts to take prompts from, see
+	// [prompt.ReadDataset]; it requires Tokenizer.
 	Tokenizer, Dataset string
 	Seed               uint64 // for prompts, drawn arrivals and simulated engines
 	Salt               string // changes the prompt texts but not their prefix sharing
@@ -41,8 +39,8 @@ type Config struct {
 	// Engines configures the simulated engines; the zero value is
 	// [engine.Default].
 	Engines engine.Deployment
-	// EngineFile is the file that Engines is from, nil if none. It is recorded, and a
-	// load outside its fitted range is warned about.
+	// EngineFile is the file that Engines is from, nil if none. A load outside its
+	// fitted range has a warning.
 	EngineFile     *fit.File
 	CacheGenerated bool // the engines keep generated tokens in their prefix cache
 
@@ -59,17 +57,15 @@ type Config struct {
 	// Dir is the run's folder; it must be empty or not exist. Without Dir, the
 	// run is recorded in a temporary folder.
 	Dir string
-	// Resume continues the stopped or killed run in Dir. The configuration must
-	// be the same as that of the run.
+	// Resume continues the stopped or killed run in Dir, with the same configuration.
 	Resume       bool
 	KeepText     bool // records the texts of the trace instead of their SHA-256
 	NoChunkTimes bool // records a histogram of the gaps between token chunks instead of every gap
 
 	Window     runfile.Window     // part of the run that is measured
 	Thresholds runfile.Thresholds // for the verdict
-	// ServerBlockSize is the block size of the server's prefix cache in tokens, for
-	// the prediction of cached tokens. 0 means that of ServerMetrics or of the
-	// simulated engines.
+	// ServerBlockSize is the block size of the server's prefix cache in tokens, used to
+	// predict cached tokens. 0 is that of ServerMetrics or of the simulated engines.
 	ServerBlockSize int
 	ServerMetrics   []string // URLs of Prometheus metrics to record every second
 	// CalibrationFile is a file written by [Calibration.Save]; "" is none.
@@ -80,9 +76,8 @@ type Config struct {
 	Command []string
 	Flags   []string
 
-	// Member makes the run a part of one that several processes drive: this one sends
-	// its part of the trace's rows, and limits are those of the whole run. Dir is the
-	// folder of the whole run. nil drives all of it.
+	// Member makes this process one of several that drive a run: it sends its part of
+	// the trace's rows. Limits and Dir are those of the whole run. nil drives all of it.
 	Member *cluster.Member
 
 	senders          int              // parts with a share of the limits
@@ -100,8 +95,7 @@ type Config struct {
 // Observer follows a run. Its functions may be nil. They must return quickly
 // and are called one at a time, except for Status of [Started].
 type Observer struct {
-	// Message is called with text for the user, one or more lines, while the run
-	// is prepared.
+	// Message is called with lines for the user while the run is prepared.
 	Message func(text string)
 	// Start is called before the first request is sent.
 	Start func(s Started)
@@ -123,9 +117,9 @@ type Started struct {
 	Dir    string
 	Plan   replay.Plan
 	Status func() replay.Status // may be called from any goroutine
-	// Parts is the number of processes that drive the run, and All is Status of them
-	// together; 0 and nil if this one drives it alone or does not lead. Dir and the
-	// limits of Run are then those of all.
+	// Parts is the number of processes that drive the run and All the sum of their
+	// Status, if this one leads several: Dir and the limits of Run are then those of all.
+	// Otherwise they are 0 and nil.
 	Parts int
 	All   func() replay.Status
 }
@@ -135,7 +129,7 @@ type Result struct {
 	Dir     string // "" without Config.Dir
 	Run     runfile.Run
 	Metrics *run.Result
-	Damaged []string // one line per file of the record with unreadable lines
+	Damaged []string // a message for each file of the record with unreadable lines
 }
 
 // ConfigError reports an invalid [Config]. Nothing was sent or written.
@@ -151,7 +145,6 @@ func (e *ConfigError) Error() string {
 	return e.Field + " " + e.Err.Error()
 }
 
-// Unwrap returns Err.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 func wrong(field, format string, args ...any) error {

@@ -16,8 +16,8 @@ import (
 	"moontide/trace"
 )
 
-// connect starts the embedded endpoint if no URL is given, waits until the
-// endpoint is ready and determines the content of requests. It completes info.
+// connect starts the embedded endpoint if there is no URL, waits until the endpoint is
+// ready, and negotiates the content of requests. It completes info.
 func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (client *openai.Client, end func(), err error) {
 	clientConfig := cfg.Client
 	var encode server.Encoder
@@ -82,8 +82,8 @@ const (
 	maxProbeWait   = time.Second
 )
 
-// awaitReady probes an endpoint until it is ready or patience runs out; without
-// patience it probes once. Each new failure reason is sent as a message.
+// awaitReady probes an endpoint until it is ready or patience runs out; 0 probes once.
+// Each new reason of failure is a message.
 func awaitReady(ctx context.Context, o Observer, patience time.Duration, probe func(context.Context) ([]string, error)) ([]string, error) {
 	if patience == 0 {
 		notes, err := probe(ctx)
@@ -118,9 +118,8 @@ func awaitReady(ctx context.Context, o Observer, patience time.Duration, probe f
 	}
 }
 
-// warmUp sends the warm-up requests, all at once up to MaxConcurrency. Their
-// lengths are those of the trace's first rows, repeated as needed. One failure
-// ends the run.
+// warmUp sends the warm-up requests at once, up to MaxConcurrency, with the lengths of
+// the trace's first rows. One failure ends the run.
 func warmUp(ctx context.Context, cfg *Config, in *input, client *openai.Client) error {
 	n := cfg.WarmupRequests
 	if n == 0 {

@@ -14,13 +14,12 @@
 // [Sweep] over concurrencies or request rates. [SearchLoad] finds the largest load that
 // meets objectives. The package prints nothing: messages and progress go to an [Observer].
 //
-// Sweeps, searches and the runs of [RunEngineSweep] are one loop: each says which run comes
-// next, given those before, and continues what its folder has. A [Planner] predicts what
-// many deployments of simulated engines would do with the requests of a trace, in memory.
+// Sweeps, searches and [RunEngineSweep] share one loop, which asks for the next run, given
+// those before, and continues the runs of its folder. A [Planner] replays a trace in memory
+// on many deployments of simulated engines.
 //
-// [Calibrate] measures how much load this machine can generate and how accurate
-// its timestamps are. It drives a simulated endpoint in another process, which
-// reports the write time of each event on a clock that both processes share.
-// [Calibration.Save] stores the result, and later runs report if they exceeded its
-// range.
+// [Calibrate] measures how much load this machine can generate and how accurate its
+// timestamps are, with a simulated endpoint in another process that reports the write time
+// of each event on a shared clock. [Calibration.Save] stores the range, and later runs
+// report if they exceeded it.
 package bench

@@ -23,20 +23,20 @@ type EngineMeasurement struct {
 	SHA256 string // of the record
 	Model  string
 	Server string // such as vllm, "" if unknown
-	// BlockSize and KVTokens are the block size and the size of the KV caches of all
-	// engines in tokens, by the server's metrics; 0 is unknown.
+	// BlockSize is that of the prefix cache, KVTokens the size of all KV caches, in
+	// tokens by the server's metrics; 0 is unknown.
 	BlockSize, KVTokens int
-	// Unfit is why the run must not be fitted, "" if it may be. Invalid is set if its
+	// Unfit is why the run must not be fitted, "" if it may be. Invalid means that its
 	// verdict is the reason.
 	Unfit   string
 	Invalid bool
 }
 
-// ReadEngineRun reads the run in a folder. A closed loop becomes the rows in order with
-// the limit of requests in flight, any other run its requests at the times at which they
-// were sent. Cached prompt tokens are those that the server reported.
+// ReadEngineRun reads the run in a folder: of a closed loop the requests in order and the
+// limit in flight, else the requests with the times at which they were sent. Cached prompt
+// tokens are those that the server reported.
 func ReadEngineRun(dir string) (*EngineMeasurement, error) {
-	whole := func(info *runfile.Run) { info.Window = runfile.Window{} } // as the load is
+	whole := func(info *runfile.Run) { info.Window = runfile.Window{} }
 	measured, err := Measure(MeasureConfig{Change: whole}, dir)
 	if err != nil {
 		return nil, err
@@ -147,8 +147,7 @@ func requestOf(rec *replay.Record) fit.Request {
 	return r
 }
 
-// EngineRun is a run of a plan whose runs together identify the costs of an engine, in a
-// closed loop. All of its prompts are different.
+// EngineRun is a run of [PlanEngineRuns], in a closed loop with different prompts.
 type EngineRun struct {
 	Leg
 	ISL, OSL int
@@ -170,7 +169,7 @@ const (
 	fewTokens = 4   // OSL of runs about prompts
 	someOSL   = 32  // OSL of runs about prompts among others that decode
 	decodeOSL = 128 // OSL of runs about decoding
-	reuse     = 3   // requests for each request in flight
+	reuse     = 3   // requests per request in flight
 )
 
 func engineRun(name, shows string, isl, osl, concurrency, prompts int, spread float64) EngineRun {
@@ -180,7 +179,7 @@ func engineRun(name, shows string, isl, osl, concurrency, prompts int, spread fl
 	}
 }
 
-// Requests returns the requests of the run: the same at each call.
+// Requests returns the requests of the run, the same at each call.
 func (r EngineRun) Requests() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		next := uint64(1)
@@ -238,8 +237,8 @@ func PlanEngineRuns(l EngineLimits) ([]EngineRun, error) {
 	for _, n := range append(levels, most) { // requests of equal lengths would end and begin together
 		runs = append(runs, engineRun(fmt.Sprintf("decode-%d", n), "decode time of a batch", shortISL, decodeOSL, n, max(reuse*n, 4), 0.3))
 	}
-	// Prompts of different lengths arrive while other requests decode: what their steps
-	// cost beyond the prompts shows in the TPOT, unlike the latency.
+	// Prompts of different lengths arrive while other requests decode: the cost of their
+	// steps beyond the prompts raises TPOT, unlike the request latency.
 	few, some := min(8, most), l.inFlight(min(16, most), 2*(longer+someOSL))
 	context := l.inFlight(min(32, most), l.ISL+decodeOSL)
 	crowd, typical := min(context, 16), l.inFlight(max(2, geometricMean(1, most)), 2*(middle+decodeOSL))

@@ -15,21 +15,21 @@ import (
 
 // LoadSearchConfig configures a search for the largest load that meets objectives.
 type LoadSearchConfig struct {
-	// SweepConfig configures the runs: its Axis is what is searched for, and its Levels are
-	// ignored. Each Target and Shape has a search of its own, one after the other. The runs
-	// of a search draw different requests: see [Leg].Draw.
+	// SweepConfig configures the runs. The search is over its Axis; its Levels are
+	// ignored. Each Target and Shape has its own search, one after the other. The runs of
+	// a search draw different requests: see [Leg].Draw.
 	SweepConfig
 	Gates []run.Gate // objectives, at least one
 	// Low and High limit the levels. 0 means 0.001 and 1,000,000 requests per second, a
 	// speedup of 0.001 and 1000, and a concurrency of 1 and 1,000,000.
 	Low, High float64
-	// MinRequests is the least number of requests of a run, unless it has all rows of a
-	// trace. A run has more if requests take long, and three times as many close to the
-	// answer. 0 is what the percentiles of the objectives need, and at least 100; in
-	// virtual time ten times as many. Of n
-	// requests in flight, drawn for a run over concurrencies, the first 2n and the last n
-	// are not measured, unless Run has a Window: the first arrive together and wait for each
-	// other, as do those that replace them, and the last see ever fewer others.
+	// MinRequests is the minimum number of requests of a run that does not have all rows
+	// of a trace. A run has more if requests take long, and three times as many close to
+	// the answer. 0 is as many as the percentiles of the objectives need and at least 100,
+	// in virtual time ten times as many.
+	//
+	// A run with n drawn requests in flight does not measure the first 2n requests, which
+	// arrive together, and the last n, when concurrency falls, unless Run has a Window.
 	MinRequests int
 	MaxLegs     int // 0 is 20
 }
@@ -38,8 +38,8 @@ type LoadSearchConfig struct {
 type LoadLeg struct {
 	LegResult
 	Judgements []run.Judgement // of the objectives
-	// Growth is the number of requests by which the queue grew per second, 0 if it did
-	// not: at that load, every objective of latency fails in the end.
+	// Growth is the growth of the queue in requests per second. With a growing queue,
+	// every objective of latency fails in the end.
 	Growth float64
 }
 
@@ -67,8 +67,8 @@ type FoundLoad struct {
 	Failed bool
 }
 
-// Load returns the load at a level: the level or, of a rate, what the runs there sent if
-// that is clearly less, because the turns of sessions wait for each other.
+// Load returns the load at a level: the level itself, or the rate that its runs sent if it
+// is clearly lower, because the turns of sessions wait for each other.
 func (f *FoundLoad) Load(level float64) float64 {
 	if f.Axis != Rate {
 		return level
@@ -85,8 +85,8 @@ func (f *FoundLoad) Load(level float64) float64 {
 	return level
 }
 
-// At returns the run at a level that misses most objectives, the last of several; nil if
-// there is none. It is INVALID only if all are.
+// At returns the run at a level that misses the most objectives, the last of several, nil
+// if there is none. It returns an INVALID run only if all are.
 func (f *FoundLoad) At(level float64) (worst *LoadLeg) {
 	for i := range f.Legs {
 		l := &f.Legs[i]
@@ -107,9 +107,9 @@ const (
 	leastRun     = 100
 	perLatency   = 20   // times the mean latency that a run at a rate lasts
 	virtualBy    = 10   // times the requests of a run in virtual time
-	longer       = 3    // times the requests of a run once levels on both sides of the answer are known
-	mostLonger   = 20   // times the least requests that a run has at most
-	warmupRounds = 2    // times the requests in flight: those that a run does not measure at its start
+	longer       = 3    // times the requests of a run once the answer is bracketed
+	mostLonger   = 20   // maximum requests of a run, in times of the minimum
+	warmupRounds = 2    // unmeasured requests at the start, in times of those in flight
 	unloaded     = 0.5  // mean number of requests in flight without any queue
 	sameValue    = 1.01 // ratio of values that are the same
 	sameRate     = 1.05
@@ -117,7 +117,7 @@ const (
 )
 
 // SearchLoad runs the searches, or continues them in the same folder. Like [RunSweep], it
-// returns what was measured even if it fails.
+// returns the measured runs even if it fails.
 func SearchLoad(ctx context.Context, cfg LoadSearchConfig) (all []*FoundLoad, err error) {
 	if len(cfg.Gates) == 0 || len(cfg.Targets) == 0 {
 		return nil, wrong("Gates", "are needed, and a target")
@@ -172,8 +172,8 @@ func (c *LoadSearchConfig) search(ctx context.Context) (*FoundLoad, error) {
 	return f, err
 }
 
-// pointless returns why no other load than those of the runs would say more, "" if one
-// might: no lower one meets the objectives, or no higher one misses them.
+// pointless returns why more runs would not help, "" if they might: no lower load meets
+// the objectives, or no higher one misses them.
 func (c *LoadSearchConfig) pointless(legs []LoadLeg) string {
 	last := &legs[len(legs)-1]
 	met, invalid := 0, 0
@@ -223,7 +223,6 @@ func sameValues(a, b []run.Judgement) bool {
 	return true
 }
 
-// judge judges a run.
 func (c *LoadSearchConfig) judge(measured LegResult) (LoadLeg, error) {
 	judged := LoadLeg{LegResult: measured}
 	for _, g := range c.Gates {
@@ -232,7 +231,7 @@ func (c *LoadSearchConfig) judge(measured LegResult) (LoadLeg, error) {
 		}
 		judged.Judgements = append(judged.Judgements, g.Judge(measured.Metrics))
 	}
-	if c.Axis != Rate || judged.invalid() { // the arrivals of a trace come faster and slower, and they end
+	if c.Axis != Rate || judged.invalid() { // the rate of a trace varies, and its arrivals end
 		return judged, nil
 	}
 	var err error
@@ -240,7 +239,7 @@ func (c *LoadSearchConfig) judge(measured LegResult) (LoadLeg, error) {
 	return judged, err
 }
 
-// limits returns the search.
+// limits returns the configuration of the search.
 func (c *LoadSearchConfig) limits() (search.Config, error) {
 	low, high := 0.001, map[Axis]float64{Rate: mostRate, Speedup: 1000, Concurrency: mostConcurrency}[c.Axis]
 	if c.Axis == Concurrency {
@@ -282,8 +281,8 @@ func (c *LoadSearchConfig) leg(level float64, before []LoadLeg, so search.Answer
 	return l
 }
 
-// requests returns how many requests a run at a level needs: what its percentiles need, and
-// more once levels on both sides of the answer are known or if requests take long.
+// requests returns the number of requests of a run at a level: as many as its percentiles
+// need, more once the answer is bracketed or if requests take long.
 func (c *LoadSearchConfig) requests(level float64, before []LoadLeg, so search.Answer) int {
 	least := c.least()
 	most := mostLonger * float64(least)
@@ -318,8 +317,8 @@ func (c *LoadSearchConfig) least() int {
 	return least
 }
 
-// unmeasured returns how many requests at the end of a run are not measured, and
-// warmupRounds times as many at its start.
+// unmeasured returns the number of unmeasured requests at the end of a run; those at its
+// start are warmupRounds times as many.
 func (c *LoadSearchConfig) unmeasured(concurrency int) int {
 	if c.Axis != Concurrency || c.Recorded || c.Run.Window != (runfile.Window{}) || c.Run.NoChunkTimes {
 		return 0
@@ -330,7 +329,7 @@ func (c *LoadSearchConfig) unmeasured(concurrency int) int {
 // inFlight returns the mean number of requests in flight, by Little's law.
 func inFlight(r *run.Result) float64 { return r.RequestRate.Value * r.E2EL.Mean / 1000 }
 
-// leastGrowth is the share of the arriving requests by which a queue grows at least.
+// leastGrowth is the smallest growth of a queue, as a share of the arriving requests.
 const leastGrowth = 0.04
 
 // growthOf returns the growth of the queue in a recorded run.
@@ -352,9 +351,9 @@ func growthOf(r *Result) (perSecond float64, err error) {
 	return growth(due, done), nil
 }
 
-// growth returns by how many requests per second the number of requests that are due and
-// not done grows while requests arrive, 0 unless it is a clear share of the arrivals. It
-// compares the last fifth of the arrivals with the second, for the first fills the system.
+// growth returns the growth, in requests per second, of the requests that are due and not
+// done while requests arrive, 0 unless it is a clear share of the arrivals. It compares the
+// last fifth of the arrivals with the second, because the first fills the system.
 func growth(due, done []time.Duration) (perSecond float64) {
 	if len(due) < leastRun {
 		return 0

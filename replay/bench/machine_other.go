@@ -7,8 +7,7 @@ import (
 	"fmt"
 )
 
-// checkSystem returns why this system cannot calibrate: client and endpoint
-// need a shared clock.
+// checkSystem returns an error: client and endpoint need a shared clock.
 func checkSystem() error {
 	return fmt.Errorf("calibrating: on this system: %w", errors.ErrUnsupported)
 }

@@ -17,11 +17,9 @@ import (
 	"moontide/replay/runfile"
 )
 
-// MeasureConfig configures how recorded runs are measured. The zero value uses
-// the settings of the run.
+// MeasureConfig configures [Measure]. The zero value uses the settings of the run.
 type MeasureConfig struct {
-	// Change, if not nil, modifies the record of the run first, for instance its
-	// window and thresholds.
+	// Change, if not nil, first modifies the settings, such as window and thresholds.
 	Change         func(*runfile.Run)
 	Objectives     []run.Objective // for goodput
 	Detail         bool            // see [run.Options]
@@ -46,7 +44,7 @@ func Measure(cfg MeasureConfig, dir string) (*Result, error) {
 	return &Result{Dir: dir, Run: r.Run, Metrics: metrics, Damaged: r.Damaged()}, nil
 }
 
-// Recording is the record of a run, opened for reading.
+// Recording is the record of a run.
 type Recording struct {
 	run.Part
 	merged  *run.Merged // nil if the run is in one folder
@@ -55,8 +53,8 @@ type Recording struct {
 	folders []*runfile.Reader
 }
 
-// OpenRecording opens the folder of a run. The run may consist of several processes with
-// a folder each. The caller must close the recording.
+// OpenRecording opens the folder of a run, which may have a folder for each of several
+// processes. The caller must close the recording.
 func OpenRecording(dir string) (*Recording, error) {
 	r := &Recording{dir: dir, dirs: []string{dir}}
 	if err := r.open(); err != nil {
@@ -166,8 +164,7 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 	return opts, r.judgeParts(opts)
 }
 
-// judgeParts has each part judged by itself, with the window and the thresholds of
-// the whole run.
+// judgeParts judges each part, with the window and the thresholds of the whole run.
 func (r *Recording) judgeParts(whole run.Options) error {
 	var failed error
 	r.merged.Judge(func(i int, info *runfile.Run) run.Options {
@@ -205,8 +202,8 @@ func optionsOf(info *runfile.Run) run.Options {
 	return opts
 }
 
-// cutWindow finds the window of the run, which takes another pass over the
-// records. An empty window is dropped with a note.
+// cutWindow finds the window of the run in another pass over the records. It replaces an
+// empty window by a note.
 func (r *Recording) cutWindow() (run.Span, error) {
 	info := &r.Run
 	if info.Window == (runfile.Window{}) {
@@ -232,8 +229,7 @@ func (r *Recording) cutWindow() (run.Span, error) {
 	return window, nil
 }
 
-// expected estimates the number of records. It is bounded by file sizes in case
-// the count in run.json is too large.
+// expected estimates the number of records: the count in run.json, bounded by file sizes.
 func (r *Recording) expected() int {
 	const (
 		shortestLine = 200
@@ -259,8 +255,7 @@ func (r *Recording) Damaged() (damaged []string) {
 	return damaged
 }
 
-// unreadable returns a function that returns the number of unreadable lines in files, and
-// the first.
+// unreadable returns a function for the number of unreadable lines and the first error.
 func unreadable(folders ...*runfile.Reader) func() (lines int, first error) {
 	return func() (lines int, first error) {
 		for _, folder := range folders {

@@ -4,15 +4,13 @@ import (
 	"fmt"
 )
 
-// otherFiles is the number of open files of a run, not counting the connections
-// of requests in flight: 64 connections opened ahead, the record, and the
-// process's files.
+// otherFiles is the number of open files of a run besides the connections of requests in
+// flight: 64 connections opened ahead, the record, and the process's files.
 const otherFiles = 128
 
-// checkOpenFiles compares the limit on open files (0: none) with the needs of a
-// run: a connection per request in flight, two if the endpoint is in this
-// process. A concurrency limit that cannot be reached is an error. Without a
-// concurrency limit, the run may stay below the limit, so there is only a note.
+// checkOpenFiles compares the limit on open files (0: none) with the needs of a run: a
+// connection per request in flight, two if the endpoint is embedded. A concurrency limit
+// that cannot be reached is an error; without one, the run may need less: a note.
 func checkOpenFiles(limit, rows, maxConcurrency int, embedded bool) (notes []string, err error) {
 	most, each := rows, 1
 	if maxConcurrency > 0 {

@@ -14,7 +14,7 @@ import (
 	"moontide/trace"
 )
 
-// checkPart reports what a part of a run cannot do.
+// checkPart reports settings that a part of a run does not support.
 func (c *Config) checkPart() error {
 	m := c.Member
 	switch {
@@ -67,8 +67,8 @@ func (in *input) deal(dealer *trace.Dealer, c *Config) error {
 	return nil
 }
 
-// agree waits until all parts are ready to replay the same, and sets how far they came in
-// an earlier run that they resume.
+// agree waits until all parts are ready for the same run, and sets their progress in an
+// earlier run that they resume.
 func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run, earlier *earlierRun) (err error) {
 	if c.Member == nil {
 		return nil
@@ -92,8 +92,8 @@ func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run, earlie
 	return err
 }
 
-// begin returns the function that gives a runner its start, nil for a run of one
-// process. It records the place of the part before the first request is sent.
+// begin returns the function that agrees on the start, nil for a run of one process. It
+// records the part before the first request is sent.
 func (c *Config) begin(folder *runfile.Writer, in *input, info *runfile.Run) func(context.Context) (time.Time, error) {
 	m := c.Member
 	if m == nil {
@@ -104,7 +104,7 @@ func (c *Config) begin(folder *runfile.Writer, in *input, info *runfile.Run) fun
 		if err != nil {
 			return start, err
 		}
-		// A run that is resumed has the start that it would have without the pause.
+		// A resumed run has the start that it would have without the pause.
 		part.RunRows, part.Start = in.plan.Rows, part.Start.Add(-c.done.Clock)
 		info.Part, info.Started, c.begun = part, m.Clock().Add(time.Until(start)-c.done.Clock), true
 		if m.Leads() {
@@ -122,7 +122,7 @@ func (c *Config) writeParts(in *input, ended time.Time) error {
 	return parts.Write(c.Dir)
 }
 
-// started adds what the observer of part 1 sees of the others.
+// started adds the status of the other parts for the observer of part 1.
 func (c *Config) started(s Started) Started {
 	if c.Member == nil {
 		return s
@@ -134,15 +134,15 @@ func (c *Config) started(s Started) Started {
 	return s
 }
 
-// compareClock measures the clock of a part for the second time.
+// compareClock measures the clock of a part once more, at the end.
 func (c *Config) compareClock(ctx context.Context, info *runfile.Run) {
 	if c.Member != nil && c.begun {
 		c.Member.ClockAfter(context.WithoutCancel(ctx), &info.Part.Clock)
 	}
 }
 
-// endPart ends a part whose record is saved. The result of part 1 is that of all parts,
-// once they have ended. partErr is the failure of this part.
+// endPart ends a part whose record is saved. Part 1 waits for the others and returns the
+// result of all. partErr is the failure of this part.
 func (c *Config) endPart(ctx context.Context, in *input, info *runfile.Run, partErr error) (*Result, error) {
 	m, failure := c.Member, ""
 	if partErr != nil {
@@ -150,7 +150,7 @@ func (c *Config) endPart(ctx context.Context, in *input, info *runfile.Run, part
 	}
 	err := m.End(context.WithoutCancel(ctx), info.Part, failure)
 	switch {
-	case err != nil: // the failure of this part, if any, is part of it or follows from it
+	case err != nil: // includes or explains the failure of this part
 	case partErr != nil:
 		err = partErr
 	}
@@ -167,7 +167,7 @@ func (c *Config) endPart(ctx context.Context, in *input, info *runfile.Run, part
 	return result, errors.Join(err, measureErr)
 }
 
-// interruptAll has all parts stop when this process is interrupted.
+// interruptAll stops all parts when this process is interrupted.
 func interruptAll(ctx context.Context, m *cluster.Member, interrupts <-chan struct{}) (end func()) {
 	notAborted, done := context.AfterFunc(ctx, m.Abort), make(chan struct{})
 	go func() {

@@ -21,8 +21,8 @@ import (
 
 // PlanConfig configures a [Planner].
 type PlanConfig struct {
-	// Run is what all simulated runs have in common. Virtual is set, and Engines, Dir
-	// and Resume are ignored.
+	// Run configures all simulated runs. Virtual is set; Engines, Dir and Resume are
+	// ignored.
 	Run     Config
 	Metrics []run.Metric // to predict
 	Gates   []run.Gate   // objectives that a deployment should meet
@@ -35,8 +35,8 @@ type PlanConfig struct {
 // Candidate is a deployment to predict.
 type Candidate struct {
 	engine.Deployment
-	// Variant tells candidates apart that have the same number of engines, such as
-	// "prefix routing".
+	// Variant distinguishes candidates with the same number of engines, such as "prefix
+	// routing".
 	Variant string
 }
 
@@ -64,7 +64,7 @@ func (c *Candidate) Name() string {
 	return name
 }
 
-// Prediction is what a deployment would do with a load.
+// Prediction is the simulated outcome of a deployment under a load.
 type Prediction struct {
 	Candidate
 	Forecast
@@ -97,13 +97,12 @@ func (f *Forecast) MeanQueue() trace.Opt[float64] {
 	return trace.Opt[float64]{Value: ms(f.State.Queued) / float64(max(n, 1)), Set: n > 0}
 }
 
-// Planner predicts what deployments would do with the requests of a trace, by
-// simulating them in memory. It is safe for concurrent use.
+// Planner simulates a trace on deployments in memory. It is safe for concurrent use.
 type Planner struct {
 	cfg    PlanConfig
 	in     *input // of rows in memory
 	coarse bool   // without the times of tokens
-	// lengths is the range of the trace's, 0 without an engine file.
+	// lengths is the range of ISL and OSL, zero without an engine file.
 	lengths fit.Range
 
 	mu      sync.Mutex
@@ -142,8 +141,8 @@ func NewPlanner(ctx context.Context, cfg PlanConfig) (*Planner, error) {
 	return p, nil
 }
 
-// needsTokenTimes reports whether runs have to be simulated token by token: for a metric,
-// or to cut a window or an answer at a time.
+// needsTokenTimes reports whether runs must be simulated token by token: for a metric, a
+// window, or abandoned answers.
 func (c *PlanConfig) needsTokenTimes() bool {
 	return c.Run.Window != (runfile.Window{}) || c.Run.Client.CancelAfter > 0 ||
 		slices.ContainsFunc(c.Metrics, run.Metric.NeedsTokenTimes) ||
@@ -216,8 +215,7 @@ func (p *Planner) Predict(ctx context.Context, candidates []Candidate) ([]Predic
 	return predictions, context.Cause(ctx)
 }
 
-// outside warns about a load that the engines were not fitted to, if there is a file of
-// them.
+// outside warns about a load outside the fitted range of the engine file, if any.
 func (p *Planner) outside(d engine.Deployment, inFlight int) (warnings []string) {
 	if p.cfg.Run.EngineFile == nil {
 		return nil

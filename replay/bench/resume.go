@@ -38,8 +38,7 @@ func Resumable(dir string) (runfile.Run, error) {
 
 func resuming(dir string, err error) error { return fmt.Errorf("resuming the run in %s: %w", dir, err) }
 
-// openEarlier locks the folder of the run to resume and reads the progress of
-// the run.
+// openEarlier locks the folder of the run to resume and reads its progress.
 func openEarlier(cfg *Config, in *input) (*earlierRun, error) {
 	if !cfg.Resume {
 		return nil, nil
@@ -91,7 +90,7 @@ func (e *earlierRun) read(in *input) error {
 	return nil
 }
 
-// progress returns how far a part came.
+// progress returns the progress of a part.
 func (e *earlierRun) progress() cluster.Progress {
 	if e == nil || e.run.Part.Of == 0 { // it was killed before it started
 		return cluster.Progress{}
@@ -99,7 +98,7 @@ func (e *earlierRun) progress() cluster.Progress {
 	return cluster.Progress{RunID: e.run.Part.RunID, Clock: e.past.Clock, LastRow: e.past.LastRow(), Complete: e.run.Finished()}
 }
 
-// together returns the state in which a part goes on with the others.
+// together returns the state from which a part continues with the others.
 func (in *input) together(past *replay.ResumeState, all cluster.Progress) (*replay.ResumeState, error) {
 	if all.RunID == "" {
 		return past, nil

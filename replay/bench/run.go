@@ -18,7 +18,7 @@ import (
 	"moontide/replay/secret"
 )
 
-// Errors of a run that was measured nevertheless.
+// Errors of a measured run.
 var (
 	ErrStopped   = errors.New("the run was stopped before the trace's end")
 	ErrNoSuccess = errors.New("no request succeeded")
@@ -29,10 +29,9 @@ var (
 // configuration.
 //
 // If the result is not nil, the run was measured even if there is an error:
-// [ErrStopped], [ErrNoSuccess], the failure of the run, or a file that could
-// not be written. A bad verdict is not an error. When ctx ends, Run returns
-// soon: before the first request with ctx's error, later with requests in
-// flight cancelled and [ErrStopped].
+// [ErrStopped], [ErrNoSuccess], the failure of the run, or a file that could not be
+// written. A bad verdict is not an error. When ctx ends before the first request, Run
+// returns its error; later, it cancels the requests in flight and returns [ErrStopped].
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -42,12 +41,12 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		ctx, left = cfg.join(ctx)
 		defer left()
 		defer func() {
-			if ended := m.Err(); result == nil && ended != nil { // rather than that it was cancelled
+			if ended := m.Err(); result == nil && ended != nil { // why the run was cancelled
 				err = ended
 			}
 		}()
 	}
-	starting, cancel := context.WithCancel(ctx) // until the first request is sent, draining is cancelling
+	starting, cancel := context.WithCancel(ctx) // before the first request, Drain cancels
 	defer cancel()
 	if cfg.Drain != nil {
 		go func() {
@@ -251,7 +250,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	return result, errors.Join(err, measureErr)
 }
 
-// answerNotes reports later turns that were sent without the real answers before them.
+// answerNotes reports turns that were sent without the real answers before them.
 func answerNotes(n openai.AnswerCounts, past *replay.ResumeState) (notes []string) {
 	if n.Unchanged > 0 {
 		notes = append(notes, fmt.Sprintf("%d later turns have text of their own that does not continue an earlier turn: they were sent as in the trace", n.Unchanged))
@@ -351,7 +350,7 @@ func observe(ctx context.Context, cfg *Config, folder *runfile.Writer, runner *r
 	return &watcher{client: client, delays: readDelays(client), stampErrorsBefore: client.StampErrors(), sampler: evidence.Start(ctx, sampling)}, nil
 }
 
-// end adds to info the facts that the records lack. An error is an error of sampling.
+// end adds the evidence to info. It returns errors of sampling.
 func (w *watcher) end(info *runfile.Run) error {
 	info.ReadDelay = w.delays()
 	m := w.client.StampErrors().Since(w.stampErrorsBefore)
@@ -359,8 +358,7 @@ func (w *watcher) end(info *runfile.Run) error {
 	return w.sampler.Stop()
 }
 
-// readDelays returns a function that reports how late the client read since its
-// last call.
+// readDelays returns a function for the client's read delay since its last call.
 func readDelays(client *openai.Client) func() runfile.ReadDelay {
 	before := client.ReadDelay()
 	return func() runfile.ReadDelay {
@@ -375,10 +373,9 @@ func readDelays(client *openai.Client) func() runfile.ReadDelay {
 // collections, in addition to Go's default.
 const ballast = 64 << 20
 
-// delayGC makes garbage collections rare until the returned function is called.
-// The live heap of a run is small, so Go would collect several times a second,
-// and each collection briefly stops all threads. The ballast is never touched,
-// so it uses no memory; it only makes the heap look larger.
+// delayGC makes garbage collections rare until the returned function is called. The live
+// heap of a run is small, so Go would collect several times a second, with a pause each
+// time. The ballast is never touched, so it takes no memory: the heap only looks larger.
 func delayGC() (end func()) {
 	spare := make([]byte, ballast)
 	return func() { runtime.KeepAlive(spare) }

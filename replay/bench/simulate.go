@@ -55,7 +55,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	if metrics == nil {
 		return nil, err
 	}
-	if info.Window != (runfile.Window{}) || info.Failure != "" { // depends on the run's end, which is known only now
+	if info.Window != (runfile.Window{}) || info.Failure != "" { // they need the end of the run
 		result, measureErr := measure(dir, &info)
 		return result, errors.Join(err, measureErr)
 	}
@@ -92,8 +92,8 @@ func (c *Config) virtualRunner(model replay.Model, recorder replay.Recorder, in 
 	}
 }
 
-// measuringRecorder writes a run's folder and measures the run at the same
-// time, because reading the records back takes longer than the simulation.
+// measuringRecorder writes a run's folder and measures the run at the same time: reading
+// the records back would take longer than the simulation.
 type measuringRecorder struct {
 	*runfile.Writer
 	toMeasure chan replay.Record
@@ -164,8 +164,7 @@ func (l *lengths) fitted() fit.Range {
 	return fit.Range{ISL: of(&l.input), OSL: of(&l.output)}
 }
 
-// setRunning sets the sequences that run on an engine if a number of requests is in
-// flight.
+// setRunning sets the running sequences per engine, given the requests in flight.
 func setRunning(load *fit.Range, d engine.Deployment, inFlight int) {
 	engines := max(d.Engines, d.Decode, 1)
 	perEngine := (inFlight + engines - 1) / engines

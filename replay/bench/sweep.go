@@ -19,21 +19,18 @@ import (
 // SweepConfig configures the runs of a sweep.
 type SweepConfig struct {
 	Sweep
-	// Trace returns the requests of a run: a path, which is read for each run, or
-	// Requests that are drawn to a file first. Those of a sweep over rates arrive at the
-	// run's rate, unless Run.Pacing has Arrivals. In a closed loop their arrivals are
-	// ignored.
+	// Trace returns the requests of a run: a path, or Requests that are first drawn to a
+	// file. In a sweep over rates they arrive at the run's rate, unless Run.Pacing has
+	// Arrivals. A closed loop ignores their arrivals.
 	Trace func(Leg) (Trace, error)
-	// Run configures every run. The sweep sets Trace, URL, Engines of a target,
-	// MaxConcurrency, Closed and Dir, the rate of Pacing.Arrivals, the speedup and the
-	// limit of Pacing, and derives a different Salt for each run.
+	// Run configures every run. The sweep sets Trace, URL, Engines, MaxConcurrency, Closed,
+	// Dir, and the rate, speedup and limit of Pacing, and derives a Salt for each run.
 	Run Config
 	// Dir is the folder of the sweep, with a folder for each run. Calls with the same
 	// folder and flags continue each other.
 	Dir string
-	// Save writes the reports of a run to its folder. It must write at least
-	// summary.json, which marks the run as done for a resumed sweep. If nil,
-	// only that file is written.
+	// Save writes the reports of a run to its folder: at least summary.json, which marks
+	// the run as done for a resumed sweep. nil writes only that file.
 	Save func(*Result) error
 	// Each, if not nil, is called with each measured run, even if it failed.
 	Each func(LegResult)

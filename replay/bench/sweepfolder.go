@@ -26,7 +26,7 @@ const SweepFile = "sweep.json"
 type SweepRecord struct {
 	Version string   `json:"version"` // of the client that started the sweep
 	Command []string `json:"command"` // that started the sweep, secrets masked
-	// Flags holds all flags that affect a run except its level, secrets masked.
+	// Flags are the flags that affect a run except its level, secrets masked.
 	Flags []string `json:"flags"`
 }
 
@@ -59,8 +59,7 @@ func openSweep(dir string, r SweepRecord) (io.Closer, error) {
 	return folder, nil
 }
 
-// begin writes the sweep's file, or checks an existing one: the flags may change until a
-// run has started.
+// begin writes the sweep's file or checks an existing one.
 func (r SweepRecord) begin(path string) error {
 	var there SweepRecord
 	found, err := read(path, &there)
@@ -81,8 +80,8 @@ func (r SweepRecord) begin(path string) error {
 	return runfile.WriteJSON(path, r)
 }
 
-// checkNoSweep returns an error if dir is unsuitable for a new sweep. A
-// half-written sweep file left by a killed process is ignored.
+// checkNoSweep returns an error if dir is not empty. It ignores half-written sweep files
+// of killed processes.
 func checkNoSweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -106,20 +105,18 @@ func with(flags []string) string {
 	return "with " + strings.Join(flags, " ")
 }
 
-// attempt is a run of a leg. An incomplete or INVALID run is kept, and the next
-// attempt gets a new folder and salt, because the server may still have the
-// earlier prompts in its cache.
+// attempt is a run of a leg. After an incomplete or INVALID run, the next attempt has a
+// new folder, and a new salt because the server may have the earlier prompts in its cache.
 type attempt struct {
 	Dir  string
 	Salt string
 	Done bool // the run is complete
 }
 
-// findAttempt finds the run of a leg in a sweep's folder, or the folder for a
-// new one. A run is usable if it is complete, at least one request succeeded
-// and the verdict is not INVALID, unless such runs count. Its trace must have the given
-// SHA-256, which is part of the salt so that sweeps of other shapes have other prompts;
-// a run of another trace is a [*ConfigError].
+// findAttempt finds the run of a leg in a sweep's folder, or the folder for a new one. A
+// run is usable if it is complete, a request succeeded, and it is not INVALID or such runs
+// count. A run of a trace with another SHA-256 is a [*ConfigError]. The SHA-256 is part of
+// the salt, so that sweeps of other shapes have other prompts.
 func (l Leg) findAttempt(dir, salt, sha256 string, invalidCounts bool) (attempt, error) {
 	for n := 1; ; n++ {
 		name := l.Name
@@ -158,8 +155,7 @@ func (l Leg) sent(info *runfile.Run, sha256 string) bool {
 	return info.Trace.SHA256 == sha256 && (whole || info.Trace.Limit == l.Prompts)
 }
 
-// summary is the part of a run's summary.json that decides whether it is
-// usable.
+// summary is the part of summary.json that decides whether a run is usable.
 type summary struct {
 	Completed int `json:"completed"`
 	Own       struct {
@@ -170,8 +166,8 @@ type summary struct {
 func (s summary) whole() bool   { return s.Completed > 0 }
 func (s summary) invalid() bool { return s.Own.Verdict == run.Invalid.String() }
 
-// ended reads the files of a run's folder; the summary is empty unless the run
-// is complete. A killed process may leave a folder with files missing.
+// ended reads run.json and, of a complete run, summary.json. A killed process may leave a
+// folder without them.
 func ended(dir string) (info runfile.Run, found summary, err error) {
 	there, err := read(filepath.Join(dir, runfile.RunFile), &info)
 	if !there || !info.Finished() {
@@ -202,9 +198,8 @@ func IsSweep(dir string) bool {
 	return err == nil
 }
 
-// MeasureSweep measures the complete runs in the folder of a sweep, sorted by shape,
-// level and start. Of several attempts at a run it takes the last one that is not
-// INVALID, or the last if all are.
+// MeasureSweep measures the complete runs of a sweep, sorted by shape, level and start. Of
+// several attempts at a run it takes the last that is not INVALID, or the last.
 func MeasureSweep(cfg MeasureConfig, dir string) ([]LegResult, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// Sweep is a plan of runs that differ in load: requests of one or more shapes, or those
-// of a trace, at several levels, against each target.
+// Sweep plans runs at several levels of load against each target, with requests of one or
+// more shapes or of a trace.
 type Sweep struct {
 	Axis   Axis      // Concurrency, Rate or Speedup
 	Levels []float64 // distinct, in run order
-	// Shapes are the lengths of requests; nil is one shape, described elsewhere.
+	// Shapes are the lengths of requests; nil leaves them to the trace.
 	Shapes []Shape
-	// Recorded is set if the requests are those of a trace, as Speedup requires.
+	// Recorded means that the requests are those of a trace, as Speedup requires.
 	Recorded bool
 	// Prompts is the number of requests per run; 0 derives it from the level,
 	// see [Sweep.Legs]. An infinite rate requires it, unless the requests are Recorded.
@@ -52,7 +52,7 @@ type Target struct {
 }
 
 // Shape is the prompt length (ISL) and the answer length (OSL) of requests in tokens.
-// The zero value means that they are described elsewhere.
+// The zero value leaves them to the trace.
 type Shape struct{ ISL, OSL int }
 
 // String returns ISL:OSL, or "" for the zero value.
@@ -108,28 +108,27 @@ type Leg struct {
 	// Prompts is the number of requests; 0 is all of a trace.
 	Prompts        int
 	MaxConcurrency int // 0 is no limit
-	// Draw changes the seed of the requests' arrivals and texts, and Repeat counts the
-	// runs at a level from 1, in a search for a load; 0 otherwise.
+	// Of a search for a load, Draw changes the seed of the requests' arrivals and texts,
+	// and Repeat counts the runs at a level from 1.
 	Draw, Repeat int
 
 	Unmeasured int // requests at the end, and warmupRounds times as many at the start
 }
 
 const (
-	// promptsPerSlot is the number of requests per request in flight. The first
-	// and last of them meet a server that is not fully loaded.
+	// promptsPerSlot is the number of requests per request in flight. The server is not
+	// fully loaded during the first and the last of them.
 	promptsPerSlot = 10
-	// rateSeconds is the time during which requests arrive at a rate, in
-	// seconds.
+	// rateSeconds is how long requests arrive at a rate.
 	rateSeconds = 60
 	// minPrompts is enough for a median.
 	minPrompts = 10
 )
 
-// Legs returns the runs in order: all targets at the first level, then all at
-// the next, so that targets are measured soon after each other. Unless Prompts
-// is set, a run has all requests of a trace, or ten requests per request in flight, or
-// the requests of one minute at its rate, and at least ten.
+// Legs returns the runs in order: all targets at the first level, then all at the next, so
+// that targets are measured soon after each other. Unless Prompts is set, a run has all
+// requests of a trace, ten requests per request in flight, or those of one minute at its
+// rate, and at least ten.
 func (s Sweep) Legs() []Leg {
 	var legs []Leg
 	for _, shape := range s.shapes() {
@@ -142,7 +141,7 @@ func (s Sweep) Legs() []Leg {
 	return legs
 }
 
-// shapes returns the shapes, or the one that is described elsewhere.
+// shapes returns the shapes, the zero one if there are none.
 func (s *Sweep) shapes() []Shape {
 	if s.Shapes == nil {
 		return []Shape{{}}
@@ -247,10 +246,9 @@ func ParseCounts(text string, most int) ([]int, error) {
 	})
 }
 
-// ParseTargets parses targets, each a URL or label=URL. If there are several,
-// each needs a label, which becomes part of file names: up to 40 letters,
-// digits and -._, starting with a letter or digit. Without texts, the target is
-// the embedded endpoint.
+// ParseTargets parses targets, each a URL or label=URL. Several need labels, which become
+// part of file names: up to 40 letters, digits and -._, starting with a letter or digit.
+// Without texts, the target is the embedded endpoint.
 func ParseTargets(texts []string) ([]Target, error) {
 	var targets []Target
 	for _, text := range texts {

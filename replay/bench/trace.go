@@ -36,8 +36,8 @@ type Trace struct {
 	DrawnRate float64
 }
 
-// input is the trace of a run after the first pass, which finds its problems
-// before anything is sent.
+// input is the trace of a run after the first pass, which finds its errors before anything
+// is sent.
 type input struct {
 	Trace
 	pacing    trace.Pacing
@@ -205,8 +205,8 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 // cut reports whether rows of the trace are not replayed.
 func (in *input) cut() bool { return in.pacing.Start > 0 || in.pacing.End > 0 || in.pacing.Limit > 0 }
 
-// describe sets the block size and the notes, and passes on the messages of the
-// reader, which is nil for rows in memory.
+// describe sets the block size and the notes, and forwards the messages of the reader,
+// which is nil for rows in memory.
 func (in *input) describe(cfg *Config, reader *format.Reader, sizes *trace.BlockDetector, grid *trace.GridDetector) {
 	in.blockSize = sizes.BlockSize()
 	size := in.BlockSize
@@ -224,8 +224,7 @@ func (in *input) describe(cfg *Config, reader *format.Reader, sizes *trace.Block
 	in.note(skipped, grid)
 }
 
-// readAhead reads rows after the limit, if they are readable, until they show the
-// block size.
+// readAhead reads rows after the limit until they show the block size. It ignores errors.
 func readAhead(rows trace.Requests, sizes *trace.BlockDetector) {
 	read := 0
 	if sizes.BlockSize().How == trace.Detected {
@@ -238,8 +237,8 @@ func readAhead(rows trace.Requests, sizes *trace.BlockDetector) {
 	}
 }
 
-// isLarge reports whether reading a trace takes long. With a limit on rows, only the
-// rows up to it are read and digested.
+// isLarge reports whether reading a trace takes long. With a limit, only the rows up to it
+// are digested.
 func isLarge(path string) bool {
 	const most = 64 << 20
 	paths := []string{path}
@@ -301,8 +300,7 @@ func sendable(reqs trace.Requests, endpoint string) trace.Requests {
 	return trace.Checked(reqs, func(r trace.Request) error { return openai.Accepts(endpoint, r) })
 }
 
-// locate adds file and line to an error unless it has them or is about the
-// whole trace.
+// locate adds file and line to an error that has none and is not about the whole trace.
 func (in *input) locate(err error, r *format.Reader) error {
 	var row *trace.RowError
 	var graph *trace.GraphError
@@ -391,7 +389,7 @@ func newRowModels(c openai.Config, line func() int) *rowModels {
 	return &rowModels{models: c.ModelFromTrace, line: line, lines: map[string]int{}, isSent: map[string]bool{}}
 }
 
-// check handles a row of the trace, which may not be replayed.
+// check reads the model of a row of the file, which may not be replayed.
 func (m *rowModels) check(r trace.Request) error {
 	if !m.models {
 		return nil
@@ -406,7 +404,7 @@ func (m *rowModels) check(r trace.Request) error {
 	return nil
 }
 
-// take handles a row that is replayed.
+// take reads the model of a replayed row.
 func (m *rowModels) take(r trace.Request) {
 	if !m.models {
 		return
@@ -417,7 +415,7 @@ func (m *rowModels) take(r trace.Request) {
 	}
 }
 
-// missing returns an error if no row has a model that is to be sent.
+// missing returns an error if no replayed row has a model.
 func (m *rowModels) missing() error {
 	if m.models && !slices.ContainsFunc(m.sent, func(other openai.NamedModel) bool { return other.Name != "" }) {
 		return wrong("ModelFromTrace", "finds no model: no row has the key model with a name")

@@ -2,7 +2,7 @@
 // its objectives.
 //
 // A search is a function of the trials so far, so it can be stopped and resumed.
-// [Config.Next] says which level to try next, [Config.Answer] what is known:
+// [Config.Next] returns the next level, [Config.Answer] the result so far:
 //
 //	c := search.Config{Low: 1, High: 1024, Repeats: 3}
 //	var trials []search.Trial
@@ -13,10 +13,10 @@
 //
 // The search brackets the answer in steps of a factor of 2, bisects until the levels on
 // both sides are within 5 %, and then repeats these two. A level meets the objectives if
-// all of its trials do, and fails if none does. One with both outcomes is neither: the
-// levels on both sides of it are the answer.
+// all of its trials do, and fails if none does. Around a level with both outcomes, the
+// answer is the levels on both sides of it.
 //
-// Nothing here runs trials or reads a clock.
+// The package runs no trials and reads no clock.
 package search
 
 import (
@@ -31,8 +31,8 @@ type Config struct {
 	Low, High float64 // range of levels, above 0
 	Start     float64 // the first level to try; 0 is Low
 	Whole     bool    // levels are whole numbers
-	// Repeats is the number of trials at the levels of the answer. 0 is 1, for trials that
-	// would give the same result again.
+	// Repeats is the number of trials at the levels of the answer. 0 is 1, for
+	// deterministic trials.
 	Repeats   int
 	MaxTrials int // 0 is 64
 }
@@ -43,7 +43,7 @@ type Trial struct {
 	Met   bool // the run met the objectives
 }
 
-// Answer is what the trials show: "met at Level, failed at Missed".
+// Answer is the result of a search: "met at Level, failed at Missed".
 type Answer struct {
 	// Level is the highest level that meets the objectives, of those up to the first that
 	// fails. Found is false if there is none.
@@ -113,8 +113,8 @@ func bracket(all []tried) (met, missed int) {
 	return met, missed
 }
 
-// Next returns the level to try after the given trials, in any order. ok is false at
-// the end of the search, and if c is invalid.
+// Next returns the level to try after the given trials, which may be in any order. ok is
+// false at the end of the search, and if c is invalid.
 func (c Config) Next(trials []Trial) (level float64, ok bool) {
 	if c.Check() != nil || len(trials) >= cmp.Or(c.MaxTrials, defaultMaxTrials) {
 		return 0, false
@@ -136,7 +136,7 @@ func (c *Config) next(trials []Trial) (level float64, ok bool) {
 	case met < 0 && all[0].level != c.Low:
 		return max(c.rounded(all[0].level/bracketing), c.Low), true
 	}
-	// The levels next to those that meet or fail, which may be neither, have to be close.
+	// The levels next to the bracket, which may have both outcomes, must be close.
 	if met >= 0 && met < last {
 		if level, open := c.between(all[met].level, all[met+1].level); open {
 			return level, true
@@ -190,7 +190,7 @@ func tidy(low, high float64) float64 {
 	return middle
 }
 
-// Answer returns what the trials show, during a search or after it.
+// Answer returns the result of the trials, during a search or after it.
 func (c Config) Answer(trials []Trial) (a Answer) {
 	if len(trials) == 0 {
 		return a
