@@ -21,7 +21,7 @@ type client struct {
 }
 
 func newClient(c Config) *client {
-	transport := &http.Transport{ // without a proxy, also if the environment has one
+	transport := &http.Transport{ // ignores a proxy of the environment
 		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: 30 * time.Second,
 	}
@@ -55,7 +55,7 @@ func (c *client) find() error {
 	return fmt.Errorf("no process listens at %s", strings.Join(m.Addresses, ", "))
 }
 
-// requestTime is the time limit of a request other than a file.
+// requestTime is the time limit of a request, except for files.
 const requestTime = pollTime + 2*time.Second
 
 // post sends a message and reads the answer. Its error is a [*refusal] if the leader

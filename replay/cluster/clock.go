@@ -7,8 +7,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Number of exchanges of a measurement of a clock: it ends when some in a row were not
-// shorter than the shortest by more than a tenth.
+// Numbers of exchanges of a clock measurement. It ends after vainExchanges in a row that
+// were not a tenth shorter than the shortest.
 const (
 	mostExchanges = 64
 	vainExchanges = 12
@@ -18,11 +18,11 @@ const (
 // the part, received and answered by that of the leader.
 type exchange struct{ sent, received, answered, back time.Time }
 
-// roundTrip returns the time on the way.
+// roundTrip returns the time on the network.
 func (e exchange) roundTrip() time.Duration { return e.back.Sub(e.sent) - e.answered.Sub(e.received) }
 
-// offset returns the leader's clock minus that of the part. The error is at most half
-// the round trip, whatever the ways there and back.
+// offset returns the leader's clock minus that of the part. The error is at most half the
+// round trip, even if one way takes longer than the other.
 func (e exchange) offset() runfile.ClockOffset {
 	offset := (e.received.Sub(e.sent) + e.answered.Sub(e.back)) / 2
 	return runfile.ClockOffset{At: e.back, OffsetMS: ms(offset), BoundMS: ms(max(e.roundTrip(), 0)) / 2}
@@ -44,7 +44,7 @@ func best(all []exchange) (runfile.ClockOffset, error) {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// steadyClock returns a clock that shows the time of day but does not step with it.
+// steadyClock returns a clock of the time of day that does not step.
 func steadyClock() func() time.Time {
 	begun := time.Now()
 	day := begun.Round(0)

@@ -12,18 +12,18 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Silence is how long a part may be silent before it is lost.
+// Silence is the time without a report after which a part is lost.
 const Silence = 5 * time.Second
 
-// Time between the decision to start and the start, for the parts to learn of it and
-// to open connections.
+// Time from the decision to start until the start: the parts learn of it and open
+// connections.
 const (
 	startLead     = 250 * time.Millisecond
 	startLeadPart = 2 * time.Millisecond // for each part
 )
 
-// leader decides what the parts of a run do. It reads no clock and sends nothing:
-// times are arguments. It is not safe for concurrent use.
+// leader gives orders to the parts of a run. It reads no clock and sends nothing: times
+// are arguments. It is not safe for concurrent use.
 type leader struct {
 	of      int
 	version string
@@ -34,11 +34,11 @@ type leader struct {
 	parts []partState
 }
 
-// partState is the leader's knowledge of a part. State is "" while it takes part.
+// partState is the state of a part.
 type partState struct {
 	report
 	lastSeen time.Time // zero: it has not arrived
-	state    string    // of [runfile.PartState]; PartLost, PartAbsent or PartFailed: it takes no part any more
+	state    string    // PartLost, PartAbsent or PartFailed of runfile; "" in the run
 	reason   string
 }
 
@@ -46,17 +46,17 @@ func newLeader(of int, now time.Time, c Config) *leader {
 	return &leader{of: of, version: c.Version, begun: now, timeout: c.Timeout, parts: make([]partState, of), order: order{Version: 1, RunID: newID()}}
 }
 
-// refusal is why a report is not accepted. The part ends with it.
+// refusal is the reason to reject a report. It ends the part.
 type refusal struct{ text string }
 
 func (r *refusal) Error() string { return r.text }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// errEnding is why a process that takes the place of another has to wait.
+// errEnding makes a process wait that replaces another.
 var errEnding = errors.New("the run of the previous processes is ending")
 
-// name returns what a part is called in messages.
+// name returns the name of a part in messages.
 func (l *leader) name(number int) string {
 	text := fmt.Sprintf("part %d of %d", number, l.of)
 	if host := l.parts[number-1].Host; host != "" {
@@ -65,7 +65,7 @@ func (l *leader) name(number int) string {
 	return text
 }
 
-// report handles what a part tells. Its error is a [*refusal].
+// report handles a report of a part. Its error is a [*refusal].
 func (l *leader) report(now time.Time, r report) error {
 	switch {
 	case r.Of != l.of:
@@ -80,7 +80,7 @@ func (l *leader) report(now time.Time, r report) error {
 	p := &l.parts[r.Number-1]
 	replaced := p.Process != "" && p.Process != r.Process
 	if replaced && p.state == "" && p.Phase != left && now.Sub(p.lastSeen) > 2*pollTime {
-		l.lose(r.Number, runfile.PartLost, "another process has taken its place")
+		l.lose(r.Number, runfile.PartLost, "another process replaced it")
 	}
 	switch {
 	case replaced && (l.order.Cancel != "" || l.order.Drain != ""):
@@ -102,7 +102,7 @@ func (l *leader) report(now time.Time, r report) error {
 		l.order.Version++
 	}
 	switch {
-	case l.order.Cancel != "", before.Phase == ended, before.Phase == left: // its failure follows from that of the run
+	case l.order.Cancel != "", before.Phase == ended, before.Phase == left: // caused by the end of the run
 	case r.Interrupts > 1:
 		l.cancel(l.name(r.Number)+" was interrupted twice", true)
 	case r.Failure != "":
@@ -132,7 +132,7 @@ func (l *leader) cancel(reason string, resumable bool) {
 	}
 }
 
-// tick handles the passage of time.
+// tick checks for silent and missing parts.
 func (l *leader) tick(now time.Time) {
 	for i := range l.parts {
 		p := &l.parts[i]
@@ -147,7 +147,7 @@ func (l *leader) tick(now time.Time) {
 	l.advance(now)
 }
 
-// advance goes to the next step when all parts are there.
+// advance starts the next step when all parts have finished the one before.
 func (l *leader) advance(now time.Time) {
 	for l.order.Cancel == "" && l.order.Step < over && l.all(map[step]phase{gathering: loaded, agreed: prepared, started: ended}[l.order.Step]) {
 		switch l.order.Step {
@@ -198,7 +198,7 @@ func (l *leader) compareFacts() {
 	}
 }
 
-// done returns how far all parts came together in the run that they resume.
+// done returns the progress of all parts together in the run that they resume.
 func (l *leader) done() Progress {
 	all := Progress{LastRow: -1, Complete: true}
 	for i := range l.parts {
@@ -220,7 +220,7 @@ func difference(facts, want []Fact) string {
 			return fmt.Sprintf("%s: it has %s, part 1 has %s", w.Name, cmp.Or(short(facts[i].Value), "none"), cmp.Or(short(w.Value), "none"))
 		}
 	}
-	return "it tells other facts"
+	return "it has other facts"
 }
 
 // short shortens a value for a message.
@@ -242,7 +242,7 @@ func (l *leader) status() (sum replay.Status) {
 	return sum
 }
 
-// states returns what is known of the parts.
+// states returns the states of the parts.
 func (l *leader) states() (states []runfile.PartState) {
 	for i := range l.parts {
 		p := &l.parts[i]
@@ -258,9 +258,9 @@ func (l *leader) states() (states []runfile.PartState) {
 	return states
 }
 
-// gone reports whether no other part than part 1 needs the leader any more. While waits
-// is true, parts that have not arrived and those that disagree need it to learn that the
-// run was ended, and why.
+// gone reports whether all parts but part 1 have left or are lost. While waits is true, it
+// also waits for parts that have not arrived or disagree, which must learn that the run
+// was ended, and why.
 func (l *leader) gone(waits bool) bool {
 	for i := range l.parts[1:] {
 		p := &l.parts[i+1]
@@ -287,27 +287,27 @@ func (l *leader) missing() string {
 	return strings.Join(numbers, ", ")
 }
 
-// Fact is something in which all parts of a run must agree.
+// Fact is a property that must be the same in all parts of a run.
 type Fact struct {
 	Name  string `json:"name"` // in messages: "the trace (SHA-256)"
 	Value string `json:"value"`
 }
 
-// Progress is how far an earlier run came that is resumed. The zero value is a new run.
+// Progress is the progress of an earlier run that is resumed. The zero value is a new run.
 type Progress struct {
 	RunID   string        `json:"run_id,omitempty"`
 	Clock   time.Duration `json:"clock_ns"` // where the run's clock continues
 	LastRow int           `json:"last_row"` // the last recorded row that was due at its arrival
-	// Complete is set if nothing is left to send.
+	// Complete means that nothing is left to send.
 	Complete bool `json:"complete,omitempty"`
 }
 
-// phase is how far a part is.
+// phase is the progress of a part.
 type phase string
 
 const (
 	loading  phase = "loading"
-	loaded   phase = "loaded"   // it told its facts
+	loaded   phase = "loaded"   // it has reported its facts
 	prepared phase = "prepared" // it can start
 	ended    phase = "ended"
 	left     phase = "left"
@@ -315,7 +315,7 @@ const (
 
 var phases = []phase{"", loading, loaded, prepared, ended, left}
 
-// step is how far all parts are.
+// step is the progress of all parts.
 type step int
 
 const (
@@ -329,7 +329,7 @@ const (
 type report struct {
 	Number     int           `json:"number"`
 	Of         int           `json:"of"`
-	Process    string        `json:"process"` // random, to tell two processes of one number apart
+	Process    string        `json:"process"` // random: two processes may have one number
 	Version    string        `json:"version"`
 	Host       string        `json:"host"`
 	Seq        uint64        `json:"seq"` // counts the changes
@@ -340,8 +340,7 @@ type report struct {
 	Interrupts int           `json:"interrupts,omitempty"` // 1: stop sending, 2: end at once
 	Failure    string        `json:"failure,omitempty"`
 	Done       Progress      `json:"done,omitzero"`
-	// Seen is the version of the order that the part has: the answer may wait for a
-	// newer one.
+	// Seen is the version of the part's order: the answer may wait for a newer one.
 	Seen uint64 `json:"seen"`
 }
 
@@ -353,8 +352,8 @@ type order struct {
 	Start   time.Time `json:"start,omitzero"`   // from started on, by the leader's clock
 	Drain   string    `json:"drain,omitempty"`  // why to stop sending
 	Cancel  string    `json:"cancel,omitempty"` // why to end at once
-	// Resumable is set with Cancel if the run can be resumed as it is: a part was lost
-	// or interrupted.
+	// Resumable means that the canceled run can be resumed: a part was lost or
+	// interrupted.
 	Resumable bool     `json:"resumable,omitempty"`
 	Done      Progress `json:"done,omitzero"` // from agreed on, of all parts together
 }

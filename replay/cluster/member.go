@@ -18,26 +18,24 @@ import (
 	"moontide/trace"
 )
 
-// Config is what a process knows of the run that it is a part of. Number, Of and Dir
-// are required.
+// Config configures a part of a run. Number, Of and Dir are required.
 type Config struct {
 	Number, Of int    // from 1
 	By         string // what stays together, for the record; "" is [trace.BySession]
 	Version    string // of moontide; all parts must have the same
-	// Dir is the folder of the whole run. If all parts share it, part 1 writes its
-	// address and token beside it.
+	// Dir is the folder of the whole run. Part 1 writes its address and token to a file
+	// beside it, for the parts that share it.
 	Dir string
 	// Address is HOST:PORT of part 1; "" reads it from the token file.
 	Address string
-	// Token is the secret of the job; "" makes part 1 draw one and write it to the token
-	// file, from which the others read it.
+	// Token is the secret of the job; "" is a random one in the token file.
 	Token string
-	// OneMachine makes part 1 listen on loopback only if Address is "".
+	// OneMachine makes part 1 listen on loopback unless Address is set.
 	OneMachine bool
-	// Timeout is how long all parts may take to arrive; 0 is 5 minutes.
+	// Timeout is the time for all parts to arrive; 0 is 5 minutes.
 	Timeout time.Duration
 	Message func(text string) // called from any goroutine; may be nil
-	// Clock returns the time of day and must not step; nil is such a clock.
+	// Clock returns the time of day and must not step; nil is the default.
 	Clock func() time.Time
 }
 
@@ -47,8 +45,8 @@ const DefaultTimeout = 5 * time.Minute
 // EndedError reports that a run ended for all parts.
 type EndedError struct {
 	Reason string
-	// Resumable reports that nothing has to be mended before the run is resumed: another
-	// part was lost or interrupted.
+	// Resumable means that the run can be resumed as it is: another part was lost or
+	// interrupted.
 	Resumable bool
 }
 
@@ -56,18 +54,18 @@ func (e *EndedError) Error() string { return "the run has ended: " + e.Reason }
 
 var errLeft = errors.New("the part has left the run")
 
-// Member is a part of a run. Its methods may be called from any goroutine, those that
-// take a context from one at a time.
+// Member is a part of a run. Its methods are safe for concurrent use, except those that
+// take a context.
 type Member struct {
 	Config
-	server *server  // nil but for part 1
+	server *server  // of part 1, else nil
 	token  *os.File // its token file, or nil
 	client *client
 	closed context.CancelFunc // ends poll
 	polled chan struct{}      // closed when poll has returned
 	gone   context.Context    // ends, with its cause, when the run ends for this part
 	fail   context.CancelCauseFunc
-	cutOff context.Context // ends when part 1 does not respond any more
+	cutOff context.Context // ends when part 1 stops responding
 	cut    context.CancelFunc
 
 	mu      sync.Mutex
@@ -78,8 +76,7 @@ type Member struct {
 	status  func() replay.Status
 }
 
-// Join meets the other parts of a run: it returns when part 1 knows this one. Part 1
-// leads. The caller must call Close.
+// Join connects to part 1, which leads. The caller must call Close.
 func Join(ctx context.Context, c Config) (*Member, error) {
 	c.By, c.Timeout = cmp.Or(c.By, trace.BySession), cmp.Or(c.Timeout, DefaultTimeout)
 	if c.Clock == nil {
@@ -115,8 +112,8 @@ func (m *Member) Leads() bool { return m.server != nil }
 // Folder returns the folder of this part's records.
 func (m *Member) Folder() string { return filepath.Join(m.Dir, folder(m.Number)) }
 
-// Share returns this part's share of a limit of the whole run of which only the first
-// parts have one: an equal share, and the first of them one more.
+// Share returns this part's equal share of a limit of the whole run, which only the first
+// parts have. The remainder goes to the first of them, one each.
 func (m *Member) Share(limit, parts int) int {
 	if m.Number > parts {
 		return 0
@@ -138,8 +135,8 @@ func (m *Member) Ending(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { stop(); cancel() }
 }
 
-// Err returns why the run has ended for this part, or ends because another part was
-// interrupted. It is nil if neither is so.
+// Err returns why the run has ended for this part, or that another part was interrupted,
+// or nil.
 func (m *Member) Err() error {
 	if ended := context.Cause(m.gone); ended != nil {
 		return ended
@@ -165,8 +162,8 @@ func (m *Member) interrupt(times int) {
 	m.change(m.gone, func(r *report) { r.Interrupts = max(r.Interrupts, times) })
 }
 
-// Progress sets the function that returns the progress of this part, and returns one
-// for that of all parts, or of this one if it does not lead.
+// Progress sets the function for the status of this part. It returns one for the status of
+// all parts or, if this part does not lead, of this one.
 func (m *Member) Progress(own func() replay.Status) func() replay.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,8 +178,8 @@ func (m *Member) Progress(own func() replay.Status) func() replay.Status {
 	}
 }
 
-// Close leaves the run: with an error for all parts, unless it is nil. Part 1 waits
-// for the others to leave.
+// Close leaves the run. An error that is not nil ends it for all parts. Part 1 waits for
+// the others to leave.
 func (m *Member) Close(err error) {
 	leaving, cancel := context.WithTimeout(context.Background(), Silence)
 	defer cancel()
@@ -200,7 +197,7 @@ func (m *Member) Close(err error) {
 	m.end()
 }
 
-// end frees what the member has.
+// end releases the resources of the member.
 func (m *Member) end() {
 	if m.server != nil {
 		m.server.close()
@@ -216,7 +213,7 @@ func (m *Member) end() {
 	m.cut()
 }
 
-// send reports to the leader and takes its order.
+// send reports to the leader and follows its order.
 func (m *Member) send(ctx context.Context, seen uint64) error {
 	m.mu.Lock()
 	r := m.mine
@@ -308,7 +305,7 @@ func (m *Member) lose(reason string, resumable bool) {
 	m.stopSending()
 }
 
-// change changes what this part reports. If it cannot be sent at once, poll sends it.
+// change changes and sends the report of this part. If sending fails, poll tries again.
 func (m *Member) change(ctx context.Context, change func(r *report)) {
 	m.mu.Lock()
 	change(&m.mine)
@@ -317,7 +314,7 @@ func (m *Member) change(ctx context.Context, change func(r *report)) {
 	m.send(ctx, 0)
 }
 
-// awaitStep waits until all parts are at a step, and returns the order then.
+// awaitStep waits until all parts are at a step, and returns its order.
 func (m *Member) awaitStep(ctx context.Context, s step) (order, error) {
 	for {
 		m.mu.Lock()
@@ -338,10 +335,9 @@ func (m *Member) awaitStep(ctx context.Context, s step) (order, error) {
 	}
 }
 
-// Agree reports the facts of this part's replay and waits until all parts have reported
-// the same. All parts must use the same fact names. The error is an [*EndedError] if a
-// part is missing or disagrees. When a run is resumed, done is the progress of this part;
-// Agree returns the progress of all.
+// Agree reports the facts of this part, and its progress in a run that is resumed. It waits
+// until all parts have reported the same facts, under the same names, and returns the
+// progress of all. The error is an [*EndedError] if a part is missing or disagrees.
 func (m *Member) Agree(ctx context.Context, facts []Fact, done Progress) (Progress, error) {
 	m.change(ctx, func(r *report) { r.Phase, r.Facts, r.Done = loaded, facts, done })
 	o, err := m.awaitStep(ctx, agreed)
@@ -365,8 +361,7 @@ func (m *Member) Begin(ctx context.Context) (runfile.Part, time.Time, error) {
 	return part, time.Now().Add(o.Start.Sub(clock.ToReference(m.Clock()))), nil
 }
 
-// ClockAfter adds a second measurement of the clock of this part. It leaves the clock
-// as it is if the leader is gone.
+// ClockAfter adds a second measurement of the clock of this part, if the leader responds.
 func (m *Member) ClockAfter(ctx context.Context, clock *runfile.Clock) {
 	if after, err := m.compareClocks(ctx); err == nil {
 		clock.After = after
@@ -414,8 +409,8 @@ func (m *Member) End(ctx context.Context, saved runfile.Part, failure string) er
 	return errors.Join(passErr, err)
 }
 
-// AwaitOthers waits until the other parts have left, if the run ended early. Their
-// records are then here, except the records of lost parts.
+// AwaitOthers waits until the other parts have left, if the run ended early. It then has
+// the records of all parts that are not lost.
 func (m *Member) AwaitOthers() {
 	if m.Leads() && m.Err() != nil {
 		m.change(context.Background(), func(r *report) { r.Phase = left })
@@ -455,7 +450,7 @@ func (m *Member) passRecords(ctx context.Context, runID string) error {
 			f.Close()
 		}
 		if err != nil {
-			return fmt.Errorf("passing the records of part %d to part 1: %w; they are in %s", m.Number, err, m.Folder())
+			return fmt.Errorf("sending the records of part %d to part 1: %w; they are in %s", m.Number, err, m.Folder())
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 // Place is the place of a process among those of its job.
 type Place struct {
 	Number, Of int    // from 1
-	Engine     string // that set it, for messages
+	Engine     string // the source, for messages
 	Job        string // name of the job, the same in all of its processes; "" if unknown
 	Host       string // host of part 1, if it is known
 	OneMachine bool   // all processes are known to be on one machine
@@ -20,11 +20,11 @@ type Place struct {
 var ErrNoPlace = errors.New("no Slurm step, MPI rank or Kubernetes Indexed Job is in the environment")
 
 // PartsVariable is the environment variable with the number of parts of a Kubernetes
-// Indexed Job, which Kubernetes does not set.
+// Indexed Job. Kubernetes does not set it.
 const PartsVariable = "MOONTIDE_PARTS"
 
-// places lists the variables of the engines. MPI launchers may run in a Slurm step of
-// their own, so they come first.
+// places lists the variables of the engines. MPI comes first, because its launchers may run
+// in a Slurm step.
 var places = []struct {
 	engine, rank, size string
 	of                 func(env map[string]string, p *Place)

@@ -24,7 +24,7 @@ func (m *Member) lead() (err error) {
 	ln, err := m.listen()
 	if err != nil {
 		m.end()
-		return fmt.Errorf("meeting the other parts: %w", err)
+		return fmt.Errorf("serving the other parts: %w", err)
 	}
 	if m.token != nil {
 		m.Token = newID()
@@ -43,8 +43,8 @@ func (m *Member) lead() (err error) {
 	return nil
 }
 
-// listen listens on all interfaces, for a name or an address may be that of a proxy, unless
-// all parts are on this machine.
+// listen listens on loopback if all parts are on this machine, otherwise on all interfaces:
+// the configured address may be that of a proxy.
 func (m *Member) listen() (net.Listener, error) {
 	if m.Address == "" && m.OneMachine {
 		return net.Listen("tcp", "127.0.0.1:0")
@@ -59,7 +59,7 @@ func (m *Member) listen() (net.Listener, error) {
 	return net.Listen("tcp", ":"+port)
 }
 
-// addresses returns where a listener can be reached, the likeliest first.
+// addresses returns the addresses of a listener, the likeliest first.
 func addresses(ln net.Listener, given string) (all []string) {
 	if given != "" {
 		return []string{given}
@@ -97,7 +97,7 @@ func (m *Member) arrive(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &refused):
-			return fmt.Errorf("meeting part 1: %w", refused)
+			return fmt.Errorf("joining part 1: %w", refused)
 		case now.Sub(begun) >= m.Timeout:
 			return fmt.Errorf("part %d of %d did not reach part 1 within %v: %w", m.Number, m.Of, m.Timeout, err)
 		case now.Sub(said) >= sayMissing:
@@ -111,9 +111,8 @@ func (m *Member) arrive(ctx context.Context) error {
 	}
 }
 
-// TokenSuffix is appended to the run's folder to name the token file: part 1 writes its
-// address and the job's token there for the other parts. Only the user may read the file.
-// It exists while the run does.
+// TokenSuffix is appended to the run's folder to name the token file. It has the address of
+// part 1 and the job's token, only the user may read it, and it exists during the run.
 const TokenSuffix = ".token"
 
 // TokenVariable is the environment variable with the token, if the parts share no
@@ -131,8 +130,8 @@ func newID() string { return rand.Text() }
 
 func tokenFile(dir string) string { return filepath.Clean(dir) + TokenSuffix }
 
-// lockMeeting makes the token file, still empty, which only one process can do at a
-// time: the file of one that was killed is replaced.
+// lockMeeting creates the empty token file and locks it. It replaces the file of a killed
+// process.
 func lockMeeting(dir string) (*os.File, error) {
 	path := tokenFile(dir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -153,7 +152,7 @@ func lockMeeting(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// write writes the token file. Readers ignore one that is not complete.
+// write writes the token file. Readers ignore an incomplete one.
 func (m meeting) write(f *os.File) error {
 	text, err := json.Marshal(m)
 	if err == nil {

@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	maxMessage = 1 << 20     // bytes of a message other than a file
-	pollTime   = time.Second // how long the answer to a report may wait for a new order
+	maxMessage = 1 << 20     // bytes of a message, except for files
+	pollTime   = time.Second // maximum wait for a new order in an answer
 	tickTime   = 200 * time.Millisecond
-	sayMissing = 30 * time.Second // time between messages about parts that are missing
-	leaveTime  = 10 * time.Second // how long part 1 waits for parts that have not arrived, or disagree, to learn that the run was ended
+	sayMissing = 30 * time.Second // time between messages about missing parts
+	leaveTime  = 10 * time.Second // wait of part 1 until missing parts and those that disagree learn that the run was ended
 )
 
-// server is the leader on HTTP, in the process of part 1.
+// server serves the leader over HTTP, in the process of part 1.
 type server struct {
 	token   string
 	dir     string
@@ -72,7 +72,7 @@ func (s *server) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// with calls f with the leader and wakes those who wait for a new order.
+// with calls f with the leader and wakes the requests that wait for a new order.
 func (s *server) with(f func(l *leader)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *server) handleReport(w http.ResponseWriter, req *http.Request) {
 	answer(w, s.orderAfter(req.Context(), r.Seen))
 }
 
-// orderAfter returns the order once it is newer than a version, or after pollTime.
+// orderAfter waits for an order newer than a version, at most for pollTime.
 func (s *server) orderAfter(ctx context.Context, seen uint64) order {
 	late := time.NewTimer(pollTime)
 	defer late.Stop()
@@ -165,8 +165,7 @@ func answer(w http.ResponseWriter, v any) {
 	w.Write(text)
 }
 
-// partFiles are the files of a part's folder, run.json last: a folder that has it is
-// complete.
+// partFiles are the files of a part's folder, run.json last: it completes the folder.
 var partFiles = []string{runfile.RequestsFile, runfile.SamplesFile, runfile.SentFile, runfile.GapsFile, runfile.RunFile}
 
 // folder returns the folder of a part beside parts.json.
@@ -178,8 +177,8 @@ func hasPart(dir string, number int) bool {
 	return err == nil
 }
 
-// handleFile stores a file of a part's folder. Those of an earlier run that is resumed
-// are replaced.
+// handleFile stores a file of a part's folder. It replaces a file of the run that is
+// resumed.
 func (s *server) handleFile(w http.ResponseWriter, req *http.Request) {
 	number, err := strconv.Atoi(req.PathValue("number"))
 	name := req.PathValue("file")
