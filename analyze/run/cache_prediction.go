@@ -6,12 +6,11 @@ import (
 	"moontide/trace"
 )
 
-// CachePrediction compares the cached tokens that the server reports for each
-// request with those of a simulated cache that starts empty, never evicts, and
-// receives requests in send order. Predictions exclude the last token of a prompt,
-// which engines always compute. They are in whole blocks of the server or, if its
-// block size is unknown, not rounded: nothing in them comes from the counts that they
-// are compared with.
+// CachePrediction compares the cached tokens that the server reports for each request with
+// those of a simulated cache that starts empty, never evicts, and receives requests in send
+// order. Predictions exclude the last token of a prompt, which engines always compute. They
+// are in whole blocks of the server or, if its block size is unknown, not rounded. They do
+// not use the counts that they are compared with.
 type CachePrediction struct {
 	// Requests is the number of compared requests: 0 if the server reports no cached
 	// tokens or the trace has no block ids.
@@ -19,25 +18,24 @@ type CachePrediction struct {
 	// BlockSize is the server's block size, 0 if unknown. MaxBlockSize is its upper
 	// bound then: the greatest common divisor of all counts of cached tokens.
 	BlockSize, MaxBlockSize int
-	// TemplateTokens is the number of tokens by which the server's count exceeds
-	// most prompts: a chat template, which may or may not be cached.
+	// TemplateTokens is the number of tokens that the server counts beyond most prompts: a
+	// chat template, which may or may not be cached.
 	TemplateTokens int
-	Targets        int // number of URLs that requests were sent to
+	Targets        int // number of URLs
 
 	Shared    int // tokens shared with an earlier prompt
 	Predicted int // of Shared, those in whole blocks
-	// AsText is, of Predicted, the tokens of answers that prompts contain as text. The text
-	// may encode to other tokens than were generated: up to AsText fewer are as predicted.
+	// AsText are the Predicted tokens of answers that prompts contain as text. The text may
+	// encode to other tokens than were generated, so AsText fewer are still as predicted.
 	AsText   int
 	Measured int
 	Equal    int // requests with the predicted number of cached tokens, or with all shared tokens cached
-	// Causes are those of tokens that were not cached, and of requests with more cached
-	// tokens than predicted.
+	// Causes explains tokens that were not cached, and requests with more cached tokens
+	// than predicted.
 	Causes map[Cause]Difference
-	// Of prompts with live answers: TracePredicted is the prediction for the same
-	// requests with the trace's answers, and FromAnswers the number of Measured tokens
-	// that would have been computed again. Predictions are in whole blocks of
-	// AssumedBlock tokens if the server's size is unknown.
+	// For live answers, TracePredicted is the prediction with the trace's answers, and
+	// FromAnswers the Measured tokens that only real answers allow. If the server's block
+	// size is unknown, predictions are in whole blocks of AssumedBlock tokens.
 	TracePredicted, FromAnswers trace.Opt[int]
 	AssumedBlock                int
 	// Each holds the compared requests in send order, if requested in Options.
@@ -60,18 +58,17 @@ type PredictedRequest struct {
 	Cause                       Cause          // "" if as predicted
 }
 
-// Cause is why tokens of a prompt were not cached, or more of them than predicted.
+// Cause explains a difference between predicted and cached tokens.
 type Cause string
 
 const (
-	// NotShared tokens are in no earlier prompt, so no cache has them. They are part of
-	// the prediction.
+	// NotShared tokens are in no earlier prompt, so no cache has them, as predicted.
 	NotShared Cause = "not_shared"
-	// Evicted tokens had been computed before the request was sent, and were not cached
-	// any more, or by another engine.
+	// Evicted tokens had been computed before the request was sent, but were evicted or
+	// are in the cache of another engine.
 	Evicted Cause = "evicted"
-	// Unknown is any other difference from the prediction: the tokens were being computed
-	// at the time, are less than a block, or the server counted another prompt length.
+	// Unknown is any other difference: the tokens were being computed at the time, are
+	// less than a block, or the server counted another prompt length.
 	Unknown Cause = "unknown"
 	// Warm requests have more cached tokens than the requests of this run can explain.
 	Warm Cause = "warm"
@@ -143,8 +140,7 @@ func (p *predictor) count(cause Cause, tokens int) {
 	}
 }
 
-// beforeText returns how many of the shared tokens are the same however the text of answers
-// is encoded.
+// beforeText returns the number of shared tokens before the text of answers.
 func (p *predictor) beforeText(q *prompt) int {
 	shared := int(q.shared)
 	if q.text == 0 {

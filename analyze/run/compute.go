@@ -163,7 +163,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 func (c *collector) finish() *Result {
 	r := c.result
-	var predicting sync.WaitGroup // takes as long as the rest
+	var predicting sync.WaitGroup // in parallel: it takes as long as the rest
 	c.sortRequests()
 	each := c.opts.EachPrediction || c.opts.Detail
 	predicting.Go(func() {
@@ -216,7 +216,7 @@ func (c *collector) setDistributions() {
 	switch {
 	case c.tokenGaps == nil:
 		r.ITLPerToken = r.ITL
-	case len(c.opts.Gaps) == 0: // the gaps that were counted are not of single tokens
+	case len(c.opts.Gaps) == 0: // counted gaps are not of single tokens
 		r.ITLPerToken = c.tokenGaps.Sample()
 	}
 }
@@ -245,8 +245,8 @@ type reasoningTokens struct{ tokens, requests int }
 
 func (n *reasoningTokens) mean() trace.Opt[float64] { return trace.Ratio(n.tokens, n.requests) }
 
-// addReasoning adds a completed request, before its latencies are added. TTFVT is
-// kept apart from TTFT from the first answer with reasoning on.
+// addReasoning adds a completed request, before its latencies. TTFVT has its own values
+// from the first answer with reasoning on.
 func (c *collector) addReasoning(rec *replay.Record) {
 	if n := rec.Counts.Reasoning; n.Set {
 		c.reasoning.tokens += n.Value

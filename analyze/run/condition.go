@@ -23,7 +23,6 @@ type Condition struct {
 // Operator compares a value with a limit.
 type Operator string
 
-// The operators.
 const (
 	Less    Operator = "<"
 	AtMost  Operator = "<="
@@ -34,7 +33,6 @@ const (
 // LimitKind is what a condition limits.
 type LimitKind int
 
-// The kinds of limits.
 const (
 	OfValue          LimitKind = iota // the value in one run
 	OfChange                          // B - A

@@ -7,11 +7,11 @@ import (
 	"moontide/trace"
 )
 
-// Gate is a condition that decides whether runs pass. It fails closed: what was not
-// measured, or rests on too few requests, does not pass.
+// Gate is a condition that decides whether a run passes. Values that were not measured, or
+// from too few requests, do not pass.
 type Gate struct {
 	Condition
-	// Forbidden is set if the condition must not hold. Otherwise it must.
+	// Forbidden means that the condition must not hold.
 	Forbidden bool
 	// Force also accepts a percentile with fewer than 5 values beyond it, and a run
 	// that is incomplete.
@@ -30,12 +30,10 @@ func (g Gate) String() string {
 type Judgement struct {
 	Gate   Gate
 	Passed bool
-	// Value is what the gate limits, and Margin its distance from the limit, which
-	// is negative on the failing side: in the metric's unit, or as a share for a
-	// relative change. Both are absent if the value is unknown.
+	// Margin is the distance of Value from the limit, negative if it fails, in the metric's
+	// unit or, for a relative change, as a share. Both are absent if unknown.
 	Value, Margin trace.Opt[float64]
-	// Remark is why the gate failed in spite of its margin, or how the value is
-	// meant; it may be "".
+	// Remark explains the value, or why the gate failed in spite of its margin.
 	Remark string
 }
 
@@ -69,8 +67,8 @@ func (g Gate) Judge(r *Result) Judgement {
 // Unmet fails the gate for a reason.
 func (g Gate) Unmet(reason string) Judgement { return Judgement{Gate: g, Remark: reason} }
 
-// JudgeValue applies the gate to a value, which may count as another one: a change
-// that is not significant counts as 0. count is that of [Metric.Count].
+// JudgeValue applies the gate to a value. It compares countsAs with the limit, 0 for an
+// insignificant change. count is that of [Metric.Count].
 func (g Gate) JudgeValue(value, countsAs float64, count int, remark string) Judgement {
 	j := Judgement{Gate: g, Passed: g.passes(countsAs), Value: trace.Some(value), Remark: remark}
 	if margin := g.margin(countsAs); !math.IsInf(margin, 0) && !math.IsNaN(margin) {
@@ -82,8 +80,8 @@ func (g Gate) JudgeValue(value, countsAs float64, count int, remark string) Judg
 	return j
 }
 
-// minBeyond is the number of values that must lie beyond a percentile. With fewer,
-// it is little more than the largest or smallest value.
+// minBeyond is the minimum number of values beyond a percentile. With fewer, it is little
+// more than the largest or smallest value.
 const minBeyond = 5
 
 // tooFew returns why count values are too few for the gate's percentile, or "".
@@ -109,8 +107,7 @@ func (g Gate) tooFew(count int) string {
 	return fmt.Sprintf("too few %s for %s: %d, needs %d (%d beyond it)", what, s.Key, count, needed, minBeyond)
 }
 
-// needed returns the number of values with enough of them beyond a percentile, 0 if no
-// value lies beyond it.
+// needed returns the number of values that a percentile needs, 0 for the extremes.
 func (s Statistic) needed() int {
 	tail := min(s.P, 1-s.P)
 	if tail <= 0 {
@@ -131,12 +128,12 @@ func (g Gate) RequestsNeeded() int {
 // TooFewRequests returns why the gate cannot pass in a run of n requests, or "".
 func (g Gate) TooFewRequests(n int) string {
 	if g.Metric.Latency == ITL || g.Metric.Latency == ITLPerToken || g.Metric.Session {
-		return "" // a request has several of these, or a session several requests
+		return "" // not one value per request
 	}
 	return g.tooFew(n)
 }
 
-// margin returns how far a value is on the passing side of the limit.
+// margin returns the distance of a value from the limit, negative if it fails.
 func (g Gate) margin(value float64) float64 {
 	if below := g.Op == Less || g.Op == AtMost; below != g.Forbidden {
 		return g.Limit - value
@@ -169,8 +166,7 @@ func (g Gate) amount(x float64, signed bool) string {
 	return text
 }
 
-// decimals returns 2, more for a value so small that they would hide it, and none
-// for a whole count.
+// decimals returns 2, more for a small value, and 0 for a whole count.
 func decimals(x float64, count bool) int {
 	switch {
 	case count && x == math.Trunc(x):

@@ -49,9 +49,8 @@ func (o Objective) String() string {
 	return o.Latency.String() + ":" + plain(o.LimitMS)
 }
 
-// MetBy reports whether a request meets the objective, as it does if the latency is
-// undefined, such as TPOT with a single token. An answer without a visible token
-// does not meet a limit of TTFVT.
+// MetBy reports whether a request meets the objective. Undefined latencies, such as TPOT
+// with a single token, meet it, but an answer without a visible token misses one of TTFVT.
 func (o Objective) MetBy(rec *replay.Record) bool {
 	value := o.Latency.Of(rec)
 	return value.Set && value.Value <= o.LimitMS || !value.Set && o.Latency != TTFVT
@@ -65,7 +64,7 @@ type Goodput struct {
 	Objectives []MetObjective
 }
 
-// MetObjective is an objective with the number of requests that met it.
+// MetObjective is an objective and the number of requests that met it.
 type MetObjective struct {
 	Objective
 	Met int

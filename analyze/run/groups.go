@@ -126,7 +126,7 @@ func (c *collector) modelGroups() (all []ModelGroup) {
 	return all
 }
 
-// band covers values from that of the previous band to below a limit.
+// band covers values from the previous band's limit to below its own.
 type band struct {
 	below int
 	name  string
@@ -160,8 +160,7 @@ func islBands() []band {
 func islOf(q *Request) int  { return int(q.ISL) }
 func turnOf(q *Request) int { return int(q.Turn) }
 
-// groups groups the completed and failed requests, of sessions or all, by a property with
-// a lowest value.
+// groups groups the completed and failed requests, of sessions or all, by a property.
 func (c *collector) groups(bands []band, lowest int, ofSessions bool, of func(*Request) int) (groups []Group) {
 	all := make([]groupCollector, len(bands))
 	for i := range c.requests {

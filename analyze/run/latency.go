@@ -11,8 +11,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// Latency is a duration of each request or gap between token chunks, in
-// milliseconds.
+// Latency is a kind of duration of requests or of gaps between token chunks.
 type Latency uint8
 
 // The latencies, defined in [Result].
@@ -49,8 +48,8 @@ var ScheduleLatencies = []Latency{TTFTFromSchedule, E2ELFromSchedule, ScheduleLa
 type latencySpec struct {
 	key, title, label string
 	column            string // in published tables, if different from label
-	oldKey            string // alternative to key, accepted in input: of an older version or of other tools
-	// One of these computes the value from a Timing, if that suffices.
+	oldKey            string // accepted in input: of an older version or of other tools
+	// At most one of these computes the value from a Timing.
 	answered func(t Timing) time.Duration // requires a first and a last token
 	sent     func(t Timing) time.Duration // requires the request to be sent
 }
@@ -126,8 +125,8 @@ func (l Latency) Title() string { return latencies[l].title }
 // Label returns the short name, such as TTFT.
 func (l Latency) Label() string { return latencies[l].label }
 
-// OfCompleted reports whether a [Result] covers completed requests only, not every
-// request that was sent.
+// OfCompleted reports whether a [Result] has the latency of completed requests only, not of
+// all that were sent.
 func (l Latency) OfCompleted() bool { return latencies[l].sent == nil }
 
 // ParseLatency returns the latency with a name.
@@ -167,7 +166,7 @@ func (r *Result) Latency(l Latency) stats.Sample {
 	return *r.distributions()[l]
 }
 
-// distributions returns where the distribution of each latency is.
+// distributions returns the places of the latencies' distributions.
 func (r *Result) distributions() [latencyCount]*stats.Sample {
 	return [latencyCount]*stats.Sample{
 		TTFT: &r.TTFT, TTFVT: &r.TTFVT, TTST: &r.TTST, TPOT: &r.TPOT, ITL: &r.ITL, ITLPerToken: &r.ITLPerToken, E2EL: &r.E2EL,

@@ -10,14 +10,13 @@ import (
 	"moontide/trace"
 )
 
-// assumedBlock is the block size in which prompts with live answers are compared if
-// that of the server is unknown.
+// assumedBlock is the block size for live answers if the server's is unknown.
 const assumedBlock = 16
 
-// liveHistory rebuilds the prompts of a run from its records and finds how each
-// relates to the one that it continues. If prompts have live answers, history has
-// them in the server's blocks. It takes about 100 bytes per prompt and as many again
-// per answer that is continued, and about 30 bytes per distinct block of the server.
+// liveHistory rebuilds the prompts of a run from its records and relates each to the one
+// that it continues. With live answers, history has the prompts in the server's blocks. It
+// takes about 100 bytes per prompt, 100 per continued answer, and 30 per distinct block of
+// the server.
 type liveHistory struct {
 	*collector
 	serverBlock int
@@ -25,9 +24,9 @@ type liveHistory struct {
 	turns       Turns
 
 	// By prompt of the trace's history, before it is sorted:
-	request []int32 // that it is of, -1 outside of sessions
+	request []int32 // -1 outside of sessions
 	base    []int32 // prompt that it continues, or noBase
-	next    []int32 // number of those that continue it, and are not built
+	next    []int32 // number of prompts that continue it and are not built
 }
 
 const noBase = -1
@@ -38,15 +37,15 @@ type Turns struct {
 	Extends   int // begin with the whole prompt before
 	Shortened int // not longer than it, as after a compaction
 	Rewritten int // longer, but begin differently
-	Unknown   int // the trace has no block ids to tell
+	Unknown   int // the trace has no block ids
 	Lost      int // ids in after that no row of the trace has
 	// Live answers, which are 0 if all answers are the trace's:
 	Live          int // prompts that contain a real answer
-	AnswerUnknown int // later turns whose answer before was not known, as after a resume
+	AnswerUnknown int // later turns after an unknown answer, as after a resume
 	Answers       int // real answers that prompts contain
 	Shorter       int // of Answers, those shorter than in the trace
 	Longer        int
-	Dropped       int // answers of which a part was not kept: reasoning
+	Dropped       int // answers without their reasoning
 	DroppedTokens int
 	Cut           int // prompts without room for the whole answer
 	CutTokens     int
@@ -80,7 +79,7 @@ func (h *liveHistory) maxHits() trace.Opt[int] {
 		return h.prompts.maxHits()
 	}
 	most := h.history.maxHits()
-	if h.serverBlock <= 0 { // smaller blocks hold up to this much more of each prompt
+	if h.serverBlock <= 0 { // smaller blocks cache up to this much more of each prompt
 		most.Value += len(h.prompts.prompts) * (assumedBlock - 1)
 	}
 	return most
@@ -160,7 +159,7 @@ func (h *liveHistory) tracedBase(request int) int32 {
 	return noBase
 }
 
-// row returns the row of the trace that a prompt is of. Its block ids are numbers.
+// row returns the row of a prompt. Its block ids are numbers.
 func (h *liveHistory) row(prompt int32) trace.Request {
 	q := &h.prompts.prompts[prompt]
 	r := trace.Request{InputLength: int(q.isl)}
@@ -175,7 +174,7 @@ func (h *liveHistory) row(prompt int32) trace.Request {
 	return r
 }
 
-// prompt returns the prompt as the trace has it.
+// prompt returns the prompt of the trace.
 func (h *liveHistory) prompt(i int32) *transcript.Prompt {
 	return transcript.New(h.row(i), h.prompts.prompts[i].row, h.prompts.blockSize)
 }
@@ -205,14 +204,14 @@ func (h *liveHistory) count(_ *transcript.Prompt, turn transcript.Turn) {
 // builtPrompt is a prompt in the history.
 type builtPrompt struct {
 	*transcript.Prompt
-	// ids are the hashes of its blocks and those of its answer, and numbers those in
-	// the history's table.
+	// ids are the hashes of the blocks of the prompt and its answer, numbers their numbers
+	// in the history's table.
 	ids     []uint64
 	numbers []uint32
 }
 
-// build adds all prompts in the order in which they were sent, each after the one that it
-// continues. Those that no more continue are forgotten.
+// build adds all prompts in send order, each after the one that it continues. It forgets
+// prompts that no later one continues.
 func (h *liveHistory) build() {
 	order := make([]int32, len(h.base))
 	for i := range order {
@@ -260,9 +259,8 @@ func (h *liveHistory) continueFrom(before *transcript.Prompt, prompt int32) *tra
 	return p
 }
 
-// textTokens returns the number of answer tokens in a prompt whose text may encode
-// differently. If the prompt extends an earlier one, whose length is known, only the
-// tokens of the latest answer count.
+// textTokens returns the number of answer tokens in a prompt whose text may encode to other
+// tokens: those of the latest answer if the prompt extends one of known length.
 func textTokens(p *transcript.Prompt, turn transcript.Turn) int32 {
 	if turn.Relation == transcript.Extends {
 		return int32(turn.Answer)
@@ -276,9 +274,9 @@ func textTokens(p *transcript.Prompt, turn transcript.Turn) int32 {
 	return int32(tokens)
 }
 
-// textShare is the largest difference, as a share of its tokens, that is expected between
-// a generated answer and its text encoded again. A model with random weights, whose
-// tokens no encoder chooses, has 18 %.
+// textShare is the largest expected difference between the tokens of a generated answer and
+// those of its text, as a share. A model with random weights, whose tokens no encoder
+// chooses, has 18 %.
 const textShare = 0.25
 
 // textSlack returns by how many tokens the answers in a prompt may differ.
@@ -292,10 +290,10 @@ func (q *prompt) length() int32 {
 	return q.own
 }
 
-// compareLengths finds the prompts with answers as text that are off by more than 1 %
-// and by more than these answers explain. The client aims at the trace's ISL, but cannot
-// keep to it if the prompt before and its answer leave no room. It must be called before
-// the trace's history is sorted.
+// compareLengths finds the prompts with answers as text whose lengths are off by more than
+// 1 % and more than these answers explain. The client aims at the trace's ISL but exceeds
+// it if the previous prompt and its answer are longer. It must be called before the trace's
+// history is sorted.
 func (h *liveHistory) compareLengths(l *Lengths) {
 	for i := range h.requests {
 		q := &h.requests[i]
@@ -326,12 +324,12 @@ func (h *liveHistory) baseOf(prompt int32) replay.Base {
 	return h.links[h.requests[h.request[prompt]].links-1].base
 }
 
-// generatedRow is the row in the history of what was generated for a row. No prompt
-// has it, and it comes before prompts that were sent when it ended.
+// generatedRow is the row in the history of the answer to a row. No prompt has it, and it
+// sorts before prompts that were sent when the answer ended.
 func generatedRow(row int) int { return -1 - row }
 
-// generated returns how many generated tokens of the answer to a prompt the server
-// keeps in its cache: all but the last, which no step has computed.
+// generated returns the number of generated tokens that the server caches after a prompt:
+// all but the last, which no step has computed.
 func (h *liveHistory) generated(prompt int32) int {
 	if !h.opts.GeneratedCached || h.request[prompt] < 0 {
 		return 0
@@ -363,8 +361,8 @@ func (h *liveHistory) add(prompt int32, p, before *builtPrompt) {
 	h.history.append(q, p.numbers)
 }
 
-// number finds the numbers of a prompt's blocks. Most blocks are those of the prompt
-// before, whose numbers are known: finding one in the table takes far longer.
+// number finds the numbers of a prompt's blocks. It copies those shared with the prompt
+// before, because a look-up in the table takes far longer.
 func (h *liveHistory) number(p, before *builtPrompt) {
 	p.numbers = make([]uint32, 0, len(p.ids))
 	if before != nil {
@@ -375,7 +373,7 @@ func (h *liveHistory) number(p, before *builtPrompt) {
 	p.numbers = h.history.table.AppendNumbers(p.numbers, p.ids[len(p.numbers):])
 }
 
-// countAnswer counts an answer to a prompt that others contain.
+// countAnswer counts an answer that later prompts contain.
 func (h *liveHistory) countAnswer(prompt int32, answer transcript.Generated) {
 	t := &h.turns
 	if answer.Dropped > 0 {
@@ -396,8 +394,8 @@ func (h *liveHistory) countAnswer(prompt int32, answer transcript.Generated) {
 	}
 }
 
-// predict returns the prediction for prompts with live answers, compared with
-// that for the same requests with the trace's answers.
+// predict returns the prediction for prompts with live answers, and that with the trace's
+// answers.
 func (h *liveHistory) predict(each bool) CachePrediction {
 	traced := h.prompts.predict(h.serverBlock, each || h.live)
 	if !h.live || traced.Requests == 0 {

@@ -12,8 +12,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Part is the recording of a run or of one part of it, before its metrics are
-// computed.
+// Part is the recording of a run or of one part of it.
 type Part struct {
 	Name    string // of a part, in messages: its folder
 	Run     runfile.Run
@@ -31,20 +30,19 @@ type Merged struct {
 // mergedPart is one of the parts.
 type mergedPart struct {
 	Part
-	apart   time.Duration // from the start of the run, by the reference clock, to that of the part by its own
+	apart   time.Duration // from the run's start to the part's, by the reference clock and its own
 	targets int           // added to server indexes
 	tally   *tally        // nil unless the part is judged
 }
 
-// Merge merges the recordings of the parts of a run. Records are merged in the order
-// in which requests ended, with a few records of each part in memory. known is what
-// the leader of the run knew of its parts, nil if unknown. The first part must be one of
-// a run of several processes.
+// Merge merges the recordings of the parts of a run, in the order in which requests ended,
+// with a few records of each part in memory. known are the parts known to the leader, nil
+// if unknown. The first part must be one of a run of several processes.
 //
-// The times of a part's records are moved to the clock of the whole run, each record
-// as a whole: durations are those of the part's clock. Read delays are those of the
-// worst machine, server metrics those of the first part that has any. Parts that
-// started more than [replay.MaxWait] apart are not parts of one run.
+// Merge moves each record to the clock of the whole run; durations remain those of the
+// part's clock. Read delays are those of the worst machine, server metrics those of the
+// first part that has any. Parts that started more than [replay.MaxWait] apart are not
+// parts of one run.
 func Merge(parts []Part, known *runfile.Parts) (*Merged, error) {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Run.Part.Number, b.Run.Part.Number) })
@@ -78,9 +76,8 @@ func (m *Merged) addTargets() {
 	}
 }
 
-// Judge has each part judged by itself when the records are read, with the options
-// that [Compute] needs for it: those of its run and, of the whole run, the window
-// and the thresholds.
+// Judge makes [Compute] judge each part, too. of returns the options of a part: those of
+// its run, and the window and the thresholds of the whole run.
 func (m *Merged) Judge(of func(part int, run *runfile.Run) Options) {
 	for i, part := range m.parts {
 		opts := of(i, &part.Run)
@@ -102,7 +99,7 @@ func (m *Merged) records(yield func(replay.Record, error) bool) {
 	}
 }
 
-// moved returns the records of a part as records of the whole run.
+// moved yields the records of a part as records of the whole run.
 func (p *mergedPart) moved(yield func(replay.Record, error) bool) {
 	for rec, err := range p.Records {
 		if err == nil {
@@ -171,7 +168,7 @@ func (m *Merged) samples(yield func(runfile.Sample, error) bool) {
 	}
 }
 
-// startedAt and endOf return when a part started and ended, by the reference clock.
+// startedAt and endOf return the start and end of a part, by the reference clock.
 func startedAt(r *runfile.Run) time.Time { return r.Part.Clock.ToReference(r.Started) }
 
 func endOf(r *runfile.Run) time.Time {
@@ -198,12 +195,12 @@ func (p *Part) lastInstant() time.Time {
 	return p.Run.Ended
 }
 
-// later returns what to add to a time of the part.
+// later returns the offset to add to a time of the part.
 func (p *mergedPart) later(at time.Duration) time.Duration {
 	return p.apart + p.Run.Part.Clock.Offset(p.Run.Started.Add(at))
 }
 
-// time moves the times of a record by the offset at the time when it was sent.
+// time moves the times of a record by the offset at its send time.
 func (p *mergedPart) time(rec *replay.Record) {
 	at := rec.Done
 	if rec.Sent.Set {

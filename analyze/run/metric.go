@@ -25,7 +25,7 @@ type Metric struct {
 
 	column string
 	value  func(r *Result) trace.Opt[float64]
-	of     func(r *Result) stats.Sample // in place of value, what it is a statistic of
+	of     func(r *Result) stats.Sample // of a Statistic, instead of value
 }
 
 // Value returns the metric's value, absent if the run did not measure it.
@@ -45,7 +45,7 @@ func (m Metric) Count(r *Result) int {
 	return m.of(r).Count
 }
 
-// NeedsTokenTimes reports whether the metric depends on the times of tokens between the
+// NeedsTokenTimes reports whether the metric depends on the times of tokens other than the
 // first and the last.
 func (m Metric) NeedsTokenTimes() bool {
 	return m.Key == "max_output_tokens_per_s" || m.Latency == ITL || m.Latency == ITLPerToken || m.Latency == TTST
@@ -134,7 +134,7 @@ func count(of func(r *Result) int) func(r *Result) trace.Opt[float64] {
 func goodput(r *Result) *Goodput   { return r.Goodput }
 func sessions(r *Result) *Sessions { return r.Sessions }
 
-// in returns a value in a part of the result, absent without that part.
+// in returns a function for a value of a part of the result, absent without that part.
 func in[T any](part func(r *Result) *T, of func(*T) trace.Opt[float64]) func(r *Result) trace.Opt[float64] {
 	return func(r *Result) trace.Opt[float64] {
 		if p := part(r); p != nil {
@@ -168,7 +168,7 @@ func ofSessions(of func(s *Sessions) stats.Sample) func(r *Result) stats.Sample 
 	}
 }
 
-// with returns a statistic of the property of sessions.
+// with returns a statistic of a session property.
 func (m Metric) with(s Statistic) Metric {
 	m.Key, m.Label, m.Statistic, m.Session = s.Key+"_"+m.Key, s.Label()+" "+m.Label, s, true
 	return m

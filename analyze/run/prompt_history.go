@@ -15,8 +15,8 @@ import (
 	"moontide/trace/block"
 )
 
-// promptHistory determines what each prompt of a run could find in a prefix cache that
-// all servers share. It takes about 100 bytes per prompt and 12 bytes per distinct block.
+// promptHistory simulates a prefix cache that all servers share. It takes about 100 bytes
+// per prompt and 12 bytes per distinct block.
 type promptHistory struct {
 	blockSize   int  // of the trace
 	textAnswers bool // see Options
@@ -36,14 +36,13 @@ type promptHistory struct {
 	extras        map[int]int
 	targets       map[int]bool // server numbers of records
 
-	// continued holds, only with live answers, the prompts that begin with another and
-	// the answer to it, by row.
+	// continued has, with live answers, the prompts that continue another, by row.
 	continued map[int]continuation
-	places    map[int]int32 // of the rows among the prompts, to find those
+	places    map[int]int32 // of the rows among the prompts
 
-	// Of the prompts sent so far, by block: the place of the first one with it plus 1,
-	// whether another has it, and whether the first token of one has arrived. tails has the
-	// prompts that end within a block.
+	// By block, for the prompts sent so far: the place of the first one with the block plus
+	// 1, whether another has it, and whether the first token of one has arrived. tails has
+	// the prompts that end within a block.
 	sender, again, computed block.Sparse
 	tails                   map[uint32][]int32
 }
@@ -58,22 +57,22 @@ type prompt struct {
 	counted            bool  // included in the comparison
 	blind              bool  // without block ids
 	estimated          bool  // its ISL
-	text               int32 // tokens of live answers in it that may encode to others
+	text               int32 // tokens of live answers that may encode to others
 
 	isSent, answered bool // so far
-	// Leading tokens that the prompt has in common with prompts sent before it, with those
-	// whose first token had arrived by then, and with those sent before its own first token.
+	// Leading tokens shared with prompts sent before it, with prompts whose first token had
+	// arrived by then, and with prompts sent before its own first token.
 	shared, computed, meanwhile int32
 }
 
 // blockRange is a range of n consecutive block numbers.
 type blockRange struct{ first, n uint32 }
 
-// continuation is a prompt that begins with another and the answer to it.
+// continuation describes a prompt that begins with another and the answer to it.
 type continuation struct {
-	base   int   // row of the prompt in the history that it continues
-	shared int32 // tokens of it and of the answer that a cache can have
-	before int32 // tokens of it alone
+	base   int   // row of the other prompt in the history
+	shared int32 // tokens of the other prompt and of the answer that a cache can have
+	before int32 // tokens of the other prompt
 }
 
 const never = time.Duration(math.MaxInt64)
@@ -143,7 +142,7 @@ func (h *promptHistory) addBlocks(q *prompt, numbers []uint32) {
 	q.ranges, q.rangesEnd = uint32(own), uint32(len(h.ranges))
 }
 
-// addTokens updates the data for maxHits; tokens that are not counted are 0.
+// addTokens updates the data for maxHits. Uncounted tokens are 0.
 func (h *promptHistory) addTokens(q *prompt, numbers []uint32) {
 	h.blind = h.blind || h.blockSize == 0 || q.blind
 	if h.blockSize == 0 {
@@ -182,8 +181,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// template returns the most frequent difference, from 0, between the server's prompt
-// token count and the row's, or the lowest of several.
+// template returns the most frequent difference of at least 0 between the server's count of
+// prompt tokens and the row's, the lowest of several.
 func (h *promptHistory) template() int {
 	most, number := 0, 0
 	for x, n := range h.extras {
@@ -198,8 +197,7 @@ func sentOrder(a, b prompt) int {
 	return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.row, b.row))
 }
 
-// play sorts the prompts by send time and follows them in order of time, from send to
-// first token.
+// play visits the sends and first tokens of the prompts in order of time.
 func (h *promptHistory) play() {
 	slices.SortFunc(h.prompts, sentOrder)
 	byFirst := make([]int32, len(h.prompts))

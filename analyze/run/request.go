@@ -24,7 +24,7 @@ type Request struct {
 	session unique.Handle[string]
 	model   unique.Handle[string]
 	ISL     int32 // tokens, as in the trace
-	Turn    int32 // place among the requests with its session id, from 1
+	Turn    int32 // position in its session id, from 1
 	Class   replay.Class
 	Counted bool // completed, and entirely in the measured part
 

@@ -11,16 +11,15 @@ import (
 
 // Options configures [Compute]. The zero value works.
 type Options struct {
-	// BlockSize is that of the trace in tokens. If it is 0, cache hits are not
-	// predicted.
+	// BlockSize is that of the trace in tokens; 0 disables the cache prediction.
 	BlockSize int
 	// ServerBlockSize is the block size of the server's prefix cache in tokens. 0
 	// means that of Samples, if any.
 	ServerBlockSize int
-	// Virtual is set if the run was simulated in virtual time, without client lag.
+	// Virtual means that the run was simulated in virtual time, without client lag.
 	Virtual bool
-	// CountedISL returns the number of prompt tokens that the server should count
-	// for a row's ISL, including the chat template. nil means the ISL itself.
+	// CountedISL returns the prompt tokens that the server should count for a row's ISL,
+	// including the chat template. nil is the ISL itself.
 	CountedISL func(isl int) int
 	// TemplateTokens is the length of the chat template in CountedISL.
 	TemplateTokens int
@@ -33,36 +32,34 @@ type Options struct {
 	// Window is the measured part of the run; the zero Span is the whole run.
 	// Requests outside it still affect the prediction of cache hits.
 	Window Span
-	// LengthsEnforced reports that requests asked for answers of exactly the
-	// trace's OSL (ignore_eos or min_tokens).
+	// LengthsEnforced means that requests asked for exactly the trace's OSL (ignore_eos or
+	// min_tokens).
 	LengthsEnforced bool
-	// MaxConcurrency is the limit of requests in flight, 0 if there was none. Closed
-	// reports a closed loop of as many requests or of a number of sessions, which offers
-	// no rate of its own.
+	// MaxConcurrency is the limit of requests in flight; 0 is none. Closed means a closed
+	// loop of requests or sessions, which offers no rate of its own.
 	MaxConcurrency int
 	Closed         bool
 	Thresholds     runfile.Thresholds // of the verdict
 	EachPrediction bool               // keep the predicted cache hits of every request
-	// Rows and Sent are the rows of the trace and those that were sent, to find
-	// missing and repeated records; 0 is unknown.
+	// Rows and Sent are the numbers of rows of the trace and of rows sent, to find missing
+	// and repeated records; 0 is unknown.
 	Rows, Sent int
 	Skipped    int // later turns of sessions, not sent after a failed turn
-	// CutTurns is the number of turns not sent because their session was ended early,
-	// Outgrown that of these that did not fit the model's context, Unfinished that of
-	// sessions still in progress when sending ended, and LostTurns that of ids in after
-	// that no row of the trace has.
+	// CutTurns are turns not sent because their session was ended early, Outgrown those of
+	// them that did not fit the model's context, Unfinished sessions in progress when
+	// sending ended, and LostTurns ids in after that no row of the trace has.
 	CutTurns, Outgrown, Unfinished, LostTurns int
-	// LiveAnswers is set if prompts contain real answers, and GeneratedCached if the
-	// server keeps generated tokens in its prefix cache. TextAnswers is set if the
-	// answers are sent as text, which may encode to different tokens.
+	// LiveAnswers means that prompts contain real answers, TextAnswers that they are sent
+	// as text, which may encode to other tokens, and GeneratedCached that the server keeps
+	// generated tokens in its prefix cache.
 	LiveAnswers, GeneratedCached, TextAnswers bool
-	// Parts has the parts of a run of several processes; nil if the run is whole.
+	// Parts are those of a run of several processes, otherwise nil.
 	Parts *Merged
-	// Unreadable, if not nil, returns how many records could not be read, and the
-	// first error. It is called after the records have been read.
+	// Unreadable, if not nil, returns the number of unreadable records and the first error.
+	// It is called after the records have been read.
 	Unreadable func() (records int, first error)
-	// Expected is the approximate number of records, used to preallocate memory. If
-	// it comes from a file, limit it by the file's size.
+	// Expected is the approximate number of records, for which memory is preallocated. A
+	// number from a file must be limited by the file's size.
 	Expected   int
 	Objectives []Objective // of Goodput
 	// Detail keeps the data for figures and implies EachPrediction.
@@ -76,8 +73,8 @@ func (o *Options) countedISL(isl int) int {
 	return o.CountedISL(isl)
 }
 
-// ownISL returns the length of a prompt without the chat template: less than the
-// ISL if prompts were shortened to fit the template, but at least one token.
+// ownISL returns the length of a prompt without the chat template, at least 1: less than
+// the ISL if prompts were shortened to fit the template.
 func (o *Options) ownISL(isl int) int {
 	return max(o.countedISL(isl)-o.TemplateTokens, min(isl, 1))
 }
@@ -92,31 +89,31 @@ type Result struct {
 	Completed int
 	Ended     int // requests that succeeded and ended inside the window
 	Failed    int
-	// FailedOutside is the number of requests that failed outside the window, and
-	// Retried that of requests sent inside it more than once.
+	// FailedOutside requests failed outside the window; Retried requests were sent more
+	// than once inside it.
 	FailedOutside, Retried int
 	// Abandoned requests neither completed nor failed, and are in no latency.
 	Abandoned Abandoned
 	Errors    map[replay.Class]int // failed requests by class
-	// Unreadable is the number of records that could not be read, of Records in
-	// all; FirstUnreadable says why. Their requests are in no other figure.
+	// Unreadable is the number of unreadable records, of Records in all; FirstUnreadable is
+	// the first error. Their requests are in no other figure.
 	Unreadable, Records int
 	FirstUnreadable     error
-	// Missing requests of the Sent ones have no record, not even an unreadable one.
-	// Repeated records are of rows that have another record, or of no row.
+	// Missing requests were sent but have no record, not even an unreadable one. Repeated
+	// records are of rows that have another record, or of no row.
 	Sent, Missing, Repeated int
 	// Impossible is the number of records whose times contradict each other.
 	Impossible int
 	Skipped    int // see Options.Skipped
-	// Parts are those of a run of several processes, by number. PartFaults says why
-	// they are not all parts of one complete run, if they are not.
+	// Parts are those of a run of several processes, by number. PartFaults are the reasons
+	// why they are not all parts of one complete run.
 	Parts      []PartResult
 	PartFaults []string
 	// Examples holds one untrusted error message per class.
 	Examples map[replay.Class]string
 
-	// Duration is the length of the window or, without one, the time from the first
-	// request sent to the last one done. If it is 0, there are no rates.
+	// Duration is the length of the window or, without one, the time from the first request
+	// sent to the last one done. There are no rates if it is 0.
 	Duration time.Duration
 	// Input, Output and Cached count tokens of completed requests as the server
 	// reported them. Without a report, Input is the trace's ISL and Output the
@@ -137,10 +134,9 @@ type Result struct {
 	PeakSendRate              float64            // most requests sent in any second
 	OfferedRate, AchievedRate trace.Opt[float64] // requests per second, by due time and by send time
 
-	// Reasoned is the number of completed requests whose answer began with reasoning,
-	// and ReasoningOnly that of those without any visible token after it. Reasoning is
-	// the mean of their reasoning tokens, of the requests for which the server
-	// reported them.
+	// Reasoned completed requests have an answer that began with reasoning, ReasoningOnly
+	// of them no visible token after it. Reasoning is the mean number of reasoning tokens,
+	// where the server reported them.
 	Reasoned, ReasoningOnly int
 	Reasoning               trace.Opt[float64]
 
@@ -156,27 +152,25 @@ type Result struct {
 	TokensPerChunk stats.Sample
 	// TTFTFromSchedule and E2ELFromSchedule are measured from the due time.
 	TTFTFromSchedule, E2ELFromSchedule stats.Sample
-	// These cover every request that was sent. ClientLag = sent - ready - connect is
-	// the client's own delay, ConnectTime the wait for a connection, QueueTime =
-	// ready - due the wait for a slot or the previous turn, ScheduleLag = sent - due
-	// the sum.
+	// These cover every request that was sent. ClientLag = sent - ready - connect is the
+	// client's own delay, ConnectTime the wait for a connection, QueueTime = ready - due
+	// the wait for a slot or the previous turn, and ScheduleLag = sent - due their sum.
 	ClientLag, ConnectTime, QueueTime, ScheduleLag stats.Sample
 	// Queued is the number of requests sent that waited for a slot. MaxConcurrency
 	// is from Options.
 	Queued, MaxConcurrency int
 	Closed                 bool // see Options
-	// SentRate is the rate at which the requests of OfferedRate were sent, inside the
-	// window or not. SendingLate is the difference, in milliseconds, between the time
-	// from the first to the last send and that between the due times of the requests
-	// that were sent. Unsent counts those that were not, except where the server
-	// refused the connection.
+	// SentRate is the rate at which the requests of OfferedRate were sent, inside the window
+	// or not. SendingLate is the time from the first to the last send minus that between
+	// their due times, in milliseconds. Unsent requests were not sent, except where the
+	// server refused the connection.
 	SentRate    trace.Opt[float64]
 	SendingLate float64
 	Unsent      int
 
-	// StampedByKernel and StampedByClient count completed requests by who
-	// timestamped arrivals. For kernel timestamps, FirstStampError bounds the error
-	// of a request's TTFT and MaxStampError that of all its timestamps.
+	// StampedByKernel and StampedByClient count completed requests by the source of their
+	// timestamps. For kernel timestamps, FirstStampError bounds the error of a request's
+	// TTFT and MaxStampError that of all its timestamps.
 	StampedByKernel, StampedByClient int
 	ChunksByKernel                   int // token chunks of the requests stamped by the kernel
 	// GapsNotKept is the number of gaps between token chunks that are missing from
@@ -202,8 +196,8 @@ type Result struct {
 	Verdict  Verdict
 }
 
-// Abandoned counts the requests that the client closed before they were complete, as a
-// user who leaves does.
+// Abandoned counts the requests that the client closed before they were complete, like a
+// user who leaves.
 type Abandoned struct {
 	Requests int // that ended inside the window
 	Answered int // of Requests, those that had received a token
@@ -229,9 +223,8 @@ type Lengths struct {
 	AnswersLonger  int  // completed requests whose answer is longer than max_tokens
 	Enforced       bool // see Options.LengthsEnforced
 	Estimated      int  // completed requests with an estimated ISL, not included in Prompts
-	// AsText is the number of Prompts with answers as text, and TextTokens is by how many
-	// tokens they are longer than ISL + Template in all. They may be off by more than 1 %
-	// because of these answers: see Options.TextAnswers.
+	// AsText are the Prompts with answers as text, TextTokens the sum of their tokens beyond
+	// ISL + Template. They may be off by more than 1 %, see Options.TextAnswers.
 	AsText, TextTokens int
 }
 

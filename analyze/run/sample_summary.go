@@ -43,24 +43,22 @@ type ServerMetrics struct {
 	Running, Waiting stats.Sample // requests
 	HitRate          stats.Sample // for servers without token counters
 
-	// Restarts is how often the server was seen to have restarted: it has a
-	// newer start time, or its counters fell, between two scrapes.
+	// Restarts counts restarts of the server: a newer start time, or lower counters, than
+	// at the scrape before.
 	Restarts int
 	// Growth of counters from the first scrape to the last; absent if they fell, as
 	// after a server restart.
 	QueriedTokens, HitTokens, Preemptions trace.Opt[int]
 	Aborted                               trace.Opt[int] // requests that the client closed
-	// RunningAfter is the number of running requests at the last scrape, which is
-	// after the run; absent if unknown.
+	// RunningAfter is the number of running requests at the last scrape, after the run.
 	RunningAfter trace.Opt[int]
 
 	BlockSize      int // tokens, 0 if unknown
 	CapacityTokens int // of the KV caches of all engines, 0 if unknown
 }
 
-// SummarizeSamples reads the client's samples inside the window, and all of the
-// server's, which are too few to omit any. Errors from samples are returned
-// unchanged.
+// SummarizeSamples summarizes the client's samples inside the window, and all of the
+// server's, which are few. Errors from samples are returned unchanged.
 func SummarizeSamples(samples iter.Seq2[runfile.Sample, error], window Span) (SampleSummary, error) {
 	var client []runfile.Sample
 	var scrapes []*runfile.ServerFigures
@@ -150,8 +148,8 @@ func restarted(before, after *runfile.ServerFigures) bool {
 	return less(after.QueriedTokens, before.QueriedTokens) || less(after.HitTokens, before.HitTokens) || less(after.Preemptions, before.Preemptions)
 }
 
-// gauge returns the distribution of a gauge during the run, without the first and
-// last scrapes, which are from before and after the run.
+// gauge returns the distribution of a gauge without the first and last scrapes, which are
+// before and after the run.
 func gauge(values []float64) stats.Sample {
 	if len(values) > 2 {
 		values = values[1 : len(values)-1]

@@ -11,32 +11,32 @@ import (
 	"moontide/trace/stats"
 )
 
-// Sessions describes the sessions of a run: requests that have the same session id or
-// wait for each other, so an agent and its sub-agents are one session. Requests without
-// session_id, request_id and after are not covered.
+// Sessions describes the sessions of a run: requests that have the same session id or wait
+// for each other, such as an agent and its sub-agents. Requests without session_id,
+// request_id and after are in no session.
 type Sessions struct {
 	Requests int // of sessions, inside the window or not
-	// Ended is the number of sessions whose last request was done inside the window.
-	// Each is counted once: as Failed if a request failed, else as Abandoned if one was
-	// abandoned, else as Unfinished if the end of the run canceled a request or came
-	// before the last turn, else as Completed. Outgrown sessions of the whole run, which
-	// ended because the next prompt did not fit the model's context, are not Completed.
-	// With a window, Completed includes outgrown sessions and unfinished ones without a
-	// canceled request: of these, only the totals of the run are known.
+	// Ended is the number of sessions whose last request was done inside the window. Each
+	// counts once: as Failed if a request failed, else as Abandoned if one was abandoned,
+	// else as Unfinished if the end of the run canceled a request or came before the last
+	// turn, else as Completed. Outgrown sessions, which ended because the next prompt did
+	// not fit the model's context, are not Completed. With a window, Completed includes
+	// outgrown sessions and unfinished ones without a canceled request, because only their
+	// totals of the run are known.
 	Ended, Completed, Failed, Abandoned, Unfinished, Outgrown int
 	CutTurns                                                  int                // from Options
 	PerHour                                                   trace.Opt[float64] // completed
-	// Duration is the time from the first request sent to the last one done, in
-	// seconds, and Turns the number of requests: of the sessions entirely inside the
-	// window of which no request failed or was abandoned.
+	// Duration is the time from the first request sent to the last one done, in seconds, and
+	// Turns the number of requests. They cover sessions entirely inside the window without
+	// failed or abandoned requests.
 	Duration, Turns stats.Sample
 	// ByTurn, EachTurn and ByISL group the completed requests. EachTurn has single
 	// turns up to MaxEachTurn, and all others in its last group.
 	ByTurn, EachTurn, ByISL []Group
 }
 
-// sessionLinks holds what a request waits for, if that is not the turn before, and
-// which prompt and answer it contains.
+// sessionLinks are the requests that a request waits for, if not the turn before, and the
+// prompt and answer that it contains.
 type sessionLinks struct {
 	id    string
 	after []string
@@ -99,8 +99,8 @@ func (c *collector) sessionGraph(linked bool) *trace.Graph {
 	return graph
 }
 
-// setTurns numbers the turns: a request's turn is its place, by row, among those with its
-// session id. Agents without one have their own turns in each session of the graph.
+// setTurns numbers the requests with the same session id by row. Agents without an id have
+// their own turns in each session of the graph.
 func (c *collector) setTurns() {
 	type key struct {
 		id    unique.Handle[string]

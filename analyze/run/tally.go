@@ -10,8 +10,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// tally computes what the verdict needs to know of the records of a run, or of one
-// part of a run: counts of requests and tokens, and latencies.
+// tally computes the counts and latencies for the verdict on a run, or on one of its parts.
 type tally struct {
 	opts        Options
 	result      *Result
@@ -20,8 +19,8 @@ type tally struct {
 	latencies   [latencyCount][]float64 // of those that are kept; unused for ITL: see collector.gaps
 	dues, sends instants
 	dueSends    instants // when the requests of dues were sent
-	sentDues    instants // the dues of those
-	refused     int      // requests of dues that got no connection
+	sentDues    instants // the dues of requests that were sent
+	refused     int      // requests of dues without a connection
 }
 
 // allLatencies are those of a whole run.
@@ -34,8 +33,8 @@ var allLatencies = func() (all []Latency) {
 	return all
 }()
 
-// newTally keeps some latencies. It preallocates memory: growing slices would double
-// the garbage.
+// newTally returns a tally that keeps some latencies. It preallocates memory: growing
+// slices would double the garbage.
 func newTally(opts Options, kept []Latency) tally {
 	t := tally{
 		opts: opts, kept: kept,
@@ -107,7 +106,7 @@ func (t *tally) addOutcome(rec *replay.Record) {
 	case failed:
 		r.Failed++
 		r.Errors[rec.Class]++
-		// Keep the alphabetically first, whatever the order of records.
+		// Keep the alphabetically first: the order of records does not matter.
 		if known := r.Examples[rec.Class]; known == "" || rec.Error != "" && rec.Error < known {
 			r.Examples[rec.Class] = rec.Error
 		}
@@ -216,7 +215,7 @@ type recordedRows struct {
 	rows     int // of the trace; 0 is unknown
 	seen     replay.RowSet
 	distinct int
-	repeated int // records of a row that had one, or that the trace does not have
+	repeated int // further records of a row, and records of no row
 }
 
 func (c *recordedRows) add(row int) {
@@ -230,8 +229,8 @@ func (c *recordedRows) add(row int) {
 	}
 }
 
-// isImpossible reports whether the times of a record contradict each other by more
-// than clocks may differ, as after an edit: no run records that.
+// isImpossible reports whether the times of a record contradict each other by more than
+// clocks may differ, for example after an edit.
 func isImpossible(rec *replay.Record) bool {
 	const clocks = 100 * time.Millisecond
 	return isAnswered(rec) && (rec.First.Value < rec.Sent.Value-clocks || rec.Last.Value < rec.First.Value || rec.Done < rec.Last.Value-clocks ||

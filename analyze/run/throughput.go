@@ -22,9 +22,8 @@ func (s *spans) length() time.Duration {
 	return slices.Max(s.ends) - slices.Min(s.begins)
 }
 
-// sweep visits the intervals with a constant number of requests in flight in order,
-// and empty ones after a start. A request that ends as another starts does not
-// overlap it.
+// sweep visits the intervals of constant requests in flight in order, some of them empty. A
+// request that ends when another starts does not overlap it.
 func (s *spans) sweep(visit func(from, to time.Duration, inFlight int)) {
 	slices.Sort(s.begins)
 	slices.Sort(s.ends)
@@ -96,7 +95,7 @@ const (
 
 // add is fast for successive events in the same second.
 func (t *tokenRate) add(at time.Duration, tokens int) {
-	at = max(at, 0) // nothing precedes the run's start
+	at = max(at, 0)
 	within := at - t.from
 	if t.latest == nil || uint64(within) >= uint64(time.Second) {
 		whole := at / time.Second

@@ -33,8 +33,8 @@ var intervalSteps = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-// stepFor returns the shortest step with few enough intervals for a figure and
-// enough requests in each.
+// stepFor returns the shortest step with few enough intervals for a figure and enough
+// requests in each.
 func stepFor(length time.Duration, requests int) time.Duration {
 	const perInterval, fewest, most = 4, 40, 240
 	intervals := time.Duration(min(max(requests/perInterval, fewest), most))

@@ -6,9 +6,8 @@ import (
 	"moontide/replay"
 )
 
-// chunkTokens divides the tokens of an answer into those of its chunks, in order. If
-// the server did not report them, all chunks get the same, rounded to whole tokens
-// that add up to the answer's.
+// chunkTokens divides the tokens of an answer among its chunks, in order. Unless the server
+// reported them, they are spread evenly, rounded to whole tokens with the same sum.
 type chunkTokens struct {
 	exact          []int32 // tokens by chunk
 	tokens, chunks int
@@ -24,9 +23,9 @@ func tokensOf(rec *replay.Record) chunkTokens {
 	return c
 }
 
-// plausible reports whether the tokens of the chunks can be true: they add up to the
-// answer's, and every chunk has one. As for the answer's tokens, up to 2 or 1 % may
-// be off. Some servers report the tokens of the whole answer with each chunk.
+// plausible reports whether every chunk has a token and their sum is that of the answer,
+// with exceptions of up to 2 or 1 %. Some servers report the tokens of the whole answer with
+// each chunk.
 func (c *chunkTokens) plausible(exact []int32) bool {
 	const few, share = 2, 100
 	sum, none := 0, 0
@@ -74,9 +73,8 @@ func (c *chunkTokens) countSizes(sizes map[int]int) {
 	sizes[fewer+1] += more
 }
 
-// eachTokenGap yields the gap before each token after the first chunk, with the
-// number of tokens it stands for: the gap before a chunk of k tokens is k gaps of a
-// k-th each. A chunk without tokens lengthens the next gap.
+// eachTokenGap yields the gaps per token after the first chunk: the gap before a chunk of k
+// tokens is k gaps of a k-th each. A chunk without tokens lengthens the next gap.
 func eachTokenGap(rec *replay.Record, yield func(gap time.Duration, tokens int)) {
 	tokens, waited := tokensOf(rec), time.Duration(0)
 	tokens.take(1)

@@ -14,10 +14,9 @@ import (
 	"moontide/trace/stats"
 )
 
-// Level is the trustworthiness of a run's numbers.
+// Level is the trustworthiness of a run's numbers, from best to worst.
 type Level int
 
-// The levels, from best to worst.
 const (
 	Valid   Level = iota // every check passed
 	Suspect              // check the evidence first
@@ -133,8 +132,7 @@ func (l limits) grade(value float64) Level {
 	return Valid
 }
 
-// share checks the share of n in all. what describes the n, and advice what to do
-// about them.
+// share checks the share of n in all. what describes n, advice is the remedy.
 func (v *Verdict) share(check string, n, all int, l limits, what, advice string) {
 	value := float64(n) / float64(max(all, 1))
 	level := l.grade(value)
@@ -151,10 +149,9 @@ func (v *Verdict) share(check string, n, all int, l limits, what, advice string)
 
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 
-// checkFailures checks for requests that are missing from the results: those without a
-// record of this run, those that failed, of which the client could not send some, and
-// later turns that were not sent. Requests canceled by the user are not failures, but the
-// latencies of a run without them are too low.
+// checkFailures checks for requests that are missing from the results: without a record,
+// failed, never sent by the client, and later turns that were not sent. Requests canceled
+// by the user are not failures, but latencies without them are too low.
 func (v *Verdict) checkFailures(r *Result) {
 	ended, outside := r.Completed+r.Failed+r.Abandoned.Requests, r.FailedOutside
 	own, canceled := r.Errors[replay.ClientFault], r.Errors[replay.Canceled]
@@ -215,11 +212,10 @@ func (r *Result) commonFailure() string {
 	return string(class)
 }
 
-// checkLateness checks how late the client sent requests and read answers. Late
-// reads are harmless if the kernel timestamps arrivals, unless one read returned
-// data that arrived separately and got one timestamp: such merges are checked. The
-// read delay is checked if the client timestamps more than 1 % of requests, the
-// share that p99 ignores.
+// checkLateness checks how late the client sent requests and read answers. If the kernel
+// timestamps arrivals, late reads are harmless except for merges, which return data that
+// arrived separately with one timestamp. If the client timestamps more than 1 % of the
+// requests, the share that p99 ignores, the read delay is checked.
 func (v *Verdict) checkLateness(r *Result) {
 	limit := r.latenessLimit(r.TTFT)
 	if r.ClientLag.Count > 0 {
@@ -249,14 +245,12 @@ func (v *Verdict) late(r *Result, check, what string, p99 float64, l limits) {
 	}
 }
 
-// latenessLimit returns the limits of the client's lateness, in milliseconds, for a
-// latency.
+// latenessLimit returns the limits of the client's lateness for a latency, in milliseconds.
 func (r *Result) latenessLimit(latency stats.Sample) limits {
 	return limit(max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5)))
 }
 
-// latenessCause returns the likely causes of a client that was late by more than a
-// number of milliseconds, or "".
+// latenessCause returns the likely causes of a client lag above lateMS, or "".
 func (r *Result) latenessCause(lateMS float64) string {
 	const busy = 0.8 // of all CPU cores
 	c, causes := &r.Samples.Client, []string(nil)
@@ -308,8 +302,7 @@ func (v *Verdict) checkMerges(r *Result, l limits) {
 	v.late(r, "stamp_error", fmt.Sprintf("%d of %d token chunks were read in one batch with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
 }
 
-// noteClient notes the load on the client, which explains a late client but is no
-// fault by itself.
+// noteClient notes the load on the client, which may explain a late client.
 func (v *Verdict) noteClient(r *Result) {
 	c := &r.Samples.Client
 	if c.Samples == 0 {
@@ -326,7 +319,7 @@ func (v *Verdict) noteClient(r *Result) {
 	v.note("client_pauses", Valid, "%s; scheduling delay p99 %.2f ms in the worst second", pauses, c.SchedMS.Max)
 }
 
-// hint returns SUSPECT for a bad sign.
+// hint returns SUSPECT if bad, else VALID.
 func hint(bad bool) Level {
 	if bad {
 		return Suspect
@@ -334,8 +327,8 @@ func hint(bad bool) Level {
 	return Valid
 }
 
-// checkCached looks for cache contents from before the run, in total and by request:
-// most runs miss some of the hits that the trace explains.
+// checkCached looks for cache contents from before the run, in total and by request,
+// because misses elsewhere can hide them in the total.
 func (v *Verdict) checkCached(r *Result) {
 	p := &r.Cache.Prediction
 	if r.Cached.Set && r.Cache.MaxHits.Set {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// minStreamable is a number of tokens that no engine sends at once: a few are usual
-// with speculative decoding, or where the server collects some.
+// minStreamable is a number of tokens that no engine sends at once. A few at once are usual
+// with speculative decoding or a server that collects tokens.
 const minStreamable = 16
 
 func (v *Verdict) checkPrompts(r *Result) {
@@ -33,8 +33,7 @@ func (v *Verdict) checkPrompts(r *Result) {
 	}
 }
 
-// checkAnswers checks the lengths of answers. Unless their length was enforced, they
-// may be shorter than asked for.
+// checkAnswers checks the lengths of answers, which may be shorter unless enforced.
 func (v *Verdict) checkAnswers(r *Result) {
 	l := r.Lengths
 	off := l.AnswersLonger
@@ -52,8 +51,8 @@ func (v *Verdict) checkAnswers(r *Result) {
 	}
 }
 
-// unverified checks the requests without the server's count of their tokens: their
-// lengths may be off, so they cross a check as early as lengths that are.
+// unverified checks the requests without the server's token count, with the limits of
+// lengths that are off, as theirs may be.
 func (v *Verdict) unverified(check string, n, all int, threshold float64, tokens string) {
 	what, share, from := strings.ReplaceAll(check, "_", " ")+" are unverified", float64(n)/float64(all), limit(threshold).suspect
 	switch {
@@ -66,8 +65,8 @@ func (v *Verdict) unverified(check string, n, all int, threshold float64, tokens
 	}
 }
 
-// checkStreaming checks for answers that arrived all at once, so that their TTFT is
-// that of their last token, and their TPOT 0.
+// checkStreaming checks for answers that arrived at once: their TTFT is the time of the last
+// token, their TPOT 0.
 func (v *Verdict) checkStreaming(r *Result) {
 	if r.Unstreamed == 0 || r.Virtual {
 		return

@@ -8,13 +8,13 @@ import (
 const (
 	// maxRetried is the share of requests from which a run with retries is SUSPECT.
 	maxRetried = 0.01
-	// slowConnect is the wait for a connection, in milliseconds at p99, from which a
-	// run is SUSPECT: the system has sent its first packet again.
+	// slowConnect is the wait for a connection, in milliseconds at p99, from which a run is
+	// SUSPECT: the system sent its first packet again.
 	slowConnect = 1000.0
 )
 
-// checkLoad checks whether the server got the load of the trace: requests that were
-// sent again or waited for a connection reached it later than intended.
+// checkLoad checks whether the server received the load of the trace: retried requests and
+// those that waited for a connection reached it late.
 func (v *Verdict) checkLoad(r *Result) {
 	if r.Retried > 0 {
 		share := float64(r.Retried) / float64(max(r.QueueTime.Count, 1))
@@ -27,8 +27,8 @@ func (v *Verdict) checkLoad(r *Result) {
 	v.checkRate(r)
 }
 
-// checkRate compares the rates at which requests were due and sent, unless more than
-// 1 % of them waited for a slot.
+// checkRate compares the rates of due and sent requests, unless more than 1 % waited for a
+// slot.
 func (v *Verdict) checkRate(r *Result) {
 	offered, sent := r.OfferedRate.Value, r.SentRate.Value
 	switch {
@@ -53,9 +53,8 @@ func (v *Verdict) checkRate(r *Result) {
 	}
 }
 
-// Pacing describes how a limit of requests in flight, or without one the end of
-// earlier turns, not the trace, decided when requests were sent. It is "" if none
-// waited longer than the client may be late.
+// Pacing describes how a limit of requests in flight, or the end of earlier turns, delayed
+// requests beyond the trace. It is "" if none waited longer than the client may be late.
 func (r *Result) Pacing() string {
 	p99 := r.QueueTime.Quantile(0.99)
 	if r.Queued == 0 || p99 <= r.latenessLimit(r.TTFT).invalid {

@@ -15,20 +15,20 @@ import (
 type PartResult struct {
 	Name string // such as "part 3 of 4 (host)", or the folder of a run that was merged
 	Run  runfile.Run
-	// StartedLate is how long after the agreed start the part started, in
-	// milliseconds; absent if none was agreed.
+	// StartedLate is the delay of the part after the agreed start, in milliseconds; absent
+	// without an agreed start.
 	StartedLate trace.Opt[float64]
 	// OffsetMS is the offset of the part's clock at its start, BoundMS the largest
 	// error of the offset during the run; absent if it was not measured.
 	OffsetMS, BoundMS trace.Opt[float64]
-	// Result has the counts of the part's requests, TTFT and the latencies on which
-	// the verdict depends. What takes all parts to judge, such as the contents of the
-	// server's cache, is not in its Verdict. The limits for the client's lateness are
-	// those of the whole run, whose latencies it distorts.
+	// Result has the counts of the part's requests, TTFT and the latencies that the verdict
+	// needs. Its Verdict omits checks that need all parts, such as the contents of the
+	// server's cache. The limits for the client's lateness are those of the whole run, whose
+	// latencies it distorts.
 	Result *Result
 }
 
-// partLatencies are those of a part of a run.
+// partLatencies are the latencies of a part.
 var partLatencies = []Latency{TTFT, ClientLag, ConnectTime, QueueTime, FirstStampError, MaxStampError}
 
 // results judges the parts, whose records have been read.
@@ -64,8 +64,7 @@ func judgePart(r, whole *Result, info *runfile.Run) Verdict {
 	return v
 }
 
-// checkParts checks the parts of a run: whether they are all there, by themselves
-// and together.
+// checkParts checks whether all parts are there, each part, and all together.
 func (v *Verdict) checkParts(r *Result) {
 	for _, fault := range r.PartFaults {
 		v.note("parts", Invalid, "%s", fault)
@@ -77,8 +76,8 @@ func (v *Verdict) checkParts(r *Result) {
 	v.checkEachPart(r.Parts)
 }
 
-// checkClocks checks how well the clocks of the parts are known, and whether the
-// parts started together.
+// checkClocks checks the errors of the parts' clocks, and whether the parts started
+// together.
 func (v *Verdict) checkClocks(r *Result) {
 	if r.Virtual {
 		v.note("clocks", Valid, "virtual time: the clocks of the parts agree")
@@ -124,7 +123,7 @@ func (v *Verdict) checkClocks(r *Result) {
 	}
 }
 
-// maxClockDrift is how fast an undisturbed clock may drift: the kernel corrects clocks
+// maxClockDrift is the maximum drift of an undisturbed clock: the kernel corrects clocks
 // gradually by up to 500 ppm.
 const maxClockDrift = 1000e-6
 
@@ -171,7 +170,7 @@ func (v *Verdict) checkEachPart(parts []PartResult) {
 	}
 }
 
-// places returns what is wrong with the numbers of the parts.
+// places returns the faults of the numbers of the parts.
 func places(parts []Part, known *runfile.Parts) (faults []string) {
 	run := parts[0].Run.Part
 	found := map[int]string{}
@@ -214,8 +213,7 @@ func missing(number, of int, known *runfile.Parts) string {
 	return text + ": " + strings.TrimSuffix(s.State+", "+s.Reason, ", ")
 }
 
-// interrupted returns the parts that did not send all of their requests while others
-// did.
+// interrupted returns the parts that did not send all requests while others did.
 func interrupted(parts []Part) (faults []string) {
 	everywhere := !slices.ContainsFunc(parts, func(p Part) bool { return !p.Run.Stopped })
 	for i := range parts {

@@ -13,8 +13,8 @@ import (
 // Span is a part of a run, including both ends. The zero Span is the whole run.
 type Span struct {
 	From, To time.Duration
-	// SentUntil is when the last request was sent that is inside, whenever it is done; 0
-	// means that requests have to be done inside.
+	// SentUntil is the last send time inside, for a span that ignores when requests are
+	// done; 0 means that requests have to be done inside.
 	SentUntil time.Duration
 }
 
@@ -45,9 +45,9 @@ func (s Span) clip(from, to time.Duration) (time.Duration, time.Duration, bool) 
 	return from, to, from <= to
 }
 
-// Extent returns the time from the first request sent to the last one done. Without the
-// requests that a window leaves out because they were sent before or after all others, it
-// is the time in which requests were sent.
+// Extent returns the span from the first request sent to the last one done. For a window
+// that leaves out the first and the last requests sent, it returns the span of the sends of
+// the others.
 func Extent(records iter.Seq2[replay.Record, error], w runfile.Window) (Span, error) {
 	var begins, ends instants
 	var sent []time.Duration // with requests to leave out
