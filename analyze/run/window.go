@@ -45,9 +45,8 @@ func (s Span) clip(from, to time.Duration) (time.Duration, time.Duration, bool) 
 	return from, to, from <= to
 }
 
-// Extent returns the span from the first request sent to the last one done. For a window
-// that leaves out the first and the last requests sent, it returns the span of the sends of
-// the others.
+// Extent returns the span from the first request sent to the last one done, without the
+// requests that a window leaves out because they were sent first or last.
 func Extent(records iter.Seq2[replay.Record, error], w runfile.Window) (Span, error) {
 	var begins, ends instants
 	var sent []time.Duration // with requests to leave out
