@@ -188,8 +188,6 @@ func (r *Reader) readBatch() (b *batch, more bool) {
 			return b, false
 		case err != nil:
 			l.bad = err
-		case len(line) == 0:
-			continue
 		}
 		b.lines = append(b.lines, l)
 	}

@@ -24,8 +24,6 @@ func newBailian(n *notes) *bailianRows {
 	return &bailianRows{notes: n, roots: map[int64]int64{}}
 }
 
-func (b *bailianRows) BlockSize() int { return bailianBlock }
-
 func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 	ids := r.HashIDs[:0]
 	*r = trace.Request{}

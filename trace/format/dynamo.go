@@ -24,7 +24,7 @@ func newDynamo(t textFiles) *dynamo {
 	return d
 }
 
-func (d *dynamo) split(f *textFile) units { return textLines{text: f.text} }
+func (d *dynamo) split(t *Text) units { return t.Line }
 
 // dynamoEvent is the content of a line.
 type dynamoEvent struct {

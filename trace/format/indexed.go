@@ -19,7 +19,7 @@ const maxWrong = 10_000
 type indexed[T any] struct {
 	textFiles
 	layout  layout[T]
-	units   units // of the current file, nil before it is open
+	next    units // of the current file, nil before it is open
 	sorted  bool  // all files are read
 	spots   []spot[T]
 	records records
@@ -42,8 +42,8 @@ type textFiles struct {
 
 // layout is what formats differ in.
 type layout[T any] interface {
-	// split returns the lines or objects of an open file.
-	split(f *textFile) units
+	// split returns the lines or objects of a text.
+	split(t *Text) units
 	// index adds the requests of a unit.
 	index(unit []byte) error
 	// complete is called when all requests are added and sorted.
@@ -52,13 +52,8 @@ type layout[T any] interface {
 	request(record []byte, s *spot[T], r *trace.Request) error
 }
 
-// units are the lines of a file that are not empty, or its objects.
-type units interface {
-	// next returns the next unit, or io.EOF. It is valid until the next call.
-	next() ([]byte, error)
-	// number returns the line of what next returned last, from 1.
-	number() int
-}
+// units returns the next line or object of a file, or io.EOF. It is valid until the next call.
+type units func() ([]byte, error)
 
 // spot is an entry of the index.
 type spot[T any] struct {
@@ -106,6 +101,17 @@ func (t *textFiles) Line() int { return t.line }
 
 func (t *textFiles) File() string { return t.name }
 
+func (t *textFiles) BlockSize() int { return t.size }
+
+// Close closes the open file.
+func (t *textFiles) Close() error {
+	var errs []error
+	for _, f := range t.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
 // BlockSize returns the tokens of a block, 0 if no file declares it.
 func (x *indexed[T]) BlockSize() int {
 	x.prepare(maxWrong)
@@ -114,11 +120,7 @@ func (x *indexed[T]) BlockSize() int {
 
 // Close closes the open file and removes the records.
 func (x *indexed[T]) Close() error {
-	errs := []error{x.records.file.Close()}
-	for _, f := range x.files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(x.records.file.Close(), x.textFiles.Close())
 }
 
 func (x *indexed[T]) Read(r *trace.Request) error {
@@ -150,20 +152,20 @@ func (x *indexed[T]) Read(r *trace.Request) error {
 func (x *indexed[T]) prepare(most int) {
 	for x.current < len(x.files) && x.failed == nil && len(x.wrong) < most {
 		f := x.files[x.current]
-		if x.units == nil {
+		if x.next == nil {
 			if x.failed = f.open(); x.failed != nil {
 				return
 			}
-			x.name, x.units = f.name, x.layout.split(f)
+			x.name, x.next = f.name, x.layout.split(f.text)
 		}
-		unit, err := x.units.next()
+		unit, err := x.next()
 		if err == io.EOF {
 			x.failed = f.Close()
-			x.units = nil
+			x.next = nil
 			x.current++
 			continue
 		}
-		if x.line = x.units.number(); err == nil {
+		if x.line = f.text.Number(); err == nil {
 			err = x.layout.index(unit)
 		}
 		if err != nil {

@@ -1,12 +1,10 @@
 package format
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"unicode/utf8"
 
@@ -159,134 +157,4 @@ func Quote[T string | []byte](v T) string {
 		return strconv.Quote(string(v[:most])) + "..."
 	}
 	return strconv.Quote(string(v))
-}
-
-// objectReader splits a text into its JSON objects, which follow one another or
-// are the elements of one array. It holds one of them.
-type objectReader struct {
-	in      *bufio.Reader
-	maxSize int  // bytes of one object
-	private bool // errors quote nothing
-	buf     []byte
-	line    int // of the next byte, from 1
-	array   bool
-	begun   bool
-	ended   bool
-	failed  bool
-	atLine  int // where the object that next returned last starts, or its error is
-}
-
-func newObjectReader(in io.Reader, maxSize int) *objectReader {
-	return &objectReader{in: bufio.NewReaderSize(in, 256<<10), maxSize: maxSize, line: 1}
-}
-
-func (o *objectReader) number() int { return o.atLine }
-
-// next returns the next object, or io.EOF. The object is valid until the next
-// call. After an error nothing more can be read.
-func (o *objectReader) next() (object []byte, err error) {
-	if o.failed {
-		return nil, io.EOF
-	}
-	if object, err = o.object(); err != nil {
-		o.failed, o.atLine = true, o.line
-	}
-	return object, err
-}
-
-func (o *objectReader) object() ([]byte, error) {
-	c, err := o.firstByte()
-	if err != nil {
-		return nil, err
-	}
-	if c != '{' {
-		return nil, fmt.Errorf("not a JSON object%s", o.context(c))
-	}
-	o.atLine = o.line
-	o.buf = append(o.buf[:0], c)
-	depth, inString, escaped := 1, false, false
-	for depth > 0 {
-		c, err := o.byte()
-		if err == io.EOF {
-			return nil, fmt.Errorf("the file ends within the object that starts on line %d%s", o.atLine, o.quote(o.buf))
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(o.buf) == o.maxSize {
-			return nil, fmt.Errorf("the object that starts on line %d is longer than %d MiB%s", o.atLine, o.maxSize>>20, o.quote(o.buf))
-		}
-		o.buf = append(o.buf, c)
-		switch {
-		case escaped:
-			escaped = false
-		case inString && c == '\\':
-			escaped = true
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return o.buf, nil
-}
-
-// firstByte returns the first byte of the next object.
-func (o *objectReader) firstByte() (byte, error) {
-	comma := !o.begun || !o.array
-	for {
-		c, err := o.byte()
-		switch {
-		case err == io.EOF && o.array && !o.ended:
-			return 0, errors.New("the file ends within its array")
-		case err != nil:
-			return 0, err
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
-		case o.ended:
-			return 0, fmt.Errorf("text after the end of the array%s", o.context(c))
-		case !o.begun && c == '[':
-			o.array, o.begun = true, true
-			comma = true
-		case o.array && c == ']' && !(comma && o.atLine > 0):
-			o.ended = true
-		case !comma && c == ',':
-			comma = true
-		case !comma:
-			return 0, fmt.Errorf("expected a comma or the end of the array%s", o.context(c))
-		default:
-			o.begun = true
-			return c, nil
-		}
-	}
-}
-
-func (o *objectReader) byte() (byte, error) {
-	c, err := o.in.ReadByte()
-	if err != nil {
-		if err != io.EOF {
-			err = trace.ReadError{Err: err}
-		}
-		return 0, err
-	}
-	if c == '\n' {
-		o.line++
-	}
-	return c, nil
-}
-
-// context quotes the text from c on, as the end of an error message.
-func (o *objectReader) context(c byte) string {
-	rest, _ := o.in.Peek(80)
-	return o.quote(append([]byte{c}, rest...))
-}
-
-// quote returns the end of an error message.
-func (o *objectReader) quote(text []byte) string {
-	if o.private {
-		return ""
-	}
-	return ": " + Quote(text)
 }

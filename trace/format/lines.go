@@ -18,26 +18,19 @@ type lineParser interface {
 
 // lines is the source of a format with one request a line.
 type lines struct {
-	in     *Text
-	file   *textFile // of in
+	textFiles
 	format Format
 	parser lineParser
 }
 
-func (l *lines) Line() int { return l.in.Number() }
-
-func (l *lines) Close() error { return l.file.Close() }
-
 func (l *lines) Read(r *trace.Request) error {
 	for {
-		line, err := l.in.Line()
+		line, err := l.files[0].text.Line()
 		if err == io.EOF {
-			return io.EOF
+			return err
 		}
+		l.line = l.files[0].text.Number()
 		if err == nil {
-			if len(line) == 0 {
-				continue
-			}
 			err = l.parser.parse(line, r)
 		}
 		switch err {
@@ -46,30 +39,10 @@ func (l *lines) Read(r *trace.Request) error {
 		case errLeftOut:
 			continue
 		}
-		if l.in.Number() == 1 && errors.Is(err, errNotObject) {
+		if l.line == 1 && errors.Is(err, errNotObject) {
 			err = fmt.Errorf("%w; want JSON lines, or CSV with the header of azure, burstgpt or vidur", err)
 		}
-		return &trace.RowError{File: l.file.name, Line: l.in.Number(), Err: otherFormat(err, line, l.format)}
-	}
-}
-
-// textLines are the lines of a text that are not empty.
-type textLines struct {
-	text    *Text
-	private bool // errors quote nothing
-}
-
-func (l textLines) number() int { return l.text.Number() }
-
-func (l textLines) next() ([]byte, error) {
-	for {
-		line, err := l.text.Line()
-		if l.private && errors.Is(err, errLongRow) {
-			err = errLongRow
-		}
-		if err != nil || len(line) > 0 {
-			return line, err
-		}
+		return &trace.RowError{File: l.name, Line: l.line, Err: otherFormat(err, line, l.format)}
 	}
 }
 

@@ -64,13 +64,12 @@ func newRequestLog(t textFiles, configure func() (log.Config, error)) (*requestL
 func (l *requestLog) BlockSize() int { return l.cfg.BlockSize }
 
 // split splits a file into lines, or into the objects of an array or over lines.
-func (l *requestLog) split(f *textFile) units {
-	if overLines(f.text.Head(textBuffer)) {
-		all := newObjectReader(f.text, MaxRow)
-		all.private = true
-		return all
+func (l *requestLog) split(t *Text) units {
+	t.private = true
+	if overLines(t.Head(textBuffer)) {
+		return t.objects(MaxRow)
 	}
-	return textLines{f.text, true}
+	return t.Line
 }
 
 // overLines reports whether the text is an array, or an object over several lines. A

@@ -58,29 +58,32 @@ type Reader struct {
 // *[trace.RowError] without a [trace.ReadError], the next row can be read.
 type source interface {
 	trace.Rows
-	// Line is the line of the row that Read returned last, from 1.
+	// Line and File are those of the row that Read returned last.
 	Line() int
+	File() string
+	BlockSize() int // 0 if the trace declares none
 	Close() error
 }
 
 // Open opens a trace: a file, or a folder of weka or dynamo files or request logs.
 func Open(path string, opts Options) (*Reader, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		paths, rest, err := Files(path)
-		if err != nil {
-			return nil, err
-		}
-		files := make([]*textFile, len(paths))
-		for i, p := range paths {
-			files[i] = &textFile{name: p}
-		}
-		r, err := openFiles(files, path, opts)
-		if err == nil && rest > 0 {
-			r.notes.countMany("other files and folders in the folder, not read", rest)
-		}
-		return r, err
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return openFiles([]*textFile{{name: path}}, "", opts)
 	}
-	return openFiles([]*textFile{{name: path}}, "", opts)
+	paths, rest, err := Files(path)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]*textFile, len(paths))
+	for i, p := range paths {
+		files[i] = &textFile{name: p}
+	}
+	r, err := openFiles(files, path, opts)
+	if err == nil && rest > 0 {
+		r.notes.countMany("other files and folders in the folder, not read", rest)
+	}
+	return r, err
 }
 
 // NewReader reads a trace from in; errors call it name.
@@ -109,62 +112,54 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 	if !explicit {
 		opts.Format = Detect(first.text.Head(textBuffer))
 	}
-	if r, err = newReader(opts); err != nil {
-		return nil, err
-	}
-	r.folder = folder != ""
-	t := textFiles{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}
-	if r.folder && !slices.Contains([]Format{Weka, Dynamo, OpenAILog}, r.format) {
-		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces and request logs can be folders: its first file, %s, is %s", folder, first.name, named(r.format))
-	}
-	switch r.format {
-	case Weka:
-		r.source = newWeka(t)
-	case Dynamo:
-		r.source = newDynamo(t)
-	case TraceLab:
-		r.source = newTraceLab(t)
-	case OpenAILog:
-		r.source, err = newRequestLog(t, opts.Record)
-	case ShareGPT:
-		r.source = newShareGPT(first, r.notes, tokenCounter{r.opts.Tokens})
-	default:
-		r.source, err = r.newLines(first, explicit)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-func newReader(opts Options) (*Reader, error) {
 	if _, err := ParseFormat(string(opts.Format)); err != nil {
 		return nil, err
 	}
 	if opts.Part < 0 || opts.Part > maxPart {
 		return nil, fmt.Errorf("part %d is out of range: 0 to %d", opts.Part, maxPart)
 	}
-	r := &Reader{format: opts.Format, opts: opts, notes: &notes{}}
+	r = &Reader{format: opts.Format, opts: opts, folder: folder != "", notes: &notes{}}
 	if opts.UniqueIDs {
 		r.ids = newIDGenerator(opts.Part)
+	}
+	if r.folder && !slices.Contains([]Format{Weka, Dynamo, OpenAILog}, r.format) {
+		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces and request logs can be folders: its first file, %s, is %s", folder, first.name, named(r.format))
+	}
+	r.source, err = r.newSource(textFiles{files: files, name: first.name, notes: r.notes, recorded: opts.RecordedTimes}, explicit)
+	if err != nil {
+		return nil, err
 	}
 	return r, nil
 }
 
-// newLines reads the rows of one file with a row a line. explicit: the caller named the format.
-func (r *Reader) newLines(f *textFile, explicit bool) (l *lines, err error) {
-	l = &lines{in: f.text, file: f, format: r.format}
+// newSource returns the source of the rows of the files. explicit: the caller named the
+// format.
+func (r *Reader) newSource(t textFiles, explicit bool) (source, error) {
+	rows := &lines{textFiles: t, format: r.format}
+	counter := tokenCounter{r.opts.Tokens}
+	var err error
 	switch r.format {
+	case Weka:
+		return newWeka(t), nil
+	case Dynamo:
+		return newDynamo(t), nil
+	case TraceLab:
+		return newTraceLab(t), nil
+	case OpenAILog:
+		return newRequestLog(t, r.opts.Record)
+	case ShareGPT:
+		return newShareGPT(t, counter), nil
 	case Mooncake:
-		l.parser = nativeRows{explicit}
+		rows.parser = nativeRows{explicit}
 	case Bailian:
-		l.parser = newBailian(r.notes)
+		rows.size = bailianBlock
+		rows.parser = newBailian(t.notes)
 	case AIPerf:
-		l.parser = &aiperfRows{notes: r.notes, counter: tokenCounter{r.opts.Tokens}}
+		rows.parser = &aiperfRows{notes: t.notes, counter: counter}
 	default:
-		l.parser, err = newCSV(r.format, f.text, f.name, r.notes)
+		rows.parser, err = newCSV(r.format, t.files[0].text, t.name, t.notes)
 	}
-	return l, err
+	return rows, err
 }
 
 // Format returns the format of the trace.
@@ -179,17 +174,11 @@ func (r *Reader) HashedIDs() bool {
 // BlockSize returns the tokens of a block that the format or trace declares, or
 // 0. It reads all of a weka or dynamo trace to find it.
 func (r *Reader) BlockSize() int {
-	var declares any = r.source
-	if l, ok := r.source.(*lines); ok {
-		declares = l.parser
-	}
-	if s, ok := declares.(interface{ BlockSize() int }); ok {
-		return s.BlockSize()
-	}
-	if r.assigned > 0 {
+	size := r.source.BlockSize()
+	if size == 0 && r.assigned > 0 {
 		return r.ids.blockSize
 	}
-	return 0
+	return size
 }
 
 // Line returns the line, in its file, of the row that Read returned last, from 1.
@@ -197,10 +186,10 @@ func (r *Reader) Line() int { return r.source.Line() }
 
 // File returns the file of that row if the trace is a folder, or "".
 func (r *Reader) File() string {
-	if s, ok := r.source.(interface{ File() string }); ok && r.folder {
-		return s.File()
+	if !r.folder {
+		return ""
 	}
-	return ""
+	return r.source.File()
 }
 
 // Skipped returns the number of bad rows that were skipped and the first ten
@@ -228,11 +217,10 @@ func (r *Reader) Messages(skipped bool) (texts []string) {
 	if r.skipped == 0 || !skipped {
 		return texts
 	}
-	rows := "rows"
+	text := fmt.Sprintf("%d invalid rows skipped", r.skipped)
 	if r.skipped == 1 {
-		rows = "row"
+		text = "1 invalid row skipped"
 	}
-	text := fmt.Sprintf("%d invalid %s skipped", r.skipped, rows)
 	for _, reason := range r.reasons {
 		text += fmt.Sprintf("\n  %v", reason)
 	}
@@ -248,28 +236,21 @@ func (r *Reader) Close() error { return r.source.Close() }
 // Read reads the next row into req, or returns io.EOF. It reuses the array of
 // req.HashIDs: copy a row to keep it, or use [Reader.Requests].
 func (r *Reader) Read(req *trace.Request) error {
-	for {
-		err := r.source.Read(req)
-		if err == nil {
-			if r.ids != nil && req.HashIDs == nil {
-				if r.assigned == 0 {
-					r.ids.blockSize = cmp.Or(r.opts.BlockSize, r.BlockSize(), trace.DefaultBlockSize)
-				}
-				r.ids.assign(req)
-				r.assigned++
-			}
-			return nil
-		}
-		if err == io.EOF {
-			return err
-		}
-		if !r.opts.SkipBadRows || !skippable(err) {
-			return err
-		}
+	err := r.source.Read(req)
+	for err != nil && r.opts.SkipBadRows && skippable(err) {
 		if r.skipped++; len(r.reasons) < maxReasons {
 			r.reasons = append(r.reasons, err)
 		}
+		err = r.source.Read(req)
 	}
+	if err == nil && r.ids != nil && req.HashIDs == nil {
+		if r.assigned == 0 {
+			r.ids.blockSize = cmp.Or(r.opts.BlockSize, r.BlockSize(), trace.DefaultBlockSize)
+		}
+		r.ids.assign(req)
+		r.assigned++
+	}
+	return err
 }
 
 // Requests returns the remaining rows. It can be ranged over once.

@@ -3,6 +3,7 @@ package format
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
@@ -17,62 +18,53 @@ const maxConversation = 64 << 20
 // sharegpt is the source of a ShareGPT file, which has only texts. Each answer
 // is a request; its prompt is everything before it.
 type sharegpt struct {
-	file    *textFile
-	objects *objectReader
-	notes   *notes
+	textFiles
+	next    units
 	counter tokenCounter
-	marks   []byte // Extra of every row
-
-	turns   []exchange          // left of the current conversation
-	session string              // of the current conversation
+	rows    []trace.Request     // left of the current conversation
 	names   map[uint64]struct{} // hashes of the sessions' names
-	number  int
+	number  int                 // of the current conversation
 }
 
-// exchange is a prompt and its answer, in tokens.
-type exchange struct{ isl, osl int }
-
-func newShareGPT(f *textFile, n *notes, c tokenCounter) *sharegpt {
-	s := &sharegpt{file: f, objects: newObjectReader(f.text, maxConversation), notes: n, counter: c, names: map[uint64]struct{}{}}
-	n.say("no arrivals: ShareGPT has none (set a rate to add arrivals)")
+func newShareGPT(t textFiles, c tokenCounter) *sharegpt {
+	t.notes.say("no arrivals: ShareGPT has none (set a rate to add arrivals)")
 	if c.exact() {
-		n.say("lengths are counted from the texts, without a chat template; the texts are left out")
+		t.notes.say("lengths are counted from the texts, without a chat template; the texts are left out")
 	} else {
-		n.say("lengths are estimated from the texts, and marked as estimated; the texts are left out")
-		s.marks = []byte(`{"estimated": ["input_length", "output_length"]}`)
+		t.notes.say("lengths are estimated from the texts, and marked as estimated; the texts are left out")
 	}
-	return s
+	return &sharegpt{textFiles: t, next: t.files[0].text.objects(maxConversation), counter: c, names: map[uint64]struct{}{}}
 }
-
-func (s *sharegpt) Line() int    { return s.objects.atLine }
-func (s *sharegpt) Close() error { return s.file.Close() }
 
 func (s *sharegpt) Read(r *trace.Request) error {
-	for len(s.turns) == 0 {
-		raw, err := s.objects.next()
+	for len(s.rows) == 0 {
+		raw, err := s.next()
 		if err == io.EOF {
-			return io.EOF
+			return err
+		}
+		s.line = s.files[0].text.Number()
+		if err == nil {
+			s.number++
+			if err = s.conversation(raw); err != nil {
+				s.rows = nil
+				err = fmt.Errorf("conversation %d: %w", s.number, otherFormat(err, raw, ShareGPT))
+			}
 		}
 		if err != nil {
-			return &trace.RowError{File: s.file.name, Line: s.objects.atLine, Err: err}
-		}
-		s.number++
-		if err := s.conversation(raw); err != nil {
-			s.turns = nil
-			return &trace.RowError{File: s.file.name, Line: s.objects.atLine, Err: fmt.Errorf("conversation %d: %w", s.number, otherFormat(err, raw, ShareGPT))}
+			return &trace.RowError{File: s.name, Line: s.line, Err: err}
 		}
 	}
-	*r = trace.Request{InputLength: s.turns[0].isl, OutputLength: s.turns[0].osl, SessionID: s.session, Extra: s.marks}
-	s.turns = s.turns[1:]
+	*r = s.rows[0]
+	s.rows = s.rows[1:]
 	return nil
 }
 
-// conversation makes requests of one conversation.
+// conversation makes rows of one conversation.
 func (s *sharegpt) conversation(raw []byte) error {
 	if err := validObject(raw); err != nil {
 		return err
 	}
-	var messages []byte
+	var messages, marks []byte
 	name := ""
 	conversations := into(&messages, parseArray)
 	err := readMembers("", raw, keys{{"conversations", conversations}, {"conversation", conversations}, {"id", into(&name, parseName)}}, nil, nil)
@@ -82,7 +74,10 @@ func (s *sharegpt) conversation(raw []byte) error {
 	case messages == nil:
 		return fmt.Errorf("no conversations in %s", Quote(raw))
 	}
-	s.session = s.uniqueName(name)
+	session := s.uniqueName(name)
+	if !s.counter.exact() {
+		marks = []byte(`{"estimated": ["input_length", "output_length"]}`)
+	}
 	before, i := 0, 0
 	err = jsonscan.Elements(messages, func(_ int, raw []byte) error {
 		answer, tokens, err := s.message(raw)
@@ -97,12 +92,12 @@ func (s *sharegpt) conversation(raw []byte) error {
 		case tokens == 0:
 			s.notes.count("empty answers left out")
 		default:
-			s.turns = append(s.turns, exchange{min(before, trace.MaxLength), min(tokens, trace.MaxLength)})
+			s.rows = append(s.rows, trace.Request{InputLength: min(before, trace.MaxLength), OutputLength: min(tokens, trace.MaxLength), SessionID: session, Extra: marks})
 		}
 		before += tokens
 		return nil
 	})
-	if err == nil && len(s.turns) == 0 {
+	if err == nil && len(s.rows) == 0 {
 		s.notes.count("conversations without an answer left out")
 	}
 	return err
@@ -129,7 +124,7 @@ func (s *sharegpt) uniqueName(name string) string {
 	}
 }
 
-// message parses one message and counts its tokens.
+// message counts the tokens of a message. Its errors follow the name of the message.
 func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 	if _, err := parseObject(raw); err != nil {
 		return false, 0, fmt.Errorf(" %w", err)
@@ -143,12 +138,11 @@ func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 	if err != nil {
 		return false, 0, err
 	}
-	switch from.Value {
-	case "gpt", "assistant", "chatgpt", "bing", "bard", "model":
-		answer = true
-	}
 	if tokens, err = s.counter.tokens(value.Value); err != nil {
-		return false, 0, fmt.Errorf(": %w", err)
+		err = fmt.Errorf(": %w", err)
 	}
-	return answer, tokens, nil
+	return slices.Contains(answering, from.Value), tokens, err
 }
+
+// answering are the names of models in the member from.
+var answering = []string{"gpt", "assistant", "chatgpt", "bing", "bard", "model"}

@@ -21,20 +21,26 @@ const MaxRow = 64 << 20
 // textBuffer is the maximum lookahead of Head, in bytes.
 const textBuffer = 256 << 10
 
-// Text reads the text of a trace file, decompressed and without a byte order
-// mark. It is not safe for concurrent use.
+// Text reads the lines or JSON objects of a trace file, decompressed and without a byte
+// order mark. It is not safe for concurrent use.
 type Text struct {
 	in      *bufio.Reader
 	decoder io.ReadCloser // nil if the file is not compressed
 	closed  bool
-	long    []byte // a line that outgrew in's buffer
-	line    int
+	private bool   // errors quote nothing
+	number  int    // see Number
+	long    []byte // an object, or a line that outgrew in's buffer
+
+	// Of objects.
+	line  int  // of the next byte, from 1
+	array bool // they are its elements
+	ended bool
 }
 
 // NewText starts reading from in; errors call it name. Gzip and zstd are
 // detected from content.
 func NewText(in io.Reader, name string) (*Text, error) {
-	t := &Text{in: bufio.NewReaderSize(in, textBuffer)}
+	t := &Text{in: bufio.NewReaderSize(in, textBuffer), line: 1}
 	if err := t.decompress(); err != nil {
 		return nil, fmt.Errorf("%s: decompressing: %w", name, err)
 	}
@@ -93,36 +99,154 @@ func (t *Text) Head(n int) []byte {
 	return head
 }
 
-// Read implements io.Reader, from the end of the last line on.
-func (t *Text) Read(b []byte) (int, error) { return t.in.Read(b) }
+// Number returns the line, from 1, where the line or object begins that was read last, or
+// that of the error.
+func (t *Text) Number() int { return t.number }
 
-// Number returns the number of the line that Line returned last, from 1.
-func (t *Text) Number() int { return t.line }
-
-// Line returns the next line without white space around it, or io.EOF. It is
-// valid until the next call. A line longer than [MaxRow] is an error after which
+// Line returns the next line that is not blank, without white space around it, or io.EOF.
+// It is valid until the next call. A line longer than [MaxRow] is an error after which
 // the next line can be read; after a [trace.ReadError] nothing can.
 func (t *Text) Line() ([]byte, error) {
-	line, err := t.in.ReadSlice('\n')
-	t.line++
-	if err == bufio.ErrBufferFull {
-		t.long = append(t.long[:0], line...)
-		for err == bufio.ErrBufferFull {
-			line, err = t.in.ReadSlice('\n')
-			if len(t.long) <= MaxRow {
-				t.long = append(t.long, line...)
+	for {
+		line, err := t.in.ReadSlice('\n')
+		t.number++
+		if err == bufio.ErrBufferFull {
+			t.long = append(t.long[:0], line...)
+			for err == bufio.ErrBufferFull {
+				line, err = t.in.ReadSlice('\n')
+				if len(t.long) <= MaxRow {
+					t.long = append(t.long, line...)
+				}
 			}
+			line = t.long
 		}
-		line = t.long
+		if err != nil && err != io.EOF {
+			return nil, trace.ReadError{Err: err}
+		}
+		if len(line) > MaxRow {
+			return nil, t.about(errLongRow, line)
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// objects returns the JSON objects of a text, which follow one another or are the elements
+// of one array. One of more than most bytes is an error. After an error the text ends.
+func (t *Text) objects(most int) units {
+	return func() ([]byte, error) {
+		if t.ended {
+			return nil, io.EOF
+		}
+		err := t.seekObject()
+		if err == nil {
+			err = t.readObject(most)
+		}
+		if err != nil {
+			t.ended, t.number = true, t.line
+		}
+		return t.long, err
+	}
+}
+
+// seekObject reads the first byte of the next object.
+func (t *Text) seekObject() error {
+	first := t.number == 0
+	c, err := t.token()
+	switch {
+	case err != nil:
+	case first && c == '[':
+		t.array = true
+		c, err = t.token()
+	case first || !t.array || c == ']':
+	case c == ',':
+		if c, err = t.token(); c == ']' {
+			return t.unexpected("not a JSON object", c)
+		}
+	default:
+		return t.unexpected("expected a comma or the end of the array", c)
+	}
+	if t.array && c == ']' {
+		if c, err = t.token(); err == nil {
+			return t.unexpected("text after the end of the array", c)
+		}
+		return err
+	}
+	switch {
+	case err == io.EOF && t.array:
+		return errors.New("the file ends within its array")
+	case err == nil && c != '{':
+		return t.unexpected("not a JSON object", c)
+	}
+	t.number = t.line
+	t.long = append(t.long[:0], c)
+	return err
+}
+
+// readObject reads the rest of an object.
+func (t *Text) readObject(most int) error {
+	depth, inString, escaped := 1, false, false
+	for depth > 0 {
+		c, err := t.byte()
+		switch {
+		case err == io.EOF:
+			return t.about(fmt.Errorf("the file ends within the object that starts on line %d", t.number), t.long)
+		case err != nil:
+			return err
+		case len(t.long) == most:
+			return t.about(fmt.Errorf("the object that starts on line %d is longer than %d MiB", t.number, most>>20), t.long)
+		}
+		t.long = append(t.long, c)
+		switch {
+		case escaped:
+			escaped = false
+		case inString && c == '\\':
+			escaped = true
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// token returns the next byte that is not white space.
+func (t *Text) token() (c byte, err error) {
+	for c, err = t.byte(); c == ' ' || c == '\t' || c == '\r' || c == '\n'; {
+		c, err = t.byte()
+	}
+	return c, err
+}
+
+func (t *Text) byte() (byte, error) {
+	c, err := t.in.ReadByte()
+	if c == '\n' {
+		t.line++
 	}
 	if err != nil && err != io.EOF {
-		return nil, trace.ReadError{Err: err}
+		err = trace.ReadError{Err: err}
 	}
-	if len(line) > MaxRow {
-		return nil, fmt.Errorf("%w: %s", errLongRow, Quote(line))
+	return c, err
+}
+
+// unexpected returns the error about the text from c on.
+func (t *Text) unexpected(what string, c byte) error {
+	rest, _ := t.in.Peek(80)
+	return t.about(errors.New(what), append([]byte{c}, rest...))
+}
+
+// about returns an error about a text.
+func (t *Text) about(err error, text []byte) error {
+	if t.private {
+		return err
 	}
-	if err == io.EOF && len(line) == 0 {
-		return nil, io.EOF
-	}
-	return bytes.TrimSpace(line), nil
+	return fmt.Errorf("%w: %s", err, Quote(text))
 }

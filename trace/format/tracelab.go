@@ -58,7 +58,7 @@ func newTraceLab(files textFiles) *traceLab {
 
 func (t *traceLab) BlockSize() int { return traceLabBlock }
 
-func (t *traceLab) split(f *textFile) units { return textLines{text: f.text} }
+func (*traceLab) split(t *Text) units { return t.Line }
 
 // index adds the request of a line.
 func (t *traceLab) index(line []byte) error {

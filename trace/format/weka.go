@@ -31,7 +31,7 @@ func newWeka(t textFiles) *weka {
 	return w
 }
 
-func (w *weka) split(f *textFile) units { return newObjectReader(f.text, maxWeka) }
+func (w *weka) split(t *Text) units { return t.objects(maxWeka) }
 
 func (w *weka) complete() {
 	if n := len(w.names); n > 1 {
