@@ -16,7 +16,6 @@ type aiperfRows struct {
 	counter   tokenCounter
 	tokens    int  // of the current row's text
 	estimated bool // these tokens, or some of them
-	row       []byte
 }
 
 func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
@@ -25,7 +24,6 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 	}
 	var prompt []byte // the member with the text
 	var input, output, delta bool
-	var rest jsonscan.Object
 	err := members(line, func(key []byte, _ int, raw []byte) error {
 		switch string(key) {
 		case "input_length", "input_tokens":
@@ -42,20 +40,18 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 		case "tools":
 			a.notes.count("rows with tools, whose definitions are not counted")
 		}
-		rest.Add(string(key), raw)
 		return nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if input && output {
+	case input && output:
 		return ParseRow(line, r)
+	case !input && prompt == nil:
+		return fmt.Errorf("no input_length, text_input, messages or payload in %s", Quote(line))
 	}
-	a.row = append(a.row[:0], '{')
+	var row jsonscan.Object
 	if !input {
-		if prompt == nil {
-			return fmt.Errorf("no input_length, text_input, messages or payload in %s", Quote(line))
-		}
 		a.tokens, a.estimated = 0, false
 		if err := a.addTexts(prompt); err != nil {
 			return err
@@ -63,11 +59,9 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 		if a.tokens == 0 && prompt[0] == '{' {
 			return fmt.Errorf("payload has neither prompt nor messages: %s", Quote(prompt))
 		}
-		a.row = append(a.row, `"input_length": `...)
-		a.row = strconv.AppendInt(a.row, int64(min(a.tokens, trace.MaxLength)), 10)
-		a.row = append(a.row, ", "...)
+		row.Add("input_length", strconv.AppendInt(nil, int64(min(a.tokens, trace.MaxLength)), 10))
 		if a.estimated {
-			a.row = append(a.row, `"estimated": ["input_length"], `...)
+			row.Add("estimated", []byte(`["input_length"]`))
 			a.notes.count("input lengths estimated from texts, and marked as estimated")
 		} else {
 			a.notes.count("input lengths counted from texts, without a chat template")
@@ -77,11 +71,12 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 		}
 	}
 	if !output {
+		row.Add("output_length", []byte("0"))
+		row.Add("missing", []byte(`["output_length"]`))
 		a.notes.count("rows without an output length, written as 0")
-		a.row = append(a.row, `"output_length": 0, "missing": ["output_length"], `...)
 	}
-	a.row = append(a.row, rest.Bytes()[1:]...)
-	return ParseRow(a.row, r)
+	members(line, func(key []byte, _ int, raw []byte) error { row.Add(string(key), raw); return nil })
+	return ParseRow(row.Bytes(), r)
 }
 
 // textMembers are the members of payloads, messages and their parts that have texts.

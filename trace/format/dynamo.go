@@ -1,9 +1,9 @@
 package format
 
 import (
-	"bytes"
 	"fmt"
 	"math"
+	"slices"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -73,24 +73,22 @@ func (e *dynamoEvent) parse(line []byte) error {
 // index adds the request of a line, or the tool call, if it has one.
 func (d *dynamo) index(line []byte) error {
 	var e dynamoEvent
-	err := e.parse(line)
+	if err := e.parse(line); err != nil {
+		return err
+	}
 	switch {
-	case err != nil:
 	case e.tool != nil && (e.kind == "tool_end" || e.kind == "tool_error"):
-		d.readTool(&e)
+		d.indexTool(&e)
 	case e.kind != "request_end":
 		d.notes.count(fmt.Sprintf("events other than requests left out (%.40s)", e.kind))
 	default:
-		err = d.readRequest(&e)
-	}
-	if err != nil {
-		return otherFormat(err, line, Dynamo)
+		return d.indexRequest(&e)
 	}
 	return nil
 }
 
-// readRequest adds the request of an event.
-func (d *dynamo) readRequest(e *dynamoEvent) (err error) {
+// indexRequest adds the request of an event.
+func (d *dynamo) indexRequest(e *dynamoEvent) (err error) {
 	var recorded jsonscan.Object
 	var model, replay []byte
 	var input, output trace.Opt[int]
@@ -133,7 +131,11 @@ func (d *dynamo) readRequest(e *dynamoEvent) (err error) {
 			begin = e.outer
 		}
 	}
-	return d.addRow(&row, begin, d.line, call{ref: ref{session: d.numberOf(e.session, e.parent)}, end: end})
+	n := d.numberOf(e.session, e.parent)
+	if n >= 0 && !math.IsNaN(begin) {
+		d.timelines[n].left++
+	}
+	return d.addRow(&row, begin, d.line, call{ref: ref{session: n}, end: end})
 }
 
 // readReplay parses the block hashes of a prompt and its length.
@@ -161,24 +163,82 @@ func (d *dynamo) readReplay(replay []byte, input *trace.Opt[int]) (ids []uint64,
 	return ids, keyed("request.replay.trace_block_size", d.setBlockSize(size))
 }
 
-// readTool keeps the times of a tool call that has ended.
-func (d *dynamo) readTool(e *dynamoEvent) {
-	call := toolCall{math.NaN(), math.NaN()}
-	agent := false
-	err := readMembers("tool.", e.tool, keys{
-		{"started_at_unix_ms", into(&call.begin, parseMilliseconds)},
-		{"ended_at_unix_ms", into(&call.end, parseMilliseconds)},
-		{"tool_class", into(&agent, func(raw []byte) (bool, error) { return bytes.Contains(bytes.ToLower(raw), []byte("agent")), nil })},
-	}, nil, nil)
-	session := d.numberOf(e.session, e.parent)
-	if err != nil || session < 0 || !(call.begin <= call.end) {
+// indexTool keeps when a tool call ended.
+func (d *dynamo) indexTool(e *dynamoEvent) {
+	begin, end := math.NaN(), math.NaN()
+	err := readMembers("tool.", e.tool, keys{{"started_at_unix_ms", into(&begin, parseMilliseconds)}, {"ended_at_unix_ms", into(&end, parseMilliseconds)}}, nil, nil)
+	n := d.numberOf(e.session, e.parent)
+	if err != nil || n < 0 || !(begin <= end) {
 		d.notes.count("tool calls left out because they have no session or no valid times")
 		return
 	}
 	d.notes.count("tool calls, used to tell tool times from think times")
-	of := &d.timelines[session]
-	of.tools = append(of.tools, call.end)
-	if agent {
-		of.agents = append(of.agents, call)
+	d.timelines[n].tools = append(d.timelines[n].tools, end)
+}
+
+// dynamoTimeline is that of an agent or a sub-agent.
+type dynamoTimeline struct {
+	timeline
+	parent int32     // number of the session, or -1
+	tools  []float64 // ends of the tools that it used
+	left   int       // requests
+}
+
+// numberOf returns the number of a session, or -1 for none.
+func (d *dynamo) numberOf(session, parent string) int32 {
+	if session == "" {
+		return -1
 	}
+	n, isNew := d.sessionOf(session)
+	if isNew {
+		d.timelines = append(d.timelines, dynamoTimeline{parent: -1, timeline: timeline{slack: 1}})
+	}
+	if parent != session && d.timelines[n].parent < 0 {
+		of := d.numberOf(parent, "") // may move the timelines
+		d.timelines[n].parent = of
+	}
+	return n
+}
+
+// complete finds the starts of all requests.
+func (d *dynamo) complete() {
+	for i := range d.timelines {
+		slices.Sort(d.timelines[i].tools)
+	}
+	d.startAll(d.start)
+	d.timelines = nil
+}
+
+// start finds the start of a request that began at t.
+func (d *dynamo) start(c *call, t float64) error {
+	s := &d.timelines[c.session]
+	c.number = s.turns
+	parts := s.until(t)
+	if s.parent >= 0 && len(parts) == 0 {
+		parts = d.timelines[s.parent].caller(t)
+	}
+	c.kind = s.kindOf(parts, t)
+	if err := d.next(&s.timeline, c, t, parts); err != nil {
+		return err
+	}
+	if s.left--; s.left > 0 || s.parent < 0 {
+		return nil
+	}
+	return d.timelines[s.parent].add(s.agent())
+}
+
+// kindOf returns the kind of the delay of a request that waits for parts and began at t.
+func (s *dynamoTimeline) kindOf(parts []part, t float64) trace.DelayKind {
+	last, agents := math.Inf(-1), s.parent >= 0 // no user talks to a sub-agent
+	for _, p := range parts {
+		last, agents = max(last, p.end), agents || p.agent
+	}
+	i, _ := slices.BinarySearch(s.tools, last-s.slack)
+	switch {
+	case agents, i < len(s.tools) && s.tools[i] <= t+s.slack:
+		return trace.Tool
+	case len(s.tools) > 0:
+		return trace.Think
+	}
+	return ""
 }

@@ -27,6 +27,7 @@ type indexed[T any] struct {
 
 // textFiles reads the files of a trace, one after the other.
 type textFiles struct {
+	format   Format
 	files    []*textFile
 	notes    *notes
 	recorded bool // Options.RecordedTimes
@@ -166,7 +167,9 @@ func (x *indexed[T]) prepare(most int) {
 			continue
 		}
 		if x.line = f.text.Number(); err == nil {
-			err = x.layout.index(unit)
+			if err = x.layout.index(unit); err != nil {
+				err = otherFormat(err, unit, x.format)
+			}
 		}
 		if err != nil {
 			x.fail(x.line, err)

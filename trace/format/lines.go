@@ -19,7 +19,6 @@ type lineParser interface {
 // lines is the source of a format with one request a line.
 type lines struct {
 	textFiles
-	format Format
 	parser lineParser
 }
 
@@ -49,7 +48,7 @@ func (l *lines) Read(r *trace.Request) error {
 // otherFormat extends a line's error if the line is in another format.
 func otherFormat(err error, line []byte, f Format) error {
 	other := Detect(line)
-	if other == f || other == Mooncake && (f == AIPerf || !looksNative(line)) { // AIPerf has native rows
+	if other == f || f == OpenAILog || other == Mooncake && (f == AIPerf || !looksNative(line)) { // AIPerf has native rows
 		return err
 	}
 	return fmt.Errorf("a row of %s among those of %s: %w", named(other), named(f), err)

@@ -125,7 +125,7 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 	if r.folder && !slices.Contains([]Format{Weka, Dynamo, OpenAILog}, r.format) {
 		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces and request logs can be folders: its first file, %s, is %s", folder, first.name, named(r.format))
 	}
-	r.source, err = r.newSource(textFiles{files: files, name: first.name, notes: r.notes, recorded: opts.RecordedTimes}, explicit)
+	r.source, err = r.newSource(textFiles{format: r.format, files: files, name: first.name, notes: r.notes, recorded: opts.RecordedTimes}, explicit)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 // newSource returns the source of the rows of the files. explicit: the caller named the
 // format.
 func (r *Reader) newSource(t textFiles, explicit bool) (source, error) {
-	rows := &lines{textFiles: t, format: r.format}
+	rows := &lines{textFiles: t}
 	counter := tokenCounter{r.opts.Tokens}
 	var err error
 	switch r.format {

@@ -64,7 +64,7 @@ func (*traceLab) split(t *Text) units { return t.Line }
 func (t *traceLab) index(line []byte) error {
 	l := traceLabLine{begin: math.NaN(), end: math.NaN()}
 	if err := l.parse(line); err != nil {
-		return otherFormat(err, line, TraceLab)
+		return err
 	}
 	if math.IsNaN(l.begin) {
 		t.notes.count("rounds left out, without times")

@@ -77,14 +77,10 @@ func (l *timeline) until(t float64) (ended []part) {
 	return ended
 }
 
-// agentSince returns everything that was added since begin as one part: a sub-agent.
-func (l timeline) agentSince(begin float64) part {
-	p := part{begin: begin, end: begin, agent: true, endless: true}
-	l.parts = slices.Clone(l.parts)
+// agent returns all requests as one part: a sub-agent, whose timeline is complete.
+func (l *timeline) agent() part {
+	p := part{end: math.Inf(-1), agent: true}
 	for _, q := range l.until(math.Inf(1)) {
-		if q.end < begin {
-			continue
-		}
 		if q.end >= p.end {
 			p.end, p.endless = q.end, q.endless
 		}
@@ -123,11 +119,6 @@ type call struct {
 // maxWaits bounds the entries of after of all requests.
 const maxWaits = 1 << 24
 
-func (a *agents) newSession(name string) int32 {
-	a.sessions = append(a.sessions, session{name: name})
-	return int32(len(a.sessions) - 1)
-}
-
 // sessionOf returns the number of the session with a name, and whether it is new.
 func (a *agents) sessionOf(name string) (number int32, isNew bool) {
 	hash := xxhash.Sum64String(name)
@@ -136,8 +127,8 @@ func (a *agents) sessionOf(name string) (number int32, isNew bool) {
 		if a.numbers == nil {
 			a.numbers = map[uint64]int32{}
 		}
-		number = a.newSession(name)
-		a.numbers[hash] = number
+		number = int32(len(a.sessions))
+		a.sessions, a.numbers[hash] = append(a.sessions, session{name: name}), number
 	}
 	return number, !known
 }

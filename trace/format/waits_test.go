@@ -128,8 +128,7 @@ func TestWekaKeepsItsTimes(t *testing.T) {
 	})
 }
 
-// TestDynamoKeepsItsTimes is the same for a log of agents, sub-agents that are called
-// several times, and tools.
+// TestDynamoKeepsItsTimes is the same for a log of agents, sub-agents and tools.
 func TestDynamoKeepsItsTimes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var lines []string

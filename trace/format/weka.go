@@ -64,34 +64,19 @@ func requestsOf(object []byte, to *requestList) field {
 	}
 }
 
-// parseScope reports whether block ids are shared by all conversations.
-func parseScope(raw []byte) (global bool, err error) {
-	scope, err := parseString(raw)
-	if err == nil && scope != "local" && scope != "global" {
-		err = fmt.Errorf("is neither local nor global: %q", scope)
-	}
-	return scope == "global", err
-}
-
 // index adds the requests of a conversation, and keeps the errors about them.
 func (w *weka) index(raw []byte) error {
-	if err := w.readConversation(raw); err != nil {
-		return otherFormat(err, raw, Weka)
-	}
-	return nil
-}
-
-func (w *weka) readConversation(raw []byte) error {
 	if err := validObject(raw); err != nil {
 		return err
 	}
 	c := &conversation{weka: w, taken: map[string]int{}}
+	var scope string
 	var size int
 	var requests requestList
 	err := readMembers("", raw, keys{
 		{"id", into(&c.name, parseString)},
 		{"block_size", into(&size, parseBlockSize)},
-		{"hash_id_scope", into(&c.global, parseScope)},
+		{"hash_id_scope", into(&scope, parseString)},
 		{"requests", requestsOf(raw, &requests)},
 	}, nil, nil)
 	switch other, twice := w.names[c.name]; {
@@ -101,9 +86,12 @@ func (w *weka) readConversation(raw []byte) error {
 		return fmt.Errorf("no id in %s", Quote(raw))
 	case requests.raw == nil:
 		return fmt.Errorf("no requests in %s", Quote(raw))
+	case scope != "" && scope != "local" && scope != "global":
+		return fmt.Errorf("hash_id_scope is neither local nor global: %q", scope)
 	case twice:
 		return fmt.Errorf("id is already used by a conversation in %s: %.60q", other, c.name)
 	}
+	c.global = scope == "global"
 	w.names[c.name] = w.textFiles.name
 	if err := w.setBlockSize(size); err != nil {
 		return keyed("block_size", err)
@@ -185,10 +173,13 @@ type wekaList struct {
 
 // list adds the requests of a list, whose first line is given.
 func (c *conversation) list(l *wekaList, raw []byte, line int) {
-	l.session = c.newSession(l.name)
+	l.session, _ = c.sessionOf(l.name)
 	entries := c.entries(l, raw, line)
-	if l.depth == 0 {
-		l.slack = clockStep(entries)
+	if l.depth == 0 { // some clocks have whole seconds
+		l.slack = 1000
+		if slices.ContainsFunc(entries, func(e wekaEntry) bool { return math.Mod(e.t.Value, 1000) != 0 }) {
+			l.slack = 1
+		}
 	}
 	for i := range entries {
 		e := &entries[i]
@@ -229,17 +220,6 @@ func (c *conversation) entries(l *wekaList, list []byte, line int) (entries []we
 	return entries
 }
 
-// clockStep returns the step of the clock of a conversation in ms: some have whole
-// seconds.
-func clockStep(entries []wekaEntry) float64 {
-	for i := range entries {
-		if math.Mod(entries[i].t.Value, 1000) != 0 {
-			return 1
-		}
-	}
-	return 1000
-}
-
 // subagent adds the requests of a sub-agent. Their times count from the start of
 // the conversation in newer files, from the call in older ones.
 func (c *conversation) subagent(l *wekaList, e *wekaEntry) error {
@@ -263,7 +243,7 @@ func (c *conversation) subagent(l *wekaList, e *wekaEntry) error {
 	if len(of.parts) == 0 {
 		return nil
 	}
-	return keyed(":", l.add(of.agentSince(math.Inf(-1))))
+	return keyed(":", l.add(of.agent()))
 }
 
 // request adds a request.
