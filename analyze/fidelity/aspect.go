@@ -79,9 +79,10 @@ func Aspects() []Aspect {
 
 // each returns a value of each request.
 func each(value int) column {
-	return func(p piece) (all []float64) {
-		for _, r := range p {
-			all = append(all, r.value[value])
+	return func(p piece) []float64 {
+		all := make([]float64, len(p))
+		for i, r := range p {
+			all[i] = r.value[value]
 		}
 		return all
 	}
@@ -126,9 +127,10 @@ func (v *Value) in(pieces []piece) []float64 {
 func (a *Aspect) compare(source, drawn []piece) (largest float64) {
 	for i := range a.Values {
 		v := &a.Values[i]
-		v.Source, v.Drawn, v.Gap = a.Measure.shown(v.in(source)), a.Measure.shown(v.in(drawn)), trace.Opt[float64]{}
+		of, by := v.in(source), v.in(drawn)
+		v.Source, v.Drawn, v.Gap = a.Measure.shown(of), a.Measure.shown(by), trace.Opt[float64]{}
 		if v.Source.Set && v.Drawn.Set {
-			v.Gap = trace.Some(a.Measure.gap(v.in(source), v.in(drawn)))
+			v.Gap = trace.Some(a.Measure.gap(of, by))
 			largest = max(largest, v.Gap.Value)
 		}
 	}
