@@ -129,28 +129,19 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 	if err := c.bySession(a, size); err != nil {
 		return nil, err
 	}
+	a.Arrivals = arrivalsOf(&c.rows)
+	a.Time = newTime(a.Arrivals)
 	var parts sync.WaitGroup
 	do := parts.Go
 	if c.rows.len() > manyRows {
 		do = func(part func()) { part() }
 	}
-	var line timeline
-	var sharing []shared
-	placed := make(chan struct{}) // closed when line is known
-	do(func() {
-		a.Arrivals = arrivalsOf(&c.rows)
-		line = timelineOf(a.Arrivals)
-		close(placed)
-		a.Time = timeOf(&c.rows, line)
-	})
+	do(func() { a.Time.addLengths(&c.rows) })
 	if c.prefix.total > 0 {
 		a.Prefix = &Prefix{BlockSize: size, Requests: c.prefix.requests, TotalBlocks: c.prefix.total, UniqueBlocks: c.prefix.unique}
 		do(func() { a.Prefix.Roots = c.prefix.sharedRoots(size, top) })
 		do(func() { a.Prefix.Reuse = c.prefix.reuse.result() })
-		do(func() {
-			<-placed
-			a.Observed, sharing = c.prefix.hits(a.Prefix, &c.rows, line)
-		})
+		do(func() { a.Observed = c.prefix.hits(a.Prefix, &c.rows, a.Time) })
 	}
 	if a.Sessions == nil {
 		do(func() { a.Sessions = c.prefix.sessions(&c.rows, size) })
@@ -161,7 +152,7 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 		do(func() { watched(size.Tokens) })
 	}
 	parts.Wait()
-	a.Time.finish(sharing)
+	a.Time.sumThirds()
 	l := &a.Lengths
 	l.EstimatedISL, l.EstimatedOSL, l.MissingOSL = c.marks.estimatedISL, c.marks.estimatedOSL, c.marks.missingOSL
 	return a, nil

@@ -149,21 +149,18 @@ func (sorted byTime) dispersion(width float64) trace.Opt[float64] {
 	if windows < 2 {
 		return trace.Opt[float64]{}
 	}
-	// Skip empty windows, which add nothing to either sum: a trace that spans years
-	// has more of them than requests.
-	var sum, squares float64
-	for i := 0; i < sorted.len(); {
+	var sum, squares, within, last float64
+	for i := range sorted.len() {
 		window := math.Floor((sorted.at(i) - first) / width)
 		if window >= windows {
 			break
 		}
-		n := 0.0
-		for i < sorted.len() && math.Floor((sorted.at(i)-first)/width) == window {
-			n++
-			i++
+		if window != last {
+			within, last = 0, window
 		}
-		sum += n
-		squares += n * n
+		sum++
+		squares += 2*within + 1 // by which the square of a count grows
+		within++
 	}
 	mean := sum / windows
 	return trace.Some((squares/windows - mean*mean) / mean)

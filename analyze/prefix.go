@@ -160,11 +160,10 @@ func (c *prefixCounter) runWith(number uint32) run {
 	return c.runs.at(c.runs.with(number))
 }
 
-// hits fills in the hits, and returns the shared part of prompts, also by window.
-func (c *prefixCounter) hits(p *Prefix, rows *rows, line timeline) (Context, []shared) {
+// hits fills in the hits, also by window, and returns the shared part of prompts.
+func (c *prefixCounter) hits(p *Prefix, rows *rows, over *Time) Context {
 	size := p.BlockSize
 	infinite := cache.Hits{Requests: c.requests, Blocks: c.total}
-	windows := make([]shared, line.windows)
 	contextTokens := 0
 	var contexts stats.Collector
 	for i, runs := range c.runs.byRow {
@@ -188,9 +187,8 @@ func (c *prefixCounter) hits(p *Prefix, rows *rows, line timeline) (Context, []s
 		context := min(c.sharedBlocks(runs)*size.Tokens, length)
 		contexts.Add(float64(context))
 		contextTokens += context
-		if line.windows > 0 && r.timed() {
-			w := &windows[line.index(r.ms)]
-			w.prompt, w.hit, w.context = w.prompt+length, w.hit+hitTokens, w.context+context
+		if w := over.of(r); w != nil {
+			w.Prompt, w.Hit, w.Context = w.Prompt+length, w.Hit+hitTokens, w.Context+context
 		}
 	}
 	p.Context = contexts.Sample()
@@ -199,7 +197,7 @@ func (c *prefixCounter) hits(p *Prefix, rows *rows, line timeline) (Context, []s
 		Mean:        trace.Ratio(contextTokens, p.Requests),
 		UniqueMean:  trace.Ratio(infinite.Tokens-contextTokens, p.Requests),
 		SharedRatio: trace.Ratio(contextTokens, infinite.Tokens),
-	}, windows
+	}
 }
 
 func countBlocks(runs []run) int {

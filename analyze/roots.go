@@ -35,9 +35,8 @@ type Root struct {
 
 // rootCounter counts the prompts that start with each block.
 type rootCounter struct {
-	index  map[uint32]int // by block number
-	roots  []root
-	latest int // index of the root of the last prompt: most share it with the one before
+	index map[uint32]int // by block number
+	roots []root
 }
 
 type root struct {
@@ -48,16 +47,6 @@ type root struct {
 }
 
 func (c *rootCounter) add(id uint64, number uint32, isl int32) {
-	if c.latest >= len(c.roots) || c.roots[c.latest].number != number {
-		c.latest = c.find(id, number)
-	}
-	r := &c.roots[c.latest]
-	r.requests++
-	r.isl = min(r.isl, isl)
-}
-
-// find returns the index of a root, which it adds if it is new.
-func (c *rootCounter) find(id uint64, number uint32) int {
 	i, known := c.index[number]
 	if !known {
 		if c.index == nil {
@@ -67,7 +56,9 @@ func (c *rootCounter) find(id uint64, number uint32) int {
 		c.index[number] = i
 		c.roots = append(c.roots, root{id: id, number: number, isl: math.MaxInt32})
 	}
-	return i
+	r := &c.roots[i]
+	r.requests++
+	r.isl = min(r.isl, isl)
 }
 
 func (c *prefixCounter) sharedRoots(size trace.BlockSize, top int) Roots {

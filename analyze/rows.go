@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -71,54 +72,22 @@ func (l *rows) all(yield func(int, *row) bool) {
 // byTime holds the rows with a time in order of time.
 type byTime struct {
 	rows  *rows
-	order []int32 // numbers of rows; nil if all rows have a time and are in order
+	order []int32 // numbers of rows
 }
 
 func sortByTime(rows *rows) byTime {
-	last, inOrder, timed := math.Inf(-1), true, 0
-	for _, r := range rows.all {
-		if r.timed() {
-			inOrder = inOrder && r.ms >= last
-			last = r.ms
-			timed++
-		}
-	}
 	t := byTime{rows: rows}
-	if inOrder && timed == rows.len() {
-		return t
-	}
-	t.order = make([]int32, 0, timed)
 	for i, r := range rows.all {
 		if r.timed() {
 			t.order = append(t.order, int32(i))
 		}
 	}
-	if !inOrder {
-		slices.SortFunc(t.order, func(a, b int32) int {
-			switch x, y := t.rows.at(int(a)).ms, t.rows.at(int(b)).ms; {
-			case x < y:
-				return -1
-			case x > y:
-				return 1
-			}
-			return int(a) - int(b)
-		})
-	}
+	slices.SortFunc(t.order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(rows.at(int(a)).ms, rows.at(int(b)).ms), int(a-b))
+	})
 	return t
 }
 
-func (t byTime) len() int {
-	if t.order == nil {
-		return t.rows.len()
-	}
-	return len(t.order)
-}
-
-func (t byTime) row(i int) *row {
-	if t.order != nil {
-		i = int(t.order[i])
-	}
-	return t.rows.at(i)
-}
-
+func (t byTime) len() int         { return len(t.order) }
+func (t byTime) row(i int) *row   { return t.rows.at(int(t.order[i])) }
 func (t byTime) at(i int) float64 { return t.row(i).ms }

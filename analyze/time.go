@@ -18,6 +18,8 @@ type Time struct {
 	// First and Last are the first and the last third of the windows; both are empty if
 	// there are fewer than three.
 	First, Last Window
+
+	start float64 // of the first window in milliseconds
 }
 
 // Window is what arrives in a stretch of time.
@@ -94,32 +96,33 @@ func quotient(a, b float64) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: a / b, Set: b > 0}
 }
 
-// timeline places windows on the arrivals of a trace.
-type timeline struct {
-	start, step, first, last float64
-	windows                  int // 0 if there are too few requests, or all arrive at once
-}
-
 const (
 	mostWindows, leastWindows = 72, 25
 	perWindow                 = 30 // requests, so that means are more than noise
 	leastPerWindow            = 4  // on average
 )
 
-func timelineOf(at *Arrivals) timeline {
+// newTime returns windows without requests. It returns nil if there are too few requests, or
+// all arrive at once.
+func newTime(at *Arrivals) *Time {
 	if at == nil || !at.Rate.Set || at.Requests < 2*leastPerWindow {
-		return timeline{}
+		return nil
 	}
-	t := timeline{start: at.First, first: at.First, last: at.Last}
+	t := &Time{}
 	windows := float64(min(max(at.Requests/perWindow, leastWindows), mostWindows, at.Requests/leastPerWindow))
 	if at.Grid != nil {
-		t.step = gridStep(at.Duration(), at.Grid.Step, windows)
+		t.Step = gridStep(at.Duration(), at.Grid.Step, windows)
 		t.start = at.Grid.Tick(at.First) - at.Grid.Step/2
 	} else {
-		t.step = roundStep(at.Duration(), 1, windows)
-		t.start = math.Floor(at.First/t.step) * t.step
+		t.Step = roundStep(at.Duration(), 1, windows)
+		t.start = math.Floor(at.First/t.Step) * t.Step
 	}
-	t.windows = max(1, int(math.Ceil((t.last-t.start)/t.step)))
+	t.Windows = make([]Window, max(1, int(math.Ceil((at.Last-t.start)/t.Step))))
+	for i := range t.Windows {
+		w := &t.Windows[i]
+		w.From = max(t.start+float64(i)*t.Step, at.First)
+		w.To = min(t.start+float64(i+1)*t.Step, at.Last)
+	}
 	return t
 }
 
@@ -155,42 +158,29 @@ func gridStep(duration, grid, windows float64) float64 {
 	return roundStep(duration, grid, windows)
 }
 
-// index returns the window of a time from first to last, which belongs to the last.
-func (t timeline) index(at float64) int { return min(int((at-t.start)/t.step), t.windows-1) }
-
-// timeOf returns nil without windows.
-func timeOf(rows *rows, t timeline) *Time {
-	if t.windows == 0 {
+// of returns the window of a row, nil if it has none.
+func (t *Time) of(r *row) *Window {
+	if t == nil || !r.timed() {
 		return nil
 	}
-	over := &Time{Step: t.step, Windows: make([]Window, t.windows)}
-	for i := range over.Windows {
-		w := &over.Windows[i]
-		w.From = max(t.start+float64(i)*t.step, t.first)
-		w.To = min(t.start+float64(i+1)*t.step, t.last)
-	}
+	return &t.Windows[min(int((r.ms-t.start)/t.Step), len(t.Windows)-1)]
+}
+
+// addLengths counts requests.
+func (t *Time) addLengths(rows *rows) {
 	for _, r := range rows.all {
-		if r.timed() {
-			w := &over.Windows[t.index(r.ms)]
+		if w := t.of(r); w != nil {
 			w.Requests++
 			w.ISL.add(r.isl)
 			w.OSL.add(r.osl())
 		}
 	}
-	return over
 }
 
-// shared is the part of the prompts of a window that is reused.
-type shared struct{ prompt, hit, context int }
-
-// finish adds what is known of prompts with block ids, by window, and sums up thirds.
-func (t *Time) finish(all []shared) {
+// sumThirds sums up the first and the last windows.
+func (t *Time) sumThirds() {
 	if t == nil {
 		return
-	}
-	for i, s := range all {
-		w := &t.Windows[i]
-		w.Prompt, w.Hit, w.Context = s.prompt, s.hit, s.context
 	}
 	if third := len(t.Windows) / 3; third > 0 {
 		t.First, t.Last = sum(t.Windows[:third]), sum(t.Windows[len(t.Windows)-third:])
