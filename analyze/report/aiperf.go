@@ -16,11 +16,10 @@ import (
 )
 
 // AIPerf writes records in the format of AIPerf's profile_export.jsonl, one line per
-// request sent. Times are in nanoseconds since the Unix epoch. Its request_latency
-// is E2EL, its time_to_first_output_token TTFVT, its inter_token_latency TPOT and its
-// inter_chunk_latency the gaps; its output_token_count is without reasoning. The
-// format has no place for verdict and notes; only the worker of a simulated run says
-// so.
+// request sent. Times are in nanoseconds since the Unix epoch. request_latency is E2EL,
+// time_to_first_output_token TTFVT, inter_token_latency TPOT, inter_chunk_latency the gaps,
+// and output_token_count excludes reasoning. The format has neither verdict nor notes; the
+// worker id of a simulated run says that it is one.
 func AIPerf(w io.Writer, info runfile.Run, records iter.Seq2[replay.Record, error]) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	turns := map[string]int{}

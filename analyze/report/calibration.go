@@ -70,8 +70,8 @@ func loadName(l bench.Load) string {
 
 func milliseconds(x float64) string { return doc.Fixed(x, 3) }
 
-// beyondCalibrated says how the peak load of a run exceeds the calibrated range, "" if it
-// does not.
+// beyondCalibrated describes how the peak load of a run exceeds the calibrated range, "" if
+// it does not.
 func beyondCalibrated(c *runfile.Calibrated, streams int, events, requests float64) string {
 	var over []string
 	for _, u := range []struct {

@@ -51,7 +51,7 @@ func (c Check) verdict() string {
 	return "No problems found: this trace can be replayed faithfully."
 }
 
-// CheckJSON is the form of the findings in JSON.
+// CheckJSON is the JSON of the findings.
 type CheckJSON struct {
 	Trace      string `json:"trace"`      // name
 	Replayable bool   `json:"replayable"` // faithfully: no finding is an error

@@ -11,8 +11,8 @@ import (
 // Comparison compares traces side by side. The first is the baseline.
 type Comparison []Dataset
 
-// Document contains the named values of all traces side by side, the tables of each cache, and
-// figures with all traces.
+// Document contains the values of all traces side by side, the tables of each cache, and
+// common figures.
 func (c Comparison) Document() *doc.Document {
 	d := doc.New("TRACE COMPARISON", "Measured against: "+c[0].Name)
 	c.sideBySide(d)
@@ -32,7 +32,7 @@ func (c Comparison) Document() *doc.Document {
 	return d
 }
 
-// sideBySide shows the named values of the traces' own documents, section by section.
+// sideBySide shows the values of the traces' documents, section by section.
 func (c Comparison) sideBySide(d *doc.Document) {
 	var titles []string
 	sections := map[string][]*doc.Section{} // by title, of each trace

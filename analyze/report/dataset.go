@@ -4,8 +4,7 @@
 //
 //	err := report.Dataset{Name: "conversation.jsonl", Analysis: a}.Document().WriteText(os.Stdout)
 //
-// JSON and PNG methods write the same results for programs and as pictures. A
-// report computes nothing beyond the results; unknown values are "-" in text and
+// JSON methods write the same results for programs. Unknown values are "-" in text and
 // null in JSON, never 0.
 package report
 
@@ -88,8 +87,8 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	}
 }
 
-// orderNotes says which results depend on the order of turns without a timestamp,
-// and warns if that is wrong.
+// orderNotes notes which results depend on the order of turns without a timestamp, and
+// warns if that order is wrong.
 func orderNotes(a *analyze.Analysis) (note, warning string) {
 	u := a.Untimed
 	if u.Turns == 0 {
@@ -148,8 +147,8 @@ func assumedBlockSize(b trace.BlockSize) string {
 	return fmt.Sprintf("The block size is assumed, because every size from %s to %s tokens fits the ids.", doc.Int(b.Low), doc.Int(b.High))
 }
 
-// BlockSizeWarning returns how many rows do not fit the block size and which size
-// would fit; "" if all rows fit.
+// BlockSizeWarning names the number of rows that do not fit the block size and a size that
+// fits; "" if all rows fit.
 func BlockSizeWarning(a *analyze.Analysis) string {
 	p, f := a.Prefix, a.BlockFit
 	if p == nil || f.Fits == f.Rows {
@@ -333,7 +332,7 @@ func noteIf(is bool, note, otherwise string) string {
 	return otherwise
 }
 
-// noteOr returns the note on a value, or why it is missing.
+// noteOr returns the note on a value, or the reason why it is missing.
 func noteOr(v trace.Opt[float64], note, why string) string {
 	if !v.Set {
 		return why
@@ -341,7 +340,7 @@ func noteOr(v trace.Opt[float64], note, why string) string {
 	return note
 }
 
-// graphSection describes which rows wait for which, if they name them.
+// graphSection describes the rows that wait for rows they name.
 func graphSection(to *doc.Document, g *analyze.Graph) {
 	if g == nil {
 		return
@@ -356,7 +355,7 @@ func graphSection(to *doc.Document, g *analyze.Graph) {
 	}
 }
 
-// relationRows describes how turns relate to the turns before, if not all extend them.
+// relationRows describes how prompts relate to the previous turn, unless all extend it.
 func relationRows(s *doc.Section, r *analyze.Relations) {
 	if r == nil || r.Shortened+r.Rewritten == 0 {
 		return

@@ -10,9 +10,9 @@ import (
 	"moontide/trace/stats"
 )
 
-// Datagen contains the block in which statistics of traces of Dynamo's data
-// generator are published, for each trace, and the notes. The contexts are those
-// that a generator declares in the trace; without them, the observed ones.
+// Datagen contains, for each trace, the block of statistics that Dynamo's data generator
+// publishes, and the notes. Its contexts are those declared in the trace, otherwise the
+// observed ones.
 func (c Comparison) Datagen() *doc.Document {
 	all := &doc.Document{ListingFirst: true}
 	for _, d := range c {

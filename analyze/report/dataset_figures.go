@@ -13,7 +13,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// figures draws what the trace has values of.
+// figures draws the figures that have values.
 func (d Dataset) figures() []figure.Figure {
 	a := d.Analysis
 	figures := []figure.Figure{
@@ -62,7 +62,7 @@ func timeFigures(a *analyze.Analysis) (figures []figure.Figure) {
 	return figures
 }
 
-// overWindows lists what is drawn over time; of several traces, the first line of each figure.
+// overWindows lists the figures over time. Several traces share the first line of each.
 var overWindows = []struct {
 	title string
 	y     figure.Axis
@@ -113,7 +113,7 @@ func (c *Cache) figure() figure.Figure {
 	lru := figure.Series{Name: policyName(cache.LRU), Kind: figure.Line}
 	capacities := c.Curve.Spaced(curvePoints)
 	least := c.Curve.Largest() / 1000         // of the flat end
-	if len(capacities) == c.Curve.Largest() { // every size is present: a rate holds up to the next
+	if len(capacities) == c.Curve.Largest() { // every size: the rate is constant up to the next
 		lru.Kind = figure.Steps
 	}
 	for _, capacity := range capacities {
@@ -148,9 +148,8 @@ func policyName(p cache.Policy) string {
 	return strings.ToUpper(string(p))
 }
 
-// figures draws what the distances measure, cumulative distributions and LRU curves,
-// and what changes over time, each trace from its first arrival on. All traces are in each
-// figure, but those without values.
+// figures draws cumulative distributions, LRU curves, and values over time from the first
+// arrival of each trace. Each figure has all traces with values.
 func (c Comparison) figures() (figures []figure.Figure) {
 	var names []string
 	for _, data := range c {

@@ -195,7 +195,7 @@ func lengthJSON(d stats.Sample) any {
 	if d.Count == 0 {
 		return nil
 	}
-	// Few columns for few values show more than single values.
+	// Few values have few columns, so that a column has more than one.
 	bins := stats.BinsFor(min(max(int(2*math.Sqrt(float64(d.Count))), 10), 60), d)
 	// log: columns are equally wide on a log axis
 	histogram := object{{"log", bins.Log}, {"edges", bins.Edges}, {"counts", d.Histogram(bins)}}

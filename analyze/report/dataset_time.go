@@ -11,8 +11,7 @@ import (
 // mostTimeRows limits the table of windows in a report; JSON has all of them.
 const mostTimeRows = 16
 
-// timeSection shows what changes from window to window, and from the first third of
-// the windows to the last.
+// timeSection shows the windows, and the change from their first third to the last.
 func timeSection(to *doc.Document, a *analyze.Analysis) {
 	t := a.Time
 	if t == nil {
@@ -41,7 +40,7 @@ func timeSection(to *doc.Document, a *analyze.Analysis) {
 	s.Table(table)
 }
 
-// varied lists what is followed over time.
+// varied lists the quantities over time.
 var varied = []struct {
 	key, name string
 	of        func(analyze.Window) trace.Opt[float64]
@@ -67,15 +66,15 @@ func tokens(mean trace.Opt[float64]) string {
 
 func rates(perSecond trace.Opt[float64]) string { return doc.FixedOr(perSecond, 3) }
 
-// lastOverFirst is the ratio of a quantity in the last third of the windows to that in
+// lastOverFirst returns the ratio of a quantity in the last third of the windows to that in
 // the first.
 func lastOverFirst(t *analyze.Time, of func(analyze.Window) trace.Opt[float64]) trace.Opt[float64] {
 	first, last := of(t.First), of(t.Last)
 	return trace.Opt[float64]{Value: last.Value / first.Value, Set: first.Set && last.Set && first.Value > 0}
 }
 
-// changeSentence says by how much rate and lengths of the last third of a trace differ
-// from those of the first; "" if neither is known.
+// changeSentence compares rate and lengths of the last third of a trace with those of the
+// first; "" if neither is known.
 func changeSentence(t *analyze.Time) string {
 	var parts []string
 	for _, v := range varied[:3] {

@@ -21,7 +21,7 @@ type Diff struct {
 	Judgements   []run.Judgement // of the gates
 }
 
-// Marks of differences that mean less than their number suggests.
+// Marks of differences with a reservation.
 const (
 	insignificant = "~"
 	noInterval    = "?"

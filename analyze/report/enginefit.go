@@ -18,8 +18,8 @@ import (
 type EngineFit struct {
 	Subject string // what was measured
 	*fit.Result
-	// Refused is set if the measurements contradict themselves: of the result, there
-	// are only the rows.
+	// Refused means that the measurements contradict each other: the result has only the
+	// rows.
 	Refused bool
 }
 

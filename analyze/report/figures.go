@@ -10,8 +10,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// onAxis converts a value of a sample to one of an axis: times of samples are in
-// milliseconds.
+// onAxis converts a value of a sample, whose times are in milliseconds, to one of an axis.
 func onAxis(a figure.Axis, value float64) float64 {
 	if a.Quantity == figure.Duration {
 		return value / 1000
@@ -19,15 +18,15 @@ func onAxis(a figure.Axis, value float64) float64 {
 	return value
 }
 
-// extent is what an axis shows of samples, in their unit.
+// extent is the range of an axis, in the unit of its samples.
 type extent struct {
 	low, high float64
 	log       bool
 }
 
-// extentOf returns an extent common to samples. It is logarithmic if the largest value is more
-// than 20 times the smallest or 4 times p99, and begins above negligible values then, which
-// would take up most of it, such as gaps between chunks that arrived together.
+// extentOf returns the common extent of samples. It is logarithmic if the largest value is
+// more than 20 times the smallest or 4 times p99. It then begins above negligible values, such
+// as gaps between chunks that arrived together, which would take up most of it.
 func extentOf(samples ...stats.Sample) extent {
 	const linear, tail = 20, 4
 	e := extent{low: math.Inf(1)}
@@ -85,8 +84,8 @@ func histogram(title string, x figure.Axis, of string, d stats.Sample) figure.Fi
 	return f
 }
 
-// edges returns the edges of columns for a number of values: few for few values, so that
-// columns show more than single values, and whole numbers for those.
+// edges returns the edges of the columns: few for few values, and whole numbers for whole
+// values.
 func (e extent) edges(values int, whole bool) (edges []float64) {
 	if !(e.low < e.high) { // all values are equal
 		half := max(math.Abs(e.low)/50, 1e-6)
@@ -107,7 +106,7 @@ func (e extent) edges(values int, whole bool) (edges []float64) {
 	return slices.Compact(append(edges, e.high))
 }
 
-// overlay draws the cumulative distributions of samples of the same names in one figure.
+// overlay draws the cumulative distributions of named samples in one figure.
 func overlay(title string, x figure.Axis, of string, names []string, samples []stats.Sample) figure.Figure {
 	over := extentOf(samples...)
 	x.Log = over.log
@@ -115,8 +114,8 @@ func overlay(title string, x figure.Axis, of string, names []string, samples []s
 	return withLines(f, names, func(i int) figure.Series { return cumulative(samples[i], x, over) })
 }
 
-// withLines adds a line for each name. One without points loses its name, and keeps its
-// colour for the other figures. A line that is alone has no legend: the note names it.
+// withLines adds a line for each name. A line without points has no name, but keeps its
+// colour for the other figures. A single line has no legend: the note names it.
 func withLines(f figure.Figure, names []string, line func(i int) figure.Series) figure.Figure {
 	only := ""
 	for i, name := range names {
@@ -168,8 +167,8 @@ func cumulative(d stats.Sample, x figure.Axis, over extent) figure.Series {
 	return line
 }
 
-// against draws points whose values on both axes are of one kind, with a line where they
-// are equal. Points that a logarithmic axis cannot show are left out.
+// against draws points whose axes have one unit, with a line of equal values. It omits
+// points that a logarithmic axis cannot show.
 func against(title, x, y string, axis figure.Axis, points ...figure.Series) figure.Figure {
 	low, high := math.Inf(1), 0.0
 	for i, s := range points {

@@ -48,8 +48,8 @@ func passLevel(passed bool) string {
 	return "FAIL"
 }
 
-// GateJSON is a gate applied to a run, a deployment or the difference of two runs. Value, limit
-// and margin of a change in percent are shares.
+// GateJSON is a gate applied to a run, a deployment or the difference of two runs. Value,
+// limit and margin of a relative change are shares.
 type GateJSON struct {
 	Condition string   `json:"condition"`
 	MustHold  bool     `json:"must_hold"` // false: it must not hold

@@ -33,8 +33,8 @@ func writeJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// printable escapes the characters in JSON that could control a terminal and that
-// encoders leave as they are, such as U+009B.
+// printable escapes control characters of terminals that encoders leave as they are, such
+// as U+009B.
 func printable(text []byte) []byte {
 	if !bytes.ContainsFunc(text, controls) {
 		return text
@@ -151,6 +151,5 @@ func orNull(v any, known bool) any {
 	return v
 }
 
-// number writes full precision without an exponent, which some readers do not
-// accept.
+// number has full precision and no exponent, which some readers reject.
 func number(x float64) json.Number { return json.Number(doc.Plain(x)) }

@@ -37,9 +37,9 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes JUnit XML: a test suite for each search, whose test case fails if no load meets
-// the objectives; else one for each run, with a test case for the verdict, which an INVALID or
-// incomplete run fails, and one for each gate.
+// JUnit writes JUnit XML: a test suite for each search, whose test case fails if no load
+// meets the objectives, otherwise one for each run, with a test case for the verdict, which
+// fails if the run is INVALID or incomplete, and one for each gate.
 func (o OutcomeJSON) JUnit(w io.Writer) error {
 	all := junitSuites{Name: "moontide"}
 	for _, s := range o.Searches {

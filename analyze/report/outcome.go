@@ -17,15 +17,15 @@ const OutcomeVersion = 2
 // OutcomeJSON is the outcome of a command that measures runs, for pipelines.
 type OutcomeJSON struct {
 	Version int `json:"version"` // of this schema; it does not change when keys are added
-	// Outcome is incomplete, invalid, fail or pass: the first that applies to a run.
-	// incomplete is a run that ended early or in which no request succeeded, fail one
-	// that did not pass a gate. Of bench --find it is the first that applies to a search, and
-	// of deployments in simulate it is fail if none passes all gates.
+	// Outcome is the first of incomplete, invalid, fail and pass that applies to a run, or
+	// to a search of bench --find. A run is incomplete if it ended early or no request
+	// succeeded, and fails if it did not pass a gate. Deployments in simulate fail if none
+	// passes all gates.
 	Outcome  string              `json:"outcome"`
 	Runs     []OutcomeRunJSON    `json:"runs"`
 	Searches []OutcomeSearchJSON `json:"searches"` // of bench --find; null otherwise
-	// HeldOutErrors are shares of the values, by metric, that nine in ten predictions of
-	// held-out measurements did not exceed; empty unless engines were fitted.
+	// HeldOutErrors has, by metric, the error that nine in ten predictions of held-out
+	// measurements did not exceed, as a share; empty unless engines were fitted.
 	HeldOutErrors map[string]float64 `json:"held_out_errors"`
 }
 
@@ -46,7 +46,7 @@ type OutcomeSearchJSON struct {
 	Runs     []string   `json:"runs"`     // names, in order
 }
 
-// OutcomeRunJSON is one run. Its folder has everything else that is known about it.
+// OutcomeRunJSON is one run. Its folder has the details.
 type OutcomeRunJSON struct {
 	Name           string              `json:"name"`   // of the folder
 	Folder         string              `json:"folder"` // path
@@ -78,7 +78,7 @@ func evidenceJSON(v run.Verdict) []EvidenceJSON {
 	return all
 }
 
-// The outcomes of a run, the first of which prevails among several runs.
+// The outcomes of runs, the worst first.
 const (
 	outcomeIncomplete = "incomplete"
 	outcomeInvalid    = "invalid"
@@ -178,7 +178,7 @@ func pointer(v trace.Opt[float64]) *float64 {
 	return &v.Value
 }
 
-// worse returns the outcome that prevails.
+// worse returns the worse of two outcomes.
 func worse(a, b string) string {
 	order := []string{outcomeIncomplete, outcomeInvalid, outcomeFail, outcomePass}
 	return order[min(slices.Index(order, a), slices.Index(order, b))]

@@ -24,12 +24,12 @@ type Run struct {
 	Dir    string // folder, where known
 }
 
-// Runs is a list of runs that are reported together.
+// Runs are runs that are reported together.
 type Runs []Run
 
-// View selects the latencies that a report shows, by default those of vLLM's
-// benchmark: mean, median and p99 of TTFT, TPOT, ITL and E2EL, and of TTFVT if an
-// answer began with reasoning. It also holds the gates that each run is judged by.
+// View selects the latencies of a report, by default those of vLLM's benchmark: mean,
+// median and p99 of TTFT, TPOT, ITL and E2EL, and of TTFVT if an answer began with
+// reasoning. It also holds the gates of each run.
 type View struct {
 	Latencies   []run.Latency
 	Percentiles []float64 // 0 to 100, shown after mean and median
@@ -64,9 +64,8 @@ func (v View) statistics() []run.Statistic {
 	return all
 }
 
-// Document contains the "Serving Benchmark Result" of each run with everything else
-// that is known about it. Its Data has one row per run, under the keys of the
-// summary.
+// Document contains the "Serving Benchmark Result" of each run and its details. Its Data
+// has one row per run, under the keys of the summary.
 func (runs Runs) Document() *doc.Document {
 	metrics := runs.metrics()
 	d := runs.document(func(r Run, part *doc.Document) {
@@ -90,7 +89,7 @@ func (runs Runs) Document() *doc.Document {
 	return d
 }
 
-// document has a part for each run: what add adds, the notes and the verdict.
+// document has a part for each run, from add, with the notes and the verdict.
 func (runs Runs) document(add func(r Run, part *doc.Document)) *doc.Document {
 	d := doc.New("Serving benchmark", runs.subject())
 	d.ListingFirst = true
@@ -126,8 +125,7 @@ func orUnnamed(name string) string {
 
 func (r Run) name() string { return orUnnamed(r.Name) }
 
-// metrics returns the metrics of all runs, with the latencies that the first one
-// shows.
+// metrics returns the metrics of all runs, with the latencies of the first.
 func (runs Runs) metrics() []run.Metric {
 	if len(runs) == 0 {
 		return nil
@@ -289,7 +287,7 @@ func medianAndP99(latencies ...stats.Sample) (cells []string) {
 }
 
 // addConfiguration adds the settings that are not zero, by their names in run.json, and the
-// digests that show whether two runs had the same input.
+// digests of the input.
 func (r Run) addConfiguration(s *doc.Section) {
 	info := r.Info
 	t := doc.Table{Columns: []string{"Setting", "Value"}, Left: doc.AllLeft}
@@ -339,8 +337,7 @@ func (runs Runs) reasoningMetrics() []run.Metric {
 	return []run.Metric{run.MustMetric("mean_reasoning_tokens")}
 }
 
-// addAbandoned adds the requests that the client closed, and how the server reacted
-// to it.
+// addAbandoned adds the requests that the client closed, and the server's reaction.
 func (r Run) addAbandoned(d *doc.Document) {
 	a, server := r.Result.Abandoned, &r.Result.Samples.Server
 	if a.Requests == 0 {

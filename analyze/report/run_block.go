@@ -11,15 +11,14 @@ import (
 	"moontide/trace"
 )
 
-// Block is the layout in which a tool prints its "Serving Benchmark Result": its
-// lines, their labels and capitals, and nothing else. Verdict and notes follow the
-// block.
+// Block is the layout of a tool's "Serving Benchmark Result": its lines and labels. Verdict
+// and notes follow the block.
 type Block struct {
 	title     string
 	width     int // of the labels
 	lines     []blockLine
 	latencies []blockLatency
-	itl       run.Latency // what the tool measures as ITL
+	itl       run.Latency // the ITL of the tool
 }
 
 // blockLine is a count or rate of a block. A line without a value is omitted.
@@ -31,7 +30,7 @@ type blockLine struct {
 type blockLatency struct {
 	of           run.Latency
 	title, label string
-	optional     bool // printed only if asked for
+	optional     bool // only if requested
 }
 
 // VLLM is the block of vLLM's benchmark.
@@ -50,8 +49,8 @@ var VLLM = Block{
 	},
 }
 
-// Dynamo is the block in which Dynamo's benchmark recipes publish results. Its ITL
-// is that of AIPerf, one value per request.
+// Dynamo is the block of Dynamo's benchmark recipes. Its ITL is that of AIPerf, one value
+// per request.
 var Dynamo = Block{
 	title: " Serving Benchmark Result ", width: listingColumn, itl: run.TPOT,
 	lines: []blockLine{
@@ -61,8 +60,8 @@ var Dynamo = Block{
 	latencies: []blockLatency{titled(run.TTFT), titled(run.TPOT), titled(run.ITL), titled(run.E2EL)},
 }
 
-// Moreh is the block in which Moreh publishes saturation runs: with the number of
-// client processes, and a window of the run.
+// Moreh is the block of Moreh's saturation runs, with the number of client processes and a
+// window of the run.
 var Moreh = Block{
 	title: "Serving Benchmark Result", itl: run.ITL,
 	lines: []blockLine{
@@ -158,7 +157,7 @@ func (b Block) shown(v View) (all []blockLatency) {
 	return all
 }
 
-// listing returns the lines of the block, and a note on what its ITL is.
+// listing returns the lines of the block, and a note on its ITL.
 func (b Block) listing(r Run) (lines []string, notes []doc.Note) {
 	out := &listing{width: b.width}
 	out.rule(b.title, "=")

@@ -16,7 +16,7 @@ var causeWords = map[run.Cause]string{
 	run.Warm:      "more than predicted: cached before this run",
 }
 
-// attribution describes a cause and the other causes that fit. All forms use it.
+// attribution describes a cause and the other causes that fit.
 func attribution(cause run.Cause, r *run.Result) string {
 	words, server := causeWords[cause], &r.Samples.Server
 	if cause == run.Evicted && (server.Engines != 1 || r.Cache.Prediction.Targets > 1) {

@@ -13,7 +13,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// distributions are the latencies of figures, with what has them.
+// distributions are the latencies of figures, and what each is a latency of.
 var distributions = []struct {
 	latency   run.Latency
 	title, of string
@@ -33,7 +33,7 @@ func (r Run) addDistributions(s *doc.Section) {
 	}
 }
 
-// limits marks the objectives of a latency, unless they are far outside of what is drawn.
+// limits marks the objectives of a latency that are near the drawn values.
 func (runs Runs) limits(l run.Latency) (marks []figure.Mark) {
 	const far = 2
 	over := extentOf(runs.samples(l)...)

@@ -58,8 +58,8 @@ func (r Run) summaryStatistics() []run.Statistic {
 	return all
 }
 
-// JSON writes the summary of one run as a JSON object, and several as an array, each
-// with its name as moontide.name.
+// JSON writes the summary of one run as a JSON object. Several are an array, with their
+// names as moontide.name.
 func (runs Runs) JSON(w io.Writer) error {
 	if len(runs) == 1 {
 		return writeJSON(w, runs[0].Summary())

@@ -49,7 +49,7 @@ func (l *listing) latency(r Run, of run.Latency, title, label string) {
 	}
 }
 
-// own is vLLM's block with all that moontide measures. See [VLLM] for those of other tools.
+// own is vLLM's block with all metrics of moontide.
 var own = []blockLine{
 	ofMetric("completed"), ofMetric("failed"),
 	ofMetric("abandoned").onlyIf(func(r Run) bool { return r.Result.Abandoned.Requests > 0 }),
@@ -91,8 +91,8 @@ func (r Run) listing() []string {
 	return l.lines
 }
 
-// multiToken reports whether chunks have other numbers of tokens than one, so that
-// ITL is not the time between tokens.
+// multiToken reports whether some chunks do not have one token: ITL is not the time between
+// tokens then.
 func (r Run) multiToken() bool {
 	d := r.Result.TokensPerChunk
 	return d.Count > 0 && (d.Min != 1 || d.Max != 1)

@@ -45,8 +45,7 @@ func (r Run) headlines() (all []doc.KeyValue) {
 // fromSchedule names the latencies that include the client's wait.
 var fromSchedule = map[run.Latency]run.Latency{run.TTFT: run.TTFTFromSchedule, run.E2EL: run.E2ELFromSchedule}
 
-// differs reports whether a latency from the schedule says something else: 1 % at the
-// median or at p99.
+// differs reports whether a latency from the schedule differs by 1 % at the median or p99.
 func differs(d, from stats.Sample) bool {
 	for _, p := range []float64{0.5, 0.99} {
 		if from.Count > 0 && from.Quantile(p) > 1.01*d.Quantile(p) {
@@ -56,8 +55,8 @@ func differs(d, from stats.Sample) bool {
 	return false
 }
 
-// informative returns the latencies without those from the schedule that are as those from
-// sending, and those that are always 0, as in virtual time.
+// informative omits latencies from the schedule that equal those from sending, and
+// latencies that are always 0, as in virtual time.
 func (r Run) informative(all []run.Latency) []run.Latency {
 	return slices.DeleteFunc(slices.Clone(all), func(l run.Latency) bool {
 		for sent, due := range fromSchedule {
@@ -70,6 +69,6 @@ func (r Run) informative(all []run.Latency) []run.Latency {
 	})
 }
 
-// mostDrawn is the number of runs up to which a page has all figures of each run. Of more
-// runs, it has the distributions of all runs together.
+// mostDrawn is the maximum number of runs of a page with all figures of each. A page of more
+// runs has their common distributions.
 const mostDrawn = 3

@@ -19,12 +19,11 @@ import (
 // [SweepOf], [SearchOf] and [PlanOf].
 type Set struct {
 	Title   string
-	Subject string       // what all runs have in common, in one line
+	Subject string       // common to all runs, in one line
 	Axis    bench.Axis   // what differs between the runs of a group
 	Metrics []run.Metric // the columns of its tables
 	Gates   []run.Gate
-	// Groups are in order. Groups with the same shape are compared with the first of
-	// them.
+	// Groups are compared with the first group of the same shape.
 	Groups []*Group
 	// HeldOut has the errors of fitted engines on held-out measurements by metric, as
 	// shares of the value.
@@ -44,7 +43,7 @@ type Point struct {
 	Level      string               // the same in all groups
 	Values     []trace.Opt[float64] // of the metrics
 	Judgements []run.Judgement      // of the gates
-	Outcome    string               // of the gates in a search, in a word or two
+	Outcome    string               // of the gates, in a search
 	Run
 }
 
@@ -68,8 +67,8 @@ var headings = map[bench.Axis]string{
 	bench.Rate: "Request Rate (req/s)", bench.Speedup: "Speedup", bench.Concurrency: "Concurrency", Deployments: "Deployment",
 }
 
-// setMetrics returns the columns of a set: beside a requested rate or speedup the rate at
-// which requests were sent, and what gates limit. Their first latencies are means.
+// setMetrics returns the columns of a set: the achieved rate next to a requested rate or
+// speedup, throughputs, latencies from the mean on, and the metrics of gates.
 func setMetrics(axis bench.Axis, v View) (all []run.Metric) {
 	var keys []string
 	if axis == bench.Rate || axis == bench.Speedup {
@@ -205,7 +204,7 @@ func (s *Set) points(yield func(where string, p *Point) bool) {
 }
 
 // judge adds the notes on runs and the worst verdict of all with its reasons. A simulated
-// deployment that is not VALID says nothing against the others: it has a warning.
+// deployment that is not VALID has a warning: it does not affect the others.
 func (s *Set) judge(d *doc.Document) {
 	worst, runs := run.Valid, 0
 	var reasons []doc.Evidence

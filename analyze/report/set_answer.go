@@ -17,7 +17,7 @@ import (
 // searched reports whether the set is the result of load searches.
 func (s *Set) searched() bool { return s.Groups[0].Found != nil }
 
-// addAnswers adds what searches found: a paragraph for one, a table for several.
+// addAnswers adds the results of searches: a paragraph for one, a table for several.
 func (s *Set) addAnswers(d *doc.Document) {
 	if !s.searched() {
 		return
@@ -102,8 +102,8 @@ func (g *Group) answer() string {
 	return text
 }
 
-// load names a level: "7.31 req/s", "speedup 2.2" or "concurrency 64". A rate that was not
-// reached is beside what was offered: "4.1 req/s (of 8)".
+// load names a level: "7.31 req/s", "speedup 2.2", "concurrency 64", or, for a rate that was
+// not reached, "4.1 req/s (of 8)".
 func (g *Group) load(level float64) string {
 	switch f := g.Found; {
 	case f.Axis == bench.Rate && f.Load(level) != level:
@@ -123,7 +123,7 @@ func threeDigits(x float64) string {
 	return bench.FormatLevel(rounded)
 }
 
-// shortfalls lists the objectives that a run misses, or says why it is INVALID.
+// shortfalls lists the objectives that a run misses, or why it is INVALID.
 func shortfalls(l *bench.LoadLeg) string {
 	if v := l.Metrics.Verdict; v.Level == run.Invalid {
 		return "the run is INVALID: " + v.Reasons()[0]
@@ -205,8 +205,8 @@ func (g *Group) headline() doc.KeyValue {
 	return h
 }
 
-// addGates adds the outcome of the gates: of all runs of a sweep, at the answers of searches
-// and at the loads that limit them, and of the smallest deployment that passes all.
+// addGates adds the outcome of the gates: of all runs of a sweep, at the answers and limits
+// of searches, or of the smallest deployment that passes all.
 func (s *Set) addGates(d *doc.Document) {
 	if len(s.Gates) == 0 {
 		return
@@ -249,7 +249,7 @@ func (s *Set) addGates(d *doc.Document) {
 }
 
 // smallest returns the smallest deployment that meets the gates, of several the one with the
-// highest throughput; the largest if there is none. It counts those that meet them.
+// highest throughput, or the largest if none does, and the number of those that do.
 func (s *Set) smallest() (best *Point, met int) {
 	points := s.Groups[0].Points
 	engines := func(p *Point) float64 { return s.value(p, enginesKey).Value }
@@ -267,7 +267,7 @@ func (s *Set) smallest() (best *Point, met int) {
 	return best, met
 }
 
-// Unmet lists what failed the gates: searches without an answer, a plan without a passing
+// Unmet lists failures of gates: searches without an answer, a plan without a passing
 // deployment, or runs of a sweep.
 func (s *Set) Unmet() (texts []string) {
 	switch {

@@ -29,7 +29,7 @@ func (s *Set) addFigures(d *doc.Document) {
 	for _, x := range []measure{e2el, ttft, tpot, perUser} {
 		to.Figure(s.figure(x.axis.Label, x, output))
 	}
-	if s.Axis != bench.Concurrency { // what was asked for may differ from what was sent
+	if s.Axis != bench.Concurrency { // requests may be sent at another rate than requested
 		load := measure{axis: figure.Axis{Label: "Achieved request rate", Unit: "req/s"}, of: s.metric("achieved_rate", 1)}
 		to.Figure(s.figure(ttft.axis.Label+" by load", load, ttft))
 		to.Figure(s.figure(tpot.axis.Label+" by load", load, tpot))
@@ -59,8 +59,8 @@ func (s *Set) addFronts(d *doc.Document, latencies ...measure) {
 	}
 }
 
-// front returns the points of deployments by latency, and those on the Pareto front. Half a
-// percent more throughput would be an accident of when the last request ends.
+// front returns the points of deployments by latency, and those on the Pareto front. It
+// ignores half a percent more throughput, which depends on the end of the last request.
 func front(of figure.Series) (front, all figure.Series) {
 	const step = 1.005
 	order := make([]int, len(of.X))
@@ -84,7 +84,7 @@ func front(of figure.Series) (front, all figure.Series) {
 	return front, all
 }
 
-// A measure is a value of a run on an axis, and its limits.
+// measure is a value of a run on an axis, and its limits.
 type measure struct {
 	axis   figure.Axis
 	of     func(p *Point) trace.Opt[float64]
@@ -100,8 +100,7 @@ func (s *Set) metric(key string, unit float64) func(p *Point) trace.Opt[float64]
 	}
 }
 
-// latency returns the statistic that the first gate on a latency limits, with that limit,
-// or the mean if there is no such gate.
+// latency returns the statistic of the first gate on a latency, with its limit, or the mean.
 func (s *Set) latency(l run.Latency, name string) measure {
 	m, label, limits := l.Metric(run.Mean), "Mean "+name, []figure.Mark(nil)
 	for _, g := range s.Gates {
@@ -114,8 +113,7 @@ func (s *Set) latency(l run.Latency, name string) measure {
 	return measure{figure.Axis{Label: label, Quantity: figure.Duration}, s.metric(m.Key, 1000), limits}
 }
 
-// figure draws y against x. On a linear axis, widely spread values would crowd the small
-// ones into a corner.
+// figure draws y against x, on logarithmic axes if the values are widely spread.
 func (s *Set) figure(title string, x, y measure) figure.Figure {
 	f := figure.Figure{Title: title, Note: "dots are labelled with the " + strings.ToLower(headings[s.Axis]), X: x.axis, Y: y.axis}
 	var xs, ys []float64
@@ -151,7 +149,7 @@ func (s *Set) figure(title string, x, y measure) figure.Figure {
 	return f
 }
 
-// wide reports whether the highest of the values is more than this many times the lowest.
+// wide reports whether the highest value is more than times the lowest.
 func wide(all []float64, times float64) bool {
 	return len(all) > 0 && slices.Min(all) > 0 && slices.Max(all) > times*slices.Min(all)
 }

@@ -14,8 +14,8 @@ import (
 	"moontide/trace"
 )
 
-// SweepOf returns the report of the runs of sweeps over the same quantity, at least one:
-// deployments and shapes are in the order in which they occur.
+// SweepOf returns the report of the runs of sweeps over the same quantity, at least one,
+// with deployments and shapes in order of occurrence.
 func SweepOf(subject string, runs []bench.LegResult, v View) Set {
 	s := Set{Title: "LOAD SWEEP", Subject: subject, Axis: runs[0].Axis, Metrics: setMetrics(runs[0].Axis, v), Gates: v.Gates}
 	for _, r := range runs {
@@ -41,7 +41,7 @@ func (s *Set) measured(r bench.LegResult, v View) *Point {
 }
 
 // SearchOf returns the report of searches, at least one, for the largest load that meets the
-// gates of a view: its runs are sorted by load.
+// gates of a view, with runs sorted by load.
 func SearchOf(subject string, found []*bench.FoundLoad, v View) Set {
 	s := Set{Title: "LOAD SEARCH", Subject: subject, Axis: found[0].Axis, Metrics: setMetrics(found[0].Axis, v), Gates: v.Gates}
 	for _, f := range found {
@@ -63,10 +63,10 @@ const (
 	perEngineKey  = "output_throughput_per_engine"
 )
 
-// PlanMetrics returns the metrics of runs that a plan shows.
+// PlanMetrics returns the metrics of a plan.
 func PlanMetrics(v View) []run.Metric { return setMetrics(Deployments, v) }
 
-// Plan holds what several deployments would do with a trace.
+// Plan holds the predictions for several deployments under a trace.
 type Plan struct {
 	Trace       string             // name
 	Requests    int                // of the trace
@@ -92,7 +92,7 @@ func PlanOf(plan Plan) Set {
 	}
 	for _, r := range plan.Predictions {
 		info := runfile.Run{Trace: runfile.Source{Name: plan.Trace}, Target: runfile.Target{Virtual: true, Simulated: true}, Notes: slices.Concat(notes, r.Warnings)}
-		info.Ended = time.Unix(1, 0) // it was simulated to its end, and has no date
+		info.Ended = time.Unix(1, 0) // it is complete
 		p := &Point{
 			Level: r.Name(), Judgements: r.Judgements,
 			Values: slices.Concat([]trace.Opt[float64]{trace.Some(float64(r.Total())), r.PerEngine(r.Values[throughput])}, r.Values, []trace.Opt[float64]{r.MeanQueue()}),
