@@ -19,8 +19,8 @@ The binary contains these modules under their own licenses, whose texts follow:
 
 `
 
-// Completion scripts of shells that ask the command itself, as the library answers:
-// the command line so far, and a last argument.
+// Completion scripts: the shell runs the command line so far with a last argument, which
+// the library answers.
 const (
 	bashCompletion = `_moontide() {
   local words=("${COMP_WORDS[@]:0:COMP_CWORD}") current=${COMP_WORDS[COMP_CWORD]}
@@ -42,7 +42,7 @@ compdef _moontide moontide
 `
 )
 
-// printAbout prints what the flags of the command itself ask for, or the verbs.
+// printAbout handles the flags of the command itself; without any it prints the verbs.
 func printAbout(c *cli.Context, std streams) error {
 	var text string
 	var err error

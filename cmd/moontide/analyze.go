@@ -147,9 +147,9 @@ func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, line func
 	return data, err
 }
 
-// collectOften lowers the GC target for long streams of which much is kept: most of that
-// memory has no pointers and stays, so frequent collections are cheap and save memory. The
-// memory of short ones does not matter, so few collections save time.
+// collectOften lowers the GC target for long streams: most of the memory kept has no
+// pointers, so frequent collections are cheap and save memory. Short streams need little
+// memory, so few collections save time.
 func collectOften(reqs trace.Requests) trace.Requests {
 	size, targets := 0, gcTargets
 	return trace.Tap(reqs, func(r trace.Request) {
@@ -161,7 +161,7 @@ func collectOften(reqs trace.Requests) trace.Requests {
 	})
 }
 
-// gcTargets are GC targets from a size of a trace on, in rows of up to 100 blocks.
+// gcTargets are GC targets by the minimum size of a trace, in rows of up to 100 blocks.
 var gcTargets = []struct{ size, percent int }{{0, 400}, {longTrace, longTraceGC}, {1_000_000, 10}}
 
 const (

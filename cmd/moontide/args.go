@@ -29,7 +29,7 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 		return args, nil
 	}
 	switch verb := args[0]; {
-	case args[len(args)-1] == completionFlag: // the library reads the line as it is
+	case args[len(args)-1] == completionFlag: // the library reads it
 		return args, nil
 	case verb == "help" && len(args) > 2:
 		return args, misused("help: want one command, got %d", len(args)-1)
@@ -48,7 +48,7 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 	return slices.Concat(args[:1], p.flags, []string{"--"}, p.others), err
 }
 
-// removedVerbs says what replaces verbs that older versions had.
+// removedVerbs lists the replacements of verbs of older versions.
 var removedVerbs = map[string]string{
 	"version": "use moontide --version", "licenses": "use moontide --licenses", "man": "use moontide --man",
 	"completion": "use moontide --completion SHELL", "anonymize": "use moontide convert --anonymize",
@@ -63,8 +63,8 @@ func unknownVerb(app *cli.App, name string) error {
 	return misused("unknown command %q%s", name, didYouMean(name, strings.TrimSuffix(suggested, "?")))
 }
 
-// didYouMean asks whether a misspelt name stands for the one that the library suggests,
-// which it does however different they are.
+// didYouMean returns the library's suggestion for a misspelt name if the two are alike: the
+// library always suggests one.
 func didYouMean(misspelt, suggested string) string {
 	const leastLikeness, boostFrom, prefix = 0.85, 0.7, 4 // the last two are the library's
 	name := strings.Trim(suggested, `-"`)
@@ -103,7 +103,7 @@ func (p *argParser) parse(rest []string) error {
 		if err != nil {
 			return err
 		}
-		if name == "" { // another tool's option for moontide's only behaviour
+		if name == "" { // another tool's flag for what moontide always does
 			continue
 		}
 		f := p.find(name)
@@ -134,7 +134,7 @@ func (p *argParser) parse(rest []string) error {
 			p.host = value
 		case name == "port":
 			p.port = value
-		// Of most flags the last one counts, but a list of models would be cut to one.
+		// The last value of most flags counts, but several --model are probably a list.
 		case name == "model" && p.has(name) && !slices.Contains(p.flags, "--model="+value):
 			return misused("%s: --model is given twice", p.verb.Name)
 		default:
@@ -168,7 +168,7 @@ func (p *argParser) find(name string) cli.Flag {
 	return nil
 }
 
-// isFlag reports whether an argument is a flag of the verb and so not a value.
+// isFlag reports whether an argument is a flag of the verb.
 func (p *argParser) isFlag(arg string) bool {
 	name, ok := strings.CutPrefix(arg, "--")
 	name, _, _ = strings.Cut(name, "=")
@@ -195,7 +195,7 @@ func (p *argParser) resolve(name string) (string, func(string) (string, error), 
 	return flag, other.convert, nil
 }
 
-// joinHostPort adds the flag for an endpoint that --host and --port name.
+// joinHostPort adds the flag for the endpoint of --host and --port.
 func (p *argParser) joinHostPort() error {
 	switch {
 	case p.host == "" && p.port == "":

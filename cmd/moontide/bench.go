@@ -41,8 +41,8 @@ func benchCommand(std streams, stop stop) *cli.Command {
 	}
 }
 
-// benchFlags returns bench's own flags, those that describe requests or select rows of a
-// trace, and those of runs against an endpoint.
+// benchFlags returns bench's own flags, and those of descriptions, of rows of a trace, and of
+// runs.
 func benchFlags() []cli.Flag {
 	described := slices.DeleteFunc(describeFlags(), func(f cli.Flag) bool {
 		// --rate is a list here, and --duration is that of a run.
@@ -102,7 +102,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	return setOutcome(set)
 }
 
-// sweepEnded says where the runs are and, after an error, how to continue.
+// sweepEnded reports the folder of the runs and, after an error, how to continue.
 func sweepEnded(std streams, dir string, err error) error {
 	std.say("the runs are in %s", dir)
 	if err != nil && statusOf(err) != exitMisused {
@@ -111,7 +111,7 @@ func sweepEnded(std streams, dir string, err error) error {
 	return err
 }
 
-// sweepConfig returns what the runs of a sweep have in common, without their engines.
+// sweepConfig returns the common configuration of the runs of a sweep, without engines.
 func sweepConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) {
 	if !c.Bool(virtualFlag) {
 		if name := firstGiven(c, engineFlags()); name != "" && c.IsSet("url") {
@@ -142,7 +142,7 @@ func checkWritable(path string) error {
 }
 
 // commonFlags returns the given flags that affect every run of a sweep. Lists of engine
-// flags are in the labels of the runs.
+// flags are in the labels of the runs instead.
 func commonFlags(c *cli.Context) []string {
 	ofOneCommand := []string{maxRunsFlag, concurrencyFlag, rateFlag, speedupFlag, shapeFlag, numPromptsFlag}
 	for _, ch := range choicesOf(c)[0] {

@@ -17,7 +17,7 @@ const (
 	maxRunsFlag     = "max-runs"
 )
 
-// What bench finds, besides the speedup.
+// The loads that bench finds, besides the speedup.
 const (
 	findRate        = "rate"
 	findConcurrency = "concurrency"
@@ -34,7 +34,7 @@ func findFlags() []cli.Flag {
 	}
 }
 
-// isFind reports whether bench searches for a load. Flags of a search need one.
+// isFind reports whether bench searches for a load. Only a search accepts its flags.
 func isFind(c *cli.Context) (bool, error) {
 	if c.IsSet(findWhatFlag) {
 		return true, nil
@@ -45,7 +45,7 @@ func isFind(c *cli.Context) (bool, error) {
 	return false, nil
 }
 
-// findPlan sets what the levels of a plan limit, and returns those limits.
+// findPlan sets the axis of a search and returns the limits of its levels.
 func findPlan(c *cli.Context, plan *bench.Sweep) (low, high float64, err error) {
 	what := c.String(findWhatFlag)
 	plan.Axis = map[string]bench.Axis{findRate: bench.Rate, speedupFlag: bench.Speedup, findConcurrency: bench.Concurrency}[what]

@@ -16,8 +16,8 @@ import (
 	"moontide/synth/spec"
 )
 
-// legDescription returns the description from which the requests of a run are
-// drawn, the same as moontide synth would use with these flags.
+// legDescription returns the description of the requests of a run, the same as that of
+// moontide synth with these flags.
 func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, error) {
 	own := map[string]string{rateFlag: "", durationFlag.Name: "", "num-requests": strconv.Itoa(leg.Prompts)}
 	if leg.Axis == bench.Rate && !math.IsInf(leg.Level, 1) {
@@ -42,7 +42,7 @@ func sayLeg(std streams, r bench.LegResult) {
 	}
 }
 
-// show prints the runs in a form. A single run is also shown as by replay.
+// show prints the runs in a form. It also prints a single run as replay does.
 func (q *benchQuestion) show(std streams, set report.Set) error {
 	shown := setResults(set)
 	printed, err := q.write(std, shown)

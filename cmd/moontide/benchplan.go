@@ -16,7 +16,7 @@ import (
 // benchQuestion holds the parsed command line.
 type benchQuestion struct {
 	sweep bench.SweepConfig
-	path  string // of the trace, "" for requests that are drawn
+	path  string // of the trace, "" for drawn requests
 	view  report.View
 	output
 
@@ -89,7 +89,7 @@ func benchTrace(c *cli.Context) (string, error) {
 	return one(c, "TRACE")
 }
 
-// setPlan parses the levels and shapes of a sweep, or what limits a search.
+// setPlan parses the levels and shapes of a sweep, or the limits of a search.
 func (q *benchQuestion) setPlan(c *cli.Context) (err error) {
 	plan := &q.sweep.Sweep
 	plan.Recorded, plan.Prompts, plan.Ceiling = q.path != "", c.Int(numPromptsFlag), c.Int(maxConcurrencyFlag.Name)
@@ -167,7 +167,7 @@ func (q *benchQuestion) setTargets(c *cli.Context) (err error) {
 	return nil
 }
 
-// setRequests sets the requests of the runs. The caller calls remove after them.
+// setRequests sets the requests of the runs. The caller calls remove after the runs.
 func (q *benchQuestion) setRequests(c *cli.Context, std streams) (remove func(), err error) {
 	if q.path == "" {
 		return func() {}, q.describe(c, std)
@@ -186,7 +186,7 @@ func (q *benchQuestion) setRequests(c *cli.Context, std streams) (remove func(),
 	return remove, nil
 }
 
-// benchPacing returns the pacing of a trace in a sweep, of which the runs set the load.
+// benchPacing returns the pacing of a trace in a sweep, whose runs set the load.
 func benchPacing(c *cli.Context, axis bench.Axis) (trace.Pacing, error) {
 	p := selectedRows(c)
 	if axis != bench.Rate {
@@ -213,7 +213,7 @@ func benchPacing(c *cli.Context, axis bench.Axis) (trace.Pacing, error) {
 }
 
 // describe sets descriptions as the requests of the runs. They differ only in load and
-// shape, so an error in one shows in the first.
+// shape, so the first one has any error.
 func (q *benchQuestion) describe(c *cli.Context, std streams) error {
 	plan := q.sweep.Sweep
 	if q.find {

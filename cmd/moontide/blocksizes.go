@@ -8,8 +8,7 @@ import (
 	"moontide/trace/format"
 )
 
-// blockSizes checks that merged traces have the same block size: ids of blocks
-// of different sizes cannot be mixed.
+// blockSizes checks that merged traces have the same block size.
 type blockSizes []*blocksOf
 
 // blocksOf holds the evidence for the block size of one trace.
@@ -19,9 +18,8 @@ type blocksOf struct {
 	trace.BlockDetector
 }
 
-// agreeing returns the stream of one trace, which fails at the row that
-// contradicts the block size of another trace. size is the user's block size
-// for traces that do not state one; 0 detects it from the rows.
+// agreeing returns the stream of a trace, which fails at the row that contradicts the block
+// size of another trace. size is that of traces that do not state one; 0 detects it.
 func (s *blockSizes) agreeing(reqs trace.Requests, name string, size int, r *format.Reader) trace.Requests {
 	own := &blocksOf{name: name}
 	*s = append(*s, own)

@@ -26,7 +26,7 @@ func cacheFlags() []cli.Flag {
 	)
 }
 
-// list returns choices of which several may be given.
+// list returns choices that accept several values.
 func list(c choiceSet) choiceSet {
 	c.List = true
 	return c

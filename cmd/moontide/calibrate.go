@@ -64,8 +64,7 @@ func calibrationFile() string {
 	return filepath.Join(dir, "moontide", "calibration.json")
 }
 
-// unlimited lists the flags of an endpoint without limits: only the pace takes
-// time.
+// unlimited has the flags of an endpoint whose only time is its pace.
 var unlimited = append(words("serve --listen 127.0.0.1:0 --json --prefill-per-token 0s --decode-per-sequence 0s --decode-per-context-token 0s "+
 	"--max-num-seqs 1000000 --max-num-batched-tokens 100000000 --num-gpu-blocks 100000000 --max-model-len 1000000"), "--"+untilInputEndsFlag)
 

@@ -92,7 +92,7 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 	return closed
 }
 
-// captureConfig reads the flags without opening any file but the tokenizer's.
+// captureConfig reads the flags. It opens only the tokenizer's file.
 func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfig, err error) {
 	switch {
 	case c.NArg() > 0:
@@ -140,7 +140,7 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	return cfg, files, err
 }
 
-// upstreamTLS returns how the certificate of the server is checked, nil for the default.
+// upstreamTLS returns the TLS configuration for the server, nil for the default.
 func upstreamTLS(c *cli.Context) (*tls.Config, error) {
 	if !c.IsSet("ca-file") {
 		return &tls.Config{InsecureSkipVerify: c.Bool("insecure")}, nil

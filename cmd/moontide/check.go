@@ -54,7 +54,7 @@ func checkTrace(c *cli.Context, std streams) error {
 }
 
 // interruptible ends a check when the user interrupts, and lowers the GC target for long
-// traces as [collectOften] does.
+// traces like [collectOften].
 type interruptible struct {
 	check.Source
 	until context.Context

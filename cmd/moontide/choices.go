@@ -8,15 +8,14 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// choiceSet are the values that a flag or an argument accepts. Validation and help use it.
+// choiceSet is the set of values of a flag or an argument, for validation and help.
 type choiceSet struct {
 	Names []string
 	// Notes explain values, by name; they are shown in the help.
 	Notes map[string]string
 	// List accepts several values, separated by commas.
 	List bool
-	// Open means that there are other values, or other ways to write these, which
-	// the code that uses the value checks.
+	// Open means that there are other values or spellings, checked elsewhere.
 	Open bool
 }
 
@@ -59,8 +58,8 @@ func (c choiceSet) String() string {
 // In returns a usage text with the choices in place of %s.
 func (c choiceSet) In(usage string) string { return strings.Replace(usage, "%s", c.String(), 1) }
 
-// Resolve returns a value in the spelling of the choices. Case is ignored, and _ is
-// the same as -.
+// Resolve returns a value in the spelling of the choices. It ignores case, and accepts _ for
+// -.
 func (c choiceSet) Resolve(text string) (string, error) {
 	if c.Open {
 		return text, nil
@@ -79,7 +78,7 @@ func (c choiceSet) Resolve(text string) (string, error) {
 	return strings.Join(parts, ","), nil
 }
 
-// choiceFlag is a flag for one of several values.
+// choiceFlag is a flag with a set of values.
 type choiceFlag struct {
 	cli.StringFlag
 	Choices choiceSet

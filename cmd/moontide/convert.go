@@ -86,7 +86,7 @@ func convert(c *cli.Context, std streams) error {
 	if c.String(toFlag.Name) == toVLLM {
 		reshaped, hint = timedTrace(reshaped, in.readers)
 	}
-	if len(paths) == 1 && !r.sort && !r.Retimes() { // otherwise the reader's last row is a different one
+	if len(paths) == 1 && !r.sort && !r.Retimes() { // the error is at the reader's last row
 		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
 	}
 	rows, err := writeWith(std, output, func(w *format.Writer) (int, error) {
@@ -125,7 +125,7 @@ func convert(c *cli.Context, std streams) error {
 	return nil
 }
 
-// anonymizerOf returns the anonymizer that the flags select, nil if they select none.
+// anonymizerOf returns the anonymizer of the flags, nil without them.
 func anonymizerOf(c *cli.Context) (*log.Anonymizer, error) {
 	hash := textsOf(c, "hash")
 	switch {
@@ -163,11 +163,11 @@ func reshapingOf(c *cli.Context) (r reshaping, err error) {
 	return r, err
 }
 
-// selectsSessions reports whether sessions are kept or left out as a whole.
+// selectsSessions reports whether whole sessions are selected.
 func (r *reshaping) selectsSessions() bool { return r.sample < 1 || r.parts > 1 }
 
-// readFirst reads the traces once to find what reshaping needs: their time grid, and
-// which of their sessions wait for each other.
+// readFirst reads the traces once to find their time grid, and the sessions that wait for
+// each other.
 func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error {
 	in, err := openMerged(c, std, files)
 	if err != nil {

@@ -153,12 +153,12 @@ func checkLengths(c *cli.Context) error {
 	return nil
 }
 
-// engineBlock is the usual block size of engines, which a bench uses where prompts
-// share parts of any length.
+// engineBlock is the usual block size of engines, for prompts that share parts of any
+// length.
 const engineBlock = 16
 
-// readSpec returns the text of a description: a file, or the built-in one of
-// that name. It reads at most one byte over the limit.
+// readSpec returns the text of a description, a file or a built-in one. It reads at most one
+// byte over the limit.
 func readSpec(std streams, name string) ([]byte, error) {
 	in := io.NopCloser(std.in)
 	if name != "-" {

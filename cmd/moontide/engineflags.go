@@ -83,8 +83,7 @@ func baseOf(file *fit.File) engine.Deployment {
 	return file.Deployment.Clone()
 }
 
-// deploymentFrom returns a deployment, which is of file unless that is nil, with the flags
-// that are set.
+// deploymentFrom returns base, from file unless that is nil, with the flags that are set.
 func deploymentFrom(c *cli.Context, file *fit.File, base engine.Deployment) (engine.Deployment, error) {
 	d, err := override(c, base, file)
 	if err != nil {
@@ -136,7 +135,7 @@ func override(c *cli.Context, d engine.Deployment, file *fit.File) (engine.Deplo
 		d.Routing = routing.Policy(c.String(routingFlag))
 	}
 	for _, e := range []*engine.Config{&d.Engine, d.DecodeEngine} {
-		if e != nil && e.MaxSeqs == 0 && e.MaxBatchedTokens > 0 { // no limit would exceed that of tokens
+		if e != nil && e.MaxSeqs == 0 && e.MaxBatchedTokens > 0 { // the default would exceed the limit of tokens
 			e.MaxSeqs = min(engine.Default().Engine.MaxSeqs, e.MaxBatchedTokens)
 		}
 		switch {

@@ -35,8 +35,8 @@ func (f *countsFlag) check(value string) (string, error) {
 	return value, nil
 }
 
-// listedEngineFlags returns the flags of simulated engines, of which whole numbers and the
-// routing accept lists.
+// listedEngineFlags returns the flags of simulated engines. Whole numbers and the routing
+// accept lists.
 func listedEngineFlags() []cli.Flag {
 	flags := engineFlags()
 	for i, f := range flags {
@@ -61,7 +61,7 @@ func listedEngineFlags() []cli.Flag {
 
 const mostCandidates = 10_000
 
-// candidatesOf returns the deployments that the flags describe: all combinations of lists.
+// candidatesOf returns the deployments of all combinations of the lists.
 func candidatesOf(c *cli.Context, file *fit.File) ([]bench.Candidate, error) {
 	choices := choicesOf(c)
 	if len(choices) > mostCandidates {

@@ -41,7 +41,7 @@ func thresholdFlags() []cli.Flag {
 	return flags
 }
 
-// serverFlags are about the server's own metrics and cache.
+// serverFlags returns the flags for the server's metrics and cache.
 func serverFlags() []cli.Flag {
 	return []cli.Flag{serverBlockSizeFlag, repeatable(cli.GenericFlag{
 		Name: serverMetricsFlag, Category: inValidity,

@@ -12,7 +12,7 @@ import (
 
 const metricsListenFlag = "metrics-listen"
 
-// serveLive serves the metrics of the runs that an observer sees.
+// serveLive serves the metrics of the observed runs.
 func serveLive(std streams, address string, o *bench.Observer) (*live.Server, error) {
 	metrics := live.NewMetrics()
 	server, err := live.Listen(address, metrics)

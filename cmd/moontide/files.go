@@ -30,8 +30,8 @@ func openTrace(std streams, path string, opts format.Options) (*format.Reader, e
 	return format.Open(path, opts)
 }
 
-// interruptibleInput is standard input whose reads fail once the user
-// interrupts; a read of the file itself would block.
+// interruptibleInput is standard input whose reads fail when the user interrupts; a read of
+// the file would block.
 type interruptibleInput struct {
 	in    io.Reader
 	until context.Context
@@ -62,8 +62,8 @@ func traceName(path string) string {
 // namedInput is an input of the command line and its name in reports.
 type namedInput struct{ name, path string }
 
-// parseInput parses [LABEL=]PATH. The name is the label, or "". If there is a file of the
-// name LABEL=PATH, it is a PATH.
+// parseInput parses [LABEL=]PATH. The name is the label, or "". If the file LABEL=PATH
+// exists, it is a PATH.
 func parseInput(arg string) namedInput {
 	if _, err := os.Stat(arg); err != nil {
 		if label, path, labelled := strings.Cut(arg, "="); labelled && label != "" && path != "" {
@@ -106,16 +106,15 @@ func locatedRows(reqs trace.Requests, path string, r *format.Reader) trace.Reque
 	}
 }
 
-// reportReader reports what a reader assumed and dropped, and the skipped rows
-// unless a check lists them.
+// reportReader reports the reader's messages, and the skipped rows unless a check lists
+// them.
 func reportReader(std streams, path string, r *format.Reader, skipped bool) {
 	for _, text := range r.Messages(skipped) {
 		std.say("%s: %s", traceName(path), text)
 	}
 }
 
-// located adds file and line to an error, unless it has them or concerns the
-// whole trace.
+// located adds file and line to an error that has none and does not concern the whole trace.
 func located(err error, path string, r *format.Reader) error {
 	var row *trace.RowError
 	var graph *trace.GraphError
@@ -130,8 +129,8 @@ func located(err error, path string, r *format.Reader) error {
 	return &trace.RowError{File: cmp.Or(r.File(), path), Line: r.Line(), Err: err}
 }
 
-// writeWith calls write with the writer of a file, or of standard output for -.
-// It leaves no file on failure.
+// writeWith calls write with a writer to a file, or to standard output for -. It leaves no
+// file on failure.
 func writeWith(std streams, path string, write func(*format.Writer) (rows int, err error)) (rows int, err error) {
 	var w *format.Writer
 	if path == "-" {
@@ -165,7 +164,7 @@ func spoolTraces(std streams, paths ...string) (files []string, remove func(), e
 		in := io.NopCloser(std.in)
 		if path != "-" {
 			if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() || info.IsDir() {
-				files = append(files, path) // opening it reports what is wrong
+				files = append(files, path) // opening it reports the error
 				continue
 			}
 			if in, err = os.Open(path); err != nil {

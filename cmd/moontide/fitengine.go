@@ -118,7 +118,7 @@ func writeFit(std streams, out output, shown report.EngineFit) error {
 	return out.print(std, r)
 }
 
-// fitOptions parses the flags of the deployment and of what is fitted.
+// fitOptions parses the flags of the deployment and of the fit.
 func fitOptions(c *cli.Context) (options fit.Options, err error) {
 	options.Seed = c.Uint64("seed")
 	var file *fit.File

@@ -26,12 +26,12 @@ import (
 	"moontide/replay/sim/fit"
 )
 
-// fitData is what an engine is fitted to.
+// fitData are the measurements that an engine is fitted to.
 type fitData struct {
 	subject      string
 	measurements []fit.Measurement
-	excluded     []fit.Row // that are unfit
-	invalid      bool      // some of them because they are INVALID
+	excluded     []fit.Row // unfit ones
+	invalid      bool      // some are INVALID
 	provenance   fit.Provenance
 	blockSize    int // by the server's metrics, 0 is unknown
 	kvTokens     int
@@ -144,8 +144,8 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 	return in, nil
 }
 
-// explain returns the error of a fit that lacks measurements: INVALID runs have an exit
-// status of their own.
+// explain returns the error of a fit that lacks measurements. INVALID runs have their own
+// exit status.
 func (in *fitData) explain(std streams, err error) error {
 	if in.invalid {
 		std.say("%v", err)

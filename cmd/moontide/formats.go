@@ -117,8 +117,7 @@ var toFlag = &choiceFlag{
 	Choices:    oneOf(toNative, toVLLM).Noted(toVLLM, "timed_trace dataset of vllm bench serve"),
 }
 
-// timedTrace returns a stream as a dataset of vLLM, and what says how to use it once it is
-// written.
+// timedTrace returns a stream as a dataset of vLLM, and a function that reports its use.
 func timedTrace(reqs trace.Requests, readers []*format.Reader) (converted trace.Requests, hint func(std streams)) {
 	stated, found := readers[0].BlockSize(), &trace.BlockDetector{}
 	for _, r := range readers {

@@ -17,8 +17,8 @@ const gateHelp = "Gates: --slo CONDITIONS must hold, --fail-if CONDITIONS must n
 	"p99_ttft_ms<2000, failed<1%, output_throughput>1000. A condition fails if its metric was not " +
 	"measured, or is a percentile with fewer than 5 values beyond it: p99 needs 500 requests."
 
-// gateFlags returns the flags of the verbs that judge runs by conditions. force is
-// what --force does besides.
+// gateFlags returns the flags for conditions on runs. force describes further effects of
+// --force.
 func gateFlags(force string) []cli.Flag {
 	return group(inGates,
 		repeatable(cli.GenericFlag{Name: "slo", Usage: "`CONDITIONS`: comma-separated conditions that must hold, such as 'p99_ttft<2s,failed<1%'; repeatable"}),
@@ -65,8 +65,8 @@ func viewOf(c *cli.Context) (v report.View, err error) {
 // gateError reports gates that did not pass.
 type gateError struct{ error }
 
-// outcomeOf returns the error of runs that have been reported: one for an INVALID
-// run, else one for failed gates.
+// outcomeOf returns the error of reported runs: that of an INVALID run, else that of failed
+// gates.
 func outcomeOf(runs report.Runs) error {
 	if slices.ContainsFunc(runs, func(r report.Run) bool { return r.Result.Verdict.Level == run.Invalid }) {
 		return errInvalid

@@ -18,7 +18,7 @@ const appName = "moontide"
 // helpWidth is the width of all help texts in columns.
 const helpWidth = 80
 
-// verbPage is the documentation of a verb that its [cli.Command] does not hold.
+// verbPage is the documentation of a verb besides its [cli.Command].
 type verbPage struct {
 	Section  string   // in the list of verbs
 	Usage    []string // printed after the name of the verb
@@ -26,8 +26,8 @@ type verbPage struct {
 	Common   []string // the most used flags
 }
 
-// The library prints help with these settings: at most 80 columns, flags by group, each
-// above its text, and those of the engines with serve only.
+// Help has at most 80 columns, and flags by group, each above its text. Only that of serve
+// has the flags of engines.
 func init() {
 	cli.HelpPrinter = func(w io.Writer, page string, data any) {
 		cli.HelpPrinterCustom(w, page, data, map[string]any{
@@ -58,7 +58,7 @@ Most used flags: {{wrap (join . ", ") 17}}
 	}
 }
 
-// flagHelp returns a line with the names of a flag, and its text with the default.
+// flagHelp returns the names of a flag, and below them its text with the default.
 func flagHelp(f cli.Flag) string {
 	flag := f.(cli.DocGenerationFlag)
 	placeholder, text := "", flag.GetUsage()

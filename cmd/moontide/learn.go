@@ -20,8 +20,8 @@ type fitted interface {
 	Irregular() int
 }
 
-// learn fits a model to the trace at path, and reports block size and irregular
-// rows. stored handles a file that holds a model already.
+// learn fits a model to the trace at path, and reports block size and irregular rows. stored
+// handles a file that is already a model.
 func learn[M fitted](c *cli.Context, std streams, path string, fit func(reqs trace.Requests, blockSize int) (M, error), stored func(io.Reader) (M, error)) (model M, err error) {
 	in, closeInput, err := openInput(std, path)
 	if err != nil {
@@ -69,8 +69,8 @@ func startsModel(in *bufio.Reader) bool {
 	return sessions.IsModel(head)
 }
 
-// openPeeked opens the trace at path, whose start in has buffered. Files and
-// folders are opened anew, because some formats are read more than once.
+// openPeeked opens the trace at path, whose start is buffered in in. It opens files and
+// folders again, because some formats are read more than once.
 func openPeeked(c *cli.Context, in io.Reader, path string) (*format.Reader, error) {
 	opts := formatOptions(c)
 	if info, err := os.Stat(path); path != "-" && err == nil && (info.IsDir() || info.Mode().IsRegular()) {
@@ -79,8 +79,7 @@ func openPeeked(c *cli.Context, in io.Reader, path string) (*format.Reader, erro
 	return format.NewReader(in, inputName(path), opts)
 }
 
-// openInput opens a file or standard input (-) with a buffer to peek into. A
-// folder reads as empty.
+// openInput opens a file or standard input (-) with a buffer to peek into. A folder is empty.
 func openInput(std streams, path string) (in *bufio.Reader, closeInput func() error, err error) {
 	if path == "-" {
 		return bufio.NewReaderSize(std.in, 256<<10), func() error { return nil }, nil

@@ -1,10 +1,9 @@
 // Command moontide generates, analyzes and replays traces of LLM serving workloads.
 //
-// Data goes to standard output, messages to standard error. The exit status is
-// 0 on success, 1 on failure or an early stop, 2 on misuse, 3 if a run was measured
-// but is INVALID, 4 if it did not pass its gates (--slo, --fail-if), and 5 if it ended
-// because another part of it was lost or interrupted. Where several apply, the first
-// of 2, 1, 5, 3 and 4 counts.
+// Data goes to standard output, messages to standard error. The exit status is 0 on
+// success, 1 on failure or an early stop, 2 on misuse, 3 for an INVALID run, 4 for failed
+// gates (--slo, --fail-if), and 5 for a run that ended because another part was lost or
+// interrupted. Where several apply, the first of 2, 1, 5, 3 and 4 counts.
 package main
 
 import (
@@ -29,12 +28,12 @@ func main() {
 	os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts()))
 }
 
-// interrupts returns the signals that stop a command gently. A broken pipe is none:
-// writing to it returns an error.
+// interrupts returns the signals that stop a command gently. A broken pipe is an error of
+// writing instead.
 func interrupts() chan os.Signal {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	signal.Ignore(syscall.SIGPIPE)
@@ -65,12 +64,11 @@ func (e usageError) Unwrap() error { return e.error }
 
 func misused(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// errInvalid reports that a run is INVALID; its verdict has been printed
-// already.
+// errInvalid reports an INVALID run, whose verdict has been printed.
 var errInvalid = errors.New("the run is INVALID")
 
-// execute runs a command line and returns its exit status. The first interrupt
-// stops gently, the second at once; a third kills the process.
+// execute runs a command line and returns its exit status. The first interrupt stops gently,
+// the second at once, and a third kills the process.
 func execute(args []string, std streams, interrupts chan os.Signal) int {
 	stop, end := newStop(interrupts)
 	defer end()
@@ -88,7 +86,7 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	status := statusOf(err)
 	switch {
 	case err == nil, status == exitInvalid: // the report has the verdict
-	case errors.Is(err, syscall.EPIPE): // the reader of the output needs no more
+	case errors.Is(err, syscall.EPIPE): // the reader of the output has ended
 	case status == exitMisused:
 		std.say("%v\nSee %s --help.", err, strings.Join(append([]string{appName}, verb...), " "))
 	default:
@@ -97,11 +95,10 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	return status
 }
 
-// bySeverity lists the exit statuses of errors, the one that counts first.
+// bySeverity lists the exit statuses of errors in order of precedence.
 var bySeverity = []int{exitMisused, exitFailed, exitPartLost, exitInvalid, exitThreshold}
 
-// statusOf returns the exit status of an error. Of several joined errors, misuse comes
-// first, then other failures, a part that was lost, an INVALID run, and failed gates.
+// statusOf returns the exit status of an error, of joined errors the first in [bySeverity].
 func statusOf(err error) int {
 	var misuse usageError
 	var gates gateError
@@ -128,8 +125,8 @@ func statusOf(err error) int {
 	return exitFailed
 }
 
-// harmless escapes control characters in text from files, traces and servers,
-// which could control the terminal. Line breaks are kept.
+// harmless escapes control characters, except line breaks, in text from files, traces and
+// servers, which could control the terminal.
 func harmless(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -190,8 +187,8 @@ func verbs() []verb {
 	}
 }
 
-// newApp returns the command with all verbs, or only those named: creating every
-// flag of every verb takes longer than analyzing a small trace.
+// newApp returns the command with all verbs, or only those named: creating all flags takes
+// longer than analyzing a small trace.
 func newApp(std streams, stop stop, only ...string) *cli.App {
 	misuse := func(c *cli.Context, err error, _ bool) error { return usageError{err} }
 	app := &cli.App{

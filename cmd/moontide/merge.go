@@ -9,7 +9,7 @@ import (
 	"moontide/trace/format"
 )
 
-// What equal ids of several inputs mean.
+// Meanings of equal ids in several inputs.
 const (
 	sharedIDs   = "shared"
 	separateIDs = "separate"
@@ -29,7 +29,7 @@ var idsFlag = &choiceFlag{
 type merged struct {
 	readers []*format.Reader
 	rows    trace.Requests
-	// separated means that ids were made distinct and have to be renumbered.
+	// separated means that ids were made distinct and must be renumbered.
 	separated bool
 }
 
@@ -65,8 +65,7 @@ func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
 	return m, nil
 }
 
-// lineOf returns a function that returns the line of the row read last, or 0 if the
-// trace is a folder: its rows are on lines of several files.
+// lineOf returns a function for the line of the row read last, 0 for a folder of files.
 func lineOf(r *format.Reader) func() int {
 	return func() int {
 		if r.File() != "" {
@@ -76,8 +75,7 @@ func lineOf(r *format.Reader) func() int {
 	}
 }
 
-// merge returns the inputs of a merge, which end with an error where they cannot be
-// merged.
+// merge returns the inputs of a merge, which fail at rows that cannot be merged.
 func (m *merged) merge(c *cli.Context, inputs []trace.Requests, ids string) []trace.Requests {
 	var sizes blockSizes
 	for i, rows := range inputs {
@@ -100,7 +98,7 @@ func (m *merged) merge(c *cli.Context, inputs []trace.Requests, ids string) []tr
 	return inputs
 }
 
-// explained turns an overlap of ids into an error that says what to do.
+// explained adds the remedy to the error of an overlap of ids.
 func explained(reqs trace.Requests, c *cli.Context) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for r, err := range reqs {
@@ -116,8 +114,7 @@ func explained(reqs trace.Requests, c *cli.Context) trace.Requests {
 	}
 }
 
-// hashed reports whether block ids are hashes, or were made distinct, rather than
-// those of a native trace.
+// hashed reports whether block ids are hashes or were made distinct.
 func (m *merged) hashed() bool {
 	for _, r := range m.readers {
 		if r.HashedIDs() {

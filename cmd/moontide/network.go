@@ -25,7 +25,7 @@ func networkFlags() []cli.Flag {
 	}
 }
 
-// setNetwork sets how the endpoint is reached.
+// setNetwork sets proxy and TLS of connections to the endpoint.
 func setNetwork(c *cli.Context, cfg *openai.Config) error {
 	secure := slices.ContainsFunc(cfg.URLs, func(url string) bool { return len(url) > 6 && strings.EqualFold(url[:6], "https:") })
 	if flag := firstGivenOf(c, "ca-file", "insecure"); flag != "" && !secure {
@@ -45,7 +45,7 @@ func setNetwork(c *cli.Context, cfg *openai.Config) error {
 	return err
 }
 
-// proxyOf returns the choice of proxies, by --proxy or else by the environment.
+// proxyOf returns the proxy function of --proxy or of the environment.
 func proxyOf(c *cli.Context) (func(*url.URL) (*url.URL, error), error) {
 	text := c.String("proxy")
 	switch {
@@ -75,8 +75,7 @@ func environmentProxy(getenv func(string) string) func(*url.URL) (*url.URL, erro
 // maxPEM is larger than any CA bundle, in bytes.
 const maxPEM = 16 << 20
 
-// readCAs reads a CA bundle. Errors do not show the contents of the file: it
-// may be a key.
+// readCAs reads a CA bundle. Errors do not show the contents of the file, which may be a key.
 func readCAs(path string) (*x509.CertPool, error) {
 	f, err := os.Open(path)
 	if err != nil {

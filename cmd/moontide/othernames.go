@@ -7,16 +7,15 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// otherName is a flag of vLLM's bench serve, AIPerf, guidellm or an earlier moontide. If moontide
-// has an equivalent flag, it is accepted as an alias; otherwise the error names
-// moontide's flags.
+// otherName is a flag of vLLM's bench serve, AIPerf, guidellm or an earlier moontide. It is an
+// alias of moontide's equivalent; without one, the error names moontide's flags.
 type otherName struct {
 	names []string
 	flags []string // equivalents; a verb uses the first that it has
 	// convert converts the value for moontide's flag; nil keeps it.
 	convert func(string) (string, error)
-	// verbs have a flag that has no effect, for moontide always does so, or
-	// that has to be said in another way.
+	// verbs accept the flag without effect, because moontide always does so, or refuse it
+	// with what to use instead.
 	verbs   []string
 	instead string
 }

@@ -16,14 +16,12 @@ import (
 	"moontide/trace/atomicfile"
 )
 
-// say prints a message. Control characters in text from files, traces and
-// servers are escaped.
+// say prints a message and escapes control characters in it.
 func (std streams) say(format string, args ...any) {
 	fmt.Fprintf(std.err, "moontide: %s\n", harmless(secret.Message(fmt.Sprintf(format, args...))))
 }
 
-// chosenForm returns which of the boolean flags selects the output form, "" for
-// text.
+// chosenForm returns the boolean flag that selects the output form, "" for text.
 func chosenForm(c *cli.Context, flags ...string) (form string, err error) {
 	for _, flag := range flags {
 		switch {
@@ -37,8 +35,7 @@ func chosenForm(c *cli.Context, flags ...string) (form string, err error) {
 	return form, nil
 }
 
-// print prints a report. A reader that ends early, as in "| head", is no failure:
-// the exit status is that of the report.
+// print prints a report. It ignores a reader that ends early, as in "| head".
 func (std streams) print(write func(io.Writer) error) error {
 	if err := write(std.out); !errors.Is(err, syscall.EPIPE) {
 		return err
@@ -46,8 +43,8 @@ func (std streams) print(write func(io.Writer) error) error {
 	return nil
 }
 
-// outputFlags returns the flags that select an output form instead of text, and those
-// that name output files. phrases describes the content of a form for one verb, by flag.
+// outputFlags returns the flags for output forms and output files. phrases describes the
+// content of a form for one verb, by flag.
 func outputFlags(names string, phrases map[string]string) (flags []cli.Flag) {
 	for _, f := range []struct{ name, usage string }{
 		{"json", "print JSON instead of text"},
@@ -70,14 +67,14 @@ func outputFlags(names string, phrases map[string]string) (flags []cli.Flag) {
 	return flags
 }
 
-// output is where the results of a verb go: files, and standard output in a form, ""
-// for text.
+// output configures the output of results: files, and standard output in a form, "" for
+// text.
 type output struct {
 	form  string
 	files outputFiles
 }
 
-// outputOf parses the flags that choose a form and those that name files.
+// outputOf parses the flags for forms and files.
 func outputOf(c *cli.Context, forms []string, files ...string) (o output, err error) {
 	if o.form, err = chosenForm(c, forms...); err == nil {
 		o.files, err = filesOf(c, o.form, files...)
@@ -85,14 +82,14 @@ func outputOf(c *cli.Context, forms []string, files ...string) (o output, err er
 	return o, err
 }
 
-// results are what a verb shows.
+// results are the results of a verb.
 type results struct {
 	document func() *doc.Document
 	forms    map[string]func(io.Writer) error // besides those of a document
 	files    map[string]func(io.Writer) error // by flag, besides those of a document
 }
 
-// resultsOf returns what every report has: a document and JSON.
+// resultsOf returns the document and the JSON of a report.
 func resultsOf(r interface {
 	Document() *doc.Document
 	JSON(io.Writer) error
@@ -132,8 +129,8 @@ func (std streams) printText(d *doc.Document) error {
 // outputFiles holds the files to write, by flag, in the order of the flags.
 type outputFiles []struct{ flag, path string }
 
-// filesOf parses flags that name files, which must be different. form is the
-// printed form, "" for the text that a file named - replaces.
+// filesOf parses flags that name files, which must be different. form is the printed form;
+// a file named - replaces only text.
 func filesOf(c *cli.Context, form string, flags ...string) (files outputFiles, err error) {
 	for _, flag := range flags {
 		path := c.String(flag)
@@ -155,7 +152,7 @@ func filesOf(c *cli.Context, form string, flags ...string) (files outputFiles, e
 	return files, nil
 }
 
-// absolutePath returns a path from the root, or the path if that is unknown.
+// absolutePath returns the absolute path, or the path if that is unknown.
 func absolutePath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -173,8 +170,7 @@ func (o *output) path(flag string) string {
 	return ""
 }
 
-// write writes the files of the results; others have been written already. printed
-// reports that one of them is standard output.
+// write writes the files of the results. printed means that one of them is standard output.
 func (o *output) write(std streams, r results) (printed bool, err error) {
 	for _, f := range o.files {
 		draw := r.files[f.flag]

@@ -11,10 +11,9 @@ import (
 	"moontide/replay/runfile"
 )
 
-// refuseOverwrite returns an error if a command would write over one of its inputs,
-// also through a link or as standard output. Outputs are the files of the flags in
-// the OUTPUT group, inputs all other files on the command line and the files of a
-// run's folder.
+// refuseOverwrite returns an error if a command would overwrite one of its inputs, also
+// through a link or as standard output. Outputs are the files of the flags in the OUTPUT
+// group, inputs all other files on the command line and the files of a run's folder.
 func refuseOverwrite(c *cli.Context, std streams) error {
 	inputs := inputFiles(c)
 	refuse := func(output os.FileInfo, name string) error {
@@ -45,8 +44,7 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 	return nil
 }
 
-// pathFlags returns the values of the flags that may name a file, of the OUTPUT
-// group or of all others.
+// pathFlags returns the values of flags that may name a file, in the OUTPUT group or not.
 func pathFlags(c *cli.Context, output bool) map[string]string {
 	paths, given := map[string]string{}, c.LocalFlagNames()
 	for _, f := range c.Command.Flags {
@@ -62,8 +60,8 @@ func pathFlags(c *cli.Context, output bool) map[string]string {
 	return paths
 }
 
-// inputFiles returns the existing files that the command line names as inputs, by
-// path, with those in folders.
+// inputFiles returns the existing input files of the command line, by path, with those in
+// folders.
 func inputFiles(c *cli.Context) map[string]os.FileInfo {
 	var names []string
 	for _, arg := range c.Args().Slice() {
@@ -84,7 +82,7 @@ func inputFiles(c *cli.Context) map[string]os.FileInfo {
 			files[name] = info
 			continue
 		}
-		entries, _ := os.ReadDir(name) // what cannot be read is no input
+		entries, _ := os.ReadDir(name) // an unreadable folder is no input
 		for _, entry := range entries {
 			if reports := []string{".html", ".png"}; slices.Contains(reports, filepath.Ext(entry.Name())) {
 				continue

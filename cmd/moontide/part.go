@@ -46,9 +46,8 @@ func follows(c *cli.Context) (bool, error) {
 	return place.Number > 1, err
 }
 
-// joinRun joins the run of which --part makes this process a part. leave must be
-// called with the error of the run. Without --part it does nothing. suitable checks the
-// folder of the run in part 1.
+// joinRun joins the run of --part, if set. The caller calls leave with the error of the run.
+// Part 1 checks the folder of the run with suitable.
 func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Config, suitable func(dir string) error) (leave func(error), err error) {
 	joined := func(error) {}
 	if !c.IsSet(partFlag) {
@@ -63,13 +62,13 @@ func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Con
 	}
 	m.Version, cfg.Dir = cfg.Version, m.Dir
 	var unsuitable error
-	if m.Number == 1 && !c.IsSet("resume") { // before the others make folders in it
+	if m.Number == 1 && !c.IsSet("resume") { // before the others create folders in it
 		unsuitable = suitable(m.Dir)
 	}
 	if cfg.Member, err = cluster.Join(stop.gently, m); err != nil {
 		return joined, err
 	}
-	if unsuitable != nil { // the others learn it, too
+	if unsuitable != nil { // for all parts
 		cfg.Member.Close(unsuitable)
 		return joined, unsuitable
 	}
@@ -99,7 +98,7 @@ func partConfig(c *cli.Context, std streams, path string) (m cluster.Config, err
 	return m, nil
 }
 
-// placeOf returns which part of how many this process is.
+// placeOf returns the number of this part and that of all.
 func placeOf(c *cli.Context) (place cluster.Place, err error) {
 	text := c.String(partFlag)
 	if text != autoPart {
@@ -128,7 +127,7 @@ func environmentMap() map[string]string {
 	return env
 }
 
-// sayPart tells the outcome of a part that does not lead: part 1 reports.
+// sayPart prints the outcome of a part other than part 1, which reports.
 func sayPart(std streams, m *cluster.Member, result *bench.Result) {
 	where, dir := "part 1 reports the run", cmp.Or(filepath.Dir(result.Dir), ".")
 	if ended := (*cluster.EndedError)(nil); errors.As(m.Err(), &ended) {

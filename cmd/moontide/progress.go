@@ -19,11 +19,10 @@ import (
 const (
 	quietEvery = 10 * time.Second // between two lines of progress
 	drawEvery  = 250 * time.Millisecond
-	rateWindow = 10 * time.Second // that rates cover
+	rateWindow = 10 * time.Second // covered by rates
 )
 
-// screen returns w if it is a terminal on which lines can be redrawn, otherwise
-// nil.
+// screen returns w if it is a terminal that can redraw lines, otherwise nil.
 func screen(w io.Writer) *os.File {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -32,8 +31,8 @@ func screen(w io.Writer) *os.File {
 	return f
 }
 
-// view shows the progress of runs, one after another: two lines on a terminal,
-// which are redrawn, and one line every few seconds elsewhere.
+// view shows the progress of runs, one after another: two redrawn lines on a terminal, or a
+// line every few seconds.
 type view struct {
 	std    streams
 	screen *os.File // nil if messages do not go to a terminal
@@ -150,7 +149,7 @@ func (v *view) show(now, began time.Time) {
 	v.drawn = len(lines)
 }
 
-// status returns the progress of the whole run, as far as this process knows it.
+// status returns the progress of the whole run, or of this part if it does not lead.
 func (v *view) status() replay.Status {
 	if v.started.All != nil {
 		return v.started.All()
@@ -179,7 +178,7 @@ func (v *view) lines(at progressed, width int) []string {
 // line returns the counts.
 func (p progressed) line(plan replay.Plan) string {
 	of := ""
-	// A closed loop has no duration, and the last answers outlast that of a schedule.
+	// A closed loop has no duration; the last answers end after the schedule.
 	if span := replay.Milliseconds(plan.DurationMS); span > 0 && p.elapsed <= span {
 		of = fmt.Sprintf(" of %v", span.Round(time.Second))
 	}

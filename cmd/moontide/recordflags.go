@@ -10,7 +10,7 @@ import (
 	"moontide/trace/tokenizer"
 )
 
-// recordFlags are those of verbs that replace texts by keyed ids.
+// recordFlags returns the flags of verbs that replace texts by keyed ids.
 func recordFlags(category string) []cli.Flag {
 	return group(category,
 		keyFlag("capture.key"),
@@ -23,7 +23,7 @@ func keyFlag(file string) *cli.StringFlag {
 	return &cli.StringFlag{Name: "key", Value: file, Usage: "`FILE` of the secret key of block ids and names, made if it does not exist; traces made with one key share ids"}
 }
 
-// recordConfig reads the flags of recordFlags, and opens the files that they name.
+// recordConfig reads the flags of recordFlags and opens their files.
 func recordConfig(c *cli.Context) (log.Config, error) {
 	cfg, err := textConfig(c)
 	if err == nil {
@@ -32,8 +32,7 @@ func recordConfig(c *cli.Context) (log.Config, error) {
 	return cfg, err
 }
 
-// keyOf opens the key, or returns one that nobody keeps for an anonymized trace without
-// --key.
+// keyOf opens the key, or returns a random one for an anonymized trace without --key.
 func keyOf(c *cli.Context) (log.Key, error) {
 	if c.Bool("anonymize") && !c.IsSet("key") {
 		return log.RandomKey(), nil
@@ -57,8 +56,8 @@ func textConfig(c *cli.Context) (cfg log.Config, err error) {
 	return cfg, nil
 }
 
-// readsLogs adds what a verb needs to read request logs: the flags of recordFlags, or an
-// error that says what to do.
+// readsLogs adds the configuration for request logs, from recordFlags, or an error with the
+// remedy.
 func readsLogs(c *cli.Context, opts *format.Options) {
 	opts.Record = func() (log.Config, error) {
 		if c.Float64("bytes-per-token") == 0 {

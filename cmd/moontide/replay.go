@@ -57,7 +57,7 @@ func sentFlags(engines []cli.Flag) []cli.Flag {
 	)
 }
 
-// requestFlags returns the flags that mean nothing in virtual time.
+// requestFlags returns the flags that have no effect in virtual time.
 func requestFlags() []cli.Flag {
 	return append(slices.Concat(targetFlags(), serverFlags()),
 		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "`TEXT` that changes the prompts but keeps their shared prefixes, to avoid a warm cache"},
@@ -185,8 +185,7 @@ func setTrace(c *cli.Context, std streams, path string, cfg *bench.Config) (remo
 	return remove, nil
 }
 
-// runError phrases the error of a run that did not start in terms of the
-// command line.
+// runError phrases the error of a run that did not start in terms of flags.
 func runError(c *cli.Context, err error) error {
 	var wrong *bench.ConfigError
 	switch {
@@ -248,8 +247,8 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 	return cfg
 }
 
-// present saves the summary and page of a run, and then prints its
-// results in a form: the output may end early, as in "| head".
+// present saves the summary and page of a run before it prints the results: the output may
+// end early, as in "| head".
 func present(std streams, result *bench.Result, view report.View, out output) error {
 	sayDamaged(std, result.Damaged)
 	runs := report.Runs{reported(result, view)}

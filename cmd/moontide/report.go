@@ -60,8 +60,8 @@ func reportRuns(c *cli.Context, std streams) error {
 	if asked.form == aiperfForm {
 		return asked.writeAIPerf(std)
 	}
-	// Nearly all data of a run has no pointers and stays until the end: frequent
-	// collections cost little time and save much memory.
+	// Nearly all data of a run has no pointers and stays until the end, so frequent
+	// collections are cheap and save memory.
 	debug.SetGCPercent(25)
 	var runs report.Runs
 	for _, r := range asked.runs {
@@ -84,8 +84,7 @@ func reportRuns(c *cli.Context, std streams) error {
 	return outcomeOf(runs)
 }
 
-// noteVersions warns if runs are of different versions, which may have measured
-// differently.
+// noteVersions warns if runs are of different versions.
 func noteVersions(std streams, runs report.Runs) {
 	var versions []string
 	different := false
@@ -111,7 +110,7 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 		return q, misused("report: name a run's folder, or several")
 	}
 	for _, arg := range c.Args().Slice() {
-		// A shell's sweep/* names the file beside the runs, too.
+		// A shell's sweep/* includes the file beside the runs.
 		if c.NArg() == 1 || filepath.Base(arg) != bench.SweepFile {
 			in := parseInput(arg)
 			q.runs = append(q.runs, namedInput{cmp.Or(in.name, filepath.Base(filepath.Clean(in.path))), in.path})

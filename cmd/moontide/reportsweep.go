@@ -63,7 +63,7 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 	return setOutcome(set)
 }
 
-// subjectOf names what the runs of sweeps replayed and asked for, if they agree.
+// subjectOf names the trace and the model of the runs of sweeps, if they agree.
 func subjectOf(legs []bench.LegResult) string {
 	model, trace := legs[0].Run.Target.ModelText(), filepath.Base(legs[0].Run.Trace.Name)
 	for _, leg := range legs {
@@ -85,7 +85,7 @@ func subjectOf(legs []bench.LegResult) string {
 	return trace + ", " + model
 }
 
-// changeOf returns the change of runs by flags.
+// changeOf returns the changes that the flags make to a run.
 func changeOf(c *cli.Context) func(info *runfile.Run) {
 	return func(info *runfile.Run) {
 		info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)

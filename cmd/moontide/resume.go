@@ -17,17 +17,17 @@ import (
 	"moontide/replay/secret"
 )
 
-// ownFlags lists the flags that may differ when a run is resumed: they affect
-// neither the requests nor the measurement.
+// ownFlags lists the flags that may differ when a run is resumed, because they affect neither
+// the requests nor the measurement.
 var ownFlags = []string{
 	"out", "resume", "wait-ready", "api-key-env", "percentiles", "slo", "fail-if", "force",
 	"json", "markdown", "csv", "html", "png", "junit", metricsListenFlag,
 	partFlag, rendezvousFlag, timeoutFlag, partByFlag,
 }
 
-// setFlags returns the given flags in the form stored in run.json, without some.
+// setFlags returns the given flags in the form of run.json, except some.
 func setFlags(c *cli.Context, without ...string) (flags []string) {
-	given := c.LocalFlagNames() // IsSet looks through all flags each time
+	given := c.LocalFlagNames() // IsSet searches all flags each time
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
 		if !slices.Contains(given, name) || slices.Contains(ownFlags, name) || slices.Contains(without, name) {
@@ -45,8 +45,8 @@ func setFlags(c *cli.Context, without ...string) (flags []string) {
 	return flags
 }
 
-// autoResume is the value of --resume for a command that may be repeated: it starts a
-// run or, if it was stopped or killed, continues it.
+// autoResume is the value of --resume that starts a run or, if it was stopped or killed,
+// continues it.
 const autoResume = "auto"
 
 // resumeFolder returns the folder of the run that --resume continues, or "".
@@ -75,9 +75,8 @@ func resumeFolder(c *cli.Context, std streams, path string) (dir string, err err
 	return dir, nil
 }
 
-// resumeFlags reads the run named by --resume and sets omitted flags to the
-// values of that run. Flags that were given must have the same values. Without a run to
-// continue, dir is "".
+// resumeFlags reads the run named by --resume and sets omitted flags to its values. Given
+// flags must have the same values. Without a run to continue, dir is "".
 func resumeFlags(c *cli.Context, std streams, path string) (dir string, err error) {
 	if dir, err = resumeFolder(c, std, path); dir == "" || err != nil {
 		return "", err

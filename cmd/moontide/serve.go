@@ -110,7 +110,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	return nil
 }
 
-// saySummary reports the latencies of an endpoint, to check a client against.
+// saySummary reports the latencies of an endpoint, for comparison with a client's.
 func saySummary(std streams, s server.Summary) {
 	std.say("served %s and %s; %s aborted", doc.Count(s.Completed, "request"), doc.Count(s.OutputTokens, "output token"), doc.Count(s.Aborted, "request"))
 	for _, l := range []struct {
@@ -135,11 +135,10 @@ func faultsOf(c *cli.Context) ([]server.Fault, error) {
 	return faults, nil
 }
 
-// leaveRoomForThreads allows three more threads than there are CPU cores to run Go
-// code, unless the user set GOMAXPROCS. The client's timer, its reading thread and
-// the endpoint wait in the kernel, which the Go scheduler counts as running for up
-// to ten milliseconds: with two cores and little load, nothing else would run in
-// that time, and requests would be sent that late.
+// leaveRoomForThreads sets GOMAXPROCS to three more than the CPU cores, unless the user set
+// it. The client's timer, its reading thread and the endpoint wait in the kernel, which the
+// Go scheduler counts as running for up to 10 ms: on two cores under little load, nothing
+// else would run, and requests would be sent that late.
 var leaveRoomForThreads = sync.OnceFunc(func() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 3)

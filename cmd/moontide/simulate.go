@@ -71,7 +71,7 @@ func virtualRunConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config)
 	return cfg
 }
 
-// heldOutErrors says how far the predictions of fitted engines may be off, "" for others.
+// heldOutErrors describes the errors of predictions of fitted engines, "" for others.
 func heldOutErrors(file *fit.File) string {
 	var texts []string
 	for _, key := range words("output_throughput mean_ttft_ms p99_ttft_ms mean_tpot_ms mean_e2el_ms") {

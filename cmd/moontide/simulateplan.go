@@ -19,7 +19,7 @@ type planQuestion struct {
 	output
 }
 
-// planTrace predicts what several deployments would do with the trace.
+// planTrace simulates the trace on several deployments.
 func planTrace(c *cli.Context, std streams, stop stop, path string) error {
 	q, err := parsePlan(c, std, stop)
 	if err != nil {
@@ -68,8 +68,7 @@ func parsePlan(c *cli.Context, std streams, stop stop) (q planQuestion, err erro
 	return q, nil
 }
 
-// sayProgress returns a function that says every few seconds how many runs have been
-// simulated.
+// sayProgress returns a function that prints the number of simulated runs every few seconds.
 func sayProgress(std streams) func(bench.Prediction) {
 	var runs atomic.Int64
 	said := time.Now()

@@ -18,7 +18,7 @@ type draft struct {
 	notes func(rows int) []string
 }
 
-// The methods, the first of which is the default.
+// The methods; the first is the default.
 const (
 	defaultMethod = "sessions"
 	treeMethod    = "tree"

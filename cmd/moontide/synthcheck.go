@@ -35,10 +35,10 @@ func checkFlags() []cli.Flag {
 	)...)
 }
 
-// fidelityCheck is a check as the flags describe it.
+// fidelityCheck is a fidelity check, as configured by flags.
 type fidelityCheck struct {
 	source string
-	client string // whose requests alone are compared, "" for all
+	client string // the only one compared, "" for all
 	output
 }
 
@@ -103,7 +103,7 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file string) error {
 	return gateError{errors.New("the drawn trace does not resemble its source: FAIL")}
 }
 
-// collect reads what is compared of a part of a trace.
+// collect collects the compared values of a part of a trace.
 func (f *fidelityCheck) collect(c *cli.Context, path string, opts format.Options, part func(trace.Requests) trace.Requests) (*fidelity.Trace, error) {
 	r, err := format.Open(path, opts)
 	if err != nil {
@@ -121,8 +121,7 @@ func (f *fidelityCheck) collect(c *cli.Context, path string, opts format.Options
 	return t, nil
 }
 
-// ofClient returns the requests of a client: those with all values of its name in keys
-// that the format does not know.
+// ofClient returns the requests with all values of a client's name among their extra keys.
 func ofClient(reqs trace.Requests, name string) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for r, err := range reqs {

@@ -115,7 +115,7 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 	return cfg, nil
 }
 
-// setAnswers sets what prompts hold of earlier answers, and when requests are abandoned.
+// setAnswers sets the answers in later prompts, and when requests are abandoned.
 func setAnswers(c *cli.Context, cfg *openai.Config) {
 	cfg.Answers, cfg.CancelAfter = c.String("answers"), c.Duration("cancel-after")
 }
@@ -135,7 +135,7 @@ var remedies = map[openai.Remedy]string{
 	openai.UseOtherSetting: "try --server, --endpoint or --prompt, or give a key with --api-key-env VARIABLE",
 }
 
-// remedyOf returns what to do about an error, for the end of its message.
+// remedyOf returns the remedy of an error, for the end of its message.
 func remedyOf(err error) string {
 	var refused *openai.RefusedError
 	if !errors.As(err, &refused) {

@@ -13,8 +13,8 @@ import (
 // leastColumns is the narrowest terminal that reports are written for.
 const leastColumns = 40
 
-// terminalOf returns the layout of text for w: as wide as COLUMNS or the terminal says,
-// in colour on a terminal that has it unless NO_COLOR is set.
+// terminalOf returns the layout of text for w: the width of COLUMNS or of the terminal, and
+// colour on a terminal unless NO_COLOR is set.
 func terminalOf(w io.Writer) (layout doc.Terminal) {
 	f, isFile := w.(*os.File)
 	isTerminal := isFile && term.IsTerminal(int(f.Fd()))

@@ -9,8 +9,7 @@ import (
 // Git repository.
 var taggedVersion string
 
-// version is the version in run.json, reports and replies: a tag, or a pseudo-version with
-// date and commit, as Go records it.
+// version returns the version recorded by Go: a tag, or a pseudo-version with date and commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "(devel)" { // as go run without Git
