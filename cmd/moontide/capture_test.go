@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -232,6 +233,41 @@ func TestCaptureMemory(t *testing.T) {
 	sending.Wait()
 	if grown := peak() - before; grown > limit {
 		t.Errorf("%d MiB more, with a limit of %d", grown>>20, limit>>20)
+	}
+}
+
+// Whoever opens connections and says nothing neither keeps others from being served nor
+// takes the files that the capture writes.
+func TestCaptureFewOpenFiles(t *testing.T) {
+	if testing.Short() || runtime.GOOS == "windows" {
+		t.Skip("rows are flushed once a second, with a limit on open files")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := moontide(dir, "capture", "--listen", "127.0.0.1:0", "--upstream", serveFast(t), "-o", "t.jsonl", "--rotate", "0.01KiB")
+	cmd.Args = append([]string{"sh", "-c", `ulimit -n 120; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path, _ = exec.LookPath("sh")
+	line, talk := startChild(t, cmd)
+	url := strings.Fields(line)[2]
+	for range 300 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	for len(files(t, dir)) < 3 { // the key and two files of the trace
+		answer, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"model":"sim","prompt":[1,2,3],"max_tokens":2}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+	cmd.Process.Signal(os.Interrupt)
+	said, _ := io.ReadAll(talk)
+	if err := cmd.Wait(); err != nil || bytes.Contains(said, []byte("warning")) {
+		t.Errorf("%v: %s", err, said)
 	}
 }
 

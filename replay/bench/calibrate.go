@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/listen"
 	"moontide/replay/monotonic"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
@@ -69,7 +70,7 @@ func Calibrate(ctx context.Context, cfg CalibrateConfig) (*Calibration, error) {
 	}
 	c := &Calibration{Version: cfg.Version, Taken: time.Now().UTC().Truncate(time.Second), Machine: ThisMachine(), LimitMS: ms(Limit)}
 	for _, load := range cfg.Loads {
-		if files := openFilesLimit(); files > 0 && load.Requests+2*otherFiles > files {
+		if files := listen.OpenFiles(); files > 0 && load.Requests+2*listen.OtherFiles > files {
 			continue
 		}
 		p, err := cfg.drive(ctx, load)

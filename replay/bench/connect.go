@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/listen"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/server"
@@ -26,7 +27,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 	}
 	clientConfig.Graph, clientConfig.TraceModels = in.plan.Graph, in.models
 	clientConfig.Retries = cfg.Retries
-	limit, err := checkOpenFiles(openFilesLimit(), in.partRows, cfg.MaxConcurrency, cfg.embedded())
+	limit, err := checkOpenFiles(listen.OpenFiles(), in.partRows, cfg.MaxConcurrency, cfg.embedded())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,6 +72,7 @@ func embed(cfg server.Config) (url string, end func(), err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		cfg.MaxConnections = listen.Room(2) // the client's ends are files, too
 		server.Run(ctx, ln, cfg)
 	}()
 	return "http://" + ln.Addr().String(), func() { cancel(); <-ended }, nil

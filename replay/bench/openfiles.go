@@ -2,11 +2,9 @@ package bench
 
 import (
 	"fmt"
-)
 
-// otherFiles is the number of open files of a run besides the connections of requests in
-// flight: 64 connections opened ahead, the record, and the process's files.
-const otherFiles = 128
+	"moontide/replay/listen"
+)
 
 // checkOpenFiles compares the limit on open files (0: none) with the needs of a run: a
 // connection per request in flight, two if the endpoint is embedded. A concurrency limit
@@ -19,7 +17,7 @@ func checkOpenFiles(limit, rows, maxConcurrency int, embedded bool) (notes []str
 	if embedded {
 		each = 2
 	}
-	room := max(limit-otherFiles, 0) / each
+	room := max(limit-listen.OtherFiles, 0) / each
 	switch {
 	case limit == 0 || most <= room:
 		return nil, nil

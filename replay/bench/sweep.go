@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"moontide/analyze/run"
+	"moontide/replay/listen"
 	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/format"
@@ -78,7 +79,7 @@ func (c SweepConfig) check(leg Leg) error {
 	planned.Trace.Path = leg.Name
 	err := planned.check()
 	if err == nil && !planned.Virtual {
-		_, err = checkOpenFiles(openFilesLimit(), cmp.Or(leg.Prompts, leg.MaxConcurrency), leg.MaxConcurrency, planned.embedded())
+		_, err = checkOpenFiles(listen.OpenFiles(), cmp.Or(leg.Prompts, leg.MaxConcurrency), leg.MaxConcurrency, planned.embedded())
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"moontide/replay/listen"
 	"moontide/trace/log"
 )
 
@@ -28,6 +29,9 @@ type Config struct {
 	// Stall is how long a client may neither send nor take any of a body before it is
 	// disconnected; 0 is 5 minutes.
 	Stall time.Duration
+	// MaxConnections limits the connections of clients; 0 is what the limit on open files
+	// allows, at most 16384.
+	MaxConnections int
 	// TLS configures connections to an https server; nil is Go's default.
 	TLS *tls.Config
 }
@@ -56,6 +60,7 @@ func (c Config) withDefaults() Config {
 	c.Config = c.Config.WithDefaults()
 	c.SampleOneIn, c.Stall = cmp.Or(c.SampleOneIn, 1), cmp.Or(c.Stall, 5*time.Minute)
 	c.MaxBody, c.Memory = cmp.Or(c.MaxBody, 64<<20), cmp.Or(c.Memory, 256<<20)
+	c.MaxConnections = cmp.Or(c.MaxConnections, min(listen.Room(2), 1<<14))
 	return c
 }
 
@@ -69,6 +74,7 @@ func (c Config) transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression = true
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1024, keepIdle
+	t.MaxConnsPerHost = c.MaxConnections // a client has one request at a time
 	t.Proxy, t.TLSClientConfig = nil, c.TLS
 	// Pings detect dead HTTP/2 servers. For HTTP/1.1, TCP keep-alive does.
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -180,17 +181,28 @@ func TestUnchanged(t *testing.T) {
 func TestHandlerPanics(t *testing.T) {
 	said := make(chan string, 9)
 	weblog.Divert(func(text string) { said <- text })
-	c := capturing(t, simulated(t))
-	c.pass.Rewrite = func(r *httputil.ProxyRequest) { panic("secret " + r.In.Header.Get("X-Secret")) }
-	conn := raw(t, c.url, "POST /v1/completions HTTP/1.1\nHost: h\nX-Secret: secret\nContent-Length: 2\n\n{}")
+	to, _ := url.Parse(simulated(t))
+	p, err := New(Config{Config: log.Config{Key: log.Key{1}, BlockSize: 16}, Upstream: to}, new(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.pass.Rewrite = func(r *httputil.ProxyRequest) { panic("secret " + r.In.Header.Get("X-Secret")) }
+	l := listening(t)
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error)
+	go func() { served <- p.Serve(ctx, ctx, l) }()
+	conn := raw(t, l.Addr().String(), "POST /v1/completions HTTP/1.1\nHost: h\nX-Secret: secret\nContent-Length: 2\n\n{}")
 	if answer, err := io.ReadAll(conn); len(answer) > 0 || err != nil {
 		t.Errorf("%s, %v", answer, err)
 	}
 	if text := <-said; !strings.Contains(text, "panicked") || strings.Contains(text, "secret") {
 		t.Error(text)
 	}
-	c.stop()
-	if n := c.Counts(); n.Rows != 1 || n.InFlight != 0 || n.HeldBytes != 0 {
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if n := p.Counts(); n.Rows != 1 || n.InFlight != 0 || n.HeldBytes != 0 {
 		t.Errorf("%+v", n)
 	}
 }

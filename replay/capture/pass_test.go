@@ -200,6 +200,9 @@ func TestFloodOfInterimResponses(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		conn, err := l.Accept()
+		if err == nil {
+			_, err = http.ReadRequest(bufio.NewReader(conn))
+		}
 		for err == nil {
 			_, err = io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\nLink: "+strings.Repeat("a", 500)+"\r\n\r\n")
 		}

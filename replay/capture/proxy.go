@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/http/httputil"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"moontide/replay/listen"
 	"moontide/replay/openai"
 	"moontide/replay/openai/http1"
 	"moontide/replay/openai/sse"
@@ -43,6 +45,7 @@ type Proxy struct {
 	memory memory
 	events sse.Budget
 	counts *counts
+	conns  listen.Conns
 
 	mu       sync.Mutex // guards sessions and their turns
 	sessions *log.Sessions
@@ -145,7 +148,8 @@ type passedKey struct{}
 type passing struct {
 	client   client
 	exchange *exchange
-	interim  int // bytes of interim responses
+	interim  int  // bytes of interim responses
+	upgraded bool // the connection is no longer the server's
 }
 
 // gotInterim ends an exchange whose server sends interim responses without end.
@@ -165,10 +169,10 @@ func (p *passing) gotInterim(_ int, header textproto.MIMEHeader) error {
 func passed(r *http.Request) *passing { return r.Context().Value(passedKey{}).(*passing) }
 
 func modifyResponse(r *http.Response) error {
-	if r.StatusCode == http.StatusSwitchingProtocols {
+	of := passed(r.Request)
+	if of.upgraded = r.StatusCode == http.StatusSwitchingProtocols; of.upgraded {
 		return nil // the body is a connection
 	}
-	of := passed(r.Request)
 	if of.exchange != nil {
 		of.exchange.begin(r)
 	}
@@ -187,6 +191,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	defer func() {
+		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok && of.upgraded {
+			p.conns.Remove(conn)
+		}
+	}()
 	defer func() { of.client.conn.SetReadDeadline(time.Now().Add(p.cfg.Stall)) }() // for the rest of the body
 	over := make(chan struct{})
 	defer close(over)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"moontide/replay/listen"
 	"moontide/replay/stamp"
 	"moontide/replay/weblog"
 )
@@ -16,9 +17,10 @@ import (
 // flight until stop is done, and closes the proxy. It returns the first error of serving
 // or writing.
 func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
+	p.conns.Most = p.cfg.MaxConnections
 	s := &http.Server{
-		Handler: p, ConnContext: withConn,
-		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 1 << 20,
+		Handler: p, ConnContext: withConn, ConnState: p.track,
+		ReadHeaderTimeout: listen.HeadTime, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: weblog.Logger,
 	}
 	failed := make(chan error, 1)
@@ -27,6 +29,7 @@ func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 	select {
 	case err = <-failed:
 	case <-drain.Done():
+		p.conns.Close()
 		err = s.Shutdown(stop)
 	}
 	s.Close() // requests in flight end as abandoned
@@ -37,6 +40,21 @@ func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 		err = fmt.Errorf("serving: %w", err)
 	}
 	return errors.Join(err, p.Close())
+}
+
+// track is called when a connection changes state. One that is hijacked is removed at the
+// end of its request.
+func (p *Proxy) track(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		p.conns.Add(conn)
+	case http.StateIdle:
+		p.conns.Waits(conn)
+	case http.StateClosed:
+		p.conns.Remove(conn)
+	default:
+		p.conns.Works(conn)
+	}
 }
 
 type connKey struct{}

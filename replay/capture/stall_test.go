@@ -82,6 +82,28 @@ func TestStalledClients(t *testing.T) {
 	}
 }
 
+// Half a head is waited for 10 seconds, in a new connection and in one that had a request.
+func TestHalfAHead(t *testing.T) {
+	for _, first := range []string{"", "GET / HTTP/1.1\r\nHost: h\r\n\r\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			_, clients := piped(t, func(http.ResponseWriter, *http.Request) {})
+			conn, _ := clients.Dial()
+			in := bufio.NewReader(conn)
+			if first != "" {
+				io.WriteString(conn, first)
+				http.ReadResponse(in, nil)
+			}
+			began := time.Now()
+			io.WriteString(conn, "POST /v1/completions HTTP/1.1\r\nHost:")
+			io.Copy(io.Discard, in)
+			if waited := time.Since(began); waited != 10*time.Second {
+				t.Errorf("%v, want 10s", waited)
+			}
+			conn.Close()
+		})
+	}
+}
+
 // An answer may take longer than a client may stall, and so may the pause between two
 // requests of a connection.
 func TestPausesAreNoStalls(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"moontide/replay/listen"
 	"moontide/replay/sim/engine"
 )
 
@@ -33,6 +34,8 @@ type Config struct {
 	// Encode splits prompts into tokens; if nil, each word is a token.
 	Encode  Encoder
 	Version string // returned by /version
+	// MaxConnections limits open connections; 0 is what the limit on open files allows.
+	MaxConnections int
 }
 
 // Encoder appends the tokens of a text to dst, as a model's tokenizer does.
@@ -49,6 +52,7 @@ func (c Config) withDefaults() Config {
 	c.Model = cmp.Or(c.Model, "sim")
 	c.Deployment.Engine = c.Deployment.Engine.WithDefaults()
 	c.TimeScale = cmp.Or(c.TimeScale, 1)
+	c.MaxConnections = cmp.Or(c.MaxConnections, listen.Room(1))
 	return c
 }
 

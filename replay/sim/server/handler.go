@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -20,6 +21,9 @@ const maxBody = 64 << 20
 // maxKeptBody is the maximum size in bytes of a body whose memory is kept for
 // the next request. The prompts of 10,000 streams would take gigabytes.
 const maxKeptBody = 16 << 10
+
+// bodyTime is how long a body may take to arrive.
+const bodyTime = 10 * time.Minute
 
 const jsonType = "application/json"
 

@@ -35,67 +35,49 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// connections tracks open connections, so that a shutdown does not wait for
-// clients without a request.
-type connections struct {
-	mu        sync.Mutex
-	closed    bool
-	listeners []net.Listener
-	active    map[net.Conn]bool // true while a request is read or answered
+// listeners are what a server accepts from.
+type listeners struct {
+	mu     sync.Mutex
+	closed bool
+	all    []net.Listener
 }
 
-// listen adds ln. It returns false after a shutdown.
-func (c *connections) listen(ln net.Listener) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.listeners = append(c.listeners, ln)
+// add adds ln. It returns false after a shutdown.
+func (l *listeners) add(ln net.Listener) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.all = append(l.all, ln)
 	}
-	return !c.closed
+	return !l.closed
 }
 
-// track is called by fasthttp when a connection changes state.
-func (c *connections) track(conn net.Conn, state fasthttp.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch state {
-	case fasthttp.StateClosed, fasthttp.StateHijacked:
-		delete(c.active, conn)
-		return
-	}
-	c.active[conn] = state == fasthttp.StateActive
-	if c.closed && !c.active[conn] {
-		conn.Close()
-	}
-}
-
-// shutDown calls first, then closes all listeners and the connections without a
-// request. A second call has no effect.
-func (c *connections) shutDown(first func()) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+// close calls first and closes all listeners. A second call has no effect.
+func (l *listeners) close(first func()) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
 		return nil
 	}
-	c.closed = true
+	l.closed = true
 	first()
-	var err error
-	for _, ln := range c.listeners {
+	for _, ln := range l.all {
 		err = errors.Join(err, ln.Close())
-	}
-	for conn, active := range c.active {
-		if !active {
-			conn.Close()
-		}
 	}
 	return err
 }
 
-func (c *connections) closeAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for conn := range c.active {
-		conn.Close()
+// track is called by fasthttp when a connection changes state.
+func (s *Server) track(conn net.Conn, state fasthttp.ConnState) {
+	switch state {
+	case fasthttp.StateNew:
+		s.conns.Add(conn)
+	case fasthttp.StateIdle:
+		s.conns.Waits(conn)
+	case fasthttp.StateActive:
+		s.conns.Works(conn)
+	default:
+		s.conns.Remove(conn)
 	}
 }
 

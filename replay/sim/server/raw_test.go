@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -450,6 +451,23 @@ func TestShutdownDoesNotWaitForFaults(t *testing.T) {
 	for i, c := range conns {
 		if text, _ := c.rest(); strings.Contains(text, "[DONE]") || strings.Contains(text, "200 OK") {
 			t.Errorf("request %d: %q", i, text)
+		}
+	}
+}
+
+// Connections that say nothing make room for others.
+func TestMostConnections(t *testing.T) {
+	t.Parallel()
+	s := startTCP(t, server.Config{MaxConnections: 2})
+	silent := []rawConn{s.dial(""), s.dial("")}
+	for range 3 {
+		if line := s.dial("GET /health HTTP/1.1\r\nHost: sim\r\n\r\n").line(); !strings.HasPrefix(line, "HTTP/1.1 200") {
+			t.Errorf("%q", line)
+		}
+	}
+	for _, c := range silent {
+		if _, err := c.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("it is still open: %v", err)
 		}
 	}
 }

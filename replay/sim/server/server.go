@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"moontide/replay/listen"
 	"moontide/replay/monotonic"
 	"moontide/replay/sim/engine"
 	"moontide/replay/weblog"
@@ -49,8 +50,9 @@ type Server struct {
 	spareEvents []engine.Event
 	buf         []byte
 
-	done  chan struct{} // closed by Shutdown
-	conns connections
+	done      chan struct{} // closed by Shutdown
+	listeners listeners
+	conns     listen.Conns
 }
 
 // New checks the configuration and returns a server that is ready to Serve.
@@ -78,23 +80,24 @@ func New(cfg Config) (*Server, error) {
 		newTimer:  monotonic.NewTimer,
 		buf:       make([]byte, 0, 4<<10),
 		done:      make(chan struct{}),
-		conns:     connections{active: make(map[net.Conn]bool)},
+		conns:     listen.Conns{Most: cfg.MaxConnections},
 	}
 	s.http = &fasthttp.Server{
-		Handler:      s.handle,
-		ErrorHandler: refuseBroken,
-		ConnState:    s.conns.track,
-		Logger:       weblog.Logger,
-		Name:         "moontide-simserver",
-		// Above the limit on file descriptors, which is what limits
-		// connections.
-		Concurrency:                  1 << 20,
+		Handler:                      s.handle,
+		ErrorHandler:                 refuseBroken,
+		ConnState:                    s.track,
+		Logger:                       weblog.Logger,
+		Name:                         "moontide-simserver",
+		Concurrency:                  1 << 20, // above the limit of connections
 		MaxRequestBodySize:           maxBody,
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               8 << 10, // also limits the headers
 		WriteBufferSize:              512,     // every stream keeps one
-		ReadTimeout:                  10 * time.Minute,
-		IdleTimeout:                  2 * time.Minute,
+		ReadTimeout:                  listen.HeadTime,
+		HeaderReceived: func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+			return fasthttp.RequestConfig{ReadTimeout: bodyTime}
+		},
+		IdleTimeout: 2 * time.Minute,
 		// Streams keep no unneeded buffers.
 		ReduceMemoryUsage: true,
 	}
@@ -107,7 +110,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	// Shutdown may be called before fasthttp knows ln, so both close it.
 	ln = &listener{Listener: ln, close: sync.OnceValue(ln.Close)}
 	defer ln.Close()
-	if !s.conns.listen(ln) {
+	if !s.listeners.add(ln) {
 		return nil
 	}
 	if err := s.http.Serve(ln); err != nil && !s.isShutDown() {
@@ -121,9 +124,10 @@ func (s *Server) Serve(ln net.Listener) error {
 // first, it closes them and returns the error of ctx. The server cannot be
 // reused.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.conns.shutDown(s.endWaiting)
+	err := s.listeners.close(s.endWaiting)
+	s.conns.Close()
 	if e := s.http.ShutdownWithContext(ctx); e != nil {
-		s.conns.closeAll()
+		s.conns.CloseAll()
 		err = e
 	}
 	s.stopLoop()

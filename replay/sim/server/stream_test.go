@@ -1,11 +1,14 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,8 +16,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
 
 	"moontide/replay/monotonic"
+	"moontide/replay/openai/http1/http1test"
 	"moontide/replay/sim/engine"
 )
 
@@ -445,5 +450,33 @@ func TestFaultsAreSeeded(t *testing.T) {
 	other, _ := fates(2)
 	if one != again || one == other || counts[Failure] < 250 || counts[Failure] > 350 || counts[TooMany] < 300 || counts[TooMany] > 400 {
 		t.Errorf("%v", counts)
+	}
+}
+
+// Half a head is waited for 10 seconds, in a new connection and in one that had a request.
+func TestHalfAHead(t *testing.T) {
+	_ = new(fasthttp.ResponseHeader).String() // begins fasthttp's clock, which never ends
+	for _, first := range []string{"", "GET /health HTTP/1.1\r\nHost: h\r\n\r\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer(t, engine.Config{})
+			clients := http1test.NewPipes()
+			go s.Serve(clients)
+			conn, _ := clients.Dial()
+			in := bufio.NewReader(conn)
+			if first != "" {
+				io.WriteString(conn, first)
+				http.ReadResponse(in, nil)
+				time.Sleep(time.Minute) // it may be idle for longer
+			}
+			began := time.Now()
+			io.WriteString(conn, "POST /v1/completions HTTP/1.1\r\nHost:")
+			answer, _ := io.ReadAll(in)
+			if waited := time.Since(began); waited != 10*time.Second || !bytes.Contains(answer, []byte("too long to arrive")) {
+				t.Errorf("%v, want 10s: %s", waited, answer)
+			}
+			conn.Close()
+			s.Shutdown(context.Background())
+			time.Sleep(time.Minute) // until fasthttp's goroutines have ended
+		})
 	}
 }

@@ -1,15 +1,15 @@
 //go:build unix
 
-package bench
+package listen
 
 import (
 	"math"
 	"syscall"
 )
 
-// openFilesLimit returns the number of files this process may have open, or 0
+// OpenFiles returns the number of files this process may have open, or 0
 // if there is no limit.
-func openFilesLimit() int {
+func OpenFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {
 		return 0
