@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"replay/weblog":                 100,
 	"synth":                         150,
 	"synth/prefix":                  200,
-	"synth/sessions":                2000,
+	"synth/sessions":                1500,
 	"synth/spec":                    2000,
 	"synth/tree":                    750,
 	"trace":                         2650,

@@ -3,7 +3,9 @@ package sessions
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -14,7 +16,7 @@ import (
 )
 
 // Requests draws n requests, at least 1, in order of arrival. Block ids are numbers from a
-// round one above those of the source on. Requests that have some have context_len, the
+// power of 10 above those of the source on. Requests that have some have context_len, the
 // leading tokens that an earlier request had, and unique_user_prompt_len, the rest of
 // the ISL. Session ids are s1, s2, and so on, and s1/1, s1/2, ... of sub-agents.
 //
@@ -36,210 +38,193 @@ func (m *Model) Requests(seed uint64, n int) trace.Requests {
 	}
 }
 
-// drawing is the state of a stream of drawn requests.
+// drawing is the state of a stream of drawn requests. It draws in passes, each of which has
+// all sessions of the source.
 type drawing struct {
 	*Model
-	jitter  *jitter
-	loads   []load
-	lasts   []float64 // durations of the sessions, in units of the clock
-	end     float64   // of the last of them in the source
-	gaps    *mover    // between starts; nil if they do not vary
-	slots   *rand.Rand
-	lengths *rand.Rand
+	jitter   *jitter
+	arrivals *arrivals
+	slots    *rand.Rand
+	lengths  *rand.Rand
 
-	pass   int       // repetitions of the source before this one
-	starts []float64 // of the sessions of this pass, in units of the clock
-	dealt  []int     // these sessions
-	begun  int       // of them
-	used   []int     // times that each session was begun in this pass
+	source  []place                    // each session at its own place, as many times as a pass has it
+	end     float64                    // the last position of a turn
+	places  []place                    // of this pass
+	begun   int                        // of them
+	arrived int                        // requests with a timestamp
+	named   uint64                     // sessions of the trace
+	open    synth.Queue[*drawnSession] // by the position of the next turn
 
-	tick, offset float64 // the last tick, and how long after it the last request arrived
-
-	opened uint64
-	open   synth.Queue[*drawnSession] // by the time of the next turn
 	freeID uint64
 	shared map[sharedRun]*sharedIDs
 	path   []*sharedIDs // of the prefix of a row
 }
 
+// A session moves by at most about minWindow places, or one in windowShare, but no more
+// than a quarter: its neighbours share its clients, load and templates.
+const minWindow, windowShare = 25, 40
+
+// place is where a session begins in a pass.
+type place struct {
+	start    float64 // position
+	number   int     // of the session
+	copy     int     // of it in this pass
+	duration float64 // from its first turn to its last
+	class    int     // of sessions with about as many requests and tokens of prompts
+	wish     float64 // the number of the place where it goes
+	left     bool    // out of the trace: its requests only pass the time
+}
+
 // drawnSession is a session of the drawn trace that has not ended.
 type drawnSession struct {
-	session
+	place
+	turns []turn
 	name  string
-	round int       // counts the uses of the source's session
-	at    []float64 // of the turns, in units of the clock
-	order []int     // turns that are not drawn yet, in order of time
+	at    []float64 // positions of the turns
+	order []int     // turns that are not drawn yet, in order of position
 	own   [][]synth.BlockRun
 }
 
-// sharedRun is a prefix in one round; that of templates is 0.
-type sharedRun struct{ prefix, round int }
+// sharedRun is a prefix of the copies with a number; that of templates is 0.
+type sharedRun struct{ prefix, copy int }
 
 // sharedIDs are the ids of a shared run, and whether a row had them.
 type sharedIDs struct {
 	synth.BlockRun
-	depth int
-	seen  bool
+	seen bool
 }
 
 func (m *Model) newDrawing(seed uint64) *drawing {
 	d := &drawing{
-		Model: m, jitter: newJitter(m, false), loads: m.loads(), used: make([]int, len(m.Sessions)),
-		tick: none, freeID: m.FirstBlock, shared: map[sharedRun]*sharedIDs{},
+		Model: m, jitter: newJitter(m), arrivals: m.newArrivals(stats.NewStream(seed, "arrivals")),
 		slots: stats.NewStream(seed, "slots"), lengths: stats.NewStream(seed, "lengths"),
+		freeID: m.FirstBlock, shared: map[sharedRun]*sharedIDs{},
 	}
-	if !m.Clock.Exact {
-		d.gaps = newMover(m.startGaps())
-	}
-	for i := range m.Prefixes {
-		if m.Prefixes[i].Template {
-			d.idsOf(i, 0)
+	for i, turns := range m.Sessions {
+		p := place{start: d.position(turns[0].Arrival), number: i, duration: slices.Max(d.positions(turns, 0))}
+		tokens := 0
+		for k := range turns {
+			tokens += m.islOf(&turns[k])
 		}
+		rest := max(0, bits.Len(uint(len(turns)))-3) // of the number of turns, three digits count
+		p.class = len(turns)>>rest<<rest*64 + bits.Len(uint(tokens))
+		for p.copy = range m.copies() {
+			d.source = append(d.source, p)
+		}
+		d.end = max(d.end, p.start+p.duration)
 	}
-	for i := range m.Sessions {
-		s := &drawnSession{session: m.Sessions[i]}
-		m.plan(s, s.Start, s.Start)
-		d.lasts = append(d.lasts, slices.Max(s.at)-s.Start)
-		d.end = max(d.end, slices.Max(s.at))
-	}
-	d.deal()
 	return d
 }
 
-// startGaps returns the times before each session since the one before it; 0 for the first.
-func (m *Model) startGaps() []float64 {
-	gaps, before := make([]float64, len(m.Sessions)), m.Sessions[0].Start
-	for i := range m.Sessions {
-		gaps[i] = m.Sessions[i].Start - before
-		before = m.Sessions[i].Start
-	}
-	return gaps
+// copies returns how many times a pass has each session, at a rate of at most 1.
+func (m *Model) copies() int { return int(math.Ceil(m.rate)) }
+
+// position returns where an arrival of the source is in a pass. Positions are times, with
+// a little more for each arrival, so that those at one time keep their order.
+func (d *drawing) position(arrival int) float64 {
+	return d.Clock.at[arrival] + .01*float64(arrival)
 }
 
-// roundsPerPass is more than the number of times that a session is begun in a pass.
-func (m *Model) roundsPerPass() int { return 2 + int(m.rate) }
-
-// deal plans the next pass: which sessions begin when.
+// deal plans the next pass: which sessions begin where. A session takes the place of one
+// of its class nearby, and none from which it would last beyond the end. At rates other
+// than 1, some copies of each class are left out.
 func (d *drawing) deal() {
-	gaps := d.startGaps()
-	times := make([]float64, len(gaps)+1)
-	at := d.Sessions[0].Start
-	for i, gap := range gaps {
-		if d.gaps != nil {
-			gap = d.gaps.move(gap, lognormal(d.slots, lengthJitter))
-		}
-		at = min(at+gap, d.Clock.Period)
-		times[i] = at
+	d.places, d.begun = slices.Clone(d.source), 0
+	window := min(max(minWindow, len(d.places)/windowShare), len(d.places)/4)
+	for i := range d.places {
+		p := &d.places[i]
+		last, _ := slices.BinarySearchFunc(d.places, d.end-p.duration, func(p place, end float64) int { return cmp.Compare(p.start, end) })
+		p.wish = min(float64(i)+float64(window)*(d.slots.Float64()-.5), float64(max(i, last-1)))
 	}
-	times[len(gaps)] = d.Clock.Period
-	offset := d.slots.Float64()
-	d.starts, d.dealt, d.begun = d.starts[:0], d.dealt[:0], 0
-	for place := range int(float64(len(gaps))*d.rate + offset) {
-		i := min(int((float64(place)+offset)/d.rate), len(gaps)-1)
-		at := times[i]
-		if place > 0 && i == d.dealt[place-1] && !d.Clock.Exact { // one more session than in the source
-			at += d.slots.Float64() * (times[i+1] - at)
-		}
-		d.dealt = append(d.dealt, i)
-		d.starts = append(d.starts, float64(d.pass)*d.Clock.Period+at)
+	to := slices.Clone(d.places)
+	slices.SortStableFunc(to, func(a, b place) int { return cmp.Compare(a.class, b.class) })
+	slices.SortStableFunc(d.places, func(a, b place) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.wish, b.wish)) })
+	kept := d.slots.Float64()
+	for i := range d.places {
+		before := math.Floor(kept)
+		kept += d.rate / float64(d.copies())
+		d.places[i].start, d.places[i].left = to[i].start, math.Floor(kept) == before
 	}
-	slices.Sort(d.starts)
-	last := make([]int, len(d.dealt)) // places of the sessions, so that they end before the trace
-	for place, number := range d.dealt {
-		end := float64(d.pass)*d.Clock.Period + d.end - d.lasts[number]
-		last[place], _ = slices.BinarySearch(d.starts, math.Nextafter(end, math.Inf(1)))
-		last[place]--
-	}
-	deal(d.dealt, d.loads, window(len(d.dealt)), last, d.slots)
-	clear(d.used)
-	for run := range d.shared { // sessions that have such ids ended in the pass before
-		if !d.Prefixes[run.prefix].Template && run.round < (d.pass-1)*d.roundsPerPass() {
-			delete(d.shared, run)
-		}
-	}
+	slices.SortStableFunc(d.places, func(a, b place) int { return cmp.Compare(a.start, b.start) })
+	maps.DeleteFunc(d.shared, func(run sharedRun, _ *sharedIDs) bool { return !d.Prefixes[run.prefix].Template })
 }
 
 // next draws the next request.
 func (d *drawing) next() trace.Request {
 	for {
-		if d.begun == len(d.starts) {
-			if d.Clock.Period == 0 && d.open.Len() > 0 {
-				break // passes begin at one instant, and end one after the other
-			}
-			d.pass++
+		for d.begun == len(d.places) && d.open.Len() == 0 {
 			d.deal()
-			continue
 		}
-		if d.open.Len() > 0 {
-			if at, _ := d.open.First(); at < d.starts[d.begun] {
-				break
+		for d.begun < len(d.places) {
+			if d.open.Len() > 0 {
+				if at, _ := d.open.First(); at < d.places[d.begun].start {
+					break
+				}
 			}
+			d.begin()
 		}
-		d.begin()
+		_, s := d.open.Pop()
+		turn := s.order[0]
+		if s.order = s.order[1:]; len(s.order) > 0 {
+			d.open.Push(s.at[s.order[0]], s)
+		}
+		var at trace.Opt[float64]
+		if s.turns[turn].Timing != delayOnly {
+			at = trace.Some(d.arrivals.time(float64(d.arrived) / float64(d.copies())))
+			d.arrived++
+		}
+		if !s.left {
+			return d.row(s, turn, at)
+		}
 	}
-	_, s := d.open.Pop()
-	turn := s.order[0]
-	if s.order = s.order[1:]; len(s.order) > 0 {
-		d.open.Push(s.at[s.order[0]], s)
-	}
-	return d.row(s, turn)
 }
 
 // begin opens the next session of the pass.
 func (d *drawing) begin() {
-	start, number := d.starts[d.begun], d.dealt[d.begun]
+	s := &drawnSession{place: d.places[d.begun]}
 	d.begun++
-	d.opened++
-	s := &drawnSession{session: d.Sessions[number], name: "s" + strconv.FormatUint(d.opened, 10), round: d.pass*d.roundsPerPass() + d.used[number]}
-	d.used[number]++
-	from := s.Start
-	s.Turns = d.jitter.vary(s.Turns, d.lengths)
-	s.own = make([][]synth.BlockRun, len(s.Turns))
-	d.plan(s, from, start)
-	if d.Clock.Ticks != nil { // the last tick of the pass is that of the source
-		for i := range s.at {
-			s.at[i] = min(s.at[i], float64(d.pass+1)*d.Clock.Period-1)
-		}
+	if !s.left {
+		d.named++
 	}
+	s.name = "s" + strconv.FormatUint(d.named, 10)
+	s.turns = d.jitter.vary(d.Sessions[s.number], d.lengths)
+	s.own = make([][]synth.BlockRun, len(s.turns))
+	s.at = d.positions(s.turns, s.start)
+	for i := range s.at {
+		s.at[i] = min(s.at[i], d.end)
+		s.order = append(s.order, i)
+	}
+	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.at[a], s.at[b]) })
 	d.open.Push(s.at[s.order[0]], s)
 }
 
-// plan sets the times of a session that began at a time of the source, and their order.
-func (m *Model) plan(s *drawnSession, from, start float64) {
-	s.at, s.order = make([]float64, len(s.Turns)), make([]int, len(s.Turns))
-	at := from
-	for i := range s.Turns {
-		t := &s.Turns[i]
-		s.order[i] = i
-		if t.Timing != delayOnly {
-			at += t.Gap
-			s.at[i] = m.Clock.shifted(at, from, start)
+// positions returns those of the turns of a session that begins at one.
+func (d *drawing) positions(turns []turn, start float64) []float64 {
+	at := make([]float64, len(turns))
+	for i := range turns {
+		t := &turns[i]
+		if at[i] = start; t.Timing != delayOnly {
+			at[i] += d.position(t.Arrival) - d.position(turns[0].Arrival)
 		}
 		for _, back := range t.Waits {
-			s.at[i] = max(s.at[i], s.at[i-back])
+			at[i] = max(at[i], at[i-back])
 			if t.Timing == delayOnly {
-				s.at[i] = max(s.at[i], s.at[i-back]+trace.AnswerTime(s.Turns[i-back].OSL)+t.Delay)
+				at[i] = max(at[i], at[i-back]+trace.AnswerTime(turns[i-back].OSL)+t.Delay)
 			}
 		}
 		if t.Parent > 0 {
-			s.at[i] = max(s.at[i], s.at[i-t.Parent])
+			at[i] = max(at[i], at[i-t.Parent])
 		}
 	}
-	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.at[a], s.at[b]) })
+	return at
 }
 
 // row returns the row of a turn.
-func (d *drawing) row(s *drawnSession, turn int) trace.Request {
-	t := &s.Turns[turn]
+func (d *drawing) row(s *drawnSession, turn int, at trace.Opt[float64]) trace.Request {
+	t := &s.turns[turn]
 	r := trace.Request{
-		InputLength: d.islOf(t), OutputLength: t.OSL, DelayKind: t.Kind, Extra: d.KnownClients[t.Client].extra,
+		Timestamp: at, InputLength: d.islOf(t), OutputLength: t.OSL, DelayKind: t.Kind, Extra: d.extra(t),
 		Delay: trace.Opt[float64]{Value: t.Delay, Set: t.Timing != timestamp},
-	}
-	if t.Reasoned > 0 {
-		r.Extra = d.reasoned(t)
-	}
-	if t.Timing != delayOnly {
-		r.Timestamp = trace.Some(d.timeOf(s.at[turn]))
 	}
 	switch {
 	case t.Agent == 1:
@@ -262,40 +247,31 @@ func (d *drawing) row(s *drawnSession, turn int) trace.Request {
 	return r
 }
 
-// timeOf returns the time in ms of the next request, which is at a number of units.
-func (d *drawing) timeOf(units float64) float64 {
-	at, next := d.Clock.ms(units)
-	if len(d.Clock.Spacing) == 0 {
-		return at
-	}
-	if at != d.tick {
-		d.tick, d.offset = at, 0
-	} else {
-		d.offset += d.Clock.Spacing[d.slots.IntN(len(d.Clock.Spacing))]
-	}
-	return min(math.Round((at+d.offset)*d.Clock.PerMs)/d.Clock.PerMs, next)
-}
-
 // addBlocks adds the block ids of a turn.
 func (d *drawing) addBlocks(r *trace.Request, s *drawnSession, turn int) {
-	t := &s.Turns[turn]
+	t := &s.turns[turn]
 	ids := make([]uint64, 0, d.blocksOf(r.InputLength))
 	context := 0
 	d.path = d.path[:0]
 	for p := t.Prefix; p > 0; p = d.Prefixes[p].Parent {
-		d.path = append(d.path, d.idsOf(p, s.round))
+		d.path = append(d.path, d.idsOf(p, s.copy))
 	}
 	for _, run := range slices.Backward(d.path) {
 		ids = run.AppendIDs(ids)
 		if run.seen {
-			context = run.depth
+			context = len(ids)
 		}
 		run.seen = true
 	}
 	var own []synth.BlockRun
-	if t.Parent > 0 {
-		own = firstBlocks(s.own[turn-t.Parent], t.Shared)
-		context = len(ids) + t.Shared
+	if left := t.Shared; left > 0 {
+		context = len(ids) + left
+		for _, run := range s.own[turn-t.Parent] {
+			if run.Blocks = min(run.Blocks, left); run.Blocks > 0 {
+				own = append(own, run)
+			}
+			left -= run.Blocks
+		}
 	}
 	if fresh := cap(ids) - len(ids) - t.Shared; fresh > 0 {
 		own = append(own, synth.BlockRun{First: d.freeID, Blocks: fresh})
@@ -310,29 +286,16 @@ func (d *drawing) addBlocks(r *trace.Request, s *drawnSession, turn int) {
 	r.UniquePromptLen = trace.Some(r.InputLength - r.ContextLen.Value)
 }
 
-// firstBlocks returns the leading blocks of runs, in a list of its own.
-func firstBlocks(runs []synth.BlockRun, blocks int) (first []synth.BlockRun) {
-	for _, run := range runs {
-		if blocks == 0 {
-			break
-		}
-		run.Blocks = min(run.Blocks, blocks)
-		blocks -= run.Blocks
-		first = append(first, run)
-	}
-	return first
-}
-
-// idsOf returns the ids of a prefix in a round, after those of its parent.
-func (d *drawing) idsOf(prefix, round int) *sharedIDs {
+// idsOf returns the ids of a prefix for copies with a number, after those of its parent.
+func (d *drawing) idsOf(prefix, copy int) *sharedIDs {
 	p := &d.Prefixes[prefix]
 	if p.Template {
-		round = 0
+		copy = 0
 	}
-	run := sharedRun{prefix, round}
+	run := sharedRun{prefix, copy}
 	ids, known := d.shared[run]
 	if !known {
-		ids = &sharedIDs{BlockRun: synth.BlockRun{First: d.freeID, Blocks: p.Blocks}, depth: p.depth}
+		ids = &sharedIDs{BlockRun: synth.BlockRun{First: d.freeID, Blocks: p.Blocks}}
 		d.freeID += uint64(p.Blocks)
 		d.shared[run] = ids
 	}

@@ -12,11 +12,11 @@ import (
 
 // smallFile is a model written by hand, as it is before it is compressed: two sessions, the
 // first with a turn that extends the one before and one that waits for both.
-const smallFile = `{"moontide_model":4,"block_size":4,"first_block":10,"graph":true,"clock":{"period":1000,"times_per_ms":1},
-"reasoning_key":"reasoning_tokens","client_keys":["user"],"clients":[{"values":[""]},{"values":["\"ann\""]}],"prefixes":[{},{"blocks":2,"template":true}],"sessions":[
-{"start":0,"turns":[{"prefix":1,"tokens":6,"osl":5,"client":1,"agent":1},{"gap":100,"timing":1,"delay":9,"kind":"think","prefix":1,"tokens":12,"osl":6,"parent":1,"shared":1,"reasoned":5001,"client":1,"agent":1,"waits":[1]},
-{"timing":2,"delay":20,"kind":"tool","tokens":9,"osl":7,"agent":2,"named":true,"waits":[1,2]}]},
-{"start":500,"turns":[{"prefix":1,"tokens":3,"osl":8,"agent":1}]}]}`
+const smallFile = `{"moontide_model":5,"block_size":4,"first_block":10,"graph":true,"clock":{"gaps_ms":[500,100,400],"whole_ms":true},
+"reasoning_key":"reasoning_tokens","clients":[[],[{"key":"user","value":"\"ann\""}]],"prefixes":[{},{"blocks":2,"template":true}],"sessions":[
+[{"prefix":1,"tokens":6,"osl":5,"client":1,"agent":1},{"arrival":1,"timing":1,"delay":9,"kind":"think","prefix":1,"tokens":12,"osl":6,"parent":1,"shared":1,"reasoned":5001,"client":1,"agent":1,"waits":[1]},
+{"timing":2,"delay":20,"kind":"tool","tokens":9,"osl":7,"agent":2,"named":true,"waits":[1,2]}],
+[{"arrival":2,"prefix":1,"tokens":3,"osl":8,"agent":1}]]}`
 
 func TestReadSmallFile(t *testing.T) {
 	m, err := sessions.Read(strings.NewReader(smallFile))
@@ -44,23 +44,28 @@ func TestReadSmallFile(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
-		{`{"moontide_model":4`, `[{"moontide_model":4`, "not a model"},
-		{`"moontide_model":4,`, ``, `no "moontide_model"`},
-		{`"moontide_model":4`, `"moontide_model":3`, "version 3 of models is not 4: fit the source again"},
-		{`"block_size":4`, `"block_size":0`, "tail of a prefix: 0 is not in"},
-		{`"times_per_ms":1`, `"times_per_ms":7`, "times_per_ms: 7 is neither"},
-		{`"period":1000`, `"period":1000,"ticks_ms":[0,5]`, "ticks_ms: 2 times"},
-		{`"period":1000`, `"period":1000,"ticks_ms":[5,0]`, "ticks_ms: 0 is not in 5.."},
-		{`"\"ann\""`, `"true"`, `clients: "true" is no string or number`},
-		{`{"values":[""]},{"values":["\"ann\""]}`, ``, "clients, the number: 0 is not in"},
+		{`{"moontide_model":5`, `[{"moontide_model":5`, "not a model"},
+		{`"moontide_model":5,`, ``, `no "moontide_model"`},
+		{`"moontide_model":5`, `"moontide_model":4`, "version 4 of models is not 5: fit the source again"},
+		{`"block_size":4`, `"block_size":0`, "blocks of a prompt: 0 is not in 2.."},
+		{`[500,100,400]`, `[]`, "gaps_ms, the number: 0 is not in"},
+		{`[500,100,400]`, `[500,100,-400]`, "gaps_ms: -400 is not in"},
+		{`[500,100,400]`, `[500,1e15,1e15]`, "gaps_ms, the sum: 2e+15 is not in"},
+		{`[500,100,400]`, `[500,100]`, "arrival: 2 is not in 0..1"},
+		{`"arrival":1,`, `"arrival":-1,`, "arrival: -1 is not in 0..2"},
+		{`reasoning_tokens`, `input_length`, `reasoning_key: "input_length" counts no reasoning`},
+		{`"\"ann\""`, `"true"`, `clients: "true" of "user" is no name`},
+		{`"key":"user"`, `"key":"input_length"`, `clients: "\"ann\"" of "input_length" is no name`},
+		{`[],[{"key":"user","value":"\"ann\""}]`, ``, "clients, the number: 0 is not in"},
 		{`{"blocks":2`, `{"parent":1,"blocks":2`, "parent of a prefix: 1 is not in 0..0"},
-		{`{"blocks":2`, `{"tail":4,"blocks":2`, "tail of a prefix: 4 is not in 0..3"},
+		{`"tokens":6`, `"tokens":-9`, "tokens: -9 is not in -8.."},
+		{`"tokens":6`, `"tokens":-4`, "blocks of a prompt: 1 is not in 2.."},
 		{`"delay":9`, `"delay":1e300`, "delay: 1e+300 is not in"},
-		{`"start":0,"turns":[{`, `"start":0,"turns":[{"timing":2,`, "timing: a turn that waits for no other has no timestamp"},
+		{`[{"prefix":1`, `[{"timing":2,"prefix":1`, "timing: a turn that waits for no other has no timestamp"},
 		{`"think"`, `"sleep"`, `kind: "sleep" is not that of a delay`},
 		{`"delay":9,"kind":"think","prefix":1`, `"delay":9,"prefix":2`, "prefix: 2 is not in 0..1"},
 		{`"delay":9,"kind":"think","prefix":1`, `"delay":9`, "prefix of a turn with shared blocks: 0 is not in 1..1"},
-		{`"tokens":6`, `"tokens":90000000`, "tokens, the blocks of the prompt: 22500002 is not in"},
+		{`"tokens":6`, `"tokens":90000000`, "blocks of a prompt: 22500002 is not in"},
 		{`"parent":1`, `"parent":2`, "parent: 2 is not in 0..1"},
 		{`"shared":1`, `"shared":9`, "shared: 9 is not in 1..2"},
 		{`"parent":1,`, ``, "shared: 1 is not in 0..0"},

@@ -35,7 +35,7 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("block size %d is not in 0..%d", opts.BlockSize, trace.MaxLength)
 	}
-	f := &fitter{Model: &Model{modelFile: modelFile{Version: fileVersion}, rate: 1}, prompts: prefix.New(), values: map[string][]keyValue{}, agents: map[string]int{}}
+	f := &fitter{Model: &Model{modelFile: modelFile{Version: fileVersion}, rate: 1}, prompts: prefix.New(), labels: map[label]int{}}
 	defer f.builder.Close()
 	for r, err := range source {
 		if err == nil {
@@ -51,6 +51,9 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if f.badReasoning > 0 {
 		f.note("the reasoning of %d of %d requests is ignored: it is no number of tokens of the answer", f.badReasoning, len(f.rows))
 	}
+	if f.untimed > 0 {
+		f.note("times estimated from delays and assumed answer times of %g ms and %g ms a token: %d", trace.AssumedTTFT, trace.AssumedTPOT, f.untimed)
+	}
 	f.nameClients()
 	if err := f.findBlockSize(opts.BlockSize); err != nil {
 		return nil, err
@@ -58,10 +61,8 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if err := f.group(); err != nil {
 		return nil, err
 	}
+	f.setClock()
 	f.makeSessions()
-	if f.untimed > 0 {
-		f.note("times estimated from delays and assumed answer times of %g ms and %g ms a token: %d", trace.AssumedTTFT, trace.AssumedTPOT, f.untimed)
-	}
 	f.blur()
 	return f.Model, nil
 }
@@ -77,22 +78,27 @@ type fitter struct {
 	grouped   bool // rows have session ids, or name the rows that they wait for
 	builder   trace.GraphBuilder
 	earlier   trace.Earlier
-	agents    map[string]int // by session id
-	values    map[string][]keyValue
+	labels    map[label]int // rows that have them
 
 	badReasoning int // rows
 	untimed      int // rows without a timestamp, whose times are estimated
 
 	uses []int32 // see countUses
+	runs []int32 // see makePrefixes
 }
 
 // row is a request of the source.
 type row struct {
 	turn    // Waits has numbers of rows
+	number  int
+	agent   string // its session id
 	at      float64
 	isl     int
 	end     prefix.Node // of its last block
+	labels  []label
 	session int
+	parent  int // turn of its session with which it shares the most blocks
+	known   int // these blocks, or 0
 }
 
 const (
@@ -107,10 +113,8 @@ func (f *fitter) note(format string, args ...any) {
 
 // add adds a row of the source.
 func (f *fitter) add(r trace.Request) error {
-	for i, length := range []int{r.InputLength, r.OutputLength} {
-		if length < 0 || length > trace.MaxLength {
-			return fmt.Errorf("%s length %d is not in 0..%d", []string{"input", "output"}[i], length, trace.MaxLength)
-		}
+	if min(r.InputLength, r.OutputLength) < 0 || max(r.InputLength, r.OutputLength) > trace.MaxLength {
+		return fmt.Errorf("an input length of %d or an output length of %d is not in 0..%d", r.InputLength, r.OutputLength, trace.MaxLength)
 	}
 	if has := r.HashIDs != nil; len(f.rows) == 0 {
 		f.hasBlocks = has
@@ -121,38 +125,28 @@ func (f *fitter) add(r trace.Request) error {
 	for _, id := range r.HashIDs {
 		f.lastBlock = max(f.lastBlock, id)
 	}
-	x := row{isl: r.InputLength, end: f.prompts.Add(r.HashIDs), turn: turn{OSL: r.OutputLength}}
+	x := row{number: len(f.rows), agent: r.SessionID, isl: r.InputLength, end: f.prompts.Add(r.HashIDs), turn: turn{OSL: r.OutputLength, Named: r.After != nil}}
 	if len(r.Extra) > 0 {
 		f.readKeys(&x, "", r.Extra)
 	}
-	if r.SessionID != "" {
-		n, known := f.agents[r.SessionID]
-		if !known {
-			n = len(f.agents) + 1
-			f.agents[r.SessionID] = n
-		}
-		x.Agent = n
-	}
-	f.builder.Add(r, 0)
-	follows, answered := none, 0.0
-	for _, i := range f.earlier.Add(r) {
-		x.Waits = append(x.Waits, int(i))
-		if end := f.rows[i].at + trace.AnswerTime(f.rows[i].OSL); follows == none || end > answered {
-			follows, answered = int(i), end
-		}
-	}
-	x.Named = r.After != nil
 	f.Graph = f.Graph || x.Named
 	f.grouped = f.grouped || x.Named || r.SessionID != ""
+	f.builder.Add(r, 0)
+	before, answered := math.Inf(-1), math.Inf(-1) // the arrival and the answer of the last one that it waits for
+	for _, i := range f.earlier.Add(r) {
+		x.Waits = append(x.Waits, int(i))
+		before = max(before, f.rows[i].at)
+		answered = max(answered, f.rows[i].at+trace.AnswerTime(f.rows[i].OSL))
+	}
 	if r.Delay.Set {
 		x.Timing, x.Delay, x.Kind = timestampAndDelay, max(0, r.Delay.Value), r.DelayKind
 	}
 	switch {
 	case r.Timestamp.Set:
-		x.at = r.Timestamp.Value
-	case follows == none && len(r.After) > 0:
+		x.at = max(r.Timestamp.Value, before)
+	case len(x.Waits) == 0 && len(r.After) > 0:
 		return fmt.Errorf("no timestamp, and no earlier row is named in after %.60q; sort the trace first", r.After)
-	case follows == none:
+	case len(x.Waits) == 0:
 		return errors.New("no timestamp, and no turn before it in its session")
 	default:
 		x.at, x.Timing = answered+x.Delay, delayOnly
@@ -160,9 +154,6 @@ func (f *fitter) add(r trace.Request) error {
 	}
 	if math.IsNaN(x.at) || math.Abs(x.at) > maxTime {
 		return fmt.Errorf("timestamp %v ms is out of range", x.at)
-	}
-	for _, i := range x.Waits { // its turn is after theirs
-		x.at = max(x.at, f.rows[i].at)
 	}
 	f.rows = append(f.rows, x)
 	return nil
@@ -182,11 +173,12 @@ func (f *fitter) findBlockSize(blockSize int) error {
 	f.Tokens = f.size.Tokens
 	without, with := 0, 0
 	for i := range f.rows {
-		switch depth, full := f.prompts.Depth(f.rows[i].end), f.rows[i].isl/f.Tokens; {
-		case f.rows[i].isl%f.Tokens == 0:
-		case depth == full:
+		r := &f.rows[i]
+		switch partial := f.prompts.Depth(r.end) - r.isl/f.Tokens; {
+		case r.isl%f.Tokens == 0:
+		case partial == 0:
 			without++
-		case depth == full+1:
+		case partial == 1:
 			with++
 		}
 	}
@@ -205,7 +197,8 @@ func (f *fitter) findBlockSize(blockSize int) error {
 		}
 	}
 	if f.lastBlock < maxFirstBlock {
-		f.FirstBlock = roundAbove(f.lastBlock)
+		for f.FirstBlock = 10; f.FirstBlock <= f.lastBlock; f.FirstBlock *= 10 {
+		}
 	}
 	return nil
 }
@@ -213,17 +206,6 @@ func (f *fitter) findBlockSize(blockSize int) error {
 // maxFirstBlock is the largest first block id: a power of 10, so that all that follow
 // are exact in JSON.
 const maxFirstBlock = 1e15
-
-// roundAbove returns the first of 10, 20, 50, 100, ... that is above an id.
-func roundAbove(id uint64) uint64 {
-	for ten := uint64(10); ; ten *= 10 {
-		for _, n := range []uint64{1, 2, 5} {
-			if n*ten > id {
-				return n * ten
-			}
-		}
-	}
-}
 
 // group sets the sessions of the rows, and sorts the rows by time, the first at 0.
 func (f *fitter) group() error {
@@ -236,23 +218,11 @@ func (f *fitter) group() error {
 			f.rows[i].session = graph.First(i)
 		}
 	}
-	order := make([]int, len(f.rows))
-	for i := range order {
-		order[i] = i
+	slices.SortFunc(f.rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number)) })
+	begin := f.rows[0].at
+	for i := range f.rows {
+		f.rows[i].at = microseconds(f.rows[i].at - begin)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f.rows[a].at, f.rows[b].at) })
-	rows, place := make([]row, len(order)), make([]int, len(order))
-	for to, from := range order {
-		rows[to], place[from] = f.rows[from], to
-	}
-	begin := rows[0].at
-	for i := range rows {
-		rows[i].at = math.Round((rows[i].at-begin)*1000) / 1000
-		for k, w := range rows[i].Waits {
-			rows[i].Waits[k] = place[w]
-		}
-	}
-	f.rows = rows
 	f.countUses()
 	if !f.grouped {
 		f.groupByPrefix()
@@ -271,12 +241,9 @@ func (f *fitter) countUses() {
 	latest, first := make([]int32, len(f.uses)), make([]int32, len(f.uses)) // rows, from 1
 	for i := range f.rows {
 		r := &f.rows[i]
-		known := f.known(r, latest)
-		extends := false
-		if known != prefix.Root {
-			p := &f.rows[latest[known]-1]
-			extends = r.isl > p.isl && f.prompts.Depth(known) >= min(f.fullBlocks(p.isl), f.prompts.Depth(p.end))
-		}
+		known := f.longest(r.end, func(n prefix.Node) bool { return latest[n] > 0 })
+		p := &f.rows[max(1, latest[known])-1]
+		extends := known != prefix.Root && r.isl > p.isl && f.prompts.Depth(known) >= min(f.fullBlocks(p.isl), f.prompts.Depth(p.end))
 		for n := r.end; n != prefix.Root; n = f.prompts.Parent(n) {
 			if !extends || latest[n] == 0 {
 				f.uses[n]++
@@ -293,10 +260,9 @@ func (f *fitter) countUses() {
 	}
 }
 
-// known returns the longest prefix of a row that one before it has.
-func (f *fitter) known(r *row, latest []int32) prefix.Node {
-	n := r.end
-	for n != prefix.Root && latest[n] == 0 {
+// longest returns the longest prefix of a prompt for which a function is true, or the root.
+func (f *fitter) longest(n prefix.Node, is func(prefix.Node) bool) prefix.Node {
+	for n != prefix.Root && !is(n) {
 		n = f.prompts.Parent(n)
 	}
 	return n
@@ -308,7 +274,7 @@ func (f *fitter) groupByPrefix() {
 	latest := make([]int32, len(f.uses)) // row, from 1
 	for i := range f.rows {
 		r := &f.rows[i]
-		known := f.known(r, latest)
+		known := f.longest(r.end, func(n prefix.Node) bool { return latest[n] > 0 })
 		r.session = i
 		if known != prefix.Root && f.uses[known] < f.minUses() {
 			r.session = f.rows[latest[known]-1].session
@@ -319,63 +285,90 @@ func (f *fitter) groupByPrefix() {
 	}
 }
 
+// setClock sets the arrivals and the clock.
+func (f *fitter) setClock() {
+	c := &f.Clock
+	var times []float64
+	steps := 0 // from one time to a later one
+	for i := range f.rows {
+		r := &f.rows[i]
+		if i > 0 && r.at > f.rows[i-1].at {
+			steps++
+		}
+		if r.Timing != delayOnly {
+			r.Arrival = len(times)
+			times = append(times, r.at)
+		}
+	}
+	c.Whole = !slices.ContainsFunc(times, func(at float64) bool { return at != math.Round(at) })
+	step := .001
+	if c.Whole {
+		step = 1
+	}
+	if f.untimed == 0 {
+		var grid trace.Grid
+		if grid, c.Coarse = trace.DetectGrid(times); c.Coarse && grid.Step == math.Round(grid.Step) {
+			step = grid.Step
+		}
+	}
+	again := f.rows[len(f.rows)-1].at // when the source is repeated: after the mean gap
+	if steps > 0 {
+		again += max(1, math.Round(again/float64(steps)/step)) * step
+	}
+	c.Gaps = []float64{again - times[len(times)-1]}
+	for i := range times[1:] {
+		c.Gaps = append(c.Gaps, microseconds(times[i+1]-times[i]))
+	}
+	c.setTimes()
+}
+
 // makeSessions makes the sessions of the rows.
 func (f *fitter) makeSessions() {
-	times, owners := make([]float64, len(f.rows)), make([]int, len(f.rows))
-	place := make([]int, len(f.rows)) // of rows in their sessions
+	place := make([]int, len(f.rows)) // of rows, by their numbers, in their sessions
 	numbers := map[int]int{}          // of sessions
 	var members [][]int
-	for i, r := range f.rows {
-		times[i], owners[i] = r.at, r.session
+	for i := range f.rows {
+		r := &f.rows[i]
 		n, known := numbers[r.session]
 		if !known {
 			n = len(members)
 			numbers[r.session] = n
 			members = append(members, nil)
 		}
-		place[i] = len(members[n])
+		place[r.number] = len(members[n])
 		members[n] = append(members[n], i)
 	}
-	var units []float64
-	f.Clock, units = newClock(times, owners, f.untimed > 0)
-	share := f.findShared(members)
+	f.makePrefixes(f.findShared(members))
 	for _, rows := range members {
-		s := session{Start: units[rows[0]]}
-		before := s.Start
-		agents := map[int]int{}
+		var turns []turn
+		agents := map[string]int{"": 0}
 		for number, i := range rows {
-			t := f.rows[i].turn
-			if t.Timing != delayOnly {
-				t.Gap, before = units[i]-before, units[i]
+			t := f.turnOf(i, number)
+			agent := f.rows[i].agent
+			if _, known := agents[agent]; !known {
+				agents[agent] = len(agents)
 			}
-			if t.Agent > 0 {
-				if agents[t.Agent] == 0 {
-					agents[t.Agent] = len(agents) + 1
-				}
-				t.Agent = agents[t.Agent]
-			}
+			t.Agent = agents[agent]
 			for k, w := range t.Waits {
 				t.Waits[k] = number - place[w]
 			}
-			share.apply(&t, i, number)
-			s.Turns = append(s.Turns, t)
+			turns = append(turns, t)
 		}
-		f.Sessions = append(f.Sessions, s)
+		f.Sessions = append(f.Sessions, turns)
 	}
 }
 
-// blur replaces the lengths and gaps by others near them, so that the model has no row of
-// the source.
+// blur replaces lengths, delays and gaps by others near them, so that the model has no row
+// of the source.
 func (f *fitter) blur() {
-	j := newJitter(f.Model, true)
 	random := stats.NewStream(0, "model")
-	for i := range f.Prefixes {
-		if p := &f.Prefixes[i]; p.Tail > 0 {
-			isl := float64(f.tokensOf(i))
-			p.Tail = min(max(1, p.Tail+int(j.isl.rounded(isl, isl)-isl)), f.Tokens-1)
-		}
-	}
+	j := newJitter(f.Model)
 	for i := range f.Sessions {
-		f.Sessions[i].Turns = j.vary(f.Sessions[i].Turns, random)
+		f.Sessions[i] = j.vary(f.Sessions[i], random)
 	}
+	gaps := values(slices.Sorted(slices.Values(f.Clock.Gaps)))
+	for i, gap := range f.Clock.Gaps[1:] {
+		f.Clock.Gaps[i+1] = f.Clock.vary(gap, gaps, lengthJitter, random)
+	}
+	f.Clock.setTimes()
 }

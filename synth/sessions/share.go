@@ -4,95 +4,60 @@ import (
 	"moontide/synth/prefix"
 )
 
-// sharing is which blocks rows share, in their session and with others.
-type sharing struct {
-	*fitter
-	parent []int   // turn of the same session with which a row shares most blocks
-	known  []int   // these blocks, or 0
-	number []int32 // of the prefix of a node that several sessions have; 0 for others
-}
-
-// findShared finds the blocks that the rows of sessions share, and the prefixes.
-func (f *fitter) findShared(sessions [][]int) *sharing {
-	s := &sharing{fitter: f, parent: make([]int, len(f.rows)), known: make([]int, len(f.rows)), number: make([]int32, f.prompts.Len()+1)}
-	users := make([]int32, len(s.number))  // sessions that have a node
-	latest := make([]int32, len(s.number)) // of them, from 1
-	turns := make([]int32, len(s.number))  // its first turn with the node
+// findShared sets the blocks that rows share with others of their session, and returns the
+// number of sessions that have each block.
+func (f *fitter) findShared(sessions [][]int) (users []int32) {
+	users = make([]int32, f.prompts.Len()+1)
+	latest := make([]int32, len(users)) // session, from 1
+	turns := make([]int32, len(users))  // its first turn with the block
 	for number, rows := range sessions {
 		for turn, i := range rows {
-			known := f.rows[i].end
-			for known != prefix.Root && latest[known] != int32(number)+1 {
-				known = f.prompts.Parent(known)
-			}
-			if known != prefix.Root {
-				s.parent[i], s.known[i] = int(turns[known]), f.prompts.Depth(known)
-			}
-			for n := f.rows[i].end; n != known; n = f.prompts.Parent(n) {
+			r := &f.rows[i]
+			known := f.longest(r.end, func(n prefix.Node) bool { return latest[n] == int32(number)+1 })
+			r.parent, r.known = int(turns[known]), f.prompts.Depth(known)
+			for n := r.end; n != known; n = f.prompts.Parent(n) {
 				users[n]++
 				latest[n], turns[n] = int32(number)+1, int32(turn)
 			}
 		}
 	}
-	s.makePrefixes(users)
-	return s
+	return users
 }
 
-// makePrefixes makes the blocks that several sessions share runs, which end where
-// prompts leave them.
-func (s *sharing) makePrefixes(users []int32) {
-	const several = 2
-	ends := make([]bool, len(users)) // of runs
-	children := make([]int32, len(users))
-	isTemplate := func(n prefix.Node) bool { return max(s.uses[n], users[n]) >= s.minUses() }
-	for n := prefix.Node(len(users) - 1); n != prefix.Root; n-- {
-		if users[n] < several {
-			continue
-		}
-		parent := s.prompts.Parent(n)
-		children[parent]++
-		if children[parent] > 1 || isTemplate(parent) != isTemplate(n) {
-			ends[parent] = true
-		}
-	}
-	tails := map[prefix.Node]int{}
-	for i := range s.rows {
-		r := &s.rows[i]
-		n := r.end
-		for users[n] == 1 {
-			n = s.prompts.Parent(n)
-		}
-		ends[n] = true
-		tail := r.isl - (s.prompts.Depth(n)-1)*s.Tokens
-		if n == r.end && n != prefix.Root && !s.FullBlocksOnly && children[n] == 0 && tail > 0 && tail < s.Tokens {
-			tails[n] = tail
-		}
-	}
-	s.Prefixes = []prefixRun{{}}
+// makePrefixes makes the blocks that several sessions share runs: a block after which all
+// prompts go on with the same one is in the run of that.
+func (f *fitter) makePrefixes(users []int32) {
+	isTemplate := func(n prefix.Node) bool { return max(f.uses[n], users[n]) >= f.minUses() }
+	f.Prefixes = []prefixRun{{}}
+	f.runs = make([]int32, len(users)) // of blocks, 0 for those of one session
 	for n := prefix.Root + 1; int(n) < len(users); n++ {
-		if users[n] < several || !ends[n] {
+		if users[n] < 2 {
 			continue
 		}
-		above := s.prompts.Parent(n)
-		for s.number[above] == 0 && above != prefix.Root {
-			above = s.prompts.Parent(above)
+		above := f.prompts.Parent(n)
+		if f.runs[n] = f.runs[above]; above == prefix.Root || f.prompts.Visits(above) > f.prompts.Visits(n) || isTemplate(above) != isTemplate(n) {
+			f.Prefixes = append(f.Prefixes, prefixRun{Parent: int(f.runs[above]), Template: isTemplate(n)})
+			f.runs[n] = int32(len(f.Prefixes) - 1)
 		}
-		s.number[n] = int32(len(s.Prefixes))
-		s.Prefixes = append(s.Prefixes, prefixRun{
-			Parent: int(s.number[above]), Blocks: s.prompts.Depth(n) - s.prompts.Depth(above), Tail: tails[n], Template: isTemplate(n),
-			depth: s.prompts.Depth(n),
-		})
+		run := &f.Prefixes[f.runs[n]]
+		run.Blocks++
+		run.depth = f.prompts.Depth(n)
 	}
 }
 
-// apply sets the prefix of a turn and what it shares with those before it in its session.
-func (s *sharing) apply(t *turn, row, number int) {
-	n := s.rows[row].end
-	for n != prefix.Root && s.number[n] == 0 {
-		n = s.prompts.Parent(n)
+// turnOf returns the turn of a row, which has a number in its session.
+func (f *fitter) turnOf(i, number int) turn {
+	r := &f.rows[i]
+	n := f.longest(r.end, func(n prefix.Node) bool { return f.runs[n] > 0 })
+	t := r.turn
+	t.Prefix = int(f.runs[n])
+	for f.Prefixes[t.Prefix].depth > f.prompts.Depth(n) { // the row has more ids than blocks
+		t.Prefix = f.Prefixes[t.Prefix].Parent
 	}
-	t.Prefix = int(s.number[n])
-	t.Own = max(0, s.rows[row].isl-s.tokensOf(t.Prefix))
-	if depth := s.Prefixes[t.Prefix].depth; s.known[row] > depth {
-		t.Parent, t.Shared = number-s.parent[row], s.known[row]-depth
+	depth := f.Prefixes[t.Prefix].depth
+	t.Own = r.isl - depth*f.Tokens
+	if r.known > depth {
+		t.Parent, t.Shared = number-r.parent, r.known-depth
 	}
+	return t
 }
