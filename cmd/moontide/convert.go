@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,8 +109,9 @@ func convert(c *cli.Context, std streams) error {
 		return err
 	}
 	if anonymizer != nil {
-		for _, d := range anonymizer.Dropped() {
-			std.say("%s left out of %s", d.Key, doc.Count(d.Rows, "row"))
+		dropped := anonymizer.Dropped
+		for _, key := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int { return cmp.Or(dropped[b]-dropped[a], cmp.Compare(a, b)) }) {
+			std.say("%s left out of %s", key, doc.Count(dropped[key], "row"))
 		}
 	}
 	if output != "-" {

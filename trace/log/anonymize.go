@@ -27,7 +27,8 @@ type Anonymizer struct {
 	sessions, requests, models, rest Key
 	origin                           trace.Opt[float64] // ms
 	known                            map[uint64]uint64  // new ids of recent blocks
-	dropped                          map[string]int
+	// Dropped has the unknown keys that were left out, and how many rows had each.
+	Dropped map[string]int
 }
 
 // recentIDs is the number of ids whose new ones are remembered: most blocks of a prompt
@@ -43,7 +44,7 @@ func NewAnonymizer(k Key, hash ...string) (*Anonymizer, error) {
 	return &Anonymizer{
 		hash: hash, blocks: newIDs(k.derive("anonymized blocks")), sessions: k.derive("anonymized sessions"),
 		requests: k.derive("anonymized requests"), models: k.Keys().Models, rest: k.derive("anonymized keys"),
-		known: map[uint64]uint64{}, dropped: map[string]int{},
+		known: map[uint64]uint64{}, Dropped: map[string]int{},
 	}, nil
 }
 
@@ -59,21 +60,6 @@ func (a *Anonymizer) Rows(reqs trace.Requests) trace.Requests {
 			}
 		}
 	}
-}
-
-// Dropped is an unknown key that was left out, and the number of rows that had it.
-type Dropped struct {
-	Key  string
-	Rows int
-}
-
-// Dropped returns the keys that were left out, the most frequent first.
-func (a *Anonymizer) Dropped() (all []Dropped) {
-	for key, n := range a.dropped {
-		all = append(all, Dropped{key, n})
-	}
-	slices.SortFunc(all, func(x, y Dropped) int { return cmp.Or(y.Rows-x.Rows, cmp.Compare(x.Key, y.Key)) })
-	return all
 }
 
 // row anonymizes a row. It uses memory of its own for what it changes.
@@ -171,8 +157,8 @@ func plain(raw []byte) bool {
 const mostDropped = 1000
 
 func (a *Anonymizer) drop(key string) {
-	if _, known := a.dropped[key]; !known && len(a.dropped) >= mostDropped {
+	if _, known := a.Dropped[key]; !known && len(a.Dropped) >= mostDropped {
 		key = "other keys"
 	}
-	a.dropped[key]++
+	a.Dropped[key]++
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // anonymized returns rows after an anonymizer, and what it left out.
-func anonymized(t interface{ Fatal(...any) }, key Key, hash []string, rows ...trace.Request) ([]trace.Request, []Dropped) {
+func anonymized(t interface{ Fatal(...any) }, key Key, hash []string, rows ...trace.Request) ([]trace.Request, map[string]int) {
 	a, err := NewAnonymizer(key, hash...)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func anonymized(t interface{ Fatal(...any) }, key Key, hash []string, rows ...tr
 		r.HashIDs, r.After, r.Extra = slices.Clone(r.HashIDs), slices.Clone(r.After), slices.Clone(r.Extra)
 		all = append(all, r)
 	}
-	return all, a.Dropped()
+	return all, a.Dropped
 }
 
 func stream(rows []trace.Request) trace.Requests {
@@ -103,7 +103,7 @@ func TestUnknownKeys(t *testing.T) {
 	if string(got[0].Extra) != want {
 		t.Errorf("%s", got[0].Extra)
 	}
-	if text := fmt.Sprint(dropped); text != "[{estimated 1} {messages 1} {recorded.e2el_ms 1} {recorded.outcome 1} {recorded.url 1} {status 1} {text_input 1} {user 1} {user_id 1}]" {
+	if text := fmt.Sprint(dropped); text != "map[estimated:1 messages:1 recorded.e2el_ms:1 recorded.outcome:1 recorded.url:1 status:1 text_input:1 user:1 user_id:1]" {
 		t.Error(text)
 	}
 	got, _ = anonymized(t, Key{1}, []string{"user", "user_id", "model"}, row, row)

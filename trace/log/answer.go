@@ -12,27 +12,23 @@ import (
 // Usage are numbers of tokens.
 type Usage struct{ Input, Output, Cached, Reasoning trace.Opt[int] }
 
-// usage reads the usage that servers and gateways write.
-func (f *fields) usage() Usage {
-	u := Usage{f.tokens(inputTokens), f.tokens(outputTokens), f.tokens(cachedTokens), f.tokens(reasoningTokens)}
-	if u.Input.Set && !f.has("prompt_tokens") { // Anthropic counts cached tokens apart
-		apart := f.tokens(cacheReads).Value + f.tokens(cacheWrites).Value
-		u.Input.Value = min(u.Input.Value+apart, trace.MaxLength)
+// read reads the usage that servers and gateways write, and keeps what it does not have.
+func (u *Usage) read(f *fields) {
+	if len(f.members) == 0 {
+		return
 	}
-	return u
-}
-
-// add takes what another usage has.
-func (u *Usage) add(more Usage) {
-	take := func(to *trace.Opt[int], from trace.Opt[int]) {
-		if from.Set {
-			*to = from
+	input := f.tokens(inputTokens)
+	if input.Set && !f.has("prompt_tokens") { // Anthropic counts cached tokens apart
+		input.Value = min(input.Value+f.tokens(cacheReads).Value+f.tokens(cacheWrites).Value, trace.MaxLength)
+	}
+	for _, n := range []struct {
+		to   *trace.Opt[int]
+		from trace.Opt[int]
+	}{{&u.Input, input}, {&u.Output, f.tokens(outputTokens)}, {&u.Cached, f.tokens(cachedTokens)}, {&u.Reasoning, f.tokens(reasoningTokens)}} {
+		if n.from.Set {
+			*n.to = n.from
 		}
 	}
-	take(&u.Input, more.Input)
-	take(&u.Output, more.Output)
-	take(&u.Cached, more.Cached)
-	take(&u.Reasoning, more.Reasoning)
 }
 
 // readAnswer reads the answer, which may be the body of an HTTP response, and how the
@@ -56,9 +52,9 @@ func (e *Entry) readAnswer(f *fields) error {
 		e.readChunk(&chunk)
 		e.addTexts("", part, 0)
 	}
-	e.Usage.add(f.object("hidden_params.usage_object").usage())
-	e.Usage.add(f.object("usage").usage())
-	e.Usage.add(f.usage())
+	for _, of := range []*fields{f.object("hidden_params.usage_object"), f.object("usage"), f} {
+		e.Usage.read(of)
+	}
 	if e.Input.Value == 0 {
 		e.Input = trace.Opt[int]{} // no prompt is empty
 	}
@@ -69,7 +65,7 @@ func (e *Entry) readAnswer(f *fields) error {
 // readChunk reads an answer, or a chunk of one.
 func (e *Entry) readChunk(f *fields) {
 	for _, name := range []string{"usage", "usageMetadata", "message.usage"} { // Anthropic's message_start has the last
-		e.Usage.add(f.object(name).usage())
+		e.Usage.read(f.object(name))
 	}
 	if _, given := e.Body["model"]; !given && f.has("model") {
 		e.Body["model"] = f.members["model"]

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -214,8 +214,9 @@ func (e *Entry) read(f *fields, layout Layout) error {
 	if err := e.readAnswer(f); err != nil {
 		return err
 	}
-	e.CacheHit = f.flag(cacheHits).Value
-	e.Prompt, e.API = promptOf(e.Body), apiOf(e.Body)
+	_, hit := f.first(cacheHits)
+	e.CacheHit = strings.EqualFold(bare(hit), "true")
+	e.readPrompt()
 	if layout != span {
 		e.Endpoint = e.API
 	}
@@ -241,19 +242,17 @@ func (f *fields) otherCall(layout Layout, call string) error {
 	return ErrOtherCall
 }
 
-// Names of calls, and ends of paths of APIs, that generate text, and parts of names that
-// do not.
+// Names of calls, and paths of APIs, that generate text, and parts of names that do not.
 var (
-	generating    = []string{"completion", "completions", "responses", "messages", "generate", "chat", "generate_content", "generate_content_stream", "generatecontent", "pass_through_endpoint", "passthrough_route"}
-	notGenerating = []string{"get_", "delete_", "list_", "cancel_"}
+	generating    = regexp.MustCompile(`(completions?|responses|messages|generate|chat|generate_?content|generate_content_stream|pass_through_endpoint|passthrough_route)(\?.*)?$`)
+	notGenerating = regexp.MustCompile(`^[^?]*(get|delete|list|cancel)_`)
 )
 
 // generates reports whether the name of a call, or the path of an API, is one that
 // generates text.
 func generates(name string) bool {
-	name, _, _ = strings.Cut(strings.ToLower(name), "?")
-	return slices.ContainsFunc(generating, func(suffix string) bool { return strings.HasSuffix(name, suffix) }) &&
-		!slices.ContainsFunc(notGenerating, func(part string) bool { return strings.Contains(name, part) })
+	name = strings.ToLower(name)
+	return generating.MatchString(name) && !notGenerating.MatchString(name)
 }
 
 // readRequest collects the body of the request. It returns the object that has it.
@@ -266,15 +265,17 @@ func (e *Entry) readRequest(f *fields) (request *fields) {
 			e.Body[member] = unwrap(raw)
 		}
 	}
-	if stream := f.flag(streams); stream.Set {
-		e.Body["stream"] = strconv.AppendBool(nil, stream.Value)
+	if _, stream := f.first(streams); stream != nil {
+		e.Body["stream"] = bytes.ToLower(bytes.Trim(stream, `"`)) // some write True
 	}
-	switch name, raw := f.first(allMessages); {
+	_, raw := f.first(allMessages)
+	switch raw = unwrap(raw); {
 	case len(raw) <= 2: // [] or {}
-	case unwrap(raw)[0] == '{': // such as {"messages": [...]}
-		maps.Copy(e.Body, f.object(name).members)
-	case unwrap(raw)[0] == '[':
-		e.Body["messages"] = unwrap(raw)
+	case raw[0] == '{': // such as {"messages": [...]}
+		in, _ := membersOf(raw)
+		maps.Copy(e.Body, in)
+	case raw[0] == '[':
+		e.Body["messages"] = raw
 	default:
 		e.Body["prompt"] = raw
 	}
@@ -284,8 +285,8 @@ func (e *Entry) readRequest(f *fields) (request *fields) {
 		body = request.object(name)
 	}
 	maps.Copy(e.Body, body.members)
-	if limit := e.Body["max_tokens"]; isDigits(strings.Trim(string(limit), `"`)) { // some write it as a string
-		e.Body["max_tokens"] = bytes.Trim(limit, `"`)
+	if limit := e.Body["max_tokens"]; limit != nil {
+		e.Body["max_tokens"] = bytes.Trim(limit, `"`) // some write a string
 	}
 	return request
 }
@@ -296,37 +297,25 @@ var (
 	cut      = []byte(`litellm_truncated`)
 )
 
-// promptOf says whether a body has its prompt.
-func promptOf(body members) Prompt {
-	for _, name := range []string{"messages", "input", "prompt", "input_ids", "text"} {
-		switch raw := body[name]; {
-		case len(raw) <= 2: // "", [] or {}
-		case bytes.Contains(raw, redacted):
-			return Redacted
-		case bytes.Contains(raw, cut):
-			return Cut
-		default:
-			return HasPrompt
-		}
-	}
-	return NoPrompt
-}
+// apis are APIs with the members by which a body of theirs is known.
+var apis = [][]string{{Messages, "messages", "system"}, {Chat, "messages"}, {Responses, "input"}, {Completions, "prompt"}, {Generate, "input_ids"}, {Generate, "text"}}
 
-// apiOf returns the API whose requests have the members of a body.
-func apiOf(body members) string {
-	switch {
-	case body.has("messages") && body.has("system"):
-		return Messages
-	case body.has("messages"):
-		return Chat
-	case body.has("input"):
-		return Responses
-	case body.has("prompt"):
-		return Completions
-	case body.has("input_ids"), body.has("text"):
-		return Generate
+// readPrompt finds the API of the body, and whether it has its prompt.
+func (e *Entry) readPrompt() {
+	of := slices.IndexFunc(apis, func(api []string) bool {
+		return !slices.ContainsFunc(api[1:], func(name string) bool { return len(e.Body[name]) == 0 })
+	})
+	if of < 0 {
+		return
 	}
-	return ""
+	e.API = apis[of][0]
+	switch raw := e.Body[apis[of][1]]; {
+	case len(raw) <= 2: // "", [] or {}
+	case bytes.Contains(raw, redacted):
+		e.Prompt = Redacted
+	case bytes.Contains(raw, cut):
+		e.Prompt = Cut
+	default:
+		e.Prompt = HasPrompt
+	}
 }
-
-func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -142,12 +142,12 @@ func (f *fields) object(names ...string) *fields {
 }
 
 // read parses the first of some members that is there.
-func read[T any](f *fields, names []string, what string, parse func(text, name string) (T, bool)) (value T) {
+func read[T any](f *fields, names []string, what string, parse func(raw []byte, name string) (T, bool)) (value T) {
 	name, raw := f.first(names)
 	if raw == nil {
 		return value
 	}
-	value, ok := parse(bare(raw), name)
+	value, ok := parse(raw, name)
 	if !ok {
 		f.wrong(name, what)
 	}
@@ -156,35 +156,17 @@ func read[T any](f *fields, names []string, what string, parse func(text, name s
 
 // text returns a member that is a string or a number.
 func (f *fields) text(names []string) string {
-	return read(f, names, "a string", func(text, name string) (string, bool) {
-		raw := f.find(name)[0]
-		return text, raw == '"' || raw == '-' || raw-'0' <= 9
+	return read(f, names, "a string", func(raw []byte, _ string) (string, bool) {
+		return bare(raw), raw[0] == '"' || raw[0] == '-' || raw[0]-'0' <= 9
 	})
 }
 
-// flag returns a member that is a truth value.
-func (f *fields) flag(names []string) trace.Opt[bool] {
-	_, raw := f.first(names)
-	text := strings.ToLower(bare(raw))
-	return trace.Opt[bool]{Value: text == "true", Set: text == "true" || text == "false"}
-}
-
-// number returns a member that is a number.
-func (f *fields) number(names []string) trace.Opt[float64] {
-	return read(f, names, "a number", func(text, _ string) (trace.Opt[float64], bool) {
-		value, err := strconv.ParseFloat(text, 64)
-		return trace.Some(value), err == nil && !math.IsNaN(value) && !math.IsInf(value, 0)
-	})
-}
-
-// tokens returns a number of tokens.
+// tokens returns a number of tokens, or a string that contains one.
 func (f *fields) tokens(names []string) trace.Opt[int] {
-	n := f.number(names)
-	if n.Value < 0 || n.Value > trace.MaxLength || n.Value != math.Trunc(n.Value) {
-		name, _ := f.first(names)
-		f.wrong(name, "a number of tokens")
-	}
-	return trace.Opt[int]{Value: int(n.Value), Set: n.Set}
+	return read(f, names, "a number of tokens", func(raw []byte, _ string) (trace.Opt[int], bool) {
+		n, err := strconv.ParseFloat(bare(raw), 64)
+		return trace.Some(int(n)), err == nil && n >= 0 && n <= trace.MaxLength && n == math.Trunc(n)
+	})
 }
 
 // time returns a time: see parseTime.
@@ -193,14 +175,16 @@ func (f *fields) time(names []string) time.Time { return read(f, names, "a time"
 // after returns the time that is a number of seconds after begin, or of milliseconds if the
 // name of the member ends in ms.
 func (f *fields) after(begin time.Time, names []string) time.Time {
-	n, unit := f.number(names).Value, float64(time.Second)
-	if name, _ := f.first(names); strings.HasSuffix(strings.ToLower(name), "ms") {
-		unit = float64(time.Millisecond)
-	}
-	if begin.IsZero() || !(n > 0 && n*unit < 1e7*float64(time.Second)) {
-		return time.Time{}
-	}
-	return begin.Add(time.Duration(n * unit).Round(time.Microsecond))
+	return read(f, names, "a number", func(raw []byte, name string) (t time.Time, ok bool) {
+		n, err := strconv.ParseFloat(bare(raw), 64)
+		if !strings.HasSuffix(strings.ToLower(name), "ms") {
+			n *= 1000
+		}
+		if n > 0 && n < 1e10 && !begin.IsZero() {
+			t = begin.Add(time.Duration(n * float64(time.Millisecond)).Round(time.Microsecond))
+		}
+		return t, err == nil
+	})
 }
 
 // earliest and latest bound the times that are believed.
@@ -215,10 +199,11 @@ var dates = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2
 // parseTime parses a date, or a number of seconds, milliseconds, microseconds or
 // nanoseconds since 1970: its unit is found by its size, unless its name has it. The zero
 // time and 0 are no time.
-func parseTime(s, name string) (t time.Time, ok bool) {
+func parseTime(raw []byte, name string) (t time.Time, ok bool) {
+	s := bare(raw)
 	x, err := strconv.ParseFloat(s, 64)
 	switch whole, notWhole := strconv.ParseInt(s, 10, 64); {
-	case s == "", err == nil && x == 0, strings.HasPrefix(s, "0001-"):
+	case err == nil && x == 0, strings.HasPrefix(s, "0001-"):
 		return t, true
 	case notWhole == nil && (whole >= 1e17 || strings.Contains(strings.ToLower(name), "nano")):
 		t = time.Unix(0, whole)
