@@ -52,12 +52,7 @@ func (e *dynamoEvent) parse(line []byte) error {
 		{"session_id", into(&e.session, parseString)},
 		{"request", into(&e.request, parseObject)},
 		{"tool", into(&e.tool, parseObject)},
-		{"agent_context", func(_ int, raw []byte) error {
-			if _, err := parseObject(raw); err != nil {
-				return err
-			}
-			return readMembers("", raw, keys{{"session_id", into(&e.session, parseString)}, {"parent_session_id", into(&e.parent, parseString)}}, nil, nil)
-		}},
+		{"agent_context", within(keys{{"session_id", into(&e.session, parseString)}, {"parent_session_id", into(&e.parent, parseString)}})},
 	}, nil, nil)
 	switch {
 	case err != nil:
@@ -90,21 +85,32 @@ func (d *dynamo) index(line []byte) error {
 // indexRequest adds the request of an event.
 func (d *dynamo) indexRequest(e *dynamoEvent) (err error) {
 	var recorded jsonscan.Object
-	var model, replay []byte
-	var input, output trace.Opt[int]
-	received, duration := math.NaN(), math.NaN()
+	var model, hashes []byte
+	var input, replayed, output trace.Opt[int]
+	size, received, duration := 0, math.NaN(), math.NaN()
 	row := trace.Request{SessionID: e.session}
 	err = readMembers("request.", e.request, keys{
 		{"input_tokens", optional(&input, parseLength)},
 		{"output_tokens", optional(&output, parseLength)},
-		{"replay", into(&replay, parseObject)},
+		{"replay", within(keys{
+			{"trace_block_size", into(&size, parseBlockSize)},
+			{"input_length", optional(&replayed, parseLength)},
+			{"input_sequence_hashes", into(&hashes, parseAnything)},
+		})},
 		{"model", into(&model, parseAnything)},
 	}, keys{
 		{"request_received_ms", into(&received, parseMilliseconds)},
 		{"total_time_ms", into(&duration, parseMilliseconds)},
 	}, &recorded)
-	if err == nil && replay != nil {
-		row.HashIDs, err = d.readReplay(replay, &input)
+	if replayed.Set {
+		if input.Set && input != replayed {
+			d.notes.count("requests whose replay.input_length differs from input_tokens; replay.input_length is used")
+		}
+		input = replayed
+	}
+	if err == nil && hashes != nil {
+		row.HashIDs, err = parseIDs(hashes, d.ids, input.Value)
+		err = keyed("request.replay.input_sequence_hashes", err)
 	}
 	switch {
 	case err != nil:
@@ -113,6 +119,9 @@ func (d *dynamo) indexRequest(e *dynamoEvent) (err error) {
 		return fmt.Errorf("no input_tokens and no replay.input_length in %s", Quote(e.request))
 	case !output.Set:
 		d.notes.count("requests without output_tokens, with an output length of 0")
+	}
+	if err := d.setBlockSize(size); err != nil {
+		return keyed("request.replay.trace_block_size", err)
 	}
 	if e.parent != "" {
 		recorded.Add("parent_session_id", quoted(e.parent))
@@ -136,31 +145,6 @@ func (d *dynamo) indexRequest(e *dynamoEvent) (err error) {
 		d.timelines[n].left++
 	}
 	return d.addRow(&row, begin, d.line, call{ref: ref{session: n}, end: end})
-}
-
-// readReplay parses the block hashes of a prompt and its length.
-func (d *dynamo) readReplay(replay []byte, input *trace.Opt[int]) (ids []uint64, err error) {
-	var size int
-	var hashes []byte
-	tokens := *input
-	err = readMembers("request.replay.", replay, keys{
-		{"trace_block_size", into(&size, parseBlockSize)},
-		{"input_length", optional(&tokens, parseLength)},
-		{"input_sequence_hashes", into(&hashes, parseAnything)},
-	}, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	if input.Set && tokens != *input {
-		d.notes.count("requests whose replay.input_length differs from input_tokens; replay.input_length is used")
-	}
-	*input = tokens
-	if hashes != nil {
-		if ids, err = parseIDs(hashes, d.ids, tokens.Value); err != nil {
-			return nil, keyed("request.replay.input_sequence_hashes", err)
-		}
-	}
-	return ids, keyed("request.replay.trace_block_size", d.setBlockSize(size))
 }
 
 // indexTool keeps when a tool call ended.

@@ -122,6 +122,16 @@ func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object)
 	return err
 }
 
+// within returns a field that reads members of an object.
+func within(taken keys) field {
+	return func(_ int, raw []byte) error {
+		if _, err := parseObject(raw); err != nil {
+			return err
+		}
+		return readMembers("", raw, taken, nil, nil)
+	}
+}
+
 // unknownKeys returns the unknown keys of a row: its model, if any, what else was recorded, and
 // whether the output length is missing.
 func unknownKeys(model []byte, recorded jsonscan.Object, missingOutput bool) []byte {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cespare/xxhash/v2"
-
 	"moontide/trace"
 )
 
@@ -94,7 +92,7 @@ func (l *timeline) agent() part {
 type agents struct {
 	indexed[call]
 	sessions []session        // by number
-	numbers  map[uint64]int32 // of sessions, by the hash of their name
+	numbers  map[string]int32 // of sessions, by name
 	waits    int              // entries of after of all requests
 	ids      []uint64         // to be reused
 	record   []byte           // to be reused
@@ -121,14 +119,13 @@ const maxWaits = 1 << 24
 
 // sessionOf returns the number of the session with a name, and whether it is new.
 func (a *agents) sessionOf(name string) (number int32, isNew bool) {
-	hash := xxhash.Sum64String(name)
-	number, known := a.numbers[hash]
+	number, known := a.numbers[name]
 	if !known {
 		if a.numbers == nil {
-			a.numbers = map[uint64]int32{}
+			a.numbers = map[string]int32{}
 		}
 		number = int32(len(a.sessions))
-		a.sessions, a.numbers[hash] = append(a.sessions, session{name: name}), number
+		a.sessions, a.numbers[name] = append(a.sessions, session{name: name}), number
 	}
 	return number, !known
 }
@@ -141,21 +138,33 @@ func (a *agents) addRow(row *trace.Request, at float64, line int, c call) error 
 }
 
 // next finds the start of the next request of a session, which was recorded at t, if it
-// waits for parts.
+// waits for parts. Of a delay after a sub-agent it also finds the kind.
 func (a *agents) next(of *timeline, c *call, t float64, parts []part) error {
 	after := make([]ref, 0, len(parts))
+	first, follows, joins := of.previous == nil, false, false
 	var last part
 	for i, p := range parts {
 		if i == 0 || p.end >= last.end {
 			last = p
 		}
+		follows = follows || !first && p.last[0] == *of.previous
+		joins = joins || p.agent
 		after = append(after, p.last...)
 	}
 	if c.ms = t; len(after) > 0 && !last.endless {
 		c.ms, c.delays = roundToMicrosecond(max(0, t-last.end)), true
 	}
-	a.noteParts(parts, of.previous)
-	if first := of.previous == nil; first && len(after) > 0 || !first && !(len(after) == 1 && after[0] == *of.previous) {
+	switch {
+	case first && len(after) > 0:
+		a.notes.count("sub-agents that begin after the request that called them")
+	case !first && !follows:
+		a.notes.count("requests that began before the previous one ended, and do not wait for it")
+	}
+	if joins {
+		c.kind = trace.Tool
+		a.notes.count("turns that wait for sub-agents that had ended when they began")
+	}
+	if first && len(after) > 0 || !first && !(len(after) == 1 && follows) {
 		if a.waits += len(after); a.waits > maxWaits {
 			return fmt.Errorf("the lists in after would have more than %d entries in total", maxWaits)
 		}
@@ -171,19 +180,6 @@ func (a *agents) next(of *timeline, c *call, t float64, parts []part) error {
 	of.previous = &p.last[0]
 	of.turns++
 	return of.add(p)
-}
-
-// noteParts counts what was inferred from recorded times.
-func (a *agents) noteParts(parts []part, previous *ref) {
-	switch {
-	case previous == nil && len(parts) > 0:
-		a.notes.count("sub-agents that begin after the request that called them")
-	case previous != nil && !slices.ContainsFunc(parts, func(p part) bool { return p.last[0] == *previous }):
-		a.notes.count("requests that began before the previous one ended, and do not wait for it")
-	}
-	if slices.ContainsFunc(parts, func(p part) bool { return p.agent }) {
-		a.notes.count("turns that wait for sub-agents that had ended when they began")
-	}
 }
 
 // startAll finds the starts of all requests in order of arrival: next finds that of a request

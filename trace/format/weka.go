@@ -165,13 +165,15 @@ type wekaList struct {
 	name    string
 	where   string // path of the list in the conversation, for errors
 	session int32
+	called  float64         // time of the call of a sub-agent
 	base    float64         // ms from which its times count
 	depth   int             // 0 for the main agent
 	caller  []part          // what the first requests of a sub-agent wait for
 	stopped trace.DelayKind // as the request before stopped
 }
 
-// list adds the requests of a list, whose first line is given.
+// list adds the requests of a list, whose first line is given. The times of a sub-agent
+// count from the start of the conversation in newer files, from the call in older ones.
 func (c *conversation) list(l *wekaList, raw []byte, line int) {
 	l.session, _ = c.sessionOf(l.name)
 	entries := c.entries(l, raw, line)
@@ -180,6 +182,12 @@ func (c *conversation) list(l *wekaList, raw []byte, line int) {
 		if slices.ContainsFunc(entries, func(e wekaEntry) bool { return math.Mod(e.t.Value, 1000) != 0 }) {
 			l.slack = 1
 		}
+	} else {
+		if len(entries) > 0 && entries[0].t.Value < l.called-1e-3 {
+			l.base += l.called
+			c.notes.count("sub-agents whose times count from their call")
+		}
+		c.notes.count("sub-agents, written as sessions of their own")
 	}
 	for i := range entries {
 		e := &entries[i]
@@ -220,25 +228,15 @@ func (c *conversation) entries(l *wekaList, list []byte, line int) (entries []we
 	return entries
 }
 
-// subagent adds the requests of a sub-agent. Their times count from the start of
-// the conversation in newer files, from the call in older ones.
+// subagent adds the requests of a sub-agent.
 func (c *conversation) subagent(l *wekaList, e *wekaEntry) error {
 	if l.depth == maxNesting {
 		return fmt.Errorf(": sub-agents are nested more than %d deep", maxNesting)
 	}
-	t := l.base + e.t.Value
 	of := &wekaList{
 		timeline: timeline{slack: l.slack}, name: agentName(l.name, e.agent, c.taken), where: fmt.Sprintf("%s[%d].requests", l.where, e.number),
-		base: l.base, depth: l.depth + 1, caller: l.timeline.caller(t),
+		called: e.t.Value, base: l.base, depth: l.depth + 1, caller: l.timeline.caller(l.base + e.t.Value),
 	}
-	jsonscan.Elements(e.list.raw, func(_ int, raw []byte) error {
-		if first, err := parseEntry(raw); err == nil && first.t.Value < e.t.Value-1e-3 {
-			of.base = t
-			c.notes.count("sub-agents whose times count from their call")
-		}
-		return errStop
-	})
-	c.notes.count("sub-agents, written as sessions of their own")
 	c.list(of, e.list.raw, e.line+e.list.lines)
 	if len(of.parts) == 0 {
 		return nil
@@ -266,11 +264,12 @@ func (c *conversation) request(l *wekaList, e *wekaEntry) (err error) {
 		start.end = t + e.api.Value
 	}
 	if !c.recorded {
-		if err := c.start(l, e, &start, t); err != nil {
-			return keyed(":", err)
-		}
+		err = c.start(l, e, &start, t)
 	}
-	return keyed(":", c.addRow(&row, t, e.line, start))
+	if err == nil {
+		err = c.addRow(&row, t, e.line, start)
+	}
+	return keyed(":", err)
 }
 
 // start finds the start of a request, which was recorded at t.
@@ -289,9 +288,8 @@ func (c *conversation) start(l *wekaList, e *wekaEntry, start *call, t float64) 
 	case len(parts) > 0 && !start.delays:
 		c.notes.count("requests without an api_time before them, with a timestamp instead of a delay")
 	}
-	joins := slices.ContainsFunc(parts, func(p part) bool { return p.agent })
-	start.kind = cmp.Or(e.before, l.stopped)
-	if l.depth > 0 || joins && e.before == "" { // no user talks to a sub-agent
+	start.kind = cmp.Or(e.before, start.kind, l.stopped)
+	if l.depth > 0 { // no user talks to a sub-agent
 		start.kind = trace.Tool
 	}
 	l.stopped = e.next
