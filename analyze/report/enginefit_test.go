@@ -9,7 +9,7 @@ import (
 	"moontide/replay/sim/fit"
 )
 
-// fittedEngine returns a fit of four measurements, of which one is excluded.
+// fittedEngine returns a fit of four measurements, one of them excluded.
 func fittedEngine() report.EngineFit {
 	row := func(name string, scale, miss float64) fit.Row {
 		r := fit.Row{Measurement: fit.Measurement{Name: name, Values: fit.Values{}}, Predicted: fit.Values{}, HeldOut: []fit.Values{{}}}

@@ -11,7 +11,7 @@ import (
 	"moontide/analyze/run"
 )
 
-// outcomes returns runs with each outcome, of which the later ones prevail.
+// outcomes returns runs with each outcome, the worst last.
 func outcomes(t *testing.T) report.Runs {
 	t.Helper()
 	gate := func(text string) []run.Gate {
@@ -64,8 +64,7 @@ func TestOutcomeOfNoSuccess(t *testing.T) {
 	}
 }
 
-// JUnit XML has a case for each verdict and gate, and is well-formed whatever a server
-// answered.
+// JUnit XML has a case for each verdict and gate, and escapes text of the server.
 func TestJUnit(t *testing.T) {
 	text := written(t, outcomes(t).JUnit)
 	var suites struct {

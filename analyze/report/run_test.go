@@ -67,8 +67,7 @@ func uncounted(records []replay.Record) []replay.Record {
 	return records
 }
 
-// reasoned has reasoning in all answers but the first, of which the last two show
-// nothing else.
+// reasoned adds reasoning to all answers but the first. The last two have no other text.
 func reasoned(records []replay.Record) []replay.Record {
 	for i := range records[1:] {
 		rec := &records[1+i]

@@ -268,8 +268,8 @@ func TestParetoFront(t *testing.T) {
 	for i, tokens := range []float64{900, 2000, 1000, 1200, 400} {
 		p.Predictions[i].Values[throughput].Value = tokens
 	}
-	// TTFT is in inverse proportion to the engines, of which each has 900, 1000, 333, 400
-	// and 100 tokens per second.
+	// TTFT is inversely proportional to the engines; each has 900, 1000, 333, 400 and 100
+	// tokens per second.
 	d := report.PlanOf(p).Document()
 	if got := written(t, d.WriteMarkdown); !strings.Contains(got, "| Mean TTFT | 2P+2D; 1P+2D; 2 engines |") {
 		t.Errorf("the front is not in\n%s", got)

@@ -11,8 +11,8 @@ import (
 	"moontide/trace"
 )
 
-// asked is a prompt of some tokens in blocks of 100, sent at one instant and
-// with its first token at another, of which the server had some tokens cached.
+// asked is a prompt in blocks of 100 tokens with its send time, the time of its first token,
+// and the tokens that the server had cached.
 func asked(row int, sent, first float64, isl, cached int, ids ...uint64) replay.Record {
 	rec := answered(sent, first)
 	rec.Row, rec.InputLength, rec.HashIDs = row, isl, ids
@@ -25,7 +25,7 @@ func at2(target int, rec replay.Record) replay.Record {
 	return rec
 }
 
-// counted is a prompt of which the server counted some tokens.
+// counted sets the server's count of prompt tokens.
 func counted(tokens int, rec replay.Record) replay.Record {
 	rec.Counts.Input = trace.Some(tokens)
 	return rec

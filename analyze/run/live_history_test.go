@@ -37,8 +37,8 @@ func seq(from, n int) (ids []uint64) {
 
 var liveOptions = run.Options{BlockSize: 10, ServerBlockSize: 32, GeneratedCached: true, EachPrediction: true}
 
-// The values are those that vLLM 0.32 reports for a prompt of 100 tokens and answers
-// of several lengths, and for the trace's tokens in place of the answer.
+// The values are those of vLLM 0.32 for a prompt of 100 tokens and answers of several
+// lengths, and for the trace's tokens instead of the answer.
 func TestPredictionOfLiveAnswers(t *testing.T) {
 	for n, want := range map[int]int{28: 96, 29: 128, 59: 128, 60: 128, 61: 160, 70: 160} {
 		opts := liveOptions

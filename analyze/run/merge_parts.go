@@ -220,7 +220,7 @@ func mergedRun(parts []Part, start time.Time) runfile.Run {
 	run, first := parts[0].Run, parts[0].Run.Part
 	run.Part = runfile.Part{}
 	run.Started, run.Ended = start, endOf(&parts[0].Run)
-	run.Notes = append([]string{fmt.Sprintf("%d processes drove the run, dealt by %s: see its parts", first.Of, first.By)}, run.Notes...)
+	run.Notes = append([]string{fmt.Sprintf("the run was split among %d processes by %s: see its parts", first.Of, first.By)}, run.Notes...)
 	for _, part := range parts[1:] {
 		addPart(&run, &part.Run)
 	}

@@ -59,7 +59,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// In a session each turn is one more, whatever the order of the records.
+// Turns of a session count up in order of rows, not of records.
 func TestGroupsByTurn(t *testing.T) {
 	var records []replay.Record
 	for i := range 12 {

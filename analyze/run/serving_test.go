@@ -167,8 +167,8 @@ func TestCountsAndThroughputs(t *testing.T) {
 			Answers: 2, AnswersShorter: 2, // 1 of 2, 5 of 6
 		},
 		// Block 1: 512 in each of three, and the timeout may have been first.
-		// Block 2: 488 + 88, of which the cheaper one was computed. Block 3:
-		// 488, again after the timeout. 1536 + 488 + 488.
+		// Block 2: 488 or 88, the smaller one was computed. Block 3: 488, again after
+		// the timeout. 1536 + 488 + 488.
 		Cache:      run.Cache{MaxHits: trace.Some(2512), Requests: 1},
 		Thresholds: run.DefaultThresholds,
 	}
@@ -181,8 +181,7 @@ func TestCountsAndThroughputs(t *testing.T) {
 	}
 }
 
-// What was never sent, or never answered, is in no latency, whatever else its
-// record says.
+// Requests that were never sent, or never answered, are in no latency.
 func TestRecordsWithoutInstants(t *testing.T) {
 	whole := answered(0, 100, 200)
 	for name, change := range map[string]func(*replay.Record){

@@ -23,9 +23,8 @@ func of(class replay.Class, rec replay.Record) replay.Record {
 	return rec
 }
 
-// team is an agent with two sub-agents that it waits for, and three chats, of which
-// one failed, one was abandoned and one was canceled. All values are worked out by
-// hand.
+// team is an agent with two sub-agents that it waits for, and three chats: one failed, one
+// was abandoned and one was canceled. All values are computed by hand.
 func team() []replay.Record {
 	return []replay.Record{
 		turn(0, "agent", 0, 100, 1000, nil),

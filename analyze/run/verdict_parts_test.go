@@ -75,8 +75,8 @@ func judged(t interface{ Fatal(...any) }, parts []run.Part, known *runfile.Parts
 	return r
 }
 
-// The parts of a run have the metrics of the same run of one process, whatever their
-// clocks show: all of them, predicted cache hits included.
+// The parts of a run, with any clocks, have all metrics of the same run of one process,
+// including predicted cache hits.
 func TestPartsAreOneRun(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyRun(rt)

@@ -20,7 +20,7 @@ func late(lag, ttft float64) replay.Record {
 	return rec
 }
 
-// prompts are requests, off of which have one token too many of 10.
+// prompts are n requests of 10 prompt tokens; the server counts 11 for off of them.
 func prompts(n, off int) []replay.Record {
 	rec := answered(0, 100)
 	rec.InputLength, rec.Counts.Input = 10, trace.Some(10)
@@ -31,8 +31,8 @@ func prompts(n, off int) []replay.Record {
 	return records
 }
 
-// cached is a run of two equal prompts of 100 tokens, of which the server
-// found some cached for one.
+// cached is a run of two equal prompts of 100 tokens. The server found some tokens of one in
+// its cache.
 func cached(tokens int) []replay.Record {
 	rec := answered(0, 100)
 	rec.InputLength, rec.HashIDs, rec.Counts.Input = 100, []uint64{1}, trace.Some(100)
@@ -282,7 +282,7 @@ func TestVerdictOnAWarmCache(t *testing.T) {
 	}
 }
 
-// In virtual time the client is never late, whatever the records contain.
+// In virtual time the client is never late, even if records show a lag.
 func TestVerdictInVirtualTime(t *testing.T) {
 	records := []replay.Record{late(900, 1000), answered(5, 100)}
 	records[1].Due, records[1].Counts.Input = 4, trace.Some(0)

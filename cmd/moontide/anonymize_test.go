@@ -60,7 +60,7 @@ func TestConvertLogs(t *testing.T) {
 	dir := t.TempDir()
 	log := absolute(t, root+"/trace/format/testdata/litellm.jsonl")
 	r := try(t, dir, "", "analyze", log)
-	if r.status != exitFailed || !strings.Contains(r.err, "a log of requests with their texts: make a trace without them first, with moontide convert LOG -o trace.jsonl") {
+	if r.status != exitFailed || !strings.Contains(r.err, "a log of requests with their texts: first convert it to a trace without them, with moontide convert LOG -o trace.jsonl") {
 		t.Error(r.status, r.err)
 	}
 	must(t, dir, "convert", "--anonymize", log, "-o", "anonymous.jsonl")

@@ -201,7 +201,7 @@ func (p *argParser) joinHostPort() error {
 	case p.host == "" && p.port == "":
 		return nil
 	case p.has("url") || p.has("listen"):
-		return misused("%s: --host and --port name an endpoint that --url or --listen names, too", p.verb.Name)
+		return misused("%s: --host and --port conflict with --url and --listen: omit one of them", p.verb.Name)
 	}
 	flag := "--url=http://"
 	if p.verb.Name == "serve" {

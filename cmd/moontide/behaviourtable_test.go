@@ -218,7 +218,7 @@ func otherResponses() []behaviour {
 		{name: "HTTP 500 for all", verdict: "INVALID failed", script: status("500 Internal Server Error")},
 		{name: "HTTP 502 in chunks", verdict: "INVALID failed", script: func(a *style, _ question) { a.head = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\n" }},
 		{name: "HTTP 429 with Retry-After", verdict: "INVALID failed", script: status("429 Too Many Requests\r\nRetry-After: 1")},
-		// No request runs out of its 3 retries, in whatever order they arrive.
+		// In any order of arrival, no request runs out of its 3 retries.
 		{name: "HTTP 503 with Retry-After, retried", verdict: "SUSPECT retries", bad: 3, args: []string{"--retry", "3"}, script: status("503 Service Unavailable\r\nRetry-After: 0")},
 		{name: "HTTP 401", verdict: "INVALID failed", script: status("401 Unauthorized")},
 		{name: "HTTP 301 to another place", verdict: "INVALID failed", script: status("301 Moved Permanently\r\nLocation: /v2")},

@@ -69,8 +69,8 @@ func TestBenchFindLaterMisuse(t *testing.T) {
 	}
 }
 
-// A search without an answer says so with the run: at once if the load is not what makes
-// it fail.
+// A search without an answer names the run that failed. It ends at once if a lower load
+// would fail, too.
 func TestBenchFindsNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

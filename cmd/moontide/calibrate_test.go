@@ -88,7 +88,7 @@ func TestReplayBeyondTheRange(t *testing.T) {
 	}
 }
 
-// An endpoint exits with its parent, however the parent ended.
+// An endpoint exits with its parent, also if that was killed.
 func TestServeUntilInputEnds(t *testing.T) {
 	t.Parallel()
 	cmd := moontide(t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--json", "--"+untilInputEndsFlag)

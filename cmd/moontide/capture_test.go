@@ -132,8 +132,8 @@ func TestCaptureMetrics(t *testing.T) {
 	}
 }
 
-// While the disk is full, here for any file above 4 or 8 KB, traffic goes on; what is lost
-// is counted, and the rest is in files that are complete.
+// While the disk is full, here for any file above 4 or 8 KB, traffic continues. Lost rows are
+// counted, and the others are in complete files.
 func TestCaptureDiskFull(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("it replays requests to a process with limits")
@@ -175,8 +175,8 @@ func TestCaptureDiskFull(t *testing.T) {
 	}
 }
 
-// The memory of a capture stays within its flag, whatever bodies come at a time: here six
-// times as many bytes as it has.
+// The memory of a capture stays within its flag, here with bodies of six times that size at
+// a time.
 func TestCaptureMemory(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("it sends 400 MB to a process whose peak memory the system tells")

@@ -182,7 +182,7 @@ func TestFitEngineRefusesRuns(t *testing.T) {
 		t.Errorf("exit status %d: %s", r.status, r.err)
 	}
 	must(t, dir, "replay", sample(t), "--url", url, "--model", "a", "--limit", "3", "--speedup", "1000", "--max-lag", "1ns", "--max-lag-share", "0.000001", "--out", "invalid")
-	if r := try(t, dir, "", "fit-engine", "a", "./a"); r.status != exitFailed || !strings.Contains(r.err, "./a is a run that was named before") {
+	if r := try(t, dir, "", "fit-engine", "a", "./a"); r.status != exitFailed || !strings.Contains(r.err, "./a has the same run as an earlier folder") {
 		t.Errorf("exit status %d: %s", r.status, r.err)
 	}
 	r := try(t, dir, "", "fit-engine", "invalid")

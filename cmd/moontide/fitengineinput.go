@@ -125,7 +125,7 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 			m.Name = dir
 		}
 		if slices.ContainsFunc(in.provenance.Sources, func(s fit.Source) bool { return s.SHA256 == m.SHA256 }) {
-			return nil, fmt.Errorf("%s is a run that was named before: name each run once", dir)
+			return nil, fmt.Errorf("%s has the same run as an earlier folder: name each run once", dir)
 		}
 		if m.Unfit != "" {
 			std.say("not fitted: %s: %s", dir, m.Unfit)

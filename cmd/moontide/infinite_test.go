@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// With an infinite rate all requests are due at once, in an open loop: the limit
-// on requests in flight makes them queue in the client. The record says so.
+// With an infinite rate all requests are due at once, in an open loop: the limit on requests
+// in flight makes them queue in the client, as the record shows.
 func TestInfiniteRate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -72,7 +72,7 @@ func TestConvertAsksWhatEqualIDsMean(t *testing.T) {
 	}
 }
 
-// The shards are the rows of one schedule, whatever the other flags.
+// The shards are the rows of one schedule, also with other flags.
 func TestShardsAreThePartsOfOneSchedule(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -49,8 +49,8 @@ func TestEnvironmentProxy(t *testing.T) {
 	}
 }
 
-// A run through a proxy says so, and its folder has no credentials. Loopback
-// addresses have a proxy only if it is asked for.
+// A run through a proxy names it, and its folder has no credentials. Loopback addresses have
+// a proxy only with --proxy.
 func TestProxyOfARun(t *testing.T) {
 	t.Parallel()
 	direct, dir := newWitness(t, (*httptest.Server).Start), t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// No command writes over one of its inputs, whatever name the input has.
+// No command overwrites one of its inputs, under any name of the input.
 func TestInputsAreNotOverwritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -84,8 +84,8 @@ func pageBin(t *testing.T) string {
 type scratch struct {
 	page            *page
 	shell, bin, dir string
-	own             string          // a folder for what the test and moontide's cache write
-	url             string          // of the endpoint in place of pageURL
+	own             string          // a folder for files of the test and moontide's cache
+	url             string          // of the endpoint, instead of pageURL
 	shown           map[string]bool // commands that console blocks execute
 	done            []executed
 }

@@ -61,7 +61,7 @@ func textConfig(c *cli.Context) (cfg log.Config, err error) {
 func readsLogs(c *cli.Context, opts *format.Options) {
 	opts.Record = func() (log.Config, error) {
 		if c.Float64("bytes-per-token") == 0 {
-			return log.Config{}, errors.New("a log of requests with their texts: make a trace without them first, with moontide convert LOG -o trace.jsonl")
+			return log.Config{}, errors.New("a log of requests with their texts: first convert it to a trace without them, with moontide convert LOG -o trace.jsonl")
 		}
 		return recordConfig(c)
 	}

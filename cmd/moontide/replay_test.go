@@ -146,7 +146,7 @@ func TestReplayForms(t *testing.T) {
 				}
 				cached += c.Cached.Value
 			}
-			// The first two share a block, whichever comes first on a busy machine.
+			// The first two share a block, in any order of arrival.
 			if cached != 512 {
 				t.Errorf("%d cached tokens, want 512", cached)
 			}

@@ -38,9 +38,8 @@ func serveModels(t *testing.T, models ...string) (url string) {
 	return s.URL
 }
 
-// A mix draws the models of sessions and rows from the seed, whatever the endpoint
-// and the part of the trace, also in a run that is resumed. The report has the share
-// and metrics of each.
+// A mix draws the models of sessions and rows from the seed alone: for any endpoint and part
+// of the trace, and in a resumed run. The report has the share and metrics of each.
 func TestMixOfModels(t *testing.T) {
 	t.Parallel()
 	url, dir := serveModels(t, "base", "other"), t.TempDir()

@@ -49,7 +49,7 @@ func runMembers(t *testing.T, n int, change func(c *cluster.Config), config func
 	return results, errs
 }
 
-// shared returns requests of sessions, of which several begin with the same block.
+// sharedRows returns requests of sessions. Several sessions begin with the same block.
 func sharedRows(n int) (all []trace.Request) {
 	for i := range n {
 		all = append(all, trace.Request{

@@ -53,7 +53,7 @@ func openEarlier(cfg *Config, in *input) (*earlierRun, error) {
 	case cfg.Member == nil && was.Part.Of > 0:
 		return nil, resuming(e.dir, fmt.Errorf("it is part %d of %d of a run: resume the parts together", was.Part.Number, was.Part.Of))
 	case cfg.Member != nil && was.Part.Of > 0 && (was.Part.Number != cfg.Member.Number || was.Part.Of != cfg.Member.Of || was.Part.By != cfg.Member.By):
-		return nil, resuming(e.dir, fmt.Errorf("it is part %d of %d, dealt by %s", was.Part.Number, was.Part.Of, was.Part.By))
+		return nil, resuming(e.dir, fmt.Errorf("it is part %d of %d, split by %s", was.Part.Number, was.Part.Of, was.Part.By))
 	case in.plan.Schedule != was.Schedule || in.partRows != was.Rows:
 		return nil, resuming(e.dir, fmt.Errorf("this version schedules the trace differently from %s", was.Version))
 	}

@@ -73,8 +73,7 @@ func TestRequestsAndPath(t *testing.T) {
 	}
 }
 
-// Cancelling the context ends a run promptly, whatever it waits for, and leaves
-// nothing behind.
+// Cancelling the context ends a waiting run promptly, and leaves nothing behind.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -316,7 +315,7 @@ func TestLimitLeavesTheRestUnread(t *testing.T) {
 // Agents with live answers over chat messages on vLLM 0.32, with a model of random weights:
 // the text of an answer encodes to other tokens than were generated, so prompts have
 // 41,585 tokens instead of 41,472 and 15 of 36 turns have fewer cached tokens than they
-// would with the generated ones. The run is valid and says so.
+// would with the generated ones. The run is VALID, with a note.
 func TestLiveChatOnVLLM(t *testing.T) {
 	result, err := bench.Measure(bench.MeasureConfig{}, "testdata/live-chat")
 	if err != nil {

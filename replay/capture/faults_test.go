@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A client that leaves ends the upstream request, and its row says so.
+// A client that leaves ends the upstream request, and its row is "abandoned".
 func TestClientLeaves(t *testing.T) {
 	begun, gone := make(chan bool, 1), make(chan bool, 1)
 	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {

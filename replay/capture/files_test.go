@@ -152,7 +152,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// disk is a file of which a full disk takes half a row.
+// disk is a file on a full disk, which takes half a row.
 type disk struct {
 	output
 	full *bool

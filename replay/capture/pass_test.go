@@ -311,7 +311,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A proxy whose upstream is itself says so, and does not run out of connections.
+// A proxy whose upstream is itself refuses requests, and does not run out of connections.
 func TestLoop(t *testing.T) {
 	l := listening(t)
 	c := capturingOn(t, l, "http://"+l.Addr().String())

@@ -213,8 +213,8 @@ func (l smallBuffers) Accept() (net.Conn, error) {
 	return c, c.SetWriteBuffer(4 << 10)
 }
 
-// A client that sends requests without end and reads no answer is disconnected, whatever
-// it does not take: answers, errors of the proxy, or interim responses.
+// A client that sends requests without end is disconnected if it reads no answers, errors of
+// the proxy, or interim responses.
 func TestClientThatNeverReads(t *testing.T) {
 	const post = "POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 14\r\n\r\n" + `{"prompt":"a"}`
 	for name, handler := range map[string]http.HandlerFunc{
