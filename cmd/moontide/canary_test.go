@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -89,21 +90,25 @@ func speak(t *testing.T, address, request string) {
 	io.Copy(io.Discard, c)
 }
 
-// No text of a capture's traffic is said or written, whatever breaks HTTP.
-func TestCaptureSaysNoText(t *testing.T) {
-	t.Parallel()
+// canaryRequests are requests with the canary, most of which break HTTP.
+func canaryRequests() []string {
 	body := `{"prompt":"` + canary + `"}`
 	post := func(head, body string) string {
 		return "POST /v1/completions?" + canary + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + canary + "\r\n" + head + "\r\n" + body
 	}
 	whole := post(fmt.Sprintf("Content-Length: %d\r\nConnection: close\r\n", len(body)), body)
-	requests := []string{
+	return []string{
 		whole, whole,
 		post("Transfer-Encoding: chunked\r\n", canary+"\r\n"+canary), post("Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n"+canary+" "+canary+"\r\n\r\n"),
 		post("Content-Length: 2\r\n", "{}"+canary+" / "+canary+"\r\n\r\n"), post("Content-Length: "+canary+"\r\n", ""), post("Content-Length: 99\r\n", body),
 		post(canary+" "+canary+"\r\n", ""), post("Upgrade: "+canary+"\r\nConnection: Upgrade\r\n", canary), canary + "\r\n\r\n", "GET " + canary + " HTTP/1.1\r\nHost: " + canary + "\r\n\r\n",
 		"GET /" + canary + " HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: " + canary + "\r\n\r\n" + canary, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + canary, post("Content-Encoding: gzip\r\nContent-Length: 11\r\n", canary),
 	}
+}
+
+// No text of a capture's traffic is said or written, whatever breaks HTTP.
+func TestCaptureSaysNoText(t *testing.T) {
+	t.Parallel()
 	for name, answer := range misbehaving {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,7 +117,7 @@ func TestCaptureSaysNoText(t *testing.T) {
 			var out bytes.Buffer
 			cmd.Stdout = &out
 			line, talk := startChild(t, cmd)
-			for _, request := range requests {
+			for _, request := range canaryRequests() {
 				speak(t, strings.TrimPrefix(strings.Fields(line)[2], "http://"), request)
 			}
 			cmd.Process.Signal(os.Interrupt)
@@ -161,5 +166,26 @@ func TestReplaySaysNoText(t *testing.T) {
 			}
 			noCanary(t, dir, r.out+r.err)
 		})
+	}
+}
+
+// The simulated endpoint says no text of its requests, its faults included.
+func TestServeSaysNoText(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, flags := range [][]string{nil, {"--fault", "garbage"}, {"--fault", "reset"}} {
+		cmd := moontide(dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		line, talk := startChild(t, cmd)
+		for _, request := range canaryRequests() {
+			speak(t, regexp.MustCompile(`127[0-9.:]+`).FindString(line), request)
+		}
+		cmd.Process.Signal(os.Interrupt)
+		said, _ := io.ReadAll(talk)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %s", err, said)
+		}
+		noCanary(t, dir, line+string(said)+out.String())
 	}
 }

@@ -75,6 +75,7 @@ func (c Config) transport() *http.Transport {
 	t.DisableCompression = true
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1024, keepIdle
 	t.MaxConnsPerHost = c.MaxConnections // a client has one request at a time
+	t.MaxResponseHeaderBytes = 1 << 20
 	t.Proxy, t.TLSClientConfig = nil, c.TLS
 	// Pings detect dead HTTP/2 servers. For HTTP/1.1, TCP keep-alive does.
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}

@@ -20,7 +20,7 @@ func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 	p.conns.Most = p.cfg.MaxConnections
 	s := &http.Server{
 		Handler: p, ConnContext: withConn, ConnState: p.track,
-		ReadHeaderTimeout: listen.HeadTime, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 1 << 20,
+		ReadHeaderTimeout: listen.HeadTime, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 128 << 10,
 		ErrorLog: weblog.Logger,
 	}
 	failed := make(chan error, 1)

@@ -29,10 +29,10 @@ func Masked(text string) bool { return strings.Contains(text, hidden) }
 
 // keys are keys and tokens whose beginning tells what they are, as of model providers,
 // clouds and code hosts, and JSON web tokens.
-var keys = regexp.MustCompile(`\b((sk|gsk|csk|xai|pplx|nvapi|glpat|xox[a-z])-|(hf|gh[a-z]|github_pat|r8|fw|rpa)_|dapi|AKIA|ASIA|AIza|eyJ)[\w-]{8,}(\.[\w-]+)*`)
+var keys = regexp.MustCompile(`\b((sk|gsk|csk|xai|pplx|nvapi|glpat|xox[a-z])-|(hf|gh[a-z]|github_pat|r8|fw|rpa)_|dapi|AKIA|ASIA|AIza)[\w-]{8,}|\beyJ[\w-]{8,}(\.[\w-]+)*`)
 
 // credentials are the user and the password in a URL.
-var credentials = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^/?#\s"'@]+@`)
+var credentials = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^/?#\s"']+@`)
 
 // Message masks keys and the credentials of URLs in any text.
 func Message(text string) string {
@@ -73,9 +73,9 @@ func Text(text string) string {
 func URL(text string) string {
 	text, fragment, hasFragment := strings.Cut(text, "#")
 	place, query, queried := strings.Cut(text, "?")
-	before, place, absolute := strings.Cut(place, "//")
+	before, place, absolute := strings.Cut(place, "://")
 	if absolute {
-		before += "//"
+		before += "://"
 	} else {
 		before, place = "", before
 	}
