@@ -22,32 +22,23 @@ const maxColumns = 64 // of a table
 // table describes a format that is a CSV file with a header.
 type table struct {
 	format             Format
-	required, optional []string // columns that are read, that of the arrival first
-	optionalTime       bool     // there may be no arrivals
+	required, optional []string // columns that are read
 }
 
 var tables = []table{
 	// The releases of Microsoft's trace differ in their time format:
 	// 2023-11-16 18:15:46.6805900 in 2023, 2024-05-10 00:00:00.009930+00:00
 	// in 2024. The release of 2025 has a column NumImages.
-	{Azure, []string{"TIMESTAMP", "ContextTokens", "GeneratedTokens"}, []string{"NumImages"}, false},
+	{Azure, []string{"TIMESTAMP", "ContextTokens", "GeneratedTokens"}, []string{"NumImages"}},
 	// Seconds from the midnight before the first request. Later releases have
 	// sessions and durations. A failed request has no response tokens.
-	{BurstGPT, []string{"Timestamp", "Request tokens", "Response tokens"}, []string{"Total tokens", "Model", "Log Type", "Session ID", "Elapsed time"}, false},
-	{Vidur, []string{"arrived_at", "num_prefill_tokens", "num_decode_tokens"}, nil, true},
-}
-
-// mustHave returns the columns without which a header is not that of the table.
-func (t *table) mustHave() []string {
-	if t.optionalTime {
-		return t.required[1:]
-	}
-	return t.required
+	{BurstGPT, []string{"Timestamp", "Request tokens", "Response tokens"}, []string{"Total tokens", "Model", "Log Type", "Session ID", "Elapsed time"}},
+	{Vidur, []string{"num_prefill_tokens", "num_decode_tokens"}, []string{"arrived_at"}},
 }
 
 // hasHeader reports whether a header is that of the table.
 func (t *table) hasHeader(header []string) bool {
-	return !slices.ContainsFunc(t.mustHave(), func(name string) bool { return !slices.Contains(header, name) })
+	return !slices.ContainsFunc(t.required, func(name string) bool { return !slices.Contains(header, name) })
 }
 
 // tableOf returns the table with a header line, or nil.
@@ -103,7 +94,7 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 	}
 	header := splitHeader(line)
 	if err == nil && !t.hasHeader(header) {
-		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(f), strings.Join(t.mustHave(), ", "), Quote(line))
+		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(f), strings.Join(t.required, ", "), Quote(line))
 	}
 	c := &csvRows{format: f, head: bytes.Clone(line), width: len(header), columns: slices.Concat(t.required, t.optional), notes: n}
 	for _, name := range c.columns {
@@ -124,8 +115,8 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 	if len(unknown) > 0 {
 		n.say("columns left out: %.200s", strings.Join(unknown, ", "))
 	}
-	if c.at[0] < 0 {
-		n.say("no arrivals: there is no column %s (set a rate to add arrivals)", c.columns[0])
+	if f == Vidur && !slices.Contains(header, t.optional[0]) {
+		n.say("no arrivals: there is no column %s (set a rate to add arrivals)", t.optional[0])
 	}
 	return c, nil
 }

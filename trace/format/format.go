@@ -52,41 +52,34 @@ func ParseFormat(name string) (Format, error) {
 // reports what is wrong.
 func Detect(head []byte) Format {
 	head = bytes.TrimLeft(head, " \t\r\n")
-	if len(head) == 0 {
-		return Mooncake
-	}
-	switch head[0] {
-	case '{':
-		f := byKeys(headKeys(head))
-		if f == Mooncake && log.IsLog(pageKeys(head)) {
-			return OpenAILog
-		}
-		if f == Mooncake && hasTexts(head) {
-			return AIPerf
-		}
+	first, inArray := bytes.CutPrefix(head, []byte("["))
+	keys, page := headKeys(first)
+	onPage, _ := headKeys(page)
+	f := byKeys(keys)
+	switch {
+	case f != Mooncake && (!inArray || f == ShareGPT || f == Weka || f == OpenAILog):
 		return f
-	case '[':
-		if first := bytes.TrimLeft(head[1:], " \t\r\n"); len(first) > 0 && first[0] == '{' {
-			if f := byKeys(headKeys(first)); f == ShareGPT || f == Weka || f == OpenAILog {
-				return f
-			}
+	case inArray:
+	case log.IsLog(onPage):
+		return OpenAILog
+	case hasTexts(head):
+		return AIPerf
+	default:
+		line, _, _ := bytes.Cut(head, []byte("\n"))
+		if t := tableOf(line); t != nil {
+			return t.format
 		}
-		return Mooncake
-	}
-	line, _, _ := bytes.Cut(head, []byte("\n"))
-	if t := tableOf(line); t != nil {
-		return t.format
 	}
 	return Mooncake
 }
 
 // hasTexts reports whether later rows have texts instead of lengths.
 func hasTexts(head []byte) bool {
-	if !slices.ContainsFunc(textKeys, func(key string) bool { return bytes.Contains(head, []byte(key)) }) {
+	if !bytes.HasPrefix(head, []byte("{")) || !slices.ContainsFunc(textKeys, func(key string) bool { return bytes.Contains(head, []byte(key)) }) {
 		return false // most traces: this is much faster than reading the keys of all rows
 	}
 	for line := range bytes.Lines(head) {
-		if line[0] == '{' && byKeys(headKeys(line)) == AIPerf {
+		if keys, _ := headKeys(line); line[0] == '{' && byKeys(keys) == AIPerf {
 			return true
 		}
 	}
@@ -124,35 +117,22 @@ func byKeys(keys map[string]bool) Format {
 // maxHeadKeys bounds the keys by which a format is detected.
 const maxHeadKeys = 256
 
-// headKeys returns the first keys of the object that b starts with. b may be cut
-// off anywhere.
-func headKeys(b []byte) map[string]bool {
-	return keysAt(jsonscan.New(b), func(string, jsonscan.Cursor) {})
-}
-
-// pageKeys returns the keys of the first object of an API's page, {"data": [...]}.
-func pageKeys(b []byte) (keys map[string]bool) {
-	keysAt(jsonscan.New(b), func(key string, value jsonscan.Cursor) {
-		if key == "data" && value.Open('[') {
-			keys = keysAt(value, func(string, jsonscan.Cursor) {})
-		}
-	})
-	return keys
-}
-
-// keysAt returns the first keys of an object, and shows each with where its value is.
-func keysAt(c jsonscan.Cursor, see func(key string, value jsonscan.Cursor)) map[string]bool {
-	keys := map[string]bool{}
+// headKeys returns the first keys of the object that b starts with, and the first element of
+// its array "data", if it is a page of an API. b may be cut off anywhere.
+func headKeys(b []byte) (keys map[string]bool, page []byte) {
+	keys = map[string]bool{}
+	c := jsonscan.New(b)
 	for more := c.Open('{'); more && len(keys) < maxHeadKeys; more = c.More('}') {
 		key := string(c.Key())
 		if c.Failed() {
 			break
 		}
 		keys[key] = true
-		see(key, c)
-		c.Raw()
+		if elements, isArray := bytes.CutPrefix(c.Raw(), []byte("[")); isArray && key == "data" {
+			page = elements
+		}
 	}
-	return keys
+	return keys, page
 }
 
 // named returns the name of the format in messages.

@@ -187,9 +187,9 @@ func TestNotesAreBounded(t *testing.T) {
 	}
 	sum := 0
 	for _, note := range n.list {
-		sum += note.Count
+		sum += note.count
 	}
-	if len(n.list) != maxNotes+1 || sum != 1000 || n.list[maxNotes].Text != otherNotes {
+	if len(n.list) != maxNotes+1 || sum != 1000 || n.list[maxNotes].text != otherNotes {
 		t.Errorf("%d notes with a sum of %d: %v", len(n.list), sum, n.list[len(n.list)-1])
 	}
 }

@@ -55,9 +55,6 @@ func otherFormat(err error, line []byte, f Format) error {
 }
 
 func looksNative(line []byte) bool {
-	if len(line) == 0 || line[0] != '{' {
-		return false
-	}
-	keys := headKeys(line)
+	keys, _ := headKeys(line)
 	return (keys["input_length"] || keys["input_tokens"]) && !keys["chat_id"] && !keys["parent_chat_id"]
 }

@@ -1,19 +1,21 @@
 package format
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// Note describes data that a reader dropped or assumed.
-type Note struct {
-	Count int // how often; 0 if it is about the trace as a whole
-	Text  string
+// note describes data that a reader dropped or assumed.
+type note struct {
+	text  string
+	count int // how often; 0 if it is about the trace as a whole
 }
 
-// String returns the text and the count.
-func (n Note) String() string {
-	if n.Count == 0 {
-		return n.Text
+func (n note) String() string {
+	if n.count == 0 {
+		return n.text
 	}
-	return fmt.Sprintf("%s: %d", n.Text, n.Count)
+	return fmt.Sprintf("%s: %d", n.text, n.count)
 }
 
 // maxNotes bounds the distinct notes of one trace. Further ones are counted
@@ -24,30 +26,27 @@ const (
 )
 
 // notes keeps notes in the order in which they first occurred.
-type notes struct{ list []Note }
+type notes struct{ list []note }
 
 func (n *notes) count(text string) { n.countMany(text, 1) }
 
 func (n *notes) countMany(text string, more int) {
-	for i := range n.list {
-		if n.list[i].Text == text {
-			n.list[i].Count += more
-			return
-		}
-	}
+	i := slices.IndexFunc(n.list, func(other note) bool { return other.text == text })
 	switch {
+	case i >= 0:
+		n.list[i].count += more
 	case len(n.list) < maxNotes:
-		n.list = append(n.list, Note{more, text})
-	case len(n.list) == maxNotes:
-		n.list = append(n.list, Note{more, otherNotes})
+		n.list = append(n.list, note{text, more})
+	case text != otherNotes:
+		n.countMany(otherNotes, more)
 	default:
-		n.list[maxNotes].Count += more
+		n.list = append(n.list, note{text, more})
 	}
 }
 
 // say adds a note about the trace as a whole.
 func (n *notes) say(format string, values ...any) {
 	if len(n.list) < maxNotes {
-		n.list = append(n.list, Note{Text: fmt.Sprintf(format, values...)})
+		n.list = append(n.list, note{text: fmt.Sprintf(format, values...)})
 	}
 }

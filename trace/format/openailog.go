@@ -66,7 +66,7 @@ func (l *requestLog) BlockSize() int { return l.cfg.BlockSize }
 // split splits a file into lines, or into the objects of an array or over lines.
 func (l *requestLog) split(t *Text) units {
 	t.private = true
-	if overLines(t.Head(textBuffer)) {
+	if overLines(t.Head()) {
 		return t.objects(MaxRow)
 	}
 	return t.Line

@@ -110,7 +110,7 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 		}
 	}
 	if !explicit {
-		opts.Format = Detect(first.text.Head(textBuffer))
+		opts.Format = Detect(first.text.Head())
 	}
 	if _, err := ParseFormat(string(opts.Format)); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 // format.
 func (r *Reader) newSource(t textFiles, explicit bool) (source, error) {
 	rows := &lines{textFiles: t}
-	counter := tokenCounter{r.opts.Tokens}
+	counter := tokenCounter(r.opts.Tokens)
 	var err error
 	switch r.format {
 	case Weka:
@@ -197,12 +197,14 @@ func (r *Reader) File() string {
 func (r *Reader) Skipped() (rows int, reasons []error) { return r.skipped, r.reasons }
 
 // Notes describes the data dropped or assumed in the rows read so far.
-func (r *Reader) Notes() []Note {
-	list := r.notes.list
-	if r.assigned > 0 {
-		list = append(list[:len(list):len(list)], Note{r.assigned, fmt.Sprintf("rows without block ids, which got generated ones (unique, %d tokens a block)", r.ids.blockSize)})
+func (r *Reader) Notes() (texts []string) {
+	for _, note := range r.notes.list {
+		texts = append(texts, note.String())
 	}
-	return list
+	if r.assigned > 0 {
+		texts = append(texts, fmt.Sprintf("rows without block ids, which got generated ones (unique, %d tokens a block): %d", r.ids.blockSize, r.assigned))
+	}
+	return texts
 }
 
 // Messages returns messages for the user after the trace has been read: a foreign
@@ -211,9 +213,7 @@ func (r *Reader) Messages(skipped bool) (texts []string) {
 	if r.format != Mooncake {
 		texts = append(texts, "trace format: "+string(r.format))
 	}
-	for _, note := range r.Notes() {
-		texts = append(texts, note.String())
-	}
+	texts = append(texts, r.Notes()...)
 	if r.skipped == 0 || !skipped {
 		return texts
 	}

@@ -26,10 +26,9 @@ const textBuffer = 256 << 10
 type Text struct {
 	in      *bufio.Reader
 	decoder io.ReadCloser // nil if the file is not compressed
-	closed  bool
-	private bool   // errors quote nothing
-	number  int    // see Number
-	long    []byte // an object, or a line that outgrew in's buffer
+	private bool          // errors quote nothing
+	number  int           // see Number
+	long    []byte        // an object, or a line that outgrew in's buffer
 
 	// Of objects.
 	line  int  // of the next byte, from 1
@@ -61,41 +60,37 @@ func NewText(in io.Reader, name string) (*Text, error) {
 	return t, nil
 }
 
-func (t *Text) decompress() error {
+func (t *Text) decompress() (err error) {
 	head, _ := t.in.Peek(4)
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(t.in)
-		if err != nil {
-			return err
-		}
-		t.decoder = z
+		t.decoder, err = gzip.NewReader(t.in)
 	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(t.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(512<<20))
-		if err != nil {
-			return err
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(t.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(512<<20)); err == nil {
+			t.decoder = z.IOReadCloser()
 		}
-		t.decoder = z.IOReadCloser()
 	default:
 		return nil
 	}
-	t.in = bufio.NewReaderSize(t.decoder, textBuffer)
-	return nil
+	if err == nil {
+		t.in = bufio.NewReaderSize(t.decoder, textBuffer)
+	}
+	return err
 }
 
 // Close releases the decoder. It does not close what the text is read from.
 func (t *Text) Close() error {
-	if t.decoder == nil || t.closed {
+	if t.decoder == nil {
 		return nil
 	}
-	t.closed = true
 	return t.decoder.Close()
 }
 
-// Head returns up to n of the next bytes, at most 256 KiB, without reading them.
-// They are valid until the next read.
-func (t *Text) Head(n int) []byte {
-	head, _ := t.in.Peek(min(n, textBuffer))
+// Head returns the next bytes, up to 256 KiB, without reading them. They are valid until
+// the next read.
+func (t *Text) Head() []byte {
+	head, _ := t.in.Peek(textBuffer)
 	return head
 }
 
@@ -157,20 +152,17 @@ func (t *Text) objects(most int) units {
 func (t *Text) seekObject() error {
 	first := t.number == 0
 	c, err := t.token()
-	switch {
-	case err != nil:
-	case first && c == '[':
+	if first && c == '[' {
 		t.array = true
 		c, err = t.token()
-	case first || !t.array || c == ']':
-	case c == ',':
-		if c, err = t.token(); c == ']' {
-			return t.unexpected("not a JSON object", c)
-		}
-	default:
-		return t.unexpected("expected a comma or the end of the array", c)
 	}
-	if t.array && c == ']' {
+	switch {
+	case err != nil || first && c != ']' || !t.array:
+	case c == ',':
+		c, err = t.token()
+	case c != ']':
+		return t.unexpected("expected a comma or the end of the array", c)
+	default:
 		if c, err = t.token(); err == nil {
 			return t.unexpected("text after the end of the array", c)
 		}
@@ -182,8 +174,7 @@ func (t *Text) seekObject() error {
 	case err == nil && c != '{':
 		return t.unexpected("not a JSON object", c)
 	}
-	t.number = t.line
-	t.long = append(t.long[:0], c)
+	t.number, t.long = t.line, append(t.long[:0], c)
 	return err
 }
 

@@ -5,16 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// tokenCounter counts the tokens of texts, or estimates them.
-type tokenCounter struct {
-	count func(string) (int, error) // nil to estimate
-}
+// tokenCounter counts the tokens of a text; nil estimates them.
+type tokenCounter func(text string) (int, error)
 
 func (c tokenCounter) tokens(text string) (int, error) {
-	if c.count == nil {
+	if !c.exact() {
 		return estimateTokens(text), nil
 	}
-	n, err := c.count(text)
+	n, err := c(text)
 	if err != nil {
 		return 0, fmt.Errorf("counting tokens: %w", err)
 	}
@@ -22,19 +20,17 @@ func (c tokenCounter) tokens(text string) (int, error) {
 }
 
 // exact reports whether tokens are counted.
-func (c tokenCounter) exact() bool { return c.count != nil }
+func (c tokenCounter) exact() bool { return c != nil }
 
 // estimateTokens estimates the tokens of a text in a current vocabulary, to
 // about a fifth for prose: four letters a token, and three quarters of a token
 // for a character beyond ASCII.
 func estimateTokens(text string) int {
-	wide, ascii := 0, 0
+	quarters := 0
 	for _, r := range text {
-		if r >= utf8.RuneSelf {
-			wide++
-		} else {
-			ascii++
+		if quarters++; r >= utf8.RuneSelf {
+			quarters += 2
 		}
 	}
-	return (ascii + 3*wide + 3) / 4
+	return (quarters + 3) / 4
 }
