@@ -59,7 +59,7 @@ func proxyOf(c *cli.Context) (func(*url.URL) (*url.URL, error), error) {
 	proxy, err := url.Parse(text)
 	if err != nil || proxy.Hostname() == "" || strings.Trim(proxy.Path, "/") != "" || proxy.RawQuery != "" || proxy.Fragment != "" {
 		// Do not show the text: it may have a password.
-		return nil, misused("replay: --proxy is neither none nor a URL such as http://user:password@proxy:3128")
+		return nil, misused("replay: --proxy is neither none nor a URL such as http://proxy:3128")
 	}
 	return func(*url.URL) (*url.URL, error) { return proxy, nil }, nil
 }
