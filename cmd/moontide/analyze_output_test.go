@@ -10,21 +10,26 @@ import (
 	"testing"
 )
 
-// Writing a page over an existing file keeps links, devices and permissions.
+// Writing a page over an earlier one keeps its permissions. Links stay what they are, and
+// so do devices.
 func TestAnalyzeWritesWhereItIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", threeRows)
-	page := write(t, dir, "page.html", "old")
+	page := filepath.Join(dir, "page.html")
+	must(t, dir, "analyze", "t.jsonl", "--html", "page.html")
 	if err := os.Chmod(page, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("page.html", filepath.Join(dir, "link.html")); err != nil {
 		t.Skipf("cannot link: %v", err)
 	}
-	must(t, dir, "analyze", "t.jsonl", "--html", "link.html")
+	if r := try(t, dir, "", "analyze", "t.jsonl", "--html", "link.html"); r.status != exitMisused || !strings.Contains(r.err, "link.html: it is a symbolic link") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+	must(t, dir, "analyze", "t.jsonl", "--html", "page.html")
 	if got := readFile(t, page); !strings.HasPrefix(got, "<!DOCTYPE html>") {
-		t.Errorf("the link's target holds %.40q", got)
+		t.Errorf("the page is %.40q", got)
 	}
 	if info, err := os.Stat(page); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %v, %v", info.Mode(), err)

@@ -9,7 +9,6 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/replay/bench"
-	"moontide/trace/atomicfile"
 )
 
 // Flags of bench only.
@@ -126,19 +125,6 @@ func sweepConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) {
 		return bench.Config{}, misused("bench: --%s is for requests over HTTP: --virtual sends none", name)
 	}
 	return virtualRunConfig(c, std, stop), nil
-}
-
-// checkWritable checks in advance that a file can be written. path may be "".
-func checkWritable(path string) error {
-	if path == "" || path == "-" {
-		return nil
-	}
-	f, err := atomicfile.Create(path)
-	if err != nil {
-		return fmt.Errorf("writing %w", err)
-	}
-	f.Discard()
-	return nil
 }
 
 // commonFlags returns the given flags that affect every run of a sweep. Lists of engine

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,9 +46,6 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 		if err := checkFind(c, q.view.Gates); err != nil {
 			return q, err
 		}
-	}
-	if err := errors.Join(checkWritable(q.output.path("html")), checkWritable(q.output.path("png")), checkWritable(q.output.path("junit"))); err != nil {
-		return q, err
 	}
 	if err := q.setTargets(c); err != nil {
 		return q, err

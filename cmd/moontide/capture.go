@@ -53,14 +53,14 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Key, err = log.OpenKey(c.String("key")); err != nil {
-		return err
-	}
 	l, err := net.Listen("tcp", c.String("listen"))
 	if err != nil {
 		return fmt.Errorf("capturing: %w", err)
 	}
 	defer l.Close()
+	if cfg.Key, err = openKey(c); err != nil {
+		return err
+	}
 	out, err := capture.CreateFiles(files)
 	if err != nil {
 		return err
@@ -128,6 +128,9 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 		return cfg, files, misused("capture: --sample must be one in a whole number, such as 0.1 for one in ten: %v", c.Float64("sample"))
 	}
 	files.Path = c.String("output")
+	if _, err := os.Lstat(files.Path); err == nil {
+		return cfg, files, misused("capture: %s exists: capture writes new files only", files.Path)
+	}
 	if limits := c.String("rotate"); limits != "" {
 		if files.Every, files.Size, err = parseRotation(limits); err != nil {
 			return cfg, files, misused("capture: --rotate: %w", err)

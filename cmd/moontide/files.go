@@ -14,6 +14,7 @@ import (
 
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/atomicfile"
 	"moontide/trace/format"
 )
 
@@ -154,10 +155,10 @@ func writeWith(std streams, path string, write func(*format.Writer) (rows int, e
 // spoolTraces returns files that can be read repeatedly: copies of pipes and
 // standard input, and the others as they are.
 func spoolTraces(std streams, paths ...string) (files []string, remove func(), err error) {
-	var copies []string
+	var removers []func()
 	remove = func() {
-		for _, file := range copies {
-			os.Remove(file)
+		for _, remove := range removers {
+			remove()
 		}
 	}
 	for _, path := range paths {
@@ -172,12 +173,12 @@ func spoolTraces(std streams, paths ...string) (files []string, remove func(), e
 				return nil, nil, fmt.Errorf("opening trace: %w", err)
 			}
 		}
-		file, err := spool(in)
+		file, removeCopy, err := spool(in)
 		if err != nil {
 			remove()
 			return nil, nil, err
 		}
-		files, copies = append(files, file), append(copies, file)
+		files, removers = append(files, file), append(removers, removeCopy)
 	}
 	return files, remove, nil
 }
@@ -196,19 +197,23 @@ func ofCopy(err error, copied, path string) error {
 }
 
 // spool copies in to a temporary file and closes it.
-func spool(in io.ReadCloser) (path string, err error) {
+func spool(in io.ReadCloser) (path string, remove func(), err error) {
 	defer in.Close()
-	f, err := os.CreateTemp("", "moontide-*.jsonl")
+	dir, remove, err := atomicfile.TemporaryFolder()
+	if err != nil {
+		return "", nil, fmt.Errorf("copying standard input: %w", err)
+	}
+	path = filepath.Join(dir, "trace.jsonl")
+	f, err := atomicfile.New(path, 0o600)
 	if err == nil {
 		_, err = io.Copy(f, in)
-		if err = errors.Join(err, f.Close()); err != nil {
-			os.Remove(f.Name())
-		}
+		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return "", fmt.Errorf("copying standard input: %w", err)
+		remove()
+		return "", nil, fmt.Errorf("copying standard input: %w", err)
 	}
-	return f.Name(), nil
+	return path, remove, nil
 }
 
 // one returns the only argument of a command.

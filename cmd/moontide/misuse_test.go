@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -60,36 +61,39 @@ func misusedFolder(t *testing.T) (dir string) {
 	table := tableOf(t, measuredEngine())
 	lines := strings.SplitAfter(table, "\n")
 	for name, text := range map[string]string{
-		"good":           good,
-		"csv":            "TIMESTAMP,ContextTokens\r\n2023-11-16 18:15:46.6805900,374\r\n",
-		"lfs":            "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
-		"empty":          "",
-		"negative":       good + `{"timestamp": 0, "input_length": -1, "output_length": 1}` + "\n",
-		"absurd":         `{"timestamp": 0, "input_length": 1, "output_length": 1e12}` + "\n",
-		"back":           `{"timestamp": 9, "input_length": 1, "output_length": 1}` + "\n" + `{"timestamp": 1, "input_length": 1, "output_length": 1}` + "\n",
-		"noids":          `{"timestamp": 0, "input_length": 1, "output_length": 1}` + "\n",
-		"short":          `{"input_length": 5}` + "\n",
-		"header.csv":     "arrived_at,num_prefill_tokens,num_decode_tokens\n",
-		"bad.csv":        "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,x\n",
-		"cut.gz":         "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff",
-		"used/notes.txt": "mine",
-		"few.txt":        "the boy's visit was 1984\n",
-		"none.json":      `[{"id": 1}]`,
-		"llama2.json":    `{"model": {"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": []}}`,
-		"key.pem":        "-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n",
-		"few.csv":        strings.Join(lines[:2], ""),
-		"shapeless.csv":  strings.Replace(table, "isl", "length", 1),
-		"two.csv":        "deployment," + lines[0] + "a," + lines[1] + "b," + lines[2],
-		"bad.yaml":       "isl: 5\nosl: many\n",
-		"512.jsonl":      `{"timestamp": 0, "input_length": 1025, "output_length": 1, "hash_ids": [1, 2, 3]}` + "\n",
-		"16.jsonl":       `{"timestamp": 1, "input_length": 33, "output_length": 1, "hash_ids": [1, 2, 3]}` + "\n",
-		"bailian.jsonl":  readFile(t, foreignTraces(t)["bailian.jsonl"]),
-		"old":            `{"moontide_model":3,"method":"sessions","block_size":512}`,
+		"good":             good,
+		"csv":              "TIMESTAMP,ContextTokens\r\n2023-11-16 18:15:46.6805900,374\r\n",
+		"lfs":              "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n",
+		"empty":            "",
+		"negative":         good + `{"timestamp": 0, "input_length": -1, "output_length": 1}` + "\n",
+		"absurd":           `{"timestamp": 0, "input_length": 1, "output_length": 1e12}` + "\n",
+		"back":             `{"timestamp": 9, "input_length": 1, "output_length": 1}` + "\n" + `{"timestamp": 1, "input_length": 1, "output_length": 1}` + "\n",
+		"noids":            `{"timestamp": 0, "input_length": 1, "output_length": 1}` + "\n",
+		"short":            `{"input_length": 5}` + "\n",
+		"header.csv":       "arrived_at,num_prefill_tokens,num_decode_tokens\n",
+		"bad.csv":          "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,x\n",
+		"cut.gz":           "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff",
+		"used/notes.txt":   "mine",
+		"used/notes.token": `{"mine": 1}`,
+		"few.txt":          "the boy's visit was 1984\n",
+		"none.json":        `[{"id": 1}]`,
+		"llama2.json":      `{"model": {"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": []}}`,
+		"key.pem":          "-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n",
+		"few.csv":          strings.Join(lines[:2], ""),
+		"shapeless.csv":    strings.Replace(table, "isl", "length", 1),
+		"two.csv":          "deployment," + lines[0] + "a," + lines[1] + "b," + lines[2],
+		"bad.yaml":         "isl: 5\nosl: many\n",
+		"512.jsonl":        `{"timestamp": 0, "input_length": 1025, "output_length": 1, "hash_ids": [1, 2, 3]}` + "\n",
+		"16.jsonl":         `{"timestamp": 1, "input_length": 33, "output_length": 1, "hash_ids": [1, 2, 3]}` + "\n",
+		"bailian.jsonl":    readFile(t, foreignTraces(t)["bailian.jsonl"]),
+		"old":              `{"moontide_model":3,"method":"sessions","block_size":512}`,
 	} {
 		write(t, dir, name, text)
 	}
-	if err := os.Symlink(ready(t, "tokenizer.json"), dir+"/tokenizer.json"); err != nil {
-		t.Skipf("cannot link: %v", err)
+	for link, to := range map[string]string{"tokenizer.json": ready(t, "tokenizer.json"), "used/link.token": "notes.txt"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skipf("cannot link: %v", err)
+		}
 	}
 	for _, name := range []string{"run", "other"} {
 		must(t, dir, "simulate", "good", "--out", name)

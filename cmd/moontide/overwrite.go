@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay/runfile"
+	"moontide/trace/atomicfile"
 )
 
 // refuseOverwrite returns an error if a command would overwrite one of its inputs, also
@@ -35,6 +36,11 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 				return misused("%s: --%s %s would overwrite the record of a run", c.Command.Name, flag, path)
 			}
 		}
+		if namesFile(c, flag) && path != "" && path != "-" {
+			if err := atomicfile.Check(path); err != nil {
+				return misused("%s: --%s: %w", c.Command.Name, flag, err)
+			}
+		}
 	}
 	if out, ok := std.out.(*os.File); ok && !toFile {
 		if info, err := out.Stat(); err == nil {
@@ -42,6 +48,16 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 		}
 	}
 	return nil
+}
+
+// namesFile reports whether a flag names a file, as its help text says.
+func namesFile(c *cli.Context, flag string) bool {
+	for _, f := range c.Command.Flags {
+		if named, ok := f.(*cli.StringFlag); ok && f.Names()[0] == flag {
+			return strings.Contains(named.Usage, "`FILE`")
+		}
+	}
+	return false
 }
 
 // pathFlags returns the values of flags that may name a file, in the OUTPUT group or not.

@@ -12,6 +12,7 @@ import (
 
 	"moontide/replay/bench"
 	"moontide/replay/cluster"
+	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -46,26 +47,19 @@ func follows(c *cli.Context) (bool, error) {
 	return place.Number > 1, err
 }
 
-// joinRun joins the run of --part, if set. The caller calls leave with the error of the run.
-// Part 1 checks the folder of the run with suitable.
-func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Config, suitable func(dir string) error) (leave func(error), err error) {
-	joined := func(error) {}
-	if !c.IsSet(partFlag) {
-		if flag := firstGivenOf(c, words("part-by rendezvous rendezvous-timeout")...); flag != "" {
-			return joined, misused("%s: --%s needs --part", c.Command.Name, flag)
-		}
+// joinRun joins the run of which this process is a part. leave must be called with the
+// error of the run. If it is no part, it does nothing.
+func joinRun(c *cli.Context, stop stop, cfg *bench.Config) (leave func(error), err error) {
+	joined, m := func(error) {}, cfg.Part
+	if m == nil {
 		return joined, nil
-	}
-	m, err := partConfig(c, std, path)
-	if err != nil {
-		return joined, err
 	}
 	m.Version, cfg.Dir = cfg.Version, m.Dir
 	var unsuitable error
-	if m.Number == 1 && !c.IsSet("resume") { // before the others create folders in it
-		unsuitable = suitable(m.Dir)
+	if m.Number == 1 && !c.IsSet("resume") { // before the others make folders in it
+		unsuitable = runfile.CheckFolder(m.Dir)
 	}
-	if cfg.Member, err = cluster.Join(stop.gently, m); err != nil {
+	if cfg.Member, err = cluster.Join(stop.gently, *m); err != nil {
 		return joined, err
 	}
 	if unsuitable != nil { // for all parts
@@ -75,13 +69,19 @@ func joinRun(c *cli.Context, std streams, stop stop, path string, cfg *bench.Con
 	return cfg.Member.Close, nil
 }
 
-// partConfig parses the flags of a part.
-func partConfig(c *cli.Context, std streams, path string) (m cluster.Config, err error) {
+// partConfig parses the flags of a part. It returns nil without --part.
+func partConfig(c *cli.Context, std streams, path string) (*cluster.Config, error) {
+	if !c.IsSet(partFlag) {
+		if flag := firstGivenOf(c, words("part-by rendezvous rendezvous-timeout")...); flag != "" {
+			return nil, misused("%s: --%s needs --part", c.Command.Name, flag)
+		}
+		return nil, nil
+	}
 	place, err := placeOf(c)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
-	m = cluster.Config{
+	m := &cluster.Config{
 		Number: place.Number, Of: place.Of, By: c.String(partByFlag), OneMachine: place.OneMachine,
 		Address: c.String(rendezvousFlag), Token: os.Getenv(cluster.TokenVariable),
 		Timeout: c.Duration(timeoutFlag), Message: func(text string) { std.say("%s", text) },
@@ -91,7 +91,7 @@ func partConfig(c *cli.Context, std streams, path string) (m cluster.Config, err
 	case c.IsSet("resume") && c.String("resume") != autoResume:
 		m.Dir = c.String("resume")
 	case place.Job == "":
-		return m, misused("%s: --part needs --out: the folder of the whole run, the same for all parts", c.Command.Name)
+		return nil, misused("%s: --part needs --out: the folder of the whole run, the same for all parts", c.Command.Name)
 	default:
 		m.Dir = filepath.Join("runs", place.Job+"-"+baseName(path))
 	}

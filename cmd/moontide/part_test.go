@@ -150,7 +150,7 @@ func TestPartsThatCannotMeet(t *testing.T) {
 			if test.first != nil {
 				talks(t, command(test.first))
 				for { // until part 1 has written its address and token
-					if text, _ := os.ReadFile(filepath.Join(dir, "run.token")); json.Unmarshal(text, &part1) == nil {
+					if text, _ := os.ReadFile(filepath.Join(dir, "run.token")); json.Unmarshal(text, &part1) == nil && part1.Addresses != nil {
 						break
 					}
 					time.Sleep(time.Millisecond)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,14 +15,14 @@ import (
 // recordFlags returns the flags of verbs that replace texts by keyed ids.
 func recordFlags(category string) []cli.Flag {
 	return group(category,
-		keyFlag("capture.key"),
+		keyFlag(),
 		&cli.Float64Flag{Name: "bytes-per-token", Value: 4, Usage: "assumed `BYTES` of a token of texts without --tokenizer", DefaultText: "4; of a log, as many as it counts"},
 		&cli.StringFlag{Name: "session-field", Usage: "`NAME` of the member of a request that names its session, such as metadata.chat_id", DefaultText: "sessions are found by prompts that continue each other"},
 	)
 }
 
-func keyFlag(file string) *cli.StringFlag {
-	return &cli.StringFlag{Name: "key", Value: file, Usage: "`FILE` of the secret key of block ids and names, made if it does not exist; traces made with one key share ids"}
+func keyFlag() *cli.StringFlag {
+	return &cli.StringFlag{Name: "key", DefaultText: "capture.key in the folder of the trace", Usage: "`FILE` of the secret key of block ids and names, made if it does not exist; traces made with one key share ids"}
 }
 
 // recordConfig reads the flags of recordFlags and opens their files.
@@ -37,7 +39,12 @@ func keyOf(c *cli.Context) (log.Key, error) {
 	if c.Bool("anonymize") && !c.IsSet("key") {
 		return log.RandomKey(), nil
 	}
-	return log.OpenKey(c.String("key"))
+	return openKey(c)
+}
+
+// openKey opens the key that --key names, else the one in the folder of the output.
+func openKey(c *cli.Context) (log.Key, error) {
+	return log.OpenKey(cmp.Or(c.String("key"), filepath.Join(filepath.Dir(c.String("output")), "capture.key")))
 }
 
 // textConfig is recordConfig without the key.

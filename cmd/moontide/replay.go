@@ -117,13 +117,6 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	if follows {
 		cfg.Observer = bench.Observer{}
 	}
-	if address := c.String(metricsListenFlag); address != "" {
-		server, err := serveLive(std, address, &cfg.Observer)
-		if err != nil {
-			return err
-		}
-		defer server.Close()
-	}
 	return runTrace(c, std, stop, path, cfg)
 }
 
@@ -134,9 +127,6 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 		return err
 	}
 	out, err := outputOf(c, words("json markdown"), "junit")
-	if err == nil {
-		err = checkWritable(out.path("junit"))
-	}
 	if err != nil {
 		return err
 	}
@@ -145,7 +135,20 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 		return err
 	}
 	defer remove()
-	leave, err := joinRun(c, std, stop, path, &cfg, runfile.CheckFolder)
+	if cfg.Part, err = partConfig(c, std, path); err != nil {
+		return err
+	}
+	if err := cfg.Check(); err != nil {
+		return runError(c, err)
+	}
+	if address := c.String(metricsListenFlag); address != "" {
+		server, err := serveLive(std, address, &cfg.Observer)
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+	}
+	leave, err := joinRun(c, stop, &cfg)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func resumeFolder(c *cli.Context, std streams, path string) (dir string, err err
 		if err != nil {
 			return "", err
 		}
-		dir = (&cluster.Member{Config: part}).Folder()
+		dir = (&cluster.Member{Config: *part}).Folder()
 	default:
 		if dir = c.String("out"); dir == "" {
 			return "", misused("replay: --resume auto needs --out, the folder of the run")

@@ -79,6 +79,9 @@ type Config struct {
 	// Member makes this process one of several that drive a run: it sends its part of
 	// the trace's rows. Limits and Dir are those of the whole run. nil drives all of it.
 	Member *cluster.Member
+	// Part is the configuration that Member is to join with, for [Config.Check] before it
+	// does. It may be nil.
+	Part *cluster.Config
 
 	senders          int              // parts with a share of the limits
 	whole            runfile.Limits   // of all parts
@@ -156,8 +159,8 @@ const (
 	maxWarmup  = 100_000 // the records are kept in memory
 )
 
-// check validates the configuration without reading any file.
-func (c *Config) check() error {
+// Check validates the configuration without reading any file.
+func (c *Config) Check() error {
 	for field, n := range map[string]int{"MaxConcurrency": c.MaxConcurrency, "MaxErrors": c.MaxErrors, "ServerBlockSize": c.ServerBlockSize, "MaxSessions": c.Sessions.Open, "MaxTurns": c.Sessions.Turns} {
 		if n < 0 {
 			return wrong(field, "must not be negative: %d", n)

@@ -16,7 +16,10 @@ import (
 
 // checkPart reports settings that a part of a run does not support.
 func (c *Config) checkPart() error {
-	m := c.Member
+	m := c.Part
+	if c.Member != nil {
+		m = &c.Member.Config
+	}
 	switch {
 	case m == nil:
 		return nil

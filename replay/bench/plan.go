@@ -121,7 +121,7 @@ func NewPlanner(ctx context.Context, cfg PlanConfig) (*Planner, error) {
 	if cfg.Parallel <= 0 {
 		cfg.Parallel = runtime.GOMAXPROCS(0)
 	}
-	if err := cfg.Run.check(); err != nil {
+	if err := cfg.Run.Check(); err != nil {
 		return nil, err
 	}
 	in, err := await(ctx, func() (*input, error) {

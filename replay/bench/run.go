@@ -16,6 +16,7 @@ import (
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
+	"moontide/trace/atomicfile"
 )
 
 // Errors of a measured run.
@@ -33,7 +34,7 @@ var (
 // written. A bad verdict is not an error. When ctx ends before the first request, Run
 // returns its error; later, it cancels the requests in flight and returns [ErrStopped].
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	if m := cfg.Member; m != nil {
@@ -132,10 +133,10 @@ func (c *Config) folder() (dir string, remove func(), err error) {
 	case c.Dir != "":
 		return c.Dir, func() {}, runfile.TryFolder(c.Dir)
 	}
-	if dir, err = os.MkdirTemp("", "moontide-run-"); err != nil {
+	if dir, remove, err = atomicfile.TemporaryFolder(); err != nil {
 		return "", nil, fmt.Errorf("making a folder for the record: %w", err)
 	}
-	return dir, func() { os.RemoveAll(dir) }, nil
+	return filepath.Join(dir, "run"), remove, nil
 }
 
 // record returns the content of run.json before the endpoint is known.

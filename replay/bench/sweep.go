@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -14,6 +13,7 @@ import (
 	"moontide/replay/listen"
 	"moontide/replay/runfile"
 	"moontide/trace"
+	"moontide/trace/atomicfile"
 	"moontide/trace/format"
 )
 
@@ -77,7 +77,7 @@ func (c SweepConfig) runAll(ctx context.Context, legs []Leg) ([]LegResult, error
 func (c SweepConfig) check(leg Leg) error {
 	planned := c.config(leg, attempt{Dir: c.Dir})
 	planned.Trace.Path = leg.Name
-	err := planned.check()
+	err := planned.Check()
 	if err == nil && !planned.Virtual {
 		_, err = checkOpenFiles(listen.OpenFiles(), cmp.Or(leg.Prompts, leg.MaxConcurrency), leg.MaxConcurrency, planned.embedded())
 	}
@@ -186,11 +186,10 @@ func (s *sweeper) draw(ctx context.Context, leg Leg) (t Trace, digest string, re
 		digest, err = s.digest(t.Path)
 		return t, digest, remove, err
 	}
-	dir, err := os.MkdirTemp("", "moontide-bench-")
+	dir, remove, err := atomicfile.TemporaryFolder()
 	if err != nil {
 		return t, "", remove, fmt.Errorf("drawing requests: %w", err)
 	}
-	remove = func() { os.RemoveAll(dir) }
 	path := filepath.Join(dir, leg.Name+".jsonl")
 	requests := t.Requests
 	_, err = await(ctx, func() (struct{}, error) { return struct{}{}, writeTrace(path, requests) })

@@ -47,7 +47,7 @@ func openSweep(dir string, r SweepRecord) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the sweep's folder: %w", err)
 	}
-	if runfile.Lock(folder) {
+	if atomicfile.Lock(folder) {
 		err = r.begin(path)
 	} else {
 		err = fmt.Errorf("another process uses the sweep in %s", folder.Name())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"moontide/trace"
+	"moontide/trace/atomicfile"
 	"moontide/trace/format"
 )
 
@@ -47,12 +48,12 @@ type FilesConfig struct {
 
 type output interface {
 	io.WriteSeeker
+	atomicfile.Named
 	Truncate(size int64) error
-	Close() error
 }
 
 func createNew(path string) (output, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	return atomicfile.New(path, 0o644)
 }
 
 type file struct {
@@ -209,10 +210,13 @@ func (f *Files) fail() {
 	now := f.now
 	f.now, f.retryAt = nil, time.Now().Add(retryAfter)
 	now.out.Truncate(now.flushed)
-	now.out.Close()
+	if now.flushed == 0 {
+		atomicfile.Remove(now.out)
+	} else {
+		now.out.Close()
+	}
 	switch {
 	case now.flushed == 0:
-		os.Remove(now.path)
 		f.paths = f.paths[:len(f.paths)-1]
 		f.begun--
 	case !now.sorted:

@@ -16,6 +16,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
+	"moontide/trace/atomicfile"
 )
 
 // Config configures a part of a run. Number, Of and Dir are required.
@@ -203,8 +204,7 @@ func (m *Member) end() {
 		m.server.close()
 	}
 	if m.token != nil {
-		os.Remove(m.token.Name())
-		m.token.Close()
+		atomicfile.Remove(m.token)
 	}
 	if m.client != nil {
 		m.client.http.CloseIdleConnections()

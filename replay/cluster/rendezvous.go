@@ -1,17 +1,20 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"time"
 
-	"moontide/replay/runfile"
+	"moontide/trace/atomicfile"
 )
 
 // lead starts the leader.
@@ -43,8 +46,8 @@ func (m *Member) lead() (err error) {
 	return nil
 }
 
-// listen listens on loopback if all parts are on this machine, otherwise on all interfaces:
-// the configured address may be that of a proxy.
+// listen listens on all interfaces, for a name or an address may be that of a proxy, unless
+// all parts are on this machine.
 func (m *Member) listen() (net.Listener, error) {
 	if m.Address == "" && m.OneMachine {
 		return net.Listen("tcp", "127.0.0.1:0")
@@ -59,7 +62,7 @@ func (m *Member) listen() (net.Listener, error) {
 	return net.Listen("tcp", ":"+port)
 }
 
-// addresses returns the addresses of a listener, the likeliest first.
+// addresses returns where a listener can be reached, the likeliest first.
 func addresses(ln net.Listener, given string) (all []string) {
 	if given != "" {
 		return []string{given}
@@ -130,31 +133,45 @@ func newID() string { return rand.Text() }
 
 func tokenFile(dir string) string { return filepath.Clean(dir) + TokenSuffix }
 
-// lockMeeting creates the empty token file and locks it. It replaces the file of a killed
-// process.
+// lockMeeting makes the token file, still without an address, which only one process
+// can do at a time: the file of one that was killed is replaced.
 func lockMeeting(dir string) (*os.File, error) {
 	path := tokenFile(dir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("making the token file: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := atomicfile.New(path, 0o600)
+	made := err == nil
+	if errors.Is(err, fs.ErrExist) {
+		f, err = atomicfile.Open(path, os.O_RDWR, 0)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making the token file: %w", err)
 	}
-	if !runfile.Lock(f) {
-		f.Close()
-		return nil, fmt.Errorf("there is another part 1 of this run: it has locked %s", path)
+	switch {
+	case !atomicfile.Lock(f):
+		err = fmt.Errorf("there is another part 1 of this run: it has locked %s", path)
+	case !made:
+		if _, err = parseMeeting(f); err != nil {
+			err = fmt.Errorf("making the token file: %s exists and is something else: choose another folder for the run", path)
+		}
 	}
-	if err := errors.Join(f.Chmod(0o600), f.Truncate(0)); err != nil {
+	if err == nil {
+		err = errors.Join(f.Chmod(0o600), meeting{}.write(f))
+	}
+	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("making the token file: %w", err)
+		return nil, err
 	}
 	return f, nil
 }
 
-// write writes the token file. Readers ignore an incomplete one.
+// write writes the token file. Readers ignore one that is not complete.
 func (m meeting) write(f *os.File) error {
 	text, err := json.Marshal(m)
+	if err == nil {
+		err = f.Truncate(0)
+	}
 	if err == nil {
 		_, err = f.WriteAt(append(text, '\n'), 0)
 	}
@@ -166,12 +183,24 @@ func (m meeting) write(f *os.File) error {
 
 // readMeeting reads the token file.
 func readMeeting(dir string) (m meeting, err error) {
-	text, err := os.ReadFile(tokenFile(dir))
+	f, err := atomicfile.Open(tokenFile(dir), os.O_RDONLY, 0)
 	if err != nil {
 		return m, err
 	}
-	if err := json.Unmarshal(text, &m); err != nil {
+	defer f.Close()
+	if m, err = parseMeeting(f); err != nil || m.Token == "" {
 		return m, fmt.Errorf("%s is not complete", tokenFile(dir))
 	}
 	return m, nil
+}
+
+// parseMeeting parses a token file.
+func parseMeeting(f *os.File) (m meeting, err error) {
+	text, err := io.ReadAll(io.LimitReader(f, maxMessage))
+	if err != nil {
+		return m, err
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	return m, in.Decode(&m)
 }

@@ -196,7 +196,7 @@ func storeFile(dir, name string, content io.Reader) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder of a part: %w", err)
 	}
-	f, err := atomicfile.Create(filepath.Join(dir, name))
+	f, err := atomicfile.Replace(filepath.Join(dir, name))
 	if err != nil {
 		return fmt.Errorf("storing a part: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/trace/atomicfile"
 	"moontide/trace/jsonscan"
 )
 
@@ -91,10 +92,14 @@ func (f *Writer) Sending(row int) error {
 
 // removeJournal removes the journal of a complete run.
 func removeJournal(dir string) error {
-	if err := os.Remove(filepath.Join(dir, SentFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	f, err := atomicfile.Open(filepath.Join(dir, SentFile), os.O_RDONLY, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
 		return err
 	}
-	return nil
+	return atomicfile.Remove(f)
 }
 
 // sentRows counts the rows in the journal, if it exists.
@@ -130,7 +135,7 @@ func Resume(dir string) (*Writer, error) {
 
 // appendLines opens a file to append lines. An incomplete last line is removed.
 func appendLines(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	f, err := atomicfile.Open(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +308,8 @@ func (c gapCounts) write(dir string) error {
 		}
 		text = append(append(text, line...), '\n')
 	}
-	return writeFile(filepath.Join(dir, GapsFile), text)
+	f, err := atomicfile.Replace(filepath.Join(dir, GapsFile))
+	return writeFile(f, err, text)
 }
 
 // readGaps reads the file, if it exists.

@@ -162,7 +162,7 @@ func TestFolder(t *testing.T) {
 func TestFolderOfAKillAtItsBeginning(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"nothing":         {},
-		"half a run.json": {"run.json.part123": `{"vers`, RequestsFile: ""},
+		"half a run.json": {"run.json.moontide-part123": `{"vers`, RequestsFile: ""},
 		"a record":        {RequestsFile: ""},
 	} {
 		dir := t.TempDir()

@@ -59,24 +59,7 @@ func TryFolder(dir string) error {
 	if err := CheckFolder(dir); err != nil {
 		return err
 	}
-	var made []string // innermost first
-	for outer := filepath.Clean(dir); ; outer = filepath.Dir(outer) {
-		if _, err := os.Lstat(outer); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		made = append(made, outer)
-	}
-	err := os.MkdirAll(dir, 0o755)
-	if err == nil {
-		var f *os.File
-		if f, err = os.CreateTemp(dir, RunFile+atomicfile.PartSuffix); err == nil {
-			err = errors.Join(f.Close(), os.Remove(f.Name()))
-		}
-	}
-	for _, folder := range made {
-		os.Remove(folder) // fails if it is already in use
-	}
-	if err != nil {
+	if err := atomicfile.TryFolder(dir); err != nil {
 		return fmt.Errorf("making run folder: %w", err)
 	}
 	return nil
@@ -105,12 +88,12 @@ func Create(dir string, run Run) (*Writer, error) {
 // openWriter opens the file of records, whose lock protects the folder, and then
 // prepares the folder.
 func openWriter(dir string, flags int, prepare func(*Writer) error) (*Writer, error) {
-	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), flags, 0o644)
+	file, err := atomicfile.Open(filepath.Join(dir, RequestsFile), flags, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	f := &Writer{Dir: dir, file: file}
-	if !Lock(file) {
+	if !atomicfile.Lock(file) {
 		err = errors.New("the run is still going")
 	} else {
 		err = prepare(f)
@@ -195,12 +178,13 @@ func WriteJSON(path string, v any) error {
 	if err := out.Encode(v); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return writeFile(path, text.Bytes())
+	f, err := atomicfile.Create(path)
+	return writeFile(f, err, text.Bytes())
 }
 
-// writeFile replaces a file atomically.
-func writeFile(path string, text []byte) error {
-	f, err := atomicfile.Create(path)
+// writeFile writes a file that replaces another one, or returns err if it could not be
+// opened.
+func writeFile(f *atomicfile.File, err error, text []byte) error {
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"moontide/trace"
-	"moontide/trace/spill"
+	"moontide/trace/atomicfile"
 )
 
 // recordMemory is the memory for the records that are not in the file, in bytes. A longer
@@ -14,8 +14,8 @@ const recordMemory = 256 << 10
 
 // records keeps records, the last ones in memory and the others in a temporary file.
 type records struct {
-	file   *spill.File // nil if all are in memory
-	size   int64       // of the file
+	file   *atomicfile.Temporary // nil if all are in memory
+	size   int64                 // of the file
 	last   []byte
 	buffer []byte // of the record that was read last
 }
@@ -41,7 +41,7 @@ func (r *records) add(record []byte) (place, error) {
 // flush moves the records in memory to the file.
 func (r *records) flush() (err error) {
 	if r.file == nil {
-		if r.file, err = spill.NewFile(); err != nil {
+		if r.file, err = atomicfile.NewTemporary(); err != nil {
 			return err
 		}
 	}

@@ -8,9 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
+
+	"moontide/trace/atomicfile"
 )
 
 // Key is the secret from which block ids and names are made. Traces made with one key
@@ -39,27 +42,32 @@ func OpenKey(path string) (Key, error) {
 }
 
 func (k Key) create(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := atomicfile.New(path, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(f, "%x\n", k[:])
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		os.Remove(path)
+	if err = errors.Join(err, f.Sync()); err != nil {
+		return errors.Join(err, atomicfile.Remove(f))
 	}
-	return err
+	return f.Close()
 }
 
 // readKey reads the hexadecimal digits in a key file.
 func readKey(path string) (k Key, err error) {
-	info, err := os.Stat(path)
+	f, err := atomicfile.Open(path, os.O_RDONLY, 0)
+	if err != nil {
+		return k, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return k, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return k, fmt.Errorf("%s can be read by others (mode %04o): make it private with chmod 600, or delete it to get a new key", path, info.Mode().Perm())
 	}
-	text, err := os.ReadFile(path)
+	text, err := io.ReadAll(io.LimitReader(f, 4*sha256.Size))
 	if err != nil {
 		return k, err
 	}

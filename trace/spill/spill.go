@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"moontide/trace/atomicfile"
 	"slices"
 )
 
@@ -50,9 +51,9 @@ type Sorter struct {
 
 	data   []byte
 	places []place
-	file   *File     // nil until the memory is full
-	size   int64     // of the file
-	parts  []segment // of the file
+	file   *atomicfile.Temporary // nil until the memory is full
+	size   int64                 // of the file
+	parts  []segment             // of the file
 }
 
 // place is where a record is in memory.
@@ -104,7 +105,7 @@ func (s *Sorter) sort() {
 // flush appends the records in memory to the file.
 func (s *Sorter) flush() (err error) {
 	if s.file == nil {
-		if s.file, err = NewFile(); err != nil {
+		if s.file, err = atomicfile.NewTemporary(); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,10 @@
 package figure
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/png"
@@ -12,6 +15,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+
+	"moontide/trace/atomicfile"
 )
 
 // maxPixels limits the memory of a picture to 4 bytes per pixel, twice while
@@ -36,10 +41,24 @@ func WritePNG(w io.Writer, s Sheet) error {
 		vgimg.UseBackgroundColor(paper.opaque(1)),
 	)
 	p.draw(&raster{draw.New(canvas), float64(p.height)})
-	if err := png.Encode(w, paletted(canvas.Image())); err != nil {
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, paletted(canvas.Image())); err != nil {
+		return fmt.Errorf("writing a png: %w", err)
+	}
+	if _, err := w.Write(marked(picture.Bytes())); err != nil {
 		return fmt.Errorf("writing a png: %w", err)
 	}
 	return nil
+}
+
+// marked inserts a chunk that names the writer of a picture after the header.
+func marked(picture []byte) []byte {
+	const header = 8 + 25 // bytes of the signature and the first chunk
+	const kind = 4        // bytes of the name of a chunk
+	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(atomicfile.PNGMark)-kind))
+	chunk = append(chunk, atomicfile.PNGMark...)
+	chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE([]byte(atomicfile.PNGMark)))
+	return slices.Insert(picture, header, chunk...)
 }
 
 // paletted returns a picture in shades of the inks on paper, which makes the file less than
