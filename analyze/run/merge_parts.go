@@ -51,6 +51,9 @@ func Merge(parts []Part, known *runfile.Parts) (*Merged, error) {
 	}
 	start := parts[0].Run.Part.Start
 	m := &Merged{faults: slices.Concat(differences(parts), places(parts, known), interrupted(parts))}
+	if len(m.faults) == 0 && known != nil && known.Ended.IsZero() {
+		m.faults = []string{fmt.Sprintf("the end of the run is not in %s: part 1 was killed, or could not write it", runfile.PartsFile)}
+	}
 	for _, part := range parts {
 		if apart := startedAt(&part.Run).Sub(start); apart.Abs() > replay.MaxWait {
 			return nil, fmt.Errorf("merging runs: one started at %v and the run at %v: they are not parts of one run",

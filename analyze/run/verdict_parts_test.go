@@ -159,6 +159,7 @@ func TestFaultsOfParts(t *testing.T) {
 		{"one late", func(p []run.Part) []run.Part { p[2] = late(p[2], 12.46); return p }, nil, run.Invalid, "part 3 of 4: client lag p99 12.46 ms"},
 		{"lost", func(p []run.Part) []run.Part { return p[:3] }, nil, run.Invalid, "part 4 of 4 is missing: add its folder"},
 		{"lost, as the leader knows", func(p []run.Part) []run.Part { return p[1:] }, &runfile.Parts{RunID: "r", Of: 4, Parts: []runfile.PartState{{Number: 1, Host: "b", State: runfile.PartLost, Reason: "no word for 10 s"}, {}, {}, {}}}, run.Invalid, "part 1 of 4 is missing (b): lost, no word for 10 s"},
+		{"its end not written", func(p []run.Part) []run.Part { return p }, &runfile.Parts{RunID: "r", Of: 4}, run.Invalid, "the end of the run is not in parts.json"},
 		{"moved by 120 s", func(p []run.Part) []run.Part { p[1].Run.Started = p[1].Run.Started.Add(2 * time.Minute); return p }, nil, run.Invalid, "part 2 of 4 started 120000.00 ms from the agreed start"},
 		{"started late", func(p []run.Part) []run.Part {
 			for i := range p {

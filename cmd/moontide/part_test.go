@@ -143,22 +143,22 @@ func TestPartsThatCannotMeet(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			write(t, dir, "t.jsonl", steadyRows(10))
-			var part1 struct{ Addresses []string } // what part 1 writes beside its folder
+			var part1 struct{ Address string } // what part 1 writes beside its folder
 			command := func(flags []string) *exec.Cmd {
 				return moontide(dir, append([]string{"replay", "t.jsonl", "--url", url, "--out", "run"}, flags...)...)
 			}
 			if test.first != nil {
 				talks(t, command(test.first))
 				for { // until part 1 has written its address and token
-					if text, _ := os.ReadFile(filepath.Join(dir, "run.token")); json.Unmarshal(text, &part1) == nil && part1.Addresses != nil {
+					if text, _ := os.ReadFile(filepath.Join(dir, "run.token")); json.Unmarshal(text, &part1) == nil && part1.Address != "" {
 						break
 					}
 					time.Sleep(time.Millisecond)
 				}
 				for i := range test.then {
-					test.then[i] = strings.ReplaceAll(test.then[i], "ADDRESS", part1.Addresses[0])
+					test.then[i] = strings.ReplaceAll(test.then[i], "ADDRESS", part1.Address)
 				}
-				test.want = strings.ReplaceAll(test.want, "ADDRESS", part1.Addresses[0])
+				test.want = strings.ReplaceAll(test.want, "ADDRESS", part1.Address)
 			}
 			cmd := command(test.then)
 			cmd.Env = append(cmd.Env, test.env)

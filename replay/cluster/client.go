@@ -44,15 +44,8 @@ func (c *client) find() error {
 	if c.config.Address != "" {
 		return nil
 	}
-	for _, address := range m.Addresses {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			conn.Close()
-			c.address = address
-			return nil
-		}
-	}
-	return fmt.Errorf("no process listens at %s", strings.Join(m.Addresses, ", "))
+	c.address = m.Address
+	return nil
 }
 
 // requestTime is the time limit of a request, except for files.
@@ -86,11 +79,11 @@ func (c *client) do(ctx context.Context, method, path string, body io.Reader, an
 	case err != nil:
 		return err
 	case resp.StatusCode == http.StatusConflict:
-		return &refusal{strings.TrimSpace(string(text))}
+		return &refusal{short(strings.TrimSpace(string(text)))}
 	case resp.StatusCode == http.StatusUnauthorized && c.config.Token != "":
 		return refuse("wrong token: part 1 at %s has another %s", c.address, TokenVariable)
 	case resp.StatusCode/100 != 2:
-		return fmt.Errorf("part 1 at %s answers %s: %.200s", c.address, resp.Status, strings.TrimSpace(string(text)))
+		return fmt.Errorf("part 1 at %s answers %d: %s", c.address, resp.StatusCode, short(strings.TrimSpace(string(text))))
 	case answer == nil:
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -226,10 +227,25 @@ func difference(facts, want []Fact) string {
 // short shortens a value for a message.
 func short(text string) string {
 	const most = 300
+	cut := ""
 	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
+		text, cut = strings.ToValidUTF8(text[:most], ""), "..."
 	}
-	return text
+	return oneLine(text) + cut
+}
+
+// oneLine escapes what would end a line or control a terminal: it may come from anybody
+// who has the token.
+func oneLine(text string) string {
+	var line strings.Builder
+	for _, r := range text {
+		if strconv.IsPrint(r) {
+			line.WriteRune(r)
+		} else {
+			line.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return line.String()
 }
 
 // status adds up the progress of all parts.

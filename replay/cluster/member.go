@@ -237,6 +237,7 @@ func (m *Member) take(o order) {
 	if o.Version <= m.order.Version {
 		return
 	}
+	o.Cancel, o.Drain = oneLine(o.Cancel), oneLine(o.Drain)
 	m.order = o
 	close(m.changed)
 	m.changed = make(chan struct{})

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -31,7 +32,7 @@ func (m *Member) lead() (err error) {
 	}
 	if m.token != nil {
 		m.Token = newID()
-		if err := (meeting{addresses(ln, m.Address), m.Token}).write(m.token); err != nil {
+		if err := (meeting{cmp.Or(m.Address, ln.Addr().String()), m.Token}).write(m.token); err != nil {
 			ln.Close()
 			m.end()
 			return err
@@ -46,42 +47,65 @@ func (m *Member) lead() (err error) {
 	return nil
 }
 
-// listen listens on all interfaces, for a name or an address may be that of a proxy, unless
-// all parts are on this machine.
+// listen listens on the address given, else on that of this machine's name or of its
+// route to others, on loopback if all parts are on this machine. If the address given is
+// that of something else, such as a proxy, it listens on all addresses and says so.
 func (m *Member) listen() (net.Listener, error) {
-	if m.Address == "" && m.OneMachine {
-		return net.Listen("tcp", "127.0.0.1:0")
-	}
-	if m.Address == "" {
-		return net.Listen("tcp", ":0")
-	}
-	host, port, err := net.SplitHostPort(m.Address)
-	if ip := net.ParseIP(host); err != nil || host == "localhost" || ip != nil && ip.IsLoopback() {
-		return net.Listen("tcp", m.Address)
-	}
-	return net.Listen("tcp", ":"+port)
-}
-
-// addresses returns where a listener can be reached, the likeliest first.
-func addresses(ln net.Listener, given string) (all []string) {
-	if given != "" {
-		return []string{given}
-	}
-	at := ln.Addr().(*net.TCPAddr)
-	if !at.IP.IsUnspecified() {
-		return []string{at.String()}
-	}
-	add := func(host string) { all = append(all, net.JoinHostPort(host, fmt.Sprint(at.Port))) }
-	if host, err := os.Hostname(); err == nil {
-		add(host)
-	}
-	local, _ := net.InterfaceAddrs()
-	for _, a := range local {
-		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLinkLocalUnicast() && !ip.IP.IsLoopback() {
-			add(ip.IP.String())
+	host, port, _ := net.SplitHostPort(m.Address)
+	at, ip := m.Address, net.ParseIP(host)
+	switch {
+	case at == "" && m.OneMachine:
+		at = "127.0.0.1:0"
+	case at == "":
+		at = net.JoinHostPort(ownAddress(), "0")
+	case host != "" && host != "localhost" && !canListen(ip):
+		if ip = addressOf(host); ip == nil {
+			m.Message(fmt.Sprintf("%s is not an address of this machine: listening on all of its addresses", m.Address))
+			at = ":" + port
+		} else {
+			at = net.JoinHostPort(ip.String(), port)
 		}
 	}
-	return append(all, net.JoinHostPort("127.0.0.1", fmt.Sprint(at.Port)))
+	return net.Listen("tcp", at)
+}
+
+// ownAddress returns the address at which others are likely to reach this machine.
+func ownAddress() string {
+	if name, err := os.Hostname(); err == nil {
+		if ip := addressOf(name); ip != nil {
+			return ip.String()
+		}
+	}
+	route, err := net.Dial("udp", "192.0.2.1:9") // sends nothing
+	if err != nil {
+		return "127.0.0.1"
+	}
+	defer route.Close()
+	return route.LocalAddr().(*net.UDPAddr).IP.String()
+}
+
+// addressOf returns the address of this machine that a name stands for, nil if there is
+// none. Many machines have a loopback address for their own name, which is of no use.
+func addressOf(name string) net.IP {
+	found, _ := net.LookupIP(name) // an unknown name has none
+	for _, ip := range found {
+		if !ip.IsLoopback() && !ip.IsLinkLocalUnicast() && canListen(ip) {
+			return ip
+		}
+	}
+	return nil
+}
+
+// canListen reports whether an address is this machine's.
+func canListen(ip net.IP) bool {
+	if ip == nil {
+		return false
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
+	if err == nil {
+		ln.Close()
+	}
+	return err == nil
 }
 
 // arrive reports to the leader until it answers or Timeout has passed.
@@ -124,8 +148,8 @@ const TokenVariable = "MOONTIDE_TOKEN"
 
 // meeting is the content of the token file.
 type meeting struct {
-	Addresses []string `json:"addresses"` // HOST:PORT, the likeliest first
-	Token     string   `json:"token"`
+	Address string `json:"address"` // HOST:PORT
+	Token   string `json:"token"`
 }
 
 // newID returns a random name.

@@ -55,8 +55,8 @@ func serve(ln net.Listener, l *leader, c Config) *server {
 	mux.HandleFunc("POST /v1/report", s.handleReport)
 	mux.HandleFunc("POST /v1/clock", s.handleClock)
 	mux.HandleFunc("PUT /v1/parts/{number}/{file}", s.handleFile)
-	s.http = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: weblog.Logger}
-	go s.http.Serve(ln)
+	s.http = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ConnContext: withGuest, ErrorLog: weblog.Logger}
+	go s.http.Serve(&door{Listener: ln})
 	go s.tick(ctx)
 	return s
 }
@@ -65,8 +65,12 @@ func serve(ln net.Listener, l *leader, c Config) *server {
 func (s *server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+s.token)) != 1 {
+			w.Header().Set("Connection", "close")
 			http.Error(w, "wrong token", http.StatusUnauthorized)
 			return
+		}
+		if g, ok := r.Context().Value(guestKey{}).(*guest); ok {
+			g.known()
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -114,6 +118,9 @@ func (s *server) handleReport(w http.ResponseWriter, req *http.Request) {
 	if err := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxMessage)).Decode(&r); err != nil {
 		http.Error(w, "the report is not readable", http.StatusBadRequest)
 		return
+	}
+	for _, text := range []*string{&r.Host, &r.Version, &r.Failure} {
+		*text = short(*text)
 	}
 	var refused error
 	s.with(func(l *leader) { refused = l.report(s.clock(), r) })
