@@ -53,7 +53,7 @@ var maxLines = map[string]int{
 	"synth/spec":                    2000,
 	"synth/tree":                    750,
 	"trace":                         2650,
-	"trace/atomicfile":              150,
+	"trace/atomicfile":              550,
 	"trace/block":                   400,
 	"trace/check":                   1350,
 	"trace/format":                  4850,
@@ -70,7 +70,7 @@ var maxLines = map[string]int{
 // Most lines in all: of code, of tests, of the programs in .ci, and of the pages that
 // are not generated.
 const (
-	mostCode  = 76_000
+	mostCode  = 76_500
 	mostTests = 50_000
 	mostCI    = 5_000
 	mostPages = 5_000

@@ -65,7 +65,7 @@ func TestOneLine(t *testing.T) {
 		short(strings.Repeat("a", 300)):         strings.Repeat("a", 300),
 		short(strings.Repeat("a", 299) + "ü"):   strings.Repeat("a", 299) + "...",
 		l.name(1):                               "part 1 of 2",
-		difference(nil, []Fact{{Name: "fact"}}): "it tells other facts",
+		difference(nil, []Fact{{Name: "fact"}}): "it has other facts",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
