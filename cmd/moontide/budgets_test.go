@@ -26,7 +26,7 @@ var maxLines = map[string]int{
 	"replay/bench":                  4600,
 	"replay/bench/search":           250,
 	"replay/capture":                1500,
-	"replay/cluster":                1550,
+	"replay/cluster":                1600,
 	"replay/evidence":               800,
 	"replay/listen":                 200,
 	"replay/live":                   300,

@@ -19,7 +19,7 @@ import (
 func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 	p.conns.Most = p.cfg.MaxConnections
 	s := &http.Server{
-		Handler: p, ConnContext: withConn, ConnState: p.track,
+		Handler: p, ConnContext: withConn, ConnState: func(conn net.Conn, state http.ConnState) { p.conns.Track(conn, state) },
 		ReadHeaderTimeout: listen.HeadTime, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 128 << 10,
 		ErrorLog: weblog.Logger,
 	}
@@ -40,21 +40,6 @@ func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
 		err = fmt.Errorf("serving: %w", err)
 	}
 	return errors.Join(err, p.Close())
-}
-
-// track is called when a connection changes state. One that is hijacked is removed at the
-// end of its request.
-func (p *Proxy) track(conn net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		p.conns.Add(conn)
-	case http.StateIdle:
-		p.conns.Waits(conn)
-	case http.StateClosed:
-		p.conns.Remove(conn)
-	default:
-		p.conns.Works(conn)
-	}
 }
 
 type connKey struct{}

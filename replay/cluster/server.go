@@ -17,17 +17,20 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/listen"
 	"moontide/replay/runfile"
 	"moontide/replay/weblog"
 	"moontide/trace/atomicfile"
 )
 
 const (
-	maxMessage = 1 << 20     // bytes of a message, except for files
-	pollTime   = time.Second // maximum wait for a new order in an answer
-	tickTime   = 200 * time.Millisecond
-	sayMissing = 30 * time.Second // time between messages about missing parts
-	leaveTime  = 10 * time.Second // wait of part 1 until missing parts and those that disagree learn that the run was ended
+	maxMessage  = 1 << 20     // bytes of a message, except for files
+	pollTime    = time.Second // maximum wait for a new order in an answer
+	tickTime    = 200 * time.Millisecond
+	sayMissing  = 30 * time.Second // time between messages about missing parts
+	strangers   = 64               // connections of others than parts; they wait for no answer, and the longest waiting make room
+	connsOfPart = 4
+	leaveTime   = 10 * time.Second // wait of part 1 until missing parts and those that disagree learn that the run was ended
 )
 
 // server serves the leader over HTTP, in the process of part 1.
@@ -37,6 +40,7 @@ type server struct {
 	clock   func() time.Time
 	message func(string)
 	http    *http.Server
+	conns   listen.Conns
 	ended   chan struct{} // closed when tick has returned
 	stop    context.CancelFunc
 	absence time.Duration // see leaveTime
@@ -51,12 +55,13 @@ type server struct {
 func serve(ln net.Listener, l *leader, c Config) *server {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{token: c.Token, dir: c.Dir, clock: c.Clock, message: c.Message, leader: l, changed: make(chan struct{}), version: l.order.Version, ended: make(chan struct{}), stop: stop, absence: min(leaveTime, c.Timeout)}
+	s.conns.Most = strangers + connsOfPart*c.Of
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/report", s.handleReport)
 	mux.HandleFunc("POST /v1/clock", s.handleClock)
 	mux.HandleFunc("PUT /v1/parts/{number}/{file}", s.handleFile)
-	s.http = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ConnContext: withGuest, ErrorLog: weblog.Logger}
-	go s.http.Serve(&door{Listener: ln})
+	s.http = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: listen.HeadTime, IdleTimeout: listen.HeadTime, MaxHeaderBytes: 16 << 10, ConnState: func(conn net.Conn, state http.ConnState) { s.conns.Track(conn, state) }, ErrorLog: weblog.Logger}
+	go s.http.Serve(ln)
 	go s.tick(ctx)
 	return s
 }
@@ -68,9 +73,6 @@ func (s *server) authorized(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 			http.Error(w, "wrong token", http.StatusUnauthorized)
 			return
-		}
-		if g, ok := r.Context().Value(guestKey{}).(*guest); ok {
-			g.known()
 		}
 		next.ServeHTTP(w, r)
 	})

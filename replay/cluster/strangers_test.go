@@ -3,57 +3,41 @@ package cluster
 import (
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
-// pipes is a listener whose connections are pipes.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) { return <-p, nil }
-func (pipes) Close() error                { return nil }
-func (pipes) Addr() net.Addr              { return &net.TCPAddr{} }
-
-// Strangers are shown out after a time, and the oldest of too many at once; a connection
-// that has shown the token is not.
-func TestStrangers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &door{Listener: make(pipes)}
-		enter := func() (client net.Conn, g *guest) {
-			client, server := net.Pipe()
-			go func() { d.Listener.(pipes) <- server }()
-			conn, err := d.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return client, conn.(*guest)
+// Connections without the token make room for others: part 2 joins when there are as many
+// as there can be.
+func TestStrangersMakeRoom(t *testing.T) {
+	c := Config{Number: 1, Of: 2, Dir: filepath.Join(t.TempDir(), "run"), OneMachine: true, Version: "1", Timeout: time.Minute}
+	lead, err := Join(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first net.Conn
+	for range lead.server.conns.Most {
+		conn, err := net.Dial("tcp", lead.Address)
+		if err != nil {
+			t.Fatal(err)
 		}
-		closed := func(client net.Conn) bool {
-			client.SetReadDeadline(time.Now().Add(time.Millisecond))
-			_, err := client.Read(make([]byte, 1))
-			return err == io.EOF
+		defer conn.Close()
+		if first == nil {
+			first = conn
 		}
-		member, known := enter()
-		known.known()
-		first, _ := enter()
-		second, _ := enter()
-		for range maxStrangers - 2 {
-			enter()
-		}
-		if closed(first) {
-			t.Error("there is room for all strangers")
-		}
-		enter()
-		if !closed(first) || closed(second) {
-			t.Error("the first of too many stays, or the second does not")
-		}
-		time.Sleep(strangerTime)
-		if !closed(second) || closed(member) {
-			t.Error("a stranger stays, or a member does not")
-		}
-	})
+	}
+	c.Number = 2
+	other, err := Join(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the stranger that has waited longest reads %v", err)
+	}
+	other.Close(nil)
+	lead.Close(nil)
 }
 
 // What another part says cannot look like a line of this one's.

@@ -2,11 +2,7 @@
 // memory, and open files for what the process writes.
 //
 //	conns := listen.Conns{Most: listen.Room(1)}
-//	s := &http.Server{ConnState: func(c net.Conn, state http.ConnState) {
-//		switch state {
-//		case http.StateNew:
-//			conns.Add(c)
-//		...
+//	s := &http.Server{ConnState: func(c net.Conn, state http.ConnState) { conns.Track(c, state) }}
 //
 // At the limit, a new connection takes the place of the one that has waited longest
 // without a request. If all have one, it has to wait.
@@ -14,6 +10,7 @@ package listen
 
 import (
 	"container/list"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -38,9 +35,7 @@ func Room(each int) int {
 	return min(max((limit-min(OtherFiles, limit/2))/each, 1), most)
 }
 
-// Conns are the open connections of a server. Its methods are for a hook that is told the
-// states of connections, with Add where they are accepted. They are safe for concurrent
-// use.
+// Conns are the open connections of a server. Its methods are safe for concurrent use.
 type Conns struct {
 	Most int // 0 is no limit
 
@@ -49,6 +44,21 @@ type Conns struct {
 	open    map[net.Conn]*list.Element
 	waiting list.List // those without a request, the one that has waited longest first
 	closing bool
+}
+
+// Track follows the state of a connection: an http.ConnState or a fasthttp.ConnState. A
+// new connection waits until there is room. One that is hijacked needs [Conns.Remove].
+func (c *Conns) Track(conn net.Conn, state fmt.Stringer) {
+	switch state.String() {
+	case "new":
+		c.Add(conn)
+	case "idle":
+		c.Waits(conn)
+	case "closed":
+		c.Remove(conn)
+	default:
+		c.Works(conn)
+	}
 }
 
 // Add adds a connection without a request, once there is room.

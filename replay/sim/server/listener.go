@@ -7,8 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // listener accepts connections of clients.
@@ -65,20 +63,6 @@ func (l *listeners) close(first func()) (err error) {
 		err = errors.Join(err, ln.Close())
 	}
 	return err
-}
-
-// track is called by fasthttp when a connection changes state.
-func (s *Server) track(conn net.Conn, state fasthttp.ConnState) {
-	switch state {
-	case fasthttp.StateNew:
-		s.conns.Add(conn)
-	case fasthttp.StateIdle:
-		s.conns.Waits(conn)
-	case fasthttp.StateActive:
-		s.conns.Works(conn)
-	default:
-		s.conns.Remove(conn)
-	}
 }
 
 // isTemporary reports whether a later Accept may succeed.

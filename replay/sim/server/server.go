@@ -85,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 	s.http = &fasthttp.Server{
 		Handler:                      s.handle,
 		ErrorHandler:                 refuseBroken,
-		ConnState:                    s.track,
+		ConnState:                    func(conn net.Conn, state fasthttp.ConnState) { s.conns.Track(conn, state) },
 		Logger:                       weblog.Logger,
 		Name:                         "moontide-simserver",
 		Concurrency:                  1 << 20, // above the limit of connections
