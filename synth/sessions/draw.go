@@ -183,11 +183,11 @@ func (d *drawing) next() trace.Request {
 func (d *drawing) begin() {
 	s := &drawnSession{place: d.places[d.begun]}
 	d.begun++
-	if !s.left {
+	if s.turns = d.Sessions[s.number]; !s.left {
 		d.named++
+		s.name = "s" + strconv.FormatUint(d.named, 10)
+		s.turns = d.jitter.vary(s.turns, d.lengths)
 	}
-	s.name = "s" + strconv.FormatUint(d.named, 10)
-	s.turns = d.jitter.vary(d.Sessions[s.number], d.lengths)
 	s.own = make([][]synth.BlockRun, len(s.turns))
 	s.at = d.positions(s.turns, s.start)
 	for i := range s.at {

@@ -87,8 +87,8 @@ func (m *Model) AtRate(factor float64) (*Model, error) {
 	}
 	faster := *m
 	faster.rate *= factor
-	if drawn := float64(len(m.Sessions)) * faster.rate; drawn < .001 || drawn > 1e7 {
-		return nil, fmt.Errorf("rate factor %v makes %.3g sessions of %d, not .001 to 10 million", factor, drawn, len(m.Sessions))
+	if sessions := float64(len(m.Sessions)) * faster.rate; faster.rate < .001 || sessions > 1e7 {
+		return nil, fmt.Errorf("rate factor %v is below .001, or makes more than 10 million sessions of %d", factor, len(m.Sessions))
 	}
 	return &faster, nil
 }
