@@ -31,8 +31,6 @@ const (
 	maxName = 256
 	// A value is kept if at least this many rows have it.
 	minNamed, maxMinNamed, namedShare = 5, 100, .05
-	// restName is the name of the client that stands for those with few requests.
-	restName = "rest"
 	// reasonedParts are the parts of an answer in which its reasoning is counted.
 	reasonedParts = 10_000
 )
@@ -77,7 +75,7 @@ func (m *Model) setClients() {
 			c.name += "/" + l.name()
 		}
 		if c.name = strings.TrimPrefix(c.name, "/"); i == 0 && len(m.Labels) > 1 {
-			c.name = restName
+			c.name = "rest"
 		}
 		m.clients = append(m.clients, c)
 	}

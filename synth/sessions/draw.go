@@ -48,6 +48,7 @@ type drawing struct {
 	lengths  *rand.Rand
 
 	source  []place                    // each session at its own place, as many times as a pass has it
+	byClass []int                      // these, those of a class together
 	end     float64                    // the last position of a turn
 	places  []place                    // of this pass
 	begun   int                        // of them
@@ -59,10 +60,6 @@ type drawing struct {
 	shared map[sharedRun]*sharedIDs
 	path   []*sharedIDs // of the prefix of a row
 }
-
-// A session moves by at most about minWindow places, or one in windowShare, but no more
-// than a quarter: its neighbours share its clients, load and templates.
-const minWindow, windowShare = 25, 40
 
 // place is where a session begins in a pass.
 type place struct {
@@ -109,10 +106,12 @@ func (m *Model) newDrawing(seed uint64) *drawing {
 		rest := max(0, bits.Len(uint(len(turns)))-3) // of the number of turns, three digits count
 		p.class = len(turns)>>rest<<rest*64 + bits.Len(uint(tokens))
 		for p.copy = range m.copies() {
+			d.byClass = append(d.byClass, len(d.source))
 			d.source = append(d.source, p)
 		}
 		d.end = max(d.end, p.start+p.duration)
 	}
+	slices.SortStableFunc(d.byClass, func(a, b int) int { return cmp.Compare(d.source[a].class, d.source[b].class) })
 	return d
 }
 
@@ -126,26 +125,29 @@ func (d *drawing) position(arrival int) float64 {
 }
 
 // deal plans the next pass: which sessions begin where. A session takes the place of one
-// of its class nearby, and none from which it would last beyond the end. At rates other
-// than 1, some copies of each class are left out.
+// of its class nearby, because its neighbours share its clients, load and templates, and
+// none from which it would last beyond the end. At rates other than 1, some copies of each
+// class are left out.
 func (d *drawing) deal() {
-	d.places, d.begun = slices.Clone(d.source), 0
-	window := min(max(minWindow, len(d.places)/windowShare), len(d.places)/4)
-	for i := range d.places {
-		p := &d.places[i]
-		last, _ := slices.BinarySearchFunc(d.places, d.end-p.duration, func(p place, end float64) int { return cmp.Compare(p.start, end) })
+	moves := slices.Clone(d.source)
+	window := min(max(25, len(moves)/40), len(moves)/4)
+	for i := range moves {
+		p := &moves[i]
+		last, _ := slices.BinarySearchFunc(moves, d.end-p.duration, func(p place, end float64) int { return cmp.Compare(p.start, end) })
 		p.wish = min(float64(i)+float64(window)*(d.slots.Float64()-.5), float64(max(i, last-1)))
 	}
-	to := slices.Clone(d.places)
-	slices.SortStableFunc(to, func(a, b place) int { return cmp.Compare(a.class, b.class) })
-	slices.SortStableFunc(d.places, func(a, b place) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.wish, b.wish)) })
+	slices.SortFunc(moves, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.wish, b.wish), cmp.Compare(a.number, b.number))
+	})
+	d.places, d.begun = make([]place, len(moves)), 0
 	kept := d.slots.Float64()
-	for i := range d.places {
+	for i, to := range d.byClass {
 		before := math.Floor(kept)
 		kept += d.rate / float64(d.copies())
-		d.places[i].start, d.places[i].left = to[i].start, math.Floor(kept) == before
+		p := &d.places[to]
+		*p = moves[i]
+		p.start, p.left = d.source[to].start, math.Floor(kept) == before
 	}
-	slices.SortStableFunc(d.places, func(a, b place) int { return cmp.Compare(a.start, b.start) })
 	maps.DeleteFunc(d.shared, func(run sharedRun, _ *sharedIDs) bool { return !d.Prefixes[run.prefix].Template })
 }
 

@@ -102,8 +102,9 @@ type row struct {
 }
 
 const (
-	maxTime   = 1e15    // ms: 30,000 years
-	maxBlocks = 1 << 20 // of a prompt
+	maxTime       = 1e15    // ms: 30,000 years
+	maxBlocks     = 1 << 20 // of a prompt
+	maxFirstBlock = 1e15    // an id: all that follow are exact in JSON
 )
 
 // note records a property that the model drops or assumes.
@@ -202,10 +203,6 @@ func (f *fitter) findBlockSize(blockSize int) error {
 	}
 	return nil
 }
-
-// maxFirstBlock is the largest first block id: a power of 10, so that all that follow
-// are exact in JSON.
-const maxFirstBlock = 1e15
 
 // group sets the sessions of the rows, and sorts the rows by time, the first at 0.
 func (f *fitter) group() error {
