@@ -3,7 +3,6 @@ package format
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -13,10 +12,7 @@ const dynamoSchema = "dynamo.request.trace.v1"
 
 // dynamo is the source of a Dynamo server's request log, in one or more files. A
 // line is written when its request ends.
-type dynamo struct {
-	agents
-	timelines []dynamoTimeline // by number of the session
-}
+type dynamo struct{ agents }
 
 func newDynamo(t textFiles) *dynamo {
 	d := &dynamo{}
@@ -70,6 +66,10 @@ func (d *dynamo) index(line []byte) error {
 	var e dynamoEvent
 	if err := e.parse(line); err != nil {
 		return err
+	}
+	n, parent := d.sessionOf(e.session), d.sessionOf(e.parent)
+	if n >= 0 && n != parent && d.sessions[n].parent < 0 {
+		d.sessions[n].parent = parent
 	}
 	switch {
 	case e.tool != nil && (e.kind == "tool_end" || e.kind == "tool_error"):
@@ -140,89 +140,18 @@ func (d *dynamo) indexRequest(e *dynamoEvent) (err error) {
 			begin = e.outer
 		}
 	}
-	n := d.numberOf(e.session, e.parent)
-	if n >= 0 && !math.IsNaN(begin) {
-		d.timelines[n].left++
-	}
-	return d.addRow(&row, begin, d.line, call{ref: ref{session: n}, end: end})
+	return d.addRow(&row, begin, d.line, call{ref: ref{session: d.sessionOf(e.session)}, end: end})
 }
 
 // indexTool keeps when a tool call ended.
 func (d *dynamo) indexTool(e *dynamoEvent) {
 	begin, end := math.NaN(), math.NaN()
 	err := readMembers("tool.", e.tool, keys{{"started_at_unix_ms", into(&begin, parseMilliseconds)}, {"ended_at_unix_ms", into(&end, parseMilliseconds)}}, nil, nil)
-	n := d.numberOf(e.session, e.parent)
+	n := d.sessionOf(e.session)
 	if err != nil || n < 0 || !(begin <= end) {
 		d.notes.count("tool calls left out because they have no session or no valid times")
 		return
 	}
 	d.notes.count("tool calls, used to tell tool times from think times")
-	d.timelines[n].tools = append(d.timelines[n].tools, end)
-}
-
-// dynamoTimeline is that of an agent or a sub-agent.
-type dynamoTimeline struct {
-	timeline
-	parent int32     // number of the session, or -1
-	tools  []float64 // ends of the tools that it used
-	left   int       // requests
-}
-
-// numberOf returns the number of a session, or -1 for none.
-func (d *dynamo) numberOf(session, parent string) int32 {
-	if session == "" {
-		return -1
-	}
-	n, isNew := d.sessionOf(session)
-	if isNew {
-		d.timelines = append(d.timelines, dynamoTimeline{parent: -1, timeline: timeline{slack: 1}})
-	}
-	if parent != session && d.timelines[n].parent < 0 {
-		of := d.numberOf(parent, "") // may move the timelines
-		d.timelines[n].parent = of
-	}
-	return n
-}
-
-// complete finds the starts of all requests.
-func (d *dynamo) complete() {
-	for i := range d.timelines {
-		slices.Sort(d.timelines[i].tools)
-	}
-	d.startAll(d.start)
-	d.timelines = nil
-}
-
-// start finds the start of a request that began at t.
-func (d *dynamo) start(c *call, t float64) error {
-	s := &d.timelines[c.session]
-	c.number = s.turns
-	parts := s.until(t)
-	if s.parent >= 0 && len(parts) == 0 {
-		parts = d.timelines[s.parent].caller(t)
-	}
-	c.kind = s.kindOf(parts, t)
-	if err := d.next(&s.timeline, c, t, parts); err != nil {
-		return err
-	}
-	if s.left--; s.left > 0 || s.parent < 0 {
-		return nil
-	}
-	return d.timelines[s.parent].add(s.agent())
-}
-
-// kindOf returns the kind of the delay of a request that waits for parts and began at t.
-func (s *dynamoTimeline) kindOf(parts []part, t float64) trace.DelayKind {
-	last, agents := math.Inf(-1), s.parent >= 0 // no user talks to a sub-agent
-	for _, p := range parts {
-		last, agents = max(last, p.end), agents || p.agent
-	}
-	i, _ := slices.BinarySearch(s.tools, last-s.slack)
-	switch {
-	case agents, i < len(s.tools) && s.tools[i] <= t+s.slack:
-		return trace.Tool
-	case len(s.tools) > 0:
-		return trace.Think
-	}
-	return ""
+	d.sessions[n].tools = append(d.sessions[n].tools, end)
 }

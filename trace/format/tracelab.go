@@ -18,33 +18,23 @@ const maxRound = 1 << 24
 // of a coding agent, each. Rounds of a session follow one another; sessions overlap.
 type traceLab struct {
 	agents
-	rounds []rounds // by number of the session
+	prompts []prompt // the latest of each session
 }
 
-// rounds is an agent's session: the timeline of its rounds, and the blocks
-// of its latest prompt.
-type rounds struct {
-	timeline
-	space  namespace
-	left   int      // rounds
-	ids    []uint64 // of the prompt
-	unused uint64   // the first id that no prompt had
-	tokens int      // of the prompt
+// prompt has the blocks of a prompt.
+type prompt struct {
+	ids    []uint64
+	unused uint64 // the first id that no prompt of the session had
+	tokens int
 }
 
 // extend replaces the prompt by that of the next round, the first tokens of which are
-// those of the prompt before it, and appends its ids.
-func (s *rounds) extend(ids []uint64, shared, tokens int) []uint64 {
-	s.ids = s.ids[:min(shared, s.tokens, tokens)/traceLabBlock]
-	for s.tokens = tokens; len(s.ids)*traceLabBlock < tokens; s.unused++ {
-		s.ids = append(s.ids, s.unused)
+// shared with it.
+func (p *prompt) extend(shared, tokens int) {
+	p.ids = p.ids[:min(shared, p.tokens, tokens)/traceLabBlock]
+	for p.tokens = tokens; len(p.ids)*traceLabBlock < tokens; p.unused++ {
+		p.ids = append(p.ids, p.unused)
 	}
-	ids = append(ids, s.ids...)
-	s.space.apply(ids)
-	if s.left--; s.left == 0 {
-		s.ids = nil
-	}
-	return ids
 }
 
 func newTraceLab(files textFiles) *traceLab {
@@ -73,34 +63,26 @@ func (t *traceLab) index(line []byte) error {
 	if !l.output.Set {
 		t.notes.count("rounds without output_tokens, with an output length of 0")
 	}
-	n, isNew := t.sessionOf(l.session)
-	if isNew {
-		t.rounds = append(t.rounds, rounds{space: namespaceOf(l.session), timeline: timeline{slack: 1}})
-	}
-	t.rounds[n].left++
 	// The context length is that of the prefix until request derives the block ids.
 	return t.addRow(&trace.Request{
 		SessionID: l.session, InputLength: l.input.Value, OutputLength: l.output.Value, ContextLen: trace.Some(l.prefix),
 		Extra: unknownKeys(l.model, l.recorded, !l.output.Set),
-	}, l.begin, t.line, call{ref: ref{session: n}, end: l.end, kind: l.kind})
-}
-
-// complete finds the starts of all requests.
-func (t *traceLab) complete() {
-	t.startAll(func(c *call, at float64) error {
-		of := &t.rounds[c.session]
-		c.number = of.turns
-		return t.next(&of.timeline, c, at, of.until(at))
-	})
-	for i := range t.rounds {
-		t.rounds[i].timeline = timeline{}
-	}
+	}, l.begin, t.line, call{ref: ref{session: t.sessionOf(l.session)}, end: l.end, kind: l.kind})
 }
 
 func (t *traceLab) request(record []byte, s *spot[call], r *trace.Request) error {
 	ids := r.HashIDs[:0]
 	err := t.agents.request(record, s, r)
-	r.HashIDs = t.rounds[s.about.session].extend(ids, r.ContextLen.Value, r.InputLength)
+	if t.prompts == nil {
+		t.prompts = make([]prompt, len(t.sessions))
+	}
+	p := &t.prompts[s.about.session]
+	p.extend(r.ContextLen.Value, r.InputLength)
+	r.HashIDs = append(ids, p.ids...)
+	namespaceOf(r.SessionID).apply(r.HashIDs)
+	if s.about.number+1 == t.sessions[s.about.session].total {
+		p.ids = nil
+	}
 	r.ContextLen = trace.Opt[int]{}
 	r.Timestamp.Value = roundToMicrosecond(r.Timestamp.Value)
 	return err

@@ -30,7 +30,6 @@ const maxParts = 4096
 type timeline struct {
 	slack    float64 // ms by which a recorded begin may precede an end before it
 	parts    []part  // in the order in which they were added
-	turns    int32   // requests added
 	previous *ref    // the request that was added last
 }
 
@@ -98,10 +97,15 @@ type agents struct {
 	record   []byte           // to be reused
 }
 
-// session is what requests of one session share.
+// session is that of an agent or a sub-agent.
 type session struct {
-	name  string
-	named bool // its requests need a request_id, as others wait for some
+	timeline
+	turns  int32 // requests whose starts are known
+	name   string
+	parent int32     // number of the session of the caller, or -1
+	tools  []float64 // ends of the tools that it used, if the trace has them
+	total  int32     // requests
+	named  bool      // they need a request_id, as others wait for some
 }
 
 // call is a request, and when it starts: at a time, or after other requests.
@@ -117,21 +121,29 @@ type call struct {
 // maxWaits bounds the entries of after of all requests.
 const maxWaits = 1 << 24
 
-// sessionOf returns the number of the session with a name, and whether it is new.
-func (a *agents) sessionOf(name string) (number int32, isNew bool) {
+// sessionOf returns the number of the session with a name, -1 for none.
+func (a *agents) sessionOf(name string) int32 {
+	if name == "" {
+		return -1
+	}
 	number, known := a.numbers[name]
 	if !known {
 		if a.numbers == nil {
 			a.numbers = map[string]int32{}
 		}
 		number = int32(len(a.sessions))
-		a.sessions, a.numbers[name] = append(a.sessions, session{name: name}), number
+		a.numbers[name] = number
+		a.sessions = append(a.sessions, session{name: name, parent: -1, timeline: timeline{slack: 1}})
 	}
-	return number, !known
+	return number
 }
 
-// addRow adds a request that was recorded at a time in ms. Its block ids are reused.
+// addRow adds a request that was recorded at a time in ms, NaN if unknown. Its block ids are
+// reused.
 func (a *agents) addRow(row *trace.Request, at float64, line int, c call) error {
+	if c.session >= 0 && !math.IsNaN(at) {
+		a.sessions[c.session].total++
+	}
 	a.ids = row.HashIDs
 	a.record = trace.AppendStored(a.record[:0], row)
 	return a.add(a.record, at, line, c)
@@ -178,13 +190,14 @@ func (a *agents) next(of *timeline, c *call, t float64, parts []part) error {
 		p.end, p.endless = t, true
 	}
 	of.previous = &p.last[0]
-	of.turns++
 	return of.add(p)
 }
 
-// startAll finds the starts of all requests in order of arrival: next finds that of a request
-// of a session. Time 0 is the first arrival.
-func (a *agents) startAll(next func(c *call, t float64) error) {
+// complete finds the starts of all requests, in order of arrival. Time 0 is the first arrival.
+func (a *agents) complete() {
+	for i := range a.sessions {
+		slices.Sort(a.sessions[i].tools)
+	}
 	origin := math.NaN()
 	for i := range a.spots {
 		s := &a.spots[i]
@@ -195,8 +208,8 @@ func (a *agents) startAll(next func(c *call, t float64) error) {
 		if math.IsNaN(origin) {
 			origin = s.at
 		}
-		if c.session >= 0 && !a.recorded {
-			if err := next(c, s.at); err != nil {
+		if c.session >= 0 {
+			if err := a.start(&a.sessions[c.session], c); err != nil {
 				a.failed = &trace.RowError{File: a.files[s.file].name, Line: int(s.line), Err: trace.ReadError{Err: err}}
 				return
 			}
@@ -205,6 +218,45 @@ func (a *agents) startAll(next func(c *call, t float64) error) {
 			c.ms -= origin
 		}
 	}
+}
+
+// start finds the start of the next request of a session, whose recorded time it has.
+func (a *agents) start(s *session, c *call) error {
+	c.number = s.turns
+	s.turns++
+	if a.recorded {
+		return nil
+	}
+	t, parts := c.ms, s.until(c.ms)
+	if s.parent >= 0 && len(parts) == 0 {
+		parts = a.sessions[s.parent].caller(t)
+	}
+	if c.kind == "" {
+		c.kind = s.kindOf(parts, t)
+	}
+	if err := a.next(&s.timeline, c, t, parts); err != nil {
+		return err
+	}
+	if s.parent < 0 || s.turns < s.total {
+		return nil
+	}
+	return a.sessions[s.parent].add(s.agent())
+}
+
+// kindOf returns the kind of the delay of a request that waits for parts and began at t.
+func (s *session) kindOf(parts []part, t float64) trace.DelayKind {
+	last := math.Inf(-1)
+	for _, p := range parts {
+		last = max(last, p.end)
+	}
+	i, _ := slices.BinarySearch(s.tools, last-s.slack)
+	switch {
+	case s.parent >= 0, i < len(s.tools) && s.tools[i] <= t+s.slack: // no user talks to a sub-agent
+		return trace.Tool
+	case len(s.tools) > 0:
+		return trace.Think
+	}
+	return ""
 }
 
 func (a *agents) request(record []byte, s *spot[call], r *trace.Request) error {

@@ -175,7 +175,7 @@ type wekaList struct {
 // list adds the requests of a list, whose first line is given. The times of a sub-agent
 // count from the start of the conversation in newer files, from the call in older ones.
 func (c *conversation) list(l *wekaList, raw []byte, line int) {
-	l.session, _ = c.sessionOf(l.name)
+	l.session = c.sessionOf(l.name)
 	entries := c.entries(l, raw, line)
 	if l.depth == 0 { // some clocks have whole seconds
 		l.slack = 1000
