@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"moontide/replay"
 	"moontide/trace"
@@ -72,11 +73,14 @@ var textKeys = map[string]string{"messages": "messages_sha256", "text_input": "t
 func AppendRecord(dst []byte, rec replay.Record, keepText bool) ([]byte, error) {
 	row := rec.Request
 	var err error
-	row.Extra, err = format.FilterExtra(&row, func(key, raw string) (string, string, bool) {
+	if len(row.Extra) > 0 && (row.Extra[0] != '{' || !utf8.Valid(row.Extra) || !json.Valid(row.Extra)) {
+		return dst, fmt.Errorf("unknown keys are not a JSON object: %.60q", row.Extra)
+	}
+	row.Extra, err = extraOf(row.Extra, func(key string, raw []byte) (string, []byte) {
 		if name, isText := textKeys[key]; isText && !keepText {
-			return name, fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(raw))), true
+			return name, fmt.Appendf(nil, `"%x"`, sha256.Sum256(raw))
 		}
-		return key, raw, !recordKeys[key]
+		return key, raw
 	})
 	if err != nil {
 		return dst, err
@@ -143,16 +147,24 @@ func scanRecord(line []byte, rec *replay.Record, a *arena) bool {
 }
 
 // hasRecordKey reports whether the row also has keys of a record.
-func hasRecordKey(row *trace.Request) bool {
-	if len(row.Extra) == 0 {
-		return false
-	}
-	found := false
-	_, err := format.FilterExtra(row, func(key, raw string) (string, string, bool) {
-		found = found || recordKeys[key]
-		return key, raw, false
+func hasRecordKey(row *trace.Request) (found bool) {
+	err := jsonscan.Members(row.Extra, func(key []byte, _ int, _ []byte) error {
+		found = found || recordKeys[string(key)]
+		return nil
 	})
 	return found || err != nil
+}
+
+// extraOf returns the unknown keys of a row without those of a record, each as edit returns it.
+func extraOf(row []byte, edit func(key string, raw []byte) (string, []byte)) ([]byte, error) {
+	var kept jsonscan.Object
+	err := jsonscan.Members(row, func(key []byte, _ int, raw []byte) error {
+		if !recordKeys[string(key)] {
+			kept.Add(edit(string(key), raw))
+		}
+		return nil
+	})
+	return kept.Bytes(), err
 }
 
 // parseRecord reads a result line in any layout, given the line parsed as a trace
@@ -172,7 +184,7 @@ func parseRecord(row trace.Request) (replay.Record, error) {
 	if !c.isResult {
 		return rec, fmt.Errorf("not a result line: no done_ms")
 	}
-	extra, err := format.FilterExtra(&row, func(key, raw string) (string, string, bool) { return key, raw, !recordKeys[key] })
+	extra, err := extraOf(row.Extra, func(key string, raw []byte) (string, []byte) { return key, raw })
 	if err != nil {
 		return rec, err
 	}

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,21 +136,13 @@ func headKeys(b []byte) (keys map[string]bool, page []byte) {
 	return keys, page
 }
 
+// names are those of formats in messages that are not like "a Weka trace".
+var names = map[Format]string{
+	Azure: "an Azure trace", BurstGPT: "a BurstGPT trace", AIPerf: "an AIPerf trace",
+	ShareGPT: "a ShareGPT file", TraceLab: "a TraceLab trace", OpenAILog: "a request log",
+}
+
 // named returns the name of the format in messages.
 func named(f Format) string {
-	switch f {
-	case Azure:
-		return "an Azure trace"
-	case AIPerf:
-		return "an AIPerf trace"
-	case ShareGPT:
-		return "a ShareGPT file"
-	case BurstGPT:
-		return "a BurstGPT trace"
-	case TraceLab:
-		return "a TraceLab trace"
-	case OpenAILog:
-		return "a request log"
-	}
-	return fmt.Sprintf("a %s%s trace", strings.ToUpper(string(f[:1])), f[1:])
+	return cmp.Or(names[f], fmt.Sprintf("a %s%s trace", strings.ToUpper(string(f[:1])), f[1:]))
 }

@@ -273,26 +273,3 @@ func (n nativeRows) parse(line []byte, r *trace.Request) error {
 	}
 	return err
 }
-
-// FilterExtra returns the unknown keys of r, each passed through edit. edit gets
-// a key and its raw JSON value and returns their replacements, or keep == false to
-// drop them.
-func FilterExtra(r *trace.Request, edit func(key, raw string) (newKey, newRaw string, keep bool)) ([]byte, error) {
-	if len(r.Extra) == 0 {
-		return nil, nil
-	}
-	var out jsonscan.Object
-	err := validObject(r.Extra)
-	if err == nil {
-		err = jsonscan.Members(r.Extra, func(key []byte, _ int, raw []byte) error {
-			if key, raw, keep := edit(string(key), string(raw)); keep {
-				out.Add(key, []byte(raw))
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading unknown keys: %w", err)
-	}
-	return out.Bytes(), nil
-}
