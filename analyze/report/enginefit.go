@@ -38,18 +38,21 @@ func (f EngineFit) Document() *doc.Document {
 	f.errors(d.Section("Errors of the prediction, in percent"))
 	f.screened(d)
 	s := d.Section("Fitted range")
-	for _, r := range []struct {
-		name, unit string
-		fit.Interval
-	}{{"ISL", "tokens", f.Fitted.Range.ISL}, {"OSL", "tokens", f.Fitted.Range.OSL}, {"Concurrency", "requests in flight", f.Fitted.Range.Concurrency}, {"Running sequences", "per engine", f.Fitted.Range.Running}} {
-		s.Row(r.name, doc.Int(r.Low)+" to "+doc.Int(r.High), r.unit, "")
+	for _, r := range f.Fitted.Range.Intervals() {
+		s.Row(r.Name, doc.Int(r.Low)+" to "+doc.Int(r.High), r.Unit, "")
 	}
 	s = d.DetailSection("Measured against predicted")
 	for _, m := range shownMetrics {
 		s.Figure(f.figure(m))
 	}
-	for _, note := range f.Notes {
-		d.Note("Note", note)
+	assumed := 0
+	for _, r := range f.Rows {
+		if r.Findings == nil && r.Load.Prompts == 0 && r.Load.Requests == nil {
+			assumed++
+		}
+	}
+	if assumed > 0 {
+		d.Note("Note", fmt.Sprintf("The number of prompts of %d measurements is unknown: %d per slot are assumed. A wrong number distorts the parameters.", assumed, fit.PromptsPerSlot))
 	}
 	d.Data.Columns = []string{"measurement", "metric", "measured", "predicted", "error"}
 	for _, r := range f.Rows {

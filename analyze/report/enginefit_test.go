@@ -32,7 +32,6 @@ func fittedEngine() report.EngineFit {
 			HeldOut: []fit.Error{{Metric: fit.MeanTTFT, Predictions: 6, Median: 0.15, P90: 0.152, Max: 0.153}},
 			Range:   fit.Range{ISL: fit.Interval{Low: 64, High: 3000}, OSL: fit.Interval{Low: 150, High: 150}, Concurrency: fit.Interval{Low: 1, High: 128}},
 		},
-		Notes: []string{"The number of prompts is not stated: 10 per slot are assumed."},
 	}}
 }
 

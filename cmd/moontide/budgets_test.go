@@ -41,7 +41,7 @@ var maxLines = map[string]int{
 	"replay/runfile":                1800,
 	"replay/secret":                 250,
 	"replay/sim/engine":             2400,
-	"replay/sim/fit":                1800,
+	"replay/sim/fit":                1300,
 	"replay/sim/server":             2850,
 	"replay/sim/virtual":            300,
 	"replay/stamp":                  300,

@@ -88,7 +88,7 @@ func TestEngineFileIsRecorded(t *testing.T) {
 		t.Fatalf("exit status %d: %s", r.status, r.err)
 	}
 	warning := "warning: outside the range that engine.json was fitted to: OSL "
-	for _, want := range []string{warning, " (fitted: 1 to 5); concurrency 32 (fitted: 1 to 16)"} {
+	for _, want := range []string{warning, " (fitted: 1 to 5); Concurrency 32 (fitted: 1 to 16)"} {
 		if !strings.Contains(r.err, want) || !strings.Contains(strings.Join(strings.Fields(r.out), " "), want) {
 			t.Errorf("no %q in\n%s\n%s", want, r.err, r.out)
 		}

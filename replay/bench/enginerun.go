@@ -131,7 +131,7 @@ func (m *EngineMeasurement) readLoad(dir string, info runfile.Run) error {
 		one.Arrival -= first
 		m.Load.Requests = append(m.Load.Requests, one.Request)
 	}
-	m.Load.ISL, m.Load.OSL = int(input.Sample().Mean), int(output.Sample().Mean)
+	m.Load.ISL, m.Load.OSL, m.Load.MeanOutput = int(input.Sample().Mean), int(output.Sample().Mean), output.Sample().Mean
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,12 +41,92 @@ type File struct {
 	Fit        *Fitted // nil if the costs were not fitted
 }
 
+// Fitted says how well costs are known, and from what.
+type Fitted struct {
+	HeldOut       []Error    `json:"held_out_errors"` // of predictions by fits without the measurement
+	NotIdentified []string   `json:"not_identified"`  // names of estimates that hardly depend on the measurements
+	Range         Range      `json:"range"`           // of loads that were fitted
+	Fitted        int        `json:"fitted"`          // measurements
+	Excluded      int        `json:"excluded"`        // measurements, by the screening
+	Provenance    Provenance `json:"provenance"`
+}
+
+// Error summarises the errors of the predictions of a metric, as shares of the measured
+// values with four decimals.
+type Error struct {
+	Metric      Metric  `json:"metric"`
+	Predictions int     `json:"predictions"`
+	Median      float64 `json:"median"`
+	P90         float64 `json:"p90"`
+	Max         float64 `json:"max"`
+}
+
+// Provenance is what a fit was made from.
+type Provenance struct {
+	Version string   `json:"version"` // of the program
+	Sources []Source `json:"sources"`
+	Model   string   `json:"model,omitempty"`  // that was served
+	Server  string   `json:"server,omitempty"` // such as vllm
+}
+
+// Source is a file or run folder.
+type Source struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// Range is a range of loads. An interval of 0 is unknown.
+type Range struct {
+	ISL         Interval `json:"isl"`         // tokens of a prompt
+	OSL         Interval `json:"osl"`         // tokens of an answer
+	Concurrency Interval `json:"concurrency"` // requests in flight
+	Running     Interval `json:"running"`     // sequences running on an engine
+}
+
+// Interval is a range of integers, both ends included.
+type Interval struct {
+	Low  int `json:"low"`
+	High int `json:"high"`
+}
+
+func (i *Interval) include(n int) {
+	if *i == (Interval{}) {
+		i.Low = n
+	}
+	i.Low, i.High = min(i.Low, n), max(i.High, n)
+}
+
+// include extends the range by a fitted measurement.
+func (r *Range) include(m *Measurement, engines int) {
+	r.ISL.include(m.Load.ISL)
+	r.OSL.include(m.Load.OSL)
+	for _, q := range m.Load.Requests {
+		r.ISL.include(q.Input)
+		r.OSL.include(q.Output)
+	}
+	batch := int(math.Ceil(m.batch(engines)))
+	r.Concurrency.include(batch * engines)
+	r.Running.include(batch)
+}
+
+// NamedInterval is an interval with a name and a unit.
+type NamedInterval struct {
+	Name, Unit string
+	Interval
+}
+
+// Intervals lists the intervals.
+func (r Range) Intervals() []NamedInterval {
+	return []NamedInterval{
+		{"ISL", "tokens", r.ISL}, {"OSL", "tokens", r.OSL}, {"Concurrency", "requests in flight", r.Concurrency}, {"Running sequences", "per engine", r.Running},
+	}
+}
+
 const (
 	fileFormat  = "moontide engine"
 	fileVersion = 1
 	maxFileSize = 4 << 20
-
-	fitAgain = "if another version wrote the file, fit its measurements again"
+	fitAgain    = "if another version wrote the file, fit its measurements again"
 )
 
 // content is the JSON of a file.
@@ -88,34 +169,27 @@ func ParseFile(text []byte) (*File, error) {
 	in.DisallowUnknownFields()
 	in.UseNumber()
 	if err := in.Decode(&c); err != nil {
-		if key, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
-			return nil, fmt.Errorf("unknown key %s: %s", key, fitAgain)
-		}
-		return nil, fmt.Errorf("JSON at byte %d: %w", in.InputOffset(), err)
+		return nil, fmt.Errorf("JSON at byte %d: %w; %s", in.InputOffset(), err, fitAgain)
 	}
+	var d, decode engine.Deployment
+	if c.DecodeEngine != nil {
+		d.DecodeEngine = &decode.Engine
+	}
+	err := cmp.Or(c.Deployment.set(&d, "deployment"), c.Engine.set(&d, "engine"), c.DecodeEngine.set(&decode, "decode-engine"), d.Validate(), c.Fit.check())
 	_, after := in.Token()
 	switch {
 	case after != io.EOF:
 		return nil, errors.New("text after the JSON object")
-	case c.Format != fileFormat:
-		return nil, fmt.Errorf("format: %.40q is not %q: this is no engine file", c.Format, fileFormat)
-	case c.Version != fileVersion:
-		return nil, fmt.Errorf("version: %d is not known, only %d: %s", c.Version, fileVersion, fitAgain)
+	case c.Format != fileFormat || c.Version != fileVersion:
+		return nil, fmt.Errorf("format %.40q, version %d: want %q, version %d; %s", c.Format, c.Version, fileFormat, fileVersion, fitAgain)
 	case c.Engine == nil:
 		return nil, errors.New("no section engine")
-	}
-	digest := sha256.Sum256(text)
-	var d, decode engine.Deployment
-	err := cmp.Or(c.Deployment.set(&d, "deployment"), c.Engine.set(&d, "engine"), c.DecodeEngine.set(&decode, "decode-engine"))
-	if c.DecodeEngine != nil {
-		d.DecodeEngine = &decode.Engine
-	}
-	if err := cmp.Or(err, d.Validate(), c.Fit.check()); err != nil {
+	case err != nil:
 		return nil, err
-	}
-	if d.DecodeEngine != nil && !d.Disaggregated() {
+	case c.DecodeEngine != nil && !d.Disaggregated():
 		return nil, errors.New("decode-engine: the deployment has no decode engines: set prefill-engines and decode-engines")
 	}
+	digest := sha256.Sum256(text)
 	return &File{SHA256: hex.EncodeToString(digest[:]), Deployment: d, Fit: c.Fit}, nil
 }
 
@@ -150,11 +224,11 @@ func parametersOf(section string) map[string]engine.Parameter {
 func (s settings) set(d *engine.Deployment, section string) error {
 	known := parametersOf(section)
 	for _, name := range slices.Sorted(maps.Keys(s)) {
-		p, found := known[name]
-		if !found {
-			return fmt.Errorf("%s.%s: unknown setting; the settings of this section are %s", section, name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		err := fmt.Errorf("unknown setting; the settings of this section are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		if p, found := known[name]; found {
+			err = p.Set(d, fmt.Sprint(s[name]))
 		}
-		if err := p.Set(d, fmt.Sprint(s[name])); err != nil {
+		if err != nil {
 			return fmt.Errorf("%s.%s: %w", section, name, err)
 		}
 	}
@@ -182,9 +256,9 @@ func (f *Fitted) check() error {
 	if f == nil {
 		return nil
 	}
-	for _, r := range f.Range.intervals() {
+	for _, r := range f.Range.Intervals() {
 		if r.Low < 0 || r.High < r.Low {
-			return fmt.Errorf("fit: range of the %s: low %d and high %d are not an interval", r.name, r.Low, r.High)
+			return fmt.Errorf("fit: range of the %s: low %d and high %d are not an interval", r.Name, r.Low, r.High)
 		}
 	}
 	for i, e := range f.HeldOut {
@@ -212,20 +286,18 @@ func (f *File) HeldOutError(metric string) (share float64, known bool) {
 	return 0, false
 }
 
-// slack is by how much a load may exceed the fitted range.
-const slack = 1.1
-
 // Outside returns what the upper ends of a load are outside of the fitted range, nil if they
 // are inside or nothing was fitted. Intervals of 0 are not compared.
 func (f *File) Outside(load Range) (warnings []string) {
 	if f.Fit == nil {
 		return nil
 	}
-	fitted := f.Fit.Range.intervals()
-	for i, l := range load.intervals() {
+	const slack = 1.1 // for loads that are hardly outside
+	fitted := f.Fit.Range.Intervals()
+	for i, l := range load.Intervals() {
 		at, r := float64(l.High), fitted[i]
 		if r.High > 0 && at > 0 && (at > slack*float64(r.High) || slack*at < float64(r.Low)) {
-			warnings = append(warnings, fmt.Sprintf("%s %d (fitted: %d to %d)", l.name, l.High, r.Low, r.High))
+			warnings = append(warnings, fmt.Sprintf("%s %d (fitted: %d to %d)", l.Name, l.High, r.Low, r.High))
 		}
 	}
 	return warnings

@@ -119,8 +119,8 @@ func TestReadsByHand(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	fitted := textOf(t, fittedFile())
 	for _, test := range []struct{ text, from, to, want string }{
-		{byHand, `"version": 1`, `"version": 2`, "version: 2 is not known, only 1: if another version wrote the file, fit its measurements again"},
-		{byHand, "moontide engine", "engine", `format: "engine" is not "moontide engine"`},
+		{byHand, `"version": 1`, `"version": 2`, `format "moontide engine", version 2: want "moontide engine", version 1; if another version wrote the file, fit its measurements again`},
+		{byHand, "moontide engine", "engine", `format "engine", version 1: want "moontide engine"`},
 		{byHand, `"engines": 2`, `"engins": 2`, "deployment.engins: unknown setting; the settings of this section are decode-engines, engines, "},
 		{byHand, `"4.2ms"`, `4.2`, `engine.step-base: time "4.2": want a number with a unit such as 46.7ns`},
 		{byHand, `"engines": 2`, `"engines": 99999`, "at most 1024"},
@@ -130,7 +130,7 @@ func TestReadErrors(t *testing.T) {
 		{byHand, `"deployment": {`, `"decode-engine": {"step-base": "1ms"}, "deployment": {`, "decode-engine: the deployment has no decode engines"},
 		{fitted, `"low": 64`, `"low": 6400`, "fit: range of the ISL: low 6400 and high 3000 are not an interval"},
 		{fitted, `"predictions": 4`, `"predictions": -4`, "fit: held_out_errors[0]: a negative number"},
-		{fitted, `"not_identified"`, `"covariance"`, `unknown key "covariance": if another version`},
+		{fitted, `"not_identified"`, `"covariance"`, `unknown field "covariance"; if another version`},
 	} {
 		text := strings.Replace(test.text, test.from, test.to, 1)
 		if text == test.text {

@@ -6,31 +6,28 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"moontide/replay/sim/engine"
+	"moontide/trace/stats"
 )
 
 // Load describes the requests of a measurement: of a fixed shape in a closed loop
 // (Concurrency) or at a rate (Rate, with or without Concurrency), or those of a
 // recorded run (Requests, with or without Concurrency).
 type Load struct {
-	// ISL and OSL are the tokens of a prompt and the most of an answer. MeanOutput
-	// is the mean of the answers' tokens if some stop before OSL, at any length; 0 is
-	// OSL.
-	ISL, OSL   int
-	MeanOutput float64
+	ISL, OSL   int     // tokens of a prompt, and the most of an answer; of a recorded run the means
+	MeanOutput float64 // mean tokens of an answer if some stop before OSL; 0 is OSL
 	// Concurrency limits the requests in flight; 0 is no limit. Without Rate and
 	// Requests all prompts wait for a slot from the start: a closed loop.
 	Concurrency int
-	// Rate is the number of requests sent per second, with exponential gaps.
-	Rate float64
-	// Prompts is the number of requests; 0 is ten per slot.
-	Prompts int
-	// Requests are those of a recorded run, in order of arrival.
-	Requests []Request
+	Rate        float64   // requests sent per second, with exponential gaps
+	Prompts     int       // number of requests; 0 is [PromptsPerSlot]
+	Requests    []Request // those of a recorded run, in order of arrival
 }
 
-// promptsPerSlot is the assumed number of prompts per slot of a closed loop whose
+// PromptsPerSlot is the assumed number of prompts per slot of a closed loop whose
 // number of prompts is unknown.
-const promptsPerSlot = 10
+const PromptsPerSlot = 10
 
 // Request is a request of a load.
 type Request struct {
@@ -61,7 +58,7 @@ func (l Load) requests(seed uint64) []Request {
 	if len(l.Requests) > 0 {
 		return l.Requests
 	}
-	all := make([]Request, cmp.Or(l.Prompts, promptsPerSlot*max(l.Concurrency, 1)))
+	all := make([]Request, cmp.Or(l.Prompts, PromptsPerSlot*max(l.Concurrency, 1)))
 	random := rand.New(rand.NewPCG(seed, 0x666974)) // "fit"
 	lengths := answerLengths(len(all), l.OSL, l.MeanOutput)
 	random.Shuffle(len(lengths), func(i, j int) { lengths[i], lengths[j] = lengths[j], lengths[i] })
@@ -102,12 +99,73 @@ func answerLengths(n, limit int, mean float64) []int {
 	return lengths
 }
 
-// means returns the mean numbers of prompt tokens that are computed and of the tokens of
-// an answer.
-func (l Load) means() (computed, output float64) {
-	all := l.requests(0)
-	for _, r := range all {
-		computed, output = computed+float64(r.Input-r.CachedInput), output+float64(r.Output)
+// flight is a request that is simulated.
+type flight struct {
+	engine.Request
+	sent, first, last time.Duration
+}
+
+// Simulate returns the metrics of a load on a deployment. The seed selects the order of
+// lengths and the arrivals. Prompts share nothing but the tokens that are recorded as
+// cached.
+func Simulate(d engine.Deployment, l Load, seed uint64) (Values, error) {
+	requests := l.requests(seed)
+	cluster, err := d.NewCoarse()
+	if err != nil {
+		return nil, err
 	}
-	return computed / float64(len(all)), output / float64(len(all))
+	flights := make([]flight, len(requests))
+	var events []engine.Event
+	for now, sent, ended := time.Duration(0), 0, 0; ended < len(flights); {
+		waits := sent < len(flights) && (l.Concurrency == 0 || sent-ended < l.Concurrency)
+		if waits && requests[sent].Arrival <= now {
+			f := &flights[sent]
+			prompt := engine.UniquePrompt(requests[sent].Input, requests[sent].CachedInput, cluster.BlockSize())
+			f.sent, f.Request = now, engine.Request{Prompt: prompt, Output: requests[sent].Output, Owner: f}
+			if err := cluster.Submit(now, &f.Request); err != nil {
+				return nil, err
+			}
+			sent++
+			continue
+		}
+		next, busy := cluster.Next()
+		if waits && (!busy || requests[sent].Arrival < next) {
+			next, busy = requests[sent].Arrival, true
+		}
+		if !busy {
+			return nil, fmt.Errorf("the simulation ended with %d of %d requests complete", ended, len(flights))
+		}
+		now = next
+		events = cluster.Advance(now, events[:0])
+		for _, e := range events {
+			switch f := e.Request.Owner.(*flight); e.Kind {
+			case engine.First:
+				f.first = e.At
+			case engine.Finished:
+				f.last = e.At
+				ended++
+			}
+		}
+	}
+	return valuesOf(flights), nil
+}
+
+// valuesOf computes the metrics.
+func valuesOf(flights []flight) Values {
+	var ttft, e2el, tpot []float64 // ms
+	tokens, end := 0, time.Duration(0)
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	for _, f := range flights {
+		tokens, end = tokens+f.Output, max(end, f.last)
+		ttft, e2el = append(ttft, ms(f.first-f.sent)), append(e2el, ms(f.last-f.sent))
+		if f.Output > 1 {
+			tpot = append(tpot, ms(f.last-f.first)/float64(f.Output-1))
+		}
+	}
+	seconds := (end - flights[0].sent).Seconds()
+	first, all, each := stats.Of(ttft), stats.Of(e2el), stats.Of(tpot)
+	return Values{
+		RequestThroughput: float64(len(flights)) / seconds, OutputThroughput: float64(tokens) / seconds,
+		MeanE2EL: all.Mean, P99E2EL: all.Quantile(0.99), MeanTTFT: first.Mean, P99TTFT: first.Quantile(0.99), MeanTPOT: each.Mean, P99TPOT: each.Quantile(0.99),
+	}
 }

@@ -10,16 +10,19 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// model is a deployment whose costs are fitted to rows. A point has the logarithms of the
-// costs, then those of the differences between the entries of the decode table.
+// model is a deployment whose costs are fitted to rows.
 type model struct {
 	template engine.Deployment
+	engines  int    // that decode
+	prefix   string // of the names of decoding costs
 	rows     []*Row
 	seed     uint64
-	costs    []string // names in setters
-	knots    []int    // sequences of the decode table, without the first, 1; nil keeps the table
-	at       []float64
-	loss     float64
+	// at has the logarithms of the costs, then those of the differences between the entries
+	// of the decode table.
+	at    []float64
+	costs []string // names in setters
+	knots []int    // sequences of the decode table, without the first, 1; nil keeps the table
+	loss  float64
 }
 
 // setters set the costs that are fitted, by their names in an [Estimate].
@@ -35,31 +38,33 @@ var setters = map[string]func(d *engine.Deployment, c engine.Cost){
 	"decode-engine.decode-per-context-token": func(d *engine.Deployment, c engine.Cost) { d.DecodeEngine.Costs.ContextToken = c },
 }
 
-// decoding returns the number and the costs of the engines that decode, and the prefix of
-// the costs' names.
-func decoding(d *engine.Deployment) (engines int, costs *engine.Costs, prefix string) {
+// newModel returns the model of a deployment.
+func newModel(d engine.Deployment, rows []*Row, options Options) *model {
+	m := &model{template: d, rows: rows, seed: options.Seed, engines: max(d.Engines, 1)}
+	m.costs = []string{"request-latency", "prefill-step", "prefill-per-token"}
 	if d.Disaggregated() {
-		return d.Decode, &d.DecodeEngine.Costs, "decode-engine."
+		m.engines, m.prefix = d.Decode, "decode-engine."
+		m.costs = []string{"request-latency", "step-base", "prefill-per-token", "transfer-per-token", "transfer-base"}
 	}
-	return max(d.Engines, 1), &d.Engine.Costs, ""
+	if !options.Refit {
+		// The base time of a step includes the time of one sequence: no measurement
+		// separates them.
+		m.costs = append(m.costs, m.prefix+"step-base", m.prefix+"decode-per-context-token")
+		m.knots = m.measuredKnots()
+	}
+	return m
 }
 
-// Limits that are tried if the template leaves them open.
-const (
-	defaultSeqs = 1024
-	manyTokens  = 1 << 17 // in a step: as good as no limit
-)
-
-// tokenBudgets are the usual limits of tokens in a step.
-var tokenBudgets = []int{2048, 4096, 8192, 16384}
+// Limits that the template leaves open; that of tokens in a step is as good as none.
+const defaultSeqs, manyTokens = 1024, 1 << 17
 
 // deployments returns the deployments that are tried. Engines that compute prompts and
-// answers have a budget of tokens for a step. Prefill engines compute one prompt at a time,
-// and transfers share a link or not.
+// answers have one of the usual budgets of tokens for a step. Prefill engines compute one
+// prompt at a time, and transfers share a link or not.
 func deployments(d engine.Deployment) (all []engine.Deployment) {
 	e := &d.Engine
 	if !d.Disaggregated() {
-		budgets, seqs := tokenBudgets, cmp.Or(e.MaxSeqs, defaultSeqs)
+		budgets, seqs := []int{2048, 4096, 8192, 16384}, cmp.Or(e.MaxSeqs, defaultSeqs)
 		if e.MaxBatchedTokens > 0 {
 			budgets = []int{e.MaxBatchedTokens}
 		}
@@ -85,48 +90,48 @@ func deployments(d engine.Deployment) (all []engine.Deployment) {
 	return all
 }
 
-// newModel returns the model of a deployment. A refit has no costs of decoding.
-func newModel(d engine.Deployment, rows []*Row, options Options) *model {
-	m := &model{template: d, rows: rows, seed: options.Seed, costs: []string{"request-latency", "prefill-step", "prefill-per-token"}}
-	if d.Disaggregated() {
-		m.costs = []string{"request-latency", "step-base", "prefill-per-token", "transfer-per-token", "transfer-base"}
-	}
-	if !options.Refit {
-		// The base time of a step includes the time of one sequence: no measurement
-		// separates them.
-		engines, _, prefix := decoding(&d)
-		m.costs = append(m.costs, prefix+"step-base", prefix+"decode-per-context-token")
-		m.knots = decodeKnots(rows, engines)
-	}
-	return m
-}
-
-// knotRatio is the least ratio of neighbouring entries of a decode table.
-const knotRatio = 1.35
-
-// decodeKnots returns the numbers of sequences for the entries of a decode table: those
-// measured, without the least, which shows the base time of a step.
-func decodeKnots(rows []*Row, engines int) []int {
+// measuredKnots returns the numbers of sequences that the rows measure, without the least,
+// which shows the base time of a step.
+func (m *model) measuredKnots() []int {
 	var batches []int
-	for _, r := range rows {
-		batches = append(batches, int(math.Round(r.batch(engines))))
+	for _, r := range m.rows {
+		batches = append(batches, int(math.Round(r.batch(m.engines))))
 	}
 	slices.Sort(batches)
 	knots := []int{batches[0]}
 	for _, n := range batches {
-		if float64(n) >= knotRatio*float64(knots[len(knots)-1]) {
+		const leastRatio = 1.35 // of neighbours
+		if float64(n) >= leastRatio*float64(knots[len(knots)-1]) {
 			knots = append(knots, n)
 		}
 	}
-	if len(knots) > 1 {
-		knots[len(knots)-1] = batches[len(batches)-1] // the range that was measured is covered
-	}
+	knots[len(knots)-1] = batches[len(batches)-1] // the range that was measured is covered
 	return knots[1:]
 }
 
-// costAt returns the cost at a coordinate.
+// without returns the model of the rows that are not left out. It has no entries of the
+// decode table that they do not measure: the differences to these become one.
+func (m model) without(left func(row *Row) bool) *model {
+	at, knots := m.at, m.knots
+	m.rows = slices.DeleteFunc(slices.Clone(m.rows), left)
+	if len(m.rows) == 0 || knots == nil {
+		return &m
+	}
+	measured, difference := m.measuredKnots(), 0.0
+	m.at, m.knots = slices.Clone(at[:len(m.costs)]), []int{}
+	for i, n := range knots {
+		difference += math.Exp(at[len(m.costs)+i])
+		if slices.Contains(measured, n) {
+			m.at, m.knots, difference = append(m.at, math.Log(difference)), append(m.knots, n), 0
+		}
+	}
+	return &m
+}
+
+// costAt returns the cost at a coordinate, from 10 ps to 10 s.
 func costAt(coordinate float64) engine.Cost {
-	return engine.Cost(math.Round(math.Exp(coordinate)))
+	const least, most = float64(10 * engine.Picosecond), float64(10 * engine.Second)
+	return engine.Cost(math.Round(min(max(math.Exp(coordinate), least), most)))
 }
 
 // deployment returns the deployment with the costs at a point.
@@ -136,51 +141,51 @@ func (m *model) deployment(at []float64) engine.Deployment {
 		setters[name](&d, costAt(at[i]))
 	}
 	if m.knots != nil {
-		_, costs, _ := decoding(&d)
-		costs.Decode = engine.DecodeTable{{Sequences: 1}}
+		table := engine.DecodeTable{{Sequences: 1}}
 		for i, n := range m.knots {
-			costs.Decode = append(costs.Decode, engine.BatchCost{Sequences: n, Cost: costs.Decode[i].Cost + costAt(at[len(m.costs)+i])})
+			table = append(table, engine.BatchCost{Sequences: n, Cost: table[i].Cost + costAt(at[len(m.costs)+i])})
 		}
+		costs := &d.Engine.Costs
+		if d.Disaggregated() {
+			costs = &d.DecodeEngine.Costs
+		}
+		costs.Decode = table
 	}
 	return d
 }
 
 // estimates returns the costs by name; an entry of the table is with step-base.
 func (m *model) estimates() (all []Estimate) {
+	var step engine.Cost
 	add := func(name string, c engine.Cost) { all = append(all, Estimate{name, c, c, c}) }
 	for i, name := range m.costs {
 		add(name, costAt(m.at[i]))
+		if name == m.prefix+"step-base" {
+			step = costAt(m.at[i])
+		}
 	}
-	d := m.deployment(m.at)
-	_, costs, prefix := decoding(&d)
 	for i, n := range m.knots {
-		add(fmt.Sprintf("%sdecode-table.%d", prefix, n), costs.Step+costs.Decode[i+1].Cost)
+		step += costAt(m.at[len(m.costs)+i])
+		add(fmt.Sprintf("%sdecode-table.%d", m.prefix, n), step)
 	}
 	return all
 }
 
-// missing returns how many measurements too few there are. In a closed loop throughput and
-// E2E latency say the same.
-func (m *model) missing() int {
-	n := len(m.costs) + len(m.knots)
-	for _, r := range m.rows {
-		for _, metric := range []Metric{MeanTTFT, MeanTPOT, MeanE2EL} {
-			if r.Values[metric] > 0 {
-				n--
-			}
-		}
-	}
-	return n
-}
-
 // starts returns points to search from: near the measurements, with three ways to split the
-// time of a prompt between costs that one TTFT cannot separate.
+// time of a prompt between costs that one TTFT cannot separate. There are none if the rows
+// have fewer means than the model has costs: a TTFT, a TPOT, and a throughput or E2EL each.
 func (m *model) starts() (all [][]float64) {
 	steps, prompts := []float64{}, [][]float64{} // TPOT; prompt tokens and TTFT; in ms
 	for _, r := range m.rows {
-		tokens, _ := r.Load.means()
-		steps = append(steps, cmp.Or(r.Values[MeanTPOT], 10))
-		prompts = append(prompts, []float64{max(tokens, 1), max(r.Values[MeanTTFT], 1)})
+		if tpot := r.Values[MeanTPOT]; tpot > 0 {
+			steps = append(steps, tpot)
+		}
+		if ttft := r.Values[MeanTTFT]; ttft > 0 {
+			prompts = append(prompts, []float64{max(float64(r.Load.ISL), 1), max(ttft, 1)})
+		}
+	}
+	if len(steps) == 0 || len(prompts) == 0 || len(steps)+len(prompts)+len(m.rows) < len(m.costs)+len(m.knots) {
+		return nil
 	}
 	step, most := slices.Min(steps), slices.Max(steps)
 	slices.SortFunc(prompts, slices.Compare)
@@ -197,11 +202,9 @@ func (m *model) starts() (all [][]float64) {
 		if m.template.Disaggregated() {
 			point = []float64{0.1 * base, other * base, other * perToken, share * perToken, share * base}
 		}
-		if m.knots != nil {
+		if n := len(m.knots); m.knots != nil {
 			point = append(point, 0.97*step, step/100_000)
-		}
-		for range m.knots {
-			point = append(point, max(most-step, 0.1*step)/float64(len(m.knots)))
+			point = append(point, slices.Repeat([]float64{max(most-step, 0.1*step) / float64(n)}, n)...)
 		}
 		for i, ms := range point {
 			point[i] = math.Log(max(ms*float64(engine.Millisecond), 1))

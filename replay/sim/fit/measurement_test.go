@@ -36,8 +36,8 @@ func TestScreen(t *testing.T) {
 				all[0].Values[m] /= 1000
 			}
 		}, 0, "Little's law"},
-		{"TPOT falls", func(all []Measurement) { all[1] = line(4, 150, 20) }, 1, "TPOT falls"},
-		{"TTFT falls", func(all []Measurement) { all[1] = line(4, 400, 12) }, 1, "cold or stalled"},
+		{"TPOT falls", func(all []Measurement) { all[1] = line(4, 150, 20) }, 1, "falls with concurrency"},
+		{"TTFT falls", func(all []Measurement) { all[1] = line(4, 400, 12) }, 1, "falls with concurrency"},
 		{"a cold server", func(all []Measurement) { all[0].Values[P99TTFT] = 200 }, 0, "cold or stalled"},
 		{"two speeds", func(all []Measurement) { all[2].Values[P99TPOT] = 30 }, 2, "uneven TPOT"},
 	} {
