@@ -16,7 +16,6 @@
 package analyze
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -33,8 +32,6 @@ type Options struct {
 	// BlockSize is the number of tokens in a block, 1..[trace.MaxLength]; 0
 	// detects it.
 	BlockSize int
-	// Top is the number of shared roots to list; 0 is 10.
-	Top int
 	// Watch, if set, is called for each request, without its HashIDs, with the
 	// numbers of its blocks (see [moontide/trace/block.Table]), which are valid
 	// only during the call. Calls come in row order from one goroutine, which is
@@ -47,8 +44,6 @@ type Options struct {
 	// Line, if set, returns the line of the row read last, for a [trace.GraphError].
 	Line func() int
 }
-
-const defaultTop = 10
 
 // Analysis describes a trace.
 type Analysis struct {
@@ -104,9 +99,6 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("block size %d is not within 1..%d tokens", opts.BlockSize, trace.MaxLength)
 	}
-	if opts.Top < 0 {
-		return nil, fmt.Errorf("top %d: the length of the list must be at least 0", opts.Top)
-	}
 	var c collector
 	defer c.sessions.builder.Close()
 	if err := c.collect(reqs, opts); err != nil {
@@ -119,13 +111,13 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if opts.BlockSize > 0 {
 		size = trace.GivenBlockSize(opts.BlockSize)
 	}
-	return c.analysis(size, cmp.Or(opts.Top, defaultTop), opts.Watched)
+	return c.analysis(size, opts.Watched)
 }
 
 // analysis computes the parts in parallel: they only read what was collected. Those of a
 // long trace are computed one after another, to save memory.
-func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSize int)) (*Analysis, error) {
-	a := &Analysis{Requests: c.rows.len(), Declared: c.declared.context()}
+func (c *collector) analysis(size trace.BlockSize, watched func(blockSize int)) (*Analysis, error) {
+	a := &Analysis{Requests: c.rows.len(), Lengths: c.lengths, Declared: c.declared.context()}
 	if err := c.bySession(a, size); err != nil {
 		return nil, err
 	}
@@ -139,22 +131,20 @@ func (c *collector) analysis(size trace.BlockSize, top int, watched func(blockSi
 	do(func() { a.Time.addLengths(&c.rows) })
 	if c.prefix.total > 0 {
 		a.Prefix = &Prefix{BlockSize: size, Requests: c.prefix.requests, TotalBlocks: c.prefix.total, UniqueBlocks: c.prefix.unique}
-		do(func() { a.Prefix.Roots = c.prefix.sharedRoots(size, top) })
+		do(func() { a.Prefix.Roots = c.prefix.sharedRoots(size) })
 		do(func() { a.Prefix.Reuse = c.prefix.reuse.result() })
 		do(func() { a.Observed = c.prefix.hits(a.Prefix, &c.rows, a.Time) })
 	}
 	if a.Sessions == nil {
 		do(func() { a.Sessions = c.prefix.sessions(&c.rows, size) })
 	}
-	do(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(&c.rows) })
+	do(func() { a.ISL, a.OSL = a.Lengths.of(&c.rows) })
 	do(func() { a.BlockFit = c.blockFit(size) })
 	if watched != nil {
 		do(func() { watched(size.Tokens) })
 	}
 	parts.Wait()
 	a.Time.sumThirds()
-	l := &a.Lengths
-	l.EstimatedISL, l.EstimatedOSL, l.MissingOSL = c.marks.estimatedISL, c.marks.estimatedOSL, c.marks.missingOSL
 	return a, nil
 }
 

@@ -69,9 +69,6 @@ func arrivalsOf(rows *rows) *Arrivals {
 	a.countTimestamps(rows)
 	a.Peak1s, a.Peak60s = a.sorted.peak(1000), a.sorted.peak(60_000)
 	a.Dispersion1s, a.Dispersion60s = a.sorted.dispersion(1000), a.sorted.dispersion(60_000)
-	if g, ok := a.grid(); ok {
-		a.Grid = &g
-	}
 	var gaps stats.Collector
 	for i := range n - 1 {
 		gaps.Add(a.sorted.at(i+1) - a.sorted.at(i))
@@ -86,20 +83,8 @@ func arrivalsOf(rows *rows) *Arrivals {
 	return a
 }
 
-// grid finds the grid of the times that are not estimated: the lengths of answers put
-// those on a grid that is not the trace's.
-func (a *Arrivals) grid() (trace.Grid, bool) {
-	var d trace.GridDetector
-	for i := range a.sorted.len() {
-		if r := a.sorted.row(i); !r.has(estimated) {
-			d.AddTime(r.ms)
-		}
-	}
-	g, _, ok := d.Grid()
-	return g, ok
-}
-
-// countTimestamps counts the times that are not estimated.
+// countTimestamps describes the times that are not estimated: the lengths of answers put the
+// others on a grid that is not the trace's.
 func (a *Arrivals) countTimestamps(rows *rows) {
 	last := math.Inf(-1)
 	for _, r := range rows.all {
@@ -114,18 +99,23 @@ func (a *Arrivals) countTimestamps(rows *rows) {
 			last = r.ms
 		}
 	}
+	var grid trace.GridDetector
 	atOnce, last := 0, math.Inf(-1)
 	for i := range a.sorted.len() {
 		r := a.sorted.row(i)
 		if r.has(estimated) {
 			continue
 		}
+		grid.AddTime(r.ms)
 		if r.ms != last {
 			a.DistinctTimestamps++
 			atOnce, last = 0, r.ms
 		}
 		atOnce++
 		a.MostAtOnce = max(a.MostAtOnce, atOnce)
+	}
+	if g, _, ok := grid.Grid(); ok {
+		a.Grid = &g
 	}
 }
 

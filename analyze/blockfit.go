@@ -22,18 +22,14 @@ func (c *collector) blockFit(used trace.BlockSize) BlockFit {
 	if f.Fits == f.Rows {
 		return f
 	}
-	f.BetterFits = f.Fits
 	try := func(tokens int) {
-		if fits := c.fitting(tokens); fits > f.BetterFits {
+		if fits := c.fitting(tokens); fits > max(f.Fits, f.BetterFits) {
 			f.Better, f.BetterFits = tokens, fits
 		}
 	}
 	try(c.detector.BlockSize().Tokens)
 	for tokens := 1; tokens <= maxTried && f.BetterFits < f.Rows; tokens *= 2 {
 		try(tokens)
-	}
-	if f.Better == 0 {
-		f.BetterFits = 0
 	}
 	return f
 }

@@ -16,7 +16,7 @@ type collector struct {
 	table    block.Table
 	detector trace.BlockDetector
 	declared declaredContext
-	marks    lengthMarks
+	lengths  Lengths // of which only the marks are counted
 	sessions sessionCounter
 	// Filled by the goroutine that counts.
 	rows   rows
@@ -77,7 +77,7 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 		}
 		c.detector.Add(r)
 		c.declared.add(r)
-		c.marks.add(&r)
+		c.lengths.addMarks(&r)
 		c.sessions.add(&r, line)
 		rows++
 		b.add(r, &c.table)

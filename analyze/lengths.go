@@ -23,10 +23,8 @@ type Lengths struct {
 	EstimatedISL, EstimatedOSL, MissingOSL int
 }
 
-// lengthMarks counts rows whose lengths do not come from a tokenizer.
-type lengthMarks struct{ estimatedISL, estimatedOSL, missingOSL int }
-
-func (m *lengthMarks) add(r *trace.Request) {
+// addMarks counts the lengths of a row that do not come from a tokenizer.
+func (l *Lengths) addMarks(r *trace.Request) {
 	if r.Extra == nil {
 		return
 	}
@@ -35,16 +33,16 @@ func (m *lengthMarks) add(r *trace.Request) {
 			*n++
 		}
 	}
-	count(&m.estimatedISL, trace.Estimated, "input_length")
-	count(&m.estimatedOSL, trace.Estimated, "output_length")
-	count(&m.missingOSL, trace.Missing, "output_length")
+	count(&l.EstimatedISL, trace.Estimated, "input_length")
+	count(&l.EstimatedOSL, trace.Estimated, "output_length")
+	count(&l.MissingOSL, trace.Missing, "output_length")
 }
 
 // manyRows is the number of rows above which memory matters more than time.
 const manyRows = 1 << 20
 
-// lengthsOf takes memory for each distinct length only.
-func lengthsOf(rows *rows) (isl, osl stats.Sample, l Lengths) {
+// of describes lengths. It takes memory for each distinct length only.
+func (l *Lengths) of(rows *rows) (isl, osl stats.Sample) {
 	var in, out, ratios stats.Collector
 	for _, r := range rows.all {
 		in.Add(float64(r.isl))
@@ -60,7 +58,7 @@ func lengthsOf(rows *rows) (isl, osl stats.Sample, l Lengths) {
 		l.Pearson = trace.Some(correlation(rows, own, own))
 		l.Spearman = trace.Some(correlation(rows, isl.Ranks(), osl.Ranks()))
 	}
-	return isl, osl, l
+	return isl, osl
 }
 
 // correlation returns the linear correlation of functions of ISL and OSL.

@@ -77,7 +77,7 @@ func (c *prefixCounter) add(rows *rows, numbers []uint32, root uint64) {
 	leading := true
 	for len(numbers) > 0 {
 		now := c.nextRun(rows, numbers, leading)
-		c.runs.add(now)
+		c.runs.list.Add(now)
 		numbers = numbers[now.seen+now.fresh:]
 		leading = false
 	}
@@ -100,24 +100,17 @@ func (c *prefixCounter) nextRun(rows *rows, numbers []uint32, leading bool) run 
 		now.above = number
 		now.seen++
 	}
-	now.fresh = consecutive(numbers[now.seen:], now.first)
+	for _, number := range numbers[now.seen:] { // new blocks are numbered in order
+		if number != now.end() {
+			break
+		}
+		now.fresh++
+	}
 	c.unique += int(now.fresh)
 	if now.seen > 0 && now.fresh > 0 {
 		c.repeatedBlock(now.above).runs++
 	}
 	return now
-}
-
-// consecutive returns how many of the leading numbers are first, first+1, ...
-func consecutive(numbers []uint32, first uint32) (n int32) {
-	// New blocks are numbered in order: if the last number is right, all are.
-	if last := len(numbers) - 1; last >= 0 && numbers[0] == first && numbers[last] == first+uint32(last) {
-		return int32(len(numbers))
-	}
-	for int(n) < len(numbers) && numbers[n] == first+uint32(n) {
-		n++
-	}
-	return n
 }
 
 // use counts the use of a known block by a row and returns the previous row that
@@ -132,7 +125,7 @@ func (c *prefixCounter) use(number, row uint32) (last uint32) {
 	}
 	if !c.latestRun.has(number) {
 		c.latest = c.runs.with(number)
-		c.latestRun = c.runs.at(c.latest)
+		c.latestRun = *c.runs.list.At(c.latest)
 	}
 	first := c.latestRun.row
 	uses := uint32(2)
@@ -155,9 +148,9 @@ func (c *prefixCounter) repeatedBlock(number uint32) *repeatedBlock {
 // runWith returns the run in which a block was new.
 func (c *prefixCounter) runWith(number uint32) run {
 	if s := c.repeatedBlock(number); s != nil {
-		return c.runs.at(s.run)
+		return *c.runs.list.At(s.run)
 	}
-	return c.runs.at(c.runs.with(number))
+	return *c.runs.list.At(c.runs.with(number))
 }
 
 // hits fills in the hits, also by window, and returns the shared part of prompts.

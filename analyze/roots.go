@@ -16,8 +16,7 @@ type Roots struct {
 	Distinct, Shared int
 	// Requests is the number of requests that start with a shared root.
 	Requests int
-	// Top lists the shared roots with the most requests in descending order, at
-	// most [Options].Top.
+	// Top lists the 10 shared roots with the most requests in descending order.
 	Top []Root
 }
 
@@ -61,7 +60,7 @@ func (c *rootCounter) add(id uint64, number uint32, isl int32) {
 	r.isl = min(r.isl, isl)
 }
 
-func (c *prefixCounter) sharedRoots(size trace.BlockSize, top int) Roots {
+func (c *prefixCounter) sharedRoots(size trace.BlockSize) Roots {
 	result := Roots{Distinct: len(c.roots.roots)}
 	var shared []root
 	for _, r := range c.roots.roots {
@@ -73,7 +72,7 @@ func (c *prefixCounter) sharedRoots(size trace.BlockSize, top int) Roots {
 	}
 	// Stable: ties stay in order of first use.
 	slices.SortStableFunc(shared, func(a, b root) int { return cmp.Compare(b.requests, a.requests) })
-	for _, r := range shared[:min(top, len(shared))] {
+	for _, r := range shared[:min(10, len(shared))] {
 		chain := c.chain(r)
 		result.Top = append(result.Top, Root{
 			ID: r.id, Requests: int(r.requests),

@@ -20,47 +20,24 @@ func (r run) end() uint32 { return r.first + uint32(r.fresh) }
 // has reports whether a block was new in the run.
 func (r run) has(number uint32) bool { return number-r.first < uint32(r.fresh) }
 
-// runs are those of all prompts, in row order: 16 bytes each.
-type runs struct {
-	list block.List[storedRun]
-	end  uint32 // number of the next new block
-}
-
-// storedRun is a run without the number of new blocks, which follows from the next run.
-type storedRun struct {
-	row          uint32
-	seen         int32
-	above, first uint32
-}
-
-func (l *runs) add(r run) {
-	l.list.Add(storedRun{r.row, r.seen, r.above, r.first})
-	l.end = r.end()
-}
-
-func (l *runs) at(i uint32) run {
-	r, end := l.list.At(i), l.end
-	if int(i)+1 < l.list.Len() {
-		end = l.list.At(i + 1).first
-	}
-	return run{r.row, r.seen, int32(end - r.first), r.above, r.first}
-}
+// runs are those of all prompts, in row order: 20 bytes each.
+type runs struct{ list block.List[run] }
 
 // with returns the index of the run in which a block was new.
 func (l *runs) with(number uint32) uint32 {
-	return uint32(l.list.Search(func(r *storedRun) bool { return r.first > number }) - 1)
+	return uint32(l.list.Search(func(r *run) bool { return r.first > number }) - 1)
 }
 
 // firstOf returns the index of the first run of a row, or of the next that has one.
 func (l *runs) firstOf(row uint32) uint32 {
-	return uint32(l.list.Search(func(r *storedRun) bool { return r.row >= row }))
+	return uint32(l.list.Search(func(r *run) bool { return r.row >= row }))
 }
 
 // byRow yields the rows with block ids and their runs, which are valid until the next.
 func (l *runs) byRow(yield func(row int, own []run) bool) {
 	var own []run
 	for i := range l.list.Len() {
-		r := l.at(uint32(i))
+		r := *l.list.At(uint32(i))
 		if len(own) > 0 && own[0].row != r.row {
 			if !yield(int(own[0].row), own) {
 				return

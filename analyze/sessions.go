@@ -94,11 +94,13 @@ type sessionCounter struct {
 	builder trace.GraphBuilder
 	named   bool // rows have session ids
 	waits   bool // rows have after
-	untimed bool // rows have no timestamp
+	timed   bool // rows have a timestamp
+	untimed bool // rows have none
 	delays  delays
 }
 
 func (c *sessionCounter) add(r *trace.Request, line func() int) {
+	c.timed = c.timed || r.Timestamp.Set
 	c.untimed = c.untimed || !r.Timestamp.Set
 	if r.SessionID == "" && r.ID == "" && r.After == nil {
 		c.builder.Skip()

@@ -44,29 +44,38 @@ var example = []trace.Request{
 
 var byTens = analyze.Options{BlockSize: 10}
 
+// twice are two rows for each root from one to another.
+func twice(from, to uint64) (rows []trace.Request) {
+	for id := from; id <= to; id++ {
+		rows = append(rows, timed(0, id), timed(0, id))
+	}
+	return rows
+}
+
 func TestRoots(t *testing.T) {
+	most := []analyze.Root{{ID: 5, Requests: 3, ChainBlocks: 1, ChainTokens: 10}}
+	for _, id := range []uint64{3, 4, 6, 7, 8, 9, 10, 11, 12} {
+		most = append(most, analyze.Root{ID: id, Requests: 2, ChainBlocks: 1, ChainTokens: 10})
+	}
 	tests := []struct {
 		name string
-		top  int
 		rows []trace.Request
 		want analyze.Roots
 	}{
-		{"one of two is shared", 0, example, analyze.Roots{Distinct: 2, Shared: 1, Requests: 3,
+		{"one of two is shared", example, analyze.Roots{Distinct: 2, Shared: 1, Requests: 3,
 			Top: []analyze.Root{{ID: 1, Requests: 3, ChainBlocks: 1, ChainTokens: 10}}}},
-		{"a chain ends where the shortest prompt does", 0,
+		{"a chain ends where the shortest prompt does",
 			[]trace.Request{timed(0, 5, 6, 7, 8), timed(0, 5, 6, 7, 9), timed(0, 5, 6)},
 			analyze.Roots{Distinct: 1, Shared: 1, Requests: 3, Top: []analyze.Root{{ID: 5, Requests: 3, ChainBlocks: 2, ChainTokens: 20}}}},
-		{"no more tokens than the shortest prompt", 0, []trace.Request{prompt(27, 5, 6, 7), prompt(23, 5, 6, 7)},
+		{"no more tokens than the shortest prompt", []trace.Request{prompt(27, 5, 6, 7), prompt(23, 5, 6, 7)},
 			analyze.Roots{Distinct: 1, Shared: 1, Requests: 2, Top: []analyze.Root{{ID: 5, Requests: 2, ChainBlocks: 3, ChainTokens: 23}}}},
-		{"most first, ties in order of first use, only the top", 2,
-			[]trace.Request{timed(0, 3), timed(0, 4), timed(0, 5), timed(0, 4), timed(0, 5), timed(0, 3), timed(0, 5)},
-			analyze.Roots{Distinct: 3, Shared: 3, Requests: 7, Top: []analyze.Root{
-				{ID: 5, Requests: 3, ChainBlocks: 1, ChainTokens: 10}, {ID: 3, Requests: 2, ChainBlocks: 1, ChainTokens: 10}}}},
-		{"nothing shared", 0, []trace.Request{timed(0, 1), timed(0, 2), prompt(3)}, analyze.Roots{Distinct: 2}},
+		{"most first, ties in order of first use, only the top 10",
+			slices.Concat(twice(3, 14), []trace.Request{timed(0, 5)}), analyze.Roots{Distinct: 12, Shared: 12, Requests: 25, Top: most}},
+		{"nothing shared", []trace.Request{timed(0, 1), timed(0, 2), prompt(3)}, analyze.Roots{Distinct: 2}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := analyzed(t, analyze.Options{BlockSize: 10, Top: test.top}, test.rows...).Prefix.Roots
+			got := analyzed(t, byTens, test.rows...).Prefix.Roots
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("roots (-want +got):\n%s", diff)
 			}

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"math"
+	"slices"
 
 	"moontide/trace"
 )
@@ -48,10 +49,10 @@ func (w Window) HitRate() trace.Opt[float64] { return trace.Ratio(w.Hit, w.Promp
 func (w Window) ContextShare() trace.Opt[float64] { return trace.Ratio(w.Context, w.Prompt) }
 
 // MeanISL returns the mean ISL in tokens; absent without requests.
-func (w Window) MeanISL() trace.Opt[float64] { return w.ISL.Mean() }
+func (w Window) MeanISL() trace.Opt[float64] { return quotient(w.ISL.sum, float64(w.ISL.count)) }
 
 // MeanOSL returns the mean OSL in tokens; absent without requests.
-func (w Window) MeanOSL() trace.Opt[float64] { return w.OSL.Mean() }
+func (w Window) MeanOSL() trace.Opt[float64] { return quotient(w.OSL.sum, float64(w.OSL.count)) }
 
 // sum returns successive windows as one.
 func sum(windows []Window) Window {
@@ -81,9 +82,6 @@ func (l Lengthwise) plus(m Lengthwise) Lengthwise {
 	return Lengthwise{l.count + m.count, l.sum + m.sum, l.squares + m.squares}
 }
 
-// Mean is absent without requests.
-func (l Lengthwise) Mean() trace.Opt[float64] { return quotient(l.sum, float64(l.count)) }
-
 // CV is the coefficient of variation, by the population standard deviation; absent
 // without tokens.
 func (l Lengthwise) CV() trace.Opt[float64] {
@@ -110,11 +108,11 @@ func newTime(at *Arrivals) *Time {
 	}
 	t := &Time{}
 	windows := float64(min(max(at.Requests/perWindow, leastWindows), mostWindows, at.Requests/leastPerWindow))
-	if at.Grid != nil {
-		t.Step = gridStep(at.Duration(), at.Grid.Step, windows)
-		t.start = at.Grid.Tick(at.First) - at.Grid.Step/2
+	if g := at.Grid; g != nil {
+		t.Step = windowStep(at.Duration(), g.Step, windows)
+		t.start = g.Tick(at.First) - g.Step/2
 	} else {
-		t.Step = roundStep(at.Duration(), 1, windows)
+		t.Step = windowStep(at.Duration(), 1, windows)
 		t.start = math.Floor(at.First/t.Step) * t.Step
 	}
 	t.Windows = make([]Window, max(1, int(math.Ceil((at.Last-t.start)/t.Step))))
@@ -134,28 +132,20 @@ var roundSteps = []float64{
 	3600e3, 7200e3, 10800e3, 21600e3, 43200e3, 86400e3, // hours
 }
 
-// roundStep chooses a window width for a duration, as a round number of units,
-// all in ms. It leaves room for one more window, since windows begin before the
-// first arrival.
-func roundStep(duration, unit, windows float64) float64 {
-	least := duration / unit / (windows - 1)
-	for _, step := range roundSteps {
-		if step >= least {
-			return unit * step
+// windowStep chooses a window width for a duration: a round number of ms that is a whole
+// number of grid steps, or else a round number of these. It leaves room for one more window,
+// since windows begin before the first arrival.
+func windowStep(duration, grid, windows float64) float64 {
+	least := duration / (windows - 1)
+	for _, unit := range []float64{1, grid} {
+		for _, step := range roundSteps {
+			if unit*step >= least && math.Mod(unit*step, grid) == 0 {
+				return unit * step
+			}
 		}
 	}
-	const day = 86400e3
-	return unit * day * math.Ceil(least/day)
-}
-
-// gridStep prefers a round width that is a whole number of grid steps.
-func gridStep(duration, grid, windows float64) float64 {
-	for _, step := range roundSteps {
-		if step >= duration/(windows-1) && math.Mod(step, grid) == 0 {
-			return step
-		}
-	}
-	return roundStep(duration, grid, windows)
+	day := 86400e3 * grid
+	return day * math.Ceil(least/day)
 }
 
 // of returns the window of a row, nil if it has none.
@@ -190,20 +180,15 @@ func (t *Time) sumThirds() {
 // Merged returns the windows in groups of a round width, as few as possible above
 // most, and the width in milliseconds.
 func (t *Time) Merged(most int) (windows []Window, width float64) {
-	group := t.group(most)
+	least := (len(t.Windows) + most - 1) / most
+	group := least
+	for more := 2 * least; more >= least; more-- {
+		if slices.Contains(roundSteps, t.Step*float64(more)) {
+			group = more
+		}
+	}
 	for i := 0; i < len(t.Windows); i += group {
 		windows = append(windows, sum(t.Windows[i:min(i+group, len(t.Windows))]))
 	}
 	return windows, t.Step * float64(group)
-}
-
-// group returns how many windows make at most most groups of a round width.
-func (t *Time) group(most int) int {
-	least := (len(t.Windows) + most - 1) / most
-	for _, step := range roundSteps {
-		if group := step / t.Step; group >= float64(least) && group == math.Floor(group) && group <= float64(2*least) {
-			return int(group)
-		}
-	}
-	return least
 }

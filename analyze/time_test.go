@@ -63,7 +63,7 @@ func checkWindows(t *rapid.T, windows []analyze.Window, a *analyze.Analysis, row
 		}
 		at = w.To
 		requests += w.Requests
-		isl += w.ISL.Mean().Value * float64(w.Requests)
+		isl += w.MeanISL().Value * float64(w.Requests)
 		hit += w.Hit
 		if w.Hit > w.Prompt || w.Context > w.Prompt {
 			t.Fatalf("more shared than there is: %+v", w)

@@ -38,7 +38,7 @@ func (c *Relations) add(prompts *prefixCounter, rows *rows, row, before, size in
 // whether it has one.
 func (c *prefixCounter) blockAt(row uint32, place int) (number uint32, ok bool) {
 	for i := c.runs.firstOf(row); int(i) < c.runs.list.Len(); i++ {
-		r := c.runs.at(i)
+		r := *c.runs.list.At(i)
 		switch {
 		case r.row != row:
 			return 0, false

@@ -50,13 +50,7 @@ func (c *collector) estimateTimes(graph *trace.Graph) (u Untimed) {
 	if graph == nil || !c.sessions.untimed {
 		return u
 	}
-	timed := false
-	for _, r := range c.rows.all {
-		if timed = r.timed(); timed {
-			break
-		}
-	}
-	if u = untimedOf(&c.rows, graph); u.Turns == 0 || !timed {
+	if u = untimedOf(&c.rows, graph); u.Turns == 0 || !c.sessions.timed {
 		return u
 	}
 	graph.SendTimes(c.rows.len(), func(i int) trace.Due {
