@@ -89,7 +89,7 @@ type Context struct {
 
 // Trace describes a trace in one pass. It keeps no request, so reqs may be those
 // of a reader's Borrowed method. It uses two CPU cores. Per request it holds
-// about 40 bytes, and up to 80 at the end; per unique block 4 bytes, 20 more if the block
+// about 52 bytes, and up to 96 at the end; per unique block 4 bytes, 20 more if the block
 // is reused, and a table of block ids. Session and request ids are in temporary files: see
 // [trace.GraphBuilder].
 //

@@ -52,7 +52,7 @@ func (a *Arrivals) Duration() float64 { return a.Last - a.First }
 
 // At returns the arrival of a row in milliseconds, absent if it is not covered.
 func (a *Arrivals) At(row int) (none trace.Opt[float64]) {
-	if a.Requests == 0 || !a.sorted.rows.at(row).timed() {
+	if a.Requests == 0 || !a.sorted.rows.at(row).timed {
 		return none
 	}
 	return trace.Some(a.sorted.rows.at(row).ms)
@@ -89,8 +89,8 @@ func (a *Arrivals) countTimestamps(rows *rows) {
 	last := math.Inf(-1)
 	for _, r := range rows.all {
 		switch {
-		case !r.timed():
-		case r.has(estimated):
+		case !r.timed:
+		case r.estimated:
 			a.Estimated++
 		default:
 			if r.ms < last {
@@ -103,7 +103,7 @@ func (a *Arrivals) countTimestamps(rows *rows) {
 	atOnce, last := 0, math.Inf(-1)
 	for i := range a.sorted.len() {
 		r := a.sorted.row(i)
-		if r.has(estimated) {
+		if r.estimated {
 			continue
 		}
 		grid.AddTime(r.ms)

@@ -46,9 +46,9 @@ func (l *Lengths) of(rows *rows) (isl, osl stats.Sample) {
 	var in, out, ratios stats.Collector
 	for _, r := range rows.all {
 		in.Add(float64(r.isl))
-		out.Add(float64(r.osl()))
-		if r.osl() > 0 {
-			ratios.Add(float64(r.isl) / float64(r.osl()))
+		out.Add(float64(r.osl))
+		if r.osl > 0 {
+			ratios.Add(float64(r.isl) / float64(r.osl))
 		}
 	}
 	isl, osl, l.Ratios = in.Sample(), out.Sample(), ratios.Sample()
@@ -67,10 +67,10 @@ func correlation(rows *rows, in, out func(float64) float64) float64 {
 	n := 0.0
 	for _, r := range rows.all { // Welford, 1962
 		n++
-		x, y := in(float64(r.isl))-inMean, out(float64(r.osl()))-outMean
+		x, y := in(float64(r.isl))-inMean, out(float64(r.osl))-outMean
 		inMean += x / n
 		outMean += y / n
-		after := out(float64(r.osl())) - outMean
+		after := out(float64(r.osl)) - outMean
 		inSquares += x * x * (n - 1) / n
 		outSquares += y * after
 		products += x * after

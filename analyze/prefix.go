@@ -66,7 +66,7 @@ type repeatedBlock struct {
 // add processes the blocks of the last of rows; root is the id of the first block.
 func (c *prefixCounter) add(rows *rows, numbers []uint32, root uint64) {
 	me := uint32(rows.len() - 1)
-	if rows.at(int(me)).has(hasIDs) {
+	if rows.at(int(me)).hasIDs {
 		c.requests++
 	}
 	if len(numbers) == 0 {

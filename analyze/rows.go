@@ -9,46 +9,28 @@ import (
 	"moontide/trace/block"
 )
 
-// row is what is kept of a request: 16 bytes.
+// row is what is kept of a request: 24 bytes.
 type row struct {
-	ms    float64 // arrival, or the delay of an untimed row
-	isl   int32
-	flags uint32 // and OSL, which takes 27 bits
+	ms       float64 // arrival, or the delay of an untimed row
+	isl, osl int32
+	timed    bool // its arrival is known
+	// estimated is set if the arrival is no timestamp but derived from a delay.
+	estimated bool
+	hasIDs    bool
+	hasAfter  bool // it names others that it waits for
 }
 
-const (
-	hasIDs = 1 << 31
-	// estimated is set if the arrival is no timestamp but derived from a delay.
-	estimated = 1 << 30
-	untimed   = 1 << 29
-	// hasAfter is set if a row names others that it waits for.
-	hasAfter = 1 << 28
-
-	allFlags = hasIDs | estimated | untimed | hasAfter
-)
-
 func rowOf(r *trace.Request, ids bool) row {
-	k := row{ms: r.Timestamp.Value, isl: int32(r.InputLength), flags: uint32(r.OutputLength)}
-	if !r.Timestamp.Set {
+	k := row{ms: r.Timestamp.Value, isl: int32(r.InputLength), osl: int32(r.OutputLength), timed: r.Timestamp.Set, hasIDs: ids, hasAfter: len(r.After) > 0}
+	if !k.timed {
 		k.ms = r.Delay.Value
-		k.flags |= untimed
-	}
-	if ids {
-		k.flags |= hasIDs
-	}
-	if len(r.After) > 0 {
-		k.flags |= hasAfter
 	}
 	return k
 }
 
-func (r *row) osl() int32           { return int32(r.flags &^ allFlags) }
-func (r *row) has(flag uint32) bool { return r.flags&flag != 0 }
-func (r *row) timed() bool          { return !r.has(untimed) }
-
 // at returns the arrival in ms, or NaN.
 func (r *row) at() float64 {
-	if r.has(untimed) {
+	if !r.timed {
 		return math.NaN()
 	}
 	return r.ms
@@ -78,7 +60,7 @@ type byTime struct {
 func sortByTime(rows *rows) byTime {
 	t := byTime{rows: rows}
 	for i, r := range rows.all {
-		if r.timed() {
+		if r.timed {
 			t.order = append(t.order, int32(i))
 		}
 	}

@@ -139,8 +139,8 @@ func (c *sessionCounter) result(rows *rows, prompts *prefixCounter, size trace.B
 			return nil, err
 		}
 		r := rows.at(t.Row)
-		ids = ids || r.has(hasIDs)
-		if !t.First && !t.After || r.has(hasAfter) {
+		ids = ids || r.hasIDs
+		if !t.First && !t.After || r.hasAfter {
 			c.delays.add(t.Delay, t.DelayKind)
 		}
 		if t.First {

@@ -150,7 +150,7 @@ func windowStep(duration, grid, windows float64) float64 {
 
 // of returns the window of a row, nil if it has none.
 func (t *Time) of(r *row) *Window {
-	if t == nil || !r.timed() {
+	if t == nil || !r.timed {
 		return nil
 	}
 	return &t.Windows[min(int((r.ms-t.start)/t.Step), len(t.Windows)-1)]
@@ -162,7 +162,7 @@ func (t *Time) addLengths(rows *rows) {
 		if w := t.of(r); w != nil {
 			w.Requests++
 			w.ISL.add(r.isl)
-			w.OSL.add(r.osl())
+			w.OSL.add(r.osl)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func untimedOf(rows *rows, graph *trace.Graph) (u Untimed) {
 	// timestamp.
 	var since []float64
 	for i, r := range rows.all {
-		if r.timed() {
+		if r.timed {
 			earliest[i] = r.ms
 			for _, at := range since {
 				if at > r.ms {
@@ -31,7 +31,7 @@ func untimedOf(rows *rows, graph *trace.Graph) (u Untimed) {
 			continue
 		}
 		before := graph.Before(i)
-		if len(before) == 0 && !r.has(hasAfter) {
+		if len(before) == 0 && !r.hasAfter {
 			continue
 		}
 		u.Turns++
@@ -55,11 +55,11 @@ func (c *collector) estimateTimes(graph *trace.Graph) (u Untimed) {
 	}
 	graph.SendTimes(c.rows.len(), func(i int) trace.Due {
 		r := c.rows.at(i)
-		return trace.Due{At: &r.ms, Timed: r.timed(), OSL: int(r.osl())}
+		return trace.Due{At: &r.ms, Timed: r.timed, OSL: int(r.osl)}
 	})
 	for _, r := range c.rows.all {
-		if !r.timed() {
-			r.flags = r.flags&^untimed | estimated
+		if !r.timed {
+			r.timed, r.estimated = true, true
 		}
 	}
 	return u
