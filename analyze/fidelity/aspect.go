@@ -34,7 +34,7 @@ type Aspect struct {
 	// Gap is the largest of those of Values, and Floor is the noise floor. Limit is the
 	// larger of Bound and twice Floor.
 	Gap, Floor, Limit trace.Opt[float64]
-	Outcome           string
+	Outcome           string // Passed, Failed or NotApplicable
 	Reason            string // of an aspect without a gap
 
 	lacks string // what a trace without values lacks

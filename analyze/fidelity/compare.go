@@ -64,7 +64,7 @@ func Compare(source, drawn *Trace, rateScale float64) *Report {
 
 // judge compares an aspect. Rescaled tells whether the rate of the source was scaled.
 func (a *Aspect) judge(source, drawn []piece, floor float64, rescaled bool) {
-	gap := a.compare(source, drawn)
+	largest := a.compare(source, drawn)
 	a.Outcome = NotApplicable
 	switch {
 	case slices.ContainsFunc(a.Values, func(v Value) bool { return !v.Source.Set }):
@@ -76,8 +76,8 @@ func (a *Aspect) judge(source, drawn []piece, floor float64, rescaled bool) {
 	case slices.ContainsFunc(a.Values, func(v Value) bool { return !v.Drawn.Set }):
 		a.Outcome, a.Reason = Failed, "drawn trace: "+a.lacks
 	default:
-		a.Gap, a.Floor, a.Limit = trace.Some(gap), trace.Some(floor), trace.Some(max(a.Bound, 2*floor))
-		if a.Outcome = Failed; gap <= a.Limit.Value {
+		a.Gap, a.Floor, a.Limit = trace.Some(largest), trace.Some(floor), trace.Some(max(a.Bound, 2*floor))
+		if a.Outcome = Failed; largest <= a.Limit.Value {
 			a.Outcome = Passed
 		}
 	}

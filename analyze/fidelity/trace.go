@@ -11,11 +11,11 @@ import (
 	"moontide/trace"
 )
 
-// Trace is an analysis of a trace, with empty parts instead of nil ones, and what is compared:
-// about 200 bytes for each request and 4 for each block of its prompt.
+// Trace holds what is compared of a trace: about 200 bytes for each request and 4 for each
+// block of its prompt.
 type Trace struct {
-	*analyze.Analysis
-	requests piece // all
+	*analyze.Analysis // its Prefix, Sessions and Arrivals are empty instead of nil
+	requests          piece
 }
 
 // piece is a part of a trace in order of arrival.
