@@ -15,9 +15,10 @@ import (
 // pageLimits holds the most lines of a page, for pages whose limit is not
 // guideLimit; 0 is none.
 var pageLimits = map[string]int{
-	"README.md":              150,
-	".ci/engines/README.md":  0, // a row for each check
-	".ci/fidelity/README.md": 0, // a row for each source and aspect
+	"README.md":               150,
+	"cmd/moontide/CHANGES.md": 250, // a row for each change
+	".ci/engines/README.md":   0,   // a row for each check
+	".ci/fidelity/README.md":  0,   // a row for each source and aspect
 }
 
 const guideLimit = 200
