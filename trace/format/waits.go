@@ -115,7 +115,7 @@ type call struct {
 	ms     float64 // the arrival, NaN if unknown, or the delay after the last of after ends
 	delays bool    // ms is a delay
 	kind   trace.DelayKind
-	after  []ref // nil: it waits for the previous turn of its session, if any
+	after  *[]ref // nil: it waits for the previous turn of its session, if any
 }
 
 // maxWaits bounds the entries of after of all requests.
@@ -183,7 +183,7 @@ func (a *agents) next(of *timeline, c *call, t float64, parts []part) error {
 		for _, r := range after {
 			a.sessions[r.session].named = true
 		}
-		c.after = after
+		c.after = &after
 	}
 	p := part{begin: t, end: c.end, last: []ref{c.ref}}
 	if math.IsNaN(c.end) {
@@ -274,8 +274,8 @@ func (a *agents) request(record []byte, s *spot[call], r *trace.Request) error {
 		r.ID = a.id(c.ref)
 	}
 	if c.after != nil {
-		r.After = make([]string, len(c.after))
-		for i, of := range c.after {
+		r.After = make([]string, len(*c.after))
+		for i, of := range *c.after {
 			r.After[i] = a.id(of)
 		}
 	}
