@@ -52,22 +52,41 @@ func (*traceLab) split(t *Text) units { return t.Line }
 
 // index adds the request of a line.
 func (t *traceLab) index(line []byte) error {
-	l := traceLabLine{begin: math.NaN(), end: math.NaN()}
-	if err := l.parse(line); err != nil {
+	if err := validObject(line); err != nil {
 		return err
 	}
-	if math.IsNaN(l.begin) {
+	var model []byte
+	var recorded jsonscan.Object
+	var input, output trace.Opt[int]
+	var row trace.Request
+	prefix, ran := 0, roundTimes{begin: math.NaN(), end: math.NaN()}
+	err := readMembers("", line, keys{
+		{"session_id", into(&row.SessionID, parseString)},
+		{"model", into(&model, parseAnything)},
+		{"input_tokens_total", optional(&input, parseLength)},
+		{"output_tokens", optional(&output, parseLength)},
+	}, keys{
+		{"prefix_tokens", into(&prefix, parseLength)},
+		{"timing_events", ran.read},
+	}, &recorded)
+	switch {
+	case err != nil:
+		return err
+	case row.SessionID == "":
+		return fmt.Errorf("no session_id in %s", Quote(line))
+	case !input.Set:
+		return fmt.Errorf("no input_tokens_total in %s", Quote(line))
+	case input.Value > maxRound:
+		return fmt.Errorf("input_tokens_total is out of range: %d, more than %d tokens", input.Value, maxRound)
+	case math.IsNaN(ran.begin):
 		t.notes.count("rounds left out, without times")
 		return nil
-	}
-	if !l.output.Set {
+	case !output.Set:
 		t.notes.count("rounds without output_tokens, with an output length of 0")
 	}
-	// The context length is that of the prefix until request derives the block ids.
-	return t.addRow(&trace.Request{
-		SessionID: l.session, InputLength: l.input.Value, OutputLength: l.output.Value, ContextLen: trace.Some(l.prefix),
-		Extra: unknownKeys(l.model, l.recorded, !l.output.Set),
-	}, l.begin, t.line, call{ref: ref{session: t.sessionOf(l.session)}, end: l.end, kind: l.kind})
+	row.InputLength, row.OutputLength, row.Extra = input.Value, output.Value, unknownKeys(model, recorded, !output.Set)
+	row.ContextLen = trace.Some(prefix) // until request derives the block ids
+	return t.addRow(&row, ran.begin, t.line, call{ref: ref{session: t.sessionOf(row.SessionID)}, end: ran.end, kind: ran.kind})
 }
 
 func (t *traceLab) request(record []byte, s *spot[call], r *trace.Request) error {
@@ -88,47 +107,17 @@ func (t *traceLab) request(record []byte, s *spot[call], r *trace.Request) error
 	return err
 }
 
-// traceLabLine is the content of a line.
-type traceLabLine struct {
-	session       string
-	model         []byte
-	input, output trace.Opt[int]
-	prefix        int
-	begin, end    float64 // ms since 1970, NaN if unknown
-	kind          trace.DelayKind
-	recorded      jsonscan.Object
+// roundTimes is when a round began and ended, in ms since 1970, NaN if unknown, and the kind of
+// the delay before it.
+type roundTimes struct {
+	begin, end float64
+	kind       trace.DelayKind
 }
 
-func (l *traceLabLine) parse(line []byte) error {
-	if err := validObject(line); err != nil {
-		return err
-	}
-	err := readMembers("", line, keys{
-		{"session_id", into(&l.session, parseString)},
-		{"model", into(&l.model, parseAnything)},
-		{"input_tokens_total", optional(&l.input, parseLength)},
-		{"output_tokens", optional(&l.output, parseLength)},
-	}, keys{
-		{"prefix_tokens", into(&l.prefix, parseLength)},
-		{"timing_events", func(_ int, raw []byte) error { return l.readEvents(raw) }},
-	}, &l.recorded)
-	switch {
-	case err != nil:
-		return err
-	case l.session == "":
-		return fmt.Errorf("no session_id in %s", Quote(line))
-	case !l.input.Set:
-		return fmt.Errorf("no input_tokens_total in %s", Quote(line))
-	case l.input.Value > maxRound:
-		return fmt.Errorf("input_tokens_total is out of range: %d, more than %d tokens", l.input.Value, maxRound)
-	}
-	return nil
-}
-
-// readEvents finds when the round began and ended. It begins with the last message
+// read finds the times in the events of a round. It begins with the last message
 // of the user or result of a tool before the first output of the model, and ends
 // with the last output.
-func (l *traceLabLine) readEvents(raw []byte) error {
+func (r *roundTimes) read(_ int, raw []byte) error {
 	if _, err := parseArray(raw); err != nil {
 		return err
 	}
@@ -145,15 +134,15 @@ func (l *traceLabLine) readEvents(raw []byte) error {
 		}
 		switch input := kind == "user_message" || kind == "tool_result"; {
 		case input && !answered:
-			l.begin, l.kind = at, trace.Tool
+			r.begin, r.kind = at, trace.Tool
 			if kind == "user_message" {
-				l.kind = trace.Think
+				r.kind = trace.Think
 			}
 		case !input:
-			if answered = true; math.IsNaN(l.begin) {
-				l.begin = at
+			if answered = true; math.IsNaN(r.begin) {
+				r.begin = at
 			}
-			l.end = max(at, l.begin)
+			r.end = max(at, r.begin)
 		}
 		return nil
 	})
