@@ -71,6 +71,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	}
 	b.client.sends()
 	n, err := b.ReadCloser.Read(p)
+	b.client.sent += n
 	if b.ended = err == io.EOF; b.ended {
 		b.client.conn.SetReadDeadline(time.Time{}) // an answer may take any time
 	}
@@ -171,6 +172,8 @@ func (w *answerWriter) WriteHeader(status int) {
 type client struct {
 	conn    *http.ResponseController
 	stall   time.Duration
+	begun   time.Time // the body
+	sent    int       // bytes of it
 	sending time.Time // when the deadlines were set
 	taking  time.Time
 }
@@ -178,8 +181,15 @@ type client struct {
 // sends extends the read deadline.
 func (c *client) sends() {
 	if now := time.Now(); now.Sub(c.sending) > c.stall/8 {
+		if c.begun.IsZero() {
+			c.begun = now
+		}
 		c.sending = now
-		c.conn.SetReadDeadline(now.Add(c.stall))
+		until := now.Add(c.stall)
+		if slowest := c.begun.Add(c.stall + time.Duration(c.sent)*time.Millisecond); slowest.Before(until) {
+			until = slowest // 1 kB/s, beyond the time of a stall
+		}
+		c.conn.SetReadDeadline(until)
 	}
 }
 

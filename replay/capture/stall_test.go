@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,11 +40,13 @@ func piped(t *testing.T, handler http.HandlerFunc) (c *captured, clients *http1t
 // time, and the server is free.
 func TestStalledClients(t *testing.T) {
 	for name, test := range map[string]struct {
-		body string
-		gap  gap
+		pieces []string // one every ten seconds
+		length int
+		gap    gap
 	}{
-		"stops sending": {`{"pro`, incomplete},
-		"stops taking":  {`{"prompt":"a"}`, ""},
+		"stops sending": {[]string{`{"pro`}, 14, incomplete},
+		"sends slowly":  {strings.SplitAfter(strings.Repeat("a,", 100), ","), 200, incomplete},
+		"stops taking":  {[]string{`{"prompt":"a"}`}, 14, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,15 +66,23 @@ func TestStalledClients(t *testing.T) {
 				})
 				began := time.Now()
 				conn, _ := clients.Dial()
-				io.WriteString(conn, "POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: 14\r\n\r\n"+test.body)
+				fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", test.length)
+				var sending sync.WaitGroup
+				sending.Go(func() {
+					for _, piece := range test.pieces {
+						io.WriteString(conn, piece)
+						time.Sleep(10 * time.Second)
+					}
+				})
 				if test.gap == "" {
 					http.ReadResponse(bufio.NewReader(conn), nil) // the head, which no kernel holds here
 				}
 				<-gone
-				if stalled := time.Since(began); stalled != time.Minute {
+				if stalled := time.Since(began).Truncate(time.Second); stalled != time.Minute {
 					t.Errorf("it is disconnected after %v, want 1m", stalled)
 				}
 				conn.Close()
+				sending.Wait()
 				if err := c.stop(); err != nil {
 					t.Error(err)
 				}
