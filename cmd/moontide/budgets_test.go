@@ -58,7 +58,7 @@ var maxLines = map[string]int{
 	"trace/check":                   1350,
 	"trace/format":                  4850,
 	"trace/jsonscan":                750,
-	"trace/log":                     2250,
+	"trace/log":                     1950,
 	"trace/routing":                 200,
 	"trace/spill":                   300,
 	"trace/stats":                   1100,

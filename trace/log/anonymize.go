@@ -26,14 +26,20 @@ type Anonymizer struct {
 	blocks                           *ids
 	sessions, requests, models, rest Key
 	origin                           trace.Opt[float64] // ms
-	known                            map[uint64]uint64  // new ids of recent blocks
+	recent                           []renamed          // by the low bits of the id
 	// Dropped has the unknown keys that were left out, and how many rows had each.
 	Dropped map[string]int
 }
 
+// renamed is a block id and its new one.
+type renamed struct {
+	from, to uint64
+	set      bool
+}
+
 // recentIDs is the number of ids whose new ones are remembered: most blocks of a prompt
 // were in another one not long before.
-const recentIDs = 1 << 18
+const recentIDs = 1 << 16
 
 // NewAnonymizer returns an anonymizer for one trace. Unknown keys of rows in hash, such as
 // user or model, are kept with keyed names as their values.
@@ -44,7 +50,7 @@ func NewAnonymizer(k Key, hash ...string) (*Anonymizer, error) {
 	return &Anonymizer{
 		hash: hash, blocks: newIDs(k.derive("anonymized blocks")), sessions: k.derive("anonymized sessions"),
 		requests: k.derive("anonymized requests"), models: k.Keys().Models, rest: k.derive("anonymized keys"),
-		known: map[uint64]uint64{}, Dropped: map[string]int{},
+		recent: make([]renamed, recentIDs), Dropped: map[string]int{},
 	}, nil
 }
 
@@ -89,15 +95,11 @@ func (a *Anonymizer) row(r *trace.Request) error {
 }
 
 func (a *Anonymizer) block(id uint64) uint64 {
-	to, known := a.known[id]
-	if !known {
-		if len(a.known) == recentIDs {
-			clear(a.known)
-		}
-		to = a.blocks.of(binary.LittleEndian.AppendUint64(nil, id))
-		a.known[id] = to
+	known := &a.recent[id%recentIDs]
+	if !known.set || known.from != id {
+		*known = renamed{id, a.blocks.of(binary.LittleEndian.AppendUint64(nil, id)), true}
 	}
-	return to
+	return known.to
 }
 
 // The unknown keys that name nobody, which captures and readers write, and their values

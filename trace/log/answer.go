@@ -49,7 +49,15 @@ func (e *Entry) readAnswer(f *fields) error {
 			return ErrOtherCall
 		}
 		failed = failed || chunk.has("error")
-		e.readChunk(&chunk)
+		for _, name := range []string{"usage", "usageMetadata", "message.usage"} { // Anthropic's message_start has the last
+			e.Usage.read(chunk.object(name))
+		}
+		if _, given := e.Body["model"]; !given && chunk.has("model") {
+			e.Body["model"] = chunk.members["model"]
+		}
+		if created := chunk.time(creations); !created.IsZero() && e.Begin.IsZero() {
+			e.Begin, e.BeginCreated = created, true
+		}
 		e.addTexts("", part, 0)
 	}
 	for _, of := range []*fields{f.object("hidden_params.usage_object"), f.object("usage"), f} {
@@ -60,19 +68,6 @@ func (e *Entry) readAnswer(f *fields) error {
 	}
 	e.readOutcome(f, response, failed)
 	return nil
-}
-
-// readChunk reads an answer, or a chunk of one.
-func (e *Entry) readChunk(f *fields) {
-	for _, name := range []string{"usage", "usageMetadata", "message.usage"} { // Anthropic's message_start has the last
-		e.Usage.read(f.object(name))
-	}
-	if _, given := e.Body["model"]; !given && f.has("model") {
-		e.Body["model"] = f.members["model"]
-	}
-	if created := f.time(creations); !created.IsZero() && e.Begin.IsZero() {
-		e.Begin, e.BeginCreated = created, true
-	}
 }
 
 // chunks returns the parts of an answer: the elements of an array, the events of a stream,

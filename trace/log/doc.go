@@ -16,13 +16,18 @@
 //
 // # Logs
 //
-// [Split] finds the entries of a log, and [Parse] reads one. These layouts are known by
-// their keys:
+// [Split] finds the entries of a log, and [Parse] reads one. These are known by their keys:
 //
-//	exchange   {"request": body, "response": body, ...}
-//	batch      lines of an OpenAI batch: {"custom_id", "body"} and {"custom_id", "response"}
-//	litellm    StandardLoggingPayload, and rows of LiteLLM's spend logs
-//	otel       OpenTelemetry spans and log records as OTLP JSON, and as console exporters print them
+//	row     {"request": body, "response": body, ...}; StandardLoggingPayload of LiteLLM, and
+//	        rows of its spend logs
+//	batch   lines of an OpenAI batch: {"custom_id", "body"} and {"custom_id", "response"}
+//	span    OpenTelemetry spans and log records as OTLP JSON, and as console exporters print
+//	        them; their attributes and messages are added to their members
+//
+// All of them are then read alike. Each fact has one reader, and one line in names.go with
+// the names that logs have for it: what is asked in readRequest, whether it generates text
+// in otherCall, times and names in read, tokens in Usage.read, texts and failures of answers
+// in readAnswer. A body is read by [Reader], as that of a capture.
 //
 // An [Entry] refers to the texts of its requests. No error quotes any value of a log.
 package log

@@ -291,12 +291,6 @@ func (e *Entry) readRequest(f *fields) (request *fields) {
 	return request
 }
 
-// What LiteLLM writes in place of a prompt, and where it shortens a text.
-var (
-	redacted = []byte(`"redacted-by-litellm"`)
-	cut      = []byte(`litellm_truncated`)
-)
-
 // apis are APIs with the members by which a body of theirs is known.
 var apis = [][]string{{Messages, "messages", "system"}, {Chat, "messages"}, {Responses, "input"}, {Completions, "prompt"}, {Generate, "input_ids"}, {Generate, "text"}}
 
@@ -311,9 +305,9 @@ func (e *Entry) readPrompt() {
 	e.API = apis[of][0]
 	switch raw := e.Body[apis[of][1]]; {
 	case len(raw) <= 2: // "", [] or {}
-	case bytes.Contains(raw, redacted):
+	case bytes.Contains(raw, []byte(`"redacted-by-litellm"`)):
 		e.Prompt = Redacted
-	case bytes.Contains(raw, cut):
+	case bytes.Contains(raw, []byte("litellm_truncated")): // where a text is cut
 		e.Prompt = Cut
 	default:
 		e.Prompt = HasPrompt

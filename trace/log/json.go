@@ -40,12 +40,15 @@ func membersOf(raw []byte) (members, error) {
 // find returns the member with a name, which may have points, or the one at a path of
 // objects, such as response.usage; nil if there is none.
 func (m members) find(path string) []byte {
-	raw, known := m[path]
-	if name, rest, more := strings.Cut(path, "."); !known && more {
-		in, _ := membersOf(unwrap(m[name]))
+	if raw, known := m[path]; known {
+		return raw
+	}
+	name, rest, _ := strings.Cut(path, ".")
+	if object, known := m[name]; known {
+		in, _ := membersOf(unwrap(object))
 		return in.find(rest)
 	}
-	return raw
+	return nil
 }
 
 // first returns the first of some members that is there and not "".
@@ -134,8 +137,11 @@ func (f *fields) wrong(name, what string) {
 // if there is none.
 func (f *fields) object(names ...string) *fields {
 	name, raw := f.first(names)
+	if raw == nil {
+		return &fields{err: f.err}
+	}
 	m, err := membersOf(unwrap(raw))
-	if err != nil && raw != nil {
+	if err != nil {
 		f.wrong(name, "an object")
 	}
 	return &fields{m, f.path + name + ".", f.err}

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -87,7 +88,11 @@ func (k Key) Keys() Keys {
 	return Keys{k.derive("blocks"), k.derive("sessions"), k.derive("models"), k.derive("requests")}
 }
 
-func (k Key) derive(purpose string) Key { return k.sum([]byte(purpose)) }
+func (k Key) derive(purpose string) Key {
+	x := newIDs(k)
+	x.of([]byte(purpose))
+	return x.sum
+}
 
 // Name returns what stands for a name in a trace: 53 bits as 13 or 14 hexadecimal digits,
 // or "" for "". Any two of n names become the same with a probability of about n*n/2^54.
@@ -95,18 +100,32 @@ func (k Key) Name(of string) string {
 	if of == "" {
 		return ""
 	}
-	return fmt.Sprintf("%013x", id(k.sum([]byte(of))))
+	return fmt.Sprintf("%013x", newIDs(k).of([]byte(of)))
 }
 
 // OneIn reports whether a name is among one in n.
-func (k Key) OneIn(name string, n int) bool { return id(k.sum([]byte("sample "+name)))%uint64(n) == 0 }
-
-func (k Key) sum(data []byte) (sum [sha256.Size]byte) {
-	mac := hmac.New(sha256.New, k[:])
-	mac.Write(data)
-	mac.Sum(sum[:0])
-	return sum
+func (k Key) OneIn(name string, n int) bool {
+	return newIDs(k).of([]byte("sample "+name))%uint64(n) == 0
 }
 
-// id returns the 53 bits of a hash that every JSON reader keeps exactly.
-func id(sum [sha256.Size]byte) uint64 { return binary.LittleEndian.Uint64(sum[:]) >> 11 }
+// ids makes ids under a key. It is not safe for concurrent use.
+type ids struct {
+	mac hash.Hash
+	sum [sha256.Size]byte // of the last
+}
+
+func newIDs(k Key) *ids { return &ids{mac: hmac.New(sha256.New, k[:])} }
+
+// of returns the id of a content that has some parts: the 53 bits of its hash that every
+// JSON reader keeps exactly.
+func (x *ids) of(parts ...[]byte) uint64 {
+	x.mac.Reset()
+	for _, part := range parts {
+		x.mac.Write(part)
+	}
+	x.mac.Sum(x.sum[:0])
+	return binary.LittleEndian.Uint64(x.sum[:]) >> 11
+}
+
+// next returns the id of a block after those before it.
+func (x *ids) next(block []byte) uint64 { return x.of(x.sum[:], block) }
