@@ -59,8 +59,6 @@ func Aspects() []Aspect {
 	for i, percent := range cacheSizes {
 		curve = append(curve, Value{Name: fmt.Sprintf("LRU hit rate at %g %%", percent), Unit: "%", of: each(hits + i), per: each(blocks)})
 	}
-	gaps := func(p piece) []float64 { return []float64{float64(len(p) - 1)} }
-	seconds := func(p piece) []float64 { return []float64{p.seconds()} }
 	return []Aspect{
 		{Key: "lengths", Name: "Lengths", Measure: KS, Bound: 0.03, Values: []Value{
 			{Name: "ISL", Unit: tokens, of: each(isl)}, {Name: "OSL", Unit: tokens, of: each(osl)},
@@ -91,7 +89,7 @@ func each(value int) column {
 // peak returns the most of a value within 60 s.
 func peak(value int) column {
 	return func(p piece) []float64 {
-		if p.seconds() == 0 {
+		if seconds(p)[0] == 0 {
 			return nil
 		}
 		peak, sum, begin := 0.0, 0.0, 0
@@ -105,8 +103,11 @@ func peak(value int) column {
 	}
 }
 
+// gaps returns the number of times between arrivals.
+func gaps(p piece) []float64 { return []float64{float64(len(p) - 1)} }
+
 // seconds returns the time from the first arrival to the last.
-func (p piece) seconds() float64 { return (p[len(p)-1].at - p[0].at) / 1000 }
+func seconds(p piece) []float64 { return []float64{(p[len(p)-1].at - p[0].at) / 1000} }
 
 // in returns what is known of a value in pieces.
 func (v *Value) in(pieces []piece) []float64 {

@@ -14,9 +14,8 @@ import (
 // Report judges a drawn trace.
 type Report struct {
 	Source, Drawn *Trace
-	// Pieces is the number of pieces of the drawn trace that are compared with the source.
-	Pieces  int
-	Aspects []Aspect
+	Pieces        int // of the drawn trace that are compared with the source
+	Aspects       []Aspect
 	// Copied is the most successive requests that have the same ISL, OSL and time since the
 	// arrival before as successive requests of the source, up to 1,000. MaxCopied is the
 	// largest number that passes: 5, or three times that between the source's halves, for a

@@ -66,7 +66,7 @@ func TestColumnsAgainstNaive(t *testing.T) {
 			}
 			most = max(most, tokens)
 		}
-		if got := peak(isl)(p); p.seconds() > 0 && int(got[0]) != most {
+		if got := peak(isl)(p); seconds(p)[0] > 0 && int(got[0]) != most {
 			rt.Fatalf("peak %v, want %d", got, most)
 		}
 		uses := map[uint64]int{}
