@@ -91,7 +91,7 @@ func (a *aiperfRows) addTexts(raw []byte) error {
 		if err != nil {
 			return err
 		}
-		a.estimated = a.estimated || !a.counter.exact()
+		a.estimated = a.estimated || a.counter == nil
 		n, err := a.counter.tokens(s)
 		a.tokens += n
 		return err

@@ -154,19 +154,15 @@ func (c *csvRows) read(column string, field []byte, r *trace.Request) (err error
 	switch column {
 	case "TIMESTAMP":
 		r.Timestamp, err = some(c.sinceFirstDate)(field)
-		return err
 	case "Timestamp", "arrived_at":
 		r.Timestamp, err = some(parseSeconds)(field)
-		return err
 	case "ContextTokens", "Request tokens", "num_prefill_tokens":
 		r.InputLength, err = parseLength(field)
-		return err
 	case "GeneratedTokens", "Response tokens", "num_decode_tokens":
 		r.OutputLength, err = parseLength(field)
-		return err
 	}
-	if len(field) == 0 { // of an optional column
-		return nil
+	if len(field) == 0 { // of an optional column, unless there is an error
+		return err
 	}
 	switch column {
 	case "NumImages":

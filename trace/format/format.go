@@ -41,11 +41,7 @@ func ParseFormat(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats(), f) {
 		return f, nil
 	}
-	names := make([]string, 0, len(Formats()))
-	for _, f := range Formats() {
-		names = append(names, string(f))
-	}
-	return "", fmt.Errorf("format is not one of %s: %q", strings.Join(names, ", "), name)
+	return "", fmt.Errorf("format is not one of %s: %q", Formats(), name)
 }
 
 // Detect returns the format of a decompressed file from its first bytes; a few

@@ -35,30 +35,23 @@ func members(b []byte, visit func(key []byte, at int, raw []byte) error) error {
 }
 
 // parseString parses a JSON string.
-func parseString(raw []byte) (string, error) {
-	if raw[0] != '"' {
-		return "", fmt.Errorf("is not a string: %s", Quote(raw))
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
+func parseString(raw []byte) (s string, err error) {
+	switch {
+	case raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0:
 		return string(raw[1 : len(raw)-1]), nil
+	case raw[0] == '"' && json.Unmarshal(raw, &s) == nil:
+		return s, nil
 	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", fmt.Errorf("is not a string: %s", Quote(raw))
-	}
-	return s, nil
+	return "", fmt.Errorf("is not a string: %s", Quote(raw))
 }
 
-func parseObject(raw []byte) ([]byte, error) {
-	if raw[0] != '{' {
-		return nil, fmt.Errorf("is not an object: %s", Quote(raw))
-	}
-	return raw, nil
-}
+func parseObject(raw []byte) ([]byte, error) { return opensWith('{', "an object", raw) }
 
-func parseArray(raw []byte) ([]byte, error) {
-	if raw[0] != '[' {
-		return nil, fmt.Errorf("is not an array: %s", Quote(raw))
+func parseArray(raw []byte) ([]byte, error) { return opensWith('[', "an array", raw) }
+
+func opensWith(bracket byte, what string, raw []byte) ([]byte, error) {
+	if raw[0] != bracket {
+		return nil, fmt.Errorf("is not %s: %s", what, Quote(raw))
 	}
 	return raw, nil
 }

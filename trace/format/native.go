@@ -151,7 +151,6 @@ func milliseconds(c *jsonscan.Cursor) trace.Opt[float64] {
 	n, places := c.Decimal()
 	if n < 0 || n >= trace.MaxMS {
 		c.Fail()
-		return trace.Opt[float64]{}
 	}
 	return trace.Some(float64(n) / jsonscan.Pow10[places])
 }

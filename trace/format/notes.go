@@ -46,7 +46,5 @@ func (n *notes) countMany(text string, more int) {
 
 // say adds a note about the trace as a whole.
 func (n *notes) say(format string, values ...any) {
-	if len(n.list) < maxNotes {
-		n.list = append(n.list, note{text: fmt.Sprintf(format, values...)})
-	}
+	n.countMany(fmt.Sprintf(format, values...), 0)
 }

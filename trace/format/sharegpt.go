@@ -28,7 +28,7 @@ type sharegpt struct {
 
 func newShareGPT(t textFiles, c tokenCounter) *sharegpt {
 	t.notes.say("no arrivals: ShareGPT has none (set a rate to add arrivals)")
-	if c.exact() {
+	if c != nil {
 		t.notes.say("lengths are counted from the texts, without a chat template; the texts are left out")
 	} else {
 		t.notes.say("lengths are estimated from the texts, and marked as estimated; the texts are left out")
@@ -75,7 +75,7 @@ func (s *sharegpt) conversation(raw []byte) error {
 		return fmt.Errorf("no conversations in %s", Quote(raw))
 	}
 	session := s.uniqueName(name)
-	if !s.counter.exact() {
+	if s.counter == nil {
 		marks = []byte(`{"estimated": ["input_length", "output_length"]}`)
 	}
 	before, i := 0, 0

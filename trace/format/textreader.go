@@ -43,19 +43,20 @@ func NewText(in io.Reader, name string) (*Text, error) {
 	if err := t.decompress(); err != nil {
 		return nil, fmt.Errorf("%s: decompressing: %w", name, err)
 	}
-	if head, _ := t.in.Peek(3); bytes.Equal(head, []byte("\xef\xbb\xbf")) {
+	const lfsPointer = "version https://git-lfs.github.com/spec/"
+	head, _ := t.in.Peek(len(lfsPointer))
+	var wrong error
+	switch {
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
 		t.in.Discard(3)
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		wrong = errors.New("the file is in UTF-16: save it in UTF-8")
+	case string(head) == lfsPointer:
+		wrong = errors.New("a Git LFS pointer, not the file: fetch it with git lfs pull")
 	}
-	const utf16 = "the file is in UTF-16: save it in UTF-8"
-	for _, wrong := range []struct{ head, message string }{
-		{"\xff\xfe", utf16},
-		{"\xfe\xff", utf16},
-		{"version https://git-lfs.github.com/spec/", "a Git LFS pointer, not the file: fetch it with git lfs pull"},
-	} {
-		if head, _ := t.in.Peek(len(wrong.head)); string(head) == wrong.head {
-			t.Close()
-			return nil, &trace.RowError{File: name, Line: 1, Err: errors.New(wrong.message)}
-		}
+	if wrong != nil {
+		t.Close()
+		return nil, &trace.RowError{File: name, Line: 1, Err: wrong}
 	}
 	return t, nil
 }

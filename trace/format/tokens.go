@@ -9,7 +9,7 @@ import (
 type tokenCounter func(text string) (int, error)
 
 func (c tokenCounter) tokens(text string) (int, error) {
-	if !c.exact() {
+	if c == nil {
 		return estimateTokens(text), nil
 	}
 	n, err := c(text)
@@ -18,9 +18,6 @@ func (c tokenCounter) tokens(text string) (int, error) {
 	}
 	return n, nil
 }
-
-// exact reports whether tokens are counted.
-func (c tokenCounter) exact() bool { return c != nil }
 
 // estimateTokens estimates the tokens of a text in a current vocabulary, to
 // about a fifth for prose: four letters a token, and three quarters of a token
