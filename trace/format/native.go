@@ -24,34 +24,20 @@ func native[T any](name string, parse func(raw []byte) (T, error), field func(r 
 	}}
 }
 
-// Numbers of native keys.
-const (
-	keyTimestamp = iota
-	keyInput
-	keyOutput
-	keyHashIDs
-	keySession
-	keyID
-	keyAfter
-	keyDelay
-	keyDelayKind
-	keyContext
-	keyUnique
-)
-
-// nativeKeys are in the order in which they are written.
+// nativeKeys are in the order in which they are written. The input length bounds hash_ids,
+// which have no parser here.
 var nativeKeys = []nativeKey{
-	keyTimestamp: native("timestamp", some(parseMilliseconds), func(r *trace.Request) *trace.Opt[float64] { return &r.Timestamp }),
-	keyInput:     native("input_length", parseLength, func(r *trace.Request) *int { return &r.InputLength }),
-	keyOutput:    native("output_length", parseLength, func(r *trace.Request) *int { return &r.OutputLength }),
-	keyHashIDs:   {name: "hash_ids"}, // parsed by parseIDs: the input length bounds them
-	keySession:   native("session_id", parseString, func(r *trace.Request) *string { return &r.SessionID }),
-	keyID:        native("request_id", parseString, func(r *trace.Request) *string { return &r.ID }),
-	keyAfter:     native("after", parseAfter, func(r *trace.Request) *[]string { return &r.After }),
-	keyDelay:     native("delay", some(parseMilliseconds), func(r *trace.Request) *trace.Opt[float64] { return &r.Delay }),
-	keyDelayKind: native("delay_kind", parseDelayKind, func(r *trace.Request) *trace.DelayKind { return &r.DelayKind }),
-	keyContext:   native("context_len", some(parseLength), func(r *trace.Request) *trace.Opt[int] { return &r.ContextLen }),
-	keyUnique:    native("unique_user_prompt_len", some(parseLength), func(r *trace.Request) *trace.Opt[int] { return &r.UniquePromptLen }),
+	native("timestamp", some(parseMilliseconds), func(r *trace.Request) *trace.Opt[float64] { return &r.Timestamp }),
+	native("input_length", parseLength, func(r *trace.Request) *int { return &r.InputLength }),
+	native("output_length", parseLength, func(r *trace.Request) *int { return &r.OutputLength }),
+	{name: "hash_ids"},
+	native("session_id", parseString, func(r *trace.Request) *string { return &r.SessionID }),
+	native("request_id", parseString, func(r *trace.Request) *string { return &r.ID }),
+	native("after", parseAfter, func(r *trace.Request) *[]string { return &r.After }),
+	native("delay", some(parseMilliseconds), func(r *trace.Request) *trace.Opt[float64] { return &r.Delay }),
+	native("delay_kind", parseDelayKind, func(r *trace.Request) *trace.DelayKind { return &r.DelayKind }),
+	native("context_len", some(parseLength), func(r *trace.Request) *trace.Opt[int] { return &r.ContextLen }),
+	native("unique_user_prompt_len", some(parseLength), func(r *trace.Request) *trace.Opt[int] { return &r.UniquePromptLen }),
 }
 
 // aliases are other names of native keys. One is used only if the row has no value under
@@ -81,7 +67,8 @@ func parseCanonical(line []byte, r *trace.Request) bool {
 	ids := r.HashIDs[:0]
 	*r = trace.Request{}
 	c := jsonscan.New(line)
-	var seen uint32           // bits of the keys that were read
+	var seen uint32 // bits of the keys that were read
+	var input, output bool
 	var early jsonscan.Cursor // at ids that precede the length that bounds them
 	last := -1                // the key before
 	for more := c.Open('{'); more; more = c.More('}') {
@@ -92,46 +79,41 @@ func parseCanonical(line []byte, r *trace.Request) bool {
 			return false
 		}
 		c.Once(&seen, 1<<last)
-		switch last {
-		case keyTimestamp:
+		switch nativeKeys[last].name {
+		case "timestamp":
 			r.Timestamp = milliseconds(&c)
-		case keyInput:
-			r.InputLength = c.Int(trace.MaxLength)
-		case keyOutput:
-			r.OutputLength = c.Int(trace.MaxLength)
-		case keyHashIDs:
-			if seen&(1<<keyInput) != 0 {
+		case "input_length":
+			r.InputLength, input = c.Int(trace.MaxLength), true
+		case "output_length":
+			r.OutputLength, output = c.Int(trace.MaxLength), true
+		case "hash_ids":
+			if early = c; input {
 				r.HashIDs = c.Uints(ids, maxIDs(r.InputLength))
 			} else {
-				early = c
 				c.Raw()
 			}
-		case keySession:
+		case "session_id":
 			r.SessionID = string(c.PlainText())
-		case keyID:
+		case "request_id":
 			r.ID = string(c.PlainText())
-		case keyAfter:
+		case "after":
 			r.After = after(&c)
-		case keyDelay:
+		case "delay":
 			r.Delay = milliseconds(&c)
-		case keyDelayKind:
+		case "delay_kind":
 			if r.DelayKind = pauses[string(c.PlainText())]; r.DelayKind == "" {
 				c.Fail()
 			}
-		case keyContext:
+		case "context_len":
 			r.ContextLen = trace.Some(c.Int(trace.MaxLength))
-		case keyUnique:
+		case "unique_user_prompt_len":
 			r.UniquePromptLen = trace.Some(c.Int(trace.MaxLength))
 		}
 	}
-	if !c.Done() || seen&(1<<keyInput) == 0 || seen&(1<<keyOutput) == 0 {
-		return false
-	}
-	if r.HashIDs == nil && seen&(1<<keyHashIDs) != 0 {
+	if r.HashIDs == nil && early.Peek() != 0 {
 		r.HashIDs = early.Uints(ids, maxIDs(r.InputLength))
-		return !early.Failed()
 	}
-	return true
+	return c.Done() && input && output && !early.Failed()
 }
 
 // after reads an array of request ids.
@@ -181,10 +163,10 @@ func parseAny(line []byte, r *trace.Request) error {
 			n = alias
 		}
 		switch {
-		case n < 0, n == keyID && raw[0] != '"': // also an id of another kind, which nothing refers to
+		case n < 0, name == "request_id" && raw[0] != '"': // also an id of another kind, which nothing refers to
 			unknown.Add(name, raw)
 		case raw[0] == 'n':
-		case n == keyHashIDs:
+		case name == "hash_ids":
 			rawIDs = raw
 		default:
 			given |= 1 << n
@@ -197,9 +179,9 @@ func parseAny(line []byte, r *trace.Request) error {
 	}
 	r.Extra = unknown.Bytes()
 	switch {
-	case given&(1<<keyInput) == 0:
+	case given&(1<<numberOf("input_length")) == 0:
 		return fmt.Errorf("no input_length in %s", Quote(line))
-	case given&(1<<keyOutput) == 0:
+	case given&(1<<numberOf("output_length")) == 0:
 		return fmt.Errorf("%w in %s", errNoOutput, Quote(line))
 	}
 	if rawIDs != nil {
