@@ -18,15 +18,21 @@ const (
 	maxNesting  = 16        // of sub-agents
 )
 
-// weka is the source of a WEKA trace: a file of conversations or a folder of such files. It
-// holds one conversation while it reads it.
+// weka is the source of a WEKA trace: a file of conversations or a folder of such files. A
+// conversation is a JSON object. Its requests have times in seconds since it began, and block
+// ids that are unique only within it. Its sub-agents are listed among its requests and have
+// their own lists of requests.
 type weka struct {
 	agents
 	names map[string]string // files by conversation
+	taken map[string]int    // names of sub-agents' sessions
+
+	global bool // block ids are shared by all conversations
+	space  namespace
 }
 
 func newWeka(t textFiles) *weka {
-	w := &weka{names: map[string]string{}}
+	w := &weka{names: map[string]string{}, taken: map[string]int{}}
 	w.textFiles, w.layout = t, w
 	return w
 }
@@ -37,16 +43,6 @@ func (w *weka) complete() {
 	if n := len(w.names); n > 1 {
 		w.notes.countMany("conversations that all start at time 0, as each has its own clock (set a rate to spread their starts)", n)
 	}
-}
-
-// conversation is a JSON object of a WEKA file. Its requests have times in seconds
-// since it began, and block ids that are unique only within it. Its sub-agents
-// are listed among its requests and have their own lists of requests.
-type conversation struct {
-	*weka
-	name   string
-	global bool           // block ids are shared by all conversations
-	taken  map[string]int // names of sub-agents' sessions
 }
 
 // requestList is a list of requests, and the lines before it in what has it.
@@ -69,34 +65,33 @@ func (w *weka) index(raw []byte) error {
 	if err := validObject(raw); err != nil {
 		return err
 	}
-	c := &conversation{weka: w, taken: map[string]int{}}
-	var scope string
+	var name, scope string
 	var size int
 	var requests requestList
 	err := readMembers("", raw, keys{
-		{"id", into(&c.name, parseString)},
+		{"id", into(&name, parseString)},
 		{"block_size", into(&size, parseBlockSize)},
 		{"hash_id_scope", into(&scope, parseString)},
 		{"requests", requestsOf(raw, &requests)},
 	}, nil, nil)
-	switch other, twice := w.names[c.name]; {
+	switch other, twice := w.names[name]; {
 	case err != nil:
 		return err
-	case c.name == "":
+	case name == "":
 		return fmt.Errorf("no id in %s", Quote(raw))
 	case requests.raw == nil:
 		return fmt.Errorf("no requests in %s", Quote(raw))
 	case scope != "" && scope != "local" && scope != "global":
 		return fmt.Errorf("hash_id_scope is neither local nor global: %q", scope)
 	case twice:
-		return fmt.Errorf("id is already used by a conversation in %s: %.60q", other, c.name)
+		return fmt.Errorf("id is already used by a conversation in %s: %.60q", other, name)
 	}
-	c.global = scope == "global"
-	w.names[c.name] = w.textFiles.name
+	w.names[name] = w.name
+	w.global, w.space = scope == "global", namespaceOf(name)
 	if err := w.setBlockSize(size); err != nil {
 		return keyed("block_size", err)
 	}
-	c.list(&wekaList{name: c.name, where: "requests"}, requests.raw, w.line+requests.lines)
+	w.addList(&wekaList{name: name, where: "requests"}, requests.raw, w.line+requests.lines)
 	return nil
 }
 
@@ -172,11 +167,11 @@ type wekaList struct {
 	stopped trace.DelayKind // as the request before stopped
 }
 
-// list adds the requests of a list, whose first line is given. The times of a sub-agent
+// addList adds the requests of a list, whose first line is given. The times of a sub-agent
 // count from the start of the conversation in newer files, from the call in older ones.
-func (c *conversation) list(l *wekaList, raw []byte, line int) {
-	l.session = c.sessionOf(l.name)
-	entries := c.entries(l, raw, line)
+func (w *weka) addList(l *wekaList, raw []byte, line int) {
+	l.session = w.sessionOf(l.name)
+	entries := w.entries(l, raw, line)
 	if l.depth == 0 { // some clocks have whole seconds
 		l.slack = 1000
 		if slices.ContainsFunc(entries, func(e wekaEntry) bool { return math.Mod(e.t.Value, 1000) != 0 }) {
@@ -185,77 +180,77 @@ func (c *conversation) list(l *wekaList, raw []byte, line int) {
 	} else {
 		if len(entries) > 0 && entries[0].t.Value < l.called-1e-3 {
 			l.base += l.called
-			c.notes.count("sub-agents whose times count from their call")
+			w.notes.count("sub-agents whose times count from their call")
 		}
-		c.notes.count("sub-agents, written as sessions of their own")
+		w.notes.count("sub-agents, written as sessions of their own")
 	}
 	for i := range entries {
 		e := &entries[i]
-		add := c.request
+		add := w.addRequest
 		if e.subagent() {
-			add = c.subagent
+			add = w.addSubagent
 		}
 		if err := add(l, e); err != nil {
-			c.fail(e.line, fmt.Errorf("%s[%d]%w", l.where, e.number, err))
+			w.fail(e.line, fmt.Errorf("%s[%d]%w", l.where, e.number, err))
 		}
-		if c.failed != nil {
+		if w.failed != nil {
 			return
 		}
 	}
 }
 
 // entries returns the entries of a list in order of their times.
-func (c *conversation) entries(l *wekaList, list []byte, line int) (entries []wekaEntry) {
+func (w *weka) entries(l *wekaList, list []byte, line int) (entries []wekaEntry) {
 	number, seen := 0, 0
 	jsonscan.Elements(list, func(at int, raw []byte) error {
 		line += bytes.Count(list[seen:at], []byte("\n"))
 		seen = at
 		if len(entries) == maxRequests {
-			c.fail(line, fmt.Errorf("%s has more than %d requests", l.where, maxRequests))
+			w.fail(line, fmt.Errorf("%s has more than %d requests", l.where, maxRequests))
 			return errStop
 		}
 		e, err := parseEntry(raw)
 		if err != nil {
-			c.fail(line, fmt.Errorf("%s[%d]%w", l.where, number, err))
+			w.fail(line, fmt.Errorf("%s[%d]%w", l.where, number, err))
 		} else {
 			e.number, e.line = number, line
 			entries = append(entries, e)
 		}
 		number++
-		return c.failed
+		return w.failed
 	})
 	slices.SortStableFunc(entries, func(a, b wekaEntry) int { return cmp.Compare(a.t.Value, b.t.Value) })
 	return entries
 }
 
-// subagent adds the requests of a sub-agent.
-func (c *conversation) subagent(l *wekaList, e *wekaEntry) error {
+// addSubagent adds the requests of a sub-agent.
+func (w *weka) addSubagent(l *wekaList, e *wekaEntry) error {
 	if l.depth == maxNesting {
 		return fmt.Errorf(": sub-agents are nested more than %d deep", maxNesting)
 	}
 	of := &wekaList{
-		timeline: timeline{slack: l.slack}, name: agentName(l.name, e.agent, c.taken), where: fmt.Sprintf("%s[%d].requests", l.where, e.number),
+		timeline: timeline{slack: l.slack}, name: agentName(l.name, e.agent, w.taken), where: fmt.Sprintf("%s[%d].requests", l.where, e.number),
 		called: e.t.Value, base: l.base, depth: l.depth + 1, caller: l.timeline.caller(l.base + e.t.Value),
 	}
-	c.list(of, e.list.raw, e.line+e.list.lines)
+	w.addList(of, e.list.raw, e.line+e.list.lines)
 	if len(of.parts) == 0 {
 		return nil
 	}
 	return keyed(":", l.add(of.agent()))
 }
 
-// request adds a request.
-func (c *conversation) request(l *wekaList, e *wekaEntry) (err error) {
+// addRequest adds a request.
+func (w *weka) addRequest(l *wekaList, e *wekaEntry) (err error) {
 	row := trace.Request{
 		SessionID: l.name, InputLength: e.in.Value, OutputLength: e.out.Value,
 		Extra: unknownKeys(e.model, e.recorded, false),
 	}
 	if e.hashes != nil {
-		if row.HashIDs, err = parseIDs(e.hashes, c.ids, row.InputLength); err != nil {
+		if row.HashIDs, err = parseIDs(e.hashes, w.ids, row.InputLength); err != nil {
 			return keyed(".hash_ids", err)
 		}
-		if !c.global {
-			namespaceOf(c.name).apply(row.HashIDs)
+		if !w.global {
+			w.space.apply(row.HashIDs)
 		}
 	}
 	t := l.base + e.t.Value
@@ -263,30 +258,30 @@ func (c *conversation) request(l *wekaList, e *wekaEntry) (err error) {
 	if e.api.Set {
 		start.end = t + e.api.Value
 	}
-	if !c.recorded {
-		err = c.start(l, e, &start, t)
+	if !w.recorded {
+		err = w.startOf(l, e, &start, t)
 	}
 	if err == nil {
-		err = c.addRow(&row, t, e.line, start)
+		err = w.addRow(&row, t, e.line, start)
 	}
 	return keyed(":", err)
 }
 
-// start finds the start of a request, which was recorded at t.
-func (c *conversation) start(l *wekaList, e *wekaEntry, start *call, t float64) error {
+// startOf finds the start of a request, which was recorded at t.
+func (w *weka) startOf(l *wekaList, e *wekaEntry, start *call, t float64) error {
 	first, parts := l.previous == nil, l.until(t)
 	if len(parts) == 0 {
 		parts = l.caller
 	}
-	err := c.next(&l.timeline, start, t, parts)
+	err := w.next(&l.timeline, start, t, parts)
 	follows := !first && start.after == nil
 	switch {
 	case follows && e.think.Set:
 		start.ms, start.delays = e.think.Value, true
 	case follows && !start.delays:
-		c.notes.count("turns with neither a think_time nor an api_time before them, with a timestamp instead of a delay")
+		w.notes.count("turns with neither a think_time nor an api_time before them, with a timestamp instead of a delay")
 	case len(parts) > 0 && !start.delays:
-		c.notes.count("requests without an api_time before them, with a timestamp instead of a delay")
+		w.notes.count("requests without an api_time before them, with a timestamp instead of a delay")
 	}
 	start.kind = cmp.Or(e.before, start.kind, l.stopped)
 	if l.depth > 0 { // no user talks to a sub-agent
