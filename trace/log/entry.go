@@ -191,7 +191,7 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 	if wrong == nil && err == nil && layout == spanRecord && e.Prompt == NoPrompt && e.Answer == "" && !unread {
 		err = ErrNoMessage
 	}
-	if err := cmp.Or(wrong, err); err != nil {
+	if err := cmp.Or(err, wrong); err != nil { // of what is no request, nothing else matters
 		return nil, err
 	}
 	return e, nil
@@ -258,7 +258,8 @@ func generates(name string) bool {
 // readRequest collects the body of the request. It returns the object that has it.
 func (e *Entry) readRequest(f *fields) (request *fields) {
 	for _, name := range []string{"model_parameters", "optional_params", "proxy_server_request"} {
-		maps.Copy(e.Body, f.object(name).members)
+		of, _ := membersOf(unwrap(f.members[name])) // some rows have other things there
+		maps.Copy(e.Body, of)
 	}
 	for member, names := range bodyMembers {
 		if _, raw := f.first(names); raw != nil {
@@ -270,7 +271,7 @@ func (e *Entry) readRequest(f *fields) (request *fields) {
 	}
 	_, raw := f.first(allMessages)
 	switch raw = unwrap(raw); {
-	case len(raw) <= 2: // [] or {}
+	case len(raw) <= 2: // none, [] or {}
 	case raw[0] == '{': // such as {"messages": [...]}
 		in, _ := membersOf(raw)
 		maps.Copy(e.Body, in)
