@@ -289,7 +289,7 @@ func TestUpgrade(t *testing.T) {
 		line, _ := both.ReadString('\n')
 		io.WriteString(conn, "echo "+line)
 	})
-	c := capturing(t, server)
+	c := capturing(t, server, func(cfg *Config) { cfg.MaxConnections = 1 }) // the first one leaves its place
 	const head = " HTTP/1.1\nHost: h\nConnection: Upgrade\nUpgrade: websocket\n"
 	conn := raw(t, c.url, "GET /v1/realtime"+head+"\n")
 	in := bufio.NewReader(conn)
@@ -300,6 +300,7 @@ func TestUpgrade(t *testing.T) {
 	if line, err := in.ReadString('\n'); line != "echo hello\n" {
 		t.Errorf("%q, %v", line, err)
 	}
+	conn.Close()
 	conn = raw(t, c.url, "POST /v1/completions"+head+"Content-Length: 2\n\n{}")
 	if answer, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || answer.StatusCode != http.StatusOK {
 		t.Error(answer, err)
