@@ -11,15 +11,10 @@ import (
 // errLeftOut means that a line holds no request. The parser has noted why.
 var errLeftOut = errors.New("not a request")
 
-// lineParser parses the lines of a format with one request a line.
-type lineParser interface {
-	parse(line []byte, r *trace.Request) error
-}
-
-// lines is the source of a format with one request a line.
+// lines is the source of a format with one request a line, which parse parses.
 type lines struct {
 	textFiles
-	parser lineParser
+	parse func(line []byte, r *trace.Request) error
 }
 
 func (l *lines) Read(r *trace.Request) error {
@@ -30,7 +25,7 @@ func (l *lines) Read(r *trace.Request) error {
 		}
 		l.line = l.files[0].text.Number()
 		if err == nil {
-			err = l.parser.parse(line, r)
+			err = l.parse(line, r)
 		}
 		switch err {
 		case nil:

@@ -239,18 +239,16 @@ func notObject(line []byte) error {
 	return fmt.Errorf("%w: %s", errNotObject, Quote(line))
 }
 
-// nativeRows parses the lines of the native format.
-type nativeRows struct {
-	explicit bool // the caller named the format
-}
-
-func (n nativeRows) parse(line []byte, r *trace.Request) error {
-	err := ParseRow(line, r)
-	switch {
-	case errors.Is(err, errNoOutput):
-		return fmt.Errorf("%w (format %s accepts such rows, with length 0 and a mark)", err, AIPerf)
-	case err == nil && !n.explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian:
-		return fmt.Errorf("times are seconds and block ids are hashes of single blocks: %s", Quote(line))
+// nativeRows returns the parser of a native trace. explicit: the caller named the format.
+func nativeRows(explicit bool) func(line []byte, r *trace.Request) error {
+	return func(line []byte, r *trace.Request) error {
+		err := ParseRow(line, r)
+		switch {
+		case errors.Is(err, errNoOutput):
+			return fmt.Errorf("%w (format %s accepts such rows, with length 0 and a mark)", err, AIPerf)
+		case err == nil && !explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian:
+			return fmt.Errorf("times are seconds and block ids are hashes of single blocks: %s", Quote(line))
+		}
+		return err
 	}
-	return err
 }

@@ -137,7 +137,6 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 func (r *Reader) newSource(t textFiles, explicit bool) (source, error) {
 	rows := &lines{textFiles: t}
 	counter := tokenCounter(r.opts.Tokens)
-	var err error
 	switch r.format {
 	case Weka:
 		return newWeka(t), nil
@@ -150,16 +149,20 @@ func (r *Reader) newSource(t textFiles, explicit bool) (source, error) {
 	case ShareGPT:
 		return newShareGPT(t, counter), nil
 	case Mooncake:
-		rows.parser = nativeRows{explicit}
+		rows.parse = nativeRows(explicit)
 	case Bailian:
 		rows.size = bailianBlock
-		rows.parser = newBailian(t.notes)
+		rows.parse = newBailian(t.notes).parse
 	case AIPerf:
-		rows.parser = &aiperfRows{notes: t.notes, counter: counter}
+		rows.parse = (&aiperfRows{notes: t.notes, counter: counter}).parse
 	default:
-		rows.parser, err = newCSV(r.format, t.files[0].text, t.name, t.notes)
+		table, err := newCSV(r.format, t.files[0].text, t.name, t.notes)
+		if err != nil {
+			return nil, err
+		}
+		rows.parse = table.parse
 	}
-	return rows, err
+	return rows, nil
 }
 
 // Format returns the format of the trace.

@@ -42,17 +42,12 @@ func TimedTrace(reqs trace.Requests, blockSize int) trace.Requests {
 	}
 }
 
-// withTail appends a unique id for each block that has none. n is the row's
+// withTail returns ids with a unique one for each block that has none. n is the row's
 // number.
 func withTail(ids []uint64, tokens, blockSize, n int) []uint64 {
-	if ids == nil {
-		ids = []uint64{}
-	}
-	if blockSize == 0 {
-		return ids
-	}
-	for blocks := (tokens + blockSize - 1) / blockSize; len(ids) < blocks; {
-		ids = append(ids[:len(ids):len(ids)], mix(mix(uint64(n), uint64(len(ids))), 0x7461696c)&maxID) // "tail"
+	ids = append([]uint64{}, ids...) // those of the row are kept
+	for blockSize > 0 && len(ids)*blockSize < tokens {
+		ids = append(ids, mix(mix(uint64(n), uint64(len(ids))), 0x7461696c)&maxID) // "tail"
 	}
 	return ids
 }
