@@ -180,6 +180,13 @@ func TestBounds(t *testing.T) {
 	if _, _, err := readText(deep, format.Options{}); err == nil || !strings.Contains(err.Error(), "sub-agents are nested more than 16 deep") {
 		t.Errorf("nested sub-agents: %.100v", err)
 	}
+	parallel := wekaOf(strings.Repeat(`{"t": 1, "in": 1, "out": 1, "api_time": 9},`, 20_000) + wekaRequest)
+	if _, _, err := readText(parallel, format.Options{}); err == nil || !strings.HasPrefix(err.Error(), "t:1: requests[16384]: more than 16384 requests and sub-agents of a session run at the same time") {
+		t.Errorf("parallel requests: %.200v", err)
+	}
+	if rows, _, err := readText(parallel, format.Options{RecordedTimes: true}); err != nil || len(rows) != 20_001 {
+		t.Errorf("parallel requests at their recorded times: %d, %v", len(rows), err)
+	}
 	if _, _, err := readText(`{"chat_id": 1, "parent_chat_id": `+strings.Repeat("[", 1_000_000), format.Options{}); err == nil {
 		t.Error("a million brackets are read")
 	}

@@ -22,7 +22,7 @@ type part struct {
 }
 
 // maxParts bounds the parts of a timeline.
-const maxParts = 4096
+const maxParts = 1 << 14
 
 // timeline finds which parts a request of a session waited for, by recorded times:
 // all that had ended when it began. It omits those that one of the others waited
@@ -36,7 +36,7 @@ type timeline struct {
 // add adds a part.
 func (l *timeline) add(p part) error {
 	if len(l.parts) == maxParts {
-		return fmt.Errorf("more than %d requests and sub-agents of a session run at the same time", maxParts)
+		return fmt.Errorf("more than %d requests and sub-agents of a session run at the same time: keep the recorded times instead", maxParts)
 	}
 	l.parts = append(l.parts, p)
 	return nil
