@@ -53,16 +53,15 @@ func Files(folder string) (paths []string, rest int, err error) {
 	}
 	for _, entry := range entries {
 		name, path := entry.Name(), filepath.Join(folder, entry.Name())
-		plain := strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
-		info, err := os.Stat(path)
-		if ending := filepath.Ext(plain); strings.HasPrefix(name, ".") || ending != ".json" && ending != ".jsonl" || err == nil && !info.Mode().IsRegular() {
+		ending := filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst"))
+		switch info, err := os.Stat(path); {
+		case strings.HasPrefix(name, "."), ending != ".json" && ending != ".jsonl", err == nil && !info.Mode().IsRegular():
 			rest++
-			continue
-		}
-		if err != nil {
+		case err != nil:
 			return nil, 0, fmt.Errorf("opening trace: %w", err)
+		default:
+			paths = append(paths, path)
 		}
-		paths = append(paths, path)
 	}
 	if len(paths) == 0 {
 		return nil, rest, fmt.Errorf("opening trace: %s is a folder without files that end in .json or .jsonl", folder)

@@ -64,10 +64,6 @@ type idGenerator struct {
 	ids       []uint64
 }
 
-func newIDGenerator(part int) *idGenerator {
-	return &idGenerator{next: firstID + uint64(part)*partIDs}
-}
-
 // assign sets the row's ids, which are valid until the next call.
 func (g *idGenerator) assign(r *trace.Request) {
 	g.ids = g.ids[:0]

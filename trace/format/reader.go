@@ -120,7 +120,7 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 	}
 	r = &Reader{format: opts.Format, opts: opts, folder: folder != "", notes: &notes{}}
 	if opts.UniqueIDs {
-		r.ids = newIDGenerator(opts.Part)
+		r.ids = &idGenerator{next: firstID + uint64(opts.Part)*partIDs}
 	}
 	if r.folder && !slices.Contains([]Format{Weka, Dynamo, OpenAILog}, r.format) {
 		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces and request logs can be folders: its first file, %s, is %s", folder, first.name, named(r.format))
