@@ -56,7 +56,7 @@ var maxLines = map[string]int{
 	"trace/atomicfile":              550,
 	"trace/block":                   400,
 	"trace/check":                   1350,
-	"trace/format":                  4150,
+	"trace/format":                  4100,
 	"trace/jsonscan":                750,
 	"trace/log":                     1950,
 	"trace/routing":                 200,
