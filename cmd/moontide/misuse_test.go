@@ -58,6 +58,7 @@ func misusedFolder(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	const good = `{"timestamp": 0, "input_length": 5, "output_length": 1, "hash_ids": [1]}` + "\n"
 	mkdir(t, dir, "used")
+	mkdir(t, dir, "foreign")
 	table := tableOf(t, measuredEngine())
 	lines := strings.SplitAfter(table, "\n")
 	for name, text := range map[string]string{
@@ -74,6 +75,11 @@ func misusedFolder(t *testing.T) (dir string) {
 		"bad.csv":          "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,x\n",
 		"cut.gz":           "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff",
 		"used/notes.txt":   "mine",
+		"foreign.yaml":     "password: secret\n",
+		"foreign.json":     `{"password": "secret", "keys": [{"secret": "secret"}], "timestamp": "secret", "secret word": 1}`,
+		"foreign.jsonl":    good + `{"timestamp": "secret", "input_length": 5}`,
+		"foreign.txt":      "root:secret:19000\nsecret secret\n",
+		"foreign/run.json":    `{"version": {"secret": 1}}`,
 		"used/notes.token": `{"mine": 1}`,
 		"few.txt":          "the boy's visit was 1984\n",
 		"none.json":        `[{"id": 1}]`,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"moontide/trace/jsonscan"
 	"os"
 	"path/filepath"
 	"time"
@@ -149,7 +150,7 @@ func ReadParts(dir string) (p Parts, err error) {
 		return p, fmt.Errorf("reading parts: %w", err)
 	}
 	if err := json.Unmarshal(text, &p); err != nil {
-		return p, fmt.Errorf("reading %s: %.100q", path, err.Error())
+		return p, fmt.Errorf("reading %s: %w", path, jsonscan.Fault(err))
 	}
 	if err := p.check(); err != nil {
 		return p, fmt.Errorf("reading %s: %w", path, err)

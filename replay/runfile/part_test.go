@@ -85,7 +85,7 @@ func TestParts(t *testing.T) {
 		`{"of": 1, "parts": [{"number": 2}]}`:                                 "part 1 is listed as number 2",
 		`{"of": 1, "parts": [{"number": 1, "folder": "../other"}]}`:           "another folder",
 		`{"of": 1, "parts": [{"number": 1, "folder": "/runs/other/part-1"}]}`: "another folder",
-		`{"of": 1`: "unexpected end",
+		`{"of": 1`: "invalid JSON at byte 8",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, runfile.PartsFile), []byte(text), 0o644); err != nil {
 			t.Fatal(err)

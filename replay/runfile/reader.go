@@ -15,6 +15,7 @@ import (
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/jsonscan"
 )
 
 // Reader reads a run's folder.
@@ -51,7 +52,7 @@ func Open(dir string) (*Reader, error) {
 	}
 	// Compiling sonic's decoder for one object costs more than it saves.
 	if err := json.Unmarshal(text, &r.Run); err != nil {
-		return nil, fmt.Errorf("reading %s: %.100q", filepath.Join(dir, RunFile), err.Error())
+		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, RunFile), jsonscan.Fault(err))
 	}
 	if err := r.Run.checkCounts(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, RunFile), err)

@@ -174,12 +174,12 @@ func parseRecord(row trace.Request) (replay.Record, error) {
 	c := recordCodec{mode: decoding}
 	if len(row.Extra) > 0 {
 		if err := jsonscan.Strict.Unmarshal(row.Extra, &c.members); err != nil {
-			return rec, fmt.Errorf("result line does not decode: %.100q", err.Error())
+			return rec, fmt.Errorf("result line does not decode: %w", jsonscan.Fault(err))
 		}
 	}
 	c.fields(&rec)
 	if c.err != nil {
-		return rec, fmt.Errorf("result line does not decode: %.100q", c.err.Error())
+		return rec, fmt.Errorf("result line does not decode: %w", c.err)
 	}
 	if !c.isResult {
 		return rec, fmt.Errorf("not a result line: no done_ms")
@@ -273,7 +273,7 @@ func (c *recordCodec) end() {
 // would force the record onto the heap.
 func decode[T any](c *recordCodec, raw []byte) (v T) {
 	if err := jsonscan.Strict.Unmarshal(raw, &v); err != nil && c.err == nil {
-		c.err = err
+		c.err = jsonscan.Fault(err)
 	}
 	return v
 }

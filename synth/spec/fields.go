@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"moontide/synth"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ func (r *reader) fieldsOf(n *node, name string, known []string) fields {
 	}
 	for _, e := range n.entries {
 		if !slices.Contains(known, e.key) {
-			r.fail(e.place, "%s is not a known key: want one of %s", quote(f.label(e.key)), strings.Join(known, ", "))
+			r.fail(e.place, "%s is not a known key: want one of %s", quoteKey(f.label(e.key)), strings.Join(known, ", "))
 		}
 	}
 	return f
@@ -197,6 +198,17 @@ func (r *reader) checkShares(place, label string, shares []float64) {
 	if math.Abs(sum-1) > 1e-6 {
 		r.fail(place, "the shares of %s add up to %s, want 1", label, strconv.FormatFloat(sum, 'g', 6, 64))
 	}
+}
+
+// keyName matches what looks like a key, not like the text of a file that is no description.
+var keyName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,39}$`)
+
+// quoteKey is quote for a key.
+func quoteKey(key string) string {
+	if !keyName.MatchString(key) {
+		return fmt.Sprintf("a key of %d bytes", len(key))
+	}
+	return quote(key)
 }
 
 // quote formats a value for an error: on one line and shortened.

@@ -175,7 +175,7 @@ func (c *csvRows) read(column string, field []byte, r *trace.Request) (err error
 	case "Total tokens":
 		total, err := parseLength(field)
 		if err == nil && total != r.InputLength+r.OutputLength {
-			err = fmt.Errorf("is not the sum of %d and %d: %s", r.InputLength, r.OutputLength, Quote(field))
+			err = fmt.Errorf("is not the sum of %d and %d: %s", r.InputLength, r.OutputLength, quoteNumber(field))
 		}
 		return err
 	case "Model":

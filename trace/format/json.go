@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"moontide/trace"
@@ -152,12 +153,53 @@ func keyed(key string, err error) error {
 	return fmt.Errorf("%s %w", key, err)
 }
 
-// Quote quotes a value for an error message: on one line, and cut after 60
-// bytes.
+// Quote describes a value for an error message without its text, which may be anybody's
+// if the file is no trace. Of objects it has the names of members.
 func Quote[T string | []byte](v T) string {
-	const most = 60
-	if len(v) > most {
-		return strconv.Quote(string(v[:most])) + "..."
+	value := bytes.TrimSpace([]byte(v))
+	if len(value) == 0 {
+		return "nothing"
 	}
-	return strconv.Quote(string(v))
+	kind, valid := map[byte]string{'{': "object", '[': "list", '"': "string"}[value[0]], json.Valid(value) && utf8.Valid(value)
+	switch {
+	case kind == "" && !valid:
+		return fmt.Sprintf("a text of %d bytes", len(value))
+	case kind == "" && value[0] >= 'a': // null, true or false
+		return string(value)
+	case kind == "":
+		return "a number"
+	case !valid:
+		return "a broken " + kind + memberNames(value)
+	case kind == "object":
+		return "an object" + memberNames(value)
+	}
+	return "a " + kind
+}
+
+// quoteNumber is Quote for the value of a known key: a number is quoted.
+func quoteNumber[T string | []byte](v T) string {
+	if value := string(v); len(value) <= 40 && value != "" && strings.Trim(value, "+-.0123456789eE") == "" {
+		return value
+	}
+	return Quote(v)
+}
+
+// memberName matches what looks like the name of a member, not like data.
+var memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,39}$`)
+
+// memberNames lists the names of the first members of an object. Other values have none.
+func memberNames(object []byte) string {
+	const most = 6
+	var names []string
+	c := jsonscan.New(object)
+	for more := c.Open('{'); more && len(names) < most; more = c.More('}') {
+		if key := c.Key(); memberName.Match(key) {
+			names = append(names, string(key))
+		}
+		c.Skip()
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " with the keys " + strings.Join(names, ", ")
 }

@@ -28,9 +28,9 @@ func parseNumber(b []byte, exponent int) (float64, error) {
 	case text == "":
 		return 0, errors.New("is empty")
 	case strings.ContainsAny(text, "nNxX"), err != nil && value == 0: // NaN, Inf and hexadecimal numbers are none, either
-		return 0, fmt.Errorf("is not a number: %s", Quote(b))
+		return 0, fmt.Errorf("is not a number: %s", quoteNumber(b))
 	case math.IsInf(value, 0):
-		return 0, fmt.Errorf("is out of range: %s", Quote(b))
+		return 0, fmt.Errorf("is out of range: %s", quoteNumber(b))
 	}
 	return value + 0, nil // -0 is 0
 }
@@ -44,7 +44,7 @@ func parseMilliseconds(b []byte) (float64, error) { return parseTime(b, 0, "ms")
 func parseTime(b []byte, exponent int, unit string) (float64, error) {
 	ms, err := parseNumber(b, exponent)
 	if err == nil && (ms < 0 || ms > trace.MaxMS) {
-		err = fmt.Errorf("is out of range: %s %s", Quote(b), unit)
+		err = fmt.Errorf("is out of range: %s %s", quoteNumber(b), unit)
 	}
 	return ms, err
 }
@@ -60,9 +60,9 @@ func parseLength(b []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case n < 0 || n > trace.MaxLength:
-		return 0, fmt.Errorf("is out of range: %s tokens", Quote(b))
+		return 0, fmt.Errorf("is out of range: %s tokens", quoteNumber(b))
 	case n != math.Trunc(n):
-		return 0, fmt.Errorf("is not a whole number: %s", Quote(b))
+		return 0, fmt.Errorf("is not a whole number: %s", quoteNumber(b))
 	}
 	return int(n), nil
 }
@@ -71,7 +71,7 @@ func parseLength(b []byte) (int, error) {
 func parseBlockSize(b []byte) (int, error) {
 	size, err := parseLength(b)
 	if err == nil && size == 0 {
-		err = fmt.Errorf("is out of range: %s", Quote(b))
+		err = fmt.Errorf("is out of range: %s", quoteNumber(b))
 	}
 	return size, err
 }
@@ -88,7 +88,7 @@ func parseDate(b []byte) (int64, error) {
 	}
 	var at time.Time
 	if err := at.UnmarshalText(text); err != nil || at.Year() < 1970 || at.Year() > 2200 {
-		return 0, fmt.Errorf("is not a date like 2023-11-16 18:15:46.6805900: %s", Quote(b))
+		return 0, fmt.Errorf("is not a date like 2023-11-16 18:15:46.6805900: %s", quoteNumber(b))
 	}
 	return at.UnixNano(), nil
 }
@@ -125,7 +125,7 @@ func parseIDs(raw []byte, dst []uint64, inputLength int) ([]uint64, error) {
 	jsonscan.Elements(raw, func(_ int, id []byte) error {
 		n++
 		if _, err := strconv.ParseUint(string(id), 10, 64); err != nil && wrong == nil {
-			wrong = fmt.Errorf("has an id that is not an unsigned 64-bit integer: %s", Quote(id))
+			wrong = fmt.Errorf("has an id that is not an unsigned 64-bit integer: %s", quoteNumber(id))
 		}
 		return nil
 	})

@@ -22,16 +22,43 @@ package jsonscan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"math/bits"
+	"strings"
 
 	"github.com/bytedance/sonic"
+	"github.com/bytedance/sonic/decoder"
 )
 
 // Strict is the sonic configuration for untrusted JSON: it rejects invalid strings that
 // the default accepts, and returns copies so that results do not keep the input alive. It
 // may accept a wrong escape in a member that it skips: check with encoding/json.Valid first.
 var Strict = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
+
+// Fault returns what is wrong with a JSON text and where, of an error of sonic, which
+// quotes the text around that place, or of encoding/json, which names Go types.
+func Fault(err error) error {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s has the wrong type", cmp.Or(e.Field, "the text"))
+	}
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("invalid JSON at byte %d", e.Offset)
+	}
+	if e, ok := errors.AsType[decoder.SyntaxError](err); ok {
+		return fmt.Errorf("invalid JSON at byte %d", e.Pos)
+	}
+	if e, ok := errors.AsType[*decoder.MismatchTypeError](err); ok {
+		return fmt.Errorf("the value at byte %d has the wrong type", e.Pos)
+	}
+	if key, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("unknown key %.40s", key)
+	}
+	return errors.New("invalid JSON")
+}
 
 // MaxDepth is the maximum nesting depth that [Cursor.Skip] accepts.
 const MaxDepth = 16

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/bytedance/sonic"
 
@@ -32,11 +31,7 @@ type file struct {
 
 // unread shortens an error of the JSON library, which quotes the file.
 func unread(what string, err error) error {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	if len(line) > 120 {
-		line = line[:120] + "..."
-	}
-	return fmt.Errorf("%s is not that of a tokenizer.json: %s", what, line)
+	return fmt.Errorf("%s is not that of a tokenizer.json: %w", what, jsonscan.Fault(err))
 }
 
 func absent(r raw) bool { return len(r) == 0 || string(r) == "null" }

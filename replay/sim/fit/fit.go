@@ -138,7 +138,7 @@ func search(ctx context.Context, rows []*Row, options Options) (*model, error) {
 		m := newModel(d, rows, options)
 		starts := m.starts()
 		if starts == nil {
-			return nil, fmt.Errorf("fit: %d measurements cannot give %d parameters: measure TTFT and TPOT of more loads, at other concurrencies and prompt lengths", len(rows), len(m.costs)+len(m.knots))
+			return nil, fmt.Errorf("fit: too few measurements (%d) for %d parameters: measure TTFT and TPOT of more loads, at other concurrencies and prompt lengths", len(rows), len(m.costs)+len(m.knots))
 		}
 		near := &model{loss: math.Inf(1)}
 		for _, start := range starts {

@@ -139,7 +139,7 @@ func TestFitRefuses(t *testing.T) {
 		want         string
 	}{
 		{nil, Options{}, "no measurements"},
-		{all[2:3], Options{}, "cannot give"},
+		{all[2:3], Options{}, "too few measurements (1)"},
 		{all, Options{Template: engine.Deployment{Engine: engine.Config{MaxModelLen: 100, MaxBatchedTokens: 4096}}}, "check the template's limits"},
 	} {
 		if _, err := Fit(t.Context(), tt.measurements, tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {

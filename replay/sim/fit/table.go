@@ -108,7 +108,7 @@ func (m *Measurement) parse(columns, cells []string) error {
 	}
 	l := &m.Load
 	if l.ISL == 0 || l.OSL == 0 || l.Concurrency == 0 && l.Rate == 0 || len(m.Values) == 0 {
-		return fmt.Errorf("want isl and osl above 0, a concurrency (requests in flight) or rate (requests/s), and one or more of %s; known columns are %q", Metrics, columns)
+		return fmt.Errorf("want isl and osl above 0, a concurrency (requests in flight) or rate (requests/s), and a metric such as %s or %s", OutputThroughput, MeanTTFT)
 	}
 	if mean := (m.Values[MeanE2EL]-m.Values[MeanTTFT])/m.Values[MeanTPOT] + 1; l.MeanOutput == 0 && mean > 1 && mean < 0.995*float64(l.OSL) {
 		l.MeanOutput = mean

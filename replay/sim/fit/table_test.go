@@ -54,7 +54,7 @@ func TestReadTableErrors(t *testing.T) {
 			t.Errorf("%s -> %s: %v, want %s", test.from, test.to, err, test.want)
 		}
 	}
-	for text, want := range map[string]string{"": "the table has no rows", strings.SplitAfter(goodTable, "\n")[0]: "the table has no rows", "isl,osl,concurrency\n1,1,1\n": "one or more of"} {
+	for text, want := range map[string]string{"": "the table has no rows", strings.SplitAfter(goodTable, "\n")[0]: "the table has no rows", "isl,osl,concurrency\n1,1,1\n": "and a metric such as"} {
 		if _, err := fit.ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
