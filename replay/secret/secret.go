@@ -28,8 +28,8 @@ func Mask(text string) string { return fmt.Sprintf("%s%.4x", hidden, sha256.Sum2
 func Masked(text string) bool { return strings.Contains(text, hidden) }
 
 // keys are keys and tokens whose beginning tells what they are, as of model providers,
-// clouds and code hosts, and JSON web tokens.
-var keys = regexp.MustCompile(`\b((sk|gsk|csk|xai|pplx|nvapi|glpat|xox[a-z])-|(hf|gh[a-z]|github_pat|r8|fw|rpa)_|dapi|AKIA|ASIA|AIza)[\w-]{8,}|\beyJ[\w-]{8,}(\.[\w-]+)*`)
+// clouds and code hosts, and JSON web tokens. They begin a word: model-xai-large is none.
+var keys = regexp.MustCompile(`(^|[^\w.-])(((sk|gsk|csk|xai|pplx|nvapi|glpat|xox[a-z])-|(hf|gh[a-z]|github_pat|r8|fw|rpa)_|dapi|AKIA|ASIA|AIza)[\w-]{8,}|eyJ[\w-]{8,}(\.[\w-]+)*)`)
 
 // credentials are the user and the password in a URL.
 var credentials = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^/?#\s"']+@`)
@@ -45,7 +45,13 @@ func Message(text string) string {
 			return scheme + "://" + user + "@"
 		})
 	}
-	return keys.ReplaceAllStringFunc(text, Mask)
+	return keys.ReplaceAllStringFunc(text, func(found string) string {
+		before := keys.FindStringSubmatch(found)[1]
+		if !strings.ContainsAny(found, "0123456789") {
+			return found
+		}
+		return before + Mask(found[len(before):])
+	})
 }
 
 // random finds words without separators that are long enough to be random.

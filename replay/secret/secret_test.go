@@ -61,6 +61,9 @@ func TestMessage(t *testing.T) {
 		"open sk-12345678.jsonl":                "open " + Mask("sk-12345678") + ".jsonl",
 		"http://h/a?b=c@d":                      "http://h/a?b=c@d",
 		"disk-12345678 and task-abcdefghijk":    "disk-12345678 and task-abcdefghijk",
+		"log-usage-xai-deepseek1.jsonl":         "log-usage-xai-deepseek1.jsonl",
+		"sk-learn-datasets, xai-deepseek":       "sk-learn-datasets, xai-deepseek",
+		"key=sk-12345678 sk-87654321":           "key=" + Mask("sk-12345678") + " " + Mask("sk-87654321"),
 		"traces/conversation-0123456789abcdef0": "traces/conversation-0123456789abcdef0",
 	} {
 		if got := Message(text); got != want {
