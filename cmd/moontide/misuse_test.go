@@ -79,7 +79,7 @@ func misusedFolder(t *testing.T) (dir string) {
 		"foreign.json":     `{"password": "secret", "keys": [{"secret": "secret"}], "timestamp": "secret", "secret word": 1}`,
 		"foreign.jsonl":    good + `{"timestamp": "secret", "input_length": 5}`,
 		"foreign.txt":      "root:secret:19000\nsecret secret\n",
-		"foreign/run.json":    `{"version": {"secret": 1}}`,
+		"foreign/run.json": `{"version": {"secret": 1}}`,
 		"used/notes.token": `{"mine": 1}`,
 		"few.txt":          "the boy's visit was 1984\n",
 		"none.json":        `[{"id": 1}]`,
