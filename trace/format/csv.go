@@ -153,17 +153,25 @@ func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 func (c *csvRows) read(column string, field []byte, r *trace.Request) (err error) {
 	switch column {
 	case "TIMESTAMP":
-		r.Timestamp, err = some(c.sinceFirstDate)(field)
+		r.Timestamp.Set = true
+		r.Timestamp.Value, err = c.sinceFirstDate(field)
 	case "Timestamp", "arrived_at":
-		r.Timestamp, err = some(parseSeconds)(field)
+		r.Timestamp.Set = true
+		r.Timestamp.Value, err = parseSeconds(field)
 	case "ContextTokens", "Request tokens", "num_prefill_tokens":
 		r.InputLength, err = parseLength(field)
 	case "GeneratedTokens", "Response tokens", "num_decode_tokens":
 		r.OutputLength, err = parseLength(field)
+	default:
+		if len(field) > 0 {
+			return c.readOptional(column, field, r)
+		}
 	}
-	if len(field) == 0 { // of an optional column, unless there is an error
-		return err
-	}
+	return err
+}
+
+// readOptional sets what the field of an optional column gives.
+func (c *csvRows) readOptional(column string, field []byte, r *trace.Request) (err error) {
 	switch column {
 	case "NumImages":
 		images, err := parseLength(field)
@@ -228,8 +236,10 @@ func splitFields(dst [][]byte, line []byte) ([][]byte, error) {
 		return dst, nil
 	}
 	for more := true; more && len(dst) <= maxColumns; {
-		var field []byte
-		field, line, more = bytes.Cut(line, []byte(","))
+		field, end := line, bytes.IndexByte(line, ',')
+		if more = end >= 0; more {
+			field, line = line[:end], line[end+1:]
+		}
 		dst = append(dst, bytes.Trim(field, " "))
 	}
 	return dst, nil

@@ -87,7 +87,7 @@ func parseDate(b []byte) (int64, error) {
 		text = append(text, 'Z')
 	}
 	var at time.Time
-	if err := at.UnmarshalText(text); err != nil || at.Year() < 1970 || at.Year() > 2200 {
+	if err := at.UnmarshalText(text); err != nil || at.Unix() < 0 || at.Unix() >= 7_289_654_400 { // 1970 to 2200
 		return 0, fmt.Errorf("is not a date like 2023-11-16 18:15:46.6805900: %s", quoteNumber(b))
 	}
 	return at.UnixNano(), nil
