@@ -27,7 +27,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 	}
 	clientConfig.Graph, clientConfig.TraceModels = in.plan.Graph, in.models
 	clientConfig.Retries = cfg.Retries
-	limit, err := checkOpenFiles(listen.OpenFiles(), in.partRows, cfg.MaxConcurrency, cfg.embedded())
+	limit, err := checkOpenFiles(listen.OpenFiles(), cfg.Member.OpenFiles(), in.partRows, cfg.MaxConcurrency, cfg.embedded())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,9 +7,9 @@ import (
 )
 
 // checkOpenFiles compares the limit on open files (0: none) with the needs of a run: a
-// connection per request in flight, two if the endpoint is embedded. A concurrency limit
-// that cannot be reached is an error; without one, the run may need less: a note.
-func checkOpenFiles(limit, rows, maxConcurrency int, embedded bool) (notes []string, err error) {
+// connection per request in flight, two if the endpoint is embedded, and others, such as
+// the connections of part 1 to the other parts. A concurrency limit that cannot be reached is an error; without one, the run may need less: a note.
+func checkOpenFiles(limit, others, rows, maxConcurrency int, embedded bool) (notes []string, err error) {
 	most, each := rows, 1
 	if maxConcurrency > 0 {
 		most = min(rows, maxConcurrency)
@@ -17,7 +17,7 @@ func checkOpenFiles(limit, rows, maxConcurrency int, embedded bool) (notes []str
 	if embedded {
 		each = 2
 	}
-	room := max(limit-listen.OtherFiles, 0) / each
+	room := max(limit-listen.OtherFiles-others, 0) / each
 	switch {
 	case limit == 0 || most <= room:
 		return nil, nil

@@ -79,7 +79,7 @@ func (c SweepConfig) check(leg Leg) error {
 	planned.Trace.Path = leg.Name
 	err := planned.Check()
 	if err == nil && !planned.Virtual {
-		_, err = checkOpenFiles(listen.OpenFiles(), cmp.Or(leg.Prompts, leg.MaxConcurrency), leg.MaxConcurrency, planned.embedded())
+		_, err = checkOpenFiles(listen.OpenFiles(), 0, cmp.Or(leg.Prompts, leg.MaxConcurrency), leg.MaxConcurrency, planned.embedded())
 	}
 	return err
 }

@@ -110,6 +110,17 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 // Leads reports whether this is part 1.
 func (m *Member) Leads() bool { return m.server != nil }
 
+// OpenFiles returns how many connections to other parts there may be, 0 for a nil Member.
+func (m *Member) OpenFiles() int {
+	switch {
+	case m == nil:
+		return 0
+	case m.Leads():
+		return connsOfPart + m.server.conns.Most
+	}
+	return connsOfPart
+}
+
 // Folder returns the folder of this part's records.
 func (m *Member) Folder() string { return filepath.Join(m.Dir, folder(m.Number)) }
 
