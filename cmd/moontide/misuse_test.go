@@ -22,6 +22,10 @@ func TestMisuse(t *testing.T) {
 	t.Parallel()
 	dir := misusedFolder(t)
 	before, there := contents(t, dir), files(t, dir)
+	unmentioned := map[string]bool{}
+	for _, v := range verbs() {
+		unmentioned[v.name] = true
+	}
 	var got strings.Builder
 	for line := range strings.Lines(readFile(t, "testdata/misuse.txt")) {
 		if strings.HasPrefix(line, " ") { // what a command said
@@ -41,11 +45,15 @@ func TestMisuse(t *testing.T) {
 		}
 		said := strings.TrimPrefix(strings.TrimSpace(r.err), "moontide: ")
 		if r.status == exitMisused {
+			delete(unmentioned, args[0])
 			said, _, _ = strings.Cut(said, "\nSee moontide ")
 		}
 		fmt.Fprintf(&got, "  %d  %s\n", r.status, strings.ReplaceAll(said, "\n", "\n     "))
 	}
 	tracetest.Golden(t, "testdata/misuse.txt", got.String())
+	for verb := range unmentioned {
+		t.Errorf("no command misuses %s", verb)
+	}
 	if contents(t, dir) != before {
 		t.Errorf("files are %q, were %q, or others have been written to", files(t, dir), there)
 	}
