@@ -233,9 +233,6 @@ func notObject(line []byte) error {
 	if t := tableOf(line); t != nil {
 		return fmt.Errorf("the header of %s in CSV, not a JSON object: %s", named(t.format), Quote(line))
 	}
-	if bytes.HasPrefix(line, []byte("{")) && !looksNative(line) { // it may be of a log, with its texts
-		return fmt.Errorf("%w, or cut off", errNotObject)
-	}
 	return fmt.Errorf("%w: %s", errNotObject, Quote(line))
 }
 

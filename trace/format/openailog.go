@@ -65,7 +65,6 @@ func (l *requestLog) BlockSize() int { return l.cfg.BlockSize }
 
 // split splits a file into lines, or into the objects of an array or over lines.
 func (l *requestLog) split(t *Text) units {
-	t.private = true
 	if overLines(t.Head()) {
 		return t.objects(MaxRow)
 	}

@@ -141,8 +141,5 @@ func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 	if tokens, err = s.counter.tokens(value.Value); err != nil {
 		err = fmt.Errorf(": %w", err)
 	}
-	return slices.Contains(answering, from.Value), tokens, err
+	return slices.Contains([]string{"gpt", "assistant", "chatgpt", "bing", "bard", "model"}, from.Value), tokens, err
 }
-
-// answering are the names of models in the member from.
-var answering = []string{"gpt", "assistant", "chatgpt", "bing", "bard", "model"}

@@ -13,8 +13,6 @@ import (
 	"moontide/trace"
 )
 
-var errLongRow = fmt.Errorf("row is longer than %d MiB", MaxRow>>20)
-
 // MaxRow is the longest row that is accepted, in bytes.
 const MaxRow = 64 << 20
 
@@ -26,7 +24,6 @@ const textBuffer = 256 << 10
 type Text struct {
 	in      *bufio.Reader
 	decoder io.ReadCloser // nil if the file is not compressed
-	private bool          // errors quote nothing
 	number  int           // see Number
 	long    []byte        // an object, or a line that outgrew in's buffer
 
@@ -120,7 +117,7 @@ func (t *Text) Line() ([]byte, error) {
 			return nil, trace.ReadError{Err: err}
 		}
 		if len(line) > MaxRow {
-			return nil, t.about(errLongRow, line)
+			return nil, fmt.Errorf("row is longer than %d MiB", MaxRow>>20)
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			return line, nil
@@ -162,10 +159,10 @@ func (t *Text) seekObject() error {
 	case c == ',':
 		c, err = t.token()
 	case c != ']':
-		return t.unexpected("expected a comma or the end of the array", c)
+		return errors.New("expected a comma or the end of the array")
 	default:
 		if c, err = t.token(); err == nil {
-			return t.unexpected("text after the end of the array", c)
+			return errors.New("text after the end of the array")
 		}
 		return err
 	}
@@ -173,7 +170,7 @@ func (t *Text) seekObject() error {
 	case err == io.EOF && t.array:
 		return errors.New("the file ends within its array")
 	case err == nil && c != '{':
-		return t.unexpected("not a JSON object", c)
+		return errors.New("not a JSON object")
 	}
 	t.number, t.long = t.line, append(t.long[:0], c)
 	return err
@@ -186,11 +183,11 @@ func (t *Text) readObject(most int) error {
 		c, err := t.byte()
 		switch {
 		case err == io.EOF:
-			return t.about(fmt.Errorf("the file ends within the object that starts on line %d", t.number), t.long)
+			return fmt.Errorf("the file ends within the object that starts on line %d", t.number)
 		case err != nil:
 			return err
 		case len(t.long) == most:
-			return t.about(fmt.Errorf("the object that starts on line %d is longer than %d MiB", t.number, most>>20), t.long)
+			return fmt.Errorf("the object that starts on line %d is longer than %d MiB", t.number, most>>20)
 		}
 		t.long = append(t.long, c)
 		switch {
@@ -227,18 +224,4 @@ func (t *Text) byte() (byte, error) {
 		err = trace.ReadError{Err: err}
 	}
 	return c, err
-}
-
-// unexpected returns the error about the text from c on.
-func (t *Text) unexpected(what string, c byte) error {
-	rest, _ := t.in.Peek(80)
-	return t.about(errors.New(what), append([]byte{c}, rest...))
-}
-
-// about returns an error about a text.
-func (t *Text) about(err error, text []byte) error {
-	if t.private {
-		return err
-	}
-	return fmt.Errorf("%w: %s", err, Quote(text))
 }

@@ -94,20 +94,14 @@ func (w *Writer) Write(r trace.Request) error {
 
 // writable returns an error for a row that the native reader refuses.
 func writable(r *trace.Request) error {
-	for _, time := range [...]struct {
-		name string
-		trace.Opt[float64]
-	}{{"timestamp", r.Timestamp}, {"delay", r.Delay}} {
-		if !(time.Value >= 0 && time.Value <= trace.MaxMS) {
-			return fmt.Errorf("its %s is %v ms, outside of 0 to %v ms: choose a rate, speed or window that keeps times in range", time.name, time.Value, trace.MaxMS)
+	for i, ms := range [...]float64{r.Timestamp.Value, r.Delay.Value} {
+		if !(ms >= 0 && ms <= trace.MaxMS) {
+			return fmt.Errorf("its %s is %v ms, outside of 0 to %v ms: choose a rate, speed or window that keeps times in range", [...]string{"timestamp", "delay"}[i], ms, trace.MaxMS)
 		}
 	}
-	for _, length := range [...]struct {
-		name   string
-		tokens int
-	}{{"input_length", r.InputLength}, {"output_length", r.OutputLength}, {"context_len", r.ContextLen.Value}, {"unique_user_prompt_len", r.UniquePromptLen.Value}} {
-		if length.tokens < 0 || length.tokens > trace.MaxLength {
-			return fmt.Errorf("its %s is %d tokens, outside of 0 to %d", length.name, length.tokens, trace.MaxLength)
+	for i, tokens := range [...]int{r.InputLength, r.OutputLength, r.ContextLen.Value, r.UniquePromptLen.Value} {
+		if tokens < 0 || tokens > trace.MaxLength {
+			return fmt.Errorf("its %s is %d tokens, outside of 0 to %d", [...]string{"input_length", "output_length", "context_len", "unique_user_prompt_len"}[i], tokens, trace.MaxLength)
 		}
 	}
 	if n := len(r.HashIDs); n > maxIDs(r.InputLength) {
