@@ -161,7 +161,7 @@ func (t *Text) seekObject() error {
 	case c != ']':
 		return errors.New("expected a comma or the end of the array")
 	default:
-		if c, err = t.token(); err == nil {
+		if _, err = t.token(); err == nil {
 			return errors.New("text after the end of the array")
 		}
 		return err
