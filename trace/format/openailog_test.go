@@ -208,6 +208,30 @@ func TestLogRecordsShareIDs(t *testing.T) {
 	}
 }
 
+// A name that two logs have for different things is read as its log means it, and an error is
+// one wherever it stands, unless it is empty.
+func TestMeaningsOfNames(t *testing.T) {
+	const (
+		litellm = `{"call_type":"acompletion","status":"success","startTime":1700000000.25,"model":"m","messages":[{"role":"user","content":"hello"}],"prompt_tokens":3,"completion_tokens":2,`
+		row     = `{"timestamp":1700000000,"status":200,"request":{"model":"m","prompt":"hello"},`
+		record  = `{"trace_id":"ab","span_id":"cd","timestamp":1700000000,"body":"hello","attributes":`
+		span    = `{"context":{"trace_id":"ab","span_id":"cd"},"start_time":1700000000,"attributes":{"gen_ai.operation.name":"chat"}}`
+	)
+	for log, want := range map[string]string{
+		litellm + `"response_time":1.25,"response":{}}`:                `"outcome":"ok"}`,
+		litellm + `"response":{"error":{"message":"no"}}}`:             `"outcome":"server"}`,
+		row + `"response_time":1700000001,"response":{}}`:              `"outcome":"ok","status":200,"e2el_ms":1000}`,
+		row + `"error":{},"response":{"error":""}}`:                    `"outcome":"ok","status":200}`,
+		record + `{"event.name":"gen_ai.user.message"}}` + "\n" + span: `"hash_ids"`,
+		record + `{"event.name":"started"}}` + "\n" + span:             `"outcome":"ok"`,
+	} {
+		rows, _, err := readText(log, format.Options{Format: format.OpenAILog, Record: withKey.Record})
+		if err != nil || !strings.Contains(spelled(rows), want) {
+			t.Errorf("%s is read as %s, want %s: %v", log, spelled(rows), want, err)
+		}
+	}
+}
+
 // Messages that are too long together are not read, and that is reported.
 func TestLongLogRecords(t *testing.T) {
 	span := `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"ab","spanId":"cd","startTimeUnixNano":"1735000000000000000","attributes":{"gen_ai.operation.name":"chat","gen_ai.usage.input_tokens":37}}]}]}]}` + "\n"

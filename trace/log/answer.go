@@ -2,6 +2,7 @@ package log
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,7 @@ func (e *Entry) readAnswer(f *fields) error {
 		if textOf(chunk.members["object"]) == "list" { // such as of embeddings
 			return ErrOtherCall
 		}
-		failed = failed || chunk.has("error")
+		failed = failed || isFailure(chunk.members["error"])
 		for _, name := range []string{"usage", "usageMetadata", "message.usage"} { // Anthropic's message_start has the last
 			e.Usage.read(chunk.object(name))
 		}
@@ -115,6 +116,11 @@ func (e *Entry) addTexts(key string, raw []byte, depth int) {
 	}
 }
 
+// isFailure reports whether a member that names an error has one.
+func isFailure(raw []byte) bool {
+	return !slices.Contains([]string{"", `""`, "{}", "false"}, string(raw))
+}
+
 // readOutcome reads how a request ended: from a status of HTTP or in words, of the entry
 // or its response, and from members that name an error.
 func (e *Entry) readOutcome(f, response *fields, failed bool) {
@@ -126,12 +132,12 @@ func (e *Entry) readOutcome(f, response *fields, failed bool) {
 	}
 	_, state := f.first(endStates)
 	ended := strings.ToLower(strings.Trim(string(state), `"`))
-	_, failure := f.first(failures)
+	failed = failed || isFailure(f.members["error"])
 	class, code := f.text(errorClasses), f.text(errorCodes)
 	if status, err := strconv.Atoi(code); err == nil && status >= 100 && status < 600 {
 		e.Status = status
 	}
-	if !failed && failure == nil && class == "" && ended != "failure" && ended != "2" && !strings.HasSuffix(ended, "error") && e.Status >= 0 && e.Status < 300 {
+	if !failed && class == "" && ended != "failure" && ended != "2" && !strings.HasSuffix(ended, "error") && e.Status >= 0 && e.Status < 300 {
 		e.Outcome = OK
 		return
 	}

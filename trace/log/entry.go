@@ -169,6 +169,9 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 	if f.has("standard_logging_object") {
 		f = f.object("standard_logging_object")
 	}
+	if f.has("call_type") { // LiteLLM's is a duration: to the end, or to the first token of a stream
+		delete(f.members, "response_time")
+	}
 	e := &Entry{Body: map[string][]byte{}, Fields: f.members}
 	unread := false // messages without their content
 	switch layout {
@@ -186,6 +189,7 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 	case span:
 		e.Joins = spanName(f.text(traceIDs), f.text(spanIDs))
 		e.Fields, unread = f.members.addMessages(parts)
+		delete(f.members, "body") // of a log record, not of a request
 	}
 	err = e.read(f, layout)
 	if wrong == nil && err == nil && layout == spanRecord && e.Prompt == NoPrompt && e.Answer == "" && !unread {

@@ -26,7 +26,6 @@ var (
 
 	statuses     = strings.Fields("http.response.status_code status_code statusCode status response_status")
 	endStates    = strings.Fields("status.code status.status_code status")
-	failures     = strings.Fields("error")
 	errorClasses = strings.Fields("error_information.error_class error.type")
 	errorCodes   = strings.Fields("error_information.error_code error.code error.type")
 )
