@@ -19,7 +19,7 @@ const (
 	KS         Measure = "ks"         // distance between two distributions (see [stats.KS]), shown with their medians
 	LogRatio   Measure = "log_ratio"  // mean of |ln| of the ratio of their quantiles, shown with their medians
 	Difference Measure = "difference" // of two shares
-	Relative   Measure = "relative"   // to the source's value
+	Relative   Measure = "relative"   // to the source's value, which grows with its rate
 )
 
 // The outcomes of an aspect. It is not applicable if the source has no such values.
@@ -125,10 +125,15 @@ func (v *Value) in(pieces []piece) []float64 {
 }
 
 // compare sets the values of an aspect and returns their largest gap.
-func (a *Aspect) compare(source, drawn []piece) (largest float64) {
+func (a *Aspect) compare(source, drawn []piece, rateScale float64) (largest float64) {
 	for i := range a.Values {
 		v := &a.Values[i]
 		of, by := v.in(source), v.in(drawn)
+		for j := range of {
+			if a.Measure == Relative {
+				of[j] *= rateScale
+			}
+		}
 		v.Source, v.Drawn, v.Gap = a.Measure.shown(of), a.Measure.shown(by), trace.Opt[float64]{}
 		if v.Source.Set && v.Drawn.Set {
 			v.Gap = trace.Some(a.Measure.gap(of, by))

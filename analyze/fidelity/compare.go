@@ -33,16 +33,11 @@ func (r *Report) Pass() bool {
 
 // Compare judges a drawn trace against its source, of which no more requests than the
 // drawn trace has should have been collected. A rate scale other than 1 is how many times
-// as many sessions the drawn trace has in the same time: the source's times are divided by
-// it, except between the turns of a session, and cache sizes are multiplied. Gaps are not
-// judged then.
+// as many sessions the drawn trace has in the same time: the source's rate, its peaks and
+// the sizes of caches are multiplied by it. Gaps are not judged then.
 func Compare(source, drawn *Trace, rateScale float64) *Report {
 	scaled := func(n int) int { return max(1, int(math.Round(rateScale*float64(n)))) }
 	own := source.piece(0, source.Requests, source.Prefix.UniqueBlocks)
-	for _, r := range own {
-		r.at /= rateScale
-		r.value[gap] /= rateScale
-	}
 	length := min(scaled(source.Requests), drawn.Requests)
 	var pieces []piece
 	for from := 0; from < drawn.Requests; from += length {
@@ -56,21 +51,21 @@ func Compare(source, drawn *Trace, rateScale float64) *Report {
 		Copied: longestCommonRun(rows, drawn.requests.rows()), MaxCopied: max(5, 3*longestCommonRun(rows[:half], rows[half:])),
 	}
 	for i, floor := range floorsOf(own, r.Aspects) {
-		r.Aspects[i].judge([]piece{own}, pieces, floor, rateScale != 1)
+		r.Aspects[i].judge([]piece{own}, pieces, floor, rateScale)
 	}
 	return r
 }
 
-// judge compares an aspect. Rescaled tells whether the rate of the source was scaled.
-func (a *Aspect) judge(source, drawn []piece, floor float64, rescaled bool) {
-	largest := a.compare(source, drawn)
+// judge compares an aspect.
+func (a *Aspect) judge(source, drawn []piece, floor, rateScale float64) {
+	largest := a.compare(source, drawn, rateScale)
 	a.Outcome = NotApplicable
 	switch {
 	case slices.ContainsFunc(a.Values, func(v Value) bool { return !v.Source.Set }):
 		a.Reason = a.lacks
 	case a.Key == "turn_gaps" && len(a.Values[0].in(source)) < 15:
 		a.Reason = "fewer than 15 turn gaps" // perhaps of one session
-	case a.Key == "gaps" && rescaled:
+	case a.Key == "gaps" && rateScale != 1:
 		a.Reason = "gaps do not scale with the rate" // sessions are added at the times of others
 	case slices.ContainsFunc(a.Values, func(v Value) bool { return !v.Drawn.Set }):
 		a.Outcome, a.Reason = Failed, "drawn trace: "+a.lacks
@@ -93,7 +88,7 @@ func floorsOf(source piece, aspects []Aspect) []float64 {
 		for range pairs {
 			a, b := []piece{resample(sessions, random)}, []piece{resample(sessions, random)}
 			for i := range aspects {
-				if gap := aspects[i].compare(a, b); !math.IsInf(gap, 0) {
+				if gap := aspects[i].compare(a, b, 1); !math.IsInf(gap, 0) {
 					gaps[i] = append(gaps[i], gap)
 				}
 			}

@@ -254,6 +254,26 @@ func TestNotApplicable(t *testing.T) {
 	}
 }
 
+// With half or three times the sessions at the times of the source, rate and peak minute are
+// half and three times those of the source, also if it is shorter than a minute.
+func TestRateScale(t *testing.T) {
+	rows := drawn(t, "num_requests: 200\nisl: 100\nosl: 100\nrate: 6\n", 1)
+	for _, scale := range []float64{0.5, 3} {
+		var scaled []trace.Request
+		for i, r := range rows {
+			for range int(scale*float64(i+1)) - int(scale*float64(i)) {
+				scaled = append(scaled, r)
+			}
+		}
+		r := fidelity.Compare(collect(t, rows), collect(t, scaled), scale)
+		for _, key := range []string{"peak_minute", "rate"} {
+			if x := result(t, r, key); x.Gap.Value > 0.01 || !x.Gap.Set {
+				t.Errorf("%g times the rate: %+v", scale, x)
+			}
+		}
+	}
+}
+
 // Periodic rows repeat themselves, so those of a drawn trace are no copy; rows in random
 // order are.
 func TestPeriodicRowsAreNoCopy(t *testing.T) {
