@@ -49,8 +49,10 @@ func TestFitClients(t *testing.T) {
 		t.Errorf("with --only u1:\n%s", got)
 	}
 	// A check compares with the requests of that client alone.
-	if r := try(t, dir, "", "synth", "--from", "two.jsonl", "--only", "u1", "--check", "-o", "one.jsonl"); r.status != exitDone || !strings.Contains(r.out, "PASS") {
-		t.Errorf("--check of u1: exit status %d\n%s%s", r.status, r.out, r.err)
+	for _, from := range [][]string{{"--from", "two.jsonl"}, {"--from", "m.json", "--against", "two.jsonl"}} {
+		if r := try(t, dir, "", append([]string{"synth", "--only", "u1", "--check", "-o", "one.jsonl"}, from...)...); r.status != exitDone || !strings.Contains(r.out, "PASS") {
+			t.Errorf("--check of u1: exit status %d\n%s%s", r.status, r.out, r.err)
+		}
 	}
 }
 
@@ -77,7 +79,7 @@ func TestSynthCheck(t *testing.T) {
 			if name == "flags" && !failed {
 				t.Errorf("a trace of other lengths passes:\n%s", filed.out)
 			}
-			if strings.Contains(filed.out, "4 times its rate") != (name == "scaled") {
+			if strings.Contains(filed.out, "cache sizes are compared with 4 times") != (name == "scaled") {
 				t.Errorf("the note on --rate-scale:\n%s", filed.out)
 			}
 			try(t, dir, "", append(args, "-o", name+".jsonl", "--json", name+".json")...)

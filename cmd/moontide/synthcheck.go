@@ -28,7 +28,7 @@ const (
 func checkFlags() []cli.Flag {
 	return append(group(ofCheck,
 		&cli.BoolFlag{Name: checkFlagName, Usage: "compare the generated trace with its source: PASS, or FAIL with exit status 4"},
-		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to compare with", DefaultText: "--from, with --only the requests of that client"},
+		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to compare with; with --only, its requests of that client", DefaultText: "--from"},
 	), group(inOutput,
 		&cli.StringFlag{Name: "json", Usage: "write the result of --check as JSON to `FILE`; - is standard output, instead of the table"},
 		&cli.StringFlag{Name: "html", Usage: "also write the result of --check to `FILE`, a self-contained page"},
@@ -38,7 +38,7 @@ func checkFlags() []cli.Flag {
 // fidelityCheck is a fidelity check, as configured by flags.
 type fidelityCheck struct {
 	source string
-	client string // the only one compared, "" for all
+	client string // the only one of the source that is compared, "" for all
 	output
 }
 
@@ -50,7 +50,7 @@ func checkOf(c *cli.Context) (*fidelityCheck, error) {
 		}
 		return nil, nil
 	}
-	check := &fidelityCheck{source: c.String("from")}
+	check := &fidelityCheck{source: c.String("from"), client: c.String("only")}
 	if c.IsSet(againstFlag) {
 		check.source = c.String(againstFlag)
 	}
@@ -63,15 +63,12 @@ func checkOf(c *cli.Context) (*fidelityCheck, error) {
 	if !c.IsSet(againstFlag) && isModel(check.source) {
 		return nil, misused("synth: %s is a model: --check needs --against TRACE", traceName(check.source))
 	}
-	if !c.IsSet(againstFlag) {
-		check.client = c.String("only")
-	}
 	var err error
 	check.files, err = filesOf(c, "", "json", "html")
 	return check, err
 }
 
-// isModel reports whether a file is a learned model.
+// isModel reports whether a file is a model of a trace.
 func isModel(path string) bool {
 	in, closeInput, err := openInput(streams{}, path)
 	if err != nil {
