@@ -54,11 +54,22 @@ func (l *rows) all(yield func(int, *row) bool) {
 // byTime holds the rows with a time in order of time.
 type byTime struct {
 	rows  *rows
-	order []int32 // numbers of rows
+	order []int32 // numbers of rows; nil if all have a time and are in order
 }
 
 func sortByTime(rows *rows) byTime {
-	t := byTime{rows: rows}
+	last, timed, inOrder := math.Inf(-1), 0, true
+	for _, r := range rows.all {
+		inOrder = inOrder && r.timed && r.ms >= last
+		last = r.ms
+		if r.timed {
+			timed++
+		}
+	}
+	if inOrder {
+		return byTime{rows: rows}
+	}
+	t := byTime{rows, make([]int32, 0, timed)}
 	for i, r := range rows.all {
 		if r.timed {
 			t.order = append(t.order, int32(i))
@@ -70,6 +81,18 @@ func sortByTime(rows *rows) byTime {
 	return t
 }
 
-func (t byTime) len() int         { return len(t.order) }
-func (t byTime) row(i int) *row   { return t.rows.at(int(t.order[i])) }
+func (t byTime) len() int {
+	if t.order == nil {
+		return t.rows.len()
+	}
+	return len(t.order)
+}
+
+func (t byTime) row(i int) *row {
+	if t.order == nil {
+		return t.rows.at(i)
+	}
+	return t.rows.at(int(t.order[i]))
+}
+
 func (t byTime) at(i int) float64 { return t.row(i).ms }
