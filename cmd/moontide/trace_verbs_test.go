@@ -80,7 +80,7 @@ func TestSkipBadRows(t *testing.T) {
 	text := "oops\n" + threeRows + `{"input_length": -1, "output_length": 1}`
 	for _, args := range [][]string{{"convert", "-"}, {"analyze", "--json", "-"}, {"synth", "--from", "-", "-n", "3", "--method", "tree"}, {"replay", "-", "--out", "run"}} {
 		r := try(t, t.TempDir(), text, append(args, "--skip-bad-rows")...)
-		if !r.measured() || !strings.Contains(r.err, "2 invalid rows skipped\n") || !strings.Contains(r.err, `:1: not a JSON object: a text of 4 bytes`) {
+		if !r.measured() || !strings.Contains(r.err, "2 invalid rows skipped\n") || !strings.Contains(r.err, `:1: not a JSON object`) {
 			t.Errorf("%v: exit status %d\n%s", args, r.status, r.err)
 		}
 	}

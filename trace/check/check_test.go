@@ -140,14 +140,14 @@ func TestBadRows(t *testing.T) {
 	}{
 		"rows": {good + "TIMESTAMP,ContextTokens\n\n" + strings.Repeat(`{"input_length": -5, "output_length": 1}`+"\n", 20), 1,
 			want{check.BadRow, check.Error, 21, "", []place{
-				{2, `not a JSON object: a text of 23 bytes`}, {4, `input_length is out of range: -5 tokens`}}}},
+				{2, `not a JSON object`}, {4, `input_length is out of range: -5 tokens`}}}},
 		"declarations": {good + `{"timestamp": 1, "input_length": 5, "output_length": 1, "context_len": -3}` + "\n" + `{"timestamp": 1, "input_length": 500000000, "output_length": 1}` + "\n", 1,
 			want{check.BadRow, check.Error, 2, "", []place{
 				{2, `context_len is out of range: -3 tokens`}, {3, `input_length is out of range: 500000000 tokens`}}}},
 		"another format": {"TIMESTAMP,ContextTokens,GeneratedTokens\r\n" + strings.Repeat("2023-11-16 18:15:46.6805900,374,44\r\n", 30), 0,
 			want{check.NotTrace, check.Error, 31, "", []place{
-				{1, `a row of an Azure trace among those of a Mooncake trace: the header of an Azure trace in CSV, not a JSON object: a text of 39 bytes`},
-				{2, `not a JSON object: a text of 34 bytes`}}}},
+				{1, `a row of an Azure trace among those of a Mooncake trace: the header of an Azure trace in CSV, not a JSON object`},
+				{2, `not a JSON object`}}}},
 		"no rows": {"", 0, want{check.Empty, check.Error, 0, "", nil}},
 	} {
 		t.Run(name, func(t *testing.T) {

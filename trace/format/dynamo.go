@@ -54,7 +54,7 @@ func (e *dynamoEvent) parse(line []byte) error {
 	case err != nil:
 		return err
 	case e.schema != dynamoSchema:
-		return fmt.Errorf("schema is not %s: %q", dynamoSchema, e.schema)
+		return fmt.Errorf("schema is not %s", dynamoSchema)
 	case e.kind == "request_end" && e.request == nil:
 		return fmt.Errorf("no request in %s", Quote(body))
 	}

@@ -13,14 +13,16 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// errStop ends a walk over JSON whose rest does not matter.
-var errStop = errors.New("stop")
+var (
+	errStop      = errors.New("stop") // ends a walk over JSON whose rest does not matter
+	errNotObject = errors.New("not a JSON object")
+)
 
 // validObject returns an error unless b is one JSON object in UTF-8. All walks
 // over b rely on it.
 func validObject(b []byte) error {
 	if len(b) == 0 || b[0] != '{' || !utf8.Valid(b) || !json.Valid(b) {
-		return fmt.Errorf("not a JSON object: %s", Quote(b))
+		return errNotObject
 	}
 	return nil
 }
@@ -157,23 +159,15 @@ func keyed(key string, err error) error {
 // if the file is no trace. Of objects it has the names of members.
 func Quote[T string | []byte](v T) string {
 	value := bytes.TrimSpace([]byte(v))
-	if len(value) == 0 {
-		return "nothing"
-	}
-	kind, valid := map[byte]string{'{': "object", '[': "list", '"': "string"}[value[0]], json.Valid(value) && utf8.Valid(value)
 	switch {
-	case kind == "" && !valid:
-		return fmt.Sprintf("a text of %d bytes", len(value))
-	case kind == "" && value[0] >= 'a': // null, true or false
-		return string(value)
-	case kind == "":
-		return "a number"
-	case !valid:
-		return "a broken " + kind + memberNames(value)
-	case kind == "object":
+	case bytes.HasPrefix(value, []byte("{")):
 		return "an object" + memberNames(value)
+	case bytes.HasPrefix(value, []byte("[")):
+		return "a list"
+	case bytes.HasPrefix(value, []byte(`"`)):
+		return "a string"
 	}
-	return "a " + kind
+	return fmt.Sprintf("a value of %d bytes", len(value))
 }
 
 // quoteNumber is Quote for the value of a known key: a number is quoted.

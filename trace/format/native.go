@@ -218,22 +218,19 @@ func parseDelayKind(raw []byte) (trace.DelayKind, error) {
 	text, err := parseString(raw)
 	kind := pauses[text]
 	if err == nil && kind == "" {
-		err = fmt.Errorf("is neither %s nor %s: %.40q", trace.Think, trace.Tool, text)
+		err = fmt.Errorf("is neither %s nor %s", trace.Think, trace.Tool)
 	}
 	return kind, err
 }
 
-var (
-	errNotObject = errors.New("not a JSON object")
-	errNoOutput  = errors.New("no output_length")
-)
+var errNoOutput = errors.New("no output_length")
 
 // notObject returns the error for a line that is not a JSON object.
 func notObject(line []byte) error {
 	if t := tableOf(line); t != nil {
-		return fmt.Errorf("the header of %s in CSV, not a JSON object: %s", named(t.format), Quote(line))
+		return fmt.Errorf("the header of %s in CSV, not a JSON object", named(t.format))
 	}
-	return fmt.Errorf("%w: %s", errNotObject, Quote(line))
+	return errNotObject
 }
 
 // nativeRows returns the parser of a native trace. explicit: the caller named the format.
@@ -244,7 +241,7 @@ func nativeRows(explicit bool) func(line []byte, r *trace.Request) error {
 		case errors.Is(err, errNoOutput):
 			return fmt.Errorf("%w (format %s accepts such rows, with length 0 and a mark)", err, AIPerf)
 		case err == nil && !explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian:
-			return fmt.Errorf("times are seconds and block ids are hashes of single blocks: %s", Quote(line))
+			return fmt.Errorf("times are seconds and block ids are hashes of single blocks")
 		}
 		return err
 	}

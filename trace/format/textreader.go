@@ -170,7 +170,7 @@ func (t *Text) seekObject() error {
 	case err == io.EOF && t.array:
 		return errors.New("the file ends within its array")
 	case err == nil && c != '{':
-		return errors.New("not a JSON object")
+		return errNotObject
 	}
 	t.number, t.long = t.line, append(t.long[:0], c)
 	return err

@@ -82,9 +82,9 @@ func (w *weka) index(raw []byte) error {
 	case requests.raw == nil:
 		return fmt.Errorf("no requests in %s", Quote(raw))
 	case scope != "" && scope != "local" && scope != "global":
-		return fmt.Errorf("hash_id_scope is neither local nor global: %q", scope)
+		return fmt.Errorf("hash_id_scope is neither local nor global")
 	case twice:
-		return fmt.Errorf("id is already used by a conversation in %s: %.60q", other, name)
+		return fmt.Errorf("id is already used by a conversation in %s", other)
 	}
 	w.names[name] = w.name
 	w.global, w.space = scope == "global", namespaceOf(name)

@@ -186,7 +186,7 @@ func TestWriterSaysWhatItRefuses(t *testing.T) {
 		"writing row 1: its delay is 2e+15 ms, outside of 0 to 1e+15 ms: choose a rate, speed or window that keeps times in range":    {Delay: trace.Some(2e15)},
 		"writing row 1: its output_length is 100000001 tokens, outside of 0 to 100000000":                                             {OutputLength: 100_000_001},
 		"writing row 1: it has 66 block ids for an input_length of 1: a block has at least one token":                                 {InputLength: 1, HashIDs: make([]uint64, 66)},
-		`writing row 1: its unknown keys are not a JSON object on one line: a broken object with the keys a`:                          {Extra: []byte(`{"a":`)},
+		`writing row 1: its unknown keys are not a JSON object on one line: an object with the keys a`:                                {Extra: []byte(`{"a":`)},
 		"writing row 1: it has 67108912 bytes, more than the 67108864 that readers accept":                                            {Extra: []byte(`{"a": "` + strings.Repeat("x", MaxRow) + `"}`)},
 	} {
 		w, err := NewWriter(io.Discard, "")
