@@ -13,7 +13,7 @@ import (
 // maxLines holds the most lines of Go of each package, without tests: growth is a
 // decision that somebody writes down here. The aim is 65,000 lines in all.
 var maxLines = map[string]int{
-	"analyze":                       1750,
+	"analyze":                       1800,
 	"analyze/cache":                 1600,
 	"analyze/diff":                  1300,
 	"analyze/fidelity":              500,
@@ -26,7 +26,7 @@ var maxLines = map[string]int{
 	"replay/bench":                  4550,
 	"replay/bench/search":           250,
 	"replay/capture":                1500,
-	"replay/cluster":                1600,
+	"replay/cluster":                1650,
 	"replay/evidence":               800,
 	"replay/listen":                 200,
 	"replay/live":                   300,
