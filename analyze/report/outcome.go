@@ -112,8 +112,8 @@ func (s Set) Outcome() OutcomeJSON {
 		for i, p := range s.Groups[0].Points {
 			s.deploymentJSON(p, &all.Runs[i])
 		}
-		maps.Copy(all.HeldOutErrors, s.HeldOut)
 	}
+	maps.Copy(all.HeldOutErrors, s.HeldOut)
 	return all
 }
 

@@ -269,7 +269,7 @@ func (s *Set) addData(d *doc.Document) {
 	}
 }
 
-// addHeldOut adds the errors of the engines' fit.
+// addHeldOut adds the errors of the engines' fit, which runs have among their notes.
 func (s *Set) addHeldOut(d *doc.Document) {
 	var errors []string
 	for _, m := range s.Metrics {
@@ -277,7 +277,7 @@ func (s *Set) addHeldOut(d *doc.Document) {
 			errors = append(errors, lowerFirst(m.Label)+" "+plusMinus(share))
 		}
 	}
-	if errors != nil {
+	if errors != nil && s.Axis == Deployments {
 		d.Note("Note", "nine in ten predictions of measurements that the engines were not fitted to had errors of at most: "+strings.Join(errors, ", ")+".")
 	}
 }

@@ -44,6 +44,7 @@ func sayLeg(std streams, r bench.LegResult) {
 
 // show prints the runs in a form. It also prints a single run as replay does.
 func (q *benchQuestion) show(std streams, set report.Set) error {
+	set.HeldOut = heldOutErrors(q.sweep.Run.EngineFile, set.Metrics)
 	shown := setResults(set)
 	printed, err := q.write(std, shown)
 	if err != nil || printed {

@@ -144,7 +144,7 @@ func (q *benchQuestion) setTargets(c *cli.Context) (err error) {
 	if run.EngineFile, err = engineFileOf(c); err != nil {
 		return err
 	}
-	if text := heldOutErrors(run.EngineFile); text != "" {
+	if text := bench.HeldOutErrors(run.EngineFile); text != "" {
 		run.Observer.Message(text)
 	}
 	candidates, err := candidatesOf(c, run.EngineFile)

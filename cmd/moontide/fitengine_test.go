@@ -98,6 +98,14 @@ func TestFitEngineOfTable(t *testing.T) {
 	if r := try(t, dir, "", "simulate", sample(t), "--engine", "e.json", "--limit", "3", "--out", "run"); r.status != exitDone || !strings.Contains(r.err, "errors of e.json on held-out measurements, for nine in ten predictions: Output token throughput ±") {
 		t.Errorf("exit status %d\n%s", r.status, r.err)
 	}
+	if report := must(t, dir, "report", "run"); !strings.Contains(report, "errors of e.json on held-out measurements") {
+		t.Errorf("the report lacks the errors of the engine:\n%s", report)
+	}
+	sweep := must(t, dir, "bench", sample(t), "--num-prompts", "3", "--virtual", "--engine", "e.json", "--speedup", "1,2", "--out", "sweep", "--json")
+	if !strings.Contains(sweep, `"held_out_errors": {
+    "mean_e2el_ms": `) {
+		t.Errorf("the outcome lacks the errors of the engine:\n%s", sweep)
+	}
 }
 
 // within reports whether costs differ by less than a tenth.

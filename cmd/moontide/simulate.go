@@ -1,15 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/analyze/run"
 	"moontide/replay/bench"
-	"moontide/replay/sim/fit"
 )
 
 func simulateCommand(std streams, stop stop) *cli.Command {
@@ -50,7 +46,7 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if text := heldOutErrors(cfg.EngineFile); text != "" {
+	if text := bench.HeldOutErrors(cfg.EngineFile); text != "" {
 		std.say("%s", text)
 	}
 	return runTrace(c, std, stop, path, cfg)
@@ -69,18 +65,4 @@ func virtualRunConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config)
 	cfg.Virtual = true
 	setAnswers(c, &cfg.Client)
 	return cfg
-}
-
-// heldOutErrors describes the errors of predictions of fitted engines, "" for others.
-func heldOutErrors(file *fit.File) string {
-	var texts []string
-	for _, key := range words("output_throughput mean_ttft_ms p99_ttft_ms mean_tpot_ms mean_e2el_ms") {
-		if share, known := file.HeldOutError(key); known {
-			texts = append(texts, fmt.Sprintf("%s ±%.0f %%", run.MustMetric(key).Label, 100*share))
-		}
-	}
-	if texts == nil {
-		return ""
-	}
-	return fmt.Sprintf("errors of %s on held-out measurements, for nine in ten predictions: %s", file.Name, strings.Join(texts, ", "))
 }

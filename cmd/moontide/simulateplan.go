@@ -8,7 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
+	"moontide/analyze/run"
 	"moontide/replay/bench"
+	"moontide/replay/sim/fit"
 )
 
 // planQuestion holds the parsed command line.
@@ -82,13 +84,20 @@ func sayProgress(std streams) func(bench.Prediction) {
 }
 
 func (q *planQuestion) predict(ctx context.Context, planner *bench.Planner) (plan report.Plan, err error) {
-	plan = report.Plan{View: q.view, Notes: planner.Notes(), HeldOut: map[string]float64{}}
+	plan = report.Plan{View: q.view, Notes: planner.Notes(), HeldOut: heldOutErrors(q.run.EngineFile, report.PlanMetrics(q.view))}
 	plan.Trace, plan.Requests = planner.Trace()
-	for _, m := range report.PlanMetrics(q.view) {
-		if share, known := q.run.EngineFile.HeldOutError(m.Key); known {
-			plan.HeldOut[m.Key] = share
-		}
-	}
 	plan.Predictions, err = planner.Predict(ctx, q.candidates)
 	return plan, err
+}
+
+// heldOutErrors returns the errors of the metrics that engines of a file predict, on held-out
+// measurements.
+func heldOutErrors(file *fit.File, metrics []run.Metric) map[string]float64 {
+	errors := map[string]float64{}
+	for _, m := range metrics {
+		if share, known := file.HeldOutError(m.Key); known {
+			errors[m.Key] = share
+		}
+	}
+	return errors
 }

@@ -32,6 +32,9 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	info.Started = time.Now()
 	info.Target = cfg.virtualTarget()
 	info.Notes = append(info.Notes, "simulated in virtual time: "+DescribeEngines(engines, cfg.EngineFile))
+	if text := HeldOutErrors(cfg.EngineFile); text != "" {
+		info.Notes = append(info.Notes, text)
+	}
 	folder, err := runfile.Create(dir, info)
 	if err != nil {
 		return nil, err
@@ -136,6 +139,20 @@ func DescribeEngines(d engine.Deployment, file *fit.File) string {
 		return d.String()
 	}
 	return fmt.Sprintf("%v, engines of %s", d, file.Name)
+}
+
+// HeldOutErrors describes the errors of predictions of fitted engines, "" for others.
+func HeldOutErrors(file *fit.File) string {
+	var texts []string
+	for _, key := range strings.Fields("output_throughput mean_ttft_ms p99_ttft_ms mean_tpot_ms mean_e2el_ms") {
+		if share, known := file.HeldOutError(key); known {
+			texts = append(texts, fmt.Sprintf("%s ±%.0f %%", run.MustMetric(key).Label, 100*share))
+		}
+	}
+	if texts == nil {
+		return ""
+	}
+	return fmt.Sprintf("errors of %s on held-out measurements, for nine in ten predictions: %s", file.Name, strings.Join(texts, ", "))
 }
 
 // recordedEngines returns the simulated engines for run.json.
