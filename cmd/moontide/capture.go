@@ -58,6 +58,13 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 		return fmt.Errorf("capturing: %w", err)
 	}
 	defer l.Close()
+	var metrics net.Listener
+	if address := c.String("metrics-listen"); address != "" {
+		if metrics, err = net.Listen("tcp", address); err != nil {
+			return fmt.Errorf("serving metrics: %w", err)
+		}
+		defer metrics.Close()
+	}
 	if cfg.Key, err = openKey(c); err != nil {
 		return err
 	}
@@ -73,14 +80,9 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 		out.Close()
 		return err
 	}
-	if address := c.String("metrics-listen"); address != "" {
-		metrics, err := live.Listen(address, p)
-		if err != nil {
-			out.Close()
-			return err
-		}
-		defer metrics.Close()
-		std.say("metrics on http://%s/metrics", metrics.Address())
+	if metrics != nil {
+		defer live.Serve(metrics, p).Close()
+		std.say("metrics on http://%s/metrics", metrics.Addr())
 	}
 	std.say("capturing http://%s -> %s into %s; interrupt ends it", l.Addr(), secret.URL(cfg.Upstream.String()), files.Path)
 	served := p.Serve(stop.gently, stop.now, l)

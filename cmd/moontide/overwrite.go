@@ -36,6 +36,9 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 				return misused("%s: --%s %s would overwrite the record of a run", c.Command.Name, flag, path)
 			}
 		}
+		if slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "key" }) && absolutePath(path) == absolutePath(keyFile(c)) {
+			return misused("%s: --%s %s is the file of the key", c.Command.Name, flag, path)
+		}
 		if namesFile(c, flag) && path != "" && path != "-" {
 			if err := atomicfile.Check(path); err != nil {
 				return misused("%s: --%s: %w", c.Command.Name, flag, err)

@@ -44,7 +44,11 @@ func keyOf(c *cli.Context) (log.Key, error) {
 
 // openKey opens the key that --key names, else the one in the folder of the output.
 func openKey(c *cli.Context) (log.Key, error) {
-	return log.OpenKey(cmp.Or(c.String("key"), filepath.Join(filepath.Dir(c.String("output")), "capture.key")))
+	return log.OpenKey(keyFile(c))
+}
+
+func keyFile(c *cli.Context) string {
+	return cmp.Or(c.String("key"), filepath.Join(filepath.Dir(c.String("output")), "capture.key"))
 }
 
 // textConfig is recordConfig without the key.

@@ -76,6 +76,24 @@ func TestPartsStartTogether(t *testing.T) {
 	}
 }
 
+// Only what part 1 of a killed run left is replaced.
+func TestForeignTokenFile(t *testing.T) {
+	for text, own := range map[string]bool{
+		"": true, "{\"address\":\"h:1\",\"token\":\"x\"}\n": true, "{}\n": false, "null": false, `{"token":"mine"}`: false,
+		"{\"token\":\"x\",\"address\":\"h:1\"}\n": false, "{\"address\":\"h:1\",\"token\":\"x\"}\nmine": false,
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		os.WriteFile(tokenFile(dir), []byte(text), 0o600)
+		f, err := lockMeeting(dir)
+		if f.Close(); own != (err == nil) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if got, _ := os.ReadFile(tokenFile(dir)); !own && string(got) != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
 // The token file is for the user only, exists while the run does, and a second part 1
 // is refused. A wrong token is refused.
 func TestToken(t *testing.T) {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -176,12 +175,16 @@ func lockMeeting(dir string) (*os.File, error) {
 	case !atomicfile.Lock(f):
 		err = fmt.Errorf("there is another part 1 of this run: it has locked %s", path)
 	case !made:
-		if _, err = parseMeeting(f); err != nil {
+		if _, err = parseMeeting(f); err == io.EOF { // of one killed early
+			err = nil
+		} else if err != nil {
 			err = fmt.Errorf("making the token file: %s exists and is something else: choose another folder for the run", path)
 		}
 	}
 	if err == nil {
-		err = errors.Join(f.Chmod(0o600), meeting{}.write(f))
+		if err = errors.Join(f.Chmod(0o600), meeting{}.write(f)); err != nil && made {
+			err = errors.Join(err, atomicfile.Remove(f))
+		}
 	}
 	if err != nil {
 		f.Close()
@@ -224,7 +227,14 @@ func parseMeeting(f *os.File) (m meeting, err error) {
 	if err != nil {
 		return m, err
 	}
-	in := json.NewDecoder(bytes.NewReader(text))
-	in.DisallowUnknownFields()
-	return m, in.Decode(&m)
+	if len(text) == 0 {
+		return m, io.EOF
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, err
+	}
+	if own, err := json.Marshal(m); err != nil || string(own)+"\n" != string(text) {
+		return m, errors.New("another program wrote it")
+	}
+	return m, nil
 }

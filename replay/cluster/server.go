@@ -71,6 +71,7 @@ func (s *server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+s.token)) != 1 {
 			w.Header().Set("Connection", "close")
+			http.NewResponseController(w).SetReadDeadline(time.Now()) // the server waits for no rest of a body
 			http.Error(w, "wrong token", http.StatusUnauthorized)
 			return
 		}

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,9 +12,16 @@ import (
 )
 
 // Connections without the token make room for others: part 2 joins when there are as many
-// as there can be.
+// as there can be. Those that have sent half of a body are closed without the rest.
 func TestStrangersMakeRoom(t *testing.T) {
-	c := Config{Number: 1, Of: 2, Dir: filepath.Join(t.TempDir(), "run"), OneMachine: true, Version: "1", Timeout: time.Minute}
+	const half = "POST /v1/report HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nContent-Length: 9\r\n\r\n{"
+	for _, says := range []string{"", half} {
+		strangersMakeRoom(t, says)
+	}
+}
+
+func strangersMakeRoom(t *testing.T, says string) {
+	c := Config{Number: 1, Of: 2, Dir: filepath.Join(t.TempDir(), "run"), OneMachine: true, Version: "1", Timeout: 10 * time.Second}
 	lead, err := Join(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +33,7 @@ func TestStrangersMakeRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
+		io.WriteString(conn, says)
 		if first == nil {
 			first = conn
 		}
@@ -33,7 +43,8 @@ func TestStrangersMakeRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := first.Read(make([]byte, 1)); err != io.EOF {
+	first.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.Copy(io.Discard, first); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the stranger that has waited longest reads %v", err)
 	}
 	other.Close(nil)

@@ -28,6 +28,11 @@ func Listen(address string, m Source) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serving metrics: %w", err)
 	}
+	return Serve(listener, m), nil
+}
+
+// Serve is [Listen] with a listener.
+func Serve(listener net.Listener, m Source) *Server {
 	s := &Server{listener, &fasthttp.Server{
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxRequestBodySize: 1 << 10, Concurrency: 64, NoDefaultServerHeader: true, Logger: weblog.Logger,
 		Handler: func(c *fasthttp.RequestCtx) {
@@ -45,7 +50,7 @@ func Listen(address string, m Source) (*Server, error) {
 		},
 	}}
 	go s.http.Serve(listener)
-	return s, nil
+	return s
 }
 
 // Address returns the address that is listened on.

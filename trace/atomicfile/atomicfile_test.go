@@ -125,7 +125,8 @@ func TestKeepsForeignFiles(t *testing.T) {
 	for _, own := range []string{
 		"", trace, `{"input_length": 5`, compressed(t, trace, zip), compressed(t, trace, zst), compressed(t, `{"moontide_model":4,`, zip),
 		compressed(t, trace, zip)[:300],
-		"{\n  \"format\": \"moontide engine\",", "{\n  \"version\": \"1.0\",\n  \"command\": [\n",
+		"{\n  \"format\": \"moontide engine\",", "{\n  \"version\": \"1.0\",\n  \"command\": [\n    \"moontide\",",
+		"{\n  \"backend\": \"openai-chat\",\n  \"completed\": 5,\n  \"date\": \"x\",\n  \"max_e2el_ms\": 1", "{\n  \"run_id\": \"X\",\n  \"of\": 2",
 		"<!DOCTYPE html>\n<html lang=\"en\">\n<meta name=\"generator\" content=\"moontide\">",
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"moontide\"", "\x89PNG\r\n\x1a\n" + strings.Repeat("x", 25) + "\x00\x00\x00\x11" + PNGMark,
 	} {
@@ -135,7 +136,9 @@ func TestKeepsForeignFiles(t *testing.T) {
 		wantFile(t, path, "new")
 	}
 	for _, foreign := range []string{
-		"my notes on moontide", "\n", "{}", `{"timestamp": "yesterday"}`, `{"timestamp":0,"prompt":"x"}`, "<!DOCTYPE html>\n<html>moontide", "\x89PNG\r\n\x1a\nmine",
+		"my notes on moontide", "\n", "{}", `{"timestamp": "yesterday"}`, `{"timestamp":0,"prompt":"x"}`, `{"timestamp": 1764350000.5, "level": "info"}`,
+		"{\n  \"version\": \"0.1.0\",\n  \"command\": \"tsc\"\n}", "{\n  \"version\": \"1\",\n  \"command\": [\n    \"npm\"", "{\n  \"backend\": \"openai-chat\",\n  \"burstiness\": 1", "{\n  \"run_id\": \"abc\",\n  \"experiment\": 1",
+		"<!DOCTYPE html>\n<html>moontide", "\x89PNG\r\n\x1a\nmine",
 		compressed(t, "notes", zip), compressed(t, "notes", zst), "\x1f\x8b", "\x28\xb5\x2f\xfd", " " + ownText, "\xef\xbb\xbf" + ownText,
 	} {
 		dir := t.TempDir()

@@ -14,12 +14,14 @@ import (
 // texts match the beginnings of the texts that moontide writes, also compressed. A trace
 // has no mark of its writer: any in the same format is taken for one of moontide's.
 var texts = []*regexp.Regexp{
-	regexp.MustCompile(`^\{"(timestamp|input_length)": \d`), // traces and records
+	regexp.MustCompile(`^\{("timestamp": [\d.e+-]+, )?"input_length": \d`), // traces and records
 	regexp.MustCompile(`^\{"moontide_model":`),
-	regexp.MustCompile(`^\{\n  "format": "moontide `),                                         // engines
-	regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "(command|taken)": `),                 // runs, sweeps, calibrations
-	regexp.MustCompile(`^\{\n  "(backend|run_id)": "`),                                        // summaries and parts of runs
-	regexp.MustCompile(`^<!DOCTYPE html>\n(?s:.*)<meta name="generator" content="moontide">`), // pages
+	regexp.MustCompile(`^\{\n  "format": "moontide `),                                                    // engines
+	regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "command": (null|\[\n    "moontide")`),           // runs, sweeps
+	regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "taken": "[^"\n]*",\n  "machine": `),             // calibrations
+	regexp.MustCompile(`^\{\n  "backend": "openai-[^"\n]*",\n  "completed": (?s:.*)\n  "max_e2el_ms": `), // summaries
+	regexp.MustCompile(`^\{\n  "run_id": "[^"\n]*",\n  "of": \d`),                                        // parts of runs
+	regexp.MustCompile(`^<!DOCTYPE html>\n(?s:.*)<meta name="generator" content="moontide">`),            // pages
 	regexp.MustCompile(`^<\?xml [^\n]*\?>\n<testsuites name="moontide"`),
 }
 
