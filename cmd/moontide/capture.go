@@ -87,7 +87,7 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 	std.say("capturing http://%s -> %s into %s; interrupt ends it", l.Addr(), secret.URL(cfg.Upstream.String()), files.Path)
 	served := p.Serve(stop.gently, stop.now, l)
 	closed := out.Close()
-	sayCaptured(std, cfg, p.Counts(), out.Paths())
+	sayCaptured(std, p.Counts(), out.Paths())
 	if served != nil {
 		return served
 	}
@@ -184,7 +184,7 @@ func parseSize(text string) (int64, error) {
 }
 
 // sayCaptured reports what was recorded and what is missing.
-func sayCaptured(std streams, cfg capture.Config, n capture.Counts, paths []string) {
+func sayCaptured(std streams, n capture.Counts, paths []string) {
 	in := cmp.Or(strings.Join(paths, ", "), "no file")
 	std.say("%s, %s in %s", doc.Count(int(n.Requests), "request"), doc.Count(int(n.Rows), "row"), in)
 	for _, class := range slices.Sorted(maps.Keys(n.Ended)) {
@@ -206,7 +206,7 @@ func sayCaptured(std streams, cfg capture.Config, n capture.Counts, paths []stri
 	}
 	if n.PromptTokens > 0 {
 		measured := float64(n.PromptBytes) / float64(n.PromptTokens)
-		std.say("block ids of texts are estimated with %.3g bytes per token; the server counted %.3g: pass --bytes-per-token %.3g, or --tokenizer for exact ones", cfg.BytesPerToken, measured, measured)
+		std.say("block ids of texts are estimated; the server counted %.3g bytes per token: pass --bytes-per-token %.3g, or --tokenizer for exact ones", measured, measured)
 	}
 	if n.Faults > 0 {
 		std.say("warning: %s of the capture itself, which did not stop the traffic", doc.Count(int(n.Faults), "fault"))
