@@ -118,9 +118,9 @@ func (f *fitter) readKeys(r *row, prefix string, object []byte) {
 		case l.isName():
 			r.labels = append(r.labels, l)
 			f.labels[l]++
-		case log.IsReasoningKey(string(key)) && (f.ReasoningKey == "" || f.ReasoningKey == l.Key):
-			tokens, err := log.ReasoningTokens(raw, r.OSL)
-			if err != nil {
+		case slices.Contains(log.ReasoningKeys, string(key)) && (f.ReasoningKey == "" || f.ReasoningKey == l.Key):
+			tokens, ok := log.ReasoningTokens(raw, r.OSL)
+			if !ok {
 				f.badReasoning++
 			}
 			if tokens.Set {

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"slices"
+
 	"moontide/trace"
 	"moontide/trace/jsonscan"
 	"moontide/trace/log"
@@ -49,8 +51,8 @@ func (c *lengths) reasoning(line, output int, prefix string, object []byte) {
 	_ = jsonscan.Members(object, func(name []byte, _ int, raw []byte) error {
 		if string(name) == log.RecordedKey && prefix == "" && raw[0] == '{' {
 			c.reasoning(line, output, log.RecordedKey+".", raw)
-		} else if log.IsReasoningKey(string(name)) {
-			if _, err := log.ReasoningTokens(raw, output); err != nil {
+		} else if slices.Contains(log.ReasoningKeys, string(name)) {
+			if _, ok := log.ReasoningTokens(raw, output); !ok {
 				c.found.add(BadReasoning, line, "%s%s %.60s, output_length %d", prefix, name, raw, output)
 			}
 		}

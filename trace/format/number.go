@@ -1,16 +1,15 @@
 package format
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
+	"moontide/trace/log"
 )
 
 // The errors of this file begin with a verb: see keyed.
@@ -76,18 +75,10 @@ func parseBlockSize(b []byte) (int, error) {
 	return size, err
 }
 
-// parseDate returns a date in nanoseconds since 1970. A date without a zone is UTC.
+// parseDate returns a date in nanoseconds since 1970.
 func parseDate(b []byte) (int64, error) {
-	const clock = len(time.DateTime)
-	text := append(make([]byte, 0, 40), b...) // in the form that the standard library parses without allocating
-	if len(text) >= clock && text[10] == ' ' {
-		text[10] = 'T'
-	}
-	if len(text) >= clock && !bytes.ContainsAny(text[clock:], "Z+-") {
-		text = append(text, 'Z')
-	}
-	var at time.Time
-	if err := at.UnmarshalText(text); err != nil || at.Unix() < 0 || at.Unix() >= 7_289_654_400 { // 1970 to 2200
+	at, err := log.ParseDate(b)
+	if err != nil || at.Unix() < 0 || at.Unix() >= 7_289_654_400 { // 1970 to 2200
 		return 0, fmt.Errorf("is not a date like 2023-11-16 18:15:46.6805900: %s", quoteNumber(b))
 	}
 	return at.UnixNano(), nil

@@ -19,27 +19,22 @@ import (
 // those of the trace before. The first arrival becomes 0. Everything else that a row may
 // have is left out, unless it is known to name nobody. It is not safe for concurrent use.
 //
-// Ids of blocks are the first 53 bits of HMAC-SHA256(key, id), names those of the name.
 // Two of n blocks get the same id with a probability of about n*n/2^54.
 type Anonymizer struct {
 	hash                             []string
 	blocks                           *ids
 	sessions, requests, models, rest Key
 	origin                           trace.Opt[float64] // ms
-	recent                           []renamed          // by the low bits of the id
+	recent                           map[uint64]uint64  // new ids of blocks: most of a prompt were in another one not long before
 	// Dropped has the unknown keys that were left out, and how many rows had each.
 	Dropped map[string]int
 }
 
-// renamed is a block id and its new one.
-type renamed struct {
-	from, to uint64
-	set      bool
-}
-
-// recentIDs is the number of ids whose new ones are remembered: most blocks of a prompt
-// were in another one not long before.
-const recentIDs = 1 << 16
+// The most ids of blocks that are remembered, and the most keys that are listed.
+const (
+	recentIDs   = 1 << 16
+	mostDropped = 1000
+)
 
 // NewAnonymizer returns an anonymizer for one trace. Unknown keys of rows in hash, such as
 // user or model, are kept with keyed names as their values.
@@ -50,7 +45,7 @@ func NewAnonymizer(k Key, hash ...string) (*Anonymizer, error) {
 	return &Anonymizer{
 		hash: hash, blocks: newIDs(k.derive("anonymized blocks")), sessions: k.derive("anonymized sessions"),
 		requests: k.derive("anonymized requests"), models: k.Keys().Models, rest: k.derive("anonymized keys"),
-		recent: make([]renamed, recentIDs), Dropped: map[string]int{},
+		recent: map[uint64]uint64{}, Dropped: map[string]int{},
 	}, nil
 }
 
@@ -95,11 +90,15 @@ func (a *Anonymizer) row(r *trace.Request) error {
 }
 
 func (a *Anonymizer) block(id uint64) uint64 {
-	known := &a.recent[id%recentIDs]
-	if !known.set || known.from != id {
-		*known = renamed{id, a.blocks.of(binary.LittleEndian.AppendUint64(nil, id)), true}
+	to, known := a.recent[id]
+	if !known {
+		if len(a.recent) >= recentIDs {
+			clear(a.recent)
+		}
+		to = a.blocks.of(binary.LittleEndian.AppendUint64(nil, id))
+		a.recent[id] = to
 	}
-	return known.to
+	return to
 }
 
 // The unknown keys that name nobody, which captures and readers write, and their values
@@ -127,7 +126,10 @@ func (a *Anonymizer) filter(object []byte, path string) ([]byte, error) {
 			}
 		case slices.Contains(safe, name) && (plain(raw) || name == "model" && raw[0] == '"'):
 		default:
-			a.drop(name)
+			if _, known := a.Dropped[name]; !known && len(a.Dropped) >= mostDropped {
+				name = "other keys"
+			}
+			a.Dropped[name]++
 			return nil
 		}
 		kept.Add(string(key), raw)
@@ -153,14 +155,4 @@ func plain(raw []byte) bool {
 	}
 	n, err := strconv.ParseFloat(string(raw), 64)
 	return err == nil && math.Abs(n) <= trace.MaxMS
-}
-
-// mostDropped limits the keys that a note lists.
-const mostDropped = 1000
-
-func (a *Anonymizer) drop(key string) {
-	if _, known := a.Dropped[key]; !known && len(a.Dropped) >= mostDropped {
-		key = "other keys"
-	}
-	a.Dropped[key]++
 }

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -15,35 +16,27 @@ type Usage struct{ Input, Output, Cached, Reasoning trace.Opt[int] }
 
 // read reads the usage that servers and gateways write, and keeps what it does not have.
 func (u *Usage) read(f *fields) {
-	if len(f.members) == 0 {
-		return
-	}
 	input := f.tokens(inputTokens)
 	if input.Set && !f.has("prompt_tokens") { // Anthropic counts cached tokens apart
 		input.Value = min(input.Value+f.tokens(cacheReads).Value+f.tokens(cacheWrites).Value, trace.MaxLength)
 	}
-	for _, n := range []struct {
-		to   *trace.Opt[int]
-		from trace.Opt[int]
-	}{{&u.Input, input}, {&u.Output, f.tokens(outputTokens)}, {&u.Cached, f.tokens(cachedTokens)}, {&u.Reasoning, f.tokens(reasoningTokens)}} {
-		if n.from.Set {
-			*n.to = n.from
-		}
-	}
+	u.Input = cmp.Or(input, u.Input)
+	u.Output = cmp.Or(f.tokens(outputTokens), u.Output)
+	u.Cached = cmp.Or(f.tokens(cachedTokens), u.Cached)
+	u.Reasoning = cmp.Or(f.tokens(reasoningTokens), u.Reasoning)
 }
 
 // readAnswer reads the answer, which may be the body of an HTTP response, and how the
 // request ended.
 func (e *Entry) readAnswer(f *fields) error {
-	name, raw := f.first(answers)
+	_, raw := f.first(answers)
 	raw = unwrap(raw)
-	response := &fields{path: f.path + name + ".", err: f.err}
-	response.members, _ = membersOf(raw)
-	chunk := fields{path: response.path, err: f.err}
+	response, _ := membersOf(raw)
 	if response.has("body") {
-		raw, chunk.path = unwrap(response.members["body"]), response.path+"body."
+		raw = unwrap(response["body"])
 	}
-	failed := false
+	failed := isFailure(f.members["error"])
+	chunk := fields{err: f.err}
 	for _, part := range chunks(raw) {
 		chunk.members, _ = membersOf(part)
 		if textOf(chunk.members["object"]) == "list" { // such as of embeddings
@@ -67,7 +60,13 @@ func (e *Entry) readAnswer(f *fields) error {
 	if e.Input.Value == 0 {
 		e.Input = trace.Opt[int]{} // no prompt is empty
 	}
-	e.readOutcome(f, response, failed)
+	for _, of := range []members{f.members, response} {
+		_, raw := of.first(statuses)
+		if status, err := strconv.Atoi(bare(raw)); err == nil {
+			e.Status = status
+		}
+	}
+	e.readOutcome(f, failed)
 	return nil
 }
 
@@ -121,27 +120,19 @@ func isFailure(raw []byte) bool {
 	return !slices.Contains([]string{"", `""`, "{}", "false"}, string(raw))
 }
 
-// readOutcome reads how a request ended: from a status of HTTP or in words, of the entry
-// or its response, and from members that name an error.
-func (e *Entry) readOutcome(f, response *fields, failed bool) {
-	for _, of := range []*fields{f, response} {
-		_, raw := of.first(statuses)
-		if status, err := strconv.Atoi(strings.Trim(string(raw), `"`)); err == nil {
-			e.Status = status
-		}
-	}
+// readOutcome reads how a request ended: from its HTTP status, or from words, and members that
+// name an error.
+func (e *Entry) readOutcome(f *fields, failed bool) {
 	_, state := f.first(endStates)
-	ended := strings.ToLower(strings.Trim(string(state), `"`))
-	failed = failed || isFailure(f.members["error"])
+	ended := strings.ToLower(bare(state))
 	class, code := f.text(errorClasses), f.text(errorCodes)
 	if status, err := strconv.Atoi(code); err == nil && status >= 100 && status < 600 {
 		e.Status = status
 	}
-	if !failed && class == "" && ended != "failure" && ended != "2" && !strings.HasSuffix(ended, "error") && e.Status >= 0 && e.Status < 300 {
+	words := strings.ToLower(class + " " + code)
+	switch {
+	case !failed && class == "" && ended != "failure" && ended != "2" && !strings.HasSuffix(ended, "error") && e.Status >= 0 && e.Status < 300:
 		e.Outcome = OK
-		return
-	}
-	switch words := strings.ToLower(class + " " + code); {
 	case strings.Contains(words, "timeout"), strings.Contains(words, "expired"):
 		e.Outcome = "timeout"
 	case strings.Contains(words, "cancel"):

@@ -165,7 +165,7 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 		return nil, err
 	}
 	var wrong error
-	f := &fields{m, "", &wrong}
+	f := &fields{m, &wrong}
 	if f.has("standard_logging_object") {
 		f = f.object("standard_logging_object")
 	}
@@ -187,12 +187,12 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 		e.Part, parts = true, [][]byte{raw}
 		fallthrough
 	case span:
-		e.Joins = spanName(f.text(traceIDs), f.text(spanIDs))
-		e.Fields, unread = f.members.addMessages(parts)
+		e.Joins = f.span()
+		e.Fields, unread = f.addMessages(parts)
 		delete(f.members, "body") // of a log record, not of a request
 	}
 	err = e.read(f, layout)
-	if wrong == nil && err == nil && layout == spanRecord && e.Prompt == NoPrompt && e.Answer == "" && !unread {
+	if err == nil && layout == spanRecord && e.Prompt == NoPrompt && e.Answer == "" && !unread {
 		err = ErrNoMessage
 	}
 	if err := cmp.Or(err, wrong); err != nil { // of what is no request, nothing else matters
@@ -204,8 +204,12 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 // read reads the facts of an entry.
 func (e *Entry) read(f *fields, layout Layout) error {
 	request := e.readRequest(f)
-	if err := f.otherCall(layout, cmp.Or(f.text(calls), request.text(calls))); err != nil {
-		return err
+	switch call := cmp.Or(f.text(calls), request.text(calls)); {
+	case layout == spanRecord, generates(call), call == "" && (layout != span || f.has("gen_ai.request.model")):
+	case layout == span && !strings.HasPrefix(call, "embed") && !strings.HasPrefix(call, "rerank"):
+		return ErrNoRequest // as those of agents and tools, which have attributes of models, too
+	default:
+		return ErrOtherCall
 	}
 	e.ID, e.Session = f.text(requestIDs), f.text(sessions)
 	e.Begin, e.First, e.End = f.time(begins), f.time(firsts), f.time(ends)
@@ -232,18 +236,6 @@ func (e *Entry) read(f *fields, layout Layout) error {
 		e.First = time.Time{} // some write the begin or the end if they do not know it
 	}
 	return nil
-}
-
-// otherCall returns an error if the call of an entry generates no text. Spans of agents
-// and tools have attributes of models, too.
-func (f *fields) otherCall(layout Layout, call string) error {
-	switch {
-	case layout == spanRecord, generates(call), call == "" && (layout != span || f.has("gen_ai.request.model")):
-		return nil
-	case layout == span && !strings.HasPrefix(call, "embed") && !strings.HasPrefix(call, "rerank"):
-		return ErrNoRequest
-	}
-	return ErrOtherCall
 }
 
 // Names of calls, and paths of APIs, that generate text, and parts of names that do not.
@@ -296,19 +288,19 @@ func (e *Entry) readRequest(f *fields) (request *fields) {
 	return request
 }
 
-// apis are APIs with the members by which a body of theirs is known.
-var apis = [][]string{{Messages, "messages", "system"}, {Chat, "messages"}, {Responses, "input"}, {Completions, "prompt"}, {Generate, "input_ids"}, {Generate, "text"}}
+// apis are the members that have a prompt, with the API of each.
+var apis = [][2]string{{"messages", Chat}, {"input", Responses}, {"prompt", Completions}, {"input_ids", Generate}, {"text", Generate}}
 
 // readPrompt finds the API of the body, and whether it has its prompt.
 func (e *Entry) readPrompt() {
-	of := slices.IndexFunc(apis, func(api []string) bool {
-		return !slices.ContainsFunc(api[1:], func(name string) bool { return len(e.Body[name]) == 0 })
-	})
+	of := slices.IndexFunc(apis, func(api [2]string) bool { return len(e.Body[api[0]]) > 0 })
 	if of < 0 {
 		return
 	}
-	e.API = apis[of][0]
-	switch raw := e.Body[apis[of][1]]; {
+	if e.API = apis[of][1]; e.API == Chat && len(e.Body["system"]) > 0 {
+		e.API = Messages
+	}
+	switch raw := e.Body[apis[of][0]]; {
 	case len(raw) <= 2: // "", [] or {}
 	case bytes.Contains(raw, []byte(`"redacted-by-litellm"`)):
 		e.Prompt = Redacted

@@ -120,31 +120,10 @@ func bare(raw []byte) string {
 	return string(raw)
 }
 
-// fields reads facts of an entry, and keeps the first error.
+// fields reads facts of an entry.
 type fields struct {
 	members
-	path string // of the members in the entry, with a point at the end
-	err  *error
-}
-
-func (f *fields) wrong(name, what string) {
-	if *f.err == nil {
-		*f.err = fmt.Errorf("%s%s is not %s", f.path, name, what)
-	}
-}
-
-// object returns a member that is an object, or a string that contains one. It is empty
-// if there is none.
-func (f *fields) object(names ...string) *fields {
-	name, raw := f.first(names)
-	if raw == nil {
-		return &fields{err: f.err}
-	}
-	m, err := membersOf(unwrap(raw))
-	if err != nil {
-		f.wrong(name, "an object")
-	}
-	return &fields{m, f.path + name + ".", f.err}
+	err *error // the first of the entry
 }
 
 // read parses the first of some members that is there.
@@ -154,10 +133,19 @@ func read[T any](f *fields, names []string, what string, parse func(raw []byte, 
 		return value
 	}
 	value, ok := parse(raw, name)
-	if !ok {
-		f.wrong(name, what)
+	if !ok && *f.err == nil {
+		*f.err = fmt.Errorf("%s is not %s", name, what)
 	}
 	return value
+}
+
+// object returns a member that is an object, or a string that contains one. It is empty
+// if there is none.
+func (f *fields) object(names ...string) *fields {
+	return &fields{read(f, names, "an object", func(raw []byte, _ string) (members, bool) {
+		m, err := membersOf(unwrap(raw))
+		return m, err == nil
+	}), f.err}
 }
 
 // text returns a member that is a string or a number.
@@ -199,9 +187,6 @@ var (
 	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// dates are the layouts of dates in logs.
-var dates = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
-
 // parseTime parses a date, or a number of seconds, milliseconds, microseconds or
 // nanoseconds since 1970: its unit is found by its size, unless its name has it. The zero
 // time and 0 are no time.
@@ -213,12 +198,8 @@ func parseTime(raw []byte, name string) (t time.Time, ok bool) {
 		return t, true
 	case notWhole == nil && (whole >= 1e17 || strings.Contains(strings.ToLower(name), "nano")):
 		t = time.Unix(0, whole)
-	case err != nil || !(math.Abs(x) < 1e18):
-		for _, layout := range dates {
-			if t, err = time.Parse(layout, s); err == nil {
-				break
-			}
-		}
+	case err != nil || math.IsNaN(x):
+		t, _ = ParseDate([]byte(s))
 	case x >= 1e14:
 		t = time.UnixMicro(int64(math.Round(x)))
 	case x >= 1e11:
@@ -227,4 +208,22 @@ func parseTime(raw []byte, name string) (t time.Time, ok bool) {
 		t = time.UnixMicro(int64(math.Round(x * 1e6)))
 	}
 	return t.UTC(), t.After(earliest) && t.Before(latest)
+}
+
+// ParseDate parses a date like 2023-11-16 18:15:46.68, perhaps with a T between day and
+// clock, and with a zone: without one it is UTC.
+func ParseDate(date []byte) (t time.Time, err error) {
+	const clock = len(time.DateTime)
+	text := append(make([]byte, 0, 40), date...) // in the form that the standard library parses without allocating
+	if len(text) >= clock && text[10] == ' ' {
+		text[10] = 'T'
+	}
+	if len(text) > clock && text[clock] == ',' {
+		text[clock] = '.'
+	}
+	if len(text) >= clock && !bytes.ContainsAny(text[clock:], "Z+-") {
+		text = append(text, 'Z')
+	}
+	err = t.UnmarshalText(text)
+	return t, err
 }

@@ -32,26 +32,20 @@ func RandomKey() (k Key) {
 // which only its owner can read. A file that others can read is an error.
 func OpenKey(path string) (Key, error) {
 	k := RandomKey()
-	err := k.create(path)
+	f, err := atomicfile.New(path, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		k, err = readKey(path)
+	} else if err == nil {
+		_, err = fmt.Fprintf(f, "%x\n", k[:])
+		if err = errors.Join(err, f.Sync()); err != nil {
+			err = errors.Join(err, atomicfile.Remove(f))
+		}
+		f.Close()
 	}
 	if err != nil {
 		return Key{}, fmt.Errorf("opening key: %w", err)
 	}
 	return k, nil
-}
-
-func (k Key) create(path string) error {
-	f, err := atomicfile.New(path, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(f, "%x\n", k[:])
-	if err = errors.Join(err, f.Sync()); err != nil {
-		return errors.Join(err, atomicfile.Remove(f))
-	}
-	return f.Close()
 }
 
 // readKey reads the hexadecimal digits in a key file.

@@ -106,30 +106,31 @@ func (m members) message(role string) []byte {
 
 // indexed returns the messages whose members are attributes like gen_ai.prompt.0.role.
 func indexed(attributes members, prefix string) (all [][]byte) {
-	messages := map[int]*jsonscan.Object{}
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		path, ok := strings.CutPrefix(name, prefix)
-		index, member, deep := strings.Cut(path, ".")
-		n, err := strconv.Atoi(index)
-		if !ok || !deep || err != nil {
-			continue
+	names := slices.Sorted(maps.Keys(attributes))
+	for {
+		var message jsonscan.Object
+		of := prefix + strconv.Itoa(len(all)) + "."
+		first, _ := slices.BinarySearch(names, of)
+		for _, name := range names[first:] {
+			member, ok := strings.CutPrefix(name, of)
+			if !ok {
+				break
+			}
+			message.Add(member, unwrap(attributes[name]))
 		}
-		if messages[n] == nil {
-			messages[n] = &jsonscan.Object{}
+		if message.Bytes() == nil {
+			return all
 		}
-		messages[n].Add(member, unwrap(attributes[name]))
+		all = append(all, message.Bytes())
 	}
-	for _, n := range slices.Sorted(maps.Keys(messages)) {
-		all = append(all, messages[n].Bytes())
-	}
-	return all
 }
 
-// spanName returns the name of a span in a trace, "" if it has none. Exporters write ids in
-// hexadecimal, some with a prefix.
-func spanName(trace, span string) string {
-	digits := func(id string) string { return strings.ToLower(strings.TrimPrefix(id, "0x")) }
-	if trace, span = digits(trace), digits(span); strings.Trim(trace, "0") == "" || strings.Trim(span, "0") == "" {
+// span returns the name of a span, or of that of a log record, in a trace, "" if it has none.
+// Exporters write ids in hexadecimal, some with a prefix.
+func (f *fields) span() string {
+	digits := func(names []string) string { return strings.ToLower(strings.TrimPrefix(f.text(names), "0x")) }
+	trace, span := digits(traceIDs), digits(spanIDs)
+	if strings.Trim(trace, "0") == "" || strings.Trim(span, "0") == "" {
 		return ""
 	}
 	return trace + "/" + span

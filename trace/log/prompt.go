@@ -280,11 +280,12 @@ func textPart(object []byte) (raw []byte, ok bool) {
 	return raw, len(raw) > 0 && raw[0] == '"' && (kind == "text" || kind == "input_text" || kind == "output_text")
 }
 
-// Blocks are the block ids of a prompt, and what is needed to find its session.
+// Blocks are the block ids of a prompt, and the prompt until [Sessions.Join] has seen it.
 type Blocks struct {
-	ids []uint64          // of all blocks
-	sum [sha256.Size]byte // of the last
-	of  hashed            // the prompt, until Sessions.Join has seen it
+	ids        []uint64          // of the scope, then of all blocks
+	sum        [sha256.Size]byte // of the last
+	content    []byte
+	blockBytes int
 }
 
 // Hash returns the block ids of the prompt of a call. It releases the prompt from the
@@ -302,12 +303,12 @@ func (r *Reader) Hash(c *Call) *Blocks {
 	}
 	x := r.ids
 	x.sum = [sha256.Size]byte{}
-	all := []uint64{x.next(fmt.Appendf(nil, "%s %d %q %q", kind, size, r.cfg.EncoderID, c.Model))}
+	b := &Blocks{content: c.content, blockBytes: size}
+	b.ids = append(b.ids, x.next(fmt.Appendf(nil, "%s %d %q %q", kind, size, r.cfg.EncoderID, c.Model)))
 	for block := range slices.Chunk(c.content, size) {
-		all = append(all, x.next(block))
+		b.ids = append(b.ids, x.next(block))
 	}
-	b := &Blocks{all[1:], x.sum, hashed{c.content, size, all[:1+len(c.content)/size]}}
-	c.content = nil
+	b.sum, c.content = x.sum, nil
 	return b
 }
 
@@ -316,12 +317,13 @@ func (r *Reader) Hash(c *Call) *Blocks {
 // the last. If it counts fewer, the last one stands for the rest of the prompt: left out,
 // prompts that differ in their ends would seem equal.
 func (b *Blocks) fit(k Key, count int) []uint64 {
-	if count == len(b.ids) || count == 0 {
-		return b.ids[:count]
+	all := b.ids[1:]
+	if count == len(all) || count == 0 {
+		return all[:count]
 	}
 	x := newIDs(k)
 	x.sum = b.sum
-	all := slices.Clone(b.ids[:min(count-1, len(b.ids))])
+	all = slices.Clone(all[:min(count-1, len(all))])
 	for len(all) < count {
 		all = append(all, x.next(nil))
 	}

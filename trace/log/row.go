@@ -1,9 +1,7 @@
 package log
 
 import (
-	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -48,25 +46,18 @@ const OK = "ok"
 // Milliseconds returns a time in milliseconds, to the microsecond.
 func Milliseconds(d time.Duration) float64 { return float64(max(d, 0).Microseconds()) / 1000 }
 
-// reasoningKeys are the keys with the tokens of an answer that are reasoning, in a
-// row or in its object recorded.
-var reasoningKeys = []string{"reasoning_tokens", "reasoning_output_tokens", "reasoning_length", "thinking_tokens", "reason_tokens"}
+// ReasoningKeys are the keys with the tokens of an answer that are reasoning, in a row or in
+// its object recorded.
+var ReasoningKeys = []string{"reasoning_tokens", "reasoning_output_tokens", "reasoning_length", "thinking_tokens", "reason_tokens"}
 
-// IsReasoningKey reports whether the value of a key counts the tokens of an answer that
-// are reasoning.
-func IsReasoningKey(key string) bool { return slices.Contains(reasoningKeys, key) }
-
-// ReasoningTokens reads such a value. It fails unless that is null or the number of some
-// or all of the tokens of the answer; null is absent.
-func ReasoningTokens(raw []byte, output int) (n trace.Opt[int], err error) {
-	if string(raw) == "null" {
-		return n, nil
-	}
+// ReasoningTokens reads the value of such a key, which is null, or the number of some or all
+// of the tokens of the answer.
+func ReasoningTokens(raw []byte, output int) (n trace.Opt[int], ok bool) {
 	tokens, err := strconv.ParseUint(string(raw), 10, 63)
 	if err != nil || int(tokens) > output {
-		return n, fmt.Errorf("%.60s is not a number of tokens from 0 to %d", raw, output)
+		return n, string(raw) == "null"
 	}
-	return trace.Some(int(tokens)), nil
+	return trace.Some(int(tokens)), true
 }
 
 // Rows makes rows. It is safe for concurrent use.
@@ -100,12 +91,13 @@ func (x *Rows) Row(e *Exchange) trace.Request {
 	case e.Input.Set:
 	case e.Blocks == nil:
 		missing = append(missing, "input_length")
-	case c.tokens && c.exact:
+	case c.exact:
 		input = c.length
-	case c.tokens:
-		input, estimated = c.length, append(estimated, "input_length")
 	default:
-		input, estimated = int(math.Ceil(float64(c.length)/x.cfg.BytesPerToken)), append(estimated, "input_length")
+		input, estimated = c.length, append(estimated, "input_length")
+		if !c.tokens {
+			input = int(math.Ceil(float64(c.length) / x.cfg.BytesPerToken))
+		}
 	}
 	switch {
 	case e.Output.Set:

@@ -34,23 +34,24 @@ type session struct {
 // Session returns the name of the session that the turn has joined.
 func (t *Turn) Session() string { return t.session.name }
 
-// join adds a turn to a session, after the turn that it continues, if any.
-func (t *Turn) join(of *session, before *Turn) {
-	t.session, t.number = of, 1
-	if before != nil {
-		t.number = before.number + 1
-		running := before.Ended.IsZero() || before.Ended.After(t.Arrived)
-		switch {
-		case running && !before.EndUnknown:
-			t.after = []string{}
-		case before != of.last:
-			t.after = []string{before.ID}
-		}
-		if !running {
-			t.delay = trace.Some(t.Arrived.Sub(before.Ended))
-		}
+// follow adds a turn to the session of the one that it continues, or else to a new one.
+func (t *Turn) follow(before *Turn, fresh string) {
+	if before == nil {
+		t.session, t.number = &session{fresh, t}, 1
+		return
 	}
-	of.last = t
+	t.session, t.number = before.session, before.number+1
+	running := before.Ended.IsZero() || before.Ended.After(t.Arrived)
+	switch {
+	case running && !before.EndUnknown:
+		t.after = []string{}
+	case before != t.session.last:
+		t.after = []string{before.ID}
+	}
+	if !running {
+		t.delay = trace.Some(t.Arrived.Sub(before.Ended))
+	}
+	t.session.last = t
 }
 
 // Sessions finds the session of each request: by its name, or else by its prompt, which
@@ -93,18 +94,14 @@ func (s *Sessions) Join(t *Turn, name string, b *Blocks, fresh string) {
 			before = before.session.last
 		}
 		s.recent.turns[hash], fresh = t, name
-	case b != nil && len(b.of.content) > 0:
-		before = s.longest(b.of)
-		s.remember(b.of, t)
+	case b != nil && len(b.content) > 0:
+		before = s.longest(b)
+		s.remember(b, t)
 	}
 	if b != nil {
-		b.of = hashed{}
+		b.content = nil
 	}
-	of := &session{name: fresh}
-	if before != nil {
-		of = before.session
-	}
-	t.join(of, before)
+	t.follow(before, fresh)
 }
 
 // turn returns the latest turn with a hash, nil if there is none.
@@ -115,52 +112,43 @@ func (s *Sessions) turn(hash uint64) *Turn {
 	return s.older.turns[hash]
 }
 
-// hashed is a prompt and the ids of its full blocks, after the id of its scope.
-type hashed struct {
-	content    []byte
-	blockBytes int
-	ids        []uint64
-}
-
 // remember adds a prompt.
-func (s *Sessions) remember(p hashed, t *Turn) {
-	last := len(p.ids) - 1
-	tail := p.content[last*p.blockBytes:]
-	lengths := s.recent.tails[p.ids[last]]
-	if at, known := slices.BinarySearch(lengths, len(tail)); !known {
-		s.recent.tails[p.ids[last]] = slices.Insert(lengths, at, len(tail))
+func (s *Sessions) remember(b *Blocks, t *Turn) {
+	full := len(b.content) / b.blockBytes
+	tail := len(b.content) % b.blockBytes
+	lengths := s.recent.tails[b.ids[full]]
+	if at, known := slices.BinarySearch(lengths, tail); !known {
+		s.recent.tails[b.ids[full]] = slices.Insert(lengths, at, tail)
 	}
-	s.hashTails(p.ids[last], tail, []int{len(tail)}, func(end uint64) { s.recent.turns[end] = t })
+	_, end := s.within(b, full, []int{tail})
+	s.recent.turns[end] = t
 }
 
 // longest returns the turn with the longest prompt that a prompt continues, nil if there
 // is none. It does not continue an equal one.
-func (s *Sessions) longest(p hashed) (found *Turn) {
-	for n := len(p.ids) - 1; n >= 0 && found == nil; n-- {
-		tail := p.content[n*p.blockBytes:]
-		lengths := slices.Concat(s.recent.tails[p.ids[n]], s.older.tails[p.ids[n]])
+func (s *Sessions) longest(b *Blocks) (found *Turn) {
+	for n := len(b.content) / b.blockBytes; n >= 0 && found == nil; n-- {
+		lengths := slices.Concat(s.recent.tails[b.ids[n]], s.older.tails[b.ids[n]])
 		slices.Sort(lengths)
-		s.hashTails(p.ids[n], tail[:max(len(tail)-1, 0)], lengths, func(end uint64) {
-			if t := s.turn(end); t != nil {
-				found = t
-			}
-		})
+		shorter, _ := slices.BinarySearch(lengths, len(b.content)-n*b.blockBytes)
+		found, _ = s.within(b, n, lengths[:shorter])
 	}
 	return found
 }
 
-// hashTails calls see with the hash of the prompt that ends after each length of a tail.
-func (s *Sessions) hashTails(block uint64, tail []byte, lengths []int, see func(uint64)) {
+// within returns the turn with the longest of the prompts that end some bytes after n blocks
+// of a prompt, nil if there is none, and the hash of the longest of these ends.
+func (s *Sessions) within(b *Blocks, n int, lengths []int) (found *Turn, end uint64) {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
-	h.Write(binary.LittleEndian.AppendUint64(nil, block))
-	done := 0
+	h.Write(binary.LittleEndian.AppendUint64(nil, b.ids[n]))
+	tail, done := b.content[n*b.blockBytes:], 0
 	for _, length := range lengths {
-		if length > len(tail) {
-			return
-		}
 		h.Write(tail[done:length])
-		done = length
-		see(h.Sum64())
+		done, end = length, h.Sum64()
+		if t := s.turn(end); t != nil {
+			found = t
+		}
 	}
+	return found, end
 }
