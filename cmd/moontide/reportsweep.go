@@ -40,9 +40,12 @@ func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 	var legs []bench.LegResult
 	for _, sweep := range q.runs {
-		measured, err := bench.MeasureSweep(bench.MeasureConfig{Change: changeOf(c)}, sweep.path)
+		measured, unended, err := bench.MeasureSweep(bench.MeasureConfig{Change: changeOf(c)}, sweep.path)
 		if err != nil {
 			return err
+		}
+		for _, dir := range unended {
+			std.say("warning: the sweep is incomplete: the run in %s did not end, or no request succeeded; repeat the command of the sweep", dir)
 		}
 		for _, leg := range measured {
 			if len(q.runs) > 1 {

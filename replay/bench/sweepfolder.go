@@ -199,18 +199,19 @@ func IsSweep(dir string) bool {
 }
 
 // MeasureSweep measures the complete runs of a sweep, sorted by shape, level and start. Of
-// several attempts at a run it takes the last that is not INVALID, or the last.
-func MeasureSweep(cfg MeasureConfig, dir string) ([]LegResult, error) {
+// several attempts at a run it takes the last that is not INVALID, or the last. unended are
+// the folders of those without a complete attempt.
+func MeasureSweep(cfg MeasureConfig, dir string) (results []LegResult, unended []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading the sweep's folder: %w", err)
+		return nil, nil, fmt.Errorf("reading the sweep's folder: %w", err)
 	}
 	type found struct {
 		LegResult
 		invalid bool
 		started int64
 	}
-	var all []found
+	var all, begun []found
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
@@ -218,17 +219,21 @@ func MeasureSweep(cfg MeasureConfig, dir string) ([]LegResult, error) {
 		path := filepath.Join(dir, e.Name())
 		info, has, err := ended(path)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if !has.whole() || info.Leg == (runfile.Leg{}) {
+		if info.Leg == (runfile.Leg{}) {
 			continue
 		}
 		leg, err := legOf(info.Leg)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(path, runfile.RunFile), err)
+			return nil, nil, fmt.Errorf("%s: %w", filepath.Join(path, runfile.RunFile), err)
 		}
 		leg.Name = e.Name()
 		f := found{LegResult{Leg: leg, Result: &Result{Dir: path}, Found: true}, has.invalid(), info.Started.UnixNano()}
+		if !has.whole() {
+			begun = append(begun, f)
+			continue
+		}
 		i := slices.IndexFunc(all, func(o found) bool { return o.same(leg) })
 		switch {
 		case i < 0:
@@ -238,20 +243,24 @@ func MeasureSweep(cfg MeasureConfig, dir string) ([]LegResult, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s is the folder of a sweep without a complete run", dir)
+		return nil, nil, fmt.Errorf("%s is the folder of a sweep without a complete run", dir)
 	}
 	slices.SortFunc(all, func(a, b found) int {
 		return cmp.Or(cmp.Compare(a.Shape.ISL, b.Shape.ISL), cmp.Compare(a.Shape.OSL, b.Shape.OSL), cmp.Compare(a.Level, b.Level), cmp.Compare(a.started, b.started))
 	})
-	var results []LegResult
+	for _, b := range begun {
+		if !slices.ContainsFunc(all, func(f found) bool { return f.same(b.Leg) }) {
+			unended = append(unended, b.Dir)
+		}
+	}
 	for _, f := range all {
 		if f.Result, err = Measure(cfg, f.Dir); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		f.Metrics.Detail = nil
 		results = append(results, f.LegResult)
 	}
-	return results, nil
+	return results, unended, nil
 }
 
 // legOf returns a leg from run.json, without its name.
