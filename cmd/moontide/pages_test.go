@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"moontide/trace/atomicfile"
 )
 
 // pageLimits holds the most lines of a page, for pages whose limit is not
@@ -22,6 +24,24 @@ var pageLimits = map[string]int{
 }
 
 const guideLimit = 200
+
+// Commands of pages may replace the files in traces that they made, as in a clone.
+func TestSamplesMayBeReplaced(t *testing.T) {
+	t.Parallel()
+	made := regexp.MustCompile(`(?:-o|--png) (traces/[\w./-]+)`)
+	seen := 0
+	for _, p := range pages(t) {
+		for _, match := range made.FindAllStringSubmatch(p.text, -1) {
+			seen++
+			if err := atomicfile.Check(filepath.Join(root, match[1])); err != nil {
+				t.Errorf("%s: %s: %v", p.name, match[0], err)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("%d commands of pages write to traces", seen)
+	}
+}
 
 // page is a Markdown file of the project.
 type page struct {
