@@ -38,11 +38,8 @@ func members(b []byte, visit func(key []byte, at int, raw []byte) error) error {
 }
 
 // parseString parses a JSON string.
-func parseString(raw []byte) (s string, err error) {
-	switch {
-	case raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0:
-		return string(raw[1 : len(raw)-1]), nil
-	case raw[0] == '"' && json.Unmarshal(raw, &s) == nil:
+func parseString(raw []byte) (string, error) {
+	if s, ok := jsonscan.String(raw); ok {
 		return s, nil
 	}
 	return "", fmt.Errorf("is not a string: %s", Quote(raw))

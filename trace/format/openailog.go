@@ -101,18 +101,11 @@ func (l *requestLog) index(object []byte) error {
 // addEntry adds an entry, which is at a line.
 func (l *requestLog) addEntry(layout log.Layout, line int, raw []byte) error {
 	e, err := log.Parse(layout, raw)
-	switch err {
-	case nil:
-	case log.ErrOtherCall:
-		l.notes.count("calls that generate no text, such as embeddings, left out")
+	if no, ok := err.(log.NoRequest); ok {
+		l.notes.count(no.Error())
 		return nil
-	case log.ErrNoRequest:
-		l.notes.count("spans and observations that are no requests left out")
-		return nil
-	case log.ErrNoMessage:
-		l.notes.count("log records without messages left out")
-		return nil
-	default:
+	}
+	if err != nil {
 		return err
 	}
 	at := math.NaN()

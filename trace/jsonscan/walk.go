@@ -50,6 +50,17 @@ func Elements(array []byte, visit func(at int, raw []byte) error) error {
 	return nil
 }
 
+// String returns a JSON string, which must be valid, and false for any other value.
+func String(raw []byte) (s string, ok bool) {
+	switch {
+	case len(raw) < 2 || raw[0] != '"':
+		return "", false
+	case bytes.IndexByte(raw, '\\') < 0:
+		return string(raw[1 : len(raw)-1]), true
+	}
+	return s, Strict.Unmarshal(raw, &s) == nil
+}
+
 func unescape(key []byte) []byte {
 	var s string
 	json.Unmarshal([]byte(`"`+string(key)+`"`), &s) // valid, as the object is

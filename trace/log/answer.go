@@ -40,7 +40,7 @@ func (e *Entry) readAnswer(f *fields) error {
 	for _, part := range chunks(raw) {
 		chunk.members, _ = membersOf(part)
 		if textOf(chunk.members["object"]) == "list" { // such as of embeddings
-			return ErrOtherCall
+			return otherCall
 		}
 		failed = failed || isFailure(chunk.members["error"])
 		for _, name := range []string{"usage", "usageMetadata", "message.usage"} { // Anthropic's message_start has the last

@@ -69,11 +69,16 @@ const (
 	Unreadable // several prompts, or one that a tokenizer refuses; set by readers
 )
 
-// Errors that say that a part of a log is no request. They are no faults of the log.
-var (
-	ErrOtherCall = errors.New("a call that generates no text")
-	ErrNoRequest = errors.New("a span that is no request")
-	ErrNoMessage = errors.New("a log record without messages")
+// NoRequest is an error that is no fault of a log: a part of it is left out. It says what such
+// parts are.
+type NoRequest string
+
+func (parts NoRequest) Error() string { return string(parts) + " left out" }
+
+const (
+	otherCall NoRequest = "calls that generate no text, such as embeddings,"
+	otherSpan NoRequest = "spans and observations that are no requests"
+	noMessage NoRequest = "log records without messages"
 )
 
 // containers are the members of an object that are arrays of entries, or of objects with
@@ -157,8 +162,8 @@ func Split(object []byte, visit func(layout Layout, at int, raw []byte) error) e
 	return errors.New("not an entry of a known request log: it has the keys of none")
 }
 
-// Parse parses an entry, which must be valid JSON, with its parts in their order. Errors
-// are ErrOtherCall, ErrNoRequest, ErrNoMessage, or say what is wrong.
+// Parse parses an entry, which must be valid JSON, with its parts in their order. Its error is
+// a NoRequest, or says what is wrong.
 func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 	m, err := membersOf(raw)
 	if err != nil {
@@ -193,7 +198,7 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 	}
 	err = e.read(f, layout)
 	if err == nil && layout == spanRecord && e.Prompt == NoPrompt && e.Answer == "" && !unread {
-		err = ErrNoMessage
+		err = noMessage
 	}
 	if err := cmp.Or(err, wrong); err != nil { // of what is no request, nothing else matters
 		return nil, err
@@ -207,9 +212,9 @@ func (e *Entry) read(f *fields, layout Layout) error {
 	switch call := cmp.Or(f.text(calls), request.text(calls)); {
 	case layout == spanRecord, generates(call), call == "" && (layout != span || f.has("gen_ai.request.model")):
 	case layout == span && !strings.HasPrefix(call, "embed") && !strings.HasPrefix(call, "rerank"):
-		return ErrNoRequest // as those of agents and tools, which have attributes of models, too
+		return otherSpan // as those of agents and tools, which have attributes of models, too
 	default:
-		return ErrOtherCall
+		return otherCall
 	}
 	e.ID, e.Session = f.text(requestIDs), f.text(sessions)
 	e.Begin, e.First, e.End = f.time(begins), f.time(firsts), f.time(ends)

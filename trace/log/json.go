@@ -101,21 +101,15 @@ func unwrap(raw []byte) []byte {
 }
 
 // textOf returns a JSON string, "" for other values.
-func textOf(raw []byte) (s string) {
-	if len(raw) < 2 || raw[0] != '"' {
-		return ""
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
-	}
-	jsonscan.Strict.Unmarshal(raw, &s)
+func textOf(raw []byte) string {
+	s, _ := jsonscan.String(raw)
 	return s
 }
 
 // bare returns a JSON string, or another value as it is.
 func bare(raw []byte) string {
-	if len(raw) > 0 && raw[0] == '"' {
-		return textOf(raw)
+	if s, ok := jsonscan.String(raw); ok {
+		return s
 	}
 	return string(raw)
 }

@@ -60,3 +60,26 @@ func TestMaxTokens(t *testing.T) {
 		}
 	}
 }
+
+// A request continues the longest prompt that its own one begins with, but no equal one,
+// wherever blocks end.
+func TestContinuedPrompts(t *testing.T) {
+	const block = 64 // bytes
+	for size := block - 1; size <= block+1; size++ {
+		reader, sessions := NewReader(Config{Key: Key{1}, BlockSize: 16}), NewSessions(10)
+		joined := func(fresh, prompt string) string {
+			call, err := reader.Read(Completions, []byte(`{"prompt":"`+prompt+`"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn := &Turn{ID: fresh}
+			sessions.Join(turn, "", reader.Hash(call), fresh)
+			return turn.Session()
+		}
+		prompt := strings.Repeat("a", size)
+		got := joined("1", prompt) + joined("2", prompt) + joined("3", prompt+"b") + joined("4", prompt+"bc") + joined("5", "b")
+		if got != "12225" {
+			t.Errorf("prompts of %d bytes join the sessions %s, want 12225", size, got)
+		}
+	}
+}

@@ -120,23 +120,18 @@ func (x *Rows) Row(e *Exchange) trace.Request {
 	recorded := e.Recorded
 	recorded.MaxTokens = c.MaxTokens
 	var extra jsonscan.Object // the keys that the trace format does not define
-	for _, member := range []struct {
-		key   string
-		value any
-		given bool
-	}{
-		{"model", model, model != ""},
-		{"priority", c.Priority, c.Priority != 0},
-		{"turn", t.number, true},
-		{trace.Estimated, estimated, estimated != nil},
-		{trace.Missing, missing, missing != nil},
-		{RecordedKey, recorded, true},
-	} {
-		if member.given {
-			text, _ := jsonscan.Strict.Marshal(member.value)
-			extra.Add(member.key, text)
+	add := func(key string, value any, given bool) {
+		if given {
+			text, _ := jsonscan.Strict.Marshal(value)
+			extra.Add(key, text)
 		}
 	}
+	add("model", model, model != "")
+	add("priority", c.Priority, c.Priority != 0)
+	add("turn", t.number, true)
+	add(trace.Estimated, estimated, estimated != nil)
+	add(trace.Missing, missing, missing != nil)
+	add(RecordedKey, recorded, true)
 	r.Extra = extra.Bytes()
 	return r
 }
