@@ -32,6 +32,7 @@ type File struct {
 	path  string
 	moves bool // to path, when Close succeeds
 	file  *os.File
+	own   func(*os.File) bool
 }
 
 // Create starts writing the file at path. Until Close, the path is unchanged. A file
@@ -45,7 +46,7 @@ func Replace(path string) (*File, error) { return create(path, isAny) }
 
 // create starts writing a file that replaces one that is moontide's.
 func create(path string, own func(*os.File) bool) (*File, error) {
-	f := &File{path: path}
+	f := &File{path: path, own: own}
 	var err error
 	if f.file, err = openDescriptor(path); f.file == nil && err == nil {
 		err = f.open(own)
@@ -258,27 +259,52 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, f.named(err)
 }
 
-// Close renames the file to its path. If it fails, the old file stays.
+// Close renames the file to its path. If it fails, or another file has come to the path
+// that moontide did not write, what is there stays.
 func (f *File) Close() error {
 	if !f.moves {
 		return f.named(f.file.Close())
 	}
 	f.moves = false // nothing to discard
-	err := f.file.Close()
+	mine, err := f.file.Stat()
+	if closed := f.file.Close(); err == nil {
+		err = closed
+	}
 	if err == nil {
-		err = os.Rename(f.file.Name(), f.path)
+		err = f.move(mine)
 	}
 	if err != nil {
-		os.Remove(f.file.Name())
+		f.remove(mine)
 	}
 	return f.named(err)
+}
+
+// move renames the temporary file, unless others have changed what is there.
+func (f *File) move(mine fs.FileInfo) error {
+	if info, err := there(f.path, f.own); err != nil {
+		return err
+	} else if info != nil && !info.Mode().IsRegular() {
+		return kindError(info.Mode())
+	}
+	if at, err := os.Lstat(f.file.Name()); err != nil || !os.SameFile(mine, at) {
+		return errors.Join(errors.New("its temporary file was replaced"), err)
+	}
+	return os.Rename(f.file.Name(), f.path)
+}
+
+// remove removes the temporary file if it is still this one.
+func (f *File) remove(mine fs.FileInfo) {
+	if at, err := os.Lstat(f.file.Name()); err == nil && os.SameFile(mine, at) {
+		os.Remove(f.file.Name())
+	}
 }
 
 // Discard removes the temporary file; the old file stays. After Close it does
 // nothing.
 func (f *File) Discard() {
+	mine, err := f.file.Stat()
 	f.file.Close()
-	if f.moves {
-		os.Remove(f.file.Name())
+	if f.moves && err == nil {
+		f.remove(mine)
 	}
 }

@@ -158,6 +158,39 @@ func TestKeepsForeignFiles(t *testing.T) {
 	}
 }
 
+// What others put at the path, or in place of the temporary file, while a file is written
+// stays.
+func TestKeepsWhatComes(t *testing.T) {
+	for _, had := range []bool{false, true} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "file")
+		if had {
+			writeFile(t, path, ownText)
+		}
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.WriteFile(path, []byte("mine"), 0o600)
+		if f.Close() == nil {
+			t.Error("no error")
+		}
+		wantFile(t, path, "mine")
+		wantNames(t, dir, "file")
+	}
+	dir := t.TempDir()
+	f, err := Create(filepath.Join(dir, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Rename(f.file.Name(), f.file.Name()+"x")
+	os.WriteFile(f.file.Name(), []byte("mine"), 0o600)
+	if f.Close() == nil {
+		t.Error("no error")
+	}
+	wantFile(t, f.file.Name(), "mine")
+}
+
 // The temporary file of a killed process goes with the next one that writes the same
 // file, others stay.
 func TestLeftovers(t *testing.T) {
