@@ -53,7 +53,7 @@ var maxLines = map[string]int{
 	"synth/spec":                    2000,
 	"synth/tree":                    750,
 	"trace":                         2650,
-	"trace/atomicfile":              550,
+	"trace/atomicfile":              600,
 	"trace/block":                   400,
 	"trace/check":                   1350,
 	"trace/format":                  4100,

@@ -74,7 +74,7 @@ func (l *leader) report(now time.Time, r report) error {
 	case r.Number < 1 || r.Number > l.of:
 		return refuse("there is no part %d of %d", r.Number, l.of)
 	case !slices.Contains(phases, r.Phase):
-		return refuse("part %d is in an unknown phase %q", r.Number, r.Phase)
+		return refuse("part %d is in an unknown phase %q", r.Number, short(string(r.Phase)))
 	case r.Version != l.version:
 		return refuse("part %d of %d (%s) is moontide %s, part 1 is %s: run the same version everywhere", r.Number, l.of, r.Host, r.Version, l.version)
 	}
