@@ -36,7 +36,7 @@ type File struct {
 }
 
 // Create starts writing the file at path. Until Close, the path is unchanged. A file
-// that moontide did not write is an error, unless it is empty. A pipe or a character
+// that moontide did not write is an error, unless it is empty, and so is a read-only one. A pipe or a character
 // device is written in place; a pipe needs a reader.
 func Create(path string) (*File, error) { return create(path, isOwn) }
 
@@ -131,9 +131,10 @@ func kindError(mode fs.FileMode) error {
 	return errors.New("it is not a regular file")
 }
 
-// checkOwn returns an error for a file that is not moontide's.
+// checkOwn returns an error for a file that is not moontide's, or that this user may not
+// write.
 func checkOwn(path string, own func(*os.File) bool) error {
-	f, err := Open(path, os.O_RDONLY, 0)
+	f, err := Open(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

@@ -267,6 +267,29 @@ func TestTemporaryFolder(t *testing.T) {
 	wantNames(t, temp, "mine", "moontide-link", "moontide-mine", "moontide-other")
 }
 
+// Without a place for it there is nothing to remove.
+func TestNoTemporaryFolder(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("TMP", os.Getenv("TMPDIR"))
+	_, remove, err := TemporaryFolder()
+	if remove(); err == nil {
+		t.Error("no error")
+	}
+}
+
+// A file that the user has made read-only stays.
+func TestReadOnly(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write all files")
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	os.WriteFile(path, []byte(ownText), 0o444)
+	if f, err := Create(path); err == nil {
+		t.Errorf("%v replaces a read-only file", f)
+	}
+	wantFile(t, path, ownText)
+}
+
 func TestTryFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := TryFolder(dir + "/a/b/c"); err != nil {

@@ -47,11 +47,12 @@ const (
 )
 
 // TemporaryFolder makes a folder in the system's folder for temporary files, and removes
-// those of killed processes. remove removes it with all that it contains.
+// those of killed processes. remove removes it with all that it contains; after an error
+// it does nothing.
 func TemporaryFolder() (dir string, remove func(), err error) {
 	removeAbandoned()
 	if dir, err = os.MkdirTemp("", folderPrefix); err != nil {
-		return "", nil, err
+		return "", func() {}, err
 	}
 	f, err := New(filepath.Join(dir, markFile), 0o600)
 	if err == nil {
@@ -60,7 +61,7 @@ func TemporaryFolder() (dir string, remove func(), err error) {
 	}
 	if err != nil {
 		os.RemoveAll(dir)
-		return "", nil, fmt.Errorf("making a temporary folder: %w", err)
+		return "", func() {}, fmt.Errorf("making a temporary folder: %w", err)
 	}
 	return dir, func() { f.Close(); os.RemoveAll(dir) }, nil
 }
