@@ -33,45 +33,35 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 	var all, recorded jsonscan.Object
 	var hashes []byte // parsed last: the input length bounds them
 	var kind string
-	chat, parent := trace.Opt[int64]{}, int64(-1)
-	var input, output trace.Opt[int]
+	chat, parent := int64(-1), int64(-1)
 	known := func(key string) field {
 		return func(_ int, raw []byte) error { all.Add(key, raw); return nil }
 	}
 	err := readMembers("", line, keys{
 		{"timestamp", optional(&r.Timestamp, parseSeconds)},
-		{"input_length", optional(&input, parseLength)},
-		{"output_length", optional(&output, parseLength)},
+		{"input_length", into(&r.InputLength, parseLength)},
+		{"output_length", into(&r.OutputLength, parseLength)},
 		{"hash_ids", into(&hashes, parseAnything)},
 		{"model", known("model")},
 		{"priority", known("priority")},
 	}, keys{
-		{"chat_id", optional(&chat, parseChatID)},
+		{"chat_id", into(&chat, parseChatID)},
 		{"parent_chat_id", into(&parent, parseChatID)},
 		{"type", into(&kind, func(raw []byte) (string, error) { return string(raw), nil })},
-	}, &recorded)
+	}, &recorded, "chat_id", "timestamp", "input_length", "output_length")
 	if kind == `"thinking"` {
 		b.notes.count("rows of type thinking, whose answers include reasoning that later prompts leave out")
 	}
 	if err != nil {
 		return err
 	}
-	for _, required := range []struct {
-		key string
-		set bool
-	}{{"chat_id", chat.Set}, {"timestamp", r.Timestamp.Set}, {"input_length", input.Set}, {"output_length", output.Set}} {
-		if !required.set {
-			return fmt.Errorf("no %s in %s", required.key, Quote(line))
-		}
-	}
-	r.InputLength, r.OutputLength = input.Value, output.Value
 	if hashes != nil {
 		if r.HashIDs, err = parseIDs(hashes, ids, r.InputLength); err != nil {
 			return keyed("hash_ids", err)
 		}
 		chain(r.HashIDs)
 	}
-	r.SessionID = strconv.FormatInt(b.root(chat.Value, parent), 10)
+	r.SessionID = strconv.FormatInt(b.root(chat, parent), 10)
 	all.Add("recorded", recorded.Bytes())
 	r.Extra = all.Bytes()
 	return nil

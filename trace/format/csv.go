@@ -69,7 +69,6 @@ func splitHeader(line []byte) (header []string) {
 // csvRows parses the lines below the header of a table.
 type csvRows struct {
 	format  Format
-	head    []byte
 	width   int      // of the header, in columns
 	columns []string // that are read
 	at      []int    // where they are, -1 if absent
@@ -86,9 +85,6 @@ type csvRows struct {
 func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 	t := tables[slices.IndexFunc(tables, func(t table) bool { return t.format == f })]
 	line, err := in.Line()
-	for err == nil && len(line) == 0 {
-		line, err = in.Line()
-	}
 	if err == io.EOF {
 		line, err = nil, nil
 	}
@@ -96,7 +92,7 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 	if err == nil && !t.hasHeader(header) {
 		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(f), strings.Join(t.required, ", "), Quote(line))
 	}
-	c := &csvRows{format: f, head: bytes.Clone(line), width: len(header), columns: slices.Concat(t.required, t.optional), notes: n}
+	c := &csvRows{format: f, width: len(header), columns: slices.Concat(t.required, t.optional), notes: n}
 	for _, name := range c.columns {
 		c.at = append(c.at, slices.Index(header, name))
 	}
@@ -131,11 +127,11 @@ func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 	}
 	c.model, c.recorded = nil, jsonscan.Object{}
 	for i, at := range c.at {
-		if at < 0 {
+		if at < 0 || i > 2 && len(c.fields[at]) == 0 { // only the time and the lengths, which come first, must not be empty
 			continue
 		}
 		if err := c.read(c.columns[i], c.fields[at], r); err != nil {
-			if bytes.Equal(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), c.head) {
+			if tableOf(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))) != nil {
 				return errors.New("the header is repeated: these are two files in one")
 			}
 			return keyed(c.columns[i], err)
@@ -162,17 +158,6 @@ func (c *csvRows) read(column string, field []byte, r *trace.Request) (err error
 		r.InputLength, err = parseLength(field)
 	case "GeneratedTokens", "Response tokens", "num_decode_tokens":
 		r.OutputLength, err = parseLength(field)
-	default:
-		if len(field) > 0 {
-			return c.readOptional(column, field, r)
-		}
-	}
-	return err
-}
-
-// readOptional sets what the field of an optional column gives.
-func (c *csvRows) readOptional(column string, field []byte, r *trace.Request) (err error) {
-	switch column {
 	case "NumImages":
 		images, err := parseLength(field)
 		if images > 0 {
@@ -187,17 +172,17 @@ func (c *csvRows) readOptional(column string, field []byte, r *trace.Request) (e
 		}
 		return err
 	case "Model":
-		c.model = quoted(string(field))
+		c.model = jsonscan.AppendString(nil, string(field))
 	case "Session ID":
 		r.SessionID = string(field)
 	case "Log Type":
-		c.recorded.Add(column, quoted(string(field)))
+		c.recorded.Add(column, jsonscan.AppendString(nil, string(field)))
 	case "Elapsed time":
 		if _, err = parseSeconds(field); r.OutputLength == 0 {
 			return nil // it is left out
 		}
 		if !json.Valid(field) { // like .5
-			field = quoted(string(field))
+			field = jsonscan.AppendString(nil, string(field))
 		}
 		c.recorded.Add(column, field)
 	}

@@ -124,7 +124,7 @@ func (d *dynamo) indexRequest(e *dynamoEvent) (err error) {
 		return keyed("request.replay.trace_block_size", err)
 	}
 	if e.parent != "" {
-		recorded.Add("parent_session_id", quoted(e.parent))
+		recorded.Add("parent_session_id", jsonscan.AppendString(nil, e.parent))
 	}
 	row.InputLength, row.OutputLength, row.Extra = input.Value, output.Value, unknownKeys(model, recorded, !output.Set)
 	begin, end := received, received+duration

@@ -47,16 +47,22 @@ func ParseFormat(name string) (Format, error) {
 // Detect returns the format of a decompressed file from its first bytes; a few
 // hundred are usually enough. Anything unknown is [Mooncake], whose reader then
 // reports what is wrong.
-func Detect(head []byte) Format {
+func Detect(head []byte) Format { return cmp.Or(detect(head), Mooncake) }
+
+// detect is Detect without the guess: anything unknown is "".
+func detect(head []byte) Format {
 	head = bytes.TrimLeft(head, " \t\r\n")
 	first, inArray := bytes.CutPrefix(head, []byte("["))
 	keys, page := headKeys(first)
 	onPage, _ := headKeys(page)
 	f := byKeys(keys)
 	switch {
-	case f != Mooncake && (!inArray || f == ShareGPT || f == Weka || f == OpenAILog):
+	case f == ShareGPT, f == Weka, f == OpenAILog:
 		return f
 	case inArray:
+		return ""
+	case f != "" && f != Mooncake:
+		return f
 	case log.IsLog(onPage):
 		return OpenAILog
 	case hasTexts(head):
@@ -67,7 +73,7 @@ func Detect(head []byte) Format {
 			return t.format
 		}
 	}
-	return Mooncake
+	return f
 }
 
 // hasTexts reports whether later rows have texts instead of lengths.
@@ -86,11 +92,11 @@ func hasTexts(head []byte) bool {
 // textKeys are the keys of AIPerf rows with a text.
 var textKeys = []string{"text_input", "messages", "payload"}
 
-// byKeys returns the format with these keys in its first object.
+// byKeys returns the format with these keys in its first object, or "".
 func byKeys(keys map[string]bool) Format {
 	switch {
 	case keys["moontide_model"]: // a model file, not a trace
-		return Mooncake
+		return ""
 	case keys["event"], keys["schema"] && keys["event_type"]:
 		return Dynamo
 	case keys["chat_id"] && keys["parent_chat_id"]:
@@ -102,13 +108,16 @@ func byKeys(keys map[string]bool) Format {
 	case keys["conversations"], keys["conversation"]:
 		return ShareGPT
 	case keys["input_length"], keys["input_tokens"]:
+		if keys["chat_id"] || keys["parent_chat_id"] { // half a row of Bailian
+			return ""
+		}
 		return Mooncake
 	case log.IsLog(keys):
 		return OpenAILog
 	case slices.ContainsFunc(textKeys, func(key string) bool { return keys[key] }):
 		return AIPerf
 	}
-	return Mooncake
+	return ""
 }
 
 // maxHeadKeys bounds the keys by which a format is detected.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,10 +14,7 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-var (
-	errStop      = errors.New("stop") // ends a walk over JSON whose rest does not matter
-	errNotObject = errors.New("not a JSON object")
-)
+var errNotObject = errors.New("not a JSON object")
 
 // validObject returns an error unless b is one JSON object in UTF-8. All walks
 // over b rely on it.
@@ -91,8 +89,8 @@ func optional[T any](to *trace.Opt[T], parse func(raw []byte) (T, error)) field 
 
 // readMembers reads the members of a valid object: those of taken, and those of kept,
 // which are added to rest, as are all others. rest may be nil. Errors begin with path and
-// the key.
-func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object) error {
+// the key. It is an error if a required key has no value, or an empty text.
+func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object, required ...string) error {
 	err := members(b, func(key []byte, at int, raw []byte) error {
 		read := taken.of(key)
 		if read == nil {
@@ -107,10 +105,16 @@ func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object)
 		if err := read(at, raw); err != nil {
 			return fmt.Errorf("%s%s %w", path, key, err)
 		}
+		if len(raw) > len(`""`) || raw[0] != '"' {
+			required = slices.DeleteFunc(required, func(name string) bool { return name == string(key) })
+		}
 		return nil
 	})
-	if path == "." && errors.As(err, &jsonscan.DuplicateKeyError{}) { // about the object, not a member
+	switch {
+	case path == "." && errors.As(err, &jsonscan.DuplicateKeyError{}): // about the object, not a member
 		return fmt.Errorf(": %w", err)
+	case err == nil && len(required) > 0:
+		return fmt.Errorf("no %s in %s", required[0], Quote(b))
 	}
 	return err
 }
@@ -140,9 +144,6 @@ func unknownKeys(model []byte, recorded jsonscan.Object, missingOutput bool) []b
 	}
 	return all.Bytes()
 }
-
-// quoted returns s as a JSON string.
-func quoted(s string) []byte { return jsonscan.AppendString(nil, s) }
 
 // keyed prefixes the error about a value with its key or column.
 func keyed(key string, err error) error {

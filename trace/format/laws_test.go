@@ -181,16 +181,16 @@ func TestAgentNames(t *testing.T) {
 
 // TestNotesAreBounded: notes beyond the limit are counted together.
 func TestNotesAreBounded(t *testing.T) {
-	var n notes
+	n := notes{counts: map[string]int{}}
 	for i := range 1000 {
 		n.count(fmt.Sprint("kind ", i%200))
 	}
 	sum := 0
-	for _, note := range n.list {
-		sum += note.count
+	for _, count := range n.counts {
+		sum += count
 	}
-	if len(n.list) != maxNotes+1 || sum != 1000 || n.list[maxNotes].text != otherNotes {
-		t.Errorf("%d notes with a sum of %d: %v", len(n.list), sum, n.list[len(n.list)-1])
+	if len(n.texts) != maxNotes+1 || sum != 1000 || n.texts[maxNotes] != otherNotes {
+		t.Errorf("%d notes with a sum of %d: %v", len(n.texts), sum, n.texts)
 	}
 }
 

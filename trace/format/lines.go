@@ -42,14 +42,9 @@ func (l *lines) Read(r *trace.Request) error {
 
 // otherFormat extends a line's error if the line is in another format.
 func otherFormat(err error, line []byte, f Format) error {
-	other := Detect(line)
-	if other == f || f == OpenAILog || other == Mooncake && (f == AIPerf || !looksNative(line)) { // AIPerf has native rows
+	other := detect(line)
+	if other == "" || other == f || f == OpenAILog || other == Mooncake && f == AIPerf { // AIPerf has native rows
 		return err
 	}
 	return fmt.Errorf("a row of %s among those of %s: %w", named(other), named(f), err)
-}
-
-func looksNative(line []byte) bool {
-	keys, _ := headKeys(line)
-	return (keys["input_length"] || keys["input_tokens"]) && !keys["chat_id"] && !keys["parent_chat_id"]
 }

@@ -2,9 +2,11 @@ package format
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"moontide/trace"
 	"moontide/trace/jsonscan"
@@ -97,7 +99,9 @@ func parseCanonical(line []byte, r *trace.Request) bool {
 		case "request_id":
 			r.ID = string(c.PlainText())
 		case "after":
-			r.After = after(&c)
+			if raw := c.Raw(); !utf8.Valid(raw) || !json.Valid(raw) || nativeKeys[last].parse(raw, r) != nil {
+				c.Fail()
+			}
 		case "delay":
 			r.Delay = milliseconds(&c)
 		case "delay_kind":
@@ -116,18 +120,6 @@ func parseCanonical(line []byte, r *trace.Request) bool {
 	return c.Done() && input && output && !early.Failed()
 }
 
-// after reads an array of request ids.
-func after(c *jsonscan.Cursor) []string {
-	ids := []string{}
-	for more := c.Open('['); more; more = c.More(']') {
-		if len(ids) == maxAfter {
-			c.Fail()
-		}
-		ids = append(ids, string(c.PlainText()))
-	}
-	return ids
-}
-
 // milliseconds reads a time or pause from 0 to [trace.MaxMS].
 func milliseconds(c *jsonscan.Cursor) trace.Opt[float64] {
 	n, places := c.Decimal()
@@ -142,7 +134,10 @@ func parseAny(line []byte, r *trace.Request) error {
 	ids := r.HashIDs[:0]
 	*r = trace.Request{}
 	if err := validObject(bytes.TrimSpace(line)); err != nil {
-		return notObject(line)
+		if t := tableOf(line); t != nil {
+			return fmt.Errorf("the header of %s in CSV, not a JSON object", named(t.format))
+		}
+		return err
 	}
 	var given uint32 // bits of the keys that have a value
 	err := members(line, func(key []byte, _ int, _ []byte) error {
@@ -224,14 +219,6 @@ func parseDelayKind(raw []byte) (trace.DelayKind, error) {
 }
 
 var errNoOutput = errors.New("no output_length")
-
-// notObject returns the error for a line that is not a JSON object.
-func notObject(line []byte) error {
-	if t := tableOf(line); t != nil {
-		return fmt.Errorf("the header of %s in CSV, not a JSON object", named(t.format))
-	}
-	return errNotObject
-}
 
 // nativeRows returns the parser of a native trace. explicit: the caller named the format.
 func nativeRows(explicit bool) func(line []byte, r *trace.Request) error {

@@ -236,11 +236,11 @@ func TestTooManyIDs(t *testing.T) {
 	for _, format := range []string{`{ISL, "output_length": 1, IDS}`, `{IDS, ISL, "output_length": 1}`, `{"output_length": 1, IDS, "session_id": "]", ISL}`} {
 		for _, isl := range []int{0, 1, 1000} {
 			var r trace.Request
-			if line := row(format, isl, isl+spareIDs); !parseCanonical(line, &r) || len(r.HashIDs) != isl+spareIDs || r.InputLength != isl {
+			if line := row(format, isl, maxIDs(isl)); !parseCanonical(line, &r) || len(r.HashIDs) != maxIDs(isl) || r.InputLength != isl {
 				t.Errorf("%s of %d tokens: %d ids were read", format, isl, len(r.HashIDs))
 			}
-			line := row(format, isl, isl+spareIDs+1)
-			want := fmt.Sprintf("hash_ids has %d ids for an input_length of %d: a block has at least one token", isl+spareIDs+1, isl)
+			line := row(format, isl, maxIDs(isl)+1)
+			want := fmt.Sprintf("hash_ids has %d ids for an input_length of %d: a block has at least one token", maxIDs(isl)+1, isl)
 			if parseCanonical(line, &r) {
 				t.Errorf("%s of %d tokens: %d ids were read", format, isl, len(r.HashIDs))
 			}

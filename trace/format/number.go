@@ -92,13 +92,9 @@ func some[T any](parse func([]byte) (T, error)) func([]byte) (trace.Opt[T], erro
 	}
 }
 
-// spareIDs is the number of ids a row may have beyond one per token: lengths and
-// ids are not always counted from the same text.
-const spareIDs = 64
-
-// maxIDs returns the maximum number of ids of a row: a block has at least one
-// token.
-func maxIDs(inputLength int) int { return inputLength + spareIDs }
+// maxIDs returns the maximum number of ids of a row: a block has at least one token, but
+// lengths and ids are not always counted from the same text.
+func maxIDs(inputLength int) int { return inputLength + 64 }
 
 // parseIDs parses the block ids of a prompt from a valid JSON value into dst,
 // whose array it reuses.

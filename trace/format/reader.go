@@ -118,7 +118,7 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 	if opts.Part < 0 || opts.Part > maxPart {
 		return nil, fmt.Errorf("part %d is out of range: 0 to %d", opts.Part, maxPart)
 	}
-	r = &Reader{format: opts.Format, opts: opts, folder: folder != "", notes: &notes{}}
+	r = &Reader{format: opts.Format, opts: opts, folder: folder != "", notes: &notes{counts: map[string]int{}}}
 	if opts.UniqueIDs {
 		r.ids = &idGenerator{next: firstID + uint64(opts.Part)*partIDs}
 	}
@@ -201,8 +201,11 @@ func (r *Reader) Skipped() (rows int, reasons []error) { return r.skipped, r.rea
 
 // Notes describes the data dropped or assumed in the rows read so far.
 func (r *Reader) Notes() (texts []string) {
-	for _, note := range r.notes.list {
-		texts = append(texts, note.String())
+	for _, text := range r.notes.texts {
+		if count := r.notes.counts[text]; count > 0 {
+			text = fmt.Sprintf("%s: %d", text, count)
+		}
+		texts = append(texts, text)
 	}
 	if r.assigned > 0 {
 		texts = append(texts, fmt.Sprintf("rows without block ids, which got generated ones (unique, %d tokens a block): %d", r.ids.blockSize, r.assigned))

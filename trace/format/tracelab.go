@@ -57,34 +57,30 @@ func (t *traceLab) index(line []byte) error {
 	}
 	var model []byte
 	var recorded jsonscan.Object
-	var input, output trace.Opt[int]
+	var output trace.Opt[int]
 	var row trace.Request
 	prefix, ran := 0, roundTimes{begin: math.NaN(), end: math.NaN()}
 	err := readMembers("", line, keys{
 		{"session_id", into(&row.SessionID, parseString)},
 		{"model", into(&model, parseAnything)},
-		{"input_tokens_total", optional(&input, parseLength)},
+		{"input_tokens_total", into(&row.InputLength, parseLength)},
 		{"output_tokens", optional(&output, parseLength)},
 	}, keys{
 		{"prefix_tokens", into(&prefix, parseLength)},
 		{"timing_events", ran.read},
-	}, &recorded)
+	}, &recorded, "session_id", "input_tokens_total")
 	switch {
 	case err != nil:
 		return err
-	case row.SessionID == "":
-		return fmt.Errorf("no session_id in %s", Quote(line))
-	case !input.Set:
-		return fmt.Errorf("no input_tokens_total in %s", Quote(line))
-	case input.Value > maxRound:
-		return fmt.Errorf("input_tokens_total is out of range: %d, more than %d tokens", input.Value, maxRound)
+	case row.InputLength > maxRound:
+		return fmt.Errorf("input_tokens_total is out of range: %d, more than %d tokens", row.InputLength, maxRound)
 	case math.IsNaN(ran.begin):
 		t.notes.count("rounds left out, without times")
 		return nil
 	case !output.Set:
 		t.notes.count("rounds without output_tokens, with an output length of 0")
 	}
-	row.InputLength, row.OutputLength, row.Extra = input.Value, output.Value, unknownKeys(model, recorded, !output.Set)
+	row.OutputLength, row.Extra = output.Value, unknownKeys(model, recorded, !output.Set)
 	row.ContextLen = trace.Some(prefix) // until request derives the block ids
 	return t.addRow(&row, ran.begin, t.line, call{ref: ref{session: t.sessionOf(row.SessionID)}, end: ran.end, kind: ran.kind})
 }

@@ -73,14 +73,10 @@ func (w *weka) index(raw []byte) error {
 		{"block_size", into(&size, parseBlockSize)},
 		{"hash_id_scope", into(&scope, parseString)},
 		{"requests", requestsOf(raw, &requests)},
-	}, nil, nil)
+	}, nil, nil, "id", "requests")
 	switch other, twice := w.names[name]; {
 	case err != nil:
 		return err
-	case name == "":
-		return fmt.Errorf("no id in %s", Quote(raw))
-	case requests.raw == nil:
-		return fmt.Errorf("no requests in %s", Quote(raw))
 	case scope != "" && scope != "local" && scope != "global":
 		return fmt.Errorf("hash_id_scope is neither local nor global")
 	case twice:
@@ -206,8 +202,9 @@ func (w *weka) entries(l *wekaList, list []byte, line int) (entries []wekaEntry)
 		line += bytes.Count(list[seen:at], []byte("\n"))
 		seen = at
 		if len(entries) == maxRequests {
-			w.fail(line, fmt.Errorf("%s has more than %d requests", l.where, maxRequests))
-			return errStop
+			err := fmt.Errorf("%s has more than %d requests", l.where, maxRequests)
+			w.fail(line, err)
+			return err
 		}
 		e, err := parseEntry(raw)
 		if err != nil {
