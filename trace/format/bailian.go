@@ -27,9 +27,6 @@ func newBailian(n *notes) *bailianRows {
 func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 	ids := r.HashIDs[:0]
 	*r = trace.Request{}
-	if err := validObject(line); err != nil {
-		return err
-	}
 	var all, recorded jsonscan.Object
 	var hashes []byte // parsed last: the input length bounds them
 	var kind string
@@ -37,7 +34,7 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 	known := func(key string) field {
 		return func(_ int, raw []byte) error { all.Add(key, raw); return nil }
 	}
-	err := readMembers("", line, keys{
+	err := readRow(line, keys{
 		{"timestamp", optional(&r.Timestamp, parseSeconds)},
 		{"input_length", into(&r.InputLength, parseLength)},
 		{"output_length", into(&r.OutputLength, parseLength)},

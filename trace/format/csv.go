@@ -41,14 +41,15 @@ func (t *table) hasHeader(header []string) bool {
 	return !slices.ContainsFunc(t.required, func(name string) bool { return !slices.Contains(header, name) })
 }
 
-// tableOf returns the table with a header line, or nil.
-func tableOf(line []byte) *table {
+// tableOf returns the format of the table with a header line, or "".
+func tableOf(line []byte) Format {
 	header := splitHeader(line)
-	i := slices.IndexFunc(tables, func(t table) bool { return t.hasHeader(header) })
-	if i < 0 {
-		return nil
+	for _, t := range tables {
+		if t.hasHeader(header) {
+			return t.format
+		}
 	}
-	return &tables[i]
+	return ""
 }
 
 // splitHeader returns the columns of a header line, or nil.
@@ -85,11 +86,8 @@ type csvRows struct {
 func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 	t := tables[slices.IndexFunc(tables, func(t table) bool { return t.format == f })]
 	line, err := in.Line()
-	if err == io.EOF {
-		line, err = nil, nil
-	}
 	header := splitHeader(line)
-	if err == nil && !t.hasHeader(header) {
+	if (err == nil || err == io.EOF) && !t.hasHeader(header) {
 		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(f), strings.Join(t.required, ", "), Quote(line))
 	}
 	c := &csvRows{format: f, width: len(header), columns: slices.Concat(t.required, t.optional), notes: n}
@@ -131,7 +129,7 @@ func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 			continue
 		}
 		if err := c.read(c.columns[i], c.fields[at], r); err != nil {
-			if tableOf(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))) != nil {
+			if tableOf(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))) != "" {
 				return errors.New("the header is repeated: these are two files in one")
 			}
 			return keyed(c.columns[i], err)

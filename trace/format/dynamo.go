@@ -15,7 +15,7 @@ const dynamoSchema = "dynamo.request.trace.v1"
 type dynamo struct{ agents }
 
 func newDynamo(t textFiles) *dynamo {
-	d := &dynamo{}
+	d := &dynamo{agents{numbers: map[string]int32{}}}
 	d.textFiles, d.layout = t, d
 	return d
 }
@@ -30,14 +30,11 @@ type dynamoEvent struct {
 	time, outer     float64 // ms since 1970, and of another clock; NaN if absent
 }
 
-// parse parses a line. The object around the event is optional.
-func (e *dynamoEvent) parse(line []byte) error {
-	if err := validObject(line); err != nil {
-		return err
-	}
-	e.time, e.outer = math.NaN(), math.NaN()
-	body := line
-	err := readMembers("", line, keys{{"event", into(&body, parseObject)}, {"timestamp", into(&e.outer, parseMilliseconds)}}, nil, nil)
+// index adds the request of a line, or the tool call, if it has one.
+func (d *dynamo) index(line []byte) error {
+	e := dynamoEvent{time: math.NaN(), outer: math.NaN()}
+	body := line // the object around the event is optional
+	err := readRow(line, keys{{"event", into(&body, parseObject)}, {"timestamp", into(&e.outer, parseMilliseconds)}}, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -57,15 +54,6 @@ func (e *dynamoEvent) parse(line []byte) error {
 		return fmt.Errorf("schema is not %s", dynamoSchema)
 	case e.kind == "request_end" && e.request == nil:
 		return fmt.Errorf("no request in %s", Quote(body))
-	}
-	return nil
-}
-
-// index adds the request of a line, or the tool call, if it has one.
-func (d *dynamo) index(line []byte) error {
-	var e dynamoEvent
-	if err := e.parse(line); err != nil {
-		return err
 	}
 	n, parent := d.sessionOf(e.session), d.sessionOf(e.parent)
 	if n >= 0 && n != parent && d.sessions[n].parent < 0 {

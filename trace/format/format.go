@@ -67,13 +67,9 @@ func detect(head []byte) Format {
 		return OpenAILog
 	case hasTexts(head):
 		return AIPerf
-	default:
-		line, _, _ := bytes.Cut(head, []byte("\n"))
-		if t := tableOf(line); t != nil {
-			return t.format
-		}
 	}
-	return f
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	return cmp.Or(tableOf(line), f)
 }
 
 // hasTexts reports whether later rows have texts instead of lengths.

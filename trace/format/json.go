@@ -119,6 +119,14 @@ func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object,
 	return err
 }
 
+// readRow reads the members of a row, which must be an object: see readMembers.
+func readRow(row []byte, taken, kept keys, rest *jsonscan.Object, required ...string) error {
+	if err := validObject(row); err != nil {
+		return err
+	}
+	return readMembers("", row, taken, kept, rest, required...)
+}
+
 // within returns a field that reads members of an object.
 func within(taken keys) field {
 	return func(_ int, raw []byte) error {

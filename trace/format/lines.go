@@ -11,32 +11,35 @@ import (
 // errLeftOut means that a line holds no request. The parser has noted why.
 var errLeftOut = errors.New("not a request")
 
-// lines is the source of a format with one request a line, which parse parses.
+// lines is the source of a format whose requests are in order, usually one a line.
 type lines struct {
 	textFiles
-	parse func(line []byte, r *trace.Request) error
+	next  units
+	parse func(unit []byte, r *trace.Request) error // parses a unit
+	place string                                    // of the unit, for errors of parse; usually "", as a line says it
 }
 
 func (l *lines) Read(r *trace.Request) error {
 	for {
-		line, err := l.files[0].text.Line()
+		unit, err := l.next()
 		if err == io.EOF {
 			return err
 		}
 		l.line = l.files[0].text.Number()
 		if err == nil {
-			err = l.parse(line, r)
+			switch err = l.parse(unit, r); {
+			case err == nil:
+				return nil
+			case err == errLeftOut:
+				continue
+			case errors.Is(err, errNoOutput):
+				err = fmt.Errorf("%w (format %s accepts such rows, with length 0 and a mark)", err, AIPerf)
+			case l.line == 1 && err == errNotObject && l.format != ShareGPT:
+				err = fmt.Errorf("%w; want JSON lines, or CSV with the header of azure, burstgpt or vidur", err)
+			}
+			err = fmt.Errorf("%s%w", l.place, otherFormat(err, unit, l.format))
 		}
-		switch err {
-		case nil:
-			return nil
-		case errLeftOut:
-			continue
-		}
-		if l.line == 1 && errors.Is(err, errNotObject) {
-			err = fmt.Errorf("%w; want JSON lines, or CSV with the header of azure, burstgpt or vidur", err)
-		}
-		return &trace.RowError{File: l.name, Line: l.line, Err: otherFormat(err, line, l.format)}
+		return &trace.RowError{File: l.name, Line: l.line, Err: err}
 	}
 }
 

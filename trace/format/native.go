@@ -134,8 +134,8 @@ func parseAny(line []byte, r *trace.Request) error {
 	ids := r.HashIDs[:0]
 	*r = trace.Request{}
 	if err := validObject(bytes.TrimSpace(line)); err != nil {
-		if t := tableOf(line); t != nil {
-			return fmt.Errorf("the header of %s in CSV, not a JSON object", named(t.format))
+		if f := tableOf(line); f != "" {
+			return fmt.Errorf("the header of %s in CSV, not a JSON object", named(f))
 		}
 		return err
 	}
@@ -224,11 +224,8 @@ var errNoOutput = errors.New("no output_length")
 func nativeRows(explicit bool) func(line []byte, r *trace.Request) error {
 	return func(line []byte, r *trace.Request) error {
 		err := ParseRow(line, r)
-		switch {
-		case errors.Is(err, errNoOutput):
-			return fmt.Errorf("%w (format %s accepts such rows, with length 0 and a mark)", err, AIPerf)
-		case err == nil && !explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian:
-			return fmt.Errorf("times are seconds and block ids are hashes of single blocks")
+		if err == nil && !explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian {
+			err = errors.New("times are seconds and block ids are hashes of single blocks")
 		}
 		return err
 	}

@@ -135,7 +135,7 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 // newSource returns the source of the rows of the files. explicit: the caller named the
 // format.
 func (r *Reader) newSource(t textFiles, explicit bool) (source, error) {
-	rows := &lines{textFiles: t}
+	rows := &lines{textFiles: t, next: t.files[0].text.Line}
 	counter := tokenCounter(r.opts.Tokens)
 	switch r.format {
 	case Weka:

@@ -2,7 +2,6 @@ package format
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
@@ -18,9 +17,9 @@ const maxConversation = 64 << 20
 // sharegpt is the source of a ShareGPT file, which has only texts. Each answer
 // is a request; its prompt is everything before it.
 type sharegpt struct {
-	textFiles
-	next    units
+	lines
 	counter tokenCounter
+	marks   []byte              // unknown keys of rows
 	rows    []trace.Request     // left of the current conversation
 	names   map[uint64]struct{} // hashes of the sessions' names
 	number  int                 // of the current conversation
@@ -28,30 +27,21 @@ type sharegpt struct {
 
 func newShareGPT(t textFiles, c tokenCounter) *sharegpt {
 	t.notes.say("no arrivals: ShareGPT has none (set a rate to add arrivals)")
-	if c != nil {
-		t.notes.say("lengths are counted from the texts, without a chat template; the texts are left out")
-	} else {
-		t.notes.say("lengths are estimated from the texts, and marked as estimated; the texts are left out")
+	s := &sharegpt{lines: lines{textFiles: t, next: t.files[0].text.objects(maxConversation)}, counter: c, names: map[uint64]struct{}{}}
+	s.parse = s.conversation
+	how := "counted from the texts, without a chat template"
+	if c == nil {
+		how = "estimated from the texts, and marked as estimated"
+		s.marks = []byte(`{"estimated": ["input_length", "output_length"]}`)
 	}
-	return &sharegpt{textFiles: t, next: t.files[0].text.objects(maxConversation), counter: c, names: map[uint64]struct{}{}}
+	t.notes.say("lengths are %s; the texts are left out", how)
+	return s
 }
 
 func (s *sharegpt) Read(r *trace.Request) error {
 	for len(s.rows) == 0 {
-		raw, err := s.next()
-		if err == io.EOF {
+		if err := s.lines.Read(r); err != nil {
 			return err
-		}
-		s.line = s.files[0].text.Number()
-		if err == nil {
-			s.number++
-			if err = s.conversation(raw); err != nil {
-				s.rows = nil
-				err = fmt.Errorf("conversation %d: %w", s.number, otherFormat(err, raw, ShareGPT))
-			}
-		}
-		if err != nil {
-			return &trace.RowError{File: s.name, Line: s.line, Err: err}
 		}
 	}
 	*r = s.rows[0]
@@ -59,15 +49,15 @@ func (s *sharegpt) Read(r *trace.Request) error {
 	return nil
 }
 
-// conversation makes rows of one conversation.
-func (s *sharegpt) conversation(raw []byte) error {
-	if err := validObject(raw); err != nil {
-		return err
-	}
-	var messages, marks []byte
+// conversation makes the rows of one conversation.
+func (s *sharegpt) conversation(raw []byte, _ *trace.Request) error {
+	s.number++
+	s.place = fmt.Sprintf("conversation %d: ", s.number)
+	var messages []byte
+	var rows []trace.Request
 	name := ""
 	conversations := into(&messages, parseArray)
-	err := readMembers("", raw, keys{{"conversations", conversations}, {"conversation", conversations}, {"id", into(&name, parseName)}}, nil, nil)
+	err := readRow(raw, keys{{"conversations", conversations}, {"conversation", conversations}, {"id", into(&name, parseName)}}, nil, nil)
 	switch {
 	case err != nil:
 		return err
@@ -75,9 +65,6 @@ func (s *sharegpt) conversation(raw []byte) error {
 		return fmt.Errorf("no conversations in %s", Quote(raw))
 	}
 	session := s.uniqueName(name)
-	if s.counter == nil {
-		marks = []byte(`{"estimated": ["input_length", "output_length"]}`)
-	}
 	before, i := 0, 0
 	err = jsonscan.Elements(messages, func(_ int, raw []byte) error {
 		answer, tokens, err := s.message(raw)
@@ -92,15 +79,18 @@ func (s *sharegpt) conversation(raw []byte) error {
 		case tokens == 0:
 			s.notes.count("empty answers left out")
 		default:
-			s.rows = append(s.rows, trace.Request{InputLength: min(before, trace.MaxLength), OutputLength: min(tokens, trace.MaxLength), SessionID: session, Extra: marks})
+			rows = append(rows, trace.Request{InputLength: min(before, trace.MaxLength), OutputLength: min(tokens, trace.MaxLength), SessionID: session, Extra: s.marks})
 		}
 		before += tokens
 		return nil
 	})
-	if err == nil && len(s.rows) == 0 {
+	if err != nil {
+		return err
+	}
+	if s.rows = rows; len(rows) == 0 {
 		s.notes.count("conversations without an answer left out")
 	}
-	return err
+	return nil
 }
 
 // parseName returns a string without its quotes, or another value as it is.

@@ -41,7 +41,7 @@ func newTraceLab(files textFiles) *traceLab {
 	n := files.notes
 	n.say("block ids of %d tokens are derived: a prompt begins like the previous one of its session, for as many tokens as the provider had cached (prefix_tokens)", traceLabBlock)
 	n.say("sub-agents are sessions of their own, as the trace does not say who called them")
-	t := &traceLab{}
+	t := &traceLab{agents: agents{numbers: map[string]int32{}}}
 	t.textFiles, t.layout = files, t
 	return t
 }
@@ -52,15 +52,12 @@ func (*traceLab) split(t *Text) units { return t.Line }
 
 // index adds the request of a line.
 func (t *traceLab) index(line []byte) error {
-	if err := validObject(line); err != nil {
-		return err
-	}
 	var model []byte
 	var recorded jsonscan.Object
 	var output trace.Opt[int]
 	var row trace.Request
 	prefix, ran := 0, roundTimes{begin: math.NaN(), end: math.NaN()}
-	err := readMembers("", line, keys{
+	err := readRow(line, keys{
 		{"session_id", into(&row.SessionID, parseString)},
 		{"model", into(&model, parseAnything)},
 		{"input_tokens_total", into(&row.InputLength, parseLength)},

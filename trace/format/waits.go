@@ -128,9 +128,6 @@ func (a *agents) sessionOf(name string) int32 {
 	}
 	number, known := a.numbers[name]
 	if !known {
-		if a.numbers == nil {
-			a.numbers = map[string]int32{}
-		}
 		number = int32(len(a.sessions))
 		a.numbers[name] = number
 		a.sessions = append(a.sessions, session{name: name, parent: -1, timeline: timeline{slack: 1}})

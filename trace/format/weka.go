@@ -32,7 +32,7 @@ type weka struct {
 }
 
 func newWeka(t textFiles) *weka {
-	w := &weka{names: map[string]string{}, taken: map[string]int{}}
+	w := &weka{agents: agents{numbers: map[string]int32{}}, names: map[string]string{}, taken: map[string]int{}}
 	w.textFiles, w.layout = t, w
 	return w
 }
@@ -62,13 +62,10 @@ func requestsOf(object []byte, to *requestList) field {
 
 // index adds the requests of a conversation, and keeps the errors about them.
 func (w *weka) index(raw []byte) error {
-	if err := validObject(raw); err != nil {
-		return err
-	}
 	var name, scope string
 	var size int
 	var requests requestList
-	err := readMembers("", raw, keys{
+	err := readRow(raw, keys{
 		{"id", into(&name, parseString)},
 		{"block_size", into(&size, parseBlockSize)},
 		{"hash_id_scope", into(&scope, parseString)},

@@ -151,12 +151,11 @@ func (w *Writer) Close() error {
 	if w.encoder != nil {
 		err = errors.Join(err, w.encoder.Close())
 	}
-	if w.file != nil {
-		if err == nil {
-			err = w.file.Close()
-		} else {
-			w.file.Discard()
-		}
+	switch {
+	case err != nil:
+		w.Discard()
+	case w.file != nil:
+		err = w.file.Close()
 	}
 	if err != nil {
 		return fmt.Errorf("writing trace: %w", err)
