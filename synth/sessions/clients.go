@@ -91,9 +91,7 @@ func extraOf(labels []label) []byte {
 			top.Add(l.Key, []byte(l.Value))
 		}
 	}
-	if object := inside.Bytes(); object != nil {
-		top.Add(log.RecordedKey, object)
-	}
+	top.Add(log.RecordedKey, inside.Bytes())
 	return top.Bytes()
 }
 

@@ -57,12 +57,10 @@ func detect(head []byte) Format {
 	onPage, _ := headKeys(page)
 	f := byKeys(keys)
 	switch {
-	case f == ShareGPT, f == Weka, f == OpenAILog:
+	case f == ShareGPT, f == Weka, f == OpenAILog, f != "" && f != Mooncake && !inArray:
 		return f
 	case inArray:
 		return ""
-	case f != "" && f != Mooncake:
-		return f
 	case log.IsLog(onPage):
 		return OpenAILog
 	case hasTexts(head):

@@ -105,8 +105,8 @@ func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object,
 		if err := read(at, raw); err != nil {
 			return fmt.Errorf("%s%s %w", path, key, err)
 		}
-		if len(raw) > len(`""`) || raw[0] != '"' {
-			required = slices.DeleteFunc(required, func(name string) bool { return name == string(key) })
+		if i := slices.Index(required, string(key)); i >= 0 && string(raw) != `""` {
+			required = slices.Delete(required, i, i+1)
 		}
 		return nil
 	})
@@ -144,12 +144,8 @@ func unknownKeys(model []byte, recorded jsonscan.Object, missingOutput bool) []b
 	if missingOutput {
 		all.Add("missing", []byte(`["output_length"]`))
 	}
-	if model != nil {
-		all.Add("model", model)
-	}
-	if b := recorded.Bytes(); b != nil {
-		all.Add("recorded", b)
-	}
+	all.Add("model", model)
+	all.Add("recorded", recorded.Bytes())
 	return all.Bytes()
 }
 

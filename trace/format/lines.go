@@ -16,7 +16,7 @@ type lines struct {
 	textFiles
 	next  units
 	parse func(unit []byte, r *trace.Request) error // parses a unit
-	place string                                    // of the unit, for errors of parse; usually "", as a line says it
+	place string                                    // begins errors of parse; "" if their line is enough
 }
 
 func (l *lines) Read(r *trace.Request) error {

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// maxNotes bounds the distinct notes of one trace. Further ones are counted
-// together.
+// maxNotes bounds the distinct notes of one trace. Further ones are counted together.
 const (
 	maxNotes   = 50
 	otherNotes = "other things like these"

@@ -112,11 +112,14 @@ func AppendString(dst []byte, s string) []byte {
 // Object builds a JSON object in the spelling of traces.
 type Object struct{ text []byte }
 
-// Add adds a member, whose value is JSON.
+// Add adds a member, whose value is JSON, or nothing if there is no value.
 func (o *Object) Add(key string, value []byte) {
-	if o.text == nil {
+	switch {
+	case len(value) == 0:
+		return
+	case o.text == nil:
 		o.text = append(make([]byte, 0, 64), '{')
-	} else {
+	default:
 		o.text = append(o.text, ", "...)
 	}
 	o.text = append(AppendString(o.text, key), ": "...)

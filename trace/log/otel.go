@@ -95,12 +95,8 @@ func (m members) message(role string) []byte {
 	}
 	var message jsonscan.Object
 	message.Add("role", quoted(cmp.Or(textOf(m["role"]), role)))
-	if len(content) > 0 {
-		message.Add("content", content)
-	}
-	if len(calls) > 0 {
-		message.Add("tool_calls", calls)
-	}
+	message.Add("content", content)
+	message.Add("tool_calls", calls)
 	return message.Bytes()
 }
 
