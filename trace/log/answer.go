@@ -16,6 +16,9 @@ type Usage struct{ Input, Output, Cached, Reasoning trace.Opt[int] }
 
 // read reads the usage that servers and gateways write, and keeps what it does not have.
 func (u *Usage) read(f *fields) {
+	if len(f.members) == 0 {
+		return
+	}
 	input := f.tokens(inputTokens)
 	if input.Set && !f.has("prompt_tokens") { // Anthropic counts cached tokens apart
 		input.Value = min(input.Value+f.tokens(cacheReads).Value+f.tokens(cacheWrites).Value, trace.MaxLength)

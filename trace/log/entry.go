@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -243,17 +242,19 @@ func (e *Entry) read(f *fields, layout Layout) error {
 	return nil
 }
 
-// Names of calls, and paths of APIs, that generate text, and parts of names that do not.
+// Names of calls, and ends of paths of APIs, that generate text, and parts of names that do
+// not.
 var (
-	generating    = regexp.MustCompile(`(completions?|responses|messages|generate|chat|generate_?content|generate_content_stream|pass_through_endpoint|passthrough_route)(\?.*)?$`)
-	notGenerating = regexp.MustCompile(`^[^?]*(get|delete|list|cancel)_`)
+	generating    = strings.Fields("completion completions responses messages generate chat generate_content generatecontent generate_content_stream pass_through_endpoint passthrough_route")
+	notGenerating = strings.Fields("get_ delete_ list_ cancel_")
 )
 
 // generates reports whether the name of a call, or the path of an API, is one that
 // generates text.
 func generates(name string) bool {
-	name = strings.ToLower(name)
-	return generating.MatchString(name) && !notGenerating.MatchString(name)
+	name, _, _ = strings.Cut(strings.ToLower(name), "?")
+	return slices.ContainsFunc(generating, func(end string) bool { return strings.HasSuffix(name, end) }) &&
+		!slices.ContainsFunc(notGenerating, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // readRequest collects the body of the request. It returns the object that has it.

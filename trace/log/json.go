@@ -43,8 +43,8 @@ func (m members) find(path string) []byte {
 	if raw, known := m[path]; known {
 		return raw
 	}
-	name, rest, _ := strings.Cut(path, ".")
-	if object, known := m[name]; known {
+	name, rest, nested := strings.Cut(path, ".")
+	if object, known := m[name]; nested && known {
 		in, _ := membersOf(unwrap(object))
 		return in.find(rest)
 	}
