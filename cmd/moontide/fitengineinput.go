@@ -71,6 +71,9 @@ func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
 	case live:
 		return fitURL(c, std, stop)
 	}
+	if name := c.Args().First(); strings.HasSuffix(name, ".csv") {
+		return nil, misused("fit-engine: %s is a table: use --table %[1]s", name)
+	}
 	return fitRuns(std, c.Args().Slice())
 }
 
