@@ -206,6 +206,9 @@ func storeFile(dir, name string, content io.Reader) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder of a part: %w", err)
 	}
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // what a link points to is not the run's
+		return errors.Join(fmt.Errorf("storing a part: %s is not a folder", dir), err)
+	}
 	f, err := atomicfile.Replace(filepath.Join(dir, name))
 	if err != nil {
 		return fmt.Errorf("storing a part: %w", err)

@@ -70,3 +70,19 @@ func TestOneLine(t *testing.T) {
 		t.Error("a long phase is said in full")
 	}
 }
+
+// The folder of a part is in that of the run, not what a link points to.
+func TestPartIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	os.Mkdir(filepath.Join(dir, "mine"), 0o755)
+	os.WriteFile(filepath.Join(dir, "mine", "run.json"), []byte("mine"), 0o600)
+	if err := os.Symlink("mine", filepath.Join(dir, "part-2")); err != nil {
+		t.Skipf("cannot link: %v", err)
+	}
+	if storeFile(filepath.Join(dir, "part-2"), "run.json", strings.NewReader("new")) == nil {
+		t.Error("no error")
+	}
+	if got, _ := os.ReadFile(filepath.Join(dir, "mine", "run.json")); string(got) != "mine" {
+		t.Errorf("the file is %q", got)
+	}
+}
