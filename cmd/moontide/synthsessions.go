@@ -34,7 +34,7 @@ func draftSessions(c *cli.Context, std streams) (draft, error) {
 	}
 	n := cmp.Or(c.Int("num-requests"), model.SourceRequests())
 	if model, err = model.AtRate(c.Float64("rate-scale")); err != nil {
-		return draft{}, err
+		return draft{}, misused("synth: --rate-scale: %w", err)
 	}
 	return draft{
 		write: func(w *format.Writer) (int, error) {
