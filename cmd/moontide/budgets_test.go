@@ -56,7 +56,7 @@ var maxLines = map[string]int{
 	"trace/atomicfile":              600,
 	"trace/block":                   400,
 	"trace/check":                   1350,
-	"trace/format":                  4100,
+	"trace/format":                  4000,
 	"trace/jsonscan":                800,
 	"trace/log":                     1900,
 	"trace/routing":                 200,
