@@ -179,7 +179,7 @@ func ended(dir string) (info runfile.Run, found summary, err error) {
 
 // read reads a JSON file and reports whether it exists.
 func read(path string, into any) (there bool, err error) {
-	text, err := os.ReadFile(path)
+	text, err := runfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"moontide/trace/jsonscan"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -145,7 +144,7 @@ type PartState struct {
 // ReadParts reads parts.json. The error is [fs.ErrNotExist] if the folder has none.
 func ReadParts(dir string) (p Parts, err error) {
 	path := filepath.Join(dir, PartsFile)
-	text, err := os.ReadFile(path)
+	text, err := Read(path)
 	if err != nil {
 		return p, fmt.Errorf("reading parts: %w", err)
 	}

@@ -126,4 +126,11 @@ func TestOpenRefusesOtherThanFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, runfile.PartsFile), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runfile.ReadParts(dir); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Errorf("%s: %v", runfile.PartsFile, err)
+	}
 }

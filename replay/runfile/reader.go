@@ -30,6 +30,15 @@ type Reader struct {
 	reasons []error
 }
 
+// Read reads a file of a run's folder. One that is not regular is an error: a named pipe
+// would block.
+func Read(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return os.ReadFile(path)
+}
+
 // Open opens the folder of a run, even of one that was killed. In that case, the
 // number of rows sent is read from the journal.
 func Open(dir string) (*Reader, error) {
