@@ -70,7 +70,7 @@ var maxLines = map[string]int{
 // Most lines in all: of code, of tests, of the programs in .ci, and of the pages that
 // are not generated.
 const (
-	mostCode  = 76_500
+	mostCode  = 75_000
 	mostTests = 50_000
 	mostCI    = 5_000
 	mostPages = 5_000

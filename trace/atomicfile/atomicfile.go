@@ -36,8 +36,8 @@ type File struct {
 }
 
 // Create starts writing the file at path. Until Close, the path is unchanged. A file
-// that moontide did not write is an error, unless it is empty, and so is a read-only one. A pipe or a character
-// device is written in place; a pipe needs a reader.
+// that moontide did not write is an error, unless it is empty, and so is a read-only one.
+// A pipe or a character device is written in place; a pipe needs a reader.
 func Create(path string) (*File, error) { return create(path, isOwn) }
 
 // Replace is Create for a file in a folder that only moontide writes to: whatever it
@@ -274,8 +274,8 @@ func (f *File) Close() error {
 	if err == nil {
 		err = f.move(mine)
 	}
-	if err != nil {
-		f.remove(mine)
+	if at, there := os.Lstat(f.file.Name()); err != nil && there == nil && os.SameFile(mine, at) {
+		os.Remove(f.file.Name())
 	}
 	return f.named(err)
 }
@@ -293,19 +293,12 @@ func (f *File) move(mine fs.FileInfo) error {
 	return os.Rename(f.file.Name(), f.path)
 }
 
-// remove removes the temporary file if it is still this one.
-func (f *File) remove(mine fs.FileInfo) {
-	if at, err := os.Lstat(f.file.Name()); err == nil && os.SameFile(mine, at) {
-		os.Remove(f.file.Name())
-	}
-}
-
 // Discard removes the temporary file; the old file stays. After Close it does
 // nothing.
 func (f *File) Discard() {
-	mine, err := f.file.Stat()
-	f.file.Close()
-	if f.moves && err == nil {
-		f.remove(mine)
+	if f.moves {
+		Remove(f.file)
+	} else {
+		f.file.Close()
 	}
 }
