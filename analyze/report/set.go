@@ -23,6 +23,8 @@ type Set struct {
 	Axis    bench.Axis   // what differs between the runs of a group
 	Metrics []run.Metric // the columns of its tables
 	Gates   []run.Gate
+	// Incomplete says what is missing of a sweep that did not end.
+	Incomplete []string
 	// Groups are compared with the first group of the same shape.
 	Groups []*Group
 	// HeldOut has the errors of fitted engines on held-out measurements by metric, as
@@ -223,6 +225,9 @@ func (s *Set) judge(d *doc.Document) {
 		}
 	}
 	d.Notes = append(d.Notes, notesOf(names, notes)...)
+	for _, text := range s.Incomplete {
+		d.Note("Warning", text+".")
+	}
 	if s.Axis == Deployments {
 		for _, e := range reasons {
 			d.Note("Warning", e.Level+": "+e.Text+".")

@@ -113,13 +113,13 @@ func TestBenchInterrupted(t *testing.T) {
 	if !strings.Contains(out.String(), "the worst of 1 run") {
 		t.Errorf("what was measured is not shown:\n%s", &out)
 	}
-	const missing = "the sweep is incomplete: the run in "
-	if r := try(t, dir, "", "report", "sweep"); !strings.Contains(r.err, missing+filepath.Join("sweep", "concurrency-2")) {
-		t.Errorf("report: %s", r.err)
+	const missing = "the sweep in sweep did not end"
+	if r := try(t, dir, "", "report", "sweep"); r.status != exitFailed || !strings.Contains(r.err, "the run in "+filepath.Join("sweep", "concurrency-2")+" did not end") || !strings.Contains(r.out, missing) {
+		t.Errorf("report: exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 	close(s.release)
 	r := benched(t, dir, args[1:]...)
-	if r := try(t, dir, "", "report", "sweep"); strings.Contains(r.err, missing) {
+	if r := try(t, dir, "", "report", "sweep"); strings.Contains(r.out+r.err, missing) {
 		t.Errorf("report: %s", r.err)
 	}
 	if !strings.Contains(r.out, "the worst of 2 runs") || !strings.Contains(r.err, "already done: "+filepath.Join("sweep", "concurrency-1")) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -39,13 +40,18 @@ func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 // reportSweeps shows sweeps side by side, each as one or more deployments.
 func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 	var legs []bench.LegResult
+	var incomplete []string
 	for _, sweep := range q.runs {
 		measured, unended, err := bench.MeasureSweep(bench.MeasureConfig{Change: changeOf(c)}, sweep.path)
 		if err != nil {
 			return err
 		}
 		for _, dir := range unended {
-			std.say("warning: the sweep is incomplete: the run in %s did not end, or no request succeeded; repeat the command of the sweep", dir)
+			what := "the run in " + dir + " did not end, or no request succeeded"
+			if dir == sweep.path {
+				what = "the sweep in " + dir + " did not end"
+			}
+			incomplete = append(incomplete, what+": repeat its command")
 		}
 		for _, leg := range measured {
 			if len(q.runs) > 1 {
@@ -60,8 +66,12 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 		}
 	}
 	set := report.SweepOf(subjectOf(legs), legs, q.view)
+	set.Incomplete = incomplete
 	if err := q.output.show(std, setResults(set)); err != nil {
 		return err
+	}
+	if len(incomplete) > 0 {
+		return errors.New(strings.Join(incomplete, "\n"))
 	}
 	return setOutcome(set)
 }

@@ -101,6 +101,9 @@ func (c SweepConfig) runEach(ctx context.Context, known []Leg, next func(done []
 	var results []LegResult
 	for {
 		leg, more, err := next(results)
+		if err == nil && !more {
+			err = endSweep(c.Dir)
+		}
 		if err != nil || !more {
 			return results, err
 		}

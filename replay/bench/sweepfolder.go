@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"moontide/analyze/run"
 	"moontide/replay/runfile"
@@ -27,7 +28,19 @@ type SweepRecord struct {
 	Version string   `json:"version"` // of the client that started the sweep
 	Command []string `json:"command"` // that started the sweep, secrets masked
 	// Flags are the flags that affect a run except its level, secrets masked.
-	Flags []string `json:"flags"`
+	Flags []string  `json:"flags"`
+	Ended time.Time `json:"ended,omitzero"` // zero: it did not end
+}
+
+// endSweep records that a sweep has all its runs.
+func endSweep(dir string) error {
+	var r SweepRecord
+	path := filepath.Join(dir, SweepFile)
+	if _, err := read(path, &r); err != nil {
+		return err
+	}
+	r.Ended = time.Now()
+	return runfile.WriteJSON(path, r)
 }
 
 // openSweep creates or opens the folder of a sweep. An existing sweep must have
@@ -71,7 +84,8 @@ func (r SweepRecord) begin(path string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case found && len(had)+len(has) == 0:
-		return nil
+		there.Ended = time.Time{} // there may be more runs to come
+		return runfile.WriteJSON(path, there)
 	case err != nil:
 		return fmt.Errorf("reading the sweep's folder: %w", err)
 	case found && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
@@ -200,7 +214,7 @@ func IsSweep(dir string) bool {
 
 // MeasureSweep measures the complete runs of a sweep, sorted by shape, level and start. Of
 // several attempts at a run it takes the last that is not INVALID, or the last. unended are
-// the folders of those without a complete attempt.
+// the folders of those without a complete attempt, and dir if the sweep did not end.
 func MeasureSweep(cfg MeasureConfig, dir string) (results []LegResult, unended []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -259,6 +273,13 @@ func MeasureSweep(cfg MeasureConfig, dir string) (results []LegResult, unended [
 		}
 		f.Metrics.Detail = nil
 		results = append(results, f.LegResult)
+	}
+	var sweep SweepRecord
+	if _, err := read(filepath.Join(dir, SweepFile), &sweep); err != nil {
+		return nil, nil, err
+	}
+	if sweep.Ended.IsZero() {
+		unended = append(unended, dir)
 	}
 	return results, unended, nil
 }
