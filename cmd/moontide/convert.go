@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +54,11 @@ func convert(c *cli.Context, std streams) error {
 		return err
 	}
 	paths := c.Args().Slice()
+	for _, path := range paths { // before there is a key
+		if _, err := os.Stat(path); path != "-" && err != nil {
+			return fmt.Errorf("opening trace: %w", err)
+		}
+	}
 	if r.SpreadGrid || r.selectsSessions() {
 		var remove func()
 		if paths, remove, err = spoolTraces(std, paths...); err != nil {

@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "replay", "replay/bench", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/weblog", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/log", "trace/routing", "trace/tokenizer", "traces"},
 
 	"replay":                        {"replay/monotonic", "replay/transcript", "trace"},
-	"replay/bench":                  {"analyze/run", "replay", "replay/bench/search", "replay/cluster", "replay/evidence", "replay/listen", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/stats", "trace/tokenizer"},
+	"replay/bench":                  {"analyze/run", "replay", "replay/bench/search", "replay/cluster", "replay/evidence", "replay/listen", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan", "trace/stats", "trace/tokenizer"},
 	"replay/bench/search":           {},
 	"replay/cluster":                {"replay", "replay/listen", "replay/runfile", "replay/weblog", "trace", "trace/atomicfile"},
 	"replay/capture":                {"replay", "replay/listen", "replay/live", "replay/openai", "replay/openai/http1", "replay/openai/sse", "replay/stamp", "replay/weblog", "trace", "trace/atomicfile", "trace/format", "trace/log"},
@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"replay/runfile":                {"replay", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan"},
 	"replay/secret":                 {"trace/jsonscan"},
 	"replay/sim/engine":             {"replay/transcript", "trace/routing"},
-	"replay/sim/fit":                {"replay/sim/engine", "trace", "trace/stats"},
+	"replay/sim/fit":                {"replay/sim/engine", "trace", "trace/jsonscan", "trace/stats"},
 	"replay/sim/server":             {"replay/listen", "replay/monotonic", "replay/sim/engine", "replay/weblog", "trace/jsonscan"},
 	"replay/sim/virtual":            {"replay", "replay/sim/engine", "replay/transcript", "trace"},
 	"replay/stamp":                  {},

@@ -18,6 +18,7 @@ import (
 	"moontide/analyze/run"
 	"moontide/replay/runfile"
 	"moontide/trace/atomicfile"
+	"moontide/trace/jsonscan"
 )
 
 // SweepFile is the file in a sweep's folder that describes all of its runs.
@@ -198,12 +199,12 @@ func read(path string, into any) (there bool, err error) {
 		return false, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(text, into)
+		if err = json.Unmarshal(text, into); err == nil {
+			return true, nil
+		}
+		err = jsonscan.Fault(err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", path, err)
-	}
-	return true, nil
+	return false, fmt.Errorf("reading %s: %w", path, err)
 }
 
 // IsSweep reports whether dir is the folder of a sweep.

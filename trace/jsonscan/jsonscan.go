@@ -27,6 +27,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"strings"
 
@@ -44,6 +45,9 @@ var Strict = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: t
 func Fault(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("%s has the wrong type", cmp.Or(e.Field, "the text"))
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the JSON text ends early")
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("invalid JSON at byte %d", e.Offset)

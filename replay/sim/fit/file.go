@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"moontide/replay/sim/engine"
+	"moontide/trace/jsonscan"
 )
 
 // File is an engine file: a JSON object with a deployment of simulated engines and, if its
@@ -169,7 +170,7 @@ func ParseFile(text []byte) (*File, error) {
 	in.DisallowUnknownFields()
 	in.UseNumber()
 	if err := in.Decode(&c); err != nil {
-		return nil, fmt.Errorf("JSON at byte %d: %w; %s", in.InputOffset(), err, fitAgain)
+		return nil, fmt.Errorf("%w; %s", jsonscan.Fault(err), fitAgain)
 	}
 	var d, decode engine.Deployment
 	if c.DecodeEngine != nil {

@@ -125,12 +125,12 @@ func TestReadErrors(t *testing.T) {
 		{byHand, `"4.2ms"`, `4.2`, `engine.step-base: time "4.2": want a number with a unit such as 46.7ns`},
 		{byHand, `"engines": 2`, `"engines": 99999`, "at most 1024"},
 		{byHand, `"engines": 2`, `"engines" 2`, "JSON at byte "},
-		{byHand, "}\n}", "}", "unexpected EOF"},
+		{byHand, "}\n}", "}", "ends early"},
 		{byHand, "}\n}", "}\n} {}", "text after the JSON object"},
 		{byHand, `"deployment": {`, `"decode-engine": {"step-base": "1ms"}, "deployment": {`, "decode-engine: the deployment has no decode engines"},
 		{fitted, `"low": 64`, `"low": 6400`, "fit: range of the ISL: low 6400 and high 3000 are not an interval"},
 		{fitted, `"predictions": 4`, `"predictions": -4`, "fit: held_out_errors[0]: a negative number"},
-		{fitted, `"not_identified"`, `"covariance"`, `unknown field "covariance"; if another version`},
+		{fitted, `"not_identified"`, `"covariance"`, `unknown key "covariance"; if another version`},
 	} {
 		text := strings.Replace(test.text, test.from, test.to, 1)
 		if text == test.text {
