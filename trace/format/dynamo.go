@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 
@@ -19,8 +20,6 @@ func newDynamo(t textFiles) *dynamo {
 	d.textFiles, d.layout = t, d
 	return d
 }
-
-func (d *dynamo) split(t *Text) units { return t.Line }
 
 // dynamoEvent is the content of a line.
 type dynamoEvent struct {
@@ -61,17 +60,17 @@ func (d *dynamo) index(line []byte) error {
 	}
 	switch {
 	case e.tool != nil && (e.kind == "tool_end" || e.kind == "tool_error"):
-		d.indexTool(&e)
+		d.indexTool(&e, n)
 	case e.kind != "request_end":
 		d.notes.count(fmt.Sprintf("events other than requests left out (%.40s)", e.kind))
 	default:
-		return d.indexRequest(&e)
+		return d.indexRequest(&e, n)
 	}
 	return nil
 }
 
-// indexRequest adds the request of an event.
-func (d *dynamo) indexRequest(e *dynamoEvent) (err error) {
+// indexRequest adds the request of an event, which is of the nth session.
+func (d *dynamo) indexRequest(e *dynamoEvent, n int32) (err error) {
 	var recorded jsonscan.Object
 	var model, hashes []byte
 	var input, replayed, output trace.Opt[int]
@@ -115,31 +114,30 @@ func (d *dynamo) indexRequest(e *dynamoEvent) (err error) {
 		recorded.Add("parent_session_id", jsonscan.AppendString(nil, e.parent))
 	}
 	row.InputLength, row.OutputLength, row.Extra = input.Value, output.Value, unknownKeys(model, recorded, !output.Set)
-	begin, end := received, received+duration
-	if math.IsNaN(begin) {
-		begin, end = e.time-duration, e.time
-	}
-	if math.IsNaN(end) {
-		end = e.time
-	}
+	begin, end := timeOr(received, e.time-duration), timeOr(received+duration, e.time)
 	if math.IsNaN(begin) {
 		d.notes.count("requests without an arrival time, with the time of their record instead")
-		if begin = e.time; math.IsNaN(begin) {
-			begin = e.outer
-		}
+		begin = timeOr(e.time, e.outer)
 	}
-	return d.addRow(&row, begin, d.line, call{ref: ref{session: d.sessionOf(e.session)}, end: end})
+	return d.addRow(&row, begin, d.line, call{ref: ref{session: n}, end: end})
 }
 
-// indexTool keeps when a tool call ended.
-func (d *dynamo) indexTool(e *dynamoEvent) {
-	begin, end := math.NaN(), math.NaN()
-	err := readMembers("tool.", e.tool, keys{{"started_at_unix_ms", into(&begin, parseMilliseconds)}, {"ended_at_unix_ms", into(&end, parseMilliseconds)}}, nil, nil)
-	n := d.sessionOf(e.session)
-	if err != nil || n < 0 || !(begin <= end) {
+// indexTool keeps when a tool call ended, and when it ran if it called a sub-agent.
+func (d *dynamo) indexTool(e *dynamoEvent, n int32) {
+	tool := part{begin: math.NaN(), end: math.NaN()}
+	err := readMembers("tool.", e.tool, keys{
+		{"started_at_unix_ms", into(&tool.begin, parseMilliseconds)},
+		{"ended_at_unix_ms", into(&tool.end, parseMilliseconds)},
+		{"tool_class", into(&tool.agent, func(raw []byte) (bool, error) { return bytes.Contains(bytes.ToLower(raw), []byte("agent")), nil })},
+	}, nil, nil)
+	if err != nil || n < 0 || !(tool.begin <= tool.end) {
 		d.notes.count("tool calls left out because they have no session or no valid times")
 		return
 	}
 	d.notes.count("tool calls, used to tell tool times from think times")
-	d.sessions[n].tools = append(d.sessions[n].tools, end)
+	s := &d.sessions[n]
+	s.tools = append(s.tools, tool.end)
+	if tool.agent {
+		s.calls = append(s.calls, tool)
+	}
 }

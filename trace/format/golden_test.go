@@ -28,7 +28,7 @@ var fixtures = map[string]format.Format{
 	"dynamo.jsonl":     format.Dynamo,
 
 	// Rows in every form; conversations of one name; sub-agents that run in parallel, call
-	// others and go on meanwhile, and times in whole seconds; a sub-agent that goes on later.
+	// others and go on meanwhile, and times in whole seconds; a sub-agent called twice.
 	"mooncake.jsonl":     format.Mooncake,
 	"sharegptnames.json": format.ShareGPT,
 	"wekaagents.json":    format.Weka,

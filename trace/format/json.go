@@ -25,8 +25,11 @@ func validObject(b []byte) error {
 	return nil
 }
 
-// members walks over the members of a valid object, without those that are null.
+// members walks over the members of an object in valid JSON, without those that are null.
 func members(b []byte, visit func(key []byte, at int, raw []byte) error) error {
+	if _, err := parseObject(b); err != nil {
+		return err
+	}
 	return jsonscan.Members(b, func(key []byte, at int, raw []byte) error {
 		if raw[0] == 'n' {
 			return nil
@@ -111,6 +114,8 @@ func readMembers(path string, b []byte, taken, kept keys, rest *jsonscan.Object,
 		return nil
 	})
 	switch {
+	case path == "." && b[0] != '{':
+		return fmt.Errorf(" %w", err)
 	case path == "." && errors.As(err, &jsonscan.DuplicateKeyError{}): // about the object, not a member
 		return fmt.Errorf(": %w", err)
 	case err == nil && len(required) > 0:
@@ -129,12 +134,7 @@ func readRow(row []byte, taken, kept keys, rest *jsonscan.Object, required ...st
 
 // within returns a field that reads members of an object.
 func within(taken keys) field {
-	return func(_ int, raw []byte) error {
-		if _, err := parseObject(raw); err != nil {
-			return err
-		}
-		return readMembers("", raw, taken, nil, nil)
-	}
+	return func(_ int, raw []byte) error { return readMembers("", raw, taken, nil, nil) }
 }
 
 // unknownKeys returns the unknown keys of a row: its model, if any, what else was recorded, and

@@ -16,9 +16,8 @@ import (
 // mostTurns bounds the prompts that later ones can continue.
 const mostTurns = 1 << 20
 
-// requestLog is the source of a log of requests. Its errors and notes quote none of its
-// values. It holds about 100 bytes per request, and per part
-// of one that the log has apart from it.
+// requestLog is the source of a log of requests. Its errors and notes quote none of its values.
+// It holds about 100 bytes per request, and per part of one that the log has apart from it.
 type requestLog struct {
 	indexed[logged]
 	cfg      log.Config

@@ -116,9 +116,6 @@ func (s *sharegpt) uniqueName(name string) string {
 
 // message counts the tokens of a message. Its errors follow the name of the message.
 func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
-	if _, err := parseObject(raw); err != nil {
-		return false, 0, fmt.Errorf(" %w", err)
-	}
 	var from, value trace.Opt[string]
 	role, text := optional(&from, parseString), optional(&value, parseString)
 	err = readMembers(".", raw, keys{{"from", role}, {"role", role}, {"value", text}, {"content", text}}, nil, nil)
@@ -128,8 +125,6 @@ func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 	if err != nil {
 		return false, 0, err
 	}
-	if tokens, err = s.counter.tokens(value.Value); err != nil {
-		err = fmt.Errorf(": %w", err)
-	}
-	return slices.Contains([]string{"gpt", "assistant", "chatgpt", "bing", "bard", "model"}, from.Value), tokens, err
+	tokens, err = s.counter.tokens(value.Value)
+	return slices.Contains([]string{"gpt", "assistant", "chatgpt", "bing", "bard", "model"}, from.Value), tokens, keyed(":", err)
 }

@@ -16,10 +16,7 @@ const maxRound = 1 << 24
 
 // traceLab is the source of a TraceLab trace: JSON lines with one request, a round
 // of a coding agent, each. Rounds of a session follow one another; sessions overlap.
-type traceLab struct {
-	agents
-	prompts []prompt // the latest of each session
-}
+type traceLab struct{ agents }
 
 // prompt has the blocks of a prompt.
 type prompt struct {
@@ -41,14 +38,12 @@ func newTraceLab(files textFiles) *traceLab {
 	n := files.notes
 	n.say("block ids of %d tokens are derived: a prompt begins like the previous one of its session, for as many tokens as the provider had cached (prefix_tokens)", traceLabBlock)
 	n.say("sub-agents are sessions of their own, as the trace does not say who called them")
-	t := &traceLab{agents: agents{numbers: map[string]int32{}}}
+	t := &traceLab{agents{numbers: map[string]int32{}}}
 	t.textFiles, t.layout = files, t
 	return t
 }
 
 func (t *traceLab) BlockSize() int { return traceLabBlock }
-
-func (*traceLab) split(t *Text) units { return t.Line }
 
 // index adds the request of a line.
 func (t *traceLab) index(line []byte) error {
@@ -85,14 +80,11 @@ func (t *traceLab) index(line []byte) error {
 func (t *traceLab) request(record []byte, s *spot[call], r *trace.Request) error {
 	ids := r.HashIDs[:0]
 	err := t.agents.request(record, s, r)
-	if t.prompts == nil {
-		t.prompts = make([]prompt, len(t.sessions))
-	}
-	p := &t.prompts[s.about.session]
+	p := &t.sessions[s.about.session].prompt
 	p.extend(r.ContextLen.Value, r.InputLength)
 	r.HashIDs = append(ids, p.ids...)
 	namespaceOf(r.SessionID).apply(r.HashIDs)
-	if s.about.number+1 == t.sessions[s.about.session].total {
+	if s.about.ends {
 		p.ids = nil
 	}
 	r.ContextLen = trace.Opt[int]{}
@@ -132,9 +124,7 @@ func (r *roundTimes) read(_ int, raw []byte) error {
 				r.kind = trace.Think
 			}
 		case !input:
-			if answered = true; math.IsNaN(r.begin) {
-				r.begin = at
-			}
+			answered, r.begin = true, timeOr(r.begin, at)
 			r.end = max(at, r.begin)
 		}
 		return nil

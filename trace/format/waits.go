@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -74,8 +75,9 @@ func (l *timeline) until(t float64) (ended []part) {
 	return ended
 }
 
-// agent returns all requests as one part: a sub-agent, whose timeline is complete.
-func (l *timeline) agent() part {
+// agent returns all requests so far as one part: a call of a sub-agent, which has ended.
+func (l timeline) agent() part {
+	l.parts = slices.Clone(l.parts) // until forgets some
 	p := part{end: math.Inf(-1), agent: true}
 	for _, q := range l.until(math.Inf(1)) {
 		if q.end >= p.end {
@@ -104,8 +106,14 @@ type session struct {
 	name   string
 	parent int32     // number of the session of the caller, or -1
 	tools  []float64 // ends of the tools that it used, if the trace has them
-	total  int32     // requests
-	named  bool      // they need a request_id, as others wait for some
+	calls  []part    // those that called sub-agents
+	prompt prompt    // the latest of a TraceLab session
+	named  bool      // its requests need a request_id, as others wait for some
+
+	// Of findCalls:
+	calling float64 // the latest end of the calls so far, which are no longer in calls
+	latest  *call   // the request before
+	called  float64 // calling of its caller at that request
 }
 
 // call is a request, and when it starts: at a time, or after other requests.
@@ -114,6 +122,8 @@ type call struct {
 	end    float64 // ms, NaN if unknown
 	ms     float64 // the arrival, NaN if unknown, or the delay after the last of after ends
 	delays bool    // ms is a delay
+	again  bool    // it begins another call of a sub-agent
+	ends   bool    // it is the last request of its session or call
 	kind   trace.DelayKind
 	after  *[]ref // nil: it waits for the previous turn of its session, if any
 }
@@ -138,20 +148,16 @@ func (a *agents) sessionOf(name string) int32 {
 // addRow adds a request that was recorded at a time in ms, NaN if unknown. Its block ids are
 // reused.
 func (a *agents) addRow(row *trace.Request, at float64, line int, c call) error {
-	if c.session >= 0 && !math.IsNaN(at) {
-		a.sessions[c.session].total++
-	}
 	a.ids = row.HashIDs
 	a.record = trace.AppendStored(a.record[:0], row)
 	return a.add(a.record, at, line, c)
 }
 
-// next finds the start of the next request of a session, which was recorded at t, if it
-// waits for parts. Of a delay after a sub-agent it also finds the kind.
-func (a *agents) next(of *timeline, c *call, t float64, parts []part) error {
+// next finds the start of the next request of a session, which was recorded at t, if it waits for
+// parts, and the kind of a delay after a sub-agent. It returns the part that ended last.
+func (a *agents) next(of *timeline, c *call, t float64, parts []part) (last part, err error) {
 	after := make([]ref, 0, len(parts))
 	first, follows, joins := of.previous == nil, false, false
-	var last part
 	for i, p := range parts {
 		if i == 0 || p.end >= last.end {
 			last = p
@@ -175,7 +181,7 @@ func (a *agents) next(of *timeline, c *call, t float64, parts []part) error {
 	}
 	if first && len(after) > 0 || !first && !(len(after) == 1 && follows) {
 		if a.waits += len(after); a.waits > maxWaits {
-			return fmt.Errorf("the lists in after would have more than %d entries in total", maxWaits)
+			return last, fmt.Errorf("the lists in after would have more than %d entries in total", maxWaits)
 		}
 		for _, r := range after {
 			a.sessions[r.session].named = true
@@ -187,14 +193,18 @@ func (a *agents) next(of *timeline, c *call, t float64, parts []part) error {
 		p.end, p.endless = t, true
 	}
 	of.previous = &p.last[0]
-	return of.add(p)
+	return last, of.add(p)
 }
+
+func (a *agents) split(t *Text) units { return t.Line }
 
 // complete finds the starts of all requests, in order of arrival. Time 0 is the first arrival.
 func (a *agents) complete() {
 	for i := range a.sessions {
 		slices.Sort(a.sessions[i].tools)
+		slices.SortFunc(a.sessions[i].calls, func(a, b part) int { return cmp.Compare(a.begin, b.begin) })
 	}
+	a.findCalls()
 	origin := math.NaN()
 	for i := range a.spots {
 		s := &a.spots[i]
@@ -202,9 +212,7 @@ func (a *agents) complete() {
 		if c.ms = s.at; math.IsNaN(s.at) {
 			continue
 		}
-		if math.IsNaN(origin) {
-			origin = s.at
-		}
+		origin = timeOr(origin, s.at)
 		if c.session >= 0 {
 			if err := a.start(&a.sessions[c.session], c); err != nil {
 				a.failed = &trace.RowError{File: a.files[s.file].name, Line: int(s.line), Err: trace.ReadError{Err: err}}
@@ -217,6 +225,31 @@ func (a *agents) complete() {
 	}
 }
 
+// findCalls finds the requests that begin and end a call of a sub-agent. A request begins another
+// call if it is in one, by the tools of the caller, that the request before it is not in.
+func (a *agents) findCalls() {
+	for i := range a.spots {
+		at, c := a.spots[i].at, &a.spots[i].about
+		if c.session < 0 || math.IsNaN(at) {
+			continue
+		}
+		s := &a.sessions[c.session]
+		if s.parent >= 0 {
+			by := &a.sessions[s.parent]
+			for len(by.calls) > 0 && by.calls[0].begin <= at+by.slack {
+				by.calling, by.calls = max(by.calling, by.calls[0].end), by.calls[1:]
+			}
+			c.again = s.called < at-s.slack && at-s.slack <= by.calling
+			s.called = by.calling
+		}
+		if s.latest != nil {
+			s.latest.ends = c.again
+		}
+		c.ends = true
+		s.latest = c
+	}
+}
+
 // start finds the start of the next request of a session, whose recorded time it has.
 func (a *agents) start(s *session, c *call) error {
 	c.number = s.turns
@@ -225,27 +258,19 @@ func (a *agents) start(s *session, c *call) error {
 		return nil
 	}
 	t, parts := c.ms, s.until(c.ms)
-	if s.parent >= 0 && len(parts) == 0 {
-		parts = a.sessions[s.parent].caller(t)
+	if s.parent >= 0 && (c.number == 0 || c.again || len(parts) == 0) {
+		parts = append(parts, a.sessions[s.parent].caller(t)...)
 	}
-	if c.kind == "" {
-		c.kind = s.kindOf(parts, t)
-	}
-	if err := a.next(&s.timeline, c, t, parts); err != nil {
+	last, err := a.next(&s.timeline, c, t, parts)
+	c.kind = cmp.Or(c.kind, s.kindOf(last.end, t))
+	if err != nil || s.parent < 0 || !c.ends {
 		return err
-	}
-	if s.parent < 0 || s.turns < s.total {
-		return nil
 	}
 	return a.sessions[s.parent].add(s.agent())
 }
 
-// kindOf returns the kind of the delay of a request that waits for parts and began at t.
-func (s *session) kindOf(parts []part, t float64) trace.DelayKind {
-	last := math.Inf(-1)
-	for _, p := range parts {
-		last = max(last, p.end)
-	}
+// kindOf returns the kind of the delay from one time to another.
+func (s *session) kindOf(last, t float64) trace.DelayKind {
 	i, _ := slices.BinarySearch(s.tools, last-s.slack)
 	switch {
 	case s.parent >= 0, i < len(s.tools) && s.tools[i] <= t+s.slack: // no user talks to a sub-agent
@@ -281,6 +306,14 @@ func (a *agents) request(record []byte, s *spot[call], r *trace.Request) error {
 
 func (a *agents) id(r ref) string {
 	return a.sessions[r.session].name + ":" + strconv.Itoa(int(r.number))
+}
+
+// timeOr returns a time, or another one if it is NaN.
+func timeOr(t, other float64) float64 {
+	if math.IsNaN(t) {
+		return other
+	}
+	return t
 }
 
 // roundToMicrosecond removes the rounding errors of milliseconds since 1970.

@@ -101,9 +101,6 @@ type wekaEntry struct {
 }
 
 func parseEntry(raw []byte) (e wekaEntry, err error) {
-	if _, err := parseObject(raw); err != nil {
-		return e, fmt.Errorf(" %w", err)
-	}
 	err = readMembers(".", raw, keys{
 		{"in", optional(&e.in, parseLength)},
 		{"out", optional(&e.out, parseLength)},
@@ -267,7 +264,7 @@ func (w *weka) startOf(l *wekaList, e *wekaEntry, start *call, t float64) error 
 	if len(parts) == 0 {
 		parts = l.caller
 	}
-	err := w.next(&l.timeline, start, t, parts)
+	_, err := w.next(&l.timeline, start, t, parts)
 	follows := !first && start.after == nil
 	switch {
 	case follows && e.think.Set:
