@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"moontide/trace"
@@ -49,8 +50,8 @@ type Value struct {
 	per column // if set, the value is the ratio of their means
 }
 
-// column returns numbers of a piece, NaN for unknown ones.
-type column func(p piece) []float64
+// column appends numbers of a piece, NaN for unknown ones.
+type column func(all []float64, p piece) []float64
 
 // Aspects returns all aspects in the order of reports.
 func Aspects() []Aspect {
@@ -75,22 +76,21 @@ func Aspects() []Aspect {
 	}
 }
 
-// each returns a value of each request.
+// each appends a value of each request.
 func each(value int) column {
-	return func(p piece) []float64 {
-		all := make([]float64, len(p))
-		for i, r := range p {
-			all[i] = r.value[value]
+	return func(all []float64, p piece) []float64 {
+		for _, r := range p {
+			all = append(all, r.value[value])
 		}
 		return all
 	}
 }
 
-// peak returns the most of a value within 60 s.
+// peak appends the most of a value within 60 s, if there is more than one time.
 func peak(value int) column {
-	return func(p piece) []float64 {
-		if seconds(p)[0] == 0 {
-			return nil
+	return func(all []float64, p piece) []float64 {
+		if p[0].at == p[len(p)-1].at {
+			return all
 		}
 		peak, sum, begin := 0.0, 0.0, 0
 		for _, r := range p {
@@ -99,44 +99,47 @@ func peak(value int) column {
 			}
 			peak = max(peak, sum)
 		}
-		return []float64{peak}
+		return append(all, peak)
 	}
 }
 
-// gaps returns the number of times between arrivals.
-func gaps(p piece) []float64 { return []float64{float64(len(p) - 1)} }
+// gaps appends the number of times between arrivals.
+func gaps(all []float64, p piece) []float64 { return append(all, float64(len(p)-1)) }
 
-// seconds returns the time from the first arrival to the last.
-func seconds(p piece) []float64 { return []float64{(p[len(p)-1].at - p[0].at) / 1000} }
+// seconds appends the time from the first arrival to the last.
+func seconds(all []float64, p piece) []float64 { return append(all, (p[len(p)-1].at-p[0].at)/1000) }
 
-// in returns what is known of a value in pieces.
-func (v *Value) in(pieces []piece) []float64 {
-	var of, per []float64
+// in appends numbers of pieces.
+func (c column) in(pieces []piece, all []float64) []float64 {
 	for _, p := range pieces {
-		of = append(of, v.of(p)...)
-		if v.per != nil {
-			per = append(per, v.per(p)...)
-		}
+		all = c(all, p)
 	}
+	return all
+}
+
+// in returns what is known of a value in pieces, in a slice that it overwrites.
+func (v *Value) in(pieces []piece, all []float64) []float64 {
+	all = v.of.in(pieces, all[:0])
 	if v.per != nil {
-		of = []float64{stat.Mean(of, nil) / stat.Mean(per, nil)}
+		mean := stat.Mean(all, nil)
+		all = append(all[:0], mean/stat.Mean(v.per.in(pieces, all[:0]), nil))
 	}
-	return slices.DeleteFunc(of, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+	return slices.DeleteFunc(all, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 }
 
 // compare sets the values of an aspect and returns their largest gap.
 func (a *Aspect) compare(source, drawn []piece, rateScale float64) (largest float64) {
+	of, by := make([]float64, 0, len(source[0])), make([]float64, 0, len(drawn[0]))
 	for i := range a.Values {
 		v := &a.Values[i]
-		of, by := v.in(source), v.in(drawn)
-		for j := range of {
-			if a.Measure == Relative {
-				of[j] *= rateScale
-			}
+		of, by = v.in(source, of), v.in(drawn, by)
+		if a.Measure == Relative {
+			floats.Scale(rateScale, of)
 		}
-		v.Source, v.Drawn, v.Gap = a.Measure.shown(of), a.Measure.shown(by), trace.Opt[float64]{}
+		x, y := stats.Of(of), stats.Of(by)
+		v.Source, v.Drawn, v.Gap = a.Measure.shown(x), a.Measure.shown(y), trace.Opt[float64]{}
 		if v.Source.Set && v.Drawn.Set {
-			v.Gap = trace.Some(a.Measure.gap(of, by))
+			v.Gap = trace.Some(a.Measure.gap(of, by, x, y))
 			largest = max(largest, v.Gap.Value)
 		}
 	}
@@ -144,8 +147,7 @@ func (a *Aspect) compare(source, drawn []piece, rateScale float64) (largest floa
 }
 
 // shown returns what a report shows of a value: a median, or the mean over pieces.
-func (m Measure) shown(values []float64) (none trace.Opt[float64]) {
-	s := stats.Of(values)
+func (m Measure) shown(s stats.Sample) (none trace.Opt[float64]) {
 	switch {
 	case s.Count == 0 || m == LogRatio && s.Max == 0:
 		return none
@@ -157,22 +159,21 @@ func (m Measure) shown(values []float64) (none trace.Opt[float64]) {
 
 // gap returns the gap between a value of two traces. Ratios are those of values with 1 %
 // of the source's mean added: that a tick is a few milliseconds late is no difference.
-func (m Measure) gap(source, drawn []float64) float64 {
-	mean := stat.Mean(source, nil)
-	switch m {
-	case KS:
-		return stats.KS(stats.Of(source), stats.Of(drawn))
-	case LogRatio:
+func (m Measure) gap(source, drawn []float64, x, y stats.Sample) float64 {
+	switch difference := math.Abs(y.Mean - x.Mean); {
+	case m == KS:
+		return stats.KS(x, y)
+	case m == LogRatio:
+		more := 0.01 * stat.Mean(source, nil)
 		for _, values := range [][]float64{source, drawn} {
 			for i := range values {
-				values[i] = math.Log(values[i] + 0.01*mean)
+				values[i] = math.Log(values[i] + more)
 			}
 		}
 		return stats.Wasserstein(stats.Of(source), stats.Of(drawn))
+	case m == Relative && difference > 0:
+		return difference / x.Mean
+	default:
+		return difference
 	}
-	gap := math.Abs(stat.Mean(drawn, nil) - mean)
-	if m == Relative && gap > 0 {
-		gap /= mean
-	}
-	return gap
 }

@@ -41,8 +41,7 @@ func Compare(source, drawn *Trace, rateScale float64) *Report {
 	length := min(scaled(source.Requests), drawn.Requests)
 	var pieces []piece
 	for from := 0; from < drawn.Requests; from += length {
-		end := min(from+length, drawn.Requests)
-		pieces = append(pieces, drawn.piece(end-length, end, scaled(source.Prefix.UniqueBlocks)))
+		pieces = append(pieces, drawn.piece(min(from, drawn.Requests-length), length, scaled(source.Prefix.UniqueBlocks)))
 	}
 	rows := source.requests.rows()
 	half := len(rows) / 2
@@ -63,7 +62,7 @@ func (a *Aspect) judge(source, drawn []piece, floor, rateScale float64) {
 	switch {
 	case slices.ContainsFunc(a.Values, func(v Value) bool { return !v.Source.Set }):
 		a.Reason = a.lacks
-	case a.Key == "turn_gaps" && len(a.Values[0].in(source)) < 15:
+	case a.Key == "turn_gaps" && len(a.Values[0].in(source, nil)) < 15:
 		a.Reason = "fewer than 15 turn gaps" // perhaps of one session
 	case a.Key == "gaps" && rateScale != 1:
 		a.Reason = "gaps do not scale with the rate" // sessions are added at the times of others
@@ -85,19 +84,17 @@ func floorsOf(source piece, aspects []Aspect) []float64 {
 	for _, sessions := range [][]piece{source.sessions(), slices.Collect(slices.Chunk(source, 1))} {
 		random := stats.NewStream(0, "noise")
 		gaps := make([][]float64, len(aspects))
+		var a, b [1]piece
 		for range pairs {
-			a, b := []piece{resample(sessions, random)}, []piece{resample(sessions, random)}
+			a[0], b[0] = resample(a[0][:0], sessions, random), resample(b[0][:0], sessions, random)
 			for i := range aspects {
-				if gap := aspects[i].compare(a, b, 1); !math.IsInf(gap, 0) {
+				if gap := aspects[i].compare(a[:], b[:], 1); !math.IsInf(gap, 0) {
 					gaps[i] = append(gaps[i], gap)
 				}
 			}
 		}
 		for i, a := range aspects {
-			most := 0.3 // for sources that are so small that anything would pass
-			if a.Measure == Relative || a.Measure == LogRatio {
-				most = 0.25
-			}
+			most := map[Measure]float64{KS: 0.3, LogRatio: 0.25, Difference: 0.3, Relative: 0.25}[a.Measure] // a small source does not pass everything
 			floors[i] = min(max(floors[i], stats.Of(gaps[i]).Quantile(0.75)*math.Sqrt(1+1/(2.*nearbyRuns))), most)
 		}
 	}

@@ -66,7 +66,7 @@ func TestColumnsAgainstNaive(t *testing.T) {
 			}
 			most = max(most, tokens)
 		}
-		if got := peak(isl)(p); seconds(p)[0] > 0 && int(got[0]) != most {
+		if got := peak(isl)(nil, p); seconds(nil, p)[0] > 0 && int(got[0]) != most {
 			rt.Fatalf("peak %v, want %d", got, most)
 		}
 		uses := map[uint64]int{}
@@ -105,7 +105,7 @@ func TestResamples(t *testing.T) {
 		for i, r := range p { // makes each row unique
 			r.value[one] = float64(i)
 		}
-		drawn := resample(p.sessions(), stats.NewStream(1, "resample"))
+		drawn := resample(nil, p.sessions(), stats.NewStream(1, "resample"))
 		if !slices.IsSortedFunc(drawn, earlier) {
 			rt.Fatal("not in order of arrival")
 		}

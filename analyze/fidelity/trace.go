@@ -19,12 +19,17 @@ type Trace struct {
 }
 
 // piece is a part of a trace in order of arrival.
-type piece []*request
+type piece []arrival
+
+// arrival is when a request arrives, which differs between resamples.
+type arrival struct {
+	at float64 // ms; that of the request before if it is unknown
+	*request
+}
 
 // request is what is known of a request within a piece.
 type request struct {
-	at      float64 // ms; that of the request before if it is unknown
-	session int     // row of its first turn
+	session int // row of its first turn
 	blocks  []uint32
 	value   [values]float64 // NaN for none
 }
@@ -50,10 +55,10 @@ var cacheSizes = [...]float64{1, 3, 10, 30, 100}
 func Collect(reqs trace.Requests, blockSize int) (*Trace, error) {
 	var t Trace
 	watch := func(r trace.Request, numbers []uint32) {
-		t.requests = append(t.requests, &request{session: len(t.requests), blocks: slices.Clone(numbers), value: [values]float64{
+		t.requests = append(t.requests, arrival{request: &request{session: len(t.requests), blocks: slices.Clone(numbers), value: [values]float64{
 			one: 1, isl: float64(r.InputLength), osl: float64(r.OutputLength), blocks: float64(len(numbers)),
 			gap: math.NaN(), turnGap: math.NaN(), context: math.NaN(),
-		}})
+		}}})
 	}
 	var err error
 	if t.Analysis, err = analyze.Trace(reqs, analyze.Options{BlockSize: blockSize, Watch: watch}); err != nil {
@@ -65,42 +70,41 @@ func Collect(reqs trace.Requests, blockSize int) (*Trace, error) {
 			t.requests[i].session = int(first)
 		}
 	}
-	last := 0.0
-	for i, r := range t.requests {
+	for i := range t.requests {
+		t.requests[i].at = t.requests[max(i-1, 0)].at
 		if at := t.Arrivals.At(i); at.Set {
-			last = at.Value
+			t.requests[i].at = at.Value
 		}
-		r.at = last
 	}
 	slices.SortStableFunc(t.requests, earlier)
 	return &t, nil
 }
 
-func earlier(a, b *request) int { return cmp.Compare(a.at, b.at) }
+func earlier(a, b arrival) int { return cmp.Compare(a.at, b.at) }
 
-// piece returns the requests from one to before another with all values. The caches are
-// empty at first; unique is the number of unique blocks that their sizes are shares of.
-func (t *Trace) piece(from, to, unique int) piece {
+// piece returns a number of requests from one on with all values. The caches are empty
+// at first; unique is the number of unique blocks that their sizes are shares of.
+func (t *Trace) piece(from, length, unique int) piece {
+	p := slices.Clone(t.requests[from : from+length])
 	uses := make([]int, t.Prefix.UniqueBlocks)
 	var prompts cache.Sequence
-	for _, r := range t.requests[from:to] {
+	for _, r := range p {
 		prompts.Add(r.blocks, 0, "")
 		for _, n := range r.blocks {
 			uses[n]++
 		}
 	}
-	p := make(piece, to-from)
 	latest := map[int]float64{} // arrival of each session
 	for i := range p {
-		r := *t.requests[from+i]
-		p[i] = &r
+		r := *p[i].request
+		p[i].request = &r
 		if i > 0 {
-			r.value[gap] = between(p[i-1].at, r.at)
+			r.value[gap] = between(p[i-1].at, p[i].at)
 		}
 		if before, later := latest[r.session]; later {
-			r.value[turnGap] = between(before, r.at)
+			r.value[turnGap] = between(before, p[i].at)
 		}
-		latest[r.session] = r.at
+		latest[r.session] = p[i].at
 		if shared := 0; len(r.blocks) > 0 {
 			for shared < len(r.blocks) && uses[r.blocks[shared]] > 1 {
 				shared++
@@ -144,8 +148,8 @@ func (t *Trace) FewSessions() bool {
 // nearbyRuns is by how many runs a run of sessions moves at most in a resample.
 const nearbyRuns = 2
 
-// resample draws a piece from sessions: each run of them is replaced by one nearby.
-func resample(sessions []piece, random *rand.Rand) (drawn piece) {
+// resample draws from sessions to an empty piece: each run of them is replaced by one nearby.
+func resample(drawn piece, sessions []piece, random *rand.Rand) piece {
 	length := int(math.Sqrt(float64(len(sessions))))
 	start := 0.0
 	for place := 0; place < len(sessions); place += length {
@@ -157,9 +161,7 @@ func resample(sessions []piece, random *rand.Rand) (drawn piece) {
 				start += first - sessions[i-1][0].at
 			}
 			for _, r := range sessions[i] {
-				r := *r
-				r.at = start + r.at - first
-				drawn = append(drawn, &r)
+				drawn = append(drawn, arrival{start + r.at - first, r.request})
 			}
 		}
 	}
