@@ -123,7 +123,7 @@ func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 	if len(c.fields) != c.width {
 		return fmt.Errorf("%d fields under a header of %d: %s", len(c.fields), c.width, Quote(line))
 	}
-	c.model, c.recorded = nil, jsonscan.Object{}
+	c.model, c.recorded = c.model[:0], jsonscan.Object{}
 	for i, at := range c.at {
 		if at < 0 || i > 2 && len(c.fields[at]) == 0 { // only the time and the lengths, which come first, must not be empty
 			continue
@@ -179,11 +179,11 @@ func (c *csvRows) readOptional(column string, field []byte, r *trace.Request) (e
 		}
 		return err
 	case "Model":
-		c.model = jsonscan.AppendString(nil, string(field))
+		c.model = jsonscan.AppendString(c.model, string(field))
 	case "Session ID":
 		r.SessionID = string(field)
 	case "Log Type":
-		c.recorded.Add(column, jsonscan.AppendString(nil, string(field)))
+		c.recorded.Add(column, jsonscan.AppendString(make([]byte, 0, 64), string(field)))
 	case "Elapsed time":
 		if _, err = parseSeconds(field); r.OutputLength == 0 {
 			return nil // it is left out

@@ -18,11 +18,11 @@ import (
 // correctly rounded. Unlike JSON, CSV files may have leading zeros and a bare point.
 func parseNumber(b []byte, exponent int) (float64, error) {
 	text := string(b)
-	value, err := strconv.ParseFloat(text+"e"+strconv.Itoa(exponent), 64)
-	if strings.ContainsAny(text, "eE") {
-		value, err = strconv.ParseFloat(text, 64)
-		value *= jsonscan.Pow10[exponent]
+	if value, err := strconv.ParseFloat(text+"e"+strconv.Itoa(exponent), 64); err == nil { // no text with an exponent
+		return value + 0, nil // -0 is 0
 	}
+	value, err := strconv.ParseFloat(text, 64)
+	value *= jsonscan.Pow10[exponent]
 	switch {
 	case text == "":
 		return 0, errors.New("is empty")
@@ -31,7 +31,7 @@ func parseNumber(b []byte, exponent int) (float64, error) {
 	case math.IsInf(value, 0):
 		return 0, fmt.Errorf("is out of range: %s", quoteNumber(b))
 	}
-	return value + 0, nil // -0 is 0
+	return value + 0, nil
 }
 
 // parseSeconds parses a time or duration in seconds and returns milliseconds.
