@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"synth/prefix":                  {},
 	"synth":                         {},
 	"synth/sessions":                {"synth", "synth/prefix", "trace", "trace/jsonscan", "trace/log", "trace/stats"},
-	"synth/spec":                    {"synth", "trace", "trace/stats"},
+	"synth/spec":                    {"synth", "trace", "trace/jsonscan", "trace/stats"},
 	"synth/tree":                    {"synth", "synth/prefix", "trace", "trace/stats"},
 	"trace":                         {"trace/block", "trace/spill"},
 	"trace/atomicfile":              {},

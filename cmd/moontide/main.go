@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -123,20 +122,6 @@ func statusOf(err error) int {
 		return exitThreshold
 	}
 	return exitFailed
-}
-
-// harmless escapes control characters, except line breaks, in text from files, traces and
-// servers, which could control the terminal.
-func harmless(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if r == '\n' || strconv.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-	}
-	return b.String()
 }
 
 // stop holds the contexts that interrupts cancel.

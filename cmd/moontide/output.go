@@ -13,12 +13,13 @@ import (
 
 	"moontide/analyze/report/doc"
 	"moontide/replay/secret"
+	"moontide/replay/weblog"
 	"moontide/trace/atomicfile"
 )
 
 // say prints a message and escapes control characters in it.
 func (std streams) say(format string, args ...any) {
-	fmt.Fprintf(std.err, "moontide: %s\n", harmless(secret.Message(fmt.Sprintf(format, args...))))
+	fmt.Fprintf(std.err, "moontide: %s\n", weblog.Escape(secret.Message(fmt.Sprintf(format, args...))))
 }
 
 // chosenForm returns the boolean flag that selects the output form, "" for text.

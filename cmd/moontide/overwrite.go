@@ -26,6 +26,7 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 		return nil
 	}
 	toFile := false
+	hasKey := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "key" })
 	for flag, path := range pathFlags(c, true) {
 		toFile = toFile || path != "-"
 		if info, err := os.Stat(path); err == nil {
@@ -36,7 +37,7 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 				return misused("%s: --%s %s would overwrite the record of a run", c.Command.Name, flag, path)
 			}
 		}
-		if slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "key" }) && absolutePath(path) == absolutePath(keyFile(c)) {
+		if hasKey && absolutePath(path) == absolutePath(keyFile(c)) {
 			return misused("%s: --%s %s is the file of the key", c.Command.Name, flag, path)
 		}
 		if namesFile(c, flag) && path != "" && path != "-" {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/replay/weblog"
 )
 
 // Silence is the time without a report after which a part is lost.
@@ -237,15 +237,7 @@ func short(text string) string {
 // oneLine escapes what would end a line or control a terminal: it may come from anybody
 // who has the token.
 func oneLine(text string) string {
-	var line strings.Builder
-	for _, r := range text {
-		if strconv.IsPrint(r) {
-			line.WriteRune(r)
-		} else {
-			line.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-	}
-	return line.String()
+	return strings.ReplaceAll(weblog.Escape(text), "\n", `\n`)
 }
 
 // status adds up the progress of all parts.

@@ -1,5 +1,5 @@
-// Package listen bounds the connections of a server, so that whoever connects leaves
-// memory, and open files for what the process writes.
+// Package listen bounds the connections of a server, so that clients cannot use up its
+// memory or the file descriptors that its own files need.
 //
 //	conns := listen.Conns{Most: listen.Room(1)}
 //	s := &http.Server{ConnState: func(c net.Conn, state http.ConnState) { conns.Track(c, state) }}
@@ -40,7 +40,7 @@ type Conns struct {
 	Most int // 0 is no limit
 
 	mu      sync.Mutex
-	changed sync.Cond // less are open, or they are being closed
+	changed sync.Cond // fewer are open, or they are being closed
 	open    map[net.Conn]*list.Element
 	waiting list.List // those without a request, the one that has waited longest first
 	closing bool

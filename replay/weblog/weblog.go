@@ -10,6 +10,7 @@ package weblog
 
 import (
 	"log"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -67,4 +68,18 @@ func (writer) Write(message []byte) (int, error) {
 		say(text)
 	}
 	return len(message), nil
+}
+
+// Escape escapes control characters, except line breaks, in a text from a file or a peer,
+// which could control the terminal.
+func Escape(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+	}
+	return b.String()
 }

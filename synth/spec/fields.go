@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 	"moontide/synth"
-	"regexp"
+	"moontide/trace/jsonscan"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,12 +200,9 @@ func (r *reader) checkShares(place, label string, shares []float64) {
 	}
 }
 
-// keyName matches what looks like a key, not like the text of a file that is no description.
-var keyName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,39}$`)
-
 // quoteKey is quote for a key.
 func quoteKey(key string) string {
-	if !keyName.MatchString(key) {
+	if !jsonscan.IsName(key) {
 		return fmt.Sprintf("a key of %d bytes", len(key))
 	}
 	return quote(key)

@@ -57,4 +57,9 @@ func TestOpenFiles(t *testing.T) {
 			t.Errorf("%v, error %v", f, err)
 		}
 	}
+	for _, path := range []string{"1", "fd/1", "/dev/fd/x", "/dev/fd/+1", "/tmp/dev/stdout"} {
+		if f, err := openDescriptor(path); f != nil || err != nil {
+			t.Errorf("%s names the open file %v, error %v", path, f, err)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -13,17 +14,19 @@ import (
 
 // texts match the beginnings of the texts that moontide writes, also compressed. A trace
 // has no mark of its writer: any in the same format is taken for one of moontide's.
-var texts = []*regexp.Regexp{
-	regexp.MustCompile(`^\{("timestamp": [\d.e+-]+, )?"input_length": \d`), // traces and records
-	regexp.MustCompile(`^\{"moontide_model":`),
-	regexp.MustCompile(`^\{\n  "format": "moontide `),                                                    // engines
-	regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "command": (null|\[\n    "moontide")`),           // runs, sweeps
-	regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "taken": "[^"\n]*",\n  "machine": `),             // calibrations
-	regexp.MustCompile(`^\{\n  "backend": "openai-[^"\n]*",\n  "completed": (?s:.*)\n  "max_e2el_ms": `), // summaries
-	regexp.MustCompile(`^\{\n  "run_id": "[^"\n]*",\n  "of": \d`),                                        // parts of runs
-	regexp.MustCompile(`^<!DOCTYPE html>\n(?s:.*)<meta name="generator" content="moontide">`),            // pages
-	regexp.MustCompile(`^<\?xml [^\n]*\?>\n<testsuites name="moontide"`),
-}
+var texts = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		regexp.MustCompile(`^\{("timestamp": [\d.e+-]+, )?"input_length": \d`), // traces and records
+		regexp.MustCompile(`^\{"moontide_model":`),
+		regexp.MustCompile(`^\{\n  "format": "moontide `),                                                    // engines
+		regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "command": (null|\[\n    "moontide")`),           // runs, sweeps
+		regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "taken": "[^"\n]*",\n  "machine": `),             // calibrations
+		regexp.MustCompile(`^\{\n  "backend": "openai-[^"\n]*",\n  "completed": (?s:.*)\n  "max_e2el_ms": `), // summaries
+		regexp.MustCompile(`^\{\n  "run_id": "[^"\n]*",\n  "of": \d`),                                        // parts of runs
+		regexp.MustCompile(`^<!DOCTYPE html>\n(?s:.*)<meta name="generator" content="moontide">`),            // pages
+		regexp.MustCompile(`^<\?xml [^\n]*\?>\n<testsuites name="moontide"`),
+	}
+})
 
 // PNGMark is a chunk of the pictures that moontide writes. It follows their first chunk.
 const PNGMark = "tEXtSoftware\x00moontide"
@@ -54,7 +57,7 @@ func isOwn(f *os.File) bool {
 	}
 	begins := make([]byte, headSize)
 	n, _ := io.ReadFull(text, begins)
-	for _, t := range texts {
+	for _, t := range texts() {
 		if t.Match(begins[:n]) {
 			return true
 		}

@@ -5,7 +5,7 @@ package atomicfile
 import (
 	"errors"
 	"os"
-	"regexp"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -21,22 +21,24 @@ func Lock(f *os.File) bool {
 	return !errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// descriptors match the names of the files that this process has open.
-var descriptors = regexp.MustCompile(`^/dev/(stdout|stderr)$|^(?:/dev|/proc/self)/fd/(\d+)$`)
-
 // openDescriptor returns a copy of the open file that a path names, or nil if it does not
 // name one.
 func openDescriptor(path string) (*os.File, error) {
-	match := descriptors.FindStringSubmatch(path)
-	if match == nil {
+	folder, digits := filepath.Split(path)
+	switch {
+	case path == "/dev/stdout":
+		digits = "1"
+	case path == "/dev/stderr":
+		digits = "2"
+	case folder != "/dev/fd/" && folder != "/proc/self/fd/":
 		return nil, nil
 	}
-	number := map[string]int{"stdout": 1, "stderr": 2}[match[1]]
-	if match[2] != "" {
-		var err error
-		if number, err = strconv.Atoi(match[2]); err != nil {
-			return nil, unix.EBADF
-		}
+	number, err := strconv.ParseUint(digits, 10, 31)
+	switch {
+	case errors.Is(err, strconv.ErrSyntax):
+		return nil, nil
+	case err != nil:
+		return nil, unix.EBADF
 	}
 	copied, err := unix.FcntlInt(uintptr(number), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -180,17 +179,14 @@ func quoteNumber[T string | []byte](v T) string {
 	return Quote(v)
 }
 
-// memberName matches what looks like the name of a member, not like data.
-var memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,39}$`)
-
 // memberNames lists the names of the first members of an object. Other values have none.
 func memberNames(object []byte) string {
 	const most = 6
 	var names []string
 	c := jsonscan.New(object)
 	for more := c.Open('{'); more && len(names) < most; more = c.More('}') {
-		if key := c.Key(); memberName.Match(key) {
-			names = append(names, string(key))
+		if key := string(c.Key()); jsonscan.IsName(key) {
+			names = append(names, key)
 		}
 		c.Skip()
 	}

@@ -40,6 +40,19 @@ import (
 // may accept a wrong escape in a member that it skips: check with encoding/json.Valid first.
 var Strict = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
 
+// IsName reports whether a key looks like a name and not like data, so that an error about
+// a file that may be anybody's can quote it: a letter or _, then at most 39 letters, digits
+// or _.-.
+func IsName(key string) bool {
+	for i, c := range []byte(key) {
+		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || c != '.' && c != '-' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return key != "" && len(key) <= 40
+}
+
 // Fault returns what is wrong with a JSON text and where, of an error of sonic, which
 // quotes the text around that place, or of encoding/json, which names Go types.
 func Fault(err error) error {
