@@ -2,7 +2,6 @@ package capture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"moontide/replay/listen"
@@ -134,10 +134,10 @@ func refuse(w http.ResponseWriter, status int, kind, message string) {
 }
 
 // unreachable answers a request that the server did not answer.
-func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, err error) {
+func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, _ error) {
 	message := "the upstream server did not answer"
-	if errors.Is(err, http1.ErrInterim) {
-		message = "the upstream server sent " + err.Error()
+	if flood := passed(r).flooded(); flood != nil {
+		message = "the upstream server sent " + flood.Error()
 	}
 	refuse(w, http.StatusBadGateway, "bad_gateway", message)
 }
@@ -148,19 +148,26 @@ type passedKey struct{}
 type passing struct {
 	client   client
 	exchange *exchange
-	interim  int  // bytes of interim responses
-	upgraded bool // the connection is no longer the server's
+	interim  atomic.Int64 // bytes of interim responses
+	upgraded bool         // the connection is no longer the server's
 }
 
 // gotInterim ends an exchange whose server sends interim responses without end.
 func (p *passing) gotInterim(_ int, header textproto.MIMEHeader) error {
-	p.interim += len("HTTP/1.1 103 OK\r\n\r\n")
+	size := len("HTTP/1.1 103 OK\r\n\r\n")
 	for name, values := range header {
 		for _, value := range values {
-			p.interim += len(name) + len(value) + len(": \r\n")
+			size += len(name) + len(value) + len(": \r\n")
 		}
 	}
-	if p.interim > http1.MaxInterim {
+	p.interim.Add(int64(size))
+	return p.flooded()
+}
+
+// flooded is asked again when a request has failed: the transport closes the connection
+// after an error of gotInterim, and may return what follows from that instead.
+func (p *passing) flooded() error {
+	if p.interim.Load() > http1.MaxInterim {
 		return http1.ErrInterim
 	}
 	return nil
