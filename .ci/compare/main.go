@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"moontide/.ci/results"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 )
 
 // here is the folder of this program, seen from the top of the repository.
@@ -30,11 +30,11 @@ type tools struct {
 
 // measurements is the content of results.json.
 type measurements struct {
-	Date     string            `json:"date"`
-	Machine  bench.Machine     `json:"machine"`
-	Versions map[string]string `json:"versions"`
-	Loads    []load            `json:"loads"`
-	Runs     []run             `json:"runs"`
+	Date     string             `json:"date"`
+	Machine  experiment.Machine `json:"machine"`
+	Versions map[string]string  `json:"versions"`
+	Loads    []load             `json:"loads"`
+	Runs     []run              `json:"runs"`
 }
 
 // run is one measured run of a tool.
@@ -84,7 +84,7 @@ func (r *measurements) measure(t *tools, repeats int, only string) error {
 	if err := errors.Join(characters().Write(filepath.Join(t.out, "tokenizer"), nil), t.makeTraces()); err != nil {
 		return err
 	}
-	r.Date, r.Machine, r.Versions, r.Loads = time.Now().Format("2006-01-02"), bench.ThisMachine(), versions(t), loads
+	r.Date, r.Machine, r.Versions, r.Loads = time.Now().Format("2006-01-02"), experiment.ThisMachine(), versions(t), loads
 	all := tasks()
 	r.Runs = slices.DeleteFunc(r.Runs, func(old run) bool {
 		return wanted.MatchString(old.Task+": "+old.Tool) || !slices.ContainsFunc(all, func(x task) bool { return x.name == old.Task && x.tool == old.Tool })

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	analysis "moontide/analyze/run"
+	analysis "moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/trace"
 )

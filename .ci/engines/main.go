@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"moontide/.ci/results"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 )
 
 // here is the folder of this program, seen from the top of the repository.
@@ -129,7 +129,7 @@ func (r *measurements) setVersions(t *tools, wanted []*engine) {
 		r.Versions = map[string]string{}
 	}
 	r.Versions["Date"] = time.Now().Format("2006-01-02")
-	r.Versions["Machine"] = fmt.Sprintf("%d cores (%s)", runtime.NumCPU(), bench.ThisMachine().CPU)
+	r.Versions["Machine"] = fmt.Sprintf("%d cores (%s)", runtime.NumCPU(), experiment.ThisMachine().CPU)
 	r.Versions["moontide"] = results.FirstLine("git", "rev-parse", "--short", "HEAD") + ", Go " + strings.TrimPrefix(runtime.Version(), "go")
 	for _, e := range wanted {
 		r.Versions[e.title] = e.version(t)

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"moontide/.ci/results"
-	analysis "moontide/analyze/run"
+	analysis "moontide/analyze/measure"
 	"moontide/replay"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 )
 
@@ -117,7 +117,7 @@ func (o *outcome) read() error {
 	if _, err := os.Stat(filepath.Join(o.dir, runfile.SummaryFile)); err != nil {
 		return nil
 	}
-	m, err := bench.Measure(bench.MeasureConfig{EachPrediction: true}, o.dir)
+	m, err := experiment.Measure(experiment.MeasureConfig{EachPrediction: true}, o.dir)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 	"strings"
 	"time"
 
-	analysis "moontide/analyze/run"
-	"moontide/replay/bench"
+	analysis "moontide/analyze/measure"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 )
 
@@ -131,7 +131,7 @@ func replay(dir string, commands func(args []string) []*exec.Cmd, more ...string
 			return nil, fmt.Errorf("exit status %d: %s", status, j.said())
 		}
 	}
-	r, err := bench.Measure(bench.MeasureConfig{}, dir)
+	r, err := experiment.Measure(experiment.MeasureConfig{}, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -222,8 +222,8 @@ func lines(dir string) (records, damaged int, err error) {
 }
 
 // serve starts two simulated engines with empty caches.
-func serve() (bench.Endpoint, error) {
-	return bench.StartEndpoint(exec.Command("moontide", "serve", "--listen", "127.0.0.1:0", "--json", "--until-input-ends", "--engines", "2"))
+func serve() (experiment.Endpoint, error) {
+	return experiment.StartEndpoint(exec.Command("moontide", "serve", "--listen", "127.0.0.1:0", "--json", "--until-input-ends", "--engines", "2"))
 }
 
 // job is a started run.

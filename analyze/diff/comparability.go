@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 )
 
 // Objection is a reason not to compare two sides.
@@ -24,7 +24,7 @@ func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 		if slices.Contains(runs[:i], r) {
 			continue // do not compare a run with itself
 		}
-		if r.Verdict.Level == run.Invalid {
+		if r.Verdict.Level == measure.Invalid {
 			all = append(all, Objection{r.Name + " is INVALID: " + strings.Join(r.Verdict.Reasons(), "; "), true})
 		}
 		switch info := r.Run; {

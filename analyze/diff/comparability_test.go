@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"moontide/analyze/diff"
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/replay/runfile"
 )
@@ -61,7 +61,7 @@ func TestObjections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			info, changed := ended(), slices.Clone(records)
 			tc.change(&info, changed)
-			a, b := read(t, "a", ended(), records, run.Options{}), read(t, "b", info, changed, run.Options{})
+			a, b := read(t, "a", ended(), records, measure.Options{}), read(t, "b", info, changed, measure.Options{})
 			c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 20})
 			var got diff.Objection
 			for _, o := range c.Objections {

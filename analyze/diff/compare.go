@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/trace"
 )
 
@@ -12,7 +12,7 @@ import (
 type Options struct {
 	// Metrics defaults to [DefaultMetrics]. They are followed by those of sessions, of
 	// abandoned requests and of reasoning if a run has any.
-	Metrics   []run.Metric
+	Metrics   []measure.Metric
 	Seed      uint64 // seed of the bootstrap resamples
 	Resamples int    // default: 2,000
 }
@@ -37,7 +37,7 @@ type Comparison struct {
 
 // Difference is the difference of one metric between B and A.
 type Difference struct {
-	Metric run.Metric
+	Metric measure.Metric
 	A, B   trace.Opt[float64]
 	RunsA  []trace.Opt[float64] // by run
 	RunsB  []trace.Opt[float64]
@@ -79,12 +79,12 @@ func (c *Comparison) Find(key string) (Difference, bool) {
 
 // DefaultMetrics returns rates, shares, and statistics of the latencies that vLLM's
 // benchmark reports.
-func DefaultMetrics() (all []run.Metric) {
+func DefaultMetrics() (all []measure.Metric) {
 	for _, key := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "cached_share"} {
-		all = append(all, run.MustMetric(key))
+		all = append(all, measure.MustMetric(key))
 	}
-	for _, l := range run.VLLMLatencies {
-		for _, s := range []run.Statistic{run.Mean, run.Median, run.Percentile(99)} {
+	for _, l := range measure.VLLMLatencies {
+		for _, s := range []measure.Statistic{measure.Mean, measure.Median, measure.Percentile(99)} {
 			all = append(all, l.Metric(s))
 		}
 	}
@@ -93,23 +93,23 @@ func DefaultMetrics() (all []run.Metric) {
 
 // sometimes returns the metrics that are compared by default if a run has sessions,
 // abandoned requests or answers that begin with reasoning.
-func sometimes() (all []run.Metric) {
+func sometimes() (all []measure.Metric) {
 	for _, key := range []string{
 		"mean_ttfvt_ms", "median_ttfvt_ms", "p99_ttfvt_ms",
 		"abandoned_share", "failed_sessions", "sessions_per_hour", "mean_session_duration_s", "median_session_duration_s", "p99_session_duration_s",
 	} {
-		all = append(all, run.MustMetric(key))
+		all = append(all, measure.MustMetric(key))
 	}
 	return all
 }
 
 // withMeasured appends those of sometimes that are not 0 in a run.
-func withMeasured(metrics []run.Metric, runs []*Run) []run.Metric {
+func withMeasured(metrics []measure.Metric, runs []*Run) []measure.Metric {
 	all := slices.Clone(metrics)
 	for _, m := range sometimes() {
-		named := slices.ContainsFunc(metrics, func(other run.Metric) bool { return other.Key == m.Key })
+		named := slices.ContainsFunc(metrics, func(other measure.Metric) bool { return other.Key == m.Key })
 		measured := func(r *Run) bool {
-			return r.values[m.Key].Value != 0 && (m.Latency != run.TTFVT || r.Result.Reasoned > 0)
+			return r.values[m.Key].Value != 0 && (m.Latency != measure.TTFVT || r.Result.Reasoned > 0)
 		}
 		if !named && slices.ContainsFunc(runs, measured) {
 			all = append(all, m)
@@ -150,7 +150,7 @@ func inParallel(n int, do func(i int)) {
 	work.Wait()
 }
 
-func difference(m run.Metric, a, b side, draws []weights) Difference {
+func difference(m measure.Metric, a, b side, draws []weights) Difference {
 	d := Difference{Metric: m, RunsA: a.values(m), RunsB: b.values(m)}
 	statA, statB := a.statistic(m), b.statistic(m)
 	d.A, d.B = estimate(m, d.RunsA, statA), estimate(m, d.RunsB, statB)
@@ -179,7 +179,7 @@ func difference(m run.Metric, a, b side, draws []weights) Difference {
 
 // estimate returns the value of a side: of a single run, of all records of several
 // runs if it is a statistic of their requests, else the mean of the runs.
-func estimate(m run.Metric, runs []trace.Opt[float64], s statistic) trace.Opt[float64] {
+func estimate(m measure.Metric, runs []trace.Opt[float64], s statistic) trace.Opt[float64] {
 	var all mean
 	for _, v := range runs {
 		if !v.Set {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/analyze/diff"
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -27,7 +27,7 @@ func ended() runfile.Run {
 	}
 }
 
-func read(t testing.TB, name string, info runfile.Run, records []replay.Record, opts run.Options, asked ...run.Metric) *diff.Run {
+func read(t testing.TB, name string, info runfile.Run, records []replay.Record, opts measure.Options, asked ...measure.Metric) *diff.Run {
 	t.Helper()
 	r, err := diff.Read(diff.Source{Name: name, Run: info, Records: each(records), Measure: opts}, asked)
 	if err != nil {
@@ -84,7 +84,7 @@ func find(t testing.TB, c *diff.Comparison, name string) diff.Difference {
 // A constant difference is measured exactly, with an interval of width 0.
 func TestExactDifference(t *testing.T) {
 	records := streamed(1, 400)
-	a, b := read(t, "a", ended(), records, run.Options{}), read(t, "b", ended(), later(records, 7*time.Millisecond), run.Options{})
+	a, b := read(t, "a", ended(), records, measure.Options{}), read(t, "b", ended(), later(records, 7*time.Millisecond), measure.Options{})
 	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 100})
 	if !c.Paired || c.Pairs != 400 || c.OnlyA+c.OnlyB != 0 || len(c.Objections) != 0 || len(c.Changes) != 0 {
 		t.Errorf("%+v", c)
@@ -100,7 +100,7 @@ func TestExactDifference(t *testing.T) {
 		}
 	}
 	for _, r := range c.Requests {
-		want := map[run.Latency]float64{run.TTFT: 7, run.TPOT: 0, run.E2EL: 7}[r.Latency]
+		want := map[measure.Latency]float64{measure.TTFT: 7, measure.TPOT: 0, measure.E2EL: 7}[r.Latency]
 		if !near(r.Mean, want) || !near(r.Median, want) || !near(r.MeanInterval.Value.Low, want) || want > 0 && (r.Higher != 400 || r.Lower != 0) {
 			t.Errorf("%+v", r)
 		}
@@ -111,24 +111,24 @@ func TestExactDifference(t *testing.T) {
 // computed from all their records.
 func TestValues(t *testing.T) {
 	one, other := streamed(1, 300), streamed(2, 300)
-	a, b := read(t, "a", ended(), one, run.Options{}), read(t, "b", ended(), other, run.Options{})
+	a, b := read(t, "a", ended(), one, measure.Options{}), read(t, "b", ended(), other, measure.Options{})
 	c := diff.Of([]*diff.Run{a}, []*diff.Run{a, b}, diff.Options{Resamples: 20})
-	result, err := run.Compute(each(one), run.Options{})
+	result, err := measure.Compute(each(one), measure.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := run.Compute(each(append(slices.Clone(one), other...)), run.Options{})
+	both, err := measure.Compute(each(append(slices.Clone(one), other...)), measure.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, of := range map[string]func(r *run.Result) float64{
-		"p99_ttft_ms":    func(r *run.Result) float64 { return r.TTFT.Quantile(0.99) },
-		"median_itl_ms":  func(r *run.Result) float64 { return r.ITL.Quantile(0.5) },
-		"mean_tpot_ms":   func(r *run.Result) float64 { return r.TPOT.Mean },
-		"mean_e2el_ms":   func(r *run.Result) float64 { return r.E2EL.Mean },
-		"cached_share":   func(r *run.Result) float64 { return float64(r.Cached.Value) / float64(r.Input) },
-		"mean_itl_ms":    func(r *run.Result) float64 { return r.ITL.Mean },
-		"median_ttft_ms": func(r *run.Result) float64 { return r.TTFT.Quantile(0.5) },
+	for name, of := range map[string]func(r *measure.Result) float64{
+		"p99_ttft_ms":    func(r *measure.Result) float64 { return r.TTFT.Quantile(0.99) },
+		"median_itl_ms":  func(r *measure.Result) float64 { return r.ITL.Quantile(0.5) },
+		"mean_tpot_ms":   func(r *measure.Result) float64 { return r.TPOT.Mean },
+		"mean_e2el_ms":   func(r *measure.Result) float64 { return r.E2EL.Mean },
+		"cached_share":   func(r *measure.Result) float64 { return float64(r.Cached.Value) / float64(r.Input) },
+		"mean_itl_ms":    func(r *measure.Result) float64 { return r.ITL.Mean },
+		"median_ttft_ms": func(r *measure.Result) float64 { return r.TTFT.Quantile(0.5) },
 	} {
 		d := find(t, c, name)
 		if want := of(result); d.A.Value != want {
@@ -144,8 +144,8 @@ func TestValues(t *testing.T) {
 func TestRatesOfStretches(t *testing.T) {
 	records := streamed(3, 400)
 	records[5].Class, records[6].Class = replay.Timeout, replay.Server
-	for _, window := range []run.Span{{}, {From: 10 * time.Second, To: 30 * time.Second}} {
-		opts := run.Options{Window: window, Objectives: []run.Objective{{Latency: run.TTFT, LimitMS: 100}, {Latency: run.TTST, LimitMS: 11}}}
+	for _, window := range []measure.Span{{}, {From: 10 * time.Second, To: 30 * time.Second}} {
+		opts := measure.Options{Window: window, Objectives: []measure.Objective{{Latency: measure.TTFT, LimitMS: 100}, {Latency: measure.TTST, LimitMS: 11}}}
 		asked := append(diff.DefaultMetrics(), metrics(t, "goodput")...)
 		asked = append(asked, metrics(t, "mean_ttst_ms")...)
 		a := read(t, "a", ended(), records, opts, asked...)
@@ -174,12 +174,12 @@ func TestRatesOfStretches(t *testing.T) {
 func TestSameFigures(t *testing.T) {
 	one, other := streamed(4, 300), later(streamed(5, 300), time.Millisecond)
 	compared := func(a, b []replay.Record) *diff.Comparison {
-		return diff.Of([]*diff.Run{read(t, "a", ended(), a, run.Options{})}, []*diff.Run{read(t, "b", ended(), b, run.Options{})}, diff.Options{Seed: 9, Resamples: 100})
+		return diff.Of([]*diff.Run{read(t, "a", ended(), a, measure.Options{})}, []*diff.Run{read(t, "b", ended(), b, measure.Options{})}, diff.Options{Seed: 9, Resamples: 100})
 	}
 	figures := func(c *diff.Comparison) []any {
 		var all []any
 		for _, d := range c.Differences {
-			d.Metric = run.Metric{Key: d.Metric.Key}
+			d.Metric = measure.Metric{Key: d.Metric.Key}
 			all = append(all, d)
 		}
 		return append(all, c.Requests)
@@ -190,7 +190,7 @@ func TestSameFigures(t *testing.T) {
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(shuffled), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
 	slices.Reverse(other)
 	if got := figures(compared(shuffled, other)); !reflect.DeepEqual(got, want) {
-		t.Error(cmp.Diff(want, got, cmp.AllowUnexported(run.Metric{}, run.Statistic{})))
+		t.Error(cmp.Diff(want, got, cmp.AllowUnexported(measure.Metric{}, measure.Statistic{})))
 	}
 }
 
@@ -208,7 +208,7 @@ func TestOneSided(t *testing.T) {
 	one, other := streamed(9, 100), streamed(9, 100)
 	one[1].Class, other[2].Class, other[3].Class = replay.Timeout, replay.Timeout, replay.Timeout
 	one[4].Class, other[4].Class = replay.Timeout, replay.Timeout
-	c := diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{Resamples: 20})
+	c := diff.Of([]*diff.Run{read(t, "a", ended(), one, measure.Options{})}, []*diff.Run{read(t, "b", ended(), other, measure.Options{})}, diff.Options{Resamples: 20})
 	if c.Pairs != 96 || c.OnlyA != 2 || c.OnlyB != 1 {
 		t.Errorf("%d pairs, %d in A alone, %d in B", c.Pairs, c.OnlyA, c.OnlyB)
 	}
@@ -219,7 +219,7 @@ func TestOneSided(t *testing.T) {
 
 // A stretch covers the same rows on both sides, even if one side has few of them.
 func TestStretchesAreOfTheSameRows(t *testing.T) {
-	a, b := read(t, "a", ended(), streamed(1, 800), run.Options{}), read(t, "b", ended(), streamed(2, 800)[400:], run.Options{})
+	a, b := read(t, "a", ended(), streamed(1, 800), measure.Options{}), read(t, "b", ended(), streamed(2, 800)[400:], measure.Options{})
 	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 20})
 	if d := find(t, c, "mean_ttft_ms"); !c.Paired || d.Interval.Set {
 		t.Errorf("half of the rows tell of all stretches: %+v", d)
@@ -236,8 +236,8 @@ func TestChanges(t *testing.T) {
 	records := streamed(10, 3)
 	second := other
 	second.Salt = "y"
-	c := diff.Of([]*diff.Run{read(t, "a", base, records, run.Options{})},
-		[]*diff.Run{read(t, "b1", other, records, run.Options{}), read(t, "b2", second, records, run.Options{})}, diff.Options{Resamples: 20})
+	c := diff.Of([]*diff.Run{read(t, "a", base, records, measure.Options{})},
+		[]*diff.Run{read(t, "b1", other, records, measure.Options{}), read(t, "b2", second, records, measure.Options{})}, diff.Options{Resamples: 20})
 	want := []diff.Change{
 		{"target.url", []string{""}, []string{"http://b"}},
 		{"salt", []string{""}, []string{"x", "y"}},
@@ -257,7 +257,7 @@ func TestChangesOfTheEmbeddedEndpoint(t *testing.T) {
 	a.Target, b.Target = runfile.Target{URL: "http://127.0.0.1:1", Simulated: true}, runfile.Target{URL: "http://127.0.0.1:2", Simulated: true}
 	a.Salt, a.Flags = "x", []string{"--salt=x"} // reported as a single change
 	records := streamed(10, 3)
-	c := diff.Of([]*diff.Run{read(t, "a", a, records, run.Options{})}, []*diff.Run{read(t, "b", b, records, run.Options{})}, diff.Options{Resamples: 20})
+	c := diff.Of([]*diff.Run{read(t, "a", a, records, measure.Options{})}, []*diff.Run{read(t, "b", b, records, measure.Options{})}, diff.Options{Resamples: 20})
 	if diff := cmp.Diff([]diff.Change{{"salt", []string{"x"}, []string{""}}}, c.Changes); diff != "" {
 		t.Error(diff)
 	}
@@ -266,7 +266,7 @@ func TestChangesOfTheEmbeddedEndpoint(t *testing.T) {
 // Empty and very small runs cause no panic and yield no interval.
 func TestLittle(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 19} {
-		a, b := read(t, "a", ended(), streamed(11, n), run.Options{}), read(t, "b", ended(), streamed(12, n), run.Options{})
+		a, b := read(t, "a", ended(), streamed(11, n), measure.Options{}), read(t, "b", ended(), streamed(12, n), measure.Options{})
 		c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 20})
 		for _, d := range c.Differences {
 			if d.Interval.Set && strings.HasSuffix(d.Metric.Key, "_ms") && !strings.Contains(d.Metric.Key, "itl") {
@@ -282,7 +282,7 @@ func TestReasoningIsCompared(t *testing.T) {
 	for i := range reasoned {
 		reasoned[i].FirstVisible = reasoned[i].Last
 	}
-	a, b := read(t, "a", ended(), streamed(1, 40), run.Options{}), read(t, "b", ended(), reasoned, run.Options{})
+	a, b := read(t, "a", ended(), streamed(1, 40), measure.Options{}), read(t, "b", ended(), reasoned, measure.Options{})
 	for _, sides := range [][2]*diff.Run{{a, a}, {a, b}, {b, a}} {
 		c := diff.Of(sides[:1], sides[1:], diff.Options{Resamples: 20})
 		compared := slices.ContainsFunc(c.Differences, func(d diff.Difference) bool { return d.Metric.Key == "p99_ttfvt_ms" })

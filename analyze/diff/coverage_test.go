@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"moontide/analyze/diff"
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/trace"
 )
@@ -27,10 +27,10 @@ func each(records []replay.Record) iter.Seq2[replay.Record, error] {
 }
 
 // metrics returns metrics by name.
-func metrics(t testing.TB, names ...string) (all []run.Metric) {
+func metrics(t testing.TB, names ...string) (all []measure.Metric) {
 	t.Helper()
 	for _, name := range names {
-		m, err := run.ParseMetric(name)
+		m, err := measure.ParseMetric(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,13 +52,13 @@ func answered(row int, ttft float64) replay.Record {
 }
 
 // ofTTFTs returns a run with these TTFTs in milliseconds.
-func ofTTFTs(t *testing.T, asked []run.Metric, ttfts []float64) *diff.Run {
+func ofTTFTs(t *testing.T, asked []measure.Metric, ttfts []float64) *diff.Run {
 	t.Helper()
 	records := make([]replay.Record, len(ttfts))
 	for i, ttft := range ttfts {
 		records[i] = answered(i, ttft)
 	}
-	return read(t, "run", ended(), records, run.Options{Virtual: true}, asked...)
+	return read(t, "run", ended(), records, measure.Options{Virtual: true}, asked...)
 }
 
 // shape generates the TTFTs of the same requests in two runs and knows the true

@@ -3,22 +3,22 @@ package diff
 import (
 	"math"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 )
 
 // Judge applies a gate to side B, or to its change from side A. A change that is not
 // significant counts as 0, and one without an interval as measured.
-func Judge(g run.Gate, d Difference) run.Judgement {
+func Judge(g measure.Gate, d Difference) measure.Judgement {
 	switch {
 	case !d.B.Set:
 		return g.Unmet("not measured in B")
-	case g.Kind == run.OfValue:
+	case g.Kind == measure.OfValue:
 		return g.JudgeValue(d.B.Value, d.B.Value, d.CountB, "")
 	case !d.A.Set:
 		return g.Unmet("not measured in A")
 	}
 	value, remark := d.Difference.Value, ""
-	if g.Kind == run.OfRelativeChange && value != 0 {
+	if g.Kind == measure.OfRelativeChange && value != 0 {
 		value /= math.Abs(d.A.Value) // infinite if A is 0
 	}
 	countsAs := value

@@ -3,13 +3,13 @@ package diff
 import (
 	"slices"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/trace"
 )
 
 // Requests summarizes the per-request differences B - A of a latency.
 type Requests struct {
-	Latency      run.Latency // TTFT, TPOT or E2EL
+	Latency      measure.Latency // TTFT, TPOT or E2EL
 	Count        int
 	Mean, Median float64
 	MeanInterval trace.Opt[Interval]
@@ -18,7 +18,7 @@ type Requests struct {
 	Lower, Higher  int // requests whose latency is lower or higher in B
 }
 
-var pairedLatencies = [3]run.Latency{run.TTFT, run.TPOT, run.E2EL}
+var pairedLatencies = [3]measure.Latency{measure.TTFT, measure.TPOT, measure.E2EL}
 
 // latencies are those of a row that was completed, as means over the runs of a side.
 type latencies [len(pairedLatencies)]mean
@@ -87,7 +87,7 @@ func (r *Requests) estimate(s *sample, runsA, runsB []float64, draws []weights) 
 }
 
 // means returns the mean of a latency for each run that has any.
-func (s side) means(l run.Latency) (all []float64) {
+func (s side) means(l measure.Latency) (all []float64) {
 	for _, r := range s.runs {
 		var m mean
 		for i := range r.requests {

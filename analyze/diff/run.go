@@ -10,7 +10,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -22,7 +22,7 @@ type Source struct {
 	Name    string // used in reports
 	Run     runfile.Run
 	Records iter.Seq2[replay.Record, error]
-	Measure run.Options
+	Measure measure.Options
 }
 
 // Run is a run prepared for comparison. It takes about 150 bytes per request and up
@@ -30,10 +30,10 @@ type Source struct {
 type Run struct {
 	Name              string
 	Run               runfile.Run
-	Verdict           run.Verdict
-	Result            *run.Result     // without gaps, figures and the predictions of each request
-	Completed, Failed int             // requests
-	Objectives        []run.Objective // for goodput
+	Verdict           measure.Verdict
+	Result            *measure.Result     // without gaps, figures and the predictions of each request
+	Completed, Failed int                 // requests
+	Objectives        []measure.Objective // for goodput
 	// GapsKept is the share of gaps that the intervals of ITL are computed from.
 	GapsKept float64
 
@@ -48,7 +48,7 @@ type Run struct {
 }
 
 type request struct {
-	run.Timing
+	measure.Timing
 	end           time.Duration
 	row           int
 	fingerprint   uint64 // of the request body
@@ -64,12 +64,12 @@ type request struct {
 
 // Read reads a run and computes the metrics to compare, by default [DefaultMetrics].
 // It fails if a record cannot be read or a row is recorded twice.
-func Read(s Source, metrics []run.Metric) (*Run, error) {
+func Read(s Source, metrics []measure.Metric) (*Run, error) {
 	if metrics == nil {
 		metrics = DefaultMetrics()
 	}
 	r := &Run{Name: s.Name, Run: s.Run, Objectives: s.Measure.Objectives, gapEvery: 1, values: map[string]trace.Opt[float64]{}, counts: map[string]int{}}
-	result, err := run.Compute(func(yield func(replay.Record, error) bool) {
+	result, err := measure.Compute(func(yield func(replay.Record, error) bool) {
 		for rec, err := range s.Records {
 			if err == nil {
 				r.add(&rec, s.Measure.Window)
@@ -98,15 +98,15 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 	r.Result = &kept
 	r.GapsKept = 1 / float64(r.gapEvery)
 	r.from, r.length = s.Measure.Window.From, result.Duration
-	if s.Measure.Window == (run.Span{}) {
+	if s.Measure.Window == (measure.Span{}) {
 		r.from = firstSent(r.requests)
 	}
 	return r, nil
 }
 
-func (r *Run) add(rec *replay.Record, window run.Span) {
+func (r *Run) add(rec *replay.Record, window measure.Span) {
 	q := request{
-		Timing: run.TimingOf(rec), end: rec.Done, row: rec.Row, fingerprint: fingerprint(rec.Request), model: modelHash(rec.Model),
+		Timing: measure.TimingOf(rec), end: rec.Done, row: rec.Row, fingerprint: fingerprint(rec.Request), model: modelHash(rec.Model),
 		input: rec.InputLength, cached: rec.Counts.Cached.Value,
 	}
 	if rec.Counts.Input.Set {
@@ -114,7 +114,7 @@ func (r *Run) add(rec *replay.Record, window run.Span) {
 	}
 	ok, inside := rec.Class == replay.OK, window.Has(rec.Done)
 	q.completed, q.ended, q.failed, q.abandoned = ok && window.Holds(rec), ok && inside, rec.Class.Failed() && inside, rec.Class == replay.Abandoned && inside
-	q.good = q.ended && !slices.ContainsFunc(r.Objectives, func(o run.Objective) bool { return !o.MetBy(rec) })
+	q.good = q.ended && !slices.ContainsFunc(r.Objectives, func(o measure.Objective) bool { return !o.MetBy(rec) })
 	q.measured = q.completed && q.Answered
 	if q.measured {
 		r.addGaps(rec.Row, rec.Gaps)
@@ -123,7 +123,7 @@ func (r *Run) add(rec *replay.Record, window run.Span) {
 }
 
 // latency returns a latency of a completed request.
-func (q *request) latency(l run.Latency) trace.Opt[float64] {
+func (q *request) latency(l measure.Latency) trace.Opt[float64] {
 	if !q.measured {
 		return trace.Opt[float64]{}
 	}

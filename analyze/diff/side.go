@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/trace"
 )
 
@@ -15,7 +15,7 @@ import (
 type side struct {
 	runs        []*Run
 	first, last int
-	samples     map[run.Latency]func() *sample
+	samples     map[measure.Latency]func() *sample
 }
 
 // newSides returns two sides; paired ones have the stretches of all rows of both.
@@ -28,13 +28,13 @@ func newSides(a, b []*Run, paired bool) (sideA, sideB side) {
 }
 
 func newSide(runs, stretched []*Run) side {
-	s := side{runs: runs, first: math.MaxInt, samples: map[run.Latency]func() *sample{}}
+	s := side{runs: runs, first: math.MaxInt, samples: map[measure.Latency]func() *sample{}}
 	for _, r := range stretched {
 		if n := len(r.requests); n > 0 {
 			s.first, s.last = min(s.first, r.requests[0].row), max(s.last, r.requests[n-1].row)
 		}
 	}
-	for _, l := range run.Latencies {
+	for _, l := range measure.Latencies {
 		s.samples[l] = sync.OnceValue(func() *sample { return newSample(s.items(l)) })
 	}
 	return s
@@ -55,8 +55,8 @@ func (s side) requests(yield func(*request) bool) {
 	}
 }
 
-func (s side) items(l run.Latency) (items []item) {
-	if l == run.ITL {
+func (s side) items(l measure.Latency) (items []item) {
+	if l == measure.ITL {
 		for _, r := range s.runs {
 			for _, gap := range r.gaps {
 				items = append(items, item{gap.ms, s.stretch(gap.row)})
@@ -72,7 +72,7 @@ func (s side) items(l run.Latency) (items []item) {
 	return items
 }
 
-func (s side) values(m run.Metric) (all []trace.Opt[float64]) {
+func (s side) values(m measure.Metric) (all []trace.Opt[float64]) {
 	for _, r := range s.runs {
 		all = append(all, r.values[m.Key])
 	}
@@ -80,7 +80,7 @@ func (s side) values(m run.Metric) (all []trace.Opt[float64]) {
 }
 
 // count returns the number of values behind an estimate.
-func (s side) count(m run.Metric, stat statistic) (total int) {
+func (s side) count(m measure.Metric, stat statistic) (total int) {
 	least := math.MaxInt
 	for _, r := range s.runs {
 		total += r.counts[m.Key]
@@ -119,7 +119,7 @@ var parts = map[string]func(q *request) (part, whole float64){
 }
 
 // statistic returns a metric as a function of the resample, if it is one.
-func (s side) statistic(m run.Metric) statistic {
+func (s side) statistic(m measure.Metric) statistic {
 	if of := work[m.Key]; of != nil {
 		return s.rate(of)
 	}
@@ -132,7 +132,7 @@ func (s side) statistic(m run.Metric) statistic {
 		return statistic{}
 	case m.Statistic.IsQuantile:
 		return sampleOf().quantileStatistic(m.Statistic.P)
-	case m.Statistic.Key == run.Mean.Key:
+	case m.Statistic.Key == measure.Mean.Key:
 		return sampleOf().meanStatistic()
 	}
 	return statistic{}

@@ -9,7 +9,7 @@ import (
 	"iter"
 	"time"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace/jsonscan"
@@ -96,15 +96,15 @@ func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
 		values["reasoning_token_count"] = aiperfValue{reasoning, "tokens"}
 		values["output_token_count"] = aiperfValue{output - reasoning, "tokens"}
 	}
-	for name, l := range map[string]run.Latency{
-		"time_to_first_token": run.TTFT, "time_to_first_output_token": run.TTFVT, "time_to_second_token": run.TTST,
-		"inter_token_latency": run.TPOT, "request_latency": run.E2EL,
+	for name, l := range map[string]measure.Latency{
+		"time_to_first_token": measure.TTFT, "time_to_first_output_token": measure.TTFVT, "time_to_second_token": measure.TTST,
+		"inter_token_latency": measure.TPOT, "request_latency": measure.E2EL,
 	} {
 		if ms := l.Of(rec); ms.Set {
 			values[name] = aiperfValue{number(ms.Value), "ms"}
 		}
 	}
-	if tpot := run.TPOT.Of(rec); tpot.Set && tpot.Value > 0 {
+	if tpot := measure.TPOT.Of(rec); tpot.Set && tpot.Value > 0 {
 		values["output_token_throughput_per_user"] = aiperfValue{number(1000 / tpot.Value), "tokens/sec/user"}
 	}
 	if len(rec.Gaps) > 0 {

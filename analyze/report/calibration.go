@@ -8,12 +8,12 @@ import (
 
 	"moontide/analyze/report/doc"
 	"moontide/replay"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 )
 
 // CalibrationLine returns the result at one load as one line.
-func CalibrationLine(p bench.Point) string {
+func CalibrationLine(p experiment.Point) string {
 	line := fmt.Sprintf("%v: errors at p99: TTFT %s ms, ITL %s ms; client lag at p99: %s ms",
 		p.Load, milliseconds(p.TTFT.P99MS), milliseconds(p.ITL.P99MS), milliseconds(p.ClientLag.P99MS))
 	if p.TooMuch != "" {
@@ -23,7 +23,7 @@ func CalibrationLine(p bench.Point) string {
 }
 
 // Calibration reports the loads that a client measures correctly on this machine.
-func Calibration(c *bench.Calibration) *doc.Document {
+func Calibration(c *experiment.Calibration) *doc.Document {
 	m := c.Machine
 	d := doc.New("CLIENT CALIBRATION", fmt.Sprintf("%s: %d CPU cores, %s, %s/%s, %s", c.Taken.Format("2006-01-02"), m.CPUs, cmp.Or(m.CPU, "unknown"), m.OS, m.Arch, m.Go))
 	s := d.Section("Within the limit")
@@ -46,7 +46,7 @@ func Calibration(c *bench.Calibration) *doc.Document {
 	return d
 }
 
-func errorTable(points []bench.Point) doc.Table {
+func errorTable(points []experiment.Point) doc.Table {
 	t := doc.Table{Columns: []string{"load", "TTFT p50", "p99", "max", "ITL p50", "p99", "max", "lag p50", "p99", "lost"}, Left: 1}
 	for _, p := range points {
 		cells := []string{loadName(p.Load)}
@@ -58,9 +58,9 @@ func errorTable(points []bench.Point) doc.Table {
 	return t
 }
 
-func loadName(l bench.Load) string {
+func loadName(l experiment.Load) string {
 	switch {
-	case l.Kind == bench.Sends:
+	case l.Kind == experiment.Sends:
 		return fmt.Sprintf("%s req/s, ISL %s", doc.Fixed(l.RequestRate, 0), doc.Int(l.ISL))
 	case l.LockStep:
 		return fmt.Sprintf("%s x %g/s, lock-step", doc.Int(l.Requests), l.TokenRate)

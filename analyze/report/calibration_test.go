@@ -5,33 +5,33 @@ import (
 	"testing"
 	"time"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 	"moontide/replay"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/trace/tracetest"
 )
 
 // calibration is of a machine whose CPU has a hostile name.
-func calibration() *bench.Calibration {
-	errors := func(x float64) bench.Spread {
-		return bench.Spread{Count: 100, MedianMS: x, P99MS: 10 * x, MaxMS: 100 * x}
+func calibration() *experiment.Calibration {
+	errors := func(x float64) experiment.Spread {
+		return experiment.Spread{Count: 100, MedianMS: x, P99MS: 10 * x, MaxMS: 100 * x}
 	}
-	many := bench.Load{Kind: bench.Streams, Requests: 10_800, RequestRate: 5400, ISL: 16, OSL: 34, TokenRate: 6.13}
+	many := experiment.Load{Kind: experiment.Streams, Requests: 10_800, RequestRate: 5400, ISL: 16, OSL: 34, TokenRate: 6.13}
 	lockStep := many
 	lockStep.LockStep = true
-	return &bench.Calibration{
+	return &experiment.Calibration{
 		Version: "v1", Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC),
-		Machine: bench.Machine{CPU: "Some\x1b[2J\nCPU", Host: runfile.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"}},
+		Machine: experiment.Machine{CPU: "Some\x1b[2J\nCPU", Host: runfile.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"}},
 		Stamps:  replay.KernelStamps, LimitMS: 1,
 		Range: runfile.Range{Streams: 10_800, EventsPerSecond: 66_204.2, RequestsPerSecond: 1000.4},
-		Points: []bench.Point{
+		Points: []experiment.Point{
 			{
 				Load: many, Streams: 10_800, EventRate: 66_204.2, SentRate: 5400, TTFT: errors(0.001), ITL: errors(0.002), ClientLag: errors(0.03),
 			},
 			{Load: lockStep, Lost: 3, TooMuch: "3 requests were lost"},
-			{Load: bench.Load{Kind: bench.Sends, RequestRate: 100, ISL: 110_000}, ClientLag: errors(0.04)},
+			{Load: experiment.Load{Kind: experiment.Sends, RequestRate: 100, ISL: 110_000}, ClientLag: errors(0.04)},
 		},
 	}
 }
@@ -39,7 +39,7 @@ func calibration() *bench.Calibration {
 func TestCalibrationText(t *testing.T) {
 	t.Parallel()
 	tracetest.Golden(t, "testdata/calibration.txt", written(t, report.Calibration(calibration()).WriteText))
-	written(t, report.Calibration(&bench.Calibration{}).WriteText) // of nothing
+	written(t, report.Calibration(&experiment.Calibration{}).WriteText) // of nothing
 }
 
 func TestCalibrationLine(t *testing.T) {
@@ -62,19 +62,19 @@ func TestCalibratedRun(t *testing.T) {
 		Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC),
 		Range: runfile.Range{Streams: 10_800, EventsPerSecond: 66_204.2, RequestsPerSecond: 1000},
 	}
-	inside := run.Result{PeakConcurrency: 1080, PeakEventRate: 66_204, PeakSendRate: 1000}
+	inside := measure.Result{PeakConcurrency: 1080, PeakEventRate: 66_204, PeakSendRate: 1000}
 	const exceeds = "Calibrated: the load exceeds what was calibrated on this machine on 2026-11-21: peak of "
 	for _, tt := range []struct {
 		name   string
 		info   runfile.Run
-		result run.Result
+		result measure.Result
 		want   string
 	}{
 		{"not calibrated", runfile.Run{}, inside, ""},
 		{"virtual", runfile.Run{Calibrated: calibrated, Target: runfile.Target{Virtual: true}}, inside, ""},
 		{"inside", runfile.Run{Calibrated: calibrated}, inside, ""},
-		{"too many streams", runfile.Run{Calibrated: calibrated}, run.Result{PeakConcurrency: 21_600}, exceeds + "21,600 streams of 10,800."},
-		{"too many requests", runfile.Run{Calibrated: &runfile.Calibrated{Taken: calibrated.Taken}}, run.Result{PeakSendRate: 1}, exceeds + "1 requests/s of 0."},
+		{"too many streams", runfile.Run{Calibrated: calibrated}, measure.Result{PeakConcurrency: 21_600}, exceeds + "21,600 streams of 10,800."},
+		{"too many requests", runfile.Run{Calibrated: &runfile.Calibrated{Taken: calibrated.Taken}}, measure.Result{PeakSendRate: 1}, exceeds + "1 requests/s of 0."},
 	} {
 		text := strings.Join(strings.Fields(written(t, report.Runs{{Info: tt.info, Result: &tt.result}}.Document().WriteText)), " ")
 		if !strings.Contains(text, tt.want) || tt.want == "" && strings.Contains(text, "Calibrated: ") {

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"moontide/analyze/diff"
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/run"
 	"moontide/trace"
 )
 
@@ -18,7 +18,7 @@ import (
 type Diff struct {
 	*diff.Comparison
 	NameA, NameB string
-	Judgements   []run.Judgement // of the gates
+	Judgements   []measure.Judgement // of the gates
 }
 
 // Marks of differences with a reservation.
@@ -57,7 +57,7 @@ func (c Diff) runs(d *doc.Document) {
 		s.Note(n.Kind, n.Text)
 	}
 	for _, r := range slices.Concat(c.A, c.B) {
-		if level := r.Verdict.Level; level != run.Valid {
+		if level := r.Verdict.Level; level != measure.Valid {
 			for _, reason := range r.Verdict.Reasons() {
 				s.Warn(r.Name + " is " + level.String() + ": " + reason + ".")
 			}
@@ -161,8 +161,8 @@ func changeText(x diff.Difference) string {
 
 func verdictWord(x diff.Difference) string { return []string{"worse", "", "better"}[x.Better()+1] }
 
-func placesOf(m run.Metric) int {
-	if m.Unit == run.Share {
+func placesOf(m measure.Metric) int {
+	if m.Unit == measure.Share {
 		return 4
 	}
 	return 2

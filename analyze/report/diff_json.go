@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"moontide/analyze/diff"
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 )
 
 // JSON writes the comparison as one JSON object. Unknown values are null.
@@ -40,7 +40,7 @@ func (c Diff) JSON(w io.Writer) error {
 func sideJSON(name string, runs []*diff.Run) object {
 	return object{{"name", name}, {"runs", objects(runs, func(r *diff.Run) object {
 		reasons := []string{}
-		if r.Verdict.Level != run.Valid {
+		if r.Verdict.Level != measure.Valid {
 			reasons = r.Verdict.Reasons()
 		}
 		return object{

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"moontide/analyze/diff"
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -34,7 +34,7 @@ func comparedRun(t *testing.T, name string, url string, later time.Duration, cha
 		Ended: time.Unix(2, 0), Rows: 640, Schedule: "s", Target: runfile.Target{URL: url, Model: hostile},
 		Trace: runfile.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512, Speedup: 1},
 	}
-	r, err := diff.Read(diff.Source{Name: name, Run: info, Measure: run.Options{Virtual: true}, Records: func(yield func(replay.Record, error) bool) {
+	r, err := diff.Read(diff.Source{Name: name, Run: info, Measure: measure.Options{Virtual: true}, Records: func(yield func(replay.Record, error) bool) {
 		for _, rec := range records {
 			if !yield(rec, nil) {
 				return
@@ -53,12 +53,12 @@ func comparisons(t *testing.T) map[string]report.Diff {
 	of := func(a, b []*diff.Run, gates ...string) report.Diff {
 		c := report.Diff{Comparison: diff.Of(a, b, diff.Options{}), NameA: "old", NameB: "new " + hostile}
 		for _, text := range gates {
-			condition, err := run.ParseCondition(text)
+			condition, err := measure.ParseCondition(text)
 			if err != nil {
 				t.Fatal(err)
 			}
 			d, _ := c.Find(condition.Metric.Key)
-			c.Judgements = append(c.Judgements, diff.Judge(run.Gate{Condition: condition, Forbidden: true}, d))
+			c.Judgements = append(c.Judgements, diff.Judge(measure.Gate{Condition: condition, Forbidden: true}, d))
 		}
 		return c
 	}

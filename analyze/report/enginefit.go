@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/run"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/fit"
 )
@@ -107,7 +107,7 @@ func (f EngineFit) errors(s *doc.Section) {
 		return []string{"0", doc.Absent, doc.Absent, doc.Absent}
 	}
 	for _, e := range f.Errors {
-		t.Add(slices.Concat([]string{run.MustMetric(string(e.Metric)).Heading()}, cells(e.Metric, f.Errors), cells(e.Metric, f.Fitted.HeldOut))...)
+		t.Add(slices.Concat([]string{measure.MustMetric(string(e.Metric)).Heading()}, cells(e.Metric, f.Errors), cells(e.Metric, f.Fitted.HeldOut))...)
 	}
 	s.Table(t)
 	if len(f.Fitted.HeldOut) > 0 {
@@ -152,7 +152,7 @@ func (f EngineFit) figure(m fit.Metric) figure.Figure {
 			add(&heldOut, r, predicted)
 		}
 	}
-	return against(run.MustMetric(string(m)).Label, "Measured", "Predicted", axis, heldOut, fitted)
+	return against(measure.MustMetric(string(m)).Label, "Measured", "Predicted", axis, heldOut, fitted)
 }
 
 // EngineFitLine returns the held-out errors of a fit as one line.
@@ -160,7 +160,7 @@ func EngineFitLine(f *fit.Result) string {
 	var parts []string
 	for _, e := range f.Fitted.HeldOut {
 		if slices.Contains(shownMetrics, e.Metric) {
-			parts = append(parts, run.MustMetric(string(e.Metric)).Label+" "+strconv.FormatFloat(100*e.Median, 'f', 1, 64)+" %")
+			parts = append(parts, measure.MustMetric(string(e.Metric)).Label+" "+strconv.FormatFloat(100*e.Median, 'f', 1, 64)+" %")
 		}
 	}
 	if parts == nil {

@@ -14,24 +14,24 @@ import (
 
 	"moontide/analyze"
 	"moontide/analyze/diff"
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 	"moontide/replay"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
 // gate parses a gate: a condition that must hold or, after "not ", must not.
-func gate(t *testing.T, text string) run.Gate {
+func gate(t *testing.T, text string) measure.Gate {
 	t.Helper()
 	text, forbidden := strings.CutPrefix(text, "not ")
-	c, err := run.ParseCondition(text)
+	c, err := measure.ParseCondition(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run.Gate{Condition: c, Forbidden: forbidden}
+	return measure.Gate{Condition: c, Forbidden: forbidden}
 }
 
 // gated is a run with a gate that passes, and three that fail.
@@ -55,8 +55,8 @@ func invalid(t *testing.T) (report.Run, *diff.Run) {
 		records[i].Row = i
 		records[i].Due = records[i].Ready - 20*time.Second
 	}
-	opts := run.Options{Virtual: true, MaxConcurrency: 8}
-	result, err := run.Compute(each(records), opts)
+	opts := measure.Options{Virtual: true, MaxConcurrency: 8}
+	result, err := measure.Compute(each(records), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func everyReport(t *testing.T) map[string]*doc.Document {
 		"run invalid": report.Runs{bad}.Document(), "runs invalid": report.Runs{bad, reported(t)[0]}.Document(), "block invalid": report.Runs{bad}.Block(report.VLLM),
 		"comparison invalid": faulty.Document(), "set invalid": sweepOf(leg("", 8, bad.Info, bad.Result), leg("", 9, whole, sweepResult(10, 100, 1.5))).Document(),
 		"run gated": report.Runs{judged}.Document(), "block gated": report.Runs{judged}.Block(report.Moreh),
-		"set gated": report.SweepOf("", []bench.LegResult{leg("", 7, judged.Info, judged.Result)}, judged.View).Document(),
+		"set gated": report.SweepOf("", []experiment.LegResult{leg("", 7, judged.Info, judged.Result)}, judged.View).Document(),
 	}
 	for name, c := range comparisons(t) {
 		all["comparison "+name] = c.Document()
@@ -203,7 +203,7 @@ func TestEveryJSON(t *testing.T) {
 	judged := gated(t)
 	for name, write := range map[string]func(io.Writer) error{
 		"runs invalid": report.Runs{bad, reported(t)[0]}.JSON, "runs gated": report.Runs{judged}.JSON, "comparison slower": comparisons(t)["slower"].JSON, "dataset": estimated(t).JSON,
-		"set gated":   report.SweepOf("", []bench.LegResult{leg("", 7, judged.Info, judged.Result)}, judged.View).JSON,
+		"set gated":   report.SweepOf("", []experiment.LegResult{leg("", 7, judged.Info, judged.Result)}, judged.View).JSON,
 		"set invalid": sweepOf(leg("", 8, bad.Info, bad.Result)).JSON,
 	} {
 		text := squeezed(written(t, write))

@@ -1,13 +1,13 @@
 package report
 
 import (
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 )
 
 // Judgements applies the gates of the view to the run. An incomplete run passes none
 // unless it is forced, because the missing requests could have failed it.
-func (r Run) Judgements() (all []run.Judgement) {
+func (r Run) Judgements() (all []measure.Judgement) {
 	for _, g := range r.View.Gates {
 		if r.Info.Finished() || g.Force {
 			all = append(all, g.Judge(r.Result))
@@ -19,7 +19,7 @@ func (r Run) Judgements() (all []run.Judgement) {
 }
 
 // gates returns the outcome of gates, nil if there are none.
-func gates(all []run.Judgement) *doc.Verdict {
+func gates(all []measure.Judgement) *doc.Verdict {
 	if len(all) == 0 {
 		return nil
 	}
@@ -31,7 +31,7 @@ func gates(all []run.Judgement) *doc.Verdict {
 }
 
 // gateEvidence returns the outcome of a gate; failed is the level of those that failed.
-func gateEvidence(where string, j run.Judgement, failed string) doc.Evidence {
+func gateEvidence(where string, j measure.Judgement, failed string) doc.Evidence {
 	if j.Passed {
 		failed = "PASS"
 	}
@@ -39,7 +39,7 @@ func gateEvidence(where string, j run.Judgement, failed string) doc.Evidence {
 }
 
 // gateLevel returns PASS if all gates passed.
-func gateLevel(all []run.Judgement) string { return passLevel(len(run.Failed(all)) == 0) }
+func gateLevel(all []measure.Judgement) string { return passLevel(len(measure.Failed(all)) == 0) }
 
 func passLevel(passed bool) string {
 	if passed {
@@ -61,7 +61,7 @@ type GateJSON struct {
 	Text      string   `json:"text"`
 }
 
-func gateObjects(all []run.Judgement) (list []GateJSON) {
+func gateObjects(all []measure.Judgement) (list []GateJSON) {
 	for _, j := range all {
 		g := j.Gate
 		list = append(list, GateJSON{g.Condition.String(), !g.Forbidden, j.Passed, g.Metric.Key, g.Limit, pointer(j.Value), pointer(j.Margin), j.String()})

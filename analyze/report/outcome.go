@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
@@ -70,7 +70,7 @@ type EvidenceJSON struct {
 	Text  string `json:"text"`
 }
 
-func evidenceJSON(v run.Verdict) []EvidenceJSON {
+func evidenceJSON(v measure.Verdict) []EvidenceJSON {
 	all := []EvidenceJSON{}
 	for _, e := range v.Evidence {
 		all = append(all, EvidenceJSON{e.Check, e.Level.String(), e.Text})
@@ -163,7 +163,7 @@ func (s Set) Invalid() bool {
 		if g.Found != nil {
 			return g.Found.Invalid != nil
 		}
-		return s.Axis != Deployments && slices.ContainsFunc(g.Points, func(p *Point) bool { return p.Result.Verdict.Level == run.Invalid })
+		return s.Axis != Deployments && slices.ContainsFunc(g.Points, func(p *Point) bool { return p.Result.Verdict.Level == measure.Invalid })
 	})
 }
 
@@ -191,9 +191,9 @@ func (r Run) outcome() string {
 	switch {
 	case !r.Info.Finished() || r.Result.Completed == 0:
 		return outcomeIncomplete
-	case r.Result.Verdict.Level == run.Invalid:
+	case r.Result.Verdict.Level == measure.Invalid:
 		return outcomeInvalid
-	case len(run.Failed(r.Judgements())) > 0:
+	case len(measure.Failed(r.Judgements())) > 0:
 		return outcomeFail
 	}
 	return outcomePass
@@ -219,12 +219,12 @@ func (r Run) outcomeJSON() OutcomeRunJSON {
 
 // outcomeMetrics returns the metrics of the outcome: counts and rates, the latencies'
 // statistics and those that gates limit.
-func (r Run) outcomeMetrics() []run.Metric {
-	all := run.BlockMetrics(nil)
+func (r Run) outcomeMetrics() []measure.Metric {
+	all := measure.BlockMetrics(nil)
 	for _, key := range []string{"offered_rate", "achieved_rate", "failed_share", "abandoned", "cached_share"} {
-		all = append(all, run.MustMetric(key))
+		all = append(all, measure.MustMetric(key))
 	}
-	for _, l := range run.Latencies {
+	for _, l := range measure.Latencies {
 		for _, s := range r.summaryStatistics() {
 			all = append(all, l.Metric(s))
 		}

@@ -7,22 +7,22 @@ import (
 	"strings"
 	"testing"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 )
 
 // outcomes returns runs with each outcome, the worst last.
 func outcomes(t *testing.T) report.Runs {
 	t.Helper()
-	gate := func(text string) []run.Gate {
-		conditions, err := run.ParseConditions(text)
+	gate := func(text string) []measure.Gate {
+		conditions, err := measure.ParseConditions(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []run.Gate{{Condition: conditions[0]}}
+		return []measure.Gate{{Condition: conditions[0]}}
 	}
-	result := func() *run.Result { return sweepResult(10, 100, 1.5) }
-	failed, invalid := result(), judged(result(), run.Invalid, "the client\x1b[2J was <late>")
+	result := func() *measure.Result { return sweepResult(10, 100, 1.5) }
+	failed, invalid := result(), judged(result(), measure.Invalid, "the client\x1b[2J was <late>")
 	runs := report.Runs{
 		{Name: "pass", Info: whole, Result: result(), View: report.View{Gates: gate("request_throughput>1")}},
 		{Name: "fail & co", Info: whole, Result: failed, View: report.View{Gates: gate("request_throughput>2")}},
@@ -59,7 +59,7 @@ func TestOutcome(t *testing.T) {
 
 // Without requests, no run passes.
 func TestOutcomeOfNoSuccess(t *testing.T) {
-	if got := (report.Runs{{Info: whole, Result: &run.Result{}}}).Outcome().Outcome; got != "incomplete" {
+	if got := (report.Runs{{Info: whole, Result: &measure.Result{}}}).Outcome().Outcome; got != "incomplete" {
 		t.Errorf("the outcome is %s", got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"moontide/analyze/diff"
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 	"moontide/replay/runfile"
 	"moontide/trace/stats"
 )
@@ -19,7 +19,7 @@ import (
 type Run struct {
 	Name   string // distinguishes runs, usually the folder
 	Info   runfile.Run
-	Result *run.Result // with Options.Detail for figures over time
+	Result *measure.Result // with Options.Detail for figures over time
 	View   View
 	Dir    string // folder, where known
 }
@@ -31,9 +31,9 @@ type Runs []Run
 // median and p99 of TTFT, TPOT, ITL and E2EL, and of TTFVT if an answer began with
 // reasoning. It also holds the gates of each run.
 type View struct {
-	Latencies   []run.Latency
+	Latencies   []measure.Latency
 	Percentiles []float64 // 0 to 100, shown after mean and median
-	Gates       []run.Gate
+	Gates       []measure.Gate
 }
 
 // ParsePercentiles parses comma-separated percentiles from 0 to 100.
@@ -52,14 +52,14 @@ func ParsePercentiles(text string) ([]float64, error) {
 	return all, nil
 }
 
-func (v View) statistics() []run.Statistic {
-	all := []run.Statistic{run.Mean, run.Median}
+func (v View) statistics() []measure.Statistic {
+	all := []measure.Statistic{measure.Mean, measure.Median}
 	percentiles := v.Percentiles
 	if percentiles == nil {
 		percentiles = []float64{99}
 	}
 	for _, p := range percentiles {
-		all = append(all, run.Percentile(p))
+		all = append(all, measure.Percentile(p))
 	}
 	return all
 }
@@ -126,20 +126,20 @@ func orUnnamed(name string) string {
 func (r Run) name() string { return orUnnamed(r.Name) }
 
 // metrics returns the metrics of all runs, with the latencies of the first.
-func (runs Runs) metrics() []run.Metric {
+func (runs Runs) metrics() []measure.Metric {
 	if len(runs) == 0 {
 		return nil
 	}
 	first := runs[0]
-	var objectives []run.Objective
+	var objectives []measure.Objective
 	if g := first.Result.Goodput; g != nil {
 		for _, o := range g.Objectives {
 			objectives = append(objectives, o.Objective)
 		}
 	}
-	metrics := slices.Concat(run.BlockMetrics(objectives), runs.reasoningMetrics(), runs.sessionMetrics())
+	metrics := slices.Concat(measure.BlockMetrics(objectives), runs.reasoningMetrics(), runs.sessionMetrics())
 	shown := runs.latencies()
-	for _, l := range run.ScheduleLatencies {
+	for _, l := range measure.ScheduleLatencies {
 		if !slices.Contains(shown, l) {
 			shown = append(slices.Clone(shown), l)
 		}
@@ -178,7 +178,7 @@ func (runs Runs) sideBySide() doc.Table {
 	return t
 }
 
-func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
+func (r Run) addTo(d *doc.Document, metrics []measure.Metric) {
 	d.Section("").Blocks = []doc.Block{{Listing: r.listing()}}
 	r.addResult(d.DetailSection("Serving benchmark result"))
 	r.addFailures(d)
@@ -209,9 +209,9 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 // all latencies.
 func (r Run) addResult(s *doc.Section) {
 	r.addDistributions(s)
-	for _, m := range append(run.BlockMetrics(nil), Runs{r}.reasoningMetrics()...) {
+	for _, m := range append(measure.BlockMetrics(nil), Runs{r}.reasoningMetrics()...) {
 		v, decimals := m.Value(r.Result), 2
-		if m.Unit == run.Count {
+		if m.Unit == measure.Count {
 			decimals = 0
 		}
 		s.Row(m.Label, doc.FixedOr(v, decimals), string(m.Unit), "")
@@ -220,18 +220,18 @@ func (r Run) addResult(s *doc.Section) {
 	if percentiles == nil {
 		percentiles = []float64{50, 90, 99}
 	}
-	statistics := []run.Statistic{run.Mean, run.Std, run.Min}
+	statistics := []measure.Statistic{measure.Mean, measure.Std, measure.Min}
 	for _, p := range percentiles {
-		statistics = append(statistics, run.Percentile(p))
+		statistics = append(statistics, measure.Percentile(p))
 	}
-	statistics = append(statistics, run.Max)
+	statistics = append(statistics, measure.Max)
 	t := doc.Table{Columns: []string{"ms"}, Left: 1}
 	for _, stat := range statistics {
 		t.Columns = append(t.Columns, stat.Label())
 	}
-	for _, l := range r.informative(run.Latencies) {
+	for _, l := range r.informative(measure.Latencies) {
 		d := r.Result.Latency(l)
-		if d.Count == 0 || l == run.TTFVT && r.Result.Reasoned == 0 {
+		if d.Count == 0 || l == measure.TTFVT && r.Result.Reasoned == 0 {
 			continue
 		}
 		cells := []string{l.Label()}
@@ -313,28 +313,28 @@ func (r Run) addConfiguration(s *doc.Section) {
 
 // withTTFVT inserts TTFVT after TTFT if an answer of any run began with reasoning.
 // Without reasoning it would only repeat TTFT.
-func (runs Runs) withTTFVT(latencies []run.Latency) []run.Latency {
-	at := slices.Index(latencies, run.TTFT) + 1
+func (runs Runs) withTTFVT(latencies []measure.Latency) []measure.Latency {
+	at := slices.Index(latencies, measure.TTFT) + 1
 	if at == 0 || !slices.ContainsFunc(runs, func(r Run) bool { return r.Result.Reasoned > 0 }) {
 		return latencies
 	}
-	return slices.Insert(slices.Clone(latencies), at, run.TTFVT)
+	return slices.Insert(slices.Clone(latencies), at, measure.TTFVT)
 }
 
 // latencies returns the latencies that the first run shows.
-func (runs Runs) latencies() []run.Latency {
+func (runs Runs) latencies() []measure.Latency {
 	if view := runs[0].View; view.Latencies != nil {
 		return view.Latencies
 	}
-	return runs.withTTFVT(run.VLLMLatencies)
+	return runs.withTTFVT(measure.VLLMLatencies)
 }
 
 // reasoningMetrics returns the metric of reasoning tokens if a server reported any.
-func (runs Runs) reasoningMetrics() []run.Metric {
+func (runs Runs) reasoningMetrics() []measure.Metric {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Result.Reasoning.Value > 0 }) {
 		return nil
 	}
-	return []run.Metric{run.MustMetric("mean_reasoning_tokens")}
+	return []measure.Metric{measure.MustMetric("mean_reasoning_tokens")}
 }
 
 // addAbandoned adds the requests that the client closed, and the server's reaction.
@@ -345,7 +345,7 @@ func (r Run) addAbandoned(d *doc.Document) {
 	}
 	s := d.Section("Abandoned requests")
 	s.Text("The client closed these requests because they were not complete when the simulated user left. They count as neither completed nor failed, and are excluded from latencies, throughput and cached tokens.")
-	share := run.MustMetric("abandoned_share").Value(r.Result)
+	share := measure.MustMetric("abandoned_share").Value(r.Result)
 	s.Row("Abandoned", doc.Int(a.Requests), "requests", doc.PercentOr(share)+" % of those that ended")
 	s.Row("Before the first token", doc.Int(a.Requests-a.Answered), "requests", "")
 	s.Row("Received until then", doc.Int(a.Tokens), "tokens", fmt.Sprintf("by %s", doc.Count(a.Answered, "request")))
@@ -358,13 +358,13 @@ func (r Run) addAbandoned(d *doc.Document) {
 }
 
 // abandonedJSON returns null if no request was abandoned.
-func abandonedJSON(r *run.Result) any {
+func abandonedJSON(r *measure.Result) any {
 	a := r.Abandoned
 	if a.Requests == 0 {
 		return nil
 	}
 	return jsonObject(map[string]any{
-		"requests": a.Requests, "share": run.MustMetric("abandoned_share").Value(r),
+		"requests": a.Requests, "share": measure.MustMetric("abandoned_share").Value(r),
 		"answered": a.Answered, "tokens": a.Tokens,
 		"aborted_by_server": r.Samples.Server.Aborted, "running_after": r.Samples.Server.RunningAfter,
 	})

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 	"moontide/trace"
 )
 
@@ -18,7 +18,7 @@ type Block struct {
 	width     int // of the labels
 	lines     []blockLine
 	latencies []blockLatency
-	itl       run.Latency // the ITL of the tool
+	itl       measure.Latency // the ITL of the tool
 }
 
 // blockLine is a count or rate of a block. A line without a value is omitted.
@@ -28,42 +28,42 @@ type blockLine struct {
 }
 
 type blockLatency struct {
-	of           run.Latency
+	of           measure.Latency
 	title, label string
 	optional     bool // only if requested
 }
 
 // VLLM is the block of vLLM's benchmark.
 var VLLM = Block{
-	title: " Serving Benchmark Result ", width: listingColumn, itl: run.ITL,
+	title: " Serving Benchmark Result ", width: listingColumn, itl: measure.ITL,
 	lines: []blockLine{
 		ofMetric("completed"), ofMetric("failed"), maxConcurrency, configuredRate, ofMetric("duration"),
 		ofMetric("total_input_tokens"), ofMetric("total_output_tokens"), ofMetric("request_throughput"), ofMetric("request_goodput"),
 		ofMetric("output_throughput"), ofMetric("max_output_tokens_per_s"), peakConcurrency, ofMetric("total_token_throughput"),
 	},
 	latencies: []blockLatency{
-		titled(run.TTFT), titled(run.TPOT), titled(run.ITL),
-		{of: run.E2EL, title: run.E2EL.Title(), label: run.E2EL.Label(), optional: true},
-		{of: run.QueueTime, title: "Client-side Queueing", label: "Client Queue Time", optional: true},
-		{of: run.E2ELFromSchedule, title: "Queue-inclusive End-to-end Latency", label: "E2EL incl. Client Queue", optional: true},
+		titled(measure.TTFT), titled(measure.TPOT), titled(measure.ITL),
+		{of: measure.E2EL, title: measure.E2EL.Title(), label: measure.E2EL.Label(), optional: true},
+		{of: measure.QueueTime, title: "Client-side Queueing", label: "Client Queue Time", optional: true},
+		{of: measure.E2ELFromSchedule, title: "Queue-inclusive End-to-end Latency", label: "E2EL incl. Client Queue", optional: true},
 	},
 }
 
 // Dynamo is the block of Dynamo's benchmark recipes. Its ITL is that of AIPerf, one value
 // per request.
 var Dynamo = Block{
-	title: " Serving Benchmark Result ", width: listingColumn, itl: run.TPOT,
+	title: " Serving Benchmark Result ", width: listingColumn, itl: measure.TPOT,
 	lines: []blockLine{
 		ofMetric("request_throughput"), ofMetric("request_goodput"), ofMetric("output_throughput"),
 		ofMetric("total_token_throughput").named("Total Token throughput (tok/s)"),
 	},
-	latencies: []blockLatency{titled(run.TTFT), titled(run.TPOT), titled(run.ITL), titled(run.E2EL)},
+	latencies: []blockLatency{titled(measure.TTFT), titled(measure.TPOT), titled(measure.ITL), titled(measure.E2EL)},
 }
 
 // Moreh is the block of Moreh's saturation runs, with the number of client processes and a
 // window of the run.
 var Moreh = Block{
-	title: "Serving Benchmark Result", itl: run.ITL,
+	title: "Serving Benchmark Result", itl: measure.ITL,
 	lines: []blockLine{
 		{"Number of worker processes", func(r Run) string { return strconv.Itoa(max(len(r.Result.Parts), 1)) }},
 		ofMetric("completed"), maxConcurrency, configuredRate,
@@ -73,13 +73,13 @@ var Moreh = Block{
 		ofMetric("output_throughput"), ofMetric("total_token_throughput").named("Total Token throughput (tok/s)"),
 	},
 	latencies: []blockLatency{
-		titled(run.TTFT), {of: run.TPOT, title: run.TPOT.Title(), label: run.TPOT.Label(), optional: true}, titled(run.ITL),
-		{of: run.E2EL, title: run.E2EL.Title(), label: run.E2EL.Label(), optional: true},
+		titled(measure.TTFT), {of: measure.TPOT, title: measure.TPOT.Title(), label: measure.TPOT.Label(), optional: true}, titled(measure.ITL),
+		{of: measure.E2EL, title: measure.E2EL.Title(), label: measure.E2EL.Label(), optional: true},
 	},
 }
 
 func ofMetric(key string) blockLine {
-	m := run.MustMetric(key)
+	m := measure.MustMetric(key)
 	return blockLine{m.Heading(), func(r Run) string {
 		if m.Goodput && r.Result.Goodput == nil {
 			return ""
@@ -107,7 +107,7 @@ func countOr(n int) string {
 	return strconv.Itoa(n)
 }
 
-func titled(l run.Latency) blockLatency {
+func titled(l measure.Latency) blockLatency {
 	return blockLatency{of: l, title: l.Title(), label: l.Label()}
 }
 
@@ -126,7 +126,7 @@ var (
 
 func ofWindow(decimals int, seconds func(r Run) float64) func(r Run) string {
 	return func(r Run) string {
-		if r.Result.Window == (run.Span{}) {
+		if r.Result.Window == (measure.Span{}) {
 			return ""
 		}
 		return strconv.FormatFloat(seconds(r), 'f', decimals, 64)
@@ -164,7 +164,7 @@ func (b Block) listing(r Run) (lines []string, notes []doc.Note) {
 	out.addLines(r, b.lines)
 	for _, l := range b.shown(r.View) {
 		of := l.of
-		if of == run.ITL {
+		if of == measure.ITL {
 			of = b.itl
 			notes = append(notes, doc.Note{Kind: "ITL", Text: itlNote(of)})
 		}
@@ -174,8 +174,8 @@ func (b Block) listing(r Run) (lines []string, notes []doc.Note) {
 	return out.lines, notes
 }
 
-func itlNote(l run.Latency) string {
-	if l == run.TPOT {
+func itlNote(l measure.Latency) string {
+	if l == measure.TPOT {
 		return "one value per request, equal to its TPOT."
 	}
 	return "the gaps between token chunks of all requests."

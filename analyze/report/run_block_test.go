@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -65,20 +65,20 @@ func publishedRun(t *testing.T, block string) report.Run {
 		value, ok := values[key]
 		return trace.Opt[float64]{Value: value, Set: ok}
 	}
-	r := report.Run{Result: &run.Result{Parts: make([]run.PartResult, count("number of worker processes")),
+	r := report.Run{Result: &measure.Result{Parts: make([]measure.PartResult, count("number of worker processes")),
 		Completed: count("successful requests"), Failed: count("failed requests"), Input: count("total input tokens"), Output: count("total generated tokens"),
 		Duration:    time.Duration(number("benchmark duration (s)") * float64(time.Second)),
 		RequestRate: rate("request throughput (req/s)"), OutputRate: rate("output token throughput (tok/s)"), TotalRate: rate("total token throughput (tok/s)"),
 		PeakOutputRate: number("peak output token throughput (tok/s)"), PeakConcurrency: count("peak concurrent requests"),
 	}}
 	if goodput := rate("request goodput (req/s)"); goodput.Set {
-		r.Result.Goodput = &run.Goodput{Rate: goodput}
+		r.Result.Goodput = &measure.Goodput{Rate: goodput}
 	}
 	r.Info = runfile.Run{Ended: time.Unix(1, 0), Target: runfile.Target{Simulated: true}}
 	r.Info.Limits.MaxConcurrency, r.Info.Trace.Rate = count("maximum request concurrency"), number("request rate configured (rps)")
 	if _, ok := values["warm-up time"]; ok {
 		r.Info.Window = runfile.Window{WarmupSeconds: number("warm-up time"), CooldownSeconds: number("cool-down time")}
-		r.Result.Window = run.Span{From: time.Second, To: 2 * time.Second}
+		r.Result.Window = measure.Span{From: time.Second, To: 2 * time.Second}
 	}
 	percentiles := map[float64]bool{}
 	for latency, d := range map[string]*stats.Sample{"ttft": &r.Result.TTFT, "tpot": &r.Result.TPOT, "itl": &r.Result.ITL, "e2el": &r.Result.E2EL} {
@@ -112,7 +112,7 @@ func publishedSample(values map[string]float64, latency string, percentiles map[
 // A block shows the latencies asked for in its own order, and says what its ITL is.
 func TestBlockOptions(t *testing.T) {
 	r := reported(t)[0]
-	r.View.Latencies, r.View.Percentiles = []run.Latency{run.QueueTime, run.ITL, run.TTFT}, []float64{50}
+	r.View.Latencies, r.View.Percentiles = []measure.Latency{measure.QueueTime, measure.ITL, measure.TTFT}, []float64{50}
 	text := written(t, report.Runs{r}.Block(report.VLLM).WriteText)
 	last := 0
 	for _, line := range []string{
@@ -131,7 +131,7 @@ func TestBlockOptions(t *testing.T) {
 	if err := report.VLLM.Check(r.View); err != nil {
 		t.Error(err)
 	}
-	r.View.Latencies = []run.Latency{run.TTST}
+	r.View.Latencies = []measure.Latency{measure.TTST}
 	if err := report.VLLM.Check(r.View); err == nil || !strings.Contains(err.Error(), "ttst") {
 		t.Errorf("the error of TTST in vLLM's block is %v", err)
 	}

@@ -3,26 +3,26 @@ package report
 import (
 	"fmt"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/run"
 	"moontide/trace/stats"
 )
 
-var causeWords = map[run.Cause]string{
-	run.NotShared: "no earlier prompt has these tokens",
-	run.Evicted:   "computed before, but no longer cached",
-	run.Unknown:   "not computed yet, less than a block, or of a prompt with another length or order",
-	run.Warm:      "more than predicted: cached before this run",
+var causeWords = map[measure.Cause]string{
+	measure.NotShared: "no earlier prompt has these tokens",
+	measure.Evicted:   "computed before, but no longer cached",
+	measure.Unknown:   "not computed yet, less than a block, or of a prompt with another length or order",
+	measure.Warm:      "more than predicted: cached before this run",
 }
 
 // attribution describes a cause and the other causes that fit.
-func attribution(cause run.Cause, r *run.Result) string {
+func attribution(cause measure.Cause, r *measure.Result) string {
 	words, server := causeWords[cause], &r.Samples.Server
-	if cause == run.Evicted && (server.Engines != 1 || r.Cache.Prediction.Targets > 1) {
+	if cause == measure.Evicted && (server.Engines != 1 || r.Cache.Prediction.Targets > 1) {
 		words += ", or another engine has it"
 	}
-	if cause == run.Evicted && server.Restarts > 0 {
+	if cause == measure.Evicted && server.Restarts > 0 {
 		words += ", or was lost when the server restarted"
 	}
 	return words
@@ -56,7 +56,7 @@ func (r Run) addCache(d *doc.Document) {
 		s.Text(fmt.Sprintf("With answers from the trace, %s of these %s cached tokens would have been recomputed.", doc.Int(n.Value), doc.Int(p.Measured)))
 	}
 	t := doc.Table{Columns: []string{"cache misses", "requests", "tokens", "cause"}, Left: doc.AllLeft}
-	for _, cause := range run.Causes {
+	for _, cause := range measure.Causes {
 		if n, some := p.Causes[cause]; some {
 			t.Add(string(cause), doc.Int(n.Requests), doc.Int(n.Tokens), attribution(cause, r.Result))
 		}
@@ -64,7 +64,7 @@ func (r Run) addCache(d *doc.Document) {
 	s.Table(t)
 }
 
-func blocksOf(p *run.CachePrediction) string {
+func blocksOf(p *measure.CachePrediction) string {
 	switch {
 	case p.BlockSize > 0:
 		return fmt.Sprintf("in server blocks of %d tokens", p.BlockSize)
@@ -76,7 +76,7 @@ func blocksOf(p *run.CachePrediction) string {
 	return "not rounded to blocks: the block size is unknown"
 }
 
-func predictionFigure(p *run.CachePrediction) (figure.Figure, bool) {
+func predictionFigure(p *measure.CachePrediction) (figure.Figure, bool) {
 	if len(p.Each) == 0 || p.Predicted+p.Measured == 0 {
 		return figure.Figure{}, false
 	}
@@ -87,7 +87,7 @@ func predictionFigure(p *run.CachePrediction) (figure.Figure, bool) {
 	return against("Cached prompt tokens of each request", "Predicted", "Measured", figure.Axis{Unit: "tokens"}, points), true
 }
 
-func addServer(d *doc.Document, o *run.ServerMetrics) {
+func addServer(d *doc.Document, o *measure.ServerMetrics) {
 	if o.Scrapes+o.Failures == 0 {
 		return
 	}
@@ -124,7 +124,7 @@ func addServer(d *doc.Document, o *run.ServerMetrics) {
 
 // Predictions returns a document whose Data has a row per request. The result must
 // have been computed with Options.EachPrediction.
-func Predictions(p run.CachePrediction) *doc.Document {
+func Predictions(p measure.CachePrediction) *doc.Document {
 	d := doc.New("Cached prompt tokens", "")
 	d.Data.Columns = []string{"row", "target_index", "input_length", "input_tokens", "shared_tokens", "predicted_tokens", "cached_tokens", "cause"}
 	for _, e := range p.Each {

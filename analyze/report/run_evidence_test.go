@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -18,7 +18,7 @@ import (
 )
 
 // serverSaid returns a server's metrics in a run of six seconds.
-func serverSaid(t *testing.T) run.SampleSummary {
+func serverSaid(t *testing.T) measure.SampleSummary {
 	t.Helper()
 	figures := func(use, running, queried, hit float64) *runfile.ServerFigures {
 		return &runfile.ServerFigures{
@@ -26,7 +26,7 @@ func serverSaid(t *testing.T) run.SampleSummary {
 			QueriedTokens: &queried, HitTokens: &hit, Preemptions: new(running), BlockSize: new(16.0), CapacityTokens: new(32000.0),
 		}
 	}
-	o, err := run.SummarizeSamples(func(yield func(runfile.Sample, error) bool) {
+	o, err := measure.SummarizeSamples(func(yield func(runfile.Sample, error) bool) {
 		for i, s := range []runfile.Sample{
 			{Server: figures(0, 0, 0, 0)},
 			{SpanMS: 1000, CPU: 0.5, MachineShare: 0.25, GCPauses: 1, GCPauseMaxMS: 0.2, SchedP99MS: 0.1, RSSBytes: 1 << 20, Server: figures(0.5, 2, 1000, 100)},
@@ -36,7 +36,7 @@ func serverSaid(t *testing.T) run.SampleSummary {
 			s.AtMS = float64(1000 * i)
 			yield(s, nil)
 		}
-	}, run.Span{})
+	}, measure.Span{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func sharing() []replay.Record {
 	return records
 }
 
-func evidenced(t *testing.T) (runfile.Run, *run.Result) {
+func evidenced(t *testing.T) (runfile.Run, *measure.Result) {
 	t.Helper()
 	info := changed(ended(6), func(r *runfile.Run) {
 		r.Window = runfile.Window{WarmupSeconds: 0.5, CooldownSeconds: 0.25}
@@ -72,15 +72,15 @@ func evidenced(t *testing.T) (runfile.Run, *run.Result) {
 			}
 		}
 	}
-	extent, err := run.Extent(each, runfile.Window{})
+	extent, err := measure.Extent(each, runfile.Window{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	window, err := run.Cut(extent, info.Window)
+	window, err := measure.Cut(extent, info.Window)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := run.Compute(each, run.Options{
+	r, err := measure.Compute(each, measure.Options{
 		BlockSize: 512, Window: window, Thresholds: info.Thresholds, Merges: info.Merges, Samples: serverSaid(t), EachPrediction: true,
 	})
 	if err != nil {

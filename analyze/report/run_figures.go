@@ -7,19 +7,19 @@ import (
 	"strconv"
 	"time"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/run"
 	"moontide/trace/stats"
 )
 
 // distributions are the latencies of figures, and what each is a latency of.
 var distributions = []struct {
-	latency   run.Latency
+	latency   measure.Latency
 	title, of string
 }{
-	{run.TTFT, "Time to first token", "Requests"}, {run.TPOT, "Time per output token", "Requests"},
-	{run.ITL, "Inter-token latency", "Tokens"}, {run.E2EL, "End-to-end latency", "Requests"},
+	{measure.TTFT, "Time to first token", "Requests"}, {measure.TPOT, "Time per output token", "Requests"},
+	{measure.ITL, "Inter-token latency", "Tokens"}, {measure.E2EL, "End-to-end latency", "Requests"},
 }
 
 // addDistributions draws the latencies with their objectives.
@@ -34,7 +34,7 @@ func (r Run) addDistributions(s *doc.Section) {
 }
 
 // limits marks the objectives of a latency that are near the drawn values.
-func (runs Runs) limits(l run.Latency) (marks []figure.Mark) {
+func (runs Runs) limits(l measure.Latency) (marks []figure.Mark) {
 	const far = 2
 	over := extentOf(runs.samples(l)...)
 	add := func(label string, ms float64) {
@@ -45,7 +45,7 @@ func (runs Runs) limits(l run.Latency) (marks []figure.Mark) {
 	}
 	for _, r := range runs {
 		for _, g := range r.View.Gates {
-			if g.Metric.Latency == l && g.Kind == run.OfValue {
+			if g.Metric.Latency == l && g.Kind == measure.OfValue {
 				add("SLO "+g.Metric.Statistic.Label(), g.Limit)
 			}
 		}
@@ -61,7 +61,7 @@ func (runs Runs) limits(l run.Latency) (marks []figure.Mark) {
 }
 
 // samples returns a latency of each run.
-func (runs Runs) samples(l run.Latency) (all []stats.Sample) {
+func (runs Runs) samples(l measure.Latency) (all []stats.Sample) {
 	for _, r := range runs {
 		all = append(all, r.Result.Latency(l))
 	}
@@ -108,24 +108,24 @@ func (r Run) addFigures(d *doc.Document) {
 // overTime lists the figures over time.
 var overTime = []timeFigure{
 	{"Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"}, []timeLine{
-		{"", false, func(at *run.Interval, step float64) float64 { return at.Output / step }},
+		{"", false, func(at *measure.Interval, step float64) float64 { return at.Output / step }},
 	}},
 	{"Requests in flight", figure.Axis{Label: "Requests"}, []timeLine{
-		{"mean", false, func(at *run.Interval, _ float64) float64 { return at.InFlight }},
-		{"max", true, func(at *run.Interval, _ float64) float64 { return float64(at.MaxInFlight) }},
+		{"mean", false, func(at *measure.Interval, _ float64) float64 { return at.InFlight }},
+		{"max", true, func(at *measure.Interval, _ float64) float64 { return float64(at.MaxInFlight) }},
 	}},
 	{"Time to first token over time", figure.Axis{Label: "TTFT", Quantity: figure.Duration}, []timeLine{
 		{"p99", false, quantileLine(0.99, ttftOf)}, {"median", false, quantileLine(0.5, ttftOf)}, {"max", true, quantileLine(1, ttftOf)},
 	}},
 	{"Request rate", figure.Axis{Label: "Requests", Unit: "req/s"}, []timeLine{
-		{"completed", false, func(at *run.Interval, step float64) float64 { return float64(at.Completed) / step }},
-		{"due", true, func(at *run.Interval, step float64) float64 { return float64(at.Due) / step }},
-		{"sent", false, func(at *run.Interval, step float64) float64 { return float64(at.Sent) / step }},
-		{"failed", false, func(at *run.Interval, step float64) float64 { return float64(at.Failed) / step }},
+		{"completed", false, func(at *measure.Interval, step float64) float64 { return float64(at.Completed) / step }},
+		{"due", true, func(at *measure.Interval, step float64) float64 { return float64(at.Due) / step }},
+		{"sent", false, func(at *measure.Interval, step float64) float64 { return float64(at.Sent) / step }},
+		{"failed", false, func(at *measure.Interval, step float64) float64 { return float64(at.Failed) / step }},
 	}},
 	{"Lag", figure.Axis{Label: "Lag, p99", Quantity: figure.Duration}, []timeLine{
-		{"client lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ClientLag })},
-		{"schedule lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ScheduleLag })},
+		{"client lag", false, quantileLine(0.99, func(at *measure.Interval) stats.Sample { return at.ClientLag })},
+		{"schedule lag", false, quantileLine(0.99, func(at *measure.Interval) stats.Sample { return at.ScheduleLag })},
 	}},
 }
 
@@ -139,10 +139,10 @@ type timeFigure struct {
 type timeLine struct {
 	name   string
 	dashed bool
-	value  func(at *run.Interval, step float64) float64
+	value  func(at *measure.Interval, step float64) float64
 }
 
-func (l timeLine) of(series run.Series) figure.Series {
+func (l timeLine) of(series measure.Series) figure.Series {
 	s := figure.Series{Name: l.name, Kind: figure.Line, Dashed: l.dashed}
 	for i := range series.Intervals {
 		at := series.From + time.Duration(i)*series.Step + series.Step/2
@@ -151,10 +151,10 @@ func (l timeLine) of(series run.Series) figure.Series {
 	return s
 }
 
-func ttftOf(at *run.Interval) stats.Sample { return at.TTFT }
+func ttftOf(at *measure.Interval) stats.Sample { return at.TTFT }
 
-func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *run.Interval, _ float64) float64 {
-	return func(at *run.Interval, _ float64) float64 {
+func quantileLine(p float64, of func(at *measure.Interval) stats.Sample) func(at *measure.Interval, _ float64) float64 {
+	return func(at *measure.Interval, _ float64) float64 {
 		d := of(at)
 		if d.Count == 0 {
 			return math.NaN()
@@ -165,7 +165,7 @@ func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *ru
 
 // Series returns a document whose Data has a row per interval. Rates are per second,
 // latencies in milliseconds. The result must have been computed with Options.Detail.
-func Series(s run.Series) *doc.Document {
+func Series(s measure.Series) *doc.Document {
 	d := doc.New("Run over time", "")
 	d.Data.Columns = []string{
 		"from_s", "to_s", "due", "sent", "completed", "failed", "output_throughput", "mean_in_flight", "max_in_flight",

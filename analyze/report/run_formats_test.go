@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -29,13 +29,13 @@ func written(t *testing.T, write func(io.Writer) error) string {
 }
 
 // inDetail measures records with everything that a report can show.
-func inDetail(t *testing.T, records []replay.Record) *run.Result {
+func inDetail(t *testing.T, records []replay.Record) *measure.Result {
 	t.Helper()
-	objectives, err := run.ParseObjectives("ttft:101,tpot:25,e2el:1000")
+	objectives, err := measure.ParseObjectives("ttft:101,tpot:25,e2el:1000")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := run.Compute(each(records), run.Options{BlockSize: 512, Detail: true, Objectives: objectives})
+	r, err := measure.Compute(each(records), measure.Options{BlockSize: 512, Detail: true, Objectives: objectives})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func each(records []replay.Record) func(func(replay.Record, error) bool) {
 // requests failed.
 func reported(t *testing.T) report.Runs {
 	t.Helper()
-	view := report.View{Latencies: []run.Latency{run.TTFT, run.TTST, run.ITL}, Percentiles: []float64{1, 50, 99.9}}
+	view := report.View{Latencies: []measure.Latency{measure.TTFT, measure.TTST, measure.ITL}, Percentiles: []float64{1, 50, 99.9}}
 	info := changed(ended(4), func(r *runfile.Run) {
 		r.Trace, r.Limits.MaxConcurrency = runfile.Source{Name: "a b/c=d.jsonl", Speedup: 2}, 8
 	})

@@ -4,7 +4,7 @@ import (
 	"io"
 	"slices"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/replay/runfile"
 	"moontide/trace/stats"
 )
@@ -27,7 +27,7 @@ func (r Run) Summary() map[string]any {
 		keys["request_goodput"] = result.Goodput.Rate
 	}
 	own := r.ownSummary()
-	for _, m := range append(run.BlockMetrics(nil), run.MustMetric("mean_reasoning_tokens")) {
+	for _, m := range append(measure.BlockMetrics(nil), measure.MustMetric("mean_reasoning_tokens")) {
 		switch m.Key {
 		case "cached_tokens", "mean_reasoning_tokens": // not keys of vLLM
 			own[m.Key] = m.Value(result)
@@ -35,9 +35,9 @@ func (r Run) Summary() map[string]any {
 			keys[m.Key] = m.Value(result)
 		}
 	}
-	for _, l := range slices.Concat(run.Latencies, []run.Latency{run.FirstStampError, run.MaxStampError}) {
+	for _, l := range slices.Concat(measure.Latencies, []measure.Latency{measure.FirstStampError, measure.MaxStampError}) {
 		to := own
-		if slices.Contains(run.VLLMLatencies, l) {
+		if slices.Contains(measure.VLLMLatencies, l) {
 			to = keys
 		}
 		for _, s := range r.summaryStatistics() {
@@ -50,10 +50,10 @@ func (r Run) Summary() map[string]any {
 }
 
 // summaryStatistics returns the statistics of each latency in the summary.
-func (r Run) summaryStatistics() []run.Statistic {
-	all := []run.Statistic{run.Mean, run.Median, run.Std, run.Min, run.Max}
+func (r Run) summaryStatistics() []measure.Statistic {
+	all := []measure.Statistic{measure.Mean, measure.Median, measure.Std, measure.Min, measure.Max}
 	for _, p := range slices.Concat([]float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}, r.View.Percentiles) {
-		all = append(all, run.Percentile(p))
+		all = append(all, measure.Percentile(p))
 	}
 	return all
 }
@@ -133,19 +133,19 @@ func (r Run) ownSummary() map[string]any {
 }
 
 // goodputJSON returns null without objectives.
-func goodputJSON(g *run.Goodput) any {
+func goodputJSON(g *measure.Goodput) any {
 	if g == nil {
 		return nil
 	}
-	objectives := objects(g.Objectives, func(o run.MetObjective) object {
+	objectives := objects(g.Objectives, func(o measure.MetObjective) object {
 		return object{{"limit_ms", o.LimitMS}, {"met", o.Met}, {"metric", o.Latency.String()}, {"share", g.Share(o.Met)}}
 	})
 	return jsonObject(map[string]any{"requests": g.Requests, "good": g.Good, "share": g.Share(g.Good), "objectives": append([]object{}, objectives...)})
 }
 
 // windowJSON returns null if the whole run was measured.
-func windowJSON(w runfile.Window, r *run.Result) any {
-	if r.Window == (run.Span{}) {
+func windowJSON(w runfile.Window, r *measure.Result) any {
+	if r.Window == (measure.Span{}) {
 		return nil
 	}
 	return jsonObject(map[string]any{
@@ -155,13 +155,13 @@ func windowJSON(w runfile.Window, r *run.Result) any {
 }
 
 // predictionJSON returns null without a prediction.
-func predictionJSON(r *run.Result) any {
+func predictionJSON(r *measure.Result) any {
 	p := &r.Cache.Prediction
 	if p.Requests == 0 {
 		return nil
 	}
 	causes := map[string]any{}
-	for _, cause := range run.Causes {
+	for _, cause := range measure.Causes {
 		d := p.Causes[cause]
 		of := map[string]any{"requests": d.Requests, "tokens": d.Tokens}
 		if d.Requests > 0 {
@@ -186,7 +186,7 @@ func predictionJSON(r *run.Result) any {
 }
 
 // serverJSON returns null if the server's metrics were not scraped.
-func serverJSON(s *run.ServerMetrics) any {
+func serverJSON(s *measure.ServerMetrics) any {
 	if s.Scrapes+s.Failures == 0 {
 		return nil
 	}
@@ -209,7 +209,7 @@ func serverJSON(s *run.ServerMetrics) any {
 }
 
 // clientJSON returns null if the client was not sampled.
-func clientJSON(c *run.ClientLoad) any {
+func clientJSON(c *measure.ClientLoad) any {
 	if c.Samples == 0 {
 		return nil
 	}

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 )
 
 // plainMetric formats a value for the block and side-by-side tables.
-func plainMetric(m run.Metric, r *run.Result) string { return plainValue(m, m.Value(r)) }
+func plainMetric(m measure.Metric, r *measure.Result) string { return plainValue(m, m.Value(r)) }
 
 // listing collects the lines of a "Serving Benchmark Result" block.
 type listing struct {
@@ -41,7 +41,7 @@ func (l *listing) addLines(r Run, lines []blockLine) {
 }
 
 // latency adds the statistics of a latency under a title, with its label.
-func (l *listing) latency(r Run, of run.Latency, title, label string) {
+func (l *listing) latency(r Run, of measure.Latency, title, label string) {
 	l.rule(title, "-")
 	for _, s := range r.View.statistics() {
 		m := of.Metric(s)
@@ -74,11 +74,11 @@ func (r Run) listing() []string {
 	shown := Runs{r}.latencies()
 	for _, of := range shown {
 		l.latency(r, of, of.Title(), of.Label())
-		if of == run.ITL && r.multiToken() && !slices.Contains(shown, run.ITLPerToken) {
-			l.latency(r, run.ITLPerToken, run.ITLPerToken.Title(), run.ITLPerToken.Label())
+		if of == measure.ITL && r.multiToken() && !slices.Contains(shown, measure.ITLPerToken) {
+			l.latency(r, measure.ITLPerToken, measure.ITLPerToken.Title(), measure.ITLPerToken.Label())
 		}
 	}
-	scheduled := r.informative(run.ScheduleLatencies)
+	scheduled := r.informative(measure.ScheduleLatencies)
 	if len(scheduled) > 0 {
 		l.rule("From the Schedule", "-")
 	}

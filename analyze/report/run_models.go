@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -48,7 +48,7 @@ func (r Run) modelsJSON() any {
 	if len(r.Result.Models) == 0 {
 		return nil
 	}
-	return objects(r.Result.Models, func(g run.ModelGroup) object {
+	return objects(r.Result.Models, func(g measure.ModelGroup) object {
 		of := object{
 			{"model", g.Name}, {"requests", g.Requests}, {"share", g.Share}, {"configured_share", r.configuredShare(g.Name)},
 			{"completed", g.Completed}, {"failed", g.Failed},

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 	"moontide/replay/runfile"
 )
 
@@ -55,7 +55,7 @@ func (r Run) notes() (all []doc.Note) {
 	switch w := result.Window; {
 	case w.SentUntil > 0:
 		add("Window", "the first and the last requests are not measured, because concurrency ramps up and down there.")
-	case w != (run.Span{}):
+	case w != (measure.Span{}):
 		add("Window", "%.2f s to %.2f s. Completed requests, input tokens and latencies cover the %s entirely inside it (in a short window, mostly short ones);"+
 			" generated tokens include all that arrived inside it; request throughput counts the %d requests that ended inside it.",
 			w.From.Seconds(), w.To.Seconds(), doc.Count(result.Completed, "request"), result.Ended)

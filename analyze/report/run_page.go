@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 	"moontide/trace/stats"
 )
 
@@ -17,7 +17,7 @@ func (r Run) headlines() (all []doc.KeyValue) {
 	if g := result.Goodput; g != nil {
 		all = append(all, doc.KeyValue{Key: "Goodput", Value: doc.FixedOr(g.Rate, 2), Unit: "req/s", Note: doc.PercentOr(g.Share(g.Good)) + " % met all objectives"})
 	}
-	for _, l := range (Runs{r}).withTTFVT(run.VLLMLatencies) {
+	for _, l := range (Runs{r}).withTTFVT(measure.VLLMLatencies) {
 		d := result.Latency(l)
 		if d.Count == 0 {
 			continue
@@ -43,7 +43,7 @@ func (r Run) headlines() (all []doc.KeyValue) {
 }
 
 // fromSchedule names the latencies that include the client's wait.
-var fromSchedule = map[run.Latency]run.Latency{run.TTFT: run.TTFTFromSchedule, run.E2EL: run.E2ELFromSchedule}
+var fromSchedule = map[measure.Latency]measure.Latency{measure.TTFT: measure.TTFTFromSchedule, measure.E2EL: measure.E2ELFromSchedule}
 
 // differs reports whether a latency from the schedule differs by 1 % at the median or p99.
 func differs(d, from stats.Sample) bool {
@@ -57,8 +57,8 @@ func differs(d, from stats.Sample) bool {
 
 // informative omits latencies from the schedule that equal those from sending, and
 // latencies that are always 0, as in virtual time.
-func (r Run) informative(all []run.Latency) []run.Latency {
-	return slices.DeleteFunc(slices.Clone(all), func(l run.Latency) bool {
+func (r Run) informative(all []measure.Latency) []measure.Latency {
+	return slices.DeleteFunc(slices.Clone(all), func(l measure.Latency) bool {
 		for sent, due := range fromSchedule {
 			if l == due {
 				return !differs(r.Result.Latency(sent), r.Result.Latency(due))

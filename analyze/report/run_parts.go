@@ -1,13 +1,13 @@
 package report
 
 import (
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 	"moontide/trace"
 )
 
 // partsJSON returns null unless several processes drove the run.
-func partsJSON(r *run.Result) any {
+func partsJSON(r *measure.Result) any {
 	if len(r.Parts) == 0 {
 		return nil
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 )
 
 // TTFVT and reasoning tokens are shown where an answer began with reasoning, in
@@ -14,7 +14,7 @@ func TestReasoningIsShownWhereThereIsSome(t *testing.T) {
 	plain := report.Run{Name: "plain", Info: ended(5), Result: inDetail(t, answers(5))}
 	reasoning := report.Run{Name: "reasoning", Info: ended(5), Result: inDetail(t, reasoned(answers(5)))}
 	asked := plain
-	asked.View.Latencies = []run.Latency{run.TTFVT}
+	asked.View.Latencies = []measure.Latency{measure.TTFVT}
 	const note = "2 answers have no visible text, because they ended during reasoning"
 	for name, test := range map[string]struct {
 		runs                report.Runs

@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"slices"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
 	"moontide/trace/stats"
 )
 
 // sessionMetrics returns the metrics of sessions if a run has any.
-func (runs Runs) sessionMetrics() []run.Metric {
+func (runs Runs) sessionMetrics() []measure.Metric {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Result.Sessions != nil }) {
 		return nil
 	}
-	return run.SessionMetrics(runs[0].View.statistics())
+	return measure.SessionMetrics(runs[0].View.statistics())
 }
 
 // addSessions adds the sessions, and the requests by turn and by ISL.
@@ -59,9 +59,9 @@ func (r Run) addSessions(d *doc.Document) {
 
 // addTurnTables adds the latencies of groups and, if the server reported any, their
 // cached tokens.
-func addTurnTables(s *doc.Section, what string, groups []run.Group) {
+func addTurnTables(s *doc.Section, what string, groups []measure.Group) {
 	columns := []string{what, "requests", "mean ISL", "TTFT p50", "p99", "TPOT p50", "p99", "E2EL p50", "p99"}
-	failed := slices.ContainsFunc(groups, func(g run.Group) bool { return g.Failed > 0 })
+	failed := slices.ContainsFunc(groups, func(g measure.Group) bool { return g.Failed > 0 })
 	if failed {
 		columns = slices.Insert(columns, 2, "failed")
 	}
@@ -82,7 +82,7 @@ func addTurnTables(s *doc.Section, what string, groups []run.Group) {
 	}
 	s.Text("TTFT, TPOT and E2EL are in ms.")
 	s.Table(t)
-	if slices.ContainsFunc(groups, func(g run.Group) bool { return g.Cached.Requests > 0 }) {
+	if slices.ContainsFunc(groups, func(g measure.Group) bool { return g.Cached.Requests > 0 }) {
 		s.Table(cached)
 	}
 }

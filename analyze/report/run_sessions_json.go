@@ -1,12 +1,12 @@
 package report
 
 import (
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 )
 
 // runSessionsJSON returns null if the trace has no sessions. Its keys are those of the
 // metrics.
-func runSessionsJSON(s *run.Sessions) any {
+func runSessionsJSON(s *measure.Sessions) any {
 	if s == nil {
 		return nil
 	}
@@ -19,20 +19,20 @@ func runSessionsJSON(s *run.Sessions) any {
 		"by_turn":             turnGroupsJSON("turn", s.EachTurn),
 		"by_isl":              turnGroupsJSON("isl", s.ByISL),
 	}
-	result := &run.Result{Sessions: s}
-	statistics := []run.Statistic{run.Mean, run.Median, run.Std, run.Min, run.Max}
+	result := &measure.Result{Sessions: s}
+	statistics := []measure.Statistic{measure.Mean, measure.Median, measure.Std, measure.Min, measure.Max}
 	for _, p := range []float64{50, 90, 95, 99} {
-		statistics = append(statistics, run.Percentile(p))
+		statistics = append(statistics, measure.Percentile(p))
 	}
-	for _, m := range run.SessionMetrics(statistics) {
+	for _, m := range measure.SessionMetrics(statistics) {
 		keys[m.Key] = m.Value(result)
 	}
 	return jsonObject(keys)
 }
 
 // turnGroupsJSON names the groups by their lowest turn or ISL.
-func turnGroupsJSON(what string, groups []run.Group) []object {
-	return append([]object{}, objects(groups, func(g run.Group) object {
+func turnGroupsJSON(what string, groups []measure.Group) []object {
+	return append([]object{}, objects(groups, func(g measure.Group) object {
 		c := g.Cached
 		known, compared := c.Requests > 0, c.Compared > 0
 		return object{
@@ -46,9 +46,9 @@ func turnGroupsJSON(what string, groups []run.Group) []object {
 }
 
 // turnsJSON returns null if no prompt is known to continue another.
-func turnsJSON(r *run.Result) any {
+func turnsJSON(r *measure.Result) any {
 	t := r.Turns
-	if t == (run.Turns{}) {
+	if t == (measure.Turns{}) {
 		return nil
 	}
 	return map[string]any{

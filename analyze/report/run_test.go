@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -88,15 +88,15 @@ func failure(class replay.Class, message string) replay.Record {
 	}
 }
 
-func measured(t *testing.T, info runfile.Run, records []replay.Record) *run.Result {
+func measured(t *testing.T, info runfile.Run, records []replay.Record) *measure.Result {
 	t.Helper()
-	r, err := run.Compute(func(yield func(replay.Record, error) bool) {
+	r, err := measure.Compute(func(yield func(replay.Record, error) bool) {
 		for _, rec := range records {
 			if !yield(rec, nil) {
 				return
 			}
 		}
-	}, run.Options{BlockSize: 512, ReadDelay: info.ReadDelay})
+	}, measure.Options{BlockSize: 512, ReadDelay: info.ReadDelay})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,6 +289,6 @@ func TestSummaryIsValidJSON(t *testing.T) {
 	}
 }
 
-func servingTo(w io.Writer, info runfile.Run, r *run.Result) error {
+func servingTo(w io.Writer, info runfile.Run, r *measure.Result) error {
 	return report.Runs{{Info: info, Result: r}}.Document().WriteText(w)
 }

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/trace"
 )
 
@@ -19,10 +19,10 @@ import (
 // [SweepOf], [SearchOf] and [PlanOf].
 type Set struct {
 	Title   string
-	Subject string       // common to all runs, in one line
-	Axis    bench.Axis   // what differs between the runs of a group
-	Metrics []run.Metric // the columns of its tables
-	Gates   []run.Gate
+	Subject string           // common to all runs, in one line
+	Axis    experiment.Axis  // what differs between the runs of a group
+	Metrics []measure.Metric // the columns of its tables
+	Gates   []measure.Gate
 	// Incomplete says what is missing of a sweep that did not end.
 	Incomplete []string
 	// Groups are compared with the first group of the same shape.
@@ -37,20 +37,20 @@ type Group struct {
 	Label  string // may be "" if there is only one
 	Shape  string // ISL:OSL, "" if there is only one
 	Points []*Point
-	Found  *bench.FoundLoad // by the runs, in a search
+	Found  *experiment.FoundLoad // by the runs, in a search
 }
 
 // Point is one run.
 type Point struct {
 	Level      string               // the same in all groups
 	Values     []trace.Opt[float64] // of the metrics
-	Judgements []run.Judgement      // of the gates
+	Judgements []measure.Judgement  // of the gates
 	Outcome    string               // of the gates, in a search
 	Run
 }
 
 // Deployments is the [Set.Axis] of deployments under one load.
-const Deployments bench.Axis = "deployment"
+const Deployments experiment.Axis = "deployment"
 
 // name returns the label and the shape.
 func (g *Group) name() string {
@@ -65,24 +65,24 @@ func (g *Group) name() string {
 }
 
 // headings are the names of levels, as headings of tables.
-var headings = map[bench.Axis]string{
-	bench.Rate: "Request Rate (req/s)", bench.Speedup: "Speedup", bench.Concurrency: "Concurrency", Deployments: "Deployment",
+var headings = map[experiment.Axis]string{
+	experiment.Rate: "Request Rate (req/s)", experiment.Speedup: "Speedup", experiment.Concurrency: "Concurrency", Deployments: "Deployment",
 }
 
 // setMetrics returns the columns of a set: the achieved rate next to a requested rate or
 // speedup, throughputs, latencies from the mean on, and the metrics of gates.
-func setMetrics(axis bench.Axis, v View) (all []run.Metric) {
+func setMetrics(axis experiment.Axis, v View) (all []measure.Metric) {
 	var keys []string
-	if axis == bench.Rate || axis == bench.Speedup {
+	if axis == experiment.Rate || axis == experiment.Speedup {
 		keys = append(keys, "achieved_rate")
 	}
 	keys = append(keys, "request_throughput", throughputKey)
 	if axis == Deployments {
 		keys = append(keys, "cached_share")
 	}
-	for _, l := range []run.Latency{run.E2EL, run.TTFT, run.TPOT} {
+	for _, l := range []measure.Latency{measure.E2EL, measure.TTFT, measure.TPOT} {
 		for _, s := range v.statistics() {
-			if s.Key != run.Median.Key {
+			if s.Key != measure.Median.Key {
 				keys = append(keys, l.Metric(s).Key)
 			}
 		}
@@ -92,7 +92,7 @@ func setMetrics(axis bench.Axis, v View) (all []run.Metric) {
 	}
 	for i, key := range keys {
 		if !slices.Contains(keys[:i], key) {
-			all = append(all, run.MustMetric(key))
+			all = append(all, measure.MustMetric(key))
 		}
 	}
 	return all
@@ -101,7 +101,7 @@ func setMetrics(axis bench.Axis, v View) (all []run.Metric) {
 const notValid = "*"
 
 func (p *Point) mark() string {
-	if p.Result.Verdict.Level != run.Valid {
+	if p.Result.Verdict.Level != measure.Valid {
 		return p.Level + notValid
 	}
 	return p.Level
@@ -208,7 +208,7 @@ func (s *Set) points(yield func(where string, p *Point) bool) {
 // judge adds the notes on runs and the worst verdict of all with its reasons. A simulated
 // deployment that is not VALID has a warning: it does not affect the others.
 func (s *Set) judge(d *doc.Document) {
-	worst, runs := run.Valid, 0
+	worst, runs := measure.Valid, 0
 	var reasons []doc.Evidence
 	var names []string
 	var notes [][]doc.Note
@@ -220,7 +220,7 @@ func (s *Set) judge(d *doc.Document) {
 		if len(r.Errors) > 0 {
 			d.Note("Warning", fmt.Sprintf("%s: %d of %d requests failed: %s.", where, r.Failed, r.Completed+r.Failed, failures(r)))
 		}
-		if r.Verdict.Level != run.Valid {
+		if r.Verdict.Level != measure.Valid {
 			reasons = append(reasons, doc.Evidence{Level: r.Verdict.Level.String(), Text: notValid + " " + where + ": " + strings.Join(r.Verdict.Reasons(), "; ")})
 		}
 	}
@@ -290,8 +290,8 @@ func (s *Set) addHeldOut(d *doc.Document) {
 func plusMinus(share float64) string { return "±" + doc.Fixed(100*share, 0) + " %" }
 
 // RunLine returns the result of a run of a set as one line of progress output.
-func RunLine(r *run.Result) string {
-	value := func(key string) string { return twoDecimals(run.MustMetric(key).Value(r)) }
+func RunLine(r *measure.Result) string {
+	value := func(key string) string { return twoDecimals(measure.MustMetric(key).Value(r)) }
 	line := fmt.Sprintf("%s: %s req/s, %s tok/s, mean E2EL %s ms, mean TTFT %s ms, mean TPOT %s ms, %d failed", r.Verdict.Level,
 		value("request_throughput"), value("output_throughput"), value("mean_e2el_ms"), value("mean_ttft_ms"), value("mean_tpot_ms"), r.Failed)
 	if r.Failed > 0 {
@@ -300,7 +300,7 @@ func RunLine(r *run.Result) string {
 	return line
 }
 
-func failures(r *run.Result) string {
+func failures(r *measure.Result) string {
 	var classes []string
 	for _, class := range slices.Sorted(maps.Keys(r.Errors)) {
 		text := fmt.Sprintf("%s %d", class, r.Errors[class])
@@ -314,8 +314,8 @@ func failures(r *run.Result) string {
 
 // plainValue formats a value for blocks and tables of published results, without thousands
 // separators.
-func plainValue(m run.Metric, v trace.Opt[float64]) string {
-	if v.Set && m.Unit == run.Count {
+func plainValue(m measure.Metric, v trace.Opt[float64]) string {
+	if v.Set && m.Unit == measure.Count {
 		return strconv.Itoa(int(v.Value))
 	}
 	return twoDecimals(v)

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/trace"
 )
 
@@ -106,9 +106,9 @@ func (g *Group) answer() string {
 // not reached, "4.1 req/s (of 8)".
 func (g *Group) load(level float64) string {
 	switch f := g.Found; {
-	case f.Axis == bench.Rate && f.Load(level) != level:
+	case f.Axis == experiment.Rate && f.Load(level) != level:
 		return threeDigits(f.Load(level)) + " req/s (of " + threeDigits(level) + ")"
-	case f.Axis == bench.Rate:
+	case f.Axis == experiment.Rate:
 		return threeDigits(level) + " req/s"
 	}
 	return string(g.Found.Axis) + " " + threeDigits(level)
@@ -120,16 +120,16 @@ func threeDigits(x float64) string {
 		return doc.Int(int(x))
 	}
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
-	return bench.FormatLevel(rounded)
+	return experiment.FormatLevel(rounded)
 }
 
 // shortfalls lists the objectives that a run misses, or why it is INVALID.
-func shortfalls(l *bench.LoadLeg) string {
-	if v := l.Metrics.Verdict; v.Level == run.Invalid {
+func shortfalls(l *experiment.LoadLeg) string {
+	if v := l.Metrics.Verdict; v.Level == measure.Invalid {
 		return "the run is INVALID: " + v.Reasons()[0]
 	}
 	var each []string
-	for _, j := range run.Failed(l.Judgements) {
+	for _, j := range measure.Failed(l.Judgements) {
 		each = append(each, shortfall(j))
 	}
 	if l.Growth > 0 {
@@ -140,7 +140,7 @@ func shortfalls(l *bench.LoadLeg) string {
 
 // shortfall describes a missed objective: "p99 TTFT is 2.31 s (p99_ttft_ms<2000 must
 // hold)".
-func shortfall(j run.Judgement) string {
+func shortfall(j measure.Judgement) string {
 	if !j.Value.Set {
 		return j.String()
 	}
@@ -152,13 +152,13 @@ func shortfall(j run.Judgement) string {
 }
 
 // unitValue formats a value with its unit for a sentence.
-func unitValue(m run.Metric, v trace.Opt[float64]) string {
+func unitValue(m measure.Metric, v trace.Opt[float64]) string {
 	switch {
-	case m.Unit == run.Milliseconds:
+	case m.Unit == measure.Milliseconds:
 		return doc.Duration(v.Value)
-	case m.Unit == run.Seconds:
+	case m.Unit == measure.Seconds:
 		return doc.Duration(1000 * v.Value)
-	case m.Unit == run.Share:
+	case m.Unit == measure.Share:
 		return doc.Fixed(100*v.Value, 1) + " %"
 	}
 	return strings.TrimSpace(threeDigits(v.Value) + " " + string(m.Unit))
@@ -167,16 +167,16 @@ func unitValue(m run.Metric, v trace.Opt[float64]) string {
 // lowerFirst lowers the first letter of a word that is not an abbreviation.
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-func (g *Group) atLimit() *bench.LoadLeg {
+func (g *Group) atLimit() *experiment.LoadLeg {
 	if !g.Found.Answer.Limited {
 		return nil
 	}
 	return g.Found.At(g.Found.Answer.Missed)
 }
 
-func legOutcome(l *bench.LoadLeg) string {
+func legOutcome(l *experiment.LoadLeg) string {
 	switch {
-	case l.Metrics.Verdict.Level == run.Invalid:
+	case l.Metrics.Verdict.Level == measure.Invalid:
 		return "undecided"
 	case l.Met():
 		return "met"
@@ -193,7 +193,7 @@ func (g *Group) headline() doc.KeyValue {
 	case !a.Found && a.Limited:
 		h.Value, h.Note = "none", "not even "+g.load(a.Missed)
 	case a.Found:
-		unit := map[bench.Axis]string{bench.Rate: "req/s", bench.Speedup: "times the trace's rate", bench.Concurrency: "in flight"}[g.Found.Axis]
+		unit := map[experiment.Axis]string{experiment.Rate: "req/s", experiment.Speedup: "times the trace's rate", experiment.Concurrency: "in flight"}[g.Found.Axis]
 		h = doc.KeyValue{Key: "Meets the objectives up to", Value: threeDigits(g.Found.Load(a.Level)), Unit: unit, Note: "the highest load tried"}
 	}
 	if a.Found && a.Limited {
@@ -212,7 +212,7 @@ func (s *Set) addGates(d *doc.Document) {
 		return
 	}
 	d.Gates = &doc.Verdict{Level: passLevel(len(s.Unmet()) == 0)}
-	add := func(where string, judgements []run.Judgement, failed string) {
+	add := func(where string, judgements []measure.Judgement, failed string) {
 		for _, j := range judgements {
 			d.Gates.Evidence = append(d.Gates.Evidence, gateEvidence(where+": ", j, failed))
 		}
@@ -220,9 +220,9 @@ func (s *Set) addGates(d *doc.Document) {
 	switch {
 	case s.searched():
 		for _, g := range s.Groups {
-			failed, at := "LIMIT", []*bench.LoadLeg{g.atLimit()}
+			failed, at := "LIMIT", []*experiment.LoadLeg{g.atLimit()}
 			if g.Found.Answer.Found {
-				at = []*bench.LoadLeg{g.Found.At(g.Found.Answer.Level), at[0]}
+				at = []*experiment.LoadLeg{g.Found.At(g.Found.Answer.Level), at[0]}
 			} else {
 				d.Gates.Level, failed = "FAIL", "FAIL"
 			}
@@ -283,7 +283,7 @@ func (s *Set) Unmet() (texts []string) {
 		}
 	default:
 		for where, p := range s.points {
-			for _, j := range run.Failed(p.Judgements) {
+			for _, j := range measure.Failed(p.Judgements) {
 				texts = append(texts, where+": "+j.String())
 			}
 		}

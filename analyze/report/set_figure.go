@@ -5,32 +5,32 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/trace"
 )
 
 // addFigures draws throughput against latency, a dot per run: with a line per group, or
 // with the Pareto front of deployments.
 func (s *Set) addFigures(d *doc.Document) {
-	e2el, ttft, tpot := s.latency(run.E2EL, "E2E latency"), s.latency(run.TTFT, "TTFT"), s.latency(run.TPOT, "TPOT")
-	output := measure{axis: figure.Axis{Label: "Output throughput", Unit: "tok/s"}, of: s.metric(throughputKey, 1)}
+	e2el, ttft, tpot := s.latency(measure.E2EL, "E2E latency"), s.latency(measure.TTFT, "TTFT"), s.latency(measure.TPOT, "TPOT")
+	output := metric{axis: figure.Axis{Label: "Output throughput", Unit: "tok/s"}, of: s.metric(throughputKey, 1)}
 	if s.Axis == Deployments {
 		s.addFronts(d, ttft, tpot)
 		return
 	}
-	perUser := measure{axis: figure.Axis{Label: "Per-user output", Unit: "tok/s"}, of: func(p *Point) trace.Opt[float64] {
-		mean := s.value(p, run.TPOT.Metric(run.Mean).Key)
+	perUser := metric{axis: figure.Axis{Label: "Per-user output", Unit: "tok/s"}, of: func(p *Point) trace.Opt[float64] {
+		mean := s.value(p, measure.TPOT.Metric(measure.Mean).Key)
 		return trace.Opt[float64]{Value: 1000 / mean.Value, Set: mean.Set && mean.Value > 0}
 	}}
 	to := d.DetailSection("Throughput against latency")
-	for _, x := range []measure{e2el, ttft, tpot, perUser} {
+	for _, x := range []metric{e2el, ttft, tpot, perUser} {
 		to.Figure(s.figure(x.axis.Label, x, output))
 	}
-	if s.Axis != bench.Concurrency { // requests may be sent at another rate than requested
-		load := measure{axis: figure.Axis{Label: "Achieved request rate", Unit: "req/s"}, of: s.metric("achieved_rate", 1)}
+	if s.Axis != experiment.Concurrency { // requests may be sent at another rate than requested
+		load := metric{axis: figure.Axis{Label: "Achieved request rate", Unit: "req/s"}, of: s.metric("achieved_rate", 1)}
 		to.Figure(s.figure(ttft.axis.Label+" by load", load, ttft))
 		to.Figure(s.figure(tpot.axis.Label+" by load", load, tpot))
 	}
@@ -38,7 +38,7 @@ func (s *Set) addFigures(d *doc.Document) {
 
 // addFronts draws throughput per engine against latencies, and names the deployments on the
 // Pareto fronts.
-func (s *Set) addFronts(d *doc.Document, latencies ...measure) {
+func (s *Set) addFronts(d *doc.Document, latencies ...metric) {
 	if len(s.Groups[0].Points) < 2 {
 		return
 	}
@@ -47,7 +47,7 @@ func (s *Set) addFronts(d *doc.Document, latencies ...measure) {
 	t := doc.Table{Columns: []string{"Latency", "Pareto front"}, Left: doc.AllLeft}
 	var figures []figure.Figure
 	for _, x := range latencies {
-		f := s.figure(x.axis.Label, x, measure{axis: figure.Axis{Label: "Throughput per engine", Unit: "tok/s"}, of: s.metric(perEngineKey, 1)})
+		f := s.figure(x.axis.Label, x, metric{axis: figure.Axis{Label: "Throughput per engine", Unit: "tok/s"}, of: s.metric(perEngineKey, 1)})
 		front, all := front(f.Series[0])
 		f.Series = []figure.Series{front, all}
 		t.Add(f.Title, strings.Join(front.Labels, "; "))
@@ -84,8 +84,8 @@ func front(of figure.Series) (front, all figure.Series) {
 	return front, all
 }
 
-// measure is a value of a run on an axis, and its limits.
-type measure struct {
+// metric is a value of a run on an axis, and its limits.
+type metric struct {
 	axis   figure.Axis
 	of     func(p *Point) trace.Opt[float64]
 	limits []figure.Mark
@@ -101,27 +101,27 @@ func (s *Set) metric(key string, unit float64) func(p *Point) trace.Opt[float64]
 }
 
 // latency returns the statistic of the first gate on a latency, with its limit, or the mean.
-func (s *Set) latency(l run.Latency, name string) measure {
-	m, label, limits := l.Metric(run.Mean), "Mean "+name, []figure.Mark(nil)
+func (s *Set) latency(l measure.Latency, name string) metric {
+	m, label, limits := l.Metric(measure.Mean), "Mean "+name, []figure.Mark(nil)
 	for _, g := range s.Gates {
-		if g.Metric.Latency == l && g.Kind == run.OfValue {
+		if g.Metric.Latency == l && g.Kind == measure.OfValue {
 			m, label = g.Metric, g.Metric.Label
 			limits = []figure.Mark{{Label: "SLO " + doc.Duration(g.Limit), At: g.Limit / 1000, Limit: true}}
 			break
 		}
 	}
-	return measure{figure.Axis{Label: label, Quantity: figure.Duration}, s.metric(m.Key, 1000), limits}
+	return metric{figure.Axis{Label: label, Quantity: figure.Duration}, s.metric(m.Key, 1000), limits}
 }
 
 // figure draws y against x, on logarithmic axes if the values are widely spread.
-func (s *Set) figure(title string, x, y measure) figure.Figure {
+func (s *Set) figure(title string, x, y metric) figure.Figure {
 	f := figure.Figure{Title: title, Note: "dots are labelled with the " + strings.ToLower(headings[s.Axis]), X: x.axis, Y: y.axis}
 	var xs, ys []float64
 	for _, g := range s.Groups {
 		series := figure.Series{Name: doc.Clean(g.name()), Kind: figure.Line}
 		for _, p := range g.Points {
 			x, y := x.of(p), y.of(p)
-			if !x.Set || !y.Set || s.Axis == Deployments && p.Result.Verdict.Level == run.Invalid {
+			if !x.Set || !y.Set || s.Axis == Deployments && p.Result.Verdict.Level == measure.Invalid {
 				continue
 			}
 			xs, ys = append(xs, x.Value), append(ys, y.Value)

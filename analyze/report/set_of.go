@@ -7,16 +7,16 @@ import (
 	"slices"
 	"time"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
 // SweepOf returns the report of the runs of sweeps over the same quantity, at least one,
 // with deployments and shapes in order of occurrence.
-func SweepOf(subject string, runs []bench.LegResult, v View) Set {
+func SweepOf(subject string, runs []experiment.LegResult, v View) Set {
 	s := Set{Title: "LOAD SWEEP", Subject: subject, Axis: runs[0].Axis, Metrics: setMetrics(runs[0].Axis, v), Gates: v.Gates}
 	for _, r := range runs {
 		label, shape := r.Target.Label, r.Shape.String()
@@ -31,8 +31,8 @@ func SweepOf(subject string, runs []bench.LegResult, v View) Set {
 }
 
 // measured returns a run as a point.
-func (s *Set) measured(r bench.LegResult, v View) *Point {
-	p := &Point{Level: bench.FormatLevel(r.Level), Run: Run{Name: filepath.Base(r.Dir), Dir: r.Dir, Info: r.Run, Result: r.Metrics, View: v}}
+func (s *Set) measured(r experiment.LegResult, v View) *Point {
+	p := &Point{Level: experiment.FormatLevel(r.Level), Run: Run{Name: filepath.Base(r.Dir), Dir: r.Dir, Info: r.Run, Result: r.Metrics, View: v}}
 	p.Judgements = p.Run.Judgements()
 	for _, m := range s.Metrics {
 		p.Values = append(p.Values, m.Value(r.Metrics))
@@ -42,11 +42,11 @@ func (s *Set) measured(r bench.LegResult, v View) *Point {
 
 // SearchOf returns the report of searches, at least one, for the largest load that meets the
 // gates of a view, with runs sorted by load.
-func SearchOf(subject string, found []*bench.FoundLoad, v View) Set {
+func SearchOf(subject string, found []*experiment.FoundLoad, v View) Set {
 	s := Set{Title: "LOAD SEARCH", Subject: subject, Axis: found[0].Axis, Metrics: setMetrics(found[0].Axis, v), Gates: v.Gates}
 	for _, f := range found {
 		g := &Group{Label: f.Target.Label, Shape: f.Shape.String(), Found: f}
-		for _, l := range slices.SortedStableFunc(slices.Values(f.Legs), func(a, b bench.LoadLeg) int { return cmp.Compare(a.Level, b.Level) }) {
+		for _, l := range slices.SortedStableFunc(slices.Values(f.Legs), func(a, b experiment.LoadLeg) int { return cmp.Compare(a.Level, b.Level) }) {
 			p := s.measured(l.LegResult, v)
 			p.Judgements, p.Outcome = l.Judgements, legOutcome(&l)
 			g.Points = append(g.Points, p)
@@ -64,30 +64,30 @@ const (
 )
 
 // PlanMetrics returns the metrics of a plan.
-func PlanMetrics(v View) []run.Metric { return setMetrics(Deployments, v) }
+func PlanMetrics(v View) []measure.Metric { return setMetrics(Deployments, v) }
 
 // Plan holds the predictions for several deployments under a trace.
 type Plan struct {
-	Trace       string             // name
-	Requests    int                // of the trace
-	View        View               // its Gates are the objectives
-	Predictions []bench.Prediction // of [PlanMetrics]
-	Notes       []string           // on the trace
-	HeldOut     map[string]float64 // see [Set]
+	Trace       string                  // name
+	Requests    int                     // of the trace
+	View        View                    // its Gates are the objectives
+	Predictions []experiment.Prediction // of [PlanMetrics]
+	Notes       []string                // on the trace
+	HeldOut     map[string]float64      // see [Set]
 }
 
 // PlanOf returns the report of a plan.
 func PlanOf(plan Plan) Set {
 	metrics := PlanMetrics(plan.View)
-	throughput := slices.IndexFunc(metrics, func(m run.Metric) bool { return m.Key == throughputKey })
+	throughput := slices.IndexFunc(metrics, func(m measure.Metric) bool { return m.Key == throughputKey })
 	s := Set{
 		Title: "DEPLOYMENT PLAN", Subject: fmt.Sprintf("%s, %s, simulated in virtual time", plan.Trace, doc.Count(plan.Requests, "request")),
 		Axis: Deployments, Gates: plan.View.Gates, Groups: []*Group{{}}, HeldOut: plan.HeldOut,
-		Metrics: slices.Concat([]run.Metric{{Key: enginesKey, Label: "Engines"}, {Key: perEngineKey, Label: "Throughput per engine", Unit: run.TokensPerSecond}},
-			metrics, []run.Metric{{Key: "mean_queue_ms", Label: "Mean queue", Unit: run.Milliseconds}}),
+		Metrics: slices.Concat([]measure.Metric{{Key: enginesKey, Label: "Engines"}, {Key: perEngineKey, Label: "Throughput per engine", Unit: measure.TokensPerSecond}},
+			metrics, []measure.Metric{{Key: "mean_queue_ms", Label: "Mean queue", Unit: measure.Milliseconds}}),
 	}
 	notes := plan.Notes
-	if slices.ContainsFunc(plan.Predictions, func(r bench.Prediction) bool { return r.Disaggregated() }) {
+	if slices.ContainsFunc(plan.Predictions, func(r experiment.Prediction) bool { return r.Disaggregated() }) {
 		notes = append(slices.Clip(notes), "3P+2D is a deployment of 3 prefill and 2 decode engines")
 	}
 	for _, r := range plan.Predictions {
@@ -96,7 +96,7 @@ func PlanOf(plan Plan) Set {
 		p := &Point{
 			Level: r.Name(), Judgements: r.Judgements,
 			Values: slices.Concat([]trace.Opt[float64]{trace.Some(float64(r.Total())), r.PerEngine(r.Values[throughput])}, r.Values, []trace.Opt[float64]{r.MeanQueue()}),
-			Run:    Run{Name: r.Name(), Info: info, Result: &run.Result{Verdict: r.Verdict, Completed: r.Completed, Failed: r.Failed}},
+			Run:    Run{Name: r.Name(), Info: info, Result: &measure.Result{Verdict: r.Verdict, Completed: r.Completed, Failed: r.Failed}},
 		}
 		if len(plan.View.Gates) > 0 {
 			p.Outcome = map[bool]string{true: "met", false: "missed"}[r.Met]

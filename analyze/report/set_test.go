@@ -12,11 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 	"moontide/replay"
-	"moontide/replay/bench"
-	"moontide/replay/bench/search"
+	"moontide/replay/experiment"
+	"moontide/replay/experiment/search"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
 	"moontide/trace"
@@ -27,7 +27,7 @@ import (
 // sweepResult returns a run of n requests whose latencies are base, 2*base and
 // so on to n*base, in milliseconds. TTFT is a tenth and TPOT a hundredth of the
 // latency.
-func sweepResult(n int, base, rate float64) *run.Result {
+func sweepResult(n int, base, rate float64) *measure.Result {
 	of := func(part float64) stats.Sample {
 		var values []float64
 		for i := range n {
@@ -35,22 +35,22 @@ func sweepResult(n int, base, rate float64) *run.Result {
 		}
 		return stats.Of(values)
 	}
-	return &run.Result{
+	return &measure.Result{
 		Completed: n, RequestRate: trace.Some(rate), OutputRate: trace.Some(150 * rate),
 		E2EL: of(1), TTFT: of(0.1), TPOT: of(0.01),
 	}
 }
 
-func judged(r *run.Result, level run.Level, texts ...string) *run.Result {
+func judged(r *measure.Result, level measure.Level, texts ...string) *measure.Result {
 	r.Verdict.Level = level
-	r.Verdict.Evidence = []run.Evidence{{Level: run.Valid, Text: "nothing to see"}}
+	r.Verdict.Evidence = []measure.Evidence{{Level: measure.Valid, Text: "nothing to see"}}
 	for _, text := range texts {
-		r.Verdict.Evidence = append(r.Verdict.Evidence, run.Evidence{Level: level, Text: text})
+		r.Verdict.Evidence = append(r.Verdict.Evidence, measure.Evidence{Level: level, Text: text})
 	}
 	return r
 }
 
-func failing(r *run.Result) *run.Result {
+func failing(r *measure.Result) *measure.Result {
 	r.Failed = 3
 	r.Errors = map[replay.Class]int{replay.Timeout: 2, replay.Connect: 1}
 	r.Examples = map[replay.Class]string{replay.Connect: "refused\x1b[2J"}
@@ -61,21 +61,21 @@ func failing(r *run.Result) *run.Result {
 var whole = runfile.Run{Ended: time.Unix(2, 0)}
 
 // leg returns a run at a concurrency.
-func leg(label string, level float64, info runfile.Run, r *run.Result) bench.LegResult {
-	return bench.LegResult{Leg: bench.Leg{Axis: bench.Concurrency, Level: level, Target: bench.Target{Label: label}}, Result: &bench.Result{Run: info, Metrics: r}}
+func leg(label string, level float64, info runfile.Run, r *measure.Result) experiment.LegResult {
+	return experiment.LegResult{Leg: experiment.Leg{Axis: experiment.Concurrency, Level: level, Target: experiment.Target{Label: label}}, Result: &experiment.Result{Run: info, Metrics: r}}
 }
 
 // comparedLegs has two deployments. In the second, one run is INVALID, some of its requests
 // failed, and one run is missing.
-func comparedLegs() []bench.LegResult {
-	return []bench.LegResult{
+func comparedLegs() []experiment.LegResult {
+	return []experiment.LegResult{
 		leg("base|line", 1, whole, sweepResult(10, 100, 1.5)), leg("base|line", 2, whole, sweepResult(20, 110, 2.75)), leg("base|line", 128, whole, sweepResult(1280, 10, 12345.678)),
 		leg("new", 1, runfile.Run{Ended: time.Unix(2, 0), Notes: []string{"it\x1b[2J was cold"}}, sweepResult(10, 50, 3)),
-		leg("new", 2, whole, failing(judged(sweepResult(20, 220, 1.375), run.Invalid, "client lag at p99 is 20.00 ms", "and more"))),
+		leg("new", 2, whole, failing(judged(sweepResult(20, 220, 1.375), measure.Invalid, "client lag at p99 is 20.00 ms", "and more"))),
 	}
 }
 
-func sweepOf(legs ...bench.LegResult) report.Set {
+func sweepOf(legs ...experiment.LegResult) report.Set {
 	return report.SweepOf("ISL 3000, OSL 150, model m", legs, report.View{})
 }
 
@@ -93,30 +93,30 @@ func viewOf(t *testing.T, gates string) (v report.View) {
 
 // planOf returns a plan of deployments. TTFT is up to 6 s and TPOT up to 600 ms, divided by
 // the number of engines.
-func planOf(t *testing.T, gates string, candidates ...bench.Candidate) report.Plan {
+func planOf(t *testing.T, gates string, candidates ...experiment.Candidate) report.Plan {
 	t.Helper()
 	p := report.Plan{Trace: "t.jsonl", Requests: 1200, View: viewOf(t, gates), Notes: []string{"it\x1bis short"}}
 	for _, c := range candidates {
 		result := sweepResult(1000, 60_000/1000/float64(c.Total()), 8)
-		f := bench.Forecast{Completed: 1000, State: engine.Stats{Admitted: 1000, Queued: 2e9}}
+		f := experiment.Forecast{Completed: 1000, State: engine.Stats{Admitted: 1000, Queued: 2e9}}
 		for _, m := range report.PlanMetrics(p.View) {
 			f.Values = append(f.Values, m.Value(result))
 		}
 		for _, g := range p.View.Gates {
 			f.Judgements = append(f.Judgements, g.Judge(result))
 		}
-		f.Met = len(run.Failed(f.Judgements)) == 0
-		p.Predictions = append(p.Predictions, bench.Prediction{Candidate: c, Forecast: f})
+		f.Met = len(measure.Failed(f.Judgements)) == 0
+		p.Predictions = append(p.Predictions, experiment.Prediction{Candidate: c, Forecast: f})
 	}
 	return p
 }
 
-func aggregated(engines int) bench.Candidate {
-	return bench.Candidate{Deployment: engine.Deployment{Engines: engines, Routing: "prefix"}}
+func aggregated(engines int) experiment.Candidate {
+	return experiment.Candidate{Deployment: engine.Deployment{Engines: engines, Routing: "prefix"}}
 }
 
-func disaggregated(prefill, decode int) bench.Candidate {
-	return bench.Candidate{Deployment: engine.Deployment{Prefill: prefill, Decode: decode}}
+func disaggregated(prefill, decode int) experiment.Candidate {
+	return experiment.Candidate{Deployment: engine.Deployment{Prefill: prefill, Decode: decode}}
 }
 
 // tablePlan has both families, held-out errors, warnings and an INVALID run.
@@ -124,7 +124,7 @@ func tablePlan(t *testing.T) report.Plan {
 	p := planOf(t, planObjectives, aggregated(1), aggregated(2), aggregated(4), disaggregated(1, 1), disaggregated(2, 3))
 	p.HeldOut = map[string]float64{"p99_ttft_ms": 0.152, "mean_tpot_ms": 0.021}
 	first := &p.Predictions[0]
-	first.Verdict = run.Verdict{Level: run.Invalid, Evidence: []run.Evidence{{Level: run.Invalid, Text: "100 of 1000 requests failed"}}}
+	first.Verdict = measure.Verdict{Level: measure.Invalid, Evidence: []measure.Evidence{{Level: measure.Invalid, Text: "100 of 1000 requests failed"}}}
 	first.Met, first.Failed = false, 100
 	for i := range p.Predictions {
 		p.Predictions[i].Warnings = []string{"the prompts are long"}
@@ -134,10 +134,10 @@ func tablePlan(t *testing.T) report.Plan {
 }
 
 // foundLoad is a search over loads 1 to 4; loads up to 2 meet the objectives.
-func foundLoad(t *testing.T, label string) *bench.FoundLoad {
-	f := &bench.FoundLoad{Target: bench.Target{Label: label}, Axis: bench.Concurrency, Answer: search.Answer{Level: 2, Found: true, Missed: 3, Limited: true, Complete: true}}
+func foundLoad(t *testing.T, label string) *experiment.FoundLoad {
+	f := &experiment.FoundLoad{Target: experiment.Target{Label: label}, Axis: experiment.Concurrency, Answer: search.Answer{Level: 2, Found: true, Missed: 3, Limited: true, Complete: true}}
 	for level := 4.0; level >= 1; level-- {
-		l := bench.LoadLeg{LegResult: leg(label, level, whole, sweepResult(1000, 6*level, 2))}
+		l := experiment.LoadLeg{LegResult: leg(label, level, whole, sweepResult(1000, 6*level, 2))}
 		for _, g := range viewOf(t, planObjectives).Gates {
 			l.Judgements = append(l.Judgements, g.Judge(l.Metrics))
 		}
@@ -153,10 +153,10 @@ func sets(t *testing.T) map[string]report.Set {
 	one := viewOf(t, planObjectives)
 	return map[string]report.Set{
 		"one": sweepOf(comparedLegs()[:3]...), "compared": sweepOf(comparedLegs()...),
-		"empty":   report.SweepOf("nothing", []bench.LegResult{leg("", 0.5, whole, judged(&run.Result{}, run.Invalid, "no request succeeded"))}, report.View{}),
-		"search":  report.SearchOf("model m", []*bench.FoundLoad{foundLoad(t, "")}, one),
-		"several": report.SearchOf("model m", []*bench.FoundLoad{foundLoad(t, "a"), foundLoad(t, "b")}, one),
-		"nothing": report.SearchOf("model m", []*bench.FoundLoad{nothing}, one),
+		"empty":   report.SweepOf("nothing", []experiment.LegResult{leg("", 0.5, whole, judged(&measure.Result{}, measure.Invalid, "no request succeeded"))}, report.View{}),
+		"search":  report.SearchOf("model m", []*experiment.FoundLoad{foundLoad(t, "")}, one),
+		"several": report.SearchOf("model m", []*experiment.FoundLoad{foundLoad(t, "a"), foundLoad(t, "b")}, one),
+		"nothing": report.SearchOf("model m", []*experiment.FoundLoad{nothing}, one),
 		"plan":    report.PlanOf(tablePlan(t)), "plain": report.PlanOf(planOf(t, "", aggregated(1), aggregated(2))),
 	}
 }
@@ -251,8 +251,8 @@ func TestSetJSON(t *testing.T) {
 }
 
 func TestRunLine(t *testing.T) {
-	for want, r := range map[string]*run.Result{
-		"SUSPECT: 1.50 req/s, 225.00 tok/s, mean E2EL 550.00 ms, mean TTFT 55.00 ms, mean TPOT 5.50 ms, 3 failed: connect 1 (refused [2J), timeout 2": failing(judged(sweepResult(10, 100, 1.5), run.Suspect)),
+	for want, r := range map[string]*measure.Result{
+		"SUSPECT: 1.50 req/s, 225.00 tok/s, mean E2EL 550.00 ms, mean TTFT 55.00 ms, mean TPOT 5.50 ms, 3 failed: connect 1 (refused [2J), timeout 2": failing(judged(sweepResult(10, 100, 1.5), measure.Suspect)),
 		"VALID: - req/s, - tok/s, mean E2EL - ms, mean TTFT - ms, mean TPOT - ms, 0 failed":                                                           {},
 	} {
 		if got := report.RunLine(r); got != want {
@@ -264,7 +264,7 @@ func TestRunLine(t *testing.T) {
 // No deployment on the front is beaten by another, and every other is.
 func TestParetoFront(t *testing.T) {
 	p := planOf(t, "", aggregated(1), aggregated(2), aggregated(3), disaggregated(1, 2), disaggregated(2, 2))
-	throughput := slices.IndexFunc(report.PlanMetrics(p.View), func(m run.Metric) bool { return m.Key == "output_throughput" })
+	throughput := slices.IndexFunc(report.PlanMetrics(p.View), func(m measure.Metric) bool { return m.Key == "output_throughput" })
 	for i, tokens := range []float64{900, 2000, 1000, 1200, 400} {
 		p.Predictions[i].Values[throughput].Value = tokens
 	}

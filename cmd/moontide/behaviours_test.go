@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/analyze/measure"
+	"moontide/replay/experiment"
 	"moontide/trace/tracetest"
 )
 
@@ -83,7 +83,7 @@ func (b *behaviour) row(t *testing.T) string {
 		}
 		return fmt.Sprintf("| %s | no run | %d | | | |\n", b.name, r.status)
 	}
-	measured, err := bench.Measure(bench.MeasureConfig{}, folder)
+	measured, err := experiment.Measure(experiment.MeasureConfig{}, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,28 +106,28 @@ func (b *behaviour) row(t *testing.T) string {
 }
 
 // exitStatus is the exit status that a measured run has by its verdict.
-func exitStatus(m *run.Result) int {
+func exitStatus(m *measure.Result) int {
 	switch {
 	case m.Completed == 0:
 		return exitFailed
-	case m.Verdict.Level == run.Invalid:
+	case m.Verdict.Level == measure.Invalid:
 		return exitInvalid
 	}
 	return exitDone
 }
 
 // crossedChecks names the checks that a run did not pass.
-func crossedChecks(v run.Verdict) string {
+func crossedChecks(v measure.Verdict) string {
 	var crossed []string
 	for _, e := range v.Evidence {
-		if e.Level != run.Valid {
+		if e.Level != measure.Valid {
 			crossed = append(crossed, e.Check)
 		}
 	}
 	return strings.Join(slices.Compact(crossed), ", ")
 }
 
-func failuresByClass(m *run.Result) string {
+func failuresByClass(m *measure.Result) string {
 	var failures []string
 	for _, class := range slices.Sorted(maps.Keys(m.Errors)) {
 		failures = append(failures, fmt.Sprintf("%d %s", m.Errors[class], class))

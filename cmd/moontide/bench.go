@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 )
 
 // Flags of bench only.
@@ -74,16 +74,16 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	}
 	defer remove()
 	cfg := q.sweep
-	cfg.Save = func(result *bench.Result) error {
+	cfg.Save = func(result *experiment.Result) error {
 		sayDamaged(std, result.Damaged)
 		return saveReports(std, result, q.view)
 	}
-	cfg.Each = func(r bench.LegResult) { sayLeg(std, r) }
+	cfg.Each = func(r experiment.LegResult) { sayLeg(std, r) }
 	if q.find {
 		q.sweep = cfg
 		return runFind(c, std, stop, &q)
 	}
-	runs, err := bench.RunSweep(stop.now, cfg)
+	runs, err := experiment.RunSweep(stop.now, cfg)
 	if err != nil {
 		err = runError(c, err)
 	}
@@ -111,18 +111,18 @@ func sweepEnded(std streams, dir string, err error) error {
 }
 
 // sweepConfig returns the common configuration of the runs of a sweep, without engines.
-func sweepConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) {
+func sweepConfig(c *cli.Context, std streams, stop stop) (experiment.Config, error) {
 	if !c.Bool(virtualFlag) {
 		if name := firstGiven(c, engineFlags()); name != "" && c.IsSet("url") {
-			return bench.Config{}, misused("bench: --%s is for the embedded endpoint, which --url replaces", name)
+			return experiment.Config{}, misused("bench: --%s is for the embedded endpoint, which --url replaces", name)
 		}
 		return drivenConfig(c, std, stop)
 	}
 	if c.IsSet("url") {
-		return bench.Config{}, misused("bench: --virtual simulates the endpoint: it takes no --url")
+		return experiment.Config{}, misused("bench: --virtual simulates the endpoint: it takes no --url")
 	}
 	if name := firstGiven(c, requestFlags()); name != "" {
-		return bench.Config{}, misused("bench: --%s is for requests over HTTP: --virtual sends none", name)
+		return experiment.Config{}, misused("bench: --%s is for requests over HTTP: --virtual sends none", name)
 	}
 	return virtualRunConfig(c, std, stop), nil
 }

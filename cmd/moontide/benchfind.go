@@ -5,9 +5,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 )
 
 // Flags of bench --find.
@@ -46,21 +46,21 @@ func isFind(c *cli.Context) (bool, error) {
 }
 
 // findPlan sets the axis of a search and returns the limits of its levels.
-func findPlan(c *cli.Context, plan *bench.Sweep) (low, high float64, err error) {
+func findPlan(c *cli.Context, plan *experiment.Sweep) (low, high float64, err error) {
 	what := c.String(findWhatFlag)
-	plan.Axis = map[string]bench.Axis{findRate: bench.Rate, speedupFlag: bench.Speedup, findConcurrency: bench.Concurrency}[what]
+	plan.Axis = map[string]experiment.Axis{findRate: experiment.Rate, speedupFlag: experiment.Speedup, findConcurrency: experiment.Concurrency}[what]
 	for _, other := range []string{findRate, speedupFlag, findConcurrency} {
 		if other != what && c.IsSet(other) {
 			return 0, 0, misused("bench: --find %s sets the load: omit --%s", what, other)
 		}
 	}
-	if plan.Axis == bench.Speedup && !plan.Recorded {
+	if plan.Axis == experiment.Speedup && !plan.Recorded {
 		return 0, 0, misused("bench: --find speedup needs a TRACE: use --find rate")
 	}
 	if !c.IsSet(what) {
 		return 0, 0, nil
 	}
-	levels, err := bench.ParseLevels(plan.Axis, c.String(what))
+	levels, err := experiment.ParseLevels(plan.Axis, c.String(what))
 	if err != nil {
 		return 0, 0, misused("bench: --%s: %w", what, err)
 	}
@@ -71,14 +71,14 @@ func findPlan(c *cli.Context, plan *bench.Sweep) (low, high float64, err error) 
 }
 
 // checkFind checks the objectives of a search for the largest load.
-func checkFind(c *cli.Context, gates []run.Gate) error {
+func checkFind(c *cli.Context, gates []measure.Gate) error {
 	what := c.String(findWhatFlag)
 	if len(gates) == 0 {
 		return misused("bench: --find %s needs objectives: --slo CONDITIONS, such as --slo 'p99_ttft<2s,p99_tpot<50ms'", what)
 	}
 	for _, g := range gates {
-		if below := g.Op == run.Less || g.Op == run.AtMost; below == g.Forbidden &&
-			(g.Metric.Unit == run.RequestsPerSecond || g.Metric.Unit == run.TokensPerSecond) {
+		if below := g.Op == measure.Less || g.Op == measure.AtMost; below == g.Forbidden &&
+			(g.Metric.Unit == measure.RequestsPerSecond || g.Metric.Unit == measure.TokensPerSecond) {
 			return misused("bench: --find %s looks for the largest load, and %s holds from a load on: omit it", what, g.Condition)
 		}
 	}
@@ -87,11 +87,11 @@ func checkFind(c *cli.Context, gates []run.Gate) error {
 
 // runFind searches for the largest load that meets the objectives.
 func runFind(c *cli.Context, std streams, stop stop, q *benchQuestion) error {
-	cfg := bench.LoadSearchConfig{
+	cfg := experiment.LoadSearchConfig{
 		SweepConfig: q.sweep, Gates: q.view.Gates, Low: q.low, High: q.high,
 		MinRequests: c.Int(minRequestsFlag), MaxLegs: c.Int(maxRunsFlag),
 	}
-	found, err := bench.SearchLoad(stop.now, cfg)
+	found, err := experiment.SearchLoad(stop.now, cfg)
 	if err != nil {
 		err = runError(c, err)
 	}

@@ -9,21 +9,21 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/synth/spec"
 )
 
 // legDescription returns the description of the requests of a run, the same as that of
 // moontide synth with these flags.
-func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, error) {
+func legDescription(c *cli.Context, std streams, leg experiment.Leg) (*spec.Spec, error) {
 	own := map[string]string{rateFlag: "", durationFlag.Name: "", "num-requests": strconv.Itoa(leg.Prompts)}
-	if leg.Axis == bench.Rate && !math.IsInf(leg.Level, 1) {
-		own[rateFlag] = bench.FormatLevel(leg.Level)
+	if leg.Axis == experiment.Rate && !math.IsInf(leg.Level, 1) {
+		own[rateFlag] = experiment.FormatLevel(leg.Level)
 	}
-	if leg.Shape != (bench.Shape{}) {
+	if leg.Shape != (experiment.Shape{}) {
 		own["isl"], own["osl"] = strconv.Itoa(leg.Shape.ISL), strconv.Itoa(leg.Shape.OSL)
 	}
 	if leg.Draw > 0 {
@@ -32,12 +32,12 @@ func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, err
 	return readDescription(c, std, own)
 }
 
-func sayLeg(std streams, r bench.LegResult) {
+func sayLeg(std streams, r experiment.LegResult) {
 	if r.Metrics.Completed+r.Metrics.Failed == 0 {
 		return
 	}
 	std.say("%s", report.RunLine(r.Metrics))
-	if r.Metrics.Cache.Prediction.Causes[run.Warm].Requests > 0 {
+	if r.Metrics.Cache.Prediction.Causes[measure.Warm].Requests > 0 {
 		std.say("the server's cache has prompts of an earlier run; use another --salt and --out")
 	}
 }

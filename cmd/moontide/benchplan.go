@@ -8,13 +8,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/trace"
 )
 
 // benchQuestion holds the parsed command line.
 type benchQuestion struct {
-	sweep bench.SweepConfig
+	sweep experiment.SweepConfig
 	path  string // of the trace, "" for drawn requests
 	view  report.View
 	output
@@ -52,7 +52,7 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 	}
 	q.sweep.Run.Flags = commonFlags(c)
 	if q.sweep.Dir = q.sweep.Run.Dir; q.sweep.Dir == "" {
-		q.sweep.Dir = bench.NewFolder("runs", "bench")
+		q.sweep.Dir = experiment.NewFolder("runs", "bench")
 	}
 	return q, nil
 }
@@ -97,36 +97,36 @@ func (q *benchQuestion) setPlan(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if plan.Axis == bench.Concurrency && c.IsSet(maxConcurrencyFlag.Name) {
+	if plan.Axis == experiment.Concurrency && c.IsSet(maxConcurrencyFlag.Name) {
 		return misused("bench: --max-concurrency goes with --rate and --speedup, not with --concurrency")
 	}
 	if !c.IsSet(shapeFlag) {
 		return nil
 	}
-	if plan.Shapes, err = bench.ParseShapes(c.String(shapeFlag)); err != nil {
+	if plan.Shapes, err = experiment.ParseShapes(c.String(shapeFlag)); err != nil {
 		return misused("bench: --shape: %w", err)
 	}
 	return nil
 }
 
 // setLevels parses the levels of a sweep.
-func setLevels(c *cli.Context, plan *bench.Sweep) (err error) {
+func setLevels(c *cli.Context, plan *experiment.Sweep) (err error) {
 	loads := 0
-	for flag, axis := range map[string]bench.Axis{concurrencyFlag: bench.Concurrency, rateFlag: bench.Rate, speedupFlag: bench.Speedup} {
+	for flag, axis := range map[string]experiment.Axis{concurrencyFlag: experiment.Concurrency, rateFlag: experiment.Rate, speedupFlag: experiment.Speedup} {
 		if c.IsSet(flag) {
 			loads, plan.Axis = loads+1, axis
 		}
 	}
 	switch {
 	case loads == 0 && plan.Recorded:
-		plan.Axis, plan.Levels = bench.Speedup, []float64{1}
+		plan.Axis, plan.Levels = experiment.Speedup, []float64{1}
 		return nil
 	case loads != 1 && plan.Recorded:
 		return misused("bench: want one of --speedup, --rate and --concurrency")
 	case loads != 1:
 		return misused("bench: want either --concurrency or --rate")
 	}
-	if plan.Levels, err = bench.ParseLevels(plan.Axis, c.String(string(plan.Axis))); err != nil {
+	if plan.Levels, err = experiment.ParseLevels(plan.Axis, c.String(string(plan.Axis))); err != nil {
 		return misused("bench: --%s: %w", plan.Axis, err)
 	}
 	return nil
@@ -135,7 +135,7 @@ func setLevels(c *cli.Context, plan *bench.Sweep) (err error) {
 // setTargets sets the deployments: URLs, or simulated engines.
 func (q *benchQuestion) setTargets(c *cli.Context) (err error) {
 	if c.IsSet("url") {
-		if q.sweep.Targets, err = bench.ParseTargets(textsOf(c, "url")); err != nil {
+		if q.sweep.Targets, err = experiment.ParseTargets(textsOf(c, "url")); err != nil {
 			return misused("bench: --url: %w", err)
 		}
 		return nil
@@ -144,7 +144,7 @@ func (q *benchQuestion) setTargets(c *cli.Context) (err error) {
 	if run.EngineFile, err = engineFileOf(c); err != nil {
 		return err
 	}
-	if text := bench.HeldOutErrors(run.EngineFile); text != "" {
+	if text := experiment.HeldOutErrors(run.EngineFile); text != "" {
 		run.Observer.Message(text)
 	}
 	candidates, err := candidatesOf(c, run.EngineFile)
@@ -153,12 +153,12 @@ func (q *benchQuestion) setTargets(c *cli.Context) (err error) {
 	}
 	run.Engines = candidates[0].Deployment
 	if len(candidates) == 1 {
-		q.sweep.Targets = []bench.Target{{}}
+		q.sweep.Targets = []experiment.Target{{}}
 		return nil
 	}
 	folderName := strings.NewReplacer(", ", "-", " ", "-", "+", "-")
 	for i := range candidates {
-		q.sweep.Targets = append(q.sweep.Targets, bench.Target{Label: folderName.Replace(candidates[i].Name()), Engines: &candidates[i].Deployment})
+		q.sweep.Targets = append(q.sweep.Targets, experiment.Target{Label: folderName.Replace(candidates[i].Name()), Engines: &candidates[i].Deployment})
 	}
 	return nil
 }
@@ -172,20 +172,20 @@ func (q *benchQuestion) setRequests(c *cli.Context, std streams) (remove func(),
 	if run.Pacing, err = benchPacing(c, q.sweep.Axis); err != nil {
 		return nil, err
 	}
-	t := bench.Trace{Name: traceName(q.path), BlockSize: c.Int(blockSizeFlag.Name), Format: formatOptions(c)}
+	t := experiment.Trace{Name: traceName(q.path), BlockSize: c.Int(blockSizeFlag.Name), Format: formatOptions(c)}
 	files, remove, err := spoolTraces(std, q.path)
 	if err != nil {
 		return nil, err
 	}
 	t.Path = files[0]
-	q.sweep.Trace = func(bench.Leg) (bench.Trace, error) { return t, nil }
+	q.sweep.Trace = func(experiment.Leg) (experiment.Trace, error) { return t, nil }
 	return remove, nil
 }
 
 // benchPacing returns the pacing of a trace in a sweep, whose runs set the load.
-func benchPacing(c *cli.Context, axis bench.Axis) (trace.Pacing, error) {
+func benchPacing(c *cli.Context, axis experiment.Axis) (trace.Pacing, error) {
 	p := selectedRows(c)
-	if axis != bench.Rate {
+	if axis != experiment.Rate {
 		if name := firstGivenOf(c, "arrival", "burstiness"); name != "" {
 			return p, misused("bench: --%s needs --rate", name)
 		}
@@ -226,12 +226,12 @@ func (q *benchQuestion) describe(c *cli.Context, std streams) error {
 			}
 		}
 	}
-	q.sweep.Trace = func(leg bench.Leg) (bench.Trace, error) {
+	q.sweep.Trace = func(leg experiment.Leg) (experiment.Trace, error) {
 		d, err := legDescription(c, std, leg)
 		if err != nil {
-			return bench.Trace{}, err
+			return experiment.Trace{}, err
 		}
-		return bench.Trace{Name: leg.Name + ".jsonl", Requests: d.Requests(), BlockSize: d.BlockSize()}, nil
+		return experiment.Trace{Name: leg.Name + ".jsonl", Requests: d.Requests(), BlockSize: d.BlockSize()}, nil
 	}
 	return nil
 }

@@ -20,11 +20,11 @@ var maxLines = map[string]int{
 	"analyze/report":                5650,
 	"analyze/report/doc":            1300,
 	"analyze/report/figure":         2150,
-	"analyze/run":                   4900,
+	"analyze/measure":               4900,
 	"cmd/moontide":                  7500,
 	"replay":                        2300,
-	"replay/bench":                  4600,
-	"replay/bench/search":           250,
+	"replay/experiment":             4600,
+	"replay/experiment/search":      250,
 	"replay/capture":                1500,
 	"replay/cluster":                1650,
 	"replay/evidence":               800,
@@ -71,7 +71,7 @@ var maxLines = map[string]int{
 // are not generated.
 const (
 	mostCode  = 75_000
-	mostTests = 50_000
+	mostTests = 50_100
 	mostCI    = 5_000
 	mostPages = 5_000
 )

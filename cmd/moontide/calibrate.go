@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 )
 
 func calibrateCommand(std streams, stop stop) *cli.Command {
@@ -36,12 +36,12 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	if path == "" {
 		path = calibrationFile()
 	}
-	cfg := bench.CalibrateConfig{
+	cfg := experiment.CalibrateConfig{
 		Start: startEndpoint, Version: version(),
-		Each: func(p bench.Point) { std.say("%s", report.CalibrationLine(p)) },
+		Each: func(p experiment.Point) { std.say("%s", report.CalibrationLine(p)) },
 	}
 	leaveRoomForThreads()
-	result, err := bench.Calibrate(stop.gently, cfg)
+	result, err := experiment.Calibrate(stop.gently, cfg)
 	if err != nil {
 		return runError(c, err)
 	}
@@ -69,16 +69,16 @@ var unlimited = append(words("serve --listen 127.0.0.1:0 --json --prefill-per-to
 	"--max-num-seqs 1000000 --max-num-batched-tokens 100000000 --num-gpu-blocks 100000000 --max-model-len 1000000"), "--"+untilInputEndsFlag)
 
 // startEndpoint runs moontide serve in a separate process.
-func startEndpoint(ctx context.Context, p bench.Pace) (bench.Endpoint, error) {
+func startEndpoint(ctx context.Context, p experiment.Pace) (experiment.Endpoint, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return bench.Endpoint{}, fmt.Errorf("starting an endpoint: %w", err)
+		return experiment.Endpoint{}, fmt.Errorf("starting an endpoint: %w", err)
 	}
-	return bench.StartEndpoint(exec.CommandContext(ctx, self, pacedEndpoint(p)...))
+	return experiment.StartEndpoint(exec.CommandContext(ctx, self, pacedEndpoint(p)...))
 }
 
 // pacedEndpoint returns the arguments of an endpoint with a pace.
-func pacedEndpoint(p bench.Pace) []string {
+func pacedEndpoint(p experiment.Pace) []string {
 	step, phased := time.Duration(0), p.TPOT
 	if p.LockStep {
 		step, phased = p.TPOT, 0

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/server"
 )
@@ -27,19 +27,19 @@ func TestCalibrate(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no clock that processes share")
 	}
-	result, err := bench.Calibrate(t.Context(), bench.CalibrateConfig{
-		Start: func(_ context.Context, p bench.Pace) (bench.Endpoint, error) {
-			return bench.StartEndpoint(moontide(t.TempDir(), pacedEndpoint(p)...))
+	result, err := experiment.Calibrate(t.Context(), experiment.CalibrateConfig{
+		Start: func(_ context.Context, p experiment.Pace) (experiment.Endpoint, error) {
+			return experiment.StartEndpoint(moontide(t.TempDir(), pacedEndpoint(p)...))
 		},
-		Loads: []bench.Load{bench.SendLoad(50, 16, 200*time.Millisecond)},
-		Each: func(p bench.Point) {
+		Loads: []experiment.Load{experiment.SendLoad(50, 16, 200*time.Millisecond)},
+		Each: func(p experiment.Point) {
 			if p.Lost != 0 || p.TTFT.Count != p.Requests || p.ITL.Count != p.Requests*(p.OSL-1) {
 				t.Errorf("%+v", p)
 			}
 		},
 	})
 	if err != nil { // on a busy machine
-		result = &bench.Calibration{Stamps: "kernel", Machine: bench.ThisMachine(), Points: []bench.Point{}}
+		result = &experiment.Calibration{Stamps: "kernel", Machine: experiment.ThisMachine(), Points: []experiment.Point{}}
 	}
 	path := filepath.Join(t.TempDir(), "calibration.json")
 	if err := result.Save(path); err != nil {
@@ -54,8 +54,8 @@ func TestReplayBeyondTheRange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", `{"timestamp": 0, "input_length": 20, "output_length": 1}`+"\n")
-	kept := &bench.Calibration{
-		Taken: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Machine: bench.ThisMachine(),
+	kept := &experiment.Calibration{
+		Taken: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Machine: experiment.ThisMachine(),
 		Range: runfile.Range{Streams: 100, EventsPerSecond: 100},
 	}
 	replayed := func() string {
@@ -92,7 +92,7 @@ func TestReplayBeyondTheRange(t *testing.T) {
 func TestServeUntilInputEnds(t *testing.T) {
 	t.Parallel()
 	cmd := moontide(t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--json", "--"+untilInputEndsFlag)
-	endpoint, err := bench.StartEndpoint(cmd)
+	endpoint, err := experiment.StartEndpoint(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/diff"
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 )
 
 func compareCommand(std streams, _ stop) *cli.Command {
@@ -70,9 +70,9 @@ func compareRuns(c *cli.Context, std streams) error {
 type comparison struct {
 	sides [2]comparedSide
 	output
-	gates      []run.Gate
-	metrics    []run.Metric
-	objectives []run.Objective
+	gates      []measure.Gate
+	metrics    []measure.Metric
+	objectives []measure.Objective
 }
 
 type comparedSide struct {
@@ -96,20 +96,20 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 	}
 	asked.metrics = diff.DefaultMetrics()
 	needsObjectives := false
-	add := func(m run.Metric) {
+	add := func(m measure.Metric) {
 		needsObjectives = needsObjectives || m.Goodput
-		if !slices.ContainsFunc(asked.metrics, func(other run.Metric) bool { return other.Key == m.Key }) {
+		if !slices.ContainsFunc(asked.metrics, func(other measure.Metric) bool { return other.Key == m.Key }) {
 			asked.metrics = append(asked.metrics, m)
 		}
 	}
 	if c.IsSet("goodput") {
-		if asked.objectives, err = run.ParseObjectives(c.String("goodput")); err != nil {
+		if asked.objectives, err = measure.ParseObjectives(c.String("goodput")); err != nil {
 			return asked, misused("compare: --goodput: %w", err)
 		}
-		add(run.MustMetric("request_goodput"))
+		add(measure.MustMetric("request_goodput"))
 	}
 	for _, name := range textsOf(c, "metric") {
-		m, err := run.ParseMetric(name)
+		m, err := measure.ParseMetric(name)
 		if err != nil {
 			return asked, misused("compare: --metric: %w", err)
 		}
@@ -148,12 +148,12 @@ func parseSide(arg string) (comparedSide, error) {
 }
 
 func readRun(std streams, dir string, asked comparison) (*diff.Run, error) {
-	recording, err := bench.OpenRecording(dir)
+	recording, err := experiment.OpenRecording(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer recording.Close()
-	opts, err := recording.Options(bench.MeasureConfig{Objectives: asked.objectives})
+	opts, err := recording.Options(experiment.MeasureConfig{Objectives: asked.objectives})
 	if err != nil {
 		return nil, err
 	}

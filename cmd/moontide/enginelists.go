@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/sim/fit"
 )
 
@@ -23,7 +23,7 @@ func (f *countsFlag) check(value string) (string, error) {
 	if n, err := strconv.ParseInt(value, 0, 64); err == nil {
 		return strconv.FormatInt(n, 10), checkRange(f, n)
 	}
-	counts, err := bench.ParseCounts(value, math.MaxInt32)
+	counts, err := experiment.ParseCounts(value, math.MaxInt32)
 	if err != nil {
 		return "", fmt.Errorf("--%s: %w", f.Name, err)
 	}
@@ -62,12 +62,12 @@ func listedEngineFlags() []cli.Flag {
 const mostCandidates = 10_000
 
 // candidatesOf returns the deployments of all combinations of the lists.
-func candidatesOf(c *cli.Context, file *fit.File) ([]bench.Candidate, error) {
+func candidatesOf(c *cli.Context, file *fit.File) ([]experiment.Candidate, error) {
 	choices := choicesOf(c)
 	if len(choices) > mostCandidates {
 		return nil, misused("%s: the lists of engine flags give more than %d deployments", c.Command.Name, mostCandidates)
 	}
-	var candidates []bench.Candidate
+	var candidates []experiment.Candidate
 	for _, choice := range choices {
 		one, err := choice.context(c)
 		if err != nil {
@@ -77,7 +77,7 @@ func candidatesOf(c *cli.Context, file *fit.File) ([]bench.Candidate, error) {
 		if err != nil {
 			return nil, err
 		}
-		candidates = append(candidates, bench.Candidate{Deployment: d, Variant: choice.variant()})
+		candidates = append(candidates, experiment.Candidate{Deployment: d, Variant: choice.variant()})
 	}
 	return candidates, nil
 }
@@ -153,7 +153,7 @@ func valuesOf(c *cli.Context, name string) (values []string) {
 		}
 		return values
 	}
-	counts, _ := bench.ParseCounts(c.String(name), math.MaxInt32) // checked with the flag
+	counts, _ := experiment.ParseCounts(c.String(name), math.MaxInt32) // checked with the flag
 	for _, n := range counts {
 		values = append(values, strconv.Itoa(n))
 	}

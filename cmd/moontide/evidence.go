@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/replay/evidence"
 	"moontide/replay/runfile"
 )
@@ -31,7 +31,7 @@ var shareThresholds = []struct {
 
 // thresholdFlags set the limits of the verdict.
 func thresholdFlags() []cli.Flag {
-	d := run.DefaultThresholds
+	d := measure.DefaultThresholds
 	flags := []cli.Flag{
 		&cli.DurationFlag{Name: "max-lag", Category: inValidity, DefaultText: fmt.Sprint(d.MaxLagMS, "ms"), Usage: "mark the run INVALID if p99 client lag exceeds both `TIME` and --max-lag-share, SUSPECT from a fifth of the larger one"},
 	}

@@ -4,16 +4,16 @@ import (
 	"path/filepath"
 	"time"
 
-	"moontide/analyze/run"
+	"moontide/analyze/measure"
 	"moontide/replay"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/live"
 )
 
 const metricsListenFlag = "metrics-listen"
 
 // serveLive serves the metrics of the observed runs.
-func serveLive(std streams, address string, o *bench.Observer) (*live.Server, error) {
+func serveLive(std streams, address string, o *experiment.Observer) (*live.Server, error) {
 	metrics := live.NewMetrics()
 	server, err := live.Listen(address, metrics)
 	if err != nil {
@@ -21,11 +21,11 @@ func serveLive(std streams, address string, o *bench.Observer) (*live.Server, er
 	}
 	std.say("metrics for Prometheus: http://%s/metrics", server.Address())
 	start, record := o.Start, o.Record
-	o.Start = func(s bench.Started) {
+	o.Start = func(s experiment.Started) {
 		metrics.Start(live.Run{
 			Name: filepath.Base(s.Dir), Trace: s.Run.Trace.Name, Model: s.Run.Target.ModelText(), Rows: s.Run.Rows, Status: s.Status,
 			Verdict: func(lag, ttft time.Duration) string {
-				level, _ := run.LatenessSoFar(lag, ttft, s.Run.Thresholds)
+				level, _ := measure.LatenessSoFar(lag, ttft, s.Run.Thresholds)
 				return level.String()
 			},
 		})

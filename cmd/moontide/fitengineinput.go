@@ -18,8 +18,8 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
-	"moontide/replay/bench"
 	"moontide/replay/evidence"
+	"moontide/replay/experiment"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
@@ -112,10 +112,10 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 	model := ""
 	for _, dir := range dirs {
 		base := filepath.Base(filepath.Clean(dir))
-		if len(dirs) > 1 && (base == bench.SweepFile) {
+		if len(dirs) > 1 && (base == experiment.SweepFile) {
 			continue // a shell's sweep/*
 		}
-		m, err := bench.ReadEngineRun(dir)
+		m, err := experiment.ReadEngineRun(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -181,9 +181,9 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 	cfg.Dir, cfg.MaxConcurrency, cfg.Flags = "", 0, measuringFlags(c)
 	dir := c.String(outFlag.Name)
 	if dir == "" {
-		dir = bench.NewFolder("runs", "fit-engine")
+		dir = experiment.NewFolder("runs", "fit-engine")
 	}
-	limits := bench.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(maxConcurrencyFlag.Name)}
+	limits := experiment.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(maxConcurrencyFlag.Name)}
 	if err := limits.Check(); err != nil {
 		return nil, misused("%s: %w", c.Command.Name, err)
 	}
@@ -191,25 +191,25 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		cfg.ServerMetrics, limits.KVTokens = findMetrics(stop.gently, cfg.Client)
 	}
 	std.say("measuring %s", secret.URL(cfg.Client.URLs[0]))
-	runs, err := bench.PlanEngineRuns(limits)
+	runs, err := experiment.PlanEngineRuns(limits)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range runs {
 		std.say("planned: %s, %d requests, ISL %d, OSL %d, %d in flight: %s", r.Name, r.Prompts, r.ISL, r.OSL, r.MaxConcurrency, r.Shows)
 	}
-	legs, err := bench.RunEngineSweep(stop.now, bench.SweepConfig{
+	legs, err := experiment.RunEngineSweep(stop.now, experiment.SweepConfig{
 		Run: cfg, Dir: dir,
-		Save: func(result *bench.Result) error {
+		Save: func(result *experiment.Result) error {
 			return runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), reported(result, report.View{}).Summary())
 		},
-		Each: func(r bench.LegResult) { sayLeg(std, r) },
-	}, bench.Target{URL: cfg.Client.URLs[0]}, runs)
+		Each: func(r experiment.LegResult) { sayLeg(std, r) },
+	}, experiment.Target{URL: cfg.Client.URLs[0]}, runs)
 	if err != nil {
 		switch {
 		case errors.Is(err, context.Canceled):
 			std.say("to continue, repeat the command with --out %s", dir)
-		case len(legs) > 0 || errors.Is(err, bench.ErrStopped):
+		case len(legs) > 0 || errors.Is(err, experiment.ErrStopped):
 			err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
 		}
 		return nil, runError(c, err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 )
 
 // gateHelp explains the conditions in the help of every verb with gates.
@@ -28,21 +28,21 @@ func gateFlags(force string) []cli.Flag {
 }
 
 // gatesOf parses the gates of a verb. Without objectives there is no goodput.
-func gatesOf(c *cli.Context, objectives []run.Objective) (all []run.Gate, err error) {
+func gatesOf(c *cli.Context, objectives []measure.Objective) (all []measure.Gate, err error) {
 	for _, flag := range []string{"slo", "fail-if"} {
 		for _, text := range textsOf(c, flag) {
-			conditions, err := run.ParseConditions(text)
+			conditions, err := measure.ParseConditions(text)
 			if err != nil {
 				return nil, misused("%s: --%s: %w", c.Command.Name, flag, err)
 			}
 			for _, condition := range conditions {
-				all = append(all, run.Gate{Condition: condition, Forbidden: flag == "fail-if", Force: c.Bool("force")})
+				all = append(all, measure.Gate{Condition: condition, Forbidden: flag == "fail-if", Force: c.Bool("force")})
 			}
 		}
 	}
 	for _, g := range all {
 		switch {
-		case g.Kind != run.OfValue && c.Command.Name != "compare":
+		case g.Kind != measure.OfValue && c.Command.Name != "compare":
 			return nil, misused("%s: %s is a change between two runs: use it with moontide compare", c.Command.Name, g.Condition)
 		case g.Metric.Goodput && findFlag(c.Command.Flags, "goodput") == nil:
 			return nil, misused("%s: %s needs objectives: use it with moontide report --goodput", c.Command.Name, g.Condition)
@@ -68,7 +68,7 @@ type gateError struct{ error }
 // outcomeOf returns the error of reported runs: that of an INVALID run, else that of failed
 // gates.
 func outcomeOf(runs report.Runs) error {
-	if slices.ContainsFunc(runs, func(r report.Run) bool { return r.Result.Verdict.Level == run.Invalid }) {
+	if slices.ContainsFunc(runs, func(r report.Run) bool { return r.Result.Verdict.Level == measure.Invalid }) {
 		return errInvalid
 	}
 	var failed []error
@@ -83,9 +83,9 @@ func outcomeOf(runs report.Runs) error {
 }
 
 // failedGates returns the error of gates, nil if all passed.
-func failedGates(prefix string, all []run.Judgement) error {
+func failedGates(prefix string, all []measure.Judgement) error {
 	var failed []error
-	for _, j := range run.Failed(all) {
+	for _, j := range measure.Failed(all) {
 		failed = append(failed, gateError{fmt.Errorf("failed: %s%s", prefix, j)})
 	}
 	return errors.Join(failed...)

@@ -20,17 +20,17 @@ import (
 var mayImport = map[string][]string{
 	"analyze":               {"analyze/cache", "trace", "trace/block", "trace/stats"},
 	"analyze/cache":         {"trace", "trace/block", "trace/routing", "trace/stats"},
-	"analyze/diff":          {"analyze/run", "replay", "replay/runfile", "trace", "trace/stats"},
+	"analyze/diff":          {"analyze/measure", "replay", "replay/runfile", "trace", "trace/stats"},
 	"analyze/fidelity":      {"analyze", "analyze/cache", "trace", "trace/stats"},
-	"analyze/report":        {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report/doc", "analyze/report/figure", "analyze/run", "replay", "replay/bench", "replay/runfile", "replay/sim/engine", "replay/sim/fit", "trace", "trace/check", "trace/jsonscan", "trace/routing", "trace/stats"},
+	"analyze/report":        {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report/doc", "analyze/report/figure", "analyze/measure", "replay", "replay/experiment", "replay/runfile", "replay/sim/engine", "replay/sim/fit", "trace", "trace/check", "trace/jsonscan", "trace/routing", "trace/stats"},
 	"analyze/report/doc":    {"analyze/report/figure", "trace"},
 	"analyze/report/figure": {"trace/atomicfile"},
-	"analyze/run":           {"replay", "replay/runfile", "replay/transcript", "trace", "trace/block", "trace/stats"},
-	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/run", "replay", "replay/bench", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/weblog", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/log", "trace/routing", "trace/tokenizer", "traces"},
+	"analyze/measure":       {"replay", "replay/runfile", "replay/transcript", "trace", "trace/block", "trace/stats"},
+	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/measure", "replay", "replay/experiment", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/weblog", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/log", "trace/routing", "trace/tokenizer", "traces"},
 
 	"replay":                        {"replay/monotonic", "replay/transcript", "trace"},
-	"replay/bench":                  {"analyze/run", "replay", "replay/bench/search", "replay/cluster", "replay/evidence", "replay/listen", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan", "trace/stats", "trace/tokenizer"},
-	"replay/bench/search":           {},
+	"replay/experiment":             {"analyze/measure", "replay", "replay/experiment/search", "replay/cluster", "replay/evidence", "replay/listen", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan", "trace/stats", "trace/tokenizer"},
+	"replay/experiment/search":      {},
 	"replay/cluster":                {"replay", "replay/listen", "replay/runfile", "replay/weblog", "trace", "trace/atomicfile"},
 	"replay/capture":                {"replay", "replay/listen", "replay/live", "replay/openai", "replay/openai/http1", "replay/openai/sse", "replay/stamp", "replay/weblog", "trace", "trace/atomicfile", "trace/format", "trace/log"},
 	"replay/evidence":               {"replay", "replay/runfile", "replay/secret"},
@@ -203,7 +203,7 @@ func TestHTTPLibrariesHaveLoggers(t *testing.T) {
 
 // A Go program that executes runs links neither the plots nor the command line.
 func TestBenchLinksNoPlots(t *testing.T) {
-	list := exec.Command("go", "list", "-deps", "./replay/bench")
+	list := exec.Command("go", "list", "-deps", "./replay/experiment")
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {
@@ -212,7 +212,7 @@ func TestBenchLinksNoPlots(t *testing.T) {
 	for name := range strings.Lines(string(out)) {
 		for _, unwanted := range []string{"gonum.org/v1/plot", "github.com/urfave/cli", "moontide/analyze/report"} {
 			if strings.HasPrefix(name, unwanted) {
-				t.Errorf("replay/bench depends on %s", name)
+				t.Errorf("replay/experiment depends on %s", name)
 			}
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay/bench"
 	"moontide/replay/cluster"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
@@ -49,7 +49,7 @@ func follows(c *cli.Context) (bool, error) {
 
 // joinRun joins the run of which this process is a part. leave must be called with the
 // error of the run. If it is no part, it does nothing.
-func joinRun(c *cli.Context, stop stop, cfg *bench.Config) (leave func(error), err error) {
+func joinRun(c *cli.Context, stop stop, cfg *experiment.Config) (leave func(error), err error) {
 	joined, m := func(error) {}, cfg.Part
 	if m == nil {
 		return joined, nil
@@ -128,7 +128,7 @@ func environmentMap() map[string]string {
 }
 
 // sayPart prints the outcome of a part other than part 1, which reports.
-func sayPart(std streams, m *cluster.Member, result *bench.Result) {
+func sayPart(std streams, m *cluster.Member, result *experiment.Result) {
 	where, dir := "part 1 reports the run", cmp.Or(filepath.Dir(result.Dir), ".")
 	if ended := (*cluster.EndedError)(nil); errors.As(m.Err(), &ended) {
 		where = fmt.Sprintf("what there is of the run: moontide report %s", dir)

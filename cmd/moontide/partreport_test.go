@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 )
 
@@ -48,7 +48,7 @@ func TestReportOfPartsIsThatOfOneFolder(t *testing.T) {
 // would.
 func intoOneFolder(t *testing.T, from, to string) {
 	t.Helper()
-	recording, err := bench.OpenRecording(from)
+	recording, err := experiment.OpenRecording(from)
 	if err != nil {
 		t.Fatal(err)
 	}

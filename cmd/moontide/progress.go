@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"moontide/replay"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 )
 
 const (
@@ -39,7 +39,7 @@ type view struct {
 	stop   stop
 
 	// State of the current run.
-	started bench.Started
+	started experiment.Started
 	end     func()
 
 	mu    sync.Mutex
@@ -59,8 +59,8 @@ func newView(std streams, stop stop) *view {
 }
 
 // observer returns the callbacks of a run that update the view.
-func (v *view) observer() bench.Observer {
-	o := bench.Observer{
+func (v *view) observer() experiment.Observer {
+	o := experiment.Observer{
 		Message: func(text string) { v.std.say("%s", text) },
 		Start:   v.start,
 		End:     func() { v.end() },
@@ -81,7 +81,7 @@ func (v *view) see(rec replay.Record) {
 }
 
 // start shows the run until end is called.
-func (v *view) start(s bench.Started) {
+func (v *view) start(s experiment.Started) {
 	announce(v.std, s)
 	v.started, v.past = s, nil
 	v.ttft.Reset()

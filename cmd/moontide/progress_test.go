@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"moontide/replay"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/trace"
 )
 
 // aRun is a run of 9 requests within a minute, before the first is sent.
-var aRun = bench.Started{Plan: replay.Plan{Rows: 9, DurationMS: 60_000}, Status: func() replay.Status { return replay.Status{} }}
+var aRun = experiment.Started{Plan: replay.Plan{Rows: 9, DurationMS: 60_000}, Status: func() replay.Status { return replay.Status{} }}
 
 // Without a terminal, there are lines without control characters.
 func TestQuietView(t *testing.T) {

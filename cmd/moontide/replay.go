@@ -13,7 +13,7 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/replay"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 )
@@ -115,13 +115,13 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 		return err
 	}
 	if follows {
-		cfg.Observer = bench.Observer{}
+		cfg.Observer = experiment.Observer{}
 	}
 	return runTrace(c, std, stop, path, cfg)
 }
 
 // runTrace replays the trace at path and reports.
-func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Config) (err error) {
+func runTrace(c *cli.Context, std streams, stop stop, path string, cfg experiment.Config) (err error) {
 	view, err := viewOf(c)
 	if err != nil {
 		return err
@@ -153,9 +153,9 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 		return err
 	}
 	if cfg.Dir == "" {
-		cfg.Dir = bench.NewFolder("runs", baseName(path))
+		cfg.Dir = experiment.NewFolder("runs", baseName(path))
 	}
-	result, err := bench.Run(stop.now, cfg)
+	result, err := experiment.Run(stop.now, cfg)
 	leave(err)
 	switch {
 	case result == nil:
@@ -164,7 +164,7 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 		sayPart(std, cfg.Member, result)
 		return err
 	}
-	if errors.Is(err, bench.ErrStopped) && !cfg.Virtual && path != "-" && cfg.Member == nil {
+	if errors.Is(err, experiment.ErrStopped) && !cfg.Virtual && path != "-" && cfg.Member == nil {
 		err = fmt.Errorf("%w; to continue: moontide replay %s --resume %s", err, path, cfg.Dir)
 	}
 	if err := errors.Join(err, present(std, result, view, out)); err != nil {
@@ -174,7 +174,7 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 }
 
 // setTrace sets the trace of a run and its pacing. The caller calls remove after the run.
-func setTrace(c *cli.Context, std streams, path string, cfg *bench.Config) (remove func(), err error) {
+func setTrace(c *cli.Context, std streams, path string, cfg *experiment.Config) (remove func(), err error) {
 	if cfg.Pacing, err = pacingOf(c); err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func setTrace(c *cli.Context, std streams, path string, cfg *bench.Config) (remo
 
 // runError phrases the error of a run that did not start in terms of flags.
 func runError(c *cli.Context, err error) error {
-	var wrong *bench.ConfigError
+	var wrong *experiment.ConfigError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return context.Canceled
@@ -202,7 +202,7 @@ func runError(c *cli.Context, err error) error {
 	return err
 }
 
-func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
+func replayConfig(c *cli.Context, std streams, stop stop) (cfg experiment.Config, err error) {
 	if cfg, err = drivenConfig(c, std, stop); err != nil {
 		return cfg, err
 	}
@@ -218,7 +218,7 @@ func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err
 
 // drivenConfig parses the flags of a run against an endpoint, except those of simulated
 // engines.
-func drivenConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
+func drivenConfig(c *cli.Context, std streams, stop stop) (cfg experiment.Config, err error) {
 	cfg = runConfig(c, std, stop)
 	if cfg.Client, err = clientConfig(c); err != nil {
 		return cfg, err
@@ -238,7 +238,7 @@ func drivenConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err
 }
 
 // runConfig parses the flags of every verb that executes a run.
-func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
+func runConfig(c *cli.Context, std streams, stop stop) (cfg experiment.Config) {
 	cfg.Seed, cfg.Dir, cfg.KeepText = c.Uint64("seed"), c.String(outFlag.Name), c.Bool(keepTextFlag.Name)
 	cfg.MaxConcurrency, cfg.Closed, cfg.Duration = c.Int(maxConcurrencyFlag.Name), c.Bool(closedFlag.Name), c.Duration(durationFlag.Name)
 	cfg.Window, cfg.CacheGenerated = windowOf(c, runfile.Window{}), c.Bool("cache-generated")
@@ -252,7 +252,7 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 
 // present saves the summary and page of a run before it prints the results: the output may
 // end early, as in "| head".
-func present(std streams, result *bench.Result, view report.View, out output) error {
+func present(std streams, result *experiment.Result, view report.View, out output) error {
 	sayDamaged(std, result.Damaged)
 	runs := report.Runs{reported(result, view)}
 	saved := saveReports(std, result, view)
@@ -275,11 +275,11 @@ func sayDamaged(std streams, damaged []string) {
 	}
 }
 
-func reported(result *bench.Result, view report.View) report.Run {
+func reported(result *experiment.Result, view report.View) report.Run {
 	return report.Run{Name: filepath.Base(result.Dir), Dir: result.Dir, Info: result.Run, Result: result.Metrics, View: view}
 }
 
-func saveReports(std streams, result *bench.Result, view report.View) error {
+func saveReports(std streams, result *experiment.Result, view report.View) error {
 	r := reported(result, view)
 	return errors.Join(
 		runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), r.Summary()),
@@ -287,7 +287,7 @@ func saveReports(std streams, result *bench.Result, view report.View) error {
 	)
 }
 
-func announce(std streams, s bench.Started) {
+func announce(std streams, s experiment.Started) {
 	info := s.Run
 	where := info.Target.URL
 	if info.Target.Simulated {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 )
 
 func reportCommand(std streams, _ stop) *cli.Command {
@@ -65,7 +65,7 @@ func reportRuns(c *cli.Context, std streams) error {
 	debug.SetGCPercent(25)
 	var runs report.Runs
 	for _, r := range asked.runs {
-		result, err := bench.Measure(bench.MeasureConfig{
+		result, err := experiment.Measure(experiment.MeasureConfig{
 			Change:         changeOf(c),
 			Objectives:     asked.objectives,
 			EachPrediction: asked.path("cache-misses") != "",
@@ -101,7 +101,7 @@ func noteVersions(std streams, runs report.Runs) {
 type reportQuestion struct {
 	runs       []namedInput
 	view       report.View
-	objectives []run.Objective
+	objectives []measure.Objective
 	output
 }
 
@@ -111,7 +111,7 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	}
 	for _, arg := range c.Args().Slice() {
 		// A shell's sweep/* includes the file beside the runs.
-		if c.NArg() == 1 || filepath.Base(arg) != bench.SweepFile {
+		if c.NArg() == 1 || filepath.Base(arg) != experiment.SweepFile {
 			in := parseInput(arg)
 			q.runs = append(q.runs, namedInput{cmp.Or(in.name, filepath.Base(filepath.Clean(in.path))), in.path})
 		}
@@ -138,9 +138,9 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	return q, q.parseFiles(c)
 }
 
-func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err error) {
+func parseView(c *cli.Context) (v report.View, objectives []measure.Objective, err error) {
 	if c.IsSet("metrics") {
-		if v.Latencies, err = run.ParseLatencies(c.String("metrics")); err != nil {
+		if v.Latencies, err = measure.ParseLatencies(c.String("metrics")); err != nil {
 			return v, nil, misused("report: --metrics: %w", err)
 		}
 	}
@@ -148,7 +148,7 @@ func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err e
 		return v, nil, err
 	}
 	if c.IsSet("goodput") {
-		if objectives, err = run.ParseObjectives(c.String("goodput")); err != nil {
+		if objectives, err = measure.ParseObjectives(c.String("goodput")); err != nil {
 			return v, nil, misused("report: --goodput: %w", err)
 		}
 	}
@@ -179,7 +179,7 @@ const (
 var blockForms = map[string]report.Block{vllmForm: report.VLLM, dynamoForm: report.Dynamo, morehForm: report.Moreh}
 
 func metricNames() (names []string) {
-	for _, l := range run.Latencies {
+	for _, l := range measure.Latencies {
 		names = append(names, l.String())
 	}
 	return names
@@ -225,7 +225,7 @@ func (q *reportQuestion) show(std streams, runs report.Runs) error {
 
 func (q *reportQuestion) writeAIPerf(std streams) error {
 	for _, r := range q.runs {
-		recording, err := bench.OpenRecording(r.path)
+		recording, err := experiment.OpenRecording(r.path)
 		if err != nil {
 			return err
 		}

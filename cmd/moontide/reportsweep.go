@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 )
 
@@ -18,7 +18,7 @@ import (
 func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 	sweeps := 0
 	for _, r := range q.runs {
-		if bench.IsSweep(r.path) {
+		if experiment.IsSweep(r.path) {
 			sweeps++
 		}
 	}
@@ -39,10 +39,10 @@ func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 
 // reportSweeps shows sweeps side by side, each as one or more deployments.
 func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
-	var legs []bench.LegResult
+	var legs []experiment.LegResult
 	var incomplete []string
 	for _, sweep := range q.runs {
-		measured, unended, err := bench.MeasureSweep(bench.MeasureConfig{Change: changeOf(c)}, sweep.path)
+		measured, unended, err := experiment.MeasureSweep(experiment.MeasureConfig{Change: changeOf(c)}, sweep.path)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 }
 
 // subjectOf names the trace and the model of the runs of sweeps, if they agree.
-func subjectOf(legs []bench.LegResult) string {
+func subjectOf(legs []experiment.LegResult) string {
 	model, trace := legs[0].Run.Target.ModelText(), filepath.Base(legs[0].Run.Trace.Name)
 	for _, leg := range legs {
 		if leg.Run.Target.ModelText() != model {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay/bench"
 	"moontide/replay/cluster"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
 )
@@ -81,7 +81,7 @@ func resumeFlags(c *cli.Context, std streams, path string) (dir string, err erro
 	if dir, err = resumeFolder(c, std, path); dir == "" || err != nil {
 		return "", err
 	}
-	earlier, err := bench.Resumable(dir)
+	earlier, err := experiment.Resumable(dir)
 	if err != nil {
 		return "", err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"moontide/analyze/report"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/fit"
@@ -38,11 +38,11 @@ var jsonOutputs = []struct {
 	{"run.json", "configuration of a run, and how it ended", "`run.json` of a run folder", reflect.TypeFor[runfile.Run]()},
 	{"gaps.json", "count of gaps between token chunks", "`gaps.jsonl` of a run folder written with `--no-chunk-times`", reflect.TypeFor[runfile.GapCount]()},
 	{"samples.json", "state of client and server in one second", "`samples.jsonl` of a run folder", reflect.TypeFor[runfile.Sample]()},
-	{"sweep.json", "flags of a sweep", "`sweep.json` of a sweep's folder", reflect.TypeFor[bench.SweepRecord]()},
+	{"sweep.json", "flags of a sweep", "`sweep.json` of a sweep's folder", reflect.TypeFor[experiment.SweepRecord]()},
 	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `bench --json`, `simulate --json`", reflect.TypeFor[report.OutcomeJSON]()},
 	{"check.json", "findings of a check", "`moontide check --json`", reflect.TypeFor[report.CheckJSON]()},
 	{"engine.json", "simulated engines, and the errors of a fit", "`moontide fit-engine`; read by `--engine`", reflect.TypeFor[engineJSON]()},
-	{"calibration.json", "range of a client, and the loads it was found with", "the file of `moontide calibrate`", reflect.TypeFor[bench.Calibration]()},
+	{"calibration.json", "range of a client, and the loads it was found with", "the file of `moontide calibrate`", reflect.TypeFor[experiment.Calibration]()},
 }
 
 // engineJSON is the JSON of an engine file. Its settings are the engine parameters.

@@ -16,7 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/sim/server"
 	"moontide/trace/tokenizer"
 )
@@ -85,9 +85,9 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}
-	std.say("simulated endpoint on http://%s, model %s, %s; interrupt ends it", ln.Addr(), c.String("model"), bench.DescribeEngines(deployment, file))
+	std.say("simulated endpoint on http://%s, model %s, %s; interrupt ends it", ln.Addr(), c.String("model"), experiment.DescribeEngines(deployment, file))
 	if c.Bool("json") {
-		if err := bench.AnnounceEndpoint(std.out, "http://"+ln.Addr().String()); err != nil {
+		if err := experiment.AnnounceEndpoint(std.out, "http://"+ln.Addr().String()); err != nil {
 			return err
 		}
 	}

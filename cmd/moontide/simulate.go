@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 )
 
 func simulateCommand(std streams, stop stop) *cli.Command {
@@ -46,21 +46,21 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if text := bench.HeldOutErrors(cfg.EngineFile); text != "" {
+	if text := experiment.HeldOutErrors(cfg.EngineFile); text != "" {
 		std.say("%s", text)
 	}
 	return runTrace(c, std, stop, path, cfg)
 }
 
 // virtualConfig parses the flags of a run in virtual time.
-func virtualConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
+func virtualConfig(c *cli.Context, std streams, stop stop) (cfg experiment.Config, err error) {
 	cfg = virtualRunConfig(c, std, stop)
 	cfg.Engines, cfg.EngineFile, err = deploymentOf(c)
 	return cfg, err
 }
 
 // virtualRunConfig is virtualConfig without the engines.
-func virtualRunConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
+func virtualRunConfig(c *cli.Context, std streams, stop stop) (cfg experiment.Config) {
 	cfg = runConfig(c, std, stop)
 	cfg.Virtual = true
 	setAnswers(c, &cfg.Client)

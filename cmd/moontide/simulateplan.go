@@ -7,17 +7,17 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/measure"
 	"moontide/analyze/report"
-	"moontide/analyze/run"
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/sim/fit"
 )
 
 // planQuestion holds the parsed command line.
 type planQuestion struct {
 	view       report.View
-	candidates []bench.Candidate
-	run        bench.Config
+	candidates []experiment.Candidate
+	run        experiment.Config
 	output
 }
 
@@ -32,7 +32,7 @@ func planTrace(c *cli.Context, std streams, stop stop, path string) error {
 		return err
 	}
 	defer remove()
-	planner, err := bench.NewPlanner(stop.gently, bench.PlanConfig{
+	planner, err := experiment.NewPlanner(stop.gently, experiment.PlanConfig{
 		Run: q.run, Metrics: report.PlanMetrics(q.view), Gates: q.view.Gates, Each: sayProgress(std),
 	})
 	if err != nil {
@@ -71,10 +71,10 @@ func parsePlan(c *cli.Context, std streams, stop stop) (q planQuestion, err erro
 }
 
 // sayProgress returns a function that prints the number of simulated runs every few seconds.
-func sayProgress(std streams) func(bench.Prediction) {
+func sayProgress(std streams) func(experiment.Prediction) {
 	var runs atomic.Int64
 	said := time.Now()
-	return func(bench.Prediction) {
+	return func(experiment.Prediction) {
 		n := runs.Add(1)
 		if now := time.Now(); now.Sub(said) >= quietEvery {
 			said = now
@@ -83,7 +83,7 @@ func sayProgress(std streams) func(bench.Prediction) {
 	}
 }
 
-func (q *planQuestion) predict(ctx context.Context, planner *bench.Planner) (plan report.Plan, err error) {
+func (q *planQuestion) predict(ctx context.Context, planner *experiment.Planner) (plan report.Plan, err error) {
 	plan = report.Plan{View: q.view, Notes: planner.Notes(), HeldOut: heldOutErrors(q.run.EngineFile, report.PlanMetrics(q.view))}
 	plan.Trace, plan.Requests = planner.Trace()
 	plan.Predictions, err = planner.Predict(ctx, q.candidates)
@@ -92,7 +92,7 @@ func (q *planQuestion) predict(ctx context.Context, planner *bench.Planner) (pla
 
 // heldOutErrors returns the errors of the metrics that engines of a file predict, on held-out
 // measurements.
-func heldOutErrors(file *fit.File, metrics []run.Metric) map[string]float64 {
+func heldOutErrors(file *fit.File, metrics []measure.Metric) map[string]float64 {
 	errors := map[string]float64{}
 	for _, m := range metrics {
 		if share, known := file.HeldOutError(m.Key); known {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay/bench"
+	"moontide/replay/experiment"
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
 	"moontide/replay/secret"
@@ -150,7 +150,7 @@ func urlsOf(c *cli.Context) []string {
 	if c.Command.Name != "bench" {
 		return urls
 	}
-	targets, err := bench.ParseTargets(urls)
+	targets, err := experiment.ParseTargets(urls)
 	for i := range urls {
 		if err == nil { // else the sweep's plan fails
 			urls[i] = targets[i].URL

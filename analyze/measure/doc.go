@@ -1,0 +1,18 @@
+// Package measure computes the metrics of a replay and decides whether to trust them.
+//
+// [Compute] reads the records of a run once and returns a [Result]:
+//
+//	result, err := run.Compute(folder.Records(), run.Options{})
+//	fmt.Println(result.Verdict.Level, result.TTFT.Quantile(0.99))
+//
+// Every metric is a pure function of the records. Always show the [Verdict] with
+// the metrics: it reports whether the client distorted them. [Latency] and [Metric]
+// define the key, label, unit and direction of improvement of every metric; all
+// code that prints or compares metrics uses them.
+//
+// [ParseConditions] parses conditions on metrics, such as p99_ttft<2s. A [Gate] is a
+// condition that a run must or must not meet; what was not measured does not pass.
+//
+// Latencies are in milliseconds; times are offsets from the start of the run.
+// [Merge] combines the runs of several machines.
+package measure

@@ -1,0 +1,196 @@
+package measure
+
+import (
+	"cmp"
+	"slices"
+	"time"
+	"unique"
+
+	"moontide/replay"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// Sessions describes the sessions of a run: requests that have the same session id or wait
+// for each other, such as an agent and its sub-agents. Requests without session_id,
+// request_id and after are in no session.
+type Sessions struct {
+	Requests int // of sessions, inside the window or not
+	// Ended is the number of sessions whose last request was done inside the window. Each
+	// counts once: as Failed if a request failed, else as Abandoned if one was abandoned,
+	// else as Unfinished if the end of the run canceled a request or came before the last
+	// turn, else as Completed. Outgrown sessions, which ended because the next prompt did
+	// not fit the model's context, are not Completed. With a window, Completed includes
+	// outgrown sessions and unfinished ones without a canceled request, because only their
+	// totals of the run are known.
+	Ended, Completed, Failed, Abandoned, Unfinished, Outgrown int
+	CutTurns                                                  int                // from Options
+	PerHour                                                   trace.Opt[float64] // completed
+	// Duration is the time from the first request sent to the last one done, in seconds, and
+	// Turns the number of requests. They cover sessions entirely inside the window without
+	// failed or abandoned requests.
+	Duration, Turns stats.Sample
+	// ByTurn, EachTurn and ByISL group the completed requests. EachTurn has single
+	// turns up to MaxEachTurn, and all others in its last group.
+	ByTurn, EachTurn, ByISL []Group
+}
+
+// sessionLinks are the requests that a request waits for, if not the turn before, and the
+// prompt and answer that it contains.
+type sessionLinks struct {
+	id    string
+	after []string
+	base  replay.Base
+}
+
+func inSession(rec *replay.Record) bool {
+	return rec.SessionID != "" || rec.ID != "" || rec.After != nil
+}
+
+// addRequest keeps a record for the figures of sessions, of models and, with
+// Options.Detail, of requests. It takes about 150 bytes, and the ids.
+func (c *collector) addRequest(rec *replay.Record, timing Timing, counted bool) {
+	q := newRequest(rec, timing, counted)
+	if rec.Sent.Set {
+		q.prompt = int32(len(c.prompts.prompts) - 1)
+	}
+	if q.inSession = inSession(rec); q.inSession {
+		c.sessionRequests++
+	}
+	if rec.Base.Row.Set {
+		c.live = true
+	}
+	if rec.ID != "" || rec.After != nil || rec.Base.Row.Set {
+		c.links = append(c.links, sessionLinks{rec.ID, rec.After, rec.Base})
+		q.links = int32(len(c.links))
+	}
+	c.requests = append(c.requests, q)
+}
+
+// sortRequests sorts the requests by row and finds their sessions and turns.
+func (c *collector) sortRequests() {
+	slices.SortFunc(c.requests, func(a, b Request) int {
+		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.End, b.End))
+	})
+	if c.sessionRequests > 0 {
+		c.graph = c.sessionGraph(true)
+		c.setTurns()
+	}
+}
+
+// sessionGraph returns the graph of the requests, by their index. If records
+// contradict each other, it is that of the session ids alone.
+func (c *collector) sessionGraph(linked bool) *trace.Graph {
+	var b trace.GraphBuilder
+	defer b.Close()
+	for i := range c.requests {
+		q := &c.requests[i]
+		r := trace.Request{SessionID: q.session.Value()}
+		if linked && q.links > 0 {
+			l := &c.links[q.links-1]
+			r.ID, r.After = l.id, l.after
+		}
+		b.Add(r, 0)
+	}
+	graph, err := b.Graph()
+	if err != nil {
+		return c.sessionGraph(false)
+	}
+	return graph
+}
+
+// setTurns numbers the requests with the same session id by row. Agents without an id have
+// their own turns in each session of the graph.
+func (c *collector) setTurns() {
+	type key struct {
+		id    unique.Handle[string]
+		first int
+	}
+	turns := map[key]int32{}
+	for i := range c.requests {
+		k := key{c.requests[i].session, c.graph.First(i)}
+		turns[k]++
+		c.requests[i].Turn = turns[k]
+	}
+}
+
+// session is the state of one session while the requests are visited.
+type session struct {
+	from, to                    time.Duration
+	requests                    int
+	failed, abandoned, canceled bool
+	sent                        bool
+}
+
+func (s *session) add(q *Request) {
+	if q.WasSent {
+		if !s.sent || q.Sent < s.from {
+			s.from = q.Sent
+		}
+		s.sent = true
+		s.requests++
+	}
+	s.to = max(s.to, q.End)
+	switch {
+	case q.Class == replay.Canceled:
+		s.canceled = true
+	case q.Class.Failed():
+		s.failed = true
+	case q.Class == replay.Abandoned:
+		s.abandoned = true
+	}
+}
+
+// newSessions returns nil without sessions.
+func (c *collector) newSessions() *Sessions {
+	if c.sessionRequests == 0 {
+		return nil
+	}
+	window := c.opts.Window
+	s := &Sessions{Requests: c.sessionRequests, CutTurns: c.opts.CutTurns, Outgrown: c.opts.Outgrown}
+	sessions := map[int]*session{} // by the first request
+	for i := range c.requests {
+		if !c.requests[i].inSession {
+			continue
+		}
+		first := c.graph.First(i)
+		if sessions[first] == nil {
+			sessions[first] = &session{}
+		}
+		sessions[first].add(&c.requests[i])
+	}
+	var durations, turns []float64
+	for _, one := range sessions {
+		if !window.Has(one.to) {
+			continue
+		}
+		s.Ended++
+		switch {
+		case one.failed:
+			s.Failed++
+			continue
+		case one.abandoned:
+			s.Abandoned++
+			continue
+		case one.canceled:
+			s.Unfinished++
+			continue
+		}
+		if window.Has(one.from) && one.sent {
+			durations = append(durations, (one.to - one.from).Seconds())
+			turns = append(turns, float64(one.requests))
+		}
+	}
+	s.Completed = s.Ended - s.Failed - s.Abandoned - s.Unfinished
+	if window.whole() {
+		s.Unfinished += c.opts.Unfinished
+		s.Completed = max(s.Completed-s.Outgrown-c.opts.Unfinished, 0)
+	}
+	s.Duration, s.Turns = stats.Of(durations), stats.Of(turns)
+	if hours := c.result.Duration.Hours(); hours > 0 {
+		s.PerHour = trace.Some(float64(s.Completed) / hours)
+	}
+	s.ByTurn, s.EachTurn = c.groups(turnBands, 1, true, turnOf), c.groups(eachTurn(), 1, true, turnOf)
+	s.ByISL = c.groups(islBands(), 0, true, islOf)
+	return s
+}

@@ -1,0 +1,270 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"moontide/replay/runfile"
+	"moontide/trace"
+)
+
+// PartResult describes one part of a run by itself.
+type PartResult struct {
+	Name string // such as "part 3 of 4 (host)", or the folder of a run that was merged
+	Run  runfile.Run
+	// StartedLate is the delay of the part after the agreed start, in milliseconds; absent
+	// without an agreed start.
+	StartedLate trace.Opt[float64]
+	// OffsetMS is the offset of the part's clock at its start, BoundMS the largest
+	// error of the offset during the run; absent if it was not measured.
+	OffsetMS, BoundMS trace.Opt[float64]
+	// Result has the counts of the part's requests, TTFT and the latencies that the verdict
+	// needs. Its Verdict omits checks that need all parts, such as the contents of the
+	// server's cache. The limits for the client's lateness are those of the whole run, whose
+	// latencies it distorts.
+	Result *Result
+}
+
+// partLatencies are the latencies of a part.
+var partLatencies = []Latency{TTFT, ClientLag, ConnectTime, QueueTime, FirstStampError, MaxStampError}
+
+// results judges the parts, whose records have been read.
+func (m *Merged) results(whole *Result) (all []PartResult) {
+	for _, part := range m.parts {
+		p := PartResult{Name: part.name(), Run: part.Run}
+		if place := part.Run.Part; place.Clock.Measured() {
+			p.OffsetMS = trace.Some(ms(place.Clock.Offset(part.Run.Started)))
+			p.BoundMS = trace.Some(place.Clock.BoundMS(part.lastInstant()))
+			p.StartedLate = trace.Some(ms(place.Clock.ToReference(part.Run.Started).Sub(place.Start)))
+		}
+		if t := part.tally; t != nil {
+			t.finish()
+			p.Result = t.result
+			p.Result.Verdict = judgePart(t.result, whole, &part.Run)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func judgePart(r, whole *Result, info *runfile.Run) Verdict {
+	var v Verdict
+	if info.Rows == 0 && r.Records == 0 {
+		v.note("rows", Valid, "no request of the schedule is in this part")
+		return v
+	}
+	ttft := r.TTFT
+	r.TTFT, r.ITL = whole.TTFT, whole.ITL
+	v.checkRequests(r)
+	v.checkLoad(r)
+	r.TTFT = ttft
+	return v
+}
+
+// checkParts checks whether all parts are there, each part, and all together.
+func (v *Verdict) checkParts(r *Result) {
+	for _, fault := range r.PartFaults {
+		v.note("parts", Invalid, "%s", fault)
+	}
+	if len(r.Parts) == 0 {
+		return
+	}
+	v.checkClocks(r)
+	v.checkEachPart(r.Parts)
+}
+
+// checkClocks checks the errors of the parts' clocks, and whether the parts started
+// together.
+func (v *Verdict) checkClocks(r *Result) {
+	if r.Virtual {
+		v.note("clocks", Valid, "virtual time: the clocks of the parts agree")
+		return
+	}
+	var unmeasured []string
+	var measured []*PartResult
+	for i := range r.Parts {
+		p := &r.Parts[i]
+		if !p.BoundMS.Set {
+			unmeasured = append(unmeasured, p.Name)
+			continue
+		}
+		measured = append(measured, p)
+		if drift := p.Run.Part.Clock.Drift(); math.Abs(drift) > maxClockDrift {
+			v.note("clocks", Suspect, "%s: its clock was changed during the run, from an offset of %.2f ms to %.2f ms (SUSPECT above %.0f ppm), so the order of requests is unknown; disable time synchronization that steps the clock",
+				p.Name, p.Run.Part.Clock.Before.OffsetMS, p.Run.Part.Clock.After.OffsetMS, 1e6*maxClockDrift)
+		}
+	}
+	if len(unmeasured) > 0 {
+		v.note("clocks", Suspect, "the clocks of %s were not compared: if they differ, the order of requests, rates and cache hits are wrong; start the parts as one run",
+			firstOf(unmeasured))
+	}
+	if len(measured) == 0 {
+		return
+	}
+	l := r.latenessLimit(r.TTFT)
+	worst := slices.MaxFunc(measured, func(a, b *PartResult) int { return cmp.Compare(a.BoundMS.Value, b.BoundMS.Value) })
+	text := fmt.Sprintf("clocks of the parts are known within %.3g ms", worst.BoundMS.Value)
+	if level := l.grade(worst.BoundMS.Value); level == Valid {
+		v.note("clocks", level, "%s (INVALID above %.2f ms)", text, l.invalid)
+	} else {
+		v.note("clocks", level, "%s, the worst being that of %s (SUSPECT from %.2f ms, INVALID above %.2f ms): use a faster network between the parts, or synchronize their clocks",
+			text, worst.Name, l.suspect, l.invalid)
+	}
+	started := func(p *PartResult) float64 { return math.Abs(p.StartedLate.Value) }
+	late := slices.MaxFunc(measured, func(a, b *PartResult) int { return cmp.Compare(started(a), started(b)) })
+	if level := l.grade(started(late)); level == Valid {
+		v.note("start", level, "parts started up to %.2f ms from the agreed start (INVALID above %.2f ms)", started(late), l.invalid)
+	} else {
+		v.note("start", level, "%s started %.2f ms from the agreed start (SUSPECT from %.2f ms, INVALID above %.2f ms): the server did not get the load of the trace; run again",
+			late.Name, late.StartedLate.Value, l.suspect, l.invalid)
+	}
+}
+
+// maxClockDrift is the maximum drift of an undisturbed clock: the kernel corrects clocks
+// gradually by up to 500 ppm.
+const maxClockDrift = 1000e-6
+
+// checkEachPart repeats the evidence against parts: the worst for each check.
+func (v *Verdict) checkEachPart(parts []PartResult) {
+	const shown = 3 // for each check
+	type finding struct {
+		Evidence
+		part string
+	}
+	var checks []string
+	findings := map[string][]finding{}
+	good := 0
+	for _, p := range parts {
+		if p.Result == nil {
+			continue
+		}
+		if p.Result.Verdict.Level == Valid {
+			good++
+		}
+		for _, e := range p.Result.Verdict.Evidence {
+			if e.Level == Valid {
+				continue
+			}
+			if findings[e.Check] == nil {
+				checks = append(checks, e.Check)
+			}
+			findings[e.Check] = append(findings[e.Check], finding{e, p.Name})
+		}
+	}
+	for _, check := range checks {
+		all := findings[check]
+		slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(b.Level, a.Level) })
+		for i, f := range all[:min(len(all), shown)] {
+			more := ""
+			if left := len(all) - shown; i == shown-1 && left > 0 {
+				more = fmt.Sprintf(" (%d more)", left)
+			}
+			v.note("part", f.Level, "%s: %s%s", f.part, f.Text, more)
+		}
+	}
+	if good > 0 {
+		v.note("part", Valid, "%d of %d parts are VALID on their own", good, len(parts))
+	}
+}
+
+// places returns the faults of the numbers of the parts.
+func places(parts []Part, known *runfile.Parts) (faults []string) {
+	run := parts[0].Run.Part
+	found := map[int]string{}
+	rows := 0
+	for i := range parts {
+		switch p := &parts[i].Run.Part; {
+		case p.Of == 0 || p.RunID != run.RunID || p.Of != run.Of || known != nil && (p.RunID != known.RunID || p.Of != known.Of):
+			faults = append(faults, parts[i].Name+" does not belong to the same run as "+parts[0].Name+": omit it")
+		case found[p.Number] != "":
+			faults = append(faults, fmt.Sprintf("%s and %s are both part %d: omit one of them", found[p.Number], parts[i].Name, p.Number))
+		default:
+			found[p.Number] = parts[i].Name
+			rows += parts[i].Run.Rows
+		}
+	}
+	for number := 1; number <= run.Of; number++ {
+		if found[number] == "" {
+			faults = append(faults, missing(number, run.Of, known))
+		}
+	}
+	if len(faults) == 0 && rows != run.RunRows {
+		faults = append(faults, fmt.Sprintf("the parts have %d of the %d rows of the schedule: they do not belong to one schedule", rows, run.RunRows))
+	}
+	return faults
+}
+
+// missing describes a part without a folder.
+func missing(number, of int, known *runfile.Parts) string {
+	text := fmt.Sprintf("part %d of %d is missing", number, of)
+	if known == nil || number > len(known.Parts) {
+		return text + ": add its folder"
+	}
+	s := known.Parts[number-1]
+	if s.Host != "" {
+		text += " (" + s.Host + ")"
+	}
+	if s.State == runfile.PartEnded || s.State == runfile.PartRunning {
+		return text + ": restore its folder"
+	}
+	return text + ": " + strings.TrimSuffix(s.State+", "+s.Reason, ", ")
+}
+
+// interrupted returns the parts that did not send all requests while others did.
+func interrupted(parts []Part) (faults []string) {
+	everywhere := !slices.ContainsFunc(parts, func(p Part) bool { return !p.Run.Stopped })
+	for i := range parts {
+		switch r := &parts[i].Run; {
+		case r.Ended.IsZero():
+			faults = append(faults, fmt.Sprintf("%s did not end (%d of %d requests were sent): it was killed or is still running, and the server did not get the load of the trace", parts[i].name(), r.Sent, r.Rows))
+		case r.Failure != "":
+			faults = append(faults, fmt.Sprintf("%s failed (%d of %d requests were sent): %s", parts[i].name(), r.Sent, r.Rows, r.Failure))
+		case r.Stopped && !everywhere:
+			faults = append(faults, fmt.Sprintf("%s was stopped early (%d of %d requests were sent) but others were not: the server did not get the load of the trace", parts[i].name(), r.Sent, r.Rows))
+		}
+	}
+	return faults
+}
+
+// differences returns the settings that differ but must not.
+func differences(parts []Part) (notes []string) {
+	for _, thing := range []struct {
+		name string
+		of   func(r *runfile.Run) string
+	}{
+		{"versions of moontide", func(r *runfile.Run) string { return r.Version }},
+		{"models", func(r *runfile.Run) string { return r.Target.ModelText() }},
+		{"endpoints", func(r *runfile.Run) string { return r.Target.Endpoint }},
+		{"prompts", func(r *runfile.Run) string { return r.Target.Prompt }},
+		{"block sizes", func(r *runfile.Run) string { return fmt.Sprint(r.Trace.BlockSize) }},
+		{"speedups", func(r *runfile.Run) string { return fmt.Sprint(r.Trace.Speedup) }},
+		{"schedules (SHA-256)", func(r *runfile.Run) string { return r.Schedule }},
+		{"traces (SHA-256)", func(r *runfile.Run) string { return r.Trace.SHA256 }},
+		{"seeds", func(r *runfile.Run) string { return fmt.Sprint(r.Seed) }},
+		{"salts", func(r *runfile.Run) string { return r.Salt }},
+		{"agreed starts", func(r *runfile.Run) string { return fmt.Sprint(r.Part.Start.UTC()) }},
+	} {
+		var all []string
+		for i := range parts {
+			if s := thing.of(&parts[i].Run); !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+		if len(all) > 1 {
+			notes = append(notes, fmt.Sprintf("the runs differ in their %s: %s; merge runs with the same settings", thing.name, firstOf(all)))
+		}
+	}
+	return notes
+}
+
+// firstOf joins a few names.
+func firstOf(names []string) string {
+	const most = 8
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,151 @@
+package experiment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"moontide/analyze/measure"
+	"moontide/replay"
+	"moontide/replay/experiment"
+	"moontide/replay/openai"
+	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/trace"
+	"moontide/trace/routing"
+)
+
+// metrics returns the metrics with some keys.
+func metrics(keys ...string) (all []measure.Metric) {
+	for _, key := range keys {
+		all = append(all, measure.MustMetric(key))
+	}
+	return all
+}
+
+func gatesFrom(t testing.TB, text string) (all []measure.Gate) {
+	t.Helper()
+	conditions, err := measure.ParseConditions(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range conditions {
+		all = append(all, measure.Gate{Condition: c})
+	}
+	return all
+}
+
+func planner(t testing.TB, cfg experiment.PlanConfig) *experiment.Planner {
+	t.Helper()
+	p, err := experiment.NewPlanner(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func candidates(all ...engine.Deployment) (list []experiment.Candidate) {
+	for _, d := range all {
+		list = append(list, experiment.Candidate{Deployment: d})
+	}
+	return list
+}
+
+// deployment returns a deployment of default engines after some changes.
+func deployment(change func(*engine.Deployment)) engine.Deployment {
+	d := engine.Default()
+	change(&d)
+	return d
+}
+
+func aggregated(engines int) engine.Deployment {
+	return deployment(func(d *engine.Deployment) { d.Engines = engines })
+}
+
+const (
+	agentTrace    = "../../traces/agent.jsonl"
+	conversations = "../../traces/conversation.jsonl"
+)
+
+// A prediction has the metrics of a run of the same deployment with the same load.
+func TestPredictionsAreRuns(t *testing.T) {
+	t.Parallel()
+	deployments := []engine.Deployment{
+		aggregated(1), deployment(func(d *engine.Deployment) { d.Engines, d.Routing = 3, routing.Prefix }),
+		deployment(func(d *engine.Deployment) { d.Engines, d.Routing = 3, routing.Random }),
+		deployment(func(d *engine.Deployment) { d.Engines, d.Prefill, d.Decode = 0, 2, 1 }),
+		deployment(func(d *engine.Deployment) { d.Engine.MaxSeqs, d.Engine.KVBlocks = 8, 2500 }),
+	}
+	window := runfile.Window{WarmupSeconds: 5, CooldownSeconds: 5}
+	for name, cfg := range map[string]experiment.Config{
+		"open loop":   {},
+		"paced":       {Pacing: trace.Pacing{Limit: 60, Start: 5 * time.Second, Speedup: 3, Ramp: 10 * time.Second}, MaxConcurrency: 4},
+		"drawn":       {Pacing: trace.Pacing{Arrivals: &trace.Arrivals{Distribution: trace.Poisson, Rate: 4}}, Seed: 7},
+		"closed loop": {Closed: true, MaxConcurrency: 3, Window: window},
+		"sessions":    {Closed: true, Sessions: replay.SessionLimits{Open: 2, Turns: 5}, Client: openai.Config{Answers: openai.LiveAnswers}, CacheGenerated: true},
+		"spread":      {Pacing: trace.Pacing{SpreadGrid: true, End: 40 * time.Second}, Client: openai.Config{CancelAfter: 2 * time.Second}},
+	} {
+		for _, everyToken := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, every token %v", name, everyToken), func(t *testing.T) {
+				t.Parallel()
+				cfg := cfg
+				cfg.Trace.Path = agentTrace
+				shown := metrics("completed", "abandoned", "output_throughput", "mean_ttft_ms", "p99_ttft_ms", "p99_tpot_ms", "mean_e2el_ms", "mean_client_queue_time_ms", "cached_share", "achieved_rate", "max_concurrent_requests")
+				if everyToken { // else the times of tokens are not simulated
+					shown = append(shown, metrics("mean_itl_ms", "max_output_tokens_per_s", "p99_ttst_ms")...)
+				}
+				p := planner(t, experiment.PlanConfig{Run: cfg, Gates: gatesFrom(t, "p50_ttft<100ms,failed<1%"), Metrics: shown})
+				predicted, err := p.Predict(t.Context(), candidates(deployments...))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, d := range deployments {
+					one := cfg
+					one.Virtual, one.Engines = true, d
+					result, err := experiment.Run(t.Context(), one)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := predicted[i]
+					for m, metric := range shown {
+						if want := metric.Value(result.Metrics); got.Values[m] != want {
+							t.Errorf("%v: %s is %v, in a run %v", d, metric.Key, got.Values[m], want)
+						}
+					}
+					met := result.Metrics.Verdict.Level != measure.Invalid
+					for g, gate := range gatesFrom(t, "p50_ttft<100ms,failed<1%") {
+						want := gate.Judge(result.Metrics)
+						if met = met && want.Passed; got.Judgements[g].String() != want.String() {
+							t.Errorf("%v: %v, in a run %v", d, got.Judgements[g], want)
+						}
+					}
+					if got.Met != met || got.Completed != result.Metrics.Completed || got.Failed != result.Metrics.Failed || got.State.Steps == 0 {
+						t.Errorf("%v: %+v, want met %v", d, got.Forecast, met)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestPlanErrors(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var wrong *experiment.ConfigError
+	if _, err := experiment.NewPlanner(ctx, experiment.PlanConfig{}); !errors.As(err, &wrong) || wrong.Field != "Trace" {
+		t.Errorf("without a trace: %v", err)
+	}
+	p := planner(t, experiment.PlanConfig{Run: experiment.Config{Trace: experiment.Trace{Requests: trace.FromSlice(rows(5, 0))}}})
+	bad := aggregated(2)
+	bad.Engine.Costs.Step = -1
+	if _, err := p.Predict(ctx, candidates(aggregated(1), bad)); !errors.As(err, &wrong) {
+		t.Errorf("of an invalid deployment: %v", err)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := p.Predict(canceled, candidates(aggregated(1))); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
