@@ -37,7 +37,7 @@ func TestGraph(t *testing.T) {
 		t.Errorf("sessions, requests, joins, lost: %s, want %s", got, want)
 	}
 	s := a.Sessions
-	if want := (analyze.Relations{Extend: 2, Shortened: 2, Rewritten: 1, Unknown: 1}); *s.Relations != want {
+	if want := (trace.Relations{Extend: 2, Shortened: 2, Rewritten: 1, Unknown: 1}); *s.Relations != want {
 		t.Errorf("relations %+v, want %+v", *s.Relations, want)
 	}
 	if s.Delay.Count != 3 || s.Think.Max != 20 || s.Tool.Max != 10 {

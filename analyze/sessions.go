@@ -43,9 +43,10 @@ type Sessions struct {
 	// Growth is the ISL of each later turn minus that of the previous turn, in
 	// tokens. It is negative if a session continues with a shorter prompt.
 	Growth stats.Sample
-	// Relations is nil if sessions were inferred, or if no row of a session has
-	// a block id.
-	Relations *Relations
+	// Relations counts the later turns by their prompts, whose block ids have to be
+	// chained to their prefixes. It is nil if sessions were inferred, or if no row of a
+	// session has a block id.
+	Relations *trace.Relations
 }
 
 const (
@@ -132,7 +133,7 @@ func (c *sessionCounter) result(rows *rows, prompts *prefixCounter, size trace.B
 		return nil, nil
 	}
 	previous := slices.Repeat([]int32{outside}, rows.len())
-	relations, ids := &Relations{}, false
+	relations, ids := &trace.Relations{}, false
 	latest := int32(none) // turn of the session
 	for t, err := range c.builder.Turns {
 		if err != nil {
@@ -146,7 +147,7 @@ func (c *sessionCounter) result(rows *rows, prompts *prefixCounter, size trace.B
 		if t.First {
 			latest = none
 		} else {
-			relations.add(prompts, rows, t.Row, int(latest), size.Tokens)
+			relations.Add(prompts.relation(rows, t.Row, int(latest), size.Tokens))
 		}
 		previous[t.Row], latest = latest, int32(t.Row)
 	}

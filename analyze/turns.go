@@ -1,37 +1,15 @@
 package analyze
 
-// Relations counts how the prompts of later turns relate to that of the turn before, the
-// row before of the same session, by block ids, which have to be chained to their prefixes.
-type Relations struct {
-	Extend    int // begin with the whole prompt before, and are longer
-	Shortened int // are not longer: the context was compacted, or is another
-	Rewritten int // are longer, but begin differently
-	Unknown   int // one of the two has no block ids
-}
+import "moontide/trace"
 
-// add counts a turn and the one before. A block has size tokens.
-func (c *Relations) add(prompts *prefixCounter, rows *rows, row, before, size int) {
-	isl := rows.at(before).isl
-	full := int(isl) / size // blocks
-	if rows.at(row).isl <= isl {
-		c.Shortened++
-		return
-	}
-	if full == 0 {
-		c.Extend++
-		return
-	}
-	// The last full block stands for all before it.
-	last, known := prompts.blockAt(uint32(before), full-1)
-	own, ownKnown := prompts.blockAt(uint32(row), full-1)
-	switch {
-	case !known || !ownKnown:
-		c.Unknown++
-	case own != last:
-		c.Rewritten++
-	default:
-		c.Extend++
-	}
+// relation returns how the prompt of a row relates to that of the row before in its
+// session. A block has size tokens.
+func (c *prefixCounter) relation(rows *rows, row, before, size int) trace.Relation {
+	return trace.RelationOf(int(rows.at(row).isl), int(rows.at(before).isl), size, func(place int) (same, known bool) {
+		last, known := c.blockAt(uint32(before), place)
+		own, ownKnown := c.blockAt(uint32(row), place)
+		return own == last, known && ownKnown
+	})
 }
 
 // blockAt returns the number of the block at a place, from 0, of a row's prompt, and

@@ -33,12 +33,8 @@ const noBase = -1
 
 // Turns counts how the prompts of later turns relate to the prompt before them.
 type Turns struct {
-	Later     int // that continue another: the sum of the next four
-	Extends   int // begin with the whole prompt before
-	Shortened int // not longer than it, as after a compaction
-	Rewritten int // longer, but begin differently
-	Unknown   int // the trace has no block ids
-	Lost      int // ids in after that no row of the trace has
+	trace.Relations
+	Lost int // ids in after that no row of the trace has
 	// Live answers, which are 0 if all answers are the trace's:
 	Live          int // prompts that contain a real answer
 	AnswerUnknown int // later turns after an unknown answer, as after a resume
@@ -181,17 +177,7 @@ func (h *liveHistory) prompt(i int32) *transcript.Prompt {
 
 func (h *liveHistory) count(_ *transcript.Prompt, turn transcript.Turn) {
 	t := &h.turns
-	t.Later++
-	switch turn.Relation {
-	case transcript.Extends:
-		t.Extends++
-	case transcript.Shortened:
-		t.Shortened++
-	case transcript.Rewritten:
-		t.Rewritten++
-	default:
-		t.Unknown++
-	}
+	t.Add(turn.Relation)
 	if turn.Answer > 0 {
 		t.Live++
 	}
@@ -244,7 +230,7 @@ func (h *liveHistory) continueFrom(before *transcript.Prompt, prompt int32) *tra
 	if h.opts.TextAnswers {
 		q.text = textTokens(p, turn)
 	}
-	if turn.Relation != transcript.Extends {
+	if turn.Relation != trace.Extends {
 		return p
 	}
 	k := continuation{base: base.row, before: base.length()}
@@ -262,7 +248,7 @@ func (h *liveHistory) continueFrom(before *transcript.Prompt, prompt int32) *tra
 // textTokens returns the number of answer tokens in a prompt whose text may encode to other
 // tokens: those of the latest answer if the prompt extends one of known length.
 func textTokens(p *transcript.Prompt, turn transcript.Turn) int32 {
-	if turn.Relation == transcript.Extends {
+	if turn.Relation == trace.Extends {
 		return int32(turn.Answer)
 	}
 	tokens := 0

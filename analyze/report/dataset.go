@@ -356,11 +356,11 @@ func graphSection(to *doc.Document, g *analyze.Graph) {
 }
 
 // relationRows describes how prompts relate to the previous turn, unless all extend it.
-func relationRows(s *doc.Section, r *analyze.Relations) {
+func relationRows(s *doc.Section, r *trace.Relations) {
 	if r == nil || r.Shortened+r.Rewritten == 0 {
 		return
 	}
-	turns := r.Extend + r.Shortened + r.Rewritten + r.Unknown
+	turns := r.Turns()
 	row := func(what string, n int) {
 		if n > 0 {
 			s.Row(what, doc.Int(n), "", doc.Share(n, turns))
@@ -380,7 +380,7 @@ func graphJSON(g *analyze.Graph) any {
 	}, known)
 }
 
-func relationsJSON(r *analyze.Relations) any {
+func relationsJSON(r *trace.Relations) any {
 	of, known := orZero(r)
 	return orNull(object{
 		{"extend", of.Extend}, {"shortened", of.Shortened}, {"rewritten", of.Rewritten}, {"unknown", of.Unknown},

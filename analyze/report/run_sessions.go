@@ -105,8 +105,8 @@ func addCounts(s *doc.Section, rows []countRow) {
 func (r Run) addTurns(s *doc.Section) {
 	t := r.Result.Turns
 	addCounts(s, []countRow{
-		{"Later turns", "prompts that continue another", t.Later},
-		{"Extending", "begin with the previous one", t.Extends},
+		{"Later turns", "prompts that continue another", t.Relations.Turns()},
+		{"Extending", "begin with the previous one", t.Extend},
 		{"Shortened", "not longer, as after compaction", t.Shortened},
 		{"Rewritten", "longer, but begin differently", t.Rewritten},
 		{"Unknown", "unknown, no block ids", t.Unknown},

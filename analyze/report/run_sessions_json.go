@@ -52,8 +52,8 @@ func turnsJSON(r *measure.Result) any {
 		return nil
 	}
 	return map[string]any{
-		"later":   t.Later, // turns whose prompt continues another: the sum of the next four
-		"extends": t.Extends, "shortened": t.Shortened, "rewritten": t.Rewritten, "unknown": t.Unknown,
+		"later":   t.Relations.Turns(), // turns whose prompt continues another: the sum of the next four
+		"extends": t.Extend, "shortened": t.Shortened, "rewritten": t.Rewritten, "unknown": t.Unknown,
 		"lost":              t.Lost,                                // requests that are waited for and not in the trace
 		"live":              t.Live,                                // prompts that contain a real answer
 		"answers_not_known": t.AnswerUnknown,                       // later turns that have the trace's answer because the real one was not known

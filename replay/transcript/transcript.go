@@ -82,25 +82,9 @@ type Generated struct {
 	Dropped int // generated before these and not part of the next prompt: reasoning
 }
 
-// Relation is how the prompt of a turn relates to that of the turn before.
-type Relation uint8
-
-// The relations.
-const (
-	// Extends: it begins with the whole prompt before, and is longer.
-	Extends Relation = iota
-	// Shortened: it is not longer than the prompt before, as after a compaction of
-	// the context.
-	Shortened
-	// Rewritten: it is longer but begins differently.
-	Rewritten
-	// Unknown: the trace has no block ids for one of them.
-	Unknown
-)
-
 // Turn describes a prompt that continues another.
 type Turn struct {
-	Relation
+	trace.Relation
 	Shared int // leading tokens shared with the prompt before and its answer
 	Answer int // of Shared, those of the answer
 	Cut    int // tokens of the answer for which the prompt has no room
@@ -112,8 +96,8 @@ func (p *Prompt) Continue(a Generated, r trace.Request, row int) (*Prompt, Turn)
 	next := New(r, row, p.blockSize)
 	turn := Turn{Relation: p.relation(r)}
 	switch turn.Relation {
-	case Unknown:
-	case Extends:
+	case trace.Unknown:
+	case trace.Extends:
 		turn.Answer = min(a.Tokens, r.InputLength-p.Len-1)
 		turn.Cut = a.Tokens - turn.Answer
 		turn.Shared = p.Len + turn.Answer
@@ -137,17 +121,11 @@ func (p *Prompt) endsAnswered(tokens int) bool {
 }
 
 // relation returns how a row relates to p.
-func (p *Prompt) relation(r trace.Request) Relation {
-	full := p.Len / p.blockSize
-	switch {
-	case r.InputLength <= p.Len:
-		return Shortened
-	case len(p.ids) < full || len(r.HashIDs) < full:
-		return Unknown
-	case full > 0 && r.HashIDs[full-1] != p.ids[full-1]: // ids identify the whole prefix
-		return Rewritten
-	}
-	return Extends
+func (p *Prompt) relation(r trace.Request) trace.Relation {
+	return trace.RelationOf(r.InputLength, p.Len, p.blockSize, func(place int) (same, known bool) {
+		known = place < min(len(p.ids), len(r.HashIDs))
+		return known && p.ids[place] == r.HashIDs[place], known
+	})
 }
 
 // sameBlocks returns the number of leading blocks that a row has in common with p.
@@ -184,7 +162,7 @@ func Base(r trace.Request, waited []*Prompt) *Prompt {
 	var base *Prompt
 	for _, p := range waited {
 		own := p.Session == r.SessionID && r.SessionID != ""
-		extends := p.Len >= p.blockSize && p.relation(r) == Extends
+		extends := p.Len >= p.blockSize && p.relation(r) == trace.Extends
 		switch {
 		case own && (base == nil || base.Session != r.SessionID || base.Row < p.Row):
 			base = p

@@ -43,13 +43,13 @@ func TestContinue(t *testing.T) {
 		next   trace.Request
 		want   transcript.Turn
 	}{
-		"extends":        {transcript.Generated{Tokens: 7}, row(48, 1, 2, 4, 5, 6), transcript.Turn{Relation: transcript.Extends, Shared: 32, Answer: 7}},
-		"no room":        {transcript.Generated{Tokens: 7}, row(30, 1, 2, 4), transcript.Turn{Relation: transcript.Extends, Shared: 29, Answer: 4, Cut: 3}},
-		"nothing to add": {transcript.Generated{Tokens: 7}, row(25, 1, 2, 3), transcript.Turn{Relation: transcript.Shortened, Shared: 25}},
-		"compacted":      {transcript.Generated{Tokens: 7}, row(18, 1, 9), transcript.Turn{Relation: transcript.Shortened, Shared: 10}},
-		"rewritten":      {transcript.Generated{Tokens: 7}, row(60, 1, 9, 8, 7, 6, 5), transcript.Turn{Relation: transcript.Rewritten, Shared: 10}},
-		"unknown":        {transcript.Generated{Tokens: 7}, row(60), transcript.Turn{Relation: transcript.Unknown}},
-		"reasoning":      {transcript.Generated{Tokens: 2, Dropped: 5}, row(48, 1, 2, 4, 5, 6), transcript.Turn{Relation: transcript.Extends, Shared: 27, Answer: 2}},
+		"extends":        {transcript.Generated{Tokens: 7}, row(48, 1, 2, 4, 5, 6), transcript.Turn{Relation: trace.Extends, Shared: 32, Answer: 7}},
+		"no room":        {transcript.Generated{Tokens: 7}, row(30, 1, 2, 4), transcript.Turn{Relation: trace.Extends, Shared: 29, Answer: 4, Cut: 3}},
+		"nothing to add": {transcript.Generated{Tokens: 7}, row(25, 1, 2, 3), transcript.Turn{Relation: trace.Shortened, Shared: 25}},
+		"compacted":      {transcript.Generated{Tokens: 7}, row(18, 1, 9), transcript.Turn{Relation: trace.Shortened, Shared: 10}},
+		"rewritten":      {transcript.Generated{Tokens: 7}, row(60, 1, 9, 8, 7, 6, 5), transcript.Turn{Relation: trace.Rewritten, Shared: 10}},
+		"unknown":        {transcript.Generated{Tokens: 7}, row(60), transcript.Turn{Relation: trace.Unknown}},
+		"reasoning":      {transcript.Generated{Tokens: 2, Dropped: 5}, row(48, 1, 2, 4, 5, 6), transcript.Turn{Relation: trace.Extends, Shared: 27, Answer: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := transcript.New(before, 0, block)
