@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"analyze/report/doc":    {"analyze/report/figure", "trace"},
 	"analyze/report/figure": {"trace/atomicfile"},
 	"analyze/measure":       {"replay", "replay/runfile", "replay/transcript", "trace", "trace/block", "trace/stats"},
-	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/measure", "replay", "replay/experiment", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/weblog", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/log", "trace/routing", "trace/tokenizer", "traces"},
+	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/report", "analyze/report/doc", "analyze/measure", "replay", "replay/experiment", "replay/capture", "replay/cluster", "replay/evidence", "replay/live", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/weblog", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/log", "trace/routing", "trace/stats", "trace/tokenizer", "traces"},
 
 	"replay":                        {"replay/monotonic", "replay/transcript", "trace"},
 	"replay/experiment":             {"analyze/measure", "replay", "replay/experiment/search", "replay/cluster", "replay/evidence", "replay/listen", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/secret", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan", "trace/stats", "trace/tokenizer"},
@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"replay/capture":                {"replay", "replay/listen", "replay/live", "replay/openai", "replay/openai/http1", "replay/openai/sse", "replay/stamp", "replay/weblog", "trace", "trace/atomicfile", "trace/format", "trace/log"},
 	"replay/evidence":               {"replay", "replay/runfile", "replay/secret"},
 	"replay/listen":                 {},
-	"replay/live":                   {"replay", "replay/weblog"},
+	"replay/live":                   {"replay", "replay/weblog", "trace/stats"},
 	"replay/monotonic":              {},
 	"replay/openai":                 {"replay", "replay/openai/dial", "replay/openai/http1", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "replay/secret", "replay/transcript", "trace", "trace/jsonscan", "trace/log"},
 	"replay/openai/dial":            {"replay/secret"},
@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	"replay/secret":                 {"trace/jsonscan"},
 	"replay/sim/engine":             {"replay/transcript", "trace/routing"},
 	"replay/sim/fit":                {"replay/sim/engine", "trace", "trace/jsonscan", "trace/stats"},
-	"replay/sim/server":             {"replay/listen", "replay/monotonic", "replay/sim/engine", "replay/weblog", "trace/jsonscan"},
+	"replay/sim/server":             {"replay/listen", "replay/monotonic", "replay/sim/engine", "replay/weblog", "trace/jsonscan", "trace/stats"},
 	"replay/sim/virtual":            {"replay", "replay/sim/engine", "replay/transcript", "trace"},
 	"replay/stamp":                  {},
 	"replay/transcript":             {"trace"},
@@ -81,6 +81,7 @@ var onlyIn = map[string][]string{
 	"github.com/urfave/cli/v2":      {"cmd/moontide"},
 	"github.com/klauspost/compress": {"replay/openai/http1", "synth/sessions", "trace/atomicfile", "trace/format"},
 	"github.com/goccy/go-yaml":      {"synth/spec"},
+	"github.com/HdrHistogram":       {"trace/stats"},
 }
 
 func TestWhoImportsWhom(t *testing.T) {

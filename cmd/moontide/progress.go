@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/term"
 
 	"moontide/replay"
 	"moontide/replay/experiment"
+	"moontide/trace/stats"
 )
 
 const (
@@ -43,9 +43,9 @@ type view struct {
 	end     func()
 
 	mu    sync.Mutex
-	drawn int                     // lines on the screen
-	ttft  *hdrhistogram.Histogram // of requests that ended, in microseconds
-	past  []progressed            // within rateWindow, for rates
+	drawn int              // lines on the screen
+	ttft  *stats.Durations // of requests that ended
+	past  []progressed     // within rateWindow, for rates
 }
 
 // progressed is the progress of a run at an instant.
@@ -55,7 +55,7 @@ type progressed struct {
 }
 
 func newView(std streams, stop stop) *view {
-	return &view{std: std, screen: screen(std.err), stop: stop, ttft: hdrhistogram.New(1, (24 * time.Hour).Microseconds(), 2)}
+	return &view{std: std, screen: screen(std.err), stop: stop, ttft: stats.NewDurations()}
 }
 
 // observer returns the callbacks of a run that update the view.
@@ -76,7 +76,7 @@ func (v *view) see(rec replay.Record) {
 	if rec.Class == replay.OK && rec.Sent.Set && rec.First.Set {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.ttft.RecordValue(min((rec.First.Value - rec.Sent.Value).Microseconds(), v.ttft.HighestTrackableValue()))
+		v.ttft.Add(rec.First.Value-rec.Sent.Value, 1)
 	}
 }
 
@@ -165,8 +165,8 @@ func (v *view) lines(at progressed, width int) []string {
 		v.past = v.past[1:]
 	}
 	rates := at.rates(v.past[0])
-	if v.ttft.TotalCount() > 0 {
-		rates += fmt.Sprintf(" | TTFT p50 %.1f ms, p99 %.1f ms", float64(v.ttft.ValueAtPercentile(50))/1000, float64(v.ttft.ValueAtPercentile(99))/1000)
+	if v.ttft.Count() > 0 {
+		rates += fmt.Sprintf(" | TTFT p50 %.1f ms, p99 %.1f ms", milliseconds(v.ttft.Quantile(0.5)), milliseconds(v.ttft.Quantile(0.99)))
 	}
 	lines := []string{at.line(v.started.Plan), rates}
 	for i, line := range lines {

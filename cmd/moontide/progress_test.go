@@ -50,7 +50,7 @@ func TestViewLines(t *testing.T) {
 	lines := at(20, 9, 6)
 	want := []string{
 		"20s of 1m0s | sent 9 of 9, in flight 3, done 5, failed 1 | 600 output tokens",
-		"0.8 req/s sent, 0.5 done, 50 output tok/s | TTFT p50 50.2 ms, p99 99.3 ms",
+		"0.8 req/s sent, 0.5 done, 50 output tok/s | TTFT p50 50.0 ms, p99 99.0 ms",
 	}
 	if lines[0] != want[0] || lines[1] != want[1] {
 		t.Errorf("%q, want %q", lines, want)

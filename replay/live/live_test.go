@@ -40,31 +40,6 @@ func started(name string) *Metrics {
 	return m
 }
 
-// A bucket holds the durations up to its bound, that included.
-func TestBuckets(t *testing.T) {
-	for i := range boundCount {
-		bound := upperBound(i)
-		if i > 0 && (bound <= upperBound(i-1) || float64(bound) > 1.26*float64(upperBound(i-1))) {
-			t.Errorf("bound %d is %v after %v", i, bound, upperBound(i-1))
-		}
-		if at, above := bucketOf(bound), bucketOf(bound+1); at != i || above != i+1 {
-			t.Errorf("%v is in bucket %d, what is longer in %d, want %d", bound, at, above, i)
-		}
-	}
-	if bucketOf(0) != 0 || bucketOf(-time.Second) != 0 || bucketOf(1<<62) != boundCount {
-		t.Error("the first or the last bucket is not open")
-	}
-	var h histogram
-	for i := range 1000 {
-		h.observe(time.Duration(i+1) * time.Millisecond)
-	}
-	for q, want := range map[float64]time.Duration{0.5: 500 * time.Millisecond, 0.99: 990 * time.Millisecond} {
-		if got := h.quantile(q); got < want || float64(got) > 1.25*float64(want) {
-			t.Errorf("quantile %v is %v, want %v", q, got, want)
-		}
-	}
-}
-
 // line is a line of Prometheus' format.
 var line = regexp.MustCompile(`^(# (HELP|TYPE) [a-z0-9_]+ .+|[a-z0-9_]+\{((?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\} [0-9.e+-]+)$`)
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/trace/stats"
 )
 
 // Run describes the run whose metrics are exported.
@@ -26,21 +27,28 @@ type Run struct {
 type Metrics struct {
 	mu                   sync.Mutex
 	run                  Run
-	ttft, itl, e2el, lag histogram
+	ttft, itl, e2el, lag *stats.Durations
 	ok                   uint64
 	failed               map[replay.Class]uint64 // and abandoned
 	input, output        uint64                  // tokens of successful requests
 }
 
 // NewMetrics returns metrics without a run.
-func NewMetrics() *Metrics { return &Metrics{failed: map[replay.Class]uint64{}} }
+func NewMetrics() *Metrics {
+	return &Metrics{
+		failed: map[replay.Class]uint64{},
+		ttft:   stats.NewDurations(), itl: stats.NewDurations(), e2el: stats.NewDurations(), lag: stats.NewDurations(),
+	}
+}
 
 // Start begins a run with all metrics at 0.
 func (m *Metrics) Start(run Run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.run, m.ok, m.input, m.output = run, 0, 0, 0
-	m.ttft, m.itl, m.e2el, m.lag = histogram{}, histogram{}, histogram{}, histogram{}
+	for _, d := range []*stats.Durations{m.ttft, m.itl, m.e2el, m.lag} {
+		d.Reset()
+	}
 	clear(m.failed)
 }
 
@@ -51,7 +59,7 @@ func (m *Metrics) add(rec *replay.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if lag := rec.ClientLag(); lag.Set {
-		m.lag.observe(max(lag.Value, 0))
+		m.lag.Add(lag.Value, 1)
 	}
 	if rec.Class != replay.OK {
 		m.failed[rec.Class]++
@@ -68,10 +76,10 @@ func (m *Metrics) add(rec *replay.Record) {
 	if !rec.Sent.Set || !rec.First.Set || !rec.Last.Set {
 		return
 	}
-	m.ttft.observe(rec.First.Value - rec.Sent.Value)
-	m.e2el.observe(rec.Last.Value - rec.Sent.Value)
+	m.ttft.Add(rec.First.Value-rec.Sent.Value, 1)
+	m.e2el.Add(rec.Last.Value-rec.Sent.Value, 1)
 	for _, gap := range rec.Gaps {
-		m.itl.observe(gap)
+		m.itl.Add(gap, 1)
 	}
 }
 
@@ -118,9 +126,9 @@ func (m *Metrics) AppendText(b []byte) []byte {
 	metric("requests_total", "counter", "Requests that have ended, by class.", byClass...)
 	metric("prompt_tokens_total", "counter", "Input tokens of successful requests.", "", m.input)
 	metric("generation_tokens_total", "counter", "Output tokens of successful requests.", "", m.output)
-	if m.run.Verdict != nil && m.lag.count() > 0 {
+	if m.run.Verdict != nil && m.lag.Count() > 0 {
 		var states []any
-		so := m.run.Verdict(m.lag.quantile(0.99), m.ttft.quantile(0.5))
+		so := m.run.Verdict(m.lag.Quantile(0.99), m.ttft.Quantile(0.5))
 		for _, level := range []string{"VALID", "SUSPECT", "INVALID"} {
 			states = append(states, fmt.Sprintf(`,level="%s"`, level), map[bool]int{true: 1}[so == level])
 		}
@@ -128,15 +136,14 @@ func (m *Metrics) AppendText(b []byte) []byte {
 	}
 	for _, h := range []struct {
 		name, help string
-		of         *histogram
+		of         *stats.Durations
 	}{
-		{"time_to_first_token_seconds", "TTFT of successful requests.", &m.ttft},
-		{"inter_token_latency_seconds", "Gaps between token chunks of successful requests.", &m.itl},
-		{"e2e_request_latency_seconds", "E2EL of successful requests.", &m.e2el},
-		{"client_lag_seconds", "Lateness of the client when it sent a request.", &m.lag},
+		{"time_to_first_token_seconds", "TTFT of successful requests.", m.ttft},
+		{"inter_token_latency_seconds", "Gaps between token chunks of successful requests.", m.itl},
+		{"e2e_request_latency_seconds", "E2EL of successful requests.", m.e2el},
+		{"client_lag_seconds", "Lateness of the client when it sent a request.", m.lag},
 	} {
-		metric(h.name, "histogram", h.help)
-		b = h.of.appendText(b, "moontide_"+h.name, labels)
+		b = appendHistogram(b, "moontide_"+h.name, labels, h.help, h.of)
 	}
 	return b
 }

@@ -6,29 +6,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay/sim/engine"
+	"moontide/trace/stats"
 )
 
 // latencies holds the latencies of answers as seen by clients, including delays
 // added by the server to the model's times. The loop alone observes.
 type latencies struct {
-	ttft, itl, e2el    *hdrhistogram.Histogram // in microseconds
+	ttft, itl, e2el    *stats.Durations
 	completed, aborted atomic.Int64
 }
 
-// longestLatency is the upper bound of the histograms, in microseconds.
-const longestLatency = int64(24 * time.Hour / time.Microsecond)
-
 func newLatencies() latencies {
-	histogram := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, longestLatency, 3) }
-	return latencies{ttft: histogram(), itl: histogram(), e2el: histogram()}
-}
-
-func observe(h *hdrhistogram.Histogram, d time.Duration, times int) {
-	h.RecordValues(min(d.Round(time.Microsecond).Microseconds(), longestLatency), int64(times))
+	return latencies{ttft: stats.NewDurations(), itl: stats.NewDurations(), e2el: stats.NewDurations()}
 }
 
 // tokens observes the delivery of new tokens. Tokens delivered together have no
@@ -36,17 +28,17 @@ func observe(h *hdrhistogram.Histogram, d time.Duration, times int) {
 func (m *latencies) tokens(q *activeRequest, at time.Duration) {
 	n := q.generated - q.delivered
 	if q.delivered == 0 {
-		observe(m.ttft, at-q.begun, 1)
+		m.ttft.Add(at-q.begun, 1)
 	} else {
-		observe(m.itl, at-q.last, 1)
+		m.itl.Add(at-q.last, 1)
 	}
 	if n > 1 {
-		observe(m.itl, 0, n-1)
+		m.itl.Add(0, n-1)
 	}
 }
 
 func (m *latencies) complete(q *activeRequest, at time.Duration) {
-	observe(m.e2el, at-q.begun, 1)
+	m.e2el.Add(at-q.begun, 1)
 	m.completed.Add(1)
 }
 
@@ -124,20 +116,20 @@ func (s *Server) Summary() Summary {
 	return Summary{
 		Completed:    int(m.completed.Load()),
 		Aborted:      int(m.aborted.Load()),
-		OutputTokens: int(m.ttft.TotalCount() + m.itl.TotalCount()),
+		OutputTokens: m.ttft.Count() + m.itl.Count(),
 		TTFT:         latencyOf(m.ttft),
 		ITL:          latencyOf(m.itl),
 		E2EL:         latencyOf(m.e2el),
 	}
 }
 
-func latencyOf(h *hdrhistogram.Histogram) Latency {
-	if h.TotalCount() == 0 {
+func latencyOf(d *stats.Durations) Latency {
+	if d.Count() == 0 {
 		return Latency{}
 	}
-	ms := func(us int64) float64 { return float64(us) / 1e3 }
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	return Latency{
-		Count: int(h.TotalCount()), MeanMS: h.Mean() / 1e3,
-		MedianMS: ms(h.ValueAtQuantile(50)), P99MS: ms(h.ValueAtQuantile(99)), MaxMS: ms(h.Max()),
+		Count: d.Count(), MeanMS: ms(d.Sum()) / float64(d.Count()),
+		MedianMS: ms(d.Quantile(0.5)), P99MS: ms(d.Quantile(0.99)), MaxMS: ms(d.Quantile(1)),
 	}
 }
