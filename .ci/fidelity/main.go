@@ -127,7 +127,7 @@ func (o *options) run(only string) error {
 const head = `# Fidelity of generated traces
 
 ` + "`.ci/fidelity/run`" + ` draws traces from many sources with %d seeds, at the source's length and at three times it, compares
-each with its source by ` + "`moontide synth --from SOURCE --check -o FILE --json -`" + `, and writes this page with ` + "`--page`" + `.
+each with its source by ` + "`moontide synth --from SOURCE --check --json -o FILE`" + `, and writes this page with ` + "`--page`" + `.
 Measured with %s.
 
 Cells count the drawn traces that pass, and show the worst gap as a multiple of its limit if some fail; [aspects and
@@ -227,7 +227,7 @@ func (o *options) draw(s source, length, seed int) drawing {
 	d := drawing{length: length, seed: seed}
 	name := filepath.Join(o.out, fmt.Sprintf("%s-%d-%d.jsonl.zst", s.name, length, seed))
 	defer os.Remove(name)
-	out, err := command(o.moontide, "synth", "--from", s.path, "-n", strconv.Itoa(length*s.rows), "--seed", strconv.Itoa(seed), "--check", "--json", "-", "-o", name)
+	out, err := command(o.moontide, "synth", "--from", s.path, "-n", strconv.Itoa(length*s.rows), "--seed", strconv.Itoa(seed), "--check", "--json", "-o", name)
 	var report struct {
 		Aspects []aspect
 		Novelty struct {

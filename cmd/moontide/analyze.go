@@ -23,9 +23,10 @@ var blockSizeFlag = &cli.IntFlag{
 func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage:       "describe a trace: lengths, arrivals, changes over time, shared prefixes, cache hit rates",
-		Description: "Several traces are shown side by side. FILE - is standard output.",
-		Flags: slices.Concat(outputFlags("json markdown csv datagen html png",
-			map[string]string{"csv": ": hit rates by cache size, of the LRU curve or of --cache and --capacities"}), cacheFlags(), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
+		Description: "Several traces are shown side by side.",
+		Flags: slices.Concat(outputFlags(oneOf(words("json markdown csv html png datagen")...).
+			Noted("csv", "hit rates by cache size, of the LRU curve or of --cache and --capacities").
+			Noted("datagen", "the DATASET ANALYSIS block of Dynamo's data generator")), cacheFlags(), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}
 }
@@ -33,7 +34,7 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 // analysis holds the parsed command line.
 type analysis struct {
 	caches cache.Question
-	output
+	outputs
 }
 
 func analyzeTraces(c *cli.Context, std streams) error {
@@ -48,7 +49,7 @@ func analyzeTraces(c *cli.Context, std streams) error {
 	}
 	nameApart(traces)
 	for i, in := range traces {
-		data, err := analyzeTrace(c, std, in.path, in.name, asked.caches)
+		data, err := analyzeTrace(c, std, in.path, in.name, asked)
 		if err != nil {
 			return err
 		}
@@ -66,41 +67,41 @@ func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 	if asked.caches, err = parseCacheFlags(c); err != nil {
 		return asked, err
 	}
+	if asked.outputs, err = outputsOf(c); err != nil {
+		return asked, err
+	}
 	traces := c.Args().Slice()
-	switch {
-	case len(traces) == 0:
+	if len(traces) == 0 {
 		return asked, misused("analyze: missing argument: a trace, or several to compare with the first")
-	case len(traces) > 1 && c.Bool("csv"):
-		return asked, misused("analyze: --csv shows one trace")
+	}
+	if flag, ok := asked.has("csv"); ok && len(traces) > 1 {
+		return asked, misused("analyze: %s shows one trace", flag)
 	}
 	for i, path := range traces {
 		if path == "-" && slices.Contains(traces[:i], path) {
 			return asked, misused("analyze: standard input can be read only once")
 		}
 	}
-	asked.output, err = outputOf(c, words("json markdown csv datagen"), "html", "png")
-	return asked, err
+	return asked, nil
 }
 
 func (asked *analysis) show(std streams, all report.Comparison) error {
-	document, json := all.Document, all.JSON
+	shown := resultsOf(all)
 	if len(all) == 1 {
-		document, json = all[0].Document, all[0].JSON
+		shown = resultsOf(all[0])
 	}
-	return asked.output.show(std, results{document: document, forms: map[string]func(io.Writer) error{
-		"json":    json,
-		"csv":     func(w io.Writer) error { return all[0].Curves().WriteCSV(w) },
-		"datagen": func(w io.Writer) error { return all.Datagen().WriteText(w) },
-	}})
+	shown.forms["csv"] = func(w io.Writer) error { return all[0].Curves().WriteCSV(w) }
+	shown.forms["datagen"] = func(w io.Writer) error { return all.Datagen().WriteText(w) }
+	return asked.outputs.show(std, shown)
 }
 
-func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Question) (report.Dataset, error) {
+func analyzeTrace(c *cli.Context, std streams, path, name string, asked analysis) (report.Dataset, error) {
 	r, err := openTrace(std, path, formatOptions(c))
 	if err != nil {
 		return report.Dataset{}, err
 	}
 	defer r.Close()
-	data, err := analyzeRequests(c, name, r.Borrowed(), lineOf(r), blockSizeOf(c, r), caches)
+	data, err := analyzeRequests(c, name, r.Borrowed(), lineOf(r), blockSizeOf(c, r), asked.caches)
 	reportReader(std, path, r, true)
 	if err == nil && !c.Bool(skipBadRowsFlag.Name) {
 		err = data.Analysis.Graph.Whole()
@@ -114,7 +115,7 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Q
 	if err != nil {
 		return data, err
 	}
-	if !data.HasBlocks() && c.Bool("csv") {
+	if _, curve := asked.has("csv"); curve && !data.HasBlocks() {
 		return data, fmt.Errorf("%s: no row has block ids, so there is no hit rate curve", path)
 	}
 	if warning := report.BlockSizeWarning(data.Analysis); warning != "" {

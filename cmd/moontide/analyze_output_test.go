@@ -38,7 +38,7 @@ func TestAnalyzeWritesWhereItIsTold(t *testing.T) {
 		t.Errorf("the link is %v, %v", info.Mode(), err)
 	}
 	if _, err := os.Stat("/dev/full"); err == nil {
-		r := try(t, dir, "", "analyze", "t.jsonl", "--png", "/dev/full")
+		r := try(t, dir, "", "analyze", "t.jsonl", "--output", "png=/dev/full")
 		if r.status != exitFailed || !strings.Contains(r.err, "/dev/full: no space left") {
 			t.Errorf("exit status %d: %s", r.status, r.err)
 		}
@@ -68,7 +68,7 @@ func TestAnalyzeWritesToStandardOutput(t *testing.T) {
 	if page := must(t, dir, "analyze", "t.jsonl", "--html", "-"); !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.HasSuffix(page, "</html>\n") {
 		t.Errorf("page:\n%s", page)
 	}
-	if _, err := png.Decode(strings.NewReader(must(t, dir, "analyze", "t.jsonl", "--png", "-"))); err != nil {
+	if _, err := png.Decode(strings.NewReader(must(t, dir, "analyze", "t.jsonl", "--output", "png"))); err != nil {
 		t.Error(err)
 	}
 	if got := files(t, dir); len(got) != 1 {

@@ -187,6 +187,8 @@ func (p *argParser) resolve(name string) (string, func(string) (string, error), 
 	}
 	other, flag := findOther(p.verb, name)
 	switch {
+	case slices.Contains(formsOf(p.verb).Names, name): // a flag of older versions
+		return "", nil, misused("%s: no --%s here: use --output %[2]s, or --output %[2]s=FILE", p.verb.Name, name)
 	case other == nil:
 		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, didYouMean(name, cli.SuggestFlag(p.verb.Flags, name, true)))
 	case other.instead != "":

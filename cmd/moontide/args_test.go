@@ -32,7 +32,7 @@ func TestOtherNames(t *testing.T) {
 		{"bench --isl 1 --osl 1 --concurrency 4 --request-count 5", "bench --isl=1 --osl=1 --concurrency=4 --num-prompts=5 --"},
 		{"replay t --fixed-schedule-start-offset 1500 --random-seed 3", "replay --start=1500ms --seed=3 -- t"},
 		{"replay t --request-rate 4 --arrival-pattern gamma --arrival-smoothness 2", "replay --rate=4 --arrival=gamma --burstiness=2 -- t"},
-		{"synth --input-file t --num-requests 3 --output-file o", "synth --from=t --num-requests=3 --output=o --"},
+		{"synth --input-file t --num-requests 3 --output-file o", "synth --from=t --num-requests=3 --out=o --"},
 		// guidellm
 		{"replay t --target http://a:1 --max-seconds 2.5 --max-requests 7 --max-errors 2", "replay --url=http://a:1 --duration=2.5s --limit=7 --abort-after-errors=2 -- t"},
 		{"replay t --request-type chat_completions --processor tokenizer.json", "replay --endpoint=chat --tokenizer=tokenizer.json -- t"},

@@ -58,7 +58,7 @@ func folders(t *testing.T, dir string) (names []string) {
 func TestBenchConcurrency(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
-	r := benched(t, dir, "--isl", "100", "--osl", "5", "--concurrency", "1,3", "--url", url, "--out", "sweep", "--png", "sweep.png", "--csv")
+	r := benched(t, dir, "--isl", "100", "--osl", "5", "--concurrency", "1,3", "--url", url, "--out", "sweep", "--output", "png=sweep.png", "--output", "csv")
 	rows, err := csv.NewReader(strings.NewReader(r.out)).ReadAll()
 	if err != nil || len(rows) != 3 || rows[0][0] != "Concurrency" || rows[1][0] != "1" || rows[2][0] != "3" || rows[2][9] != "30" {
 		t.Fatalf("%v in\n%s", err, r.out)
@@ -66,11 +66,11 @@ func TestBenchConcurrency(t *testing.T) {
 	if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-3", "sweep.json"}; !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v", got)
 	}
-	all := try(t, dir, "", "report", "sweep/concurrency-1", "sweep/concurrency-3", "sweep/sweep.json", "--csv") // a shell's sweep/*
+	all := try(t, dir, "", "report", "sweep/concurrency-1", "sweep/concurrency-3", "sweep/sweep.json", "--output", "csv") // a shell's sweep/*
 	if !all.measured() || strings.Count(all.out, "\n") != 3 {
 		t.Errorf("report of the sweep: exit status %d, %s%s", all.status, all.err, all.out)
 	}
-	if again := try(t, dir, "", "report", "sweep", "--csv"); !again.measured() || again.out != r.out {
+	if again := try(t, dir, "", "report", "sweep", "--output", "csv"); !again.measured() || again.out != r.out {
 		t.Errorf("report of the folder: exit status %d, %s%swant\n%s", again.status, again.err, again.out, r.out)
 	}
 	prompts := map[string]bool{}
@@ -197,7 +197,7 @@ func TestBenchInVirtualTime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	engines := []string{"--prefill-engines", "2", "--decode-engines", "1", "--step-base", "20ms"}
-	sweep := append([]string{"bench", "--isl", "3000", "--osl", "150", "--concurrency", "4,64", "--num-prompts", "200", "--virtual", "--out", "sweep", "--csv"}, engines...)
+	sweep := append([]string{"bench", "--isl", "3000", "--osl", "150", "--concurrency", "4,64", "--num-prompts", "200", "--virtual", "--out", "sweep", "--output", "csv"}, engines...)
 	first := try(t, dir, "", sweep...)
 	must(t, dir, "synth", "--isl", "3000", "--osl", "150", "-n", "200", "-o", "t.jsonl")
 	must(t, dir, append([]string{"simulate", "t.jsonl", "--closed", "--max-concurrency", "64", "--out", "alone"}, engines...)...)

@@ -15,7 +15,7 @@ import (
 func TestBenchFindsRate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := []string{"bench", "--isl", "3000", "--osl", "15", "--find", "rate", "--slo", "p90_ttft<400ms,failed<1%", "--rate", "4,64", "--min-requests", "100", "--virtual", "--out", "sweep", "--png", "search.png"}
+	args := []string{"bench", "--isl", "3000", "--osl", "15", "--find", "rate", "--slo", "p90_ttft<400ms,failed<1%", "--rate", "4,64", "--min-requests", "100", "--virtual", "--out", "sweep", "--output", "png=search.png"}
 	out := must(t, dir, args...)
 	for _, want := range []string{"LOAD SEARCH", "The objectives are met at 1", "req/s and missed at ", "p90 TTFT is", "Achieved", "Gates: PASS"} {
 		if !strings.Contains(unwrapped(out), want) {
@@ -36,7 +36,7 @@ func TestBenchFindsRate(t *testing.T) {
 	if again.status != exitDone || again.out != out || strings.Count(again.err, "already done") != len(runs)-2 {
 		t.Errorf("exit status %d\n%s%s", again.status, again.err, again.out)
 	}
-	if table := must(t, dir, "report", "sweep", "--csv"); strings.Count(table, "\n") < len(runs)-2 {
+	if table := must(t, dir, "report", "sweep", "--output", "csv"); strings.Count(table, "\n") < len(runs)-2 {
 		t.Errorf("report of the runs\n%s", table)
 	}
 }
@@ -79,7 +79,7 @@ func TestBenchFindsNothing(t *testing.T) {
 	if r.status != exitThreshold || !strings.Contains(unwrapped(r.out), "No load meets the objectives: not even ") || !strings.Contains(unwrapped(r.out), "a lower load would not help") || !strings.Contains(r.out, "Gates: FAIL") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 	}
-	r = try(t, dir, "", append(find, "p99_ttft<1ms", "--out", "never", "--json", "--junit", "junit.xml")...)
+	r = try(t, dir, "", append(find, "p99_ttft<1ms", "--out", "never", "--json", "--output", "junit=junit.xml")...)
 	if r.status != exitThreshold || !strings.Contains(r.out, `"outcome": "fail"`) || !strings.Contains(r.out, `"load": null`) {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 	}

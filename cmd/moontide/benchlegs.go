@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -42,28 +43,20 @@ func sayLeg(std streams, r experiment.LegResult) {
 	}
 }
 
-// show prints the runs in a form. It also prints a single run as replay does.
+// show shows the runs. As text, it shows a single run as replay does, too.
 func (q *benchQuestion) show(std streams, set report.Set) error {
 	set.HeldOut = heldOutErrors(q.sweep.Run.EngineFile, set.Metrics)
-	shown := setResults(set)
-	printed, err := q.write(std, shown)
-	if err != nil || printed {
-		return err
-	}
-	if q.form == "" && !q.find && len(q.sweep.Legs()) == 1 {
-		if err := std.printText(set.Runs().Document()); err != nil {
-			return err
-		}
-		fmt.Fprintln(std.out)
-	}
-	return q.print(std, shown)
-}
-
-// setResults converts the report of a set for output.
-func setResults(set report.Set) results {
 	shown := resultsOf(set)
-	shown.files["junit"] = set.JUnit
-	return shown
+	if !q.find && len(q.sweep.Legs()) == 1 {
+		shown.forms["text"] = func(w io.Writer) error {
+			if err := terminalOf(w).Write(w, set.Runs().Document()); err != nil {
+				return err
+			}
+			io.WriteString(w, "\n")
+			return terminalOf(w).Write(w, set.Document())
+		}
+	}
+	return q.outputs.show(std, shown)
 }
 
 // setOutcome returns an error if runs are INVALID, or do not meet the gates.

@@ -17,7 +17,7 @@ type benchQuestion struct {
 	sweep experiment.SweepConfig
 	path  string // of the trace, "" for drawn requests
 	view  report.View
-	output
+	outputs
 
 	find      bool    // search for a load
 	low, high float64 // limits of the search, 0 for none
@@ -33,7 +33,7 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 	if err = q.setPlan(c); err != nil {
 		return q, err
 	}
-	if q.output, err = outputOf(c, words("json markdown csv"), "html", "png", "junit"); err != nil {
+	if q.outputs, err = outputsOf(c); err != nil {
 		return q, err
 	}
 	if q.sweep.Run, err = sweepConfig(c, std, stop); err != nil {

@@ -26,7 +26,7 @@ func TestBenchGoesOn(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "sweep", "concurrency-2", runfile.SummaryFile)); err != nil { // as after a kill
 		t.Fatal(err)
 	}
-	r := benched(t, dir, sweep("--concurrency", "1,2,4", "--markdown")...)
+	r := benched(t, dir, sweep("--concurrency", "1,2,4", "--output", "markdown")...)
 	for _, want := range []string{"\n| 1", "\n| 2", "\n| 4"} {
 		if strings.Count(r.out, want) != 1 {
 			t.Errorf("no row %q in\n%s", want, r.out)

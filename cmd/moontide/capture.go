@@ -35,7 +35,7 @@ func captureCommand(std streams, stop stop) *cli.Command {
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:9000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
 			&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not verify the certificate of an https server"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "`FILE` of the trace, which must not exist; .gz and .zst compress"},
+			dataFlag("", "`FILE` of the trace, which must not exist; .gz and .zst compress"),
 			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "start a new file after a `LIMIT`: a time such as 1h, a size on disk such as 1GiB, or 1h,1GiB for whichever comes first", DefaultText: "one file"},
 			&cli.StringFlag{Name: "metrics-listen", Category: inOutput, Usage: "`ADDRESS` to serve Prometheus metrics at /metrics, and /healthz"},
 			&cli.IntFlag{Name: "block-size", Category: inRequests, Value: 512, Usage: "block size in `TOKENS`"},
@@ -101,8 +101,8 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 		return cfg, files, misused("capture: takes no argument: %q", c.Args().Slice())
 	case c.String("upstream") == "":
 		return cfg, files, misused("capture: --upstream is missing: the base URL of the server, such as http://127.0.0.1:8000")
-	case c.String("output") == "" || c.String("output") == "-":
-		return cfg, files, misused("capture: -o is missing: the file of the trace, such as trace.jsonl.zst")
+	case c.String(outFlag.Name) == "" || c.String(outFlag.Name) == "-":
+		return cfg, files, misused("capture: --out is missing: the file of the trace, such as trace.jsonl.zst")
 	}
 	upstream := c.String("upstream")
 	if !strings.Contains(upstream, "://") {
@@ -129,7 +129,7 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	if cfg.SampleOneIn = int(oneIn); !(oneIn >= 1 && oneIn <= 1<<31 && math.Abs(oneIn*c.Float64("sample")-1) < 1e-9) {
 		return cfg, files, misused("capture: --sample must be one in a whole number, such as 0.1 for one in ten: %v", c.Float64("sample"))
 	}
-	files.Path = c.String("output")
+	files.Path = c.String(outFlag.Name)
 	if _, err := os.Lstat(files.Path); err == nil {
 		return cfg, files, misused("capture: %s exists: capture writes new files only", files.Path)
 	}

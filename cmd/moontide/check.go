@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"slices"
 
@@ -17,13 +16,17 @@ import (
 func checkCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage:  "list every irregularity of a trace; exits 1 if it cannot be replayed faithfully",
-		Flags:  append(slices.Concat(readFlags(), outputFlags("json", nil)), blockSizeFlag),
+		Flags:  append(slices.Concat(readFlags(), outputFlags(oneOf(words("json markdown")...))), blockSizeFlag),
 		Action: func(c *cli.Context) error { return checkTrace(c, std) },
 	}
 }
 
 func checkTrace(c *cli.Context, std streams) error {
 	path, err := one(c, "TRACE")
+	if err != nil {
+		return err
+	}
+	out, err := outputsOf(c)
 	if err != nil {
 		return err
 	}
@@ -39,12 +42,7 @@ func checkTrace(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	out := report.Check{Name: traceName(path), Report: found}
-	print := func(w io.Writer) error { return terminalOf(w).Write(w, out.Document()) }
-	if c.Bool("json") {
-		print = out.JSON
-	}
-	if err := std.print(print); err != nil {
+	if err := out.show(std, resultsOf(report.Check{Name: traceName(path), Report: found})); err != nil {
 		return err
 	}
 	if !found.Replayable() {

@@ -27,7 +27,7 @@ func compareCommand(std streams, _ stop) *cli.Command {
 			"Limits apply to B. A signed limit applies to the change from A to B, with % relative to A: --fail-if " +
 			"'p99_ttft>+5%,output_throughput<-200'. A change that is not significant counts as zero; a change without " +
 			"a confidence interval counts in full.",
-		Flags: append(slices.Concat(gateFlags("compare anyway; "), outputFlags("json markdown csv html png", nil)),
+		Flags: append(slices.Concat(gateFlags("compare anyway; "), outputFlags(oneOf(words("json markdown csv html png")...))),
 			repeatable(cli.GenericFlag{Name: "metric", Category: inOutput, Usage: "also compare `METRIC`, such as p90_ttft_from_schedule_ms; repeatable"}),
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "also compare goodput, the requests per second that meet `OBJECTIVES`, such as ttft:2000,tpot:25"},
 			&cli.Uint64Flag{Name: "seed", Category: inOutput, Usage: "seed of the bootstrap resamples"},
@@ -69,7 +69,7 @@ func compareRuns(c *cli.Context, std streams) error {
 // comparison holds the parsed command line.
 type comparison struct {
 	sides [2]comparedSide
-	output
+	outputs
 	gates      []measure.Gate
 	metrics    []measure.Metric
 	objectives []measure.Objective
@@ -91,7 +91,7 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 			return asked, err
 		}
 	}
-	if asked.output, err = outputOf(c, words("json markdown csv"), "html", "png"); err != nil {
+	if asked.outputs, err = outputsOf(c); err != nil {
 		return asked, err
 	}
 	asked.metrics = diff.DefaultMetrics()

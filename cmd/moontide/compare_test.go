@@ -53,10 +53,10 @@ func TestCompare(t *testing.T) {
 	if self := must(t, dir, "compare", "fast", "fast"); strings.Contains(self, "worse") || strings.Contains(self, "better") {
 		t.Errorf("a run differs from itself:\n%s", self)
 	}
-	if md := must(t, dir, "compare", "fast", "slow", "--markdown"); !strings.HasPrefix(md, "# Run comparison\n") {
+	if md := must(t, dir, "compare", "fast", "slow", "--output", "markdown"); !strings.HasPrefix(md, "# Run comparison\n") {
 		t.Errorf("Markdown:\n%s", md)
 	}
-	if csv := must(t, dir, "compare", "fast", "slow", "--csv", "--metric", "p75_e2el_from_schedule_ms"); !strings.HasPrefix(csv, "metric,a,b,") || !strings.Contains(csv, "\np75_e2el_from_schedule_ms,") {
+	if csv := must(t, dir, "compare", "fast", "slow", "--output", "csv", "--metric", "p75_e2el_from_schedule_ms"); !strings.HasPrefix(csv, "metric,a,b,") || !strings.Contains(csv, "\np75_e2el_from_schedule_ms,") {
 		t.Errorf("CSV:\n%s", csv)
 	}
 	var object struct{ A, B struct{ Name string } }
@@ -74,7 +74,7 @@ func TestComparePrediction(t *testing.T) {
 		"engine": {"max-num-seqs": 1024, "max-num-batched-tokens": 4096, "step-base": "29.896339764ms", "prefill-step": "68.727521241ms", "prefill-per-token": "66.955344µs", "decode-table": "1:0s,4:6.09975779ms,16:12.960859013ms,32:19.299630154ms,64:28.238220026ms,128:36.808258916ms", "decode-per-context-token": "52.672ns"}}`)
 	must(t, dir, "simulate", absolute(t, root+"/traces/conversation.jsonl"), "--engine", "engine.json",
 		"--engines", "2", "--routing", "prefix", "--out", "predicted")
-	out := must(t, dir, "compare", "predicted", measured, "--png", "points.png")
+	out := must(t, dir, "compare", "predicted", measured, "--output", "png=points.png")
 	if row := regexp.MustCompile(`(?m)^ *mean_tpot_ms +88\.[0-9]+ +88\.[0-9]+ `); !row.MatchString(out) {
 		t.Errorf("the run's own engines predict another TPOT:\n%s", out)
 	}

@@ -36,7 +36,7 @@ func convertCommand(std streams, _ stop) *cli.Command {
 			&cli.StringFlag{Name: "part", Aliases: []string{"shard"}, Usage: "keep part `i/n`, from 1/n to n/n, of the result of all other flags"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`SEED`: random seed of --sample, --arrival and --spread-grid", DefaultText: "0"},
 		), group(inOutput,
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
+			dataFlag("-", "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"),
 			toFlag,
 			&cli.BoolFlag{Name: "anonymize", Usage: "replace ids and names with keyed hashes, and drop other keys of rows"},
 			repeatable(cli.GenericFlag{Name: "hash", Usage: "with --anonymize, keep this `KEY` of rows, such as user or model, with hashed values; repeatable"}),
@@ -74,7 +74,7 @@ func convert(c *cli.Context, std streams) error {
 		return err
 	}
 	defer in.close()
-	output := c.String("output")
+	output := c.String(outFlag.Name)
 	anonymizer, err := anonymizerOf(c)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func TestControlCharactersInNamesStayOffTheConsole(t *testing.T) {
 	write(t, dir, broken, text.String()+`{"timestamp": "\u001b[31m`+"\x1b[31m\u009b"+`", "input_length": 1}`+"\n")
 	run, other, sweep := hostileName+"run", hostileName+"other", hostileName+"sweep"
 	for _, args := range [][]string{
-		{"analyze", trace}, {"analyze", trace, "--json"}, {"analyze", trace, "--markdown"}, {"analyze", trace, trace},
+		{"analyze", trace}, {"analyze", trace, "--json"}, {"analyze", trace, "--output", "markdown"}, {"analyze", trace, trace},
 		{"analyze", broken}, {"analyze", broken, "--skip-bad-rows"},
 		{"analyze", trace, "--html", hostileName + "/no.html"},
 		{"check", trace}, {"check", trace, "--json"}, {"check", broken}, {"check", broken, "--json"}, {"check", hostileName},
@@ -39,14 +39,14 @@ func TestControlCharactersInNamesStayOffTheConsole(t *testing.T) {
 		{"replay", trace, "--url", url, "--out", other}, {"replay", broken, "--url", url}, {"replay", trace, "--resume", run},
 		{"replay", trace, "--url", url, "--model", hostileName, "--out", hostileName + "third"},
 		{"replay", trace, "--url", "http://" + hostileName}, {"replay", trace, "--" + hostileName, "1"},
-		{"report", run}, {"report", run, "--json"}, {"report", run, "--csv"}, {"report", run, "--markdown"},
-		{"report", run, "--format", "vllm"}, {"report", run, "--format", "aiperf"},
-		{"report", run, other}, {"report", hostileName + "=" + run, "--markdown"}, {"report", run, "--format", hostileName},
+		{"report", run}, {"report", run, "--json"}, {"report", run, "--output", "csv"}, {"report", run, "--output", "markdown"},
+		{"report", run, "--output", "vllm"}, {"report", run, "--output", "aiperf"},
+		{"report", run, other}, {"report", hostileName + "=" + run, "--output", "markdown"}, {"report", run, "--format", hostileName},
 		{"report", run, "--html", "-"}, {"report", hostileName},
 		{"compare", run, other, "--force"}, {"compare", run, other}, {"compare", run, other, "--force", "--json"},
-		{"compare", run, other, "--force", "--csv"}, {"compare", run, other, "--force", "--markdown"}, {"compare", run, hostileName},
+		{"compare", run, other, "--force", "--output", "csv"}, {"compare", run, other, "--force", "--output", "markdown"}, {"compare", run, hostileName},
 		{"bench", "--isl", "20", "--osl", "2", "--concurrency", "1", "--num-prompts", "4", "--url", hostileName + "=" + url, "--out", sweep},
-		{"bench", "--isl", "20", "--osl", "2", "--concurrency", "1", "--num-prompts", "4", "--url", hostileName + "=" + url, "--out", sweep + "2", "--csv"},
+		{"bench", "--isl", "20", "--osl", "2", "--concurrency", "1", "--num-prompts", "4", "--url", hostileName + "=" + url, "--out", sweep + "2", "--output", "csv"},
 		{hostileName}, {hostileName, "--help"}, {"replay", hostileName, "--help"}, {"replay", "--help=" + hostileName},
 		{"serve", "--listen", hostileName}, {"help", hostileName},
 	} {

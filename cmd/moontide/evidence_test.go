@@ -165,7 +165,7 @@ func TestCacheMisses(t *testing.T) {
 	must(t, dir, "simulate", sample(t), "--out", "run", "--kv-blocks", "8000")
 	c := ownSummary(t, dir).Cache
 	for _, to := range []string{"-", "misses.csv"} {
-		text := must(t, dir, "report", "run", "--cache-misses", to)
+		text := must(t, dir, "report", "run", "--output", "cache-misses="+to)
 		if to != "-" {
 			bytes, err := os.ReadFile(filepath.Join(dir, to))
 			if err != nil || !strings.Contains(text, "Verdict: ") {

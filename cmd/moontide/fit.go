@@ -17,7 +17,7 @@ func fitCommand(std streams, _ stop) *cli.Command {
 			"contains no text, no row and no id of the trace. Keys such as user or model keep their values if enough " +
 			"requests have them. synth --from MODEL generates the same trace as synth --from TRACE.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "output", Category: inOutput, Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
+			dataFlag("-", "`FILE` to write; - is standard output"),
 			blockSizeFlag, skipBadRowsFlag,
 		}, readFlags()...),
 		Action: func(c *cli.Context) error { return fitTrace(c, std) },
@@ -35,7 +35,7 @@ func fitTrace(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	output := c.String("output")
+	output := c.String(outFlag.Name)
 	if err := writeFile(std, output, func(w io.Writer) error { _, err := model.WriteTo(w); return err }); err != nil || output == "-" {
 		return err
 	}

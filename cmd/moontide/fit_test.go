@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -82,13 +80,9 @@ func TestSynthCheck(t *testing.T) {
 			if strings.Contains(filed.out, "cache sizes are compared with 4 times") != (name == "scaled") {
 				t.Errorf("the note on --rate-scale:\n%s", filed.out)
 			}
-			try(t, dir, "", append(args, "-o", name+".jsonl", "--json", name+".json")...)
-			asJSON := try(t, dir, "", append(args, "-o", name+".jsonl", "--json", "-")...)
-			if text, err := os.ReadFile(filepath.Join(dir, name+".json")); err != nil || string(text) != asJSON.out || asJSON.status != filed.status {
-				t.Errorf("%v: --json - differs:\n%s\n%s", err, text, asJSON.out)
-			}
-			if !json.Valid([]byte(asJSON.out)) {
-				t.Errorf("no JSON: %s", asJSON.out)
+			asJSON := try(t, dir, "", append(args, "-o", name+".jsonl", "--json")...)
+			if !json.Valid([]byte(asJSON.out)) || asJSON.status != filed.status {
+				t.Errorf("exit status %d, no JSON: %s", asJSON.status, asJSON.out)
 			}
 		})
 	}

@@ -18,6 +18,8 @@ const (
 	tableFlag   = "table"
 	refitFlag   = "refit-prefill"
 	longISLFlag = "long-isl"
+
+	engineForm = "engine"
 )
 
 func fitEngineCommand(std streams, stop stop) *cli.Command {
@@ -46,9 +48,8 @@ func fitEngineFlags() []cli.Flag {
 			flags = append(flags, group(inEngine, f)...)
 		}
 	}
-	return slices.Concat(flags, driveFlags(), outputFlags("markdown csv html png", nil), []cli.Flag{
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: inOutput, Usage: "engine `FILE` to write; - is standard output instead of the report", DefaultText: "only the report"},
-	})
+	return slices.Concat(flags, driveFlags(), outputFlags(oneOf(append(words("markdown csv html png"), engineForm)...).
+		Noted(engineForm, "the engine file, for which -o FILE is short")))
 }
 
 // layoutFlag returns the flag of a setting that is not fitted, nil for the others.
@@ -69,7 +70,7 @@ func layoutFlag(p engine.Parameter) cli.Flag {
 }
 
 func fitEngine(c *cli.Context, std streams, stop stop) error {
-	out, err := outputOf(c, words("markdown csv"), "output", "html", "png")
+	out, err := outputsOf(c)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,8 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 	var refused *fit.RefusedError
 	if errors.As(err, &refused) {
 		shown := report.EngineFit{Subject: in.subject, Refused: true, Result: &fit.Result{Rows: slices.Concat(refused.Rows, in.excluded)}}
-		return errors.Join(out.print(std, results{document: shown.Document}), err)
+		out = slices.DeleteFunc(out, func(o output) bool { return o.path != "" })
+		return errors.Join(out.show(std, results{document: shown.Document}), err)
 	}
 	if err != nil {
 		return in.explain(std, err)
@@ -100,22 +102,17 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 	return writeFit(std, out, report.EngineFit{Subject: in.subject, Result: result})
 }
 
-// writeFit writes the engine file, the page and the picture, and prints the report.
-func writeFit(std streams, out output, shown report.EngineFit) error {
+// writeFit writes the engine file and shows the report.
+func writeFit(std streams, out outputs, shown report.EngineFit) error {
 	engines := fit.File{Deployment: shown.Deployment, Fit: &shown.Fitted}
-	r := results{document: shown.Document, files: map[string]func(io.Writer) error{"output": engines.Write}}
-	printed, err := out.write(std, r)
-	if err != nil {
-		return err
-	}
 	std.say("%s", report.EngineFitLine(shown.Result))
-	if printed {
-		return nil
+	err := out.show(std, results{shown.Document, map[string]func(io.Writer) error{engineForm: engines.Write}})
+	for _, o := range out {
+		if err == nil && o.form == engineForm && o.path != "" {
+			std.say("engine written to %s: use it with --engine", o.path)
+		}
 	}
-	if path := out.path("output"); path != "" {
-		std.say("engine written to %s: use it with --engine", path)
-	}
-	return out.print(std, r)
+	return err
 }
 
 // fitOptions parses the flags of the deployment and of the fit.

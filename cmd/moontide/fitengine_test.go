@@ -64,7 +64,7 @@ func TestFitEngineOfTable(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.csv", tableOf(t, measuredEngine()))
 	line := []string{"fit-engine", "--table", "t.csv", "--max-num-seqs", "256", "--max-num-batched-tokens", "8192", "-o", "e.json"}
-	text := must(t, dir, append(line, "--png", "e.png", "--html", "e.html")...)
+	text := must(t, dir, append(line, "--output", "png=e.png", "--html", "e.html")...)
 	for _, want := range []string{"ENGINE FIT", "t.csv", "step-base", "Fitted range"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -89,7 +89,7 @@ func TestFitEngineOfTable(t *testing.T) {
 	if f := file.Fit; f.Fitted != 6 || len(f.HeldOut) != len(fit.Metrics) || f.Provenance.Sources[0].Name != "t.csv" || len(f.Provenance.Sources[0].SHA256) != 64 {
 		t.Errorf("%+v", f)
 	}
-	if rows := must(t, dir, append(line, "--csv")...); strings.Count(rows, "\n") < 6 {
+	if rows := must(t, dir, append(line, "--output", "csv")...); strings.Count(rows, "\n") < 6 {
 		t.Errorf("rows\n%s", rows)
 	}
 	if !bytes.Equal(before, read(t, filepath.Join(dir, "e.json"))) {
@@ -173,7 +173,7 @@ func TestFitEngineMeasures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := must(t, dir, append([]string{"fit-engine", "--csv"}, folders...)...); !strings.Contains(out, "all-together") {
+	if out := must(t, dir, append([]string{"fit-engine", "--output", "csv"}, folders...)...); !strings.Contains(out, "all-together") {
 		t.Errorf("of the folders:\n%s", out)
 	}
 }

@@ -76,9 +76,9 @@ func TestReportGates(t *testing.T) {
 		{"good --fail-if p99_ttft_ms>20000", exitThreshold, "requests for p99: 100, needs 500"},
 		{"good --fail-if p99_ttft_ms>20000 --force", exitDone, "Gates: PASS"},
 		{"good --fail-if p90_ttft_ms>2000 --json", exitThreshold, `"passed": false`},
-		{"good --fail-if p90_ttft_ms>2000 --csv", exitThreshold, ",FAIL,"},
-		{"good --fail-if p90_ttft_ms>2000 --markdown", exitThreshold, "Gates: FAIL"},
-		{"good --fail-if p90_ttft_ms>2000 --format vllm", exitThreshold, "Gates: FAIL"},
+		{"good --fail-if p90_ttft_ms>2000 --output csv", exitThreshold, ",FAIL,"},
+		{"good --fail-if p90_ttft_ms>2000 --output markdown", exitThreshold, "Gates: FAIL"},
+		{"good --fail-if p90_ttft_ms>2000 --output vllm", exitThreshold, "Gates: FAIL"},
 		{"good --fail-if p90_ttft_ms>2000 --html -", exitThreshold, "Gates: FAIL"},
 		{"good --slo goodput>0.1 --goodput ttft:2000", exitDone, "Gates: PASS"},
 		{"good --slo good_share>99% --goodput ttft:2000", exitThreshold, "Gates: FAIL"},
@@ -101,7 +101,7 @@ func TestReportGates(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no full device")
 	}
-	full := try(t, dir, "", "report", "good", "--slo", "mean_ttft<1us", "--png", "/dev/full")
+	full := try(t, dir, "", "report", "good", "--slo", "mean_ttft<1us", "--output", "png=/dev/full")
 	if full.status != exitFailed {
 		t.Errorf("a file that cannot be written: exit status %d\n%s", full.status, full.err)
 	}

@@ -125,10 +125,10 @@ var verbPages = map[string]verbPage{
 		Usage:   []string{"[LABEL=]RUN... [FLAGS]", "[LABEL=]SWEEP... [FLAGS]"},
 		Examples: []string{
 			"runs/a --percentiles 50,90,99 --goodput ttft:2000,tpot:50",
-			"before=runs/a after=runs/b --markdown --png latencies.png",
+			"before=runs/a after=runs/b --output markdown --output png=latencies.png",
 			"runs/a --slo 'p99_ttft<2s,failed<1%'",
 		},
-		Common: []string{"metrics", "percentiles", "goodput", "json", "csv", "markdown", "html", "png"},
+		Common: []string{"metrics", "percentiles", "goodput", "output", "json", "html"},
 	},
 	"compare": {
 		Section: "Replay and measure",
@@ -138,7 +138,7 @@ var verbPages = map[string]verbPage{
 			"old=runs/a1,runs/a2,runs/a3 new=runs/b1,runs/b2,runs/b3",
 			"runs/before runs/after --fail-if 'p99_ttft_ms>+5%'",
 		},
-		Common: []string{"fail-if", "metric", "goodput", "force", "json", "markdown"},
+		Common: []string{"fail-if", "metric", "goodput", "force", "output", "json"},
 	},
 	"calibrate": {
 		Section:  "Replay and measure",
@@ -153,7 +153,7 @@ var verbPages = map[string]verbPage{
 			"trace.jsonl --cache lru,belady --capacities 64GiB,256GiB --kv-bytes-per-token 327680",
 			"production.jsonl synthetic.jsonl --json",
 		},
-		Common: []string{"json", "markdown", "html", "png", "cache", "capacities", "workers"},
+		Common: []string{"output", "json", "html", "cache", "capacities", "workers"},
 	},
 	"check": {
 		Section:  "Analyze traces",
@@ -168,7 +168,7 @@ var verbPages = map[string]verbPage{
 			"trace.jsonl --start 10m --end 20m --sample 0.1 -o part.jsonl",
 			"a.jsonl b.jsonl --rate 20 --arrival poisson --seed 1 -o merged.jsonl",
 		},
-		Common: []string{"output", "limit", "start", "end", "rate", "speedup", "sample", "part"},
+		Common: []string{"out", "limit", "start", "end", "rate", "speedup", "sample", "part"},
 	},
 	"synth": {
 		Section: "Generate and convert traces",
@@ -182,7 +182,7 @@ var verbPages = map[string]verbPage{
 			"--isl lognormal:3000:1 --osl 150 --rate 4 --duration 10m -o trace.jsonl",
 			"--from trace.jsonl --method tree -n 10000 --prefix-len-multiplier 2",
 		},
-		Common: []string{"from", "method", "spec", "isl", "osl", "num-requests", "seed", "output"},
+		Common: []string{"from", "method", "spec", "isl", "osl", "num-requests", "seed", "out"},
 	},
 	"fit": {
 		Section:  "Generate and convert traces",
@@ -195,7 +195,7 @@ var verbPages = map[string]verbPage{
 		Examples: []string{
 			"--url http://127.0.0.1:8000 --out runs/engine -o engine.json --html fit.html",
 			"runs/engine/* -o engine.json",
-			"--table measurements.csv --prefill-engines 3 --decode-engines 1 --png fit.png",
+			"--table measurements.csv --prefill-engines 3 --decode-engines 1 --output png=fit.png",
 		},
 		Common: []string{"url", "table", "refit-prefill", "engine", "output", "html"},
 	},
@@ -204,7 +204,7 @@ var verbPages = map[string]verbPage{
 		Usage:   []string{"TRACE [FLAGS]"},
 		Examples: []string{
 			"traces/agent.jsonl --prefill-engines 3 --decode-engines 1 --out runs/pd",
-			"traces/conversation.jsonl --engines 1..8 --routing round-robin,prefix --png plan.png",
+			"traces/conversation.jsonl --engines 1..8 --routing round-robin,prefix --output png=plan.png",
 			"traces/conversation.jsonl --engines 1..16 --slo 'p90_ttft<500ms,p90_tpot<20ms'",
 		},
 		Common: []string{"limit", "speedup", "rate", "engines", "routing", "slo", "out"},
@@ -216,7 +216,7 @@ var verbPages = map[string]verbPage{
 			"--upstream http://127.0.0.1:8000 -o traffic.jsonl.zst",
 			"--upstream http://127.0.0.1:8000 -o traffic.jsonl.zst --rotate 1h --sample 0.1 --session-field metadata.chat_id",
 		},
-		Common: []string{"upstream", "listen", "output", "key", "tokenizer", "session-header", "sample", "metrics-listen"},
+		Common: []string{"upstream", "listen", "out", "key", "tokenizer", "session-header", "sample", "metrics-listen"},
 	},
 	"serve": {
 		Section: "Simulate",

@@ -48,7 +48,8 @@ var otherNames = []otherName{
 	{names: words("metric-percentiles"), flags: words("percentiles")},
 	{names: words("percentile-metrics"), flags: words("metrics")},
 	{names: words("artifact-dir output-artifact-dir"), flags: words("out")},
-	{names: words("output-file"), flags: words("output")},
+	{names: words("output-file"), flags: words("out")},
+	{names: words("o"), flags: words(outputFlag), convert: asEngineFile},
 	{names: words("no-enable-prefix-caching"), flags: words("no-prefix-cache")},
 
 	{names: words("ignore-eos streaming save-result save-detailed"), verbs: runVerbs},
@@ -78,7 +79,8 @@ var otherNames = []otherName{
 	{names: words("keep-reasoning"), verbs: runVerbs, instead: "reasoning is omitted from later prompts"},
 	{names: words("find"), verbs: words("simulate"), instead: "use a list such as --engines 1..16 with --slo, or moontide bench --virtual --find speedup or concurrency"},
 	{names: words("draws"), verbs: words("simulate"), instead: "the held-out error is shown with each answer"},
-	{names: words("json"), verbs: words("fit-engine"), instead: "use --csv, and the engine file of -o"},
+	{names: words("json"), verbs: words("fit-engine"), instead: "use --output csv, and the engine file of -o"},
+	{names: words("format"), verbs: words("report"), instead: "use --output vllm, dynamo, moreh or aiperf"},
 	{names: words("deployment"), verbs: words("fit-engine"), instead: "give a table for each deployment"},
 	{names: words("goodput percentile-metrics"), verbs: sendVerbs, instead: "use it with moontide report, on the run's folder"},
 }
@@ -121,5 +123,8 @@ func apiOf(value string) (string, error) {
 	}
 	return value, nil
 }
+
+// asEngineFile is the value of -o of fit-engine.
+func asEngineFile(path string) (string, error) { return engineForm + "=" + path, nil }
 
 func inMilliseconds(value string) (string, error) { return value + "ms", nil }

@@ -22,20 +22,6 @@ func (std streams) say(format string, args ...any) {
 	fmt.Fprintf(std.err, "moontide: %s\n", weblog.Escape(secret.Message(fmt.Sprintf(format, args...))))
 }
 
-// chosenForm returns the boolean flag that selects the output form, "" for text.
-func chosenForm(c *cli.Context, flags ...string) (form string, err error) {
-	for _, flag := range flags {
-		switch {
-		case !c.Bool(flag):
-		case form != "":
-			return "", misused("%s: --%s and --%s: choose one", c.Command.Name, form, flag)
-		default:
-			form = flag
-		}
-	}
-	return form, nil
-}
-
 // print prints a report. It ignores a reader that ends early, as in "| head".
 func (std streams) print(write func(io.Writer) error) error {
 	if err := write(std.out); !errors.Is(err, syscall.EPIPE) {
@@ -44,113 +30,169 @@ func (std streams) print(write func(io.Writer) error) error {
 	return nil
 }
 
-// outputFlags returns the flags for output forms and output files. phrases describes the
-// content of a form for one verb, by flag.
-func outputFlags(names string, phrases map[string]string) (flags []cli.Flag) {
-	for _, f := range []struct{ name, usage string }{
-		{"json", "print JSON instead of text"},
-		{"markdown", "print Markdown instead of text, such as for a CI summary"},
-		{"csv", "print CSV instead of text"},
-		{"datagen", "print the DATASET ANALYSIS block of Dynamo's data generator"},
-		{"html", "also write a self-contained page with figures to `FILE`; - is standard output"},
-		{"png", "also write the figures to `FILE`; - is standard output"},
-		{"junit", "also write verdict and gates as JUnit XML to `FILE`; - is standard output"},
-	} {
-		f.usage += phrases[f.name]
-		switch {
-		case !slices.Contains(words(names), f.name):
-		case strings.Contains(f.usage, "`"):
-			flags = append(flags, &cli.StringFlag{Name: f.name, Category: inOutput, Usage: f.usage})
-		default:
-			flags = append(flags, &cli.BoolFlag{Name: f.name, Category: inOutput, Usage: f.usage})
-		}
-	}
-	return flags
-}
-
-// output configures the output of results: files, and standard output in a form, "" for
-// text.
-type output struct {
-	form  string
-	files outputFiles
-}
-
-// outputOf parses the flags for forms and files.
-func outputOf(c *cli.Context, forms []string, files ...string) (o output, err error) {
-	if o.form, err = chosenForm(c, forms...); err == nil {
-		o.files, err = filesOf(c, o.form, files...)
-	}
-	return o, err
-}
-
-// results are the results of a verb.
-type results struct {
-	document func() *doc.Document
-	forms    map[string]func(io.Writer) error // besides those of a document
-	files    map[string]func(io.Writer) error // by flag, besides those of a document
-}
-
-// resultsOf returns the document and the JSON of a report.
-func resultsOf(r interface {
-	Document() *doc.Document
-	JSON(io.Writer) error
-}) results {
-	return results{document: r.Document, forms: map[string]func(io.Writer) error{"json": r.JSON}, files: map[string]func(io.Writer) error{}}
-}
-
-// show writes the files and prints the results, unless a file is standard output.
-func (o *output) show(std streams, r results) error {
-	printed, err := o.write(std, r)
-	if err != nil || printed {
-		return err
-	}
-	return o.print(std, r)
-}
-
-// print prints the results.
-func (o *output) print(std streams, r results) error {
-	if own, ok := r.forms[o.form]; ok {
-		return std.print(own)
-	}
-	switch d := r.document(); o.form {
-	case "csv":
-		return std.print(d.WriteCSV)
-	case "markdown":
-		return std.print(d.WriteMarkdown)
-	default:
-		return std.printText(d)
-	}
-}
-
 // printText prints a report as text for the terminal.
 func (std streams) printText(d *doc.Document) error {
 	return std.print(func(w io.Writer) error { return terminalOf(w).Write(w, d) })
 }
 
-// outputFiles holds the files to write, by flag, in the order of the flags.
-type outputFiles []struct{ flag, path string }
+const outputFlag = "output"
 
-// filesOf parses flags that name files, which must be different. form is the printed form;
-// a file named - replaces only text.
-func filesOf(c *cli.Context, form string, flags ...string) (files outputFiles, err error) {
-	for _, flag := range flags {
-		path := c.String(flag)
-		switch {
-		case !c.IsSet(flag):
-			continue
-		case path == "":
-			return nil, misused("%s: --%s names no file", c.Command.Name, flag)
-		case path == "-" && form != "":
-			return nil, misused("%s: --%s - and --%s: only one can be standard output", c.Command.Name, flag, form)
+// formsFlag is --output FORM[=FILE] with the forms of a verb.
+type formsFlag struct {
+	cli.GenericFlag
+	forms   choiceSet
+	aliases []string // unknown to the library, which would set the value again for each
+}
+
+func (f *formsFlag) Names() []string { return append([]string{f.Name}, f.aliases...) }
+func (f *formsFlag) String() string  { return cli.FlagStringer(f) }
+
+// outputFlags returns the flags for the forms of a verb's results: --output for all of them,
+// and --json and --html.
+func outputFlags(forms choiceSet) (flags []cli.Flag) {
+	forms.Names = append([]string{"text"}, forms.Names...)
+	all := &formsFlag{cli.GenericFlag{
+		Name: outputFlag, Category: inOutput, Value: new(texts),
+		Usage: "`FORM[=FILE]`: print the results in another form, or with =FILE also write them to FILE; repeatable. FORM is " + forms.String(),
+	}, forms, []string{"o"}}
+	for _, form := range forms.Names {
+		switch form {
+		case "json":
+			flags = append(flags, &cli.BoolFlag{Name: form, Category: inOutput, Usage: "print JSON instead of text"})
+		case "html":
+			flags = append(flags, &cli.StringFlag{Name: form, Category: inOutput, Usage: "also write a self-contained page with figures to `FILE`; - is standard output"})
+		case engineForm:
+			all.aliases = nil // -o is the engine file
 		}
-		for _, f := range files {
-			if f.path == path || path != "-" && f.path != "-" && absolutePath(f.path) == absolutePath(path) {
-				return nil, misused("%s: --%s and --%s name the same file: %s", c.Command.Name, f.flag, flag, path)
+	}
+	return append(flags, all)
+}
+
+// dataFlag returns the flag for the file that a verb makes.
+func dataFlag(otherwise, usage string) cli.Flag {
+	return &cli.StringFlag{Name: outFlag.Name, Aliases: []string{"o", outputFlag}, Category: inOutput, Value: otherwise, Usage: usage}
+}
+
+// formsOf returns the forms of a verb's results.
+func formsOf(verb *cli.Command) choiceSet {
+	if f, ok := findFlag(verb.Flags, outputFlag).(*formsFlag); ok {
+		return f.forms
+	}
+	return choiceSet{}
+}
+
+// output is a form of the results, and where it goes.
+type output struct {
+	flag string // that asks for it, such as "--output csv"
+	form string
+	path string // "" is standard output
+}
+
+// outputs are the forms of the results that a command line asks for.
+type outputs []output
+
+// outputsOf parses the flags for forms of results. Standard output and each file hold one
+// form.
+func outputsOf(c *cli.Context) (all outputs, err error) {
+	forms := formsOf(c.Command)
+	var texts []string
+	if len(forms.Names) > 0 {
+		texts = textsOf(c, outputFlag)
+	}
+	if c.Bool("json") {
+		all = append(all, output{"--json", "json", ""})
+	}
+	if c.IsSet("html") {
+		all = append(all, output{"--html", "html", c.String("html")})
+		if c.String("html") == "" {
+			return nil, misused("%s: --html names no file", c.Command.Name)
+		}
+	}
+	for _, text := range texts {
+		form, path, toFile := strings.Cut(text, "=")
+		if form, err = forms.Resolve(form); err != nil {
+			return nil, misused("%s: --output %w, each also as FORM=FILE", c.Command.Name, err)
+		}
+		if toFile && path == "" {
+			return nil, misused("%s: --output %s= names no file", c.Command.Name, form)
+		}
+		all = append(all, output{"--output " + form, form, path})
+	}
+	for i, o := range all {
+		if o.path == "-" {
+			all[i].path = ""
+		}
+		for _, other := range all[:i] {
+			switch {
+			case all[i].path == "" && other.path == "":
+				return nil, misused("%s: %s and %s: only one can be standard output", c.Command.Name, other.flag, o.flag)
+			case all[i].path != "" && other.path != "" && absolutePath(other.path) == absolutePath(o.path):
+				return nil, misused("%s: %s and %s name the same file: %s", c.Command.Name, other.flag, o.flag, o.path)
 			}
 		}
-		files = append(files, struct{ flag, path string }{flag, path})
 	}
-	return files, nil
+	return all, nil
+}
+
+// has reports whether the results have one of some forms.
+func (all outputs) has(forms ...string) (flag string, ok bool) {
+	for _, o := range all {
+		if slices.Contains(forms, o.form) {
+			return o.flag, true
+		}
+	}
+	return "", false
+}
+
+// results are the results of a verb: a document, and forms besides those of a document.
+type results struct {
+	document func() *doc.Document
+	forms    map[string]func(io.Writer) error
+}
+
+// resultsOf returns the results of a report.
+func resultsOf(r interface {
+	Document() *doc.Document
+	JSON(io.Writer) error
+}) results {
+	forms := map[string]func(io.Writer) error{"json": r.JSON}
+	if suite, ok := r.(interface{ JUnit(io.Writer) error }); ok {
+		forms["junit"] = suite.JUnit
+	}
+	return results{r.Document, forms}
+}
+
+// form writes the results in a form.
+func (r results) form(w io.Writer, form string) error {
+	if write := r.forms[form]; write != nil {
+		return write(w)
+	}
+	switch d := r.document(); form {
+	case "csv":
+		return d.WriteCSV(w)
+	case "markdown":
+		return d.WriteMarkdown(w)
+	case "html":
+		return d.WriteHTML(w)
+	case "png":
+		return d.WritePNG(w)
+	default:
+		return terminalOf(w).Write(w, d)
+	}
+}
+
+// show writes the results to files, and prints them, as text unless a form was asked for.
+func (all outputs) show(std streams, r results) error {
+	printed := "text"
+	var failed []error
+	for _, o := range all {
+		if o.path == "" {
+			printed = o.form
+			continue
+		}
+		failed = append(failed, writeFile(std, o.path, func(w io.Writer) error { return r.form(w, o.form) }))
+	}
+	return errors.Join(append(failed, std.print(func(w io.Writer) error { return r.form(w, printed) }))...)
 }
 
 // absolutePath returns the absolute path, or the path if that is unknown.
@@ -159,36 +201,6 @@ func absolutePath(path string) string {
 		return abs
 	}
 	return path
-}
-
-// path returns the file that a flag names, or "" if it was not given.
-func (o *output) path(flag string) string {
-	for _, f := range o.files {
-		if f.flag == flag {
-			return f.path
-		}
-	}
-	return ""
-}
-
-// write writes the files of the results. printed means that one of them is standard output.
-func (o *output) write(std streams, r results) (printed bool, err error) {
-	for _, f := range o.files {
-		draw := r.files[f.flag]
-		switch f.flag {
-		case "html":
-			draw = func(w io.Writer) error { return r.document().WriteHTML(w) }
-		case "png":
-			draw = func(w io.Writer) error { return r.document().WritePNG(w) }
-		}
-		if draw != nil {
-			if err := writeFile(std, f.path, draw); err != nil {
-				return printed, err
-			}
-		}
-		printed = printed || f.path == "-"
-	}
-	return printed, nil
 }
 
 // writeFile writes a file atomically, or standard output for -.

@@ -25,24 +25,36 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 		}
 		return nil
 	}
+	written, err := outputsOf(c)
+	if err != nil {
+		return err
+	}
+	for flag, path := range pathFlags(c, true) {
+		if flag != "html" { // is in written
+			written = append(written, output{flag: "--" + flag, path: path})
+		}
+	}
 	toFile := false
 	hasKey := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "key" })
-	for flag, path := range pathFlags(c, true) {
-		toFile = toFile || path != "-"
-		if info, err := os.Stat(path); err == nil {
-			if err := refuse(info, "--"+flag+" "+path); err != nil {
+	for _, o := range written {
+		if o.path == "" || o.path == "-" {
+			continue
+		}
+		toFile = true
+		if info, err := os.Stat(o.path); err == nil {
+			if err := refuse(info, o.flag+" "+o.path); err != nil {
 				return err
 			}
-			if isRecording(path) {
-				return misused("%s: --%s %s would overwrite the record of a run", c.Command.Name, flag, path)
+			if isRecording(o.path) {
+				return misused("%s: %s %s would overwrite the record of a run", c.Command.Name, o.flag, o.path)
 			}
 		}
-		if hasKey && absolutePath(path) == absolutePath(keyFile(c)) {
-			return misused("%s: --%s %s is the file of the key", c.Command.Name, flag, path)
+		if hasKey && absolutePath(o.path) == absolutePath(keyFile(c)) {
+			return misused("%s: %s %s is the file of the key", c.Command.Name, o.flag, o.path)
 		}
-		if namesFile(c, flag) && path != "" && path != "-" {
-			if err := atomicfile.Check(path); err != nil {
-				return misused("%s: --%s: %w", c.Command.Name, flag, err)
+		if o.form != "" || namesFile(c, strings.TrimPrefix(o.flag, "--")) {
+			if err := atomicfile.Check(o.path); err != nil {
+				return misused("%s: %s: %w", c.Command.Name, o.flag, err)
 			}
 		}
 	}

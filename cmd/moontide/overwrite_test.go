@@ -24,8 +24,8 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 	before := contents(t, dir)
 	for _, command := range []string{
 		"fit T -o T", "fit T -o symbolic", "fit T -o hard", "fit symbolic -o ./T", "synth --from T -o T",
-		"convert T -o T", "convert chat=x T -o hard", "analyze T --png T", "analyze T --html symbolic",
-		"report run --html run/" + runfile.RequestsFile, "report a=run --png run/" + runfile.RunFile, "report run --over-time run/" + runfile.RequestsFile,
+		"convert T -o T", "convert chat=x T -o hard", "analyze T --output png=T", "analyze T --html symbolic",
+		"report run --html run/" + runfile.RequestsFile, "report a=run --output png=run/" + runfile.RunFile, "report run --output over-time=run/" + runfile.RequestsFile,
 	} {
 		r := try(t, dir, "", strings.Fields(command)...)
 		if r.status != exitMisused || !strings.Contains(r.err, "would overwrite its input") {

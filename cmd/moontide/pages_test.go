@@ -28,7 +28,7 @@ const guideLimit = 200
 // Commands of pages may replace the files in traces that they made, as in a clone.
 func TestSamplesMayBeReplaced(t *testing.T) {
 	t.Parallel()
-	made := regexp.MustCompile(`(?:-o|--png) (traces/[\w./-]+)`)
+	made := regexp.MustCompile(`(?:-o |png=)(traces/[\w./-]+)`)
 	seen := 0
 	for _, p := range pages(t) {
 		for _, match := range made.FindAllStringSubmatch(p.text, -1) {

@@ -14,7 +14,7 @@ import (
 // after it, which may have more rows.
 func (b *block) checkTables(t *testing.T, output string, done []executed) {
 	t.Helper()
-	if !slices.ContainsFunc(done, func(e executed) bool { return e.verb() == "bench" && slices.Contains(e.Args, "--markdown") }) {
+	if !slices.ContainsFunc(done, func(e executed) bool { return e.verb() == "bench" && slices.Contains(e.Args, "markdown") }) {
 		return
 	}
 	rows := 0

@@ -48,7 +48,7 @@ func openKey(c *cli.Context) (log.Key, error) {
 }
 
 func keyFile(c *cli.Context) string {
-	return cmp.Or(c.String("key"), filepath.Join(filepath.Dir(c.String("output")), "capture.key"))
+	return cmp.Or(c.String("key"), filepath.Join(filepath.Dir(c.String(outFlag.Name)), "capture.key"))
 }
 
 // textConfig is recordConfig without the key.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"time"
@@ -37,7 +36,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 			"first interrupt stops sending and waits for requests in flight; the second stops immediately. The exit " +
 			"status is 3 if the verdict is INVALID.\n\n" +
 			gateHelp,
-		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), outputFlags("json markdown junit", map[string]string{"json": ": verdict, gates and metrics"}), partFlags()),
+		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags(), runOutputFlags(), partFlags()),
 			&cli.StringFlag{Name: metricsListenFlag, Category: inRunControl, Usage: "serve live Prometheus metrics at /metrics on `ADDRESS`, such as 127.0.0.1:9464", DefaultText: "no metrics"},
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`, with its flags as defaults; auto continues the run in --out, or starts a new one"},
@@ -120,13 +119,19 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	return runTrace(c, std, stop, path, cfg)
 }
 
+// runOutputFlags returns the flags for the results of one run or of several.
+func runOutputFlags() []cli.Flag {
+	return outputFlags(oneOf(words("json markdown csv html png junit")...).
+		Noted("json", "verdict, gates and metrics").Noted("junit", "verdict and gates as XML"))
+}
+
 // runTrace replays the trace at path and reports.
 func runTrace(c *cli.Context, std streams, stop stop, path string, cfg experiment.Config) (err error) {
 	view, err := viewOf(c)
 	if err != nil {
 		return err
 	}
-	out, err := outputOf(c, words("json markdown"), "junit")
+	out, err := outputsOf(c)
 	if err != nil {
 		return err
 	}
@@ -252,21 +257,14 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg experiment.Config) {
 
 // present saves the summary and page of a run before it prints the results: the output may
 // end early, as in "| head".
-func present(std streams, result *experiment.Result, view report.View, out output) error {
+func present(std streams, result *experiment.Result, view report.View, out outputs) error {
 	sayDamaged(std, result.Damaged)
 	runs := report.Runs{reported(result, view)}
 	saved := saveReports(std, result, view)
-	shown := results{
-		document: runs.Document,
-		forms:    map[string]func(io.Writer) error{"json": runs.WriteOutcome},
-		files:    map[string]func(io.Writer) error{"junit": runs.JUnit},
-	}
-	printed, err := out.write(std, shown)
-	if err = errors.Join(saved, err); printed {
-		return err
-	}
+	shown := resultsOf(runs)
+	shown.forms["json"] = runs.WriteOutcome
 	std.say("the run is in %s", result.Dir)
-	return errors.Join(err, out.print(std, shown))
+	return errors.Join(saved, out.show(std, shown))
 }
 
 func sayDamaged(std streams, damaged []string) {

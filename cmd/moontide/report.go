@@ -21,12 +21,12 @@ func reportCommand(std streams, _ stop) *cli.Command {
 		Usage: "report the metrics of runs or sweeps from their folders, even if a run was killed",
 		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN labels a " +
 			"run. Sweeps of moontide bench are shown as one table and figure, with the ratios to the first.\n\n" +
-			"Measurement window and thresholds default to those of the run. Run folders are not changed. FILE - is " +
-			"standard output. The exit status is 3 if a run is INVALID (not with --format aiperf).\n\n" +
+			"Measurement window and thresholds default to those of the run. Run folders are not changed. The exit status " +
+			"is 3 if a run is INVALID.\n\n" +
 			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in milliseconds; for itl " +
 			"and itl_per_token they limit the longest gap of a request.\n\n" +
 			gateHelp,
-		Flags: append(slices.Concat(thresholdFlags(), gateFlags(""), outputFlags("json csv markdown html png junit", map[string]string{"csv": ": a line per run"})),
+		Flags: append(slices.Concat(thresholdFlags(), gateFlags(""), reportOutputFlags()),
 			serverBlockSizeFlag, warmupTimeFlag, cooldownTimeFlag,
 			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},
@@ -34,17 +34,31 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			},
 			percentilesFlag,
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
-			&choiceFlag{
-				StringFlag: cli.StringFlag{Name: "format", Category: inOutput, Usage: "print in the `FORMAT` of another tool: %s"},
-				Choices: oneOf(vllmForm, dynamoForm, morehForm, aiperfForm).Noted(vllmForm, "its result block").
-					Noted(dynamoForm, "the block of its recipes, with ITL per request").Noted(morehForm, "the block of its saturation runs").
-					Noted(aiperfForm, "profile_export.jsonl"),
-			},
-			&cli.StringFlag{Name: "cache-misses", Category: inOutput, Usage: "also write predicted and measured prefix cache hits of each request to CSV `FILE`"},
-			&cli.StringFlag{Name: "over-time", Category: inOutput, Usage: "also write throughput, concurrency, TTFT and lag over time to CSV `FILE`"},
 		),
 		Action: func(c *cli.Context) error { return reportRuns(c, std) },
 	}
+}
+
+// The forms of other tools, and of one run.
+const (
+	vllmForm     = "vllm"
+	dynamoForm   = "dynamo"
+	morehForm    = "moreh"
+	aiperfForm   = "aiperf"
+	missesForm   = "cache-misses"
+	overTimeForm = "over-time"
+)
+
+func reportOutputFlags() []cli.Flag {
+	return outputFlags(oneOf(append(words("json markdown csv html png junit"), vllmForm, dynamoForm, morehForm, aiperfForm, missesForm, overTimeForm)...).
+		Noted("csv", "a line per run").
+		Noted("junit", "verdict and gates as XML").
+		Noted(vllmForm, "its result block").
+		Noted(dynamoForm, "the block of its recipes, with ITL per request").
+		Noted(morehForm, "the block of its saturation runs").
+		Noted(aiperfForm, "profile_export.jsonl, which has no verdict").
+		Noted(missesForm, "predicted and measured prefix cache hits of each request, as CSV").
+		Noted(overTimeForm, "throughput, concurrency, TTFT and lag over time, as CSV"))
 }
 
 func reportRuns(c *cli.Context, std streams) error {
@@ -57,19 +71,18 @@ func reportRuns(c *cli.Context, std streams) error {
 	} else if sweeps {
 		return reportSweeps(c, std, &asked)
 	}
-	if asked.form == aiperfForm {
-		return asked.writeAIPerf(std)
-	}
 	// Nearly all data of a run has no pointers and stays until the end, so frequent
 	// collections are cheap and save memory.
 	debug.SetGCPercent(25)
 	var runs report.Runs
+	_, misses := asked.has(missesForm)
+	_, detail := asked.has(overTimeForm, "html")
 	for _, r := range asked.runs {
 		result, err := experiment.Measure(experiment.MeasureConfig{
 			Change:         changeOf(c),
 			Objectives:     asked.objectives,
-			EachPrediction: asked.path("cache-misses") != "",
-			Detail:         asked.path("over-time") != "" || asked.path("html") != "",
+			EachPrediction: misses,
+			Detail:         detail,
 		}, r.path)
 		if err != nil {
 			return err
@@ -102,7 +115,7 @@ type reportQuestion struct {
 	runs       []namedInput
 	view       report.View
 	objectives []measure.Objective
-	output
+	outputs
 }
 
 func parseReport(c *cli.Context) (q reportQuestion, err error) {
@@ -123,19 +136,20 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if q.view.Gates, err = gatesOf(c, q.objectives); err != nil {
 		return q, err
 	}
-	if q.form, err = parseForm(c); err != nil {
+	if q.outputs, err = outputsOf(c); err != nil {
 		return q, err
 	}
-	block, isBlock := blockForms[q.form]
-	switch {
-	case q.form == aiperfForm && len(q.view.Gates) > 0:
-		return q, misused("report: --format aiperf has no gates: omit --slo and --fail-if")
-	case isBlock:
-		if err := block.Check(q.view); err != nil {
-			return q, misused("report: --metrics: --format %s: %w", q.form, err)
+	for form, block := range blockForms {
+		if flag, ok := q.has(form); ok {
+			if err := block.Check(q.view); err != nil {
+				return q, misused("report: --metrics: %s: %w", flag, err)
+			}
 		}
 	}
-	return q, q.parseFiles(c)
+	if flag, ok := q.has(missesForm, overTimeForm); ok && len(q.runs) > 1 {
+		return q, misused("report: %s shows one run", flag)
+	}
+	return q, nil
 }
 
 func parseView(c *cli.Context) (v report.View, objectives []measure.Objective, err error) {
@@ -167,14 +181,6 @@ func percentilesOf(c *cli.Context) ([]float64, error) {
 	return percentiles, nil
 }
 
-// The formats of other tools.
-const (
-	vllmForm   = "vllm"
-	dynamoForm = "dynamo"
-	morehForm  = "moreh"
-	aiperfForm = "aiperf"
-)
-
 // blockForms holds the forms that are a result block.
 var blockForms = map[string]report.Block{vllmForm: report.VLLM, dynamoForm: report.Dynamo, morehForm: report.Moreh}
 
@@ -185,57 +191,28 @@ func metricNames() (names []string) {
 	return names
 }
 
-// parseForm returns the output format, "" for text.
-func parseForm(c *cli.Context) (form string, err error) {
-	form, err = chosenForm(c, "json", "csv", "markdown")
-	if err != nil || !c.IsSet("format") {
-		return form, err
-	}
-	if form != "" {
-		return "", misused("report: --%s and --format: choose one", form)
-	}
-	return c.String("format"), nil
-}
-
-func (q *reportQuestion) parseFiles(c *cli.Context) (err error) {
-	if q.files, err = filesOf(c, q.form, "html", "png", "junit", "cache-misses", "over-time"); err != nil {
-		return err
-	}
-	for _, f := range q.files {
-		switch {
-		case q.form == aiperfForm:
-			return misused("report: --%s and --format aiperf: choose one", f.flag)
-		case len(q.runs) > 1 && (f.flag == "cache-misses" || f.flag == "over-time"):
-			return misused("report: --%s shows one run", f.flag)
-		}
-	}
-	return nil
-}
-
 func (q *reportQuestion) show(std streams, runs report.Runs) error {
 	shown := resultsOf(runs)
-	shown.files["junit"] = runs.JUnit
-	shown.files["cache-misses"] = func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) }
-	shown.files["over-time"] = func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) }
-	if block, isBlock := blockForms[q.form]; isBlock {
-		shown.forms[q.form] = func(w io.Writer) error { return runs.Block(block).WriteText(w) }
+	shown.forms[aiperfForm] = func(w io.Writer) error { return q.writeAIPerf(std, w) }
+	shown.forms[missesForm] = func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) }
+	shown.forms[overTimeForm] = func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) }
+	for form, block := range blockForms {
+		shown.forms[form] = func(w io.Writer) error { return runs.Block(block).WriteText(w) }
 	}
-	return q.output.show(std, shown)
+	return q.outputs.show(std, shown)
 }
 
-func (q *reportQuestion) writeAIPerf(std streams) error {
+func (q *reportQuestion) writeAIPerf(std streams, w io.Writer) error {
 	for _, r := range q.runs {
 		recording, err := experiment.OpenRecording(r.path)
 		if err != nil {
 			return err
 		}
-		err = report.AIPerf(std.out, recording.Run, recording.Records)
-		sayDamaged(std, recording.Damaged())
+		err = report.AIPerf(w, recording.Run, recording.Records)
 		recording.Close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
-	std.say("note: --format aiperf has neither verdict nor notes: see moontide report without it")
 	return nil
 }

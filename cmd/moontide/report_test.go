@@ -22,16 +22,16 @@ func TestReport(t *testing.T) {
 	}{
 		{[]string{"a", "--goodput", "ttft:100000", "--metrics", "ttft,ttst", "--percentiles", "1,99.9"}, []string{"Request goodput (req/s): ", "P99.9 TTST (ms): ", "100  100  100.00 %\n"}},
 		{[]string{"a", "slow=b"}, []string{"a\n====", "\nslow\n===="}},
-		{[]string{"a", "slow=b", "--csv"}, []string{"run,verdict,completed", "\nslow,VALID,100,0,"}},
-		{[]string{"a", "slow=b", "--markdown"}, []string{"| Metric | a | slow |", "| Successful requests | 100 | 100 |"}},
-		{[]string{"a", "--format", "vllm"}, []string{"Mean ITL (ms): ", "Verdict: VALID"}},
-		{[]string{"a", "--format", "vllm", "--metrics", "itl"}, []string{"-Inter-token Latency-", "ITL: the gaps between token chunks"}},
-		{[]string{"a", "--format", "dynamo"}, []string{"Total Token throughput (tok/s):          ", "Median E2EL (ms): ", "ITL: one value per request"}},
-		{[]string{"a", "--format", "aiperf"}, []string{`"time_to_first_token":{"value":`, `"benchmark_phase":"profiling"`}},
-		{[]string{"a", "--over-time", "-"}, []string{"from_s,to_s,due,"}},
+		{[]string{"a", "slow=b", "--output", "csv"}, []string{"run,verdict,completed", "\nslow,VALID,100,0,"}},
+		{[]string{"a", "slow=b", "--output", "markdown"}, []string{"| Metric | a | slow |", "| Successful requests | 100 | 100 |"}},
+		{[]string{"a", "--output", "vllm"}, []string{"Mean ITL (ms): ", "Verdict: VALID"}},
+		{[]string{"a", "--output", "vllm", "--metrics", "itl"}, []string{"-Inter-token Latency-", "ITL: the gaps between token chunks"}},
+		{[]string{"a", "--output", "dynamo"}, []string{"Total Token throughput (tok/s):          ", "Median E2EL (ms): ", "ITL: one value per request"}},
+		{[]string{"a", "--output", "aiperf"}, []string{`"time_to_first_token":{"value":`, `"benchmark_phase":"profiling"`}},
+		{[]string{"a", "--output", "over-time"}, []string{"from_s,to_s,due,"}},
 		{[]string{"a", "b", "--html", "-"}, []string{"<!DOCTYPE html>", "<h2 class=\"part\">b</h2>"}},
-		{[]string{"a", "b", "--junit", "-", "--slo", "completed>=100"}, []string{"<testsuites name=\"moontide\" tests=\"4\" failures=\"0\">"}},
-		{[]string{"a", "b", "--png", "-"}, []string{"\x89PNG"}},
+		{[]string{"a", "b", "--output", "junit", "--slo", "completed>=100"}, []string{"<testsuites name=\"moontide\" tests=\"4\" failures=\"0\">"}},
+		{[]string{"a", "b", "--output", "png"}, []string{"\x89PNG"}},
 	} {
 		out := must(t, dir, append([]string{"report"}, test.args...)...)
 		for _, want := range test.want {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -29,10 +28,9 @@ func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 		return true, misused("report: name either runs or sweeps: the runs of a sweep are the folders in it")
 	case q.objectives != nil || c.IsSet("metrics"):
 		return true, misused("report: --goodput and --metrics are for runs: name those in the sweep's folder")
-	case q.form != "" && !slices.Contains(words("csv markdown"), q.form):
-		return true, misused("report: a sweep has no --json and no --format: use --csv or --markdown, or name the runs in its folder")
-	case q.path("cache-misses") != "" || q.path("over-time") != "":
-		return true, misused("report: --cache-misses and --over-time show one run")
+	}
+	if flag, ok := q.has(vllmForm, dynamoForm, morehForm, aiperfForm, missesForm, overTimeForm); ok {
+		return true, misused("report: %s shows runs: name those in the sweep's folder", flag)
 	}
 	return true, nil
 }
@@ -67,7 +65,7 @@ func reportSweeps(c *cli.Context, std streams, q *reportQuestion) error {
 	}
 	set := report.SweepOf(subjectOf(legs), legs, q.view)
 	set.Incomplete = incomplete
-	if err := q.output.show(std, setResults(set)); err != nil {
+	if err := q.outputs.show(std, resultsOf(set)); err != nil {
 		return err
 	}
 	if len(incomplete) > 0 {

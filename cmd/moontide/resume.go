@@ -21,7 +21,7 @@ import (
 // the requests nor the measurement.
 var ownFlags = []string{
 	"out", "resume", "wait-ready", "api-key-env", "percentiles", "slo", "fail-if", "force",
-	"json", "markdown", "csv", "html", "png", "junit", metricsListenFlag,
+	"json", "html", outputFlag, metricsListenFlag,
 	partFlag, rendezvousFlag, timeoutFlag, partByFlag,
 }
 

@@ -125,7 +125,7 @@ func TestStoppedRunGoesOn(t *testing.T) {
 	replayWith := func(args ...string) result {
 		return try(t, dir, "", append([]string{"replay"}, args...)...)
 	}
-	outputs := []string{"--junit", "junit.xml", "--json"}
+	outputs := []string{"--output", "junit=junit.xml", "--json"}
 	replayWith(append(outputs, "t.jsonl", "--url", endpoint.URL, "--header", "X-Key: hush", "--abort-after-errors", "1", "--max-concurrency", "1", "--speed", "0.5", "--out", "run")...)
 	if err := os.Remove(filepath.Join(dir, "junit.xml")); err != nil {
 		t.Error(err)

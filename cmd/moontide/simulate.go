@@ -19,16 +19,13 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 			"With a fitted --engine FILE, answers carry the error of its predictions on held-out measurements. The exit " +
 			"status is 4 if no deployment meets the conditions. bench --virtual sweeps loads and searches for the highest.\n\n" +
 			gateHelp,
-		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), listedEngineFlags(), planFlags()),
+		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), listedEngineFlags(), runOutputFlags()),
 			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "random seed for generated arrivals and random routing"},
 			tokenizerFlag(inTraceInput),
 		),
 		Action: func(c *cli.Context) error { return simulateTrace(c, std, stop) },
 	}
 }
-
-// planFlags returns the flags for several deployments.
-func planFlags() []cli.Flag { return outputFlags("json csv markdown html png", nil) }
 
 func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	path, err := one(c, "TRACE")
@@ -37,10 +34,6 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	}
 	if len(choicesOf(c)) > 1 {
 		return planTrace(c, std, stop, path)
-	}
-	if name := firstGiven(c, planFlags()); name != "" {
-		return misused("simulate: --%s is for several deployments, such as --engines 1..8: "+
-			"the report of a single run is in its folder, and moontide report shows it in other forms", name)
 	}
 	cfg, err := virtualConfig(c, std, stop)
 	if err != nil {

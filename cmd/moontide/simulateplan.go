@@ -18,7 +18,7 @@ type planQuestion struct {
 	view       report.View
 	candidates []experiment.Candidate
 	run        experiment.Config
-	output
+	outputs
 }
 
 // planTrace simulates the trace on several deployments.
@@ -53,7 +53,7 @@ func parsePlan(c *cli.Context, std streams, stop stop) (q planQuestion, err erro
 	if q.view, err = viewOf(c); err != nil {
 		return q, err
 	}
-	if q.output, err = outputOf(c, words("json csv markdown"), "html", "png"); err != nil {
+	if q.outputs, err = outputsOf(c); err != nil {
 		return q, err
 	}
 	file, err := engineFileOf(c)

@@ -75,15 +75,15 @@ func TestSimulateObjectives(t *testing.T) {
 		t.Fatalf("deployment %d is the first that meets the objectives: this shows nothing", n)
 	}
 	want := p.Runs[n].Name + ", the smallest: p90_ttft_ms<1000 must hold"
-	must(t, dir, append(plan, "--html", "p.html", "--png", "p.png")...)
+	must(t, dir, append(plan, "--html", "p.html", "--output", "png=p.png")...)
 	page := read(t, filepath.Join(dir, "p.html"))
-	for form, text := range map[string]string{"text": must(t, dir, plan...), "page": string(page), "Markdown": must(t, dir, append(plan, "--markdown")...)} {
+	for form, text := range map[string]string{"text": must(t, dir, plan...), "page": string(page), "Markdown": must(t, dir, append(plan, "--output", "markdown")...)} {
 		text = strings.NewReplacer("&lt;", "<", `\<`, "<", `\_`, "_").Replace(text)
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("%s: no %q in\n%s", form, want, text)
 		}
 	}
-	rows, err := csv.NewReader(strings.NewReader(must(t, dir, append(plan, "--csv")...))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(must(t, dir, append(plan, "--output", "csv")...))).ReadAll()
 	if err != nil || len(rows) != 25 {
 		t.Errorf("%d lines of CSV (%v)", len(rows), err)
 	}

@@ -63,7 +63,7 @@ func sharedFlags() []cli.Flag {
 		&cli.IntFlag{Name: blockSizeFlag.Name, Usage: "block size in tokens",
 			DefaultText: "found in the trace; the description's; what fits shared prefixes, or 512"},
 	), group(inOutput,
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
+		dataFlag("-", "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"),
 	))
 }
 
@@ -75,9 +75,9 @@ func synthesize(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	output := c.String("output")
+	output := c.String(outFlag.Name)
 	if check != nil && output == "-" {
-		return misused("synth: --check needs --output FILE, which it reads")
+		return misused("synth: --check needs --out FILE, which it reads")
 	}
 	d, err := draftOf(c, std)
 	if err != nil {

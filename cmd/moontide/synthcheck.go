@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -30,7 +29,7 @@ func checkFlags() []cli.Flag {
 		&cli.BoolFlag{Name: checkFlagName, Usage: "compare the generated trace with its source: PASS, or FAIL with exit status 4"},
 		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to compare with; with --only, its requests of that client", DefaultText: "--from"},
 	), group(inOutput,
-		&cli.StringFlag{Name: "json", Usage: "write the result of --check as JSON to `FILE`; - is standard output, instead of the table"},
+		&cli.BoolFlag{Name: "json", Usage: "print the result of --check as JSON instead of a table"},
 		&cli.StringFlag{Name: "html", Usage: "also write the result of --check to `FILE`, a self-contained page"},
 	)...)
 }
@@ -39,7 +38,7 @@ func checkFlags() []cli.Flag {
 type fidelityCheck struct {
 	source string
 	client string // the only one of the source that is compared, "" for all
-	output
+	outputs
 }
 
 // checkOf parses the flags of a check, and returns nil without one.
@@ -64,7 +63,7 @@ func checkOf(c *cli.Context) (*fidelityCheck, error) {
 		return nil, misused("synth: %s is a model: --check needs --against TRACE", traceName(check.source))
 	}
 	var err error
-	check.files, err = filesOf(c, "", "json", "html")
+	check.outputs, err = outputsOf(c)
 	return check, err
 }
 
@@ -93,7 +92,7 @@ func (f *fidelityCheck) run(c *cli.Context, std streams, file string) error {
 		return err
 	}
 	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: traceName(file), Report: fidelity.Compare(source, drawn, rateScale), RateScale: rateScale}
-	err = f.show(std, results{document: result.Document, files: map[string]func(io.Writer) error{"json": result.JSON}})
+	err = f.show(std, resultsOf(result))
 	if err != nil || result.Pass() {
 		return err
 	}
