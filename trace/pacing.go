@@ -95,9 +95,9 @@ func (p Pacing) Select(reqs Requests) Requests {
 	if p.Start > 0 || p.End > 0 {
 		end := math.Inf(1)
 		if p.End > 0 {
-			end = float64(p.End) / float64(time.Millisecond)
+			end = MS(p.End)
 		}
-		reqs = Window(reqs, float64(p.Start)/float64(time.Millisecond), end)
+		reqs = Window(reqs, MS(p.Start), end)
 	}
 	return reqs
 }
@@ -109,7 +109,7 @@ func (p Pacing) Pace(reqs Requests) Requests {
 		reqs = Take(reqs, p.Limit)
 	}
 	if p.rescales() {
-		reqs = ScaleDelays(reqs, p.ThinkScale.or(1), p.ToolScale.or(1), float64(p.MaxThink)/float64(time.Millisecond))
+		reqs = ScaleDelays(reqs, p.ThinkScale.or(1), p.ToolScale.or(1), MS(p.MaxThink))
 	}
 	switch {
 	case p.Arrivals != nil && p.Sessions:
@@ -125,7 +125,7 @@ func (p Pacing) Pace(reqs Requests) Requests {
 		reqs = Speed(reqs, p.Speedup)
 	}
 	if p.Ramp > 0 {
-		reqs = Ramp(reqs, float64(p.Ramp)/float64(time.Millisecond))
+		reqs = Ramp(reqs, MS(p.Ramp))
 	}
 	if p.Retimes() {
 		reqs = SendOrder(reqs)

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/bytedance/sonic"
 )
@@ -79,6 +80,9 @@ type Requests = iter.Seq2[Request, error]
 // MaxMS is the largest valid time in milliseconds: below it a float64 resolves
 // microseconds, and Unix time is far below it.
 const MaxMS = 1e15
+
+// MS returns a duration in milliseconds.
+func MS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // AppendMS appends milliseconds in the shortest decimal notation that parses to
 // the same value, without an exponent.

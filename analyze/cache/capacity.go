@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"moontide/trace/stats"
 )
 
 // Capacity is the size of a cache with its unit.
@@ -98,5 +100,5 @@ func (c Capacity) Blocks(blockSize int, bytesPerToken float64) (int, error) {
 // String returns the amount and unit, such as "5000000 tokens", which ParseCapacity
 // reads.
 func (c Capacity) String() string {
-	return strconv.FormatFloat(c.Amount, 'f', -1, 64) + " " + string(c.Unit)
+	return stats.Plain(c.Amount) + " " + string(c.Unit)
 }

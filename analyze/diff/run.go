@@ -164,7 +164,7 @@ const maxGaps = 1 << 21
 func (r *Run) addGaps(row int, all []time.Duration) {
 	for _, duration := range all {
 		if r.gapsSeen%r.gapEvery == 0 {
-			r.gaps = append(r.gaps, gap{row, float64(duration) / float64(time.Millisecond)})
+			r.gaps = append(r.gaps, gap{row, trace.MS(duration)})
 		}
 		r.gapsSeen++
 		if len(r.gaps) == maxGaps {

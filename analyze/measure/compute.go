@@ -142,7 +142,7 @@ func (c *collector) addGaps(rec *replay.Record) {
 	}
 	c.addTokenGaps(rec)
 	for _, gap := range rec.Gaps {
-		c.gaps.Add(ms(gap))
+		c.gaps.Add(trace.MS(gap))
 	}
 }
 
@@ -155,11 +155,9 @@ func (c *collector) addTokenGaps(rec *replay.Record) {
 		c.tokenGaps = c.gaps.Clone()
 	}
 	if c.tokenGaps != nil {
-		eachTokenGap(rec, func(gap time.Duration, tokens int) { c.tokenGaps.AddN(ms(gap), tokens) })
+		eachTokenGap(rec, func(gap time.Duration, tokens int) { c.tokenGaps.AddN(trace.MS(gap), tokens) })
 	}
 }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (c *collector) finish() *Result {
 	r := c.result
@@ -209,7 +207,7 @@ func (c *collector) setDistributions() {
 	}
 	r.TokensPerChunk = stats.OfCounts(sizes)
 	for _, gaps := range c.opts.Gaps {
-		c.gaps.AddN(ms(time.Duration(gaps.NS)), int(gaps.Count))
+		c.gaps.AddN(trace.MS(time.Duration(gaps.NS)), int(gaps.Count))
 		r.GapsCounted += int(gaps.Count)
 	}
 	r.ITL = c.gaps.Sample()

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Condition is a limit on a metric of a run, or on its change between two runs.
@@ -115,7 +118,7 @@ func parseLimit(text string) (l parsedLimit, err error) {
 		var d time.Duration
 		l.unit = asDuration
 		d, err = time.ParseDuration(strings.ReplaceAll(number, " ", ""))
-		l.value = ms(d)
+		l.value = trace.MS(d)
 	}
 	if err != nil {
 		return l, fmt.Errorf("%q is not a number, a percentage or a duration", text)
@@ -167,7 +170,7 @@ func (c *Condition) set(key string, l parsedLimit) (err error) {
 
 // String returns the condition in the format of [ParseCondition].
 func (c Condition) String() string {
-	limit := plain(c.Limit + 0) // not -0
+	limit := stats.Plain(c.Limit + 0) // not -0
 	if c.Kind == OfRelativeChange || c.Kind == OfValue && c.Metric.Unit == Share {
 		limit = plainPercent(c.Limit)
 	}
@@ -179,7 +182,7 @@ func (c Condition) String() string {
 
 // plainPercent formats a share as a percentage with all of its digits.
 func plainPercent(share float64) string {
-	digits := plain(share)
+	digits := stats.Plain(share)
 	_, fraction, _ := strings.Cut(digits, ".")
 	hundredfold, _ := new(big.Rat).SetString(digits + "e2")
 	return hundredfold.FloatString(max(len(fraction)-2, 0)) + "%"

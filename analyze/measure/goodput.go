@@ -7,6 +7,7 @@ import (
 
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Objective is an upper limit for a latency of each request.
@@ -46,7 +47,7 @@ func ParseObjectives(text string) ([]Objective, error) {
 
 // String returns the objective in the format of [ParseObjectives].
 func (o Objective) String() string {
-	return o.Latency.String() + ":" + plain(o.LimitMS)
+	return o.Latency.String() + ":" + stats.Plain(o.LimitMS)
 }
 
 // MetBy reports whether a request meets the objective. Undefined latencies, such as TPOT

@@ -217,13 +217,13 @@ func (l Latency) of(rec *replay.Record, t *Timing) trace.Opt[float64] {
 	stamped := t.Answered && rec.Stamps == replay.KernelStamps
 	switch {
 	case l == ITL && t.Answered && t.HasGaps:
-		return trace.Some(ms(slices.Max(rec.Gaps)))
+		return trace.Some(trace.MS(slices.Max(rec.Gaps)))
 	case l == ITLPerToken && t.Answered && t.HasGaps:
-		return trace.Some(ms(maxTokenGap(rec)))
+		return trace.Some(trace.MS(maxTokenGap(rec)))
 	case l == FirstStampError && stamped:
-		return trace.Some(ms(rec.FirstStampError))
+		return trace.Some(trace.MS(rec.FirstStampError))
 	case l == MaxStampError && stamped:
-		return trace.Some(ms(rec.MaxStampError))
+		return trace.Some(trace.MS(rec.MaxStampError))
 	}
 	return t.Latency(l)
 }
@@ -233,13 +233,13 @@ func (l Latency) of(rec *replay.Record, t *Timing) trace.Opt[float64] {
 func (t *Timing) Latency(l Latency) trace.Opt[float64] {
 	switch spec := &latencies[l]; {
 	case spec.sent != nil && t.WasSent:
-		return trace.Some(ms(spec.sent(*t)))
+		return trace.Some(trace.MS(spec.sent(*t)))
 	case spec.answered == nil || !t.Answered:
 	case l == TTST && !t.HasGaps, l == TTFVT && !t.HasVisible:
 	case l == TPOT && t.Output > 1:
-		return trace.Some(ms(spec.answered(*t)) / float64(t.Output-1))
+		return trace.Some(trace.MS(spec.answered(*t)) / float64(t.Output-1))
 	case l != TPOT:
-		return trace.Some(ms(spec.answered(*t)))
+		return trace.Some(trace.MS(spec.answered(*t)))
 	}
 	return trace.Opt[float64]{}
 }

@@ -10,6 +10,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
 // Part is the recording of a run or of one part of it.
@@ -158,7 +159,7 @@ func (m *Merged) samples(yield func(runfile.Sample, error) bool) {
 	for _, part := range m.parts {
 		asked := false
 		for s, err := range part.Samples {
-			s.AtMS += ms(part.later(time.Duration(s.AtMS * float64(time.Millisecond))))
+			s.AtMS += trace.MS(part.later(time.Duration(s.AtMS * float64(time.Millisecond))))
 			asked = asked || s.Server != nil || s.ServerError != ""
 			if scraped {
 				s.Server, s.ServerError = nil, ""
@@ -193,7 +194,7 @@ func (p *Part) name() string {
 // lastInstant returns the latest known instant of the part, by its clock.
 func (p *Part) lastInstant() time.Time {
 	if p.Run.Ended.IsZero() {
-		return p.Run.Started.Add(time.Duration(min(p.Run.Trace.DurationMS, ms(replay.MaxWait)) * float64(time.Millisecond)))
+		return p.Run.Started.Add(time.Duration(min(p.Run.Trace.DurationMS, trace.MS(replay.MaxWait)) * float64(time.Millisecond)))
 	}
 	return p.Run.Ended
 }

@@ -209,7 +209,7 @@ func BlockMetrics(objectives []Objective) []Metric {
 	all := slices.Clone(metrics[:end])
 	for _, o := range objectives {
 		m := goodShare(o.Latency)
-		m.Label = fmt.Sprintf("Share with %s at most %s ms", o.Latency.Label(), plain(o.LimitMS))
+		m.Label = fmt.Sprintf("Share with %s at most %s ms", o.Latency.Label(), stats.Plain(o.LimitMS))
 		all = append(all, m)
 	}
 	return all
@@ -300,7 +300,7 @@ var (
 
 // Percentile returns the statistic for a percentile from 0 to 100.
 func Percentile(p float64) Statistic {
-	return Statistic{Key: "p" + plain(p), P: p / 100, IsQuantile: true}
+	return Statistic{Key: "p" + stats.Plain(p), P: p / 100, IsQuantile: true}
 }
 
 // Of returns the statistic of a distribution, or 0 if it has no values.
@@ -330,5 +330,3 @@ func ParseStatistic(key string) (Statistic, error) {
 	s.Key = key
 	return s, nil
 }
-
-func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

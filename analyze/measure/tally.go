@@ -7,6 +7,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -206,7 +207,7 @@ func (t *tally) finish() {
 		t.latencies[l] = nil
 	}
 	r.OfferedRate, r.AchievedRate = t.dues.rate(), t.sends.rate()
-	r.SendingLate, r.Unsent = math.Abs(ms(t.dueSends.span()-t.sentDues.span())), t.dues.n-t.dueSends.n-t.refused
+	r.SendingLate, r.Unsent = math.Abs(trace.MS(t.dueSends.span()-t.sentDues.span())), t.dues.n-t.dueSends.n-t.refused
 	r.SentRate = t.dueSends.rate()
 }
 

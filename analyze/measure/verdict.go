@@ -11,6 +11,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -353,6 +354,6 @@ func (v *Verdict) checkCached(r *Result) {
 // limit above which the run is INVALID.
 func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
 	t = withDefaults(t)
-	l := limit(max(t.MaxLagMS, t.MaxLagShare*ms(medianTTFT)))
-	return l.grade(ms(lag)), time.Duration(l.invalid * float64(time.Millisecond))
+	l := limit(max(t.MaxLagMS, t.MaxLagShare*trace.MS(medianTTFT)))
+	return l.grade(trace.MS(lag)), time.Duration(l.invalid * float64(time.Millisecond))
 }

@@ -36,9 +36,9 @@ func (m *Merged) results(whole *Result) (all []PartResult) {
 	for _, part := range m.parts {
 		p := PartResult{Name: part.name(), Run: part.Run}
 		if place := part.Run.Part; place.Clock.Measured() {
-			p.OffsetMS = trace.Some(ms(place.Clock.Offset(part.Run.Started)))
+			p.OffsetMS = trace.Some(trace.MS(place.Clock.Offset(part.Run.Started)))
 			p.BoundMS = trace.Some(place.Clock.BoundMS(part.lastInstant()))
-			p.StartedLate = trace.Some(ms(place.Clock.ToReference(part.Run.Started).Sub(place.Start)))
+			p.StartedLate = trace.Some(trace.MS(place.Clock.ToReference(part.Run.Started).Sub(place.Start)))
 		}
 		if t := part.tally; t != nil {
 			t.finish()

@@ -12,6 +12,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/trace"
 	"moontide/trace/jsonscan"
 )
 
@@ -110,7 +111,7 @@ func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
 	if len(rec.Gaps) > 0 {
 		gaps := make([]json.Number, len(rec.Gaps))
 		for i, gap := range rec.Gaps {
-			gaps[i] = number(float64(gap) / float64(time.Millisecond))
+			gaps[i] = number(trace.MS(gap))
 		}
 		values["inter_chunk_latency"] = aiperfValue{gaps, "ms"}
 	}

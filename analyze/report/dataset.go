@@ -97,7 +97,7 @@ func orderNotes(a *analyze.Analysis) (note, warning string) {
 	note = fmt.Sprintf("The times of %s are estimated, because they have a delay but no timestamp.", doc.Count(u.Turns, "turn"))
 	if a.Arrivals != nil {
 		note += fmt.Sprintf(" The estimate assumes %s ms to the first token of an answer and %s ms for each further token.",
-			doc.Plain(trace.AssumedTTFT), doc.Plain(trace.AssumedTPOT))
+			stats.Plain(trace.AssumedTTFT), stats.Plain(trace.AssumedTPOT))
 	}
 	note += " Hit rates, caches, workers, reuse intervals and inferred sessions use the order in the trace."
 	if u.Misplaced > 0 {
@@ -178,7 +178,7 @@ func percentileSection(s *doc.Section, a *analyze.Analysis) {
 	l := a.Lengths
 	t := doc.Table{Columns: []string{"percentile", "ISL", "OSL", "ISL / OSL"}, Left: 1}
 	for _, p := range []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9} {
-		name := "p" + doc.Plain(p)
+		name := "p" + stats.Plain(p)
 		if p == 50 {
 			name += " (median)"
 		}

@@ -7,7 +7,6 @@ import (
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
-	"moontide/analyze/report/doc"
 	"moontide/trace/stats"
 )
 
@@ -184,7 +183,7 @@ func sharingJSON(p *analyze.Prefix) any {
 func sampleJSON(d stats.Sample) object {
 	o := object{{"count", d.Count}, {"mean", d.Mean}, {"std", d.Std}, {"min", d.Min}}
 	for _, p := range []float64{1, 5, 10, 25, 50, 75, 90, 95, 99} {
-		o = append(o, field{"p" + doc.Plain(p), d.Quantile(p / 100)})
+		o = append(o, field{"p" + stats.Plain(p), d.Quantile(p / 100)})
 	}
 	return append(o, field{"p99_9", d.Quantile(0.999)}, field{"max", d.Max}, field{"sum", d.Sum})
 }

@@ -9,6 +9,7 @@ import (
 	"moontide/analyze/fidelity"
 	"moontide/analyze/report/doc"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Fidelity judges a drawn trace against its source.
@@ -81,7 +82,7 @@ func (f Fidelity) verdict() *doc.Verdict {
 
 func (f Fidelity) notes() (notes []string) {
 	if x := f.RateScale; x > 0 && x != 1 {
-		notes = append(notes, fmt.Sprintf("rate, peak and cache sizes are compared with %s times those of the source", doc.Plain(x)))
+		notes = append(notes, fmt.Sprintf("rate, peak and cache sizes are compared with %s times those of the source", stats.Plain(x)))
 	}
 	if f.Pieces > 1 {
 		notes = append(notes, fmt.Sprintf("the generated trace is longer than the source: it is compared in %d pieces of as many requests", f.Pieces))

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"moontide/analyze/diff"
-	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -152,4 +151,4 @@ func orNull(v any, known bool) any {
 }
 
 // number has full precision and no exponent, which some readers reject.
-func number(x float64) json.Number { return json.Number(doc.Plain(x)) }
+func number(x float64) json.Number { return json.Number(stats.Plain(x)) }

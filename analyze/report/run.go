@@ -45,7 +45,7 @@ func ParsePercentiles(text string) ([]float64, error) {
 			return nil, fmt.Errorf("%q is not a percentile from 0 to 100", word)
 		}
 		if slices.Contains(all, p) {
-			return nil, fmt.Errorf("percentile %s is listed twice", doc.Plain(p))
+			return nil, fmt.Errorf("percentile %s is listed twice", stats.Plain(p))
 		}
 		all = append(all, p)
 	}
@@ -264,7 +264,7 @@ func (r Run) addGoodput(d *doc.Document) {
 		t.Add(name, doc.Int(n), doc.Int(g.Requests), doc.PercentOr(g.Share(n))+" %")
 	}
 	for _, o := range g.Objectives {
-		add(fmt.Sprintf("%s at most %s ms", o.Latency.Label(), doc.Plain(o.LimitMS)), o.Met)
+		add(fmt.Sprintf("%s at most %s ms", o.Latency.Label(), stats.Plain(o.LimitMS)), o.Met)
 	}
 	add("all objectives", g.Good)
 	s := d.Section("Requests that met their objectives")

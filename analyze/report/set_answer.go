@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/replay/experiment"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // searched reports whether the set is the result of load searches.
@@ -119,8 +119,7 @@ func threeDigits(x float64) string {
 	if x == math.Trunc(x) {
 		return doc.Int(int(x))
 	}
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
-	return experiment.FormatLevel(rounded)
+	return experiment.FormatLevel(stats.Significant(x, 3))
 }
 
 // shortfalls lists the objectives that a run misses, or why it is INVALID.

@@ -9,6 +9,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/replay/evidence"
 	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
 const serverMetricsFlag = "server-metrics"
@@ -51,7 +52,7 @@ func serverFlags() []cli.Flag {
 
 // thresholdsOf returns t with the limits set by flags.
 func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
-	t.MaxLagMS = cmp.Or(milliseconds(c.Duration("max-lag")), t.MaxLagMS)
+	t.MaxLagMS = cmp.Or(trace.MS(c.Duration("max-lag")), t.MaxLagMS)
 	for _, s := range shareThresholds {
 		limit := s.of(&t)
 		*limit = cmp.Or(c.Float64(s.flag), *limit)

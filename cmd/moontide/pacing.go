@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/urfave/cli/v2"
 
 	"moontide/trace"
@@ -60,5 +58,3 @@ func pacingOf(c *cli.Context) (trace.Pacing, error) {
 	}
 	return p, nil
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

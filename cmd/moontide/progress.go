@@ -13,6 +13,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/experiment"
+	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -166,7 +167,7 @@ func (v *view) lines(at progressed, width int) []string {
 	}
 	rates := at.rates(v.past[0])
 	if v.ttft.Count() > 0 {
-		rates += fmt.Sprintf(" | TTFT p50 %.1f ms, p99 %.1f ms", milliseconds(v.ttft.Quantile(0.5)), milliseconds(v.ttft.Quantile(0.99)))
+		rates += fmt.Sprintf(" | TTFT p50 %.1f ms, p99 %.1f ms", trace.MS(v.ttft.Quantile(0.5)), trace.MS(v.ttft.Quantile(0.99)))
 	}
 	lines := []string{at.line(v.started.Plan), rates}
 	for i, line := range lines {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
 // Numbers of exchanges of a clock measurement. It ends after vainExchanges in a row that
@@ -25,7 +26,7 @@ func (e exchange) roundTrip() time.Duration { return e.back.Sub(e.sent) - e.answ
 // round trip, even if one way takes longer than the other.
 func (e exchange) offset() runfile.ClockOffset {
 	offset := (e.received.Sub(e.sent) + e.answered.Sub(e.back)) / 2
-	return runfile.ClockOffset{At: e.back, OffsetMS: ms(offset), BoundMS: ms(max(e.roundTrip(), 0)) / 2}
+	return runfile.ClockOffset{At: e.back, OffsetMS: trace.MS(offset), BoundMS: trace.MS(max(e.roundTrip(), 0)) / 2}
 }
 
 // best returns the offset of the exchange with the shortest round trip.
@@ -41,8 +42,6 @@ func best(all []exchange) (runfile.ClockOffset, error) {
 	}
 	return shortest.offset(), nil
 }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // steadyClock returns a clock of the time of day that does not step.
 func steadyClock() func() time.Time {

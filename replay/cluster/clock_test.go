@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"moontide/trace"
+
 	"pgregory.net/rapid"
 )
 
@@ -27,8 +29,8 @@ func TestOffsetIsWithinItsBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if off := math.Abs(got.OffsetMS - ms(offset)); off > got.BoundMS+1e-5 || math.Abs(got.BoundMS-ms(shortest)/2) > 1e-5 {
-			t.Fatalf("offset %v ms +- %v, true %v ms, shortest round trip %v", got.OffsetMS, got.BoundMS, ms(offset), shortest)
+		if off := math.Abs(got.OffsetMS - trace.MS(offset)); off > got.BoundMS+1e-5 || math.Abs(got.BoundMS-trace.MS(shortest)/2) > 1e-5 {
+			t.Fatalf("offset %v ms +- %v, true %v ms, shortest round trip %v", got.OffsetMS, got.BoundMS, trace.MS(offset), shortest)
 		}
 	})
 }

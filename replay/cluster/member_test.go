@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
 // joinAll runs n parts, each in a goroutine, and returns their errors.
@@ -55,8 +56,8 @@ func TestPartsStartTogether(t *testing.T) {
 			return err
 		}
 		m.ClockAfter(t.Context(), &part.Clock)
-		if off := math.Abs(part.Clock.Before.OffsetMS - ms(skews[0]-skews[m.Number-1])); off > part.Clock.Before.BoundMS+1 {
-			t.Errorf("part %d: its clock is %v ms off, measured %v ms +- %v", m.Number, ms(skews[0]-skews[m.Number-1]), part.Clock.Before.OffsetMS, part.Clock.Before.BoundMS)
+		if off := math.Abs(part.Clock.Before.OffsetMS - trace.MS(skews[0]-skews[m.Number-1])); off > part.Clock.Before.BoundMS+1 {
+			t.Errorf("part %d: its clock is %v ms off, measured %v ms +- %v", m.Number, trace.MS(skews[0]-skews[m.Number-1]), part.Clock.Before.OffsetMS, part.Clock.Before.BoundMS)
 		}
 		mu.Lock()
 		starts, runs[part.RunID] = append(starts, start), true

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
 // meter measures the resources that this process used since the last read.
@@ -55,8 +56,8 @@ func (m *meter) readGC(s *runfile.Sample) {
 	s.GCPauses = int(m.gc.NumGC - m.gcs)
 	m.gcs = m.gc.NumGC
 	for _, pause := range m.gc.Pause[:min(s.GCPauses, len(m.gc.Pause))] {
-		s.GCPauseMS += ms(pause)
-		s.GCPauseMaxMS = max(s.GCPauseMaxMS, ms(pause))
+		s.GCPauseMS += trace.MS(pause)
+		s.GCPauseMaxMS = max(s.GCPauseMaxMS, trace.MS(pause))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
 // Config configures a [Sampler]. Write and Status are required.
@@ -106,14 +107,14 @@ func (s *Sampler) sample(last bool) {
 	}
 	if !s.started {
 		s.started = true
-		s.first.AtMS = max(0, ms(s.last.Sub(status.Start)))
+		s.first.AtMS = max(0, trace.MS(s.last.Sub(status.Start)))
 		s.write(s.first)
 	}
 	now := time.Now()
 	span := now.Sub(s.last)
 	s.last = now
 	sample := runfile.Sample{
-		AtMS: ms(now.Sub(status.Start)), SpanMS: ms(span),
+		AtMS: trace.MS(now.Sub(status.Start)), SpanMS: trace.MS(span),
 		InFlight: status.InFlight, Sent: status.Sent, Done: status.Done,
 	}
 	s.meter.read(&sample, span)
@@ -164,5 +165,3 @@ func (s *Sampler) write(sample runfile.Sample) {
 		s.err = s.cfg.Write(sample)
 	}
 }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

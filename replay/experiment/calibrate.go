@@ -68,7 +68,7 @@ func Calibrate(ctx context.Context, cfg CalibrateConfig) (*Calibration, error) {
 	if cfg.Loads == nil {
 		cfg.Loads = Loads()
 	}
-	c := &Calibration{Version: cfg.Version, Taken: time.Now().UTC().Truncate(time.Second), Machine: ThisMachine(), LimitMS: ms(Limit)}
+	c := &Calibration{Version: cfg.Version, Taken: time.Now().UTC().Truncate(time.Second), Machine: ThisMachine(), LimitMS: trace.MS(Limit)}
 	for _, load := range cfg.Loads {
 		if files := listen.OpenFiles(); files > 0 && load.Requests+2*listen.OtherFiles > files {
 			continue
@@ -175,7 +175,7 @@ func (l Load) String() string {
 func (l Load) rows() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for i := range l.Requests {
-			at := trace.Some(ms(before) + 1e3*float64(i)/l.RequestRate)
+			at := trace.Some(trace.MS(before) + 1e3*float64(i)/l.RequestRate)
 			if !yield(trace.Request{Timestamp: at, InputLength: l.ISL, OutputLength: l.OSL}, nil) {
 				return
 			}
@@ -246,7 +246,7 @@ const minEventShare = 0.95
 
 // judge returns why a load is outside the client's range, or "".
 func judge(p Point) string {
-	limit, planned := ms(Limit), float64(p.Requests)*p.TokenRate
+	limit, planned := trace.MS(Limit), float64(p.Requests)*p.TokenRate
 	switch {
 	case p.Lost > 0:
 		return fmt.Sprintf("%d requests were lost", p.Lost)
@@ -423,7 +423,7 @@ func (t *truth) compare(records []replay.Record, start time.Time, p *Point) {
 	var first, last time.Duration
 	for i, rec := range records {
 		if rec.Sent.Set {
-			lag = append(lag, ms(rec.ClientLag().Value))
+			lag = append(lag, trace.MS(rec.ClientLag().Value))
 			sent := rec.Sent.Value
 			if i == 0 {
 				first, last = sent, sent
@@ -440,9 +440,9 @@ func (t *truth) compare(records []replay.Record, start time.Time, p *Point) {
 			p.Lost++
 			continue
 		}
-		ttft = append(ttft, ms(stamp.Abs()))
+		ttft = append(ttft, trace.MS(stamp.Abs()))
 		for _, gap := range gaps {
-			itl = append(itl, ms(gap.Abs()))
+			itl = append(itl, trace.MS(gap.Abs()))
 		}
 		events += tokenRate(rec.Gaps)
 	}

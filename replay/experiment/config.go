@@ -239,5 +239,3 @@ func (c *Config) serverBlockSize() int {
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

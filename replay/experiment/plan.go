@@ -94,7 +94,7 @@ type Forecast struct {
 // milliseconds.
 func (f *Forecast) MeanQueue() trace.Opt[float64] {
 	n := f.State.Admitted
-	return trace.Opt[float64]{Value: ms(f.State.Queued) / float64(max(n, 1)), Set: n > 0}
+	return trace.Opt[float64]{Value: trace.MS(f.State.Queued) / float64(max(n, 1)), Set: n > 0}
 }
 
 // Planner simulates a trace on deployments in memory. It is safe for concurrent use.

@@ -9,6 +9,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/cluster"
 	"moontide/replay/runfile"
+	"moontide/trace"
 )
 
 // earlierRun is the stopped or killed run that is resumed, or nil.
@@ -126,7 +127,7 @@ func (e *earlierRun) record(info *runfile.Run, dir string) (*runfile.Writer, *re
 	}
 	again := max(e.run.Sent-e.past.Rows, 0)
 	info.Resumed = append(e.run.Resumed, runfile.Resumption{
-		At: time.Now(), RowsDone: e.past.Rows, SentAgain: again, ClockMS: ms(e.past.Clock),
+		At: time.Now(), RowsDone: e.past.Rows, SentAgain: again, ClockMS: trace.MS(e.past.Clock),
 	})
 	info.Started, info.Command, info.Part = e.run.Started, e.run.Command, e.run.Part
 	info.Warmup += e.run.Warmup

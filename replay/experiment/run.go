@@ -16,6 +16,7 @@ import (
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
+	"moontide/trace"
 	"moontide/trace/atomicfile"
 )
 
@@ -355,7 +356,7 @@ func observe(ctx context.Context, cfg *Config, folder *runfile.Writer, runner *r
 func (w *watcher) end(info *runfile.Run) error {
 	info.ReadDelay = w.delays()
 	m := w.client.StampErrors().Since(w.stampErrorsBefore)
-	info.Merges = runfile.Merges{Chunks: m.Chunks, Merged: m.Shared.Count(), P99MS: ms(m.Quantile(0.99)), MaxMS: ms(m.Quantile(1))}
+	info.Merges = runfile.Merges{Chunks: m.Chunks, Merged: m.Shared.Count(), P99MS: trace.MS(m.Quantile(0.99)), MaxMS: trace.MS(m.Quantile(1))}
 	return w.sampler.Stop()
 }
 
@@ -366,7 +367,7 @@ func readDelays(client *openai.Client) func() runfile.ReadDelay {
 		now := client.ReadDelay()
 		d := now.Since(before)
 		before = now
-		return runfile.ReadDelay{Reads: d.Count(), MedianMS: ms(d.Quantile(0.5)), P99MS: ms(d.Quantile(0.99)), MaxMS: ms(d.Quantile(1))}
+		return runfile.ReadDelay{Reads: d.Count(), MedianMS: trace.MS(d.Quantile(0.5)), P99MS: trace.MS(d.Quantile(0.99)), MaxMS: trace.MS(d.Quantile(1))}
 	}
 }
 

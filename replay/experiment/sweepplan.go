@@ -11,6 +11,7 @@ import (
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
 	"moontide/replay/sim/engine"
+	"moontide/trace/stats"
 )
 
 // Sweep plans runs at several levels of load against each target, with requests of one or
@@ -186,7 +187,7 @@ func (l Leg) recorded() runfile.Leg {
 
 // FormatLevel formats a level without an exponent, and infinity as inf.
 func FormatLevel(level float64) string {
-	return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(level, 'f', -1, 64), "+"))
+	return strings.ToLower(strings.TrimPrefix(stats.Plain(level), "+"))
 }
 
 const (

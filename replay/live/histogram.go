@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"moontide/trace/stats"
@@ -24,10 +23,7 @@ var bounds = func() (bounds []time.Duration) {
 func appendHistogram(b []byte, name, labels, help string, d *stats.Durations) []byte {
 	b = AppendMetric(b, name, "histogram", help)
 	for i, n := range d.Cumulative(bounds) {
-		b = fmt.Appendf(b, "%s_bucket{%s,le=\"%s\"} %d\n", name, labels, plain(bounds[i].Seconds()), n)
+		b = fmt.Appendf(b, "%s_bucket{%s,le=\"%s\"} %d\n", name, labels, stats.Plain(bounds[i].Seconds()), n)
 	}
-	return fmt.Appendf(b, "%s_bucket{%s,le=\"+Inf\"} %d\n%[1]s_sum{%[2]s} %[4]s\n%[1]s_count{%[2]s} %[3]d\n", name, labels, d.Count(), plain(d.Sum().Seconds()))
+	return fmt.Appendf(b, "%s_bucket{%s,le=\"+Inf\"} %d\n%[1]s_sum{%[2]s} %[4]s\n%[1]s_count{%[2]s} %[3]d\n", name, labels, d.Count(), stats.Plain(d.Sum().Seconds()))
 }
-
-// plain formats a number without an exponent.
-func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"moontide/trace/jsonscan"
 	"path/filepath"
 	"time"
+
+	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // PartsFile is in the folder of a run that several processes drive: it names the
@@ -81,7 +83,7 @@ func (c Clock) BoundMS(until time.Time) float64 {
 	if !c.After.At.IsZero() {
 		return max(c.Before.BoundMS, c.After.BoundMS)
 	}
-	since := float64(max(until.Sub(c.Before.At), 0)) / float64(time.Millisecond)
+	since := trace.MS(max(until.Sub(c.Before.At), 0))
 	return c.Before.BoundMS + maxDrift*since
 }
 

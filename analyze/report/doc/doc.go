@@ -26,6 +26,7 @@ import (
 
 	"moontide/analyze/report/figure"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Absent replaces unknown values in text, Markdown and HTML.
@@ -69,10 +70,10 @@ func (d *Data) Add(cells ...any) {
 		case int:
 			row[i] = strconv.Itoa(v)
 		case float64:
-			row[i] = Plain(v)
+			row[i] = stats.Plain(v)
 		case trace.Opt[float64]:
 			if v.Set {
-				row[i] = Plain(v.Value)
+				row[i] = stats.Plain(v.Value)
 			}
 		case trace.Opt[int]:
 			if v.Set {

@@ -32,9 +32,6 @@ func Duration(ms float64) string {
 	return figure.Axis{Quantity: figure.Duration}.Text(ms / 1000)
 }
 
-// Plain formats a number in full precision without separators, for Data.
-func Plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
 // FixedOr is Fixed, or [Absent] if the number is unknown.
 func FixedOr(v trace.Opt[float64], decimals int) string {
 	if !v.Set {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"moontide/trace/stats"
 )
 
 // Text formats a value as in ticks and tooltips, with three significant digits in a
@@ -75,8 +77,7 @@ func significant(v float64) string {
 	case abs >= 100:
 		return written(v, 'f', 0)
 	}
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
-	return written(rounded, 'f', -1)
+	return written(stats.Significant(v, 3), 'f', -1)
 }
 
 // exactly formats v with the number of decimals that its step requires.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moontide/replay/sim/engine"
+	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -154,12 +155,11 @@ func Simulate(d engine.Deployment, l Load, seed uint64) (Values, error) {
 func valuesOf(flights []flight) Values {
 	var ttft, e2el, tpot []float64 // ms
 	tokens, end := 0, time.Duration(0)
-	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	for _, f := range flights {
 		tokens, end = tokens+f.Output, max(end, f.last)
-		ttft, e2el = append(ttft, ms(f.first-f.sent)), append(e2el, ms(f.last-f.sent))
+		ttft, e2el = append(ttft, trace.MS(f.first-f.sent)), append(e2el, trace.MS(f.last-f.sent))
 		if f.Output > 1 {
-			tpot = append(tpot, ms(f.last-f.first)/float64(f.Output-1))
+			tpot = append(tpot, trace.MS(f.last-f.first)/float64(f.Output-1))
 		}
 	}
 	seconds := (end - flights[0].sent).Seconds()
