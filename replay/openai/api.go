@@ -69,7 +69,7 @@ func (a *api) layout(m members) layout {
 		return slices.ContainsFunc(m.extra, func(m member) bool { return m.key == key })
 	}
 	l := layout{
-		head:  append([]byte(`{"model":`), quoted(m.model)...),
+		head:  jsonscan.AppendString([]byte(`{"model":`), m.model),
 		limit: fmt.Appendf(nil, `,%q:`, cmp.Or(a.limit, caps.limit)),
 		tail:  []byte(`,"stream":true`),
 	}
@@ -151,17 +151,7 @@ type layout struct{ head, limit, least, tail []byte }
 // appendMembers appends members, each after a comma.
 func appendMembers(b []byte, list ...member) []byte {
 	for _, m := range list {
-		b = append(append(b, ','), quoted(m.key)...)
-		b = append(append(b, ':'), m.value...)
+		b = append(append(jsonscan.AppendString(append(b, ','), m.key), ':'), m.value...)
 	}
 	return b
-}
-
-// quoted returns a JSON string. s is UTF-8.
-func quoted(s string) []byte {
-	text, err := jsonscan.Strict.Marshal(s)
-	if err != nil {
-		panic(err) // not possible for UTF-8
-	}
-	return text
 }

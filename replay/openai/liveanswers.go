@@ -216,6 +216,6 @@ func checked(text []byte) (escaped []byte, said string, err error) {
 	if !strings.ContainsRune(said, utf8.RuneError) {
 		return slices.Clip(text), said, nil
 	}
-	again := quoted(strings.ToValidUTF8(said, string(utf8.RuneError)))
+	again := jsonscan.AppendString(nil, said)
 	return again[1 : len(again)-1], said, nil
 }

@@ -117,9 +117,9 @@ func (a *Anonymizer) filter(object []byte, path string) ([]byte, error) {
 	err := jsonscan.Members(object, func(key []byte, _ int, raw []byte) (err error) {
 		switch name := path + string(key); {
 		case path == "" && slices.Contains(a.hash, name) && name == "model":
-			raw = quoted(a.models.Name(cmp.Or(textOf(raw), string(raw))))
+			raw = jsonscan.AppendString(nil, a.models.Name(cmp.Or(textOf(raw), string(raw))))
 		case path == "" && slices.Contains(a.hash, name):
-			raw = quoted(a.rest.Name(string(raw)))
+			raw = jsonscan.AppendString(nil, a.rest.Name(string(raw)))
 		case name == RecordedKey && raw[0] == '{':
 			if raw, err = a.filter(raw, name+"."); raw == nil {
 				return err

@@ -81,9 +81,7 @@ func elements(raw []byte, visit func([]byte)) {
 	}
 }
 
-// quoted returns a JSON string, and list a JSON array.
-func quoted(s string) []byte { return jsonscan.AppendString(nil, s) }
-
+// list returns a JSON array.
 func list(elements [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(elements, []byte(","))...), ']')
 }

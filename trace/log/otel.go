@@ -94,7 +94,7 @@ func (m members) message(role string) []byte {
 		return nil
 	}
 	var message jsonscan.Object
-	message.Add("role", quoted(cmp.Or(textOf(m["role"]), role)))
+	message.Add("role", jsonscan.AppendString(nil, cmp.Or(textOf(m["role"]), role)))
 	message.Add("content", content)
 	message.Add("tool_calls", calls)
 	return message.Bytes()
