@@ -89,10 +89,10 @@ func sameRows(a, b *Run) (rows commonRows) {
 	k := 0
 	for i := range a.requests {
 		q := &a.requests[i]
-		for k < len(b.requests) && b.requests[k].row < q.row {
+		for k < len(b.requests) && b.requests[k].Row < q.Row {
 			k++
 		}
-		if k < len(b.requests) && b.requests[k].row == q.row {
+		if k < len(b.requests) && b.requests[k].Row == q.Row {
 			other := &b.requests[k]
 			rows.common++
 			if other.fingerprint != q.fingerprint {

@@ -26,13 +26,13 @@ type latencies [len(pairedLatencies)]mean
 func (s side) byRow() map[int]*latencies {
 	all := map[int]*latencies{}
 	for q := range s.requests {
-		if !q.measured {
+		if !q.measured() {
 			continue
 		}
-		row, known := all[q.row]
+		row, known := all[q.Row]
 		if !known {
 			row = &latencies{}
-			all[q.row] = row
+			all[q.Row] = row
 		}
 		for k, l := range pairedLatencies {
 			row[k].add(q.latency(l))

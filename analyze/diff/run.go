@@ -48,18 +48,13 @@ type Run struct {
 }
 
 type request struct {
-	measure.Timing
-	end           time.Duration
-	row           int
-	fingerprint   uint64 // of the request body
-	model         uint64 // hash of the requested model, 0 if not recorded
-	input, cached int
-	completed     bool // completely inside the window
-	ended         bool // succeeded, ending in the window
-	failed        bool // failed, ending in the window
-	abandoned     bool // closed by the client, ending in the window
-	measured      bool // completed, with latencies
-	good          bool // ended, and met all objectives
+	measure.Request
+	fingerprint uint64 // of the request body
+	model       uint64 // hash of the requested model, 0 if not recorded
+	ended       bool   // succeeded, ending in the window
+	failed      bool   // failed, ending in the window
+	abandoned   bool   // closed by the client, ending in the window
+	good        bool   // ended, and met all objectives
 }
 
 // Read reads a run and computes the metrics to compare, by default [DefaultMetrics].
@@ -82,9 +77,9 @@ func Read(s Source, metrics []measure.Metric) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(r.requests, func(a, b request) int { return cmp.Compare(a.row, b.row) })
+	slices.SortFunc(r.requests, func(a, b request) int { return cmp.Compare(a.Row, b.Row) })
 	for i := 1; i < len(r.requests); i++ {
-		if row := r.requests[i].row; row == r.requests[i-1].row {
+		if row := r.requests[i].Row; row == r.requests[i-1].Row {
 			return nil, fmt.Errorf("row %d is in the record twice", row+1)
 		}
 	}
@@ -105,26 +100,23 @@ func Read(s Source, metrics []measure.Metric) (*Run, error) {
 }
 
 func (r *Run) add(rec *replay.Record, window measure.Span) {
-	q := request{
-		Timing: measure.TimingOf(rec), end: rec.Done, row: rec.Row, fingerprint: fingerprint(rec.Request), model: modelHash(rec.Model),
-		input: rec.InputLength, cached: rec.Counts.Cached.Value,
+	q := request{Request: measure.NewRequest(rec, window), fingerprint: fingerprint(rec.Request), model: modelHash(rec.Model)}
+	if window.Has(rec.Done) {
+		q.ended, q.failed, q.abandoned = rec.Class == replay.OK, rec.Class.Failed(), rec.Class == replay.Abandoned
 	}
-	if rec.Counts.Input.Set {
-		q.input = rec.Counts.Input.Value
-	}
-	ok, inside := rec.Class == replay.OK, window.Has(rec.Done)
-	q.completed, q.ended, q.failed, q.abandoned = ok && window.Holds(rec), ok && inside, rec.Class.Failed() && inside, rec.Class == replay.Abandoned && inside
-	q.good = q.ended && !slices.ContainsFunc(r.Objectives, func(o measure.Objective) bool { return !o.MetBy(rec) })
-	q.measured = q.completed && q.Answered
-	if q.measured {
+	q.good = q.ended && !slices.ContainsFunc(r.Objectives, func(o measure.Objective) bool { return !o.MetBy(&q.Request) })
+	if q.measured() {
 		r.addGaps(rec.Row, rec.Gaps)
 	}
 	r.requests = append(r.requests, q)
 }
 
+// measured reports whether the request completed, with latencies.
+func (q *request) measured() bool { return q.Counted && q.Answered }
+
 // latency returns a latency of a completed request.
 func (q *request) latency(l measure.Latency) trace.Opt[float64] {
-	if !q.measured {
+	if !q.measured() {
 		return trace.Opt[float64]{}
 	}
 	return q.Latency(l)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"moontide/analyze/measure"
 	"moontide/trace/stats"
 )
 
@@ -50,7 +51,7 @@ func TestSampleIsItsValues(t *testing.T) {
 func TestRowsAreCutIntoStretches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		first, n := rapid.IntRange(0, 1<<40).Draw(rt, "first"), rapid.IntRange(1, 200).Draw(rt, "rows")
-		s := newSide(nil, []*Run{{requests: []request{{row: first}, {row: first + n - 1}}}})
+		s := newSide(nil, []*Run{{requests: []request{{Request: measure.Request{Row: first}}, {Request: measure.Request{Row: first + n - 1}}}}})
 		var counts [stretches]int
 		last := uint8(0)
 		for row := first; row < first+n; row++ {

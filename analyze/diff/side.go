@@ -31,10 +31,13 @@ func newSide(runs, stretched []*Run) side {
 	s := side{runs: runs, first: math.MaxInt, samples: map[measure.Latency]func() *sample{}}
 	for _, r := range stretched {
 		if n := len(r.requests); n > 0 {
-			s.first, s.last = min(s.first, r.requests[0].row), max(s.last, r.requests[n-1].row)
+			s.first, s.last = min(s.first, r.requests[0].Row), max(s.last, r.requests[n-1].Row)
 		}
 	}
 	for _, l := range measure.Latencies {
+		if l == measure.ITLPerToken { // gaps per token are not kept
+			continue
+		}
 		s.samples[l] = sync.OnceValue(func() *sample { return newSample(s.items(l)) })
 	}
 	return s
@@ -66,7 +69,7 @@ func (s side) items(l measure.Latency) (items []item) {
 	}
 	for q := range s.requests {
 		if v := q.latency(l); v.Set {
-			items = append(items, item{v.Value, s.stretch(q.row)})
+			items = append(items, item{v.Value, s.stretch(q.Row)})
 		}
 	}
 	return items
@@ -98,23 +101,23 @@ var work = map[string]func(q *request) (atEnd, streamed float64){
 	"request_throughput": func(q *request) (atEnd, streamed float64) { return count(q.ended), 0 },
 	"request_goodput":    func(q *request) (atEnd, streamed float64) { return count(q.good), 0 },
 	"output_throughput": func(q *request) (atEnd, streamed float64) {
-		return 0, count(q.completed) * float64(q.Output)
+		return 0, count(q.Counted) * float64(q.Output)
 	},
 	"total_token_throughput": func(q *request) (atEnd, streamed float64) {
-		return count(q.completed) * float64(q.input), count(q.completed) * float64(q.Output)
+		return count(q.Counted) * float64(q.InputTokens()), count(q.Counted) * float64(q.Output)
 	},
 }
 
 // parts are what a request adds to both sides of a share.
 var parts = map[string]func(q *request) (part, whole float64){
 	"failed_share": func(q *request) (part, whole float64) {
-		return count(q.failed), count(q.failed || q.completed || q.abandoned)
+		return count(q.failed), count(q.failed || q.Counted || q.abandoned)
 	},
 	"abandoned_share": func(q *request) (part, whole float64) {
-		return count(q.abandoned), count(q.failed || q.completed || q.abandoned)
+		return count(q.abandoned), count(q.failed || q.Counted || q.abandoned)
 	},
 	"cached_share": func(q *request) (part, whole float64) {
-		return float64(q.cached) * count(q.completed), float64(q.input) * count(q.completed)
+		return float64(max(q.Cached, 0)) * count(q.Counted), float64(q.InputTokens()) * count(q.Counted)
 	},
 }
 
@@ -148,7 +151,7 @@ func count(yes bool) float64 {
 func (s side) share(of func(q *request) (part, whole float64)) statistic {
 	var part, whole [stretches]float64
 	for q := range s.requests {
-		stretch := s.stretch(q.row)
+		stretch := s.stretch(q.Row)
 		p, w := of(q)
 		part[stretch] += p
 		whole[stretch] += w
@@ -167,7 +170,7 @@ func (s side) rate(of func(q *request) (atEnd, streamed float64)) statistic {
 		for i := range r.requests {
 			q := &r.requests[i]
 			atEnd, streamed := of(q)
-			part[max(0, min(int(place(q.end)), stretches-1))] += atEnd
+			part[max(0, min(int(place(q.Done)), stretches-1))] += atEnd
 			spread(&part, place(q.First), place(q.Last), streamed)
 		}
 		for i := range whole {

@@ -77,37 +77,35 @@ const (
 // Causes lists all causes in report order.
 var Causes = []Cause{NotShared, Evicted, Unknown, Warm}
 
-func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
-	if !h.hasCached || h.blockSize == 0 {
-		return CachePrediction{}
-	}
-	p := predictor{promptHistory: h, CachePrediction: CachePrediction{BlockSize: serverBlock, Causes: map[Cause]Difference{}}}
+// comparison compares the prompts of a cache with the server's counts.
+type comparison struct {
+	*prefixCache
+	CachePrediction
+	live bool // prompts contain real answers
+}
+
+// compare compares the prompts, which may contain real answers. counts has what the server
+// reported.
+func (c *prefixCache) compare(counts serverCounts, serverBlock int, live, each bool) CachePrediction {
+	p := comparison{prefixCache: c, live: live, CachePrediction: CachePrediction{
+		BlockSize: serverBlock, TemplateTokens: counts.template, Targets: len(counts.targets), Causes: map[Cause]Difference{},
+	}}
 	if serverBlock <= 0 {
-		p.MaxBlockSize = max(h.cachedDivisor, 1)
-		if h.continued != nil {
+		p.MaxBlockSize = max(counts.divisor, 1)
+		if live {
 			p.AssumedBlock = assumedBlock
 		}
 	}
-	p.TemplateTokens, p.Targets = h.template(), len(h.targets)
-	h.play()
-	if each {
-		p.Each = make([]PredictedRequest, 0, len(h.prompts))
-	}
-	for i := range h.prompts {
-		if q := &h.prompts[i]; q.counted {
-			p.compare(q, each)
+	for _, i := range c.play() {
+		if q := &c.prompts[i]; q.counted() {
+			p.add(q, each)
 		}
 	}
 	return p.CachePrediction
 }
 
-type predictor struct {
-	*promptHistory
-	CachePrediction
-}
-
-func (p *predictor) compare(q *prompt, each bool) {
-	measured := max(int(q.cached), 0) // engines omit a count of 0
+func (p *comparison) add(q *cachedPrompt, each bool) {
+	measured := max(int(q.Cached), 0) // engines omit a count of 0
 	shared := int(q.shared)
 	predicted := p.usable(q, shared)
 	asText := predicted - p.usable(q, p.beforeText(q))
@@ -117,7 +115,7 @@ func (p *predictor) compare(q *prompt, each bool) {
 	p.Predicted += predicted
 	p.AsText += asText
 	p.Measured += measured
-	p.count(NotShared, int(q.own)-shared)
+	p.count(NotShared, int(q.length)-shared)
 	if cause == "" {
 		p.Equal++
 	} else {
@@ -125,15 +123,15 @@ func (p *predictor) compare(q *prompt, each bool) {
 	}
 	if each {
 		p.Each = append(p.Each, PredictedRequest{
-			Row: q.row, Target: q.target, ISL: int(q.isl),
-			Input:  trace.Opt[int]{Value: int(q.input), Set: q.input >= 0},
+			Row: q.Row, Target: q.Target, ISL: int(q.ISL),
+			Input:  trace.Opt[int]{Value: int(q.Input), Set: q.Input >= 0},
 			Shared: shared, Predicted: predicted, AsText: asText, Measured: measured, Cause: cause,
 		})
 	}
 }
 
 // count counts a request with some tokens, if any.
-func (p *predictor) count(cause Cause, tokens int) {
+func (p *comparison) count(cause Cause, tokens int) {
 	if tokens > 0 {
 		d := p.Causes[cause]
 		p.Causes[cause] = Difference{d.Requests + 1, d.Tokens + tokens}
@@ -141,26 +139,25 @@ func (p *predictor) count(cause Cause, tokens int) {
 }
 
 // beforeText returns the number of shared tokens before the text of answers.
-func (p *predictor) beforeText(q *prompt) int {
-	shared := int(q.shared)
-	if q.text == 0 {
+func (p *comparison) beforeText(q *cachedPrompt) int {
+	switch shared := int(q.shared); {
+	case q.asText == 0:
 		return shared
+	case q.base != noBase:
+		return min(shared, int(q.before))
+	default:
+		return max(shared-q.textSlack(), 0)
 	}
-	if k, continues := p.continued[q.row]; continues {
-		return min(shared, int(k.before))
-	}
-	return max(shared-q.textSlack(), 0)
 }
 
 // cause returns "" if the cached tokens are as predicted. More may be cached:
 // answers, part of a chat template, or partial blocks.
-func (p *predictor) cause(q *prompt, measured, predicted int) Cause {
-	_, continues := p.continued[q.row]
-	expectedLength := q.input < 0 || int(q.input-q.own) == p.TemplateTokens
+func (p *comparison) cause(q *cachedPrompt, measured, predicted int) Cause {
+	expectedLength := q.Input < 0 || int(q.Input-q.length) == p.TemplateTokens
 	rounded := p.BlockSize == 0 && predicted-measured < p.MaxBlockSize
 	known := func(tokens int32) bool { return measured <= int(tokens)+p.slack(q) }
 	switch {
-	case measured < predicted && (!expectedLength && !continues || rounded):
+	case measured < predicted && (!expectedLength && q.base == noBase || rounded):
 		return Unknown
 	case measured < min(predicted, p.usable(q, int(q.computed))):
 		return Evicted
@@ -175,13 +172,13 @@ func (p *predictor) cause(q *prompt, measured, predicted int) Cause {
 }
 
 // slack returns how many more tokens than the shared ones may be cached.
-func (p *predictor) slack(q *prompt) int {
+func (p *comparison) slack(q *cachedPrompt) int {
 	slack := p.TemplateTokens
-	if p.continued == nil {
+	if !p.live {
 		return slack
 	}
-	if q.input >= 0 {
-		slack = max(slack, int(q.input-q.own), q.textSlack())
+	if q.Input >= 0 {
+		slack = max(slack, int(q.Input-q.length), q.textSlack())
 	}
 	if p.BlockSize == 0 {
 		slack += p.blockSize - 1
@@ -190,12 +187,46 @@ func (p *predictor) slack(q *prompt) int {
 }
 
 // usable returns the part of a shared prefix that an engine can reuse.
-func (p *predictor) usable(q *prompt, shared int) int {
-	length := int(q.own)
-	if q.input >= 0 {
-		length = int(q.input)
-	}
-	tokens := max(0, min(shared, length-1))
+func (p *comparison) usable(q *cachedPrompt, shared int) int {
+	tokens := max(0, min(shared, q.tokens()-1))
 	size := max(cmp.Or(p.BlockSize, p.AssumedBlock), 1)
 	return tokens / size * size
+}
+
+// serverCounts are what the server reported of all prompts.
+type serverCounts struct {
+	cached   bool         // it reported cached tokens at least once
+	divisor  int          // greatest common divisor of the cached tokens
+	template int          // see CachePrediction
+	targets  map[int]bool // server numbers
+}
+
+func (c *collector) serverCounts() serverCounts {
+	s, extras := serverCounts{targets: map[int]bool{}}, map[int]int{}
+	for q := range c.all {
+		if !q.WasSent {
+			continue
+		}
+		s.targets[q.Target] = true
+		if q.Counted && q.Cached >= 0 {
+			s.cached, s.divisor = true, gcd(s.divisor, int(q.Cached))
+		}
+		if q.Counted && q.Input >= 0 && !q.estimated && !(q.hasBase && c.opts.TextAnswers) {
+			extras[int(q.Input)-c.opts.ownISL(int(q.ISL))]++
+		}
+	}
+	most := 0
+	for extra, n := range extras { // the most frequent one, the lowest of several
+		if extra >= 0 && (n > most || n == most && extra < s.template) {
+			most, s.template = n, extra
+		}
+	}
+	return s
+}
+
+func gcd(a, b int) int {
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return a
 }

@@ -1,9 +1,8 @@
 package measure
 
 import (
-	"cmp"
 	"iter"
-	"slices"
+	"math"
 	"sync"
 	"time"
 
@@ -25,208 +24,297 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 	return c.finish(), nil
 }
 
+// collector keeps what the metrics need of the records until the last one is read.
 type collector struct {
-	tally
-	inFlight     spans
-	tokens       tokenRate // an event is a chunk
-	sent         tokenRate // an event is a request
-	tokensInside int       // tokens of chunks inside the window
-	prompts      promptHistory
-	predicted    func(row int) *PredictedRequest // by the end
-	gaps         stats.Collector                 // in milliseconds
-	tokenGaps    *stats.Collector                // gaps per token; nil while they equal gaps
-	chunkSizes   map[int]int                     // number of chunks by tokens
-	cached       int
-	reasoning    reasoningTokens
-
-	requests        []Request // of sessions or, for Detail, all
-	links           []sessionLinks
-	graph           *trace.Graph // of requests, by index
-	sessionRequests int
-	live            bool // prompts contain real answers
+	opts       Options
+	requests   []Request           // from sortRequests on by row
+	examples   map[failures]string // the alphabetically first error
+	chunks     chunkCounter
+	blocks     promptBlocks
+	links      []sessionLinks
+	graph      *trace.Graph // of requests, by index
+	inSessions int          // requests
+	live       bool         // prompts contain real answers
+	predicted  func(row int) *PredictedRequest
 }
 
-// newCollector preallocates memory: growing slices would double the garbage.
+// failures are the failed requests of a class in a part of the run.
+type failures struct {
+	part  int32
+	class replay.Class
+}
+
 func newCollector(opts Options) *collector {
-	expected := max(opts.Expected, 0)
-	c := &collector{
-		tally: newTally(opts, allLatencies), live: opts.LiveAnswers,
-		chunkSizes: map[int]int{},
-		tokens:     newTokenRate(),
-		sent:       newTokenRate(),
-		inFlight:   spans{make([]time.Duration, 0, expected), make([]time.Duration, 0, expected)},
-		prompts:    promptHistory{blockSize: opts.BlockSize, textAnswers: opts.TextAnswers, prompts: make([]prompt, 0, expected), targets: map[int]bool{}, extras: map[int]int{}},
+	return &collector{
+		opts: opts, live: opts.LiveAnswers, examples: map[failures]string{}, chunks: newChunkCounter(opts.Window),
+		requests: make([]Request, 0, max(opts.Expected, 0)), // growing would double the garbage
 	}
-	if opts.Detail {
-		c.requests = make([]Request, 0, expected)
-	}
-	return c
 }
 
 func (c *collector) add(rec *replay.Record) {
-	r, window := c.result, c.opts.Window
-	completed := rec.Class == replay.OK && window.Holds(rec)
-	if completed {
-		c.addReasoning(rec)
+	q := NewRequest(rec, c.opts.Window)
+	if c.opts.Parts != nil {
+		q.part = c.opts.Parts.latest
 	}
-	timing := TimingOf(rec)
-	c.tally.add(rec, &timing)
-	if rec.Sent.Set {
-		if from, to, some := window.clip(rec.Sent.Value, rec.Done); some {
-			c.inFlight.add(from, to)
-		}
-		if window.Has(rec.Sent.Value) {
-			c.sent.add(rec.Sent.Value, 0)
-		}
-		c.prompts.add(rec, c.opts.ownISL(rec.InputLength), completed)
+	if rec.Class.Failed() && c.opts.Window.Has(rec.Done) {
+		addExample(c.examples, failures{q.part, rec.Class}, rec.Error)
 	}
-	c.addChunks(rec)
-	if r.Goodput != nil && window.Has(rec.Done) {
-		r.Goodput.add(rec)
+	if q.WasSent {
+		q.blocks = c.blocks.add(c.blocks.idsOf(rec))
 	}
-	if c.opts.Detail || inSession(rec) || rec.Model != "" {
-		c.addRequest(rec, timing, completed)
-	}
-	if !completed {
-		return
-	}
-	if n := rec.Counts.Cached; n.Set {
-		c.cached += n.Value
-		r.Cache.Requests++
-	}
-	if timing.Answered {
-		c.addGaps(rec)
-	}
+	c.chunks.add(rec, q.Counted)
+	c.addLinks(rec, &q)
+	c.requests = append(c.requests, q)
 }
 
-// addChunks counts tokens at their arrival: in a window for all requests, otherwise
-// for completed ones.
-func (c *collector) addChunks(rec *replay.Record) {
-	window := c.opts.Window
-	if !isAnswered(rec) || window.whole() && rec.Class != replay.OK {
-		return
-	}
-	tokens, at := tokensOf(rec), rec.First.Value
-	c.addChunk(at, tokens.take(1))
-	for _, gap := range rec.Gaps {
-		at += gap
-		c.addChunk(at, tokens.take(1))
-	}
-	if rest := rec.Chunks - 1; len(rec.Gaps) == 0 && rest > 0 {
-		c.spreadChunks(rec, rest, &tokens)
-	}
-}
-
-// spreadChunks spreads the chunks after the first evenly, for records without chunk
-// times.
-func (c *collector) spreadChunks(rec *replay.Record, chunks int, tokens *chunkTokens) {
-	const most = 1 << 12
-	places := min(chunks, most)
-	took := float64(rec.Last.Value-rec.First.Value) / float64(places)
-	for i := 1; i <= places; i++ {
-		here := chunks*i/places - chunks*(i-1)/places
-		c.addChunk(rec.First.Value+time.Duration(took*float64(i)), tokens.take(here))
-	}
-}
-
-func (c *collector) addChunk(at time.Duration, tokens int) {
-	if c.opts.Window.Has(at) {
-		c.tokens.add(at, tokens)
-		c.tokensInside += tokens
-	}
-}
-
-func (c *collector) addGaps(rec *replay.Record) {
-	if len(rec.Gaps) == 0 {
-		c.result.GapsNotKept += max(rec.Chunks-1, 0)
-	}
-	c.addTokenGaps(rec)
-	for _, gap := range rec.Gaps {
-		c.gaps.Add(trace.MS(gap))
-	}
-}
-
-// addTokenGaps adds the gaps per token, before addGaps adds the gaps. As long as
-// every chunk has one token, they are the same.
-func (c *collector) addTokenGaps(rec *replay.Record) {
-	tokens := tokensOf(rec)
-	tokens.countSizes(c.chunkSizes)
-	if c.tokenGaps == nil && !tokens.single() {
-		c.tokenGaps = c.gaps.Clone()
-	}
-	if c.tokenGaps != nil {
-		eachTokenGap(rec, func(gap time.Duration, tokens int) { c.tokenGaps.AddN(trace.MS(gap), tokens) })
+// addExample keeps the alphabetically first error: the order of records does not matter.
+func addExample[K comparable](to map[K]string, of K, text string) {
+	if known := to[of]; known == "" || text != "" && text < known {
+		to[of] = text
 	}
 }
 
 func (c *collector) finish() *Result {
-	r := c.result
-	var predicting sync.WaitGroup // in parallel: it takes as long as the rest
 	c.sortRequests()
 	each := c.opts.EachPrediction || c.opts.Detail
-	predicting.Go(func() {
-		live := c.newLiveHistory(cmp.Or(c.opts.ServerBlockSize, c.opts.Samples.Server.BlockSize))
-		r.Turns = live.turns
-		live.compareLengths(&r.Lengths)
-		r.Cache.Prediction = live.predict(each || c.sessionRequests > 0)
-		r.Cache.MaxHits = live.maxHits()
-	})
-	c.tally.finish()
-	c.setDistributions()
-	c.setRates()
-	if r.Cache.Requests > 0 {
-		r.Cached = trace.Some(c.cached)
+	cached := c.newPredictor()
+	var predicting sync.WaitGroup // in parallel: it takes as long as the rest
+	predicting.Go(func() { cached.predict(each) })
+	r := newResult(&c.opts, c.all)
+	for of, text := range c.examples {
+		addExample(r.Examples, of.class, text)
 	}
-	r.Reasoning = c.reasoning.mean()
+	inFlight := c.setRates(r)
 	predicting.Wait()
-	c.prompts = promptHistory{} // free the memory
+	c.blocks = promptBlocks{} // free the memory
+	r.Turns, r.Cache.Prediction, r.Cache.MaxHits = cached.turns, cached.prediction, cached.maxHits
+	r.Lengths.PromptsOff, r.Lengths.AsText, r.Lengths.TextTokens = r.Lengths.PromptsOff+cached.lengths.PromptsOff, cached.lengths.AsText, cached.lengths.TextTokens
 	c.predicted = predictionsByRow(r.Cache.Prediction.Each)
-	r.Sessions, r.Models = c.newSessions(), c.modelGroups()
+	r.Sessions, r.Models = c.newSessions(r.Duration), c.modelGroups()
 	if !each {
 		r.Cache.Prediction.Each = nil
 	}
 	if c.opts.Detail {
-		r.Detail = &Detail{Series: newSeries(c.requests, r.Window, &c.tokens, &c.inFlight)}
-		r.Detail.ByISL = c.groups(islBands(), 0, false, islOf)
+		r.Detail = &Detail{Series: newSeries(c.requests, r.Window, &c.chunks.tokens, inFlight), ByISL: c.groups(islBands(), 0, false, islOf)}
 	}
 	if c.opts.Parts != nil {
-		r.PartFaults, r.Parts = c.opts.Parts.faults, c.opts.Parts.results(r)
+		r.PartFaults, r.Parts = c.opts.Parts.faults, c.partResults(r)
 	}
 	r.Verdict = judge(r)
 	return r
 }
 
-func (c *collector) setDistributions() {
-	r := c.result
-	if r.Reasoned == 0 {
-		r.TTFVT = r.TTFT
-	}
-	sizes := make([]stats.Counted, 0, len(c.chunkSizes))
-	for tokens, n := range c.chunkSizes {
-		sizes = append(sizes, stats.Counted{Value: float64(tokens), Count: n})
-	}
-	r.TokensPerChunk = stats.OfCounts(sizes)
-	for _, gaps := range c.opts.Gaps {
-		c.gaps.AddN(trace.MS(time.Duration(gaps.NS)), int(gaps.Count))
-		r.GapsCounted += int(gaps.Count)
-	}
-	r.ITL = c.gaps.Sample()
-	switch {
-	case c.tokenGaps == nil:
-		r.ITLPerToken = r.ITL
-	case len(c.opts.Gaps) == 0: // counted gaps are not of single tokens
-		r.ITLPerToken = c.tokenGaps.Sample()
+// all yields the requests of the run.
+func (c *collector) all(yield func(*Request) bool) {
+	for i := range c.requests {
+		if !yield(&c.requests[i]) {
+			return
+		}
 	}
 }
 
-func (c *collector) setRates() {
-	r := c.result
-	r.PeakConcurrency = c.inFlight.most()
-	r.PeakOutputRate, r.PeakEventRate, r.PeakSendRate = c.tokens.mostTokens(), c.tokens.mostEvents(), c.sent.mostEvents()
-	r.Duration = c.inFlight.length()
-	if w := c.opts.Window; !w.whole() {
-		r.Duration = w.To - w.From
-		r.Output = c.tokensInside
+// newResult computes the counts and latencies of the requests of a run, or of one of its
+// parts.
+func newResult(opts *Options, requests iter.Seq[*Request]) *Result {
+	r := &Result{
+		Virtual: opts.Virtual, ReadDelay: opts.ReadDelay, Merges: opts.Merges, Samples: opts.Samples,
+		Skipped: opts.Skipped, Window: opts.Window, Thresholds: withDefaults(opts.Thresholds), MaxConcurrency: opts.MaxConcurrency, Closed: opts.Closed,
+		Errors: map[replay.Class]int{}, Examples: map[replay.Class]string{},
+		Lengths: Lengths{Template: opts.countedISL(0), Enforced: opts.LengthsEnforced},
+		Goodput: newGoodput(opts.Objectives),
+	}
+	rows := recordedRows{rows: opts.Rows}
+	reasoning, reasoned := 0, 0 // tokens by the server's count, and requests
+	for q := range requests {
+		r.Records++
+		rows.add(q.Row)
+		if q.impossible {
+			r.Impossible++
+		}
+		r.addOutcome(q)
+		if q.Counted {
+			r.Completed++
+			r.addPrompt(q, opts)
+			r.addAnswer(q)
+			if q.Reasoning >= 0 {
+				reasoning += int(q.Reasoning)
+				reasoned++
+			}
+		}
+	}
+	r.Reasoning = trace.Ratio(reasoning, reasoned)
+	r.setSendRates(requests)
+	for l, d := range r.distributions() {
+		if l := Latency(l); d != nil && l != ITL && l != ITLPerToken {
+			*d = r.distribution(l, requests)
+		}
+	}
+	if opts.Unreadable != nil {
+		r.Unreadable, r.FirstUnreadable = opts.Unreadable()
+		r.Records += r.Unreadable
+	}
+	if rows.rows > 0 {
+		r.Sent, r.Repeated = opts.Sent, rows.repeated
+		r.Missing = max(opts.Sent-rows.distinct-r.Unreadable, 0)
+	}
+	return r
+}
+
+// distribution returns the distribution of a latency that has one value per request.
+func (r *Result) distribution(l Latency, requests iter.Seq[*Request]) stats.Sample {
+	if l == TTFVT && r.Reasoned == 0 {
+		return r.TTFT
+	}
+	values := make([]float64, 0, r.Records)
+	for q := range requests {
+		if l.OfCompleted() && !q.Counted || !l.OfCompleted() && !r.Window.Has(q.Sent) {
+			continue
+		}
+		if value := q.Latency(l); value.Set {
+			values = append(values, value.Value)
+		}
+	}
+	return stats.Of(values)
+}
+
+// addOutcome counts a request that ended in the window, and a failure outside it.
+func (r *Result) addOutcome(q *Request) {
+	failed, ended := q.Class.Failed(), r.Window.Has(q.Done)
+	switch {
+	case !ended && failed:
+		r.FailedOutside++
+	case !ended:
+		return
+	case failed:
+		r.Failed++
+		r.Errors[q.Class]++
+	case q.Class == replay.OK:
+		r.Ended++
+	default:
+		r.Abandoned.add(q)
+	}
+	if r.Goodput != nil && ended {
+		r.Goodput.add(q)
+	}
+}
+
+// addPrompt counts the prompt of a completed request.
+func (r *Result) addPrompt(q *Request, opts *Options) {
+	switch {
+	case q.estimated:
+		r.Lengths.Estimated++
+	case q.Input < 0:
+	case q.hasBase && opts.TextAnswers: // see predictor.compareLengths
+		r.Lengths.Prompts++
+	default:
+		r.Lengths.Prompts++
+		want := opts.countedISL(int(q.ISL))
+		if off := int(q.Input) - want; 100*max(off, -off) > want {
+			r.Lengths.PromptsOff++
+		}
+	}
+	r.Input += q.InputTokens()
+	if q.Input < 0 {
+		r.InputEstimates++
+	}
+	if q.Cached >= 0 {
+		r.Cached = trace.Some(r.Cached.Value + int(q.Cached))
+		r.Cache.Requests++
+	}
+}
+
+// addAnswer counts the answer to a completed request.
+func (r *Result) addAnswer(q *Request) {
+	r.Output += int(q.Output)
+	if q.MissingDone {
+		r.MissingDone++
+	}
+	if q.source != replay.ReportedTokens {
+		r.OutputEstimates++
+	}
+	if q.source == replay.ContradictedTokens {
+		r.Contradicted++
+	}
+	if q.Reported >= 0 {
+		r.Lengths.Answers++
+	}
+	switch {
+	case max(q.Output, q.Reported) > q.MaxTokens:
+		r.Lengths.AnswersLonger++
+	case q.Output < q.MaxTokens && q.Reported >= 0:
+		r.Lengths.AnswersShorter++
+	}
+	if q.Reasoned {
+		r.Reasoned++
+		if !q.HasVisible {
+			r.ReasoningOnly++
+		}
+	}
+	if !q.Answered {
+		return
+	}
+	if q.Output >= minStreamable {
+		r.Streamable++
+		if q.Last == q.First {
+			r.Unstreamed++
+		}
+	}
+	switch {
+	case q.ByKernel:
+		r.StampedByKernel++
+		r.ChunksByKernel += int(q.chunks)
+	case q.ByClient:
+		r.StampedByClient++
+	}
+}
+
+// setSendRates computes the rates of due and of sent requests.
+func (r *Result) setSendRates(requests iter.Seq[*Request]) {
+	// sends are those in the window; dueSends and sentDues belong to the dues in it.
+	var dues, sends, dueSends, sentDues instants
+	refused := 0 // requests of dues without a connection
+	for q := range requests {
+		if r.Window.Has(q.Due) {
+			dues.add(q.Due)
+			if q.WasSent {
+				dueSends.add(q.Sent)
+				sentDues.add(q.Due)
+			} else if q.Class == replay.Connect {
+				refused++
+			}
+		}
+		if q.WasSent && r.Window.Has(q.Sent) {
+			sends.add(q.Sent)
+			if q.Retried {
+				r.Retried++
+			} else if q.Ready > q.Due {
+				r.Queued++
+			}
+		}
+	}
+	r.OfferedRate, r.AchievedRate, r.SentRate = dues.rate(), sends.rate(), dueSends.rate()
+	r.SendingLate, r.Unsent = math.Abs(trace.MS(dueSends.span()-sentDues.span())), dues.n-dueSends.n-refused
+}
+
+// setRates computes the throughput of a run and what is derived from chunks. It returns the
+// requests in flight.
+func (c *collector) setRates(r *Result) *spans {
+	inFlight, sent := &spans{}, newTokenRate()
+	for q := range c.all {
+		if !q.WasSent {
+			continue
+		}
+		if from, to, some := r.Window.clip(q.Sent, q.Done); some {
+			inFlight.add(from, to)
+		}
+		if r.Window.Has(q.Sent) {
+			sent.add(q.Sent, 0)
+		}
+	}
+	c.chunks.finish(r, c.opts.Gaps)
+	r.PeakConcurrency, r.PeakSendRate, r.Duration = inFlight.most(), sent.most(ofEvents), inFlight.length()
+	if !r.Window.whole() {
+		r.Duration, r.Output = r.Window.To-r.Window.From, c.chunks.inside
 	}
 	if s := r.Duration.Seconds(); s > 0 {
 		r.RequestRate = trace.Some(float64(r.Ended) / s)
@@ -236,29 +324,49 @@ func (c *collector) setRates() {
 			r.Goodput.Rate = trace.Some(float64(r.Goodput.Good) / s)
 		}
 	}
+	return inFlight
 }
 
-// reasoningTokens sums the server's counts of reasoning tokens.
-type reasoningTokens struct{ tokens, requests int }
+// recordedRows checks the rows in the records against the rows of the run.
+type recordedRows struct {
+	rows     int // of the trace; 0 is unknown
+	seen     replay.RowSet
+	distinct int
+	repeated int // further records of a row, and records of no row
+}
 
-func (n *reasoningTokens) mean() trace.Opt[float64] { return trace.Ratio(n.tokens, n.requests) }
-
-// addReasoning adds a completed request, before its latencies. TTFVT has its own values
-// from the first answer with reasoning on.
-func (c *collector) addReasoning(rec *replay.Record) {
-	if n := rec.Counts.Reasoning; n.Set {
-		c.reasoning.tokens += n.Value
-		c.reasoning.requests++
-	}
-	if !rec.ReasoningOnly && !rec.FirstVisible.Set {
-		return
-	}
-	r := c.result
-	if r.Reasoned == 0 {
-		c.latencies[TTFVT] = slices.Clone(c.latencies[TTFT])
-	}
-	r.Reasoned++
-	if rec.ReasoningOnly {
-		r.ReasoningOnly++
+func (c *recordedRows) add(row int) {
+	switch {
+	case c.rows == 0:
+	case row < 0 || row >= c.rows || c.seen.Has(row):
+		c.repeated++
+	default:
+		c.seen.Add(row)
+		c.distinct++
 	}
 }
+
+// instants counts times and keeps the first and the last.
+type instants struct {
+	n           int
+	first, last time.Duration
+}
+
+func (i *instants) add(at time.Duration) {
+	if i.n == 0 {
+		i.first, i.last = at, at
+	}
+	i.first, i.last = min(i.first, at), max(i.last, at)
+	i.n++
+}
+
+// rate returns the number per second from the first to the last, absent if all times
+// are equal.
+func (i *instants) rate() trace.Opt[float64] {
+	if i.span() <= 0 {
+		return trace.Opt[float64]{}
+	}
+	return trace.Some(float64(i.n) / i.span().Seconds())
+}
+
+func (i *instants) span() time.Duration { return i.last - i.first }

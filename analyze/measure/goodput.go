@@ -52,8 +52,8 @@ func (o Objective) String() string {
 
 // MetBy reports whether a request meets the objective. Undefined latencies, such as TPOT
 // with a single token, meet it, but an answer without a visible token misses one of TTFVT.
-func (o Objective) MetBy(rec *replay.Record) bool {
-	value := o.Latency.Of(rec)
+func (o Objective) MetBy(q *Request) bool {
+	value := q.Latency(o.Latency)
 	return value.Set && value.Value <= o.LimitMS || !value.Set && o.Latency != TTFVT
 }
 
@@ -88,14 +88,14 @@ func newGoodput(objectives []Objective) *Goodput {
 }
 
 // add counts a request that has ended.
-func (g *Goodput) add(rec *replay.Record) {
+func (g *Goodput) add(q *Request) {
 	g.Requests++
-	if rec.Class != replay.OK {
+	if q.Class != replay.OK {
 		return
 	}
 	good := true
 	for i := range g.Objectives {
-		if o := &g.Objectives[i]; o.MetBy(rec) {
+		if o := &g.Objectives[i]; o.MetBy(q) {
 			o.Met++
 		} else {
 			good = false

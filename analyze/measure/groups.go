@@ -64,7 +64,7 @@ func (c *collector) addToGroup(g *groupCollector, q *Request) {
 	switch {
 	case q.Counted:
 		g.complete(q, c.predicted(q.Row))
-	case q.Class.Failed() && c.opts.Window.Has(q.End):
+	case q.Class.Failed() && c.opts.Window.Has(q.Done):
 		g.failed++
 	}
 }
@@ -79,10 +79,10 @@ func (g *groupCollector) complete(q *Request, p *PredictedRequest) {
 	}
 	g.isl += int(q.ISL)
 	c := &g.cached
-	c.Input += int(q.input)
-	if q.cached >= 0 {
+	c.Input += q.InputTokens()
+	if q.Cached >= 0 {
 		c.Requests++
-		c.Measured += int(q.cached)
+		c.Measured += int(q.Cached)
 	}
 	if p != nil {
 		c.Compared++

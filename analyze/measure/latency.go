@@ -49,67 +49,70 @@ type latencySpec struct {
 	key, title, label string
 	column            string // in published tables, if different from label
 	oldKey            string // accepted in input: of an older version or of other tools
-	// At most one of these computes the value from a Timing.
-	answered func(t Timing) time.Duration // requires a first and a last token
-	sent     func(t Timing) time.Duration // requires the request to be sent
+	ofSent            bool   // it covers all requests that were sent, not only completed ones
+	of                func(q *Request) (d time.Duration, ok bool)
 }
 
 var latencies = [latencyCount]latencySpec{
 	TTFT: {
 		key: "ttft", title: "Time to First Token", label: "TTFT",
-		answered: func(t Timing) time.Duration { return t.First - t.Sent },
+		of: func(q *Request) (time.Duration, bool) { return q.First - q.Sent, q.Answered },
 	},
 	TTFVT: {
 		key: "ttfvt", title: "Time to First Visible Token", label: "TTFVT", oldKey: "ttfo",
-		answered: func(t Timing) time.Duration { return t.Visible - t.Sent },
+		of: func(q *Request) (time.Duration, bool) { return q.Visible - q.Sent, q.Answered && q.HasVisible },
 	},
 	TTST: {
 		key: "ttst", title: "Time to Second Token", label: "TTST",
-		answered: func(t Timing) time.Duration { return t.SecondGap },
+		of: func(q *Request) (time.Duration, bool) { return q.SecondGap, q.Answered && q.HasGaps },
 	},
-	TPOT: { // per output token after the first
+	TPOT: { // per output token after the first: see Latency.Of
 		key: "tpot", title: "Time per Output Token (excl. 1st token)", label: "TPOT",
-		answered: func(t Timing) time.Duration { return t.Last - t.First },
+		of: func(q *Request) (time.Duration, bool) { return q.Last - q.First, q.Answered && q.Output > 1 },
 	},
 	ITL: { // per request: its longest gap
 		key: "itl", title: "Inter-token Latency", label: "ITL",
+		of: func(q *Request) (time.Duration, bool) { return q.MaxGap, q.Answered && q.HasGaps },
 	},
 	ITLPerToken: { // per request: its longest gap divided by the tokens of the chunk
 		key: "itl_per_token", title: "Inter-token Latency per Token", label: "ITL per token",
+		of: func(q *Request) (time.Duration, bool) { return q.MaxTokenGap, q.Answered && q.HasGaps },
 	},
 	E2EL: {
 		key: "e2el", title: "End-to-end Latency", label: "E2EL", column: "E2E Latency",
-		answered: func(t Timing) time.Duration { return t.Last - t.Sent },
+		of: func(q *Request) (time.Duration, bool) { return q.Last - q.Sent, q.Answered },
 	},
 	TTFTFromSchedule: {
 		key: "ttft_from_schedule", title: "Time to First Token from Schedule", label: "TTFT from schedule",
-		answered: func(t Timing) time.Duration { return t.First - t.Due },
+		of: func(q *Request) (time.Duration, bool) { return q.First - q.Due, q.Answered },
 	},
 	E2ELFromSchedule: {
 		key: "e2el_from_schedule", title: "End-to-end Latency from Schedule", label: "E2EL from schedule",
-		answered: func(t Timing) time.Duration { return t.Last - t.Due },
+		of: func(q *Request) (time.Duration, bool) { return q.Last - q.Due, q.Answered },
 	},
 	ScheduleLag: {
-		key: "schedule_lag", title: "Schedule Lag", label: "schedule lag",
-		sent: func(t Timing) time.Duration { return t.Sent - t.Due },
+		key: "schedule_lag", title: "Schedule Lag", label: "schedule lag", ofSent: true,
+		of: func(q *Request) (time.Duration, bool) { return q.Sent - q.Due, q.WasSent },
 	},
 	ClientLag: {
-		key: "client_lag", title: "Client Lag", label: "client lag",
-		sent: func(t Timing) time.Duration { return t.Sent - t.Ready - t.Connect },
+		key: "client_lag", title: "Client Lag", label: "client lag", ofSent: true,
+		of: func(q *Request) (time.Duration, bool) { return q.Sent - q.Ready - q.Connect, q.WasSent },
 	},
 	ConnectTime: {
-		key: "connect", title: "Connection Setup Time", label: "connect", oldKey: "opening",
-		sent: func(t Timing) time.Duration { return t.Connect },
+		key: "connect", title: "Connection Setup Time", label: "connect", oldKey: "opening", ofSent: true,
+		of: func(q *Request) (time.Duration, bool) { return q.Connect, q.WasSent },
 	},
 	QueueTime: {
-		key: "client_queue_time", title: "Client Queue Time", label: "client queue time", oldKey: "held",
-		sent: func(t Timing) time.Duration { return t.Ready - t.Due },
+		key: "client_queue_time", title: "Client Queue Time", label: "client queue time", oldKey: "held", ofSent: true,
+		of: func(q *Request) (time.Duration, bool) { return q.Ready - q.Due, q.WasSent },
 	},
 	FirstStampError: {
 		key: "first_stamp_error", title: "First-token Stamp Error", label: "first stamp error", oldKey: "first_blur",
+		of: func(q *Request) (time.Duration, bool) { return q.FirstStampError, q.Answered && q.ByKernel },
 	},
 	MaxStampError: {
 		key: "stamp_error", title: "Stamp Error", label: "stamp error", oldKey: "blur",
+		of: func(q *Request) (time.Duration, bool) { return q.MaxStampError, q.Answered && q.ByKernel },
 	},
 }
 
@@ -127,7 +130,7 @@ func (l Latency) Label() string { return latencies[l].label }
 
 // OfCompleted reports whether a [Result] has the latency of completed requests only, not of
 // all that were sent.
-func (l Latency) OfCompleted() bool { return latencies[l].sent == nil }
+func (l Latency) OfCompleted() bool { return !latencies[l].ofSent }
 
 // ParseLatency returns the latency with a name.
 func ParseLatency(name string) (Latency, error) {
@@ -175,71 +178,21 @@ func (r *Result) distributions() [latencyCount]*stats.Sample {
 	}
 }
 
-// Timing holds the times of one request as offsets from the run's start.
-type Timing struct {
-	Due, Ready        time.Duration
-	Sent, First, Last time.Duration // 0 if missing: see WasSent and Answered
-	Visible           time.Duration // first token chunk that is not reasoning, if HasVisible
-	Connect           time.Duration
-	SecondGap         time.Duration // from the first token chunk to the second, if HasGaps
-	Output            int32         // the server's token count, or the number of token chunks
-	WasSent, Answered bool          // Answered: received at least one token chunk
-	HasGaps           bool
-	HasVisible        bool
-}
-
-// TimingOf returns the timing of a record.
-func TimingOf(rec *replay.Record) Timing {
-	output, _ := rec.OutputTokens()
-	t := Timing{
-		Due: rec.Due, Ready: rec.Ready, Sent: rec.Sent.Value, First: rec.First.Value, Last: rec.Last.Value,
-		Connect: rec.ConnectTime, Output: clampTokens(output), WasSent: rec.Sent.Set, Answered: isAnswered(rec), HasGaps: len(rec.Gaps) > 0,
-	}
-	if visible := rec.Visible(); visible.Set {
-		t.Visible, t.HasVisible = visible.Value, true
-	}
-	if t.HasGaps {
-		t.SecondGap = rec.Gaps[0]
-	}
-	return t
-}
-
-func isAnswered(rec *replay.Record) bool { return rec.Sent.Set && rec.First.Set && rec.Last.Set }
-
 // Of returns a latency of one request in milliseconds, absent if undefined, such as
 // TPOT with a single token. The ITL of a request is its longest gap.
 func (l Latency) Of(rec *replay.Record) trace.Opt[float64] {
-	t := TimingOf(rec)
-	return l.of(rec, &t)
+	q := newRequest(rec)
+	return q.Latency(l)
 }
 
-func (l Latency) of(rec *replay.Record, t *Timing) trace.Opt[float64] {
-	stamped := t.Answered && rec.Stamps == replay.KernelStamps
-	switch {
-	case l == ITL && t.Answered && t.HasGaps:
-		return trace.Some(trace.MS(slices.Max(rec.Gaps)))
-	case l == ITLPerToken && t.Answered && t.HasGaps:
-		return trace.Some(trace.MS(maxTokenGap(rec)))
-	case l == FirstStampError && stamped:
-		return trace.Some(trace.MS(rec.FirstStampError))
-	case l == MaxStampError && stamped:
-		return trace.Some(trace.MS(rec.MaxStampError))
+// Latency is [Latency.Of] for a request.
+func (q *Request) Latency(l Latency) trace.Opt[float64] {
+	d, ok := latencies[l].of(q)
+	if !ok {
+		return trace.Opt[float64]{}
 	}
-	return t.Latency(l)
-}
-
-// Latency is [Latency.Of] without ITL and the stamp errors, which are not in a
-// Timing.
-func (t *Timing) Latency(l Latency) trace.Opt[float64] {
-	switch spec := &latencies[l]; {
-	case spec.sent != nil && t.WasSent:
-		return trace.Some(trace.MS(spec.sent(*t)))
-	case spec.answered == nil || !t.Answered:
-	case l == TTST && !t.HasGaps, l == TTFVT && !t.HasVisible:
-	case l == TPOT && t.Output > 1:
-		return trace.Some(trace.MS(spec.answered(*t)) / float64(t.Output-1))
-	case l != TPOT:
-		return trace.Some(trace.MS(spec.answered(*t)))
+	if l == TPOT {
+		return trace.Some(trace.MS(d) / float64(q.Output-1))
 	}
-	return trace.Opt[float64]{}
+	return trace.Some(trace.MS(d))
 }

@@ -26,6 +26,7 @@ type Merged struct {
 	Part   // the whole run
 	faults []string
 	parts  []*mergedPart
+	latest int32 // part of the record that Records yielded last
 }
 
 // mergedPart is one of the parts.
@@ -33,7 +34,7 @@ type mergedPart struct {
 	Part
 	apart   time.Duration // from the run's start to the part's, by the reference clock and its own
 	targets int           // added to server indexes
-	tally   *tally        // nil unless the part is judged
+	opts    *Options      // nil unless the part is judged
 }
 
 // Merge merges the recordings of the parts of a run, in the order in which requests ended,
@@ -86,8 +87,7 @@ func (m *Merged) Judge(of func(part int, run *runfile.Run) Options) {
 	for i, part := range m.parts {
 		opts := of(i, &part.Run)
 		opts.Rows, opts.Objectives = 0, nil // rows are checked in the whole run
-		t := newTally(opts, partLatencies)
-		part.tally = &t
+		part.opts = &opts
 	}
 }
 
@@ -96,7 +96,7 @@ func (m *Merged) records(yield func(replay.Record, error) bool) {
 	for _, part := range m.parts {
 		sources = append(sources, part.moved)
 	}
-	for rec, err := range inOrder(sources) {
+	for rec, err := range m.byEnd(sources) {
 		if !yield(rec, err) || err != nil {
 			return
 		}
@@ -108,10 +108,6 @@ func (p *mergedPart) moved(yield func(replay.Record, error) bool) {
 	for rec, err := range p.Records {
 		if err == nil {
 			p.time(&rec)
-			if p.tally != nil {
-				timing := TimingOf(&rec)
-				p.tally.add(&rec, &timing)
-			}
 			rec.Target += p.targets
 		}
 		if !yield(rec, err) {
@@ -120,20 +116,21 @@ func (p *mergedPart) moved(yield func(replay.Record, error) bool) {
 	}
 }
 
-// inOrder merges records by the time at which their requests ended, errors first.
-func inOrder(sources []iter.Seq2[replay.Record, error]) iter.Seq2[replay.Record, error] {
+// byEnd merges records by the time at which their requests ended, errors first.
+func (m *Merged) byEnd(sources []iter.Seq2[replay.Record, error]) iter.Seq2[replay.Record, error] {
 	type head struct { // next record of a source
+		part int32
 		rec  replay.Record
 		err  error
 		next func() (replay.Record, error, bool)
 	}
 	return func(yield func(replay.Record, error) bool) {
 		var heads []*head
-		for _, source := range sources {
+		for i, source := range sources {
 			next, stop := iter.Pull2(source)
 			defer stop()
 			if rec, err, some := next(); some {
-				heads = append(heads, &head{rec, err, next})
+				heads = append(heads, &head{int32(i), rec, err, next})
 			}
 		}
 		for len(heads) > 0 {
@@ -143,6 +140,7 @@ func inOrder(sources []iter.Seq2[replay.Record, error]) iter.Seq2[replay.Record,
 					first = h
 				}
 			}
+			m.latest = first.part
 			if !yield(first.rec, first.err) || first.err != nil {
 				return
 			}

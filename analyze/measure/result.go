@@ -204,12 +204,11 @@ type Abandoned struct {
 	Tokens   int // received by then
 }
 
-func (a *Abandoned) add(rec *replay.Record) {
+func (a *Abandoned) add(q *Request) {
 	a.Requests++
-	if isAnswered(rec) {
-		tokens, _ := rec.OutputTokens()
+	if q.Answered {
 		a.Answered++
-		a.Tokens += tokens
+		a.Tokens += int(q.Output)
 	}
 }
 

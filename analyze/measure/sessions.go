@@ -43,36 +43,24 @@ type sessionLinks struct {
 	base  replay.Base
 }
 
-func inSession(rec *replay.Record) bool {
-	return rec.SessionID != "" || rec.ID != "" || rec.After != nil
-}
-
-// addRequest keeps a record for the figures of sessions, of models and, with
-// Options.Detail, of requests. It takes about 150 bytes, and the ids.
-func (c *collector) addRequest(rec *replay.Record, timing Timing, counted bool) {
-	q := newRequest(rec, timing, counted)
-	if rec.Sent.Set {
-		q.prompt = int32(len(c.prompts.prompts) - 1)
+// addLinks keeps what a request waits for and continues.
+func (c *collector) addLinks(rec *replay.Record, q *Request) {
+	if q.inSession {
+		c.inSessions++
 	}
-	if q.inSession = inSession(rec); q.inSession {
-		c.sessionRequests++
-	}
-	if rec.Base.Row.Set {
-		c.live = true
-	}
-	if rec.ID != "" || rec.After != nil || rec.Base.Row.Set {
+	c.live = c.live || q.hasBase
+	if rec.ID != "" || rec.After != nil || q.hasBase {
 		c.links = append(c.links, sessionLinks{rec.ID, rec.After, rec.Base})
 		q.links = int32(len(c.links))
 	}
-	c.requests = append(c.requests, q)
 }
 
 // sortRequests sorts the requests by row and finds their sessions and turns.
 func (c *collector) sortRequests() {
 	slices.SortFunc(c.requests, func(a, b Request) int {
-		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.End, b.End))
+		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.Done, b.Done))
 	})
-	if c.sessionRequests > 0 {
+	if c.inSessions > 0 {
 		c.graph = c.sessionGraph(true)
 		c.setTurns()
 	}
@@ -130,7 +118,7 @@ func (s *session) add(q *Request) {
 		s.sent = true
 		s.requests++
 	}
-	s.to = max(s.to, q.End)
+	s.to = max(s.to, q.Done)
 	switch {
 	case q.Class == replay.Canceled:
 		s.canceled = true
@@ -142,12 +130,12 @@ func (s *session) add(q *Request) {
 }
 
 // newSessions returns nil without sessions.
-func (c *collector) newSessions() *Sessions {
-	if c.sessionRequests == 0 {
+func (c *collector) newSessions(duration time.Duration) *Sessions {
+	if c.inSessions == 0 {
 		return nil
 	}
 	window := c.opts.Window
-	s := &Sessions{Requests: c.sessionRequests, CutTurns: c.opts.CutTurns, Outgrown: c.opts.Outgrown}
+	s := &Sessions{Requests: c.inSessions, CutTurns: c.opts.CutTurns, Outgrown: c.opts.Outgrown}
 	sessions := map[int]*session{} // by the first request
 	for i := range c.requests {
 		if !c.requests[i].inSession {
@@ -187,7 +175,7 @@ func (c *collector) newSessions() *Sessions {
 		s.Completed = max(s.Completed-s.Outgrown-c.opts.Unfinished, 0)
 	}
 	s.Duration, s.Turns = stats.Of(durations), stats.Of(turns)
-	if hours := c.result.Duration.Hours(); hours > 0 {
+	if hours := duration.Hours(); hours > 0 {
 		s.PerHour = trace.Some(float64(s.Completed) / hours)
 	}
 	s.ByTurn, s.EachTurn = c.groups(turnBands, 1, true, turnOf), c.groups(eachTurn(), 1, true, turnOf)

@@ -21,29 +21,35 @@ type PartResult struct {
 	// OffsetMS is the offset of the part's clock at its start, BoundMS the largest
 	// error of the offset during the run; absent if it was not measured.
 	OffsetMS, BoundMS trace.Opt[float64]
-	// Result has the counts of the part's requests, TTFT and the latencies that the verdict
-	// needs. Its Verdict omits checks that need all parts, such as the contents of the
-	// server's cache. The limits for the client's lateness are those of the whole run, whose
-	// latencies it distorts.
+	// Result has the counts and latencies of the part's requests. Its Verdict omits checks
+	// that need all parts, such as the contents of the server's cache. The limits for the
+	// client's lateness are those of the whole run, whose latencies it distorts.
 	Result *Result
 }
 
-// partLatencies are the latencies of a part.
-var partLatencies = []Latency{TTFT, ClientLag, ConnectTime, QueueTime, FirstStampError, MaxStampError}
-
-// results judges the parts, whose records have been read.
-func (m *Merged) results(whole *Result) (all []PartResult) {
-	for _, part := range m.parts {
+// partResults judges the parts of a merged run.
+func (c *collector) partResults(whole *Result) (all []PartResult) {
+	for i, part := range c.opts.Parts.parts {
 		p := PartResult{Name: part.name(), Run: part.Run}
 		if place := part.Run.Part; place.Clock.Measured() {
 			p.OffsetMS = trace.Some(trace.MS(place.Clock.Offset(part.Run.Started)))
 			p.BoundMS = trace.Some(place.Clock.BoundMS(part.lastInstant()))
 			p.StartedLate = trace.Some(trace.MS(place.Clock.ToReference(part.Run.Started).Sub(place.Start)))
 		}
-		if t := part.tally; t != nil {
-			t.finish()
-			p.Result = t.result
-			p.Result.Verdict = judgePart(t.result, whole, &part.Run)
+		if part.opts != nil {
+			p.Result = newResult(part.opts, func(yield func(*Request) bool) {
+				for q := range c.all {
+					if q.part == int32(i) && !yield(q) {
+						return
+					}
+				}
+			})
+			for of, text := range c.examples {
+				if of.part == int32(i) {
+					p.Result.Examples[of.class] = text
+				}
+			}
+			p.Result.Verdict = judgePart(p.Result, whole, &part.Run)
 		}
 		all = append(all, p)
 	}

@@ -50,8 +50,8 @@ func newSeries(requests []Request, window Span, tokens *tokenRate, inFlight *spa
 		var begins, ends instants
 		for i := range requests {
 			q := &requests[i]
-			begins.add(min(q.Due, q.End))
-			ends.add(q.End)
+			begins.add(min(q.Due, q.Done))
+			ends.add(q.Done)
 		}
 		window = Span{From: begins.first, To: ends.last}
 	}
@@ -64,7 +64,7 @@ func newSeries(requests []Request, window Span, tokens *tokenRate, inFlight *spa
 		b.add(&requests[i])
 	}
 	for second, counts := range tokens.seconds {
-		for i, tokens := range counts.tokens {
+		for i, tokens := range counts[ofTokens] {
 			// All of them arrived in the window, even if it starts within a slot.
 			b.at(max(second*time.Second+time.Duration(i)*slot, b.From)).tokens += tokens
 		}
@@ -96,7 +96,7 @@ func (b *seriesBuilder) at(instant time.Duration) *intervalBuilder {
 
 func (b *seriesBuilder) add(q *Request) {
 	b.at(q.Due).Due++
-	switch at := b.at(q.End); {
+	switch at := b.at(q.Done); {
 	case q.Class == replay.OK:
 		at.Completed++
 	case q.Class.Failed():
@@ -135,4 +135,48 @@ func (b *seriesBuilder) series() Series {
 		s.Intervals[i] = at.Interval
 	}
 	return s
+}
+
+// spans holds the start and end times of requests in flight.
+type spans struct{ begins, ends []time.Duration }
+
+func (s *spans) add(begin, end time.Duration) {
+	s.begins = append(s.begins, begin)
+	s.ends = append(s.ends, end)
+}
+
+func (s *spans) length() time.Duration {
+	if len(s.begins) == 0 {
+		return 0
+	}
+	return slices.Max(s.ends) - slices.Min(s.begins)
+}
+
+// sweep visits the intervals of constant requests in flight in order, some of them empty. A
+// request that ends when another starts does not overlap it.
+func (s *spans) sweep(visit func(from, to time.Duration, inFlight int)) {
+	slices.Sort(s.begins)
+	slices.Sort(s.ends)
+	now, inFlight, ended := time.Duration(0), 0, 0
+	advance := func(to time.Duration, change int) {
+		if now < to {
+			visit(now, to, inFlight)
+		}
+		now, inFlight = to, inFlight+change
+	}
+	for _, begin := range s.begins {
+		for ; ended < len(s.ends) && s.ends[ended] <= begin; ended++ {
+			advance(s.ends[ended], -1)
+		}
+		advance(begin, 1)
+		visit(begin, begin, inFlight)
+	}
+	for ; ended < len(s.ends); ended++ {
+		advance(s.ends[ended], -1)
+	}
+}
+
+func (s *spans) most() (most int) {
+	s.sweep(func(_, _ time.Duration, inFlight int) { most = max(most, inFlight) })
+	return most
 }
