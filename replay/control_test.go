@@ -90,7 +90,7 @@ func TestTooManyErrorsEndTheRun(t *testing.T) {
 		mustRun(t, &Runner{Client: server, MaxErrors: 5}, rows)
 		// The slot that the last failure leaves is not used.
 		closed := &Runner{Client: server, MaxErrors: 2, MaxConcurrency: 1, Closed: true}
-		tally, _ = closed.Run(t.Context(), trace.AtOnce(trace.FromSlice(rows)))
+		tally, _ = closed.Run(t.Context(), trace.Pacing{Closed: true}.Apply(trace.FromSlice(rows)))
 		if tally.Sent != 3 || tally.Failed != 2 || !tally.Stopped {
 			t.Errorf("in a closed loop: %+v", tally)
 		}
@@ -222,7 +222,7 @@ func TestVirtualRunnerDoesWhatRunnerDoes(t *testing.T) {
 		rows := anyRows(random, 150)
 		closed := seed%2 == 0
 		if closed {
-			rows, _ = trace.Collect(trace.AtOnce(trace.FromSlice(rows)))
+			rows, _ = trace.Collect(trace.Pacing{Closed: true}.Apply(trace.FromSlice(rows)))
 		}
 		took, class := anyAnswers(random, len(rows))
 		plan := scan(t, rows)

@@ -11,11 +11,11 @@
 //		fmt.Println(req.Timestamp.Value, req.InputLength)
 //	}
 //
-// Most functions transform one stream into another: [Window], [Take], [Sample]
-// and [Shard] select rows; [Speed], [Retime], [Ramp], [Spread], [AtOnce] and
-// [Rebase] change arrivals; [Merge], [Sort], [SendOrder] and [InOrder] deal with
-// order, [Separate] and [Renumber] with ids. They are lazy, pass errors on and
-// never round a time. Their result can be ranged over as often as their input.
+// Most functions transform one stream into another. A [Pacing] selects rows and sets
+// their arrivals: window, limit, arrival process, speed, ramp. [Take], [Sample] and [Part]
+// select rows, [Merge], [Sort], [SendOrder] and [InOrder] put them in order, [Separate] and
+// [Renumber] change ids. They are lazy, pass errors on and never round a time. Their result
+// can be ranged over as often as their input.
 //
 // [DetectGrid] finds the clock of coarse timestamps, and [BlockDetector] the block
 // size. Times are milliseconds, lengths are tokens.

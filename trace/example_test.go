@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"fmt"
+	"time"
 
 	"moontide/trace"
 )
@@ -13,7 +14,7 @@ func Example() {
 		{Timestamp: trace.Some(9000.0), InputLength: 500, OutputLength: 20},
 	})
 	// The first five seconds, twice as fast.
-	for req, err := range trace.Speed(trace.Window(rows, 0, 5000), 2) {
+	for req, err := range (trace.Pacing{End: 5 * time.Second, Speedup: 2}).Apply(rows) {
 		if err != nil {
 			panic(err)
 		}

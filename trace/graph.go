@@ -15,7 +15,7 @@ type Graph struct {
 	starts  []uint32 // of the edges of each row, and their end
 	edges   []int32  // rows waited for
 	first   forest   // first row of each row's session
-	last    []uint64 // bit set of the last rows of each SessionID
+	last    rowSet   // the last rows of each SessionID
 	missing []LostID
 	lost    int
 
@@ -84,7 +84,7 @@ func (g *Graph) countRows() {
 
 // Last reports whether a row is the last one with its SessionID.
 func (g *Graph) Last(row int) bool {
-	return g != nil && row/64 < len(g.last) && g.last[row/64]>>(row%64)&1 == 1
+	return g != nil && g.last.has(int32(row))
 }
 
 // Lost returns the number of ids in After that no row has: their rows are missing

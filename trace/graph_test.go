@@ -201,9 +201,9 @@ func TestTurns(t *testing.T) {
 // the largest family.
 func TestDeal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		by := rapid.SampledFrom(trace.Deals()).Draw(t, "by")
+		by := rapid.SampledFrom(trace.PartUnits()).Draw(t, "by")
 		n := rapid.IntRange(1, 5).Draw(t, "parts")
-		d := trace.Dealer{By: by}
+		d := trace.Partition{By: by}
 		var b trace.GraphBuilder
 		var rows []trace.Request
 		for range rapid.IntRange(1, 40).Draw(t, "rows") {
@@ -222,7 +222,7 @@ func TestDeal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, families := d.Deal(g, n)
+		parts, families := d.Parts(g, n)
 		if len(parts) != len(rows) || families < 1 || families > len(rows) {
 			t.Fatalf("%d rows have %d parts in %d families", len(rows), len(parts), families)
 		}

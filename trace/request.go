@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -136,3 +137,23 @@ func (r *Request) Raw(key string) (string, bool) {
 	raw, err := node.Raw()
 	return raw, err == nil && raw != "null"
 }
+
+// RowError is an error in one line of a trace.
+type RowError struct {
+	File string
+	Line int // from 1
+	Err  error
+}
+
+func (e *RowError) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
+
+// Unwrap returns the error without file and line.
+func (e *RowError) Unwrap() error { return e.Err }
+
+// ReadError is a failure to read a file. Nothing after it can be read.
+type ReadError struct{ Err error }
+
+func (e ReadError) Error() string { return "reading: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e ReadError) Unwrap() error { return e.Err }

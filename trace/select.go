@@ -1,41 +1,34 @@
 package trace
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"slices"
 
-// Window keeps the rows that arrive in [start, end) milliseconds and shifts start
+	"github.com/cespare/xxhash/v2"
+)
+
+// window keeps the rows that arrive in [start, end) milliseconds and shifts start
 // to 0. A row without a timestamp is kept if one that it waits for was; if it waits for
-// none before it, if the previous row was. It holds a few bytes for each session and
-// each id.
-func Window(reqs Requests, start, end float64) Requests {
+// none before it, if the previous row was. It holds 12 bytes for each session and id, and
+// a bit for each row.
+func window(reqs Requests, start, end float64) Requests {
 	return transform(reqs, func() func(*Request) bool {
-		sessions, ids := map[string]bool{}, map[string]bool{}
+		var earlier Earlier
+		var kept rowSet
 		last := false
-		follows := func(r *Request) (kept bool) {
-			if r.SessionID != "" && r.After == nil {
-				return sessions[r.SessionID]
-			}
-			kept = last
-			for _, id := range r.After {
-				before, known := ids[id]
-				if before {
-					return true
-				}
-				kept = kept && !known
-			}
-			return kept
-		}
 		return func(r *Request) bool {
-			if r.Timestamp.Set {
+			row := earlier.rows
+			before := earlier.Add(*r)
+			switch {
+			case r.Timestamp.Set:
 				last = r.Timestamp.Value >= start && r.Timestamp.Value < end
 				r.Timestamp.Value -= start
-			} else {
-				last = follows(r)
+			case len(before) > 0:
+				last = slices.ContainsFunc(before, kept.has)
+			case r.SessionID != "" && r.After == nil: // its session has not begun
+				last = false
 			}
-			if r.SessionID != "" {
-				sessions[r.SessionID] = last
-			}
-			if r.ID != "" {
-				ids[r.ID] = last
+			if last {
+				kept.add(row)
 			}
 			return last
 		}
@@ -45,13 +38,9 @@ func Window(reqs Requests, start, end float64) Requests {
 // Take keeps the first n rows.
 func Take(reqs Requests, n int) Requests {
 	return func(yield func(Request, error) bool) {
-		if n <= 0 {
-			return
-		}
 		left := n
 		for r, err := range reqs {
-			left--
-			if !yield(r, err) || left == 0 {
+			if left--; left < 0 || !yield(r, err) || left == 0 {
 				return
 			}
 		}
@@ -82,11 +71,11 @@ func Draw(seed uint64, aspect, session string, row int) float64 {
 	return float64(h.Sum64()>>11) / (1 << 53)
 }
 
-// Shard keeps part i of n, 0 <= i < n: sessions by a hash of their name, rows
-// without a session in turn. Every row is in exactly one of the n shards. Shards
+// Part keeps part i of n, 0 <= i < n: sessions by a hash of their name, rows
+// without a session in turn. Every row is in exactly one of the n parts. Parts
 // keep the trace's clock: if they are taken after all other transforms, machines
 // that replay one each follow one schedule. of is as for [Sample].
-func Shard(reqs Requests, of *Sessions, i, n int) Requests {
+func Part(reqs Requests, of *Sessions, i, n int) Requests {
 	return keepSessions(reqs, of, func(session string, row int) bool {
 		if session != "" {
 			return xxhash.Sum64String(session)%uint64(n) == uint64(i)
@@ -104,4 +93,79 @@ func keepSessions(reqs Requests, of *Sessions, keep func(session string, row int
 			return keep(of.Name(*r), row)
 		}
 	})
+}
+
+// Prune applies cut, which drops rows, and removes their ids from After of the rows
+// that are kept. It counts these ids in removed. cut must neither hold nor reorder
+// rows. Prune holds a few bytes for each id, and the rows from one on that waits for a
+// later row up to that row.
+func Prune(reqs Requests, cut func(Requests) Requests, removed *int) Requests {
+	return func(yield func(Request, error) bool) {
+		p := pruner{seen: map[string]bool{}, removed: removed}
+		for r, err := range cut(Tap(reqs, p.see)) {
+			if err != nil {
+				p.flush(yield, true)
+				yield(Request{}, err)
+				return
+			}
+			if r.ID != "" {
+				p.seen[r.ID] = true
+			}
+			p.held = append(p.held, r)
+			if !p.flush(yield, false) {
+				return
+			}
+		}
+		p.flush(yield, true)
+	}
+}
+
+type pruner struct {
+	seen    map[string]bool // ids so far: whether their rows are kept
+	held    []Request
+	removed *int
+}
+
+// see notes the id of a row that may be dropped.
+func (p *pruner) see(r Request) {
+	if r.ID != "" {
+		p.seen[r.ID] = false
+	}
+}
+
+// flush yields the rows up to the first that waits for a row not read yet; at the end,
+// all of them.
+func (p *pruner) flush(yield func(Request, error) bool, end bool) bool {
+	for len(p.held) > 0 {
+		r := p.held[0]
+		for _, id := range r.After {
+			if _, seen := p.seen[id]; !seen && !end {
+				return true
+			}
+		}
+		p.held[0] = Request{}
+		p.held = p.held[1:]
+		if !yield(p.pruned(r), nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *pruner) pruned(r Request) Request {
+	for i, id := range r.After {
+		if p.seen[id] {
+			continue
+		}
+		kept := append([]string{}, r.After[:i]...)
+		for _, id := range r.After[i:] {
+			if p.seen[id] {
+				kept = append(kept, id)
+			}
+		}
+		*p.removed += len(r.After) - len(kept)
+		r.After = kept
+		break
+	}
+	return r
 }

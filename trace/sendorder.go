@@ -88,7 +88,7 @@ func (g *Graph) SendTimes(rows int, due func(row int) Due) { g.sendTimes(0, rows
 
 // sendTimes is SendTimes from a row on. last is the time of the row before.
 func (g *Graph) sendTimes(first, rows int, last float64, due func(row int) Due) {
-	t := sendTimes{graph: g, due: due, known: make([]uint64, rows/64+1), last: last}
+	t := sendTimes{graph: g, due: due, last: last}
 	for row := first; row < rows; row++ {
 		t.find(int32(row))
 	}
@@ -98,13 +98,11 @@ func (g *Graph) sendTimes(first, rows int, last float64, due func(row int) Due) 
 type sendTimes struct {
 	graph *Graph
 	due   func(row int) Due
-	known []uint64 // bit set of the rows whose time is found
-	last  float64  // time of the row before
+	known rowSet  // the rows whose time is found
+	last  float64 // time of the row before
 
 	stack, lowered []int32 // to be reused
 }
-
-func (t *sendTimes) isKnown(row int32) bool { return t.known[row/64]>>(row%64)&1 == 1 }
 
 // find finds the time of a row, after those of the rows before it and of all that it waits
 // for.
@@ -112,13 +110,13 @@ func (t *sendTimes) find(row int32) {
 	t.stack = append(t.stack[:0], row)
 	for len(t.stack) > 0 {
 		next := t.stack[len(t.stack)-1]
-		if t.isKnown(next) {
+		if t.known.has(next) {
 			t.stack = t.stack[:len(t.stack)-1]
 			continue
 		}
 		ready := true
 		for _, before := range t.graph.Before(int(next)) {
-			if !t.isKnown(before) {
+			if !t.known.has(before) {
 				t.stack, ready = append(t.stack, before), false
 			}
 		}
@@ -131,7 +129,7 @@ func (t *sendTimes) find(row int32) {
 
 // set sets the time of a row after those of the rows that it waits for.
 func (t *sendTimes) set(row int32) {
-	t.known[row/64] |= 1 << (row % 64)
+	t.known.add(row)
 	r := t.due(int(row))
 	before := t.graph.Before(int(row))
 	switch {

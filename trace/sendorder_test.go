@@ -26,7 +26,7 @@ func turnsAt() []Request {
 // TestRetimedSessionsAreInSendOrder: sessions that start closer together take turns,
 // and those that start later have ended before.
 func TestRetimedSessionsAreInSendOrder(t *testing.T) {
-	rate := func(r float64) Pacing { return Pacing{Arrivals: &Arrivals{Distribution: Constant, Rate: r}} }
+	rate := func(r float64) Pacing { return Pacing{Arrivals: &Arrivals{Process: Constant, Rate: r}} }
 	together := []int{1, 11, 2, 12, 3, 13}
 	apart := []int{1, 2, 3, 11, 12, 13}
 	interleaved := collect(t, rate(2).Apply(FromSlice(turnsAt())))
@@ -91,7 +91,7 @@ func TestSendOrderIsOrdered(t *testing.T) {
 func TestFirstRowsStream(t *testing.T) {
 	for name, pass := range map[string]func(Requests) Requests{
 		"SendOrder":      SendOrder,
-		"RetimeSessions": func(reqs Requests) Requests { return RetimeSessions(reqs, Arrivals{Distribution: Poisson, Rate: 3}) },
+		"retimeSessions": func(reqs Requests) Requests { return retimeSessions(reqs, Arrivals{Process: Poisson, Rate: 3}) },
 	} {
 		read := 0
 		for range pass(Tap(FromSlice(at(1, 2, 3)), func(Request) { read++ })) {

@@ -1,5 +1,7 @@
 package trace
 
+import "slices"
+
 // Sessions tells which rows belong to one session, as [Graph.First] does, but by ids
 // instead of row numbers, so it can be used after rows were reordered or dropped. All
 // rows of the trace must be added first. It takes about 100 bytes for each SessionID
@@ -68,4 +70,47 @@ func (s *Sessions) Name(r Request) string {
 		return ""
 	}
 	return s.names[n]
+}
+
+// forest holds disjoint sets of numbers as trees: each number points towards the
+// smallest one of its set, which points to itself.
+type forest []int32
+
+// grow adds numbers below n, each a set of its own.
+func (f *forest) grow(n int32) {
+	*f = slices.Grow(*f, max(int(n)-len(*f), 0))
+	for i := int32(len(*f)); i < n; i++ {
+		*f = append(*f, i)
+	}
+}
+
+// first returns the smallest number of a set.
+func (f forest) first(n int32) int32 {
+	for f[n] != n {
+		f[n] = f[f[n]]
+		n = f[n]
+	}
+	return n
+}
+
+// join makes two sets one and returns its smallest number.
+func (f forest) join(a, b int32) int32 {
+	a, b = f.first(a), f.first(b)
+	f[max(a, b)] = min(a, b)
+	return min(a, b)
+}
+
+// rowSet is a set of rows.
+type rowSet []uint64
+
+func (b rowSet) has(row int32) bool {
+	i := int(row / 64)
+	return i < len(b) && b[i]>>(row%64)&1 == 1
+}
+
+func (b *rowSet) add(row int32) {
+	if missing := int(row/64) + 1 - len(*b); missing > 0 {
+		*b = append(*b, make(rowSet, missing)...)
+	}
+	(*b)[row/64] |= 1 << (row % 64)
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -39,7 +40,7 @@ func TestSpreadKeepsOrderAndSteps(t *testing.T) {
 		g := Grid{Step: 3000, Offset: rapid.Float64Range(0, 2999).Draw(t, "offset")}
 		rows := onGrid(t, g)
 		seed := rapid.Uint64().Draw(t, "seed")
-		got := collect(t, InOrder(Spread(FromSlice(slices.Clone(rows)), g, seed)))
+		got := collect(t, InOrder(spread(FromSlice(slices.Clone(rows)), g, seed)))
 		if !slices.Equal(lengths(got), lengths(rows)) {
 			t.Fatalf("rows %v became %v", lengths(rows), lengths(got))
 		}
@@ -60,7 +61,7 @@ func TestSpreadKeepsOrderAndSteps(t *testing.T) {
 				t.Fatalf("row %d of the step from %v is at %v", i, from, r.Timestamp.Value)
 			}
 		}
-		if d := cmp.Diff(got, collect(t, Spread(FromSlice(slices.Clone(rows)), g, seed))); d != "" {
+		if d := cmp.Diff(got, collect(t, spread(FromSlice(slices.Clone(rows)), g, seed))); d != "" {
 			t.Fatal("the same seed gave other times")
 		}
 	})
@@ -87,25 +88,28 @@ func TestSpreadMakesPoissonOfBursts(t *testing.T) {
 	if want, found := DetectGrid(times); !ok || !found || g != want || g.Step != step || math.Abs(rowsPerTick*float64(g.Ticks)-n) > 1e-6 {
 		t.Fatalf("grid %+v, %v, %v rows a tick", g, ok, rowsPerTick)
 	}
-	got := collect(t, Spread(FromSlice(rows), g, 1))
-	var spread []float64
+	got := collect(t, spread(FromSlice(rows), g, 1))
+	var times2 []float64
 	for _, r := range got {
-		spread = append(spread, r.Timestamp.Value)
+		times2 = append(times2, r.Timestamp.Value)
 	}
-	if g, ok := DetectGrid(spread); ok {
+	if g, ok := DetectGrid(times2); ok {
 		t.Errorf("spread arrivals lie on %+v", g)
 	}
 	if _, cv := meanGap(got); math.Abs(cv-1) > 0.03 {
 		t.Errorf("CV %v of the gaps, want 1", cv)
 	}
-	if reflect.DeepEqual(got, collect(t, Spread(FromSlice(rows), g, 2))) {
+	if reflect.DeepEqual(got, collect(t, spread(FromSlice(rows), g, 2))) {
 		t.Error("another seed gave the same times")
 	}
 }
 
 func TestRamp(t *testing.T) {
 	// A rate of 1 per ms: after t ms of a ramp of 8 ms, t*t/16 have come.
-	got := collect(t, Ramp(FromSlice(at(0, 1, 2, 4, 5, 6, 100)), 8))
+	ramp := func(rows []Request, full time.Duration) Requests {
+		return (Pacing{Ramp: full * time.Millisecond}).Apply(FromSlice(rows))
+	}
+	got := collect(t, ramp(at(0, 1, 2, 4, 5, 6, 100), 8))
 	want := []float64{0, 4, math.Sqrt(32), 8, 9, 10, 104}
 	for i, r := range got {
 		if r.Timestamp.Value != want[i] {
@@ -113,8 +117,9 @@ func TestRamp(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		rows, full := anyTrace(t), rapid.Float64Range(0.1, 1e5).Draw(t, "full")
-		got := collect(t, InOrder(Ramp(FromSlice(rows), full)))
+		rows, length := anyTrace(t), rapid.IntRange(1, 1e5).Draw(t, "full")
+		full := float64(length)
+		got := collect(t, InOrder(change(FromSlice(rows), (&Pacing{Ramp: time.Duration(length) * time.Millisecond}).scale)))
 		for i, r := range got {
 			if r.Delay != rows[i].Delay || r.Timestamp.Set != rows[i].Timestamp.Set {
 				t.Fatalf("row %d was %+v and is %+v", i, rows[i], r)

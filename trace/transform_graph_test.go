@@ -102,14 +102,14 @@ func TestGraphsAreKeptWhole(t *testing.T) {
 		shards := make([][]int, n)
 		in := map[int]int{} // shard of each row
 		for i := range n {
-			shards[i] = lengths(collect(t, Shard(FromSlice(rows), &of, i, n)))
+			shards[i] = lengths(collect(t, Part(FromSlice(rows), &of, i, n)))
 			for _, row := range shards[i] {
 				if _, twice := in[row-1]; twice {
 					t.Fatalf("row %d is in two shards", row)
 				}
 				in[row-1] = i
 			}
-			again := lengths(collect(t, Shard(FromSlice(shuffled), &of, i, n)))
+			again := lengths(collect(t, Part(FromSlice(shuffled), &of, i, n)))
 			for _, row := range again {
 				if of.Name(rows[row-1]) != "" && in[row-1] != i {
 					t.Fatalf("row %d is in another shard if the rows have another order", row)
@@ -186,7 +186,7 @@ func TestWindowFollowsGraphs(t *testing.T) {
 		{After: []string{}, Delay: Some(1.0), InputLength: 10},                   // as the row before
 	}
 	rows = append(rows, Request{Timestamp: Some(99.0), InputLength: 11}, Request{Timestamp: Some(100.0), InputLength: 12})
-	got := collect(t, Window(FromSlice(rows), 5, 100))
+	got := collect(t, window(FromSlice(rows), 5, 100))
 	if want := []int{2, 4, 6, 7, 11}; !slices.Equal(lengths(got), want) {
 		t.Fatalf("got %v, want %v", lengths(got), want)
 	}
@@ -229,10 +229,10 @@ func TestRetimeSessions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyGraph(t)
 		g := graphOf(t, rows)
-		arrivals := &Arrivals{Distribution: Constant, Rate: 4}
+		arrivals := &Arrivals{Process: Constant, Rate: 4, Sessions: true}
 		speedup := rapid.SampledFrom([]float64{1, 2}).Draw(t, "speedup")
 		byRow := make([]Request, len(rows))
-		for _, r := range collect(t, Pacing{Arrivals: arrivals, Sessions: true, Speedup: speedup}.Apply(FromSlice(rows))) {
+		for _, r := range collect(t, Pacing{Arrivals: arrivals, Speedup: speedup}.Apply(FromSlice(rows))) {
 			byRow[r.InputLength-1] = r
 		}
 		sessions := 0
@@ -260,9 +260,9 @@ func TestRetimeSessions(t *testing.T) {
 
 // Rows without sessions are sessions of one.
 func TestRetimeSessionsOfRows(t *testing.T) {
-	a := Arrivals{Distribution: Poisson, Rate: 3, Seed: 5}
+	a := Arrivals{Process: Poisson, Rate: 3, Seed: 5}
 	rows := append(at(7, 8, 9), Request{Timestamp: Some(10.0), SessionID: "s"}, Request{Timestamp: Some(11.0)})
-	if got, want := collect(t, RetimeSessions(FromSlice(rows), a)), collect(t, Retime(FromSlice(rows), a)); !reflect.DeepEqual(got, want) {
+	if got, want := collect(t, retimeSessions(FromSlice(rows), a)), collect(t, retime(FromSlice(rows), a)); !reflect.DeepEqual(got, want) {
 		t.Errorf("- want, + got:\n%s", cmp.Diff(want, got))
 	}
 }

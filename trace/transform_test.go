@@ -86,7 +86,7 @@ func TestShardsMergeToTheTrace(t *testing.T) {
 		var shards []Requests
 		session := map[string]int{}
 		for i := range n {
-			shard := collect(t, Shard(FromSlice(rows), nil, i, n))
+			shard := collect(t, Part(FromSlice(rows), nil, i, n))
 			for _, r := range shard {
 				if r.SessionID == "" {
 					continue
@@ -137,10 +137,10 @@ func TestErrorsArePassedOn(t *testing.T) {
 	if rows, err := Collect(Merge(FromSlice(at(0, 7)), bad)); len(rows) != 2 || !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("Merge: %d rows, error %v", len(rows), err)
 	}
-	if rows, err := Collect(Spread(bad, Grid{Step: 10}, 0)); len(rows) != 1 || !errors.Is(err, io.ErrNoProgress) {
+	if rows, err := Collect(spread(bad, Grid{Step: 10}, 0)); len(rows) != 1 || !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("Spread: %d rows, error %v", len(rows), err)
 	}
-	for range Spread(FromSlice(at(0, 1, 20, 30)), Grid{Step: 10}, 0) {
+	for range spread(FromSlice(at(0, 1, 20, 30)), Grid{Step: 10}, 0) {
 		break // and does not panic
 	}
 }
@@ -173,8 +173,8 @@ func TestWindowsTileTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyTrace(t)
 		cut := rapid.Float64Range(0, 3000).Draw(t, "cut")
-		early := collect(t, Window(FromSlice(rows), 0, cut))
-		late := collect(t, Window(FromSlice(rows), cut, math.Inf(1)))
+		early := collect(t, window(FromSlice(rows), 0, cut))
+		late := collect(t, window(FromSlice(rows), cut, math.Inf(1)))
 		both := append(lengths(early), lengths(late)...)
 		slices.Sort(both)
 		var want []int
@@ -200,7 +200,7 @@ func TestWindowsTileTheTrace(t *testing.T) {
 
 func TestRebase(t *testing.T) {
 	rows := append([]Request{{Delay: Some(7.0)}}, at(1.7e12, 1.7e12+0.5)...)
-	got := collect(t, Rebase(FromSlice(rows)))
+	got := collect(t, rebase(FromSlice(rows)))
 	if got[0].Timestamp.Set || got[1].Timestamp.Value != 0 || got[2].Timestamp.Value != 0.5 || got[0].Delay != Some(7.0) {
 		t.Errorf("got %v", got)
 	}
@@ -232,11 +232,11 @@ func TestRetime(t *testing.T) {
 		burstiness float64
 		cv         float64
 	}{{Constant, 0, 0}, {Poisson, 0, 1}, {Gamma, 1, 1}, {Gamma, 0.25, 2}, {Gamma, 4, 0.5}} {
-		a := Arrivals{Distribution: tc.law, Rate: rate, Burstiness: tc.burstiness, Seed: 3}
+		a := Arrivals{Process: tc.law, Rate: rate, Burstiness: tc.burstiness, Seed: 3}
 		if err := a.Check(); err != nil {
 			t.Fatal(err)
 		}
-		got := collect(t, InOrder(Retime(FromSlice(rows), a)))
+		got := collect(t, InOrder(retime(FromSlice(rows), a)))
 		if got[0].Timestamp != Some(0.0) {
 			t.Errorf("%v: the first arrival is at %v", a, got[0].Timestamp)
 		}
@@ -248,11 +248,11 @@ func TestRetime(t *testing.T) {
 		if tc.cv > 0 && mean == 1000/rate {
 			t.Errorf("%v: the arrivals were rescaled to the rate", a)
 		}
-		if !reflect.DeepEqual(got, collect(t, Retime(FromSlice(rows), a))) {
+		if !reflect.DeepEqual(got, collect(t, retime(FromSlice(rows), a))) {
 			t.Errorf("%v: the same seed gave other arrivals", a)
 		}
 		a.Seed++
-		if tc.cv > 0 && reflect.DeepEqual(got, collect(t, Retime(FromSlice(rows), a))) {
+		if tc.cv > 0 && reflect.DeepEqual(got, collect(t, retime(FromSlice(rows), a))) {
 			t.Errorf("%v: another seed gave the same arrivals", a)
 		}
 	}
@@ -270,7 +270,7 @@ func meanGap(rows []Request) (mean, cv float64) {
 
 func TestRetimeLeavesFollowingTurns(t *testing.T) {
 	rows := []Request{{SessionID: "s"}, {SessionID: "s", Delay: Some(5.0)}, {Timestamp: Some(77.0)}}
-	got := collect(t, Retime(FromSlice(rows), Arrivals{Distribution: Constant, Rate: 10}))
+	got := collect(t, retime(FromSlice(rows), Arrivals{Process: Constant, Rate: 10}))
 	if got[0].Timestamp != Some(0.0) || got[1].Timestamp.Set || got[2].Timestamp != Some(100.0) {
 		t.Errorf("got %v", got)
 	}
@@ -285,8 +285,8 @@ func TestPacingCheck(t *testing.T) {
 		}
 	}
 	for _, a := range []Arrivals{
-		{Distribution: Poisson}, {Distribution: Poisson, Rate: -1}, {Distribution: Poisson, Rate: math.NaN()}, {Distribution: Constant, Rate: math.Inf(-1)},
-		{Distribution: "uniform", Rate: 1}, {Rate: 1}, {Distribution: Gamma, Rate: 1}, {Distribution: Gamma, Rate: 1, Burstiness: math.NaN()},
+		{Process: Poisson}, {Process: Poisson, Rate: -1}, {Process: Poisson, Rate: math.NaN()}, {Process: Constant, Rate: math.Inf(-1)},
+		{Process: "uniform", Rate: 1}, {Rate: 1}, {Process: Gamma, Rate: 1}, {Process: Gamma, Rate: 1, Burstiness: math.NaN()},
 	} {
 		if a.Check() == nil {
 			t.Errorf("%+v was accepted", a)
@@ -375,7 +375,7 @@ func TestBlockSizeIsEverySizeThatFits(t *testing.T) {
 func TestInfiniteRate(t *testing.T) {
 	rows := []Request{{Timestamp: Some(5.0), InputLength: 1}, {Delay: Some(7.0), InputLength: 2}, {Timestamp: Some(9.0), InputLength: 3}}
 	for _, distribution := range []string{Constant, Poisson, Gamma} {
-		p := Pacing{Arrivals: &Arrivals{Distribution: distribution, Rate: math.Inf(1), Burstiness: 0.5}, Speedup: 2}
+		p := Pacing{Arrivals: &Arrivals{Process: distribution, Rate: math.Inf(1), Burstiness: 0.5}, Speedup: 2}
 		if err := p.Check(); err != nil {
 			t.Fatal(err)
 		}

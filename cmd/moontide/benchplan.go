@@ -191,9 +191,9 @@ func benchPacing(c *cli.Context, axis experiment.Axis) (trace.Pacing, error) {
 		}
 		return p, nil
 	}
-	p.Arrivals = &trace.Arrivals{Distribution: trace.Poisson, Rate: 1, Burstiness: 1}
+	p.Arrivals = &trace.Arrivals{Process: trace.Poisson, Rate: 1, Burstiness: 1}
 	if c.IsSet("arrival") {
-		p.Arrivals.Distribution = c.String("arrival")
+		p.Arrivals.Process = c.String("arrival")
 	}
 	if c.IsSet("burstiness") {
 		k, err := strconv.ParseFloat(c.String("burstiness"), 64)

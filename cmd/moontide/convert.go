@@ -155,26 +155,28 @@ func anonymizerOf(c *cli.Context) (*log.Anonymizer, error) {
 type reshaping struct {
 	trace.Pacing
 	sort        bool
-	sample      float64
 	skips       bool // bad rows
 	renumber    bool
 	part, parts int
-	sessions    trace.Sessions // of all inputs, for sample and part
-	estimated   int            // turns whose place was estimated
-	pruned      int            // ids removed from after
+	estimated   int // turns whose place was estimated
+	pruned      int // ids removed from after
 }
 
 func reshapingOf(c *cli.Context) (r reshaping, err error) {
-	r.sort, r.sample, r.skips = c.Bool("sort"), c.Float64("sample"), c.Bool(skipBadRowsFlag.Name)
+	r.sort, r.skips = c.Bool("sort"), c.Bool(skipBadRowsFlag.Name)
 	if r.part, r.parts, err = parsePart(c.String("part")); err != nil {
 		return r, err
 	}
 	r.Pacing, err = pacingOf(c)
+	r.Sessions = &trace.Sessions{} // of all inputs, for sample and part
+	if sample := c.Float64("sample"); sample < 1 {
+		r.Sample = trace.Some(sample)
+	}
 	return r, err
 }
 
 // selectsSessions reports whether whole sessions are selected.
-func (r *reshaping) selectsSessions() bool { return r.sample < 1 || r.parts > 1 }
+func (r *reshaping) selectsSessions() bool { return r.Sample.Set || r.parts > 1 }
 
 // readFirst reads the traces once to find their time grid, and the sessions that wait for
 // each other.
@@ -186,7 +188,7 @@ func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error
 	defer in.close()
 	rows := in.rows
 	if r.selectsSessions() {
-		rows = trace.Tap(rows, r.sessions.Add)
+		rows = trace.Tap(rows, r.Sessions.Add)
 	}
 	if !r.SpreadGrid {
 		for _, err := range trace.Until(c.Context, rows) {
@@ -210,27 +212,15 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	if r.sort {
 		reqs = trace.Sort(collectOften(reqs))
 	}
-	spread, window, pace := r.Pacing, trace.Pacing{Start: r.Start, End: r.End}, r.Pacing
-	spread.Start, spread.End, pace.Limit = 0, 0, 0
-	reqs = spread.Select(reqs)
-	if r.Start > 0 || r.End > 0 || r.Limit > 0 || r.sample < 1 || r.skips {
-		reqs = trace.Prune(reqs, func(reqs trace.Requests) trace.Requests {
-			reqs = window.Select(reqs)
-			if r.sample < 1 {
-				reqs = trace.Sample(reqs, &r.sessions, r.sample, r.Seed)
-			}
-			if r.Limit > 0 {
-				reqs = trace.Take(reqs, r.Limit)
-			}
-			return reqs
-		}, &r.pruned)
+	if r.Cuts() || r.skips {
+		r.Pruned = &r.pruned
 	}
-	reqs = pace.Pace(reqs)
+	reqs = r.Apply(reqs)
 	if r.renumber {
 		reqs = trace.Renumber(reqs)
 	}
 	if r.parts > 1 {
-		reqs = trace.Shard(reqs, &r.sessions, r.part, r.parts)
+		reqs = trace.Part(reqs, r.Sessions, r.part, r.parts)
 	}
 	if r.sort || r.Retimes() {
 		reqs = trace.Tap(reqs, func(row trace.Request) {

@@ -60,7 +60,7 @@ func describeFlags() []cli.Flag {
 	for _, k := range describeKeys {
 		f := cli.StringFlag{Name: k.flag, Category: ofDescriptions, Usage: k.usage, DefaultText: k.otherwise}
 		if flags = append(flags, &f); k.key == "arrival.process" {
-			flags[len(flags)-1] = &choiceFlag{StringFlag: f, Choices: oneOf(spec.Processes()...)}
+			flags[len(flags)-1] = &choiceFlag{StringFlag: f, Choices: oneOf(trace.Processes()...)}
 		}
 	}
 	return flags

@@ -16,7 +16,7 @@ func pacingFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "session-rate", Category: inLoad, Usage: "replace the session starts: `R` sessions per second, or inf for all at once; an agent with its sub-agents is one session, and so is a row without a session", DefaultText: "the trace's arrivals"},
 		&choiceFlag{
 			StringFlag: cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "`PROCESS`: arrival process for --rate and --session-rate: %s"},
-			Choices:    oneOf(trace.Distributions()...),
+			Choices:    oneOf(trace.Processes()...),
 		},
 		&cli.Float64Flag{Name: "burstiness", Category: inLoad, Value: 1, Usage: "`K`: shape of gamma arrivals; below 1 is bursty"},
 		&cli.Float64Flag{Name: "time-scale-think", Category: inLoad, Value: 1, Usage: "multiply think times by `X`: delays whose delay_kind is think or missing"},
@@ -40,16 +40,16 @@ func selectedRows(c *cli.Context) trace.Pacing {
 
 func pacingOf(c *cli.Context) (trace.Pacing, error) {
 	p := selectedRows(c)
-	p.Limit, p.Speedup, p.Ramp, p.Sessions = c.Int("limit"), c.Float64("speedup"), c.Duration("ramp"), c.IsSet("session-rate")
-	rate := "rate"
-	if p.Sessions {
+	p.Limit, p.Speedup, p.Ramp = c.Int("limit"), c.Float64("speedup"), c.Duration("ramp")
+	rate, ofSessions := "rate", c.IsSet("session-rate")
+	if ofSessions {
 		rate = "session-rate"
 	}
 	switch {
-	case p.Sessions && c.IsSet("rate"):
+	case ofSessions && c.IsSet("rate"):
 		return p, misused("%s: --rate and --session-rate exclude each other: arrivals are of requests or of sessions", c.Command.Name)
 	case c.IsSet(rate):
-		p.Arrivals = &trace.Arrivals{Distribution: c.String("arrival"), Rate: c.Float64(rate), Burstiness: c.Float64("burstiness"), Seed: p.Seed}
+		p.Arrivals = &trace.Arrivals{Process: c.String("arrival"), Rate: c.Float64(rate), Burstiness: c.Float64("burstiness"), Sessions: ofSessions, Seed: p.Seed}
 	case c.IsSet("arrival") || c.IsSet("burstiness"):
 		return p, misused("%s: --arrival and --burstiness need --rate or --session-rate", c.Command.Name)
 	}

@@ -50,15 +50,15 @@ func (c *Config) join(ctx context.Context) (context.Context, func()) {
 }
 
 // deal finds the rows of this part. Parts without a share of a limit have none.
-func (in *input) deal(dealer *trace.Dealer, c *Config) error {
+func (in *input) deal(partition *trace.Partition, c *Config) error {
 	in.partRows = in.plan.Rows
 	m := c.Member
 	if m == nil {
 		return nil
 	}
-	parts, families := dealer.Deal(in.plan.Graph, c.senders)
+	parts, families := partition.Parts(in.plan.Graph, c.senders)
 	if families < c.senders {
-		return fmt.Errorf("the trace has %d rows of %d families (%s) to deal to %d parts: use fewer parts or deal by another unit", in.plan.Rows, families, dealer.By, c.senders)
+		return fmt.Errorf("the trace has %d rows of %d families (%s) to deal to %d parts: use fewer parts or deal by another unit", in.plan.Rows, families, partition.By, c.senders)
 	}
 	in.partRows, in.part = 0, replay.RowSet{} // nil would be all
 	for row, part := range parts {

@@ -273,7 +273,7 @@ func TestPartsShareCacheAndSchedule(t *testing.T) {
 		config := func(int) experiment.Config {
 			return experiment.Config{
 				Trace: experiment.Trace{Path: "../../traces/conversation.jsonl"}, Client: openai.Config{URL: url}, ServerBlockSize: 16, Seed: 5,
-				Pacing: trace.Pacing{Limit: 60, Arrivals: &trace.Arrivals{Distribution: trace.Poisson, Rate: 200, Burstiness: 1}},
+				Pacing: trace.Pacing{Limit: 60, Arrivals: &trace.Arrivals{Process: trace.Poisson, Rate: 200, Burstiness: 1}},
 			}
 		}
 		if n == 1 {

@@ -164,9 +164,6 @@ func (in *input) inMemory() (*input, error) {
 	}
 	defer closeReader(reader)
 	rows = in.pacing.Select(rows)
-	if in.pacing.Limit > 0 {
-		rows = trace.Take(rows, in.pacing.Limit)
-	}
 	if in.plan.Rows > maxPlannedRows {
 		return nil, fmt.Errorf("%s has %d rows: at most %d are simulated for several deployments", in.Name, in.plan.Rows, maxPlannedRows)
 	}

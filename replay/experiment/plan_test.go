@@ -82,7 +82,7 @@ func TestPredictionsAreRuns(t *testing.T) {
 	for name, cfg := range map[string]experiment.Config{
 		"open loop":   {},
 		"paced":       {Pacing: trace.Pacing{Limit: 60, Start: 5 * time.Second, Speedup: 3, Ramp: 10 * time.Second}, MaxConcurrency: 4},
-		"drawn":       {Pacing: trace.Pacing{Arrivals: &trace.Arrivals{Distribution: trace.Poisson, Rate: 4}}, Seed: 7},
+		"drawn":       {Pacing: trace.Pacing{Arrivals: &trace.Arrivals{Process: trace.Poisson, Rate: 4}}, Seed: 7},
 		"closed loop": {Closed: true, MaxConcurrency: 3, Window: window},
 		"sessions":    {Closed: true, Sessions: replay.SessionLimits{Open: 2, Turns: 5}, Client: openai.Config{Answers: openai.LiveAnswers}, CacheGenerated: true},
 		"spread":      {Pacing: trace.Pacing{SpreadGrid: true, End: 40 * time.Second}, Client: openai.Config{CancelAfter: 2 * time.Second}},

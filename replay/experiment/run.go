@@ -143,7 +143,7 @@ func (c *Config) folder() (dir string, remove func(), err error) {
 // record returns the content of run.json before the endpoint is known.
 func (c *Config) record(in *input) runfile.Run {
 	rate := in.DrawnRate
-	if a := in.pacing.Arrivals; a != nil && !in.pacing.Sessions {
+	if a := in.pacing.Arrivals; a != nil && !a.Sessions {
 		rate = a.Rate * in.speedup()
 	}
 	atOnce := math.IsInf(rate, 1)

@@ -151,7 +151,7 @@ func (c *SweepConfig) config(leg Leg, a attempt) Config {
 		arrivals := *p.Arrivals
 		arrivals.Rate, p.Arrivals = leg.Level, &arrivals
 	case math.IsInf(leg.Level, 1):
-		p.Arrivals = &trace.Arrivals{Distribution: trace.Constant, Rate: leg.Level}
+		p.Arrivals = &trace.Arrivals{Process: trace.Constant, Rate: leg.Level}
 	}
 	if c.Recorded {
 		cfg.Pacing.Limit = leg.Prompts

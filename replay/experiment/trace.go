@@ -156,7 +156,7 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	if !cfg.Virtual {
 		rows = trace.Checked(sendable(rows, cfg.Client.WithDefaults().Endpoint), models.check)
 	}
-	whole := !in.Format.SkipBadRows && !in.cut()
+	whole := !in.Format.SkipBadRows && !in.pacing.Cuts()
 	place := func() int {
 		if reader == nil || reader.File() != "" { // lines of a folder are those of several files
 			return 0
@@ -169,10 +169,10 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		in.lengths = &lengths{}
 		rows = trace.Tap(rows, in.lengths.add)
 	}
-	dealer := trace.Dealer{}
+	partition := trace.Partition{}
 	if cfg.Member != nil {
-		dealer.By = cfg.Member.By
-		rows = trace.Tap(rows, dealer.Add)
+		partition.By = cfg.Member.By
+		rows = trace.Tap(rows, partition.Add)
 	}
 	if in.plan, err = replay.Scan(rows); err != nil {
 		if row := (*trace.RowError)(nil); in.pacing.Retimes() && reader != nil && !errors.As(err, &row) && ctx.Err() == nil {
@@ -183,7 +183,7 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	if err := models.missing(); err != nil {
 		return err
 	}
-	if err := in.deal(&dealer, cfg); err != nil {
+	if err := in.deal(&partition, cfg); err != nil {
 		return err
 	}
 	in.models, digesting = models.sent, false
@@ -201,9 +201,6 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	in.sha256, err = digestPath(in.Path)
 	return err
 }
-
-// cut reports whether rows of the trace are not replayed.
-func (in *input) cut() bool { return in.pacing.Start > 0 || in.pacing.End > 0 || in.pacing.Limit > 0 }
 
 // describe sets the block size and the notes, and forwards the messages of the reader,
 // which is nil for rows in memory.
@@ -277,12 +274,12 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 		add("arrivals lie on a grid of %v and are replayed as bursts of %.1f on average unless they are spread over it", step, together)
 	}
 	switch a := in.pacing.Arrivals; {
-	case a.AtOnce() && in.pacing.Sessions:
+	case a.AtOnce() && a.Sessions:
 		add("infinite session rate: all sessions start at once")
 	case a.AtOnce():
 		add("infinite request rate: all requests are due at once")
-	case in.pacing.Sessions:
-		add("sessions start at %.4g per second on average (%s), before any speedup", a.Rate, a.Distribution)
+	case a != nil && a.Sessions:
+		add("sessions start at %.4g per second on average (%s), before any speedup", a.Rate, a.Process)
 	}
 	if lost := in.plan.Graph.Lost(); lost > 0 {
 		add("request ids in after whose rows are not in the replayed part of the trace: %d; nothing waits for them", lost)

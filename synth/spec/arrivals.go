@@ -1,20 +1,9 @@
 package spec
 
 import (
-	"gonum.org/v1/gonum/stat/distuv"
-
+	"moontide/trace"
 	"moontide/trace/stats"
 )
-
-// The arrival processes.
-const (
-	constant = "constant" // equal gaps
-	poisson  = "poisson"  // exponential gaps
-	gamma    = "gamma"    // gamma gaps with a given CV
-)
-
-// Processes returns the arrival processes.
-func Processes() []string { return []string{constant, poisson, gamma} }
 
 const year = 366 * 24 * 3600.0
 
@@ -45,15 +34,15 @@ func (r *reader) arrivals(n, rate *node) *arrivals {
 	}
 	f := r.fields(n, "arrival")
 	a := &arrivals{cv: f.number("cv", 0, span{0.01, 100})}
-	otherwise := poisson
+	otherwise := trace.Poisson
 	if a.cv > 0 {
-		otherwise = gamma
+		otherwise = trace.Gamma
 	}
-	a.process = f.choice("process", otherwise, Processes()...)
+	a.process = f.choice("process", otherwise, trace.Processes()...)
 	switch {
-	case a.process == gamma && a.cv == 0:
+	case a.process == trace.Gamma && a.cv == 0:
 		f.fail(f.place("process"), "%s is gamma and needs cv", f.label("process"))
-	case a.process != gamma && a.cv > 0:
+	case a.process != trace.Gamma && a.cv > 0:
 		f.fail(f.place("cv"), "arrival.cv applies to gamma arrivals, not to %s", a.process)
 	}
 	a.rate = r.rate(rate)
@@ -142,36 +131,20 @@ func (a *arrivals) endsAtZero() bool {
 
 // start starts the process. Each call of the result returns the time of the
 // next arrival in seconds, or +Inf after the last. The rate is multiplied by
-// scale.
+// scale. Constant arrivals begin at 0, others after a random gap.
 func (a *arrivals) start(seed uint64, aspect string, scale float64) func() float64 {
 	after := a.rate.after
 	if b := a.bursts; b != nil {
 		after = newBursts(a.rate, b.on, b.off, b.ratio, stats.NewStream(seed, aspect+" bursts")).after
 	}
-	gap := a.gaps(seed, aspect)
-	now := 0.0
+	gap := trace.Gaps(a.process, 1, 1/(a.cv*a.cv), stats.NewStream(seed, aspect))
+	now, begun := 0.0, a.process != trace.Constant
 	return func() float64 {
-		now = after(now, gap()/scale)
-		return now
-	}
-}
-
-// gaps returns gaps in operational time with a mean of 1. They are not rescaled
-// to hit a rate exactly. Constant arrivals start with a gap of 0, others with a
-// random one.
-func (a *arrivals) gaps(seed uint64, aspect string) func() float64 {
-	random := stats.NewStream(seed, aspect)
-	switch a.process {
-	case gamma:
-		shape := 1 / (a.cv * a.cv)
-		return distuv.Gamma{Alpha: shape, Beta: shape, Src: random}.Rand
-	case poisson:
-		return random.ExpFloat64
-	}
-	gap := 0.0
-	return func() float64 {
-		now := gap
-		gap = 1
+		step := 0.0
+		if begun {
+			step = gap() / scale
+		}
+		now, begun = after(now, step), true
 		return now
 	}
 }

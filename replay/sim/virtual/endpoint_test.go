@@ -134,7 +134,7 @@ func totals(t *testing.T, path string) (input, output, cached int) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	rows, err := trace.Collect(trace.Rebase(r.Requests()))
+	rows, err := trace.Collect(trace.Pacing{Rebase: true}.Apply(r.Requests()))
 	if err != nil {
 		t.Fatal(err)
 	}
