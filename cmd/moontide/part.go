@@ -43,8 +43,8 @@ func follows(c *cli.Context) (bool, error) {
 	if !c.IsSet(partFlag) {
 		return false, nil
 	}
-	place, err := placeOf(c)
-	return place.Number > 1, err
+	job, err := jobOf(c)
+	return job.Part > 1, err
 }
 
 // joinRun joins the run of which this process is a part. leave must be called with the
@@ -77,12 +77,12 @@ func partConfig(c *cli.Context, std streams, path string) (*cluster.Config, erro
 		}
 		return nil, nil
 	}
-	place, err := placeOf(c)
+	job, err := jobOf(c)
 	if err != nil {
 		return nil, err
 	}
 	m := &cluster.Config{
-		Number: place.Number, Of: place.Of, By: c.String(partByFlag), OneMachine: place.OneMachine,
+		Number: job.Part, Of: job.Of, By: c.String(partByFlag), OneMachine: job.OneMachine,
 		Address: c.String(rendezvousFlag), Token: os.Getenv(cluster.TokenVariable),
 		Timeout: c.Duration(timeoutFlag), Message: func(text string) { std.say("%s", text) },
 	}
@@ -90,32 +90,32 @@ func partConfig(c *cli.Context, std streams, path string) (*cluster.Config, erro
 	case m.Dir != "":
 	case c.IsSet("resume") && c.String("resume") != autoResume:
 		m.Dir = c.String("resume")
-	case place.Job == "":
+	case job.Name == "":
 		return nil, misused("%s: --part needs --out: the folder of the whole run, the same for all parts", c.Command.Name)
 	default:
-		m.Dir = filepath.Join("runs", place.Job+"-"+baseName(path))
+		m.Dir = filepath.Join("runs", job.Name+"-"+baseName(path))
 	}
 	return m, nil
 }
 
-// placeOf returns the number of this part and that of all.
-func placeOf(c *cli.Context) (place cluster.Place, err error) {
+// jobOf returns the number of this part and that of all.
+func jobOf(c *cli.Context) (job cluster.Job, err error) {
 	text := c.String(partFlag)
 	if text != autoPart {
 		i, n, err := parsePart(text)
 		if err != nil || text == "" {
-			return place, misused("%s: --part %q is neither auto nor i/n with i from 1 to n", c.Command.Name, text)
+			return job, misused("%s: --part %q is neither auto nor i/n with i from 1 to n", c.Command.Name, text)
 		}
-		return cluster.Place{Number: i + 1, Of: n}, nil
+		return cluster.Job{Part: i + 1, Of: n}, nil
 	}
-	place, err = cluster.Detect(environmentMap())
+	job, err = cluster.Detect(environmentMap())
 	switch {
-	case errors.Is(err, cluster.ErrNoPlace):
-		return place, misused("%s: --part auto: %w: give --part i/n", c.Command.Name, err)
+	case errors.Is(err, cluster.ErrNoJob):
+		return job, misused("%s: --part auto: %w: give --part i/n", c.Command.Name, err)
 	case err != nil:
-		return place, misused("%s: --part auto: %w", c.Command.Name, err)
+		return job, misused("%s: --part auto: %w", c.Command.Name, err)
 	}
-	return place, nil
+	return job, nil
 }
 
 func environmentMap() map[string]string {
@@ -128,7 +128,7 @@ func environmentMap() map[string]string {
 }
 
 // sayPart prints the outcome of a part other than part 1, which reports.
-func sayPart(std streams, m *cluster.Member, result *experiment.Result) {
+func sayPart(std streams, m *cluster.Part, result *experiment.Result) {
 	where, dir := "part 1 reports the run", cmp.Or(filepath.Dir(result.Dir), ".")
 	if ended := (*cluster.EndedError)(nil); errors.As(m.Err(), &ended) {
 		where = fmt.Sprintf("what there is of the run: moontide report %s", dir)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay/cluster"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
@@ -63,7 +62,7 @@ func resumeFolder(c *cli.Context, std streams, path string) (dir string, err err
 		if err != nil {
 			return "", err
 		}
-		dir = (&cluster.Member{Config: *part}).Folder()
+		dir = part.Folder()
 	default:
 		if dir = c.String("out"); dir == "" {
 			return "", misused("replay: --resume auto needs --out, the folder of the run")

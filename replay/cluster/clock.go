@@ -1,51 +1,82 @@
 package cluster
 
 import (
-	"errors"
+	"context"
+	"fmt"
 	"time"
 
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
-// Numbers of exchanges of a clock measurement. It ends after vainExchanges in a row that
-// were not a tenth shorter than the shortest.
+// A clock is measured in at most maxExchanges. The measurement ends after stableExchanges
+// in a row that were not a tenth shorter than the shortest before.
 const (
-	mostExchanges = 64
-	vainExchanges = 12
+	maxExchanges    = 64
+	stableExchanges = 12
 )
 
-// exchange holds the four timestamps of an exchange: sent and back by the clock of
-// the part, received and answered by that of the leader.
-type exchange struct{ sent, received, answered, back time.Time }
+// exchange holds the timestamps of a request to part 1: sent and returned by the clock of
+// this part, received and responded by that of part 1.
+type exchange struct{ sent, received, responded, returned time.Time }
 
-// roundTrip returns the time on the network.
-func (e exchange) roundTrip() time.Duration { return e.back.Sub(e.sent) - e.answered.Sub(e.received) }
-
-// offset returns the leader's clock minus that of the part. The error is at most half the
-// round trip, even if one way takes longer than the other.
-func (e exchange) offset() runfile.ClockOffset {
-	offset := (e.received.Sub(e.sent) + e.answered.Sub(e.back)) / 2
-	return runfile.ClockOffset{At: e.back, OffsetMS: trace.MS(offset), BoundMS: trace.MS(max(e.roundTrip(), 0)) / 2}
+// clockResponse is the response of part 1.
+type clockResponse struct {
+	Received time.Time `json:"received"`
+	Sent     time.Time `json:"sent"`
 }
 
-// best returns the offset of the exchange with the shortest round trip.
-func best(all []exchange) (runfile.ClockOffset, error) {
-	if len(all) == 0 {
-		return runfile.ClockOffset{}, errors.New("comparing clocks: no exchange of timestamps succeeded")
+// roundTrip returns the time on the network.
+func (e exchange) roundTrip() time.Duration {
+	return e.returned.Sub(e.sent) - e.responded.Sub(e.received)
+}
+
+// offset returns the clock of part 1 minus that of this part. The error is at most half the
+// round trip, even if one way takes longer than the other.
+func (e exchange) offset() runfile.ClockOffset {
+	offset := (e.received.Sub(e.sent) + e.responded.Sub(e.returned)) / 2
+	return runfile.ClockOffset{At: e.returned, OffsetMS: trace.MS(offset), BoundMS: trace.MS(max(e.roundTrip(), 0)) / 2}
+}
+
+// shortest makes exchanges until they get no shorter or one fails, and returns the
+// shortest. It fails if the first one does.
+func shortest(next func() (exchange, error)) (best exchange, err error) {
+	if best, err = next(); err != nil {
+		return best, fmt.Errorf("comparing clocks: %w", err)
 	}
-	shortest := all[0]
-	for _, e := range all[1:] {
-		if e.roundTrip() < shortest.roundTrip() {
-			shortest = e
+	for n, stable := 1, 0; n < maxExchanges && stable < stableExchanges; n++ {
+		e, err := next()
+		if err != nil {
+			break
+		}
+		if stable++; e.roundTrip() < best.roundTrip()*9/10 {
+			stable = 0
+		}
+		if e.roundTrip() < best.roundTrip() {
+			best = e
 		}
 	}
-	return shortest.offset(), nil
+	return best, nil
+}
+
+// compareClocks measures the offset of part 1's clock from that of this part.
+func (p *Part) compareClocks(ctx context.Context) (runfile.ClockOffset, error) {
+	if p.Leads() {
+		return runfile.ClockOffset{At: p.Clock()}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	best, err := shortest(func() (exchange, error) {
+		var r clockResponse
+		sent := p.Clock()
+		err := p.post(ctx, "/v1/clock", struct{}{}, &r)
+		return exchange{sent, r.Received, r.Sent, p.Clock()}, err
+	})
+	return best.offset(), err
 }
 
 // steadyClock returns a clock of the time of day that does not step.
 func steadyClock() func() time.Time {
 	begun := time.Now()
-	day := begun.Round(0)
-	return func() time.Time { return day.Add(time.Since(begun)) }
+	return func() time.Time { return begun.Add(time.Since(begun)) }
 }

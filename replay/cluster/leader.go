@@ -2,10 +2,13 @@ package cluster
 
 import (
 	"cmp"
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"moontide/replay"
@@ -26,11 +29,8 @@ const (
 // leader gives orders to the parts of a run. It reads no clock and sends nothing: times
 // are arguments. It is not safe for concurrent use.
 type leader struct {
-	of      int
-	version string
-	begun   time.Time     // of the rendezvous
-	timeout time.Duration // for parts to arrive
-
+	Config
+	begun time.Time
 	order order
 	parts []partState
 }
@@ -43,57 +43,50 @@ type partState struct {
 	reason   string
 }
 
-func newLeader(of int, now time.Time, c Config) *leader {
-	return &leader{of: of, version: c.Version, begun: now, timeout: c.Timeout, parts: make([]partState, of), order: order{Version: 1, RunID: newID()}}
+func newLeader(c Config, now time.Time) *leader {
+	return &leader{Config: c, begun: now, parts: make([]partState, c.Of), order: order{Version: 1, RunID: rand.Text()}}
 }
-
-// refusal is the reason to reject a report. It ends the part.
-type refusal struct{ text string }
-
-func (r *refusal) Error() string { return r.text }
-
-func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
 // errEnding makes a process wait that replaces another.
 var errEnding = errors.New("the run of the previous processes is ending")
 
 // name returns the name of a part in messages.
 func (l *leader) name(number int) string {
-	text := fmt.Sprintf("part %d of %d", number, l.of)
+	text := fmt.Sprintf("part %d of %d", number, l.Of)
 	if host := l.parts[number-1].Host; host != "" {
 		text += " (" + host + ")"
 	}
 	return text
 }
 
-// report handles a report of a part. Its error is a [*refusal].
+// report handles a report of a part. Its error is a [*refusal] or errEnding.
 func (l *leader) report(now time.Time, r report) error {
 	switch {
-	case r.Of != l.of:
-		return refuse("part %d (%s) is of %d parts, part 1 of %d", r.Number, r.Host, r.Of, l.of)
-	case r.Number < 1 || r.Number > l.of:
-		return refuse("there is no part %d of %d", r.Number, l.of)
+	case r.Of != l.Of:
+		return refuse("part %d (%s) is of %d parts, part 1 of %d", r.Number, r.Host, r.Of, l.Of)
+	case r.Number < 1 || r.Number > l.Of:
+		return refuse("there is no part %d of %d", r.Number, l.Of)
 	case !slices.Contains(phases, r.Phase):
 		return refuse("part %d is in an unknown phase %q", r.Number, short(string(r.Phase)))
-	case r.Version != l.version:
-		return refuse("part %d of %d (%s) is moontide %s, part 1 is %s: run the same version everywhere", r.Number, l.of, r.Host, r.Version, l.version)
+	case r.Version != l.Version:
+		return refuse("part %d of %d (%s) is moontide %s, part 1 is %s: run the same version everywhere", r.Number, l.Of, r.Host, r.Version, l.Version)
 	}
 	p := &l.parts[r.Number-1]
-	replaced := p.Process != "" && p.Process != r.Process
-	if replaced && p.state == "" && p.Phase != left && now.Sub(p.lastSeen) > 2*pollTime {
-		l.lose(r.Number, runfile.PartLost, "another process replaced it")
+	if p.Process != "" && p.Process != r.Process {
+		if p.state == "" && p.Phase != left && now.Sub(p.lastSeen) > 2*pollTime {
+			l.lose(r.Number, runfile.PartLost, "another process replaced it")
+		}
+		if l.order.Cancel != "" || l.order.Drain != "" {
+			return errEnding
+		}
+		return refuse("there are two processes of part %d of %d: one on %s, one on %s", r.Number, l.Of, p.Host, r.Host)
 	}
-	switch {
-	case replaced && (l.order.Cancel != "" || l.order.Drain != ""):
-		return errEnding
-	case replaced:
-		return refuse("there are two processes of part %d of %d: one on %s, one on %s", r.Number, l.of, p.Host, r.Host)
-	case p.Process == "" && l.order.Step > gathering:
-		return refuse("part %d of %d (%s) came too late: the run has begun without it", r.Number, l.of, r.Host)
+	if p.Process == "" && l.order.Phase != "" {
+		return refuse("part %d of %d (%s) came too late: the run has begun without it", r.Number, l.Of, r.Host)
 	}
-	fresh := r.Seq > p.Seq || p.lastSeen.IsZero()
+	overtaken := r.Seq <= p.Seq && !p.lastSeen.IsZero()
 	p.lastSeen = now
-	if !fresh {
+	if overtaken {
 		return nil
 	}
 	before := p.report
@@ -103,7 +96,7 @@ func (l *leader) report(now time.Time, r report) error {
 		l.order.Version++
 	}
 	switch {
-	case l.order.Cancel != "", before.Phase == ended, before.Phase == left: // caused by the end of the run
+	case l.order.Cancel != "", before.Phase.reached(ended): // caused by the end of the run
 	case r.Interrupts > 1:
 		l.cancel(l.name(r.Number)+" was interrupted twice", true)
 	case r.Failure != "":
@@ -139,8 +132,8 @@ func (l *leader) tick(now time.Time) {
 		p := &l.parts[i]
 		switch {
 		case p.state != "" || p.Phase == left:
-		case p.lastSeen.IsZero() && now.Sub(l.begun) >= l.timeout:
-			l.lose(i+1, runfile.PartAbsent, fmt.Sprintf("it did not arrive within %v", l.timeout))
+		case p.lastSeen.IsZero() && now.Sub(l.begun) >= l.Timeout:
+			l.lose(i+1, runfile.PartAbsent, fmt.Sprintf("it did not arrive within %v", l.Timeout))
 		case !p.lastSeen.IsZero() && now.Sub(p.lastSeen) > Silence:
 			l.lose(i+1, runfile.PartLost, fmt.Sprintf("it has not responded for %v", Silence))
 		}
@@ -148,70 +141,48 @@ func (l *leader) tick(now time.Time) {
 	l.advance(now)
 }
 
-// advance starts the next step when all parts have finished the one before.
+// advance takes all parts to the phases that each of them has reached.
 func (l *leader) advance(now time.Time) {
-	for l.order.Cancel == "" && l.order.Step < over && l.all(map[step]phase{gathering: loaded, agreed: prepared, started: ended}[l.order.Step]) {
-		switch l.order.Step {
-		case gathering:
-			if l.compareFacts(); l.order.Cancel != "" {
-				return
-			}
-			if l.order.Done = l.done(); l.order.Done.Complete {
-				l.cancel("it is complete: there is nothing to resume", false)
-				return
-			}
-		case agreed:
-			l.order.Start = now.Add(startLead + time.Duration(l.of)*startLeadPart)
+	for _, next := range []phase{loaded, prepared, ended} {
+		switch {
+		case l.order.Cancel != "" || slices.ContainsFunc(l.parts, func(p partState) bool { return !p.Phase.reached(next) }):
+			return
+		case l.order.Phase.reached(next):
+			continue
+		case next == loaded:
+			l.compare()
+		case next == prepared:
+			l.order.Start = now.Add(startLead + time.Duration(l.Of)*startLeadPart)
 		}
-		l.order.Step++
+		l.order.Phase = next
 		l.order.Version++
 	}
 }
 
-// all reports whether all parts have reached a phase.
-func (l *leader) all(reached phase) bool {
+// compare ends the run if a part has other facts than part 1 or resumes another run, and
+// adds up the progress of the parts.
+func (l *leader) compare() {
+	all, first := Progress{LastRow: -1, Complete: true}, 0
 	for i := range l.parts {
-		if p := &l.parts[i]; slices.Index(phases, p.Phase) < slices.Index(phases, reached) {
-			return false
+		p, facts := &l.parts[i], l.parts[0].Facts
+		if !slices.Equal(p.Facts, facts) {
+			l.lose(i+1, runfile.PartFailed, "it disagrees with part 1: "+difference(p.Facts, facts))
 		}
-	}
-	return true
-}
-
-// compareFacts ends the run if the facts of a part differ from those of part 1.
-func (l *leader) compareFacts() {
-	want := l.parts[0].Facts
-	for i := range l.parts[1:] {
-		p := &l.parts[i+1]
-		if !slices.Equal(p.Facts, want) {
-			l.lose(i+2, runfile.PartFailed, "it disagrees with part 1: "+difference(p.Facts, want))
-		}
-	}
-	first := 0
-	for i := range l.parts {
-		switch p := &l.parts[i]; {
-		case p.Done.RunID == "":
-		case l.parts[first].Done.RunID == "":
-			first = i
-		case p.Done.RunID != l.parts[first].Done.RunID:
-			l.lose(i+1, runfile.PartFailed, fmt.Sprintf("it resumes another run than part %d", first+1))
-		}
-	}
-}
-
-// done returns the progress of all parts together in the run that they resume.
-func (l *leader) done() Progress {
-	all := Progress{LastRow: -1, Complete: true}
-	for i := range l.parts {
-		done := l.parts[i].Done
-		if done.RunID == "" {
-			all.Complete = false
+		all.Complete = all.Complete && p.Done.Complete
+		if p.Done.RunID == "" {
 			continue
 		}
-		all.RunID, all.Complete = done.RunID, all.Complete && done.Complete
-		all.Clock, all.LastRow = max(all.Clock, done.Clock), max(all.LastRow, done.LastRow)
+		if all.RunID == "" {
+			all.RunID, first = p.Done.RunID, i+1
+		}
+		if p.Done.RunID != all.RunID {
+			l.lose(i+1, runfile.PartFailed, fmt.Sprintf("it resumes another run than part %d", first))
+		}
+		all.Clock, all.LastRow = max(all.Clock, p.Done.Clock), max(all.LastRow, p.Done.LastRow)
 	}
-	return all
+	if l.order.Done = all; all.Complete {
+		l.cancel("it is complete: there is nothing to resume", false)
+	}
 }
 
 // difference names the first fact that differs.
@@ -222,22 +193,6 @@ func difference(facts, want []Fact) string {
 		}
 	}
 	return "it has other facts"
-}
-
-// short shortens a value for a message.
-func short(text string) string {
-	const most = 300
-	cut := ""
-	if len(text) > most {
-		text, cut = strings.ToValidUTF8(text[:most], ""), "..."
-	}
-	return oneLine(text) + cut
-}
-
-// oneLine escapes what would end a line or control a terminal: it may come from anybody
-// who has the token.
-func oneLine(text string) string {
-	return strings.ReplaceAll(weblog.Escape(text), "\n", `\n`)
 }
 
 // status adds up the progress of all parts.
@@ -254,14 +209,11 @@ func (l *leader) status() (sum replay.Status) {
 func (l *leader) states() (states []runfile.PartState) {
 	for i := range l.parts {
 		p := &l.parts[i]
-		s := runfile.PartState{Number: i + 1, Host: p.Host, State: p.state, Reason: p.reason, Clock: p.Clock}
-		if s.State == "" {
-			s.State = runfile.PartRunning
-			if p.Phase == ended || p.Phase == left {
-				s.State = runfile.PartEnded
-			}
+		state := cmp.Or(p.state, runfile.PartRunning)
+		if p.state == "" && p.Phase.reached(ended) {
+			state = runfile.PartEnded
 		}
-		states = append(states, s)
+		states = append(states, runfile.PartState{Number: i + 1, Host: p.Host, State: state, Reason: p.reason, Clock: p.Clock})
 	}
 	return states
 }
@@ -270,29 +222,22 @@ func (l *leader) states() (states []runfile.PartState) {
 // also waits for parts that have not arrived or disagree, which must learn that the run
 // was ended, and why.
 func (l *leader) gone(waits bool) bool {
-	for i := range l.parts[1:] {
-		p := &l.parts[i+1]
+	return !slices.ContainsFunc(l.parts[1:], func(p partState) bool {
 		learns := waits && l.order.Cancel != "" && (p.state == "" || p.state == runfile.PartFailed)
-		if runs := p.state == "" && !p.lastSeen.IsZero(); (runs || learns) && p.Phase != left {
-			return false
-		}
-	}
-	return true
+		runs := p.state == "" && !p.lastSeen.IsZero()
+		return (runs || learns) && p.Phase != left
+	})
 }
 
 // missing names the parts that have not loaded, for messages.
 func (l *leader) missing() string {
 	var numbers []string
-	for i := range l.parts {
-		if p := &l.parts[i]; p.state == "" && (p.Phase == "" || p.Phase == loading) {
+	for i, p := range l.parts {
+		if p.state == "" && !p.Phase.reached(loaded) {
 			numbers = append(numbers, fmt.Sprint(i+1))
 		}
 	}
-	const most = 8
-	if len(numbers) > most {
-		numbers = append(numbers[:most:most], fmt.Sprintf("and %d more", len(numbers)-most))
-	}
-	return strings.Join(numbers, ", ")
+	return short(strings.Join(numbers, ", "))
 }
 
 // Fact is a property that must be the same in all parts of a run.
@@ -310,7 +255,7 @@ type Progress struct {
 	Complete bool `json:"complete,omitempty"`
 }
 
-// phase is the progress of a part.
+// phase is the progress of a part, and that of all parts: of the slowest of them.
 type phase string
 
 const (
@@ -323,17 +268,12 @@ const (
 
 var phases = []phase{"", loading, loaded, prepared, ended, left}
 
-// step is the progress of all parts.
-type step int
+// reached reports whether p is the other phase or a later one.
+func (p phase) reached(other phase) bool {
+	return slices.Index(phases, p) >= slices.Index(phases, other)
+}
 
-const (
-	gathering step = iota
-	agreed
-	started
-	over
-)
-
-// report is a message from a part to the leader.
+// report is a message from a part to part 1.
 type report struct {
 	Number     int           `json:"number"`
 	Of         int           `json:"of"`
@@ -348,26 +288,73 @@ type report struct {
 	Interrupts int           `json:"interrupts,omitempty"` // 1: stop sending, 2: end at once
 	Failure    string        `json:"failure,omitempty"`
 	Done       Progress      `json:"done,omitzero"`
-	// Seen is the version of the part's order: the answer may wait for a newer one.
+	// Seen is the version of the part's order: the response may wait for a newer one.
 	Seen uint64 `json:"seen"`
 }
 
-// order is a message from the leader to all parts.
+// order is the response of part 1, the same for all parts.
 type order struct {
 	Version uint64    `json:"version"`
 	RunID   string    `json:"run_id"`
-	Step    step      `json:"step"`
-	Start   time.Time `json:"start,omitzero"`   // from started on, by the leader's clock
+	Phase   phase     `json:"phase"`            // that all parts have reached
+	Start   time.Time `json:"start,omitzero"`   // from prepared on, by the clock of part 1
 	Drain   string    `json:"drain,omitempty"`  // why to stop sending
 	Cancel  string    `json:"cancel,omitempty"` // why to end at once
 	// Resumable means that the canceled run can be resumed: a part was lost or
 	// interrupted.
 	Resumable bool     `json:"resumable,omitempty"`
-	Done      Progress `json:"done,omitzero"` // from agreed on, of all parts together
+	Done      Progress `json:"done,omitzero"` // from loaded on, of all parts together
 }
 
-// stamps are the leader's timestamps of an exchange.
-type stamps struct {
-	Received time.Time `json:"received"`
-	Sent     time.Time `json:"sent"`
+// latest has the newest order. Calls of set must not be concurrent.
+type latest struct{ atomic.Pointer[issue] }
+
+// issue is an order, and a channel that is closed when there is a newer one.
+type issue struct {
+	order
+	replaced chan struct{}
+}
+
+// set replaces the order if o is newer.
+func (l *latest) set(o order) {
+	before := l.Load()
+	if before != nil && o.Version <= before.Version {
+		return
+	}
+	if l.Store(&issue{o, make(chan struct{})}); before != nil {
+		close(before.replaced)
+	}
+}
+
+// after waits until the order is not that of a version, or ctx ends, and returns it.
+func (l *latest) after(ctx context.Context, version uint64) order {
+	if now := l.Load(); now.Version == version {
+		select {
+		case <-now.replaced:
+		case <-ctx.Done():
+		}
+	}
+	return l.Load().order
+}
+
+// refusal is why part 1 rejects a report. It ends the part.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+
+// short returns a text as one line for a message. It escapes what would end the line or
+// control a terminal: the text may come from anybody who has the token.
+func short(text string) string {
+	const most = 300
+	text = oneLine(text)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+func oneLine(text string) string {
+	return strings.ReplaceAll(weblog.Escape(text), "\n", `\n`)
 }

@@ -20,14 +20,14 @@ type crew struct {
 }
 
 func newCrew(t *testing.T, n int, c Config) *crew {
-	c.Version, c.Timeout = "1", 5*time.Minute
-	return &crew{t: t, l: newLeader(n, day, c), now: day}
+	c.Of, c.Version, c.Timeout = n, "1", 5*time.Minute
+	return &crew{t: t, l: newLeader(c, day), now: day}
 }
 
 // say makes a part report.
 func (c *crew) say(number int, p phase, change ...func(*report)) error {
 	c.seq++
-	r := report{Number: number, Of: c.l.of, Process: "p", Version: "1", Host: "node", Seq: c.seq, Phase: p, Facts: []Fact{{"the trace", "a"}}}
+	r := report{Number: number, Of: c.l.Of, Process: "p", Version: "1", Host: "node", Seq: c.seq, Phase: p, Facts: []Fact{{"the trace", "a"}}}
 	for _, f := range change {
 		f(&r)
 	}
@@ -36,7 +36,7 @@ func (c *crew) say(number int, p phase, change ...func(*report)) error {
 
 func (c *crew) all(p phase) {
 	c.t.Helper()
-	for i := range c.l.of {
+	for i := range c.l.Of {
 		if err := c.say(i+1, p); err != nil {
 			c.t.Fatal(err)
 		}
@@ -55,17 +55,19 @@ func (c *crew) pass(d time.Duration, p phase, alive ...int) {
 
 func TestPartsGoThroughTheStepsTogether(t *testing.T) {
 	c := newCrew(t, 3, Config{})
-	for i, p := range []phase{loaded, prepared, ended} {
+	all := phase("")
+	for _, p := range []phase{loaded, prepared, ended} {
 		for number := 1; number <= 3; number++ {
-			if c.l.order.Step != step(i) {
-				t.Fatalf("step %d before part %d is %s", c.l.order.Step, number, p)
+			if c.l.order.Phase != all {
+				t.Fatalf("all are %s before part %d is %s", c.l.order.Phase, number, p)
 			}
 			if err := c.say(number, p); err != nil {
 				t.Fatal(err)
 			}
 		}
+		all = p
 	}
-	if o := c.l.order; o.Step != over || !o.Start.After(c.now) || o.Cancel != "" {
+	if o := c.l.order; o.Phase != ended || !o.Start.After(c.now) || o.Cancel != "" {
 		t.Fatalf("the run ends with %+v", o)
 	}
 }
@@ -113,7 +115,7 @@ func TestPartsThatFail(t *testing.T) {
 			c.say(1, p)
 			c.say(2, p)
 		}
-		if c.l.order.Step == over {
+		if c.l.order.Phase == ended {
 			t.Errorf("%s: the run goes on", name)
 		}
 	}
@@ -202,7 +204,7 @@ func TestResumedProgress(t *testing.T) {
 	c.say(1, loaded)
 	c.say(2, loaded, resume("a", time.Second, 9))
 	c.say(3, loaded, resume("a", 2*time.Second, 7))
-	if got := c.l.order.Done; got != (Progress{RunID: "a", Clock: 2 * time.Second, LastRow: 9}) || c.l.order.Step != agreed {
+	if got := c.l.order.Done; got != (Progress{RunID: "a", Clock: 2 * time.Second, LastRow: 9}) || c.l.order.Phase != loaded {
 		t.Errorf("progress %+v", got)
 	}
 	c = newCrew(t, 3, Config{})

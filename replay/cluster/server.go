@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
@@ -16,7 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"moontide/replay"
 	"moontide/replay/listen"
 	"moontide/replay/runfile"
 	"moontide/replay/weblog"
@@ -24,43 +25,99 @@ import (
 )
 
 const (
-	maxMessage  = 1 << 20     // bytes of a message, except for files
-	pollTime    = time.Second // maximum wait for a new order in an answer
-	tickTime    = 200 * time.Millisecond
-	sayMissing  = 30 * time.Second // time between messages about missing parts
-	strangers   = 64               // connections of others than parts; they wait for no answer, and the longest waiting make room
-	connsOfPart = 4
-	leaveTime   = 10 * time.Second // wait of part 1 until missing parts and those that disagree learn that the run was ended
+	maxMessage   = 1 << 20     // bytes of a message, except for files
+	pollTime     = time.Second // maximum wait for a new order in a response
+	tickTime     = 200 * time.Millisecond
+	messageEvery = 30 * time.Second // time between messages about missing parts
+	strangers    = 64               // connections of others than parts; they wait for no response, and the longest waiting make room
+	connsOfPart  = 4
+	leaveTime    = 10 * time.Second // wait of part 1 until missing parts and those that disagree learn that the run was ended
 )
+
+// lead starts the leader.
+func (p *Part) lead() error {
+	ln, err := p.listen()
+	if err != nil {
+		return fmt.Errorf("serving the other parts: %w", err)
+	}
+	at := ln.Addr().(*net.TCPAddr)
+	port := strconv.Itoa(at.Port)
+	if p.Token == "" {
+		p.Token = rand.Text()
+		m := meeting{cmp.Or(p.Address, net.JoinHostPort(p.ownHost(), port)), p.Token}
+		if p.tokenFile, err = m.write(p.Dir); err != nil {
+			ln.Close()
+			return err
+		}
+	}
+	p.server = serve(ln, newLeader(p.Config, p.Clock()), p.Config)
+	if p.Address = at.String(); at.IP.IsUnspecified() {
+		p.Address = net.JoinHostPort("127.0.0.1", port)
+	}
+	return nil
+}
+
+// listen listens on the IP address given, on loopback if all parts are on this machine,
+// else on all addresses: a host name may stand for a loopback address here. An IP address
+// of something else, such as a proxy, is not listened on.
+func (p *Part) listen() (net.Listener, error) {
+	host, port, _ := net.SplitHostPort(p.Address)
+	switch {
+	case p.Address == "" && p.OneMachine:
+		return net.Listen("tcp", "127.0.0.1:0")
+	case host != "localhost" && net.ParseIP(host) == nil:
+		return net.Listen("tcp", ":"+port)
+	}
+	ln, err := net.Listen("tcp", p.Address)
+	if err != nil {
+		if ln, _ = net.Listen("tcp", ":"+port); ln == nil {
+			return nil, err
+		}
+		p.Message(fmt.Sprintf("%s is not an address of this machine: listening on all of its addresses", p.Address))
+	}
+	return ln, nil
+}
+
+// ownHost returns where others are likely to reach this machine.
+func (p *Part) ownHost() string {
+	if p.OneMachine {
+		return "127.0.0.1"
+	}
+	if route, err := net.Dial("udp", "192.0.2.1:9"); err == nil { // sends nothing
+		defer route.Close()
+		return route.LocalAddr().(*net.UDPAddr).IP.String()
+	}
+	name, _ := os.Hostname()
+	return cmp.Or(name, "127.0.0.1")
+}
 
 // server serves the leader over HTTP, in the process of part 1.
 type server struct {
-	token   string
-	dir     string
-	clock   func() time.Time
-	message func(string)
-	http    *http.Server
-	conns   listen.Conns
-	ended   chan struct{} // closed when tick has returned
-	stop    context.CancelFunc
-	absence time.Duration // see leaveTime
+	Config
+	http   *http.Server
+	conns  listen.Conns
+	ended  chan struct{} // closed when tick has returned
+	stop   context.CancelFunc
+	orders latest
 
-	mu      sync.Mutex
-	leader  *leader
-	changed chan struct{} // closed and replaced when the order changes
-	version uint64        // of the order when changed was made
+	mu     sync.Mutex
+	leader *leader
 }
 
 // serve serves the leader on a listener until close is called.
 func serve(ln net.Listener, l *leader, c Config) *server {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{token: c.Token, dir: c.Dir, clock: c.Clock, message: c.Message, leader: l, changed: make(chan struct{}), version: l.order.Version, ended: make(chan struct{}), stop: stop, absence: min(leaveTime, c.Timeout)}
+	s := &server{Config: c, leader: l, ended: make(chan struct{}), stop: stop}
+	s.orders.set(l.order)
 	s.conns.Most = strangers + connsOfPart*c.Of
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/report", s.handleReport)
 	mux.HandleFunc("POST /v1/clock", s.handleClock)
 	mux.HandleFunc("PUT /v1/parts/{number}/{file}", s.handleFile)
-	s.http = &http.Server{Handler: s.authorized(mux), ReadHeaderTimeout: listen.HeadTime, IdleTimeout: listen.HeadTime, MaxHeaderBytes: 16 << 10, ConnState: func(conn net.Conn, state http.ConnState) { s.conns.Track(conn, state) }, ErrorLog: weblog.Logger}
+	s.http = &http.Server{
+		Handler: s.authorized(mux), ReadHeaderTimeout: listen.HeadTime, IdleTimeout: listen.HeadTime, MaxHeaderBytes: 16 << 10,
+		ConnState: func(conn net.Conn, state http.ConnState) { s.conns.Track(conn, state) }, ErrorLog: weblog.Logger,
+	}
 	go s.http.Serve(ln)
 	go s.tick(ctx)
 	return s
@@ -69,7 +126,7 @@ func serve(ln net.Listener, l *leader, c Config) *server {
 // authorized refuses requests without the token.
 func (s *server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+s.token)) != 1 {
+		if s.Token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+s.Token)) != 1 {
 			w.Header().Set("Connection", "close")
 			http.NewResponseController(w).SetReadDeadline(time.Now()) // the server waits for no rest of a body
 			http.Error(w, "wrong token", http.StatusUnauthorized)
@@ -84,34 +141,23 @@ func (s *server) with(f func(l *leader)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s.leader)
-	if v := s.leader.order.Version; v != s.version {
-		s.version = v
-		close(s.changed)
-		s.changed = make(chan struct{})
-	}
+	s.orders.set(s.leader.order)
 }
 
 func (s *server) tick(ctx context.Context) {
 	defer close(s.ended)
-	ticker := time.NewTicker(tickTime)
-	defer ticker.Stop()
-	said := s.clock()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	said := s.Clock()
+	for pause(ctx); ctx.Err() == nil; pause(ctx) {
 		missing := ""
 		s.with(func(l *leader) {
-			l.tick(s.clock())
-			if l.order.Step == gathering && l.order.Cancel == "" {
+			l.tick(s.Clock())
+			if l.order.Phase == "" && l.order.Cancel == "" {
 				missing = l.missing()
 			}
 		})
-		if now := s.clock(); missing != "" && now.Sub(said) >= sayMissing {
+		if now := s.Clock(); missing != "" && now.Sub(said) >= messageEvery {
 			said = now
-			s.message("waiting for parts that have not loaded: " + missing)
+			s.Message("waiting for parts that have not loaded: " + missing)
 		}
 	}
 }
@@ -126,53 +172,23 @@ func (s *server) handleReport(w http.ResponseWriter, req *http.Request) {
 		*text = short(*text)
 	}
 	var refused error
-	s.with(func(l *leader) { refused = l.report(s.clock(), r) })
-	if errors.Is(refused, errEnding) {
+	s.with(func(l *leader) { refused = l.report(s.Clock(), r) })
+	switch {
+	case refused == nil:
+		ctx, cancel := context.WithTimeout(req.Context(), pollTime)
+		defer cancel()
+		json.NewEncoder(w).Encode(s.orders.after(ctx, r.Seen))
+	case errors.Is(refused, errEnding):
 		http.Error(w, refused.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	if refused != nil {
-		s.message(refused.Error())
+	default:
+		s.Message(refused.Error())
 		http.Error(w, refused.Error(), http.StatusConflict)
-		return
-	}
-	answer(w, s.orderAfter(req.Context(), r.Seen))
-}
-
-// orderAfter waits for an order newer than a version, at most for pollTime.
-func (s *server) orderAfter(ctx context.Context, seen uint64) order {
-	late := time.NewTimer(pollTime)
-	defer late.Stop()
-	for {
-		s.mu.Lock()
-		o, changed := s.leader.order, s.changed
-		s.mu.Unlock()
-		if o.Version != seen {
-			return o
-		}
-		select {
-		case <-changed:
-		case <-late.C:
-			return o
-		case <-ctx.Done():
-			return o
-		}
 	}
 }
 
 func (s *server) handleClock(w http.ResponseWriter, req *http.Request) {
-	received := s.clock()
-	answer(w, stamps{received, s.clock()})
-}
-
-func answer(w http.ResponseWriter, v any) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(text)
+	received := s.Clock()
+	json.NewEncoder(w).Encode(clockResponse{received, s.Clock()})
 }
 
 // partFiles are the files of a part's folder, run.json last: it completes the folder.
@@ -181,23 +197,17 @@ var partFiles = []string{runfile.RequestsFile, runfile.SamplesFile, runfile.Sent
 // folder returns the folder of a part beside parts.json.
 func folder(number int) string { return "part-" + strconv.Itoa(number) }
 
-// hasPart reports whether the folder of a part is in that of the run.
-func hasPart(dir string, number int) bool {
-	_, err := os.Stat(filepath.Join(dir, folder(number), runfile.RunFile))
-	return err == nil
-}
-
 // handleFile stores a file of a part's folder. It replaces a file of the run that is
 // resumed.
 func (s *server) handleFile(w http.ResponseWriter, req *http.Request) {
 	number, err := strconv.Atoi(req.PathValue("number"))
 	name := req.PathValue("file")
-	if err != nil || number < 2 || number > s.leader.of || !slices.Contains(partFiles, name) {
+	if err != nil || number < 2 || number > s.Of || !slices.Contains(partFiles, name) {
 		http.Error(w, "there is no such part or file", http.StatusNotFound)
 		return
 	}
-	if err := storeFile(filepath.Join(s.dir, folder(number)), name, req.Body); err != nil {
-		s.message(fmt.Sprintf("records of part %d: %v", number, err))
+	if err := storeFile(filepath.Join(s.Dir, folder(number)), name, req.Body); err != nil {
+		s.Message(fmt.Sprintf("records of part %d: %v", number, err))
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }
@@ -210,36 +220,23 @@ func storeFile(dir, name string, content io.Reader) error {
 		return errors.Join(fmt.Errorf("storing a part: %s is not a folder", dir), err)
 	}
 	f, err := atomicfile.Replace(filepath.Join(dir, name))
+	if err == nil {
+		defer f.Discard()
+		if _, err = io.Copy(f, content); err == nil {
+			err = f.Close()
+		}
+	}
 	if err != nil {
-		return fmt.Errorf("storing a part: %w", err)
-	}
-	if _, err = io.Copy(f, content); err != nil {
-		f.Discard()
-		return fmt.Errorf("storing a part: %w", err)
-	}
-	if err := f.Close(); err != nil {
 		return fmt.Errorf("storing a part: %w", err)
 	}
 	return nil
 }
 
-// status returns the progress of all parts.
-func (s *server) status() (sum replay.Status) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.leader.status()
-}
-
 // awaitGone waits until the other parts have left or are lost.
 func (s *server) awaitGone() {
 	begun := time.Now()
-	for {
-		gone := false
-		s.with(func(l *leader) { gone = l.gone(time.Since(begun) < s.absence) })
-		if gone {
-			return
-		}
-		time.Sleep(tickTime / 10)
+	for gone := false; !gone; time.Sleep(tickTime / 10) {
+		s.with(func(l *leader) { gone = l.gone(time.Since(begun) < min(leaveTime, s.Timeout)) })
 	}
 }
 

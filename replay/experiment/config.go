@@ -78,7 +78,7 @@ type Config struct {
 
 	// Member makes this process one of several that drive a run: it sends its part of
 	// the trace's rows. Limits and Dir are those of the whole run. nil drives all of it.
-	Member *cluster.Member
+	Member *cluster.Part
 	// Part is the configuration that Member is to join with, for [Config.Check] before it
 	// does. It may be nil.
 	Part *cluster.Config

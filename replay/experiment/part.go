@@ -171,12 +171,12 @@ func (c *Config) endPart(ctx context.Context, in *input, info *runfile.Run, part
 }
 
 // interruptAll stops all parts when this process is interrupted.
-func interruptAll(ctx context.Context, m *cluster.Member, interrupts <-chan struct{}) (end func()) {
-	notAborted, done := context.AfterFunc(ctx, m.Abort), make(chan struct{})
+func interruptAll(ctx context.Context, m *cluster.Part, interrupts <-chan struct{}) (end func()) {
+	notAborted, done := context.AfterFunc(ctx, func() { m.Interrupt(2) }), make(chan struct{})
 	go func() {
 		select {
 		case <-interrupts:
-			m.Interrupt()
+			m.Interrupt(1)
 		case <-done:
 		}
 	}()

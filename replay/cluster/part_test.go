@@ -17,7 +17,7 @@ import (
 )
 
 // joinAll runs n parts, each in a goroutine, and returns their errors.
-func joinAll(t *testing.T, n int, change func(c *Config), part func(m *Member) error) []error {
+func joinAll(t *testing.T, n int, change func(c *Config), part func(m *Part) error) []error {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	errs := make([]error, n)
@@ -47,7 +47,7 @@ func TestPartsStartTogether(t *testing.T) {
 	errs := joinAll(t, len(skews), func(c *Config) {
 		skew, steady := skews[c.Number-1], steadyClock()
 		c.Clock = func() time.Time { return steady().Add(skew) }
-	}, func(m *Member) error {
+	}, func(m *Part) error {
 		if _, err := m.Agree(t.Context(), []Fact{{"the trace", "a"}}, Progress{}); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func TestForeignTokenFile(t *testing.T) {
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		os.WriteFile(tokenFile(dir), []byte(text), 0o600)
-		f, err := lockMeeting(dir)
+		f, err := meeting{}.write(dir)
 		if f.Close(); own != (err == nil) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -154,7 +154,7 @@ func TestRecordsArePassed(t *testing.T) {
 		if c.Address = address; c.Number == 2 {
 			c.Dir = own
 		}
-	}, func(m *Member) error {
+	}, func(m *Part) error {
 		if _, err := m.Agree(t.Context(), nil, Progress{}); err != nil {
 			return err
 		}

@@ -53,10 +53,10 @@ func strangersMakeRoom(t *testing.T, says string) {
 
 // What another part says cannot look like a line of this one's.
 func TestOneLine(t *testing.T) {
-	l := newLeader(2, time.Time{}, Config{Timeout: time.Hour})
+	l := newLeader(Config{Of: 2, Timeout: time.Hour}, time.Time{})
 	for got, want := range map[string]string{
 		oneLine("a\nb\x1b[31m\u202e\"ü\""):      `a\nb\x1b[31m\u202e"ü"`,
-		short(strings.Repeat("a\n", 300)):       strings.Repeat(`a\n`, 150) + "...",
+		short(strings.Repeat("a\n", 300)):       strings.Repeat(`a\n`, 100) + "...",
 		short(strings.Repeat("a", 300)):         strings.Repeat("a", 300),
 		short(strings.Repeat("a", 299) + "ü"):   strings.Repeat("a", 299) + "...",
 		l.name(1):                               "part 1 of 2",
