@@ -135,13 +135,16 @@ func (c *sessionCounter) result(rows *rows, prompts *prefixCounter, size trace.B
 	previous := slices.Repeat([]int32{outside}, rows.len())
 	relations, ids := &trace.Relations{}, false
 	latest := int32(none) // turn of the session
-	for t, err := range c.builder.Turns {
-		if err != nil {
+	for t, err := range c.builder.All {
+		switch {
+		case err != nil:
 			return nil, err
+		case t.Role != trace.InSession:
+			continue
 		}
 		r := rows.at(t.Row)
 		ids = ids || r.hasIDs
-		if !t.First && !t.After || r.hasAfter {
+		if !t.First && !t.HasAfter || r.hasAfter {
 			c.delays.add(t.Delay, t.DelayKind)
 		}
 		if t.First {

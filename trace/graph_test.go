@@ -180,12 +180,15 @@ func TestTurns(t *testing.T) {
 		b.Add(r, 0)
 	}
 	latest, turns := "", 0
-	for turn, err := range b.Turns {
+	for turn, err := range b.All {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if turn.Role != trace.InSession {
+			continue
+		}
 		r := rows[turn.Row]
-		if turn.First != (r.SessionID != latest) || turn.After != (r.After != nil) || turn.Delay != r.Delay || turn.DelayKind != r.DelayKind {
+		if turn.First != (r.SessionID != latest) || turn.HasAfter != (r.After != nil) || turn.Delay != r.Delay || turn.DelayKind != r.DelayKind {
 			t.Errorf("turn %+v of %+v", turn, r)
 		}
 		latest = r.SessionID

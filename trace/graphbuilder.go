@@ -3,7 +3,6 @@ package trace
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -44,161 +43,153 @@ func (b *GraphBuilder) check(whole bool) error {
 // GraphBuilder makes the Graph of a trace. It holds 32 MiB of rows and puts others into
 // temporary files (see package spill). The zero value is ready to use.
 type GraphBuilder struct {
-	rows     int
-	seed     maphash.Seed
-	sessions spill.Sorter // rows with a SessionID, by its hash
-	// names holds request ids, and those in After, by their hashes. The lowest bit of the
-	// key is set for those in After, so that they come after the rows that have the id.
-	names spill.Sorter
-	edges int // at most
+	rows  int
+	seed  maphash.Seed
+	named spill.Sorter // rows by their names: see keyOf
+	edges int          // at most
 	data  []byte
-	err   error // of the sorters
+	err   error // of the sorter
 }
 
-// graphMemory is the memory of each sorter in bytes.
-const graphMemory = 16 << 20
+// graphMemory is the memory of the sorter in bytes.
+const graphMemory = 32 << 20
 
-// Add adds the next row, which is on a line of a file, 0 if unknown.
-func (b *GraphBuilder) Add(r Request, line int) {
-	row := b.rows
+// Role is the reason why a row is under a name.
+type Role uint8
+
+const (
+	InSession Role = iota // its SessionID
+	_
+	HasID    // its ID
+	WaitsFor // one of its After
+)
+
+// NamedRow is a row under the name of a session or a request.
+type NamedRow struct {
+	Role      Role
+	Row, Line int
+	First     bool // under its name
+	HasAfter  bool // it does not wait for the turn before it
+	Delay     Opt[float64]
+	DelayKind DelayKind
+	ID        string // that it waits for
+	// Owners are the first two rows that have the request id which this row waits for.
+	// They are valid until the next row.
+	Owners []NamedRow
+	Data   []byte // as added; valid until the next row
+	place  int    // in After
+}
+
+// Add adds the next row, which is on a line of a file, 0 if unknown. data comes back with
+// each of its names.
+func (b *GraphBuilder) Add(r Request, line int, data ...byte) {
+	n := NamedRow{Row: b.rows, Line: line, HasAfter: r.After != nil, Delay: r.Delay, DelayKind: r.DelayKind, Data: data}
 	b.rows++
 	if !inSession(r) {
 		return
 	}
 	if b.data == nil {
-		b.seed, b.sessions.Memory, b.names.Memory = maphash.MakeSeed(), graphMemory, graphMemory
+		b.seed, b.named.Memory = maphash.MakeSeed(), graphMemory
 	}
 	if r.SessionID != "" {
-		t := Turn{Row: row, After: r.After != nil, Delay: r.Delay, DelayKind: r.DelayKind}
-		b.data = t.append(b.data[:0])
-		b.sort(&b.sessions, maphash.String(b.seed, r.SessionID))
-		b.edges++
-	}
-	name := named{row: row, line: line}
-	for i, id := range r.After {
-		b.data = binary.AppendUvarint(name.append(b.data[:0]), uint64(i))
-		b.data = append(b.data, id...)
-		b.sort(&b.names, maphash.String(b.seed, id)|1)
+		b.sort(n, InSession, r.SessionID)
 		b.edges++
 	}
 	if r.ID != "" {
-		b.data = name.append(b.data[:0])
-		b.sort(&b.names, maphash.String(b.seed, r.ID)&^1)
+		b.sort(n, HasID, r.ID)
+	}
+	for n.place, n.ID = range r.After {
+		b.sort(n, WaitsFor, n.ID)
+		b.edges++
 	}
 }
 
 // Skip adds a row without SessionID, ID and After.
 func (b *GraphBuilder) Skip() { b.rows++ }
 
-// sort adds data to a sorter.
-func (b *GraphBuilder) sort(to *spill.Sorter, key uint64) {
+// sort adds a row under a name. The lowest bits of the key are the role, so that the rows
+// that wait for a request come after those that have its id.
+func (b *GraphBuilder) sort(n NamedRow, role Role, name string) {
+	b.data = n.append(b.data[:0])
 	if b.err == nil {
-		b.err = sorting(to.Add(key, b.data))
+		b.err = sorting(b.named.Add(maphash.String(b.seed, name)&^3|uint64(role), b.data))
 	}
 }
 
 // Close removes the temporary files. A builder that made its graph needs it, too.
-func (b *GraphBuilder) Close() error { return errors.Join(b.sessions.Close(), b.names.Close()) }
+func (b *GraphBuilder) Close() error { return b.named.Close() }
 
-// Turn is a row of a session.
-type Turn struct {
-	Row       int
-	First     bool // of its session
-	After     bool // it has After, and does not wait for the turn before it
-	Delay     Opt[float64]
-	DelayKind DelayKind
-}
-
-func (t Turn) append(b []byte) []byte {
-	head := uint64(t.Row) << 2
-	if t.After {
+func (n NamedRow) append(b []byte) []byte {
+	head := uint64(n.Row) << 2
+	if n.HasAfter {
 		head |= 1
 	}
-	if !t.Delay.Set {
-		return binary.AppendUvarint(b, head)
+	if n.Delay.Set {
+		head |= 2
 	}
-	b = binary.AppendUvarint(b, head|2)
-	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(t.Delay.Value))
-	return append(b, t.DelayKind...)
+	b = binary.AppendUvarint(b, head)
+	if n.Delay.Set {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n.Delay.Value))
+	}
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(n.Line)), uint64(n.place))
+	for _, text := range []string{n.ID, string(n.DelayKind)} {
+		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	}
+	return append(b, n.Data...)
 }
 
-func parseTurn(b []byte) Turn {
-	head, n := binary.Uvarint(b)
-	t := Turn{Row: int(head >> 2), After: head&1 != 0}
+func parseNamedRow(b []byte) (n NamedRow) {
+	number := func() int {
+		x, size := binary.Uvarint(b)
+		b = b[size:]
+		return int(x)
+	}
+	text := func() (s string) {
+		size := number()
+		s, b = string(b[:size]), b[size:]
+		return s
+	}
+	head := number()
+	n.Row, n.HasAfter = head>>2, head&1 != 0
 	if head&2 != 0 {
-		t.Delay = Some(math.Float64frombits(binary.LittleEndian.Uint64(b[n:])))
-		t.DelayKind = DelayKind(b[n+8:])
+		n.Delay = Some(math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		b = b[8:]
 	}
-	return t
+	n.Line, n.place = number(), number()
+	n.ID, n.DelayKind = text(), DelayKind(text())
+	n.Data = b
+	return n
 }
 
-// Turns yields the rows with a SessionID, those of one after those of the other and in
-// their order. No row may be added afterwards.
-func (b *GraphBuilder) Turns(yield func(Turn, error) bool) {
-	session := uint64(0)
-	for r, err := range b.sessions.All {
+// All yields the rows under each name in their order, those that have a request id before
+// those that wait for it. No row may be added afterwards.
+func (b *GraphBuilder) All(yield func(NamedRow, error) bool) {
+	var owners []NamedRow
+	name := uint64(math.MaxUint64)
+	for r, err := range b.named.All {
 		if err != nil {
-			yield(Turn{}, sorting(err))
+			yield(NamedRow{}, sorting(err))
 			return
 		}
-		t := parseTurn(r.Data)
-		t.First = session != r.Key
-		session = r.Key
-		if !yield(t, nil) {
-			return
+		n := parseNamedRow(r.Data)
+		if n.Role, n.First = Role(r.Key&3), r.Key>>1 != name; n.First {
+			name, owners = r.Key>>1, owners[:0]
 		}
-	}
-}
-
-// named is a row with a request id, or one that names it in After.
-type named struct{ row, line int }
-
-func (n named) append(b []byte) []byte {
-	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(n.row)), uint64(n.line))
-}
-
-func parseNamed(b []byte) (n named, rest []byte) {
-	row, i := binary.Uvarint(b)
-	line, k := binary.Uvarint(b[i:])
-	return named{int(row), int(line)}, b[i+k:]
-}
-
-// link is a row that names another.
-type link struct {
-	named
-	place int     // in After
-	id    string  // that it names
-	rows  []named // with the id: the first and, if there is one, the second
-}
-
-func (l link) compare(o link) int {
-	return cmp.Or(cmp.Compare(l.row, o.row), cmp.Compare(l.place, o.place))
-}
-
-// links yields the ids in After. Its rows are valid until the next.
-func (b *GraphBuilder) links(yield func(link, error) bool) {
-	var rows []named
-	hash := uint64(0)
-	for r, err := range b.names.All {
-		if err != nil {
-			yield(link{}, sorting(err))
-			return
+		if n.Role == WaitsFor {
+			n.Owners = owners
+		} else if n.Role == HasID && len(owners) < 2 {
+			owner := n
+			owner.Data = slices.Clone(n.Data)
+			owners = append(owners, owner)
 		}
-		if r.Key|1 != hash {
-			hash, rows = r.Key|1, rows[:0]
-		}
-		n, rest := parseNamed(r.Data)
-		if r.Key&1 == 0 {
-			if len(rows) < 2 {
-				rows = append(rows, n)
-			}
-			continue
-		}
-		place, i := binary.Uvarint(rest)
-		if !yield(link{n, int(place), string(rest[i:]), rows}, nil) {
+		if !yield(n, nil) {
 			return
 		}
 	}
+}
+
+func (n NamedRow) compare(o NamedRow) int {
+	return cmp.Or(cmp.Compare(n.Row, o.Row), cmp.Compare(n.place, o.place))
 }
 
 // edge is a row that waits for another.
@@ -217,30 +208,52 @@ func (b *GraphBuilder) Graph() (*Graph, error) {
 	}
 	g.first.grow(int32(b.rows))
 	edges := make([]edge, 0, b.edges)
-	previous := -1
-	last := func() {
-		if previous >= 0 {
-			g.last.add(int32(previous))
-		}
+	wait := func(row, before int) {
+		edges = append(edges, edge{int32(row), int32(before)})
+		g.first.join(int32(row), int32(before))
 	}
-	for t, err := range b.Turns {
-		if err != nil {
+	previous := -1 // row of the session
+	var lost []NamedRow
+	var ambiguous *NamedRow // the first
+	for n, err := range b.All {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if t.First {
-			last()
-		} else {
-			g.first.join(int32(t.Row), int32(previous))
-			if !t.After {
-				edges = append(edges, edge{int32(t.Row), int32(previous)})
+		case n.Role == InSession:
+			switch {
+			case n.First && previous >= 0:
+				g.last.add(int32(previous))
+			case n.First:
+			case n.HasAfter:
+				g.first.join(int32(n.Row), int32(previous))
+			default:
+				wait(n.Row, previous)
 			}
+			previous = n.Row
+		case n.Role != WaitsFor:
+		case len(n.Owners) == 0:
+			n.Data = nil
+			g.lost++
+			if lost = append(lost, n); len(lost) == 2*maxMissing {
+				slices.SortFunc(lost, NamedRow.compare)
+				lost = lost[:maxMissing]
+			}
+		case len(n.Owners) == 1:
+			wait(n.Row, n.Owners[0].Row)
+		case ambiguous == nil || n.compare(*ambiguous) < 0:
+			n.Owners = slices.Clone(n.Owners)
+			ambiguous = &n
 		}
-		previous = t.Row
 	}
-	last()
-	edges, err := b.resolve(g, edges)
-	if err != nil {
-		return nil, err
+	if previous >= 0 {
+		g.last.add(int32(previous))
+	}
+	if ambiguous != nil {
+		return nil, ambiguous.ambiguous()
+	}
+	slices.SortFunc(lost, NamedRow.compare)
+	for _, n := range lost[:min(len(lost), maxMissing)] {
+		g.missing = append(g.missing, LostID{n.Row, n.Line, n.ID})
 	}
 	g.index(edges, b.rows)
 	if slices.ContainsFunc(edges, func(e edge) bool { return e.before >= e.row }) {
@@ -254,47 +267,13 @@ func (b *GraphBuilder) Graph() (*Graph, error) {
 	return g, nil
 }
 
-// resolve adds the edges of rows that name others.
-func (b *GraphBuilder) resolve(g *Graph, edges []edge) ([]edge, error) {
-	var ambiguous *link // the first
-	var lost []link
-	for l, err := range b.links {
-		switch {
-		case err != nil:
-			return nil, err
-		case len(l.rows) == 0:
-			g.lost++
-			if lost = append(lost, l); len(lost) == 2*maxMissing {
-				slices.SortFunc(lost, link.compare)
-				lost = lost[:maxMissing]
-			}
-		case len(l.rows) > 1:
-			if ambiguous == nil || l.compare(*ambiguous) < 0 {
-				l.rows = slices.Clone(l.rows)
-				ambiguous = &l
-			}
-		default:
-			edges = append(edges, edge{int32(l.row), int32(l.rows[0].row)})
-			g.first.join(int32(l.row), int32(l.rows[0].row))
-		}
-	}
-	if ambiguous != nil {
-		return nil, ambiguous.ambiguous()
-	}
-	slices.SortFunc(lost, link.compare)
-	for _, l := range lost[:min(len(lost), maxMissing)] {
-		g.missing = append(g.missing, LostID{l.row, l.line, l.id})
-	}
-	return edges, nil
-}
-
 // ambiguous is the error for an id that several rows have.
-func (l link) ambiguous() *GraphError {
-	text := fmt.Sprintf("after names request_id %.60q, which several rows have", l.id)
-	if first, second := l.rows[0], l.rows[1]; first.line > 0 {
-		text += fmt.Sprintf(": lines %d and %d", first.line, second.line)
+func (n NamedRow) ambiguous() *GraphError {
+	text := fmt.Sprintf("after names request_id %.60q, which several rows have", n.ID)
+	if first, second := n.Owners[0], n.Owners[1]; first.Line > 0 {
+		text += fmt.Sprintf(": lines %d and %d", first.Line, second.Line)
 	}
-	return &GraphError{Line: l.line, Text: text}
+	return &GraphError{Line: n.Line, Text: text}
 }
 
 // index sorts the edges by row.
@@ -358,18 +337,18 @@ func (b *GraphBuilder) findCycle(g *Graph) error {
 
 // cycleError describes a cycle: each row waits for the next, and the last for the first.
 func (b *GraphBuilder) cycleError(cycle []int32) error {
-	named := make(map[edge]link, len(cycle))
+	named := make(map[edge]NamedRow, len(cycle))
 	for i, row := range cycle {
-		named[edge{row, cycle[(i+1)%len(cycle)]}] = link{}
+		named[edge{row, cycle[(i+1)%len(cycle)]}] = NamedRow{}
 	}
-	for l, err := range b.links {
+	for n, err := range b.All {
 		if err != nil {
 			return err
 		}
-		if len(l.rows) == 1 {
-			e := edge{int32(l.row), int32(l.rows[0].row)}
+		if len(n.Owners) == 1 {
+			e := edge{int32(n.Row), int32(n.Owners[0].Row)}
 			if _, in := named[e]; in {
-				named[e] = l
+				named[e] = n
 			}
 		}
 	}
@@ -377,9 +356,13 @@ func (b *GraphBuilder) cycleError(cycle []int32) error {
 	var names []string
 	line := 0
 	for i, row := range cycle {
-		l := named[edge{cycle[(i+len(cycle)-1)%len(cycle)], row}] // by which the row is named
-		if line = max(line, l.line); i < most {
-			names = append(names, cmp.Or(l.name(), fmt.Sprintf("row %d", row+1)))
+		n := named[edge{cycle[(i+len(cycle)-1)%len(cycle)], row}] // by which the row is named
+		name := fmt.Sprintf("row %d", row+1)
+		if n.ID != "" {
+			name = fmt.Sprintf("%.40q", n.ID)
+		}
+		if line = max(line, n.Line); i < most {
+			names = append(names, name)
 		}
 	}
 	text := strings.Join(names, " after ")
@@ -389,12 +372,4 @@ func (b *GraphBuilder) cycleError(cycle []int32) error {
 		text += " after " + names[0]
 	}
 	return &GraphError{line, "requests wait for each other: " + text, true}
-}
-
-// name returns the id for messages, "" if there is none.
-func (l link) name() string {
-	if l.id == "" {
-		return ""
-	}
-	return fmt.Sprintf("%.40q", l.id)
 }

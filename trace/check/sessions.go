@@ -2,10 +2,10 @@ package check
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
 
 	"moontide/trace"
 	"moontide/trace/spill"
@@ -23,38 +23,22 @@ type sessions struct {
 	blocks *blocks
 	seed   maphash.Seed
 	graph  trace.GraphBuilder
-	// turns are rows by session, and by the request ids that they have or wait for.
-	turns spill.Sorter
 	// pairs are rows that wait for one of their session, by line, each with that one.
 	pairs spill.Sorter
+	data  []byte
 	// unordered is set if a row names a row that is not above it, or if several rows
 	// share an id. Otherwise the graph cannot have errors.
 	unordered bool
 }
 
-// turnMemory is the memory for turns in bytes; pairs are few.
-const turnMemory = 16 << 20
-
-// role is the reason why a turn is listed under an id.
-type role uint8
-
-const (
-	inSession role = iota // by its session
-	hasID                 // by its request id
-	waitsFor              // by a request id that it waits for
-)
-
 // turn holds the facts of a row that later rows are compared with.
 type turn struct {
-	row
-	// sessionID and request, the id of the role, are their beginnings, for messages.
-	sessionID, request string
+	facts
+	sessionID string // its beginning, for messages
 }
 
-// row is the part of a turn that has a fixed size on disk.
-type row struct {
-	Role      role
-	Waits     bool   // it has after
+// facts are the part of a turn that has a fixed size on disk.
+type facts struct {
 	Line      uint32 // truncated, as that of known is
 	Session   uint64 // hash, 0 for none
 	At, Delay trace.Opt[float64]
@@ -68,14 +52,11 @@ type row struct {
 }
 
 func newSessions(found *findings, blocks *blocks) *sessions {
-	c := &sessions{found: found, blocks: blocks, seed: maphash.MakeSeed()}
-	c.turns.Memory, c.pairs.Memory = turnMemory, turnMemory/4
-	return c
+	return &sessions{found: found, blocks: blocks, seed: maphash.MakeSeed(), pairs: spill.Sorter{Memory: 4 << 20}}
 }
 
 // add takes the next row, after its blocks were numbered.
-func (c *sessions) add(line int, r *trace.Request) error {
-	c.graph.Add(*r, line)
+func (c *sessions) add(line int, r *trace.Request) (err error) {
 	switch {
 	case len(r.After) > 0:
 		c.waits(line, r)
@@ -83,63 +64,45 @@ func (c *sessions) add(line int, r *trace.Request) error {
 		c.alone(line, r)
 	}
 	if r.SessionID == "" && r.ID == "" && len(r.After) == 0 {
+		c.graph.Skip()
 		return nil
 	}
-	t := turn{sessionID: fmt.Sprintf("%.40s", r.SessionID), row: row{
-		Line: uint32(line), Waits: r.After != nil, At: r.Timestamp, Delay: r.Delay,
+	t := turn{sessionID: fmt.Sprintf("%.40s", r.SessionID), facts: facts{
+		Line: uint32(line), At: r.Timestamp, Delay: r.Delay,
 		ISL: int32(r.InputLength), OSL: int32(r.OutputLength), Blocks: int32(len(r.HashIDs)),
 	}}
+	if r.SessionID != "" {
+		t.Session = maphash.String(c.seed, r.SessionID)
+	}
 	if t.Blocks > 0 {
 		t.Last = c.blocks.numbers[t.Blocks-1]
 	}
 	if t.Blocks > 1 {
 		t.Full, t.FullID = c.blocks.numbers[t.Blocks-2], r.HashIDs[t.Blocks-2]
 	}
-	var errs []error
-	if r.SessionID != "" {
-		t.Session = maphash.String(c.seed, r.SessionID)
-		errs = append(errs, c.sort(t, inSession, r.SessionID))
-	}
-	for _, id := range r.After {
-		errs = append(errs, c.sort(t, waitsFor, id))
-	}
-	if r.ID != "" {
-		errs = append(errs, c.sort(t, hasID, r.ID))
-	}
-	return errors.Join(errs...)
+	c.data, err = t.append(c.data[:0])
+	c.graph.Add(*r, line, c.data...)
+	return err
 }
 
 // close removes the temporary files.
 func (c *sessions) close() {
 	c.graph.Close()
-	c.turns.Close()
 	c.pairs.Close()
 }
 
-// sort adds a turn under an id. The lowest bit of the key separates sessions from
-// requests.
-func (c *sessions) sort(t turn, role role, id string) error {
-	key := maphash.String(c.seed, id) | 1
-	if t.Role = role; role == inSession {
-		key--
-	} else {
-		t.request = fmt.Sprintf("%.40s", id)
-	}
-	return add(&c.turns, key, t)
+func (t turn) append(b []byte) ([]byte, error) {
+	b, err := binary.Append(b, binary.LittleEndian, &t.facts)
+	return append(append(b, byte(len(t.sessionID))), t.sessionID...), err
 }
 
-// add adds turns to a sorter, as one record.
-func add(to *spill.Sorter, key uint64, turns ...turn) (err error) {
-	var data []byte
-	for _, t := range turns {
-		if data, err = binary.Append(data, binary.LittleEndian, &t.row); err != nil {
-			return err
-		}
-		for _, id := range []string{t.sessionID, t.request} {
-			data = append(append(data, byte(len(id))), id...)
-		}
-	}
-	return to.Add(key, data)
+// parseTurn returns the first turn in b, and what is behind it.
+func parseTurn(b []byte) (t turn, rest []byte) {
+	size, _ := binary.Decode(b, binary.LittleEndian, &t.facts) // written by append
+	b = b[size:]
+	end := 1 + int(b[0])
+	t.sessionID = string(b[1:end])
+	return t, b[end:]
 }
 
 // waits checks the times of a row that waits for requests that it names.
@@ -165,80 +128,58 @@ func (c *sessions) alone(line int, r *trace.Request) {
 	}
 }
 
-// each parses the records of a sorter: a turn, or a row and the one that it names.
-func each(from *spill.Sorter, f func(key uint64, turns [2]turn) error) error {
-	for r, err := range from.All {
-		var turns [2]turn
-		for i, data := 0, r.Data; err == nil && len(data) > 0; i++ {
-			t, size := &turns[i], 0
-			if size, err = binary.Decode(data, binary.LittleEndian, &t.row); err != nil {
-				break
-			}
-			data = data[size:]
-			for _, id := range []*string{&t.sessionID, &t.request} {
-				*id, data = string(data[1:1+data[0]]), data[1+data[0]:]
-			}
-		}
-		if err == nil {
-			err = f(r.Key, turns)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // compare compares each turn with the turn before it.
 func (c *sessions) compare() error {
 	var before turn
-	var last uint64
-	err := each(&c.turns, func(key uint64, turns [2]turn) error {
-		t := turns[0]
-		if key != last {
-			before, last = turn{}, key
+	for n, err := range c.graph.All {
+		if err != nil {
+			return err
 		}
+		t, _ := parseTurn(n.Data)
 		switch {
-		case t.Role == waitsFor:
-			return c.named(t, before)
-		case t.Role == hasID:
-			c.unordered = c.unordered || before.Line > 0
-		case t.Waits: // not for the turn before
-		case before.Line == 0:
+		case n.Role == trace.HasID:
+			c.unordered = c.unordered || !n.First
+		case n.Role == trace.WaitsFor && (len(n.Owners) == 0 || n.Owners[0].Row >= n.Row):
+			c.unordered = true
+		case n.Role == trace.WaitsFor:
+			if err := c.named(t, n); err != nil {
+				return err
+			}
+		case n.First && n.HasAfter:
+		case n.First:
 			c.begins(t)
-		default:
+		case !n.HasAfter:
 			c.follows(t, before)
 		}
-		before = t
-		return nil
-	})
-	if err != nil {
-		return err
+		if n.Role == trace.InSession {
+			before = t
+		}
 	}
 	return c.comparePairs()
 }
 
-// named checks a row against an earlier one, if there is any, that it names.
-func (c *sessions) named(t, before turn) error {
-	if before.Line == 0 {
-		c.unordered = true
-		return nil
-	}
+// named checks a row against an earlier one that it names.
+func (c *sessions) named(t turn, n trace.NamedRow) error {
+	before, _ := parseTurn(n.Owners[0].Data)
 	if !t.Delay.Set {
-		c.overlap(t, before, "request_id", t.request)
+		c.overlap(t, before, "request_id", n.ID)
 	}
 	if t.Session == 0 || t.Session != before.Session {
 		return nil
 	}
-	return add(&c.pairs, uint64(t.Line), t, before)
+	return c.pairs.Add(uint64(t.Line), slices.Concat(n.Data, n.Owners[0].Data))
 }
 
 // comparePairs compares the prompt of each row that names rows of its session with the
 // prompt of the last of these.
 func (c *sessions) comparePairs() error {
 	var t, latest turn
-	err := each(&c.pairs, func(_ uint64, turns [2]turn) error {
-		next, before := turns[0], turns[1]
+	for r, err := range c.pairs.All {
+		if err != nil {
+			return err
+		}
+		next, rest := parseTurn(r.Data)
+		before, _ := parseTurn(rest)
 		if next.Line != t.Line {
 			c.prompt(t, latest)
 			latest = turn{}
@@ -246,10 +187,9 @@ func (c *sessions) comparePairs() error {
 		if t = next; before.Line > latest.Line {
 			latest = before
 		}
-		return nil
-	})
+	}
 	c.prompt(t, latest)
-	return err
+	return nil
 }
 
 // begins checks the times of a session's first row.
