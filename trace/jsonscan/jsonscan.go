@@ -313,6 +313,14 @@ func (c *Cursor) Skip() (nonEmpty bool) {
 	return c.skip(0)
 }
 
+// Value reads any value like [Cursor.Skip] and returns its text.
+func (c *Cursor) Value() []byte {
+	c.Peek()
+	start := c.at
+	c.Skip()
+	return c.text[start:c.at:c.at]
+}
+
 func (c *Cursor) skip(depth int) (nonEmpty bool) {
 	switch b := c.Peek(); {
 	case b == '"':

@@ -147,6 +147,22 @@ func (c *Cursor) Uints(dst []uint64, most int) []uint64 {
 	return dst
 }
 
+// NumbersText reads an array that begins with a digit, up to the first closing bracket, and
+// returns its text, which it does not check further. It reads nothing and returns nil if
+// the next value is another.
+func (c *Cursor) NumbersText() []byte {
+	if c.Peek() != '[' {
+		return nil
+	}
+	rest := c.text[c.at:]
+	end, first := bytes.IndexByte(rest, ']')+1, New(rest[1:])
+	if digit := first.Peek() - '0'; digit > 9 || end == 0 {
+		return nil
+	}
+	c.at += end
+	return rest[:end:end]
+}
+
 var comma = []byte{','}
 
 // successors reads numbers while each is one more than its predecessor, separated

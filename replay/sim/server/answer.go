@@ -12,7 +12,7 @@ type answer struct {
 	tokens    int  // generated
 	full      bool // as long as asked for
 	reasoning int  // number of tokens of reasoning, before the visible text
-	asked
+	options
 	stamped bool // each event has the time of its writing
 
 	// What the next event, or the whole answer, is about.

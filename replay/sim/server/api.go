@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 
-	"github.com/bytedance/sonic"
 	"github.com/valyala/fasthttp"
 )
 
@@ -15,14 +14,12 @@ type api struct {
 	prompt      []promptPart
 	tokenIDs    string // member that may be a long array of token ids; "" if there is none
 
-	// Names of the members that mean the same in every API: see wireRequest.get.
-	outer            string   // the object that has some of them, or ""
+	// Names of the members that mean the same in every API: see body.
+	objects          []string // members that hold further ones
 	limits           []string // of an answer's length; a later one takes precedence
 	least, ignoreEOS string
-	format           string // of the answer's format, or ""
-	options          string // of the options of a stream, or ""
-	limited          bool   // a limit must be given
-	maxTokens        int    // the default limit
+	limited          bool // a limit must be given
+	maxTokens        int  // the default limit
 
 	separatesReasoning bool // answers tell reasoning from visible text
 	forms
@@ -92,13 +89,4 @@ func contextLength(limit, prompt, answer int, api *api) *apiError {
 func (e *apiError) write(ctx *fasthttp.RequestCtx, api *api) {
 	ctx.SetStatusCode(e.status)
 	respond(ctx, jsonType, api.failure.append(nil, &answer{api: api, failure: e}))
-}
-
-// quoted returns s as a JSON string.
-func quoted(s string) string {
-	text, err := sonic.ConfigStd.MarshalToString(s)
-	if err != nil { // impossible for a string
-		return `""`
-	}
-	return text
 }

@@ -4,8 +4,11 @@ import (
 	"math"
 )
 
-// limitNames are the members that limit the answers of chat and completions.
-var limitNames = []string{"max_tokens", "max_completion_tokens"}
+// Members of chat and completions: those that limit an answer, and those that hold others.
+var (
+	limitNames    = []string{"max_tokens", "max_completion_tokens"}
+	choiceObjects = []string{"stream_options", "response_format"}
+)
 
 // chatAPI is OpenAI's chat completions. Reasoning is reasoning_content, as with
 // DeepSeek, SGLang and vLLM.
@@ -13,7 +16,7 @@ var chatAPI = api{
 	name: "chat", path: "/v1/chat/completions",
 	promptParam: "messages", prompt: []promptPart{{"messages", objects}},
 	limits: limitNames, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
-	options: "stream_options", format: "response_format", separatesReasoning: true,
+	objects: choiceObjects, separatesReasoning: true,
 
 	forms: choiceForms("chatcmpl-", "chat.completion", "chat.completion.chunk", `"message":{"role":"assistant",$parts}`, forms{
 		begun: formOf(choiceEvent("chatcmpl-", "chat.completion.chunk", `"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null`)),
@@ -33,7 +36,7 @@ var completionAPI = api{
 	name: "completions", path: "/v1/completions",
 	promptParam: "prompt", prompt: []promptPart{{"prompt", aString + ", " + tokenArray + " or " + oneOf}}, tokenIDs: "prompt",
 	limits: limitNames, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: 16, // as in OpenAI and vLLM
-	options: "stream_options", format: "response_format",
+	objects: choiceObjects,
 
 	forms: choiceForms("cmpl-", "text_completion", "text_completion", `"text":"$text"`, forms{
 		text: partForms{token: choiceToken("cmpl-", "text_completion", `"text":"$text"`)},

@@ -1,8 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
 
 	"moontide/replay/listen"
 	"moontide/replay/sim/engine"
@@ -63,5 +68,45 @@ func (c Config) validate() error {
 	if c.ReasoningTokens < 0 {
 		return fmt.Errorf("number of reasoning tokens must not be negative, got %d", c.ReasoningTokens)
 	}
-	return checkRefuse(c.Refuse)
+	for _, name := range c.Refuse {
+		if !slices.Contains(Refusable(), name) {
+			return fmt.Errorf("%q cannot be refused: use %s", shortened(name), strings.Join(Refusable(), ", "))
+		}
+	}
+	return nil
+}
+
+// tokenIDs stands in [Config.Refuse] for prompts that are token ids.
+const tokenIDs = "token_ids"
+
+// Refusable returns what [Config.Refuse] may have: parameters that some servers
+// refuse, prompts of token ids, and APIs.
+func Refusable() []string {
+	names := []string{"max_tokens", "max_completion_tokens", "stream_options", "continuous_usage_stats", "return_token_ids", "ignore_eos", "min_tokens", tokenIDs}
+	for _, api := range apis {
+		names = append(names, api.name)
+	}
+	return names
+}
+
+// refuse returns an error for what the server is configured to refuse.
+func (c Config) refuse(api *api, b body) *apiError {
+	for _, name := range c.Refuse {
+		_, outer := b[name]
+		switch ids := b.get(api.tokenIDs); {
+		case name == api.name:
+			return newError(fasthttp.StatusNotFound, "%q is not served", api.path)
+		case name == tokenIDs && ids.holdsTokenIDs():
+			return badRequest(ids.name, "%s must be a string, not an array of token ids", ids.name)
+		case outer || slices.ContainsFunc(api.objects, func(object string) bool { return b[object+"."+name] != nil }):
+			return badRequest(name, "Unknown parameter: '%s'.", name)
+		}
+	}
+	return nil
+}
+
+// holdsTokenIDs reports whether a prompt is an array of token ids, or has one.
+func (p parameter) holdsTokenIDs() bool {
+	array := bytes.TrimLeft(p.value[:min(len(p.value), 64)], "[ \t\r\n")
+	return len(p.value) > 0 && p.isArray() && !bytes.HasPrefix(array, []byte{'"'})
 }

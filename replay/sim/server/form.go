@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	"moontide/trace/jsonscan"
 )
 
 // form is a text with fields in it, such as {"id":"$id"}, which a server fills in for
@@ -78,6 +80,16 @@ func number(of func(a *answer) int) func([]byte, *answer) []byte {
 // text is a field with a text that needs no escaping, or that is JSON already.
 func text(of func(a *answer) string) func([]byte, *answer) []byte {
 	return func(b []byte, a *answer) []byte { return append(b, of(a)...) }
+}
+
+// quoted is a field with a JSON string, or null instead of an empty one.
+func quoted(of func(a *answer) string) func([]byte, *answer) []byte {
+	return func(b []byte, a *answer) []byte {
+		if of(a) == "" {
+			return append(b, "null"...)
+		}
+		return jsonscan.AppendString(b, of(a))
+	}
 }
 
 // optional is a field that is null unless a condition holds.
@@ -157,10 +169,10 @@ var fields = map[string]func(b []byte, a *answer) []byte{
 		return appendMember(b, `,"written_ns":`, a.stamp)
 	},
 
-	"message": text(func(a *answer) string { return quoted(a.failure.message) }),
+	"message": quoted(func(a *answer) string { return a.failure.message }),
 	"kind":    text(func(a *answer) string { return cmp.Or(a.api.kinds[a.failure.status], "invalid_request_error") }),
-	"param":   optional(func(a *answer) bool { return a.failure.param != "" }, text(func(a *answer) string { return quoted(a.failure.param) })),
-	"code":    optional(func(a *answer) bool { return a.failure.code != "" }, text(func(a *answer) string { return quoted(a.failure.code) })),
+	"param":   quoted(func(a *answer) string { return a.failure.param }),
+	"code":    quoted(func(a *answer) string { return a.failure.code }),
 }
 
 func appendMember(b []byte, name string, value int64) []byte {

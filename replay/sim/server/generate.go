@@ -4,7 +4,7 @@ package server
 // of the tokens that are new. Reasoning is part of the text.
 var generateAPI = api{
 	name: "generate", path: "/generate",
-	promptParam: "text", prompt: []promptPart{{"text", aString}, {"input_ids", tokenArray}}, tokenIDs: "input_ids", outer: "sampling_params",
+	promptParam: "text", prompt: []promptPart{{"input_ids", tokenArray}, {"text", aString}}, tokenIDs: "input_ids", objects: []string{"sampling_params"},
 	limits: []string{"sampling_params.max_new_tokens"}, least: "sampling_params.min_new_tokens", ignoreEOS: "sampling_params.ignore_eos",
 	maxTokens: 128, // as in SGLang
 

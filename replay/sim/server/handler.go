@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay/weblog"
+	"moontide/trace/jsonscan"
 )
 
 // maxBody is the maximum size of a request's body in bytes.
@@ -97,7 +98,7 @@ func (s *Server) serveModels(ctx *fasthttp.RequestCtx) *apiError {
 }
 
 func (s *Server) serveVersion(ctx *fasthttp.RequestCtx) *apiError {
-	return respond(ctx, jsonType, fmt.Appendf(nil, `{"version":%s}`, quoted(s.cfg.Version)))
+	return respond(ctx, jsonType, fmt.Appendf(nil, `{"version":%s}`, jsonscan.AppendString(nil, s.cfg.Version)))
 }
 
 func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
@@ -118,7 +119,7 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 		id:      fmt.Sprintf("%016x%016x", s.idSeed, number),
 		created: ctx.Time().Unix(),
 		model:   s.model,
-		asked:   r.asked,
+		options: r.options,
 		stamped: string(ctx.Request.Header.Peek(stampsHeader)) == "1",
 	}, ctx.Conn().(*conn), ctx.Time())
 	if err := s.tooLong(q); err != nil {

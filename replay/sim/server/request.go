@@ -1,174 +1,152 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
-	"reflect"
 	"slices"
 	"strings"
-	"sync"
+	"unicode/utf8"
 
-	"github.com/bytedance/sonic"
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay/sim/engine"
 	"moontide/trace/jsonscan"
 )
 
-// bodyJSON accepts only standard JSON and returns no strings that point into a
-// body, whose memory is reused.
-var bodyJSON = sonic.Config{CopyString: true, ValidateString: true, CaseSensitive: true}.Froze()
+// body holds the members of an object in a request, not decoded. The name of a member of
+// a member has a dot.
+type body map[string][]byte
 
-// raw is an undecoded member of a body.
-type raw = sonic.NoCopyRawMessage
-
-// wireRequest is the body of a request. Its members are decoded separately so that
-// errors can name them; those of other APIs are ignored.
-type wireRequest struct {
-	members map[string]raw
+// bodyOf reads the body of a request to an API.
+func bodyOf(text []byte, api *api) (b body, refused *apiError) {
+	b, ok := membersOf(text, false, api.tokenIDs)
+	if !ok && json.Valid(text) && utf8.Valid(text) {
+		b, ok = membersOf(text, true, "")
+	}
+	if !ok {
+		return nil, badRequest("", "the body is not a JSON object")
+	}
+	for _, name := range api.objects {
+		p := b.get(name)
+		if p.absent() {
+			continue
+		}
+		members, ok := membersOf(p.value, true, "")
+		if !ok {
+			return nil, badRequest(name, "%s must be an object", name)
+		}
+		for inner, value := range members {
+			b[name+"."+inner] = value
+		}
+	}
+	return b, nil
 }
 
-// get returns a member, which may be absent. The name of a member of a member has a dot.
-func (w *wireRequest) get(name string) parameter {
-	if name == "" { // of an API that has none
-		return parameter{}
-	}
-	outer, inner, nested := strings.Cut(name, ".")
-	p := parameter{name, w.members[outer]}
-	if nested && !p.absent() {
-		object := p.value
-		p.value = nil
-		jsonscan.Members(object, func(key []byte, _ int, value []byte) error {
-			if string(key) == inner {
-				p.value = value
+// membersOf returns the members of an object, and false for any other value. A text that
+// is not known to be valid has to be plain ASCII. Token ids are only checked when they are
+// read: a long prompt is nearly all of its body.
+func membersOf(text []byte, valid bool, ids string) (body, bool) {
+	b, c := body{}, jsonscan.New(text)
+	for more := c.Open('{'); more; more = c.More('}') {
+		name := c.Key()
+		var value []byte
+		switch {
+		case valid:
+			value = c.Raw()
+		case string(name) == ids:
+			value = c.NumbersText()
+		}
+		if value == nil {
+			if value = c.Value(); !isPlain(name) || !isPlain(value) {
+				return nil, false
 			}
-			return nil
-		})
+		}
+		b[string(name)] = value
 	}
-	return p
+	return b, c.Done()
+}
+
+// isPlain reports whether a text has no character that JSON may not allow in a string.
+func isPlain(text []byte) bool {
+	for _, c := range text {
+		if c < ' ' || c > '~' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // parameter is a member of a request, with its name in errors.
 type parameter struct {
 	name  string
-	value raw
+	value []byte
+}
+
+func (b body) get(name string) parameter { return parameter{name, b[name]} }
+
+// read decodes a member into v, which is unchanged if the member is absent.
+func (b body) read(name, want string, v any) *apiError {
+	if p := b.get(name); !p.absent() && json.Unmarshal(p.value, v) != nil {
+		return badRequest(name, "%s must be %s", name, want)
+	}
+	return nil
 }
 
 // absent reports whether a member is missing or null.
-func (p parameter) absent() bool { return absent(p.value) }
+func (p parameter) absent() bool { return len(p.value) == 0 || string(p.value) == "null" }
 
 func (p parameter) isArray() bool { return p.value[0] == '[' }
 
 func (p parameter) missing() *apiError { return badRequest(p.name, "%s is missing", p.name) }
 
-// decode decodes a member into v. If the member is absent, v is unchanged.
-func (p parameter) decode(want string, v any) *apiError {
-	if p.absent() {
-		return nil
-	}
-	if err := bodyJSON.Unmarshal(p.value, v); err != nil {
-		return badRequest(p.name, "%s must be %s", p.name, want)
-	}
-	return nil
-}
-
-// unsupported lists parameters that would change an answer, unless they have a harmless
-// value.
-var unsupported = []struct {
-	name     string
-	harmless []string
-}{
-	{"n", []string{"1"}}, {"best_of", []string{"1"}}, {"use_beam_search", []string{"false"}},
-	{"tools", []string{"[]"}}, {"tool_choice", []string{`"none"`, `"auto"`}}, {"functions", []string{"[]"}},
-	{"logprobs", []string{"false"}}, {"top_logprobs", []string{"0"}}, {"prompt_logprobs", nil}, {"return_logprob", []string{"false"}},
-	{"echo", []string{"false"}}, {"suffix", []string{`""`}}, {"audio", nil}, {"modalities", []string{`["text"]`}},
-	{"prompt_embeds", nil}, {"input_embeds", nil}, {"truncate_prompt_tokens", nil},
-	{"guided_json", nil}, {"guided_regex", nil}, {"guided_choice", nil}, {"guided_grammar", nil}, {"structured_outputs", nil},
-	{"previous_response_id", nil}, {"conversation", nil}, {"background", []string{"false"}},
-	{"sampling_params.n", []string{"1"}}, {"sampling_params.json_schema", nil}, {"sampling_params.regex", nil}, {"sampling_params.ebnf", nil},
-}
-
-// answerFormat is what kind of answer is asked for.
-type answerFormat struct {
-	Type string `json:"type"`
-}
-
-type streamOptions struct {
-	IncludeUsage         bool `json:"include_usage"`
-	ContinuousUsageStats bool `json:"continuous_usage_stats"`
-}
-
-// request is a parsed request for an answer.
+// request is a parsed request for a response.
 type request struct {
-	asked
+	options
 	prompt  *engine.Prompt
 	session string
 	length  lengthLimits
 	stream  bool
 }
 
-// asked is how a client wants its answer to be written.
-type asked struct {
+// options are how a client wants its response to be written.
+type options struct {
 	maxTokens int // 0 if not given
 	// Whether a stream has the usage after the last token, or in each event.
 	includeUsage, continuousUsage bool
 	tokenIDs                      bool // choices have the ids of their tokens
 }
 
-// compileDecoders moves the milliseconds taken by the first use of a type out
-// of the first TTFT. An error would only cost that time.
-var compileDecoders = sync.OnceFunc(func() {
-	for _, v := range []any{map[string]raw{}, streamOptions{}, wireMessage{}} {
-		_ = sonic.Pretouch(reflect.TypeOf(v))
-	}
-})
-
-func decodeBody(body []byte, api *api) (*wireRequest, error) {
-	w := new(wireRequest)
-	if key := api.tokenIDs; key != "" {
-		if rest, ids, cut := cutTokenIDs(body, key); cut && w.unmarshal(rest) == nil && bytes.Equal(w.members[key], cutMark) {
-			w.members[key] = ids
-			return w, nil
-		}
-		w.members = nil
-	}
-	return w, w.unmarshal(body)
+// unsupported lists parameters that would change a response, unless they have a harmless
+// value.
+var unsupported = []struct{ name, harmless string }{
+	{"n", "1"}, {"best_of", "1"}, {"use_beam_search", "false"},
+	{"tools", "[]"}, {"tool_choice", `"none" "auto"`}, {"functions", "[]"},
+	{"logprobs", "false"}, {"top_logprobs", "0"}, {"prompt_logprobs", ""}, {"return_logprob", "false"},
+	{"echo", "false"}, {"suffix", `""`}, {"audio", ""}, {"modalities", `["text"]`},
+	{"response_format.type", `"text"`}, {"text.format.type", `"text"`},
+	{"prompt_embeds", ""}, {"input_embeds", ""}, {"truncate_prompt_tokens", ""},
+	{"guided_json", ""}, {"guided_regex", ""}, {"guided_choice", ""}, {"guided_grammar", ""}, {"structured_outputs", ""},
+	{"previous_response_id", ""}, {"conversation", ""}, {"background", "false"},
+	{"sampling_params.n", "1"}, {"sampling_params.json_schema", ""}, {"sampling_params.regex", ""}, {"sampling_params.ebnf", ""},
 }
 
-// unmarshal reads the members of a body. Sonic finds a wrong escape in a value that it
-// does not decode in some places only.
-func (w *wireRequest) unmarshal(body []byte) error {
-	if bytes.IndexByte(body, '\\') >= 0 && !json.Valid(body) {
-		return errors.New("not JSON")
-	}
-	return bodyJSON.Unmarshal(body, &w.members)
-}
-
-// parse parses the body of a request for an answer. The result does not refer
-// to body.
-func (c Config) parse(body []byte, api *api) (*request, *apiError) {
-	w, err := decodeBody(body, api)
-	if err != nil {
-		return nil, badRequest("", "the body is not a JSON object")
+// parse parses the body of a request for a response. The result does not refer to text.
+func (c Config) parse(text []byte, api *api) (*request, *apiError) {
+	b, refused := bodyOf(text, api)
+	if refused != nil {
+		return nil, refused
 	}
 	r, model := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}, c.Model
-	var options streamOptions
-	var format answerFormat
-	var outer map[string]raw
-	decode := func(name, want string, v any) *apiError { return w.get(name).decode(want, v) }
-	refused := cmp.Or(
-		decode("model", "a string", &model),
-		decode("stream", "a boolean", &r.stream),
-		decode("return_token_ids", "a boolean", &r.tokenIDs),
-		decode(api.outer, "an object", &outer),
-		decode(api.ignoreEOS, "a boolean", &r.length.ignoreEOS),
-		decode(api.least, "an integer", &r.length.minTokens),
-		decode(api.format, "an object", &format),
-		decode(api.options, "an object of booleans", &options),
-		c.refuse(api, w),
-		w.readLimits(r, api),
+	refused = cmp.Or(
+		b.read("model", "a string", &model),
+		b.read("stream", "a boolean", &r.stream),
+		b.read("return_token_ids", "a boolean", &r.tokenIDs),
+		b.read(api.ignoreEOS, "a boolean", &r.length.ignoreEOS),
+		b.read(api.least, "an integer", &r.length.minTokens),
+		b.read("stream_options.include_usage", "a boolean", &r.includeUsage),
+		b.read("stream_options.continuous_usage_stats", "a boolean", &r.continuousUsage),
+		c.refuse(api, b),
+		b.readLimits(r, api),
 	)
 	switch {
 	case refused != nil:
@@ -177,42 +155,40 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 		e := newError(fasthttp.StatusNotFound, "the model %q does not exist; this server has %q", shortened(model), c.Model)
 		e.param, e.code = "model", "model_not_found"
 		return nil, e
-	case !w.get(api.options).absent() && !r.stream:
-		return nil, badRequest(api.options, "%s can only be given together with stream=true", api.options)
-	case format.Type != "" && format.Type != "text":
-		return nil, notSupported(api.format)
+	case !b.get("stream_options").absent() && !r.stream && slices.Contains(api.objects, "stream_options"):
+		return nil, badRequest("stream_options", "stream_options can only be given together with stream=true")
 	}
-	r.includeUsage, r.continuousUsage = options.IncludeUsage, options.IncludeUsage && options.ContinuousUsageStats // as in vLLM
+	r.continuousUsage = r.continuousUsage && r.includeUsage // as in vLLM
 	for _, u := range unsupported {
-		if p := w.get(u.name); !p.absent() && !slices.Contains(u.harmless, string(p.value)) {
+		if p := b.get(u.name); !p.absent() && !slices.Contains(strings.Fields(u.harmless), string(p.value)) {
 			return nil, notSupported(u.name)
 		}
 	}
-	if refused := c.readPrompt(api, w, r.prompt); refused != nil {
+	p := promptReader{Prompt: r.prompt, encode: c.Encode}
+	if refused := p.read(api, b); refused != nil {
 		return nil, refused
 	}
 	return r, r.fit(c.Deployment.Engine.MaxModelLen, api)
 }
 
-// readLimits reads the limits of the answer's length.
-func (w *wireRequest) readLimits(r *request, api *api) *apiError {
+// readLimits reads the limits of the response's length.
+func (b body) readLimits(r *request, api *api) *apiError {
 	for _, name := range api.limits {
-		most := w.get(name)
-		if err := most.decode("an integer", &r.maxTokens); err != nil {
+		if err := b.read(name, "an integer", &r.maxTokens); err != nil {
 			return err
 		}
-		if !most.absent() && r.maxTokens < 1 {
+		if !b.get(name).absent() && r.maxTokens < 1 {
 			return badRequest(name, "%s must be at least 1, got %d", name, r.maxTokens)
 		}
 	}
 	if api.limited && r.maxTokens == 0 {
-		return w.get(api.limits[0]).missing()
+		return b.get(api.limits[0]).missing()
 	}
 	return nil
 }
 
-// fit checks that prompt and answer fit the context. By default the answer may fill the
-// rest of the context, up to the API's own limit.
+// fit checks that prompt and response fit the context. By default the response may fill
+// the rest of the context, up to the API's own limit.
 func (r *request) fit(limit int, api *api) *apiError {
 	isl, s := r.prompt.Len(), &r.length
 	switch s.maxTokens = cmp.Or(r.maxTokens, min(api.maxTokens, limit-isl)); {
@@ -227,9 +203,6 @@ func (r *request) fit(limit int, api *api) *apiError {
 	}
 	return nil
 }
-
-// absent reports whether a member is missing or null.
-func absent(m raw) bool { return len(m) == 0 || string(m) == "null" }
 
 func shortened(s string) string {
 	const most = 64

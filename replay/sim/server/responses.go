@@ -8,7 +8,7 @@ var responsesAPI = api{
 	name: "responses", path: "/v1/responses",
 	promptParam: "input", prompt: []promptPart{{"instructions", aString}, {"input", aString + " or " + objects}},
 	limits: []string{"max_output_tokens"}, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
-	outer: "text", format: "text.format", separatesReasoning: true,
+	objects: []string{"text", "text.format"}, separatesReasoning: true,
 
 	forms: forms{
 		accepted: formOf(responseEvent("response.created", `,"response":`+responseBegun) + responseEvent("response.in_progress", `,"response":`+responseBegun)),

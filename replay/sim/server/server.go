@@ -16,6 +16,7 @@ import (
 	"moontide/replay/monotonic"
 	"moontide/replay/sim/engine"
 	"moontide/replay/weblog"
+	"moontide/trace/jsonscan"
 )
 
 // errShutdown ends requests in flight when the server shuts down.
@@ -65,13 +66,12 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	compileDecoders()
 	start := time.Now()
 	s := &Server{
 		cfg:       cfg,
 		start:     start,
 		mono:      monotonic.At(start),
-		model:     string(quoted(cfg.Model)),
+		model:     string(jsonscan.AppendString(nil, cfg.Model)),
 		lexicon:   lexiconOf(cfg.Encode),
 		idSeed:    rand.Uint64(),
 		latencies: newLatencies(),
