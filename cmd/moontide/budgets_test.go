@@ -25,7 +25,7 @@ var maxLines = map[string]int{
 	"replay":                        2300,
 	"replay/experiment":             4600,
 	"replay/experiment/search":      250,
-	"replay/capture":                1500,
+	"replay/capture":                1420,
 	"replay/cluster":                1400,
 	"replay/evidence":               800,
 	"replay/listen":                 200,

@@ -1,3 +1,38 @@
+// Package capture records live LLM traffic as a trace, without the text of prompts and
+// responses.
+//
+// A Proxy is an http.Handler in front of the server, and Files is where its rows go:
+//
+//	key, err := log.OpenKey("capture.key") // made once, kept secret
+//	files, err := capture.CreateFiles(capture.FilesConfig{Path: "trace.jsonl.zst"})
+//	proxy, err := capture.New(capture.Config{Upstream: url, Config: log.Config{Key: key}}, files)
+//	http.ListenAndServe("127.0.0.1:9000", proxy)
+//	...
+//	proxy.Close() // after the last request
+//	files.Close()
+//
+// Requests of all APIs of package openai are recorded, others only forwarded. Bodies are
+// forwarded unchanged, and events as they arrive.
+//
+// # Contents of a trace
+//
+// A row has the arrival of a request at the proxy, in milliseconds since the capture began;
+// ISL and OSL as the server counts them, else estimated; block ids, which are keyed hashes
+// of prefixes; session, turn and the pause before it; and the outcome with its times.
+//
+// # Privacy
+//
+// Texts of prompts and responses, header values and names of users and sessions are never
+// written. After a request is recorded, only buffers of open connections may hold them.
+// A trace shows lengths, times and equality: that two prompts begin alike, that two
+// requests are of one session. Without the key, nobody can find out whether a prompt has
+// a known text.
+//
+// # Limits
+//
+// Requests are forwarded whether or not they can be recorded. Config.Memory bounds the
+// memory; what does not fit, cannot be read or cannot be written is missing in the trace,
+// and counted by reason in Counts.
 package capture
 
 import (
@@ -5,7 +40,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -23,7 +57,7 @@ type Config struct {
 	// SampleOneIn records one in this number of sessions; 0 and 1 record all.
 	SampleOneIn int
 	// MaxBody limits the bytes of a body that is read for its block ids (0: 64 MiB),
-	// Memory those of all bodies, decoded copies and answers in memory (0: 256 MiB),
+	// Memory those of all bodies, decoded copies and responses in memory (0: 256 MiB),
 	// without garbage.
 	MaxBody, Memory int64
 	// Stall is how long a client may neither send nor take any of a body before it is
@@ -62,22 +96,4 @@ func (c Config) withDefaults() Config {
 	c.MaxBody, c.Memory = cmp.Or(c.MaxBody, 64<<20), cmp.Or(c.Memory, 256<<20)
 	c.MaxConnections = cmp.Or(c.MaxConnections, min(listen.Room(2), 1<<14))
 	return c
-}
-
-// keepIdle is the idle timeout of connections to the server. It is below the 5 s of
-// servers: a request sent while the server closes its connection fails, and must not be
-// sent twice.
-const keepIdle = 4 * time.Second
-
-// transport returns a transport that does not decompress bodies and uses no proxy.
-func (c Config) transport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true
-	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1024, keepIdle
-	t.MaxConnsPerHost = c.MaxConnections // a client has one request at a time
-	t.MaxResponseHeaderBytes = 1 << 20
-	t.Proxy, t.TLSClientConfig = nil, c.TLS
-	// Pings detect dead HTTP/2 servers. For HTTP/1.1, TCP keep-alive does.
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
-	return t
 }

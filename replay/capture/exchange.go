@@ -14,7 +14,7 @@ import (
 	"moontide/trace/log"
 )
 
-// exchange is a request and its answer: two halves that end in any order. The one that
+// exchange is a request and its response: two halves that end in any order. The one that
 // ends last records it.
 type exchange struct {
 	proxy       *Proxy
@@ -27,8 +27,8 @@ type exchange struct {
 	mu         sync.Mutex // guards the next four: a transport may read a body after the exchange
 	body       buffer
 	bodyDone   bool
-	passed     bool // the answer's beginning was forwarded
-	waits      bool // hashing waits for passed
+	forwarded  bool // the beginning of the response, or there is none
+	hashing    sync.Once
 	bodyCoding string
 	call       *log.Call
 	blocks     *log.Blocks
@@ -36,33 +36,33 @@ type exchange struct {
 	turn       *log.Turn
 	sampledOut bool
 
-	// The answer.
+	// The response.
 	status   int
 	streamed bool
 	observer *openai.Observer
 	held     int // bytes of the observer's text taken from the memory limit
 	whole    buffer
 	inflater *http1.Inflater
-	opaque   bool // the answer cannot be read
+	opaque   bool // the response cannot be read
 	readErr  error
 	seen     openai.Observed
 	ended    time.Time // when the last byte arrived
 	gone     bool      // the client left
 	class    replay.Class
-	over     bool // the answer has ended; guarded by Proxy.mu
+	over     bool // the response has ended; guarded by Proxy.mu
 }
 
 // requestBody is the body of a request. It keeps a copy of what is read in the exchange.
 type requestBody struct {
 	io.ReadCloser
-	of     *exchange // nil if the request is not recorded
-	client *client
-	over   chan struct{} // closed at the end of the exchange
-	ended  bool
+	exchange *exchange // nil if the request is not recorded
+	client   *client
+	over     chan struct{} // closed at the end of the exchange
+	ended    bool
 }
 
-// Read implements io.Reader. When an answer begins, net/http closes the body. A transport
-// that then reads it would take the failure for one of the exchange and end the answer, so
+// Read implements io.Reader. When a response begins, net/http closes the body. A transport
+// that then reads it would take the failure for one of the exchange and end the response, so
 // Read waits for the end of the exchange. (With EnableFullDuplex the body stays open, but
 // net/http panics if a later request comes before the end.)
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -73,9 +73,9 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.client.sent += n
 	if b.ended = err == io.EOF; b.ended {
-		b.client.conn.SetReadDeadline(time.Time{}) // an answer may take any time
+		b.client.conn.SetReadDeadline(time.Time{}) // a response may take any time
 	}
-	if e := b.of; e != nil {
+	if e := b.exchange; e != nil {
 		e.copyBody(p[:n], b.ended)
 	}
 	if err == http.ErrBodyReadAfterClose {
@@ -92,55 +92,54 @@ func (e *exchange) copyBody(piece []byte, last bool) {
 	}
 	e.body.write(piece)
 	if last {
-		e.endBody("")
+		e.endBody()
 	}
 }
 
-// endBody ends the first half of an exchange. e.mu must be held.
-func (e *exchange) endBody(why gap) {
-	if e.bodyDone {
-		return
-	}
+// endBody hashes the body once the beginning of the response is forwarded: the traffic comes
+// first. If memory is short, it does not wait. e.mu must be held.
+func (e *exchange) endBody() {
 	e.bodyDone = true
-	if why != "" {
-		e.body.drop(why)
-	}
 	if e.body.dropped != "" {
 		e.noBlocks = e.body.dropped
 	}
-	if e.waits = !e.passed && !e.proxy.memory.crowded(); !e.waits {
-		e.proxy.hash(e)
+	if e.forwarded || e.proxy.memory.crowded() {
+		e.hashing.Do(e.hash)
 	}
 }
 
-// began reports that the answer's beginning was forwarded, or that there is none. Until
-// then, a request is hashed only if memory is short: the traffic comes first.
-func (e *exchange) began() {
+// forward reports that the beginning of the response was forwarded. If the exchange is over,
+// the body is complete or never will be.
+func (e *exchange) forward(over bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.passed = true; e.waits {
-		e.waits = false
-		e.proxy.hash(e)
+	e.forwarded = true
+	switch {
+	case e.bodyDone:
+		e.hashing.Do(e.hash)
+	case over:
+		e.body.drop(incomplete)
+		e.endBody()
 	}
 }
 
-// answerBody is the body of an answer. It observes what is read.
-type answerBody struct {
+// responseBody is the body of a response. It observes what is read.
+type responseBody struct {
 	io.ReadCloser
-	of     *exchange // nil if the answer is not recorded
-	client *client
-	reads  int
+	exchange *exchange // nil if the response is not recorded
+	client   *client
+	reads    int
 }
 
-func (b *answerBody) Read(p []byte) (int, error) {
-	if b.of != nil && b.reads == 1 {
-		b.of.began()
+func (b *responseBody) Read(p []byte) (int, error) {
+	if b.exchange != nil && b.reads == 1 {
+		b.exchange.forward(false)
 	}
 	b.reads++
 	n, err := b.ReadCloser.Read(p)
 	now := time.Now()
 	b.client.takes(now)
-	if e := b.of; e != nil && (n > 0 || err != nil) {
+	if e := b.exchange; e != nil && (n > 0 || err != nil) {
 		e.ended = now
 		if !e.proxy.guard(func() { e.observe(p[:n], err) }) {
 			e.opaque = true
@@ -149,25 +148,24 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// answerWriter limits the time in which the client must take the head of an answer.
-type answerWriter struct {
+// responseWriter limits the time in which the client must take the head of a response.
+type responseWriter struct {
 	http.ResponseWriter
 	client *client
 }
 
 // Unwrap is for http.ResponseController.
-func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader sends a status except 100, which net/http sends when the body is read.
-func (w *answerWriter) WriteHeader(status int) {
-	if status == http.StatusContinue {
-		return
+func (w *responseWriter) WriteHeader(status int) {
+	if status != http.StatusContinue {
+		w.client.takes(time.Now())
+		w.ResponseWriter.WriteHeader(status)
 	}
-	w.client.takes(time.Now())
-	w.ResponseWriter.WriteHeader(status)
 }
 
-// client disconnects a client that neither sends its body nor takes its answer for the
+// client disconnects a client that neither sends its body nor takes its response for the
 // stall time, and would occupy memory and a slot of the server.
 type client struct {
 	conn    *http.ResponseController
@@ -178,19 +176,18 @@ type client struct {
 	taking  time.Time
 }
 
-// sends extends the read deadline.
+// sends extends the read deadline: by a stall, and to 1 kB/s for the whole body.
 func (c *client) sends() {
-	if now := time.Now(); now.Sub(c.sending) > c.stall/8 {
-		if c.begun.IsZero() {
-			c.begun = now
-		}
-		c.sending = now
-		until := now.Add(c.stall)
-		if slowest := c.begun.Add(c.stall + time.Duration(c.sent)*time.Millisecond); slowest.Before(until) {
-			until = slowest // 1 kB/s, beyond the time of a stall
-		}
-		c.conn.SetReadDeadline(until)
+	now := time.Now()
+	if now.Sub(c.sending) <= c.stall/8 {
+		return
 	}
+	if c.begun.IsZero() {
+		c.begun = now
+	}
+	c.sending = now
+	elapsed := now.Sub(c.begun)
+	c.conn.SetReadDeadline(now.Add(c.stall + min(0, time.Duration(c.sent)*time.Millisecond-elapsed)))
 }
 
 // takes extends the write deadline.
@@ -216,7 +213,7 @@ func (p *Proxy) guard(f func()) (ok bool) {
 // inflaterSize is the memory for decoding a gzip body, in bytes.
 const inflaterSize = 64 << 10
 
-// begin reads the head of an answer.
+// begin reads the head of a response.
 func (e *exchange) begin(r *http.Response) {
 	e.status = r.StatusCode
 	e.streamed = strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "text/event-stream")
@@ -231,7 +228,7 @@ func (e *exchange) begin(r *http.Response) {
 	e.observer = openai.Observe(e.proxy.cfg.Encoder != nil, &e.proxy.events)
 }
 
-// observe reads a piece of the answer and the error that came with it.
+// observe reads a piece of the response and the error that came with it.
 func (e *exchange) observe(piece []byte, err error) {
 	if err != nil {
 		e.readErr = err
@@ -284,14 +281,16 @@ func (e *exchange) end(gone bool) {
 		e.ended = time.Now()
 	}
 	e.gone = gone
-	e.mu.Lock()
-	e.endBody(incomplete)
-	e.mu.Unlock()
-	e.began()
-	e.proxy.answered(e)
+	e.forward(true)
+	e.proxy.mu.Lock()
+	if e.over = true; e.turn != nil {
+		e.turn.Ended = e.ended
+	}
+	e.proxy.mu.Unlock()
+	e.endHalf()
 }
 
-// conclude releases the memory of the answer and counts how the exchange ended.
+// conclude releases the memory of the response and counts how the exchange ended.
 func (e *exchange) conclude() {
 	e.opaque = !e.proxy.guard(e.see) || e.opaque
 	e.proxy.memory.give(e.held)

@@ -52,9 +52,7 @@ type output interface {
 	Truncate(size int64) error
 }
 
-func createNew(path string) (output, error) {
-	return atomicfile.New(path, 0o644)
-}
+func createNew(path string) (output, error) { return atomicfile.New(path, 0o644) }
 
 type file struct {
 	path    string
@@ -74,10 +72,7 @@ func CreateFiles(cfg FilesConfig) (*Files, error) {
 		cfg.create = createNew
 	}
 	f := &Files{cfg: cfg}
-	if err := f.open(); err != nil {
-		return nil, fmt.Errorf("creating trace: %w", err)
-	}
-	return f, nil
+	return f, f.open()
 }
 
 // Paths returns the paths of all files, in the order in which they were begun.
@@ -97,7 +92,7 @@ func (f *Files) Write(r trace.Request) error {
 		}
 		if err := f.open(); err != nil {
 			f.retryAt = time.Now().Add(retryAfter)
-			return fmt.Errorf("creating trace: %w", err)
+			return err
 		}
 	}
 	now := f.now
@@ -122,14 +117,10 @@ func (f *Files) Flush() error {
 	if err == nil {
 		now.flushed, err = now.out.Seek(0, io.SeekCurrent)
 	}
-	if err != nil {
-		f.fail()
-		return err
+	if err != nil || f.cfg.Every > 0 && time.Since(now.begun) >= f.cfg.Every || f.cfg.Size > 0 && now.flushed >= f.cfg.Size {
+		f.end(err != nil)
 	}
-	if f.cfg.Every > 0 && time.Since(now.begun) >= f.cfg.Every || f.cfg.Size > 0 && now.flushed >= f.cfg.Size {
-		f.complete()
-	}
-	return nil
+	return err
 }
 
 // Close completes the last file, waits until all files are sorted, and returns the first
@@ -137,9 +128,11 @@ func (f *Files) Flush() error {
 func (f *Files) Close() error {
 	err := f.Flush()
 	f.mu.Lock()
-	f.complete()
+	if f.now != nil {
+		f.end(false)
+	}
 	for _, path := range f.toSort {
-		f.sort(path)
+		f.sorting.Go(func() { f.sort(path) })
 	}
 	f.mu.Unlock()
 	f.sorting.Wait()
@@ -156,11 +149,11 @@ func (f *Files) open() error {
 			continue
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("creating trace: %w", err)
 		}
 		rows, err := format.NewWriter(out, path)
 		if err != nil {
-			return errors.Join(err, out.Close())
+			return fmt.Errorf("creating trace: %w", errors.Join(err, out.Close()))
 		}
 		f.begun++
 		f.now = &file{path: path, out: out, rows: rows, begun: time.Now(), sorted: true}
@@ -175,56 +168,46 @@ func numbered(path string, n int) string {
 		return path
 	}
 	folder, name := filepath.Split(path)
-	stem, rest, _ := strings.Cut(name, ".")
-	if rest != "" {
-		rest = "." + rest
+	stem, extension, found := strings.Cut(name, ".")
+	if found {
+		extension = "." + extension
 	}
-	return fmt.Sprintf("%s%s-%04d%s", folder, stem, n, rest)
+	return fmt.Sprintf("%s%s-%04d%s", folder, stem, n, extension)
 }
 
-// complete closes the file, whose rows are flushed, and sorts it in the background.
-func (f *Files) complete() {
+// end closes the file and has it sorted. After a failure, it keeps the rows that were
+// flushed; a file without rows is removed, because there is an attempt every second while
+// the disk is full.
+func (f *Files) end(failed bool) {
 	now := f.now
-	if f.now = nil; now == nil {
-		return
-	}
-	if now.out.Close(); !now.sorted {
-		f.sort(now.path)
-	}
-}
-
-// sort sorts a file in the background.
-func (f *Files) sort(path string) {
-	f.sorting.Go(func() {
-		if err := sortFile(path); err != nil {
-			f.mu.Lock()
-			f.sortErr = errors.Join(f.sortErr, fmt.Errorf("sorting %s, which is in the order in which requests ended: %w", path, err))
-			f.mu.Unlock()
-		}
-	})
-}
-
-// fail closes a file that cannot be written, with the rows that were flushed. A file
-// without rows is removed: while the disk is full, there is an attempt every second.
-func (f *Files) fail() {
-	now := f.now
-	f.now, f.retryAt = nil, time.Now().Add(retryAfter)
-	now.out.Truncate(now.flushed)
-	if now.flushed == 0 {
-		atomicfile.Remove(now.out)
-	} else {
-		now.out.Close()
+	f.now = nil
+	if failed {
+		f.retryAt = time.Now().Add(retryAfter)
+		now.out.Truncate(now.flushed)
 	}
 	switch {
-	case now.flushed == 0:
+	case failed && now.flushed == 0:
+		atomicfile.Remove(now.out)
 		f.paths = f.paths[:len(f.paths)-1]
 		f.begun--
-	case !now.sorted:
+		return
+	case failed && !now.sorted:
 		f.toSort = append(f.toSort, now.path)
+	case !now.sorted:
+		defer f.sorting.Go(func() { f.sort(now.path) })
+	}
+	now.out.Close()
+}
+
+// sort sorts a file by arrival.
+func (f *Files) sort(path string) {
+	if err := sortFile(path); err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.sortErr = errors.Join(f.sortErr, fmt.Errorf("sorting %s, which is in the order in which requests ended: %w", path, err))
 	}
 }
 
-// sortFile sorts a trace by arrival.
 func sortFile(path string) error {
 	in, err := format.Open(path, format.Options{Format: format.Mooncake})
 	if err != nil {

@@ -1,6 +1,8 @@
 package capture
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+)
 
 // memory limits the bytes in use. It is safe for concurrent use.
 type memory struct {

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"moontide/replay/openai"
 	"moontide/replay/openai/http1"
 	"moontide/replay/openai/sse"
+	"moontide/replay/stamp"
 	"moontide/replay/weblog"
 	"moontide/trace"
 	"moontide/trace/log"
@@ -52,8 +54,7 @@ type Proxy struct {
 
 	toHash   chan *exchange
 	toRecord chan *exchange
-	hashers  sync.WaitGroup
-	writer   sync.WaitGroup
+	workers  sync.WaitGroup
 	open     sync.WaitGroup // exchanges that are not recorded yet
 }
 
@@ -91,10 +92,72 @@ func New(cfg Config, out Writer) (*Proxy, error) {
 		ErrorLog:       weblog.Logger,
 	}
 	for range max(1, runtime.GOMAXPROCS(0)/2) { // the traffic comes first
-		p.hashers.Go(p.hashAll)
+		p.workers.Go(p.hashAll)
 	}
-	p.writer.Go(p.recordAll)
+	p.workers.Go(p.recordAll)
 	return p, nil
+}
+
+// Serve serves the proxy over HTTP/1.1 until drain is done, waits for the requests in
+// flight until stop is done, and closes the proxy. It returns the first error of serving
+// or writing.
+func (p *Proxy) Serve(drain, stop context.Context, l net.Listener) error {
+	p.conns.Most = p.cfg.MaxConnections
+	s := &http.Server{
+		Handler: p, ConnContext: withConn, ConnState: func(conn net.Conn, state http.ConnState) { p.conns.Track(conn, state) },
+		ReadHeaderTimeout: listen.HeadTime, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 128 << 10,
+		ErrorLog: weblog.Logger,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(stamp.Listen(l)) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-drain.Done():
+		p.conns.Close()
+		err = s.Shutdown(stop)
+	}
+	s.Close() // requests in flight end as abandoned
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("serving: %w", err)
+	}
+	return errors.Join(err, p.Close())
+}
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// arrival returns when the end of a request's head arrived, by the kernel if the
+// connection knows: this program may have read it much later.
+func arrival(r *http.Request) time.Time {
+	if c, ok := r.Context().Value(connKey{}).(*stamp.Conn); ok {
+		return c.Arrived()
+	}
+	return time.Now()
+}
+
+// keepIdle is the idle timeout of connections to the server. It is below the 5 s of
+// servers: a request sent while the server closes its connection fails, and must not be
+// sent twice.
+const keepIdle = 4 * time.Second
+
+// transport returns a transport that does not decompress bodies and uses no proxy.
+func (c Config) transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DisableCompression = true
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1024, keepIdle
+	t.MaxConnsPerHost = c.MaxConnections // a client has one request at a time
+	t.MaxResponseHeaderBytes = 1 << 20
+	t.Proxy, t.TLSClientConfig = nil, c.TLS
+	// Pings detect dead HTTP/2 servers. For HTTP/1.1, TCP keep-alive does.
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
+	return t
 }
 
 // rewrite forwards a request as the client sent it, with the headers of a gateway, see
@@ -120,32 +183,32 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 		r.Out.Header.Set("User-Agent", "") // or the transport would add its own
 	}
 	// An upgraded connection could not be recorded. A server need not upgrade.
-	if passed(r.In).exchange != nil || strings.EqualFold(r.Out.Header.Get("Upgrade"), "h2c") {
+	if forwardedOf(r.In).exchange != nil || strings.EqualFold(r.Out.Header.Get("Upgrade"), "h2c") {
 		r.Out.Header.Del("Upgrade")
 		r.Out.Header.Del("Connection")
 	}
 }
 
-// refuse answers a request with an error.
+// refuse responds to a request with an error.
 func refuse(w http.ResponseWriter, status int, kind, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, `{"error":{"message":%q,"type":%q,"code":%d}}`+"\n", message, kind, status)
 }
 
-// unreachable answers a request that the server did not answer.
+// unreachable responds to a request that the server did not respond to.
 func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, _ error) {
-	message := "the upstream server did not answer"
-	if flood := passed(r).flooded(); flood != nil {
+	message := "the upstream server did not respond"
+	if flood := forwardedOf(r).flooded(); flood != nil {
 		message = "the upstream server sent " + flood.Error()
 	}
 	refuse(w, http.StatusBadGateway, "bad_gateway", message)
 }
 
-type passedKey struct{}
+type forwardedKey struct{}
 
-// passing is a forwarded request, and its exchange if it is recorded.
-type passing struct {
+// forwarded is a forwarded request, and its exchange if it is recorded.
+type forwarded struct {
 	client   client
 	exchange *exchange
 	interim  atomic.Int64 // bytes of interim responses
@@ -153,72 +216,72 @@ type passing struct {
 }
 
 // gotInterim ends an exchange whose server sends interim responses without end.
-func (p *passing) gotInterim(_ int, header textproto.MIMEHeader) error {
+func (f *forwarded) gotInterim(_ int, header textproto.MIMEHeader) error {
 	size := len("HTTP/1.1 103 OK\r\n\r\n")
 	for name, values := range header {
 		for _, value := range values {
 			size += len(name) + len(value) + len(": \r\n")
 		}
 	}
-	p.interim.Add(int64(size))
-	return p.flooded()
+	f.interim.Add(int64(size))
+	return f.flooded()
 }
 
-// flooded is asked again when a request has failed: the transport closes the connection
+// flooded is called again when a request has failed: the transport closes the connection
 // after an error of gotInterim, and may return what follows from that instead.
-func (p *passing) flooded() error {
-	if p.interim.Load() > http1.MaxInterim {
+func (f *forwarded) flooded() error {
+	if f.interim.Load() > http1.MaxInterim {
 		return http1.ErrInterim
 	}
 	return nil
 }
 
-func passed(r *http.Request) *passing { return r.Context().Value(passedKey{}).(*passing) }
+func forwardedOf(r *http.Request) *forwarded { return r.Context().Value(forwardedKey{}).(*forwarded) }
 
 func modifyResponse(r *http.Response) error {
-	of := passed(r.Request)
-	if of.upgraded = r.StatusCode == http.StatusSwitchingProtocols; of.upgraded {
+	f := forwardedOf(r.Request)
+	if f.upgraded = r.StatusCode == http.StatusSwitchingProtocols; f.upgraded {
 		return nil // the body is a connection
 	}
-	if of.exchange != nil {
-		of.exchange.begin(r)
+	if f.exchange != nil {
+		f.exchange.begin(r)
 	}
-	r.Body = &answerBody{ReadCloser: r.Body, of: of.exchange, client: &of.client}
+	r.Body = &responseBody{ReadCloser: r.Body, exchange: f.exchange, client: &f.client}
 	return nil
 }
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arrived := arrival(r)
-	of := &passing{client: client{conn: http.NewResponseController(w), stall: p.cfg.Stall}}
-	of.client.takes(time.Now()) // for 100 Continue
+	f := &forwarded{client: client{conn: http.NewResponseController(w), stall: p.cfg.Stall}}
+	f.client.takes(time.Now()) // for 100 Continue
 	for _, via := range r.Header["Via"] {
 		if strings.Contains(via, p.name) {
 			refuse(w, http.StatusLoopDetected, "loop_detected", "the upstream server is this proxy")
 			return
 		}
 	}
-	defer func() {
-		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok && of.upgraded {
-			p.conns.Remove(conn)
-		}
-	}()
-	defer func() { of.client.conn.SetReadDeadline(time.Now().Add(p.cfg.Stall)) }() // for the rest of the body
 	over := make(chan struct{})
 	defer close(over)
 	if endpoint := openai.EndpointOf(path.Clean(r.URL.Path)); endpoint == "" || r.Method != http.MethodPost {
 		p.counts.add(func(sum *Counts) { sum.Other++ })
 	} else {
-		of.exchange = p.begin(endpoint, arrived, r)
-		defer func() { // also when the proxy panics with http.ErrAbortHandler
-			p.counts.add(func(sum *Counts) { sum.InFlight-- })
-			of.exchange.end(r.Context().Err() != nil)
-		}()
+		f.exchange = p.begin(endpoint, arrived, r)
 	}
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: of.gotInterim})
-	r = r.WithContext(context.WithValue(ctx, passedKey{}, of))
-	r.Body = &requestBody{ReadCloser: r.Body, of: of.exchange, client: &of.client, over: over}
-	p.pass.ServeHTTP(&answerWriter{w, &of.client}, r)
+	defer func() { // also when the proxy panics with http.ErrAbortHandler
+		if f.exchange != nil {
+			p.counts.add(func(sum *Counts) { sum.InFlight-- })
+			f.exchange.end(r.Context().Err() != nil)
+		}
+		f.client.conn.SetReadDeadline(time.Now().Add(p.cfg.Stall)) // for the rest of the body
+		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok && f.upgraded {
+			p.conns.Remove(conn)
+		}
+	}()
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: f.gotInterim})
+	r = r.WithContext(context.WithValue(ctx, forwardedKey{}, f))
+	r.Body = &requestBody{ReadCloser: r.Body, exchange: f.exchange, client: &f.client, over: over}
+	p.pass.ServeHTTP(&responseWriter{w, &f.client}, r)
 }
 
 func (p *Proxy) begin(endpoint string, arrived time.Time, r *http.Request) *exchange {
@@ -246,9 +309,8 @@ func (p *Proxy) sampled(session string) bool {
 func (p *Proxy) Close() error {
 	p.open.Wait()
 	close(p.toHash)
-	p.hashers.Wait()
 	close(p.toRecord)
-	p.writer.Wait()
+	p.workers.Wait()
 	p.server.CloseIdleConnections()
 	return p.Counts().WriteError
 }

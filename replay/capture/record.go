@@ -13,47 +13,37 @@ import (
 )
 
 // hash queues the body of a request for hashing.
-func (p *Proxy) hash(e *exchange) {
+func (e *exchange) hash() {
 	select {
-	case p.toHash <- e:
+	case e.proxy.toHash <- e:
 	default:
 		e.noBlocks = noMemory
-		p.hashed(e)
+		e.hashed()
 	}
 }
 
 // hashed ends the first half of an exchange, with or without block ids.
-func (p *Proxy) hashed(e *exchange) {
+func (e *exchange) hashed() {
 	e.body.drop("")
 	if e.turn == nil {
-		p.join(e)
+		e.join()
 	}
-	p.half(e)
+	e.endHalf()
 }
 
-// half ends a half of an exchange and, if it was the last, queues the exchange for its
+// endHalf ends a half of an exchange and, if it was the last, queues the exchange for its
 // row. It never blocks, because the traffic would wait.
-func (p *Proxy) half(e *exchange) {
+func (e *exchange) endHalf() {
 	if e.halves.Add(-1) > 0 {
 		return
 	}
 	select {
-	case p.toRecord <- e:
+	case e.proxy.toRecord <- e:
 	default:
 		e.conclude()
-		p.counts.lose(slow, 1, nil)
-		p.open.Done()
+		e.proxy.counts.lose(slow, 1, nil)
+		e.proxy.open.Done()
 	}
-}
-
-// answered ends the second half of an exchange.
-func (p *Proxy) answered(e *exchange) {
-	p.mu.Lock()
-	if e.over = true; e.turn != nil {
-		e.turn.Ended = e.ended
-	}
-	p.mu.Unlock()
-	p.half(e)
 }
 
 func (p *Proxy) hashAll() {
@@ -61,27 +51,26 @@ func (p *Proxy) hashAll() {
 	for e := range p.toHash {
 		if e.noBlocks == "" {
 			e.noBlocks = failed // if it panics
-			p.guard(func() { e.noBlocks = p.hashBody(e, read) })
+			p.guard(func() { e.noBlocks = e.hashBody(read) })
 		}
-		p.hashed(e)
+		e.hashed()
 	}
 }
 
 // hashBody computes the block ids of a request and finds its session, or returns why not.
-func (p *Proxy) hashBody(e *exchange, read *log.Reader) gap {
+func (e *exchange) hashBody(read *log.Reader) (why gap) {
 	if e.bodyCoding != "" && !strings.EqualFold(e.bodyCoding, "identity") {
 		if why := e.inflateBody(); why != "" {
 			return why
 		}
 	}
 	work := 2 * len(e.body.bytes) // its texts and their tokens
-	if !p.memory.take(work) {
+	if !e.proxy.memory.take(work) {
 		return noMemory
 	}
-	defer p.memory.give(work)
-	c, err := read.Read(e.endpoint, e.body.bytes)
-	e.call = c
-	switch {
+	defer e.proxy.memory.give(work)
+	var err error
+	switch e.call, err = read.Read(e.endpoint, e.body.bytes); {
 	case err == log.ErrNotJSON:
 		return unreadable
 	case err == log.ErrBatch:
@@ -89,11 +78,11 @@ func (p *Proxy) hashBody(e *exchange, read *log.Reader) gap {
 	case err != nil:
 		return failed
 	}
-	if c.Session != "" {
-		e.sessionName = p.keys.Sessions.Name(c.Session)
+	if e.call.Session != "" {
+		e.sessionName = e.proxy.keys.Sessions.Name(e.call.Session)
 	}
-	e.blocks = read.Hash(c)
-	p.join(e)
+	e.blocks = read.Hash(e.call)
+	e.join()
 	return ""
 }
 
@@ -116,7 +105,8 @@ func (e *exchange) inflateBody() gap {
 
 // join adds the request to its session. A request without a session name and a prompt
 // begins a session of its own.
-func (p *Proxy) join(e *exchange) {
+func (e *exchange) join() {
+	p := e.proxy
 	at := strconv.FormatInt(e.arrived.UnixNano(), 36) + " " + strconv.FormatUint(p.counts.turns.Add(1), 36)
 	t := &log.Turn{ID: p.keys.Requests.Name(at), Arrived: e.arrived}
 	p.mu.Lock()
@@ -131,10 +121,10 @@ func (p *Proxy) join(e *exchange) {
 // recordAll writes the rows of exchanges. It continues after an error, because the disk
 // may have room again.
 func (p *Proxy) recordAll() {
-	flush := time.NewTicker(flushEvery)
-	defer flush.Stop()
+	ticks := time.NewTicker(flushEvery)
+	defer ticks.Stop()
 	pending := 0 // rows since the last flush
-	settle := func() {
+	flush := func() {
 		if err := p.out.Flush(); err != nil {
 			p.counts.lose(writing, pending, err)
 		} else {
@@ -142,51 +132,49 @@ func (p *Proxy) recordAll() {
 		}
 		pending = 0
 	}
+	defer flush()
 	for {
 		select {
 		case e, more := <-p.toRecord:
 			if !more {
-				settle()
 				return
 			}
-			row, ok := p.record(e)
+			row, ok := e.record()
 			if !ok {
 				continue
 			}
-			if err := p.out.Write(row); err != nil {
-				p.counts.lose(writing, 1, err)
-				settle()
-				continue
-			}
 			pending++
-		case <-flush.C:
-			settle()
+			if err := p.out.Write(row); err != nil {
+				pending--
+				p.counts.lose(writing, 1, err)
+				flush()
+			}
+		case <-ticks.C:
+			flush()
 		}
 	}
 }
 
 // record concludes an exchange and returns its row, if it has one.
-func (p *Proxy) record(e *exchange) (row trace.Request, ok bool) {
-	defer p.open.Done()
+func (e *exchange) record() (row trace.Request, ok bool) {
+	defer e.proxy.open.Done()
 	e.conclude()
 	if e.sampledOut {
 		return row, false
 	}
-	if !p.guard(func() { row = p.row(e) }) {
-		p.counts.lose(failed, 1, nil)
-		return row, false
+	if ok = e.proxy.guard(func() { row = e.row() }); !ok {
+		e.proxy.counts.lose(failed, 1, nil)
 	}
-	return row, true
+	return row, ok
 }
 
-func (p *Proxy) row(e *exchange) trace.Request {
-	x := log.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK}
+func (e *exchange) row() trace.Request {
+	p, seen := e.proxy, &e.seen
+	x := log.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK, Input: seen.Counts.Input, Output: seen.Counts.Output}
 	if e.noBlocks != "" {
 		x.Blocks = nil
 		p.counts.add(func(sum *Counts) { sum.NoBlocks[string(e.noBlocks)]++ })
 	}
-	seen := &e.seen
-	x.Input, x.Output = trace.Opt[int](seen.Counts.Input), trace.Opt[int](seen.Counts.Output)
 	if x.Blocks != nil && x.Input.Set {
 		if bytes, ok := e.call.TextLength(); ok {
 			p.counts.add(func(sum *Counts) {
@@ -202,26 +190,19 @@ func (p *Proxy) row(e *exchange) trace.Request {
 		}
 	}
 	seen.Text = ""
-	x.Recorded = p.recorded(e)
-	return p.rows.Row(&x)
-}
-
-// recorded returns the outcome and the times of the answer.
-func (p *Proxy) recorded(e *exchange) log.Recorded {
 	e2el := log.Milliseconds(e.ended.Sub(e.arrived))
-	streamed := e.streamed
-	r := log.Recorded{API: e.endpoint, Stream: &streamed, Outcome: outcome(e.class), Status: e.status, E2EL: &e2el}
-	if !e.seen.First.IsZero() {
-		ttft := log.Milliseconds(e.seen.First.Sub(e.arrived))
-		r.TTFT = &ttft
+	x.Recorded = log.Recorded{API: e.endpoint, Stream: &e.streamed, Outcome: outcome(e.class), Status: e.status, E2EL: &e2el}
+	if !seen.First.IsZero() {
+		ttft := log.Milliseconds(seen.First.Sub(e.arrived))
+		x.TTFT = &ttft
 	}
-	if n := e.seen.Counts.Cached; n.Set {
-		r.Cached = &n.Value
+	if n := seen.Counts.Cached; n.Set {
+		x.Cached = &n.Value
 	}
-	if n := e.seen.Counts.Reasoning; n.Set {
-		r.Reasoning = &n.Value
+	if n := seen.Counts.Reasoning; n.Set {
+		x.Reasoning = &n.Value
 	}
-	return r
+	return p.rows.Row(&x)
 }
 
 func outcome(c replay.Class) string {
