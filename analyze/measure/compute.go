@@ -100,7 +100,7 @@ func (c *collector) finish() *Result {
 	if c.opts.Parts != nil {
 		r.PartFaults, r.Parts = c.opts.Parts.faults, c.partResults(r)
 	}
-	r.Verdict = judge(r)
+	r.Verdict = judge(r, false)
 	return r
 }
 

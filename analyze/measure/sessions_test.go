@@ -179,7 +179,7 @@ func TestAbandonedRequests(t *testing.T) {
 	// A fifth of them failed, so look at a run in which none did.
 	r = compute(t, measure.Options{}, answered(0, 100, 200), of(replay.Abandoned, answered(0, 400, 500, 600)))
 	for _, e := range r.Verdict.Evidence {
-		if e.Check == "abandoned" && e.Level == measure.Valid && e.Text == "1 of 2 requests (50 %) were abandoned by the client: latencies cover only the others" {
+		if e.Check == "abandoned" && e.Level == measure.Valid && e.Text == "1 of 2 requests were abandoned by the client (50 %): latencies cover only the others" {
 			return
 		}
 	}

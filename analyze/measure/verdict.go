@@ -33,6 +33,13 @@ type Verdict struct {
 	Evidence []Evidence
 }
 
+// Evidence is the result of one check.
+type Evidence struct {
+	Check string // its Key
+	Level Level
+	Text  string // value, limit and, if it was crossed, likely cause and remedy
+}
+
 // Reasons returns the evidence that determined the level.
 func (v Verdict) Reasons() (texts []string) {
 	for _, e := range v.Evidence {
@@ -43,34 +50,31 @@ func (v Verdict) Reasons() (texts []string) {
 	return texts
 }
 
-// Evidence is the result of one check.
-type Evidence struct {
-	Check string // stable name, such as client_lag
-	Level Level
-	Text  string // value, limit and, if it was crossed, likely cause and remedy
+// judge applies the checks to a run or, without those that need all parts, to a part.
+func judge(r *Result, part bool) Verdict {
+	var v Verdict
+	for i := range checks {
+		c := &checks[i]
+		if part && !c.inPart {
+			continue
+		}
+		f := findings{Verdict: &v, check: c, limits: noLimits}
+		if c.Limits != nil {
+			f.limits = c.Limits(r.Thresholds)
+		}
+		if c.find != nil {
+			c.find(&f, r)
+		} else if n, all := c.share(r); all > 0 && (n > 0 || c.always) {
+			f.share(r, n, all)
+		}
+	}
+	return v
 }
-
-// The checks for a cache with contents from before the run.
-const (
-	CachedCheck    = "cached"     // more tokens were cached than the trace explains
-	WarmCacheCheck = "warm_cache" // requests hit what no request of the run can have cached
-)
 
 // DefaultThresholds are used for thresholds that a run does not set. A run is
 // INVALID above a threshold and SUSPECT from a fifth of it. The threshold for
 // client lag is the larger of MaxLagMS and MaxLagShare of the median TTFT.
 var DefaultThresholds = runfile.Thresholds{MaxLagMS: 10, MaxLagShare: 0.05, MaxPromptsOff: 0.01, MaxAnswersOff: 0.01, MaxFailed: 0.05}
-
-// Thresholds that cannot be set, as shares.
-const (
-	maxBadRecords   = 0.01 // lost, repeated or impossible records
-	maxClientFailed = 0.01 // requests that the client could not send
-	maxContradicted = 0.05 // answers whose stream contradicts the server's token count
-	maxRateOff      = 0.05 // difference of the offered and the sent request rate
-	maxUnstreamed   = 0.05 // long answers that arrived at one instant: SUSPECT from a fifth, never INVALID
-)
-
-const suspectPart = 5
 
 func withDefaults(t runfile.Thresholds) runfile.Thresholds {
 	d := DefaultThresholds
@@ -83,120 +87,106 @@ func withDefaults(t runfile.Thresholds) runfile.Thresholds {
 	}
 }
 
-// templateSlack is the number of chat template tokens that all prompts may share.
-const templateSlack = 64
+// Limits are the values from which a check is SUSPECT and above which it is INVALID.
+type Limits struct{ Suspect, Invalid float64 }
 
-func judge(r *Result) Verdict {
-	var v Verdict
-	v.checkParts(r)
-	v.checkRequests(r)
-	v.checkCached(r)
-	v.checkLoad(r)
-	return v
+// noLimits are those of evidence that is always VALID.
+var noLimits = Limits{math.Inf(1), math.Inf(1)}
+
+func fifth(threshold float64) Limits { return Limits{threshold / 5, threshold} }
+
+// anyOf makes every value above 0 SUSPECT.
+func anyOf(invalid float64) func(runfile.Thresholds) Limits {
+	return func(runfile.Thresholds) Limits { return Limits{math.SmallestNonzeroFloat64, invalid} }
 }
 
-// checkRequests checks each request by itself.
-func (v *Verdict) checkRequests(r *Result) {
-	v.checkFailures(r)
-	if r.Virtual {
-		v.note("client_lag", Valid, "virtual time: no client, so client lag is 0")
-	} else {
-		v.checkLateness(r)
-	}
-	v.checkPrompts(r)
-	v.checkAnswers(r)
-	v.checkTokenCounts(r)
-	v.checkStreaming(r)
+func suspectFrom(value float64) func(runfile.Thresholds) Limits {
+	return func(runfile.Thresholds) Limits { return Limits{max(value, math.SmallestNonzeroFloat64), math.Inf(1)} }
 }
 
-func (v *Verdict) note(check string, level Level, format string, args ...any) {
-	v.Level = max(v.Level, level)
-	v.Evidence = append(v.Evidence, Evidence{check, level, fmt.Sprintf(format, args...)})
+func suspectOnly(of func(runfile.Thresholds) Limits) func(runfile.Thresholds) Limits {
+	return func(t runfile.Thresholds) Limits { return Limits{of(t).Suspect, math.Inf(1)} }
 }
 
-// limits are the values from which a check is SUSPECT and above which it is INVALID.
-type limits struct{ suspect, invalid float64 }
-
-// limit returns the limits for a threshold: SUSPECT from a fifth of it.
-func limit(threshold float64) limits { return limits{threshold / suspectPart, threshold} }
-
-// any makes every value above 0 SUSPECT.
-func (l limits) any() limits { return limits{math.SmallestNonzeroFloat64, l.invalid} }
-
-func (l limits) grade(value float64) Level {
+func (l Limits) grade(value float64) Level {
 	switch {
-	case value > l.invalid:
+	case value > l.Invalid:
 		return Invalid
-	case value >= l.suspect:
+	case value >= l.Suspect:
 		return Suspect
 	}
 	return Valid
 }
 
-// share checks the share of n in all. what describes n, advice is the remedy.
-func (v *Verdict) share(check string, n, all int, l limits, what, advice string) {
-	value := float64(n) / float64(max(all, 1))
-	level := l.grade(value)
-	text := fmt.Sprintf("%d of %d %s", n, all, what)
-	switch {
-	case level == Valid:
-		v.note(check, level, "%s", text)
-	case l.suspect == math.SmallestNonzeroFloat64:
-		v.note(check, level, "%s (%s, INVALID above %s): %s", text, percent(value), percent(l.invalid), advice)
-	default:
-		v.note(check, level, "%s (%s, SUSPECT from %s, INVALID above %s): %s", text, percent(value), percent(l.suspect), percent(l.invalid), advice)
+// text describes the limits.
+func (l Limits) text(format func(float64) string) string {
+	var all []string
+	if l.Suspect > math.SmallestNonzeroFloat64 && !math.IsInf(l.Suspect, 1) {
+		all = append(all, "SUSPECT from "+format(l.Suspect))
 	}
+	if !math.IsInf(l.Invalid, 1) {
+		all = append(all, "INVALID above "+format(l.Invalid))
+	}
+	return strings.Join(all, ", ")
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
+func inMS(ms float64) string       { return fmt.Sprintf("%.2f ms", ms) }
 
-// checkFailures checks for requests that are missing from the results: without a record,
-// failed, never sent by the client, and later turns that were not sent. Requests canceled
-// by the user are not failures, but latencies without them are too low.
-func (v *Verdict) checkFailures(r *Result) {
-	ended, outside := r.Completed+r.Failed+r.Abandoned.Requests, r.FailedOutside
-	own, canceled := r.Errors[replay.ClientFault], r.Errors[replay.Canceled]
-	records, failed := limit(maxBadRecords).any(), limit(r.Thresholds.MaxFailed)
-	if r.Completed == 0 {
-		v.note("failed", Invalid, "no request succeeded")
+// findings adds the evidence of a check to a verdict.
+type findings struct {
+	*Verdict
+	check  *Check
+	limits Limits
+}
+
+func (f *findings) note(level Level, format string, args ...any) {
+	f.Level = max(f.Level, level)
+	f.Evidence = append(f.Evidence, Evidence{f.check.Key, level, fmt.Sprintf(format, args...)})
+}
+
+// crossed adds evidence with its likely cause, if known, and the remedy.
+func (f *findings) crossed(level Level, text, cause string) {
+	if cause != "" {
+		cause += "; "
 	}
-	for _, c := range []struct {
-		check        string
-		n, all       int
-		limits       limits
-		what, advice string
-	}{
-		{"records", r.Unreadable, r.Records, records, "records cannot be read",
-			fmt.Sprintf("their requests are missing from all results; restore the file from a copy or run again; first error: %v", r.FirstUnreadable)},
-		{"records", r.Missing, r.Sent, records, "sent requests have no record",
-			"they are missing from all results: they were in flight when the run was killed, or the record was truncated; resume the run or run again"},
-		{"records", r.Impossible, r.Records, records, "records have contradictory times",
-			"an answer cannot arrive before its request is sent; restore the file from a copy or run again"},
-		{"records", r.Repeated, r.Records, records, "records are duplicates or belong to another trace",
-			"their requests are included in the results; restore the file from a copy or run again"},
-		{"failed", r.Failed - own - canceled, ended, failed, "requests failed",
-			"latencies cover only the other requests; most common: " + r.commonFailure()},
-		{"client_failed", own, ended, limit(maxClientFailed).any(), "requests were not sent because of the client",
-			"first error: " + r.Examples[replay.ClientFault] + "; if connections failed, raise the open file limit or the local port range, or check the host name"},
-		{"failed_outside", outside, ended + outside, failed, "requests failed outside the measurement window",
-			"the window does not represent the run"},
-		{"skipped", r.Skipped, ended + r.Skipped, failed, "requests were not sent because an earlier turn of their session failed",
-			"the server did not get the load of the trace; find out why these turns failed"},
-	} {
-		if c.n > 0 {
-			v.share(c.check, c.n, c.all, c.limits, c.what, c.advice)
-		}
+	f.note(level, "%s: %s%s", text, cause, f.check.Remedy)
+}
+
+// share adds the share of n in all, with limits and a remedy if they are crossed. If there is
+// no limit to INVALID, it adds them always.
+func (f *findings) share(r *Result, n, all int) {
+	value, what := float64(n)/float64(all), f.check.What
+	if f.check.text != nil {
+		what = f.check.text(r)
 	}
-	if canceled > 0 {
-		share := float64(canceled) / float64(ended)
-		v.note("canceled", hint(share >= failed.suspect), "%d of %d requests were in flight when the run was stopped (%s, SUSPECT from %s): latencies cover only the faster ones",
-			canceled, ended, percent(share), percent(failed.suspect))
+	level, text := f.limits.grade(value), fmt.Sprintf("%d of %d %s", n, all, what)
+	if level == Valid && !math.IsInf(f.limits.Invalid, 1) {
+		f.note(level, "%s", text)
+		return
 	}
-	if n := r.Abandoned.Requests; n > 0 {
-		v.note("abandoned", Valid, "%d of %d requests (%s) were abandoned by the client: latencies cover only the others",
-			n, ended, percent(float64(n)/float64(ended)))
+	text += " (" + strings.TrimSuffix(percent(value)+", "+f.limits.text(percent), ", ") + "): " + f.check.Remedy
+	if f.check.detail != nil {
+		text += "; " + f.check.detail(r)
+	}
+	f.note(level, "%s", text)
+}
+
+// delay adds a delay in milliseconds.
+func (f *findings) delay(text string, value float64, l Limits, cause string) {
+	if level := l.grade(value); level != Valid {
+		f.crossed(level, text+" ("+l.text(inMS)+")", cause)
+	} else {
+		f.note(level, "%s (INVALID above %s)", text, inMS(l.Invalid))
 	}
 }
+
+// late adds a delay of the client at p99, in milliseconds.
+func (f *findings) late(r *Result, what string, p99 float64, l Limits) {
+	f.delay(fmt.Sprintf("%s p99 %s", what, inMS(p99)), p99, l, r.latenessCause(l.Suspect))
+}
+
+func (r *Result) ended() int { return r.Completed + r.Failed + r.Abandoned.Requests }
 
 // commonFailure names the most common class of failures on the server's side, with
 // an example.
@@ -213,42 +203,42 @@ func (r *Result) commonFailure() string {
 	return string(class)
 }
 
-// checkLateness checks how late the client sent requests and read answers. If the kernel
-// timestamps arrivals, late reads are harmless except for merges, which return data that
-// arrived separately with one timestamp. If the client timestamps more than 1 % of the
-// requests, the share that p99 ignores, the read delay is checked.
-func (v *Verdict) checkLateness(r *Result) {
-	limit := r.latenessLimit(r.TTFT)
-	if r.ClientLag.Count > 0 {
-		v.late(r, "client_lag", "client lag", r.ClientLag.Quantile(0.99), limit)
+// promptsOff describes prompts of other lengths than in the trace.
+func (l Lengths) promptsOff() string {
+	text := "prompts differ from the trace's ISL"
+	if l.Template > 0 {
+		text += fmt.Sprintf(" plus %d template tokens", l.Template)
 	}
-	switch {
-	case 100*r.StampedByClient > r.StampedByClient+r.StampedByKernel:
-		v.checkClientStamps(r, limit)
-	case r.ReadDelay.Reads > 0:
-		v.note("read_delay", Valid, "read delay p99 %.2f ms, corrected by kernel timestamps", r.ReadDelay.P99MS)
-	case r.StampedByKernel > 0:
-		v.note("read_delay", Valid, "read delay unknown: the run did not end")
+	if text += " by more than 1 %"; l.AsText > 0 {
+		text += " and a quarter of their answers as text"
 	}
-	if r.StampedByKernel > 0 {
-		v.checkMerges(r, limit)
-	}
-	v.noteClient(r)
+	return text + " (server's count)"
 }
 
-// late checks a delay at p99, in milliseconds.
-func (v *Verdict) late(r *Result, check, what string, p99 float64, l limits) {
-	if level := l.grade(p99); level == Valid {
-		v.note(check, level, "%s p99 %.2f ms (INVALID above %.2f ms)", what, p99, l.invalid)
-	} else {
-		v.note(check, level, "%s p99 %.2f ms (SUSPECT from %.2f ms, INVALID above %.2f ms): %suse a larger client machine or fewer streams",
-			what, p99, l.suspect, l.invalid, r.latenessCause(l.suspect))
+// answersOff returns the number of answers of the wrong length, which may be shorter unless
+// enforced, and that of all.
+func (l Lengths) answersOff(completed int) (off, all int) {
+	off = l.AnswersLonger
+	if l.Enforced {
+		off += l.AnswersShorter
 	}
+	if l.Answers == 0 && off == 0 {
+		return 0, 0
+	}
+	return off, max(cmp.Or(l.Answers, completed), off)
 }
 
 // latenessLimit returns the limits of the client's lateness for a latency, in milliseconds.
-func (r *Result) latenessLimit(latency stats.Sample) limits {
-	return limit(max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5)))
+func (r *Result) latenessLimit(latency stats.Sample) Limits {
+	return fifth(max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5)))
+}
+
+// LatenessSoFar returns the level of a client lag at p99 during a run, and the
+// limit above which the run is INVALID.
+func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
+	t = withDefaults(t)
+	l := fifth(max(t.MaxLagMS, t.MaxLagShare*trace.MS(medianTTFT)))
+	return l.grade(trace.MS(lag)), time.Duration(l.Invalid * float64(time.Millisecond))
 }
 
 // latenessCause returns the likely causes of a client lag above lateMS, or "".
@@ -266,94 +256,142 @@ func (r *Result) latenessCause(lateMS float64) string {
 	if len(causes) == 0 && c.SchedMS.Max > lateMS {
 		causes = append(causes, fmt.Sprintf("goroutines waited up to %.2f ms for a CPU", c.SchedMS.Max))
 	}
-	if len(causes) == 0 {
-		return ""
-	}
-	return strings.Join(causes, ", ") + "; "
+	return strings.Join(causes, ", ")
 }
 
-// checkClientStamps checks timestamps that the client took on reading: by the read
-// delay of other reads or, as a weaker hint, by the scheduling delay.
-func (v *Verdict) checkClientStamps(r *Result, l limits) {
-	c := &r.Samples.Client
-	switch {
-	case r.ReadDelay.Reads > 0:
-		v.late(r, "read_delay", fmt.Sprintf("%d responses timestamped by the client; read delay", r.StampedByClient), r.ReadDelay.P99MS, l)
-	case c.Samples > 0:
-		waited := c.SchedMS.Quantile(0.9)
-		v.note("read_delay", hint(waited >= l.suspect), "%d responses timestamped by the client; scheduling delay p99 up to %.2f ms in 9 of 10 seconds (SUSPECT from %.2f ms)",
-			r.StampedByClient, waited, l.suspect)
-	default:
-		v.note("read_delay", Suspect, "%d responses timestamped by the client; read delay unknown", r.StampedByClient)
+func (f *findings) clientLag(r *Result) {
+	if r.Virtual {
+		f.note(Valid, "virtual time: no client, so client lag is 0")
+	} else if r.ClientLag.Count > 0 {
+		f.late(r, "client lag", r.ClientLag.Quantile(0.99), r.latenessLimit(r.TTFT))
 	}
 }
 
-// checkMerges checks for data that arrived separately and was read at once. If the
-// run did not end, only the worst timestamp of each request is known.
-func (v *Verdict) checkMerges(r *Result, l limits) {
-	by := fmt.Sprintf("%d responses timestamped by the kernel; ", r.StampedByKernel)
-	m := r.Merges
-	if m.Chunks < uint64(r.ChunksByKernel) { // a part of the run was killed
-		v.late(r, "stamp_error", by+"timestamp error from late reads", r.MaxStampError.Quantile(0.99), l)
-	}
-	if m.Chunks == 0 {
+// readDelay checks timestamps that the client took on reading, if it took more than 1 %, the
+// share that p99 ignores: by the read delay of other reads or, as a weaker hint, by the
+// scheduling delay. If the kernel timestamps arrivals, late reads are harmless.
+func (f *findings) readDelay(r *Result) {
+	c, l := &r.Samples.Client, r.latenessLimit(r.TTFT)
+	if by := fmt.Sprintf("%d responses timestamped by the client; ", r.StampedByClient); !r.Virtual && 100*r.StampedByClient > r.StampedByClient+r.StampedByKernel {
+		switch waited := c.SchedMS.Quantile(0.9); {
+		case r.ReadDelay.Reads > 0:
+			f.late(r, by+"read delay", r.ReadDelay.P99MS, l)
+		case c.Samples > 0:
+			f.note(min(l.grade(waited), Suspect), "%sscheduling delay p99 up to %.2f ms in 9 of 10 seconds (SUSPECT from %.2f ms)", by, waited, l.Suspect)
+		default:
+			f.note(Suspect, "%sread delay unknown", by)
+		}
 		return
 	}
-	v.late(r, "first_stamp_error", by+"TTFT error from late reads", r.FirstStampError.Quantile(0.99), l)
-	v.late(r, "stamp_error", fmt.Sprintf("%d of %d token chunks were read in one batch with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
+	switch {
+	case r.Virtual:
+	case r.ReadDelay.Reads > 0:
+		f.note(Valid, "read delay p99 %.2f ms, corrected by kernel timestamps", r.ReadDelay.P99MS)
+	case r.StampedByKernel > 0:
+		f.note(Valid, "read delay unknown: the run did not end")
+	}
 }
 
-// noteClient notes the load on the client, which may explain a late client.
-func (v *Verdict) noteClient(r *Result) {
+// firstStampError and stampError check for data that arrived separately and was read at once:
+// the kernel gives it one timestamp.
+func (f *findings) firstStampError(r *Result) {
+	if !r.Virtual && r.StampedByKernel > 0 && r.Merges.Chunks > 0 {
+		f.late(r, r.byKernel()+"TTFT error from late reads", r.FirstStampError.Quantile(0.99), r.latenessLimit(r.TTFT))
+	}
+}
+
+func (f *findings) stampError(r *Result) {
+	m := r.Merges
+	if r.Virtual || r.StampedByKernel == 0 {
+		return
+	}
+	if m.Chunks < uint64(r.ChunksByKernel) { // a part of the run was killed: only the worst timestamp of each request is known
+		f.late(r, r.byKernel()+"timestamp error from late reads", r.MaxStampError.Quantile(0.99), r.latenessLimit(r.TTFT))
+	}
+	if m.Chunks > 0 {
+		f.late(r, fmt.Sprintf("%d of %d token chunks were read in one batch with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
+	}
+}
+
+func (r *Result) byKernel() string {
+	return fmt.Sprintf("%d responses timestamped by the kernel; ", r.StampedByKernel)
+}
+
+func (f *findings) clientPauses(r *Result) {
 	c := &r.Samples.Client
 	if c.Samples == 0 {
 		return
-	}
-	v.note("client_cpu", Valid, "client used %.2f CPU cores, up to %.0f %% of the machine in 9 of 10 seconds", c.CPU, 100*c.MachineShare.Quantile(0.9))
-	if c.MachineBusy.Max > 0 {
-		v.note("machine_cpu", Valid, "CPU %.0f %% busy (all processes), %.0f %% in the busiest second", 100*c.MachineBusy.Mean, 100*c.MachineBusy.Max)
 	}
 	pauses := "no GC pauses"
 	if c.GCPauses > 0 {
 		pauses = fmt.Sprintf("longest GC pause %.2f ms (%d in total)", c.GCPauseMaxMS, c.GCPauses)
 	}
-	v.note("client_pauses", Valid, "%s; scheduling delay p99 %.2f ms in the worst second", pauses, c.SchedMS.Max)
+	f.note(Valid, "%s; scheduling delay p99 %.2f ms in the worst second", pauses, c.SchedMS.Max)
 }
 
-// hint returns SUSPECT if bad, else VALID.
-func hint(bad bool) Level {
-	if bad {
-		return Suspect
-	}
-	return Valid
-}
+// templateSlack is the number of chat template tokens that all prompts may share.
+const templateSlack = 64
 
-// checkCached looks for cache contents from before the run, in total and by request,
+// cached and warmCache look for cache contents from before the run, in total and by request,
 // because misses elsewhere can hide them in the total.
-func (v *Verdict) checkCached(r *Result) {
-	p := &r.Cache.Prediction
-	if r.Cached.Set && r.Cache.MaxHits.Set {
-		cached, most := r.Cached.Value, r.Cache.MaxHits.Value
-		template := max(templateSlack, p.TemplateTokens)
-		if limit := most + template*r.Cache.Requests; cached > limit {
-			v.note(CachedCheck, Suspect, "%d prompt tokens cached; the trace explains up to %d (SUSPECT above %d, with a chat template): the cache was warm before the run; restart the server or change the salt", cached, most, limit)
-		} else {
-			v.note(CachedCheck, Valid, "%d prompt tokens cached; the trace explains up to %d", cached, most)
-		}
+func (f *findings) cached(r *Result) {
+	if !r.Cached.Set || !r.Cache.MaxHits.Set {
+		return
 	}
-	if n := r.Samples.Server.Restarts; n > 0 {
-		v.note("server_restart", Suspect, "the server restarted during the run (%d times, by its metrics) and lost its cache; find out why and run again", n)
-	}
-	// Without the server's count of prompt tokens, a template looks like a warm cache.
-	if warm := p.Causes[Warm]; r.Lengths.Prompts > 0 && warm.Requests > 0 {
-		v.note(WarmCacheCheck, Suspect, "warm cache: %d of %d requests hit %d tokens that no request of this run can have cached; restart the server or change the salt", warm.Requests, p.Requests, warm.Tokens)
+	text := fmt.Sprintf("%d prompt tokens cached; the trace explains up to %d", r.Cached.Value, r.Cache.MaxHits.Value)
+	most := r.Cache.MaxHits.Value + max(templateSlack, r.Cache.Prediction.TemplateTokens)*r.Cache.Requests
+	if r.Cached.Value > most {
+		f.crossed(Suspect, fmt.Sprintf("%s (SUSPECT above %d, with a chat template)", text, most), "")
+	} else {
+		f.note(Valid, "%s", text)
 	}
 }
 
-// LatenessSoFar returns the level of a client lag at p99 during a run, and the
-// limit above which the run is INVALID.
-func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
-	t = withDefaults(t)
-	l := limit(max(t.MaxLagMS, t.MaxLagShare*trace.MS(medianTTFT)))
-	return l.grade(trace.MS(lag)), time.Duration(l.invalid * float64(time.Millisecond))
+// warmCache needs the server's count of prompt tokens: without it, a template looks like a
+// warm cache.
+func (f *findings) warmCache(r *Result) {
+	if warm := r.Cache.Prediction.Causes[Warm]; r.Lengths.Prompts > 0 && warm.Requests > 0 {
+		f.crossed(Suspect, fmt.Sprintf("warm cache: %d of %d requests hit %d tokens that no request of this run can have cached", warm.Requests, r.Cache.Prediction.Requests, warm.Tokens), "")
+	}
+}
+
+func (f *findings) connectTime(r *Result) {
+	if connect := r.ConnectTime.Quantile(0.99); f.limits.grade(connect) > Valid {
+		f.crossed(Suspect, fmt.Sprintf("connect time p99 %s (%s)", inMS(connect), f.limits.text(inMS)), "")
+	}
+}
+
+// sentRate compares the rates of due and sent requests, unless more than 1 % waited for a
+// slot.
+func (f *findings) sentRate(r *Result) {
+	offered, sent, late := r.OfferedRate.Value, r.SentRate.Value, r.latenessLimit(r.TTFT)
+	rates := fmt.Sprintf("offered %.2f req/s, sent %.2f req/s", offered, sent)
+	apart := math.Abs(sent-offered) / offered
+	switch level := f.limits.grade(apart); {
+	case !r.OfferedRate.Set:
+	case r.Virtual:
+		f.note(Valid, "virtual time: offered %.2f req/s; all requests were sent as soon as they had a slot", offered)
+	case r.Closed:
+		f.note(Valid, "closed loop: sent %.2f req/s", sent)
+	case !r.SentRate.Set || 100*r.Queued > r.QueueTime.Count,
+		r.SendingLate <= late.Invalid && r.Unsent == 0, // a short run: the lag of its last request changes the rate
+		level == Valid:
+		f.note(Valid, "%s", rates)
+	default:
+		f.crossed(level, fmt.Sprintf("%s: %s apart (%s)", rates, percent(apart), f.limits.text(percent)), r.latenessCause(late.Suspect))
+	}
+}
+
+// Pacing describes how a limit of requests in flight, or the end of earlier turns, delayed
+// requests beyond the trace. It is "" if none waited longer than the client may be late.
+func (r *Result) Pacing() string {
+	p99 := r.QueueTime.Quantile(0.99)
+	if r.Queued == 0 || p99 <= r.latenessLimit(r.TTFT).Invalid {
+		return ""
+	}
+	by := "earlier turns of the sessions"
+	if r.MaxConcurrency > 0 {
+		by = fmt.Sprintf("a limit of %d in flight", r.MaxConcurrency)
+	}
+	return fmt.Sprintf("paced by %s: %.0f %% of requests waited, %.3g s at p99", by, 100*float64(r.Queued)/float64(r.QueueTime.Count), p99/1000)
 }

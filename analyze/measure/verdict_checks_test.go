@@ -75,7 +75,7 @@ func TestLimitsOfTheChecks(t *testing.T) {
 func TestCrossedChecksExplain(t *testing.T) {
 	for check, want := range map[string]string{
 		"failed":         "60 of 1000 requests failed (6 %, SUSPECT from 1 %, INVALID above 5 %): latencies cover only the other requests; most common: status",
-		"client_failed":  "60 of 1000 requests were not sent because of the client (6 %, INVALID above 1 %): first error: too many open files; if connections failed, raise the open file limit or the local port range, or check the host name",
+		"client_failed":  "60 of 1000 requests were not sent because of the client (6 %, INVALID above 1 %): if connections failed, raise the open file limit or the local port range, or check the host name; first error: too many open files",
 		"prompt_lengths": "60 of 1000 prompts differ from the trace's ISL by more than 1 % (server's count) (6 %, SUSPECT from 0.2 %, INVALID above 1 %): send token ids",
 		"answer_lengths": "60 of 1000 answers have the wrong length: 60 shorter, 0 longer (6 %, SUSPECT from 0.2 %, INVALID above 1 %): the server ignores",
 		"token_counts":   "60 of 1000 answers have a token count that contradicts their stream (6 %, INVALID above 5 %): the server reports wrong usage",

@@ -57,75 +57,64 @@ func (c *collector) partResults(whole *Result) (all []PartResult) {
 }
 
 func judgePart(r, whole *Result, info *runfile.Run) Verdict {
-	var v Verdict
 	if info.Rows == 0 && r.Records == 0 {
-		v.note("rows", Valid, "no request of the schedule is in this part")
-		return v
+		return Verdict{Evidence: []Evidence{{"rows", Valid, "no request of the schedule is in this part"}}}
 	}
 	ttft := r.TTFT
 	r.TTFT, r.ITL = whole.TTFT, whole.ITL
-	v.checkRequests(r)
-	v.checkLoad(r)
+	v := judge(r, true)
 	r.TTFT = ttft
 	return v
 }
 
-// checkParts checks whether all parts are there, each part, and all together.
-func (v *Verdict) checkParts(r *Result) {
+func (f *findings) parts(r *Result) {
 	for _, fault := range r.PartFaults {
-		v.note("parts", Invalid, "%s", fault)
+		f.note(Invalid, "%s", fault)
 	}
-	if len(r.Parts) == 0 {
-		return
-	}
-	v.checkClocks(r)
-	v.checkEachPart(r.Parts)
 }
 
-// checkClocks checks the errors of the parts' clocks, and whether the parts started
-// together.
-func (v *Verdict) checkClocks(r *Result) {
-	if r.Virtual {
-		v.note("clocks", Valid, "virtual time: the clocks of the parts agree")
+// clocks checks the errors of the parts' clocks, and that none was changed.
+func (f *findings) clocks(r *Result) {
+	if r.Virtual && len(r.Parts) > 0 {
+		f.note(Valid, "virtual time: the clocks of the parts agree")
 		return
 	}
 	var unmeasured []string
-	var measured []*PartResult
+	var worst *PartResult
 	for i := range r.Parts {
 		p := &r.Parts[i]
 		if !p.BoundMS.Set {
 			unmeasured = append(unmeasured, p.Name)
 			continue
 		}
-		measured = append(measured, p)
-		if drift := p.Run.Part.Clock.Drift(); math.Abs(drift) > maxClockDrift {
-			v.note("clocks", Suspect, "%s: its clock was changed during the run, from an offset of %.2f ms to %.2f ms (SUSPECT above %.0f ppm), so the order of requests is unknown; disable time synchronization that steps the clock",
-				p.Name, p.Run.Part.Clock.Before.OffsetMS, p.Run.Part.Clock.After.OffsetMS, 1e6*maxClockDrift)
+		if worst == nil || p.BoundMS.Value > worst.BoundMS.Value {
+			worst = p
+		}
+		if clock := p.Run.Part.Clock; math.Abs(clock.Drift()) > maxClockDrift {
+			f.note(Suspect, "%s: its clock was changed during the run, from an offset of %.2f ms to %.2f ms (SUSPECT above %.0f ppm), so the order of requests is unknown; disable time synchronization that steps the clock",
+				p.Name, clock.Before.OffsetMS, clock.After.OffsetMS, 1e6*maxClockDrift)
 		}
 	}
 	if len(unmeasured) > 0 {
-		v.note("clocks", Suspect, "the clocks of %s were not compared: if they differ, the order of requests, rates and cache hits are wrong; start the parts as one run",
+		f.note(Suspect, "the clocks of %s were not compared: if they differ, the order of requests, rates and cache hits are wrong; start the parts as one run",
 			firstOf(unmeasured))
 	}
-	if len(measured) == 0 {
-		return
+	if worst != nil {
+		f.delay(fmt.Sprintf("clocks of the parts are known within %.3g ms, the worst being that of %s", worst.BoundMS.Value, worst.Name), worst.BoundMS.Value, r.latenessLimit(r.TTFT), "")
 	}
-	l := r.latenessLimit(r.TTFT)
-	worst := slices.MaxFunc(measured, func(a, b *PartResult) int { return cmp.Compare(a.BoundMS.Value, b.BoundMS.Value) })
-	text := fmt.Sprintf("clocks of the parts are known within %.3g ms", worst.BoundMS.Value)
-	if level := l.grade(worst.BoundMS.Value); level == Valid {
-		v.note("clocks", level, "%s (INVALID above %.2f ms)", text, l.invalid)
-	} else {
-		v.note("clocks", level, "%s, the worst being that of %s (SUSPECT from %.2f ms, INVALID above %.2f ms): use a faster network between the parts, or synchronize their clocks",
-			text, worst.Name, l.suspect, l.invalid)
+}
+
+// start checks whether the parts started together.
+func (f *findings) start(r *Result) {
+	late := func(p *PartResult) float64 { return math.Abs(p.StartedLate.Value) }
+	var latest *PartResult
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.BoundMS.Set && (latest == nil || late(p) > late(latest)) {
+			latest = p
+		}
 	}
-	started := func(p *PartResult) float64 { return math.Abs(p.StartedLate.Value) }
-	late := slices.MaxFunc(measured, func(a, b *PartResult) int { return cmp.Compare(started(a), started(b)) })
-	if level := l.grade(started(late)); level == Valid {
-		v.note("start", level, "parts started up to %.2f ms from the agreed start (INVALID above %.2f ms)", started(late), l.invalid)
-	} else {
-		v.note("start", level, "%s started %.2f ms from the agreed start (SUSPECT from %.2f ms, INVALID above %.2f ms): the server did not get the load of the trace; run again",
-			late.Name, late.StartedLate.Value, l.suspect, l.invalid)
+	if latest != nil && !r.Virtual {
+		f.delay(fmt.Sprintf("%s started %.2f ms from the agreed start, the most of all parts", latest.Name, latest.StartedLate.Value), late(latest), r.latenessLimit(r.TTFT), "")
 	}
 }
 
@@ -133,17 +122,17 @@ func (v *Verdict) checkClocks(r *Result) {
 // gradually by up to 500 ppm.
 const maxClockDrift = 1000e-6
 
-// checkEachPart repeats the evidence against parts: the worst for each check.
-func (v *Verdict) checkEachPart(parts []PartResult) {
+// eachPart repeats the evidence against parts: the worst for each check.
+func (f *findings) eachPart(r *Result) {
 	const shown = 3 // for each check
 	type finding struct {
 		Evidence
 		part string
 	}
-	var checks []string
-	findings := map[string][]finding{}
+	var keys []string
+	against := map[string][]finding{}
 	good := 0
-	for _, p := range parts {
+	for _, p := range r.Parts {
 		if p.Result == nil {
 			continue
 		}
@@ -154,25 +143,25 @@ func (v *Verdict) checkEachPart(parts []PartResult) {
 			if e.Level == Valid {
 				continue
 			}
-			if findings[e.Check] == nil {
-				checks = append(checks, e.Check)
+			if against[e.Check] == nil {
+				keys = append(keys, e.Check)
 			}
-			findings[e.Check] = append(findings[e.Check], finding{e, p.Name})
+			against[e.Check] = append(against[e.Check], finding{e, p.Name})
 		}
 	}
-	for _, check := range checks {
-		all := findings[check]
+	for _, key := range keys {
+		all := against[key]
 		slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(b.Level, a.Level) })
-		for i, f := range all[:min(len(all), shown)] {
+		for i, e := range all[:min(len(all), shown)] {
 			more := ""
 			if left := len(all) - shown; i == shown-1 && left > 0 {
 				more = fmt.Sprintf(" (%d more)", left)
 			}
-			v.note("part", f.Level, "%s: %s%s", f.part, f.Text, more)
+			f.note(e.Level, "%s: %s%s", e.part, e.Text, more)
 		}
 	}
 	if good > 0 {
-		v.note("part", Valid, "%d of %d parts are VALID on their own", good, len(parts))
+		f.note(Valid, "%d of %d parts are VALID on their own", good, len(r.Parts))
 	}
 }
 
