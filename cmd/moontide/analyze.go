@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,12 +13,8 @@ import (
 	"moontide/analyze/cache"
 	"moontide/analyze/report"
 	"moontide/trace"
+	"moontide/trace/routing"
 )
-
-var blockSizeFlag = &cli.IntFlag{
-	Name: "block-size", Category: inTraceInput,
-	Usage: "block size in tokens", DefaultText: "detected",
-}
 
 func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
@@ -31,142 +27,163 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 	}
 }
 
-// analysis holds the parsed command line.
-type analysis struct {
-	caches cache.Question
-	outputs
+func cacheFlags() []cli.Flag {
+	return group(inCache,
+		&choiceFlag{
+			StringFlag: cli.StringFlag{Name: "cache", Value: string(cache.LRU), Usage: "`POLICIES`: comma-separated eviction policies to simulate: %s"},
+			Choices:    list(oneOf(cache.Policies()...).Noted(string(cache.Belady), "the upper bound")),
+		},
+		&cli.StringFlag{Name: "capacities", Usage: "`SIZES`: cache sizes in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "a range that fits the trace"},
+		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "`N`: KV cache bytes per token, which convert tokens to bytes"},
+		&cli.IntFlag{Name: "workers", Usage: "simulate `N` workers, each with its own cache"},
+		&choiceFlag{
+			StringFlag: cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "`POLICIES`: comma-separated routing policies to compare with --workers: %s"},
+			Choices:    list(oneOf(routing.Policies()...)),
+		},
+	)
+}
+
+// list returns choices that accept several values.
+func list(c choiceSet) choiceSet {
+	c.List = true
+	return c
 }
 
 func analyzeTraces(c *cli.Context, std streams) error {
-	asked, err := parseAnalyze(c)
+	caches, err := cachesOf(c)
 	if err != nil {
 		return err
 	}
-	var all report.Comparison
-	var traces []namedInput
-	for _, path := range c.Args().Slice() {
-		traces = append(traces, namedInput{traceName(path), path})
+	out, err := outputsOf(c)
+	if err != nil {
+		return err
 	}
-	nameApart(traces)
-	for i, in := range traces {
-		data, err := analyzeTrace(c, std, in.path, in.name, asked)
+	curve, ofOne := out.has("csv")
+	args := c.Args().Slice()
+	traces, stdin := namedInputs(args), slices.Index(args, "-")
+	switch {
+	case len(traces) == 0:
+		return misused("missing argument: a trace, or several to compare with the first")
+	case len(traces) > 1 && ofOne:
+		return misused("%s shows one trace", curve)
+	case stdin >= 0 && slices.Contains(args[stdin+1:], "-"):
+		return misused("standard input can be read only once")
+	}
+	var all report.Comparison
+	for _, in := range traces {
+		data, err := analyzeTrace(c, std, in, caches)
 		if err != nil {
 			return err
 		}
-		all = append(all, data)
-		if c.NArg() > 1 && len(asked.caches.Capacities) == 0 && data.Cache.Curve != nil {
+		if ofOne && !data.HasBlocks() {
+			return fmt.Errorf("%s: no row has block ids, so there is no hit rate curve", in.path)
+		}
+		if len(traces) > 1 && len(caches.Capacities) == 0 && data.Cache.Curve != nil {
 			// The other traces are compared at the cache sizes of the first.
-			asked.caches.Capacities = data.Cache.Sizes()
-			all[i].Cache.Capacities = asked.caches.Capacities
+			caches.Capacities = data.Cache.Sizes()
+			data.Cache.Capacities = caches.Capacities
 		}
+		all = append(all, data)
 	}
-	return asked.show(std, all)
-}
-
-func parseAnalyze(c *cli.Context) (asked analysis, err error) {
-	if asked.caches, err = parseCacheFlags(c); err != nil {
-		return asked, err
-	}
-	if asked.outputs, err = outputsOf(c); err != nil {
-		return asked, err
-	}
-	traces := c.Args().Slice()
-	if len(traces) == 0 {
-		return asked, misused("analyze: missing argument: a trace, or several to compare with the first")
-	}
-	if flag, ok := asked.has("csv"); ok && len(traces) > 1 {
-		return asked, misused("analyze: %s shows one trace", flag)
-	}
-	for i, path := range traces {
-		if path == "-" && slices.Contains(traces[:i], path) {
-			return asked, misused("analyze: standard input can be read only once")
-		}
-	}
-	return asked, nil
-}
-
-func (asked *analysis) show(std streams, all report.Comparison) error {
 	shown := resultsOf(all)
 	if len(all) == 1 {
 		shown = resultsOf(all[0])
 	}
 	shown.forms["csv"] = func(w io.Writer) error { return all[0].Curves().WriteCSV(w) }
 	shown.forms["datagen"] = func(w io.Writer) error { return all.Datagen().WriteText(w) }
-	return asked.outputs.show(std, shown)
+	return out.show(std, shown)
 }
 
-func analyzeTrace(c *cli.Context, std streams, path, name string, asked analysis) (report.Dataset, error) {
-	r, err := openTrace(std, path, formatOptions(c))
-	if err != nil {
-		return report.Dataset{}, err
+// cachesOf parses the flags of caches.
+func cachesOf(c *cli.Context) (q cache.Question, err error) {
+	if q.Policies, err = listed(c, "cache", cache.ParsePolicy); err != nil {
+		return q, err
 	}
-	defer r.Close()
-	data, err := analyzeRequests(c, name, r.Borrowed(), lineOf(r), blockSizeOf(c, r), asked.caches)
-	reportReader(std, path, r, true)
-	if err == nil && !c.Bool(skipBadRowsFlag.Name) {
-		err = data.Analysis.Graph.Whole()
+	if q.Capacities, err = listed(c, "capacities", cache.ParseCapacity); err != nil {
+		return q, err
 	}
-	if errors.As(err, new(*trace.GraphError)) {
-		return data, located(err, path, r)
+	if q.Routings, err = listed(c, "routing", routing.Parse); err != nil {
+		return q, err
 	}
-	if err == analyze.ErrEmpty {
-		return data, fmt.Errorf("%s: %w", path, err)
+	q.Workers, q.BytesPerToken = c.Int("workers"), c.Float64("kv-bytes-per-token")
+	if c.IsSet("routing") && !c.IsSet("workers") {
+		return q, misused("--routing needs --workers")
 	}
+	for _, size := range q.Capacities {
+		if size.Unit == cache.Bytes && q.BytesPerToken == 0 {
+			return q, misused("--capacities in bytes need --kv-bytes-per-token")
+		}
+	}
+	return q, nil
+}
+
+// listed parses a comma-separated flag and drops repeated values.
+func listed[T comparable](c *cli.Context, flag string, parse func(string) (T, error)) (all []T, err error) {
+	text := c.String(flag)
+	switch {
+	case strings.TrimSpace(text) != "":
+	case c.IsSet(flag):
+		return nil, misused("--%s is empty", flag)
+	default:
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		one, err := parse(strings.TrimSpace(part))
+		if err != nil {
+			return nil, misused("%v", err)
+		}
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// analyzeTrace analyzes a trace, including the requested caches.
+func analyzeTrace(c *cli.Context, std streams, of namedInput, caches cache.Question) (data report.Dataset, err error) {
+	in, err := openTrace(c, std, of.path, of.path, formatOptions(c))
 	if err != nil {
 		return data, err
 	}
-	if _, curve := asked.has("csv"); curve && !data.HasBlocks() {
-		return data, fmt.Errorf("%s: no row has block ids, so there is no hit rate curve", path)
+	defer in.Close()
+	in.keep()
+	data = report.Dataset{Name: of.name, Cache: &report.Cache{Results: cache.Results{Question: cache.Question{Workers: caches.Workers}}}}
+	study := cache.NewStudy(caches)
+	data.Analysis, err = analyze.Trace(in.Borrowed(), analyze.Options{
+		BlockSize: in.blockSize(), Watch: study.Add, Watched: study.Finish, Line: in.Line,
+	})
+	if err == nil && data.HasBlocks() {
+		err = addCaches(&data, study)
+	}
+	in.report(true)
+	if err == nil && !c.Bool(skipBadRowsFlag.Name) {
+		err = data.Analysis.Graph.Whole()
+	}
+	switch {
+	case errors.As(err, new(*trace.GraphError)):
+		return data, in.located(err)
+	case err == analyze.ErrEmpty:
+		return data, in.named(err)
+	case err != nil:
+		return data, err
 	}
 	if warning := report.BlockSizeWarning(data.Analysis); warning != "" {
-		std.say("%s: warning: %s", name, warning)
+		std.say("%s: warning: %s", of.name, warning)
 	}
 	return data, nil
 }
 
-// analyzeRequests analyzes a stream, including the requested caches.
-func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, line func() int, blockSize int, caches cache.Question) (data report.Dataset, err error) {
-	data = report.Dataset{Name: name, Cache: &report.Cache{Results: cache.Results{Question: cache.Question{Workers: caches.Workers}}}}
-	study := cache.NewStudy(caches)
-	data.Analysis, err = analyze.Trace(collectOften(trace.Until(c.Context, reqs)), analyze.Options{
-		BlockSize: blockSize, Watch: study.Add, Watched: study.Finish, Line: line,
-	})
-	if err != nil || !data.HasBlocks() {
-		return data, err
-	}
+func addCaches(data *report.Dataset, study *cache.Study) error {
 	var inferred []int32
 	if sessions := data.Analysis.Sessions; sessions != nil && sessions.Inferred {
 		inferred = sessions.Of
 	}
 	results, err := study.Results(inferred)
 	if errors.Is(err, cache.ErrCapacity) {
-		return data, misused("analyze: %w", err)
+		return misused("%w", err)
 	}
 	if err == nil {
 		data.Cache = &report.Cache{Results: *results}
 	}
-	return data, err
+	return err
 }
-
-// collectOften lowers the GC target for long streams: most of the memory kept has no
-// pointers, so frequent collections are cheap and save memory. Short streams need little
-// memory, so few collections save time.
-func collectOften(reqs trace.Requests) trace.Requests {
-	size, targets := 0, gcTargets
-	return trace.Tap(reqs, func(r trace.Request) {
-		for len(targets) > 0 && size >= targets[0].size {
-			debug.SetGCPercent(targets[0].percent)
-			targets = targets[1:]
-		}
-		size += 1 + len(r.HashIDs)/100
-	})
-}
-
-// gcTargets are GC targets by the minimum size of a trace, in rows of up to 100 blocks.
-var gcTargets = []struct{ size, percent int }{{0, 400}, {longTrace, longTraceGC}, {1_000_000, 10}}
-
-const (
-	// longTrace is the number of rows above which memory matters more than time.
-	longTrace   = 20_000
-	longTraceGC = 20 // percent
-)

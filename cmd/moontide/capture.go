@@ -98,22 +98,22 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfig, err error) {
 	switch {
 	case c.NArg() > 0:
-		return cfg, files, misused("capture: takes no argument: %q", c.Args().Slice())
+		return cfg, files, misused("takes no argument: %q", c.Args().Slice())
 	case c.String("upstream") == "":
-		return cfg, files, misused("capture: --upstream is missing: the base URL of the server, such as http://127.0.0.1:8000")
+		return cfg, files, misused("--upstream is missing: the base URL of the server, such as http://127.0.0.1:8000")
 	case c.String(outFlag.Name) == "" || c.String(outFlag.Name) == "-":
-		return cfg, files, misused("capture: --out is missing: the file of the trace, such as trace.jsonl.zst")
+		return cfg, files, misused("--out is missing: the file of the trace, such as trace.jsonl.zst")
 	}
 	upstream := c.String("upstream")
 	if !strings.Contains(upstream, "://") {
 		upstream = "http://" + upstream
 	}
 	if c.Bool("insecure") && c.IsSet("ca-file") {
-		return cfg, files, misused("capture: --insecure checks no certificate, so --ca-file has no effect: omit one")
+		return cfg, files, misused("--insecure checks no certificate, so --ca-file has no effect: omit one")
 	}
 	to, err := url.Parse(upstream)
 	if err != nil {
-		return cfg, files, misused("capture: --upstream is not a URL such as http://127.0.0.1:8000")
+		return cfg, files, misused("--upstream is not a URL such as http://127.0.0.1:8000")
 	}
 	to.Path = strings.TrimSuffix(strings.TrimSuffix(to.Path, "/"), "/v1") // clients send it
 	cfg = capture.Config{Upstream: to, SessionHeader: c.String("session-header")}
@@ -122,24 +122,24 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	}
 	cfg.Key = log.Key{1} // until it is opened
 	if cfg.Memory, err = parseSize(c.String("memory")); err != nil {
-		return cfg, files, misused("capture: --memory: %w", err)
+		return cfg, files, misused("--memory: %w", err)
 	}
 	cfg.Memory = cfg.Memory / 5 * 2 // the rest is for decoding, and garbage
 	oneIn := math.Round(1 / c.Float64("sample"))
 	if cfg.SampleOneIn = int(oneIn); !(oneIn >= 1 && oneIn <= 1<<31 && math.Abs(oneIn*c.Float64("sample")-1) < 1e-9) {
-		return cfg, files, misused("capture: --sample must be one in a whole number, such as 0.1 for one in ten: %v", c.Float64("sample"))
+		return cfg, files, misused("--sample must be one in a whole number, such as 0.1 for one in ten: %v", c.Float64("sample"))
 	}
 	files.Path = c.String(outFlag.Name)
 	if _, err := os.Lstat(files.Path); err == nil {
-		return cfg, files, misused("capture: %s exists: capture writes new files only", files.Path)
+		return cfg, files, misused("%s exists: capture writes new files only", files.Path)
 	}
 	if limits := c.String("rotate"); limits != "" {
 		if files.Every, files.Size, err = parseRotation(limits); err != nil {
-			return cfg, files, misused("capture: --rotate: %w", err)
+			return cfg, files, misused("--rotate: %w", err)
 		}
 	}
 	if err := cfg.Check(); err != nil {
-		return cfg, files, misused("capture: %w", err)
+		return cfg, files, misused("%w", err)
 	}
 	cfg.TLS, err = upstreamTLS(c)
 	return cfg, files, err

@@ -1,16 +1,14 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/trace"
 	"moontide/trace/check"
+	"moontide/trace/format"
 )
 
 func checkCommand(std streams, _ stop) *cli.Command {
@@ -32,13 +30,18 @@ func checkTrace(c *cli.Context, std streams) error {
 	}
 	opts := formatOptions(c)
 	opts.SkipBadRows = true
-	r, err := openTrace(std, path, opts)
+	in, err := openTrace(c, std, path, path, opts)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	found, err := check.Run(&interruptible{Source: checkable(std, path, r), until: c.Context}, check.Options{BlockSize: blockSizeOf(c, r)})
-	reportReader(std, path, r, false)
+	defer in.Close()
+	in.keep()
+	// A check needs one line per row; some formats have several rows per line or several files.
+	if in.numbered = slices.Contains([]format.Format{format.Weka, format.Dynamo, format.ShareGPT}, in.Format()) || isFolder(path); in.numbered {
+		std.say("%s: line numbers are those of the converted trace", traceName(path))
+	}
+	found, err := check.Run(in, check.Options{BlockSize: in.blockSize()})
+	in.report(false)
 	if err != nil {
 		return err
 	}
@@ -49,22 +52,4 @@ func checkTrace(c *cli.Context, std streams) error {
 		return fmt.Errorf("%s cannot be replayed faithfully", path)
 	}
 	return nil
-}
-
-// interruptible ends a check when the user interrupts, and lowers the GC target for long
-// traces like [collectOften].
-type interruptible struct {
-	check.Source
-	until context.Context
-	rows  int
-}
-
-func (i *interruptible) Read(r *trace.Request) error {
-	if i.rows++; i.rows == longTrace {
-		debug.SetGCPercent(longTraceGC)
-	}
-	if err := i.until.Err(); err != nil {
-		return err
-	}
-	return i.Source.Read(r)
 }

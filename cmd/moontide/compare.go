@@ -84,7 +84,7 @@ type comparedSide struct {
 // too.
 func parseCompare(c *cli.Context) (asked comparison, err error) {
 	if c.NArg() != 2 {
-		return asked, misused("compare: want two sides, A and B, each one or more comma-separated run folders; got %d", c.NArg())
+		return asked, misused("want two sides, A and B, each one or more comma-separated run folders; got %d", c.NArg())
 	}
 	for i, arg := range c.Args().Slice() {
 		if asked.sides[i], err = parseSide(arg); err != nil {
@@ -104,14 +104,14 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 	}
 	if c.IsSet("goodput") {
 		if asked.objectives, err = measure.ParseObjectives(c.String("goodput")); err != nil {
-			return asked, misused("compare: --goodput: %w", err)
+			return asked, misused("--goodput: %w", err)
 		}
 		add(measure.MustMetric("request_goodput"))
 	}
 	for _, name := range textsOf(c, "metric") {
 		m, err := measure.ParseMetric(name)
 		if err != nil {
-			return asked, misused("compare: --metric: %w", err)
+			return asked, misused("--metric: %w", err)
 		}
 		add(m)
 	}
@@ -122,7 +122,7 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 		add(gate.Metric)
 	}
 	if needsObjectives && asked.objectives == nil {
-		return asked, misused("compare: goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25")
+		return asked, misused("goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25")
 	}
 	return asked, nil
 }
@@ -137,10 +137,10 @@ func parseSide(arg string) (comparedSide, error) {
 	side := comparedSide{in.name, strings.Split(in.path, ",")}
 	for i, dir := range side.dirs {
 		if dir == "" {
-			return side, misused("compare: %q names no folder between its commas", arg)
+			return side, misused("%q names no folder between its commas", arg)
 		}
 		if slices.ContainsFunc(side.dirs[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(dir) }) {
-			return side, misused("compare: %q names %s twice", arg, dir)
+			return side, misused("%q names %s twice", arg, dir)
 		}
 	}
 	side.name = cmp.Or(side.name, strings.Join(side.dirs, ", "))

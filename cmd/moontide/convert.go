@@ -19,6 +19,32 @@ import (
 	"moontide/trace/log"
 )
 
+const (
+	// Meanings of equal ids in several inputs.
+	sharedIDs   = "shared"
+	separateIDs = "separate"
+
+	// Output formats.
+	toNative = "native"
+	toVLLM   = "vllm"
+)
+
+var (
+	idsFlag = &choiceFlag{
+		StringFlag: cli.StringFlag{
+			Name: "ids", Category: inTraceInput, DefaultText: "inputs with common ids are an error",
+			Usage: "`MEANING` of ids (block, session, request) that occur in several inputs: %s",
+		},
+		Choices: oneOf(sharedIDs, separateIDs).
+			Noted(sharedIDs, "same prompt and session, as in parts of one trace").
+			Noted(separateIDs, "unrelated; ids are renumbered"),
+	}
+	toFlag = &choiceFlag{
+		StringFlag: cli.StringFlag{Name: "to", Category: inOutput, Value: toNative, Usage: "output `FORMAT`: %s"},
+		Choices:    oneOf(toNative, toVLLM).Noted(toVLLM, "timed_trace dataset of vllm bench serve"),
+	}
+)
+
 func convertCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage: "merge, cut, sample, shard, scale and re-time traces",
@@ -47,7 +73,7 @@ func convertCommand(std streams, _ stop) *cli.Command {
 
 func convert(c *cli.Context, std streams) error {
 	if c.NArg() == 0 {
-		return misused("convert: missing argument: one or more traces")
+		return misused("missing argument: one or more traces")
 	}
 	r, err := reshapingOf(c)
 	if err != nil {
@@ -59,70 +85,57 @@ func convert(c *cli.Context, std streams) error {
 			return fmt.Errorf("opening trace: %w", err)
 		}
 	}
+	files := paths
 	if r.SpreadGrid || r.selectsSessions() {
 		var remove func()
-		if paths, remove, err = spoolTraces(std, paths...); err != nil {
+		if files, remove, err = spoolTraces(std, paths...); err != nil {
 			return err
 		}
 		defer remove()
-		if err := r.readFirst(c, std, paths); err != nil {
+		if err := r.readFirst(c, std, files); err != nil {
 			return err
 		}
 	}
-	in, err := openMerged(c, std, paths)
+	in, err := openMerged(c, std, files)
 	if err != nil {
 		return err
 	}
 	defer in.close()
-	output := c.String(outFlag.Name)
 	anonymizer, err := anonymizerOf(c)
 	if err != nil {
 		return err
 	}
-	r.renumber = in.hashed() && anonymizer == nil
+	r.renumber = in.hashed && anonymizer == nil
 	read := 0
-	reshaped := r.reshape(func(yield func(trace.Request, error) bool) {
-		for req, err := range trace.Until(c.Context, in.rows) {
-			if read++; !yield(req, err) {
-				return
-			}
-		}
-	})
+	rows := r.reshape(trace.Tap(in.rows, func(trace.Request) { read++ }))
 	if anonymizer != nil {
-		reshaped = anonymizer.Rows(reshaped)
+		rows = anonymizer.Rows(rows)
 	}
-	hint := func(streams) {}
+	var forVLLM *vllmTrace
 	if c.String(toFlag.Name) == toVLLM {
-		reshaped, hint = timedTrace(reshaped, in.readers)
+		rows, forVLLM = newVLLMTrace(rows, in.inputs)
 	}
 	if len(paths) == 1 && !r.sort && !r.Retimes() { // the error is at the reader's last row
-		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
+		rows = in.inputs[0].locatedRows(rows)
 	}
-	rows, err := writeWith(std, output, func(w *format.Writer) (int, error) {
-		rows, err := w.WriteAll(reshaped)
+	err = writeTrace(c, std, func(w *format.Writer) (int, error) {
+		n, err := w.WriteAll(rows)
 		switch {
-		case err != nil || rows > 0:
+		case err != nil || n > 0:
 		case read == 0:
-			err = named(strings.Join(c.Args().Slice(), ", "), replay.ErrEmpty)
+			err = fmt.Errorf("%s: %w", strings.Join(paths, ", "), replay.ErrEmpty)
 		default:
 			err = errors.New("no requests left to write")
 		}
-		return rows, err
-	})
-	for i, reader := range in.readers {
-		reportReader(std, c.Args().Get(i), reader, true)
-	}
-	if err != nil {
-		return err
-	}
-	if anonymizer != nil {
-		dropped := anonymizer.Dropped
-		for _, key := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int { return cmp.Or(dropped[b]-dropped[a], cmp.Compare(a, b)) }) {
-			std.say("%s left out of %s", key, doc.Count(dropped[key], "row"))
+		return n, err
+	}, func(_ int, err error) {
+		in.report()
+		if anonymizer != nil && err == nil {
+			sayDropped(std, anonymizer.Dropped)
 		}
-	}
-	if output != "-" {
-		std.say("%s written to %s", doc.Count(rows, "request"), output)
+	})
+	if err != nil {
+		return in.explained(err)
 	}
 	if r.estimated > 0 {
 		std.say("note: the order of %s without a timestamp is estimated from delays and assumed answer times of %g ms and %g ms a token",
@@ -131,7 +144,10 @@ func convert(c *cli.Context, std streams) error {
 	if r.pruned > 0 {
 		std.say("note: %s removed from after because their rows are not kept", doc.Count(r.pruned, "request id"))
 	}
-	hint(std)
+	if forVLLM != nil {
+		size := forVLLM.blockSize()
+		std.say("times are seconds; block size: %s; use with vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d", size, size.Tokens)
+	}
 	return nil
 }
 
@@ -140,7 +156,7 @@ func anonymizerOf(c *cli.Context) (*log.Anonymizer, error) {
 	hash := textsOf(c, "hash")
 	switch {
 	case !c.Bool("anonymize") && len(hash) > 0:
-		return nil, misused("convert: --hash needs --anonymize")
+		return nil, misused("--hash needs --anonymize")
 	case !c.Bool("anonymize"):
 		return nil, nil
 	}
@@ -149,6 +165,36 @@ func anonymizerOf(c *cli.Context) (*log.Anonymizer, error) {
 		return nil, err
 	}
 	return log.NewAnonymizer(key, hash...)
+}
+
+func sayDropped(std streams, dropped map[string]int) {
+	for _, key := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int { return cmp.Or(dropped[b]-dropped[a], cmp.Compare(a, b)) }) {
+		std.say("%s left out of %s", key, doc.Count(dropped[key], "row"))
+	}
+}
+
+// vllmTrace is a dataset of vLLM that is written.
+type vllmTrace struct {
+	stated int // block size of all inputs, 0 if they state none or several
+	found  trace.BlockDetector
+}
+
+// newVLLMTrace returns the rows of a dataset of vLLM.
+func newVLLMTrace(rows trace.Requests, inputs []*input) (trace.Requests, *vllmTrace) {
+	t := &vllmTrace{stated: inputs[0].BlockSize()}
+	for _, in := range inputs {
+		if in.BlockSize() != t.stated {
+			t.stated = 0
+		}
+	}
+	return format.TimedTrace(trace.Tap(rows, t.found.Add), t.stated), t
+}
+
+func (t *vllmTrace) blockSize() trace.BlockSize {
+	if t.stated > 0 {
+		return trace.GivenBlockSize(t.stated)
+	}
+	return t.found.BlockSize()
 }
 
 // reshaping is the pipeline of transforms selected by the flags.
@@ -175,6 +221,20 @@ func reshapingOf(c *cli.Context) (r reshaping, err error) {
 	return r, err
 }
 
+// parsePart parses "i/n", where i is 1..n, and returns the zero-based index.
+func parsePart(text string) (i, n int, err error) {
+	if text == "" {
+		return 0, 1, nil
+	}
+	part, of, ok := strings.Cut(text, "/")
+	i, errPart := strconv.Atoi(part)
+	n, errOf := strconv.Atoi(of)
+	if !ok || errPart != nil || errOf != nil || i < 1 || i > n {
+		return 0, 0, misused("--part %q is not i/n with i from 1 to n", text)
+	}
+	return i - 1, n, nil
+}
+
 // selectsSessions reports whether whole sessions are selected.
 func (r *reshaping) selectsSessions() bool { return r.Sample.Set || r.parts > 1 }
 
@@ -191,15 +251,15 @@ func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error
 		rows = trace.Tap(rows, r.Sessions.Add)
 	}
 	if !r.SpreadGrid {
-		for _, err := range trace.Until(c.Context, rows) {
+		for _, err := range rows {
 			if err != nil {
-				return located(err, c.Args().First(), in.readers[0])
+				return in.inputs[0].located(err)
 			}
 		}
 		return nil
 	}
 	if !r.sort && len(files) == 1 {
-		rows = locatedRows(trace.InOrder(rows), c.Args().First(), in.readers[0])
+		rows = in.inputs[0].locatedRows(trace.InOrder(rows))
 	}
 	found, err := r.FindGrid(c.Context, rows)
 	if err == nil && !found {
@@ -210,7 +270,7 @@ func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error
 
 func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	if r.sort {
-		reqs = trace.Sort(collectOften(reqs))
+		reqs = trace.Sort(reqs)
 	}
 	if r.Cuts() || r.skips {
 		r.Pruned = &r.pruned
@@ -232,16 +292,119 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	return reqs
 }
 
-// parsePart parses "i/n", where i is 1..n, and returns the zero-based index.
-func parsePart(text string) (i, n int, err error) {
-	if text == "" {
-		return 0, 1, nil
+// merged is one trace read from several files.
+type merged struct {
+	inputs []*input
+	rows   trace.Requests
+	hashed bool // block ids are hashes, or were made distinct: they must be renumbered
+}
+
+// openMerged opens the files of the traces on the command line.
+func openMerged(c *cli.Context, std streams, files []string) (*merged, error) {
+	ids, whole, sorts := c.String(idsFlag.Name), !c.Bool(skipBadRowsFlag.Name), c.Bool("sort")
+	several := len(files) > 1
+	m := &merged{hashed: several && ids == separateIDs}
+	var all []trace.Requests
+	var sizes blockSizes
+	for i, file := range files {
+		opts := formatOptions(c)
+		opts.Part = i
+		in, err := openTrace(c, std, c.Args().Get(i), file, opts)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		if sorts {
+			in.keep()
+		}
+		m.inputs, m.hashed = append(m.inputs, in), m.hashed || in.HashedIDs()
+		rows := in.Requests()
+		if several {
+			rows = sizes.agreeing(rows, in)
+		}
+		all = append(all, rows)
 	}
-	part, of, ok := strings.Cut(text, "/")
-	i, errPart := strconv.Atoi(part)
-	n, errOf := strconv.Atoi(of)
-	if !ok || errPart != nil || errOf != nil || i < 1 || i > n {
-		return 0, 0, misused("convert: --part %q is not i/n with i from 1 to n", text)
+	switch {
+	case several && ids == "":
+		all = trace.Disjoint(all...)
+	case several && ids == separateIDs:
+		all = trace.Separate(all...)
 	}
-	return i - 1, n, nil
+	linked := several && ids == sharedIDs // inputs may wait for each other
+	for i, in := range m.inputs {
+		if several && !sorts { // merging needs ordered inputs
+			all[i] = trace.InOrder(all[i])
+		}
+		if !linked {
+			all[i] = trace.CheckGraph(all[i], &trace.GraphBuilder{}, in.Line, whole)
+		}
+		all[i] = in.locatedRows(all[i])
+	}
+	m.rows = trace.Merge(all...)
+	if linked {
+		m.rows = trace.CheckGraph(m.rows, &trace.GraphBuilder{}, func() int { return 0 }, whole)
+	}
+	return m, nil
+}
+
+// explained adds the remedy to the error of an overlap of ids.
+func (m *merged) explained(err error) error {
+	var row *trace.RowError
+	var both *trace.OverlapError
+	if !errors.As(err, &row) || !errors.As(err, &both) {
+		return err
+	}
+	row.Err = fmt.Errorf("%s is also in %s: use --ids shared if equal ids are equal prompts and sessions (parts of one trace), or --ids separate if they are not (unrelated traces; ids are renumbered)",
+		both.ID, m.inputs[both.Before].path)
+	return usageError{err}
+}
+
+// report reports what the readers dropped or assumed.
+func (m *merged) report() {
+	for _, in := range m.inputs {
+		in.report(true)
+	}
+}
+
+func (m *merged) close() {
+	for _, in := range m.inputs {
+		in.Close()
+	}
+}
+
+// blockSizes checks that merged traces have the same block size.
+type blockSizes []*blocksOf
+
+// blocksOf holds the evidence for the block size of one trace.
+type blocksOf struct {
+	name string
+	seen bool // a row has ids
+	trace.BlockDetector
+}
+
+// agreeing returns the stream of a trace, which fails at the row that contradicts the block
+// size of another trace.
+func (s *blockSizes) agreeing(reqs trace.Requests, in *input) trace.Requests {
+	own := &blocksOf{name: in.path}
+	*s = append(*s, own)
+	return trace.Checked(reqs, func(row trace.Request) error {
+		if len(row.HashIDs) == 0 {
+			return nil
+		}
+		if !own.seen {
+			own.seen = true
+			// A trace knows better than --block-size, which is for those that do not state one.
+			if known := cmp.Or(in.BlockSize(), in.blockSize()); known > 0 {
+				own.BlockDetector = trace.KnownBlocks(known)
+			}
+		}
+		own.Add(row)
+		for _, other := range *s {
+			if other != own && other.seen && own.Disagrees(&other.BlockDetector) {
+				return fmt.Errorf("block size is %s, but that of %s is %s: their block ids cannot be merged; --block-size sets the size of traces that do not state one",
+					own.BlockSize(), other.name, other.BlockSize())
+			}
+		}
+		return nil
+	})
 }

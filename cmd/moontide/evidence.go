@@ -74,7 +74,7 @@ func windowOf(c *cli.Context, w runfile.Window) runfile.Window {
 func serverMetrics(c *cli.Context) ([]string, error) {
 	urls := textsOf(c, serverMetricsFlag)
 	if _, err := evidence.New(urls, nil); err != nil {
-		return nil, misused("%s: --%s: %w", c.Command.Name, serverMetricsFlag, err)
+		return nil, misused("--%s: %w", serverMetricsFlag, err)
 	}
 	return urls, nil
 }

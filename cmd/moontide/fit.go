@@ -29,7 +29,7 @@ func fitTrace(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	model, err := fitSessions(c, std, path, func(io.Reader) (*sessions.Model, error) {
+	model, err := fitSessions(c, std, path, func(string) (*sessions.Model, error) {
 		return nil, fmt.Errorf("%s is already a model", traceName(path))
 	})
 	if err != nil {

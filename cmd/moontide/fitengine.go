@@ -132,11 +132,11 @@ func fitOptions(c *cli.Context) (options fit.Options, err error) {
 		d.Engines = 0
 	}
 	if err := options.Template.Validate(); err != nil {
-		return options, misused("fit-engine: %w", err)
+		return options, misused("%w", err)
 	}
 	options.Refit = c.Bool(refitFlag)
 	if options.Refit && file == nil {
-		return options, misused("fit-engine: --refit-prefill needs --engine: the file with the costs of decoding")
+		return options, misused("--refit-prefill needs --engine: the file with the costs of decoding")
 	}
 	return options, nil
 }

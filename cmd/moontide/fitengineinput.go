@@ -54,15 +54,15 @@ func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
 	table, live, runs := c.IsSet(tableFlag), len(textsOf(c, "url")) > 0, c.NArg() > 0
 	switch {
 	case !table && !live && !runs:
-		return nil, misused("fit-engine: name run folders, or give --table FILE or --url URL")
+		return nil, misused("name run folders, or give --table FILE or --url URL")
 	case table && live, table && runs, live && runs:
-		return nil, misused("fit-engine: run folders, --table and --url: choose one")
+		return nil, misused("run folders, --table and --url: choose one")
 	case len(textsOf(c, "url")) > 1:
-		return nil, misused("fit-engine: --url: measure one endpoint; for several engines, that of their router, with --engines N")
+		return nil, misused("--url: measure one endpoint; for several engines, that of their router, with --engines N")
 	}
 	if !live {
 		if name := firstGiven(c, driveFlags()); name != "" {
-			return nil, misused("fit-engine: --%s is for measuring with --url", name)
+			return nil, misused("--%s is for measuring with --url", name)
 		}
 	}
 	switch {
@@ -72,7 +72,7 @@ func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		return fitURL(c, std, stop)
 	}
 	if name := c.Args().First(); strings.HasSuffix(name, ".csv") {
-		return nil, misused("fit-engine: %s is a table: use --table %[1]s", name)
+		return nil, misused("%s is a table: use --table %[1]s", name)
 	}
 	return fitRuns(std, c.Args().Slice())
 }
@@ -185,7 +185,7 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 	}
 	limits := experiment.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(maxConcurrencyFlag.Name)}
 	if err := limits.Check(); err != nil {
-		return nil, misused("%s: %w", c.Command.Name, err)
+		return nil, misused("%w", err)
 	}
 	if len(cfg.ServerMetrics) == 0 {
 		cfg.ServerMetrics, limits.KVTokens = findMetrics(stop.gently, cfg.Client)

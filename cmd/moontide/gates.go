@@ -33,7 +33,7 @@ func gatesOf(c *cli.Context, objectives []measure.Objective) (all []measure.Gate
 		for _, text := range textsOf(c, flag) {
 			conditions, err := measure.ParseConditions(text)
 			if err != nil {
-				return nil, misused("%s: --%s: %w", c.Command.Name, flag, err)
+				return nil, misused("--%s: %w", flag, err)
 			}
 			for _, condition := range conditions {
 				all = append(all, measure.Gate{Condition: condition, Forbidden: flag == "fail-if", Force: c.Bool("force")})
@@ -43,11 +43,11 @@ func gatesOf(c *cli.Context, objectives []measure.Objective) (all []measure.Gate
 	for _, g := range all {
 		switch {
 		case g.Kind != measure.OfValue && c.Command.Name != "compare":
-			return nil, misused("%s: %s is a change between two runs: use it with moontide compare", c.Command.Name, g.Condition)
+			return nil, misused("%s is a change between two runs: use it with moontide compare", g.Condition)
 		case g.Metric.Goodput && findFlag(c.Command.Flags, "goodput") == nil:
-			return nil, misused("%s: %s needs objectives: use it with moontide report --goodput", c.Command.Name, g.Condition)
+			return nil, misused("%s needs objectives: use it with moontide report --goodput", g.Condition)
 		case g.Metric.Goodput && objectives == nil:
-			return nil, misused("%s: goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25", c.Command.Name)
+			return nil, misused("goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25")
 		}
 	}
 	return all, nil

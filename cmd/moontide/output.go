@@ -15,11 +15,19 @@ import (
 	"moontide/replay/secret"
 	"moontide/replay/weblog"
 	"moontide/trace/atomicfile"
+	"moontide/trace/format"
 )
 
 // say prints a message and escapes control characters in it.
 func (std streams) say(format string, args ...any) {
 	fmt.Fprintf(std.err, "moontide: %s\n", weblog.Escape(secret.Message(fmt.Sprintf(format, args...))))
+}
+
+// sayAll prints a message for each text.
+func (std streams) sayAll(format string, texts []string) {
+	for _, text := range texts {
+		std.say(format, text)
+	}
 }
 
 // print prints a report. It ignores a reader that ends early, as in "| head".
@@ -105,16 +113,16 @@ func outputsOf(c *cli.Context) (all outputs, err error) {
 	if c.IsSet("html") {
 		all = append(all, output{"--html", "html", c.String("html")})
 		if c.String("html") == "" {
-			return nil, misused("%s: --html names no file", c.Command.Name)
+			return nil, misused("--html names no file")
 		}
 	}
 	for _, text := range texts {
 		form, path, toFile := strings.Cut(text, "=")
 		if form, err = forms.Resolve(form); err != nil {
-			return nil, misused("%s: --output %w, each also as FORM=FILE", c.Command.Name, err)
+			return nil, misused("--output %w, each also as FORM=FILE", err)
 		}
 		if toFile && path == "" {
-			return nil, misused("%s: --output %s= names no file", c.Command.Name, form)
+			return nil, misused("--output %s= names no file", form)
 		}
 		all = append(all, output{"--output " + form, form, path})
 	}
@@ -125,9 +133,9 @@ func outputsOf(c *cli.Context) (all outputs, err error) {
 		for _, other := range all[:i] {
 			switch {
 			case all[i].path == "" && other.path == "":
-				return nil, misused("%s: %s and %s: only one can be standard output", c.Command.Name, other.flag, o.flag)
+				return nil, misused("%s and %s: only one can be standard output", other.flag, o.flag)
 			case all[i].path != "" && other.path != "" && absolutePath(other.path) == absolutePath(o.path):
-				return nil, misused("%s: %s and %s name the same file: %s", c.Command.Name, other.flag, o.flag, o.path)
+				return nil, misused("%s and %s name the same file: %s", other.flag, o.flag, o.path)
 			}
 		}
 	}
@@ -220,4 +228,32 @@ func writeFile(std streams, path string, write func(io.Writer) error) error {
 		return fmt.Errorf("writing %w", err)
 	}
 	return nil
+}
+
+// writeTrace writes the rows of a trace to the file of --out, or to standard output for -. It
+// leaves no file on failure. report is called before the outcome is reported.
+func writeTrace(c *cli.Context, std streams, write func(*format.Writer) (rows int, err error), report func(rows int, err error)) error {
+	path := c.String(outFlag.Name)
+	open := func() (*format.Writer, error) { return format.NewWriter(std.out, "") }
+	if path != "-" {
+		open = func() (*format.Writer, error) { return format.Create(path) }
+	}
+	w, err := open()
+	if err != nil {
+		return err
+	}
+	rows, err := write(w)
+	switch {
+	case err == nil:
+		err = w.Close()
+	case path == "-":
+		err = errors.Join(err, w.Close())
+	default:
+		w.Discard()
+	}
+	report(rows, err)
+	if err == nil && path != "-" {
+		std.say("%s written to %s", doc.Count(rows, "request"), path)
+	}
+	return err
 }

@@ -20,7 +20,7 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 	refuse := func(output os.FileInfo, name string) error {
 		for path, input := range inputs {
 			if output.Mode().IsRegular() && os.SameFile(input, output) {
-				return misused("%s: %s would overwrite its input %s", c.Command.Name, name, path)
+				return misused("%s would overwrite its input %s", name, path)
 			}
 		}
 		return nil
@@ -46,15 +46,15 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 				return err
 			}
 			if isRecording(o.path) {
-				return misused("%s: %s %s would overwrite the record of a run", c.Command.Name, o.flag, o.path)
+				return misused("%s %s would overwrite the record of a run", o.flag, o.path)
 			}
 		}
 		if hasKey && absolutePath(o.path) == absolutePath(keyFile(c)) {
-			return misused("%s: %s %s is the file of the key", c.Command.Name, o.flag, o.path)
+			return misused("%s %s is the file of the key", o.flag, o.path)
 		}
 		if o.form != "" || namesFile(c, strings.TrimPrefix(o.flag, "--")) {
 			if err := atomicfile.Check(o.path); err != nil {
-				return misused("%s: %s: %w", c.Command.Name, o.flag, err)
+				return misused("%s: %w", o.flag, err)
 			}
 		}
 	}

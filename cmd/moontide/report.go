@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -120,16 +119,11 @@ type reportQuestion struct {
 
 func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if c.NArg() == 0 {
-		return q, misused("report: name a run's folder, or several")
+		return q, misused("name a run's folder, or several")
 	}
-	for _, arg := range c.Args().Slice() {
-		// A shell's sweep/* includes the file beside the runs.
-		if c.NArg() == 1 || filepath.Base(arg) != experiment.SweepFile {
-			in := parseInput(arg)
-			q.runs = append(q.runs, namedInput{cmp.Or(in.name, filepath.Base(filepath.Clean(in.path))), in.path})
-		}
-	}
-	nameApart(q.runs)
+	q.runs = namedInputs(slices.DeleteFunc(c.Args().Slice(), func(arg string) bool {
+		return c.NArg() > 1 && filepath.Base(arg) == experiment.SweepFile // a shell's sweep/*
+	}))
 	if q.view, q.objectives, err = parseView(c); err != nil {
 		return q, err
 	}
@@ -142,12 +136,12 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	for form, block := range blockForms {
 		if flag, ok := q.has(form); ok {
 			if err := block.Check(q.view); err != nil {
-				return q, misused("report: --metrics: %s: %w", flag, err)
+				return q, misused("--metrics: %s: %w", flag, err)
 			}
 		}
 	}
 	if flag, ok := q.has(missesForm, overTimeForm); ok && len(q.runs) > 1 {
-		return q, misused("report: %s shows one run", flag)
+		return q, misused("%s shows one run", flag)
 	}
 	return q, nil
 }
@@ -155,7 +149,7 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 func parseView(c *cli.Context) (v report.View, objectives []measure.Objective, err error) {
 	if c.IsSet("metrics") {
 		if v.Latencies, err = measure.ParseLatencies(c.String("metrics")); err != nil {
-			return v, nil, misused("report: --metrics: %w", err)
+			return v, nil, misused("--metrics: %w", err)
 		}
 	}
 	if v.Percentiles, err = percentilesOf(c); err != nil {
@@ -163,7 +157,7 @@ func parseView(c *cli.Context) (v report.View, objectives []measure.Objective, e
 	}
 	if c.IsSet("goodput") {
 		if objectives, err = measure.ParseObjectives(c.String("goodput")); err != nil {
-			return v, nil, misused("report: --goodput: %w", err)
+			return v, nil, misused("--goodput: %w", err)
 		}
 	}
 	return v, objectives, nil
@@ -176,7 +170,7 @@ func percentilesOf(c *cli.Context) ([]float64, error) {
 	}
 	percentiles, err := report.ParsePercentiles(c.String(percentilesFlag.Name))
 	if err != nil {
-		return nil, misused("%s: --%s: %w", c.Command.Name, percentilesFlag.Name, err)
+		return nil, misused("--%s: %w", percentilesFlag.Name, err)
 	}
 	return percentiles, nil
 }

@@ -25,12 +25,12 @@ func (q *reportQuestion) ofSweeps(c *cli.Context) (bool, error) {
 	case sweeps == 0:
 		return false, nil
 	case sweeps < len(q.runs):
-		return true, misused("report: name either runs or sweeps: the runs of a sweep are the folders in it")
+		return true, misused("name either runs or sweeps: the runs of a sweep are the folders in it")
 	case q.objectives != nil || c.IsSet("metrics"):
-		return true, misused("report: --goodput and --metrics are for runs: name those in the sweep's folder")
+		return true, misused("--goodput and --metrics are for runs: name those in the sweep's folder")
 	}
 	if flag, ok := q.has(vllmForm, dynamoForm, morehForm, aiperfForm, missesForm, overTimeForm); ok {
-		return true, misused("report: %s shows runs: name those in the sweep's folder", flag)
+		return true, misused("%s shows runs: name those in the sweep's folder", flag)
 	}
 	return true, nil
 }

@@ -1,13 +1,32 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/bytedance/sonic"
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/fidelity"
+	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
+	"moontide/synth/sessions"
+	"moontide/synth/spec"
+	"moontide/synth/tree"
+	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/log"
 	"moontide/traces"
 )
 
@@ -69,7 +88,7 @@ func sharedFlags() []cli.Flag {
 
 func synthesize(c *cli.Context, std streams) error {
 	if c.NArg() > 0 {
-		return misused("synth: unexpected argument %q: name the source with --from", c.Args().First())
+		return misused("unexpected argument %q: name the source with --from", c.Args().First())
 	}
 	check, err := checkOf(c)
 	if err != nil {
@@ -77,26 +96,21 @@ func synthesize(c *cli.Context, std streams) error {
 	}
 	output := c.String(outFlag.Name)
 	if check != nil && output == "-" {
-		return misused("synth: --check needs --out FILE, which it reads")
+		return misused("--check needs --out FILE, which it reads")
 	}
 	d, err := draftOf(c, std)
 	if err != nil {
 		return err
 	}
-	rows, err := writeWith(std, output, d.write)
-	if err != nil {
+	err = writeTrace(c, std, d.write, func(rows int, err error) {
+		if err == nil {
+			std.sayAll("%s", d.notes(rows))
+		}
+	})
+	if err != nil || check == nil {
 		return err
 	}
-	for _, note := range d.notes(rows) {
-		std.say("%s", note)
-	}
-	if output != "-" {
-		std.say("%s written to %s", doc.Count(rows, "request"), output)
-	}
-	if check != nil {
-		return check.run(c, std, output)
-	}
-	return nil
+	return check.run(c, std, output)
 }
 
 // draftOf prepares the trace described by the flags.
@@ -107,12 +121,497 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 	name, from := c.String("method"), c.String("from")
 	switch {
 	case from == "":
-		return draft{}, misused("synth: no source: use --from TRACE, --spec FILE, or --isl and --osl")
+		return draft{}, misused("no source: use --from TRACE, --spec FILE, or --isl and --osl")
 	case !c.IsSet("num-requests") && name == treeMethod:
-		return draft{}, misused("synth: --method tree needs --num-requests")
+		return draft{}, misused("--method tree needs --num-requests")
 	}
 	if name == treeMethod {
 		return draftTree(c, std)
 	}
 	return draftSessions(c, std)
+}
+
+// fitted is a model learned from a trace.
+type fitted interface {
+	BlockSize() trace.BlockSize
+	Irregular() int
+}
+
+// learn fits a model to the trace at path, and reports block size and irregular rows. stored
+// handles a file that is already a model.
+func learn[M fitted](c *cli.Context, std streams, path string, fit func(reqs trace.Requests, blockSize int) (M, error), stored func(file string) (M, error)) (model M, err error) {
+	files, remove, err := spoolTraces(std, path)
+	if err != nil {
+		return model, err
+	}
+	defer remove()
+	if isModel(files[0]) {
+		return stored(files[0])
+	}
+	in, err := openTrace(c, std, path, files[0], formatOptions(c))
+	if err != nil {
+		return model, err
+	}
+	defer in.Close()
+	model, err = fit(in.Requests(), in.blockSize())
+	in.report(true)
+	if err != nil {
+		return model, in.named(err)
+	}
+	if size := model.BlockSize(); size.Tokens > 0 {
+		std.say("block size: %s", size)
+	}
+	if k := model.Irregular(); k > 0 {
+		std.say("%s with block ids that do not cover the prompt exactly", doc.Count(k, "row"))
+	}
+	return model, nil
+}
+
+// isModel reports whether a file is a model of a trace.
+func isModel(path string) bool {
+	f, err := format.OpenFile(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head, _ := bufio.NewReader(f).Peek(1024)
+	return sessions.IsModel(head)
+}
+
+func fitSessions(c *cli.Context, std streams, path string, stored func(file string) (*sessions.Model, error)) (*sessions.Model, error) {
+	m, err := learn(c, std, path, func(reqs trace.Requests, blockSize int) (*sessions.Model, error) {
+		return sessions.Fit(reqs, sessions.Options{BlockSize: blockSize})
+	}, stored)
+	if err != nil {
+		return nil, err
+	}
+	std.sayAll("note: %s", m.Notes())
+	return m, nil
+}
+
+// sessionsFlags are the flags of the default method.
+func sessionsFlags() []cli.Flag {
+	return group(ofSessions,
+		&cli.Float64Flag{Name: "rate-scale", Aliases: []string{"rate-multiplier"}, Value: 1, Usage: "multiply the rate of new conversations by `X`; pauses within them do not change"},
+		&cli.StringFlag{Name: "only", Usage: "generate only the conversations of this `CLIENT`, as listed by fit"},
+	)
+}
+
+func draftSessions(c *cli.Context, std streams) (draft, error) {
+	if name := firstGiven(c, treeFlags()); name != "" {
+		return draft{}, misused("--%s only works with --method tree", name)
+	}
+	model, err := sessionsModel(c, std)
+	if err != nil {
+		return draft{}, err
+	}
+	if c.IsSet("only") {
+		if model, err = model.Only(c.String("only")); err != nil {
+			return draft{}, misused("--only: %v", err)
+		}
+	}
+	n := cmp.Or(c.Int("num-requests"), model.SourceRequests())
+	if model, err = model.AtRate(c.Float64("rate-scale")); err != nil {
+		return draft{}, misused("--rate-scale: %w", err)
+	}
+	return draft{
+		write: func(w *format.Writer) (int, error) {
+			reqs := trace.Speed(model.Requests(c.Uint64("seed"), n), c.Float64("speedup-ratio"))
+			return w.WriteAll(trace.Until(c.Context, reqs))
+		},
+		notes: func(int) []string { return nil },
+	}, nil
+}
+
+func sessionsModel(c *cli.Context, std streams) (*sessions.Model, error) {
+	from := c.String("from")
+	return fitSessions(c, std, from, func(file string) (*sessions.Model, error) {
+		f, err := format.OpenFile(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		m, err := sessions.Read(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", inputName(from), err)
+		}
+		if c.IsSet(blockSizeFlag.Name) {
+			return nil, misused("--block-size has no effect on a model: the block size of %s is %d tokens", traceName(from), m.BlockSize().Tokens)
+		}
+		return m, nil
+	})
+}
+
+// treeFlags have the names of NVIDIA's data generator.
+func treeFlags() []cli.Flag {
+	return group(ofTree,
+		&cli.Float64Flag{Name: "prefix-len-multiplier", Value: 1, Usage: "multiply the length of shared prefixes by `X`, which may be a fraction"},
+		&cli.IntFlag{Name: "prefix-root-multiplier", Value: 1, Usage: "distribute requests over `N` copies of the shared prefixes"},
+		&cli.Float64Flag{Name: "prompt-len-multiplier", Value: 1, Usage: "multiply the length of unique prompts by `X`"},
+		&cli.Float64Flag{Name: "osl-multiplier", Value: 1, Usage: "multiply output lengths by `X`"},
+		&cli.IntFlag{Name: "min-isl", DefaultText: "none", Usage: "reject requests with fewer than `N` input tokens"},
+		&cli.IntFlag{Name: "max-isl", DefaultText: "none", Usage: "reject requests with more than `N` input tokens"},
+		&cli.IntFlag{Name: "min-osl", DefaultText: "none", Usage: "raise shorter outputs to `N` tokens"},
+		&cli.IntFlag{Name: "max-osl", DefaultText: "none", Usage: "cut longer outputs to `N` tokens"},
+		&cli.BoolFlag{Name: "keep-rate", Usage: "skip the time of rejected requests, to keep the rate of the source"},
+	)
+}
+
+func treeShape(c *cli.Context) (tree.Shape, error) {
+	shape := tree.Shape{
+		PrefixLenMultiplier:  c.Float64("prefix-len-multiplier"),
+		PrefixRootMultiplier: c.Int("prefix-root-multiplier"),
+		PromptLenMultiplier:  c.Float64("prompt-len-multiplier"),
+		OSLMultiplier:        c.Float64("osl-multiplier"),
+		SpeedupRatio:         c.Float64("speedup-ratio"),
+		MinISL:               c.Int("min-isl"),
+		MaxISL:               c.Int("max-isl"),
+		MinOSL:               c.Int("min-osl"),
+		MaxOSL:               c.Int("max-osl"),
+		KeepRate:             c.Bool("keep-rate"),
+	}
+	return shape, misusedShape(shape.Check())
+}
+
+// shapeFlags names the flags of a shape's fields.
+var shapeFlags = strings.NewReplacer(
+	"PrefixLenMultiplier", "--prefix-len-multiplier", "PrefixRootMultiplier", "--prefix-root-multiplier",
+	"PromptLenMultiplier", "--prompt-len-multiplier", "OSLMultiplier", "--osl-multiplier", "SpeedupRatio", "--speedup-ratio",
+	"MinISL", "--min-isl", "MaxISL", "--max-isl", "MinOSL", "--min-osl", "MaxOSL", "--max-osl",
+)
+
+// misusedShape phrases a shape's error in terms of the flags that caused it.
+func misusedShape(err error) error {
+	var shape *tree.ShapeError
+	if errors.As(err, &shape) {
+		return misused("%s", shapeFlags.Replace(shape.Error()))
+	}
+	return err
+}
+
+func draftTree(c *cli.Context, std streams) (draft, error) {
+	if name := firstGiven(c, sessionsFlags()); name != "" {
+		return draft{}, misused("--%s only works with --method sessions", name)
+	}
+	shape, err := treeShape(c)
+	if err != nil {
+		return draft{}, err
+	}
+	model, err := fitTree(c, std)
+	if err != nil {
+		return draft{}, err
+	}
+	drawing, err := model.Draw(c.Uint64("seed"), c.Int("num-requests"), shape)
+	if err != nil {
+		return draft{}, misusedShape(err)
+	}
+	return draft{
+		write: func(w *format.Writer) (int, error) {
+			n, err := w.WriteAll(trace.Until(c.Context, trace.Borrow(drawing)))
+			return n, misusedShape(err)
+		},
+		notes: func(rows int) []string { return treeNotes(drawing, rows, shape) },
+	}, nil
+}
+
+func fitTree(c *cli.Context, std streams) (*tree.Model, error) {
+	from := c.String("from")
+	return learn(c, std, from, func(reqs trace.Requests, blockSize int) (*tree.Model, error) {
+		return tree.Fit(reqs, tree.Options{BlockSize: blockSize})
+	}, func(string) (*tree.Model, error) {
+		return nil, fmt.Errorf("%s is a model for --method sessions; --method tree needs a trace", traceName(from))
+	})
+}
+
+// treeNotes reports the requests rejected by the ISL limits.
+func treeNotes(d *tree.Drawing, rows int, s tree.Shape) []string {
+	if d.Rejected() == 0 {
+		return nil
+	}
+	drawn := rows + d.Rejected()
+	rejected := fmt.Sprintf("%s of %s drawn requests rejected by the limits of ISL", doc.Int(d.Rejected()), doc.Int(drawn))
+	if s.KeepRate {
+		return []string{fmt.Sprintf("%s; the others arrive at %.2f requests/s", rejected, d.Rate())}
+	}
+	return []string{fmt.Sprintf("%s; the rate drops from %.2f to %.2f requests/s (--keep-rate keeps it)",
+		rejected, d.Rate()*float64(drawn)/float64(rows), d.Rate())}
+}
+
+var specFlag = &choiceFlag{
+	StringFlag: cli.StringFlag{
+		Name: "spec", Category: ofDescriptions,
+		Usage: "`FILE`: description in YAML, the name of a ready-made one, or - for standard input",
+	},
+	Choices: choiceSet{Names: traces.Specs(), Open: true},
+}
+
+// describeKey is a flag that sets a key of a description.
+type describeKey struct{ flag, key, usage, otherwise string }
+
+var describeKeys = []describeKey{
+	{"isl", "isl", "`DIST`: prompt length (ISL) in tokens", ""},
+	{"unique-isl", "unique_isl", "`DIST`: prompt length after the shared prefix in tokens; replaces --isl", ""},
+	{"osl", "osl", "`DIST`: answer length (OSL) in tokens", ""},
+	{"correlation", "correlation", "`R`: rank correlation of ISL and OSL, -1 to 1", "0"},
+	{"rate", "rate", "`R`: arrival rate in requests/s", "1"},
+	{"arrival", "arrival.process", "`PROCESS`: arrival process: %s", "poisson; gamma with --cv or --burstiness"},
+	{"cv", "arrival.cv", "`CV`: coefficient of variation of gamma inter-arrival times; above 1 is bursty", ""},
+	{"burstiness", "arrival.cv", "`K`: shape of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
+	{"shared-prompts", "shared.count", "`N`: number of shared system prompts", "1 with --shared-len, else none"},
+	{"shared-len", "shared.tokens", "`DIST`: length of a shared system prompt in tokens", ""},
+	{"zipf", "shared.zipf", "`S`: Zipf exponent of the popularity of shared prompts", "0, uniform"},
+	{"turns", "sessions.turns", "`DIST`: turns per conversation", "1"},
+	{"think-time", "sessions.think_time", "`DIST`: pause between an answer and the next prompt, such as 10s or lognormal:20s:1.5", "0s"},
+	{"new-tokens", "sessions.new_tokens", "`DIST`: tokens added by each later turn", "as in a first prompt"},
+	{"duration", "duration", "only keep requests that arrive within this `TIME`", "no limit"},
+}
+
+// sharedKeys lists the keys set by flags shared with the other methods.
+var sharedKeys = []describeKey{
+	{flag: "num-requests", key: "num_requests"}, {flag: "seed", key: "seed"}, {flag: blockSizeFlag.Name, key: "block_size"},
+}
+
+func describeFlags() []cli.Flag {
+	flags := []cli.Flag{specFlag}
+	for _, k := range describeKeys {
+		f := cli.StringFlag{Name: k.flag, Category: ofDescriptions, Usage: k.usage, DefaultText: k.otherwise}
+		if flags = append(flags, &f); k.key == "arrival.process" {
+			flags[len(flags)-1] = &choiceFlag{StringFlag: f, Choices: oneOf(trace.Processes()...)}
+		}
+	}
+	return flags
+}
+
+func describedBy(c *cli.Context) string { return firstGiven(c, describeFlags()) }
+
+func draftDescription(c *cli.Context, std streams) (draft, error) {
+	if c.IsSet("cv") && c.IsSet("burstiness") {
+		return draft{}, misused("--cv and --burstiness are both set: use one of them")
+	}
+	if name := firstGiven(c, slices.Concat(traceFlags(), treeFlags(), sessionsFlags())); name != "" {
+		return draft{}, misused("--%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c))
+	}
+	d, err := readDescription(c, std, nil)
+	if err != nil {
+		return draft{}, err
+	}
+	return draft{
+		write: func(w *format.Writer) (int, error) {
+			rows, err := w.WriteAll(trace.Until(c.Context, trace.Borrow(d.Draw())))
+			if err == nil && rows == 0 {
+				err = errors.New("no request arrives within the duration")
+			}
+			return rows, err
+		},
+		notes: func(int) []string {
+			return append([]string{fmt.Sprintf("block size: %d tokens", d.BlockSize())}, roundedSharing(d)...)
+		},
+	}, nil
+}
+
+// roundedSharing returns a note if shared prefixes are not whole blocks.
+func roundedSharing(d *spec.Spec) []string {
+	drawn, shared := d.SharedTokens()
+	if drawn == shared {
+		return nil
+	}
+	return []string{fmt.Sprintf("note: only whole blocks are shared: %s of the %s tokens of a shared prefix, on average; a block size that divides the prefixes shares all of them",
+		doc.Fixed(shared, 0), doc.Fixed(drawn, 0))}
+}
+
+// readDescription reads --spec and overrides it with the flags. own replaces
+// the values of some flags; "" omits the flag.
+func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.Spec, error) {
+	if _, replaced := own["isl"]; !replaced && !c.IsSet(specFlag.Name) {
+		if err := checkLengths(c); err != nil {
+			return nil, err
+		}
+	}
+	o := spec.Options{Name: "the flags"}
+	if _, err := strconv.Atoi(c.String("shared-len")); c.Command.Name == "bench" && (c.IsSet("turns") || c.IsSet("shared-len") && err != nil) {
+		o.BlockSize = engineBlock
+	}
+	for _, k := range slices.Concat(describeKeys, sharedKeys) {
+		value, replaced := own[k.flag]
+		if !replaced && c.IsSet(k.flag) {
+			value = fmt.Sprint(c.Value(k.flag))
+		}
+		if shape, err := strconv.ParseFloat(value, 64); k.flag == "burstiness" && err == nil {
+			value = strconv.FormatFloat(1/math.Sqrt(shape), 'g', -1, 64)
+		}
+		if value != "" || !replaced && c.IsSet(k.flag) {
+			o.Settings = append(o.Settings, spec.Setting{Key: k.key, Value: value, From: "--" + k.flag})
+		}
+	}
+	var text []byte
+	if spec := c.String(specFlag.Name); c.IsSet(specFlag.Name) {
+		var err error
+		if text, err = readSpec(std, spec); err != nil {
+			return nil, err
+		}
+		o.Name = traceName(spec)
+	}
+	d, err := spec.Parse(text, o)
+	if err != nil && !c.IsSet(specFlag.Name) {
+		return nil, misused("%w", err)
+	}
+	return d, err
+}
+
+// checkLengths returns an error if a description by flags alone lacks a length.
+func checkLengths(c *cli.Context) error {
+	switch {
+	case !c.IsSet("isl") && !c.IsSet("unique-isl"):
+		return misused("--isl is missing: the prompt length in tokens, such as 3000")
+	case !c.IsSet("osl"):
+		return misused("--osl is missing: the answer length in tokens, such as 150")
+	}
+	return nil
+}
+
+// engineBlock is the usual block size of engines, for prompts that share parts of any
+// length.
+const engineBlock = 16
+
+// readSpec returns the text of a description, a file or a built-in one. It reads at most one
+// byte over the limit.
+func readSpec(std streams, name string) ([]byte, error) {
+	in := io.NopCloser(std.in)
+	if name != "-" {
+		f, err := os.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			text, ok := traces.Spec(name)
+			if !ok {
+				return nil, fmt.Errorf("reading description: %w; ready-made descriptions: %s", err, strings.Join(traces.Specs(), ", "))
+			}
+			return text, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading description: %w", err)
+		}
+		in = f
+	}
+	defer in.Close()
+	var text bytes.Buffer
+	if _, err := io.Copy(&text, io.LimitReader(in, spec.MaxText+1)); err != nil {
+		return nil, fmt.Errorf("reading description: %w", err)
+	}
+	return text.Bytes(), nil
+}
+
+// Flags of a fidelity check.
+const (
+	checkFlagName = "check"
+	againstFlag   = "against"
+)
+
+func checkFlags() []cli.Flag {
+	return append(group(ofCheck,
+		&cli.BoolFlag{Name: checkFlagName, Usage: "compare the generated trace with its source: PASS, or FAIL with exit status 4"},
+		&cli.StringFlag{Name: againstFlag, Usage: "`TRACE` to compare with; with --only, its requests of that client", DefaultText: "--from"},
+	), group(inOutput,
+		&cli.BoolFlag{Name: "json", Usage: "print the result of --check as JSON instead of a table"},
+		&cli.StringFlag{Name: "html", Usage: "also write the result of --check to `FILE`, a self-contained page"},
+	)...)
+}
+
+// fidelityCheck is a fidelity check, as configured by flags.
+type fidelityCheck struct {
+	source string
+	client string // the only one of the source that is compared, "" for all
+	outputs
+}
+
+// checkOf parses the flags of a check, and returns nil without one.
+func checkOf(c *cli.Context) (*fidelityCheck, error) {
+	if !c.Bool(checkFlagName) {
+		if name := firstGivenOf(c, againstFlag, "json", "html"); name != "" {
+			return nil, misused("--%s needs --check", name)
+		}
+		return nil, nil
+	}
+	check := &fidelityCheck{source: c.String("from"), client: c.String("only")}
+	if c.IsSet(againstFlag) {
+		check.source = c.String(againstFlag)
+	}
+	switch check.source {
+	case "":
+		return nil, misused("--check needs --against TRACE to compare a described trace with")
+	case "-":
+		return nil, misused("--check reads the source twice: use a file instead of standard input")
+	}
+	if !c.IsSet(againstFlag) && isModel(check.source) {
+		return nil, misused("%s is a model: --check needs --against TRACE", traceName(check.source))
+	}
+	var err error
+	check.outputs, err = outputsOf(c)
+	return check, err
+}
+
+// run judges the trace in a file.
+func (f *fidelityCheck) run(c *cli.Context, std streams, file string) error {
+	drawn, err := f.collect(c, std, file, format.Options{}, func(reqs trace.Requests) trace.Requests { return reqs })
+	if err != nil {
+		return err
+	}
+	rateScale := c.Float64("rate-scale")
+	source, err := f.collect(c, std, f.source, formatOptions(c), func(reqs trace.Requests) trace.Requests {
+		reqs = trace.Take(reqs, max(1, int(float64(drawn.Requests)/rateScale)))
+		return trace.Speed(reqs, c.Float64("speedup-ratio"))
+	})
+	if err != nil {
+		return err
+	}
+	result := report.Fidelity{SourceName: traceName(f.source), DrawnName: traceName(file), Report: fidelity.Compare(source, drawn, rateScale), RateScale: rateScale}
+	err = f.show(std, resultsOf(result))
+	if err != nil || result.Pass() {
+		return err
+	}
+	return gateError{errors.New("the drawn trace does not resemble its source: FAIL")}
+}
+
+// collect collects the compared values of a part of a trace.
+func (f *fidelityCheck) collect(c *cli.Context, std streams, path string, opts format.Options, part func(trace.Requests) trace.Requests) (*fidelity.Trace, error) {
+	in, err := openTrace(c, std, path, path, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	in.keep()
+	reqs := in.Borrowed()
+	if path == f.source && f.client != "" {
+		reqs = trace.Prune(in.Requests(), func(reqs trace.Requests) trace.Requests { return ofClient(reqs, f.client) }, new(int))
+	}
+	t, err := fidelity.Collect(part(reqs), in.blockSize())
+	return t, in.located(err)
+}
+
+// ofClient returns the requests with all values of a client's name among their extra keys.
+func ofClient(reqs trace.Requests, name string) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for r, err := range reqs {
+			if err == nil && !hasValues(r, strings.Split(name, "/")) {
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func hasValues(r trace.Request, values []string) bool {
+	var keys map[string]any
+	if sonic.Unmarshal(r.Extra, &keys) != nil {
+		return false
+	}
+	if recorded, ok := keys[log.RecordedKey].(map[string]any); ok {
+		maps.Copy(keys, recorded)
+	}
+	for _, v := range values {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(keys)), func(of any) bool { return fmt.Sprint(of) == v }) {
+			return false
+		}
+	}
+	return true
 }
