@@ -75,7 +75,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	defer remove()
 	cfg := q.sweep
 	cfg.Save = func(result *experiment.Result) error {
-		sayDamaged(std, result.Damaged)
+		std.sayAll("%s", result.Damaged)
 		return saveReports(std, result, q.view)
 	}
 	cfg.Each = func(r experiment.LegResult) { sayLeg(std, r) }

@@ -39,7 +39,7 @@ func parseBench(c *cli.Context, std streams, stop stop) (q benchQuestion, err er
 	if q.sweep.Run, err = sweepConfig(c, std, stop); err != nil {
 		return q, err
 	}
-	if q.view, err = viewOf(c); err != nil {
+	if q.view, _, err = viewOf(c); err != nil {
 		return q, err
 	}
 	if q.find {

@@ -37,132 +37,115 @@ func compareCommand(std streams, _ stop) *cli.Command {
 }
 
 func compareRuns(c *cli.Context, std streams) error {
-	asked, err := parseCompare(c)
+	if c.NArg() != 2 {
+		return misused("want two sides, A and B, each one or more comma-separated run folders; got %d", c.NArg())
+	}
+	view, objectives, err := viewOf(c)
+	if err != nil {
+		return err
+	}
+	metrics, err := comparedMetrics(c, view.Gates, objectives)
+	if err != nil {
+		return err
+	}
+	out, err := outputsOf(c)
 	if err != nil {
 		return err
 	}
 	var sides [2][]*diff.Run
-	for i, side := range asked.sides {
-		for _, dir := range side.dirs {
-			info, err := readRun(std, dir, asked)
+	var names [2]string
+	for i, arg := range c.Args().Slice() {
+		name, dirs, err := parseSide(arg)
+		if err != nil {
+			return err
+		}
+		names[i] = name
+		for _, dir := range dirs {
+			run, err := readRun(std, dir, metrics, objectives)
 			if err != nil {
 				return err
 			}
-			sides[i] = append(sides[i], info)
+			sides[i] = append(sides[i], run)
 		}
 	}
-	found := diff.Of(sides[0], sides[1], diff.Options{Metrics: asked.metrics, Seed: c.Uint64("seed")})
+	found := diff.Of(sides[0], sides[1], diff.Options{Metrics: metrics, Seed: c.Uint64("seed")})
 	if len(found.Objections) > 0 && !c.Bool("force") {
 		return refuse(std, found.Objections)
 	}
-	shown := report.Diff{Comparison: found, NameA: asked.sides[0].name, NameB: asked.sides[1].name}
-	for _, gate := range asked.gates {
+	shown := report.Diff{Comparison: found, NameA: names[0], NameB: names[1]}
+	for _, gate := range view.Gates {
 		difference, _ := found.Find(gate.Metric.Key)
 		shown.Judgements = append(shown.Judgements, diff.Judge(gate, difference))
 	}
-	if err := asked.show(std, resultsOf(shown)); err != nil {
+	if err := out.show(std, resultsOf(shown)); err != nil {
 		return err
 	}
 	return failedGates("", shown.Judgements)
 }
 
-// comparison holds the parsed command line.
-type comparison struct {
-	sides [2]comparedSide
-	outputs
-	gates      []measure.Gate
-	metrics    []measure.Metric
-	objectives []measure.Objective
-}
-
-type comparedSide struct {
-	name string
-	dirs []string
-}
-
-// parseCompare parses the command line. The metrics of conditions are compared
-// too.
-func parseCompare(c *cli.Context) (asked comparison, err error) {
-	if c.NArg() != 2 {
-		return asked, misused("want two sides, A and B, each one or more comma-separated run folders; got %d", c.NArg())
-	}
-	for i, arg := range c.Args().Slice() {
-		if asked.sides[i], err = parseSide(arg); err != nil {
-			return asked, err
-		}
-	}
-	if asked.outputs, err = outputsOf(c); err != nil {
-		return asked, err
-	}
-	asked.metrics = diff.DefaultMetrics()
-	needsObjectives := false
+// comparedMetrics returns the metrics to compare: those of --metric, of conditions and of
+// goodput, too.
+func comparedMetrics(c *cli.Context, gates []measure.Gate, objectives []measure.Objective) ([]measure.Metric, error) {
+	all := diff.DefaultMetrics()
 	add := func(m measure.Metric) {
-		needsObjectives = needsObjectives || m.Goodput
-		if !slices.ContainsFunc(asked.metrics, func(other measure.Metric) bool { return other.Key == m.Key }) {
-			asked.metrics = append(asked.metrics, m)
+		if !slices.ContainsFunc(all, func(other measure.Metric) bool { return other.Key == m.Key }) {
+			all = append(all, m)
 		}
 	}
-	if c.IsSet("goodput") {
-		if asked.objectives, err = measure.ParseObjectives(c.String("goodput")); err != nil {
-			return asked, misused("--goodput: %w", err)
-		}
+	if objectives != nil {
 		add(measure.MustMetric("request_goodput"))
 	}
 	for _, name := range textsOf(c, "metric") {
 		m, err := measure.ParseMetric(name)
-		if err != nil {
-			return asked, misused("--metric: %w", err)
+		switch {
+		case err != nil:
+			return nil, misused("--metric: %w", err)
+		case m.Goodput && objectives == nil:
+			return nil, errNoObjectives
 		}
 		add(m)
 	}
-	if asked.gates, err = gatesOf(c, asked.objectives); err != nil {
-		return asked, err
-	}
-	for _, gate := range asked.gates {
+	for _, gate := range gates {
 		add(gate.Metric)
 	}
-	if needsObjectives && asked.objectives == nil {
-		return asked, misused("goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25")
-	}
-	return asked, nil
+	return all, nil
 }
 
 // parseSide parses [NAME=]DIR[,DIR...]. If a folder of that name exists, it is
 // a DIR.
-func parseSide(arg string) (comparedSide, error) {
+func parseSide(arg string) (name string, dirs []string, err error) {
 	if _, err := os.Stat(arg); err == nil {
-		return comparedSide{arg, []string{arg}}, nil
+		return arg, []string{arg}, nil
 	}
 	in := parseInput(arg)
-	side := comparedSide{in.name, strings.Split(in.path, ",")}
-	for i, dir := range side.dirs {
+	dirs = strings.Split(in.path, ",")
+	for i, dir := range dirs {
 		if dir == "" {
-			return side, misused("%q names no folder between its commas", arg)
+			return "", nil, misused("%q names no folder between its commas", arg)
 		}
-		if slices.ContainsFunc(side.dirs[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(dir) }) {
-			return side, misused("%q names %s twice", arg, dir)
+		if slices.ContainsFunc(dirs[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(dir) }) {
+			return "", nil, misused("%q names %s twice", arg, dir)
 		}
 	}
-	side.name = cmp.Or(side.name, strings.Join(side.dirs, ", "))
-	return side, nil
+	return cmp.Or(in.name, strings.Join(dirs, ", ")), dirs, nil
 }
 
-func readRun(std streams, dir string, asked comparison) (*diff.Run, error) {
+func readRun(std streams, dir string, metrics []measure.Metric, objectives []measure.Objective) (*diff.Run, error) {
 	recording, err := experiment.OpenRecording(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer recording.Close()
-	opts, err := recording.Options(experiment.MeasureConfig{Objectives: asked.objectives})
+	opts, err := recording.Options(experiment.MeasureConfig{Objectives: objectives})
 	if err != nil {
 		return nil, err
 	}
-	info, err := diff.Read(diff.Source{Name: dir, Run: recording.Run, Records: recording.Records, Measure: opts}, asked.metrics)
-	sayDamaged(std, recording.Damaged())
+	run, err := diff.Read(diff.Source{Name: dir, Run: recording.Run, Records: recording.Records, Measure: opts}, metrics)
+	std.sayAll("%s", recording.Damaged())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	return info, nil
+	return run, nil
 }
 
 // refuse returns the reasons why the sides cannot be compared.

@@ -1,14 +1,29 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
+	"moontide/replay/evidence"
+	"moontide/replay/experiment"
+	"moontide/replay/openai"
+	"moontide/replay/runfile"
+	"moontide/replay/secret"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/fit"
 )
@@ -139,4 +154,239 @@ func fitOptions(c *cli.Context) (options fit.Options, err error) {
 		return options, misused("--refit-prefill needs --engine: the file with the costs of decoding")
 	}
 	return options, nil
+}
+
+// fitData are the measurements that an engine is fitted to.
+type fitData struct {
+	subject      string
+	measurements []fit.Measurement
+	excluded     []fit.Row // unfit ones
+	invalid      bool      // some are INVALID
+	provenance   fit.Provenance
+	blockSize    int // by the server's metrics, 0 is unknown
+	kvTokens     int
+}
+
+// driveFlags returns the flags of --url.
+func driveFlags() []cli.Flag {
+	flags := slices.Concat(requestFlags(), []cli.Flag{
+		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint to measure, such as http://127.0.0.1:8000"}),
+		&cli.IntFlag{Name: longISLFlag, Category: inLoad, Value: 2048, Usage: "with --url, longest prompt in tokens"},
+		&cli.IntFlag{Name: maxConcurrencyFlag.Name, Category: inLoad, Value: 128, Usage: "with --url, at most `N` requests in flight"},
+		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "with --url, `DIR` for the run folders", DefaultText: "a new folder under runs"},
+	}, thresholdFlags())
+	ofSweeps := []string{"retry", "abort-after-errors", "warmup-requests", "no-chunk-times"}
+	return slices.DeleteFunc(flags, func(f cli.Flag) bool { return slices.Contains(ofSweeps, f.Names()[0]) })
+}
+
+// fitInput reads or makes the measurements.
+func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
+	table, live, runs := c.IsSet(tableFlag), len(textsOf(c, "url")) > 0, c.NArg() > 0
+	switch {
+	case !table && !live && !runs:
+		return nil, misused("name run folders, or give --table FILE or --url URL")
+	case table && live, table && runs, live && runs:
+		return nil, misused("run folders, --table and --url: choose one")
+	case len(textsOf(c, "url")) > 1:
+		return nil, misused("--url: measure one endpoint; for several engines, that of their router, with --engines N")
+	}
+	if !live {
+		if name := firstGiven(c, driveFlags()); name != "" {
+			return nil, misused("--%s is for measuring with --url", name)
+		}
+	}
+	switch {
+	case table:
+		return fitTable(c, std)
+	case live:
+		return fitURL(c, std, stop)
+	}
+	if name := c.Args().First(); strings.HasSuffix(name, ".csv") {
+		return nil, misused("%s is a table: use --table %[1]s", name)
+	}
+	return fitRuns(std, c.Args().Slice())
+}
+
+// fitTable reads a CSV table.
+func fitTable(c *cli.Context, std streams) (*fitData, error) {
+	path := c.String(tableFlag)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the table: %w", err)
+	}
+	table, err := fit.ReadTable(strings.NewReader(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(table.Ignored) > 0 {
+		std.say("%s: ignored columns: %s", path, strings.Join(table.Ignored, ", "))
+	}
+	in := &fitData{subject: filepath.Base(path)}
+	digest := sha256.Sum256(text)
+	in.provenance.Sources = []fit.Source{{Name: filepath.Base(path), SHA256: hex.EncodeToString(digest[:])}}
+	in.provenance.Version = version()
+	in.measurements = table.Measurements
+	name := in.measurements[0].Deployment
+	if i := slices.IndexFunc(in.measurements, func(m fit.Measurement) bool { return m.Deployment != name }); i > 0 {
+		return nil, fmt.Errorf("%s: rows of the deployments %s and %s: write a table for each", path, name, in.measurements[i].Deployment)
+	}
+	if name != "" {
+		in.subject += ": " + name
+	}
+	return in, nil
+}
+
+// fitRuns reads run folders.
+func fitRuns(std streams, dirs []string) (*fitData, error) {
+	in := &fitData{provenance: fit.Provenance{Version: version(), Sources: []fit.Source{}}}
+	model := ""
+	for _, dir := range dirs {
+		base := filepath.Base(filepath.Clean(dir))
+		if len(dirs) > 1 && (base == experiment.SweepFile) {
+			continue // a shell's sweep/*
+		}
+		m, err := experiment.ReadEngineRun(dir)
+		if err != nil {
+			return nil, err
+		}
+		if model = cmp.Or(model, m.Model); m.Model != model {
+			return nil, fmt.Errorf("the runs are of different models: %s is of %s, those before it are of %s", dir, m.Model, model)
+		}
+		in.provenance.Server = cmp.Or(in.provenance.Server, m.Server)
+		in.blockSize, in.kvTokens = cmp.Or(in.blockSize, m.BlockSize), cmp.Or(in.kvTokens, m.KVTokens)
+		if slices.ContainsFunc(in.measurements, func(other fit.Measurement) bool { return other.Name == m.Name }) {
+			m.Name = dir
+		}
+		if slices.ContainsFunc(in.provenance.Sources, func(s fit.Source) bool { return s.SHA256 == m.SHA256 }) {
+			return nil, fmt.Errorf("%s has the same run as an earlier folder: name each run once", dir)
+		}
+		if m.Unfit != "" {
+			std.say("not fitted: %s: %s", dir, m.Unfit)
+			in.invalid = in.invalid || m.Invalid
+			in.excluded = append(in.excluded, fit.Row{Measurement: m.Measurement, Findings: []string{"run: " + m.Unfit}})
+			continue
+		}
+		in.measurements = append(in.measurements, m.Measurement)
+		in.provenance.Sources = append(in.provenance.Sources, fit.Source{Name: base, SHA256: m.SHA256})
+	}
+	in.provenance.Model = model
+	in.subject = fmt.Sprintf("%s of %s", doc.Count(len(in.measurements)+len(in.excluded), "run"), cmp.Or(model, "an unnamed model"))
+	if len(in.measurements) == 0 {
+		return nil, in.explain(std, errors.New("no run can be fitted"))
+	}
+	return in, nil
+}
+
+// explain returns the error of a fit that lacks measurements. INVALID runs have their own
+// exit status.
+func (in *fitData) explain(std streams, err error) error {
+	if in.invalid {
+		std.say("%v", err)
+		return errInvalid
+	}
+	return err
+}
+
+// complete sets the limits that the server reports and no flag sets.
+func (in *fitData) complete(options *fit.Options) error {
+	d := &options.Template
+	if in.blockSize > 0 && in.kvTokens > 0 {
+		d.Engine.BlockSize = cmp.Or(d.Engine.BlockSize, in.blockSize)
+		if d.Engine.KVBlocks == 0 && !d.Disaggregated() { // prefill and decode engines may differ
+			d.Engine.KVBlocks = max(in.kvTokens/d.Engine.BlockSize/max(d.Engines, 1), 1)
+		}
+	}
+	if err := d.Validate(); err != nil {
+		return fmt.Errorf("limits of the server: %w", err)
+	}
+	return nil
+}
+
+// fitURL measures a server.
+func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
+	cfg, err := drivenConfig(c, std, stop)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Dir, cfg.MaxConcurrency, cfg.Flags = "", 0, measuringFlags(c)
+	dir := c.String(outFlag.Name)
+	if dir == "" {
+		dir = experiment.NewFolder("runs", "fit-engine")
+	}
+	limits := experiment.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(maxConcurrencyFlag.Name)}
+	if err := limits.Check(); err != nil {
+		return nil, misused("%w", err)
+	}
+	if len(cfg.ServerMetrics) == 0 {
+		cfg.ServerMetrics, limits.KVTokens = findMetrics(stop.gently, cfg.Client)
+	}
+	std.say("measuring %s", secret.URL(cfg.Client.URLs[0]))
+	runs, err := experiment.PlanEngineRuns(limits)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs {
+		std.say("planned: %s, %d requests, ISL %d, OSL %d, %d in flight: %s", r.Name, r.Prompts, r.ISL, r.OSL, r.MaxConcurrency, r.Shows)
+	}
+	legs, err := experiment.RunEngineSweep(stop.now, experiment.SweepConfig{
+		Run: cfg, Dir: dir,
+		Save: func(result *experiment.Result) error {
+			return runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), reported(result, report.View{}).Summary())
+		},
+		Each: func(r experiment.LegResult) { sayLeg(std, r) },
+	}, experiment.Target{URL: cfg.Client.URLs[0]}, runs)
+	if err != nil {
+		switch {
+		case errors.Is(err, context.Canceled):
+			std.say("to continue, repeat the command with --out %s", dir)
+		case len(legs) > 0 || errors.Is(err, experiment.ErrStopped):
+			err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
+		}
+		return nil, runError(c, err)
+	}
+	var dirs []string
+	for _, leg := range legs {
+		dirs = append(dirs, leg.Dir)
+	}
+	std.say("the runs are in %s", dir)
+	in, err := fitRuns(std, dirs)
+	if err == nil && in.invalid {
+		std.say("to repeat the runs that are INVALID, repeat the command with --out %s", dir)
+	}
+	return in, err
+}
+
+// findMetrics returns the URLs of the server's metrics, nil if it has none, and the size
+// of its KV caches in tokens, 0 if unknown.
+func findMetrics(ctx context.Context, client openai.Config) (urls []string, kvTokens int) {
+	for _, text := range client.URLs {
+		if u, err := url.Parse(text); err == nil && u.Host != "" {
+			urls = append(urls, (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/metrics"}).String())
+		}
+	}
+	scraper, err := evidence.New(urls, nil)
+	if err != nil || len(urls) == 0 {
+		return nil, 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	figures, err := scraper.Scrape(ctx)
+	if err != nil {
+		return nil, 0
+	}
+	if figures.CapacityTokens != nil {
+		kvTokens = int(*figures.CapacityTokens)
+	}
+	return urls, kvTokens
+}
+
+// measuringFlags returns the given flags that affect the runs.
+func measuringFlags(c *cli.Context) []string {
+	var fitting []string
+	for _, f := range fitEngineFlags() {
+		if slices.Contains([]string{inFit, inEngine, inOutput}, categoryOf(f)) && f.Names()[0] != "seed" {
+			fitting = append(fitting, f.Names()[0])
+		}
+	}
+	return setFlags(c, fitting...)
 }

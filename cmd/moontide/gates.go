@@ -47,19 +47,34 @@ func gatesOf(c *cli.Context, objectives []measure.Objective) (all []measure.Gate
 		case g.Metric.Goodput && findFlag(c.Command.Flags, "goodput") == nil:
 			return nil, misused("%s needs objectives: use it with moontide report --goodput", g.Condition)
 		case g.Metric.Goodput && objectives == nil:
-			return nil, misused("goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25")
+			return nil, errNoObjectives
 		}
 	}
 	return all, nil
 }
 
-// viewOf parses the flags of a verb that executes runs.
-func viewOf(c *cli.Context) (v report.View, err error) {
-	if v.Percentiles, err = percentilesOf(c); err != nil {
-		return v, err
+var errNoObjectives = misused("goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25")
+
+// viewOf parses the flags for what is shown of runs and how they are judged, as far as the
+// verb has them.
+func viewOf(c *cli.Context) (v report.View, objectives []measure.Objective, err error) {
+	if c.IsSet("metrics") {
+		if v.Latencies, err = measure.ParseLatencies(c.String("metrics")); err != nil {
+			return v, nil, misused("--metrics: %w", err)
+		}
 	}
-	v.Gates, err = gatesOf(c, nil)
-	return v, err
+	if c.IsSet(percentilesFlag.Name) {
+		if v.Percentiles, err = report.ParsePercentiles(c.String(percentilesFlag.Name)); err != nil {
+			return v, nil, misused("--%s: %w", percentilesFlag.Name, err)
+		}
+	}
+	if c.IsSet("goodput") {
+		if objectives, err = measure.ParseObjectives(c.String("goodput")); err != nil {
+			return v, nil, misused("--goodput: %w", err)
+		}
+	}
+	v.Gates, err = gatesOf(c, objectives)
+	return v, objectives, err
 }
 
 // gateError reports gates that did not pass.

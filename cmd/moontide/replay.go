@@ -127,7 +127,7 @@ func runOutputFlags() []cli.Flag {
 
 // runTrace replays the trace at path and reports.
 func runTrace(c *cli.Context, std streams, stop stop, path string, cfg experiment.Config) (err error) {
-	view, err := viewOf(c)
+	view, _, err := viewOf(c)
 	if err != nil {
 		return err
 	}
@@ -258,19 +258,13 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg experiment.Config) {
 // present saves the summary and page of a run before it prints the results: the output may
 // end early, as in "| head".
 func present(std streams, result *experiment.Result, view report.View, out outputs) error {
-	sayDamaged(std, result.Damaged)
+	std.sayAll("%s", result.Damaged)
 	runs := report.Runs{reported(result, view)}
 	saved := saveReports(std, result, view)
 	shown := resultsOf(runs)
 	shown.forms["json"] = runs.WriteOutcome
 	std.say("the run is in %s", result.Dir)
 	return errors.Join(saved, out.show(std, shown))
-}
-
-func sayDamaged(std streams, damaged []string) {
-	for _, text := range damaged {
-		std.say("%s", text)
-	}
 }
 
 func reported(result *experiment.Result, view report.View) report.Run {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
 	"moontide/replay/experiment"
+	"moontide/replay/runfile"
 )
 
 func reportCommand(std streams, _ stop) *cli.Command {
@@ -61,118 +63,85 @@ func reportOutputFlags() []cli.Flag {
 }
 
 func reportRuns(c *cli.Context, std streams) error {
-	asked, err := parseReport(c)
+	if c.NArg() == 0 {
+		return misused("name a run's folder, or several")
+	}
+	inputs := namedInputs(slices.DeleteFunc(c.Args().Slice(), func(arg string) bool {
+		return c.NArg() > 1 && filepath.Base(arg) == experiment.SweepFile // a shell's sweep/*
+	}))
+	view, objectives, err := viewOf(c)
 	if err != nil {
 		return err
 	}
-	if sweeps, err := asked.ofSweeps(c); err != nil {
+	out, err := outputsOf(c)
+	if err != nil {
 		return err
-	} else if sweeps {
-		return reportSweeps(c, std, &asked)
-	}
-	// Nearly all data of a run has no pointers and stays until the end, so frequent
-	// collections are cheap and save memory.
-	debug.SetGCPercent(25)
-	var runs report.Runs
-	_, misses := asked.has(missesForm)
-	_, detail := asked.has(overTimeForm, "html")
-	for _, r := range asked.runs {
-		result, err := experiment.Measure(experiment.MeasureConfig{
-			Change:         changeOf(c),
-			Objectives:     asked.objectives,
-			EachPrediction: misses,
-			Detail:         detail,
-		}, r.path)
-		if err != nil {
-			return err
-		}
-		sayDamaged(std, result.Damaged)
-		runs = append(runs, report.Run{Name: r.name, Info: result.Run, Result: result.Metrics, View: asked.view})
-	}
-	noteVersions(std, runs)
-	if err := asked.show(std, runs); err != nil {
-		return err
-	}
-	return outcomeOf(runs)
-}
-
-// noteVersions warns if runs are of different versions.
-func noteVersions(std streams, runs report.Runs) {
-	var versions []string
-	different := false
-	for _, r := range runs {
-		versions = append(versions, r.Name+" "+r.Info.Version)
-		different = different || r.Info.Version != runs[0].Info.Version
-	}
-	if different {
-		std.say("note: runs of different moontide versions: %s", strings.Join(versions, ", "))
-	}
-}
-
-// reportQuestion holds the parsed command line.
-type reportQuestion struct {
-	runs       []namedInput
-	view       report.View
-	objectives []measure.Objective
-	outputs
-}
-
-func parseReport(c *cli.Context) (q reportQuestion, err error) {
-	if c.NArg() == 0 {
-		return q, misused("name a run's folder, or several")
-	}
-	q.runs = namedInputs(slices.DeleteFunc(c.Args().Slice(), func(arg string) bool {
-		return c.NArg() > 1 && filepath.Base(arg) == experiment.SweepFile // a shell's sweep/*
-	}))
-	if q.view, q.objectives, err = parseView(c); err != nil {
-		return q, err
-	}
-	if q.view.Gates, err = gatesOf(c, q.objectives); err != nil {
-		return q, err
-	}
-	if q.outputs, err = outputsOf(c); err != nil {
-		return q, err
 	}
 	for form, block := range blockForms {
-		if flag, ok := q.has(form); ok {
-			if err := block.Check(q.view); err != nil {
-				return q, misused("--metrics: %s: %w", flag, err)
+		if flag, ok := out.has(form); ok {
+			if err := block.Check(view); err != nil {
+				return misused("--metrics: %s: %w", flag, err)
 			}
 		}
 	}
-	if flag, ok := q.has(missesForm, overTimeForm); ok && len(q.runs) > 1 {
-		return q, misused("%s shows one run", flag)
-	}
-	return q, nil
-}
-
-func parseView(c *cli.Context) (v report.View, objectives []measure.Objective, err error) {
-	if c.IsSet("metrics") {
-		if v.Latencies, err = measure.ParseLatencies(c.String("metrics")); err != nil {
-			return v, nil, misused("--metrics: %w", err)
+	ofOne, oneOnly := out.has(missesForm, overTimeForm)
+	ofRuns, runsOnly := out.has(vllmForm, dynamoForm, morehForm, aiperfForm, missesForm, overTimeForm)
+	sweeps := 0
+	for _, in := range inputs {
+		if experiment.IsSweep(in.path) {
+			sweeps++
 		}
 	}
-	if v.Percentiles, err = percentilesOf(c); err != nil {
-		return v, nil, err
+	switch {
+	case oneOnly && len(inputs) > 1:
+		return misused("%s shows one run", ofOne)
+	case sweeps == 0:
+		return reportEach(c, std, inputs, experiment.MeasureConfig{Objectives: objectives}, view, out)
+	case sweeps < len(inputs):
+		return misused("name either runs or sweeps: the runs of a sweep are the folders in it")
+	case objectives != nil || c.IsSet("metrics"):
+		return misused("--goodput and --metrics are for runs: name those in the sweep's folder")
+	case runsOnly:
+		return misused("%s shows runs: name those in the sweep's folder", ofRuns)
 	}
-	if c.IsSet("goodput") {
-		if objectives, err = measure.ParseObjectives(c.String("goodput")); err != nil {
-			return v, nil, misused("--goodput: %w", err)
-		}
-	}
-	return v, objectives, nil
+	return reportSweeps(c, std, inputs, view, out)
 }
 
-// percentilesOf parses --percentiles; it returns nil without it.
-func percentilesOf(c *cli.Context) ([]float64, error) {
-	if !c.IsSet(percentilesFlag.Name) {
-		return nil, nil
+// reportEach reports runs one after another.
+func reportEach(c *cli.Context, std streams, inputs []namedInput, cfg experiment.MeasureConfig, view report.View, out outputs) error {
+	// Nearly all data of a run has no pointers and stays until the end, so frequent
+	// collections are cheap and save memory.
+	debug.SetGCPercent(25)
+	cfg.Change = changeOf(c)
+	_, cfg.EachPrediction = out.has(missesForm)
+	_, cfg.Detail = out.has(overTimeForm, "html")
+	var runs report.Runs
+	var versions []string
+	several := false
+	for _, in := range inputs {
+		result, err := experiment.Measure(cfg, in.path)
+		if err != nil {
+			return err
+		}
+		std.sayAll("%s", result.Damaged)
+		runs = append(runs, report.Run{Name: in.name, Info: result.Run, Result: result.Metrics, View: view})
+		versions = append(versions, in.name+" "+result.Run.Version)
+		several = several || result.Run.Version != runs[0].Info.Version
 	}
-	percentiles, err := report.ParsePercentiles(c.String(percentilesFlag.Name))
-	if err != nil {
-		return nil, misused("--%s: %w", percentilesFlag.Name, err)
+	if several {
+		std.say("note: runs of different moontide versions: %s", strings.Join(versions, ", "))
 	}
-	return percentiles, nil
+	shown := resultsOf(runs)
+	shown.forms[aiperfForm] = func(w io.Writer) error { return writeAIPerf(w, inputs) }
+	shown.forms[missesForm] = func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) }
+	shown.forms[overTimeForm] = func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) }
+	for form, block := range blockForms {
+		shown.forms[form] = func(w io.Writer) error { return runs.Block(block).WriteText(w) }
+	}
+	if err := out.show(std, shown); err != nil {
+		return err
+	}
+	return outcomeOf(runs)
 }
 
 // blockForms holds the forms that are a result block.
@@ -185,28 +154,88 @@ func metricNames() (names []string) {
 	return names
 }
 
-func (q *reportQuestion) show(std streams, runs report.Runs) error {
-	shown := resultsOf(runs)
-	shown.forms[aiperfForm] = func(w io.Writer) error { return q.writeAIPerf(std, w) }
-	shown.forms[missesForm] = func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) }
-	shown.forms[overTimeForm] = func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) }
-	for form, block := range blockForms {
-		shown.forms[form] = func(w io.Writer) error { return runs.Block(block).WriteText(w) }
-	}
-	return q.outputs.show(std, shown)
-}
-
-func (q *reportQuestion) writeAIPerf(std streams, w io.Writer) error {
-	for _, r := range q.runs {
-		recording, err := experiment.OpenRecording(r.path)
+func writeAIPerf(w io.Writer, inputs []namedInput) error {
+	for _, in := range inputs {
+		recording, err := experiment.OpenRecording(in.path)
 		if err != nil {
 			return err
 		}
 		err = report.AIPerf(w, recording.Run, recording.Records)
 		recording.Close()
 		if err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
+			return fmt.Errorf("%s: %w", in.name, err)
 		}
 	}
 	return nil
+}
+
+// reportSweeps shows sweeps side by side, each as one or more deployments.
+func reportSweeps(c *cli.Context, std streams, inputs []namedInput, view report.View, out outputs) error {
+	var legs []experiment.LegResult
+	var incomplete []string
+	for _, sweep := range inputs {
+		measured, unended, err := experiment.MeasureSweep(experiment.MeasureConfig{Change: changeOf(c)}, sweep.path)
+		if err != nil {
+			return err
+		}
+		for _, dir := range unended {
+			what := "the run in " + dir + " did not end, or no request succeeded"
+			if dir == sweep.path {
+				what = "the sweep in " + dir + " did not end"
+			}
+			incomplete = append(incomplete, what+": repeat its command")
+		}
+		for _, leg := range measured {
+			if len(inputs) > 1 {
+				leg.Target.Label = strings.TrimSpace(sweep.name + " " + leg.Target.Label)
+			}
+			if len(legs) > 0 && leg.Axis != legs[0].Axis {
+				return fmt.Errorf("%s varies the %s, and %s the %s: only sweeps over the same quantity can be compared",
+					inputs[0].name, legs[0].Axis, sweep.name, leg.Axis)
+			}
+			std.sayAll("%s", leg.Damaged)
+			legs = append(legs, leg)
+		}
+	}
+	set := report.SweepOf(subjectOf(legs), legs, view)
+	set.Incomplete = incomplete
+	if err := out.show(std, resultsOf(set)); err != nil {
+		return err
+	}
+	if len(incomplete) > 0 {
+		return errors.New(strings.Join(incomplete, "\n"))
+	}
+	return setOutcome(set)
+}
+
+// subjectOf names the trace and the model of the runs of sweeps, if they agree.
+func subjectOf(legs []experiment.LegResult) string {
+	model, trace := legs[0].Run.Target.ModelText(), filepath.Base(legs[0].Run.Trace.Name)
+	for _, leg := range legs {
+		if leg.Run.Target.ModelText() != model {
+			model = "several models"
+		}
+		if filepath.Base(leg.Run.Trace.Name) != trace {
+			trace = ""
+		}
+	}
+	if legs[0].Run.Target.Virtual {
+		model = "simulated in virtual time"
+	} else {
+		model = "model " + model
+	}
+	if trace == "" {
+		return model
+	}
+	return trace + ", " + model
+}
+
+// changeOf returns the changes that the flags make to a run.
+func changeOf(c *cli.Context) func(info *runfile.Run) {
+	return func(info *runfile.Run) {
+		info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)
+		if n := c.Int(serverBlockSizeFlag.Name); n > 0 {
+			info.Target.ServerBlockSize = n
+		}
+	}
 }

@@ -50,7 +50,7 @@ func planTrace(c *cli.Context, std streams, stop stop, path string) error {
 }
 
 func parsePlan(c *cli.Context, std streams, stop stop) (q planQuestion, err error) {
-	if q.view, err = viewOf(c); err != nil {
+	if q.view, _, err = viewOf(c); err != nil {
 		return q, err
 	}
 	if q.outputs, err = outputsOf(c); err != nil {
