@@ -57,7 +57,7 @@ var maxLines = map[string]int{
 	"trace/block":                   400,
 	"trace/check":                   1350,
 	"trace/format":                  4000,
-	"trace/jsonscan":                800,
+	"trace/jsonscan":                820,
 	"trace/log":                     1900,
 	"trace/routing":                 200,
 	"trace/spill":                   300,

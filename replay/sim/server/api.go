@@ -1,13 +1,10 @@
 package server
 
 import (
-	"fmt"
-
-	"github.com/valyala/fasthttp"
+	"math"
 )
 
-// api is an API that clients speak: how its requests are read and its answers
-// written. Chat and completions share choices.go, each of the others has a file.
+// api is an API that clients speak: how its requests are read and its responses written.
 type api struct {
 	name, path  string
 	promptParam string // names the prompt in errors
@@ -16,32 +13,32 @@ type api struct {
 
 	// Names of the members that mean the same in every API: see body.
 	objects          []string // members that hold further ones
-	limits           []string // of an answer's length; a later one takes precedence
+	limits           []string // of a response's length; a later one takes precedence
 	least, ignoreEOS string
 	limited          bool // a limit must be given
 	maxTokens        int  // the default limit
 
-	separatesReasoning bool // answers tell reasoning from visible text
+	separatesReasoning bool // responses tell reasoning from visible text
 	forms
 }
 
-// forms are how an API writes its answers. Those of a stream are of events.
+// forms are how an API writes its responses. Those of a stream are of events.
 type forms struct {
-	accepted        form // before the answer is begun
+	accepted        form // before the response is begun
 	begun           form // before the first token
 	text, reasoning partForms
 	usageEvent      form // after the last token, if stream_options ask for it
 	ended           form // after that
 	failed          form // an error, which ends the stream
 
-	whole                 form // an answer that is not streamed
+	whole                 form // a response that is not streamed
 	usage                 form
-	running, stop, length form           // why the answer ended, or that it has not
+	running, stop, length form           // why the response ended, or that it has not
 	failure               form           // an error
 	kinds                 map[int]string // of errors by status; the default is invalid_request_error
 }
 
-// partForms are the forms of a part of an answer.
+// partForms are the forms of a part of a response.
 type partForms struct {
 	opened, token, closed form // before the first token, of each, and after the last one
 	whole                 form
@@ -50,43 +47,208 @@ type partForms struct {
 // apis lists the APIs that are served.
 var apis = []*api{&chatAPI, &completionAPI, &responsesAPI, &messagesAPI, &generateAPI}
 
-// apiError is an error response of the API.
-type apiError struct {
-	status  int
-	message string
-	param   string // invalid parameter; may be ""
-	code    string // for programs; may be ""
+// apiAt returns the API with a path, nil if there is none.
+func apiAt(path string) *api {
+	for _, a := range apis {
+		if a.path == path {
+			return a
+		}
+	}
+	return nil
 }
 
-func newError(status int, format string, args ...any) *apiError {
-	return &apiError{status: status, message: fmt.Sprintf(format, args...)}
+// chatAPI is OpenAI's chat completions. Reasoning is reasoning_content, as with
+// DeepSeek, SGLang and vLLM.
+var chatAPI = api{
+	name: "chat", path: "/v1/chat/completions",
+	promptParam: "messages", prompt: []promptPart{{"messages", objects}},
+	objects: choiceObjects, limits: choiceLimits, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
+	separatesReasoning: true,
+	forms: chat.forms(`"message":{"role":"assistant",$parts}`, forms{
+		begun:     chat.event(`"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null`),
+		text:      partForms{token: chat.token(`"delta":{"content":"$text"}`), whole: formOf(`"content":"$text"`)},
+		reasoning: partForms{token: chat.token(`"delta":{"reasoning_content":"$text"}`), whole: formOf(`"reasoning_content":"$text"`)},
+	}),
 }
 
-func badRequest(param, format string, args ...any) *apiError {
-	e := newError(fasthttp.StatusBadRequest, format, args...)
-	e.param = param
-	return e
+// completionAPI is OpenAI's completions. Reasoning is part of the text.
+var completionAPI = api{
+	name: "completions", path: "/v1/completions",
+	promptParam: "prompt", prompt: []promptPart{{"prompt", aString + ", " + tokenArray + " or " + oneOf}}, tokenIDs: "prompt",
+	objects: choiceObjects, limits: choiceLimits, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: 16, // as in OpenAI and vLLM
+	forms: completion.forms(`"text":"$text"`, forms{text: partForms{token: completion.token(`"text":"$text"`)}}),
 }
 
-// notSupported rejects a parameter that would change the answer in a way that
-// is not modelled.
-func notSupported(param string) *apiError {
-	e := badRequest(param, "this value of %s is not supported by the simulated server", param)
-	e.code = "unsupported_value"
-	return e
+// Members of chat and completions: those that limit a response, and those that hold others.
+var (
+	choiceLimits  = []string{"max_tokens", "max_completion_tokens"}
+	choiceObjects = []string{"stream_options", "response_format"}
+)
+
+// choices are responses and events with one choice.
+type choices struct{ prefix, object, chunk string }
+
+var (
+	chat       = choices{"chatcmpl-", "chat.completion", "chat.completion.chunk"}
+	completion = choices{"cmpl-", "text_completion", "text_completion"}
+)
+
+// head is how a response or an event begins.
+func (c choices) head(object string) string {
+	return `{"id":"` + c.prefix + `$id","object":"` + object + `","created":$created,"model":$model,"choices":[`
 }
 
-// contextLength rejects a request that is too long, with vLLM's message.
-func contextLength(limit, prompt, answer int, api *api) *apiError {
-	e := badRequest(api.promptParam, "This model's maximum context length is %d tokens. However, you requested %d tokens "+
-		"(%d in the %s, %d in the completion). Please reduce the length of the %s or completion.",
-		limit, uint64(prompt)+uint64(answer), prompt, api.promptParam, answer, api.promptParam)
-	e.code = "context_length_exceeded"
-	return e
+// event is the form of an event with a choice, and token of that of a token.
+func (c choices) event(choice string) form {
+	return formOf(dataForm(c.head(c.chunk) + `{"index":0,` + choice + `}]$continuous`))
 }
 
-// write answers a request with the error, as the API has it.
-func (e *apiError) write(ctx *fasthttp.RequestCtx, api *api) {
-	ctx.SetStatusCode(e.status)
-	respond(ctx, jsonType, api.failure.append(nil, &answer{api: api, failure: e}))
+func (c choices) token(text string) form { return c.event(text + choiceEnd) }
+
+const choiceEnd = `,"logprobs":null,"finish_reason":$finish$returned`
+
+// forms adds what chat and completions have in common.
+func (c choices) forms(whole string, f forms) forms {
+	f.usage = formOf(`"usage":{"prompt_tokens":$prompt,"total_tokens":$total,"completion_tokens":$output,"prompt_tokens_details":{"cached_tokens":$cached}$details}`)
+	f.usageEvent = formOf(dataForm(c.head(c.chunk) + "],$usage"))
+	f.ended = formOf(streamDone)
+	f.whole = formOf(c.head(c.object) + `{"index":0,` + whole + choiceEnd + "}],$usage}")
+	f.running, f.stop, f.length = formOf("null"), formOf(`"stop","stop_reason":null`), formOf(`"length","stop_reason":null`)
+	f.failure, f.failed, f.kinds = formOf(openAIError), formOf("data: "+openAIError+"\n\n"+streamDone), openAIKinds
+	return f
 }
+
+// streamDone ends the streams of most APIs.
+const streamDone = "data: [DONE]\n\n"
+
+// openAIError is the error of OpenAI's APIs.
+const openAIError = `{"error":{"message":$message,"type":"$kind","param":$param,"code":$code}}`
+
+// openAIKinds are the types of its errors by status.
+var openAIKinds = map[int]string{429: "rate_limit_error", 500: "server_error", 503: "server_error"}
+
+// responsesAPI is OpenAI's responses. A response that reaches max_output_tokens is
+// incomplete. Reasoning is an item of its own, in clear text as with open models.
+var responsesAPI = api{
+	name: "responses", path: "/v1/responses",
+	promptParam: "input", prompt: []promptPart{{"instructions", aString}, {"input", aString + " or " + objects}},
+	objects: []string{"text", "text.format"}, limits: []string{"max_output_tokens"}, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
+	separatesReasoning: true,
+	forms: forms{
+		accepted: formOf(responseEvent("response.created", `,"response":`+responseBegun) + responseEvent("response.in_progress", `,"response":`+responseBegun)),
+		text: itemForms(`"id":"msg_$id","type":"message","role":"assistant"`, "msg_$id", "response.output_text",
+			`{"type":"output_text","annotations":[],"logprobs":[],"text":"`, `,"logprobs":[]`),
+		reasoning: itemForms(`"id":"rs_$id","type":"reasoning","summary":[]`, "rs_$id", "response.reasoning_text",
+			`{"type":"reasoning_text","text":"`, ""),
+		ended:   formOf(responseEvent("response.$finish", `,"response":`+responseEnded)),
+		whole:   formOf(responseEnded),
+		running: formOf("completed"), // of an item before the last one
+		stop:    formOf("completed"), length: formOf("incomplete"),
+		usage: formOf(`{"input_tokens":$prompt,"input_tokens_details":{"cached_tokens":$cached},"output_tokens":$output,` +
+			`"output_tokens_details":{"reasoning_tokens":$reasoned},"total_tokens":$total}`),
+		failure: formOf(openAIError),
+		failed:  formOf(responseEvent("error", `,"code":"server_error","message":$message,"param":null`)),
+		kinds:   openAIKinds,
+	},
+}
+
+var (
+	responseBegun = responseForm("in_progress", "null", "", "null")
+	responseEnded = responseForm("$finish", "$incomplete", "$parts", "$usage")
+)
+
+// responseForm is a response with a status and what depends on it.
+func responseForm(status, details, output, usage string) string {
+	return `{"id":"resp_$id","object":"response","created_at":$created,"status":"` + status + `","background":false,"error":null,` +
+		`"incomplete_details":` + details + `,"instructions":null,"max_output_tokens":$limit,"model":$model,"output":[` + output + `],` +
+		`"parallel_tool_calls":true,"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"store":false,` +
+		`"temperature":1.0,"text":{"format":{"type":"text"}},"tool_choice":"auto","tools":[],"top_p":1.0,"truncation":"disabled",` +
+		`"usage":` + usage + `,"user":null,"metadata":{}}`
+}
+
+// responseEvent is the form of an event with its number.
+func responseEvent(name, members string) string {
+	return eventForm(name, members+`,"sequence_number":$sequence`)
+}
+
+// itemForms returns the forms of an output item with one content part. content ends where
+// the text begins; rest has the other members of text events.
+func itemForms(item, id, event, content, rest string) partForms {
+	about := func(name, members string) string {
+		return responseEvent(name, `,"item_id":"`+id+`","output_index":$index,"content_index":0`+members)
+	}
+	whole := "{" + item + `,"status":"$finish","content":[` + content + `$text"}]}`
+	return partForms{
+		opened: formOf(responseEvent("response.output_item.added", `,"output_index":$index,"item":{`+item+`,"status":"in_progress","content":[]}`) +
+			about("response.content_part.added", `,"part":`+content+`"}`)),
+		token: formOf(about(event+".delta", `,"delta":"$text"`+rest)),
+		closed: formOf(about(event+".done", `,"text":"$text"`+rest) +
+			about("response.content_part.done", `,"part":`+content+`$text"}`) +
+			responseEvent("response.output_item.done", `,"output_index":$index,"item":`+whole)),
+		whole: formOf(whole),
+	}
+}
+
+// messagesAPI is Anthropic's messages. Its input_tokens do not include the cached
+// tokens: the prompt has input_tokens + cache_read_input_tokens. Reasoning is a
+// thinking block.
+var messagesAPI = api{
+	name: "messages", path: "/v1/messages",
+	promptParam: "messages", prompt: []promptPart{{"system", aString + " or " + objects}, {"messages", objects}},
+	limits: []string{"max_tokens"}, limited: true, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
+	separatesReasoning: true,
+	forms: forms{
+		begun: formOf(eventForm("message_start", `,"message":`+messageForm("", `"stop_reason":null,"stop_sequence":null`, "1")) + eventForm("ping", "")),
+		text: partForms{
+			opened: formOf(eventForm("content_block_start", `,"index":$index,"content_block":{"type":"text","text":""}`)),
+			token:  formOf(eventForm("content_block_delta", `,"index":$index,"delta":{"type":"text_delta","text":"$text"}`)),
+			closed: formOf(eventForm("content_block_stop", `,"index":$index`)),
+			whole:  formOf(`{"type":"text","text":"$text"}`),
+		},
+		reasoning: partForms{
+			opened: formOf(eventForm("content_block_start", `,"index":$index,"content_block":{"type":"thinking","thinking":"","signature":""}`)),
+			token:  formOf(eventForm("content_block_delta", `,"index":$index,"delta":{"type":"thinking_delta","thinking":"$text"}`)),
+			closed: formOf(eventForm("content_block_delta", `,"index":$index,"delta":{"type":"signature_delta","signature":"$id"}`) +
+				eventForm("content_block_stop", `,"index":$index`)),
+			whole: formOf(`{"type":"thinking","thinking":"$text","signature":"$id"}`),
+		},
+		ended: formOf(eventForm("message_delta", `,"delta":{`+messageStop+"},"+messageUsage+"$output}") + eventForm("message_stop", "")),
+		whole: formOf(messageForm("$parts", messageStop, "$output")),
+		stop:  formOf("end_turn"), length: formOf("max_tokens"),
+		failure: formOf(anthropicError), failed: formOf("event: error\ndata: " + anthropicError + "\n\n"),
+		kinds: map[int]string{404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 503: "api_error"},
+	},
+}
+
+const (
+	anthropicError = `{"type":"error","error":{"type":"$kind","message":$message}}`
+	messageStop    = `"stop_reason":"$finish","stop_sequence":null`
+	messageUsage   = `"usage":{"input_tokens":$uncached,"cache_creation_input_tokens":0,"cache_read_input_tokens":$cached,"output_tokens":`
+)
+
+// messageForm is a message, or the start of one.
+func messageForm(content, stop, output string) string {
+	return `{"id":"msg_$id","type":"message","role":"assistant","model":$model,"content":[` + content + "]," + stop + "," + messageUsage + output + "}}"
+}
+
+// generateAPI is SGLang's native API. Each event has the text so far, and the ids
+// of the tokens that are new. Reasoning is part of the text.
+var generateAPI = api{
+	name: "generate", path: "/generate",
+	promptParam: "text", prompt: []promptPart{{"input_ids", tokenArray}, {"text", aString}}, tokenIDs: "input_ids",
+	objects: []string{"sampling_params"}, limits: []string{"sampling_params.max_new_tokens"},
+	least: "sampling_params.min_new_tokens", ignoreEOS: "sampling_params.ignore_eos", maxTokens: 128, // as in SGLang
+	forms: forms{
+		text: partForms{token: formOf(dataForm(generated))}, ended: formOf(streamDone), whole: formOf(generated + "}"),
+		running: formOf("null"),
+		stop:    formOf(`{"type":"stop","matched":2}`), // the id of the token that ends a response
+		length:  formOf(`{"type":"length","length":$output}`),
+		failure: formOf(generateError), failed: formOf("data: " + generateError + "\n\n" + streamDone),
+	},
+}
+
+// generated is the response up to the current token.
+const generated = `{"text":"$sofar","output_ids":[$ids],"meta_info":{"id":"$id","finish_reason":$finish,` +
+	`"prompt_tokens":$prompt,"completion_tokens":$output,"cached_tokens":$cached}`
+
+const generateError = `{"error":{"message":$message}}`

@@ -125,3 +125,27 @@ func (c *conn) reset() {
 	}
 	c.Close()
 }
+
+// listener accepts connections of clients.
+type listener struct {
+	net.Listener
+	close func() error // may be called repeatedly
+}
+
+func (l listener) Close() error { return l.close() }
+
+// Accept waits while the process has no file descriptors left, which must not
+// end Serve.
+func (l listener) Accept() (net.Conn, error) {
+	temporary := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+	for {
+		c, err := l.Listener.Accept()
+		if err == nil {
+			return newConn(c), nil
+		}
+		if errno, _ := errors.AsType[syscall.Errno](err); !slices.Contains(temporary, errno) {
+			return nil, err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -3,14 +3,17 @@ package server
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
-// Fault is an error simulated in a share of the answers.
+// Fault is an error simulated in a share of the responses.
 type Fault struct {
 	Kind  FaultKind
 	Share float64 // of requests: above 0, up to 1
@@ -19,7 +22,7 @@ type Fault struct {
 }
 
 // FaultKind is a kind of fault. Those within a stream happen before a random token
-// after the first; an answer that is not streamed gets status 500 instead.
+// after the first; a response that is not streamed gets status 500 instead.
 type FaultKind string
 
 const (
@@ -89,6 +92,36 @@ func drawFault(faults []Fault, r *rand.Rand) Fault {
 	return Fault{}
 }
 
+// faultOf returns the fault of a request, if any.
+func (s *Server) faultOf(ctx *fasthttp.RequestCtx, random *rand.Rand) (Fault, *apiError) {
+	text := ctx.Request.Header.Peek(faultHeader)
+	if len(text) == 0 {
+		return drawFault(s.cfg.Faults, random), nil
+	}
+	f, err := ParseFault(string(text))
+	if err != nil {
+		return Fault{}, badRequest(faultHeader, "%v", err)
+	}
+	return drawFault([]Fault{f}, random), nil
+}
+
+// faultBefore simulates faults that happen before a response.
+func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, f Fault) *apiError {
+	switch f.Kind {
+	case TooMany:
+		seconds := int(math.Ceil(f.Time.Seconds()))
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
+		err := newError(fasthttp.StatusTooManyRequests, "Rate limit reached. Please try again in %ds.", seconds)
+		err.code = "rate_limit_exceeded"
+		return err
+	case Failure:
+		return serverError()
+	case Delay:
+		return unserved(s.pause(f.Time))
+	}
+	return nil
+}
+
 // inStream reports whether the fault happens within a stream.
 func (f Fault) inStream() bool {
 	return slices.Contains([]FaultKind{Stall, Reset, Truncate, Broken, Garbage}, f.Kind)
@@ -101,7 +134,7 @@ const garbage = "data: {\"choices\":[{\"index\":0,\"te\xff\xfe\x00]]\n\n"
 type pendingFault struct {
 	Fault
 	before int           // the token
-	gone   chan struct{} // closed when the answer is abandoned
+	gone   chan struct{} // closed when the response is abandoned
 }
 
 // strike triggers the fault of a stream. It returns what is written in its place, and
@@ -116,7 +149,7 @@ func (q *activeRequest) strike(f *pendingFault) (instead []byte, goesOn bool) {
 		return nil, false
 	case Broken:
 		q.failure, q.stamp = serverError(), q.server.stampAt(q.server.clock())
-		return append(chunkOf(q.api.failed.append(nil, &q.answer)), bodyEnd...), false
+		return append(chunkOf(q.api.failed.append(nil, &q.response)), bodyEnd...), false
 	case Garbage:
 		return chunkOf([]byte(garbage)), true
 	}

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -35,73 +32,63 @@ const (
 	faultHeader   = "X-Moontide-Fault"  // a fault, instead of the configured ones
 )
 
-// route describes the handler of a path.
-type route struct {
-	method string
-	serve  func(*Server, *fasthttp.RequestCtx) *apiError
-	api    *api // whose errors it has; nil: OpenAI's
+// pages are what is served besides the APIs.
+var pages = map[string]func(*Server, *fasthttp.RequestCtx){
+	"/v1/models": (*Server).serveModels, "/metrics": (*Server).serveMetrics, "/version": (*Server).serveVersion,
+	"/health": func(*Server, *fasthttp.RequestCtx) {},
 }
 
-// routes maps paths to routes.
-var routes = func() map[string]route {
-	routes := map[string]route{
-		"/v1/models": {fasthttp.MethodGet, (*Server).serveModels, nil},
-		"/metrics":   {fasthttp.MethodGet, (*Server).serveMetrics, nil},
-		"/version":   {fasthttp.MethodGet, (*Server).serveVersion, nil},
-		"/health":    {fasthttp.MethodGet, func(*Server, *fasthttp.RequestCtx) *apiError { return nil }, nil},
-	}
-	for _, api := range apis {
-		serve := func(s *Server, ctx *fasthttp.RequestCtx) *apiError { return s.serveAnswer(ctx, api) }
-		routes[api.path] = route{fasthttp.MethodPost, serve, api}
-	}
-	return routes
-}()
-
-// errorAPI returns the API whose errors a path has.
-func errorAPI(path string) *api { return cmp.Or(routes[path].api, &chatAPI) }
-
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	path, method := string(ctx.Path()), string(ctx.Method())
+	path := string(ctx.Path())
 	defer func() { // the value may have text of the request
 		if recover() != nil {
 			weblog.Logger.Print(weblog.HandlerPanic)
 			ctx.SetConnectionClose()
-			serverError().write(ctx, errorAPI(path))
+			serverError().write(ctx)
 		}
 	}()
-	r, ok := routes[path]
-	var err *apiError
-	switch {
-	case !ok:
-		err = newError(fasthttp.StatusNotFound, "%q is not served", shortened(path))
-	case method != r.method:
-		ctx.Response.Header.Set(fasthttp.HeaderAllow, r.method)
-		err = newError(fasthttp.StatusMethodNotAllowed, "%s takes %s, not %q", path, r.method, shortened(method))
-	default:
-		err = r.serve(s, ctx)
+	page, api, takes := pages[path], apiAt(path), fasthttp.MethodGet
+	if api != nil {
+		takes = fasthttp.MethodPost
 	}
-	if err != nil {
-		err.write(ctx, errorAPI(path))
+	switch method := string(ctx.Method()); {
+	case page == nil && api == nil:
+		newError(fasthttp.StatusNotFound, "%q is not served", shortened(path)).write(ctx)
+	case method != takes:
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, takes)
+		newError(fasthttp.StatusMethodNotAllowed, "%s takes %s, not %q", path, takes, shortened(method)).write(ctx)
+	case api == nil:
+		page(s, ctx)
+	default:
+		if err := s.serveResponse(ctx, api); err != nil {
+			err.write(ctx)
+		}
 	}
 }
 
-// respond sets the body of a response. It returns nil.
-func respond(ctx *fasthttp.RequestCtx, contentType string, body []byte) *apiError {
+// write responds to a request with the error, as the API of the path has it, or OpenAI's.
+func (e *apiError) write(ctx *fasthttp.RequestCtx) {
+	api := cmp.Or(apiAt(string(ctx.Path())), &chatAPI)
+	ctx.SetStatusCode(e.status)
+	respond(ctx, jsonType, api.failure.append(nil, &response{api: api, failure: e}))
+}
+
+// respond sets the body of a response.
+func respond(ctx *fasthttp.RequestCtx, contentType string, body []byte) {
 	ctx.SetContentType(contentType)
 	ctx.SetBody(body)
-	return nil
 }
 
-func (s *Server) serveModels(ctx *fasthttp.RequestCtx) *apiError {
-	return respond(ctx, jsonType, fmt.Appendf(nil, `{"object":"list","data":[{"id":%s,"object":"model","created":%d,"owned_by":"moontide","root":%s,"parent":null,"max_model_len":%d}]}`,
+func (s *Server) serveModels(ctx *fasthttp.RequestCtx) {
+	respond(ctx, jsonType, fmt.Appendf(nil, `{"object":"list","data":[{"id":%s,"object":"model","created":%d,"owned_by":"moontide","root":%s,"parent":null,"max_model_len":%d}]}`,
 		s.model, s.start.Unix(), s.model, s.cfg.Deployment.Engine.MaxModelLen))
 }
 
-func (s *Server) serveVersion(ctx *fasthttp.RequestCtx) *apiError {
-	return respond(ctx, jsonType, fmt.Appendf(nil, `{"version":%s}`, jsonscan.AppendString(nil, s.cfg.Version)))
+func (s *Server) serveVersion(ctx *fasthttp.RequestCtx) {
+	respond(ctx, jsonType, fmt.Appendf(nil, `{"version":%s}`, jsonscan.AppendString(nil, s.cfg.Version)))
 }
 
-func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
+func (s *Server) serveResponse(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	r, err := s.cfg.parse(ctx.PostBody(), api)
 	ctx.Request.ReleaseBody(maxKeptBody)
 	if err != nil {
@@ -114,13 +101,9 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	if err != nil {
 		return err
 	}
-	q := s.newActive(r, answer{
-		api:     api,
-		id:      fmt.Sprintf("%016x%016x", s.idSeed, number),
-		created: ctx.Time().Unix(),
-		model:   s.model,
-		options: r.options,
-		stamped: string(ctx.Request.Header.Peek(stampsHeader)) == "1",
+	q := s.newActive(r, response{
+		api: api, id: fmt.Sprintf("%016x%016x", s.idSeed, number), created: ctx.Time().Unix(), model: s.model,
+		options: r.options, stamped: string(ctx.Request.Header.Peek(stampsHeader)) == "1",
 	}, ctx.Conn().(*conn), ctx.Time())
 	if err := s.tooLong(q); err != nil {
 		return err
@@ -141,39 +124,10 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	}
 	if err := s.run(q); err != nil {
 		ctx.SetConnectionClose()
-		return notAnswered(err)
+		return unserved(err)
 	}
 	q.usage, q.upTo = usage{q.Prompt.Len(), q.Cached()}, q.tokens
-	return respond(ctx, jsonType, q.api.whole.append(nil, &q.answer))
-}
-
-// faultOf returns the fault of a request, if any.
-func (s *Server) faultOf(ctx *fasthttp.RequestCtx, random *rand.Rand) (Fault, *apiError) {
-	text := ctx.Request.Header.Peek(faultHeader)
-	if len(text) == 0 {
-		return drawFault(s.cfg.Faults, random), nil
-	}
-	f, err := ParseFault(string(text))
-	if err != nil {
-		return Fault{}, badRequest(faultHeader, "%v", err)
-	}
-	return drawFault([]Fault{f}, random), nil
-}
-
-// faultBefore simulates faults that happen before an answer.
-func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, f Fault) *apiError {
-	switch f.Kind {
-	case TooMany:
-		seconds := int(math.Ceil(f.Time.Seconds()))
-		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
-		err := newError(fasthttp.StatusTooManyRequests, "Rate limit reached. Please try again in %ds.", seconds)
-		err.code = "rate_limit_exceeded"
-		return err
-	case Failure:
-		return serverError()
-	case Delay:
-		return notAnswered(s.pause(f.Time))
-	}
+	respond(ctx, jsonType, q.api.whole.append(nil, &q.response))
 	return nil
 }
 
@@ -181,18 +135,16 @@ func serverError() *apiError {
 	return newError(fasthttp.StatusInternalServerError, "The server had an error while processing your request.")
 }
 
-// clientGone is a response that is never read.
-var clientGone = newError(499, "the client closed the connection")
-
-// notAnswered returns the response to an error of run or pause.
-func notAnswered(err error) *apiError {
+// unserved returns the response to an error of run or pause, which a client that is gone
+// does not read.
+func unserved(err error) *apiError {
 	switch err {
 	case nil:
 		return nil
 	case errShutdown:
 		return newError(fasthttp.StatusServiceUnavailable, "the server is shutting down")
 	}
-	return clientGone
+	return newError(499, "the client closed the connection")
 }
 
 func (s *Server) serveStream(ctx *fasthttp.RequestCtx, q *activeRequest) {
@@ -217,5 +169,40 @@ func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.status, e.message = fasthttp.StatusRequestTimeout, "the request took too long to arrive"
 	}
-	e.write(ctx, errorAPI(string(ctx.Path())))
+	e.write(ctx)
+}
+
+// apiError is an error response of the API.
+type apiError struct {
+	status  int
+	message string
+	param   string // invalid parameter; may be ""
+	code    string // for programs; may be ""
+}
+
+func newError(status int, format string, args ...any) *apiError {
+	return &apiError{status: status, message: fmt.Sprintf(format, args...)}
+}
+
+func badRequest(param, format string, args ...any) *apiError {
+	e := newError(fasthttp.StatusBadRequest, format, args...)
+	e.param = param
+	return e
+}
+
+// notSupported rejects a parameter that would change the answer in a way that
+// is not modelled.
+func notSupported(param string) *apiError {
+	e := badRequest(param, "this value of %s is not supported by the simulated server", param)
+	e.code = "unsupported_value"
+	return e
+}
+
+// contextLength rejects a request that is too long, with vLLM's message.
+func contextLength(limit, prompt, answer int, api *api) *apiError {
+	e := badRequest(api.promptParam, "This model's maximum context length is %d tokens. However, you requested %d tokens "+
+		"(%d in the %s, %d in the completion). Please reduce the length of the %s or completion.",
+		limit, uint64(prompt)+uint64(answer), prompt, api.promptParam, answer, api.promptParam)
+	e.code = "context_length_exceeded"
+	return e
 }

@@ -71,7 +71,7 @@ var metrics = [...]struct {
 // serveMetrics writes metrics in Prometheus text format. There is a line per engine,
 // or per rank of an engine, as with vLLM's data parallelism; aborted requests are
 // those of engine 0.
-func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) *apiError {
+func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) {
 	var b []byte
 	each, model := s.stats(), labelEscaper.Replace(s.cfg.Model)
 	for _, m := range metrics {
@@ -86,7 +86,7 @@ func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) *apiError {
 	}
 	b = append(b, "# TYPE vllm:request_success_total counter\n"...)
 	b = fmt.Appendf(b, "vllm:request_success_total{engine=\"0\",model_name=\"%s\",finished_reason=\"abort\"} %d\n", model, s.latencies.aborted.Load())
-	return respond(ctx, "text/plain; version=0.0.4; charset=utf-8", b)
+	respond(ctx, "text/plain; version=0.0.4; charset=utf-8", b)
 }
 
 // Summary describes what a [Server] answered, as it wrote it: the truth that a

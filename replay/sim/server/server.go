@@ -52,7 +52,7 @@ type Server struct {
 	buf         []byte
 
 	done      chan struct{} // closed by Shutdown
-	listeners listeners
+	listeners []net.Listener
 	conns     listen.Conns
 }
 
@@ -108,9 +108,13 @@ func New(cfg Config) (*Server, error) {
 // ln fails. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {
 	// Shutdown may be called before fasthttp knows ln, so both close it.
-	ln = &listener{Listener: ln, close: sync.OnceValue(ln.Close)}
+	ln = listener{ln, sync.OnceValue(ln.Close)}
 	defer ln.Close()
-	if !s.listeners.add(ln) {
+	s.mu.Lock()
+	s.listeners = append(s.listeners, ln)
+	late := s.isShutDown()
+	s.mu.Unlock()
+	if late {
 		return nil
 	}
 	if err := s.http.Serve(ln); err != nil && !s.isShutDown() {
@@ -124,7 +128,7 @@ func (s *Server) Serve(ln net.Listener) error {
 // first, it closes them and returns the error of ctx. The server cannot be
 // reused.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.listeners.close(s.endWaiting)
+	err := s.endWaiting()
 	s.conns.Close()
 	if e := s.http.ShutdownWithContext(ctx); e != nil {
 		s.conns.CloseAll()
@@ -137,14 +141,21 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// endWaiting ends all waiting requests.
-func (s *Server) endWaiting() {
-	close(s.done)
+// endWaiting ends all waiting requests and closes the listeners, once.
+func (s *Server) endWaiting() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.isShutDown() {
+		return nil
+	}
+	close(s.done)
 	for c := range s.waiting {
 		c.interrupt()
 	}
+	for _, ln := range s.listeners {
+		err = errors.Join(err, ln.Close())
+	}
+	return err
 }
 
 func (s *Server) isShutDown() bool {

@@ -45,7 +45,7 @@ func serverOf(t testing.TB, cfg Config) *Server {
 func activeOf(s *Server, api *api, osl int, c net.Conn) *activeRequest {
 	r := &request{prompt: engine.NewPrompt(s.cluster.BlockSize()), length: lengthLimits{maxTokens: osl, ignoreEOS: true}}
 	r.prompt.AddText("a b c")
-	f := s.newActive(r, answer{api: api, id: "1", model: s.model, options: options{includeUsage: true}}, newConn(c), time.Now())
+	f := s.newActive(r, response{api: api, id: "1", model: s.model, options: options{includeUsage: true}}, newConn(c), time.Now())
 	f.streamed = true
 	return f
 }
@@ -189,7 +189,7 @@ func TestWordsAreDistinctAndPlain(t *testing.T) {
 		}
 		seen[w] = true
 	}
-	a := answer{wording: plainWords.wording(5, 0)}
+	a := response{wording: plainWords.wording(5, 0)}
 	if a.word(0) == a.word(1) || a.word(3) != a.word(3+len(words)) {
 		t.Error("the words of an answer do not go round")
 	}
@@ -229,8 +229,8 @@ func TestEventsDoNotAllocate(t *testing.T) {
 
 // middle returns an answer of 1000 tokens whose stream has begun, and whose events have
 // all members that may be asked for if all is true.
-func middle(api *api, reasoning int, all bool) *answer {
-	a := &answer{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: plainWords.wording(7, 0), reasoning: reasoning,
+func middle(api *api, reasoning int, all bool) *response {
+	a := &response{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: plainWords.wording(7, 0), reasoning: reasoning,
 		tokens: 1000, full: true, usage: usage{prompt: 1000, cached: 500}, stamped: all}
 	a.continuousUsage = all
 	if !api.separatesReasoning {
