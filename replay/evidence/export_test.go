@@ -8,9 +8,9 @@ import (
 
 // Parse parses a page of metrics.
 func Parse(r io.Reader) (runfile.ServerFigures, error) {
-	all, err := parse(r)
-	if err != nil {
+	p := page{}
+	if err := p.parse(r); err != nil {
 		return runfile.ServerFigures{}, err
 	}
-	return figures(all)
+	return p.figures()
 }

@@ -40,18 +40,13 @@ type Sampler struct {
 	cfg     Config
 	ctx     context.Context
 	meter   meter
-	first   runfile.Sample // with the server's metrics from before the run
-	started bool           // first is written
-	pending chan scrape    // a scrape in progress, or nil
-	last    time.Time      // time of the last sample
+	first   runfile.Sample      // with the server's metrics from before the run
+	started bool                // first is written
+	pending chan runfile.Sample // of a scrape in progress, with its result only; or nil
+	last    time.Time           // time of the last sample
 	err     error
 	stop    chan struct{}
 	stopped chan struct{}
-}
-
-type scrape struct {
-	figures runfile.ServerFigures
-	err     error
 }
 
 // scrapeTimeout is generous: a server at its limit may take seconds. There is
@@ -135,29 +130,26 @@ func (s *Sampler) scrape() {
 	if s.cfg.Server == nil || s.pending != nil {
 		return
 	}
-	pending := make(chan scrape, 1)
+	pending := make(chan runfile.Sample, 1)
 	s.pending = pending
 	go func() {
 		ctx, cancel := context.WithTimeout(s.ctx, scrapeTimeout)
 		defer cancel()
-		figures, err := s.cfg.Server(ctx)
-		pending <- scrape{figures, err}
+		if figures, err := s.cfg.Server(ctx); err != nil {
+			pending <- runfile.Sample{ServerError: err.Error()}
+		} else {
+			pending <- runfile.Sample{Server: &figures}
+		}
 	}()
 }
 
 // receive adds the server's metrics to a sample if they have arrived, or waits
 // for them if wait is set.
 func (s *Sampler) receive(sample *runfile.Sample, wait bool) {
-	if s.pending == nil || !wait && len(s.pending) == 0 {
-		return
+	if s.pending != nil && (wait || len(s.pending) > 0) {
+		got := <-s.pending
+		s.pending, sample.Server, sample.ServerError = nil, got.Server, got.ServerError
 	}
-	got := <-s.pending
-	s.pending = nil
-	if got.err != nil {
-		sample.Server, sample.ServerError = nil, got.err.Error()
-		return
-	}
-	sample.Server, sample.ServerError = &got.figures, ""
 }
 
 func (s *Sampler) write(sample runfile.Sample) {

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +17,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// series is one value of a metric. Colons in its name are replaced by
-// underscores, as some servers do.
+// series is one value of a metric.
 type series struct {
-	name   string
 	labels map[string]string
 	value  float64
 }
@@ -32,11 +31,11 @@ type names struct {
 	kvUse            []string // share, or percent if above 1
 	hit              []string // counters of tokens
 	queried          []string
-	missed           string   // set if hit counts blocks; missed then counts blocks too
-	computed         []string // counters of the tokens that were not found, instead of queried
+	missed           []string // instead of queried
+	hitBlocks        bool     // hit and missed count blocks
 	hitRate          []string // gauges of servers without the counters
 	preemptions      []string
-	aborted          []string // counters of requests that the client closed, see abortReasons
+	aborted          []string // counters of requests that the client closed
 	info             string   // has labels with the block size and the number of blocks
 	blockLabel       string
 	blocksLabel      string
@@ -72,9 +71,9 @@ var known = []names{
 	}, {
 		engine:  "trtllm",
 		running: []string{"trtllm_num_requests_running"}, waiting: []string{"trtllm_num_requests_waiting"},
-		kvUse:   []string{"trtllm_kv_cache_utilization"},
-		hit:     []string{"trtllm_kv_cache_reused_blocks_total"},
-		missed:  "trtllm_kv_cache_missed_blocks_total",
+		kvUse:  []string{"trtllm_kv_cache_utilization"},
+		hit:    []string{"trtllm_kv_cache_reused_blocks_total"},
+		missed: []string{"trtllm_kv_cache_missed_blocks_total"}, hitBlocks: true,
 		hitRate: []string{"trtllm_kv_cache_hit_rate"},
 		aborted: []string{"trtllm_request_success_total"},
 		block:   []string{"trtllm_kv_cache_tokens_per_block"},
@@ -90,9 +89,9 @@ var known = []names{
 	}, {
 		engine:  "llamacpp",
 		running: []string{"llamacpp_requests_processing"}, waiting: []string{"llamacpp_requests_deferred"},
-		kvUse:    []string{"llamacpp_kv_cache_usage_ratio"},
-		hit:      []string{"llamacpp_prompt_tokens_cached_total"},
-		computed: []string{"llamacpp_prompt_tokens_total"},
+		kvUse:  []string{"llamacpp_kv_cache_usage_ratio"},
+		hit:    []string{"llamacpp_prompt_tokens_cached_total"},
+		missed: []string{"llamacpp_prompt_tokens_total"},
 	},
 }
 
@@ -102,14 +101,17 @@ const startTime = "process_start_time_seconds"
 // ErrUnknown reports that a page has none of the known metrics.
 var ErrUnknown = errors.New("metrics have no figure of vLLM, SGLang, TensorRT-LLM, Dynamo or llama.cpp")
 
-// parse returns the series of known servers.
-func parse(r io.Reader) ([]series, error) {
+// page maps metric names to their series. Colons in names are replaced by underscores, as
+// some servers do.
+type page map[string][]series
+
+// parse adds the series of known servers to a page.
+func (p page) parse(r io.Reader) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(r)
 	if err != nil {
-		return nil, fmt.Errorf("metrics do not parse: %.100q", err.Error())
+		return fmt.Errorf("metrics do not parse: %.100q", err.Error())
 	}
-	var all []series
 	for name, family := range families {
 		name = strings.ReplaceAll(name, ":", "_")
 		engine, _, _ := strings.Cut(name, "_")
@@ -117,7 +119,7 @@ func parse(r io.Reader) ([]series, error) {
 			continue
 		}
 		for _, m := range family.GetMetric() {
-			s := series{name: name, labels: map[string]string{}}
+			s := series{labels: map[string]string{}}
 			for _, l := range m.GetLabel() {
 				s.labels[l.GetName()] = l.GetValue()
 			}
@@ -132,39 +134,37 @@ func parse(r io.Reader) ([]series, error) {
 				continue // a histogram or a summary
 			}
 			if s.counts() {
-				all = append(all, s)
+				p[name] = append(p[name], s)
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// counts reports whether a series is a number and not a duplicate from another
-// rank of the same engine.
+// counts reports whether a series is a number and not a duplicate from another rank of
+// the same engine. A counter of ended requests by reason counts those that the client
+// closed: in vLLM "abort", in TensorRT-LLM "cancelled".
 func (s series) counts() bool {
 	for _, rank := range []string{"tp_rank", "pp_rank", "moe_ep_rank"} {
 		if r := s.labels[rank]; r != "" && r != "0" {
 			return false
 		}
 	}
-	return !math.IsNaN(s.value) && !math.IsInf(s.value, 0)
+	reason, some := s.labels["finished_reason"]
+	aborted := !some || reason == "abort" || reason == "cancelled"
+	return aborted && !math.IsNaN(s.value) && !math.IsInf(s.value, 0)
 }
 
-// figures adds up series. Each figure is from the first server that provides
-// it; Engine is the first server that provides any.
-func figures(all []series) (runfile.ServerFigures, error) {
-	p := page{}
-	for _, s := range all {
-		p[s.name] = append(p[s.name], s)
-	}
-	var f runfile.ServerFigures
+// figures adds up the series of a page. Each figure is from the first server that
+// provides it; Engine is the first server that provides any.
+func (p page) figures() (f runfile.ServerFigures, err error) {
 	for _, n := range known {
 		before := f
-		set(&f.Running, p.sum(n.running))
-		set(&f.Waiting, p.sum(n.waiting))
-		set(&f.Preemptions, p.sum(n.preemptions))
-		set(&f.Aborted, p.aborted(n.aborted))
-		set(&f.HitRate, reduce(mstats.Mean, p.shares(n.hitRate)))
+		f.Running = cmp.Or(f.Running, p.sum(n.running))
+		f.Waiting = cmp.Or(f.Waiting, p.sum(n.waiting))
+		f.Preemptions = cmp.Or(f.Preemptions, p.sum(n.preemptions))
+		f.Aborted = cmp.Or(f.Aborted, p.sum(n.aborted))
+		f.HitRate = cmp.Or(f.HitRate, reduce(mstats.Mean, p.shares(n.hitRate)))
 		if f.KVUse == nil {
 			use := p.shares(n.kvUse)
 			f.KVUse, f.KVUseMax, f.Engines = reduce(mstats.Mean, use), reduce(mstats.Max, use), len(use)
@@ -186,13 +186,6 @@ func figures(all []series) (runfile.ServerFigures, error) {
 	return f, nil
 }
 
-// set sets a figure that is not set yet.
-func set(figure **float64, value *float64) {
-	if *figure == nil {
-		*figure = value
-	}
-}
-
 // reduce applies a statistic to values; it returns nil without values.
 func reduce(statistic func(mstats.Float64Data) (float64, error), values []float64) *float64 {
 	x, err := statistic(values)
@@ -201,9 +194,6 @@ func reduce(statistic func(mstats.Float64Data) (float64, error), values []float6
 	}
 	return &x
 }
-
-// page maps metric names to their series.
-type page map[string][]series
 
 // values returns the values of the first name that is present.
 func (p page) values(names []string) (values []float64) {
@@ -220,26 +210,6 @@ func (p page) values(names []string) (values []float64) {
 
 func (p page) sum(names []string) *float64 { return reduce(mstats.Sum, p.values(names)) }
 
-// abortReasons are the values of the label finished_reason, where a counter has it,
-// for requests that the client closed: vLLM's, and TensorRT-LLM's.
-var abortReasons = []string{"abort", "cancelled"}
-
-// aborted returns how many requests ended because the client closed them.
-func (p page) aborted(names []string) *float64 {
-	for _, name := range names {
-		var counts []float64
-		for _, s := range p[name] {
-			if reason, some := s.labels["finished_reason"]; !some || slices.Contains(abortReasons, reason) {
-				counts = append(counts, s.value)
-			}
-		}
-		if counts != nil {
-			return reduce(mstats.Sum, counts)
-		}
-	}
-	return nil
-}
-
 // shares returns values from 0 to 1; some servers report percent.
 func (p page) shares(names []string) []float64 {
 	values := p.values(names)
@@ -253,16 +223,15 @@ func (p page) shares(names []string) []float64 {
 
 // hits returns the tokens found in the prefix cache and the tokens looked up.
 func (p page) hits(n names, block *float64) (hit, queried *float64) {
-	hit = p.sum(n.hit)
-	if computed := p.sum(n.computed); hit != nil && computed != nil {
-		queried = new(*hit + *computed)
-	} else if n.missed == "" {
-		queried = p.sum(n.queried)
-	} else if missed := p.sum([]string{n.missed}); hit != nil && missed != nil && block != nil {
-		hit, queried = new(*hit**block), new((*hit+*missed)**block)
+	hit, queried = p.sum(n.hit), p.sum(n.queried)
+	if missed := p.sum(n.missed); hit != nil && missed != nil {
+		queried = new(*hit + *missed)
 	}
-	if hit == nil || queried == nil {
+	if hit == nil || queried == nil || n.hitBlocks && block == nil {
 		return nil, nil
+	}
+	if n.hitBlocks {
+		hit, queried = new(*hit**block), new(*queried**block)
 	}
 	return hit, queried
 }

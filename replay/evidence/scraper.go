@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,12 +77,19 @@ func (s *Scraper) Scrape(ctx context.Context) (runfile.ServerFigures, error) {
 	if !ok {
 		deadline = time.Now().Add(defaultTimeout)
 	}
-	pages, errs := make([][]series, len(s.urls)), make([]error, len(s.urls))
+	all, errs := page{}, make([]error, len(s.urls))
+	var mu sync.Mutex // guards all
 	var fetching sync.WaitGroup
 	for i, u := range s.urls {
 		fetching.Go(func() {
-			if pages[i], errs[i] = s.fetch(u, deadline); errs[i] != nil {
-				errs[i] = fmt.Errorf("scraping %s://%s%s: %w", u.Scheme, u.Host, secret.Text(u.Path), errs[i])
+			p, err := s.fetch(u, deadline)
+			if err != nil {
+				errs[i] = fmt.Errorf("scraping %s://%s%s: %w", u.Scheme, u.Host, secret.Text(u.Path), err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for name, series := range p {
+				all[name] = append(all[name], series...)
 			}
 		})
 	}
@@ -100,10 +106,10 @@ func (s *Scraper) Scrape(ctx context.Context) (runfile.ServerFigures, error) {
 	if err := errors.Join(errs...); err != nil {
 		return runfile.ServerFigures{}, err
 	}
-	return figures(slices.Concat(pages...))
+	return all.figures()
 }
 
-func (s *Scraper) fetch(u *url.URL, deadline time.Time) ([]series, error) {
+func (s *Scraper) fetch(u *url.URL, deadline time.Time) (page, error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
@@ -115,5 +121,6 @@ func (s *Scraper) fetch(u *url.URL, deadline time.Time) ([]series, error) {
 	if resp.StatusCode() != fasthttp.StatusOK {
 		return nil, fmt.Errorf("HTTP status %d", resp.StatusCode())
 	}
-	return parse(bytes.NewReader(resp.Body()))
+	p := page{}
+	return p, p.parse(bytes.NewReader(resp.Body()))
 }
