@@ -10,7 +10,7 @@ import (
 
 // Options configures a comparison. The zero value works.
 type Options struct {
-	// Metrics defaults to [DefaultMetrics]. They are followed by those of sessions, of
+	// Metrics defaults to those of [measure.Always]. They are followed by those of sessions, of
 	// abandoned requests and of reasoning if a run has any.
 	Metrics   []measure.Metric
 	Seed      uint64 // seed of the bootstrap resamples
@@ -77,36 +77,10 @@ func (c *Comparison) Find(key string) (Difference, bool) {
 	return Difference{}, false
 }
 
-// DefaultMetrics returns rates, shares, and statistics of the latencies that vLLM's
-// benchmark reports.
-func DefaultMetrics() (all []measure.Metric) {
-	for _, key := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "cached_share"} {
-		all = append(all, measure.MustMetric(key))
-	}
-	for _, l := range measure.VLLMLatencies {
-		for _, s := range []measure.Statistic{measure.Mean, measure.Median, measure.Percentile(99)} {
-			all = append(all, l.Metric(s))
-		}
-	}
-	return all
-}
-
-// sometimes returns the metrics that are compared by default if a run has sessions,
-// abandoned requests or answers that begin with reasoning.
-func sometimes() (all []measure.Metric) {
-	for _, key := range []string{
-		"mean_ttfvt_ms", "median_ttfvt_ms", "p99_ttfvt_ms",
-		"abandoned_share", "failed_sessions", "sessions_per_hour", "mean_session_duration_s", "median_session_duration_s", "p99_session_duration_s",
-	} {
-		all = append(all, measure.MustMetric(key))
-	}
-	return all
-}
-
-// withMeasured appends those of sometimes that are not 0 in a run.
+// withMeasured appends the metrics that are compared if a run has any.
 func withMeasured(metrics []measure.Metric, runs []*Run) []measure.Metric {
 	all := slices.Clone(metrics)
-	for _, m := range sometimes() {
+	for _, m := range measure.ComparedMetrics(measure.IfAboveZero) {
 		named := slices.ContainsFunc(metrics, func(other measure.Metric) bool { return other.Key == m.Key })
 		measured := func(r *Run) bool {
 			return r.values[m.Key].Value != 0 && (m.Latency != measure.TTFVT || r.Result.Reasoned > 0)
@@ -122,7 +96,7 @@ func withMeasured(metrics []measure.Metric, runs []*Run) []measure.Metric {
 // read with the metrics in opts.
 func Of(a, b []*Run, opts Options) *Comparison {
 	if opts.Metrics == nil {
-		opts.Metrics = DefaultMetrics()
+		opts.Metrics = measure.ComparedMetrics(measure.Always)
 	}
 	opts.Metrics = withMeasured(opts.Metrics, slices.Concat(a, b))
 	if opts.Resamples <= 0 {
@@ -187,7 +161,7 @@ func estimate(m measure.Metric, runs []trace.Opt[float64], s statistic) trace.Op
 		}
 		all.add(v)
 	}
-	if len(runs) > 1 && s.of != nil && work[m.Key] == nil {
+	if len(runs) > 1 && s.of != nil && m.PerSecond == nil {
 		return trace.Some(s.of(&once))
 	}
 	return all.value()

@@ -51,23 +51,19 @@ type request struct {
 	measure.Request
 	fingerprint uint64 // of the request body
 	model       uint64 // hash of the requested model, 0 if not recorded
-	ended       bool   // succeeded, ending in the window
-	failed      bool   // failed, ending in the window
-	abandoned   bool   // closed by the client, ending in the window
-	good        bool   // ended, and met all objectives
 }
 
-// Read reads a run and computes the metrics to compare, by default [DefaultMetrics].
+// Read reads a run and computes the metrics to compare, by default those of [measure.Always].
 // It fails if a record cannot be read or a row is recorded twice.
 func Read(s Source, metrics []measure.Metric) (*Run, error) {
 	if metrics == nil {
-		metrics = DefaultMetrics()
+		metrics = measure.ComparedMetrics(measure.Always)
 	}
 	r := &Run{Name: s.Name, Run: s.Run, Objectives: s.Measure.Objectives, gapEvery: 1, values: map[string]trace.Opt[float64]{}, counts: map[string]int{}}
 	result, err := measure.Compute(func(yield func(replay.Record, error) bool) {
 		for rec, err := range s.Records {
 			if err == nil {
-				r.add(&rec, s.Measure.Window)
+				r.add(&rec, &s.Measure)
 			}
 			if !yield(rec, err) {
 				return
@@ -83,7 +79,7 @@ func Read(s Source, metrics []measure.Metric) (*Run, error) {
 			return nil, fmt.Errorf("row %d is in the record twice", row+1)
 		}
 	}
-	for _, m := range slices.Concat(metrics, sometimes()) {
+	for _, m := range slices.Concat(metrics, measure.ComparedMetrics(measure.IfAboveZero)) {
 		r.values[m.Key] = m.Value(result)
 		r.counts[m.Key] = m.Count(result)
 	}
@@ -99,12 +95,8 @@ func Read(s Source, metrics []measure.Metric) (*Run, error) {
 	return r, nil
 }
 
-func (r *Run) add(rec *replay.Record, window measure.Span) {
-	q := request{Request: measure.NewRequest(rec, window), fingerprint: fingerprint(rec.Request), model: modelHash(rec.Model)}
-	if window.Has(rec.Done) {
-		q.ended, q.failed, q.abandoned = rec.Class == replay.OK, rec.Class.Failed(), rec.Class == replay.Abandoned
-	}
-	q.good = q.ended && !slices.ContainsFunc(r.Objectives, func(o measure.Objective) bool { return !o.MetBy(&q.Request) })
+func (r *Run) add(rec *replay.Record, opts *measure.Options) {
+	q := request{measure.NewRequest(rec, opts), fingerprint(rec.Request), modelHash(rec.Model)}
 	if q.measured() {
 		r.addGaps(rec.Row, rec.Gaps)
 	}

@@ -95,42 +95,14 @@ func (s side) count(m measure.Metric, stat statistic) (total int) {
 	return total
 }
 
-// work is what a request adds to a rate: at its end, and evenly from its first token to
-// its last.
-var work = map[string]func(q *request) (atEnd, streamed float64){
-	"request_throughput": func(q *request) (atEnd, streamed float64) { return count(q.ended), 0 },
-	"request_goodput":    func(q *request) (atEnd, streamed float64) { return count(q.good), 0 },
-	"output_throughput": func(q *request) (atEnd, streamed float64) {
-		return 0, count(q.Counted) * float64(q.Output)
-	},
-	"total_token_throughput": func(q *request) (atEnd, streamed float64) {
-		return count(q.Counted) * float64(q.InputTokens()), count(q.Counted) * float64(q.Output)
-	},
-}
-
-// parts are what a request adds to both sides of a share.
-var parts = map[string]func(q *request) (part, whole float64){
-	"failed_share": func(q *request) (part, whole float64) {
-		return count(q.failed), count(q.failed || q.Counted || q.abandoned)
-	},
-	"abandoned_share": func(q *request) (part, whole float64) {
-		return count(q.abandoned), count(q.failed || q.Counted || q.abandoned)
-	},
-	"cached_share": func(q *request) (part, whole float64) {
-		return float64(max(q.Cached, 0)) * count(q.Counted), float64(q.InputTokens()) * count(q.Counted)
-	},
-}
-
 // statistic returns a metric as a function of the resample, if it is one.
 func (s side) statistic(m measure.Metric) statistic {
-	if of := work[m.Key]; of != nil {
-		return s.rate(of)
-	}
-	if of := parts[m.Key]; of != nil {
-		return s.share(of)
-	}
 	sampleOf := s.samples[m.Latency]
 	switch {
+	case m.PerSecond != nil:
+		return s.rate(m.PerSecond)
+	case m.PartOf != nil:
+		return s.share(m.PartOf)
 	case sampleOf == nil || !m.Latency.OfCompleted():
 		return statistic{}
 	case m.Statistic.IsQuantile:
@@ -141,18 +113,11 @@ func (s side) statistic(m measure.Metric) statistic {
 	return statistic{}
 }
 
-func count(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-func (s side) share(of func(q *request) (part, whole float64)) statistic {
+func (s side) share(of func(q *measure.Request) (part, whole float64)) statistic {
 	var part, whole [stretches]float64
 	for q := range s.requests {
 		stretch := s.stretch(q.Row)
-		p, w := of(q)
+		p, w := of(&q.Request)
 		part[stretch] += p
 		whole[stretch] += w
 	}
@@ -160,7 +125,7 @@ func (s side) share(of func(q *request) (part, whole float64)) statistic {
 }
 
 // rate cuts the time of each run, not its rows, into stretches.
-func (s side) rate(of func(q *request) (atEnd, streamed float64)) statistic {
+func (s side) rate(of func(q *measure.Request) (atEnd, streamed float64)) statistic {
 	var part, whole [stretches]float64
 	for _, r := range s.runs {
 		if r.length <= 0 {
@@ -169,7 +134,7 @@ func (s side) rate(of func(q *request) (atEnd, streamed float64)) statistic {
 		place := func(at time.Duration) float64 { return stretches * float64(at-r.from) / float64(r.length) }
 		for i := range r.requests {
 			q := &r.requests[i]
-			atEnd, streamed := of(q)
+			atEnd, streamed := of(&q.Request)
 			part[max(0, min(int(place(q.Done)), stretches-1))] += atEnd
 			spread(&part, place(q.First), place(q.Last), streamed)
 		}

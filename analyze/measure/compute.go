@@ -52,11 +52,11 @@ func newCollector(opts Options) *collector {
 }
 
 func (c *collector) add(rec *replay.Record) {
-	q := NewRequest(rec, c.opts.Window)
+	q := NewRequest(rec, &c.opts)
 	if c.opts.Parts != nil {
 		q.part = c.opts.Parts.latest
 	}
-	if rec.Class.Failed() && c.opts.Window.Has(rec.Done) {
+	if rec.Class.Failed() && q.Ended {
 		addExample(c.examples, failures{q.part, rec.Class}, rec.Error)
 	}
 	if q.WasSent {
@@ -179,11 +179,11 @@ func (r *Result) distribution(l Latency, requests iter.Seq[*Request]) stats.Samp
 
 // addOutcome counts a request that ended in the window, and a failure outside it.
 func (r *Result) addOutcome(q *Request) {
-	failed, ended := q.Class.Failed(), r.Window.Has(q.Done)
+	failed := q.Class.Failed()
 	switch {
-	case !ended && failed:
+	case !q.Ended && failed:
 		r.FailedOutside++
-	case !ended:
+	case !q.Ended:
 		return
 	case failed:
 		r.Failed++
@@ -193,7 +193,7 @@ func (r *Result) addOutcome(q *Request) {
 	default:
 		r.Abandoned.add(q)
 	}
-	if r.Goodput != nil && ended {
+	if r.Goodput != nil && q.Ended {
 		r.Goodput.add(q)
 	}
 }

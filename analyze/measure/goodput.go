@@ -93,15 +93,12 @@ func (g *Goodput) add(q *Request) {
 	if q.Class != replay.OK {
 		return
 	}
-	good := true
 	for i := range g.Objectives {
 		if o := &g.Objectives[i]; o.MetBy(q) {
 			o.Met++
-		} else {
-			good = false
 		}
 	}
-	if good {
+	if q.Good {
 		g.Good++
 	}
 }

@@ -64,7 +64,7 @@ func (c *collector) addToGroup(g *groupCollector, q *Request) {
 	switch {
 	case q.Counted:
 		g.complete(q, c.predicted(q.Row))
-	case q.Class.Failed() && c.opts.Window.Has(q.Done):
+	case q.Class.Failed() && q.Ended:
 		g.failed++
 	}
 }

@@ -1,17 +1,19 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
 
-// Metric is one number of a run: a count, a rate, a share, or a statistic of a
-// latency.
+// Metric is one number of a run: a count, a rate, a share, or a statistic of a latency or of
+// a property of sessions. Reports, gates and comparisons follow from its row.
 type Metric struct {
 	Key    string // in JSON and CSV; the same as vLLM's if it has one
 	Label  string // without the unit: see Heading
@@ -22,11 +24,29 @@ type Metric struct {
 	Statistic Statistic
 	Goodput   bool // requires objectives
 	Session   bool // of sessions, by Statistic
+	// Further metrics are reported if they are above 0: see FurtherMetrics.
+	Further bool
+	// Compared metrics are compared by default, those with IfAboveZero if a run has any.
+	Compared Comparing
 
-	column string
+	column string // heading in published tables, if different from Label
 	value  func(r *Result) trace.Opt[float64]
 	of     func(r *Result) stats.Sample // of a Statistic, instead of value
+
+	// PerSecond is what a request adds to a rate: at its end, and evenly from its first token
+	// to its last. PartOf is what it adds to both sides of a share. Comparisons resample them.
+	PerSecond func(q *Request) (atEnd, streamed float64)
+	PartOf    func(q *Request) (part, whole float64)
 }
+
+// Comparing says when a metric is compared by default.
+type Comparing int
+
+const (
+	IfNamed Comparing = iota
+	Always
+	IfAboveZero
+)
 
 // Value returns the metric's value, absent if the run did not measure it.
 func (m Metric) Value(r *Result) trace.Opt[float64] {
@@ -91,8 +111,8 @@ const (
 	Higher  Direction = 1
 )
 
-// metrics lists the metrics that are not a statistic of a latency, in the order of
-// the "Serving Benchmark Result" block.
+// metrics lists the metrics that are not a statistic of a latency. The first ones are those of
+// the "Serving Benchmark Result" block, in its order.
 var metrics = []Metric{
 	{Key: "completed", Label: "Successful requests", Better: Higher, value: count(func(r *Result) int { return r.Completed })},
 	{Key: "failed", Label: "Failed requests", Better: Lower, value: count(func(r *Result) int { return r.Failed })},
@@ -102,67 +122,105 @@ var metrics = []Metric{
 	{Key: "cached_tokens", Label: "Total cached tokens", Better: Higher, value: func(r *Result) trace.Opt[float64] {
 		return trace.Opt[float64]{Value: float64(r.Cached.Value), Set: r.Cached.Set}
 	}},
-	{Key: "request_throughput", Label: "Request throughput", column: "Request Throughput", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.RequestRate }},
-	{Key: "output_throughput", Label: "Output token throughput", column: "Output Token Throughput", Unit: TokensPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.OutputRate }},
+	{
+		Key: "request_throughput", Label: "Request throughput", column: "Request Throughput", Unit: RequestsPerSecond, Better: Higher, Compared: Always,
+		value:     func(r *Result) trace.Opt[float64] { return r.RequestRate },
+		PerSecond: func(q *Request) (atEnd, streamed float64) { return one(q.Ended && q.Class == replay.OK), 0 },
+	},
+	{
+		Key: "output_throughput", Label: "Output token throughput", column: "Output Token Throughput", Unit: TokensPerSecond, Better: Higher, Compared: Always,
+		value:     func(r *Result) trace.Opt[float64] { return r.OutputRate },
+		PerSecond: func(q *Request) (atEnd, streamed float64) { return 0, one(q.Counted) * float64(q.Output) },
+	},
 	{Key: "max_output_tokens_per_s", Label: "Peak output token throughput", Unit: TokensPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return trace.Some(r.PeakOutputRate) }},
 	{Key: "max_concurrent_requests", Label: "Peak concurrent requests", value: count(func(r *Result) int { return r.PeakConcurrency })},
-	{Key: "total_token_throughput", Label: "Total token throughput", Unit: TokensPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.TotalRate }},
-	{Key: "request_goodput", Label: "Request goodput", Unit: RequestsPerSecond, Better: Higher, Goodput: true, value: in(goodput, func(g *Goodput) trace.Opt[float64] { return g.Rate })},
-	{Key: "good_share", Label: "Share that meets every objective", Unit: Share, Better: Higher, Goodput: true, value: in(goodput, func(g *Goodput) trace.Opt[float64] { return g.Share(g.Good) })},
+	{
+		Key: "total_token_throughput", Label: "Total token throughput", Unit: TokensPerSecond, Better: Higher, Compared: Always,
+		value: func(r *Result) trace.Opt[float64] { return r.TotalRate },
+		PerSecond: func(q *Request) (atEnd, streamed float64) {
+			return one(q.Counted) * float64(q.InputTokens()), one(q.Counted) * float64(q.Output)
+		},
+	},
+	{
+		Key: "request_goodput", Label: "Request goodput", Unit: RequestsPerSecond, Better: Higher, Goodput: true,
+		value:     goodput(func(g *Goodput) trace.Opt[float64] { return g.Rate }),
+		PerSecond: func(q *Request) (atEnd, streamed float64) { return one(q.Good), 0 },
+	},
+	{Key: "good_share", Label: "Share that meets every objective", Unit: Share, Better: Higher, Goodput: true, value: goodput(func(g *Goodput) trace.Opt[float64] { return g.Share(g.Good) })},
 	{Key: "offered_rate", Label: "Offered request rate", Unit: RequestsPerSecond, value: func(r *Result) trace.Opt[float64] { return r.OfferedRate }},
 	{Key: "achieved_rate", Label: "Achieved request rate", column: "Achieved Rate", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.AchievedRate }},
-	{Key: "failed_share", Label: "Share of failed requests", Unit: Share, Better: Lower, value: func(r *Result) trace.Opt[float64] {
-		return trace.Ratio(r.Failed, r.Completed+r.Failed+r.Abandoned.Requests)
-	}},
+	{
+		Key: "failed_share", Label: "Share of failed requests", Unit: Share, Better: Lower, Compared: Always,
+		value:  func(r *Result) trace.Opt[float64] { return trace.Ratio(r.Failed, r.ended()) },
+		PartOf: func(q *Request) (part, whole float64) { return one(q.Ended && q.Class.Failed()), q.inEnded() },
+	},
 	{Key: "abandoned", Label: "Abandoned requests", Better: Lower, value: count(func(r *Result) int { return r.Abandoned.Requests })},
-	{Key: "abandoned_share", Label: "Share of abandoned requests", Unit: Share, Better: Lower, value: func(r *Result) trace.Opt[float64] {
-		return trace.Ratio(r.Abandoned.Requests, r.Completed+r.Failed+r.Abandoned.Requests)
-	}},
-	{Key: "cached_share", Label: "Share of cached input tokens", Unit: Share, Better: Higher, value: func(r *Result) trace.Opt[float64] {
-		if !r.Cached.Set {
-			return trace.Opt[float64]{}
-		}
-		return trace.Ratio(r.Cached.Value, r.Input)
-	}},
-	{Key: "mean_reasoning_tokens", Label: "Mean reasoning length", Unit: Tokens, value: func(r *Result) trace.Opt[float64] { return r.Reasoning }},
-}
-
-func count(of func(r *Result) int) func(r *Result) trace.Opt[float64] {
-	return func(r *Result) trace.Opt[float64] { return trace.Some(float64(of(r))) }
-}
-
-func goodput(r *Result) *Goodput   { return r.Goodput }
-func sessions(r *Result) *Sessions { return r.Sessions }
-
-// in returns a function for a value of a part of the result, absent without that part.
-func in[T any](part func(r *Result) *T, of func(*T) trace.Opt[float64]) func(r *Result) trace.Opt[float64] {
-	return func(r *Result) trace.Opt[float64] {
-		if p := part(r); p != nil {
-			return of(p)
-		}
-		return trace.Opt[float64]{}
-	}
-}
-
-// sessionMetrics lists the metrics of sessions that are not a statistic.
-var sessionMetrics = []Metric{
-	{Key: "completed_sessions", Label: "Completed sessions", Better: Higher, value: in(sessions, func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Completed)) })},
-	{Key: "failed_sessions", Label: "Failed sessions", Better: Lower, value: in(sessions, func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Failed)) })},
-	{Key: "abandoned_sessions", Label: "Abandoned sessions", Better: Lower, value: in(sessions, func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Abandoned)) })},
-	{Key: "sessions_per_hour", Label: "Completed sessions per hour", Better: Higher, Unit: PerHour, value: in(sessions, func(s *Sessions) trace.Opt[float64] { return s.PerHour })},
+	{
+		Key: "abandoned_share", Label: "Share of abandoned requests", Unit: Share, Better: Lower, Compared: IfAboveZero,
+		value: func(r *Result) trace.Opt[float64] { return trace.Ratio(r.Abandoned.Requests, r.ended()) },
+		PartOf: func(q *Request) (part, whole float64) {
+			return one(q.Ended && q.Class == replay.Abandoned), q.inEnded()
+		},
+	},
+	{
+		Key: "cached_share", Label: "Share of cached input tokens", Unit: Share, Better: Higher, Compared: Always,
+		value: func(r *Result) trace.Opt[float64] {
+			if !r.Cached.Set {
+				return trace.Opt[float64]{}
+			}
+			return trace.Ratio(r.Cached.Value, r.Input)
+		},
+		PartOf: func(q *Request) (part, whole float64) {
+			return one(q.Counted) * float64(max(q.Cached, 0)), one(q.Counted) * float64(q.InputTokens())
+		},
+	},
+	{Key: "mean_reasoning_tokens", Label: "Mean reasoning length", Unit: Tokens, Further: true, value: func(r *Result) trace.Opt[float64] { return r.Reasoning }},
+	{Key: "completed_sessions", Label: "Completed sessions", Better: Higher, Session: true, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Completed)) })},
+	{Key: "failed_sessions", Label: "Failed sessions", Better: Lower, Session: true, Compared: IfAboveZero, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Failed)) })},
+	{Key: "abandoned_sessions", Label: "Abandoned sessions", Better: Lower, Session: true, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Abandoned)) })},
+	{Key: "sessions_per_hour", Label: "Completed sessions per hour", Better: Higher, Unit: PerHour, Session: true, Compared: IfAboveZero, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return s.PerHour })},
 }
 
 // sessionProperties are the session properties that metrics summarize. Key and Label are
 // appended to the key and label of the statistic.
 var sessionProperties = []Metric{
-	{Key: "session_duration_s", Label: "session duration", Unit: Seconds, Better: Lower, of: ofSessions(func(s *Sessions) stats.Sample { return s.Duration })},
-	{Key: "session_turns", Label: "session length", Unit: TurnsUnit, of: ofSessions(func(s *Sessions) stats.Sample { return s.Turns })},
+	{Key: "session_duration_s", Label: "session duration", Unit: Seconds, Better: Lower, Compared: IfAboveZero, of: func(r *Result) stats.Sample {
+		return cmp.Or(r.Sessions, &Sessions{}).Duration
+	}},
+	{Key: "session_turns", Label: "session length", Unit: TurnsUnit, of: func(r *Result) stats.Sample { return cmp.Or(r.Sessions, &Sessions{}).Turns }},
 }
 
-func ofSessions(of func(s *Sessions) stats.Sample) func(r *Result) stats.Sample {
-	return func(r *Result) stats.Sample {
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// inEnded is 1 for a request that a share of failed or abandoned requests covers.
+func (q *Request) inEnded() float64 { return one(q.Counted || q.Ended && q.Class != replay.OK) }
+
+// Metrics returns the metrics that are not a statistic of a latency.
+func Metrics() []Metric { return slices.Clone(metrics) }
+
+func count(of func(r *Result) int) func(r *Result) trace.Opt[float64] {
+	return func(r *Result) trace.Opt[float64] { return trace.Some(float64(of(r))) }
+}
+
+// goodput and ofSessions return a value of a part of the result, absent without that part.
+func goodput(of func(*Goodput) trace.Opt[float64]) func(r *Result) trace.Opt[float64] {
+	return func(r *Result) (none trace.Opt[float64]) {
+		if r.Goodput == nil {
+			return none
+		}
+		return of(r.Goodput)
+	}
+}
+
+func ofSessions(of func(*Sessions) trace.Opt[float64]) func(r *Result) trace.Opt[float64] {
+	return func(r *Result) (none trace.Opt[float64]) {
 		if r.Sessions == nil {
-			return stats.Sample{}
+			return none
 		}
 		return of(r.Sessions)
 	}
@@ -176,7 +234,7 @@ func (m Metric) with(s Statistic) Metric {
 
 // SessionMetrics returns the metrics of sessions: counts and rates, then statistics.
 func SessionMetrics(statistics []Statistic) []Metric {
-	all := slices.Clone(sessionMetrics)
+	all := slices.DeleteFunc(slices.Clone(metrics), func(m Metric) bool { return !m.Session })
 	for _, p := range sessionProperties {
 		for _, s := range statistics {
 			all = append(all, p.with(s))
@@ -185,10 +243,45 @@ func SessionMetrics(statistics []Statistic) []Metric {
 	return all
 }
 
+// FurtherMetrics returns the metrics besides those of the block that some of the runs have.
+func FurtherMetrics(runs ...*Result) []Metric {
+	return slices.DeleteFunc(slices.Clone(metrics), func(m Metric) bool {
+		return !m.Further || !slices.ContainsFunc(runs, func(r *Result) bool { return m.Value(r).Value > 0 })
+	})
+}
+
+// ComparedMetrics returns the metrics that are compared by default: always, with some
+// statistics of VLLMLatencies, or if a run has any.
+func ComparedMetrics(when Comparing) (all []Metric) {
+	latencies := VLLMLatencies
+	if when == IfAboveZero {
+		latencies = []Latency{TTFVT}
+	}
+	statistics := []Statistic{Mean, Median, Percentile(99)}
+	for _, m := range metrics {
+		if m.Compared == when {
+			all = append(all, m)
+		}
+	}
+	for _, l := range latencies {
+		for _, s := range statistics {
+			all = append(all, l.Metric(s))
+		}
+	}
+	for _, p := range sessionProperties {
+		for _, s := range statistics {
+			if p.Compared == when {
+				all = append(all, p.with(s))
+			}
+		}
+	}
+	return all
+}
+
 func goodShare(l Latency) Metric {
 	return Metric{
 		Key: "good_share_" + l.String(), Label: "Share that meets the " + l.Label() + " objective", Unit: Share, Better: Higher, Goodput: true,
-		value: in(goodput, func(g *Goodput) trace.Opt[float64] {
+		value: goodput(func(g *Goodput) trace.Opt[float64] {
 			for _, o := range g.Objectives {
 				if o.Latency == l {
 					return g.Share(o.Met)
@@ -231,12 +324,8 @@ func ParseMetric(key string) (Metric, error) {
 	if key == "goodput" {
 		key = "request_goodput"
 	}
-	for _, list := range [][]Metric{metrics, sessionMetrics} {
-		for _, m := range list {
-			if m.Key == key {
-				return m, nil
-			}
-		}
+	if i := slices.IndexFunc(metrics, func(m Metric) bool { return m.Key == key }); i >= 0 {
+		return metrics[i], nil
 	}
 	if name, ok := strings.CutPrefix(key, "good_share_"); ok {
 		l, err := ParseLatency(name)

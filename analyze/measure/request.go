@@ -39,6 +39,8 @@ type Request struct {
 	Input, Cached, Reported, Reasoning int32
 
 	Counted              bool // completed, and entirely in the measured part
+	Ended                bool // its end is in the measured part
+	Good                 bool // succeeded, ended there, and met all objectives
 	WasSent, Answered    bool // Answered: received at least one token chunk
 	HasGaps, HasVisible  bool
 	Reasoned             bool // begins with reasoning
@@ -61,10 +63,11 @@ type Request struct {
 	blocks     blockSpan
 }
 
-// NewRequest returns a request of a run measured in a window.
-func NewRequest(rec *replay.Record, window Span) Request {
-	q := newRequest(rec)
-	q.Counted = rec.Class == replay.OK && window.Holds(rec)
+// NewRequest returns a request of a run that is measured with some options.
+func NewRequest(rec *replay.Record, opts *Options) Request {
+	q, ok := newRequest(rec), rec.Class == replay.OK
+	q.Counted, q.Ended = ok && opts.Window.Holds(rec), opts.Window.Has(rec.Done)
+	q.Good = ok && q.Ended && !slices.ContainsFunc(opts.Objectives, func(o Objective) bool { return !o.MetBy(&q) })
 	return q
 }
 

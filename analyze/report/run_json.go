@@ -27,12 +27,13 @@ func (r Run) Summary() map[string]any {
 		keys["request_goodput"] = result.Goodput.Rate
 	}
 	own := r.ownSummary()
-	for _, m := range append(measure.BlockMetrics(nil), measure.MustMetric("mean_reasoning_tokens")) {
-		switch m.Key {
-		case "cached_tokens", "mean_reasoning_tokens": // not keys of vLLM
+	for _, m := range measure.BlockMetrics(nil) {
+		keys[m.Key] = m.Value(result)
+	}
+	delete(keys, "cached_tokens") // not a key of vLLM
+	for _, m := range measure.Metrics() {
+		if m.Further || m.Key == "cached_tokens" {
 			own[m.Key] = m.Value(result)
-		default:
-			keys[m.Key] = m.Value(result)
 		}
 	}
 	for _, l := range slices.Concat(measure.Latencies, []measure.Latency{measure.FirstStampError, measure.MaxStampError}) {

@@ -50,7 +50,7 @@ func (l *listing) latency(r Run, of measure.Latency, title, label string) {
 }
 
 // own is vLLM's block with all metrics of moontide.
-var own = []blockLine{
+var own = slices.Concat([]blockLine{
 	ofMetric("completed"), ofMetric("failed"),
 	ofMetric("abandoned").onlyIf(func(r Run) bool { return r.Result.Abandoned.Requests > 0 }),
 	{"Requests not sent", func(r Run) string { return countOr(r.Info.NotSent) }},
@@ -59,11 +59,21 @@ var own = []blockLine{
 	{"Cool-down time (s)", ofWindow(2, func(r Run) float64 { return r.Info.Window.CooldownSeconds })},
 	ofMetric("duration"), ofMetric("total_input_tokens"), ofMetric("total_output_tokens"),
 	ofMetric("cached_tokens").onlyIf(func(r Run) bool { return r.Result.Cached.Set }),
-	ofMetric("mean_reasoning_tokens").onlyIf(func(r Run) bool { return r.Result.Reasoning.Value > 0 }),
+}, furtherLines(), []blockLine{
 	blockLine{"Mean tokens per chunk", func(r Run) string { return doc.Fixed(r.Result.TokensPerChunk.Mean, 2) }}.onlyIf(Run.multiToken),
 	blockLine{"P99 tokens per chunk", func(r Run) string { return doc.Fixed(r.Result.TokensPerChunk.Quantile(0.99), 2) }}.onlyIf(Run.multiToken),
 	ofMetric("request_throughput"), ofMetric("request_goodput"),
 	ofMetric("output_throughput"), ofMetric("max_output_tokens_per_s"), peakConcurrency, ofMetric("total_token_throughput"),
+})
+
+// furtherLines returns lines of the metrics beside those of the block, if a run has any.
+func furtherLines() (lines []blockLine) {
+	for _, m := range measure.Metrics() {
+		if m.Further {
+			lines = append(lines, ofMetric(m.Key).onlyIf(func(r Run) bool { return m.Value(r.Result).Value > 0 }))
+		}
+	}
+	return lines
 }
 
 // listing returns the block of the run.

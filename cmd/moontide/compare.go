@@ -86,7 +86,7 @@ func compareRuns(c *cli.Context, std streams) error {
 // comparedMetrics returns the metrics to compare: those of --metric, of conditions and of
 // goodput, too.
 func comparedMetrics(c *cli.Context, gates []measure.Gate, objectives []measure.Objective) ([]measure.Metric, error) {
-	all := diff.DefaultMetrics()
+	all := measure.ComparedMetrics(measure.Always)
 	add := func(m measure.Metric) {
 		if !slices.ContainsFunc(all, func(other measure.Metric) bool { return other.Key == m.Key }) {
 			all = append(all, m)
