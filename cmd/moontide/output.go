@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
+	"moontide/replay/runfile"
 	"moontide/replay/secret"
 	"moontide/replay/weblog"
 	"moontide/trace/atomicfile"
@@ -256,4 +258,121 @@ func writeTrace(c *cli.Context, std streams, write func(*format.Writer) (rows in
 		std.say("%s written to %s", doc.Count(rows, "request"), path)
 	}
 	return err
+}
+
+// refuseOverwrite returns an error if a command would overwrite one of its inputs, also
+// through a link or as standard output. Outputs are the files of the flags in the OUTPUT
+// group, inputs all other files on the command line and the files of a run's folder.
+func refuseOverwrite(c *cli.Context, std streams) error {
+	inputs := inputFiles(c)
+	refuse := func(output os.FileInfo, name string) error {
+		for path, input := range inputs {
+			if output.Mode().IsRegular() && os.SameFile(input, output) {
+				return misused("%s would overwrite its input %s", name, path)
+			}
+		}
+		return nil
+	}
+	forms, err := outputsOf(c)
+	if err != nil {
+		return err
+	}
+	toFile := false
+	hasKey := slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "key" })
+	for _, o := range append(forms, pathFlags(c, true)...) {
+		if o.path == "" || o.path == "-" {
+			continue
+		}
+		toFile = true
+		if info, err := os.Stat(o.path); err == nil {
+			if err := refuse(info, o.flag+" "+o.path); err != nil {
+				return err
+			}
+			if isRecording(o.path) {
+				return misused("%s %s would overwrite the record of a run", o.flag, o.path)
+			}
+		}
+		if hasKey && absolutePath(o.path) == absolutePath(keyFile(c)) {
+			return misused("%s %s is the file of the key", o.flag, o.path)
+		}
+		if o.form != "" { // it is no folder
+			if err := atomicfile.Check(o.path); err != nil {
+				return misused("%s: %w", o.flag, err)
+			}
+		}
+	}
+	if out, ok := std.out.(*os.File); ok && !toFile {
+		if info, err := out.Stat(); err == nil {
+			return refuse(info, "standard output")
+		}
+	}
+	return nil
+}
+
+// pathFlags returns the values of flags that may name a file, in the OUTPUT group or not.
+// Those that name no folder have a form.
+func pathFlags(c *cli.Context, inOutputGroup bool) (paths outputs) {
+	given := c.LocalFlagNames()
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if (categoryOf(f) == inOutput) != inOutputGroup || !slices.Contains(given, name) {
+			continue
+		}
+		o := output{flag: "--" + name, path: c.String(name)}
+		switch f := f.(type) {
+		case *cli.StringFlag:
+			if strings.Contains(f.Usage, "`FILE`") {
+				o.form = "file"
+			}
+			paths = append(paths, o)
+		case *choiceFlag:
+			if f.Choices.Open {
+				paths = append(paths, o)
+			}
+		}
+	}
+	return paths
+}
+
+// inputFiles returns the existing input files of the command line, by path, with those in
+// folders.
+func inputFiles(c *cli.Context) map[string]os.FileInfo {
+	var names []string
+	for _, arg := range c.Args().Slice() {
+		names = append(names, arg)
+		_, list, _ := strings.Cut(arg, "=") // LABEL=DIR,DIR
+		names = append(names, strings.Split(list, ",")...)
+	}
+	for _, o := range pathFlags(c, false) {
+		names = append(names, o.path)
+	}
+	files := map[string]os.FileInfo{}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			continue
+		}
+		if !info.IsDir() {
+			files[name] = info
+			continue
+		}
+		entries, _ := os.ReadDir(name) // an unreadable folder is no input
+		for _, entry := range entries {
+			if reports := []string{".html", ".png"}; slices.Contains(reports, filepath.Ext(entry.Name())) {
+				continue
+			}
+			path := filepath.Join(name, entry.Name())
+			if info, err := os.Stat(path); err == nil {
+				files[path] = info
+			}
+		}
+	}
+	return files
+}
+
+// isRecording reports whether an existing file is part of the record of a run.
+func isRecording(path string) bool {
+	records := []string{runfile.RunFile, runfile.RequestsFile, runfile.SamplesFile, runfile.GapsFile, runfile.SentFile}
+	_, err := os.Stat(filepath.Join(filepath.Dir(path), runfile.RunFile))
+	return err == nil && slices.Contains(records, filepath.Base(path))
 }
