@@ -136,11 +136,11 @@ func (c *sessionCounter) result(rows *rows, prompts *prefixCounter, size trace.B
 	relations, ids := &trace.Relations{}, false
 	latest := int32(none) // turn of the session
 	for t, err := range c.builder.All {
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case t.Role != trace.InSession:
-			continue
+		}
+		if t.Role != trace.InSession {
+			break
 		}
 		r := rows.at(t.Row)
 		ids = ids || r.hasIDs

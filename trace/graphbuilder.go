@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -45,23 +46,22 @@ func (b *GraphBuilder) check(whole bool) error {
 type GraphBuilder struct {
 	rows  int
 	seed  maphash.Seed
-	named spill.Sorter // rows by their names: see keyOf
-	edges int          // at most
+	named [2]spill.Sorter // rows by sessions, and by request ids
+	edges int             // at most
 	data  []byte
-	err   error // of the sorter
+	err   error // of a sorter
 }
 
-// graphMemory is the memory of the sorter in bytes.
-const graphMemory = 32 << 20
+// graphMemory is the memory of each sorter in bytes.
+const graphMemory = 16 << 20
 
 // Role is the reason why a row is under a name.
 type Role uint8
 
 const (
 	InSession Role = iota // its SessionID
-	_
-	HasID    // its ID
-	WaitsFor // one of its After
+	HasID                 // its ID
+	WaitsFor              // one of its After
 )
 
 // NamedRow is a row under the name of a session or a request.
@@ -74,9 +74,8 @@ type NamedRow struct {
 	DelayKind DelayKind
 	ID        string // that it waits for
 	// Owners are the first two rows that have the request id which this row waits for.
-	// They are valid until the next row.
 	Owners []NamedRow
-	Data   []byte // as added; valid until the next row
+	Data   []byte // as added
 	place  int    // in After
 }
 
@@ -89,17 +88,17 @@ func (b *GraphBuilder) Add(r Request, line int, data ...byte) {
 		return
 	}
 	if b.data == nil {
-		b.seed, b.named.Memory = maphash.MakeSeed(), graphMemory
+		b.seed, b.named[0].Memory, b.named[1].Memory = maphash.MakeSeed(), graphMemory, graphMemory
 	}
 	if r.SessionID != "" {
-		b.sort(n, InSession, r.SessionID)
+		b.sort(&n, InSession, r.SessionID)
 		b.edges++
 	}
 	if r.ID != "" {
-		b.sort(n, HasID, r.ID)
+		b.sort(&n, HasID, r.ID)
 	}
 	for n.place, n.ID = range r.After {
-		b.sort(n, WaitsFor, n.ID)
+		b.sort(&n, WaitsFor, n.ID)
 		b.edges++
 	}
 }
@@ -107,83 +106,105 @@ func (b *GraphBuilder) Add(r Request, line int, data ...byte) {
 // Skip adds a row without SessionID, ID and After.
 func (b *GraphBuilder) Skip() { b.rows++ }
 
-// sort adds a row under a name. The lowest bits of the key are the role, so that the rows
-// that wait for a request come after those that have its id.
-func (b *GraphBuilder) sort(n NamedRow, role Role, name string) {
+// sort adds a row under a name. The lowest bit of the key makes the rows that wait for a
+// request come after those that have its id.
+func (b *GraphBuilder) sort(n *NamedRow, role Role, name string) {
 	b.data = n.append(b.data[:0])
+	to, key := &b.named[min(role, 1)], maphash.String(b.seed, name)&^1
+	if role == WaitsFor {
+		key++
+	}
 	if b.err == nil {
-		b.err = sorting(b.named.Add(maphash.String(b.seed, name)&^3|uint64(role), b.data))
+		b.err = sorting(to.Add(key, b.data))
 	}
 }
 
 // Close removes the temporary files. A builder that made its graph needs it, too.
-func (b *GraphBuilder) Close() error { return b.named.Close() }
+func (b *GraphBuilder) Close() error { return errors.Join(b.named[0].Close(), b.named[1].Close()) }
 
-func (n NamedRow) append(b []byte) []byte {
-	head := uint64(n.Row) << 2
+// Which parts a row has in a temporary file: bits beside its number.
+const (
+	hasAfter = 1 << iota
+	hasDelay
+	hasID
+	storedBits = iota
+)
+
+func (n *NamedRow) append(b []byte) []byte {
+	head := uint64(n.Row) << storedBits
 	if n.HasAfter {
-		head |= 1
+		head |= hasAfter
 	}
 	if n.Delay.Set {
-		head |= 2
+		head |= hasDelay
 	}
-	b = binary.AppendUvarint(b, head)
+	waits := n.ID != "" || n.place > 0
+	if waits {
+		head |= hasID
+	}
+	b = binary.AppendVarint(binary.AppendUvarint(b, head), int64(n.Line-n.Row))
 	if n.Delay.Set {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n.Delay.Value))
+		b = append(append(b, byte(len(n.DelayKind))), n.DelayKind...)
 	}
-	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(n.Line)), uint64(n.place))
-	for _, text := range []string{n.ID, string(n.DelayKind)} {
-		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	if waits {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(n.place)), uint64(len(n.ID)))
+		b = append(b, n.ID...)
 	}
 	return append(b, n.Data...)
 }
 
-func parseNamedRow(b []byte) (n NamedRow) {
-	number := func() int {
-		x, size := binary.Uvarint(b)
-		b = b[size:]
-		return int(x)
+// parse is the inverse of append.
+func (n *NamedRow) parse(b []byte) {
+	head, i := binary.Uvarint(b)
+	line, size := binary.Varint(b[i:])
+	i += size
+	*n = NamedRow{Row: int(head >> storedBits), HasAfter: head&hasAfter != 0}
+	n.Line = int(line) + n.Row
+	if head&hasDelay != 0 {
+		end := i + 9 + int(b[i+8])
+		n.Delay, n.DelayKind = Some(math.Float64frombits(binary.LittleEndian.Uint64(b[i:]))), DelayKind(b[i+9:end])
+		i = end
 	}
-	text := func() (s string) {
-		size := number()
-		s, b = string(b[:size]), b[size:]
-		return s
+	if head&hasID != 0 {
+		place, size := binary.Uvarint(b[i:])
+		length, size2 := binary.Uvarint(b[i+size:])
+		i += size + size2
+		n.place, n.ID = int(place), string(b[i:i+int(length)])
+		i += int(length)
 	}
-	head := number()
-	n.Row, n.HasAfter = head>>2, head&1 != 0
-	if head&2 != 0 {
-		n.Delay = Some(math.Float64frombits(binary.LittleEndian.Uint64(b)))
-		b = b[8:]
-	}
-	n.Line, n.place = number(), number()
-	n.ID, n.DelayKind = text(), DelayKind(text())
-	n.Data = b
-	return n
+	n.Data = b[i:]
 }
 
-// All yields the rows under each name in their order, those that have a request id before
-// those that wait for it. No row may be added afterwards.
-func (b *GraphBuilder) All(yield func(NamedRow, error) bool) {
-	var owners []NamedRow
-	name := uint64(math.MaxUint64)
-	for r, err := range b.named.All {
-		if err != nil {
-			yield(NamedRow{}, sorting(err))
-			return
-		}
-		n := parseNamedRow(r.Data)
-		if n.Role, n.First = Role(r.Key&3), r.Key>>1 != name; n.First {
-			name, owners = r.Key>>1, owners[:0]
-		}
-		if n.Role == WaitsFor {
-			n.Owners = owners
-		} else if n.Role == HasID && len(owners) < 2 {
-			owner := n
-			owner.Data = slices.Clone(n.Data)
-			owners = append(owners, owner)
-		}
-		if !yield(n, nil) {
-			return
+// All yields the rows under each name in their order: those of sessions, then those of
+// request ids, where rows that have an id are before those that wait for it. Each is valid
+// until the next. No row may be added afterwards.
+func (b *GraphBuilder) All(yield func(*NamedRow, error) bool) {
+	var n NamedRow
+	for i := range b.named {
+		var owners []NamedRow
+		name, role := uint64(1), InSession // no name has this number
+		for r, err := range b.named[i].All {
+			if err != nil {
+				yield(nil, sorting(err))
+				return
+			}
+			n.parse(r.Data)
+			if n.First = r.Key&^1 != name; n.First {
+				name, owners = r.Key&^1, owners[:0]
+			}
+			if i > 0 {
+				role = HasID + Role(r.Key&1)
+			}
+			if n.Role = role; role == WaitsFor {
+				n.Owners = owners
+			} else if role == HasID && len(owners) < 2 {
+				owners = append(owners, n)
+				owners[len(owners)-1].Data = slices.Clone(n.Data)
+			}
+			if !yield(&n, nil) {
+				return
+			}
 		}
 	}
 }
@@ -232,17 +253,17 @@ func (b *GraphBuilder) Graph() (*Graph, error) {
 			previous = n.Row
 		case n.Role != WaitsFor:
 		case len(n.Owners) == 0:
-			n.Data = nil
 			g.lost++
-			if lost = append(lost, n); len(lost) == 2*maxMissing {
+			if lost = append(lost, *n); len(lost) == 2*maxMissing {
 				slices.SortFunc(lost, NamedRow.compare)
 				lost = lost[:maxMissing]
 			}
 		case len(n.Owners) == 1:
 			wait(n.Row, n.Owners[0].Row)
 		case ambiguous == nil || n.compare(*ambiguous) < 0:
-			n.Owners = slices.Clone(n.Owners)
-			ambiguous = &n
+			first := *n
+			first.Owners = slices.Clone(n.Owners)
+			ambiguous = &first
 		}
 	}
 	if previous >= 0 {
@@ -348,7 +369,7 @@ func (b *GraphBuilder) cycleError(cycle []int32) error {
 		if len(n.Owners) == 1 {
 			e := edge{int32(n.Row), int32(n.Owners[0].Row)}
 			if _, in := named[e]; in {
-				named[e] = n
+				named[e] = *n
 			}
 		}
 	}

@@ -159,7 +159,7 @@ func (c *sessions) compare() error {
 }
 
 // named checks a row against an earlier one that it names.
-func (c *sessions) named(t turn, n trace.NamedRow) error {
+func (c *sessions) named(t turn, n *trace.NamedRow) error {
 	before, _ := parseTurn(n.Owners[0].Data)
 	if !t.Delay.Set {
 		c.overlap(t, before, "request_id", n.ID)
