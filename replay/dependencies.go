@@ -6,17 +6,17 @@ import (
 	"moontide/trace"
 )
 
-// fate is how a row ended.
-type fate uint8
+// result is how a row ended.
+type result uint8
 
 const (
-	completed fate = iota
-	failed         // its request failed, or a row that it waited for did
-	cut            // its session was ended: by a limit, the model's context, or a request that was abandoned
+	completed result = iota
+	failed           // its request failed, or a row that it waited for did
+	cut              // its session was ended: by a limit, the model's context, or a request that was abandoned
 )
 
-// fateOf returns the fate of a row whose request ended with a class.
-func fateOf(c Class) fate {
+// resultOf returns the result of a row whose request ended with a class.
+func resultOf(c Class) result {
 	switch c {
 	case OK:
 		return completed
@@ -47,18 +47,18 @@ type dependencies struct {
 
 // end is the end of a row.
 type end struct {
-	at   time.Duration
-	fate fate
-	left int // rows that wait for it and have not been added; negative if unknown
+	at     time.Duration
+	result result
+	left   int // rows that wait for it and have not been added; negative if unknown
 }
 
 // waiter is a row that waits for others.
 type waiter struct {
 	job
-	left int           // rows that have not ended
-	at   time.Duration // the last end so far
-	fate fate
-	gone bool // it was returned
+	left     int           // rows that have not ended
+	at       time.Duration // the last end so far
+	result   result
+	released bool // it was returned
 }
 
 func newDependencies(graph *trace.Graph) dependencies {
@@ -90,23 +90,23 @@ func (d *dependencies) add(j job) (w *waiter, ready bool) {
 // take handles the end of a row that w waits for. A failure outweighs a cut.
 func (w *waiter) take(e end) {
 	w.at = max(w.at, e.at)
-	if w.fate != failed && e.fate != completed {
-		w.fate = e.fate
+	if w.result != failed && e.result != completed {
+		w.result = e.result
 	}
 }
 
 // leave reports whether the waiter no longer waits. It returns true only once.
 func (w *waiter) leave() bool {
-	if w.gone || w.left > 0 && w.fate == completed {
+	if w.released || w.left > 0 && w.result == completed {
 		return false
 	}
-	w.gone = true
+	w.released = true
 	return true
 }
 
 // ended handles the end of a row. It returns the rows that no longer wait.
-func (d *dependencies) ended(row int, at time.Duration, f fate) (free []*waiter) {
-	e := end{at: at, fate: f, left: -1}
+func (d *dependencies) ended(row int, at time.Duration, f result) (free []*waiter) {
+	e := end{at: at, result: f, left: -1}
 	waiters := d.waiting[row]
 	delete(d.waiting, row)
 	for _, w := range waiters {

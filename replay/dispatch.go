@@ -63,7 +63,7 @@ func (r *run) dispatch(ctx context.Context) {
 			switch {
 			case !ok:
 				rows = nil
-			case j.doomed:
+			case j.outgrown:
 				r.schedule.outgrow(j, now)
 			default:
 				r.schedule.add(j)
@@ -71,7 +71,7 @@ func (r *run) dispatch(ctx context.Context) {
 		case turns <- turn:
 			r.schedule.takeTurn()
 		case j := <-r.prepared:
-			if j.doomed {
+			if j.outgrown {
 				r.schedule.outgrow(j, now)
 			} else {
 				r.schedule.push(j)
@@ -82,7 +82,7 @@ func (r *run) dispatch(ctx context.Context) {
 				r.undoSend()
 				continue
 			}
-			r.schedule.ended(e.j, e.at, fateOf(e.class))
+			r.schedule.ended(e.j, e.at, resultOf(e.class))
 			if e.class == OK || e.class == Abandoned {
 				continue
 			}
@@ -100,7 +100,7 @@ func (r *run) dispatch(ctx context.Context) {
 				if e := <-r.ended; e.unsent {
 					r.undoSend()
 				} else {
-					r.schedule.begun.ended(e.j.row, fateOf(e.class))
+					r.schedule.sessions.ended(e.j.row, e.at, resultOf(e.class))
 				}
 			}
 		}
@@ -279,7 +279,7 @@ func (r *run) send(ctx context.Context, j job, ready time.Duration) {
 	if !j.started {
 		waited = j.awaitOpened()
 		if !r.noteSending(j) {
-			r.ended <- ending{j: j, unsent: true}
+			r.ended <- requestEnd{j: j, unsent: true}
 			return
 		}
 	}
@@ -289,7 +289,7 @@ func (r *run) send(ctx context.Context, j job, ready time.Duration) {
 	o, ready, retries := r.sendWithRetries(ctx, j, o, ready)
 	rec := newRecord(j, ready, r.start, o)
 	rec.Retries = retries
-	r.ended <- ending{j: j, at: rec.Done, class: rec.Class}
+	r.ended <- requestEnd{j: j, at: rec.Done, class: rec.Class}
 	r.records <- rec
 }
 

@@ -13,7 +13,7 @@
 //
 // A row waits for others if the trace's graph says so: a turn for the turn before,
 // the next request of an agent for its sub-agents. [SessionLimits] limit such sessions.
-// What later prompts contain of earlier answers is the client's: see package
+// What later prompts contain of earlier responses is the client's: see package
 // transcript.
 //
 // All times are offsets from the start of the run. Due times are absolute, so a

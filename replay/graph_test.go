@@ -211,7 +211,7 @@ func TestTurnsThatAreNotSentAreForgotten(t *testing.T) {
 			if late {
 				end()
 			}
-			if kept := len(s.deps.waiting) + len(s.deps.ends) + len(s.sessions.sessions); kept != 0 || s.skipped+s.cut != n-1 || !s.idle() {
+			if kept := len(s.deps.waiting) + len(s.deps.ends) + len(s.sessions.inProgress); kept != 0 || s.skipped+s.cut != n-1 || !s.idle() {
 				t.Errorf("%+v, late %t: %d kept, %d skipped, %d cut, idle %t", limits, late, kept, s.skipped, s.cut, s.idle())
 			}
 		}

@@ -15,12 +15,12 @@ const (
 	OK          Class = ""
 	ClientFault Class = "client"    // the client could not send: no file descriptor or local port, unknown host, no prompt
 	Connect     Class = "connect"   // no connection, or it broke before a response
-	Timeout     Class = "timeout"   // no complete answer in time
+	Timeout     Class = "timeout"   // no complete response in time
 	HTTPError   Class = "status"    // an HTTP status other than 200
-	Server      Class = "server"    // an error in the stream, or an answer aborted by the server
+	Server      Class = "server"    // an error in the stream, or a response aborted by the server
 	Protocol    Class = "protocol"  // a response that violates the API
 	Truncated   Class = "truncated" // a stream that ended without its end marker
-	Empty       Class = "empty"     // a complete answer without tokens
+	Empty       Class = "empty"     // a complete response without tokens
 	Canceled    Class = "canceled"  // by the user
 	Abandoned   Class = "abandoned" // closed by the client because the user would have left; not a failure
 )
@@ -48,7 +48,7 @@ type Outcome struct {
 	Status      int // HTTP status, 0 if there was none
 	Class       Class
 	Error       string // error message, on one line
-	// MissingDone reports that the answer is complete except for its end marker.
+	// MissingDone reports that the response is complete except for its end marker.
 	MissingDone bool
 	// RetryAfter is the wait after Done requested by a server that refused the
 	// request.
@@ -69,9 +69,9 @@ type Outcome struct {
 	Base   Base   // of the prompt
 }
 
-// Base is what a prompt with live answers continues.
+// Base is what a prompt with live responses continues.
 type Base struct {
-	// Row is the number of the row whose prompt and answer the prompt continues,
+	// Row is the number of the row whose prompt and response the prompt continues,
 	// absent if there is none. See package transcript.
 	Row    trace.Opt[int]
 	Answer transcript.Generated // to that row
@@ -125,7 +125,7 @@ type Record struct {
 	Status          int
 	Class           Class
 	Error           string
-	MissingDone     bool // the answer is complete except for its end marker
+	MissingDone     bool // the response is complete except for its end marker
 }
 
 // ClientLag returns the client's own lateness: Sent - Ready without the wait for a

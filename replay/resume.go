@@ -22,26 +22,20 @@ import (
 //
 // A ResumeState can be used once.
 type ResumeState struct {
-	Clock   time.Duration // where the run's clock continues: the end of the last recorded request
-	Rows    int           // number of recorded rows
-	done    RowSet
-	lastRow int                  // the last recorded row that was due at its arrival
-	next    Instant              // arrival of the first row after it, if Align has found it
-	ends    map[int]end          // of recorded rows that others wait for
-	began   map[int]sessionBegan // sessions in progress, by first row
-	turns   map[string]int       // recorded rows of each SessionID, for SessionLimits
-}
-
-// sessionBegan is the part of a session that is recorded.
-type sessionBegan struct {
-	rows   int
-	broken bool // a request failed or was abandoned
+	Clock    time.Duration // where the run's clock continues: the end of the last recorded request
+	Rows     int           // number of recorded rows
+	done     RowSet
+	lastRow  int              // the last recorded row that was due at its arrival
+	next     Instant          // arrival of the first row after it, if Align has found it
+	ends     map[int]end      // of recorded rows that others wait for
+	sessions map[int]*session // in progress, by first row
+	turns    map[string]int   // recorded rows of each SessionID, for SessionLimits
 }
 
 // ReadResumeState reads the records of an interrupted run of the trace. A
 // duplicate row or one that is not in the trace is an error.
 func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState, error) {
-	p := &ResumeState{lastRow: -1, ends: map[int]end{}, began: map[int]sessionBegan{}, turns: map[string]int{}}
+	p := &ResumeState{lastRow: -1, ends: map[int]end{}, sessions: map[int]*session{}, turns: map[string]int{}}
 	for rec, err := range records {
 		if err != nil {
 			return nil, err
@@ -84,13 +78,16 @@ func (p *ResumeState) add(rec *Record, graph *trace.Graph) {
 		p.lastRow = max(p.lastRow, rec.Row)
 	}
 	if graph.Waiting(rec.Row) > 0 {
-		p.ends[rec.Row] = end{at: rec.Done, fate: fateOf(rec.Class)}
+		p.ends[rec.Row] = end{at: rec.Done, result: resultOf(rec.Class)}
 	}
 	if first := graph.First(rec.Row); graph.Size(first) > 1 {
-		s := p.began[first]
-		s.rows++
-		s.broken = s.broken || fateOf(rec.Class) != completed
-		p.began[first] = s
+		s := p.sessions[first]
+		if s == nil {
+			s = &session{}
+			p.sessions[first] = s
+		}
+		s.ended++
+		s.broken = s.broken || resultOf(rec.Class) != completed
 	}
 	if rec.SessionID != "" && !graph.Last(rec.Row) {
 		p.turns[rec.SessionID]++
@@ -112,7 +109,7 @@ func (p *ResumeState) forget(plan Plan) {
 		}
 	}
 	maps.DeleteFunc(p.ends, func(_ int, e end) bool { return e.left == 0 })
-	maps.DeleteFunc(p.began, func(first int, s sessionBegan) bool { return s.rows == plan.Graph.Size(first) })
+	maps.DeleteFunc(p.sessions, func(first int, s *session) bool { return s.ended == plan.Graph.Size(first) })
 }
 
 // has reports whether a row is recorded.

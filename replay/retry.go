@@ -89,21 +89,21 @@ func (r *run) prepareAgain(j job) Call {
 	if again, ok := r.Client.(Resender); ok {
 		prepare = again.PrepareAgain
 	}
-	return sendable(prepare(j.req, j.row))
+	return callOrFailure(prepare(j.req, j.row))
 }
 
-// sendable returns call or, if it could not be prepared, one that fails.
-func sendable(call Call, err error) Call {
+// callOrFailure returns call or, if it could not be prepared, one that fails.
+func callOrFailure(call Call, err error) Call {
 	if err != nil {
-		return unsendable{fmt.Errorf("preparing the request: %w", err)}
+		return failedCall{fmt.Errorf("preparing the request: %w", err)}
 	}
 	return call
 }
 
-// unsendable is the call of a row whose request could not be prepared.
-type unsendable struct{ err error }
+// failedCall is the call of a row whose request could not be prepared.
+type failedCall struct{ err error }
 
 // Send implements Call.
-func (u unsendable) Send(context.Context) Outcome {
+func (u failedCall) Send(context.Context) Outcome {
 	return Outcome{Done: time.Now(), Class: ClientFault, Error: u.err.Error()}
 }

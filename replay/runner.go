@@ -27,7 +27,7 @@ type Forgetter interface {
 
 // Call is one prepared request.
 type Call interface {
-	// Send sends the request, waits for the whole answer and returns the outcome,
+	// Send sends the request, waits for the whole response and returns the outcome,
 	// also of a failed request. It returns soon after ctx ends. It is called once,
 	// in a separate goroutine.
 	Send(ctx context.Context) Outcome
@@ -190,7 +190,7 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 		rows:       make(chan job, r.ahead()),
 		turns:      make(chan job),
 		prepared:   make(chan job),
-		ended:      make(chan ending, 256),
+		ended:      make(chan requestEnd, 256),
 		records:    make(chan Record, 256),
 		stop:       make(chan struct{}),
 		firstRows:  make(chan struct{}),
@@ -198,8 +198,8 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 		notSending: make(chan struct{}),
 	}
 	run.journal, _ = r.Recorder.(Journal)
-	if keeper, can := r.Client.(Forgetter); can {
-		run.schedule.forget = keeper.Forget
+	if forgetter, can := r.Client.(Forgetter); can {
+		run.schedule.forget = forgetter.Forget
 	}
 	var preparing, recording sync.WaitGroup
 	rowsRead := make(chan struct{})
@@ -262,7 +262,7 @@ type run struct {
 	rows     chan job // rows of the trace, in order; closed at its end
 	turns    chan job // released turns to be prepared
 	prepared chan job // prepared turns
-	ended    chan ending
+	ended    chan requestEnd
 	records  chan Record
 	requests sync.WaitGroup
 	journal  Journal
@@ -279,7 +279,7 @@ type run struct {
 	failed chan struct{} // closed with the first error
 }
 
-type ending struct {
+type requestEnd struct {
 	j      job
 	at     time.Duration
 	class  Class
@@ -341,8 +341,8 @@ func (r *run) prepareTurns() {
 
 func (r *run) prepare(j job) job {
 	call, err := r.Client.Prepare(j.req, j.row)
-	j.doomed = errors.Is(err, ErrOutgrown)
-	j.call = sendable(call, err)
+	j.outgrown = errors.Is(err, ErrOutgrown)
+	j.call = callOrFailure(call, err)
 	if _, can := j.call.(Opener); can {
 		r.opens.Store(true)
 	}

@@ -18,9 +18,9 @@ type job struct {
 	// before holds the rows that this one waits for.
 	before []int32
 	late   bool // prepared shortly before it is due, because it waits for something
-	// doomed is set if the row cannot be sent because its session has outgrown the
+	// outgrown is set if the row cannot be sent because its session has outgrown the
 	// model's context.
-	doomed bool
+	outgrown bool
 	// closed when the call's Open has returned; nil if it was not called
 	opened  chan struct{}
 	started bool // in the journal, and Start was called
@@ -45,8 +45,7 @@ type schedule struct {
 	maxOpening  int
 	rows        int // number of jobs in waiting and opening that are not late
 	deps        dependencies
-	sessions    *sessionGate // nil without limits
-	begun       begunSessions
+	sessions    sessions
 	turns       jobs  // released late rows, not prepared yet
 	preparing   []job // late rows being prepared, in order
 	maxPrepared int   // limit of prepared late rows and those being prepared; 0 means none
@@ -55,7 +54,7 @@ type schedule struct {
 	backlog     []job // closed loop: rows that wait only for a slot, in order
 	slots       slots
 	lastDue     time.Duration
-	endings     []finished    // queue of finish
+	endings     []rowEnd      // queue of finish
 	skipped     int           // rows skipped because one that they wait for failed
 	cut         int           // rows not sent because their session was ended
 	outgrown    int           // of these, the ones that do not fit the model's context
@@ -75,7 +74,7 @@ type scheduleConfig struct {
 }
 
 func newSchedule(c scheduleConfig) *schedule {
-	s := &schedule{scheduleConfig: c, deps: newDependencies(c.graph), slots: slots{limit: c.maxConcurrency}, sessions: newSessionGate(c), begun: newBegunSessions(c)}
+	s := &schedule{scheduleConfig: c, deps: newDependencies(c.graph), slots: slots{limit: c.maxConcurrency}, sessions: newSessions(c)}
 	if c.resume != nil {
 		s.deps.ends, s.lastDue = c.resume.ends, c.resume.Clock
 		s.shift.ResumeState = c.resume
@@ -89,7 +88,7 @@ func (s *schedule) add(j job) {
 	switch {
 	case s.sessions.overTurns(&j):
 		w, _ := s.deps.add(j)
-		w.gone = true // it waits no more
+		w.released = true // it waits no more
 		s.drop(j, cut, 0)
 	case len(j.before) == 0:
 		j = s.atArrival(j)
@@ -130,8 +129,8 @@ func (s *schedule) atArrival(j job) job {
 // drops it.
 func (s *schedule) release(w *waiter) {
 	j := w.job
-	if w.fate != completed {
-		s.drop(j, w.fate, w.at)
+	if w.result != completed {
+		s.drop(j, w.result, w.at)
 		return
 	}
 	switch {
@@ -148,7 +147,7 @@ func (s *schedule) release(w *waiter) {
 }
 
 // drop drops a row that is not sent, and with it those that wait for it.
-func (s *schedule) drop(j job, f fate, at time.Duration) {
+func (s *schedule) drop(j job, f result, at time.Duration) {
 	if f == cut {
 		s.cut++
 	} else {
@@ -172,29 +171,28 @@ func (s *schedule) outgrow(j job, now time.Duration) {
 
 // finish handles the end of a row, whether it was sent or not. It may end the rows that
 // wait for it in turn, so ends are queued instead of handled recursively.
-func (s *schedule) finish(j job, at time.Duration, f fate) {
-	s.endings = append(s.endings, finished{j.row, at, f})
+func (s *schedule) finish(j job, at time.Duration, f result) {
+	s.endings = append(s.endings, rowEnd{j.row, at, f})
 	if len(s.endings) > 1 { // called by the loop below
 		return
 	}
 	for i := 0; i < len(s.endings); i++ {
 		e := s.endings[i]
-		s.begun.ended(e.row, e.fate)
-		for _, w := range s.deps.ended(e.row, e.at, e.fate) {
+		for _, w := range s.deps.ended(e.row, e.at, e.result) {
 			s.release(w)
 		}
-		for _, next := range s.sessions.ended(e.row, e.at) {
+		for _, next := range s.sessions.ended(e.row, e.at, e.result) {
 			s.arrive(next)
 		}
 	}
 	s.endings = s.endings[:0]
 }
 
-// finished is the end of a row.
-type finished struct {
-	row  int
-	at   time.Duration
-	fate fate
+// rowEnd is the end of a row.
+type rowEnd struct {
+	row    int
+	at     time.Duration
+	result result
 }
 
 // toPrepare returns the late row to be prepared next, if one is due soon. takeTurn
@@ -315,7 +313,7 @@ func (s *schedule) wake(now time.Duration) (at time.Duration, ok bool) {
 }
 
 // ended handles the end of a job's request.
-func (s *schedule) ended(j job, at time.Duration, f fate) {
+func (s *schedule) ended(j job, at time.Duration, f result) {
 	s.slots.give(at)
 	s.finish(j, at, f)
 }
@@ -323,7 +321,7 @@ func (s *schedule) ended(j job, at time.Duration, f fate) {
 // count adds the rows that were not sent, and the sessions that are not over, to a
 // tally.
 func (s *schedule) count(t *Tally) {
-	t.Skipped, t.Cut, t.Outgrown, t.Unfinished = s.skipped, s.cut, s.outgrown, s.begun.count()
+	t.Skipped, t.Cut, t.Outgrown, t.Unfinished = s.skipped, s.cut, s.outgrown, s.sessions.unfinished()
 }
 
 // idle reports whether everything that was added has been sent.

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"maps"
 	"time"
 
 	"moontide/trace"
@@ -18,143 +17,111 @@ type SessionLimits struct {
 	Turns int
 }
 
-// sessionGate applies SessionLimits. It is pure: see schedule. A nil sessionGate sets no
-// limit.
-type sessionGate struct {
+// sessions tracks the sessions in progress and applies SessionLimits. It is pure: see
+// schedule.
+type sessions struct {
 	SessionLimits
-	graph    *trace.Graph
-	sessions map[int]*session // in progress or in the queue, by first row
-	turns    map[string]int   // rows of each SessionID so far, if they are limited
-	open     int
-	queue    []*session // not open yet
+	graph      *trace.Graph
+	inProgress map[int]*session // and queued, by first row
+	turns      map[string]int   // rows of each SessionID so far, if they are limited
+	open       int
+	queue      []*session // not open yet
 }
 
 // session is the state of a session.
 type session struct {
-	left int // rows that have not ended
-	open bool
-	held []job // rows to be sent once it is open
+	ended  int  // rows that were sent or dropped
+	broken bool // a request failed or was abandoned, or a row was dropped
+	open   bool
+	queued []job // rows to be sent once it is open
 }
 
-func newSessionGate(c scheduleConfig) *sessionGate {
-	if c.sessions == (SessionLimits{}) {
-		return nil
-	}
-	g := &sessionGate{SessionLimits: c.sessions, graph: c.graph, sessions: map[int]*session{}, turns: map[string]int{}}
+func newSessions(c scheduleConfig) sessions {
+	s := sessions{SessionLimits: c.sessions, graph: c.graph, inProgress: map[int]*session{}, turns: map[string]int{}}
 	if c.resume != nil {
-		g.turns = c.resume.turns
-		for first, began := range c.resume.began {
-			g.sessions[first] = &session{left: c.graph.Size(first) - began.rows, open: true}
-			g.open++
+		s.inProgress, s.turns, s.open = c.resume.sessions, c.resume.turns, len(c.resume.sessions)
+		for _, session := range s.inProgress {
+			session.open = true
 		}
-	}
-	return g
-}
-
-func (g *sessionGate) of(row int) *session {
-	first := g.graph.First(row)
-	s := g.sessions[first]
-	if s == nil {
-		s = &session{left: g.graph.Size(first)}
-		g.sessions[first] = s
 	}
 	return s
 }
 
-// admit reports whether a row that waits for no other may be sent. If not, it is held
+// of returns the session of a row, and the session's first row.
+func (s *sessions) of(row int) (*session, int) {
+	first := s.graph.First(row)
+	if s.inProgress[first] == nil {
+		s.inProgress[first] = &session{}
+	}
+	return s.inProgress[first], first
+}
+
+// admit reports whether a row that waits for no other may be sent. If not, it is queued
 // until ended returns it.
-func (g *sessionGate) admit(j job) bool {
-	if g == nil {
+func (s *sessions) admit(j job) bool {
+	if s.Open == 0 {
 		return true
 	}
-	s := g.of(j.row)
-	if !s.open && (g.Open == 0 || g.open < g.Open) {
-		s.open = true
-		g.open++
+	session, _ := s.of(j.row)
+	if !session.open && s.open < s.Open {
+		session.open = true
+		s.open++
 	}
-	if s.open {
+	if session.open {
 		return true
 	}
-	if s.held == nil {
-		g.queue = append(g.queue, s)
+	if session.queued == nil {
+		s.queue = append(s.queue, session)
 	}
-	s.held = append(s.held, j)
+	session.queued = append(session.queued, j)
 	return false
 }
 
 // overTurns reports whether the next row of a session exceeds its turns.
-func (g *sessionGate) overTurns(j *job) bool {
-	if g == nil || g.Turns == 0 || j.req.SessionID == "" {
+func (s *sessions) overTurns(j *job) bool {
+	if s.Turns == 0 || j.req.SessionID == "" {
 		return false
 	}
-	g.turns[j.req.SessionID]++
-	return g.turns[j.req.SessionID] > g.Turns
+	s.turns[j.req.SessionID]++
+	return s.turns[j.req.SessionID] > s.Turns
 }
 
-// begunSessions counts sessions that have begun and are not over. Those with a request
-// that failed or was abandoned, or with a row that was not sent, are not counted. It
-// is pure: see schedule.
-type begunSessions struct {
-	graph *trace.Graph
-	begun map[int]sessionBegan // by first row
-}
-
-func newBegunSessions(c scheduleConfig) begunSessions {
-	b := begunSessions{c.graph, map[int]sessionBegan{}}
-	if c.resume != nil {
-		maps.Copy(b.begun, c.resume.began)
+// ended notes the end of a row. If it was the last of its session, the next session is
+// opened. It returns the queued rows that may be sent now.
+func (s *sessions) ended(row int, at time.Duration, r result) (next []job) {
+	if s.Open == 0 && s.graph.Size(s.graph.First(row)) == 1 {
+		return nil
 	}
-	return b
+	session, first := s.of(row)
+	session.ended++
+	session.broken = session.broken || r != completed
+	if session.ended < s.graph.Size(first) {
+		return nil
+	}
+	delete(s.inProgress, first)
+	if session.open {
+		s.open--
+	}
+	for len(s.queue) > 0 && s.open < s.Open {
+		session, s.queue = s.queue[0], s.queue[1:]
+		session.open = true
+		s.open++
+		for _, j := range session.queued {
+			j.from = max(j.from, at)
+			next = append(next, j)
+		}
+		session.queued = nil
+	}
+	return next
 }
 
-// ended notes the end of a row.
-func (b *begunSessions) ended(row int, f fate) {
-	first := b.graph.First(row)
-	size := b.graph.Size(first)
-	if size == 1 {
-		return
-	}
-	s := b.begun[first]
-	s.rows++
-	s.broken = s.broken || f != completed
-	if b.begun[first] = s; s.rows == size {
-		delete(b.begun, first)
-	}
-}
-
-func (b *begunSessions) count() (n int) {
-	for _, s := range b.begun {
-		if !s.broken {
+// unfinished counts the sessions that have begun and are not over, without those that are
+// broken.
+func (s *sessions) unfinished() (n int) {
+	for _, session := range s.inProgress {
+		if session.ended > 0 && !session.broken {
 			n++
 		}
 	}
 	return n
-}
-
-// ended notes the end of a row. If it was the last of its session, the next session is
-// opened. It returns the held rows that may be sent now.
-func (g *sessionGate) ended(row int, at time.Duration) (next []job) {
-	if g == nil {
-		return nil
-	}
-	s := g.of(row)
-	if s.left--; s.left > 0 {
-		return nil
-	}
-	delete(g.sessions, g.graph.First(row))
-	if !s.open {
-		return nil
-	}
-	g.open--
-	for len(g.queue) > 0 && g.open < g.Open {
-		s, g.queue = g.queue[0], g.queue[1:]
-		s.open = true
-		g.open++
-		for _, j := range s.held {
-			j.from = max(j.from, at)
-			next = append(next, j)
-		}
-		s.held = nil
-	}
-	return next
 }

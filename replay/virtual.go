@@ -9,7 +9,7 @@ import (
 	"moontide/trace"
 )
 
-// Model answers requests on a clock moved by its caller. Times are since the start
+// Model serves requests on a clock moved by its caller. Times are since the start
 // of the run and never decrease.
 type Model interface {
 	// Submit sends a request at now. row is its number in the trace, from 0.
@@ -17,7 +17,7 @@ type Model interface {
 	// Next returns the time of the next event if nothing is submitted before then.
 	// ok is false if there is none.
 	Next() (at time.Duration, ok bool)
-	// Advance moves the clock to now and returns the answers that have ended by
+	// Advance moves the clock to now and returns the responses that have ended by
 	// then, in order of their ends: records without Request, Due, Ready and Sent.
 	// Chunks may be 0 for one more than there are Gaps. They are valid until the next
 	// call, but the Model no longer uses their Gaps.
@@ -57,8 +57,8 @@ func (v *VirtualRunner) Run(ctx context.Context, reqs trace.Requests) (Tally, er
 		schedule:      newSchedule(scheduleConfig{maxConcurrency: v.MaxConcurrency, closed: v.Closed, until: v.Duration, sessions: v.Sessions, graph: v.Graph}),
 		inFlight:      map[int]sentJob{},
 	}
-	if keeper, can := v.Model.(Forgetter); can {
-		run.schedule.forget = keeper.Forget
+	if forgetter, can := v.Model.(Forgetter); can {
+		run.schedule.forget = forgetter.Forget
 	}
 	ended := make(chan struct{})
 	var runErr error // valid once ended is closed
@@ -122,7 +122,7 @@ func (r *virtualRun) run(ctx context.Context) error {
 }
 
 // wait advances the clock until there may be something to send: a request is due
-// or an answer has ended. It returns false at the end.
+// or a response has ended. It returns false at the end.
 func (r *virtualRun) wait() (more bool, err error) {
 	wake, waiting := r.schedule.wake(r.now)
 	if r.Duration > 0 { // nothing is sent after Duration
@@ -140,13 +140,13 @@ func (r *virtualRun) wait() (more bool, err error) {
 			return false, nil
 		}
 		r.now = max(r.now, at)
-		answers := r.Model.Advance(r.now)
-		for _, rec := range answers {
+		responses := r.Model.Advance(r.now)
+		for _, rec := range responses {
 			if err := r.record(rec); err != nil {
 				return false, err
 			}
 		}
-		if woken || len(answers) > 0 {
+		if woken || len(responses) > 0 {
 			return true, nil
 		}
 	}
@@ -200,7 +200,7 @@ func (r *virtualRun) sendDue() (sent bool) {
 func (r *virtualRun) record(rec Record) error {
 	s := r.inFlight[rec.Row]
 	delete(r.inFlight, rec.Row)
-	r.schedule.ended(s.job, rec.Done, fateOf(rec.Class))
+	r.schedule.ended(s.job, rec.Done, resultOf(rec.Class))
 	switch rec.Class {
 	case OK:
 	case Abandoned:

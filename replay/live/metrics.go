@@ -1,3 +1,11 @@
+// Package live serves the metrics of a run in progress for Prometheus, without delaying
+// the run.
+//
+//	m := live.NewMetrics()
+//	server, err := live.Listen("127.0.0.1:9464", m)
+//	...
+//	m.Start(live.Run{Name: "first", Status: runner.Status})
+//	m.Record(record) // for each request that ended
 package live
 
 import (
@@ -53,9 +61,7 @@ func (m *Metrics) Start(run Run) {
 }
 
 // Record adds a request that has ended.
-func (m *Metrics) Record(rec replay.Record) { m.add(&rec) }
-
-func (m *Metrics) add(rec *replay.Record) {
+func (m *Metrics) Record(rec replay.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if lag := rec.ClientLag(); lag.Set {
