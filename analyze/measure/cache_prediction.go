@@ -127,6 +127,7 @@ func (p *comparison) add(q *cachedPrompt, each bool) {
 			Input:  trace.Opt[int]{Value: int(q.Input), Set: q.Input >= 0},
 			Shared: shared, Predicted: predicted, AsText: asText, Measured: measured, Cause: cause,
 		})
+		q.predicted = int32(len(p.Each))
 	}
 }
 

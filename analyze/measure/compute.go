@@ -35,7 +35,8 @@ type collector struct {
 	graph      *trace.Graph // of requests, by index
 	inSessions int          // requests
 	live       bool         // prompts contain real answers
-	predicted  func(row int) *PredictedRequest
+	// predictions are those of the requests that have one.
+	predictions []PredictedRequest
 }
 
 // failures are the failed requests of a class in a part of the run.
@@ -89,13 +90,13 @@ func (c *collector) finish() *Result {
 	c.blocks = promptBlocks{} // free the memory
 	r.Turns, r.Cache.Prediction, r.Cache.MaxHits = cached.turns, cached.prediction, cached.maxHits
 	r.Lengths.PromptsOff, r.Lengths.AsText, r.Lengths.TextTokens = r.Lengths.PromptsOff+cached.lengths.PromptsOff, cached.lengths.AsText, cached.lengths.TextTokens
-	c.predicted = predictionsByRow(r.Cache.Prediction.Each)
-	r.Sessions, r.Models = c.newSessions(r.Duration), c.modelGroups()
+	c.predictions = cached.prediction.Each
+	r.Sessions, r.Models = c.newSessions(r.Duration), c.byModel()
 	if !each {
 		r.Cache.Prediction.Each = nil
 	}
 	if c.opts.Detail {
-		r.Detail = &Detail{Series: newSeries(c.requests, r.Window, &c.chunks.tokens, inFlight), ByISL: c.groups(islBands(), 0, false, islOf)}
+		r.Detail = &Detail{Series: newSeries(c.requests, r.Window, &c.chunks.tokens, inFlight), ByISL: c.byISL(false)}
 	}
 	if c.opts.Parts != nil {
 		r.PartFaults, r.Parts = c.opts.Parts.faults, c.partResults(r)

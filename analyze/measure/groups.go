@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 
@@ -12,10 +12,13 @@ import (
 	"moontide/trace/stats"
 )
 
-// Group holds the requests with similar values of a property.
+// Group holds the requests with similar values of a property, or for one model.
 type Group struct {
 	Name string
 	From int // lowest value of the group
+	// Sent requests were sent in the measured part; Share is their share of all groups.
+	Sent  int
+	Share float64
 	// Completed requests are covered by the latencies: with a window, those entirely
 	// inside it. Failed requests ended inside it.
 	Completed, Failed int
@@ -42,43 +45,23 @@ func (c CachedTokens) Share(tokens int) trace.Opt[float64] {
 	return trace.Ratio(tokens, c.Input)
 }
 
-// ModelGroup holds the requests for one of several models.
-type ModelGroup struct {
-	Group
-	Requests int     // sent, with a window inside it
-	Share    float64 // of those of all models
-}
-
-// groupLatencies are the latencies of a Group.
-var groupLatencies = [...]Latency{TTFT, TPOT, E2EL}
-
 // groupCollector collects the requests of a Group.
 type groupCollector struct {
-	sent, completed, failed, isl int
-	cached                       CachedTokens
-	values                       [len(groupLatencies)][]float64
+	Group
+	isl    int
+	values [3][]float64 // TTFT, TPOT and E2EL
 }
 
-// addToGroup adds a request to a group if it completed or failed.
-func (c *collector) addToGroup(g *groupCollector, q *Request) {
-	switch {
-	case q.Counted:
-		g.complete(q, c.predicted(q.Row))
-	case q.Class.Failed() && q.Ended:
-		g.failed++
-	}
-}
-
-// complete adds a completed request; p may be nil.
+// complete adds a completed request and its prediction, which may be nil.
 func (g *groupCollector) complete(q *Request, p *PredictedRequest) {
-	g.completed++
-	for i, l := range groupLatencies {
+	g.Completed++
+	for i, l := range [...]Latency{TTFT, TPOT, E2EL} {
 		if value := q.Latency(l); value.Set {
 			g.values[i] = append(g.values[i], value.Value)
 		}
 	}
 	g.isl += int(q.ISL)
-	c := &g.cached
+	c := &g.Cached
 	c.Input += q.InputTokens()
 	if q.Cached >= 0 {
 		c.Requests++
@@ -93,103 +76,96 @@ func (g *groupCollector) complete(q *Request, p *PredictedRequest) {
 	}
 }
 
-func (g *groupCollector) group(name string, from int) Group {
-	return Group{
-		Name: name, From: from, Completed: g.completed, Failed: g.failed,
-		TTFT: stats.Of(g.values[0]), TPOT: stats.Of(g.values[1]), E2EL: stats.Of(g.values[2]),
-		ISL: trace.Ratio(g.isl, g.completed).Value, Cached: g.cached,
-	}
-}
-
-// modelGroups groups the requests by model.
-func (c *collector) modelGroups() (all []ModelGroup) {
-	groups, sent := map[string]*groupCollector{}, 0
-	for i := range c.requests {
-		q := &c.requests[i]
-		name := q.model.Value()
-		if name == "" {
+// groupBy groups the requests that have a key, in the order of keys.
+func groupBy[K cmp.Ordered](c *collector, keyOf func(q *Request) (key K, ok bool), describe func(key K) (name string, from int)) (all []Group) {
+	groups, sent := map[K]*groupCollector{}, 0
+	for q := range c.all {
+		key, ok := keyOf(q)
+		if !ok {
 			continue
 		}
-		if groups[name] == nil {
-			groups[name] = &groupCollector{}
+		g := groups[key]
+		if g == nil {
+			g = &groupCollector{}
+			g.Name, g.From = describe(key)
+			groups[key] = g
 		}
 		if q.WasSent && c.opts.Window.Has(q.Sent) {
-			groups[name].sent++
+			g.Sent++
 			sent++
 		}
-		c.addToGroup(groups[name], q)
+		if q.Counted && q.predicted > 0 {
+			g.complete(q, &c.predictions[q.predicted-1])
+		} else if q.Counted {
+			g.complete(q, nil)
+		} else if q.Ended && q.Class.Failed() {
+			g.Failed++
+		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		g := groups[name]
-		all = append(all, ModelGroup{g.group(name, 0), g.sent, float64(g.sent) / float64(max(sent, 1))})
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[key]
+		g.Share, g.ISL = float64(g.Sent)/float64(max(sent, 1)), trace.Ratio(g.isl, g.Completed).Value
+		g.TTFT, g.TPOT, g.E2EL = stats.Of(g.values[0]), stats.Of(g.values[1]), stats.Of(g.values[2])
+		all = append(all, g.Group)
 	}
 	return all
 }
 
-// band covers values from the previous band's limit to below its own.
-type band struct {
-	below int
-	name  string
+// byModel groups the requests by model, if the records name them.
+func (c *collector) byModel() []Group {
+	return groupBy(c, func(q *Request) (string, bool) { return q.model.Value(), q.model.Value() != "" }, func(name string) (string, int) { return name, 0 })
+}
+
+// byNumber groups the completed and failed requests, of sessions or all, by a number.
+func (c *collector) byNumber(ofSessions bool, keyOf func(q *Request) int, describe func(key int) (name string, from int)) []Group {
+	all := groupBy(c, func(q *Request) (int, bool) { return keyOf(q), q.inSession || !ofSessions }, describe)
+	return slices.DeleteFunc(all, func(g Group) bool { return g.Completed+g.Failed == 0 })
+}
+
+// byISL groups by ISL, doubling from group to group.
+func (c *collector) byISL(ofSessions bool) []Group {
+	const first = 512
+	return c.byNumber(ofSessions, func(q *Request) int { return bits.Len32(uint32(q.ISL) / first) }, func(key int) (string, int) {
+		if key == 0 {
+			return fmt.Sprintf("below %d", first), 0
+		}
+		from := first << (key - 1)
+		return fmt.Sprintf("%d to %d", from, 2*from-1), from
+	})
 }
 
 // MaxEachTurn is the last turn with a group of its own in [Sessions.EachTurn].
 const MaxEachTurn = 100
 
-var turnBands = []band{
-	{2, "1"}, {3, "2"}, {4, "3"}, {6, "4-5"}, {11, "6-10"}, {21, "11-20"}, {51, "21-50"}, {MaxEachTurn + 1, "51-100"},
-	{math.MaxInt, "over 100"},
+// turnGroups are the first turns of the groups in [Sessions.ByTurn].
+var turnGroups = []int{1, 2, 3, 4, 6, 11, 21, 51, MaxEachTurn + 1}
+
+func turnName(from, to int) string {
+	switch {
+	case from > MaxEachTurn:
+		return fmt.Sprintf("over %d", MaxEachTurn)
+	case from == to:
+		return strconv.Itoa(from)
+	}
+	return fmt.Sprintf("%d-%d", from, to)
 }
 
-// eachTurn has a band for each turn up to MaxEachTurn.
-func eachTurn() (bands []band) {
-	for turn := 1; turn <= MaxEachTurn; turn++ {
-		bands = append(bands, band{turn + 1, strconv.Itoa(turn)})
-	}
-	return append(bands, turnBands[len(turnBands)-1])
-}
-
-func islBands() []band {
-	const first = 512
-	bands := []band{{first, fmt.Sprintf("below %d", first)}}
-	for low := first; low <= math.MaxInt32; low *= 2 {
-		bands = append(bands, band{2 * low, fmt.Sprintf("%d to %d", low, 2*low-1)})
-	}
-	return bands
-}
-
-func islOf(q *Request) int  { return int(q.ISL) }
-func turnOf(q *Request) int { return int(q.Turn) }
-
-// groups groups the completed and failed requests, of sessions or all, by a property.
-func (c *collector) groups(bands []band, lowest int, ofSessions bool, of func(*Request) int) (groups []Group) {
-	all := make([]groupCollector, len(bands))
-	for i := range c.requests {
-		if q := &c.requests[i]; q.inSession || !ofSessions {
-			value := of(q)
-			c.addToGroup(&all[slices.IndexFunc(bands, func(b band) bool { return value < b.below })], q)
-		}
-	}
-	for i := range all {
-		if g := &all[i]; g.completed+g.failed > 0 {
-			groups = append(groups, g.group(bands[i].name, lowest))
-		}
-		lowest = bands[i].below
-	}
-	return groups
-}
-
-// predictionsByRow returns the first prediction of a row, nil if there is none.
-func predictionsByRow(each []PredictedRequest) func(row int) *PredictedRequest {
-	order := make([]int32, len(each))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(each[a].Row, each[b].Row) })
-	return func(row int) *PredictedRequest {
-		at, found := slices.BinarySearchFunc(order, row, func(i int32, row int) int { return cmp.Compare(each[i].Row, row) })
+func (c *collector) byTurn() []Group {
+	return c.byNumber(true, func(q *Request) int {
+		i, found := slices.BinarySearch(turnGroups, int(q.Turn))
 		if !found {
-			return nil
+			i--
 		}
-		return &each[order[at]]
-	}
+		return i
+	}, func(i int) (string, int) {
+		from := turnGroups[i]
+		if i+1 < len(turnGroups) {
+			return turnName(from, turnGroups[i+1]-1), from
+		}
+		return turnName(from, from), from
+	})
+}
+
+func (c *collector) byEachTurn() []Group {
+	return c.byNumber(true, func(q *Request) int { return min(int(q.Turn), MaxEachTurn+1) }, func(turn int) (string, int) { return turnName(turn, turn), turn })
 }

@@ -77,12 +77,16 @@ type prefixCache struct {
 	blockSize int
 	blocks    *promptBlocks
 	prompts   []cachedPrompt
+	rank      []int32            // of the prompts in the order of sends
+	holders   []blockHolder      // of full blocks, by number
+	tails     map[uint32][]int32 // prompts that end within a block, by its number
+}
 
-	// By block, for the prompts sent so far: the place of the first one with the block plus
-	// 1, whether another has it, and whether the first token of one has arrived. tails has
-	// the prompts that end within a block.
-	sender, again, computed block.Sparse
-	tails                   map[uint32][]int32
+// blockHolder has the first two prompts sent with a block, -1 if there is none, and the time
+// of the first token of one.
+type blockHolder struct {
+	first, second int32
+	computed      time.Duration
 }
 
 // cachedPrompt is the prompt of a request or, if isAnswer is set, the prompt with the answer
@@ -101,7 +105,6 @@ type cachedPrompt struct {
 	// tokens; a cache can have kept tokens of it and of the answer to it.
 	base, before, kept int32
 
-	isSent, answered bool // so far
 	// Leading tokens shared with prompts sent before it, with prompts whose first token had
 	// arrived by then, and with prompts sent before its own first token.
 	shared, computed, meanwhile int32
@@ -189,64 +192,43 @@ func inOrder(n int, compare func(a, b int32) int) []int32 {
 	return order
 }
 
-// play visits the sends and first tokens of the prompts in order of time. It returns the
-// places of the prompts in the order of sends.
+// play finds what each prompt shares. It returns the places of the prompts in the order of
+// sends.
 func (c *prefixCache) play() []int32 {
 	sends := inOrder(len(c.prompts), func(a, b int32) int {
 		p, q := &c.prompts[a], &c.prompts[b]
 		return cmp.Or(cmp.Compare(p.sent, q.sent), cmp.Compare(p.row, q.row))
 	})
-	firsts := inOrder(len(c.prompts), func(a, b int32) int { return cmp.Compare(c.prompts[a].first, c.prompts[b].first) })
-	c.tails = map[uint32][]int32{}
-	for _, i := range sends {
-		for len(firsts) > 0 && c.prompts[firsts[0]].first < c.prompts[i].sent {
-			c.answer(firsts[0])
-			firsts = firsts[1:]
+	c.rank, c.tails = make([]int32, len(sends)), map[uint32][]int32{}
+	c.holders = slices.Repeat([]blockHolder{{-1, -1, never}}, c.blocks.table.Len()+1)
+	for rank, i := range sends {
+		p := &c.prompts[i]
+		c.rank[i] = int32(rank)
+		for n, length := range c.blocksOf(p) {
+			h := &c.holders[n]
+			switch {
+			case length < c.blockSize:
+				c.tails[n] = append(c.tails[n], i)
+				continue
+			case h.first < 0:
+				h.first = i
+			case h.second < 0 && h.first != i:
+				h.second = i
+			}
+			h.computed = min(h.computed, p.first)
 		}
-		c.send(i)
 	}
-	for _, i := range firsts {
-		c.answer(i)
+	for i := range c.prompts {
+		p, me := &c.prompts[i], int32(i)
+		before := func(r int32) bool { return r >= 0 && c.rank[r] < c.rank[me] }
+		p.shared = c.prefix(p, func(h blockHolder) bool { return before(h.first) }, before)
+		p.computed = c.prefix(p, func(h blockHolder) bool { return h.computed < p.sent }, func(r int32) bool { return c.prompts[r].first < p.sent })
+		if p.counted() && p.Cached > p.shared { // else it does not matter
+			others := func(r int32) bool { return r >= 0 && r != me && c.prompts[r].sent <= p.first }
+			p.meanwhile = c.prefix(p, func(h blockHolder) bool { return others(h.first) || others(h.second) }, others)
+		}
 	}
 	return sends
-}
-
-func (c *prefixCache) send(i int32) {
-	p := &c.prompts[i]
-	isSent := func(r *cachedPrompt) bool { return r.isSent }
-	p.shared = c.prefix(p, func(n uint32) bool { return c.sender.At(n) != 0 }, isSent)
-	p.computed = c.prefix(p, func(n uint32) bool { return c.computed.At(n) != 0 }, func(r *cachedPrompt) bool { return r.answered })
-	p.isSent = true
-	for n, length := range c.blocksOf(p) {
-		switch {
-		case length < c.blockSize:
-			c.tails[n] = append(c.tails[n], i)
-		case c.sender.At(n) == 0:
-			c.sender.Set(n, uint32(i)+1)
-		default:
-			c.again.Set(n, 1)
-		}
-	}
-}
-
-func (c *prefixCache) answer(i int32) {
-	p := &c.prompts[i]
-	if p.counted() && p.Cached > p.shared { // else it does not matter
-		byOthers := func(n uint32) bool {
-			sender := c.sender.At(n)
-			return sender != 0 && (sender != uint32(i)+1 || c.again.At(n) != 0)
-		}
-		p.meanwhile = c.prefix(p, byOthers, func(r *cachedPrompt) bool { return r.isSent })
-	}
-	if p.first == never {
-		return
-	}
-	p.answered = true
-	for n, length := range c.blocksOf(p) {
-		if length == c.blockSize {
-			c.computed.Set(n, 1)
-		}
-	}
 }
 
 // blocksOf yields the blocks of a prompt with their lengths.
@@ -268,34 +250,31 @@ func (c *prefixCache) blocksOf(p *cachedPrompt) iter.Seq2[uint32, int] {
 	}
 }
 
-// prefix returns how many leading tokens of a prompt are in blocks for which full
-// returns true, or in the ends of prompts for which ends returns true.
-func (c *prefixCache) prefix(p *cachedPrompt, full func(number uint32) bool, ends func(*cachedPrompt) bool) int32 {
-	tokens := int32(c.prefixOfBlocks(p, full, ends))
-	if p.base != noBase && ends(&c.prompts[p.base]) {
-		tokens = max(tokens, p.kept)
-	}
-	return tokens
-}
-
-func (c *prefixCache) prefixOfBlocks(p *cachedPrompt, full func(number uint32) bool, ends func(*cachedPrompt) bool) (tokens int) {
+// prefix returns how many leading tokens of a prompt are in full blocks with a holder that
+// counts, or in the ends of prompts that count.
+func (c *prefixCache) prefix(p *cachedPrompt, full func(blockHolder) bool, ends func(prompt int32) bool) (tokens int32) {
+	defer func() {
+		if p.base != noBase && ends(p.base) {
+			tokens = max(tokens, p.kept)
+		}
+	}()
 	for n, length := range c.blocksOf(p) {
-		if full(n) {
-			tokens += length
+		if full(c.holders[n]) {
+			tokens += int32(length)
 			continue
 		}
 		part := 0
 		for _, i := range c.tails[n] {
 			r := &c.prompts[i]
-			if r != p && ends(r) {
+			if r != p && ends(i) {
 				part = max(part, min(int(r.lastLength), length))
 			}
-			if part == length { // stop early: many equal prompts have the same part
+			if part == length || r.sent > p.first { // stop early: many equal prompts have the same part
 				break
 			}
 		}
-		if tokens += part; part < length {
-			return tokens
+		if tokens += int32(part); part < length {
+			break
 		}
 	}
 	return tokens

@@ -56,6 +56,7 @@ type Request struct {
 	blind      bool // nothing is known about the beginning of its prompt
 	chunks     int32
 	part       int32 // of a merged run
+	predicted  int32 // place in collector.predictions plus 1, 0 if none
 	links      int32 // place in collector.links plus 1, 0 if none
 	asText     int32 // tokens of answers in its prompt that may encode to others
 	session    unique.Handle[string]

@@ -92,8 +92,8 @@ func TestModels(t *testing.T) {
 		t.Fatalf("%+v", r.Models)
 	}
 	a, b := r.Models[0], r.Models[1]
-	if a.Requests != 2 || b.Requests != 2 || a.Share != 0.5 || b.Share != 0.5 { // row 4 was not sent
-		t.Errorf("requests %d and %d, shares %g and %g", a.Requests, b.Requests, a.Share, b.Share)
+	if a.Sent != 2 || b.Sent != 2 || a.Share != 0.5 || b.Share != 0.5 { // row 4 was not sent
+		t.Errorf("requests %d and %d, shares %g and %g", a.Sent, b.Sent, a.Share, b.Share)
 	}
 	if a.Completed+b.Completed != r.Completed || a.Failed != 2 || a.Failed+b.Failed != r.Failed || a.TTFT.Count+b.TTFT.Count != r.TTFT.Count {
 		t.Errorf("%+v", r.Models)

@@ -184,7 +184,7 @@ type Result struct {
 	Thresholds               runfile.Thresholds
 
 	// Models has a group for each requested model, by name, if the records name them.
-	Models  []ModelGroup
+	Models  []Group
 	Goodput *Goodput // nil without objectives
 	Detail  *Detail  // nil unless Options.Detail is set
 	// Sessions is nil if the trace has none.

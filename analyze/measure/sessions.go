@@ -178,7 +178,6 @@ func (c *collector) newSessions(duration time.Duration) *Sessions {
 	if hours := duration.Hours(); hours > 0 {
 		s.PerHour = trace.Some(float64(s.Completed) / hours)
 	}
-	s.ByTurn, s.EachTurn = c.groups(turnBands, 1, true, turnOf), c.groups(eachTurn(), 1, true, turnOf)
-	s.ByISL = c.groups(islBands(), 0, true, islOf)
+	s.ByTurn, s.EachTurn, s.ByISL = c.byTurn(), c.byEachTurn(), c.byISL(true)
 	return s
 }

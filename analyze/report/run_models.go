@@ -34,7 +34,7 @@ func (r Run) addModels(d *doc.Document) {
 		if share := r.configuredShare(g.Name); share.Set {
 			mix = doc.Fixed(100*share.Value, 1) + " %"
 		}
-		cells := []string{g.Name, doc.Int(g.Requests), doc.Fixed(100*g.Share, 1) + " %", mix, doc.Int(g.Failed)}
+		cells := []string{g.Name, doc.Int(g.Sent), doc.Fixed(100*g.Share, 1) + " %", mix, doc.Int(g.Failed)}
 		t.Add(append(cells, medianAndP99(g.TTFT, g.TPOT)...)...)
 	}
 	s.Table(t)
@@ -48,9 +48,9 @@ func (r Run) modelsJSON() any {
 	if len(r.Result.Models) == 0 {
 		return nil
 	}
-	return objects(r.Result.Models, func(g measure.ModelGroup) object {
+	return objects(r.Result.Models, func(g measure.Group) object {
 		of := object{
-			{"model", g.Name}, {"requests", g.Requests}, {"share", g.Share}, {"configured_share", r.configuredShare(g.Name)},
+			{"model", g.Name}, {"requests", g.Sent}, {"share", g.Share}, {"configured_share", r.configuredShare(g.Name)},
 			{"completed", g.Completed}, {"failed", g.Failed},
 		}
 		for _, l := range []struct {
