@@ -3,16 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
+	"moontide/replay/cluster"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-
-	"moontide/replay/cluster"
-	"moontide/replay/runfile"
 )
 
 var failedE2EL = regexp.MustCompile(`moontide: failed: .*mean_e2el_ms`)
@@ -52,58 +49,6 @@ func TestGatesOfEveryVerb(t *testing.T) {
 				t.Errorf("too few requests, forced: exit status %d\n%s%s", r.status, r.out, r.err)
 			}
 		})
-	}
-}
-
-// One run is gated by itself, in every form; the verdict comes before the gates.
-func TestReportGates(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, name := range []string{"good", "spoiled", "killed"} {
-		must(t, dir, "simulate", sample(t), "--out", name)
-	}
-	spoilLengths := func(text string) string { return strings.ReplaceAll(text, `"input_tokens": `, `"input_tokens": 1`) }
-	rewritten(t, filepath.Join(dir, "spoiled", runfile.RequestsFile), spoilLengths)
-	rewritten(t, filepath.Join(dir, "killed", runfile.RunFile), func(text string) string {
-		return strings.Replace(text, `"ended": "`, `"not_ended": "`, 1)
-	})
-	for _, tc := range []struct {
-		args   string
-		status int
-		out    string
-	}{
-		{"good --fail-if p90_ttft_ms>2000", exitThreshold, "p90_ttft_ms>2000 must not hold"},
-		{"good --fail-if p99_ttft_ms>20000", exitThreshold, "requests for p99: 100, needs 500"},
-		{"good --fail-if p99_ttft_ms>20000 --force", exitDone, "Gates: PASS"},
-		{"good --fail-if p90_ttft_ms>2000 --json", exitThreshold, `"passed": false`},
-		{"good --fail-if p90_ttft_ms>2000 --output csv", exitThreshold, ",FAIL,"},
-		{"good --fail-if p90_ttft_ms>2000 --output markdown", exitThreshold, "Gates: FAIL"},
-		{"good --fail-if p90_ttft_ms>2000 --output vllm", exitThreshold, "Gates: FAIL"},
-		{"good --fail-if p90_ttft_ms>2000 --html -", exitThreshold, "Gates: FAIL"},
-		{"good --slo goodput>0.1 --goodput ttft:2000", exitDone, "Gates: PASS"},
-		{"good --slo good_share>99% --goodput ttft:2000", exitThreshold, "Gates: FAIL"},
-		{"good --slo mean_stamp_error<1s", exitThreshold, "not measured in this run"},
-		{"good --slo failed<1% --slo completed>99", exitDone, "completed>99 must hold"},
-		{"good again=good --slo mean_ttft<1us", exitThreshold, "Gates: FAIL"},
-		{"killed --slo failed<1%", exitThreshold, "the run is incomplete"},
-		{"spoiled --slo mean_ttft<1us", exitInvalid, "Gates: FAIL"},
-		{"spoiled --slo mean_ttft<1h", exitInvalid, "Gates: PASS"},
-		{"good spoiled --slo mean_ttft<1us", exitInvalid, "Gates: FAIL"},
-	} {
-		r := try(t, dir, "", append([]string{"report"}, strings.Fields(tc.args)...)...)
-		if r.status != tc.status || !strings.Contains(r.out, tc.out) {
-			t.Errorf("%s: exit status %d, want %d with %q\n%s%s", tc.args, r.status, tc.status, tc.out, r.out, r.err)
-		}
-	}
-	if r := try(t, dir, "", "report", "good", "again=good", "--slo", "mean_ttft<1us"); !strings.Contains(r.err, "failed: good: mean_ttft_ms<") || !strings.Contains(r.err, "failed: again: mean_ttft_ms<") {
-		t.Errorf("%s", r.err)
-	}
-	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("there is no full device")
-	}
-	full := try(t, dir, "", "report", "good", "--slo", "mean_ttft<1us", "--output", "png=/dev/full")
-	if full.status != exitFailed {
-		t.Errorf("a file that cannot be written: exit status %d\n%s", full.status, full.err)
 	}
 }
 

@@ -106,6 +106,10 @@ func (in *input) blockSize() int {
 
 // report reports what the reader dropped or assumed and, if skipped is set, the skipped rows.
 func (in *input) report(skipped bool) {
+	_, reasons := in.Skipped()
+	for _, reason := range reasons {
+		ofCopy(reason, in.file, in.path)
+	}
 	for _, text := range in.Messages(skipped) {
 		in.std.say("%s: %s", traceName(in.path), text)
 	}
