@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -107,16 +108,16 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if c.rows.len() == 0 {
 		return nil, ErrEmpty
 	}
-	size := c.detector.BlockSize()
+	size := c.detector.Size()
 	if opts.BlockSize > 0 {
-		size = trace.GivenBlockSize(opts.BlockSize)
+		size = block.GivenSize(opts.BlockSize)
 	}
 	return c.analysis(size, opts.Watched)
 }
 
 // analysis computes the parts in parallel: they only read what was collected. Those of a
 // long trace are computed one after another, to save memory.
-func (c *collector) analysis(size trace.BlockSize, watched func(blockSize int)) (*Analysis, error) {
+func (c *collector) analysis(size block.Size, watched func(blockSize int)) (*Analysis, error) {
 	a := &Analysis{Requests: c.rows.len(), Lengths: c.lengths, Declared: c.declared.context()}
 	if err := c.bySession(a, size); err != nil {
 		return nil, err
@@ -149,7 +150,7 @@ func (c *collector) analysis(size trace.BlockSize, watched func(blockSize int)) 
 }
 
 // bySession describes the graph and the declared sessions, and estimates times by them.
-func (c *collector) bySession(a *Analysis, size trace.BlockSize) error {
+func (c *collector) bySession(a *Analysis, size block.Size) error {
 	graph, err := c.sessions.graph()
 	if err != nil {
 		return err

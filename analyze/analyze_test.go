@@ -7,6 +7,7 @@ import (
 
 	"moontide/analyze"
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 func analyzed(t *testing.T, opts analyze.Options, rows ...trace.Request) *analyze.Analysis {
@@ -104,14 +105,14 @@ func TestBlockSize(t *testing.T) {
 	// ceil(12/B) is 2 for 11 of these.
 	rows := []trace.Request{prompt(33, 1, 2, 3), prompt(41, 1, 2, 4, 5), prompt(12, 8, 9)}
 	a := analyzed(t, analyze.Options{}, rows...)
-	if got := a.Prefix.BlockSize; got.Tokens != 11 || got.How != trace.Detected {
+	if got := a.Prefix.BlockSize; got.Tokens != 11 || got.How != block.Detected {
 		t.Errorf("block size %+v, want 11, detected", got)
 	}
 	if a.Prefix.HitTokens != 22 {
 		t.Errorf("%d hit tokens, want 22", a.Prefix.HitTokens)
 	}
 	a = analyzed(t, analyze.Options{BlockSize: 4}, rows...)
-	if got := a.Prefix.BlockSize; got.Tokens != 4 || got.How != trace.Given || a.Prefix.HitTokens != 8 {
+	if got := a.Prefix.BlockSize; got.Tokens != 4 || got.How != block.Given || a.Prefix.HitTokens != 8 {
 		t.Errorf("block size %+v and %d hit tokens, want 4, given, and 8", got, a.Prefix.HitTokens)
 	}
 }

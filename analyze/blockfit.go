@@ -1,6 +1,6 @@
 package analyze
 
-import "moontide/trace"
+import "moontide/trace/block"
 
 // BlockFit reports how many rows a block size fits: rows with ISL / size block ids,
 // rounded up or down. If it does not fit most rows, it is wrong, and so are all
@@ -17,7 +17,7 @@ type BlockFit struct {
 // maxTried is the largest power of two to try. Engines use smaller blocks.
 const maxTried = 16384
 
-func (c *collector) blockFit(used trace.BlockSize) BlockFit {
+func (c *collector) blockFit(used block.Size) BlockFit {
 	f := BlockFit{Rows: c.prefix.requests, Fits: c.fitting(used.Tokens)}
 	if f.Fits == f.Rows {
 		return f
@@ -27,7 +27,7 @@ func (c *collector) blockFit(used trace.BlockSize) BlockFit {
 			f.Better, f.BetterFits = tokens, fits
 		}
 	}
-	try(c.detector.BlockSize().Tokens)
+	try(c.detector.Size().Tokens)
 	for tokens := 1; tokens <= maxTried && f.BetterFits < f.Rows; tokens *= 2 {
 		try(tokens)
 	}

@@ -14,7 +14,7 @@ import (
 type collector struct {
 	// Filled by the goroutine that reads and numbers blocks.
 	table    block.Table
-	detector trace.BlockDetector
+	detector block.SizeDetector
 	declared declaredContext
 	lengths  Lengths // of which only the marks are counted
 	sessions sessionCounter
@@ -75,7 +75,7 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 		if rows == maxRequests {
 			return fmt.Errorf("more than %d requests", maxRequests)
 		}
-		c.detector.Add(r)
+		c.detector.Add(r.InputLength, r.HashIDs)
 		c.declared.add(r)
 		c.lengths.addMarks(&r)
 		c.sessions.add(&r, line)

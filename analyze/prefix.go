@@ -11,7 +11,7 @@ import (
 // covers the rows with ids: rows without (hash_ids absent or empty) are not treated
 // as misses but ignored.
 type Prefix struct {
-	BlockSize trace.BlockSize
+	BlockSize block.Size
 	// Requests is the number of rows with ids.
 	Requests int
 	// TotalBlocks is the number of block uses, UniqueBlocks the number of distinct

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // Roots describes the first blocks of prompts. A root is shared if several requests
@@ -60,7 +60,7 @@ func (c *rootCounter) add(id uint64, number uint32, isl int32) {
 	r.isl = min(r.isl, isl)
 }
 
-func (c *prefixCounter) sharedRoots(size trace.BlockSize) Roots {
+func (c *prefixCounter) sharedRoots(size block.Size) Roots {
 	result := Roots{Distinct: len(c.roots.roots)}
 	var shared []root
 	for _, r := range c.roots.roots {

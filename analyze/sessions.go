@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -128,7 +129,7 @@ func (c *sessionCounter) graph() (*trace.Graph, error) {
 }
 
 // result returns nil if no row has a session id.
-func (c *sessionCounter) result(rows *rows, prompts *prefixCounter, size trace.BlockSize) (*Sessions, error) {
+func (c *sessionCounter) result(rows *rows, prompts *prefixCounter, size block.Size) (*Sessions, error) {
 	if !c.named {
 		return nil, nil
 	}

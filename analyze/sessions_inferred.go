@@ -1,6 +1,6 @@
 package analyze
 
-import "moontide/trace"
+import "moontide/trace/block"
 
 // maxChildren is the maximum number of different blocks that may follow the end of
 // a prompt that has a next turn. Edits and branching agents create a few; a system
@@ -23,7 +23,7 @@ type turn struct {
 }
 
 // sessions infers sessions from block ids; it returns nil if there are none.
-func (c *prefixCounter) sessions(rows *rows, size trace.BlockSize) *Sessions {
+func (c *prefixCounter) sessions(rows *rows, size block.Size) *Sessions {
 	if c.total == 0 {
 		return nil
 	}

@@ -17,6 +17,6 @@
 // [Renumber] change ids. They are lazy, pass errors on and never round a time. Their result
 // can be ranged over as often as their input.
 //
-// [DetectGrid] finds the clock of coarse timestamps, and [BlockDetector] the block
-// size. Times are milliseconds, lengths are tokens.
+// [DetectGrid] finds the clock of coarse timestamps. Times are milliseconds, lengths are
+// tokens.
 package trace

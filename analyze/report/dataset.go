@@ -17,6 +17,7 @@ import (
 	"moontide/analyze/cache"
 	"moontide/analyze/report/doc"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -79,7 +80,7 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	s.Row("Total hash blocks", doc.Int(b.TotalBlocks), "blocks", "")
 	s.Row("Unique hash blocks", doc.Int(b.UniqueBlocks), "blocks", doc.Share(b.UniqueBlocks, b.TotalBlocks)+" of total")
 	s.Row("Block size", doc.Int(b.BlockSize.Tokens), "tokens", b.BlockSize.How)
-	if b.BlockSize.How == trace.Assumed {
+	if b.BlockSize.How == block.Assumed {
 		s.Warn(assumedBlockSize(b.BlockSize) + " Token counts below depend on it; set the block size if it is wrong.")
 	}
 	if warning := BlockSizeWarning(a); warning != "" {
@@ -137,7 +138,7 @@ func arrivalRows(s *doc.Section, a *analyze.Analysis) {
 	}
 }
 
-func assumedBlockSize(b trace.BlockSize) string {
+func assumedBlockSize(b block.Size) string {
 	switch {
 	case b.Low > b.High:
 		return "The block size is assumed, because no single size fits the ids of all rows."

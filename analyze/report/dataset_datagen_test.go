@@ -9,6 +9,7 @@ import (
 	"moontide/analyze/cache"
 	"moontide/analyze/report"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 	"moontide/trace/tracetest"
 )
@@ -25,7 +26,7 @@ func TestPublishedDatagenBlock(t *testing.T) {
 		ISL:      stats.Sample{Count: 10_000, Mean: 39_186, Min: 12_801, Max: 109_459},
 		OSL:      stats.Sample{Count: 10_000, Mean: 344, Min: 1, Max: 2_000},
 		Prefix: &analyze.Prefix{
-			Requests: 10_000, UniqueBlocks: 430_838, TotalBlocks: 770_934, BlockSize: trace.BlockSize{Tokens: 512, How: trace.Given},
+			Requests: 10_000, UniqueBlocks: 430_838, TotalBlocks: 770_934, BlockSize: block.Size{Tokens: 512, How: block.Given},
 			Infinite: cache.Rates{Block: 0.441, Token: trace.Some(0.44)},
 		},
 		Declared: analyze.Context{Mean: trace.Some(22_400.0), UniqueMean: trace.Some(16_786.0), SharedRatio: trace.Some(0.572)},

@@ -15,6 +15,7 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/format"
 	"moontide/trace/log"
 )
@@ -176,7 +177,7 @@ func sayDropped(std streams, dropped map[string]int) {
 // vllmTrace is a dataset of vLLM that is written.
 type vllmTrace struct {
 	stated int // block size of all inputs, 0 if they state none or several
-	found  trace.BlockDetector
+	found  block.SizeDetector
 }
 
 // newVLLMTrace returns the rows of a dataset of vLLM.
@@ -187,14 +188,14 @@ func newVLLMTrace(rows trace.Requests, inputs []*input) (trace.Requests, *vllmTr
 			t.stated = 0
 		}
 	}
-	return format.TimedTrace(trace.Tap(rows, t.found.Add), t.stated), t
+	return format.TimedTrace(trace.Tap(rows, func(r trace.Request) { t.found.Add(r.InputLength, r.HashIDs) }), t.stated), t
 }
 
-func (t *vllmTrace) blockSize() trace.BlockSize {
+func (t *vllmTrace) blockSize() block.Size {
 	if t.stated > 0 {
-		return trace.GivenBlockSize(t.stated)
+		return block.GivenSize(t.stated)
 	}
-	return t.found.BlockSize()
+	return t.found.Size()
 }
 
 // reshaping is the pipeline of transforms selected by the flags.
@@ -379,7 +380,7 @@ type blockSizes []*blocksOf
 type blocksOf struct {
 	name string
 	seen bool // a row has ids
-	trace.BlockDetector
+	block.SizeDetector
 }
 
 // agreeing returns the stream of a trace, which fails at the row that contradicts the block
@@ -395,14 +396,14 @@ func (s *blockSizes) agreeing(reqs trace.Requests, in *input) trace.Requests {
 			own.seen = true
 			// A trace knows better than --block-size, which is for those that do not state one.
 			if known := cmp.Or(in.BlockSize(), in.blockSize()); known > 0 {
-				own.BlockDetector = trace.KnownBlocks(known)
+				own.SizeDetector = block.KnownSize(known)
 			}
 		}
-		own.Add(row)
+		own.Add(row.InputLength, row.HashIDs)
 		for _, other := range *s {
-			if other != own && other.seen && own.Disagrees(&other.BlockDetector) {
+			if other != own && other.seen && own.Disagrees(&other.SizeDetector) {
 				return fmt.Errorf("block size is %s, but that of %s is %s: their block ids cannot be merged; --block-size sets the size of traces that do not state one",
-					own.BlockSize(), other.name, other.BlockSize())
+					own.Size(), other.name, other.Size())
 			}
 		}
 		return nil

@@ -116,7 +116,7 @@ var (
 	published = regexp.MustCompile(`\b[a-z]+_trace\.jsonl\b`)
 )
 
-func (s *scratch) try(t *testing.T, b block) {
+func (s *scratch) try(t *testing.T, b codeBlock) {
 	if slices.Contains(untested, b.kind) {
 		t.Errorf("line %d: a %s block is not tested: use sh, console, or bash", b.line, b.kind)
 	}
@@ -175,7 +175,7 @@ func (s *scratch) withoutShown(script string) (kept string) {
 
 // tryTranscript executes a command and compares its output with the page's, which does not
 // depend on the machine.
-func (s *scratch) tryTranscript(t *testing.T, b block, tr transcript) {
+func (s *scratch) tryTranscript(t *testing.T, b codeBlock, tr transcript) {
 	if output, _ := s.execute(t, b, tr.command); output != tr.output {
 		t.Errorf("it prints\n%s\nand %s:%d says\n%s", output, s.page.name, b.line, tr.output)
 	}
@@ -183,7 +183,7 @@ func (s *scratch) tryTranscript(t *testing.T, b block, tr transcript) {
 
 // execute has a shell execute commands, and returns their output and those of
 // moontide.
-func (s *scratch) execute(t *testing.T, b block, script string) (output string, done []executed) {
+func (s *scratch) execute(t *testing.T, b codeBlock, script string) (output string, done []executed) {
 	t.Helper()
 	script = strings.ReplaceAll(b.tested.Replace(script), pageURL, s.url)
 	talk, record := s.create(t, "output"), s.create(t, "record")
@@ -222,7 +222,7 @@ func (s *scratch) execute(t *testing.T, b block, script string) (output string, 
 }
 
 // problem says what is wrong with the exit statuses of a block's commands.
-func (b *block) problem(done []executed, status int) string {
+func (b *codeBlock) problem(done []executed, status int) string {
 	last := 0
 	for _, e := range done {
 		if last = e.Status; e.Status != 0 && e.Status != b.exits && !e.busy() {

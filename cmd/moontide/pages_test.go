@@ -47,11 +47,11 @@ func TestSamplesMayBeReplaced(t *testing.T) {
 type page struct {
 	name   string // path from the root
 	text   string
-	blocks []block
+	blocks []codeBlock
 }
 
-// block is a fenced code block of a page.
-type block struct {
+// codeBlock is a fenced code block of a page.
+type codeBlock struct {
 	line  int    // of its fence
 	kind  string // its language: sh and console blocks are executed
 	text  string
@@ -98,9 +98,9 @@ var (
 )
 
 // codeBlocks finds the code blocks of a page.
-func codeBlocks(t *testing.T, name, text string) []block {
+func codeBlocks(t *testing.T, name, text string) []codeBlock {
 	t.Helper()
-	var blocks []block
+	var blocks []codeBlock
 	var between strings.Builder // the text since the last block
 	lines := strings.SplitAfter(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -109,7 +109,7 @@ func codeBlocks(t *testing.T, name, text string) []block {
 			between.WriteString(lines[i])
 			continue
 		}
-		b := block{line: i + 1, kind: opening[3]}
+		b := codeBlock{line: i + 1, kind: opening[3]}
 		for i++; i < len(lines) && strings.TrimSpace(lines[i]) != opening[2]; i++ {
 			b.text += strings.TrimPrefix(lines[i], opening[1])
 		}
@@ -130,7 +130,7 @@ func codeBlocks(t *testing.T, name, text string) []block {
 }
 
 // obey reads the comments at the end of the text before a block.
-func (b *block) obey(t *testing.T, name, before string) {
+func (b *codeBlock) obey(t *testing.T, name, before string) {
 	t.Helper()
 	comments := ""
 	for {
@@ -165,7 +165,7 @@ type transcript struct{ command, output string }
 
 // transcripts returns the commands of a console block. They follow "$ ", go on
 // behind a backslash, and are followed by their output.
-func (b *block) transcripts(t *testing.T) []transcript {
+func (b *codeBlock) transcripts(t *testing.T) []transcript {
 	t.Helper()
 	var found []transcript
 	goesOn := false

@@ -12,7 +12,7 @@ import (
 
 // checkTables compares the Markdown tables of loads that a block printed with those shown
 // after it, which may have more rows.
-func (b *block) checkTables(t *testing.T, output string, done []executed) {
+func (b *codeBlock) checkTables(t *testing.T, output string, done []executed) {
 	t.Helper()
 	if !slices.ContainsFunc(done, func(e executed) bool { return e.verb() == "bench" && slices.Contains(e.Args, "markdown") }) {
 		return
@@ -34,7 +34,7 @@ func (b *block) checkTables(t *testing.T, output string, done []executed) {
 // checkBesidePublished compares the columns named moontide of the table after a
 // block with what the block printed: one column per report, rows named after its
 // lines.
-func (b *block) checkBesidePublished(t *testing.T, output string) {
+func (b *codeBlock) checkBesidePublished(t *testing.T, output string) {
 	t.Helper()
 	var rows [][]string
 	for _, row := range tableRow.FindAllStringSubmatch(firstTable.FindString(b.after), -1) {

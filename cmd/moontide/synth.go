@@ -25,6 +25,7 @@ import (
 	"moontide/synth/spec"
 	"moontide/synth/tree"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/format"
 	"moontide/trace/log"
 	"moontide/traces"
@@ -133,7 +134,7 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 
 // fitted is a model learned from a trace.
 type fitted interface {
-	BlockSize() trace.BlockSize
+	BlockSize() block.Size
 	Irregular() int
 }
 

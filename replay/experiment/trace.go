@@ -16,6 +16,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/openai"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/format"
 )
 
@@ -44,7 +45,7 @@ type input struct {
 	plan      replay.Plan
 	sha256    string
 	digested  int // rows in sha256; 0 if it is of the file's bytes
-	blockSize trace.BlockSize
+	blockSize block.Size
 	notes     []string
 	models    []openai.NamedModel // named by rows, if they are sent
 	lengths   *lengths            // nil without an engine file
@@ -127,13 +128,13 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	defer closeReader(reader)
-	var sizes trace.BlockDetector
+	var sizes block.SizeDetector
 	var grid trace.GridDetector
 	digest, digesting := sha256.New(), reader == nil || in.pacing.Limit > 0 && isLarge(in.Path)
 	byRows := digesting
 	var line []byte
 	all = trace.Until(ctx, trace.Tap(all, func(r trace.Request) {
-		sizes.Add(r)
+		sizes.Add(r.InputLength, r.HashIDs)
 		grid.Add(r)
 		if digesting {
 			line = append(format.AppendRow(line[:0], r), '\n')
@@ -204,8 +205,8 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 
 // describe sets the block size and the notes, and forwards the messages of the reader,
 // which is nil for rows in memory.
-func (in *input) describe(cfg *Config, reader *format.Reader, sizes *trace.BlockDetector, grid *trace.GridDetector) {
-	in.blockSize = sizes.BlockSize()
+func (in *input) describe(cfg *Config, reader *format.Reader, sizes *block.SizeDetector, grid *trace.GridDetector) {
+	in.blockSize = sizes.Size()
 	size := in.BlockSize
 	skipped := 0
 	if reader != nil {
@@ -216,19 +217,19 @@ func (in *input) describe(cfg *Config, reader *format.Reader, sizes *trace.Block
 		size = cmp.Or(size, reader.BlockSize())
 	}
 	if size > 0 {
-		in.blockSize = trace.GivenBlockSize(size)
+		in.blockSize = block.GivenSize(size)
 	}
 	in.note(skipped, grid)
 }
 
 // readAhead reads rows after the limit until they show the block size. It ignores errors.
-func readAhead(rows trace.Requests, sizes *trace.BlockDetector) {
+func readAhead(rows trace.Requests, sizes *block.SizeDetector) {
 	read := 0
-	if sizes.BlockSize().How == trace.Detected {
+	if sizes.Size().How == block.Detected {
 		return
 	}
 	for range rows {
-		if read++; read == maxReadAhead || sizes.BlockSize().How == trace.Detected {
+		if read++; read == maxReadAhead || sizes.Size().How == block.Detected {
 			return
 		}
 	}
@@ -256,7 +257,7 @@ func isLarge(path string) bool {
 // note collects the notes on the trace for the report.
 func (in *input) note(skipped int, grid *trace.GridDetector) {
 	add := func(format string, args ...any) { in.notes = append(in.notes, fmt.Sprintf(format, args...)) }
-	if in.blockSize.How == trace.Assumed {
+	if in.blockSize.How == block.Assumed {
 		add("block size is %v", in.blockSize)
 	}
 	if skipped > 0 {

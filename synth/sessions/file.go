@@ -14,6 +14,7 @@ import (
 
 	"moontide/synth"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/log"
 )
 
@@ -95,7 +96,7 @@ func Read(r io.Reader) (_ *Model, err error) {
 		return nil, errors.New(`no "moontide_model": this is not a model`)
 	}
 	if m.Tokens > 0 {
-		m.size = trace.GivenBlockSize(m.Tokens)
+		m.size = block.GivenSize(m.Tokens)
 	}
 	return m, m.check()
 }

@@ -9,6 +9,7 @@ import (
 
 	"moontide/synth/prefix"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -70,7 +71,7 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 // fitter makes a model.
 type fitter struct {
 	*Model
-	detector  trace.BlockDetector
+	detector  block.SizeDetector
 	prompts   *prefix.Tree
 	lastBlock uint64 // the largest block id
 	rows      []row
@@ -122,7 +123,7 @@ func (f *fitter) add(r trace.Request) error {
 	} else if has != f.hasBlocks {
 		return errors.New("block ids must be on all rows or on none: this row differs from the first")
 	}
-	f.detector.Add(r)
+	f.detector.Add(r.InputLength, r.HashIDs)
 	for _, id := range r.HashIDs {
 		f.lastBlock = max(f.lastBlock, id)
 	}
@@ -165,9 +166,9 @@ func (f *fitter) findBlockSize(blockSize int) error {
 	if !f.hasBlocks {
 		return nil
 	}
-	f.size = trace.GivenBlockSize(blockSize)
+	f.size = block.GivenSize(blockSize)
 	if blockSize == 0 {
-		if f.size = f.detector.BlockSize(); f.size.Low > f.size.High {
+		if f.size = f.detector.Size(); f.size.Low > f.size.High {
 			return errors.New("no one block size fits every row; name the right one")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // Model is a model of a trace: its sessions. Make one with [Fit] or [Read]. It is
@@ -12,7 +13,7 @@ import (
 type Model struct {
 	modelFile
 	clients   []client
-	size      trace.BlockSize
+	size      block.Size
 	rate      float64 // multiple of the source's
 	irregular int
 	notes     []string
@@ -60,7 +61,7 @@ const (
 
 // BlockSize returns the tokens per block and how the size was determined. It is
 // zero if the source has no block ids.
-func (m *Model) BlockSize() trace.BlockSize { return m.size }
+func (m *Model) BlockSize() block.Size { return m.size }
 
 // Irregular returns the number of source rows without one id per block. It is
 // not stored in a model's file.

@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -34,7 +34,7 @@ func (s *Spec) fittingBlockSize(usual int) int {
 			return size
 		}
 	}
-	for size := usual; size <= min(common, trace.DefaultBlockSize); size++ {
+	for size := usual; size <= min(common, block.DefaultSize); size++ {
 		if common%size == 0 {
 			return size
 		}

@@ -10,6 +10,7 @@ import (
 
 	"moontide/synth"
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // DefaultRequests is the number of requests of a spec that limits neither
@@ -21,7 +22,7 @@ type Options struct {
 	Name     string    // of the file, in errors
 	Settings []Setting // override the text
 	// BlockSize is the block size in tokens unless the spec sets one, or shares
-	// prefixes that it does not divide; 0 is [trace.DefaultBlockSize].
+	// prefixes that it does not divide; 0 is [block.DefaultSize].
 	BlockSize int
 }
 
@@ -63,7 +64,7 @@ func Parse(text []byte, o Options) (_ *Spec, err error) {
 		return nil, err
 	}
 	defer synth.Catch(&err)
-	r := &reader{options: o, blockSize: trace.DefaultBlockSize}
+	r := &reader{options: o, blockSize: block.DefaultSize}
 	for _, s := range o.Settings {
 		r.override(root, s)
 	}
@@ -102,7 +103,7 @@ func (r *reader) spec(root *node) *Spec {
 	s := &Spec{
 		requests:  f.whole("num_requests", 0, span{1, 1e12}),
 		duration:  f.seconds("duration", 0, span{1e-6, 100 * year}),
-		blockSize: f.whole("block_size", cmp.Or(r.options.BlockSize, trace.DefaultBlockSize), span{1, trace.MaxLength}),
+		blockSize: f.whole("block_size", cmp.Or(r.options.BlockSize, block.DefaultSize), span{1, trace.MaxLength}),
 		seed:      f.seed(),
 	}
 	r.blockSize = s.blockSize

@@ -9,6 +9,7 @@ import (
 
 	"moontide/synth/prefix"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -56,7 +57,7 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 // fitter collects statistics of a source while reading it.
 type fitter struct {
 	blockSize int // 0: detect it
-	detector  trace.BlockDetector
+	detector  block.SizeDetector
 	prompts   *prefix.Tree
 	rows      []row
 	irregular int // rows with more ids than blocks
@@ -83,7 +84,7 @@ func (f *fitter) add(r trace.Request) error {
 	}
 	ids := r.HashIDs
 	if f.blockSize == 0 {
-		f.detector.Add(r)
+		f.detector.Add(r.InputLength, r.HashIDs)
 	} else if blocks := blocksOf(r.InputLength, f.blockSize); len(ids) > blocks {
 		ids = ids[:blocks]
 		f.irregular++
@@ -117,9 +118,9 @@ func (f *fitter) model() (*Model, error) {
 	if len(f.rows) == 0 {
 		return nil, errors.New("the source has no requests")
 	}
-	size := trace.GivenBlockSize(f.blockSize)
+	size := block.GivenSize(f.blockSize)
 	if f.blockSize == 0 {
-		if size = f.detector.BlockSize(); size.Low > size.High {
+		if size = f.detector.Size(); size.Low > size.High {
 			return nil, errors.New("no one block size fits every row; name the right one")
 		}
 	}

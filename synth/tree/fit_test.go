@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -70,7 +71,7 @@ func same(t *testing.T, what string, want, got any) {
 
 func TestFitExample(t *testing.T) {
 	tree := mustFit(t, example, 0)
-	same(t, "block size", trace.BlockSize{Tokens: 4, How: trace.Detected, Low: 4, High: 4}, tree.BlockSize())
+	same(t, "block size", block.Size{Tokens: 4, How: block.Detected, Low: 4, High: 4}, tree.BlockSize())
 	same(t, "irregular rows", 0, tree.Irregular())
 	same(t, "core", []nodeCounts{
 		{0, 0, map[int]int{1: 4}},

@@ -1,14 +1,14 @@
 package tree
 
 import (
-	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
 // Model is a tree model of a trace; see the package comment. Make one with
 // [Fit]. It is immutable and safe for concurrent use.
 type Model struct {
-	size      trace.BlockSize
+	size      block.Size
 	irregular int
 
 	nodes  []node              // the core: the root without blocks, then parents before children
@@ -35,7 +35,7 @@ const (
 )
 
 // BlockSize returns the tokens per block and how the size was determined.
-func (m *Model) BlockSize() trace.BlockSize { return m.size }
+func (m *Model) BlockSize() block.Size { return m.size }
 
 // Irregular returns the number of source rows that do not have one id for each
 // of their ceil(ISL / block size) blocks. In a source that rounds down, nearly

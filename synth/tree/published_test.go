@@ -9,6 +9,7 @@ import (
 
 	"moontide/synth"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/format"
 	"moontide/trace/stats"
 	"moontide/trace/tracetest"
@@ -70,7 +71,7 @@ func measure(rows []trace.Request, blockSize int) statistics {
 // deviations of a dozen runs.
 func TestDrawsLikeTheDataGenerator(t *testing.T) {
 	tree := mustFit(t, published(t), 0)
-	same(t, "block size", trace.BlockSize{Tokens: 512, How: trace.Detected, Low: 512, High: 512}, tree.BlockSize())
+	same(t, "block size", block.Size{Tokens: 512, How: block.Detected, Low: 512, High: 512}, tree.BlockSize())
 	same(t, "irregular rows", 0, tree.Irregular())
 	same(t, "requests that the core accounts for", 12_031, tree.nodes[0].next.Total())
 	const seeds = 5

@@ -14,6 +14,8 @@
 //
 // In most traces a prompt is a few runs of consecutive ids; in others ids are
 // hashes. Both are cheap, even mixed in one trace: see [Table].
+//
+// A [SizeDetector] finds the number of tokens of a block.
 package block
 
 import (

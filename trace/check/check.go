@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // Source reads the rows of a trace, as a *format.Reader does. It should skip bad
@@ -39,7 +40,7 @@ type Report struct {
 	Requests int `json:"requests"` // rows that could be read
 	// BlockSize is what an analysis or replay of the trace would use. It is not
 	// in the JSON: its bounds may be math.MaxInt, which JSON cannot represent.
-	BlockSize trace.BlockSize `json:"-"`
+	BlockSize block.Size `json:"-"`
 	// Grid is the clock that the timestamps follow; nil if there is none. A trace
 	// with a constant rate has a grid but no finding about it.
 	Grid *trace.Grid `json:"grid"`

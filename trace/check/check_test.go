@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/check"
 	"moontide/trace/format"
 )
@@ -114,7 +115,7 @@ func TestCleanTrace(t *testing.T) {
 	if !report.Replayable() || report.Requests != 30 || report.Grid != nil {
 		t.Errorf("%+v", report)
 	}
-	if b := report.BlockSize; b.Tokens != blockSize || b.How != trace.Detected {
+	if b := report.BlockSize; b.Tokens != blockSize || b.How != block.Detected {
 		t.Errorf("block size %v", b)
 	}
 }

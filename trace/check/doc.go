@@ -33,7 +33,7 @@
 //
 // A trace does not name its unit of time: [TimeUnit] follows from what a service can
 // sustain, [DelayUnit] from how long people and tools take. Their evidence states the
-// values. The block size is detected as by [trace.BlockDetector]; if none fits all rows,
+// values. The block size is detected as by [block.SizeDetector]; if none fits all rows,
 // the power of two that fits most rows is used, and the other rows are reported.
 //
 // # Cost

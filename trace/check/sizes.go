@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // majorityShare is the share of rows that a block size has to fit for the other
@@ -15,7 +16,7 @@ const majorityShare = 0.5
 type sizes struct {
 	found    *findings
 	given    int
-	detector trace.BlockDetector
+	detector block.SizeDetector
 	rows     int // with ids
 	tries    []*try
 	// Rows with an empty list of ids. Their prompts are shorter than a block or
@@ -31,7 +32,7 @@ type try struct {
 }
 
 // sizesTried holds the block sizes that engines use.
-var sizesTried = []int{1, 2, 4, 8, 16, 32, 64, 128, 256, trace.DefaultBlockSize, 1024, 2048, 4096, 8192, 16384}
+var sizesTried = []int{1, 2, 4, 8, 16, 32, 64, 128, 256, block.DefaultSize, 1024, 2048, 4096, 8192, 16384}
 
 func newSizes(found *findings, given int) *sizes {
 	c := &sizes{found: found, given: given, empty: newFindings(found.examples)}
@@ -46,7 +47,7 @@ func newSizes(found *findings, given int) *sizes {
 }
 
 func (c *sizes) add(line int, r *trace.Request) {
-	c.detector.Add(*r)
+	c.detector.Add(r.InputLength, r.HashIDs)
 	switch {
 	case r.HashIDs == nil:
 		c.found.add(MissingIDs, line, "no hash_ids, input_length %d", r.InputLength)
@@ -89,10 +90,10 @@ func (t *try) add(line int, r *trace.Request) {
 func (t *try) misfits() int { return t.found.count(TooFewIDs) + t.found.count(TooManyIDs) }
 
 // finish returns the block size that an analysis or replay uses.
-func (c *sizes) finish(requests int) (used trace.BlockSize) {
-	used = c.detector.BlockSize()
+func (c *sizes) finish(requests int) (used block.Size) {
+	used = c.detector.Size()
 	if c.given > 0 {
-		used = trace.GivenBlockSize(c.given)
+		used = block.GivenSize(c.given)
 	}
 	if c.rows == 0 {
 		c.found.drop(MissingIDs)
@@ -108,7 +109,7 @@ func (c *sizes) finish(requests int) (used trace.BlockSize) {
 	}
 	c.found.take(c.empty)
 	if c.given == 0 && used.Low <= used.High {
-		if used.How == trace.Assumed {
+		if used.How == block.Assumed {
 			c.found.whole(BlockSizeAssumed, c.rows, "%s", used)
 		}
 		if i := slices.IndexFunc(c.tries, func(t *try) bool { return t.tokens == used.Tokens }); i >= 0 {
@@ -132,9 +133,9 @@ func (c *sizes) majority(used int) {
 		}
 	}
 	fits := func(t *try) int { return c.rows - t.misfits() }
-	switch detected := c.detector.BlockSize(); {
+	switch detected := c.detector.Size(); {
 	case inUse.misfits() == 0:
-	case detected.How == trace.Detected:
+	case detected.How == block.Detected:
 		c.found.whole(WrongBlockSize, c.rows, "%d tokens fit %d of %d rows with ids; %d fit all", used, fits(inUse), c.rows, detected.Tokens)
 		return
 	case float64(fits(best)) <= majorityShare*float64(c.rows):

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/log"
 )
 
@@ -33,7 +34,7 @@ type Options struct {
 	// shared. They are the same every time that a trace is read.
 	UniqueIDs bool
 	// BlockSize is the number of tokens per block for UniqueIDs; 0 means that of
-	// the trace or format, or else [trace.DefaultBlockSize].
+	// the trace or format, or else [block.DefaultSize].
 	BlockSize int
 	// Part numbers the traces that are merged into one, from 0, so that their UniqueIDs
 	// differ.
@@ -251,7 +252,7 @@ func (r *Reader) Read(req *trace.Request) error {
 	}
 	if err == nil && r.ids != nil && req.HashIDs == nil {
 		if r.assigned == 0 {
-			r.ids.blockSize = cmp.Or(r.opts.BlockSize, r.BlockSize(), trace.DefaultBlockSize)
+			r.ids.blockSize = cmp.Or(r.opts.BlockSize, r.BlockSize(), block.DefaultSize)
 		}
 		r.ids.assign(req)
 		r.assigned++

@@ -15,7 +15,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/jsonscan"
 )
 
@@ -41,7 +41,7 @@ var promptMembers = map[string][]string{
 // Config is how prompts are read and hashed. Key must be set.
 type Config struct {
 	Key Key
-	// BlockSize is the number of tokens of a block; 0 is trace.DefaultBlockSize.
+	// BlockSize is the number of tokens of a block; 0 is block.DefaultSize.
 	BlockSize int
 	// Encoder turns texts into tokens. Without one, lengths that the server does not
 	// tell and block ids of texts are estimated, and marked so. EncoderID is different
@@ -78,7 +78,7 @@ func (c Config) Check() error {
 
 // WithDefaults returns c with all zero values replaced.
 func (c Config) WithDefaults() Config {
-	c.BlockSize, c.BytesPerToken = cmp.Or(c.BlockSize, trace.DefaultBlockSize), cmp.Or(c.BytesPerToken, 4)
+	c.BlockSize, c.BytesPerToken = cmp.Or(c.BlockSize, block.DefaultSize), cmp.Or(c.BytesPerToken, 4)
 	return c
 }
 

@@ -16,6 +16,7 @@ import (
 	"moontide/replay/sim/engine"
 	"moontide/replay/transcript"
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // Endpoint is a [replay.Model]. It is not safe for concurrent use.
@@ -34,7 +35,7 @@ type Endpoint struct {
 type Config struct {
 	Deployment engine.Deployment
 	// TraceBlockSize is the block size of the trace in tokens; 0 is
-	// [trace.DefaultBlockSize].
+	// [block.DefaultSize].
 	TraceBlockSize int
 	// CacheGenerated makes the engines cache generated tokens too. Later prompts hit
 	// them with LiveAnswers only.
@@ -67,7 +68,7 @@ func New(cfg Config) (*Endpoint, error) {
 		return nil, err
 	}
 	if cfg.TraceBlockSize <= 0 {
-		cfg.TraceBlockSize = trace.DefaultBlockSize
+		cfg.TraceBlockSize = block.DefaultSize
 	}
 	e := &Endpoint{cluster: cluster, cfg: cfg}
 	if cfg.LiveAnswers {

@@ -1,4 +1,4 @@
-package trace
+package block
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// DefaultBlockSize is the block size of the published Mooncake traces in tokens.
+// DefaultSize is the block size of the published Mooncake traces in tokens.
 // It is assumed if a trace does not determine its block size.
-const DefaultBlockSize = 512
+const DefaultSize = 512
 
 // maxAssumed is the largest block size that is assumed: no engine has larger
 // blocks. A given or detected size may be larger.
@@ -21,8 +21,8 @@ const (
 	Assumed  = "assumed"
 )
 
-// BlockSize is the number of tokens of a block and its source.
-type BlockSize struct {
+// Size is the number of tokens of a block and its source.
+type Size struct {
 	Tokens int
 	How    string // Given, Detected or Assumed
 	// Low and High bound the sizes that fit every row of the trace; High is
@@ -30,13 +30,13 @@ type BlockSize struct {
 	Low, High int
 }
 
-// GivenBlockSize returns a block size set by the user.
-func GivenBlockSize(tokens int) BlockSize {
-	return BlockSize{Tokens: tokens, How: Given, Low: tokens, High: tokens}
+// GivenSize returns a block size set by the user.
+func GivenSize(tokens int) Size {
+	return Size{Tokens: tokens, How: Given, Low: tokens, High: tokens}
 }
 
 // String returns the size and its source.
-func (b BlockSize) String() string {
+func (b Size) String() string {
 	switch {
 	case b.How != Assumed:
 		return fmt.Sprintf("%d tokens (%s)", b.Tokens, b.How)
@@ -49,9 +49,9 @@ func (b BlockSize) String() string {
 	}
 }
 
-// BlockDetector finds the block size of a trace from its rows: the B for which
+// SizeDetector finds the block size of a trace from its rows: the B for which
 // every row has ceil(ISL/B) ids, or else floor(ISL/B). The zero value works.
-type BlockDetector struct {
+type SizeDetector struct {
 	rows         int // with ids
 	ceil, floor  span
 	longestEmpty int // ISL of a row with an empty list of ids
@@ -74,18 +74,19 @@ func (s span) contains(n int) bool {
 	return s.low() <= n && n <= s.high()
 }
 
-// KnownBlocks returns a detector that always returns this size.
-func KnownBlocks(tokens int) BlockDetector {
+// KnownSize returns a detector that always returns this size.
+func KnownSize(tokens int) SizeDetector {
 	only := span{above: tokens - 1, below: math.MaxInt - tokens}
-	return BlockDetector{known: tokens, ceil: only, floor: only}
+	return SizeDetector{known: tokens, ceil: only, floor: only}
 }
 
-// Add adds one row. Rows without ids are ignored, except empty lists: see fits.
-func (d *BlockDetector) Add(r Request) {
-	if r.HashIDs == nil || d.known > 0 {
+// Add adds a prompt of isl tokens. Those without ids are ignored, except empty lists: see
+// fits.
+func (d *SizeDetector) Add(isl int, ids []uint64) {
+	if ids == nil || d.known > 0 {
 		return
 	}
-	isl, n := r.InputLength, len(r.HashIDs)
+	n := len(ids)
 	if n == 0 {
 		d.longestEmpty = max(d.longestEmpty, isl)
 		return
@@ -105,7 +106,7 @@ func (d *BlockDetector) Add(r Request) {
 // fits returns the sizes that fit by either rule. By the floor rule, a prompt with
 // an empty list of ids is shorter than a block. If that is impossible, an empty
 // list is ignored like a missing one.
-func (d *BlockDetector) fits() (ceil, floor span) {
+func (d *SizeDetector) fits() (ceil, floor span) {
 	if d.longestEmpty == 0 {
 		return d.ceil, d.floor
 	}
@@ -118,7 +119,7 @@ func (d *BlockDetector) fits() (ceil, floor span) {
 
 // Disagrees reports whether the rows of two traces cannot have the same block
 // size. Rows that no size fits are ignored.
-func (d *BlockDetector) Disagrees(o *BlockDetector) bool {
+func (d *SizeDetector) Disagrees(o *SizeDetector) bool {
 	some := false
 	for _, a := range []span{d.ceil, d.floor} {
 		for _, b := range []span{o.ceil, o.floor} {
@@ -133,15 +134,15 @@ func (d *BlockDetector) Disagrees(o *BlockDetector) bool {
 	return some
 }
 
-// BlockSize returns the block size of the rows so far. If several sizes fit, it
-// assumes [DefaultBlockSize], or else the power of two nearest to it that fits, or
+// Size returns the block size of the rows so far. If several sizes fit, it
+// assumes [DefaultSize], or else the power of two nearest to it that fits, or
 // else the smallest size; at most 16,384.
-func (d *BlockDetector) BlockSize() BlockSize {
+func (d *SizeDetector) Size() Size {
 	if d.known > 0 {
-		return GivenBlockSize(d.known)
+		return GivenSize(d.known)
 	}
 	if d.rows == 0 {
-		return BlockSize{Tokens: DefaultBlockSize, How: Assumed, Low: 1, High: math.MaxInt}
+		return Size{Tokens: DefaultSize, How: Assumed, Low: 1, High: math.MaxInt}
 	}
 	ceil, floor := d.fits()
 	fits := ceil
@@ -149,18 +150,18 @@ func (d *BlockDetector) BlockSize() BlockSize {
 		fits = floor
 	}
 	if fits.low() == fits.high() {
-		return BlockSize{Tokens: fits.low(), How: Detected, Low: fits.low(), High: fits.high()}
+		return Size{Tokens: fits.low(), How: Detected, Low: fits.low(), High: fits.high()}
 	}
 	if fits.low() > maxAssumed {
 		fits.atMost(maxAssumed)
 	}
-	b := BlockSize{Tokens: DefaultBlockSize, How: Assumed, Low: fits.low(), High: fits.high()}
-	if fits.empty() || fits.contains(DefaultBlockSize) {
+	b := Size{Tokens: DefaultSize, How: Assumed, Low: fits.low(), High: fits.high()}
+	if fits.empty() || fits.contains(DefaultSize) {
 		return b
 	}
 	b.Tokens = fits.low()
 	power := 1 << (bits.Len(uint(fits.high())) - 1) // the largest, as all are below the default
-	if fits.low() > DefaultBlockSize {
+	if fits.low() > DefaultSize {
 		power = 1 << bits.Len(uint(fits.low()-1)) // the smallest, as all are above it
 	}
 	if fits.contains(power) {
