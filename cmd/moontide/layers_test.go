@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"replay/capture":                {"replay", "replay/listen", "replay/live", "replay/openai", "replay/openai/http1", "replay/openai/sse", "replay/stamp", "replay/weblog", "trace", "trace/atomicfile", "trace/format", "trace/log"},
 	"replay/evidence":               {"replay", "replay/runfile", "replay/secret", "trace"},
 	"replay/listen":                 {},
-	"replay/live":                   {"replay", "replay/weblog", "trace/stats"},
+	"replay/live":                   {"replay", "replay/listen", "replay/weblog", "trace/stats"},
 	"replay/monotonic":              {},
 	"replay/openai":                 {"replay", "replay/openai/dial", "replay/openai/http1", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "replay/secret", "replay/transcript", "trace", "trace/jsonscan", "trace/log"},
 	"replay/openai/dial":            {"replay/secret"},

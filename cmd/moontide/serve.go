@@ -32,7 +32,7 @@ func serveCommand(std streams, stop stop) *cli.Command {
 		Flags: append(engineFlags(),
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the model"},
-			repeatable(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:TIME]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is " + oneOf(server.FaultKinds()...).String()}),
+			repeatable(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:TIME]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is " + oneOf(server.FaultKinds...).String()}),
 			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "refuse", Category: inRunControl, Usage: "reject requests that use a parameter or API in the comma-separated `LIST`, to test how clients adapt: %s"},
 				Choices:    choiceSet{Names: server.Refusable(), List: true, Open: true}.Noted("token_ids", "as prompts"),

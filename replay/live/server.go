@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"moontide/replay/listen"
 	"moontide/replay/weblog"
 )
 
@@ -49,7 +50,7 @@ func Serve(listener net.Listener, m Source) *Server {
 			}
 		},
 	}}
-	go s.http.Serve(listener)
+	go s.http.Serve(listen.NewListener(listener))
 	return s
 }
 

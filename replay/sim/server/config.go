@@ -57,6 +57,9 @@ func (c Config) withDefaults() Config {
 	c.Model = cmp.Or(c.Model, "sim")
 	c.Deployment.Engine = c.Deployment.Engine.WithDefaults()
 	c.TimeScale = cmp.Or(c.TimeScale, 1)
+	if c.Encode == nil {
+		c.Encode = wordTokens
+	}
 	c.MaxConnections = cmp.Or(c.MaxConnections, listen.Room(1))
 	return c
 }
@@ -70,7 +73,7 @@ func (c Config) validate() error {
 	}
 	for _, name := range c.Refuse {
 		if !slices.Contains(Refusable(), name) {
-			return fmt.Errorf("%q cannot be refused: use %s", shortened(name), strings.Join(Refusable(), ", "))
+			return fmt.Errorf("%.64q cannot be refused: use %s", name, strings.Join(Refusable(), ", "))
 		}
 	}
 	return nil

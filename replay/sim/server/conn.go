@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"moontide/replay/listen"
 )
 
 // conn is a client's connection. While a request is in flight, the server reads
@@ -127,25 +129,12 @@ func (c *conn) reset() {
 }
 
 // listener accepts connections of clients.
-type listener struct {
-	net.Listener
-	close func() error // may be called repeatedly
-}
+type listener struct{ listen.Listener }
 
-func (l listener) Close() error { return l.close() }
-
-// Accept waits while the process has no file descriptors left, which must not
-// end Serve.
 func (l listener) Accept() (net.Conn, error) {
-	temporary := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
-	for {
-		c, err := l.Listener.Accept()
-		if err == nil {
-			return newConn(c), nil
-		}
-		if errno, _ := errors.AsType[syscall.Errno](err); !slices.Contains(temporary, errno) {
-			return nil, err
-		}
-		time.Sleep(20 * time.Millisecond)
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	return newConn(c), nil
 }

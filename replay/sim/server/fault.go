@@ -15,61 +15,52 @@ import (
 
 // Fault is an error simulated in a share of the responses.
 type Fault struct {
-	Kind  FaultKind
+	Kind  string
 	Share float64 // of requests: above 0, up to 1
 	// Time is the length of a delay or stall (0: forever), or the value of Retry-After.
 	Time time.Duration
 }
 
-// FaultKind is a kind of fault. Those within a stream happen before a random token
+// Kinds of faults. Those within a stream, from Stall on, happen before a random token
 // after the first; a response that is not streamed gets status 500 instead.
-type FaultKind string
-
 const (
-	TooMany  FaultKind = "429"      // status 429 with Retry-After
-	Failure  FaultKind = "500"      // status 500
-	Delay    FaultKind = "delay"    // the request is accepted late
-	Stall    FaultKind = "stall"    // the stream pauses
-	Reset    FaultKind = "reset"    // the connection is reset
-	Truncate FaultKind = "truncate" // the connection is closed in the middle of the stream
-	Broken   FaultKind = "error"    // the stream ends with an error event
-	Garbage  FaultKind = "garbage"  // a malformed event is inserted
+	TooMany  = "429"      // status 429 with Retry-After
+	Failure  = "500"      // status 500
+	Delay    = "delay"    // the request is accepted late
+	Stall    = "stall"    // the stream pauses
+	Reset    = "reset"    // the connection is reset
+	Truncate = "truncate" // the connection is closed in the middle of the stream
+	Broken   = "error"    // the stream ends with an error event
+	Garbage  = "garbage"  // a malformed event is inserted
 )
 
-var faultKinds = []FaultKind{TooMany, Failure, Delay, Stall, Reset, Truncate, Broken, Garbage}
-
-// FaultKinds returns the names of all kinds.
-func FaultKinds() (kinds []string) {
-	for _, k := range faultKinds {
-		kinds = append(kinds, string(k))
-	}
-	return kinds
-}
+// FaultKinds lists the kinds of faults.
+var FaultKinds = []string{TooMany, Failure, Delay, Stall, Reset, Truncate, Broken, Garbage}
 
 // ParseFault parses KIND[:SHARE[:TIME]], such as "reset:0.01" or "stall:1:2s": the
 // share of requests (above 0, up to 1; default 1), and the time of a delay or a 429
 // (default 1s) or of a stall.
 func ParseFault(text string) (f Fault, err error) {
 	parts := strings.SplitN(text, ":", 3)
-	f = Fault{Kind: FaultKind(strings.ToLower(parts[0])), Share: 1}
-	if !slices.Contains(faultKinds, f.Kind) {
-		return f, fmt.Errorf("fault %q is not one of %s", shortened(parts[0]), strings.Join(FaultKinds(), ", "))
+	f = Fault{Kind: strings.ToLower(parts[0]), Share: 1}
+	if !slices.Contains(FaultKinds, f.Kind) {
+		return f, fmt.Errorf("fault %.64q is not one of %s", parts[0], strings.Join(FaultKinds, ", "))
 	}
 	if f.Kind == TooMany || f.Kind == Delay {
 		f.Time = time.Second
 	}
 	if len(parts) > 1 {
 		if f.Share, err = strconv.ParseFloat(parts[1], 64); err != nil || !(f.Share > 0 && f.Share <= 1) {
-			return f, fmt.Errorf("fault %s: share of requests must be above 0 and at most 1, got %q", f.Kind, shortened(parts[1]))
+			return f, fmt.Errorf("fault %s: share of requests must be above 0 and at most 1, got %.64q", f.Kind, parts[1])
 		}
 	}
 	if len(parts) > 2 {
 		const longest = time.Hour
 		if f.Time == 0 && f.Kind != Stall {
-			return f, fmt.Errorf("fault %s takes no time: %q", f.Kind, shortened(parts[2]))
+			return f, fmt.Errorf("fault %s takes no time: %.64q", f.Kind, parts[2])
 		}
 		if f.Time, err = time.ParseDuration(parts[2]); err != nil || f.Time <= 0 || f.Time > longest {
-			return f, fmt.Errorf("fault %s: time must be above 0 and at most %v, got %q", f.Kind, longest, shortened(parts[2]))
+			return f, fmt.Errorf("fault %s: time must be above 0 and at most %v, got %.64q", f.Kind, longest, parts[2])
 		}
 	}
 	return f, nil
@@ -124,7 +115,7 @@ func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, f Fault) *apiError {
 
 // inStream reports whether the fault happens within a stream.
 func (f Fault) inStream() bool {
-	return slices.Contains([]FaultKind{Stall, Reset, Truncate, Broken, Garbage}, f.Kind)
+	return slices.Index(FaultKinds, f.Kind) >= slices.Index(FaultKinds, Stall)
 }
 
 // garbage is an event that is neither JSON nor text.
@@ -148,7 +139,7 @@ func (q *activeRequest) strike(f *pendingFault) (instead []byte, goesOn bool) {
 		q.conn.Close()
 		return nil, false
 	case Broken:
-		q.failure, q.stamp = serverError(), q.server.stampAt(q.server.clock())
+		q.failure, q.stamp = serverError(), q.server.stamp()
 		return append(chunkOf(q.api.failed.append(nil, &q.response)), bodyEnd...), false
 	case Garbage:
 		return chunkOf([]byte(garbage)), true

@@ -14,10 +14,17 @@ type form []piece
 
 // piece is a text of a form and the field that follows it, which only the last lacks.
 type piece struct {
-	text  string
-	field func(b []byte, r *response) []byte
-	fixed func(r *response) bool // see the variable; may be nil
-	word  bool                   // the field is the text
+	text string
+	field
+	word bool // the field is the text
+}
+
+// field appends a part of a form. Unless fixed is nil, it reports whether the part is the
+// same in the events of all tokens of a part of the response but the last one.
+type field struct {
+	append func(r *response, b []byte) []byte
+	fixed  func(r *response) bool
+	free   func(r *response, b []byte) []byte // append if fixed is false; nil for the same
 }
 
 // formOf returns the form that a text describes. Fields are words after a dollar sign.
@@ -32,7 +39,7 @@ func formOf(text string) (f form) {
 		if !known {
 			panic("server: a form has the unknown field $" + after[:end])
 		}
-		f = append(f, piece{before, field, fixed[after[:end]], after[:end] == "text"})
+		f = append(f, piece{before, field, after[:end] == "text"})
 		text = after[end:]
 	}
 }
@@ -52,10 +59,13 @@ func (f form) bind(r *response) form {
 	bound, b := make(form, 0, 4), make([]byte, 0, 512) // enough, mostly
 	for _, p := range f {
 		if b = append(b, p.text...); p.fixed != nil && p.fixed(r) {
-			b = p.field(b, r)
+			b = p.append(r, b)
 			continue
 		}
-		bound, b = append(bound, piece{text: string(b), field: p.field, word: p.word}), b[:0]
+		if p.text = string(b); p.free != nil {
+			p.append = p.free
+		}
+		bound, b = append(bound, p), b[:0]
 	}
 	return bound
 }
@@ -67,112 +77,89 @@ func (f form) append(b []byte, r *response) []byte {
 	}
 	last := len(f) - 1
 	for i := range f[:last] {
-		b = f[i].field(append(b, f[i].text...), r)
+		b = f[i].field.append(r, append(b, f[i].text...))
 	}
 	return append(b, f[last].text...)
 }
 
-// number is a field with a number.
-func number(of func(r *response) int) func([]byte, *response) []byte {
-	return func(b []byte, r *response) []byte { return strconv.AppendInt(b, int64(of(r)), 10) }
+// number returns a field with a number, and quoted one with a JSON string, or null instead
+// of an empty one.
+func number(of func(r *response) int) field {
+	return field{append: func(r *response, b []byte) []byte { return strconv.AppendInt(b, int64(of(r)), 10) }}
 }
 
-// text is a field with a text that needs no escaping, or that is JSON already.
-func text(of func(r *response) string) func([]byte, *response) []byte {
-	return func(b []byte, r *response) []byte { return append(b, of(r)...) }
-}
-
-// quoted is a field with a JSON string, or null instead of an empty one.
-func quoted(of func(r *response) string) func([]byte, *response) []byte {
-	return func(b []byte, r *response) []byte {
+func quoted(of func(r *response) string) field {
+	return field{append: func(r *response, b []byte) []byte {
 		if of(r) == "" {
 			return append(b, "null"...)
 		}
 		return jsonscan.AppendString(b, of(r))
-	}
+	}}
 }
 
-// optional is a field that is null unless a condition holds.
-func optional(is func(r *response) bool, field func([]byte, *response) []byte) func([]byte, *response) []byte {
-	return func(b []byte, r *response) []byte {
+// always makes a field fixed.
+func (f field) always() field {
+	f.fixed = func(*response) bool { return true }
+	return f
+}
+
+// when returns a field that is another text unless a condition holds, which is fixed.
+func (f field) when(is func(r *response) bool, other string) field {
+	return field{func(r *response, b []byte) []byte {
 		if !is(r) {
-			return append(b, "null"...)
+			return append(b, other...)
 		}
-		return field(b, r)
-	}
+		return f.append(r, b)
+	}, func(r *response) bool { return !is(r) }, f.append}
 }
 
-// fixed are the fields that are, or may be, the same in the events of all tokens of a
-// part but the last one of a response.
-var fixed = map[string]func(r *response) bool{
-	"id": always, "model": always, "created": always, "index": always,
-	"prompt": always, "cached": always, "uncached": always,
-	"finish":     always,
-	"details":    func(r *response) bool { return r.reasoning == 0 },
-	"returned":   func(r *response) bool { return !r.tokenIDs },
-	"continuous": func(r *response) bool { return !r.continuousUsage },
-	"stamp":      func(r *response) bool { return !r.stamped },
-}
-
-func always(*response) bool { return true }
+// of returns a field that a function appends.
+func of(f func(r *response, b []byte) []byte) field { return field{append: f} }
 
 // fields are what forms may have.
-var fields = map[string]func(b []byte, r *response) []byte{
-	"id":      text(func(r *response) string { return r.id }),
-	"model":   text(func(r *response) string { return r.model }),
-	"created": number(func(r *response) int { return int(r.created) }),
-	"limit":   optional(func(r *response) bool { return r.maxTokens > 0 }, number(func(r *response) int { return r.maxTokens })),
+var fields = map[string]field{
+	"id":      of(func(r *response, b []byte) []byte { return append(b, r.id...) }).always(),
+	"model":   of(func(r *response, b []byte) []byte { return append(b, r.model...) }).always(),
+	"created": number(func(r *response) int { return int(r.created) }).always(),
+	"limit":   number(func(r *response) int { return r.maxTokens }).when(func(r *response) bool { return r.maxTokens > 0 }, "null"),
 
-	"text":   func(b []byte, r *response) []byte { return r.appendWords(b, r.from, r.upTo) },
-	"sofar":  func(b []byte, r *response) []byte { return r.appendWords(b, 0, r.upTo) },
-	"ids":    func(b []byte, r *response) []byte { return r.appendIDs(b) },
-	"parts":  func(b []byte, r *response) []byte { return r.appendParts(b) },
-	"index":  number(func(r *response) int { return r.part.index }),
-	"finish": func(b []byte, r *response) []byte { return r.finish().append(b, r) },
-	"incomplete": optional(func(r *response) bool { return r.full },
-		text(func(*response) string { return `{"reason":"max_output_tokens"}` })),
-	"returned": func(b []byte, r *response) []byte { // the ids, if they were asked for
-		if !r.tokenIDs {
-			return b
-		}
-		return append(r.appendIDs(append(b, `,"token_ids":[`...)), ']')
-	},
+	"text":   of(func(r *response, b []byte) []byte { return r.appendWords(b, r.from, r.upTo) }),
+	"sofar":  of(func(r *response, b []byte) []byte { return r.appendWords(b, 0, r.upTo) }),
+	"ids":    of((*response).appendIDs),
+	"parts":  of((*response).appendParts),
+	"index":  number(func(r *response) int { return r.part.index }).always(),
+	"finish": of(func(r *response, b []byte) []byte { return r.finish().append(b, r) }).always(),
+	"incomplete": of(func(r *response, b []byte) []byte { return append(b, `{"reason":"max_output_tokens"}`...) }).
+		when(func(r *response) bool { return r.full }, "null"),
+	"returned": of(func(r *response, b []byte) []byte { return append(r.appendIDs(append(b, `,"token_ids":[`...)), ']') }).
+		when(func(r *response) bool { return r.tokenIDs }, ""),
 
-	"prompt":   number(func(r *response) int { return r.usage.prompt }),
-	"cached":   number(func(r *response) int { return r.usage.cached }),
-	"uncached": number(func(r *response) int { return r.usage.prompt - r.usage.cached }),
-	"output":   func(b []byte, r *response) []byte { return strconv.AppendInt(b, int64(r.upTo), 10) },
-	"total":    func(b []byte, r *response) []byte { return strconv.AppendInt(b, int64(r.usage.prompt+r.upTo), 10) },
-	"reasoned": number(func(r *response) int { return min(r.upTo, r.reasoning) }),
-	"details": func(b []byte, r *response) []byte { // only of a model that reasons
-		if r.reasoning == 0 {
-			return b
-		}
-		return append(appendMember(b, `,"completion_tokens_details":{"reasoning_tokens":`, int64(min(r.upTo, r.reasoning))), '}')
-	},
-	"usage": func(b []byte, r *response) []byte { return r.api.usage.append(b, r) },
-	"continuous": func(b []byte, r *response) []byte {
-		if !r.continuousUsage {
-			return b
-		}
-		return r.counted.append(append(b, ','), r)
-	},
+	"prompt":   number(func(r *response) int { return r.usage.prompt }).always(),
+	"cached":   number(func(r *response) int { return r.usage.cached }).always(),
+	"uncached": number(func(r *response) int { return r.usage.prompt - r.usage.cached }).always(),
+	"output":   number(func(r *response) int { return r.upTo }),
+	"total":    number(func(r *response) int { return r.usage.prompt + r.upTo }),
+	"reasoned": number((*response).reasoned),
+	"details": of(func(r *response, b []byte) []byte { // only of a model that reasons
+		return append(appendMember(b, `,"completion_tokens_details":{"reasoning_tokens":`, int64(r.reasoned())), '}')
+	}).when(func(r *response) bool { return r.reasoning > 0 }, ""),
+	"usage": of(func(r *response, b []byte) []byte { return r.api.usage.append(b, r) }),
+	"continuous": of(func(r *response, b []byte) []byte { return r.counted.append(append(b, ','), r) }).
+		when(func(r *response) bool { return r.continuousUsage }, ""),
 
-	"sequence": func(b []byte, r *response) []byte {
+	"sequence": of(func(r *response, b []byte) []byte {
 		r.sequence++
 		return strconv.AppendInt(b, int64(r.sequence-1), 10)
-	},
-	"stamp": func(b []byte, r *response) []byte {
-		if !r.stamped {
-			return b
-		}
-		return appendMember(b, `,"written_ns":`, r.stamp)
-	},
+	}),
+	"stamp": of(func(r *response, b []byte) []byte { return appendMember(b, `,"written_ns":`, r.stamp) }).
+		when(func(r *response) bool { return r.stamped }, ""),
 
 	"message": quoted(func(r *response) string { return r.failure.message }),
-	"kind":    text(func(r *response) string { return cmp.Or(r.api.kinds[r.failure.status], "invalid_request_error") }),
-	"param":   quoted(func(r *response) string { return r.failure.param }),
-	"code":    quoted(func(r *response) string { return r.failure.code }),
+	"kind": of(func(r *response, b []byte) []byte {
+		return append(b, cmp.Or(r.api.kinds[r.failure.status], "invalid_request_error")...)
+	}),
+	"param": quoted(func(r *response) string { return r.failure.param }),
+	"code":  quoted(func(r *response) string { return r.failure.code }),
 }
 
 func appendMember(b []byte, name string, value int64) []byte {

@@ -53,10 +53,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 	switch method := string(ctx.Method()); {
 	case page == nil && api == nil:
-		newError(fasthttp.StatusNotFound, "%q is not served", shortened(path)).write(ctx)
+		newError(fasthttp.StatusNotFound, "%.64q is not served", path).write(ctx)
 	case method != takes:
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, takes)
-		newError(fasthttp.StatusMethodNotAllowed, "%s takes %s, not %q", path, takes, shortened(method)).write(ctx)
+		newError(fasthttp.StatusMethodNotAllowed, "%s takes %s, not %.64q", path, takes, method).write(ctx)
 	case api == nil:
 		page(s, ctx)
 	default:
@@ -152,7 +152,7 @@ func (s *Server) serveStream(ctx *fasthttp.RequestCtx, q *activeRequest) {
 	ctx.SetContentType("text/event-stream; charset=utf-8")
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-cache")
 	ctx.Response.ImmediateHeaderFlush = true
-	ctx.Response.SetBodyStream(eventStream{s, q}, -1)
+	ctx.Response.SetBodyStream(eventStream{q}, -1)
 }
 
 // refuseBroken answers input that fasthttp cannot parse as a request, and then

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
@@ -20,9 +21,8 @@ func (s *Server) now() time.Duration {
 	return time.Duration(float64(s.clock()) * s.cfg.TimeScale)
 }
 
-// stampAt converts a time of the clock to the system's monotonic clock, in
-// nanoseconds.
-func (s *Server) stampAt(at time.Duration) int64 { return s.mono + int64(at) }
+// stamp returns the time of the system's monotonic clock, in nanoseconds.
+func (s *Server) stamp() int64 { return s.mono + int64(s.clock()) }
 
 // stopLoop returns when the loop has ended. Nothing may be submitted
 // afterwards.
@@ -97,16 +97,12 @@ func (s *Server) deliverAll(events []engine.Event) {
 
 func (s *Server) deliver(q *activeRequest) {
 	at := s.clock()
-	s.latencies.tokens(q, at)
+	s.latencies.deliver(q, at)
 	q.delivered, q.last = q.generated, at
-	complete := q.generated == q.Output
-	if complete {
-		s.latencies.complete(q, at)
-	}
 	switch {
 	case q.streamed:
 		s.buf = q.writer.offer(q.generated, s.buf)
-	case complete:
+	case q.generated == q.Output:
 		q.complete()
 	}
 }
@@ -134,7 +130,7 @@ func (s *Server) newActive(r *request, of response, c *conn, begun time.Time) *a
 	q.writer.q = q
 	q.Prompt, q.Session, q.Owner = r.prompt, r.session, q
 	seed := r.prompt.Hash()
-	q.wording = s.lexicon.wording(seed, s.cfg.ReasoningTokens)
+	q.wording = wording{s.lexicon, seed, cmp.Or(s.cfg.ReasoningTokens, math.MaxInt)}
 	q.tokens, q.full = r.length.length(seed)
 	q.Output = q.tokens
 	if q.api.separatesReasoning {
@@ -172,8 +168,8 @@ func (s *Server) tooLong(q *activeRequest) *apiError {
 // deployment.
 func (s *Server) run(q *activeRequest) error {
 	q.conn.resume()
-	if err := q.accept(); err != nil {
-		return err
+	if q.streamed && len(q.api.accepted) > 0 {
+		q.writer.offer(0, nil)
 	}
 	if err := s.submit(q); err != nil {
 		return err
@@ -182,36 +178,16 @@ func (s *Server) run(q *activeRequest) error {
 	if !q.conn.awaitLeave() {
 		return errGone
 	}
-	select { // a complete answer takes precedence over a shutdown
+	select {
 	case <-q.done:
-	default:
+	case <-s.done:
 		select {
-		case <-q.done:
-		case <-s.done:
+		case <-q.done: // takes precedence
+		default:
 			return errShutdown
 		}
 	}
 	q.conn.resume()
-	return nil
-}
-
-// accept writes the events of a stream that precede the first token.
-func (q *activeRequest) accept() error {
-	if !q.streamed {
-		return nil
-	}
-	q.stamp = q.server.stampAt(q.server.clock())
-	events := q.api.accepted.append(nil, &q.response)
-	if len(events) == 0 {
-		return nil
-	}
-	if err := q.conn.SetWriteDeadline(time.Now().Add(slowestWrite)); err != nil {
-		return errGone
-	}
-	if _, err := q.conn.Write(chunkOf(events)); err != nil {
-		return errGone
-	}
-	q.conn.SetWriteDeadline(time.Time{})
 	return nil
 }
 

@@ -23,23 +23,19 @@ func newLatencies() latencies {
 	return latencies{ttft: stats.NewDurations(), itl: stats.NewDurations(), e2el: stats.NewDurations()}
 }
 
-// tokens observes the delivery of new tokens. Tokens delivered together have no
+// deliver observes the delivery of new tokens. Tokens delivered together have no
 // delay after the first.
-func (m *latencies) tokens(q *activeRequest, at time.Duration) {
-	n := q.generated - q.delivered
+func (m *latencies) deliver(q *activeRequest, at time.Duration) {
 	if q.delivered == 0 {
 		m.ttft.Add(at-q.begun, 1)
 	} else {
 		m.itl.Add(at-q.last, 1)
 	}
-	if n > 1 {
-		m.itl.Add(0, n-1)
+	m.itl.Add(0, q.generated-q.delivered-1)
+	if q.generated == q.Output {
+		m.e2el.Add(at-q.begun, 1)
+		m.completed.Add(1)
 	}
-}
-
-func (m *latencies) complete(q *activeRequest, at time.Duration) {
-	m.e2el.Add(at-q.begun, 1)
-	m.completed.Add(1)
 }
 
 func (s *Server) stats() []engine.Stats {

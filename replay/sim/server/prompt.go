@@ -14,17 +14,13 @@ import (
 // promptReader adds the texts and token ids of a request to a prompt.
 type promptReader struct {
 	*engine.Prompt
-	encode Encoder  // nil: each word is a token
+	encode Encoder
 	ids    []uint32 // reused
 	err    error    // of encode
 }
 
 // AddText appends the tokens of s.
 func (p *promptReader) AddText(s string) {
-	if p.encode == nil {
-		p.Prompt.AddText(s)
-		return
-	}
 	var err error
 	if p.ids, err = p.encode(p.ids[:0], s); err != nil {
 		p.err = err
@@ -116,7 +112,7 @@ func (p *promptReader) readMessage(name string, m body) *apiError {
 	case role == "" && (!m.get("text").absent() || slices.Contains(skipped, m.text("type"))):
 		return p.readTextPart(name, m)
 	case !slices.Contains(roles, role):
-		return badRequest(name+".role", "%q is not a role", shortened(role))
+		return badRequest(name+".role", "%.64q is not a role", role)
 	case !calls.absent() && string(calls.value) != "[]":
 		return notSupported(name + ".tool_calls")
 	case content.absent() && role == "assistant":

@@ -152,7 +152,7 @@ func (c Config) parse(text []byte, api *api) (*request, *apiError) {
 	case refused != nil:
 		return nil, refused
 	case model != c.Model:
-		e := newError(fasthttp.StatusNotFound, "the model %q does not exist; this server has %q", shortened(model), c.Model)
+		e := newError(fasthttp.StatusNotFound, "the model %.64q does not exist; this server has %q", model, c.Model)
 		e.param, e.code = "model", "model_not_found"
 		return nil, e
 	case !b.get("stream_options").absent() && !r.stream && slices.Contains(api.objects, "stream_options"):
@@ -204,10 +204,23 @@ func (r *request) fit(limit int, api *api) *apiError {
 	return nil
 }
 
-func shortened(s string) string {
-	const most = 64
-	if len(s) > most {
-		return s[:most] + "..."
+// lengthLimits holds the limits of a response's length in tokens.
+type lengthLimits struct {
+	maxTokens int // values below 1 mean 1
+	minTokens int // maxTokens takes precedence
+	// ignoreEOS makes the response exactly maxTokens long. Otherwise the model
+	// ends it after 16 to 512 tokens, as a pure function of the prompt.
+	ignoreEOS bool
+}
+
+// length returns the response length for the prompt with the given hash, and whether that
+// is the most that was asked for.
+func (l lengthLimits) length(prompt uint64) (tokens int, full bool) {
+	const shortest, longest = 16, 512
+	most := max(l.maxTokens, 1)
+	natural := max(l.minTokens, shortest+int(prompt%(longest-shortest+1)))
+	if l.ignoreEOS || natural > most {
+		return most, true
 	}
-	return s
+	return natural, false
 }

@@ -47,6 +47,9 @@ func (r *response) partOf(k int) part {
 	return part{upTo: r.tokens}
 }
 
+// reasoned returns the number of tokens of reasoning so far.
+func (r *response) reasoned() int { return min(r.upTo, r.reasoning) }
+
 // forms returns the forms of the part that the response is at.
 func (r *response) forms() *partForms {
 	if r.part.reasoning {

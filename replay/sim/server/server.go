@@ -108,7 +108,7 @@ func New(cfg Config) (*Server, error) {
 // ln fails. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {
 	// Shutdown may be called before fasthttp knows ln, so both close it.
-	ln = listener{ln, sync.OnceValue(ln.Close)}
+	ln = listener{listen.NewListener(ln)}
 	defer ln.Close()
 	s.mu.Lock()
 	s.listeners = append(s.listeners, ln)

@@ -62,7 +62,7 @@ func openStream(t testing.TB, s *Server, api *api, osl int) *openedStream {
 	client, server := net.Pipe()
 	o := &openedStream{activeOf(s, api, osl, server), client, make(chan error, 1)}
 	go func() {
-		_, err := eventStream{s, o.activeRequest}.WriteTo(nil)
+		_, err := eventStream{o.activeRequest}.WriteTo(nil)
 		o.ended <- err
 	}()
 	return o
@@ -184,12 +184,12 @@ func TestClientMaySendItsNextRequest(t *testing.T) {
 func TestWordsAreDistinctAndPlain(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, w := range words {
-		if seen[w] || w[0] != ' ' || len(strings.Fields(w)) != 1 || strings.Trim(w[1:], "abcdefghijklmnopqrstuvwxyz") != "" {
-			t.Errorf("%q is not a new word of lower-case letters with a leading space", w)
+		if seen[w] || strings.Trim(w, "abcdefghijklmnopqrstuvwxyz") != "" {
+			t.Errorf("%q is not a new word of lower-case letters", w)
 		}
 		seen[w] = true
 	}
-	a := response{wording: plainWords.wording(5, 0)}
+	a := response{wording: wording{lexiconOf(wordTokens), 5, math.MaxInt}}
 	if a.word(0) == a.word(1) || a.word(3) != a.word(3+len(words)) {
 		t.Error("the words of an answer do not go round")
 	}
@@ -230,7 +230,7 @@ func TestEventsDoNotAllocate(t *testing.T) {
 // middle returns an answer of 1000 tokens whose stream has begun, and whose events have
 // all members that may be asked for if all is true.
 func middle(api *api, reasoning int, all bool) *response {
-	a := &response{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: plainWords.wording(7, 0), reasoning: reasoning,
+	a := &response{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: wording{lexiconOf(wordTokens), 7, math.MaxInt}, reasoning: reasoning,
 		tokens: 1000, full: true, usage: usage{prompt: 1000, cached: 500}, stamped: all}
 	a.continuousUsage = all
 	if !api.separatesReasoning {
@@ -442,8 +442,8 @@ func TestEngineRefusal(t *testing.T) {
 // Equal seeds make the same requests fail. 30 % fail, and half of what is left is too many.
 func TestFaultsAreSeeded(t *testing.T) {
 	faults := []Fault{{Kind: Failure, Share: 0.3}, {Kind: TooMany, Share: 0.5}}
-	fates := func(seed uint64) (fates [1000]FaultKind, counts map[FaultKind]int) {
-		counts = map[FaultKind]int{}
+	fates := func(seed uint64) (fates [1000]string, counts map[string]int) {
+		counts = map[string]int{}
 		for n := range fates {
 			fates[n] = drawFault(faults, faultRandom(seed, uint64(n))).Kind
 			counts[fates[n]]++

@@ -2,6 +2,7 @@ package server
 
 import (
 	"io"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -138,17 +139,14 @@ func (w *eventWriter) cutOff() {
 // through fasthttp would wake up a goroutine for each. Instead, fasthttp sends
 // the head and calls WriteTo, and the loop writes chunks directly to the
 // connection until the answer is complete.
-type eventStream struct {
-	server *Server
-	q      *activeRequest
-}
+type eventStream struct{ *activeRequest }
 
 // SupportsBodyWriteTo makes fasthttp call WriteTo.
 func (eventStream) SupportsBodyWriteTo() bool { return true }
 
 // WriteTo returns when the answer has been written. It writes nothing itself.
 // After an error, fasthttp closes the connection.
-func (e eventStream) WriteTo(io.Writer) (int64, error) { return 0, e.server.run(e.q) }
+func (e eventStream) WriteTo(io.Writer) (int64, error) { return 0, e.server.run(e.activeRequest) }
 
 // Read is never called.
 func (eventStream) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
@@ -157,13 +155,16 @@ func (eventStream) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 const chunkLimit = 64 << 10
 
 // appendChunk appends chunkRoom, the events of tokens from..upTo, or fewer if
-// they exceed a chunk, and after the last token the end of the stream. It
-// returns the index of the next token.
+// they exceed a chunk, and after the last token the end of the stream; if no
+// token is available yet, the events before the first. It returns the index of the next token.
 func (q *activeRequest) appendChunk(b []byte, from, upTo int) ([]byte, int) {
 	if q.stamped {
-		q.stamp = q.server.stampAt(q.server.clock())
+		q.stamp = q.server.stamp()
 	}
 	b = append(b, chunkRoom...)
+	if q.writer.available == 0 {
+		return q.api.accepted.append(b, &q.response), 0
+	}
 	k := from
 	for ; k < upTo && len(b) < chunkLimit; k++ {
 		b = q.appendToken(b, k)
@@ -185,18 +186,16 @@ const (
 // which it appends, and the chunk in it, which is empty if there is no data,
 // since an empty chunk would end the body.
 func frameChunk(b []byte) (buf, chunk []byte) {
-	const digits = "0123456789abcdef"
 	n := len(b) - len(chunkRoom)
 	if n == 0 {
 		return b, nil
 	}
-	i := len(chunkRoom) - 2
-	for ; n > 0; n >>= 4 {
-		i--
-		b[i] = digits[n&15]
-	}
+	var digits [8]byte
+	size := strconv.AppendUint(digits[:0], uint64(n), 16)
+	start := len(chunkRoom) - len("\r\n") - len(size)
+	copy(b[start:], size)
 	b = append(b, '\r', '\n')
-	return b, b[i:]
+	return b, b[start:]
 }
 
 // chunkOf returns data as a chunk.
