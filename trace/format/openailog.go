@@ -2,12 +2,16 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"moontide/trace"
 	"moontide/trace/log"
@@ -254,4 +258,163 @@ func (l *requestLog) note(e *log.Entry, x *log.Exchange) {
 		l.texts.bytes += size
 		l.texts.tokens += e.Input.Value
 	}
+}
+
+// joinKey returns the hash of what joins an entry and its parts, 0 for nothing.
+func joinKey(e *log.Entry) uint64 {
+	if e.Joins == "" {
+		return 0
+	}
+	return xxhash.Sum64String(e.Joins)
+}
+
+// joinParts finds the parts of each entry, in order of their times. Exporters write them
+// before the entry, after it, or to another file.
+func (l *requestLog) joinParts() {
+	slices.SortStableFunc(l.parts, func(a, b spot[logged]) int {
+		return cmp.Or(cmp.Compare(a.about.key, b.about.key), cmp.Compare(a.at, b.at))
+	})
+	joined := make([]bool, len(l.parts))
+	answered := map[uint64]int{} // answers of a batch that have their request
+	for i := range l.spots {
+		s := &l.spots[i].about
+		if s.key == 0 {
+			continue
+		}
+		from, _ := slices.BinarySearchFunc(l.parts, s.key, func(p spot[logged], key uint64) int { return cmp.Compare(p.about.key, key) })
+		if s.layout == log.Batch { // ids of requests may recur
+			from += answered[s.key]
+		}
+		size := 0
+		for s.from, s.to = from, from; s.to < len(l.parts) && l.parts[s.to].about.key == s.key && (s.layout != log.Batch || s.to == from); s.to++ {
+			joined[s.to] = true
+			size += int(l.parts[s.to].record.length)
+		}
+		switch {
+		case s.layout == log.Batch && s.to == from:
+			l.notes.count("requests of a batch without their answer")
+		case s.layout == log.Batch:
+			l.spots[i].at = l.parts[from].at
+			answered[s.key]++
+		case size > MaxRow:
+			l.notes.count("requests whose log records have more than 64 MiB, read without them")
+			s.to = s.from
+		}
+	}
+	for i, p := range l.parts {
+		switch {
+		case joined[i]:
+		case p.about.layout == log.Batch:
+			l.notes.count("answers of a batch without their request: the folder of both files has all")
+			p.about.key = 0
+			l.spots = append(l.spots, p)
+		default:
+			l.notes.count("log records with messages of no request left out: its span is missing, and has the times and lengths")
+		}
+	}
+	l.sort()
+}
+
+// parse parses the entry at a spot from raw, its first part, and the other parts.
+func (l *requestLog) parse(raw []byte, s logged) (*log.Entry, error) {
+	if s.to > s.from {
+		raw = bytes.Clone(raw) // before the next part is read
+	}
+	var parts [][]byte
+	for _, p := range l.parts[s.from:s.to] {
+		part, err := l.records.read(p.record)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, bytes.Clone(part))
+	}
+	e, err := log.Parse(s.layout, raw, parts...)
+	if err != nil {
+		return nil, trace.ReadError{Err: errors.New("the file changed while it was read")}
+	}
+	return e, nil
+}
+
+// textSize are prompts that are texts and whose tokens the log has, in bytes and tokens.
+type textSize struct{ bytes, tokens int }
+
+// The bytes of a token are measured with requests from all over a log.
+const (
+	measuredRequests = 2000
+	leastMeasured    = 20 // fewer tell little
+	// Sizes are in steps, and rounded down: logs of the same traffic then agree, and blocks
+	// are rather too short than too long. A prefix that is a few bytes short of a block is not
+	// shared at all, but of short blocks it only shares a few bytes too many.
+	stepsPerByte = 4
+	mostBytes    = 100
+)
+
+// median returns the median of the bytes per token of texts, by their tokens.
+func median(texts []textSize) (bytes float64) {
+	steps := func(s textSize) int { return min(max(s.bytes*stepsPerByte/s.tokens, 1), mostBytes*stepsPerByte) }
+	slices.SortFunc(texts, func(a, b textSize) int { return steps(a) - steps(b) })
+	tokens, below := 0, 0
+	for _, s := range texts {
+		tokens += s.tokens
+	}
+	for _, s := range texts {
+		if below += s.tokens; 2*below >= tokens {
+			return float64(steps(s)) / stepsPerByte
+		}
+	}
+	return 0
+}
+
+// measureTexts sets the bytes per token to those that the log counts, if it has enough
+// requests.
+func (l *requestLog) measureTexts() {
+	if !l.assumed {
+		return
+	}
+	var texts []textSize
+	for i := 0; i < len(l.spots); i += 1 + len(l.spots)/measuredRequests {
+		if size := l.textOf(&l.spots[i]); size.tokens > 0 {
+			texts = append(texts, size)
+		}
+	}
+	if l.assumed = len(texts) >= leastMeasured; l.assumed {
+		l.cfg.BytesPerToken = median(texts)
+		l.read = log.NewReader(l.cfg)
+	}
+}
+
+// textOf returns the size of a prompt that is a text and whose tokens the log has.
+func (l *requestLog) textOf(s *spot[logged]) textSize {
+	raw, err := l.records.read(s.record)
+	if err != nil {
+		return textSize{} // it is reported when the row is read
+	}
+	e, err := l.parse(raw, s.about)
+	if err != nil || e.Prompt != log.HasPrompt || !e.Input.Set {
+		return textSize{}
+	}
+	call, err := l.read.ReadMembers(e.API, e.Body)
+	if err != nil {
+		return textSize{}
+	}
+	bytes, ok := call.TextLength()
+	if !ok {
+		return textSize{}
+	}
+	return textSize{bytes, e.Input.Value}
+}
+
+// noteTextSize says how block ids of texts were made without a tokenizer.
+func (l *requestLog) noteTextSize() {
+	if l.cfg.Encoder != nil {
+		return
+	}
+	text := fmt.Sprintf("block ids of texts are estimated: %.3g bytes per token", l.cfg.BytesPerToken)
+	switch {
+	case l.assumed:
+		text += ", as the log counts; a tokenizer is more exact"
+	case l.texts.tokens > 0:
+		text += fmt.Sprintf("; the log counts %.3g: with that, or a tokenizer, their sharing is more exact", float64(l.texts.bytes)/float64(l.texts.tokens))
+	}
+	l.notes.say("%s", text)
 }
