@@ -160,7 +160,7 @@ func (c *Cache) gib(blocks int) string {
 // Curves returns the Document with hit rates against cache sizes as its Data: of
 // each policy at the requested capacities, by default the whole LRU curve, then of
 // each worker routing.
-func (d Dataset) Curves() *doc.Document {
+func (d Trace) Curves() *doc.Document {
 	to := d.Document()
 	to.Data = d.Cache.curves()
 	return to

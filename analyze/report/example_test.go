@@ -11,7 +11,7 @@ import (
 )
 
 // Analyze a trace and write the report as a page.
-func ExampleDataset() {
+func ExampleTrace() {
 	requests := []trace.Request{
 		{Timestamp: trace.Some(0.0), InputLength: 1000, OutputLength: 10, HashIDs: []uint64{1, 2}},
 		{Timestamp: trace.Some(500.0), InputLength: 1024, OutputLength: 20, HashIDs: []uint64{1, 3}},
@@ -25,7 +25,7 @@ func ExampleDataset() {
 		log.Fatal(err)
 	}
 	defer page.Close()
-	report.Dataset{Name: "two requests", Analysis: a}.Document().WriteHTML(page)
+	report.Trace{Name: "two requests", Analysis: a}.Document().WriteHTML(page)
 }
 
 func ExampleCheck() {

@@ -13,13 +13,13 @@ import (
 )
 
 // dataset analyzes rows.
-func dataset(t *testing.T, name string, rows ...trace.Request) Dataset {
+func traceOf(t *testing.T, name string, rows ...trace.Request) Trace {
 	t.Helper()
 	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Dataset{Name: name, Analysis: a}
+	return Trace{Name: name, Analysis: a}
 }
 
 // Figures are drawn of what traces have values of: of one, and of several in the same.
@@ -27,21 +27,21 @@ func TestTraceFigures(t *testing.T) {
 	at := trace.Some[float64]
 	lengths := []string{"Input sequence length", "Output sequence length"}
 	ratio := "Input tokens for each output token"
-	bare := dataset(t, "bare", trace.Request{InputLength: 5, OutputLength: 2})
-	ids := dataset(t, "ids", trace.Request{InputLength: 5, OutputLength: 2, HashIDs: []uint64{1}}, trace.Request{InputLength: 5, OutputLength: 2, HashIDs: []uint64{1}})
-	timed := dataset(t, "timed", trace.Request{Timestamp: at(0), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}, trace.Request{Timestamp: at(9), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}})
+	bare := traceOf(t, "bare", trace.Request{InputLength: 5, OutputLength: 2})
+	ids := traceOf(t, "ids", trace.Request{InputLength: 5, OutputLength: 2, HashIDs: []uint64{1}}, trace.Request{InputLength: 5, OutputLength: 2, HashIDs: []uint64{1}})
+	timed := traceOf(t, "timed", trace.Request{Timestamp: at(0), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}, trace.Request{Timestamp: at(9), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}})
 	over := []string{"Arrivals over time", "ISL over time", "OSL over time"}
-	grows := Dataset{Name: "grows", Analysis: growing(t)}
+	grows := Trace{Name: "grows", Analysis: growing(t)}
 	for name, test := range map[string]struct {
 		figures []figure.Figure
 		want    []string
 	}{
-		"no answers": {dataset(t, "x", trace.Request{InputLength: 5}).figures(), lengths},
+		"no answers": {traceOf(t, "x", trace.Request{InputLength: 5}).figures(), lengths},
 		"bare":       {bare.figures(), append(lengths, ratio)},
 		"no times":   {ids.figures(), append(lengths, ratio)},
 		"timed":      {timed.figures(), append(lengths, ratio, "Reuse intervals")},
-		"two bare":   {Comparison{bare, bare}.figures(), lengths},
-		"mixed":      {Comparison{bare, ids}.figures(), append(lengths, "Observed context")},
+		"two bare":   {Traces{bare, bare}.figures(), lengths},
+		"mixed":      {Traces{bare, ids}.figures(), append(lengths, "Observed context")},
 		"grows":      {grows.figures()[3:6], over},
 	} {
 		var titles []string
@@ -55,11 +55,11 @@ func TestTraceFigures(t *testing.T) {
 			t.Errorf("%s: figures %q, want %q", name, titles, test.want)
 		}
 	}
-	if f := (Comparison{bare, ids}).figures()[2]; len(f.Series) != 2 || f.Series[0].Name != "" || f.Series[1].Name != "ids" || f.Note != "only ids" || f.Y.Quantity != figure.Percent {
+	if f := (Traces{bare, ids}).figures()[2]; len(f.Series) != 2 || f.Series[0].Name != "" || f.Series[1].Name != "ids" || f.Note != "only ids" || f.Y.Quantity != figure.Percent {
 		t.Errorf("lines %+v, note %q", f.Series, f.Note)
 	}
 	// Each trace has one line, of one colour, in every figure of what happens over time.
-	all := Comparison{grows, bare, grows}.figures()
+	all := Traces{grows, bare, grows}.figures()
 	for _, title := range over {
 		i := slices.IndexFunc(all, func(f figure.Figure) bool { return f.Title == title })
 		if i < 0 || len(all[i].Series) != 3 || all[i].Series[0].Name != "grows" || len(all[i].Series[1].X) > 0 {

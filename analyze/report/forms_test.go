@@ -68,27 +68,27 @@ func invalid(t *testing.T) (report.Run, *diff.Run) {
 }
 
 // estimated is a trace with a turn whose time is estimated and cannot be right.
-func estimated(t *testing.T) report.Dataset {
+func estimated(t *testing.T) report.Trace {
 	rows := []trace.Request{
 		{Timestamp: trace.Some(0.0), SessionID: "a", InputLength: 600, OutputLength: 5, HashIDs: []uint64{1, 2}},
 		{Delay: trace.Some(99.0), SessionID: "a", InputLength: 600, OutputLength: 5, HashIDs: []uint64{1, 2}},
 		{Timestamp: trace.Some(50.0), InputLength: 600, OutputLength: 5, HashIDs: []uint64{1, 2}, Extra: []byte(`{"estimated": ["input_length"]}`)},
 	}
-	return report.Dataset{Name: hostile, Analysis: analyzed(t, rows)}
+	return report.Trace{Name: hostile, Analysis: analyzed(t, rows)}
 }
 
 // everyReport has a document of every kind.
 func everyReport(t *testing.T) map[string]*doc.Document {
 	t.Helper()
-	full := report.Dataset{Name: "example.jsonl", Analysis: analyzed(t, fullTrace())}
+	full := report.Trace{Name: "example.jsonl", Analysis: analyzed(t, fullTrace())}
 	bad, side := invalid(t)
 	judged := gated(t)
 	fit := fittedEngine()
-	faulty := report.Diff{Comparison: diff.Of([]*diff.Run{comparedRun(t, "runs/a", "http://a", 0, func([]replay.Record) {})}, []*diff.Run{side}, diff.Options{}), NameA: "a", NameB: "b"}
+	faulty := report.Difference{Comparison: diff.Of([]*diff.Run{comparedRun(t, "runs/a", "http://a", 0, func([]replay.Record) {})}, []*diff.Run{side}, diff.Options{}), NameA: "a", NameB: "b"}
 	all := map[string]*doc.Document{
 		"runs": reported(t).Document(), "run": reported(t)[:1].Document(), "calibration": report.Calibration(calibration()),
 		"engine fit": fit.Document(), "dataset": full.Document(), "dataset estimated": estimated(t).Document(), "dataset curves": cached(t, fullTrace(), 1, 2).Curves(),
-		"datasets":    report.Comparison{full, {Name: "bare.jsonl", Analysis: analyzed(t, bareTrace())}}.Document(),
+		"datasets":    report.Traces{full, {Name: "bare.jsonl", Analysis: analyzed(t, bareTrace())}}.Document(),
 		"run invalid": report.Runs{bad}.Document(), "runs invalid": report.Runs{bad, reported(t)[0]}.Document(), "block invalid": report.Runs{bad}.Block(report.VLLM),
 		"comparison invalid": faulty.Document(), "set invalid": sweepOf(leg("", 8, bad.Info, bad.Result), leg("", 9, whole, sweepResult(10, 100, 1.5))).Document(),
 		"run gated": report.Runs{judged}.Document(), "block gated": report.Runs{judged}.Block(report.Moreh),

@@ -1,11 +1,16 @@
 package report
 
 import (
+	"cmp"
+	"encoding/xml"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/report/doc"
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
@@ -233,4 +238,168 @@ func (r Run) outcomeMetrics() []measure.Metric {
 		all = append(all, g.Metric)
 	}
 	return all
+}
+
+// Judgements applies the gates of the view to the run. An incomplete run passes none
+// unless it is forced, because the missing requests could have failed it.
+func (r Run) Judgements() (all []measure.Judgement) {
+	for _, g := range r.View.Gates {
+		if r.Info.Finished() || g.Force {
+			all = append(all, g.Judge(r.Result))
+		} else {
+			all = append(all, g.Unmet("the run is incomplete"))
+		}
+	}
+	return all
+}
+
+// gates returns the outcome of gates, nil if there are none.
+func gates(all []measure.Judgement) *doc.Verdict {
+	if len(all) == 0 {
+		return nil
+	}
+	v := &doc.Verdict{Level: gateLevel(all)}
+	for _, j := range all {
+		v.Evidence = append(v.Evidence, gateEvidence("", j, "FAIL"))
+	}
+	return v
+}
+
+// gateEvidence returns the outcome of a gate; failed is the level of those that failed.
+func gateEvidence(where string, j measure.Judgement, failed string) doc.Evidence {
+	if j.Passed {
+		failed = "PASS"
+	}
+	return doc.Evidence{Level: failed, Text: where + j.String()}
+}
+
+// gateLevel returns PASS if all gates passed.
+func gateLevel(all []measure.Judgement) string { return passLevel(len(measure.Failed(all)) == 0) }
+
+func passLevel(passed bool) string {
+	if passed {
+		return "PASS"
+	}
+	return "FAIL"
+}
+
+// GateJSON is a gate applied to a run, a deployment or the difference of two runs. Value,
+// limit and margin of a relative change are shares.
+type GateJSON struct {
+	Condition string   `json:"condition"`
+	MustHold  bool     `json:"must_hold"` // false: it must not hold
+	Passed    bool     `json:"passed"`
+	Metric    string   `json:"metric"`
+	Limit     float64  `json:"limit"`
+	Value     *float64 `json:"value"`  // null if it is unknown
+	Margin    *float64 `json:"margin"` // negative if the gate failed
+	Text      string   `json:"text"`
+}
+
+func gateObjects(all []measure.Judgement) (list []GateJSON) {
+	for _, j := range all {
+		g := j.Gate
+		list = append(list, GateJSON{g.Condition.String(), !g.Forbidden, j.Passed, g.Metric.Key, g.Limit, pointer(j.Value), pointer(j.Margin), j.String()})
+	}
+	return list
+}
+
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Time     string      `xml:"time,attr,omitempty"` // seconds
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitFailure `xml:"failure,omitempty"`
+	Output  string        `xml:"system-out,omitempty"`
+}
+
+type junitFailure struct {
+	Type    string `xml:"type,attr"`
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit writes JUnit XML: a test suite for each search, whose test case fails if no load
+// meets the objectives, otherwise one for each run, with a test case for the verdict, which
+// fails if the run is INVALID or incomplete, and one for each gate.
+func (o OutcomeJSON) JUnit(w io.Writer) error {
+	all := junitSuites{Name: "moontide"}
+	for _, s := range o.Searches {
+		name := cmp.Or(strings.TrimSuffix(s.Deployment+" "+s.Shape, " "), "search")
+		all.add(junitSuite{Name: name}.with("largest "+s.Find, s.Text, junitFailed(s.Outcome != outcomePass, s.Outcome, s.Text)))
+	}
+	for _, r := range o.Runs {
+		if o.Searches != nil {
+			break
+		}
+		s := junitSuite{Name: orUnnamed(r.Name)}
+		if seconds := r.Metrics["duration"]; seconds != nil {
+			s.Time = fmt.Sprintf("%.3f", *seconds)
+		}
+		evidence, reasons := r.Verdict, []string(nil)
+		for _, e := range r.Evidence {
+			evidence += "\n" + e.Level + ": " + e.Text
+			if e.Level == r.Verdict {
+				reasons = append(reasons, e.Text)
+			}
+		}
+		failure := junitFailed(r.Outcome == outcomeInvalid, r.Verdict, strings.Join(reasons, "; "))
+		if r.Outcome == outcomeIncomplete {
+			failure = junitFailed(true, r.Outcome, strings.Join(append([]string{"the run is incomplete"}, r.Notes...), "; "))
+		}
+		s = s.with("verdict", evidence, failure)
+		for _, g := range r.Gates {
+			must := map[bool]string{true: " must hold", false: " must not hold"}[g.MustHold]
+			s = s.with(g.Condition+must, g.Text, junitFailed(!g.Passed, "gate", g.Text))
+		}
+		all.add(s)
+	}
+	text, err := xml.MarshalIndent(all, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing JUnit XML: %w", err)
+	}
+	return nil
+}
+
+// JUnit writes the outcome of the runs as JUnit XML.
+func (runs Runs) JUnit(w io.Writer) error { return runs.Outcome().JUnit(w) }
+
+// JUnit writes the outcome of the runs and searches as JUnit XML.
+func (s Set) JUnit(w io.Writer) error { return s.Outcome().JUnit(w) }
+
+func (all *junitSuites) add(s junitSuite) {
+	all.Tests, all.Failures, all.Suites = all.Tests+s.Tests, all.Failures+s.Failures, append(all.Suites, s)
+}
+
+// with returns the suite with a test case, which passed if failure is nil.
+func (s junitSuite) with(name, output string, failure *junitFailure) junitSuite {
+	s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: name, Output: output + "\n", Failure: failure})
+	if s.Tests++; failure != nil {
+		s.Failures++
+	}
+	return s
+}
+
+func junitFailed(failed bool, kind, text string) *junitFailure {
+	if !failed {
+		return nil
+	}
+	return &junitFailure{Type: kind, Message: text, Text: text}
 }

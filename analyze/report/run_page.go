@@ -7,6 +7,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
+	"moontide/replay/runfile"
 	"moontide/trace/stats"
 )
 
@@ -72,3 +73,134 @@ func (r Run) informative(all []measure.Latency) []measure.Latency {
 // mostDrawn is the maximum number of runs of a page with all figures of each. A page of more
 // runs has their common distributions.
 const mostDrawn = 3
+
+func (r Run) addNotes(d *doc.Document) {
+	d.Notes = append(d.Notes, r.notes()...)
+	v := r.Result.Verdict
+	d.Verdict = &doc.Verdict{Level: v.Level.String()}
+	for _, e := range v.Evidence {
+		d.Verdict.Evidence = append(d.Verdict.Evidence, doc.Evidence{Level: e.Level.String(), Text: e.Text})
+	}
+	d.Gates = gates(r.Judgements())
+}
+
+// notes returns the notes, which are the same in all formats.
+func (r Run) notes() (all []doc.Note) {
+	add := func(kind, format string, args ...any) {
+		all = append(all, doc.Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
+	}
+	info, result := r.Info, r.Result
+	if pacing := result.Pacing(); pacing != "" {
+		add("Pacing", "%s. Compare latencies from schedule, which include the wait.", pacing)
+	}
+	if result.GapsNotKept > 0 {
+		add("Note", "ITL comes from a histogram with a resolution of %.1f %% (%s of %s gaps), because the run has no chunk times; tokens between the first and the last are assumed to be evenly spaced, and ITL per token is known only if every chunk has one token.",
+			100*runfile.GapResolution, doc.Int(result.GapsCounted), doc.Int(result.GapsNotKept))
+	}
+	if n := result.InputEstimates; n > 0 {
+		add("Estimated", "input tokens of %s are those of the trace, because the server did not report them.", doc.Count(n, "request"))
+	}
+	if n := result.OutputEstimates - result.Contradicted; n > 0 {
+		add("Estimated", "generated tokens of %s are the number of chunks, because the server did not report them.", doc.Count(n, "request"))
+	}
+	if n := result.Contradicted; n > 0 {
+		add("Estimated", "generated tokens of %s are the number of chunks, because the stream contradicts the server's count.", doc.Count(n, "request"))
+	}
+	if n := result.ReasoningOnly; n > 0 {
+		text := "%s have no visible text, because they ended during reasoning; TTFVT excludes them."
+		if n == 1 {
+			text = "%s has no visible text, because it ended during reasoning; TTFVT excludes it."
+		}
+		add("Note", text, doc.Count(n, "answer"))
+	}
+	if n := result.MissingDone; n > 0 {
+		add("Note", "%s ended without [DONE]; they count as complete because they had a finish reason, but may have occupied a slot for 1 s longer.", doc.Count(n, "answer"))
+	}
+	switch w := result.Window; {
+	case w.SentUntil > 0:
+		add("Window", "the first and the last requests are not measured, because concurrency ramps up and down there.")
+	case w != (measure.Span{}):
+		add("Window", "%.2f s to %.2f s. Completed requests, input tokens and latencies cover the %s entirely inside it (in a short window, mostly short ones);"+
+			" generated tokens include all that arrived inside it; request throughput counts the %d requests that ended inside it.",
+			w.From.Seconds(), w.To.Seconds(), doc.Count(result.Completed, "request"), result.Ended)
+	}
+	all = append(all, simulatedNotes(info.Target)...)
+	if text := endNote(info); text != "" {
+		add("", "%s", text)
+	}
+	if info.Failure != "" {
+		add("", "The run failed: %s", info.Failure)
+	}
+	for _, note := range info.Notes {
+		add("Note", "%s.", note)
+	}
+	if c := info.Calibrated; c != nil && !info.Target.Virtual {
+		if text := beyondCalibrated(c, result.PeakConcurrency, result.PeakEventRate, result.PeakSendRate); text != "" {
+			add("Calibrated", "%s.", text)
+		}
+	}
+	return all
+}
+
+// notesOf returns the notes of several runs. A note that some runs lack begins with the
+// names of the runs that have it.
+func notesOf(names []string, notes [][]doc.Note) (all []doc.Note) {
+	const most = 3
+	of := map[doc.Note][]string{}
+	for i := range names {
+		for _, n := range notes[i] {
+			if of[n] == nil {
+				all = append(all, n)
+			}
+			if !slices.Contains(of[n], names[i]) {
+				of[n] = append(of[n], names[i])
+			}
+		}
+	}
+	distinct := slices.Compact(slices.Sorted(slices.Values(names))) // runs of a search at the same load have one name
+	for i, n := range all {
+		who := of[n]
+		if len(who) == len(distinct) {
+			continue
+		}
+		if more := len(who) - most; more > 0 {
+			who = append(who[:most:most], fmt.Sprintf("and %d more", more))
+		}
+		all[i].Text = strings.Join(who, ", ") + ": " + n.Text
+	}
+	return all
+}
+
+// simulatedNotes returns a note if the target is not a real server.
+func simulatedNotes(target runfile.Target) []doc.Note {
+	text := "these numbers come from the embedded simulated endpoint, not from a model."
+	switch {
+	case target.Virtual:
+		text = "these numbers come from simulated engines in virtual time, not from a server."
+	case !target.Simulated:
+		return nil
+	}
+	return []doc.Note{{Kind: "Simulated", Text: text}}
+}
+
+func endNote(info runfile.Run) string {
+	switch {
+	case info.Ended.IsZero() && info.Sent == 0:
+		return "The run did not end: it was killed or is still running. The number of rows not sent is unknown."
+	case info.Ended.IsZero():
+		return fmt.Sprintf("The run did not end: it was killed or is still running. %d of %d rows were sent; those without a record were in flight.", info.Sent, info.Rows)
+	case info.Stopped:
+		return fmt.Sprintf("The run was stopped early: %d of %d rows were not sent.", info.NotSent, info.Rows)
+	case info.TimeUp:
+		return fmt.Sprintf("Sending ended after the configured %g s: %d of %d rows were not sent.", info.Limits.DurationSeconds, info.NotSent, info.Rows)
+	case info.Cut > 0:
+		text := fmt.Sprintf("%s not sent because their session ended: it reached a limit or the model's context length, or a request was abandoned.", doc.Count(info.Cut, "later turn"))
+		if failed := info.NotSent - info.Cut; failed > 0 {
+			text += fmt.Sprintf(" %s not sent because an earlier turn of the session failed.", doc.Count(failed, "later turn"))
+		}
+		return text
+	case info.NotSent > 0:
+		return fmt.Sprintf("%s not sent because an earlier turn of the session failed.", doc.Count(info.NotSent, "later turn"))
+	}
+	return ""
+}

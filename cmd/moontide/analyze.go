@@ -69,7 +69,7 @@ func analyzeTraces(c *cli.Context, std streams) error {
 	case stdin >= 0 && slices.Contains(args[stdin+1:], "-"):
 		return misused("standard input can be read only once")
 	}
-	var all report.Comparison
+	var all report.Traces
 	for _, in := range traces {
 		data, err := analyzeTrace(c, std, in, caches)
 		if err != nil {
@@ -140,14 +140,14 @@ func listed[T comparable](c *cli.Context, flag string, parse func(string) (T, er
 }
 
 // analyzeTrace analyzes a trace, including the requested caches.
-func analyzeTrace(c *cli.Context, std streams, of namedInput, caches cache.Question) (data report.Dataset, err error) {
+func analyzeTrace(c *cli.Context, std streams, of namedInput, caches cache.Question) (data report.Trace, err error) {
 	in, err := openTrace(c, std, of.path, of.path, formatOptions(c))
 	if err != nil {
 		return data, err
 	}
 	defer in.Close()
 	in.keep()
-	data = report.Dataset{Name: of.name, Cache: &report.Cache{Results: cache.Results{Question: cache.Question{Workers: caches.Workers}}}}
+	data = report.Trace{Name: of.name, Cache: &report.Cache{Results: cache.Results{Question: cache.Question{Workers: caches.Workers}}}}
 	study := cache.NewStudy(caches)
 	data.Analysis, err = analyze.Trace(in.Borrowed(), analyze.Options{
 		BlockSize: in.blockSize(), Watch: study.Add, Watched: study.Finish, Line: in.Line,
@@ -173,7 +173,7 @@ func analyzeTrace(c *cli.Context, std streams, of namedInput, caches cache.Quest
 	return data, nil
 }
 
-func addCaches(data *report.Dataset, study *cache.Study) error {
+func addCaches(data *report.Trace, study *cache.Study) error {
 	var inferred []int32
 	if sessions := data.Analysis.Sessions; sessions != nil && sessions.Inferred {
 		inferred = sessions.Of

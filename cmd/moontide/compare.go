@@ -72,7 +72,7 @@ func compareRuns(c *cli.Context, std streams) error {
 	if len(found.Objections) > 0 && !c.Bool("force") {
 		return refuse(std, found.Objections)
 	}
-	shown := report.Diff{Comparison: found, NameA: names[0], NameB: names[1]}
+	shown := report.Difference{Comparison: found, NameA: names[0], NameB: names[1]}
 	for _, gate := range view.Gates {
 		difference, _ := found.Find(gate.Metric.Key)
 		shown.Judgements = append(shown.Judgements, diff.Judge(gate, difference))

@@ -14,13 +14,13 @@ import (
 )
 
 // cached adds the hits of LRU and Belady's bound at the given capacities.
-func cached(t *testing.T, rows []trace.Request, capacities ...int) report.Dataset {
+func cached(t *testing.T, rows []trace.Request, capacities ...int) report.Trace {
 	t.Helper()
 	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := report.Dataset{Name: "x.jsonl", Analysis: a}
+	data := report.Trace{Name: "x.jsonl", Analysis: a}
 	if a.Prefix == nil {
 		return data
 	}
@@ -44,7 +44,7 @@ func cached(t *testing.T, rows []trace.Request, capacities ...int) report.Datase
 }
 
 // If a trace lacks something, every report format explains why.
-func TestDatasetWithGaps(t *testing.T) {
+func TestTraceWithGaps(t *testing.T) {
 	at := trace.Some[float64]
 	for _, test := range []struct {
 		name string

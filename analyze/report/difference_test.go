@@ -48,10 +48,10 @@ func comparedRun(t *testing.T, name string, url string, later time.Duration, cha
 }
 
 // comparisons returns the test cases for all formats.
-func comparisons(t *testing.T) map[string]report.Diff {
+func comparisons(t *testing.T) map[string]report.Difference {
 	same := func([]replay.Record) {}
-	of := func(a, b []*diff.Run, gates ...string) report.Diff {
-		c := report.Diff{Comparison: diff.Of(a, b, diff.Options{}), NameA: "old", NameB: "new " + hostile}
+	of := func(a, b []*diff.Run, gates ...string) report.Difference {
+		c := report.Difference{Comparison: diff.Of(a, b, diff.Options{}), NameA: "old", NameB: "new " + hostile}
 		for _, text := range gates {
 			condition, err := measure.ParseCondition(text)
 			if err != nil {
@@ -67,7 +67,7 @@ func comparisons(t *testing.T) map[string]report.Diff {
 		records[7].Class, records[9].Class = replay.Timeout, replay.Timeout
 	})
 	other := comparedRun(t, "runs/c", "http://a", time.Millisecond, func(records []replay.Record) { records[0].OutputLength = 99 })
-	return map[string]report.Diff{
+	return map[string]report.Difference{
 		"slower":    of([]*diff.Run{a}, []*diff.Run{b}, "mean_ttft_ms>+1%", "p99_tpot_ms>+5"),
 		"itself":    of([]*diff.Run{a}, []*diff.Run{a}),
 		"unpaired":  of([]*diff.Run{a}, []*diff.Run{other}),
@@ -76,7 +76,7 @@ func comparisons(t *testing.T) map[string]report.Diff {
 	}
 }
 
-func TestDiff(t *testing.T) {
+func TestDifference(t *testing.T) {
 	for name, c := range comparisons(t) {
 		tracetest.Golden(t, "testdata/diff_"+strings.ReplaceAll(name, " ", "_")+".txt", written(t, c.Document().WriteText))
 	}

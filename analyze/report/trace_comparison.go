@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"moontide/analyze"
@@ -10,10 +12,84 @@ import (
 	"moontide/trace/stats"
 )
 
+// Traces compares traces side by side. The first is the baseline.
+type Traces []Trace
+
+// Document contains the values of all traces side by side, the tables of each cache, and
+// common figures.
+func (c Traces) Document() *doc.Document {
+	d := doc.New("TRACE COMPARISON", "Measured against: "+c[0].Name)
+	c.sideBySide(d)
+	for _, data := range c {
+		var of doc.Document
+		data.Cache.addTo(&of)
+		for _, s := range of.Sections {
+			s.Title += " of " + data.Name
+			d.Sections = append(d.Sections, s)
+		}
+	}
+	s := d.Section("Figures")
+	s.Lead = true
+	for _, f := range c.figures() {
+		s.Figure(f)
+	}
+	return d
+}
+
+// sideBySide shows the values of the traces' documents, section by section.
+func (c Traces) sideBySide(d *doc.Document) {
+	var titles []string
+	sections := map[string][]*doc.Section{} // by title, of each trace
+	for i, data := range c {
+		for _, s := range data.Document().Sections {
+			if sections[s.Title] == nil {
+				titles, sections[s.Title] = append(titles, s.Title), make([]*doc.Section, len(c))
+			}
+			sections[s.Title][i] = s
+		}
+	}
+	for _, title := range titles {
+		t := doc.Table{Columns: []string{""}, Left: 1}
+		var notes []doc.Note
+		rows := map[string]int{}
+		for i, s := range sections[title] {
+			if t.Columns = append(t.Columns, c[i].Name); s == nil {
+				continue
+			}
+			for _, b := range s.Blocks {
+				for _, kv := range b.KeyValues {
+					key := strings.TrimSuffix(kv.Key+", "+strings.TrimSuffix(kv.Unit, "s"), ", ")
+					if _, known := rows[key]; !known {
+						rows[key] = len(t.Rows)
+						t.Add(slices.Insert(slices.Repeat([]string{doc.Absent}, len(c)), 0, strings.TrimSuffix(kv.Key+", "+kv.Unit, ", "))...)
+					}
+					t.Rows[rows[key]][1+i] = kv.Value
+				}
+				if n := b.Note; n != nil {
+					notes = append(notes, doc.Note{Kind: n.Kind, Text: c[i].Name + ": " + n.Text})
+				}
+			}
+		}
+		if len(t.Rows)+len(notes) == 0 {
+			continue
+		}
+		s := d.Section(title)
+		s.Table(t)
+		for _, n := range notes {
+			s.Note(n.Kind, n.Text)
+		}
+	}
+}
+
+// JSON writes the traces as [Trace.JSON] does.
+func (c Traces) JSON(w io.Writer) error {
+	return writeJSON(w, object{{"traces", objects(c, traceJSON)}})
+}
+
 // Datagen contains, for each trace, the block of statistics that Dynamo's data generator
 // publishes, and the notes. Its contexts are those declared in the trace, otherwise the
 // observed ones.
-func (c Comparison) Datagen() *doc.Document {
+func (c Traces) Datagen() *doc.Document {
 	all := &doc.Document{ListingFirst: true}
 	for _, d := range c {
 		part := &doc.Document{ListingFirst: true}
@@ -37,7 +113,7 @@ func datagenContext(a *analyze.Analysis) (c analyze.Context, declared bool) {
 }
 
 // datagenBlock returns the lines of the block.
-func (d Dataset) datagenBlock() []string {
+func (d Trace) datagenBlock() []string {
 	a := d.Analysis
 	var lines []string
 	group := func(title string, width int, rows ...[2]string) {

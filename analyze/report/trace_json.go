@@ -13,9 +13,9 @@ import (
 // JSON writes the analysis as one indented JSON object. Lengths are in tokens, keys
 // ending in _ms in milliseconds, the rate in requests per second, other rates and
 // ratios from 0 to 1. All keys are always present; unknown values are null.
-func (d Dataset) JSON(w io.Writer) error { return writeJSON(w, datasetJSON(d)) }
+func (d Trace) JSON(w io.Writer) error { return writeJSON(w, traceJSON(d)) }
 
-func datasetJSON(d Dataset) object {
+func traceJSON(d Trace) object {
 	a := d.Analysis
 	var duration, blockSize any
 	if a.Arrivals != nil {

@@ -21,7 +21,7 @@ func TestPublishedDatagenBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	published := report.Dataset{Name: "Mooncake-based Synthetic Trace", Analysis: &analyze.Analysis{
+	published := report.Trace{Name: "Mooncake-based Synthetic Trace", Analysis: &analyze.Analysis{
 		Requests: 10_000,
 		ISL:      stats.Sample{Count: 10_000, Mean: 39_186, Min: 12_801, Max: 109_459},
 		OSL:      stats.Sample{Count: 10_000, Mean: 344, Min: 1, Max: 2_000},
@@ -31,7 +31,7 @@ func TestPublishedDatagenBlock(t *testing.T) {
 		},
 		Declared: analyze.Context{Mean: trace.Some(22_400.0), UniqueMean: trace.Some(16_786.0), SharedRatio: trace.Some(0.572)},
 	}}
-	got, notes, _ := strings.Cut(written(t, report.Comparison{published}.Datagen().WriteText), "max\n")
+	got, notes, _ := strings.Cut(written(t, report.Traces{published}.Datagen().WriteText), "max\n")
 	if got += "max\n"; got != string(want) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -43,6 +43,6 @@ func TestPublishedDatagenBlock(t *testing.T) {
 // The block of any trace has the same lines, and the notes that other forms have.
 func TestDatagenBlock(t *testing.T) {
 	bare := analyzed(t, []trace.Request{{Timestamp: trace.Some(0.0), InputLength: 100, OutputLength: 5}, {Timestamp: trace.Some(1.0), InputLength: 1100}})
-	all := report.Comparison{{Name: "full", Analysis: analyzed(t, fullTrace())}, {Name: "bare", Analysis: bare}}
+	all := report.Traces{{Name: "full", Analysis: analyzed(t, fullTrace())}, {Name: "bare", Analysis: bare}}
 	tracetest.Golden(t, "testdata/dataset_datagen.txt", written(t, all.Datagen().WriteText))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // figures draws the figures that have values.
-func (d Dataset) figures() []figure.Figure {
+func (d Trace) figures() []figure.Figure {
 	a := d.Analysis
 	figures := []figure.Figure{
 		histogram("Input sequence length", figure.Axis{Label: "ISL", Unit: "tokens"}, "Requests", a.ISL),
@@ -150,7 +150,7 @@ func policyName(p cache.Policy) string {
 
 // figures draws cumulative distributions, LRU curves, and values over time from the first
 // arrival of each trace. Each figure has all traces with values.
-func (c Comparison) figures() (figures []figure.Figure) {
+func (c Traces) figures() (figures []figure.Figure) {
 	var names []string
 	for _, data := range c {
 		names = append(names, data.Name)

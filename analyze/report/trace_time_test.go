@@ -56,7 +56,7 @@ func TestTimeIsInEveryForm(t *testing.T) {
 		}
 	}
 	var text bytes.Buffer
-	if err := (Dataset{Name: "t", Analysis: a}).JSON(&text); err != nil {
+	if err := (Trace{Name: "t", Analysis: a}).JSON(&text); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text.Bytes(), &out); err != nil {

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -14,8 +15,8 @@ import (
 	"moontide/trace"
 )
 
-// Diff is the comparison of two sides of a benchmark.
-type Diff struct {
+// Difference is the comparison of two sides of a benchmark.
+type Difference struct {
 	*diff.Comparison
 	NameA, NameB string
 	Judgements   []measure.Judgement // of the gates
@@ -30,7 +31,7 @@ const (
 
 // Document contains the runs, the changed settings, and the differences of the
 // metrics and per request. Its Data has one row per metric.
-func (c Diff) Document() *doc.Document {
+func (c Difference) Document() *doc.Document {
 	d := doc.New("RUN COMPARISON", "A: "+c.NameA+"; B: "+c.NameB)
 	c.runs(d)
 	c.changes(d.Section("What was changed"))
@@ -41,7 +42,7 @@ func (c Diff) Document() *doc.Document {
 	return d
 }
 
-func (c Diff) runs(d *doc.Document) {
+func (c Difference) runs(d *doc.Document) {
 	s := d.Section("Runs")
 	t := doc.Table{Columns: []string{"", "run", "verdict", "completed", "failed"}, Left: doc.AllLeft}
 	for i, side := range [][]*diff.Run{c.A, c.B} {
@@ -66,7 +67,7 @@ func (c Diff) runs(d *doc.Document) {
 }
 
 // notes returns the notes of all runs.
-func (c Diff) notes() []doc.Note {
+func (c Difference) notes() []doc.Note {
 	var names []string
 	var notes [][]doc.Note
 	for _, r := range slices.Concat(c.A, c.B) {
@@ -75,7 +76,7 @@ func (c Diff) notes() []doc.Note {
 	return notesOf(names, notes)
 }
 
-func (c Diff) changes(s *doc.Section) {
+func (c Difference) changes(s *doc.Section) {
 	if len(c.Changes) == 0 {
 		s.Text("No recorded setting differs.")
 		return
@@ -91,7 +92,7 @@ func settingText(values []string) string {
 	return cmp.Or(strings.TrimSpace(strings.Join(values, ", ")), doc.Absent)
 }
 
-func (c Diff) differences(s *doc.Section) {
+func (c Difference) differences(s *doc.Section) {
 	for _, f := range c.figures() {
 		s.Figure(f)
 	}
@@ -132,7 +133,7 @@ func (c Diff) differences(s *doc.Section) {
 	s.Text(c.certainty(unsure + unknown))
 }
 
-func (c Diff) certainty(open int) string {
+func (c Difference) certainty(open int) string {
 	switch {
 	case c.ByRuns():
 		return "With several runs per side, the run means are the sample: the intervals are Welch's t intervals and cover the variation between runs."
@@ -195,7 +196,7 @@ func intervalText(i trace.Opt[diff.Interval], places int) string {
 	return plus(i.Value.Low, places) + " to " + plus(i.Value.High, places)
 }
 
-func (c Diff) requests(s *doc.Section) {
+func (c Difference) requests(s *doc.Section) {
 	if !c.Paired {
 		s.Text("The two sides did not replay the same requests, so requests cannot be paired.")
 		return
@@ -218,7 +219,7 @@ func (c Diff) requests(s *doc.Section) {
 	s.Table(t)
 }
 
-func (c Diff) data() doc.Data {
+func (c Difference) data() doc.Data {
 	data := doc.Data{Columns: []string{"metric", "a", "b", "difference", "low", "high", "relative", "relative_low", "relative_high", "significant", "verdict"}}
 	ends := func(i trace.Opt[diff.Interval]) (low, high any) {
 		return orNull(i.Value.Low, i.Set), orNull(i.Value.High, i.Set)
@@ -233,7 +234,7 @@ func (c Diff) data() doc.Data {
 }
 
 // figures draws the latencies of the runs of both sides, in a colour for each side.
-func (c Diff) figures() []figure.Figure {
+func (c Difference) figures() []figure.Figure {
 	var runs Runs
 	for i, side := range [][]*diff.Run{c.A, c.B} {
 		name := []string{"A: " + c.NameA, "B: " + c.NameB}[i]
@@ -251,4 +252,57 @@ func (c Diff) figures() []figure.Figure {
 		}
 	}
 	return figures
+}
+
+// JSON writes the comparison as one JSON object. Unknown values are null.
+func (c Difference) JSON(w io.Writer) error {
+	notes := []string{}
+	for _, n := range c.notes() {
+		notes = append(notes, n.String())
+	}
+	objections := []string{}
+	for _, o := range c.Objections {
+		objections = append(objections, o.Reason)
+	}
+	changes := objects(c.Changes, func(x diff.Change) object {
+		return object{{"setting", x.Setting}, {"a", append([]string{}, x.A...)}, {"b", append([]string{}, x.B...)}}
+	})
+	requests := objects(c.Requests, func(r diff.Requests) object {
+		return object{
+			{"latency", r.Latency.Key()}, {"pairs", r.Count}, {"mean", r.Mean}, {"mean_interval", r.MeanInterval},
+			{"median", r.Median}, {"median_interval", r.MedianInterval}, {"lower_in_b", r.Lower}, {"higher_in_b", r.Higher},
+		}
+	})
+	out := object{
+		{"a", sideJSON(c.NameA, c.A)}, {"b", sideJSON(c.NameB, c.B)}, {"confidence", diff.Level},
+		{"objections", objections}, {"notes", notes}, {"gates", gateObjects(c.Judgements)}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
+	}
+	return writeJSON(w, append(out, object{
+		{"intervals_by_runs", c.ByRuns()}, // whether the run means are the sample
+		{"paired", c.Paired}, {"pairs", c.Pairs}, {"completed_in_a_alone", c.OnlyA}, {"completed_in_b_alone", c.OnlyB},
+		{"requests", append([]object{}, requests...)},
+	}...))
+}
+
+func sideJSON(name string, runs []*diff.Run) object {
+	return object{{"name", name}, {"runs", objects(runs, func(r *diff.Run) object {
+		reasons := []string{}
+		if r.Verdict.Level != measure.Valid {
+			reasons = r.Verdict.Reasons()
+		}
+		return object{
+			{"name", r.Name}, {"verdict", r.Verdict.Level.String()}, {"reasons", reasons}, {"completed", r.Completed}, {"failed", r.Failed},
+			{"simulated", r.Run.Target.Simulated},
+			{"itl_gaps_kept", r.GapsKept}, // below 1 if intervals of ITL are based on a subset of the gaps
+		}
+	})}}
+}
+
+func differenceJSON(x diff.Difference) object {
+	return object{
+		{"metric", x.Metric.Key}, {"a", x.A}, {"b", x.B}, {"a_runs", x.RunsA}, {"b_runs", x.RunsB},
+		{"difference", x.Difference}, {"interval", x.Interval},
+		{"relative", x.Relative}, {"relative_interval", x.RelativeInterval},
+		{"significant", orNull(x.Significant(), x.Interval.Set)}, {"verdict", verdictWord(x)},
+	}
 }

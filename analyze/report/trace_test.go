@@ -60,15 +60,15 @@ func changingTrace(clock float64) (rows []trace.Request) {
 // bareTrace has lengths only.
 func bareTrace() []trace.Request { return []trace.Request{{InputLength: 7, OutputLength: 1}} }
 
-func TestDatasetText(t *testing.T) {
+func TestTraceText(t *testing.T) {
 	for name, rows := range map[string][]trace.Request{"full": fullTrace(), "bare": bareTrace(), "changing": changingTrace(1)} {
-		d := report.Dataset{Name: "example.jsonl", Analysis: analyzed(t, rows)}
+		d := report.Trace{Name: "example.jsonl", Analysis: analyzed(t, rows)}
 		tracetest.Golden(t, "testdata/dataset_"+name+".txt", written(t, d.Document().WriteText))
 	}
 }
 
 // The text states the source of the block size.
-func TestDatasetTextExplainsTheBlockSize(t *testing.T) {
+func TestTraceTextExplainsTheBlockSize(t *testing.T) {
 	row := func(isl int, ids ...uint64) trace.Request { return trace.Request{InputLength: isl, HashIDs: ids} }
 	for _, test := range []struct {
 		name string
@@ -87,7 +87,7 @@ func TestDatasetTextExplainsTheBlockSize(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if words := strings.Join(strings.Fields(written(t, report.Dataset{Name: "x", Analysis: a}.Document().WriteText)), " "); !strings.Contains(words, test.want) {
+			if words := strings.Join(strings.Fields(written(t, report.Trace{Name: "x", Analysis: a}.Document().WriteText)), " "); !strings.Contains(words, test.want) {
 				t.Errorf("%q is not in:\n%s", test.want, words)
 			}
 		})
@@ -105,10 +105,10 @@ func flatten(prefix string, value any, into map[string]any) {
 	into[strings.TrimPrefix(prefix, ".")] = value
 }
 
-func datasetJSON(t *testing.T, name string, a *analyze.Analysis) (text string, leaves map[string]any) {
+func traceJSON(t *testing.T, name string, a *analyze.Analysis) (text string, leaves map[string]any) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := (report.Dataset{Name: name, Analysis: a}).JSON(&out); err != nil {
+	if err := (report.Trace{Name: name, Analysis: a}).JSON(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String(), leavesOf(t, out.Bytes())
@@ -125,8 +125,8 @@ func leavesOf(t *testing.T, text []byte) map[string]any {
 	return leaves
 }
 
-func TestDatasetJSON(t *testing.T) {
-	_, got := datasetJSON(t, "example.jsonl", analyzed(t, fullTrace()))
+func TestTraceJSON(t *testing.T) {
+	_, got := traceJSON(t, "example.jsonl", analyzed(t, fullTrace()))
 	// ISL 600 1000 1000 1025 1375: mean 1000, squares of deviations 160000 625
 	// 140625. Hits: 0, 2 of 3, 1 of 2, 2 of 2 blocks: 5 of 9; of 3625 tokens
 	// 1024 + 512 + 1000. Context: 1000, 1024, 512, 1000.
@@ -187,12 +187,12 @@ func TestDatasetJSON(t *testing.T) {
 }
 
 // Histograms hold every value, between its smallest and its largest.
-func TestDatasetJSONHistograms(t *testing.T) {
+func TestTraceJSONHistograms(t *testing.T) {
 	rows := fullTrace()
 	for i := range 100 { // for the ratio to span more than a linear axis shows
 		rows = append(rows, trace.Request{InputLength: 1 + i*i*i, OutputLength: 1 + i%7})
 	}
-	_, got := datasetJSON(t, "x", analyzed(t, rows))
+	_, got := traceJSON(t, "x", analyzed(t, rows))
 	for _, key := range []string{"isl", "osl", "lengths.ratios"} {
 		edges, counts := got[key+".histogram.edges"].([]any), got[key+".histogram.counts"].([]any)
 		sum := 0.0
@@ -207,9 +207,9 @@ func TestDatasetJSONHistograms(t *testing.T) {
 
 // Missing values are null under the same key, or under that of the object that
 // would contain it.
-func TestDatasetJSONOfABareTrace(t *testing.T) {
-	_, full := datasetJSON(t, "x", analyzed(t, fullTrace()))
-	_, bare := datasetJSON(t, "x", analyzed(t, bareTrace()))
+func TestTraceJSONOfABareTrace(t *testing.T) {
+	_, full := traceJSON(t, "x", analyzed(t, fullTrace()))
+	_, bare := traceJSON(t, "x", analyzed(t, bareTrace()))
 	for key := range full {
 		held := key
 		value, ok := bare[held]
@@ -229,7 +229,7 @@ func TestDatasetJSONOfABareTrace(t *testing.T) {
 }
 
 // JSON has the number of estimated or missing lengths.
-func TestDatasetMarks(t *testing.T) {
+func TestTraceMarks(t *testing.T) {
 	marked := func(extra string) trace.Request {
 		return trace.Request{InputLength: 7, OutputLength: 2, Extra: []byte(extra)}
 	}
@@ -237,7 +237,7 @@ func TestDatasetMarks(t *testing.T) {
 		marked(`{"estimated": ["input_length"]}`), marked(`{"estimated": ["input_length", "output_length"]}`), marked(`{"estimated": "input_length"}`),
 		marked(`{"missing": ["output_length"], "estimated": ["input_length"]}`), marked(`{"text_input": "\"estimated\""}`), marked(""),
 	}
-	_, keys := datasetJSON(t, "x", analyzed(t, rows))
+	_, keys := traceJSON(t, "x", analyzed(t, rows))
 	for key, want := range map[string]float64{"isl_estimated": 3, "osl_estimated": 1, "osl_missing": 1} {
 		if got := keys["lengths."+key]; got != want {
 			t.Errorf("%s is %v, want %v", key, got, want)
@@ -245,11 +245,11 @@ func TestDatasetMarks(t *testing.T) {
 	}
 }
 
-func TestDatasetJSONWritesPlainNumbersAndText(t *testing.T) {
+func TestTraceJSONWritesPlainNumbersAndText(t *testing.T) {
 	a := analyzed(t, []trace.Request{
 		{Timestamp: trace.Some(0.0), InputLength: 3}, {Timestamp: trace.Some(1e13)}, {Timestamp: trace.Some(3e13)},
 	})
-	text, _ := datasetJSON(t, "a<b>&\"\x01\xff.jsonl", a)
+	text, _ := traceJSON(t, "a<b>&\"\x01\xff.jsonl", a)
 	for _, want := range []string{`"rate": 0.0000000001,`, `"last_ms": 30000000000000,`, `"cv": 0.3333333333333333,`, "\"trace\": \"a<b>&\\\"\\u0001\\ufffd.jsonl\""} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in %s", want, text)
@@ -276,7 +276,7 @@ func TestReuseDistance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := report.Dataset{Name: "t", Analysis: a, Cache: &report.Cache{Results: cache.Results{BlockSize: 512, Curve: b.Curve(512)}}}
+	data := report.Trace{Name: "t", Analysis: a, Cache: &report.Cache{Results: cache.Results{BlockSize: 512, Curve: b.Curve(512)}}}
 	var text, out bytes.Buffer
 	if err := errors.Join(data.Document().WriteText(&text), data.JSON(&out)); err != nil {
 		t.Fatal(err)
