@@ -57,7 +57,7 @@ func Merge(parts []Part, known *runfile.Parts) (*Merged, error) {
 		m.faults = []string{fmt.Sprintf("the end of the run is not in %s: part 1 was killed, or could not write it", runfile.PartsFile)}
 	}
 	for _, part := range parts {
-		if apart := startedAt(&part.Run).Sub(start); apart.Abs() > replay.MaxWait {
+		if apart := part.Run.Part.Clock.ToReference(part.Run.Started).Sub(start); apart.Abs() > replay.MaxWait {
 			return nil, fmt.Errorf("merging runs: one started at %v and the run at %v: they are not parts of one run",
 				part.Run.Started.Format(time.DateTime), start.Format(time.DateTime))
 		}
@@ -91,14 +91,42 @@ func (m *Merged) Judge(of func(part int, run *runfile.Run) Options) {
 	}
 }
 
+// nextRecord is the next record of a part.
+type nextRecord struct {
+	part int32
+	rec  replay.Record
+	err  error
+	next func() (replay.Record, error, bool)
+}
+
+func (n *nextRecord) advance() (some bool) {
+	n.rec, n.err, some = n.next()
+	return some
+}
+
+// records merges the records by the time at which their requests ended, errors first.
 func (m *Merged) records(yield func(replay.Record, error) bool) {
-	var sources []iter.Seq2[replay.Record, error]
-	for _, part := range m.parts {
-		sources = append(sources, part.moved)
+	var heads []*nextRecord
+	for i, part := range m.parts {
+		next, stop := iter.Pull2(part.moved)
+		defer stop()
+		if head := (&nextRecord{part: int32(i), next: next}); head.advance() {
+			heads = append(heads, head)
+		}
 	}
-	for rec, err := range m.byEnd(sources) {
-		if !yield(rec, err) || err != nil {
+	for len(heads) > 0 {
+		first := slices.MinFunc(heads, func(a, b *nextRecord) int {
+			if a.err != nil || b.err != nil {
+				return cmp.Compare(one(a.err == nil), one(b.err == nil))
+			}
+			return cmp.Compare(a.rec.Done, b.rec.Done)
+		})
+		m.latest = first.part
+		if !yield(first.rec, first.err) || first.err != nil {
 			return
+		}
+		if !first.advance() {
+			heads = slices.DeleteFunc(heads, func(head *nextRecord) bool { return head == first })
 		}
 	}
 }
@@ -112,42 +140,6 @@ func (p *mergedPart) moved(yield func(replay.Record, error) bool) {
 		}
 		if !yield(rec, err) {
 			return
-		}
-	}
-}
-
-// byEnd merges records by the time at which their requests ended, errors first.
-func (m *Merged) byEnd(sources []iter.Seq2[replay.Record, error]) iter.Seq2[replay.Record, error] {
-	type head struct { // next record of a source
-		part int32
-		rec  replay.Record
-		err  error
-		next func() (replay.Record, error, bool)
-	}
-	return func(yield func(replay.Record, error) bool) {
-		var heads []*head
-		for i, source := range sources {
-			next, stop := iter.Pull2(source)
-			defer stop()
-			if rec, err, some := next(); some {
-				heads = append(heads, &head{int32(i), rec, err, next})
-			}
-		}
-		for len(heads) > 0 {
-			first := heads[0]
-			for _, h := range heads[1:] {
-				if first.err == nil && (h.err != nil || h.rec.Done < first.rec.Done) {
-					first = h
-				}
-			}
-			m.latest = first.part
-			if !yield(first.rec, first.err) || first.err != nil {
-				return
-			}
-			some := false
-			if first.rec, first.err, some = first.next(); !some {
-				heads = slices.DeleteFunc(heads, func(h *head) bool { return h == first })
-			}
 		}
 	}
 }
@@ -170,9 +162,7 @@ func (m *Merged) samples(yield func(runfile.Sample, error) bool) {
 	}
 }
 
-// startedAt and endOf return the start and end of a part, by the reference clock.
-func startedAt(r *runfile.Run) time.Time { return r.Part.Clock.ToReference(r.Started) }
-
+// endOf returns the end of a part by the reference clock.
 func endOf(r *runfile.Run) time.Time {
 	if r.Ended.IsZero() {
 		return time.Time{}

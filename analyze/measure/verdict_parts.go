@@ -125,12 +125,8 @@ const maxClockDrift = 1000e-6
 // eachPart repeats the evidence against parts: the worst for each check.
 func (f *findings) eachPart(r *Result) {
 	const shown = 3 // for each check
-	type finding struct {
-		Evidence
-		part string
-	}
 	var keys []string
-	against := map[string][]finding{}
+	against := map[string][]Evidence{} // with the names of the parts
 	good := 0
 	for _, p := range r.Parts {
 		if p.Result == nil {
@@ -146,18 +142,18 @@ func (f *findings) eachPart(r *Result) {
 			if against[e.Check] == nil {
 				keys = append(keys, e.Check)
 			}
-			against[e.Check] = append(against[e.Check], finding{e, p.Name})
+			against[e.Check] = append(against[e.Check], Evidence{e.Check, e.Level, p.Name + ": " + e.Text})
 		}
 	}
 	for _, key := range keys {
 		all := against[key]
-		slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(b.Level, a.Level) })
-		for i, e := range all[:min(len(all), shown)] {
-			more := ""
-			if left := len(all) - shown; i == shown-1 && left > 0 {
-				more = fmt.Sprintf(" (%d more)", left)
-			}
-			f.note(e.Level, "%s: %s%s", e.part, e.Text, more)
+		slices.SortStableFunc(all, func(a, b Evidence) int { return cmp.Compare(b.Level, a.Level) })
+		if more := len(all) - shown; more > 0 {
+			all = all[:shown]
+			all[shown-1].Text += fmt.Sprintf(" (%d more)", more)
+		}
+		for _, e := range all {
+			f.note(e.Level, "%s", e.Text)
 		}
 	}
 	if good > 0 {
