@@ -60,9 +60,10 @@ func ParseCondition(text string) (Condition, error) {
 	if after, ok := strings.CutPrefix(rest, "="); ok {
 		c.Op, rest = c.Op+"=", after
 	}
-	limit, err := parseLimit(strings.TrimSpace(rest))
+	limit := strings.TrimSpace(rest)
+	value, unit, err := parseLimit(limit)
 	if err == nil {
-		err = c.set(strings.TrimSpace(text[:at]), limit)
+		err = c.set(strings.TrimSpace(text[:at]), value, unit, strings.HasPrefix(limit, "+") || strings.HasPrefix(limit, "-"))
 	}
 	if err != nil {
 		return Condition{}, fmt.Errorf("condition %q: %w", text, err)
@@ -82,54 +83,36 @@ func ParseConditions(text string) (all []Condition, err error) {
 	return all, nil
 }
 
-// parsedLimit is a limit without its metric.
-type parsedLimit struct {
-	value  float64 // in ms if it is a duration
-	signed bool
-	unit   limitUnit
-}
-
-type limitUnit int
-
+// The units of limits.
 const (
-	noUnit limitUnit = iota
-	inPercent
-	asDuration
+	noUnit    = ""
+	inPercent = "%"
+	inTime    = "ms"
 )
 
-func parseLimit(text string) (l parsedLimit, err error) {
-	number := strings.TrimLeft(text, "+-")
-	l.signed = number != text
-	sign := 1.0
-	if strings.HasPrefix(text, "-") {
-		sign = -1
-	}
-	digits, isPercent := strings.CutSuffix(number, "%")
-	digits = strings.TrimSpace(digits)
-	switch plainNumber := strings.Trim(digits, "0123456789.eE") == ""; {
-	case len(text)-len(number) > 1:
-		err = errors.New("two signs")
-	case isPercent && plainNumber:
-		l.unit = inPercent
-		l.value, err = strconv.ParseFloat(digits+"e-2", 64) // rounded once
-	case !isPercent && plainNumber:
-		l.value, err = strconv.ParseFloat(digits, 64)
+// parseLimit returns a plain number, a percentage as a share, or a duration in milliseconds.
+func parseLimit(text string) (value float64, unit string, err error) {
+	number, percent := strings.CutSuffix(text, "%")
+	switch plain := strings.Trim(number, "+-0123456789.eE ") == ""; {
+	case plain && percent:
+		value, err = strconv.ParseFloat(strings.TrimSpace(number)+"e-2", 64) // rounded once
+		unit = inPercent
+	case plain:
+		value, err = strconv.ParseFloat(number, 64)
 	default:
 		var d time.Duration
-		l.unit = asDuration
-		d, err = time.ParseDuration(strings.ReplaceAll(number, " ", ""))
-		l.value = trace.MS(d)
+		d, err = time.ParseDuration(strings.ReplaceAll(text, " ", ""))
+		value, unit = trace.MS(d), inTime
 	}
 	if err != nil {
-		return l, fmt.Errorf("%q is not a number, a percentage or a duration", text)
+		err = fmt.Errorf("%q is not a number, a percentage or a duration", text)
 	}
-	l.value *= sign
-	return l, nil
+	return value, unit, err
 }
 
 // set sets the metric and the limit, which must fit each other.
-func (c *Condition) set(key string, l parsedLimit) (err error) {
-	if l.unit == inPercent && (key == "failed" || key == "abandoned") {
+func (c *Condition) set(key string, limit float64, unit string, signed bool) (err error) {
+	if unit == inPercent && (key == "failed" || key == "abandoned") {
 		key += "_share"
 	}
 	c.Metric, err = ParseMetric(key)
@@ -142,24 +125,24 @@ func (c *Condition) set(key string, l parsedLimit) (err error) {
 		c.Metric = timed
 	}
 	isTime, isShare := c.Metric.Unit == Milliseconds || c.Metric.Unit == Seconds, c.Metric.Unit == Share
-	c.Limit = l.value
-	if l.signed {
+	c.Limit = limit
+	if signed {
 		c.Kind = OfChange
 	}
 	switch {
-	case l.unit == inPercent && l.signed:
-		if c.Kind = OfRelativeChange; l.value < -1 {
+	case unit == inPercent && signed:
+		if c.Kind = OfRelativeChange; limit < -1 {
 			return errors.New("no metric can fall by more than 100 %")
 		}
-	case l.unit == inPercent && !isShare:
-		return fmt.Errorf("a percentage of %s is a change and needs a sign: want %[1]s%s+%s or %[1]s%[2]s-%[3]s", key, c.Op, plainPercent(l.value))
-	case l.unit == asDuration && !isTime:
+	case unit == inPercent && !isShare:
+		return fmt.Errorf("a percentage of %s is a change and needs a sign: want %[1]s%s+%s or %[1]s%[2]s-%[3]s", key, c.Op, plainPercent(limit))
+	case unit == inTime && !isTime:
 		return fmt.Errorf("%s is not a time", key)
-	case l.unit == asDuration && c.Metric.Unit == Seconds:
+	case unit == inTime && c.Metric.Unit == Seconds:
 		c.Limit /= 1000
-	case l.unit == noUnit && !unitInKey:
+	case unit == noUnit && !unitInKey:
 		return fmt.Errorf("the limit has no unit: want, for example, %s%s2s, or %s in milliseconds", key, c.Op, c.Metric.Key)
-	case l.unit == noUnit && isShare && !l.signed:
+	case unit == noUnit && isShare && !signed:
 		return fmt.Errorf("a share needs a percentage: want, for example, %s%s1%%", key, c.Op)
 	}
 	if isShare && c.Kind != OfRelativeChange && math.Abs(c.Limit) > 1 {
@@ -182,8 +165,7 @@ func (c Condition) String() string {
 
 // plainPercent formats a share as a percentage with all of its digits.
 func plainPercent(share float64) string {
-	digits := stats.Plain(share)
-	_, fraction, _ := strings.Cut(digits, ".")
-	hundredfold, _ := new(big.Rat).SetString(digits + "e2")
-	return hundredfold.FloatString(max(len(fraction)-2, 0)) + "%"
+	hundredfold, _ := new(big.Rat).SetString(stats.Plain(share) + "e2")
+	digits, _ := hundredfold.FloatPrec()
+	return hundredfold.FloatString(digits) + "%"
 }

@@ -3,8 +3,10 @@ package measure
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Gate is a condition that decides whether a run passes. Values that were not measured, or
@@ -155,26 +157,20 @@ func (g Gate) amount(x float64, signed bool) string {
 	case g.Kind == OfRelativeChange || g.Metric.Unit == Share:
 		x, unit = 100*x, "%"
 	}
-	format := "%.*f"
-	if signed {
-		format = "%+.*f"
+	text := strconv.FormatFloat(x, 'f', 2, 64)
+	switch {
+	case g.Metric.Unit == Count && g.Kind != OfRelativeChange && x == math.Trunc(x) && !math.IsInf(x, 0):
+		text = stats.Plain(x)
+	case x != 0 && math.Abs(x) < 0.1:
+		text = stats.Plain(stats.Significant(x, 3))
 	}
-	text := fmt.Sprintf(format, decimals(x, g.Metric.Unit == Count && g.Kind != OfRelativeChange), x)
+	if signed && x >= 0 {
+		text = "+" + text
+	}
 	if unit != "" {
 		text += " " + unit
 	}
 	return text
-}
-
-// decimals returns 2, more for a small value, and 0 for a whole count.
-func decimals(x float64, count bool) int {
-	switch {
-	case count && x == math.Trunc(x):
-		return 0
-	case x == 0 || math.Abs(x) >= 0.1 || math.IsInf(x, 0) || math.IsNaN(x):
-		return 2
-	}
-	return min(1-int(math.Floor(math.Log10(math.Abs(x))))+1, 12)
 }
 
 // Failed returns the judgements that did not pass.

@@ -104,28 +104,37 @@ func (c *collector) setTurns() {
 
 // session is the state of one session while the requests are visited.
 type session struct {
-	from, to                    time.Duration
-	requests                    int
-	failed, abandoned, canceled bool
-	sent                        bool
+	from, to time.Duration
+	requests int // sent
+	outcome  sessionOutcome
 }
+
+// sessionOutcome is the worst outcome of the requests of a session.
+type sessionOutcome int
+
+const (
+	sessionCompleted sessionOutcome = iota
+	sessionCanceled
+	sessionAbandoned
+	sessionFailed
+	sessionOutcomes
+)
 
 func (s *session) add(q *Request) {
 	if q.WasSent {
-		if !s.sent || q.Sent < s.from {
+		if s.requests == 0 || q.Sent < s.from {
 			s.from = q.Sent
 		}
-		s.sent = true
 		s.requests++
 	}
 	s.to = max(s.to, q.Done)
 	switch {
 	case q.Class == replay.Canceled:
-		s.canceled = true
-	case q.Class.Failed():
-		s.failed = true
+		s.outcome = max(s.outcome, sessionCanceled)
 	case q.Class == replay.Abandoned:
-		s.abandoned = true
+		s.outcome = max(s.outcome, sessionAbandoned)
+	case q.Class.Failed():
+		s.outcome = sessionFailed
 	}
 }
 
@@ -134,42 +143,31 @@ func (c *collector) newSessions(duration time.Duration) *Sessions {
 	if c.inSessions == 0 {
 		return nil
 	}
-	window := c.opts.Window
-	s := &Sessions{Requests: c.inSessions, CutTurns: c.opts.CutTurns, Outgrown: c.opts.Outgrown}
-	sessions := map[int]*session{} // by the first request
+	window, sessions := c.opts.Window, map[int]*session{} // by the first request
 	for i := range c.requests {
-		if !c.requests[i].inSession {
-			continue
+		if q := &c.requests[i]; q.inSession {
+			first := c.graph.First(i)
+			if sessions[first] == nil {
+				sessions[first] = &session{}
+			}
+			sessions[first].add(q)
 		}
-		first := c.graph.First(i)
-		if sessions[first] == nil {
-			sessions[first] = &session{}
-		}
-		sessions[first].add(&c.requests[i])
 	}
+	s := &Sessions{Requests: c.inSessions, CutTurns: c.opts.CutTurns, Outgrown: c.opts.Outgrown}
+	var ended [sessionOutcomes]int
 	var durations, turns []float64
 	for _, one := range sessions {
 		if !window.Has(one.to) {
 			continue
 		}
 		s.Ended++
-		switch {
-		case one.failed:
-			s.Failed++
-			continue
-		case one.abandoned:
-			s.Abandoned++
-			continue
-		case one.canceled:
-			s.Unfinished++
-			continue
-		}
-		if window.Has(one.from) && one.sent {
+		ended[one.outcome]++
+		if one.outcome == sessionCompleted && window.Has(one.from) && one.requests > 0 {
 			durations = append(durations, (one.to - one.from).Seconds())
 			turns = append(turns, float64(one.requests))
 		}
 	}
-	s.Completed = s.Ended - s.Failed - s.Abandoned - s.Unfinished
+	s.Completed, s.Unfinished, s.Abandoned, s.Failed = ended[sessionCompleted], ended[sessionCanceled], ended[sessionAbandoned], ended[sessionFailed]
 	if window.whole() {
 		s.Unfinished += c.opts.Unfinished
 		s.Completed = max(s.Completed-s.Outgrown-c.opts.Unfinished, 0)
