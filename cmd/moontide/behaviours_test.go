@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -61,14 +60,8 @@ func (b *behaviour) command(t *testing.T, dir string) result {
 	if b.files == 0 {
 		return try(t, dir, "", args...)
 	}
-	limited := moontide(dir, args...)
-	limited.Args = append([]string{"sh", "-c", `ulimit -n ` + strconv.Itoa(b.files) + `; exec "$0" "$@"`, limited.Path}, args...)
-	limited.Path, _ = exec.LookPath("sh")
-	out, err := limited.CombinedOutput()
-	if limited.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return result{out: string(out), status: limited.ProcessState.ExitCode()}
+	r := finish(t, limited(moontide(dir, args...), "-n "+strconv.Itoa(b.files)))
+	return result{out: r.out + r.err, status: r.status}
 }
 
 // row runs a behaviour and returns its row of the table.

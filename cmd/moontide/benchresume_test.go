@@ -71,7 +71,7 @@ func TestBenchRunsInvalidAgain(t *testing.T) {
 	benched(t, dir, sweep...)
 	path := filepath.Join(dir, "sweep", "concurrency-2", runfile.SummaryFile)
 	verdict := regexp.MustCompile(`"verdict": "[A-Z]+"`)
-	writeText(t, path, string(verdict.ReplaceAll(read(t, path), []byte(`"verdict": "INVALID"`))))
+	write(t, "", path, string(verdict.ReplaceAll(read(t, path), []byte(`"verdict": "INVALID"`))))
 	r := benched(t, dir, sweep...)
 	if want := "recording in " + filepath.Join("sweep", "concurrency-2-attempt-2"); !strings.Contains(r.err, want) || strings.Count(r.err, "already done") != 1 {
 		t.Errorf("%s", r.err)

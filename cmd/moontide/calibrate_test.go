@@ -45,7 +45,7 @@ func TestCalibrate(t *testing.T) {
 	if err := result.Save(path); err != nil {
 		t.Fatal(err)
 	}
-	agrees(t, "calibration.json", string(read(t, path)))
+	agrees(t, "calibration.json", readFile(t, path))
 }
 
 // A run reports that it exceeded the range of this machine, and nothing if it did not, or

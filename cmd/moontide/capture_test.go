@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -110,13 +109,8 @@ func TestCaptureMetrics(t *testing.T) {
 	metrics := regexp.MustCompile(`http://[0-9.:]+`).FindString(line)
 	line, _ = bufio.NewReader(talk).ReadString('\n')
 	url := regexp.MustCompile(`http://[0-9.:]+`).FindString(line)
-	for range 2 {
-		answer, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"model":"sim","prompt":[1,2,3],"max_tokens":2}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer.Body.Close()
-	}
+	complete(t, url)
+	complete(t, url)
 	for path, want := range map[string]string{
 		"/healthz": "ok\n", "/metrics": "\nmoontide_capture_requests_total 2\n", "/v1/completions": "not found",
 	} {
@@ -141,9 +135,7 @@ func TestCaptureDiskFull(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cmd := moontide(dir, "capture", "--listen", "127.0.0.1:0", "--upstream", serveFast(t), "-o", "t.jsonl")
-	cmd.Args = append([]string{"sh", "-c", `ulimit -f 8; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
-	cmd.Path, _ = exec.LookPath("sh")
-	line, talk := startChild(t, cmd)
+	line, talk := startChild(t, limited(cmd, "-f 8"))
 	send := func(rows string) {
 		must(t, dir, "replay", absolute(t, root+"/traces/conversation.jsonl"), "--limit", rows, "--speedup", "1000", "--url", strings.Fields(line)[2])
 	}
@@ -245,9 +237,7 @@ func TestCaptureFewOpenFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cmd := moontide(dir, "capture", "--listen", "127.0.0.1:0", "--upstream", serveFast(t), "-o", "t.jsonl", "--rotate", "0.01KiB")
-	cmd.Args = append([]string{"sh", "-c", `ulimit -n 120; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
-	cmd.Path, _ = exec.LookPath("sh")
-	line, talk := startChild(t, cmd)
+	line, talk := startChild(t, limited(cmd, "-n 120"))
 	url := strings.Fields(line)[2]
 	for range 300 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
@@ -257,12 +247,7 @@ func TestCaptureFewOpenFiles(t *testing.T) {
 		defer conn.Close()
 	}
 	for len(files(t, dir)) < 3 { // the key and two files of the trace
-		answer, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"model":"sim","prompt":[1,2,3],"max_tokens":2}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		io.Copy(io.Discard, answer.Body)
-		answer.Body.Close()
+		complete(t, url)
 	}
 	cmd.Process.Signal(os.Interrupt)
 	said, _ := io.ReadAll(talk)
@@ -282,6 +267,17 @@ func TestRotationLimits(t *testing.T) {
 			t.Errorf("%s: %v, %d, %v", limits, every, size, err)
 		}
 	}
+}
+
+// complete asks an endpoint for two tokens.
+func complete(t *testing.T, url string) {
+	t.Helper()
+	response, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"model":"sim","prompt":[1,2,3],"max_tokens":2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, response.Body)
+	response.Body.Close()
 }
 
 // capturing runs moontide capture in a folder. end interrupts it and waits.

@@ -391,9 +391,3 @@ func TestConvertLogs(t *testing.T) {
 	must(t, dir, "check", "a.jsonl")
 }
 
-func writeText(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}

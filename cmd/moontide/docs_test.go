@@ -19,7 +19,7 @@ var update = flag.Bool("update-docs", false, "write generated files")
 func current(t *testing.T, path, want string) {
 	t.Helper()
 	if *update {
-		writeText(t, path, want)
+		write(t, "", path, want)
 		return
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != want {

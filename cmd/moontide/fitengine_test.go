@@ -73,7 +73,7 @@ func TestFitEngineOfTable(t *testing.T) {
 	if _, err := png.Decode(bytes.NewReader(read(t, filepath.Join(dir, "e.png")))); err != nil {
 		t.Error(err)
 	}
-	if page := string(read(t, filepath.Join(dir, "e.html"))); !strings.Contains(page, "<svg") {
+	if page := readFile(t, filepath.Join(dir, "e.html")); !strings.Contains(page, "<svg") {
 		t.Error("a page without figures")
 	}
 	before := read(t, filepath.Join(dir, "e.json"))

@@ -5,8 +5,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -18,13 +16,9 @@ import (
 
 // onSmallDisk runs a command that cannot write files of more than 8 KiB, as on
 // a full disk.
-func onSmallDisk(dir string, args ...string) (talk string, status int) {
-	cmd := exec.Command("sh", append([]string{"-c", `ulimit -f 16 && exec "$0" "$@"`, os.Args[0]}, args...)...)
-	cmd.Dir, cmd.Env = dir, moontide(dir).Env
-	var text strings.Builder
-	cmd.Stderr = &text
-	cmd.Run() // its exit status tells
-	return text.String(), cmd.ProcessState.ExitCode()
+func onSmallDisk(t *testing.T, dir string, args ...string) (talk string, status int) {
+	r := finish(t, limited(moontide(dir, args...), "-f 16"))
+	return r.err, r.status
 }
 
 // If the record cannot be written, sending stops and lost records are counted;
@@ -35,7 +29,7 @@ func TestFullDisk(t *testing.T) {
 	const rows = 200
 	write(t, dir, "t.jsonl", strings.Repeat(`{"timestamp": 0, "input_length": 5, "output_length": 2}`+"\n", rows))
 	endpoint := newMoodyEndpoint(t, func(bool, int) (int, string) { return http.StatusOK, "" })
-	talk, status := onSmallDisk(dir, "replay", "t.jsonl", "--url", endpoint.URL, "--closed", "--max-concurrency", "2", "--out", "run")
+	talk, status := onSmallDisk(t, dir, "replay", "t.jsonl", "--url", endpoint.URL, "--closed", "--max-concurrency", "2", "--out", "run")
 	lost := regexp.MustCompile(`recording row \d+: write \S+: .*: (\d+) finished requests are not in the record`).FindStringSubmatch(talk)
 	if status != exitFailed || lost == nil {
 		t.Fatalf("exit status %d\n%s", status, talk)
@@ -75,7 +69,7 @@ func TestSimulationOnAFullDisk(t *testing.T) {
 		fmt.Fprintf(&text, `{"timestamp": %d, "input_length": 5, "output_length": 2}`+"\n", i)
 	}
 	write(t, dir, "t.jsonl", text.String())
-	if talk, status := onSmallDisk(dir, "simulate", "t.jsonl", "--out", "run"); status != exitFailed || !strings.Contains(talk, "moontide: recording row ") {
+	if talk, status := onSmallDisk(t, dir, "simulate", "t.jsonl", "--out", "run"); status != exitFailed || !strings.Contains(talk, "moontide: recording row ") {
 		t.Errorf("exit status %d\n%s", status, talk)
 	}
 }

@@ -91,5 +91,5 @@ func TestOrderOfExitStatuses(t *testing.T) {
 func rewritten(t *testing.T, path string, change func(string) string) {
 	t.Helper()
 	text := read(t, path)
-	writeText(t, path, change(string(text)))
+	write(t, "", path, change(string(text)))
 }

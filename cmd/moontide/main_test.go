@@ -2,13 +2,15 @@ package main
 
 import (
 	"bytes"
+	"image"
+	"image/draw"
+	"image/png"
+	"moontide/trace/tracetest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"moontide/trace/tracetest"
 )
 
 // root is the module's root, from the folder that tests run in.
@@ -42,6 +44,13 @@ func moontide(dir string, args ...string) *exec.Cmd {
 	none := filepath.Join(os.TempDir(), "moontide-no-cache")
 	cmd.Env = append(os.Environ(), asMoontide+"=1", "XDG_CACHE_HOME="+none, "HOME="+none, "LocalAppData="+none)
 	cmd.Dir = dir
+	return cmd
+}
+
+// limited runs a command under a limit of the shell, such as "-n 120".
+func limited(cmd *exec.Cmd, limit string) *exec.Cmd {
+	cmd.Args = append([]string{"sh", "-c", "ulimit " + limit + ` && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
 	return cmd
 }
 
@@ -155,3 +164,31 @@ func mkdir(t *testing.T, dir, name string) string {
 
 // unwrapped removes the line breaks of a report.
 func unwrapped(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func decoded(t *testing.T, data []byte) image.Image {
+	t.Helper()
+	picture, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return picture
+}
+
+// pixels returns the colours of a picture. The bytes of the file also depend on
+// how it is compressed.
+func pixels(t *testing.T, data []byte) []byte {
+	t.Helper()
+	picture := decoded(t, data)
+	all := image.NewRGBA(picture.Bounds())
+	draw.Draw(all, all.Bounds(), picture, picture.Bounds().Min, draw.Src)
+	return all.Pix
+}

@@ -145,10 +145,7 @@ func TestTooFewOpenFiles(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, args := range []string{"replay " + sample(t) + " --max-concurrency 12 --out run", "bench --isl 5 --osl 1 --num-prompts 12 --concurrency 1,12 --out run"} {
-		cmd := moontide(dir)
-		cmd.Args = append([]string{"sh", "-c", `ulimit -n 150 && exec "$0" "$@"`, cmd.Path}, strings.Fields(args)...)
-		cmd.Path = "/bin/sh"
-		if r := finish(t, cmd); r.status != exitFailed || !strings.Contains(r.err, "which allows 11 requests in flight") || len(files(t, dir)) > 0 {
+		if r := finish(t, limited(moontide(dir, strings.Fields(args)...), "-n 150")); r.status != exitFailed || !strings.Contains(r.err, "which allows 11 requests in flight") || len(files(t, dir)) > 0 {
 			t.Errorf("%s: exit status %d, %s", args, r.status, r.err)
 		}
 	}

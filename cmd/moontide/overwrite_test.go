@@ -47,7 +47,7 @@ func TestStandardOutputIsNotTheInput(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "T")
 	trace := read(t, root+"/traces/chat.jsonl")
-	writeText(t, path, string(trace))
+	write(t, "", path, string(trace))
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestBrokenPipe(t *testing.T) {
 		// cache is too small for them.
 		trace := filepath.Join(dir, "T")
 		rows := `{"timestamp":0,"input_length":100,"output_length":1,"hash_ids":[1]}` + "\n" + `{"timestamp":1,"input_length":100000,"output_length":1,"hash_ids":[2]}` + "\n"
-		writeText(t, trace, rows)
+		write(t, "", trace, rows)
 		cmd := moontide(dir, "simulate", "--block-size", "100000", "--kv-blocks", "100", "--max-failed", verdict, "--out", "run", trace)
 		cmd.Stdout = w
 		cmd.Run()

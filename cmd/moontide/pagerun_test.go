@@ -3,15 +3,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -254,3 +259,155 @@ func written(t *testing.T, file *os.File) string {
 	text := read(t, file.Name())
 	return string(text)
 }
+
+// copySamples copies what is in traces, without pictures: those the page makes.
+func (s *scratch) copySamples(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(root, "traces"), func(from string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, from)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(s.dir, name)
+		switch {
+		case entry.IsDir():
+			return os.Mkdir(to, 0o777)
+		case filepath.Dir(name) == "traces" && filepath.Ext(name) == ".png":
+			return nil
+		}
+		return os.WriteFile(to, read(t, from), 0o666)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.page.pictures() {
+		if err := os.MkdirAll(filepath.Join(s.dir, path.Dir(p.name)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkSamples compares the sample traces and runs with the project's, because a
+// page's commands may have made them.
+func (s *scratch) checkSamples(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(s.dir, "traces"), func(made string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(made) == ".png" {
+			return err
+		}
+		name, err := filepath.Rel(s.dir, made)
+		if err != nil {
+			return err
+		}
+		if want, err := os.ReadFile(filepath.Join(root, name)); err == nil && !bytes.Equal(read(t, made), want) {
+			t.Errorf("%s is not what the commands of %s make", name, s.page.name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shown is a picture of a page.
+type shown struct {
+	name       string // path from the root
+	screenshot string // the page that it shows, if any
+}
+
+var pictureTag = regexp.MustCompile(`(?:<!-- screenshot of (\S+) -->\s*)?(?:<a [^>]*>)?(?:<p[^>]*>\s*)?(?:<img[^>]* src="([^"]+)"|!\[[^\]]*\]\(([^)\s]+)\))`)
+
+// pictures returns the pictures of a page that are files of the project.
+func (p *page) pictures() (found []shown) {
+	for _, tag := range pictureTag.FindAllStringSubmatch(p.prose(), -1) {
+		if target := tag[2] + tag[3]; !isURL.MatchString(target) {
+			found = append(found, shown{path.Join(path.Dir(p.name), target), tag[1]})
+		}
+	}
+	return found
+}
+
+// checkPictures checks that a page's commands have made its pictures.
+func (s *scratch) checkPictures(t *testing.T) {
+	for _, p := range s.page.pictures() {
+		t.Run(p.name, func(t *testing.T) {
+			want := read(t, filepath.Join(root, p.name))
+			if len(want) > 256<<10 {
+				t.Errorf("%d bytes are more than a page should load", len(want))
+			}
+			switch html := p.screenshot; {
+			case html != "": // fonts and smoothing depend on the machine
+				if page := read(t, filepath.Join(s.dir, html)); !bytes.Contains(page, []byte(`<h2 class="VALID">Verdict: VALID</h2>`)) {
+					t.Errorf("%s begins with\n%.300s", html, page)
+				}
+			case *update:
+				write(t, root, p.name, readFile(t, filepath.Join(s.dir, p.name)))
+			case runtime.GOARCH != "amd64": // CPUs round differently
+			case !bytes.Equal(pixels(t, read(t, filepath.Join(s.dir, p.name))), pixels(t, want)):
+				t.Error("it is another picture than that of the page: run the test with -update-docs, and look at it")
+			}
+		})
+	}
+}
+
+// checkTables compares the Markdown tables of loads that a block printed with those shown
+// after it, which may have more rows.
+func (b *codeBlock) checkTables(t *testing.T, output string, done []executed) {
+	t.Helper()
+	if !slices.ContainsFunc(done, func(e executed) bool { return e.verb() == "bench" && slices.Contains(e.Args, "markdown") }) {
+		return
+	}
+	rows := 0
+	for line := range strings.Lines(output) {
+		if strings.Count(line, "|") == 10 && !strings.HasPrefix(line, "| ---") { // of the load and its metrics
+			rows++
+			if !strings.Contains(b.after, "\n"+line) {
+				t.Errorf("the page's table has no line %s", line)
+			}
+		}
+	}
+	if rows < 3 {
+		t.Errorf("%d rows of a table in\n%s", rows, output)
+	}
+}
+
+// checkBesidePublished compares the columns named moontide of the table after a
+// block with what the block printed: one column per report, rows named after its
+// lines.
+func (b *codeBlock) checkBesidePublished(t *testing.T, output string) {
+	t.Helper()
+	var rows [][]string
+	for _, row := range tableRow.FindAllStringSubmatch(firstTable.FindString(b.after), -1) {
+		rows = append(rows, strings.Split(row[1], " | "))
+	}
+	if len(rows) < 3 || !slices.Contains(rows[0], "moontide") {
+		return
+	}
+	for _, row := range rows[2:] {
+		printed := regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(row[0])+`: +([0-9.]+)$`).FindAllStringSubmatch(output, -1)
+		for column, name := range rows[0] {
+			if name != "moontide" {
+				continue
+			}
+			if len(printed) == 0 || len(row) != len(rows[0]) {
+				t.Errorf("line %d: the block printed no value for a column of %v", b.line, row)
+				break
+			}
+			said := figures.FindStringSubmatch(row[column])
+			got, err := strconv.ParseFloat(printed[0][1], 64)
+			if err != nil || said == nil || strconv.FormatFloat(got, 'f', len(said[1]), 64) != strings.ReplaceAll(said[0], ",", "") {
+				t.Errorf("%s is %v, and the page says %s", row[0], got, row[column])
+			}
+			printed = printed[1:]
+		}
+	}
+}
+
+var (
+	figures    = regexp.MustCompile(`[0-9][0-9,]*(?:\.([0-9]+))?`)
+	firstTable = regexp.MustCompile(`(?m)(?:^\| .* \|\n)+`)
+	tableRow   = regexp.MustCompile(`(?m)^\| (.*) \|$`)
+)

@@ -88,7 +88,7 @@ func TestMixOfModels(t *testing.T) {
 	if run.Target.Model != "base=3,other=1" || len(run.Target.Models) != 2 || len(counts) != 2 {
 		t.Errorf("%+v, %v", run.Target, counts)
 	}
-	write(t, folder, runfile.RequestsFile, strings.Join(strings.SplitAfter(string(read(t, filepath.Join(folder, runfile.RequestsFile))), "\n")[:6], ""))
+	write(t, folder, runfile.RequestsFile, strings.Join(strings.SplitAfter(readFile(t, filepath.Join(folder, runfile.RequestsFile)), "\n")[:6], ""))
 	run.Stopped = true
 	if err := runfile.WriteJSON(filepath.Join(folder, runfile.RunFile), run); err != nil {
 		t.Fatal(err)
