@@ -390,4 +390,3 @@ func TestConvertLogs(t *testing.T) {
 	}
 	must(t, dir, "check", "a.jsonl")
 }
-
