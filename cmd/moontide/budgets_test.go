@@ -28,7 +28,7 @@ var maxLines = map[string]int{
 	"replay/capture":                1420,
 	"replay/cluster":                1400,
 	"replay/evidence":               800,
-	"replay/listen":                 200,
+	"replay/listen":                 250,
 	"replay/live":                   300,
 	"replay/monotonic":              200,
 	"replay/openai":                 4500,

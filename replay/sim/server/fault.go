@@ -102,13 +102,15 @@ func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, f Fault) *apiError {
 	case TooMany:
 		seconds := int(math.Ceil(f.Time.Seconds()))
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
-		err := newError(fasthttp.StatusTooManyRequests, "Rate limit reached. Please try again in %ds.", seconds)
-		err.code = "rate_limit_exceeded"
-		return err
+		return &apiError{fasthttp.StatusTooManyRequests, fmt.Sprintf("Rate limit reached. Please try again in %ds.", seconds), "", "rate_limit_exceeded"}
 	case Failure:
 		return serverError()
 	case Delay:
-		return unserved(s.pause(f.Time))
+		select {
+		case <-time.After(f.Time):
+		case <-s.done:
+			return unserved(errShutdown)
+		}
 	}
 	return nil
 }
@@ -140,9 +142,9 @@ func (q *activeRequest) strike(f *pendingFault) (instead []byte, goesOn bool) {
 		return nil, false
 	case Broken:
 		q.failure, q.stamp = serverError(), q.server.stamp()
-		return append(chunkOf(q.api.failed.append(nil, &q.response)), bodyEnd...), false
+		return chunkOf(q.api.failed.append(nil, &q.response), true), false
 	case Garbage:
-		return chunkOf([]byte(garbage)), true
+		return chunkOf([]byte(garbage), false), true
 	}
 	const forever = 24 * time.Hour
 	select {

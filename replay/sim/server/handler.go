@@ -13,15 +13,13 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// maxBody is the maximum size of a request's body in bytes.
-const maxBody = 64 << 20
-
-// maxKeptBody is the maximum size in bytes of a body whose memory is kept for
-// the next request. The prompts of 10,000 streams would take gigabytes.
-const maxKeptBody = 16 << 10
-
-// bodyTime is how long a body may take to arrive.
-const bodyTime = 10 * time.Minute
+const (
+	maxBody  = 64 << 20         // bytes
+	bodyTime = 10 * time.Minute // until a body has arrived
+	// maxKeptBody is the maximum size in bytes of a body whose memory is kept for
+	// the next request. The prompts of 10,000 streams would take gigabytes.
+	maxKeptBody = 16 << 10
+)
 
 const jsonType = "application/json"
 
@@ -135,13 +133,10 @@ func serverError() *apiError {
 	return newError(fasthttp.StatusInternalServerError, "The server had an error while processing your request.")
 }
 
-// unserved returns the response to an error of run or pause, which a client that is gone
-// does not read.
+// unserved returns the response to an error of run, which a client that is gone does not
+// read.
 func unserved(err error) *apiError {
-	switch err {
-	case nil:
-		return nil
-	case errShutdown:
+	if err == errShutdown {
 		return newError(fasthttp.StatusServiceUnavailable, "the server is shutting down")
 	}
 	return newError(499, "the client closed the connection")
@@ -181,28 +176,22 @@ type apiError struct {
 }
 
 func newError(status int, format string, args ...any) *apiError {
-	return &apiError{status: status, message: fmt.Sprintf(format, args...)}
+	return &apiError{status, fmt.Sprintf(format, args...), "", ""}
 }
 
 func badRequest(param, format string, args ...any) *apiError {
-	e := newError(fasthttp.StatusBadRequest, format, args...)
-	e.param = param
-	return e
+	return &apiError{fasthttp.StatusBadRequest, fmt.Sprintf(format, args...), param, ""}
 }
 
-// notSupported rejects a parameter that would change the answer in a way that
+// notSupported rejects a parameter that would change the response in a way that
 // is not modelled.
 func notSupported(param string) *apiError {
-	e := badRequest(param, "this value of %s is not supported by the simulated server", param)
-	e.code = "unsupported_value"
-	return e
+	return &apiError{fasthttp.StatusBadRequest, "this value of " + param + " is not supported by the simulated server", param, "unsupported_value"}
 }
 
 // contextLength rejects a request that is too long, with vLLM's message.
-func contextLength(limit, prompt, answer int, api *api) *apiError {
-	e := badRequest(api.promptParam, "This model's maximum context length is %d tokens. However, you requested %d tokens "+
-		"(%d in the %s, %d in the completion). Please reduce the length of the %s or completion.",
-		limit, uint64(prompt)+uint64(answer), prompt, api.promptParam, answer, api.promptParam)
-	e.code = "context_length_exceeded"
-	return e
+func contextLength(limit, prompt, output int, api *api) *apiError {
+	return &apiError{fasthttp.StatusBadRequest, fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d tokens "+
+		"(%d in the %s, %d in the completion). Please reduce the length of the %[4]s or completion.",
+		limit, uint64(prompt)+uint64(output), prompt, api.promptParam, output), api.promptParam, "context_length_exceeded"}
 }

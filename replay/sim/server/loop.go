@@ -152,12 +152,8 @@ func (q *activeRequest) complete() {
 
 // tooLong returns an error if a request can never be served.
 func (s *Server) tooLong(q *activeRequest) *apiError {
-	err := s.cluster.Fits(q.Prompt.Len(), q.Output)
-	if e, ok := errors.AsType[*engine.TooLong](err); ok {
+	if e, ok := errors.AsType[*engine.TooLong](s.cluster.Fits(q.Prompt.Len(), q.Output)); ok {
 		return contextLength(e.Limit, e.Prompt, e.Output, q.api)
-	}
-	if err != nil {
-		return badRequest("", "%v", err)
 	}
 	return nil
 }
@@ -189,16 +185,6 @@ func (s *Server) run(q *activeRequest) error {
 	}
 	q.conn.resume()
 	return nil
-}
-
-// pause waits for d, or returns errShutdown on shutdown.
-func (s *Server) pause(d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-s.done:
-		return errShutdown
-	}
 }
 
 // submit submits a request that fits to the deployment.

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -152,9 +153,7 @@ func (c Config) parse(text []byte, api *api) (*request, *apiError) {
 	case refused != nil:
 		return nil, refused
 	case model != c.Model:
-		e := newError(fasthttp.StatusNotFound, "the model %.64q does not exist; this server has %q", model, c.Model)
-		e.param, e.code = "model", "model_not_found"
-		return nil, e
+		return nil, &apiError{fasthttp.StatusNotFound, fmt.Sprintf("the model %.64q does not exist; this server has %q", model, c.Model), "model", "model_not_found"}
 	case !b.get("stream_options").absent() && !r.stream && slices.Contains(api.objects, "stream_options"):
 		return nil, badRequest("stream_options", "stream_options can only be given together with stream=true")
 	}

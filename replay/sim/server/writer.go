@@ -53,23 +53,30 @@ func (w *eventWriter) offer(tokens int, buf []byte) []byte {
 	return buf
 }
 
-// next encodes the next chunk in buf and returns both. The end of the body is
-// sent with the last event: if many streams end at once it would arrive
-// milliseconds later, and a client that reads both together could not measure
-// the time of the last token. The caller holds the mutex.
+// next encodes the next chunk in buf and returns both: the events of available tokens, or
+// fewer if they exceed a chunk, and the end of the stream after the last one. If no
+// token is available yet, it has the events before the first. The caller holds the mutex.
 func (w *eventWriter) next(buf []byte) (_, chunk []byte) {
-	before, upTo := w.written, w.available
+	q, before, upTo := w.q, w.written, w.available
 	if w.fault != nil {
 		upTo = min(upTo, w.fault.before)
 	}
-	w.q.usage = usage{w.q.Prompt.Len(), w.q.Cached()} // known from the first token on
-	buf, w.written = w.q.appendChunk(buf[:0], w.written, upTo)
-	buf, chunk = frameChunk(buf)
-	if before < w.written && w.written == w.q.Output {
-		buf = append(buf, bodyEnd...)
-		chunk = buf[len(buf)-len(bodyEnd)-len(chunk):]
+	if q.stamped {
+		q.stamp = q.server.stamp()
 	}
-	return buf, chunk
+	q.usage = usage{q.Prompt.Len(), q.Cached()} // known from the first token on
+	buf = append(buf[:0], chunkRoom...)
+	if w.available == 0 {
+		buf = q.api.accepted.append(buf, &q.response)
+	}
+	for ; w.written < upTo && len(buf) < chunkLimit; w.written++ {
+		buf = q.appendToken(buf, w.written)
+	}
+	ends := before < w.written && w.written == q.Output
+	if ends {
+		buf = q.appendEnd(buf)
+	}
+	return frameChunk(buf, ends)
 }
 
 // end is called after everything is written. The caller holds the mutex.
@@ -151,31 +158,9 @@ func (e eventStream) WriteTo(io.Writer) (int64, error) { return 0, e.server.run(
 // Read is never called.
 func (eventStream) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// chunkLimit is the approximate maximum size of a chunk in bytes.
-const chunkLimit = 64 << 10
-
-// appendChunk appends chunkRoom, the events of tokens from..upTo, or fewer if
-// they exceed a chunk, and after the last token the end of the stream; if no
-// token is available yet, the events before the first. It returns the index of the next token.
-func (q *activeRequest) appendChunk(b []byte, from, upTo int) ([]byte, int) {
-	if q.stamped {
-		q.stamp = q.server.stamp()
-	}
-	b = append(b, chunkRoom...)
-	if q.writer.available == 0 {
-		return q.api.accepted.append(b, &q.response), 0
-	}
-	k := from
-	for ; k < upTo && len(b) < chunkLimit; k++ {
-		b = q.appendToken(b, k)
-	}
-	if k == q.Output && from < k {
-		b = q.appendEnd(b)
-	}
-	return b, k
-}
-
 const (
+	// chunkLimit is the approximate maximum size of a chunk in bytes.
+	chunkLimit = 64 << 10
 	// chunkRoom reserves space for the size of a chunk in front of its data.
 	chunkRoom = "00000000\r\n"
 	// bodyEnd ends a chunked body.
@@ -184,8 +169,10 @@ const (
 
 // frameChunk frames the data after chunkRoom in b as a chunk. It returns b, to
 // which it appends, and the chunk in it, which is empty if there is no data,
-// since an empty chunk would end the body.
-func frameChunk(b []byte) (buf, chunk []byte) {
+// since an empty chunk would end the body. The end of the body is sent with the last
+// event: if many streams end at once it would arrive milliseconds later, and a client that
+// reads both together could not measure the time of the last token.
+func frameChunk(b []byte, last bool) (buf, chunk []byte) {
 	n := len(b) - len(chunkRoom)
 	if n == 0 {
 		return b, nil
@@ -194,12 +181,14 @@ func frameChunk(b []byte) (buf, chunk []byte) {
 	size := strconv.AppendUint(digits[:0], uint64(n), 16)
 	start := len(chunkRoom) - len("\r\n") - len(size)
 	copy(b[start:], size)
-	b = append(b, '\r', '\n')
+	if b = append(b, "\r\n"...); last {
+		b = append(b, bodyEnd...)
+	}
 	return b, b[start:]
 }
 
 // chunkOf returns data as a chunk.
-func chunkOf(b []byte) []byte {
-	_, chunk := frameChunk(append([]byte(chunkRoom), b...))
+func chunkOf(data []byte, last bool) []byte {
+	_, chunk := frameChunk(append([]byte(chunkRoom), data...), last)
 	return chunk
 }
