@@ -66,8 +66,8 @@ var chatAPI = api{
 	separatesReasoning: true,
 	forms: chat.forms(`"message":{"role":"assistant",$parts}`, forms{
 		begun:     chat.event(`"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null`),
-		text:      partForms{token: chat.token(`"delta":{"content":"$text"}`), whole: formOf(`"content":"$text"`)},
-		reasoning: partForms{token: chat.token(`"delta":{"reasoning_content":"$text"}`), whole: formOf(`"reasoning_content":"$text"`)},
+		text:      partForms{token: chat.event(`"delta":{"content":"$text"}` + choiceEnd), whole: formOf(`"content":"$text"`)},
+		reasoning: partForms{token: chat.event(`"delta":{"reasoning_content":"$text"}` + choiceEnd), whole: formOf(`"reasoning_content":"$text"`)},
 	}),
 }
 
@@ -76,7 +76,7 @@ var completionAPI = api{
 	name: "completions", path: "/v1/completions",
 	promptParam: "prompt", prompt: []promptPart{{"prompt", aString + ", " + tokenArray + " or " + oneOf}}, tokenIDs: "prompt",
 	objects: choiceObjects, limits: choiceLimits, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: 16, // as in OpenAI and vLLM
-	forms: completion.forms(`"text":"$text"`, forms{text: partForms{token: completion.token(`"text":"$text"`)}}),
+	forms: completion.forms(`"text":"$text"`, forms{text: partForms{token: completion.event(`"text":"$text"` + choiceEnd)}}),
 }
 
 // Members of chat and completions: those that limit a response, and those that hold others.
@@ -98,13 +98,12 @@ func (c choices) head(object string) string {
 	return `{"id":"` + c.prefix + `$id","object":"` + object + `","created":$created,"model":$model,"choices":[`
 }
 
-// event is the form of an event with a choice, and token of that of a token.
+// event is the form of an event with a choice.
 func (c choices) event(choice string) form {
 	return formOf(dataForm(c.head(c.chunk) + `{"index":0,` + choice + `}]$continuous`))
 }
 
-func (c choices) token(text string) form { return c.event(text + choiceEnd) }
-
+// choiceEnd is the end of a choice.
 const choiceEnd = `,"logprobs":null,"finish_reason":$finish$returned`
 
 // forms adds what chat and completions have in common.

@@ -17,12 +17,12 @@ import (
 // as possible.
 type Config struct {
 	Model      string            // name of the model; default "sim"
-	Deployment engine.Deployment // computes the answers
+	Deployment engine.Deployment // computes the responses
 	// TimeScale is the speed of the deployment relative to real time, from
 	// [LeastTimeScale] to [MostTimeScale]; 0 is 1.
 	TimeScale float64
-	// CacheGenerated also caches generated tokens, all but the last of an answer, so
-	// that a later turn of a conversation that has the answer does not recompute it.
+	// CacheGenerated also caches generated tokens, all but the last of a response,
+	// so that a later turn of a conversation that has the response does not recompute it.
 	CacheGenerated bool
 	// Faults lists faults to simulate. Each affects its share of the requests
 	// not affected by earlier ones. A request can select another fault in a
@@ -31,12 +31,13 @@ type Config struct {
 	// Refuse lists parameters, by name, and APIs that are refused as other servers
 	// do: see [Refusable].
 	Refuse []string
-	// ReasoningTokens is the number of tokens at the start of each answer that are
-	// reasoning, which chat, responses and messages tell from visible text. An
-	// answer that is shorter has no visible text.
+	// ReasoningTokens is the number of tokens at the start of each response that are
+	// reasoning, which chat, responses and messages tell from visible text. A
+	// response that is shorter has no visible text.
 	ReasoningTokens int
 	Seed            uint64 // for selecting requests with faults and their place in the stream
-	// Encode splits prompts into tokens; if nil, each word is a token.
+	// Encode splits prompts into tokens; if nil, each word is a token. Responses have only
+	// words that are one token, unless there are none.
 	Encode  Encoder
 	Version string // returned by /version
 	// MaxConnections limits open connections; 0 is what the limit on open files allows.
@@ -53,30 +54,27 @@ const (
 	MostTimeScale  = 1000
 )
 
-func (c Config) withDefaults() Config {
+// complete returns the configuration with defaults, or an error if it is not valid.
+func (c Config) complete() (Config, error) {
 	c.Model = cmp.Or(c.Model, "sim")
 	c.Deployment.Engine = c.Deployment.Engine.WithDefaults()
 	c.TimeScale = cmp.Or(c.TimeScale, 1)
+	c.MaxConnections = cmp.Or(c.MaxConnections, listen.Room(1))
 	if c.Encode == nil {
 		c.Encode = wordTokens
 	}
-	c.MaxConnections = cmp.Or(c.MaxConnections, listen.Room(1))
-	return c
-}
-
-func (c Config) validate() error {
 	if !(c.TimeScale >= LeastTimeScale && c.TimeScale <= MostTimeScale) {
-		return fmt.Errorf("time scale must be from %v to %v, got %v", LeastTimeScale, MostTimeScale, c.TimeScale)
+		return c, fmt.Errorf("time scale must be from %v to %v, got %v", LeastTimeScale, MostTimeScale, c.TimeScale)
 	}
 	if c.ReasoningTokens < 0 {
-		return fmt.Errorf("number of reasoning tokens must not be negative, got %d", c.ReasoningTokens)
+		return c, fmt.Errorf("number of reasoning tokens must not be negative, got %d", c.ReasoningTokens)
 	}
 	for _, name := range c.Refuse {
 		if !slices.Contains(Refusable(), name) {
-			return fmt.Errorf("%.64q cannot be refused: use %s", name, strings.Join(Refusable(), ", "))
+			return c, fmt.Errorf("%.64q cannot be refused: use %s", name, strings.Join(Refusable(), ", "))
 		}
 	}
-	return nil
+	return c, nil
 }
 
 // tokenIDs stands in [Config.Refuse] for prompts that are token ids.
@@ -110,6 +108,5 @@ func (c Config) refuse(api *api, b body) *apiError {
 
 // holdsTokenIDs reports whether a prompt is an array of token ids, or has one.
 func (p parameter) holdsTokenIDs() bool {
-	array := bytes.TrimLeft(p.value[:min(len(p.value), 64)], "[ \t\r\n")
-	return len(p.value) > 0 && p.isArray() && !bytes.HasPrefix(array, []byte{'"'})
+	return !p.absent() && p.isArray() && bytes.TrimLeft(p.value, "[ \t\r\n")[0] != '"'
 }

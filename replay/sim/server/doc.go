@@ -1,5 +1,5 @@
 // Package server implements an OpenAI-compatible endpoint with a simulated LLM engine.
-// Use it to replay traces without a GPU and to test clients against predictable answers.
+// Use it to replay traces without a GPU and to test clients against predictable responses.
 //
 //	s, err := server.New(server.Config{Deployment: engine.Deployment{
 //		Engine: engine.Config{Costs: engine.Costs{
@@ -11,31 +11,22 @@
 //	defer s.Shutdown(context.Background())
 //
 // It serves, streamed and not, OpenAI's POST /v1/chat/completions, /v1/completions
-// and /v1/responses, Anthropic's /v1/messages and SGLang's /generate. The events of
-// each stream, usage and errors are those of the real API. Besides,
-// it serves GET /v1/models, /health, /version and /metrics (under vLLM's names).
-// Queries in URLs and stop strings are ignored. Parameters that would change the answer in a way that is not
-// modelled (n > 1, tools, logprobs, ...) are rejected with status 400; others
-// (temperature, top_p, user, ...) are ignored. All APIs but /generate, which has its
-// own names for them, accept vLLM's ignore_eos and min_tokens; chat and completions
-// return the ids of generated tokens if return_token_ids is true. When a client leaves,
-// its request is aborted, queued or not.
+// and /v1/responses, Anthropic's /v1/messages and SGLang's /generate, with the events,
+// usage and errors of the real API, and GET /v1/models, /health, /version and /metrics
+// (under vLLM's names). Queries in URLs and stop strings are ignored. Parameters that would
+// change the response in a way that is not modelled (n > 1, tools, logprobs, ...) are
+// rejected with status 400; others (temperature, top_p, user, ...) are ignored. All APIs but
+// /generate, which has its own names for them, accept vLLM's ignore_eos and min_tokens; chat
+// and completions return the ids of generated tokens if return_token_ids is true. When a
+// client leaves, its request is aborted, queued or not.
 //
 // Tokens are predictable: a text has one token per word, separated by white space,
 // a conversation has the tokens of its texts without a template, and every
 // generated token is one word with a leading space. So a conversation has the same
-// tokens, the same answer and the same blocks in the cache in every API, and an answer
-// in a later prompt, as text or token ids, has the tokens that were generated.
-// [Config.Encode] replaces words by the tokens of a model; answers then have only words
-// that are one token, unless there are none. In messages, as in
-// Anthropic's API, input_tokens are only the tokens that are not read from the cache:
-// the prompt has input_tokens + cache_read_input_tokens.
-//
-// [Config.Refuse] makes the server refuse parameters, or whole APIs, as others do.
-// [Config.ReasoningTokens] makes the start of each answer reasoning:
-// reasoning_content in chat, an item with reasoning_text in responses, a thinking
-// block in messages. The text of completions and /generate includes it. The reasoning of
-// earlier answers is no part of a prompt.
+// tokens, response and blocks in the cache in every API, and a response in a later prompt, as
+// text or token ids, has the tokens that were generated. [Config.Encode] replaces words by
+// the tokens of a model. The reasoning of earlier responses is no part of a prompt. In
+// messages, as in Anthropic's API, the prompt has input_tokens + cache_read_input_tokens.
 //
 // Request headers: X-Session-ID identifies the conversation, for routing by session.
 // X-Moontide-Stamps: 1 adds a member "written_ns" to each event, the time at which

@@ -134,14 +134,14 @@ var fields = map[string]field{
 	"returned": of(func(r *response, b []byte) []byte { return append(r.appendIDs(append(b, `,"token_ids":[`...)), ']') }).
 		when(func(r *response) bool { return r.tokenIDs }, ""),
 
-	"prompt":   number(func(r *response) int { return r.usage.prompt }).always(),
-	"cached":   number(func(r *response) int { return r.usage.cached }).always(),
-	"uncached": number(func(r *response) int { return r.usage.prompt - r.usage.cached }).always(),
+	"prompt":   number(func(r *response) int { return r.promptTokens }).always(),
+	"cached":   number(func(r *response) int { return r.cachedTokens }).always(),
+	"uncached": number(func(r *response) int { return r.promptTokens - r.cachedTokens }).always(),
 	"output":   number(func(r *response) int { return r.upTo }),
-	"total":    number(func(r *response) int { return r.usage.prompt + r.upTo }),
+	"total":    number(func(r *response) int { return r.promptTokens + r.upTo }),
 	"reasoned": number((*response).reasoned),
 	"details": of(func(r *response, b []byte) []byte { // only of a model that reasons
-		return append(appendMember(b, `,"completion_tokens_details":{"reasoning_tokens":`, int64(r.reasoned())), '}')
+		return append(strconv.AppendInt(append(b, `,"completion_tokens_details":{"reasoning_tokens":`...), int64(r.reasoned()), 10), '}')
 	}).when(func(r *response) bool { return r.reasoning > 0 }, ""),
 	"usage": of(func(r *response, b []byte) []byte { return r.api.usage.append(b, r) }),
 	"continuous": of(func(r *response, b []byte) []byte { return r.counted.append(append(b, ','), r) }).
@@ -151,7 +151,9 @@ var fields = map[string]field{
 		r.sequence++
 		return strconv.AppendInt(b, int64(r.sequence-1), 10)
 	}),
-	"stamp": of(func(r *response, b []byte) []byte { return appendMember(b, `,"written_ns":`, r.stamp) }).
+	"stamp": of(func(r *response, b []byte) []byte {
+		return strconv.AppendInt(append(b, `,"written_ns":`...), r.stamp, 10)
+	}).
 		when(func(r *response) bool { return r.stamped }, ""),
 
 	"message": quoted(func(r *response) string { return r.failure.message }),
@@ -160,8 +162,4 @@ var fields = map[string]field{
 	}),
 	"param": quoted(func(r *response) string { return r.failure.param }),
 	"code":  quoted(func(r *response) string { return r.failure.code }),
-}
-
-func appendMember(b []byte, name string, value int64) []byte {
-	return strconv.AppendInt(append(b, name...), value, 10)
 }

@@ -113,7 +113,7 @@ func (s *Server) serveResponse(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	case r.stream:
 		if fault.inStream() {
 			before := min(1+random.IntN(max(q.Output-1, 1)), q.Output-1)
-			q.writer.fault = &pendingFault{fault, before, make(chan struct{})}
+			q.fault = &pendingFault{fault, before, make(chan struct{})}
 		}
 		s.serveStream(ctx, q)
 		return nil
@@ -124,7 +124,7 @@ func (s *Server) serveResponse(ctx *fasthttp.RequestCtx, api *api) *apiError {
 		ctx.SetConnectionClose()
 		return unserved(err)
 	}
-	q.usage, q.upTo = usage{q.Prompt.Len(), q.Cached()}, q.tokens
+	q.promptTokens, q.cachedTokens, q.upTo = q.Prompt.Len(), q.Cached(), q.tokens
 	respond(ctx, jsonType, q.api.whole.append(nil, &q.response))
 	return nil
 }
@@ -147,7 +147,7 @@ func (s *Server) serveStream(ctx *fasthttp.RequestCtx, q *activeRequest) {
 	ctx.SetContentType("text/event-stream; charset=utf-8")
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-cache")
 	ctx.Response.ImmediateHeaderFlush = true
-	ctx.Response.SetBodyStream(eventStream{q}, -1)
+	ctx.Response.SetBodyStream(q, -1)
 }
 
 // refuseBroken answers input that fasthttp cannot parse as a request, and then

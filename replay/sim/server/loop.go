@@ -40,7 +40,7 @@ func (s *Server) stopLoop() {
 func (s *Server) step() {
 	s.mu.Lock()
 	s.round = s.clock()
-	s.advanceTo(s.now())
+	s.events = s.cluster.Advance(s.now(), s.events)
 	events := s.events
 	s.events = s.spareEvents[:0]
 	s.setTimer()
@@ -54,12 +54,10 @@ func (s *Server) step() {
 // holds the mutex.
 func (s *Server) advance() time.Duration {
 	now := s.now()
-	s.advanceTo(now)
+	s.events = s.cluster.Advance(now, s.events)
 	s.setTimer()
 	return now
 }
-
-func (s *Server) advanceTo(now time.Duration) { s.events = s.cluster.Advance(now, s.events) }
 
 // setTimer sets the timer to the next event of the deployment. Events have
 // model times: a late round delays what it delivers, but not later events.
@@ -101,7 +99,7 @@ func (s *Server) deliver(q *activeRequest) {
 	q.delivered, q.last = q.generated, at
 	switch {
 	case q.streamed:
-		s.buf = q.writer.offer(q.generated, s.buf)
+		s.buf = q.offer(q.generated, s.buf)
 	case q.generated == q.Output:
 		q.complete()
 	}
@@ -112,11 +110,10 @@ func (s *Server) deliver(q *activeRequest) {
 type activeRequest struct {
 	engine.Request
 	response
-	server   *Server
-	conn     *conn
-	begun    time.Duration // when it arrived, by the server's clock
-	streamed bool
-	writer   eventWriter // for a stream
+	stream
+	server *Server
+	conn   *conn
+	begun  time.Duration // when it arrived, by the server's clock
 
 	// Used by the loop only.
 	generated, delivered int           // tokens, and those that the client was given
@@ -127,7 +124,6 @@ type activeRequest struct {
 
 func (s *Server) newActive(r *request, of response, c *conn, begun time.Time) *activeRequest {
 	q := &activeRequest{response: of, server: s, conn: c, begun: begun.Sub(s.start), done: make(chan struct{})}
-	q.writer.q = q
 	q.Prompt, q.Session, q.Owner = r.prompt, r.session, q
 	seed := r.prompt.Hash()
 	q.wording = wording{s.lexicon, seed, cmp.Or(s.cfg.ReasoningTokens, math.MaxInt)}
@@ -165,7 +161,7 @@ func (s *Server) tooLong(q *activeRequest) *apiError {
 func (s *Server) run(q *activeRequest) error {
 	q.conn.resume()
 	if q.streamed && len(q.api.accepted) > 0 {
-		q.writer.offer(0, nil)
+		q.offer(0, nil)
 	}
 	if err := s.submit(q); err != nil {
 		return err
@@ -208,7 +204,7 @@ func (s *Server) submit(q *activeRequest) error {
 
 // release ends a request. It is aborted unless all its tokens are generated.
 func (s *Server) release(q *activeRequest) {
-	q.writer.stop()
+	q.stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, q.conn)

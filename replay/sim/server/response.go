@@ -23,18 +23,15 @@ type response struct {
 	stamped bool // each event has the time of its writing
 
 	// What the next event, or the whole response, is about.
-	usage      usage
-	part       part
-	bound      form  // of the tokens of the part, but the last one of the response
-	counted    form  // the usage after each token
-	from, upTo int   // tokens
-	stamp      int64 // see Server.stampAt
-	sequence   int   // events so far, if they are counted
-	failure    *apiError
+	promptTokens, cachedTokens int // known from the first token on
+	part                       part
+	bound                      form  // of the tokens of the part, but the last one of the response
+	counted                    form  // the usage after each token
+	from, upTo                 int   // tokens
+	stamp                      int64 // see Server.stamp
+	sequence                   int   // events so far, if they are counted
+	failure                    *apiError
 }
-
-// usage holds the number of prompt tokens and of cached tokens among them.
-type usage struct{ prompt, cached int }
 
 // part is a part of a response: its reasoning or its visible text.
 type part struct {

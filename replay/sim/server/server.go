@@ -62,8 +62,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	if cfg, err = cfg.complete(); err != nil {
 		return nil, err
 	}
 	start := time.Now()
@@ -97,9 +96,8 @@ func New(cfg Config) (*Server, error) {
 		HeaderReceived: func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 			return fasthttp.RequestConfig{ReadTimeout: bodyTime}
 		},
-		IdleTimeout: 2 * time.Minute,
-		// Streams keep no unneeded buffers.
-		ReduceMemoryUsage: true,
+		IdleTimeout:       2 * time.Minute,
+		ReduceMemoryUsage: true, // streams keep no unneeded buffers
 	}
 	return s, nil
 }
@@ -167,11 +165,8 @@ func (s *Server) isShutDown() bool {
 	}
 }
 
-// shutdownGrace is the time Run waits for responses in flight.
-const shutdownGrace = 5 * time.Second
-
-// Run serves on ln until ctx ends, shuts down and returns a summary. It closes
-// ln.
+// Run serves on ln until ctx ends, shuts down, for which responses in flight have five
+// seconds, and returns a summary. It closes ln.
 func Run(ctx context.Context, ln net.Listener, cfg Config) (Summary, error) {
 	s, err := New(cfg)
 	if err != nil {
@@ -185,7 +180,7 @@ func Run(ctx context.Context, ln net.Listener, cfg Config) (Summary, error) {
 		return Summary{}, err
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	grace, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := s.Shutdown(grace); err != nil {
 		return Summary{}, fmt.Errorf("shutting the endpoint down: %w", err)

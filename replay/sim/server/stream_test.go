@@ -57,12 +57,14 @@ type openedStream struct {
 	ended    chan error
 }
 
+func (o *openedStream) Read(p []byte) (int, error) { return o.Conn.Read(p) }
+
 func openStream(t testing.TB, s *Server, api *api, osl int) *openedStream {
 	t.Helper()
 	client, server := net.Pipe()
 	o := &openedStream{activeOf(s, api, osl, server), client, make(chan error, 1)}
 	go func() {
-		_, err := eventStream{o.activeRequest}.WriteTo(nil)
+		_, err := o.activeRequest.WriteTo(nil)
 		o.ended <- err
 	}()
 	return o
@@ -231,7 +233,7 @@ func TestEventsDoNotAllocate(t *testing.T) {
 // all members that may be asked for if all is true.
 func middle(api *api, reasoning int, all bool) *response {
 	a := &response{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: wording{lexiconOf(wordTokens), 7, math.MaxInt}, reasoning: reasoning,
-		tokens: 1000, full: true, usage: usage{prompt: 1000, cached: 500}, stamped: all}
+		tokens: 1000, full: true, promptTokens: 1000, cachedTokens: 500, stamped: all}
 	a.continuousUsage = all
 	if !api.separatesReasoning {
 		a.reasoning = 0

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// eventWriter writes a stream to its client without blocking the loop: the loop
+// stream is a response that is written without blocking the loop: the loop
 // writes what the socket accepts in one system call. If that is not everything,
 // a goroutine writes the rest as the client reads. Events are encoded only when
 // written, so a slow client takes no memory; a client that reads next to
 // nothing is disconnected.
-type eventWriter struct {
-	q *activeRequest
-
+type stream struct {
+	streamed  bool
 	mu        sync.Mutex
 	available int           // tokens that may be written
 	written   int           // tokens whose events were encoded
@@ -32,23 +31,23 @@ const (
 
 // offer makes tokens available for writing. It returns buf, which is scratch
 // memory.
-func (w *eventWriter) offer(tokens int, buf []byte) []byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.available = tokens
-	if w.behind || w.stopped || w.broken {
+func (q *activeRequest) offer(tokens int, buf []byte) []byte {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.available = tokens
+	if q.behind || q.stopped || q.broken {
 		return buf
 	}
-	buf, chunk := w.next(buf)
-	n, err := w.q.conn.tryWrite(chunk)
+	buf, chunk := q.next(buf)
+	n, err := q.conn.tryWrite(chunk)
 	switch {
 	case err != nil:
-		w.cutOff()
-	case n < len(chunk) || w.written < w.available:
-		w.behind = true
-		go w.catchUp(append([]byte(nil), chunk[n:]...))
-	case w.written == w.q.Output:
-		w.end()
+		q.cutOff()
+	case n < len(chunk) || q.written < q.available:
+		q.behind = true
+		go q.catchUp(append([]byte(nil), chunk[n:]...))
+	case q.written == q.Output:
+		q.end()
 	}
 	return buf
 }
@@ -56,23 +55,23 @@ func (w *eventWriter) offer(tokens int, buf []byte) []byte {
 // next encodes the next chunk in buf and returns both: the events of available tokens, or
 // fewer if they exceed a chunk, and the end of the stream after the last one. If no
 // token is available yet, it has the events before the first. The caller holds the mutex.
-func (w *eventWriter) next(buf []byte) (_, chunk []byte) {
-	q, before, upTo := w.q, w.written, w.available
-	if w.fault != nil {
-		upTo = min(upTo, w.fault.before)
+func (q *activeRequest) next(buf []byte) (_, chunk []byte) {
+	before, upTo := q.written, q.available
+	if q.fault != nil {
+		upTo = min(upTo, q.fault.before)
 	}
 	if q.stamped {
 		q.stamp = q.server.stamp()
 	}
-	q.usage = usage{q.Prompt.Len(), q.Cached()} // known from the first token on
+	q.promptTokens, q.cachedTokens = q.Prompt.Len(), q.Cached()
 	buf = append(buf[:0], chunkRoom...)
-	if w.available == 0 {
+	if q.available == 0 {
 		buf = q.api.accepted.append(buf, &q.response)
 	}
-	for ; w.written < upTo && len(buf) < chunkLimit; w.written++ {
-		buf = q.appendToken(buf, w.written)
+	for ; q.written < upTo && len(buf) < chunkLimit; q.written++ {
+		buf = q.appendToken(buf, q.written)
 	}
-	ends := before < w.written && w.written == q.Output
+	ends := before < q.written && q.written == q.Output
 	if ends {
 		buf = q.appendEnd(buf)
 	}
@@ -80,83 +79,78 @@ func (w *eventWriter) next(buf []byte) (_, chunk []byte) {
 }
 
 // end is called after everything is written. The caller holds the mutex.
-func (w *eventWriter) end() {
-	w.q.conn.alreadyWritten = bodyEnd
-	w.q.complete()
+func (q *activeRequest) end() {
+	q.conn.alreadyWritten = bodyEnd
+	q.complete()
 }
 
 // catchUp writes the rest of a chunk and tokens that become available
 // meanwhile.
-func (w *eventWriter) catchUp(rest []byte) {
+func (q *activeRequest) catchUp(rest []byte) {
 	var buf []byte
-	c := w.q.conn
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for !w.stopped && (len(rest) > 0 || w.written < w.available && !w.broken) {
-		if f := w.fault; len(rest) == 0 && f != nil && w.written == f.before {
-			w.mu.Unlock()
-			instead, goesOn := w.q.strike(f)
-			w.mu.Lock()
-			rest, w.fault, w.broken = instead, nil, !goesOn
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.stopped && (len(rest) > 0 || q.written < q.available && !q.broken) {
+		if f := q.fault; len(rest) == 0 && f != nil && q.written == f.before {
+			q.mu.Unlock()
+			instead, goesOn := q.strike(f)
+			q.mu.Lock()
+			rest, q.fault, q.broken = instead, nil, !goesOn
 			continue
 		}
 		if len(rest) == 0 {
-			buf, rest = w.next(buf)
+			buf, rest = q.next(buf)
 		}
-		w.mu.Unlock()
+		q.mu.Unlock()
 		piece := rest[:min(len(rest), slowPiece)]
 		rest = rest[len(piece):]
-		err := c.SetWriteDeadline(time.Now().Add(slowestWrite))
+		err := q.conn.SetWriteDeadline(time.Now().Add(slowestWrite))
 		if err == nil {
-			_, err = c.Conn.Write(piece)
+			_, err = q.conn.Conn.Write(piece)
 		}
-		w.mu.Lock()
+		q.mu.Lock()
 		if err != nil {
-			w.cutOff()
+			q.cutOff()
 		}
 	}
-	w.behind = false
-	if w.stopped {
+	q.behind = false
+	if q.stopped {
 		return
 	}
-	c.SetWriteDeadline(time.Time{})
-	if w.written == w.q.Output || w.broken {
-		w.end()
+	q.conn.SetWriteDeadline(time.Time{})
+	if q.written == q.Output || q.broken {
+		q.end()
 	}
 }
 
 // stop stops writing.
-func (w *eventWriter) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stopped = true
-	if w.fault != nil {
-		close(w.fault.gone)
+func (q *activeRequest) stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stopped = true
+	if q.fault != nil {
+		close(q.fault.gone)
 	}
 }
 
 // cutOff closes the connection, which the handler detects. The caller holds the
 // mutex.
-func (w *eventWriter) cutOff() {
-	w.stopped = true
-	w.q.conn.Close()
+func (q *activeRequest) cutOff() {
+	q.stopped = true
+	q.conn.Close()
 }
 
-// eventStream is the body of a streamed answer for fasthttp. Passing events
-// through fasthttp would wake up a goroutine for each. Instead, fasthttp sends
-// the head and calls WriteTo, and the loop writes chunks directly to the
-// connection until the answer is complete.
-type eventStream struct{ *activeRequest }
+// WriteTo makes a request in flight the body of a response for fasthttp: it returns when
+// the response has been written. It writes nothing itself, since passing events
+// through fasthttp would wake up a goroutine for each: fasthttp sends
+// the head, and the loop writes chunks directly to the connection. After an error, fasthttp
+// closes the connection.
+func (q *activeRequest) WriteTo(io.Writer) (int64, error) { return 0, q.server.run(q) }
 
-// SupportsBodyWriteTo makes fasthttp call WriteTo.
-func (eventStream) SupportsBodyWriteTo() bool { return true }
+// SupportsBodyWriteTo makes fasthttp call WriteTo, and never Read.
+func (*activeRequest) SupportsBodyWriteTo() bool { return true }
 
-// WriteTo returns when the answer has been written. It writes nothing itself.
-// After an error, fasthttp closes the connection.
-func (e eventStream) WriteTo(io.Writer) (int64, error) { return 0, e.server.run(e.activeRequest) }
-
-// Read is never called.
-func (eventStream) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (*activeRequest) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 const (
 	// chunkLimit is the approximate maximum size of a chunk in bytes.
