@@ -2,13 +2,11 @@ package cluster
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"moontide/replay"
@@ -62,12 +60,8 @@ func (l *leader) name(number int) string {
 // report handles a report of a part. Its error is a [*refusal] or errEnding.
 func (l *leader) report(now time.Time, r report) error {
 	switch {
-	case r.Of != l.Of:
+	case r.Of != l.Of || r.Number < 1 || r.Number > l.Of:
 		return refuse("part %d (%s) is of %d parts, part 1 of %d", r.Number, r.Host, r.Of, l.Of)
-	case r.Number < 1 || r.Number > l.Of:
-		return refuse("there is no part %d of %d", r.Number, l.Of)
-	case !slices.Contains(phases, r.Phase):
-		return refuse("part %d is in an unknown phase %q", r.Number, short(string(r.Phase)))
 	case r.Version != l.Version:
 		return refuse("part %d of %d (%s) is moontide %s, part 1 is %s: run the same version everywhere", r.Number, l.Of, r.Host, r.Version, l.Version)
 	}
@@ -304,37 +298,6 @@ type order struct {
 	// interrupted.
 	Resumable bool     `json:"resumable,omitempty"`
 	Done      Progress `json:"done,omitzero"` // from loaded on, of all parts together
-}
-
-// latest has the newest order. Calls of set must not be concurrent.
-type latest struct{ atomic.Pointer[issue] }
-
-// issue is an order, and a channel that is closed when there is a newer one.
-type issue struct {
-	order
-	replaced chan struct{}
-}
-
-// set replaces the order if o is newer.
-func (l *latest) set(o order) {
-	before := l.Load()
-	if before != nil && o.Version <= before.Version {
-		return
-	}
-	if l.Store(&issue{o, make(chan struct{})}); before != nil {
-		close(before.replaced)
-	}
-}
-
-// after waits until the order is not that of a version, or ctx ends, and returns it.
-func (l *latest) after(ctx context.Context, version uint64) order {
-	if now := l.Load(); now.Version == version {
-		select {
-		case <-now.replaced:
-		case <-ctx.Done():
-		}
-	}
-	return l.Load().order
 }
 
 // refusal is why part 1 rejects a report. It ends the part.

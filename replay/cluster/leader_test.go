@@ -130,8 +130,7 @@ func TestRefusedReports(t *testing.T) {
 		"two rank 0s":   {1, func(r *report) { r.Process, r.Host = "q", "other" }, "two processes of part 1 of 2: one on node, one on other"},
 		"other version": {2, func(r *report) { r.Version = "2" }, "is moontide 2, part 1 is 1"},
 		"other number":  {2, func(r *report) { r.Of = 3 }, "of 3 parts, part 1 of 2"},
-		"no part":       {3, func(r *report) {}, "there is no part 3"},
-		"unknown phase": {2, func(r *report) { r.Phase = "odd" }, "unknown phase"},
+		"no part":       {3, func(r *report) {}, "part 3 (node) is of 2 parts, part 1 of 2"},
 	} {
 		c := newCrew(t, 2, Config{})
 		c.say(1, loading)

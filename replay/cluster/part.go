@@ -96,9 +96,9 @@ type Part struct {
 	end         context.CancelCauseFunc
 	sending     context.Context // ends when sending is to stop
 	stopSending context.CancelFunc
-	orders      latest
 
 	mu     sync.Mutex
+	order  order // the newest
 	report report
 	status func() replay.Status
 }
@@ -118,7 +118,6 @@ func Join(ctx context.Context, c Config) (*Part, error) {
 	}}}
 	p.running, p.end = context.WithCancelCause(context.Background())
 	p.sending, p.stopSending = context.WithCancel(context.Background())
-	p.orders.set(order{})
 	host, _ := os.Hostname()
 	p.report = report{Number: c.Number, Of: c.Of, Version: c.Version, Process: rand.Text(), Host: host, Seq: 1, Phase: loading}
 	if c.Number == 1 {
@@ -147,7 +146,7 @@ func (p *Part) arrive(ctx context.Context) error {
 	for {
 		err := p.findPart1()
 		if err == nil {
-			err = p.send(ctx, 0)
+			_, err = p.send(ctx, 0)
 		}
 		switch now := p.Clock(); {
 		case err == nil:
@@ -222,8 +221,8 @@ func (p *Part) Err() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o := p.orders.Load(); o.Drain != "" && p.report.Interrupts == 0 {
-		return &EndedError{o.Drain, true}
+	if p.order.Drain != "" && p.report.Interrupts == 0 {
+		return &EndedError{p.order.Drain, true}
 	}
 	return nil
 }
@@ -281,8 +280,9 @@ func (p *Part) release() {
 	p.client.CloseIdleConnections()
 }
 
-// send reports to part 1 and follows its order.
-func (p *Part) send(ctx context.Context, seen uint64) error {
+// send reports to part 1 and follows its order. If the order is that of a version, part 1
+// waits a while for a newer one.
+func (p *Part) send(ctx context.Context, seen uint64) (o order, err error) {
 	p.mu.Lock()
 	r := p.report
 	if p.status != nil {
@@ -290,13 +290,11 @@ func (p *Part) send(ctx context.Context, seen uint64) error {
 	}
 	p.mu.Unlock()
 	r.Seen = seen
-	var o order
-	if err := p.post(ctx, "/v1/report", r, &o); err != nil {
-		return err
+	if err = p.post(ctx, "/v1/report", r, &o); err == nil {
+		o.Cancel, o.Drain = oneLine(o.Cancel), oneLine(o.Drain)
+		p.follow(o)
 	}
-	o.Cancel, o.Drain = oneLine(o.Cancel), oneLine(o.Drain)
-	p.follow(o)
-	return nil
+	return o, err
 }
 
 // follow follows an order, even if a newer one has overtaken it.
@@ -313,7 +311,9 @@ func (p *Part) follow(o order) {
 		}
 		p.stopSending()
 	}
-	p.orders.set(o)
+	if o.Version > p.order.Version {
+		p.order = o
+	}
 }
 
 // requestTime is the time limit of a request, except for files.
@@ -364,8 +364,9 @@ func (p *Part) poll(ctx context.Context) {
 	for heard := p.Clock(); ctx.Err() == nil; {
 		p.mu.Lock()
 		p.report.Seq++ // the status is new
+		seen := p.order.Version
 		p.mu.Unlock()
-		err := p.send(ctx, p.orders.Load().Version)
+		_, err := p.send(ctx, seen)
 		var refused *refusal
 		switch {
 		case err == nil:
@@ -406,19 +407,18 @@ func (p *Part) reach(ctx context.Context, reached phase, change func(r *report))
 		r.Phase = reached
 		change(r)
 	})
-	waiting, stop := p.Ending(ctx)
-	defer stop()
 	for {
-		o = p.orders.Load().order
+		if o, err = p.send(ctx, o.Version); err != nil {
+			pause(ctx)
+		}
 		switch {
 		case p.running.Err() != nil:
 			return o, context.Cause(p.running)
-		case o.Phase.reached(reached):
+		case err == nil && o.Phase.reached(reached):
 			return o, nil
 		case ctx.Err() != nil:
 			return o, ctx.Err()
 		}
-		p.orders.after(waiting, o.Version)
 	}
 }
 

@@ -94,21 +94,20 @@ func (p *Part) ownHost() string {
 // server serves the leader over HTTP, in the process of part 1.
 type server struct {
 	Config
-	http   *http.Server
-	conns  listen.Conns
-	ended  chan struct{} // closed when tick has returned
-	stop   context.CancelFunc
-	orders latest
+	http  *http.Server
+	conns listen.Conns
+	ended chan struct{} // closed when tick has returned
+	stop  context.CancelFunc
 
-	mu     sync.Mutex
-	leader *leader
+	mu      sync.Mutex
+	leader  *leader
+	changed chan struct{} // closed and replaced when there is a new order
 }
 
 // serve serves the leader on a listener until close is called.
 func serve(ln net.Listener, l *leader, c Config) *server {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{Config: c, leader: l, ended: make(chan struct{}), stop: stop}
-	s.orders.set(l.order)
+	s := &server{Config: c, leader: l, ended: make(chan struct{}), changed: make(chan struct{}), stop: stop}
 	s.conns.Most = strangers + connsOfPart*c.Of
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/report", s.handleReport)
@@ -136,12 +135,17 @@ func (s *server) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// with calls f with the leader and wakes the requests that wait for a new order.
-func (s *server) with(f func(l *leader)) {
+// with calls f with the leader and wakes the requests that wait for a new order. It returns
+// the order, and a channel that is closed when there is a newer one.
+func (s *server) with(f func(l *leader)) (order, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f(s.leader)
-	s.orders.set(s.leader.order)
+	before := s.leader.order.Version
+	if f(s.leader); s.leader.order.Version != before {
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+	return s.leader.order, s.changed
 }
 
 func (s *server) tick(ctx context.Context) {
@@ -172,12 +176,18 @@ func (s *server) handleReport(w http.ResponseWriter, req *http.Request) {
 		*text = short(*text)
 	}
 	var refused error
-	s.with(func(l *leader) { refused = l.report(s.Clock(), r) })
+	o, changed := s.with(func(l *leader) { refused = l.report(s.Clock(), r) })
 	switch {
 	case refused == nil:
-		ctx, cancel := context.WithTimeout(req.Context(), pollTime)
-		defer cancel()
-		json.NewEncoder(w).Encode(s.orders.after(ctx, r.Seen))
+		if o.Version == r.Seen {
+			select {
+			case <-changed:
+			case <-time.After(pollTime):
+			case <-req.Context().Done():
+			}
+			o, _ = s.with(func(*leader) {})
+		}
+		json.NewEncoder(w).Encode(o)
 	case errors.Is(refused, errEnding):
 		http.Error(w, refused.Error(), http.StatusServiceUnavailable)
 	default:
