@@ -26,7 +26,7 @@ var maxLines = map[string]int{
 	"replay/experiment":             4600,
 	"replay/experiment/search":      250,
 	"replay/capture":                1420,
-	"replay/cluster":                1350,
+	"replay/cluster":                1360,
 	"replay/evidence":               800,
 	"replay/listen":                 250,
 	"replay/live":                   300,
