@@ -68,16 +68,3 @@ func TestRunReturnsWhileTheStreamBlocks(t *testing.T) {
 		}
 	}
 }
-
-func TestRunnerRunsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := &fakeServer{took: always(time.Millisecond)}
-		runner := &Runner{Client: server}
-		if tally, err := runner.Run(t.Context(), trace.FromSlice(atMS(0))); err != nil || tally.Sent != 1 {
-			t.Fatal(tally, err)
-		}
-		if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(0))); !errors.Is(err, ErrReused) || server.prepared != 1 {
-			t.Errorf("%v, %d prepared", err, server.prepared)
-		}
-	})
-}

@@ -17,36 +17,6 @@ import (
 	"moontide/trace"
 )
 
-// In a closed loop a request is due when there is room for it, and nothing is
-// ever held.
-func TestClosedLoop(t *testing.T) {
-	server := &fakeServer{took: func(r trace.Request) time.Duration { return time.Duration(r.InputLength) * msec }}
-	rows := atMS(0, 0, 0, 0, 0)
-	for i, took := range []int{30, 10, 10, 50, 10} {
-		rows[i].InputLength = took
-	}
-	m, _, _ := replayed(t, &Runner{Client: server, MaxConcurrency: 2, Closed: true}, rows)
-	for name, f := range map[string]func(Record) time.Duration{"due": dueAt, "ready": readyAt, "sent": sentAt} {
-		equal(t, name, rowsOf(m, 5, f), 0, 0, 10*msec, 20*msec, 30*msec)
-	}
-}
-
-// Sessions still chain, and a conversation that goes on comes before one that
-// begins: with room for one, they come one after the other.
-func TestClosedLoopKeepsSessionsTogether(t *testing.T) {
-	turn := func(session string) trace.Request {
-		return trace.Request{SessionID: session, Timestamp: trace.Some(0.0)}
-	}
-	think := turn("a")
-	think.Timestamp, think.Delay = trace.Opt[float64]{}, trace.Some(15.0)
-	rows := []trace.Request{turn("a"), turn("b"), turn("c"), turn("a"), turn("b"), turn("c"), think}
-	m, _, _ := replayed(t, &Runner{Client: &fakeServer{took: always(10 * msec)}, MaxConcurrency: 1, Closed: true}, rows)
-	// a a b(while a thinks) b, then a, whose time came meanwhile, c c
-	for name, f := range map[string]func(Record) time.Duration{"due": dueAt, "ready": readyAt, "sent": sentAt} {
-		equal(t, name, rowsOf(m, 7, f), 0, 20*msec, 50*msec, 10*msec, 30*msec, 60*msec, 40*msec)
-	}
-}
-
 // What is ready when the time is up, or later, is not sent and not waited for; what is in
 // flight ends. A trace that ends before is unaffected.
 func TestDurationEndsTheSending(t *testing.T) {

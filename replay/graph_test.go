@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -79,19 +78,6 @@ type forgetful struct {
 }
 
 func (f *forgetful) Forget(row int) { f.forgotten.Add(row) }
-
-// An id in After may be that of a later row.
-func TestRowsWaitForLaterRows(t *testing.T) {
-	rows := atMS(0, 0, 50)
-	rows[0].ID = "a"
-	rows[1].After, rows[1].Timestamp, rows[1].Delay = []string{"a", "late"}, trace.Opt[float64]{}, trace.Some(5.0)
-	rows[2].ID = "late"
-	plan := scan(t, rows)
-	m, _, _ := replayed(t, &Runner{Client: &fakeServer{took: always(20 * msec)}, Graph: plan.Graph}, rows)
-	if at := m.records[1].Sent.Value; at != 75*msec {
-		t.Errorf("sent at %v, want 75ms: 5 ms after the end of the later row", at)
-	}
-}
 
 // With a limit of open sessions the next one starts when one ends, and every row of a
 // session counts: also those of sub-agents.
@@ -229,13 +215,6 @@ func TestAbandonedIsNotFailed(t *testing.T) {
 	}}
 	if _, tally, _ := replayed(t, &Runner{Client: server, MaxErrors: 1}, rows); tally.Sent != 2 || tally.Abandoned != 1 || tally.Failed != 0 || tally.Skipped != 0 || tally.Cut != 1 {
 		t.Errorf("%+v", tally)
-	}
-}
-
-func TestSessionLimitsNeedTheGraph(t *testing.T) {
-	runner := &Runner{Client: &fakeServer{took: always(0)}, Sessions: SessionLimits{Open: 1}}
-	if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(0))); !errors.Is(err, ErrNoGraph) {
-		t.Errorf("error %v", err)
 	}
 }
 

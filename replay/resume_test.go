@@ -55,65 +55,42 @@ func ended(row int, r trace.Request, done time.Duration, class Class) Record {
 	return Record{Request: r, Row: row, Done: done, Class: class, Status: 200}
 }
 
-// The clock continues where the record ends. Requests that were in flight are sent
-// at once; the others keep their distances, and the first of them is also due at
-// once.
-func TestResumedRunGoesOn(t *testing.T) {
-	rows := atMS(0, 100, 200, 300, 900, 950, 950, 2000)
-	m, _ := resume(t, rows, ended(0, rows[0], 400*msec, OK), ended(3, rows[3], 350*msec, Timeout))
-	want := map[int]time.Duration{1: 400 * msec, 2: 400 * msec, 4: 400 * msec, 5: 450 * msec, 6: 450 * msec, 7: 1500 * msec}
-	if len(m.records) != len(want) {
-		t.Fatalf("%d records", len(m.records))
+// The clock continues where the record ends. Requests that were in flight are sent at once;
+// the others keep their distances, and the first of them is also due at once. A turn is due
+// after the turn before, which may be recorded, and not earlier than at once.
+func TestResumedRun(t *testing.T) {
+	gap, long := atMS(0, 100, 200, 300, 900, 950, 950, 2000), atMS(0, 5000, 5001, 5002, 5100)
+	sessions := []trace.Request{
+		arrival("thinks", 0), arrival("failed", 0), arrival("flying", 10), arrival("over", 20),
+		turn("thinks", 500), turn("failed", 1), turn("flying", 30), turn("thinks", 5),
+		arrival("new", 1000), arrival("thinks", 1200), turn("new", 7), arrival("failed", 1300),
 	}
-	for row, at := range want {
-		rec := m.records[row]
-		if rec.Due != at || rec.Ready != at || rec.Sent != trace.Some(at) || rec.Done != at+10*msec {
-			t.Errorf("row %d: due %v, ready %v, sent %v, done %v; want %v", row, rec.Due, rec.Ready, rec.Sent, rec.Done, at)
+	sessions[4].Timestamp = trace.Some(25.0) // its delay goes before it
+	for name, test := range map[string]struct {
+		rows    []trace.Request
+		records []Record
+		sent    map[int]int // ms, by row
+		late    map[int]int // ms from due to sent, by row
+		skipped int
+	}{
+		"in flight": {gap, []Record{ended(0, gap[0], 400*msec, OK), ended(3, gap[3], 350*msec, Timeout)}, map[int]int{1: 400, 2: 400, 4: 400, 5: 450, 6: 450, 7: 1500}, nil, 0},
+		// The clock of a run that had skipped a gap when it was resumed is behind the trace's.
+		"twice": {long, []Record{ended(0, long[0], 10*msec, OK), ended(3, long[3], 30*msec, OK)}, map[int]int{1: 30, 2: 30, 4: 30}, nil, 0},
+		"sessions": {
+			sessions, []Record{ended(0, sessions[0], 100*msec, OK), ended(1, sessions[1], 200*msec, Truncated), ended(3, sessions[3], 300*msec, OK)},
+			map[int]int{2: 300, 6: 340, 4: 600, 7: 615, 9: 625, 8: 300, 10: 317}, map[int]int{9: 125}, 2,
+		},
+	} {
+		m, tally := resume(t, test.rows, test.records...)
+		for row, ms := range test.sent {
+			at, rec := time.Duration(ms)*msec, m.records[row]
+			if late := time.Duration(test.late[row]) * msec; rec.Due != at-late || rec.Ready != at || rec.Sent != trace.Some(at) || rec.Done != at+10*msec {
+				t.Errorf("%s: row %d: due %v, ready %v, sent %v, done %v; want %v", name, row, rec.Due, rec.Ready, rec.Sent, rec.Done, at)
+			}
 		}
-	}
-}
-
-// A run that had skipped a gap when it was resumed is resumed again: its clock is
-// behind the trace's.
-func TestResumedTwice(t *testing.T) {
-	rows := atMS(0, 5000, 5001, 5002, 5100)
-	m, _ := resume(t, rows, ended(0, rows[0], 10*msec, OK), ended(3, rows[3], 30*msec, OK))
-	for row, at := range map[int]time.Duration{1: 30 * msec, 2: 30 * msec, 4: 30 * msec} {
-		if rec := m.records[row]; rec.Due != at || rec.Sent != trace.Some(at) {
-			t.Errorf("row %d: due %v, sent %v; want %v", row, rec.Due, rec.Sent, at)
+		if len(m.records) != len(test.sent) || tally.Skipped != test.skipped {
+			t.Errorf("%s: %d records, %+v", name, len(m.records), tally)
 		}
-	}
-}
-
-func TestResumedSessions(t *testing.T) {
-	turn := func(session string, ms, delay float64) trace.Request {
-		r := trace.Request{SessionID: session, Timestamp: trace.Some(ms)}
-		if delay > 0 {
-			r.Timestamp, r.Delay = trace.Opt[float64]{}, trace.Some(delay)
-		}
-		return r
-	}
-	rows := []trace.Request{
-		turn("thinks", 0, 0), turn("failed", 0, 0), turn("flying", 10, 0), turn("over", 20, 0),
-		turn("thinks", 0, 500), turn("failed", 0, 1), turn("flying", 0, 30), turn("thinks", 0, 5),
-		turn("new", 1000, 0), turn("thinks", 1200, 0), turn("new", 0, 7), turn("failed", 1300, 0),
-	}
-	rows[4].Timestamp = trace.Some(25.0) // its delay goes before it
-	m, tally := resume(t, rows, ended(0, rows[0], 100*msec, OK), ended(1, rows[1], 200*msec, Truncated), ended(3, rows[3], 300*msec, OK))
-	// The clock goes on at 300 ms; the first row behind row 3 that comes at its
-	// arrival is due then.
-	want := map[int]time.Duration{
-		2: 300 * msec, 6: 340 * msec, // 30 ms after its first turn was sent again
-		4: 600 * msec, 7: 615 * msec, 9: 625 * msec, // its arrival, 500 ms, is over
-		8: 300 * msec, 10: 317 * msec,
-	}
-	for row, at := range want {
-		if rec := m.records[row]; rec.Sent != trace.Some(at) || rec.Ready != at {
-			t.Errorf("row %d was sent at %v, ready at %v, want %v", row, rec.Sent, rec.Ready, at)
-		}
-	}
-	if len(m.records) != len(want) || tally.Skipped != 2 {
-		t.Errorf("%d records, %+v", len(m.records), tally)
 	}
 }
 

@@ -160,44 +160,120 @@ func equal[T comparable](t *testing.T, what string, got []T, want ...T) {
 	}
 }
 
-// A slow server moves nothing: due times are offsets from the start.
-func TestRequestsLeaveWhenTheTraceSays(t *testing.T) {
-	m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(10 * time.Second)}, Ahead: 1}, atMS(0, 0, 1.5, 3_600_000))
-	for name, f := range map[string]func(Record) time.Duration{"due": dueAt, "ready": readyAt, "sent": sentAt} {
-		equal(t, name, rowsOf(m, 4, f), 0, 0, 1500*time.Microsecond, time.Hour)
+// arrival is a row that arrives at a time, and turn one that is due a delay after the row
+// before of its session. Both are in ms.
+func arrival(session string, ms float64) trace.Request {
+	return trace.Request{SessionID: session, Timestamp: trace.Some(ms), InputLength: 1, OutputLength: 1}
+}
+
+func turn(session string, delay float64) trace.Request {
+	return trace.Request{SessionID: session, Delay: trace.Some(delay), InputLength: 1, OutputLength: 1}
+}
+
+// Due times are offsets from the start, which nothing moves. A request is sent when it is
+// ready: due, with the rows over that it waits for, and with a slot. In a closed loop a
+// request is due when there is room for it, and sessions that go on come before others.
+func TestWhenRequestsAreSent(t *testing.T) {
+	lengths := atMS(0, 0, 0, 0, 0)
+	for i, took := range []int{30, 10, 10, 50, 10} {
+		lengths[i].InputLength = took
 	}
-	equal(t, "done", rowsOf(m, 4, func(r Record) time.Duration { return r.Done }),
-		10*time.Second, 10*time.Second, 10*time.Second+1500*time.Microsecond, time.Hour+10*time.Second)
-	if tally.Sent != 4 || tally.Failed != 0 || tally.Stopped {
-		t.Errorf("tally: %+v", tally)
+	early, late := arrival("s", 150), arrival("s", 5000) // its turn comes long after its arrival, and long before
+	graph := []trace.Request{arrival("", 0), turn("", 5), arrival("", 50)}
+	graph[0].ID, graph[1].After, graph[2].ID = "a", []string{"a", "later"}, "later"
+	for name, test := range map[string]struct {
+		runner     *Runner
+		took       func(trace.Request) time.Duration
+		rows       []trace.Request
+		due, ready []float64 // ms; ready is nil if it is due
+	}{
+		"slow server": {&Runner{Ahead: 1}, always(10 * time.Second), atMS(0, 0, 1.5, 3_600_000), []float64{0, 0, 1.5, 3_600_000}, nil},
+		"limit":       {&Runner{MaxConcurrency: 2}, always(10 * msec), atMS(0, 0, 0, 1, 50), []float64{0, 0, 0, 1, 50}, []float64{0, 0, 10, 10, 50}},
+		"turns": {
+			&Runner{}, always(100 * msec), []trace.Request{arrival("s", 10), turn("s", 20), arrival("", 15), early, {SessionID: "s"}, late, turn("s", 0.5)},
+			[]float64{10, 130, 15, 150, 330, 5000, 5100.5}, []float64{10, 130, 15, 230, 330, 5000, 5100.5},
+		},
+		"later row": {&Runner{Graph: scan(t, graph).Graph}, always(20 * msec), graph, []float64{0, 75, 50}, nil},
+		"closed loop": {
+			&Runner{MaxConcurrency: 2, Closed: true}, func(r trace.Request) time.Duration { return time.Duration(r.InputLength) * msec },
+			lengths, []float64{0, 0, 10, 20, 30}, nil,
+		},
+		"closed loop of sessions": { // a a b (while a thinks) b a c c
+			&Runner{MaxConcurrency: 1, Closed: true}, always(10 * msec),
+			[]trace.Request{arrival("a", 0), arrival("b", 0), arrival("c", 0), arrival("a", 0), arrival("b", 0), arrival("c", 0), turn("a", 15)},
+			[]float64{0, 20, 50, 10, 30, 60, 40}, nil,
+		},
+	} {
+		server := &fakeServer{took: test.took}
+		test.runner.Client = server
+		m, tally, _ := replayed(t, test.runner, test.rows)
+		if test.ready == nil {
+			test.ready = test.due
+		}
+		for i, row := range test.rows {
+			rec, ready := m.records[i], Milliseconds(test.ready[i])
+			if rec.Due != Milliseconds(test.due[i]) || rec.Ready != ready || rec.Sent != trace.Some(ready) || rec.Done != ready+test.took(row) {
+				t.Errorf("%s: row %d is due at %v, ready at %v, sent at %v, done at %v", name, i, rec.Due, rec.Ready, rec.Sent.Value, rec.Done)
+			}
+		}
+		if limit := test.runner.MaxConcurrency; tally.Sent != len(test.rows) || tally.Failed+tally.Skipped != 0 || tally.Stopped || limit > 0 && server.most != limit {
+			t.Errorf("%s: %+v, %d in flight at once", name, tally, server.most)
+		}
 	}
 }
 
-func TestConcurrencyLimitHoldsAndSaysSo(t *testing.T) {
-	server := &fakeServer{took: always(10 * msec)}
-	m, _, _ := replayed(t, &Runner{Client: server, MaxConcurrency: 2}, atMS(0, 0, 0, 1, 50))
-	equal(t, "due", rowsOf(m, 5, dueAt), 0, 0, 0, msec, 50*msec)
-	equal(t, "ready", rowsOf(m, 5, readyAt), 0, 0, 10*msec, 10*msec, 50*msec)
-	equal(t, "sent", rowsOf(m, 5, sentAt), 0, 0, 10*msec, 10*msec, 50*msec)
-	if server.most != 2 {
-		t.Errorf("%d in flight at once, want 2", server.most)
-	}
-}
-
-func TestTurnsFollowTheTurnBefore(t *testing.T) {
-	turn := func(r trace.Request) trace.Request { r.SessionID = "s"; return r }
-	delay := func(ms float64) trace.Request { return turn(trace.Request{Delay: trace.Some(ms)}) }
-	early := turn(atMS(150)[0]) // its turn comes long after its arrival
-	late := turn(atMS(5000)[0]) // and this one's long before
-	bare := turn(trace.Request{})
-	rows := []trace.Request{turn(atMS(10)[0]), delay(20), atMS(15)[0], early, bare, late, delay(0.5)}
-	m, tally, _ := replayed(t, &Runner{Client: &fakeServer{took: always(100 * msec)}}, rows)
-	equal(t, "due", rowsOf(m, 7, dueAt), 10*msec, 130*msec, 15*msec, 150*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
-	for name, f := range map[string]func(Record) time.Duration{"ready": readyAt, "sent": sentAt} {
-		equal(t, name, rowsOf(m, 7, f), 10*msec, 130*msec, 15*msec, 230*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
-	}
-	if tally.Sent != 7 || tally.Skipped != 0 {
-		t.Errorf("tally: %+v", tally)
+// Whatever ends a run, all that was sent is recorded: Drain lets requests in flight finish,
+// the end of the context cuts them short, and failures of the recorder or the trace fail
+// the run.
+func TestWhatEndsARun(t *testing.T) {
+	broken := errors.New("broken")
+	rows := trace.FromSlice(atMS(0, 10, 20, 30))
+	for name, test := range map[string]struct {
+		reqs  trace.Requests
+		end   func(r *Runner, m *memory, cancel func())
+		err   error
+		tally Tally
+	}{
+		"drain": {rows, func(r *Runner, _ *memory, _ func()) {
+			drain := make(chan struct{})
+			r.Drain = drain
+			time.AfterFunc(15*msec, func() { close(drain) })
+		}, nil, Tally{Sent: 2, Stopped: true}},
+		"cancel":     {rows, func(_ *Runner, _ *memory, cancel func()) { time.AfterFunc(15*msec, cancel) }, nil, Tally{Sent: 2, Failed: 2, Canceled: 2, Stopped: true}},
+		"full disk":  {rows, func(_ *Runner, m *memory, _ func()) { m.fail = broken }, broken, Tally{Sent: 2, Unrecorded: 1, Stopped: true}},
+		"bad stream": {func(yield func(trace.Request, error) bool) { yield(trace.Request{}, broken) }, nil, broken, Tally{Stopped: true}},
+		"no rows":    {trace.FromSlice(nil), nil, nil, Tally{}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			took := 100 * msec
+			if test.err != nil {
+				took = msec
+			}
+			m := &memory{}
+			runner := &Runner{Client: &fakeServer{took: always(took)}, Recorder: m}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.end != nil {
+				test.end(runner, m, cancel)
+			}
+			tally, err := runner.Run(ctx, test.reqs)
+			start := tally.Start
+			if tally.Start = (time.Time{}); !errors.Is(err, test.err) || tally != test.tally || len(m.records) != tally.Sent-tally.Unrecorded {
+				t.Errorf("%s: %+v, %v, %d records", name, tally, err, len(m.records))
+			}
+			for row, rec := range m.records {
+				if canceled := name == "cancel"; canceled && (rec.Class != Canceled || rec.Done != 15*msec) || !canceled && rec.Done != rec.Sent.Value+took {
+					t.Errorf("%s: row %d ended %v at %v", name, row, rec.Class, rec.Done)
+				}
+			}
+			if _, err := runner.Run(ctx, test.reqs); !errors.Is(err, ErrReused) || start.IsZero() {
+				t.Errorf("%s: a second run: %v", name, err)
+			}
+			runner = &Runner{Client: runner.Client, Sessions: SessionLimits{Open: 1}}
+			if _, err := runner.Run(t.Context(), test.reqs); !errors.Is(err, ErrNoGraph) {
+				t.Errorf("limits of sessions without a graph: %v", err)
+			}
+		})
 	}
 }
 
@@ -209,10 +285,10 @@ func TestThinkingSessionsHoldUpNobody(t *testing.T) {
 		server, m := &fakeServer{}, &memory{}
 		var rows []trace.Request
 		for i := range sessions {
-			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Timestamp: trace.Some(0.0)})
+			rows = append(rows, arrival(fmt.Sprint(i), 0))
 		}
 		for i := range sessions {
-			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Delay: trace.Some(15_000.0)})
+			rows = append(rows, turn(fmt.Sprint(i), 15_000))
 		}
 		want := map[int]time.Duration{}
 		for i := range sessions {
@@ -239,19 +315,6 @@ func TestThinkingSessionsHoldUpNobody(t *testing.T) {
 	})
 }
 
-func TestDrainFinishesWhatIsInFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(100 * msec)}, &memory{}
-		drain := make(chan struct{})
-		time.AfterFunc(15*msec, func() { close(drain) })
-		runner := &Runner{Client: server, Recorder: m, Drain: drain}
-		tally := mustRun(t, runner, atMS(0, 10, 20, 30))
-		if tally.Sent != 2 || tally.Failed != 0 || !tally.Stopped || len(m.records) != 2 {
-			t.Errorf("tally: %+v, %d records", tally, len(m.records))
-		}
-	})
-}
-
 // Nothing is sent after Drain is closed or the user has canceled the run.
 func TestNothingIsSentBehindTheEnd(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
@@ -268,57 +331,6 @@ func TestNothingIsSentBehindTheEnd(t *testing.T) {
 		if err != nil || !tally.Stopped || tally.Sent != 0 || len(m.records) != 0 {
 			t.Fatalf("%+v, %v, %d records", tally, err, len(m.records))
 		}
-	}
-}
-
-func TestCancelEndsAtOnceAndRecordsAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server, m := &fakeServer{took: always(time.Hour)}, &memory{}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(15*msec, cancel)
-		tally, err := (&Runner{Client: server, Recorder: m}).Run(ctx, trace.FromSlice(atMS(0, 10, 20)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if tally.Sent != 2 || tally.Failed != 2 || tally.Canceled != 2 || !tally.Stopped {
-			t.Errorf("tally: %+v", tally)
-		}
-		for row, rec := range m.records {
-			if rec.Class != Canceled || rec.Done != 15*msec {
-				t.Errorf("row %d ended %v at %v", row, rec.Class, rec.Done)
-			}
-		}
-	})
-}
-
-func TestFullDiskStopsSending(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		full := errors.New("no space left")
-		server, m := &fakeServer{took: always(msec)}, &memory{fail: full}
-		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(atMS(0, 10, 20, 30)))
-		if !errors.Is(err, full) {
-			t.Fatalf("error %v", err)
-		}
-		if tally.Sent != 2 || tally.Unrecorded != 1 || !tally.Stopped {
-			t.Errorf("tally: %+v", tally)
-		}
-	})
-}
-
-func TestFailuresOfTheRunEndIt(t *testing.T) {
-	broken := errors.New("broken")
-	badStream := func(yield func(trace.Request, error) bool) {
-		if yield(atMS(0)[0], nil) {
-			yield(trace.Request{}, broken)
-		}
-	}
-	for want, reqs := range map[error]trace.Requests{broken: badStream, nil: trace.FromSlice(nil)} {
-		synctest.Test(t, func(t *testing.T) {
-			server, m := &fakeServer{took: always(msec)}, &memory{}
-			if _, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), reqs); !errors.Is(err, want) {
-				t.Errorf("error %v, want %v", err, want)
-			}
-		})
 	}
 }
 
@@ -359,9 +371,9 @@ func TestTurnsThatAreHeldAreBounded(t *testing.T) {
 		server, m := &fakeServer{}, &memory{}
 		var rows []trace.Request
 		for i := range sessions {
-			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Timestamp: trace.Some(0.0)})
+			rows = append(rows, arrival(fmt.Sprint(i), 0))
 			// A think time in another order than that of the turns before.
-			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Delay: trace.Some(float64(1 + (i*7)%13))})
+			rows = append(rows, turn(fmt.Sprint(i), float64(1+(i*7)%13)))
 		}
 		sent, most := 0, 0
 		server.took = func(trace.Request) time.Duration {
@@ -396,9 +408,9 @@ func TestSoonerTurnsOvertake(t *testing.T) {
 	const ahead, late = 8, 20
 	var rows []trace.Request
 	for i := range late {
-		rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Timestamp: trace.Some(0.0)}, trace.Request{SessionID: fmt.Sprint(i), Delay: trace.Some(900.0)})
+		rows = append(rows, arrival(fmt.Sprint(i), 0), turn(fmt.Sprint(i), 900))
 	}
-	rows = append(rows, trace.Request{SessionID: "soon", Timestamp: trace.Some(100.0)}, trace.Request{SessionID: "soon", Delay: trace.Some(5.0)})
+	rows = append(rows, arrival("soon", 100), turn("soon", 5))
 	m, _, _ := replayed(t, &Runner{Client: &fakeServer{took: always(10 * msec)}, Ahead: ahead}, rows)
 	for row, rec := range m.records {
 		want := time.Duration(row%2) * 910 * msec

@@ -15,10 +15,14 @@ import (
 )
 
 // exchange is a request and its response: two halves that end in any order. The one that
-// ends last records it.
+// ends last records it, if it is of an API.
 type exchange struct {
 	proxy       *Proxy
-	endpoint    string
+	client      client
+	interim     atomic.Int64  // bytes of interim responses
+	upgraded    bool          // the connection is no longer the server's
+	returned    chan struct{} // closed when ServeHTTP returns
+	endpoint    string        // "" if it is not recorded
 	arrived     time.Time
 	sessionName string // from the header
 	halves      atomic.Int32
@@ -55,9 +59,7 @@ type exchange struct {
 // requestBody is the body of a request. It keeps a copy of what is read in the exchange.
 type requestBody struct {
 	io.ReadCloser
-	exchange *exchange // nil if the request is not recorded
-	client   *client
-	over     chan struct{} // closed at the end of the exchange
+	exchange *exchange
 	ended    bool
 }
 
@@ -69,17 +71,16 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	if b.ended {
 		return 0, io.EOF
 	}
-	b.client.sends()
+	e := b.exchange
+	e.client.sends()
 	n, err := b.ReadCloser.Read(p)
-	b.client.sent += n
+	e.client.sent += n
 	if b.ended = err == io.EOF; b.ended {
-		b.client.conn.SetReadDeadline(time.Time{}) // a response may take any time
+		e.client.conn.SetReadDeadline(time.Time{}) // a response may take any time
 	}
-	if e := b.exchange; e != nil {
-		e.copyBody(p[:n], b.ended)
-	}
+	e.copyBody(p[:n], b.ended)
 	if err == http.ErrBodyReadAfterClose {
-		<-b.over
+		<-e.returned
 	}
 	return n, err
 }
@@ -126,20 +127,19 @@ func (e *exchange) forward(over bool) {
 // responseBody is the body of a response. It observes what is read.
 type responseBody struct {
 	io.ReadCloser
-	exchange *exchange // nil if the response is not recorded
-	client   *client
+	exchange *exchange
 	reads    int
 }
 
 func (b *responseBody) Read(p []byte) (int, error) {
-	if b.exchange != nil && b.reads == 1 {
-		b.exchange.forward(false)
+	e := b.exchange
+	if b.reads++; b.reads == 2 {
+		e.forward(false)
 	}
-	b.reads++
 	n, err := b.ReadCloser.Read(p)
 	now := time.Now()
-	b.client.takes(now)
-	if e := b.exchange; e != nil && (n > 0 || err != nil) {
+	e.client.takes(now)
+	if e.endpoint != "" && (n > 0 || err != nil) {
 		e.ended = now
 		if !e.proxy.guard(func() { e.observe(p[:n], err) }) {
 			e.opaque = true
@@ -213,8 +213,11 @@ func (p *Proxy) guard(f func()) (ok bool) {
 // inflaterSize is the memory for decoding a gzip body, in bytes.
 const inflaterSize = 64 << 10
 
-// begin reads the head of a response.
-func (e *exchange) begin(r *http.Response) {
+// beginResponse reads the head of a response.
+func (e *exchange) beginResponse(r *http.Response) {
+	if e.endpoint == "" {
+		return
+	}
 	e.status = r.StatusCode
 	e.streamed = strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "text/event-stream")
 	switch coding := r.Header.Get("Content-Encoding"); {
@@ -277,6 +280,10 @@ func (e *exchange) decoded(piece []byte) {
 
 // end ends the second half of an exchange. gone is whether the client left.
 func (e *exchange) end(gone bool) {
+	if e.endpoint == "" {
+		return
+	}
+	e.proxy.counts.add(func(sum *Counts) { sum.InFlight-- })
 	if e.ended.IsZero() {
 		e.ended = time.Now()
 	}

@@ -131,7 +131,8 @@ func TestClientLeaves(t *testing.T) {
 func TestFullQueues(t *testing.T) {
 	c := capturing(t, "http://127.0.0.1:1")
 	full := &Proxy{cfg: c.cfg, counts: newCounts(), keys: c.keys, memory: memory{most: 1 << 20}, sessions: log.NewSessions(10)}
-	e := full.begin(log.Completions, time.Now(), new(http.Request))
+	e := &exchange{proxy: full, arrived: time.Now()}
+	e.beginRequest(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: "/v1/completions"}})
 	e.copyBody([]byte(`{"prompt":"a"}`), true)
 	e.end(false)
 	full.open.Wait()

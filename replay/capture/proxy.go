@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"moontide/replay/listen"
@@ -183,7 +182,7 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 		r.Out.Header.Set("User-Agent", "") // or the transport would add its own
 	}
 	// An upgraded connection could not be recorded. A server need not upgrade.
-	if forwardedOf(r.In).exchange != nil || strings.EqualFold(r.Out.Header.Get("Upgrade"), "h2c") {
+	if exchangeOf(r.In).endpoint != "" || strings.EqualFold(r.Out.Header.Get("Upgrade"), "h2c") {
 		r.Out.Header.Del("Upgrade")
 		r.Out.Header.Del("Connection")
 	}
@@ -199,96 +198,88 @@ func refuse(w http.ResponseWriter, status int, kind, message string) {
 // unreachable responds to a request that the server did not respond to.
 func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, _ error) {
 	message := "the upstream server did not respond"
-	if flood := forwardedOf(r).flooded(); flood != nil {
+	if flood := exchangeOf(r).flooded(); flood != nil {
 		message = "the upstream server sent " + flood.Error()
 	}
 	refuse(w, http.StatusBadGateway, "bad_gateway", message)
 }
 
-type forwardedKey struct{}
+type exchangeKey struct{}
 
-// forwarded is a forwarded request, and its exchange if it is recorded.
-type forwarded struct {
-	client   client
-	exchange *exchange
-	interim  atomic.Int64 // bytes of interim responses
-	upgraded bool         // the connection is no longer the server's
-}
+func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKey{}).(*exchange) }
 
 // gotInterim ends an exchange whose server sends interim responses without end.
-func (f *forwarded) gotInterim(_ int, header textproto.MIMEHeader) error {
+func (e *exchange) gotInterim(_ int, header textproto.MIMEHeader) error {
 	size := len("HTTP/1.1 103 OK\r\n\r\n")
 	for name, values := range header {
 		for _, value := range values {
 			size += len(name) + len(value) + len(": \r\n")
 		}
 	}
-	f.interim.Add(int64(size))
-	return f.flooded()
+	e.interim.Add(int64(size))
+	return e.flooded()
 }
 
 // flooded is called again when a request has failed: the transport closes the connection
 // after an error of gotInterim, and may return what follows from that instead.
-func (f *forwarded) flooded() error {
-	if f.interim.Load() > http1.MaxInterim {
+func (e *exchange) flooded() error {
+	if e.interim.Load() > http1.MaxInterim {
 		return http1.ErrInterim
 	}
 	return nil
 }
 
-func forwardedOf(r *http.Request) *forwarded { return r.Context().Value(forwardedKey{}).(*forwarded) }
-
 func modifyResponse(r *http.Response) error {
-	f := forwardedOf(r.Request)
-	if f.upgraded = r.StatusCode == http.StatusSwitchingProtocols; f.upgraded {
-		return nil // the body is a connection
+	e := exchangeOf(r.Request)
+	if e.upgraded = r.StatusCode == http.StatusSwitchingProtocols; !e.upgraded { // else the body is a connection
+		e.beginResponse(r)
+		r.Body = &responseBody{ReadCloser: r.Body, exchange: e}
 	}
-	if f.exchange != nil {
-		f.exchange.begin(r)
-	}
-	r.Body = &responseBody{ReadCloser: r.Body, exchange: f.exchange, client: &f.client}
 	return nil
 }
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	arrived := arrival(r)
-	f := &forwarded{client: client{conn: http.NewResponseController(w), stall: p.cfg.Stall}}
-	f.client.takes(time.Now()) // for 100 Continue
+	e := &exchange{proxy: p, arrived: arrival(r), returned: make(chan struct{}), client: client{conn: http.NewResponseController(w), stall: p.cfg.Stall}}
+	e.client.takes(time.Now()) // for 100 Continue
 	for _, via := range r.Header["Via"] {
 		if strings.Contains(via, p.name) {
 			refuse(w, http.StatusLoopDetected, "loop_detected", "the upstream server is this proxy")
 			return
 		}
 	}
-	over := make(chan struct{})
-	defer close(over)
-	if endpoint := openai.EndpointOf(path.Clean(r.URL.Path)); endpoint == "" || r.Method != http.MethodPost {
-		p.counts.add(func(sum *Counts) { sum.Other++ })
-	} else {
-		f.exchange = p.begin(endpoint, arrived, r)
-	}
+	e.beginRequest(r)
+	conn := r.Context().Value(connKey{})
 	defer func() { // also when the proxy panics with http.ErrAbortHandler
-		if f.exchange != nil {
-			p.counts.add(func(sum *Counts) { sum.InFlight-- })
-			f.exchange.end(r.Context().Err() != nil)
-		}
-		f.client.conn.SetReadDeadline(time.Now().Add(p.cfg.Stall)) // for the rest of the body
-		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok && f.upgraded {
+		e.end(r.Context().Err() != nil)
+		close(e.returned)
+		e.client.conn.SetReadDeadline(time.Now().Add(p.cfg.Stall)) // for the rest of the body
+		if conn, ok := conn.(net.Conn); ok && e.upgraded {
 			p.conns.Remove(conn)
 		}
 	}()
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: f.gotInterim})
-	r = r.WithContext(context.WithValue(ctx, forwardedKey{}, f))
-	r.Body = &requestBody{ReadCloser: r.Body, exchange: f.exchange, client: &f.client, over: over}
-	p.pass.ServeHTTP(&responseWriter{w, &f.client}, r)
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: e.gotInterim})
+	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
+	r.Body = &requestBody{ReadCloser: r.Body, exchange: e}
+	p.pass.ServeHTTP(&responseWriter{w, &e.client}, r)
 }
 
-func (p *Proxy) begin(endpoint string, arrived time.Time, r *http.Request) *exchange {
+// beginRequest decides whether the exchange is recorded, and whether its body is kept.
+func (e *exchange) beginRequest(r *http.Request) {
+	p := e.proxy
+	if r.Method == http.MethodPost {
+		e.endpoint = openai.EndpointOf(path.Clean(r.URL.Path))
+	}
+	if e.endpoint == "" {
+		p.counts.add(func(sum *Counts) { sum.Other++ })
+		e.bodyDone = true
+		e.hashing.Do(func() {}) // there is nothing to hash
+		return
+	}
 	p.counts.add(func(sum *Counts) { sum.Requests, sum.InFlight = sum.Requests+1, sum.InFlight+1 })
 	p.open.Add(1)
-	e := &exchange{proxy: p, endpoint: endpoint, arrived: arrived, bodyCoding: r.Header.Get("Content-Encoding")}
 	e.halves.Store(2)
+	e.bodyCoding = r.Header.Get("Content-Encoding")
 	e.body = buffer{memory: &p.memory, most: p.cfg.MaxBody, expect: r.ContentLength}
 	if name := p.cfg.SessionHeader; name != "" {
 		e.sessionName = p.keys.Sessions.Name(r.Header.Get(name))
@@ -296,7 +287,6 @@ func (p *Proxy) begin(endpoint string, arrived time.Time, r *http.Request) *exch
 	if e.sessionName != "" && p.cfg.SessionField == "" && !p.sampled(e.sessionName) {
 		e.body.drop(outside)
 	}
-	return e
 }
 
 // sampled reports whether a session is recorded.
