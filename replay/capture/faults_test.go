@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"compress/gzip"
@@ -20,6 +19,15 @@ import (
 	"moontide/trace/log"
 )
 
+// packed returns a text with gzip's coding.
+func packed(text string) string {
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, text)
+	z.Close()
+	return b.String()
+}
+
 // Whatever the server, the client or the disk does, every request is counted once, and
 // its row says how it ended.
 func TestFaults(t *testing.T) {
@@ -31,10 +39,12 @@ func TestFaults(t *testing.T) {
 			then(w)
 		}
 	}
+	whole := stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") })
 	for name, tc := range map[string]struct {
 		upstream http.HandlerFunc // nil for none
 		edit     func(*Config)
 		body     string
+		coding   string // of the body
 		class    replay.Class
 		gap      string
 		osl      int
@@ -64,26 +74,36 @@ func TestFaults(t *testing.T) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, `{"choices":[{"text":"a`)
 		}, class: replay.Truncated},
-		"a body above the limit":       {edit: func(c *Config) { c.MaxBody = 20 }, upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "too_large", osl: 1},
-		"more bodies than the memory":  {edit: func(c *Config) { c.Memory = 20 }, upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "memory", osl: 1},
-		"a body that is not JSON":      {body: "hello", upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "unreadable", osl: 1},
-		"several prompts in a request": {body: `{"prompt":["a","b"]}`, upstream: stream(func(w http.ResponseWriter) { io.WriteString(w, "data: [DONE]\n\n") }), gap: "batch", osl: 1},
+		"a body above the limit":       {edit: func(c *Config) { c.MaxBody = 20 }, upstream: whole, gap: "too_large", osl: 1},
+		"more bodies than the memory":  {edit: func(c *Config) { c.Memory = 20 }, upstream: whole, gap: "memory", osl: 1},
+		"a body that is not JSON":      {body: "hello", upstream: whole, gap: "unreadable", osl: 1},
+		"several prompts in a request": {body: `{"prompt":["a","b"]}`, upstream: whole, gap: "batch", osl: 1},
+		"a gzip body":                  {coding: "gzip", body: packed(`{"prompt":[` + ids(0, 40) + `]}`), upstream: whole, osl: 1},
+		"a body of another coding":     {coding: "br", body: "abc", upstream: whole, osl: 1, gap: "encoding"},
+		"a body of several codings":    {coding: "gzip, br", body: "abc", upstream: whole, osl: 1, gap: "encoding"},
+		"a body that is not gzip":      {coding: "gzip", body: "abc", upstream: whole, osl: 1, gap: "unreadable"},
+		"half a gzip body":             {coding: "gzip", body: packed(`{"prompt":[` + ids(0, 40) + `]}`)[:50], upstream: whole, osl: 1, gap: "unreadable"},
+		"a bomb":                       {coding: "gzip", body: packed(`{"prompt":"` + strings.Repeat("a", 1<<20) + `"}`), edit: func(c *Config) { c.MaxBody = 64 << 10 }, upstream: whole, osl: 1, gap: "too_large"},
+		"a gzip body without JSON":     {coding: "gzip", body: packed("hello"), upstream: whole, osl: 1, gap: "unreadable"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tc.body = cmp.Or(tc.body, body)
 			url := "http://127.0.0.1:1"
 			if tc.upstream != nil {
-				url = upstream(t, tc.upstream)
+				url = upstream(t, func(w http.ResponseWriter, r *http.Request) {
+					got, _ := io.ReadAll(r.Body)
+					if string(got) != tc.body {
+						t.Errorf("the server gets %d bytes of %d", len(got), len(tc.body))
+					}
+					tc.upstream(w, r)
+				})
 			}
 			c := capturing(t, url, func(cfg *Config) {
 				if tc.edit != nil {
 					tc.edit(cfg)
 				}
 			})
-			tc.body = cmp.Or(tc.body, body)
-			if response, err := http.Post(c.url+"/v1/completions", "application/json", strings.NewReader(tc.body)); err == nil {
-				io.Copy(io.Discard, response.Body)
-				response.Body.Close()
-			}
+			c.send("/v1/completions", tc.body, "Content-Encoding", tc.coding)
 			c.stop()
 			n := c.Counts()
 			if n.Requests != 1 || n.Rows != 1 || n.Ended[tc.class] != 1 || n.InFlight != 0 || n.HeldBytes != 0 || n.Faults != 0 {
@@ -92,37 +112,10 @@ func TestFaults(t *testing.T) {
 			if got := n.NoBlocks[tc.gap]; tc.gap != "" && got != 1 || tc.gap == "" && len(n.NoBlocks) > 0 {
 				t.Errorf("without blocks: %v, want %q", n.NoBlocks, tc.gap)
 			}
-			if r := c.rows.all[0]; r.OutputLength != tc.osl {
-				t.Errorf("OSL %d, want %d", r.OutputLength, tc.osl)
+			if r := c.rows.all[0]; r.OutputLength != tc.osl || (len(r.HashIDs) > 0) != (tc.gap == "") {
+				t.Errorf("OSL %d, want %d, blocks %v", r.OutputLength, tc.osl, r.HashIDs)
 			}
 		})
-	}
-}
-
-// A client that leaves ends the upstream request, and its row is "abandoned".
-func TestClientLeaves(t *testing.T) {
-	begun, gone := make(chan bool, 1), make(chan bool, 1)
-	server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
-		begin(w, r)
-		begun <- true
-		<-r.Context().Done()
-		gone <- true
-	})
-	c := capturing(t, server)
-	ctx, leave := context.WithCancel(context.Background())
-	r, _ := http.NewRequestWithContext(ctx, "POST", c.url+"/v1/completions", strings.NewReader(`{"prompt":"a b"}`))
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bufio.NewReader(response.Body).ReadString('\n')
-	<-begun
-	leave()
-	<-gone
-	response.Body.Close()
-	c.stop()
-	if n := c.Counts(); n.Ended[replay.Abandoned] != 1 || n.Rows != 1 {
-		t.Errorf("%+v", n)
 	}
 }
 

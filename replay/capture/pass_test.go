@@ -3,8 +3,9 @@ package capture
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -125,14 +126,8 @@ func TestHTTP2(t *testing.T) {
 	c := capturing(t, encrypted.URL, func(c *Config) { c.TLS = &tls.Config{InsecureSkipVerify: true} })
 	const requests = 3
 	for range requests {
-		answer, err := http.Post(c.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a b c"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || strings.Count(string(text), `"HTTP/2.018"`) != 3 || !strings.Contains(string(text), "[DONE]") {
-			t.Errorf("%s, %v", text, err)
+		if text := c.post(t, "/v1/completions", `{"prompt":"a b c"}`); strings.Count(text, `"HTTP/2.018"`) != 3 || !strings.Contains(text, "[DONE]") {
+			t.Error(text)
 		}
 	}
 	if err := c.stop(); err != nil {
@@ -316,68 +311,21 @@ func TestUpgrade(t *testing.T) {
 func TestLoop(t *testing.T) {
 	l := listening(t)
 	c := capturingOn(t, l, "http://"+l.Addr().String())
-	answer, err := http.Post(c.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
-	if err != nil {
+	answer, text, err := c.send("/v1/completions", `{"prompt":"a"}`)
+	if err := errors.Join(err, c.stop()); err != nil {
 		t.Fatal(err)
 	}
-	text, _ := io.ReadAll(answer.Body)
-	answer.Body.Close()
-	if err := c.stop(); err != nil {
-		t.Fatal(err)
-	}
-	if n := c.Counts(); answer.StatusCode != http.StatusLoopDetected || !bytes.Contains(text, []byte("is this proxy")) || n.Requests != 1 || n.Ended[replay.HTTPError] != 1 {
+	if n := c.Counts(); answer.StatusCode != http.StatusLoopDetected || !strings.Contains(text, "is this proxy") || n.Requests != 1 || n.Ended[replay.HTTPError] != 1 {
 		t.Errorf("%s %s, %+v", answer.Status, text, n)
 	}
 }
 
-// Bodies with a coding pass as they are. What they say is recorded, if it is no larger
-// than others may be.
-func TestGzipRequests(t *testing.T) {
-	pack := func(text string) []byte {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		io.WriteString(z, text)
-		z.Close()
-		return b.Bytes()
-	}
-	for name, tc := range map[string]struct {
-		coding string
-		body   []byte
-		gap    string
-	}{
-		"gzip":             {"gzip", pack(`{"prompt":[` + ids(0, 40) + `]}`), ""},
-		"another coding":   {"br", []byte("abc"), "encoding"},
-		"not gzip":         {"gzip", []byte("abc"), "unreadable"},
-		"half of it":       {"gzip", pack(`{"prompt":[` + ids(0, 40) + `]}`)[:50], "unreadable"},
-		"a bomb":           {"gzip", pack(`{"prompt":"` + strings.Repeat("a", 1<<20) + `"}`), "too_large"},
-		"gzip of no JSON":  {"gzip", pack("hello"), "unreadable"},
-		"several encoders": {"gzip, br", []byte("abc"), "encoding"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []byte
-			server := upstream(t, func(w http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) })
-			c := capturing(t, server, func(cfg *Config) { cfg.MaxBody = 64 << 10 })
-			c.post(t, "/v1/completions", string(tc.body), "Content-Encoding", tc.coding)
-			c.stop()
-			if !bytes.Equal(got, tc.body) {
-				t.Errorf("the server gets %d bytes of %d", len(got), len(tc.body))
-			}
-			n := c.Counts()
-			if n.HeldBytes != 0 || n.Rows != 1 || tc.gap != "" && n.NoBlocks[tc.gap] != 1 || tc.gap == "" && (len(n.NoBlocks) > 0 || len(c.rows.all[0].HashIDs) != 3) {
-				t.Errorf("%+v, %v", n, c.rows.all)
-			}
-		})
-	}
-}
-
-// An interrupt lets requests in flight end and takes no others. A second one ends them.
-func TestDrain(t *testing.T) {
-	for name, tc := range map[string]struct {
-		ends  bool
-		class replay.Class
-	}{"the answer ends": {true, replay.OK}, "a second interrupt": {false, replay.Abandoned}} {
-		t.Run(name, func(t *testing.T) {
-			more := make(chan bool)
+// An interrupt lets requests in flight end and takes no others. A second one ends them. A
+// client that leaves ends its request.
+func TestEnds(t *testing.T) {
+	for how, class := range map[string]replay.Class{"interrupt": replay.OK, "second interrupt": replay.Abandoned, "client leaves": replay.Abandoned} {
+		t.Run(how, func(t *testing.T) {
+			more, over := make(chan bool), make(chan bool)
 			server := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 				begin(w, r)
 				select {
@@ -385,34 +333,42 @@ func TestDrain(t *testing.T) {
 					io.WriteString(w, "data: [DONE]\n\n")
 				case <-r.Context().Done():
 				}
+				close(over)
 			})
 			c := capturing(t, server)
-			answer, err := http.Post(c.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"a"}`))
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			request, _ := http.NewRequestWithContext(ctx, "POST", c.url+"/v1/completions", strings.NewReader(`{"prompt":"a"}`))
+			answer, err := http.DefaultClient.Do(request)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer answer.Body.Close()
 			in := bufio.NewReader(answer.Body)
 			in.ReadString('\n')
+			if how == "client leaves" {
+				leave()
+				<-over
+			}
 			for c.drain(); err == nil; { // until it no longer listens
 				var conn net.Conn
 				if conn, err = net.Dial("tcp", strings.TrimPrefix(c.url, "http://")); err == nil {
 					conn.Close()
 				}
 			}
-			if tc.ends {
+			if how == "interrupt" {
 				close(more)
 			} else {
 				c.now()
 			}
 			rest, err := io.ReadAll(in)
-			if strings.Contains(string(rest), "[DONE]") != tc.ends || (err == nil) != tc.ends {
+			if whole := class == replay.OK; strings.Contains(string(rest), "[DONE]") != whole || (err == nil) != whole {
 				t.Errorf("%q, %v", rest, err)
 			}
 			if err := c.stop(); err != nil {
 				t.Fatal(err)
 			}
-			if n := c.Counts(); n.Requests != 1 || n.Ended[tc.class] != 1 || n.Rows != 1 || len(c.rows.all) != 1 {
+			if n := c.Counts(); n.Requests != 1 || n.Ended[class] != 1 || n.Rows != 1 || len(c.rows.all) != 1 {
 				t.Errorf("%+v", n)
 			}
 		})

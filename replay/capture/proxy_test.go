@@ -116,25 +116,27 @@ func capturingOn(t *testing.T, l net.Listener, upstream string, edits ...func(*C
 	return c
 }
 
-// post sends a body and returns the answer.
+// post sends a body and returns the text of the response.
 func (c *captured) post(t *testing.T, path, body string, headers ...string) string {
-	r, err := http.NewRequest("POST", c.url+path, strings.NewReader(body))
+	t.Helper()
+	_, text, err := c.send(path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text
+}
+
+func (c *captured) send(path, body string, headers ...string) (response *http.Response, text string, err error) {
+	r, _ := http.NewRequest("POST", c.url+path, strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
+	if response, err = http.DefaultClient.Do(r); err != nil {
+		return nil, "", err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	all, err := io.ReadAll(response.Body)
+	return response, string(all), err
 }
 
 // ids returns the text of n token ids from first on.
