@@ -42,7 +42,7 @@ const (
 	failed     gap = "failed"
 	slow       gap = "slow"
 	writing    gap = "writing"
-	outside    gap = "sample" // the session is not in the sample
+	notSampled gap = "sample" // the session is not in the sample
 )
 
 var reasons = map[gap]string{
@@ -120,7 +120,7 @@ func (p *Proxy) AppendText(b []byte) []byte {
 	metric("other_requests_total", "counter", "Requests that are passed on and not recorded.", "", c.Other)
 	metric("requests_ended_total", "counter", "Requests that have ended, by outcome.", by("outcome", ended)...)
 	metric("rows_total", "counter", "Rows written.", "", c.Rows)
-	metric("sampled_out_total", "counter", "Requests of sessions outside of the sample.", "", c.SampledOut)
+	metric("sampled_out_total", "counter", "Requests of sessions notSampled of the sample.", "", c.SampledOut)
 	metric("lost_rows_total", "counter", "Rows that are missing in the trace.", by("reason", c.LostRows)...)
 	metric("rows_without_blocks_total", "counter", "Rows without block ids.", by("reason", c.NoBlocks)...)
 	metric("held_bytes", "gauge", "Bytes of bodies and responses in memory.", "", c.HeldBytes)

@@ -25,7 +25,7 @@ type exchange struct {
 	endpoint    string        // "" if it is not recorded
 	arrived     time.Time
 	sessionName string // from the header
-	halves      atomic.Int32
+	openHalves  atomic.Int32
 
 	// The request, until it is hashed.
 	mu         sync.Mutex // guards the next four: a transport may read a body after the exchange
@@ -41,19 +41,19 @@ type exchange struct {
 	sampledOut bool
 
 	// The response.
-	status   int
-	streamed bool
-	observer *openai.Observer
-	held     int // bytes of the observer's text taken from the memory limit
-	whole    buffer
-	inflater *http1.Inflater
-	opaque   bool // the response cannot be read
-	readErr  error
-	seen     openai.Observed
-	ended    time.Time // when the last byte arrived
-	gone     bool      // the client left
-	class    replay.Class
-	over     bool // the response has ended; guarded by Proxy.mu
+	status       int
+	streamed     bool
+	observer     *openai.Observer
+	textBytes    int // bytes of the observer's text taken from the memory limit
+	whole        buffer
+	inflater     *http1.Inflater
+	opaque       bool // the response cannot be read
+	readErr      error
+	observed     openai.Observed
+	ended        time.Time // when the last byte arrived
+	clientLeft   bool
+	class        replay.Class
+	responseOver bool // the response has ended; guarded by Proxy.mu
 }
 
 // requestBody is the body of a request. It keeps a copy of what is read in the exchange.
@@ -269,17 +269,17 @@ func (e *exchange) decoded(piece []byte) {
 		return
 	}
 	e.observer.Stream(piece, e.ended)
-	if grown := e.observer.Held() - e.held; grown > 0 {
+	if grown := e.observer.Held() - e.textBytes; grown > 0 {
 		if e.proxy.memory.take(grown) {
-			e.held += grown
+			e.textBytes += grown
 		} else {
 			e.observer.Forget()
 		}
 	}
 }
 
-// end ends the second half of an exchange. gone is whether the client left.
-func (e *exchange) end(gone bool) {
+// end ends the second half of an exchange. It reports whether the client left.
+func (e *exchange) end(clientLeft bool) {
 	if e.endpoint == "" {
 		return
 	}
@@ -287,10 +287,10 @@ func (e *exchange) end(gone bool) {
 	if e.ended.IsZero() {
 		e.ended = time.Now()
 	}
-	e.gone = gone
+	e.clientLeft = clientLeft
 	e.forward(true)
 	e.proxy.mu.Lock()
-	if e.over = true; e.turn != nil {
+	if e.responseOver = true; e.turn != nil {
 		e.turn.Ended = e.ended
 	}
 	e.proxy.mu.Unlock()
@@ -299,11 +299,11 @@ func (e *exchange) end(gone bool) {
 
 // conclude releases the memory of the response and counts how the exchange ended.
 func (e *exchange) conclude() {
-	e.opaque = !e.proxy.guard(e.see) || e.opaque
-	e.proxy.memory.give(e.held)
+	e.opaque = !e.proxy.guard(e.closeObserver) || e.opaque
+	e.proxy.memory.give(e.textBytes)
 	whole := e.readErr == io.EOF
 	switch {
-	case e.gone && !whole, e.status != 0 && e.readErr == nil: // the rest was not read
+	case e.clientLeft && !whole, e.status != 0 && e.readErr == nil: // the rest was not read
 		e.class = replay.Abandoned
 	case e.status == 0:
 		e.class = replay.Connect
@@ -314,7 +314,7 @@ func (e *exchange) conclude() {
 	case e.opaque:
 		e.class = replay.Truncated
 	default:
-		e.class = e.seen.Class
+		e.class = e.observed.Class
 	}
 	e.proxy.counts.add(func(sum *Counts) {
 		if sum.Ended[e.class]++; e.sampledOut {
@@ -323,8 +323,8 @@ func (e *exchange) conclude() {
 	})
 }
 
-// see closes the observer and keeps its result.
-func (e *exchange) see() {
+// closeObserver closes the observer and keeps its result.
+func (e *exchange) closeObserver() {
 	if e.inflater != nil {
 		e.inflater.Close()
 		e.proxy.memory.give(inflaterSize)
@@ -344,7 +344,7 @@ func (e *exchange) see() {
 		defer e.proxy.memory.give(copies)
 		e.observer.Whole(e.whole.bytes)
 	}
-	e.seen = e.observer.End(e.readErr)
+	e.observed = e.observer.End(e.readErr)
 	e.whole.drop("")
 	e.observer = nil
 }

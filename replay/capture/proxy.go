@@ -278,14 +278,14 @@ func (e *exchange) beginRequest(r *http.Request) {
 	}
 	p.counts.add(func(sum *Counts) { sum.Requests, sum.InFlight = sum.Requests+1, sum.InFlight+1 })
 	p.open.Add(1)
-	e.halves.Store(2)
+	e.openHalves.Store(2)
 	e.bodyCoding = r.Header.Get("Content-Encoding")
 	e.body = buffer{memory: &p.memory, most: p.cfg.MaxBody, expect: r.ContentLength}
 	if name := p.cfg.SessionHeader; name != "" {
 		e.sessionName = p.keys.Sessions.Name(r.Header.Get(name))
 	}
 	if e.sessionName != "" && p.cfg.SessionField == "" && !p.sampled(e.sessionName) {
-		e.body.drop(outside)
+		e.body.drop(notSampled)
 	}
 }
 

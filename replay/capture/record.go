@@ -34,7 +34,7 @@ func (e *exchange) hashed() {
 // endHalf ends a half of an exchange and, if it was the last, queues the exchange for its
 // row. It never blocks, because the traffic would wait.
 func (e *exchange) endHalf() {
-	if e.halves.Add(-1) > 0 {
+	if e.openHalves.Add(-1) > 0 {
 		return
 	}
 	select {
@@ -112,7 +112,7 @@ func (e *exchange) join() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sessions.Join(t, e.sessionName, e.blocks, p.keys.Sessions.Name(at))
-	if e.turn = t; e.over {
+	if e.turn = t; e.responseOver {
 		t.Ended = e.ended
 	}
 	e.sampledOut = !p.sampled(t.Session())
@@ -169,8 +169,8 @@ func (e *exchange) record() (row trace.Request, ok bool) {
 }
 
 func (e *exchange) row() trace.Request {
-	p, seen := e.proxy, &e.seen
-	x := log.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK, Input: seen.Counts.Input, Output: seen.Counts.Output}
+	p, observed := e.proxy, &e.observed
+	x := log.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK, Input: observed.Counts.Input, Output: observed.Counts.Output}
 	if e.noBlocks != "" {
 		x.Blocks = nil
 		p.counts.add(func(sum *Counts) { sum.NoBlocks[string(e.noBlocks)]++ })
@@ -183,23 +183,23 @@ func (e *exchange) row() trace.Request {
 			})
 		}
 	}
-	if seen.Chunks > 0 && !x.Output.Set {
-		x.TextTokens = trace.Some(seen.Chunks)
-		if n, ok := p.cfg.Tokens(seen.Text); ok {
+	if observed.Chunks > 0 && !x.Output.Set {
+		x.TextTokens = trace.Some(observed.Chunks)
+		if n, ok := p.cfg.Tokens(observed.Text); ok {
 			x.TextTokens.Value = n
 		}
 	}
-	seen.Text = ""
+	observed.Text = ""
 	e2el := log.Milliseconds(e.ended.Sub(e.arrived))
 	x.Recorded = log.Recorded{API: e.endpoint, Stream: &e.streamed, Outcome: outcome(e.class), Status: e.status, E2EL: &e2el}
-	if !seen.First.IsZero() {
-		ttft := log.Milliseconds(seen.First.Sub(e.arrived))
+	if !observed.First.IsZero() {
+		ttft := log.Milliseconds(observed.First.Sub(e.arrived))
 		x.TTFT = &ttft
 	}
-	if n := seen.Counts.Cached; n.Set {
+	if n := observed.Counts.Cached; n.Set {
 		x.Cached = &n.Value
 	}
-	if n := seen.Counts.Reasoning; n.Set {
+	if n := observed.Counts.Reasoning; n.Set {
 		x.Reasoning = &n.Value
 	}
 	return p.rows.Row(&x)

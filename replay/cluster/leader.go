@@ -28,9 +28,9 @@ const (
 // are arguments. It is not safe for concurrent use.
 type leader struct {
 	Config
-	begun time.Time
-	order order
-	parts []partState
+	started time.Time
+	order   order
+	parts   []partState
 }
 
 // partState is the state of a part.
@@ -42,7 +42,7 @@ type partState struct {
 }
 
 func newLeader(c Config, now time.Time) *leader {
-	return &leader{Config: c, begun: now, parts: make([]partState, c.Of), order: order{Version: 1, RunID: rand.Text()}}
+	return &leader{Config: c, started: now, parts: make([]partState, c.Of), order: order{Version: 1, RunID: rand.Text()}}
 }
 
 // errEnding makes a process wait that replaces another.
@@ -76,7 +76,7 @@ func (l *leader) report(now time.Time, r report) error {
 		return refuse("there are two processes of part %d of %d: one on %s, one on %s", r.Number, l.Of, p.Host, r.Host)
 	}
 	if p.Process == "" && l.order.Phase != "" {
-		return refuse("part %d of %d (%s) came too late: the run has begun without it", r.Number, l.Of, r.Host)
+		return refuse("part %d of %d (%s) came too late: the run has started without it", r.Number, l.Of, r.Host)
 	}
 	overtaken := r.Seq <= p.Seq && !p.lastSeen.IsZero()
 	p.lastSeen = now
@@ -126,7 +126,7 @@ func (l *leader) tick(now time.Time) {
 		p := &l.parts[i]
 		switch {
 		case p.state != "" || p.Phase == left:
-		case p.lastSeen.IsZero() && now.Sub(l.begun) >= l.Timeout:
+		case p.lastSeen.IsZero() && now.Sub(l.started) >= l.Timeout:
 			l.lose(i+1, runfile.PartAbsent, fmt.Sprintf("it did not arrive within %v", l.Timeout))
 		case !p.lastSeen.IsZero() && now.Sub(p.lastSeen) > Silence:
 			l.lose(i+1, runfile.PartLost, fmt.Sprintf("it has not responded for %v", Silence))
@@ -212,10 +212,10 @@ func (l *leader) states() (states []runfile.PartState) {
 	return states
 }
 
-// gone reports whether all parts but part 1 have left or are lost. While waits is true, it
+// othersLeft reports whether all parts but part 1 have left or are lost. While waits is true, it
 // also waits for parts that have not arrived or disagree, which must learn that the run
 // was ended, and why.
-func (l *leader) gone(waits bool) bool {
+func (l *leader) othersLeft(waits bool) bool {
 	return !slices.ContainsFunc(l.parts[1:], func(p partState) bool {
 		learns := waits && l.order.Cancel != "" && (p.state == "" || p.state == runfile.PartFailed)
 		runs := p.state == "" && !p.lastSeen.IsZero()

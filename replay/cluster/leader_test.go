@@ -179,17 +179,17 @@ func TestWhoNeedsTheLeader(t *testing.T) {
 	c.say(2, loaded, func(r *report) { r.Facts[0].Value = "b" })
 	c.say(3, loaded)
 	c.say(3, left)
-	if c.l.order.Cancel == "" || c.l.gone(true) || !c.l.gone(false) {
-		t.Errorf("the run ends because %q, part 2 may need part 1: %v", c.l.order.Cancel, !c.l.gone(true))
+	if c.l.order.Cancel == "" || c.l.othersLeft(true) || !c.l.othersLeft(false) {
+		t.Errorf("the run ends because %q, part 2 may need part 1: %v", c.l.order.Cancel, !c.l.othersLeft(true))
 	}
 	c.say(2, left)
-	if !c.l.gone(true) {
+	if !c.l.othersLeft(true) {
 		t.Error("all have left, and part 1 waits")
 	}
 	c = newCrew(t, 2, Config{})
 	c.all(loaded)
 	c.pass(Silence+2*time.Second, loaded, 1)
-	if !c.l.gone(true) {
+	if !c.l.othersLeft(true) {
 		t.Errorf("part 1 waits for a lost part: %+v", c.l.states())
 	}
 }

@@ -142,7 +142,7 @@ func Join(ctx context.Context, c Config) (*Part, error) {
 // arrive reports to part 1 until it responds or Timeout has passed.
 func (p *Part) arrive(ctx context.Context) error {
 	begun := p.Clock()
-	said := begun.Add(Silence - messageEvery)
+	lastMessage := begun.Add(Silence - messageEvery)
 	for {
 		err := p.findPart1()
 		if err == nil {
@@ -157,8 +157,8 @@ func (p *Part) arrive(ctx context.Context) error {
 			return fmt.Errorf("joining part 1: %w", err)
 		case now.Sub(begun) >= p.Timeout:
 			return fmt.Errorf("part %d of %d did not reach part 1 within %v: %w", p.Number, p.Of, p.Timeout, err)
-		case now.Sub(said) >= messageEvery:
-			said = now
+		case now.Sub(lastMessage) >= messageEvery:
+			lastMessage = now
 			p.Message(fmt.Sprintf("waiting for part 1: %v", err))
 		}
 		pause(ctx)
@@ -361,7 +361,7 @@ func (p *Part) request(ctx context.Context, method, path string, body io.Reader,
 // poll reports to part 1 until the part leaves. If part 1 rejects a report or does not
 // respond, the run ends for this part.
 func (p *Part) poll(ctx context.Context) {
-	for heard := p.Clock(); ctx.Err() == nil; {
+	for lastResponse := p.Clock(); ctx.Err() == nil; {
 		p.mu.Lock()
 		p.report.Seq++ // the status is new
 		seen := p.order.Version
@@ -370,11 +370,11 @@ func (p *Part) poll(ctx context.Context) {
 		var refused *refusal
 		switch {
 		case err == nil:
-			heard = p.Clock()
+			lastResponse = p.Clock()
 		case errors.As(err, &refused):
 			p.follow(order{Cancel: refused.text})
 			return
-		case p.Clock().Sub(heard) > Silence:
+		case p.Clock().Sub(lastResponse) > Silence:
 			p.follow(order{Cancel: fmt.Sprintf("part 1 of %d has not responded for %v: %v", p.Of, Silence, err), Resumable: true})
 			return
 		default:
@@ -497,7 +497,7 @@ func (p *Part) passRecords(ctx context.Context, runID string) error {
 func (p *Part) AwaitOthers() {
 	if p.Leads() && p.Err() != nil {
 		p.change(context.Background(), func(r *report) { r.Phase = left })
-		p.server.awaitGone()
+		p.server.awaitOthers()
 	}
 }
 

@@ -150,7 +150,7 @@ func (s *server) with(f func(l *leader)) (order, <-chan struct{}) {
 
 func (s *server) tick(ctx context.Context) {
 	defer close(s.ended)
-	said := s.Clock()
+	lastMessage := s.Clock()
 	for pause(ctx); ctx.Err() == nil; pause(ctx) {
 		missing := ""
 		s.with(func(l *leader) {
@@ -159,8 +159,8 @@ func (s *server) tick(ctx context.Context) {
 				missing = l.missing()
 			}
 		})
-		if now := s.Clock(); missing != "" && now.Sub(said) >= messageEvery {
-			said = now
+		if now := s.Clock(); missing != "" && now.Sub(lastMessage) >= messageEvery {
+			lastMessage = now
 			s.Message("waiting for parts that have not loaded: " + missing)
 		}
 	}
@@ -242,17 +242,17 @@ func storeFile(dir, name string, content io.Reader) error {
 	return nil
 }
 
-// awaitGone waits until the other parts have left or are lost.
-func (s *server) awaitGone() {
+// awaitOthers waits until the other parts have left or are lost.
+func (s *server) awaitOthers() {
 	begun := time.Now()
-	for gone := false; !gone; time.Sleep(tickTime / 10) {
-		s.with(func(l *leader) { gone = l.gone(time.Since(begun) < min(leaveTime, s.Timeout)) })
+	for left := false; !left; time.Sleep(tickTime / 10) {
+		s.with(func(l *leader) { left = l.othersLeft(time.Since(begun) < min(leaveTime, s.Timeout)) })
 	}
 }
 
 // close ends the server once the other parts have left.
 func (s *server) close() {
-	s.awaitGone()
+	s.awaitOthers()
 	s.stop()
 	s.http.Close()
 	<-s.ended

@@ -134,9 +134,9 @@ func (m *Metrics) AppendText(b []byte) []byte {
 	metric("generation_tokens_total", "counter", "Output tokens of successful requests.", "", m.output)
 	if m.run.Verdict != nil && m.lag.Count() > 0 {
 		var states []any
-		so := m.run.Verdict(m.lag.Quantile(0.99), m.ttft.Quantile(0.5))
+		verdict := m.run.Verdict(m.lag.Quantile(0.99), m.ttft.Quantile(0.5))
 		for _, level := range []string{"VALID", "SUSPECT", "INVALID"} {
-			states = append(states, fmt.Sprintf(`,level="%s"`, level), map[bool]int{true: 1}[so == level])
+			states = append(states, fmt.Sprintf(`,level="%s"`, level), map[bool]int{true: 1}[verdict == level])
 		}
 		metric("verdict", "gauge", "1 for the verdict so far, from the client's lag.", states...)
 	}
