@@ -65,7 +65,7 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 		}
 		defer metrics.Close()
 	}
-	if cfg.Key, err = openKey(c); err != nil {
+	if cfg.Key, err = keyOf(c); err != nil {
 		return err
 	}
 	out, err := capture.CreateFiles(files)

@@ -112,9 +112,13 @@ func convert(c *cli.Context, std streams) error {
 	if anonymizer != nil {
 		rows = anonymizer.Rows(rows)
 	}
-	var forVLLM *vllmTrace
+	var size block.SizeDetector
 	if c.String(toFlag.Name) == toVLLM {
-		rows, forVLLM = newVLLMTrace(rows, in.inputs)
+		if stated := in.statedSize(); stated > 0 {
+			size = block.KnownSize(stated)
+		}
+		rows = trace.Tap(rows, func(r trace.Request) { size.Add(r.InputLength, r.HashIDs) })
+		rows = format.TimedTrace(rows, in.statedSize())
 	}
 	if len(paths) == 1 && !r.sort && !r.Retimes() { // the error is at the reader's last row
 		rows = in.inputs[0].locatedRows(rows)
@@ -145,9 +149,8 @@ func convert(c *cli.Context, std streams) error {
 	if r.pruned > 0 {
 		std.say("note: %s removed from after because their rows are not kept", doc.Count(r.pruned, "request id"))
 	}
-	if forVLLM != nil {
-		size := forVLLM.blockSize()
-		std.say("times are seconds; block size: %s; use with vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d", size, size.Tokens)
+	if c.String(toFlag.Name) == toVLLM {
+		std.say("times are seconds; block size: %s; use with vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d", size.Size(), size.Size().Tokens)
 	}
 	return nil
 }
@@ -172,30 +175,6 @@ func sayDropped(std streams, dropped map[string]int) {
 	for _, key := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int { return cmp.Or(dropped[b]-dropped[a], cmp.Compare(a, b)) }) {
 		std.say("%s left out of %s", key, doc.Count(dropped[key], "row"))
 	}
-}
-
-// vllmTrace is a dataset of vLLM that is written.
-type vllmTrace struct {
-	stated int // block size of all inputs, 0 if they state none or several
-	found  block.SizeDetector
-}
-
-// newVLLMTrace returns the rows of a dataset of vLLM.
-func newVLLMTrace(rows trace.Requests, inputs []*input) (trace.Requests, *vllmTrace) {
-	t := &vllmTrace{stated: inputs[0].BlockSize()}
-	for _, in := range inputs {
-		if in.BlockSize() != t.stated {
-			t.stated = 0
-		}
-	}
-	return format.TimedTrace(trace.Tap(rows, func(r trace.Request) { t.found.Add(r.InputLength, r.HashIDs) }), t.stated), t
-}
-
-func (t *vllmTrace) blockSize() block.Size {
-	if t.stated > 0 {
-		return block.GivenSize(t.stated)
-	}
-	return t.found.Size()
 }
 
 // reshaping is the pipeline of transforms selected by the flags.
@@ -306,7 +285,6 @@ func openMerged(c *cli.Context, std streams, files []string) (*merged, error) {
 	several := len(files) > 1
 	m := &merged{hashed: several && ids == separateIDs}
 	var all []trace.Requests
-	var sizes blockSizes
 	for i, file := range files {
 		opts := formatOptions(c)
 		opts.Part = i
@@ -321,7 +299,7 @@ func openMerged(c *cli.Context, std streams, files []string) (*merged, error) {
 		m.inputs, m.hashed = append(m.inputs, in), m.hashed || in.HashedIDs()
 		rows := in.Requests()
 		if several {
-			rows = sizes.agreeing(rows, in)
+			rows = trace.Checked(rows, func(row trace.Request) error { return m.sameSize(in, row) })
 		}
 		all = append(all, rows)
 	}
@@ -373,39 +351,36 @@ func (m *merged) close() {
 	}
 }
 
-// blockSizes checks that merged traces have the same block size.
-type blockSizes []*blocksOf
-
-// blocksOf holds the evidence for the block size of one trace.
-type blocksOf struct {
-	name string
-	seen bool // a row has ids
-	block.SizeDetector
+// sameSize returns an error if the block size of an input, by its rows up to this one, is
+// not that of another.
+func (m *merged) sameSize(in *input, row trace.Request) error {
+	if len(row.HashIDs) == 0 {
+		return nil
+	}
+	if !in.hasIDs {
+		in.hasIDs = true
+		// A trace knows better than --block-size, which is for those that do not state one.
+		if known := cmp.Or(in.BlockSize(), in.blockSize()); known > 0 {
+			in.size = block.KnownSize(known)
+		}
+	}
+	in.size.Add(row.InputLength, row.HashIDs)
+	for _, other := range m.inputs {
+		if other != in && other.hasIDs && in.size.Disagrees(&other.size) {
+			return fmt.Errorf("block size is %s, but that of %s is %s: their block ids cannot be merged; --block-size sets the size of traces that do not state one",
+				in.size.Size(), other.path, other.size.Size())
+		}
+	}
+	return nil
 }
 
-// agreeing returns the stream of a trace, which fails at the row that contradicts the block
-// size of another trace.
-func (s *blockSizes) agreeing(reqs trace.Requests, in *input) trace.Requests {
-	own := &blocksOf{name: in.path}
-	*s = append(*s, own)
-	return trace.Checked(reqs, func(row trace.Request) error {
-		if len(row.HashIDs) == 0 {
-			return nil
+// statedSize returns the block size that all inputs state, or 0.
+func (m *merged) statedSize() int {
+	size := m.inputs[0].BlockSize()
+	for _, in := range m.inputs {
+		if in.BlockSize() != size {
+			return 0
 		}
-		if !own.seen {
-			own.seen = true
-			// A trace knows better than --block-size, which is for those that do not state one.
-			if known := cmp.Or(in.BlockSize(), in.blockSize()); known > 0 {
-				own.SizeDetector = block.KnownSize(known)
-			}
-		}
-		own.Add(row.InputLength, row.HashIDs)
-		for _, other := range *s {
-			if other != own && other.seen && own.Disagrees(&other.SizeDetector) {
-				return fmt.Errorf("block size is %s, but that of %s is %s: their block ids cannot be merged; --block-size sets the size of traces that do not state one",
-					own.Size(), other.name, other.Size())
-			}
-		}
-		return nil
-	})
+	}
+	return size
 }

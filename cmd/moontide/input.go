@@ -16,6 +16,7 @@ import (
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/atomicfile"
+	"moontide/trace/block"
 	"moontide/trace/format"
 	"moontide/trace/log"
 	"moontide/trace/tokenizer"
@@ -36,12 +37,15 @@ type input struct {
 
 	numbered bool // lines are the numbers of rows
 	rows     int
-	size     int        // of the rows read, in rows of up to 100 blocks
-	targets  []gcTarget // for larger sizes
+	memory   int        // of the rows read, in rows of up to 100 blocks
+	targets  []gcTarget // for more memory
+
+	hasIDs bool               // a row has block ids
+	size   block.SizeDetector // evidence of their size, of a trace that is merged
 }
 
-// gcTarget is the target of the garbage collector from a size of a trace on.
-type gcTarget struct{ size, percent int }
+// gcTarget is the target of the garbage collector from an amount of memory on.
+type gcTarget struct{ memory, percent int }
 
 // gcTargets are for verbs that keep most of a trace. That memory has hardly any pointers, so
 // frequent collections are cheap and save memory. Short traces need little memory, so few
@@ -68,13 +72,13 @@ func (in *input) Read(r *trace.Request) error {
 	if err := in.c.Context.Err(); err != nil {
 		return err
 	}
-	for len(in.targets) > 0 && in.size >= in.targets[0].size {
+	for len(in.targets) > 0 && in.memory >= in.targets[0].memory {
 		debug.SetGCPercent(in.targets[0].percent)
 		in.targets = in.targets[1:]
 	}
 	err := in.Reader.Read(r)
 	in.rows++
-	in.size += 1 + len(r.HashIDs)/100
+	in.memory += 1 + len(r.HashIDs)/100
 	return err
 }
 
@@ -322,7 +326,15 @@ func formatOptions(c *cli.Context) format.Options {
 		// vLLM and the tree method do not support turns.
 		RecordedTimes: c.Bool("recorded-times") || c.String(toFlag.Name) == toVLLM || c.String("method") == "tree",
 	}
-	readsLogs(c, &opts)
+	opts.Record = func() (cfg log.Config, err error) {
+		if c.Float64("bytes-per-token") == 0 {
+			return cfg, errors.New("a log of requests with their texts: first convert it to a trace without them, with moontide convert LOG -o trace.jsonl")
+		}
+		if cfg, err = textConfig(c); err == nil {
+			cfg.Key, err = keyOf(c)
+		}
+		return cfg, err
+	}
 	path := c.String("tokenizer")
 	if path == "" {
 		return opts
@@ -349,35 +361,18 @@ func isFolder(path string) bool {
 // recordFlags returns the flags of verbs that replace texts by keyed ids.
 func recordFlags(category string) []cli.Flag {
 	return group(category,
-		keyFlag(),
+		&cli.StringFlag{Name: "key", DefaultText: "capture.key in the folder of the trace", Usage: "`FILE` of the secret key of block ids and names, made if it does not exist; traces made with one key share ids"},
 		&cli.Float64Flag{Name: "bytes-per-token", Value: 4, Usage: "assumed `BYTES` of a token of texts without --tokenizer", DefaultText: "4; of a log, as many as it counts"},
 		&cli.StringFlag{Name: "session-field", Usage: "`NAME` of the member of a request that names its session, such as metadata.chat_id", DefaultText: "sessions are found by prompts that continue each other"},
 	)
 }
 
-func keyFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "key", DefaultText: "capture.key in the folder of the trace", Usage: "`FILE` of the secret key of block ids and names, made if it does not exist; traces made with one key share ids"}
-}
-
-// recordConfig reads the flags of recordFlags and opens their files.
-func recordConfig(c *cli.Context) (log.Config, error) {
-	cfg, err := textConfig(c)
-	if err == nil {
-		cfg.Key, err = keyOf(c)
-	}
-	return cfg, err
-}
-
-// keyOf opens the key, or returns a random one for an anonymized trace without --key.
+// keyOf opens the key that --key names, else the one in the folder of the output. An
+// anonymized trace without --key has a random one.
 func keyOf(c *cli.Context) (log.Key, error) {
 	if c.Bool("anonymize") && !c.IsSet("key") {
 		return log.RandomKey(), nil
 	}
-	return openKey(c)
-}
-
-// openKey opens the key that --key names, else the one in the folder of the output.
-func openKey(c *cli.Context) (log.Key, error) {
 	return log.OpenKey(keyFile(c))
 }
 
@@ -385,7 +380,7 @@ func keyFile(c *cli.Context) string {
 	return cmp.Or(c.String("key"), filepath.Join(filepath.Dir(c.String(outFlag.Name)), "capture.key"))
 }
 
-// textConfig is recordConfig without the key.
+// textConfig reads the flags of recordFlags, without the key, and opens the tokenizer.
 func textConfig(c *cli.Context) (cfg log.Config, err error) {
 	cfg = log.Config{BlockSize: c.Int(blockSizeFlag.Name), SessionField: c.String("session-field")}
 	if c.IsSet("bytes-per-token") {
@@ -399,15 +394,4 @@ func textConfig(c *cli.Context) (cfg log.Config, err error) {
 		cfg.Encoder, cfg.EncoderID = vocabulary, vocabulary.SHA256()
 	}
 	return cfg, nil
-}
-
-// readsLogs adds the configuration for request logs, from recordFlags, or an error with the
-// remedy.
-func readsLogs(c *cli.Context, opts *format.Options) {
-	opts.Record = func() (log.Config, error) {
-		if c.Float64("bytes-per-token") == 0 {
-			return log.Config{}, errors.New("a log of requests with their texts: first convert it to a trace without them, with moontide convert LOG -o trace.jsonl")
-		}
-		return recordConfig(c)
-	}
 }
