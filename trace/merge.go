@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -97,37 +98,38 @@ func (e *OverlapError) Error() string {
 func Disjoint(inputs ...Requests) []Requests {
 	var table block.Table
 	var owners []int32 // of blocks, by number in the table
-	sessions, requests := map[string]int{}, map[string]int{}
+	type name struct{ kind, id string }
+	named := map[name]int{} // inputs that had a name first
 	var checked []Requests
 	for i, in := range inputs {
-		overlap := func(before int, format string, id any) error {
-			return &OverlapError{ID: fmt.Sprintf(format, id), Input: i, Before: before}
+		claim := func(kind, id string) error {
+			before, used := named[name{kind, id}]
+			if used && before != i {
+				return &OverlapError{fmt.Sprintf("%s id %.60q", kind, id), i, before}
+			}
+			named[name{kind, id}] = i
+			return nil
 		}
-		checked = append(checked, Checked(in, func(r Request) error {
-			if before, used := sessions[r.SessionID]; used && before != i {
-				return overlap(before, "session id %.60q", r.SessionID)
-			}
+		checked = append(checked, Checked(in, func(r Request) (err error) {
 			if r.SessionID != "" {
-				sessions[r.SessionID] = i
+				err = claim("session", r.SessionID)
 			}
-			for name := range r.requestIDs {
-				if before, used := requests[*name]; used && before != i {
-					return overlap(before, "request id %.60q", *name)
-				}
-				requests[*name] = i
+			for id := range r.requestIDs {
+				err = cmp.Or(err, claim("request", *id))
 			}
 			for _, id := range r.HashIDs {
 				n, isNew := table.Number(id)
 				switch {
+				case err != nil:
 				case n == block.MaxLen:
 					return table.Err()
 				case isNew:
 					owners = append(owners, int32(i))
 				case owners[n] != int32(i):
-					return overlap(int(owners[n]), "block id %d", id)
+					return &OverlapError{fmt.Sprintf("block id %d", id), i, int(owners[n])}
 				}
 			}
-			return nil
+			return err
 		}))
 	}
 	return checked

@@ -2,9 +2,14 @@ package trace
 
 import (
 	"errors"
+	"fmt"
 
 	"moontide/trace/block"
+	"moontide/trace/spill"
 )
+
+// rowMemory bounds the rows held of each kind, with a known time or not, in bytes.
+const rowMemory = 64 << 20
 
 // The assumed answer times in milliseconds, where the time of a later turn has to
 // be estimated from its delay: to the first token, and from one token to the next.
@@ -39,7 +44,7 @@ func inSession(r Request) bool { return r.SessionID != "" || r.ID != "" || r.Aft
 // sorted passes rows on until one begins the part that has to be sorted.
 func sorted(reqs Requests, begins func(Request) bool, memory int) Requests {
 	return func(yield func(Request, error) bool) {
-		held := sendOrder{store: newRowStore(memory)}
+		held := sendOrder{timed: spill.Sorter{Memory: memory}, held: spill.Sorter{Memory: memory}}
 		defer held.close()
 		holding := false
 		for r, err := range reqs {
@@ -61,11 +66,7 @@ func sorted(reqs Requests, begins func(Request) bool, memory int) Requests {
 				return
 			}
 		}
-		if err := held.estimate(); err != nil {
-			yield(Request{}, err)
-			return
-		}
-		held.store.all(func(number int) float64 { return held.rows.At(uint32(number)).at }, yield)
+		held.all(yield)
 	}
 }
 
@@ -161,9 +162,12 @@ func (t *sendTimes) sentBy(rows []int32, at float64) {
 	}
 }
 
-// sendOrder holds rows until their times are found.
+// sendOrder holds rows, most of them on disk, until their times are found. Rows of one time
+// keep their order.
 type sendOrder struct {
-	store   *rowStore
+	timed   spill.Sorter       // by time
+	held    spill.Sorter       // rows whose time is not known yet, after the timed ones, by place in rows
+	data    []byte             // to be reused
 	first   int                // row in rows
 	rows    block.List[toSend] // from the first of a session on
 	builder GraphBuilder
@@ -177,13 +181,14 @@ type toSend struct {
 }
 
 func (o *sendOrder) add(r Request) error {
+	o.data = AppendStored(o.data[:0], &r)
 	if o.rows.Len() == 0 && !inSession(r) {
 		o.first++
 		o.builder.Skip()
 		if r.Timestamp.Set {
 			o.last = r.Timestamp.Value
 		}
-		return o.store.add(o.last, r)
+		return sorting(o.timed.Add(spill.KeyOf(o.last), o.data))
 	}
 	o.builder.Add(r, 0)
 	row := toSend{at: r.Delay.Value, osl: int32(r.OutputLength), timed: r.Timestamp.Set}
@@ -191,10 +196,11 @@ func (o *sendOrder) add(r Request) error {
 		row.at = r.Timestamp.Value
 	}
 	o.rows.Add(row)
-	return o.store.hold(r)
+	return sorting(o.held.Add(uint64(o.rows.Len()-1), o.data))
 }
 
-// estimate finds the times of all rows. It fails if rows wait for each other.
+// estimate finds the times of all rows, by which it sorts them. It fails if rows wait for
+// each other.
 func (o *sendOrder) estimate() error {
 	graph, err := o.builder.Graph()
 	if err != nil {
@@ -204,7 +210,41 @@ func (o *sendOrder) estimate() error {
 		r := o.rows.At(uint32(row - o.first))
 		return Due{At: &r.at, Timed: r.timed, OSL: int(r.osl)}
 	})
-	return nil
+	for b, err := range o.held.All {
+		if err == nil {
+			err = o.timed.Add(spill.KeyOf(o.rows.At(uint32(b.Key)).at), b.Data)
+		}
+		if err != nil {
+			return sorting(err)
+		}
+	}
+	return sorting(o.held.Close())
 }
 
-func (o *sendOrder) close() error { return errors.Join(o.store.close(), o.builder.Close()) }
+// all yields the rows.
+func (o *sendOrder) all(yield func(Request, error) bool) {
+	if err := o.estimate(); err != nil {
+		yield(Request{}, err)
+		return
+	}
+	for b, err := range o.timed.All {
+		if err != nil {
+			yield(Request{}, sorting(err))
+			return
+		}
+		if !yield(ParseStored(b.Data, nil), nil) {
+			return
+		}
+	}
+}
+
+func (o *sendOrder) close() error {
+	return errors.Join(o.timed.Close(), o.held.Close(), o.builder.Close())
+}
+
+func sorting(err error) error {
+	if err != nil {
+		return fmt.Errorf("sorting rows: %w", err)
+	}
+	return nil
+}

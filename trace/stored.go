@@ -2,76 +2,8 @@ package trace
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
-
-	"moontide/trace/spill"
 )
-
-// rowMemory bounds the rows held of each kind, with a known time or not, in bytes.
-const rowMemory = 64 << 20
-
-// rowStore holds rows, most of them on disk, and yields them in order of time. Rows of one
-// time keep their order.
-type rowStore struct {
-	timed spill.Sorter // by time
-	held  spill.Sorter // rows whose time is not known yet, after the timed ones, by number
-	count int          // of held
-	row   []byte       // to be reused
-}
-
-func newRowStore(memory int) *rowStore {
-	return &rowStore{timed: spill.Sorter{Memory: memory}, held: spill.Sorter{Memory: memory}}
-}
-
-// add adds a row with its time in ms.
-func (s *rowStore) add(at float64, r Request) error {
-	s.row = AppendStored(s.row[:0], &r)
-	return sorting(s.timed.Add(spill.KeyOf(at), s.row))
-}
-
-// hold adds a row whose time is known later. No other may be added with its time.
-func (s *rowStore) hold(r Request) error {
-	s.row = AppendStored(s.row[:0], &r)
-	s.count++
-	return sorting(s.held.Add(uint64(s.count-1), s.row))
-}
-
-// all yields the rows. at returns the time of a row that was held, by its number.
-func (s *rowStore) all(at func(number int) float64, yield func(Request, error) bool) {
-	for b, err := range s.held.All {
-		if err == nil {
-			err = s.timed.Add(spill.KeyOf(at(int(b.Key))), b.Data)
-		}
-		if err != nil {
-			yield(Request{}, sorting(err))
-			return
-		}
-	}
-	if err := s.held.Close(); err != nil {
-		yield(Request{}, sorting(err))
-		return
-	}
-	for b, err := range s.timed.All {
-		if err != nil {
-			yield(Request{}, sorting(err))
-			return
-		}
-		if !yield(ParseStored(b.Data, nil), nil) {
-			return
-		}
-	}
-}
-
-func (s *rowStore) close() error { return errors.Join(s.timed.Close(), s.held.Close()) }
-
-func sorting(err error) error {
-	if err != nil {
-		return fmt.Errorf("sorting rows: %w", err)
-	}
-	return nil
-}
 
 // AppendStored appends a row in a form for temporary files: its values in order. The byte before an
 // optional value or a slice is 1 if it is set.
