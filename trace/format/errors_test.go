@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+
 	"moontide/trace"
 	"moontide/trace/format"
 )
@@ -152,6 +155,11 @@ func TestHalfFiles(t *testing.T) {
 	if _, err := format.NewReader(strings.NewReader("TIMESTAMP,ContextTokens,GeneratedTokens,TIMESTAMP\n"), "t", format.Options{}); err == nil {
 		t.Error("a column twice is read")
 	}
+	for _, text := range []string{"\xff\xfe{\x00", "\xfe\xff\x00{"} { // as some spreadsheets write
+		if _, err := format.NewText(strings.NewReader(text), "t"); err == nil || err.Error() != "t:1: the file is in UTF-16: save it in UTF-8" {
+			t.Error(err)
+		}
+	}
 }
 
 // broken fails in the middle.
@@ -210,6 +218,20 @@ func TestFolders(t *testing.T) {
 		write(t, dir, "b.jsonl", nativeRow)
 		if _, _, err := open(dir); err == nil || !strings.Contains(err.Error(), `b.jsonl:1: a row of a Mooncake trace among those of a Weka trace: no id in`) {
 			t.Error(err)
+		}
+	})
+	t.Run("compressed", func(t *testing.T) {
+		dir := t.TempDir()
+		for _, name := range []string{"agent.json", "other.json"} {
+			var packed strings.Builder
+			z := gzip.NewWriter(&packed)
+			z.Write(readFile(t, filepath.Join("testdata/weka", name)))
+			z.Close()
+			write(t, dir, name+".gz", packed.String())
+		}
+		want, _ := collect(t, "testdata/weka", format.Options{})
+		if got, _, err := open(dir); err != nil || !cmp.Equal(want, got) {
+			t.Error(err, cmp.Diff(want, got))
 		}
 	})
 	t.Run("links", func(t *testing.T) {

@@ -2,17 +2,18 @@ package format_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"moontide/trace"
@@ -85,9 +86,6 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%s is taken for %s, want %s (%v)", quoted, got, want, err)
 		}
 	}
-}
-
-func TestFormatNames(t *testing.T) {
 	for _, f := range format.Formats() {
 		if got, err := format.ParseFormat(string(f)); got != f || err != nil {
 			t.Errorf("%s: %s, %v", f, got, err)
@@ -240,11 +238,36 @@ func TestTimedTrace(t *testing.T) {
 	}
 }
 
-// UTF-16, which some spreadsheets write, is reported as such.
-func TestUTF16(t *testing.T) {
-	for _, text := range []string{"\xff\xfe{\x00", "\xfe\xff\x00{"} {
-		if _, err := format.NewText(strings.NewReader(text), "t"); err == nil || err.Error() != "t:1: the file is in UTF-16: save it in UTF-8" {
-			t.Error(err)
+// TestHeldIsLittle: the memory for a trace that is not in order of arrival does
+// not grow with the ids of its requests.
+func TestHeldIsLittle(t *testing.T) {
+	const rows, ids = 300, 1000
+	list := strings.Repeat("18446744073709551615,", ids-1) + "7"
+	for name, text := range map[string]string{
+		"dynamo": strings.Repeat(strings.NewReplacer("[7]", "["+list+"]", `"input_length":3`, `"input_length":16000`).Replace(dynamoRow), rows),
+		"weka":   wekaOf(strings.Repeat(strings.NewReplacer("[1]", "["+list+"]", `"in": 100`, `"in": 64000`).Replace(wekaRequest)+",\n", rows-1) + wekaRequest),
+	} {
+		path := filepath.Join(t.TempDir(), "t.jsonl")
+		write(t, filepath.Dir(path), "t.jsonl", text)
+		heap := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before := heap()
+		r, err := format.Open(path, format.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		r.BlockSize() // reads all
+		if held := heap() - before; held > 1<<19 || r.BlockSize() == 0 {
+			t.Errorf("%s: %d bytes for %d requests of %d ids", name, held, rows, ids)
+		}
+		got, err := trace.Collect(r.Requests())
+		if err != nil || len(got) != rows || len(got[0].HashIDs) != ids {
+			t.Errorf("%s: %d rows, %v", name, len(got), err)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func anonymized(t interface{ Fatal(...any) }, key Key, hash []string, rows ...tr
 		t.Fatal(err)
 	}
 	var all []trace.Request
-	for r, err := range a.Rows(stream(rows)) {
+	for r, err := range a.Rows(trace.FromSlice(rows)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,16 +27,6 @@ func anonymized(t interface{ Fatal(...any) }, key Key, hash []string, rows ...tr
 		all = append(all, r)
 	}
 	return all, a.Dropped
-}
-
-func stream(rows []trace.Request) trace.Requests {
-	return func(yield func(trace.Request, error) bool) {
-		for _, r := range rows {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
 }
 
 // Equal ids and names stay equal, different ones different; lengths and order stay, and
