@@ -42,7 +42,7 @@ var maxLines = map[string]int{
 	"replay/secret":                 250,
 	"replay/sim/engine":             2400,
 	"replay/sim/fit":                1300,
-	"replay/sim/server":             2850,
+	"replay/sim/server":             2415,
 	"replay/sim/virtual":            300,
 	"replay/stamp":                  300,
 	"replay/transcript":             450,

@@ -62,7 +62,7 @@ func apiAt(path string) *api {
 var chatAPI = api{
 	name: "chat", path: "/v1/chat/completions",
 	promptParam: "messages", prompt: []promptPart{{"messages", objects}},
-	objects: choiceObjects, limits: choiceLimits, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
+	objects: []string{"stream_options", "response_format"}, limits: []string{"max_tokens", "max_completion_tokens"}, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
 	separatesReasoning: true,
 	forms: chat.forms(`"message":{"role":"assistant",$parts}`, forms{
 		begun:     chat.event(`"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null`),
@@ -75,15 +75,9 @@ var chatAPI = api{
 var completionAPI = api{
 	name: "completions", path: "/v1/completions",
 	promptParam: "prompt", prompt: []promptPart{{"prompt", aString + ", " + tokenArray + " or " + oneOf}}, tokenIDs: "prompt",
-	objects: choiceObjects, limits: choiceLimits, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: 16, // as in OpenAI and vLLM
+	objects: chatAPI.objects, limits: chatAPI.limits, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: 16, // as in OpenAI and vLLM
 	forms: completion.forms(`"text":"$text"`, forms{text: partForms{token: completion.event(`"text":"$text"` + choiceEnd)}}),
 }
-
-// Members of chat and completions: those that limit a response, and those that hold others.
-var (
-	choiceLimits  = []string{"max_tokens", "max_completion_tokens"}
-	choiceObjects = []string{"stream_options", "response_format"}
-)
 
 // choices are responses and events with one choice.
 type choices struct{ prefix, object, chunk string }

@@ -77,13 +77,10 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// tokenIDs stands in [Config.Refuse] for prompts that are token ids.
-const tokenIDs = "token_ids"
-
 // Refusable returns what [Config.Refuse] may have: parameters that some servers
 // refuse, prompts of token ids, and APIs.
 func Refusable() []string {
-	names := []string{"max_tokens", "max_completion_tokens", "stream_options", "continuous_usage_stats", "return_token_ids", "ignore_eos", "min_tokens", tokenIDs}
+	names := []string{"max_tokens", "max_completion_tokens", "stream_options", "continuous_usage_stats", "return_token_ids", "ignore_eos", "min_tokens", "token_ids"}
 	for _, api := range apis {
 		names = append(names, api.name)
 	}
@@ -97,7 +94,7 @@ func (c Config) refuse(api *api, b body) *apiError {
 		switch ids := b.get(api.tokenIDs); {
 		case name == api.name:
 			return newError(fasthttp.StatusNotFound, "%q is not served", api.path)
-		case name == tokenIDs && ids.holdsTokenIDs():
+		case name == "token_ids" && ids.holdsTokenIDs():
 			return badRequest(ids.name, "%s must be a string, not an array of token ids", ids.name)
 		case outer || slices.ContainsFunc(api.objects, func(object string) bool { return b[object+"."+name] != nil }):
 			return badRequest(name, "Unknown parameter: '%s'.", name)

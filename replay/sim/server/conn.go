@@ -33,9 +33,6 @@ const (
 	sendBuffer = 64 << 10
 )
 
-// errGone is returned when the client has left.
-var errGone = errors.New("simulated server: the client is gone")
-
 func newConn(c net.Conn) *conn {
 	wrapped := &conn{Conn: c, fd: -1}
 	if tcp, ok := c.(*net.TCPConn); ok {

@@ -69,8 +69,7 @@ func ParseFault(text string) (f Fault, err error) {
 // faultRandom returns the random source for the faults of the n-th request. It
 // is independent of other requests.
 func faultRandom(seed, n uint64) *rand.Rand {
-	const aspect = 0x6661756c74 // separates it from other uses of the seed
-	return rand.New(rand.NewPCG(seed^aspect, n))
+	return rand.New(rand.NewPCG(seed^0x6661756c74, n)) // separate from other uses of the seed
 }
 
 // drawFault returns the first fault drawn by r, or none.
@@ -146,9 +145,8 @@ func (q *activeRequest) strike(f *pendingFault) (instead []byte, goesOn bool) {
 	case Garbage:
 		return chunkOf([]byte(garbage), false), true
 	}
-	const forever = 24 * time.Hour
 	select {
-	case <-time.After(cmp.Or(f.Time, forever)):
+	case <-time.After(cmp.Or(f.Time, 24*time.Hour)):
 	case <-f.gone:
 	}
 	return nil, true

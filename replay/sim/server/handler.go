@@ -32,8 +32,15 @@ const (
 
 // pages are what is served besides the APIs.
 var pages = map[string]func(*Server, *fasthttp.RequestCtx){
-	"/v1/models": (*Server).serveModels, "/metrics": (*Server).serveMetrics, "/version": (*Server).serveVersion,
-	"/health": func(*Server, *fasthttp.RequestCtx) {},
+	"/health":  func(*Server, *fasthttp.RequestCtx) {},
+	"/metrics": (*Server).serveMetrics,
+	"/version": func(s *Server, ctx *fasthttp.RequestCtx) {
+		respond(ctx, jsonType, fmt.Appendf(nil, `{"version":%s}`, jsonscan.AppendString(nil, s.cfg.Version)))
+	},
+	"/v1/models": func(s *Server, ctx *fasthttp.RequestCtx) {
+		respond(ctx, jsonType, fmt.Appendf(nil, `{"object":"list","data":[{"id":%[1]s,"object":"model","created":%[2]d,"owned_by":"moontide","root":%[1]s,"parent":null,"max_model_len":%[3]d}]}`,
+			s.model, s.start.Unix(), s.cfg.Deployment.Engine.MaxModelLen))
+	},
 }
 
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
@@ -77,15 +84,6 @@ func respond(ctx *fasthttp.RequestCtx, contentType string, body []byte) {
 	ctx.SetBody(body)
 }
 
-func (s *Server) serveModels(ctx *fasthttp.RequestCtx) {
-	respond(ctx, jsonType, fmt.Appendf(nil, `{"object":"list","data":[{"id":%s,"object":"model","created":%d,"owned_by":"moontide","root":%s,"parent":null,"max_model_len":%d}]}`,
-		s.model, s.start.Unix(), s.model, s.cfg.Deployment.Engine.MaxModelLen))
-}
-
-func (s *Server) serveVersion(ctx *fasthttp.RequestCtx) {
-	respond(ctx, jsonType, fmt.Appendf(nil, `{"version":%s}`, jsonscan.AppendString(nil, s.cfg.Version)))
-}
-
 func (s *Server) serveResponse(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	r, err := s.cfg.parse(ctx.PostBody(), api)
 	ctx.Request.ReleaseBody(maxKeptBody)
@@ -115,7 +113,11 @@ func (s *Server) serveResponse(ctx *fasthttp.RequestCtx, api *api) *apiError {
 			before := min(1+random.IntN(max(q.Output-1, 1)), q.Output-1)
 			q.fault = &pendingFault{fault, before, make(chan struct{})}
 		}
-		s.serveStream(ctx, q)
+		q.streamed = true
+		ctx.SetContentType("text/event-stream; charset=utf-8")
+		ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-cache")
+		ctx.Response.ImmediateHeaderFlush = true
+		ctx.Response.SetBodyStream(q, -1)
 		return nil
 	case fault.inStream():
 		return serverError()
@@ -140,14 +142,6 @@ func unserved(err error) *apiError {
 		return newError(fasthttp.StatusServiceUnavailable, "the server is shutting down")
 	}
 	return newError(499, "the client closed the connection")
-}
-
-func (s *Server) serveStream(ctx *fasthttp.RequestCtx, q *activeRequest) {
-	q.streamed = true
-	ctx.SetContentType("text/event-stream; charset=utf-8")
-	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-cache")
-	ctx.Response.ImmediateHeaderFlush = true
-	ctx.Response.SetBodyStream(q, -1)
 }
 
 // refuseBroken answers input that fasthttp cannot parse as a request, and then

@@ -24,17 +24,6 @@ func (s *Server) now() time.Duration {
 // stamp returns the time of the system's monotonic clock, in nanoseconds.
 func (s *Server) stamp() int64 { return s.mono + int64(s.clock()) }
 
-// stopLoop returns when the loop has ended. Nothing may be submitted
-// afterwards.
-func (s *Server) stopLoop() {
-	s.mu.Lock()
-	timer := s.timer
-	s.mu.Unlock()
-	if timer != nil {
-		timer.Stop()
-	}
-}
-
 // step runs one round of the loop. It is called by the timer and is the only
 // place that delivers tokens.
 func (s *Server) step() {
@@ -79,13 +68,13 @@ func (s *Server) deliverAll(events []engine.Event) {
 	s.touched = s.touched[:0]
 	for _, e := range events {
 		q := e.Request.Owner.(*activeRequest)
-		switch e.Kind {
-		case engine.First, engine.Token:
-			if q.generated == q.delivered {
-				s.touched = append(s.touched, q)
-			}
-			q.generated++
+		if e.Kind != engine.First && e.Kind != engine.Token {
+			continue
 		}
+		if q.generated == q.delivered {
+			s.touched = append(s.touched, q)
+		}
+		q.generated++
 	}
 	for i, q := range s.touched {
 		s.touched[i] = nil
@@ -127,7 +116,7 @@ func (s *Server) newActive(r *request, of response, c *conn, begun time.Time) *a
 	q.Prompt, q.Session, q.Owner = r.prompt, r.session, q
 	seed := r.prompt.Hash()
 	q.wording = wording{s.lexicon, seed, cmp.Or(s.cfg.ReasoningTokens, math.MaxInt)}
-	q.tokens, q.full = r.length.length(seed)
+	q.tokens, q.full = r.length()
 	q.Output = q.tokens
 	if q.api.separatesReasoning {
 		q.reasoning = min(s.cfg.ReasoningTokens, q.Output)
@@ -208,14 +197,11 @@ func (s *Server) release(q *activeRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, q.conn)
-	if q.Ended() {
-		return
+	if !q.Ended() {
+		if now := s.advance(); !q.Ended() { // after earlier events
+			s.cluster.Cancel(now, &q.Request)
+			s.latencies.aborted.Add(1)
+			s.advance()
+		}
 	}
-	now := s.advance() // process earlier events first
-	if q.Ended() {
-		return
-	}
-	s.cluster.Cancel(now, &q.Request)
-	s.latencies.aborted.Add(1)
-	s.advance()
 }

@@ -19,10 +19,6 @@ type latencies struct {
 	completed, aborted atomic.Int64
 }
 
-func newLatencies() latencies {
-	return latencies{ttft: stats.NewDurations(), itl: stats.NewDurations(), e2el: stats.NewDurations()}
-}
-
 // deliver observes the delivery of new tokens. Tokens delivered together have no
 // delay after the first.
 func (m *latencies) deliver(q *activeRequest, at time.Duration) {

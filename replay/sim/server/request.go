@@ -103,10 +103,24 @@ func (p parameter) missing() *apiError { return badRequest(p.name, "%s is missin
 // request is a parsed request for a response.
 type request struct {
 	options
-	prompt  *engine.Prompt
-	session string
-	length  lengthLimits
-	stream  bool
+	prompt    *engine.Prompt
+	session   string
+	most, min int // length of the response in tokens; most takes precedence
+	stream    bool
+	// ignoreEOS makes the response as long as may be. Otherwise the model ends it after 16
+	// to 512 tokens, as a pure function of the prompt.
+	ignoreEOS bool
+}
+
+// length returns the length of the response, and whether that is the most that was asked
+// for.
+func (r *request) length() (tokens int, full bool) {
+	const shortest, longest = 16, 512
+	natural := max(r.min, shortest+int(r.prompt.Hash()%(longest-shortest+1)))
+	if r.ignoreEOS || natural > r.most {
+		return r.most, true
+	}
+	return natural, false
 }
 
 // options are how a client wants its response to be written.
@@ -142,8 +156,8 @@ func (c Config) parse(text []byte, api *api) (*request, *apiError) {
 		b.read("model", "a string", &model),
 		b.read("stream", "a boolean", &r.stream),
 		b.read("return_token_ids", "a boolean", &r.tokenIDs),
-		b.read(api.ignoreEOS, "a boolean", &r.length.ignoreEOS),
-		b.read(api.least, "an integer", &r.length.minTokens),
+		b.read(api.ignoreEOS, "a boolean", &r.ignoreEOS),
+		b.read(api.least, "an integer", &r.min),
 		b.read("stream_options.include_usage", "a boolean", &r.includeUsage),
 		b.read("stream_options.continuous_usage_stats", "a boolean", &r.continuousUsage),
 		c.refuse(api, b),
@@ -189,37 +203,16 @@ func (b body) readLimits(r *request, api *api) *apiError {
 // fit checks that prompt and response fit the context. By default the response may fill
 // the rest of the context, up to the API's own limit.
 func (r *request) fit(limit int, api *api) *apiError {
-	isl, s := r.prompt.Len(), &r.length
-	switch s.maxTokens = cmp.Or(r.maxTokens, min(api.maxTokens, limit-isl)); {
+	isl := r.prompt.Len()
+	switch r.most = cmp.Or(r.maxTokens, min(api.maxTokens, limit-isl)); {
 	case isl == 0:
 		return badRequest(api.promptParam, "the prompt is empty")
 	case isl >= limit:
 		return contextLength(limit, isl, 1, api)
-	case s.maxTokens > limit-isl:
-		return contextLength(limit, isl, s.maxTokens, api)
-	case s.minTokens < 0 || s.minTokens > s.maxTokens:
-		return badRequest(api.least, "%s must be between 0 and %s=%d, got %d", api.least, api.limits[0], s.maxTokens, s.minTokens)
+	case r.most > limit-isl:
+		return contextLength(limit, isl, r.most, api)
+	case r.min < 0 || r.min > r.most:
+		return badRequest(api.least, "%s must be between 0 and %s=%d, got %d", api.least, api.limits[0], r.most, r.min)
 	}
 	return nil
-}
-
-// lengthLimits holds the limits of a response's length in tokens.
-type lengthLimits struct {
-	maxTokens int // values below 1 mean 1
-	minTokens int // maxTokens takes precedence
-	// ignoreEOS makes the response exactly maxTokens long. Otherwise the model
-	// ends it after 16 to 512 tokens, as a pure function of the prompt.
-	ignoreEOS bool
-}
-
-// length returns the response length for the prompt with the given hash, and whether that
-// is the most that was asked for.
-func (l lengthLimits) length(prompt uint64) (tokens int, full bool) {
-	const shortest, longest = 16, 512
-	most := max(l.maxTokens, 1)
-	natural := max(l.minTokens, shortest+int(prompt%(longest-shortest+1)))
-	if l.ignoreEOS || natural > most {
-		return most, true
-	}
-	return natural, false
 }

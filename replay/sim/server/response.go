@@ -35,7 +35,7 @@ type response struct {
 
 // part is a part of a response: its reasoning or its visible text.
 type part struct {
-	reasoning  bool
+	*partForms
 	index      int // in the response
 	from, upTo int // tokens
 }
@@ -44,23 +44,15 @@ type part struct {
 func (r *response) partOf(k int) part {
 	switch {
 	case k < r.reasoning:
-		return part{reasoning: true, upTo: r.reasoning}
+		return part{&r.api.reasoning, 0, 0, r.reasoning}
 	case r.reasoning > 0:
-		return part{index: 1, from: r.reasoning, upTo: r.tokens}
+		return part{&r.api.text, 1, r.reasoning, r.tokens}
 	}
-	return part{upTo: r.tokens}
+	return part{&r.api.text, 0, 0, r.tokens}
 }
 
 // reasoned returns the number of tokens of reasoning so far.
 func (r *response) reasoned() int { return min(r.upTo, r.reasoning) }
-
-// forms returns the forms of the part that the response is at.
-func (r *response) forms() *partForms {
-	if r.part.reasoning {
-		return &r.api.reasoning
-	}
-	return &r.api.text
-}
 
 // finish returns why the response ended, or that it has not.
 func (r *response) finish() form {
@@ -92,7 +84,7 @@ func (r *response) appendToken(b []byte, k int) []byte {
 	}
 	r.from, r.upTo = k, k+1
 	if r.upTo == r.tokens {
-		return r.forms().token.append(b, r)
+		return r.part.token.append(b, r)
 	}
 	f := r.bound
 	if !f[0].word {
@@ -116,14 +108,14 @@ func (r *response) openPart(b []byte, k int) []byte {
 		b = r.closePart(b)
 	}
 	r.part = r.partOf(k)
-	r.bound = r.forms().token.bind(r)
-	return r.forms().opened.append(b, r)
+	r.bound = r.part.token.bind(r)
+	return r.part.opened.append(b, r)
 }
 
 // closePart appends the events after the last token of a part.
 func (r *response) closePart(b []byte) []byte {
 	r.from, r.upTo = r.part.from, r.part.upTo
-	return r.forms().closed.append(b, r)
+	return r.part.closed.append(b, r)
 }
 
 // appendEnd appends the end of the stream, after the last token.
@@ -145,7 +137,7 @@ func (r *response) appendParts(b []byte) []byte {
 		}
 		r.part = r.partOf(k)
 		r.from, r.upTo = r.part.from, r.part.upTo
-		b = r.forms().whole.append(b, r)
+		b = r.part.whole.append(b, r)
 	}
 	r.from, r.upTo = 0, r.tokens
 	return b

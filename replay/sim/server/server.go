@@ -17,10 +17,14 @@ import (
 	"moontide/replay/sim/engine"
 	"moontide/replay/weblog"
 	"moontide/trace/jsonscan"
+	"moontide/trace/stats"
 )
 
-// errShutdown ends requests in flight when the server shuts down.
-var errShutdown = errors.New("simulated server: shut down")
+// What ends requests in flight.
+var (
+	errShutdown = errors.New("simulated server: shut down")
+	errGone     = errors.New("simulated server: the client is gone")
+)
 
 // Server serves an OpenAI-compatible API with a deployment of modelled engines.
 // Make it with [New]. Its methods are safe for concurrent use.
@@ -73,7 +77,7 @@ func New(cfg Config) (*Server, error) {
 		model:     string(jsonscan.AppendString(nil, cfg.Model)),
 		lexicon:   lexiconOf(cfg.Encode),
 		idSeed:    rand.Uint64(),
-		latencies: newLatencies(),
+		latencies: latencies{ttft: stats.NewDurations(), itl: stats.NewDurations(), e2el: stats.NewDurations()},
 		cluster:   cluster,
 		waiting:   make(map[*conn]struct{}),
 		newTimer:  monotonic.NewTimer,
@@ -125,35 +129,31 @@ func (s *Server) Serve(ln net.Listener) error {
 // with status 503, and returns when all connections are closed. If ctx ends
 // first, it closes them and returns the error of ctx. The server cannot be
 // reused.
-func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.endWaiting()
+func (s *Server) Shutdown(ctx context.Context) (err error) {
+	s.mu.Lock()
+	if !s.isShutDown() {
+		close(s.done)
+		for c := range s.waiting {
+			c.interrupt()
+		}
+		for _, ln := range s.listeners {
+			err = errors.Join(err, ln.Close())
+		}
+	}
+	timer := s.timer
+	s.mu.Unlock()
 	s.conns.Close()
 	if e := s.http.ShutdownWithContext(ctx); e != nil {
 		s.conns.CloseAll()
 		err = e
 	}
-	s.stopLoop()
+	if timer != nil {
+		timer.Stop() // returns when the loop has ended
+	}
 	if err != nil {
 		return fmt.Errorf("shutting down: %w", err)
 	}
 	return nil
-}
-
-// endWaiting ends all waiting requests and closes the listeners, once.
-func (s *Server) endWaiting() (err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isShutDown() {
-		return nil
-	}
-	close(s.done)
-	for c := range s.waiting {
-		c.interrupt()
-	}
-	for _, ln := range s.listeners {
-		err = errors.Join(err, ln.Close())
-	}
-	return err
 }
 
 func (s *Server) isShutDown() bool {

@@ -37,13 +37,20 @@ func serverOf(t testing.TB, cfg Config) *Server {
 		t.Fatal(err)
 	}
 	s.newTimer = monotonic.NewGoTimer
-	t.Cleanup(s.stopLoop)
+	t.Cleanup(func() {
+		s.mu.Lock()
+		timer := s.timer
+		s.mu.Unlock()
+		if timer != nil {
+			timer.Stop()
+		}
+	})
 	return s
 }
 
 // activeOf returns a request for osl tokens.
 func activeOf(s *Server, api *api, osl int, c net.Conn) *activeRequest {
-	r := &request{prompt: engine.NewPrompt(s.cluster.BlockSize()), length: lengthLimits{maxTokens: osl, ignoreEOS: true}}
+	r := &request{prompt: engine.NewPrompt(s.cluster.BlockSize()), most: osl, ignoreEOS: true}
 	r.prompt.AddText("a b c")
 	f := s.newActive(r, response{api: api, id: "1", model: s.model, options: options{includeUsage: true}}, newConn(c), time.Now())
 	f.streamed = true
