@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -69,12 +70,11 @@ func (c *Comparison) ByRuns() bool { return len(c.A) >= enoughRuns && len(c.B) >
 
 // Find returns the difference of a metric.
 func (c *Comparison) Find(key string) (Difference, bool) {
-	for _, d := range c.Differences {
-		if d.Metric.Key == key {
-			return d, true
-		}
+	i := slices.IndexFunc(c.Differences, func(d Difference) bool { return d.Metric.Key == key })
+	if i < 0 {
+		return Difference{}, false
 	}
-	return Difference{}, false
+	return c.Differences[i], true
 }
 
 // withMeasured appends the metrics that are compared if a run has any.
@@ -174,4 +174,29 @@ func present(values []trace.Opt[float64]) (all []float64) {
 		}
 	}
 	return all
+}
+
+// Judge applies a gate to side B, or to its change from side A. A change that is not
+// significant counts as 0, and one without an interval as measured.
+func Judge(g measure.Gate, d Difference) measure.Judgement {
+	switch {
+	case !d.B.Set:
+		return g.Unmet("not measured in B")
+	case g.Kind == measure.OfValue:
+		return g.JudgeValue(d.B.Value, d.B.Value, d.CountB, "")
+	case !d.A.Set:
+		return g.Unmet("not measured in A")
+	}
+	value, remark := d.Difference.Value, ""
+	if g.Kind == measure.OfRelativeChange && value != 0 {
+		value /= math.Abs(d.A.Value) // infinite if A is 0
+	}
+	countsAs := value
+	switch {
+	case d.Interval.Set && !d.Significant():
+		countsAs, remark = 0, "not significant, counts as no change"
+	case !d.Interval.Set && value != 0:
+		remark = "no confidence interval"
+	}
+	return g.JudgeValue(value, countsAs, min(d.CountA, d.CountB), remark)
 }

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"maps"
 	"slices"
 
 	"moontide/analyze/measure"
@@ -29,8 +30,8 @@ func (s side) byRow() map[int]*latencies {
 		if !q.measured() {
 			continue
 		}
-		row, known := all[q.Row]
-		if !known {
+		row := all[q.Row]
+		if row == nil {
 			row = &latencies{}
 			all[q.Row] = row
 		}
@@ -44,13 +45,8 @@ func (s side) byRow() map[int]*latencies {
 // pair compares the rows that were completed on both sides.
 func (c *Comparison) pair(a, b side, draws []weights) {
 	rowsA, rowsB := a.byRow(), b.byRow()
-	var both []int
-	for row := range rowsA {
-		if rowsB[row] != nil {
-			both = append(both, row)
-		}
-	}
-	slices.Sort(both)
+	both := slices.Sorted(maps.Keys(rowsA))
+	both = slices.DeleteFunc(both, func(row int) bool { return rowsB[row] == nil })
 	c.Pairs, c.OnlyA, c.OnlyB = len(both), len(rowsA)-len(both), len(rowsB)-len(both)
 	c.Requests = make([]Requests, len(pairedLatencies))
 	inParallel(len(pairedLatencies), func(k int) {

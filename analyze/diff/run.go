@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"moontide/analyze/measure"
 	"moontide/replay"
@@ -50,7 +47,6 @@ type Run struct {
 type request struct {
 	measure.Request
 	fingerprint uint64 // of the request body
-	model       uint64 // hash of the requested model, 0 if not recorded
 }
 
 // Read reads a run and computes the metrics to compare, by default those of [measure.Always].
@@ -88,15 +84,12 @@ func Read(s Source, metrics []measure.Metric) (*Run, error) {
 	kept.ITL, kept.ITLPerToken, kept.Detail, kept.Cache.Prediction.Each = stats.Sample{}, stats.Sample{}, nil, nil
 	r.Result = &kept
 	r.GapsKept = 1 / float64(r.gapEvery)
-	r.from, r.length = s.Measure.Window.From, result.Duration
-	if s.Measure.Window == (measure.Span{}) {
-		r.from = firstSent(r.requests)
-	}
+	r.from, r.length = result.From, result.Duration
 	return r, nil
 }
 
 func (r *Run) add(rec *replay.Record, opts *measure.Options) {
-	q := request{measure.NewRequest(rec, opts), fingerprint(rec.Request), modelHash(rec.Model)}
+	q := request{measure.NewRequest(rec, opts), fingerprint(rec.Request)}
 	if q.measured() {
 		r.addGaps(rec.Row, rec.Gaps)
 	}
@@ -112,13 +105,6 @@ func (q *request) latency(l measure.Latency) trace.Opt[float64] {
 		return trace.Opt[float64]{}
 	}
 	return q.Latency(l)
-}
-
-func modelHash(name string) uint64 {
-	if name == "" {
-		return 0
-	}
-	return xxhash.Sum64String(name)
 }
 
 func fingerprint(r trace.Request) uint64 {
@@ -158,14 +144,4 @@ func (r *Run) addGaps(row int, all []time.Duration) {
 			r.gaps, r.gapEvery = r.gaps[:maxGaps/2], 2*r.gapEvery
 		}
 	}
-}
-
-func firstSent(requests []request) time.Duration {
-	first := time.Duration(math.MaxInt64)
-	for i := range requests {
-		if q := &requests[i]; q.WasSent {
-			first = min(first, q.Sent)
-		}
-	}
-	return first
 }

@@ -3,6 +3,7 @@ package diff
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 // item is a value and its stretch.
@@ -113,15 +114,7 @@ func (s *sample) at(rank float64, w *weights) (value, next float64) {
 		}
 		return n
 	}
-	// Find the last count at or below the rank.
-	low, high := 0, len(s.before)
-	for high-low > 1 {
-		if middle := (low + high) / 2; ahead(middle) <= rank {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
+	low := max(sort.Search(len(s.before), func(i int) bool { return ahead(i) > rank })-1, 0) // the last at or below the rank
 	next = ahead(low)
 	for _, it := range s.items[low*stride:] {
 		if next += float64(w[it.stretch]); next > rank {

@@ -313,9 +313,10 @@ func (c *collector) setRates(r *Result) *spans {
 		}
 	}
 	c.chunks.finish(r, c.opts.Gaps)
-	r.PeakConcurrency, r.PeakSendRate, r.Duration = inFlight.most(), sent.most(ofEvents), inFlight.length()
+	r.PeakConcurrency, r.PeakSendRate = inFlight.most(), sent.most(ofEvents)
+	r.From, r.Duration = inFlight.extent()
 	if !r.Window.whole() {
-		r.Duration, r.Output = r.Window.To-r.Window.From, c.chunks.inside
+		r.From, r.Duration, r.Output = r.Window.From, r.Window.To-r.Window.From, c.chunks.inside
 	}
 	if s := r.Duration.Seconds(); s > 0 {
 		r.RequestRate = trace.Some(float64(r.Ended) / s)

@@ -115,6 +115,9 @@ func countOf(n trace.Opt[int]) int32 {
 	return clampTokens(n.Value)
 }
 
+// Model returns the requested model, "" if the records do not name it.
+func (q *Request) Model() string { return q.model.Value() }
+
 // InputTokens returns the number of prompt tokens by the server's count, else by the trace.
 func (q *Request) InputTokens() int {
 	if q.Input < 0 {

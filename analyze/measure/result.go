@@ -113,8 +113,8 @@ type Result struct {
 	Examples map[replay.Class]string
 
 	// Duration is the length of the window or, without one, the time from the first request
-	// sent to the last one done. There are no rates if it is 0.
-	Duration time.Duration
+	// sent to the last one done, and From its start. There are no rates if it is 0.
+	From, Duration time.Duration
 	// Input, Output and Cached count tokens of completed requests as the server
 	// reported them. Without a report, Input is the trace's ISL and Output the
 	// number of chunks: an estimate.

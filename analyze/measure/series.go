@@ -145,11 +145,12 @@ func (s *spans) add(begin, end time.Duration) {
 	s.ends = append(s.ends, end)
 }
 
-func (s *spans) length() time.Duration {
+func (s *spans) extent() (from, length time.Duration) {
 	if len(s.begins) == 0 {
-		return 0
+		return 0, 0
 	}
-	return slices.Max(s.ends) - slices.Min(s.begins)
+	from = slices.Min(s.begins)
+	return from, slices.Max(s.ends) - from
 }
 
 // sweep visits the intervals of constant requests in flight in order, some of them empty. A

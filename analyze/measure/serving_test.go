@@ -148,8 +148,8 @@ func TestCountsAndThroughputs(t *testing.T) {
 		Completed: 3, Ended: 3, Failed: 2, Records: 5,
 		Errors:   map[replay.Class]int{replay.Timeout: 1, replay.Connect: 1},
 		Examples: map[replay.Class]string{replay.Timeout: "no end after 1s", replay.Connect: "refused"},
-		Duration: at(1301),                // 1 .. 1302
-		Input:    2611, InputEstimates: 1, // 1000 + 1011 + 600 of the trace
+		From:     at(1), Duration: at(1301), // 1 .. 1302
+		Input: 2611, InputEstimates: 1, // 1000 + 1011 + 600 of the trace
 		Output: 8, OutputEstimates: 1, // 5 + 1 + 2 chunks
 		Cached:         trace.Some(512), // the timeout's 900 are not counted
 		RequestRate:    trace.Some(3 / 1.301),
