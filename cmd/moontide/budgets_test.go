@@ -27,7 +27,7 @@ var maxLines = map[string]int{
 	"replay/experiment/search":      250,
 	"replay/capture":                1420,
 	"replay/cluster":                1360,
-	"replay/evidence":               800,
+	"replay/evidence":               740,
 	"replay/listen":                 250,
 	"replay/live":                   300,
 	"replay/monotonic":              200,

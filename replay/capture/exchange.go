@@ -278,7 +278,7 @@ func (e *exchange) decoded(piece []byte) {
 	}
 }
 
-// end ends the second half of an exchange. It reports whether the client left.
+// end ends the second half of an exchange.
 func (e *exchange) end(clientLeft bool) {
 	if e.endpoint == "" {
 		return

@@ -36,10 +36,7 @@ type names struct {
 	hitRate          []string // gauges of servers without the counters
 	preemptions      []string
 	aborted          []string // counters of requests that the client closed
-	info             string   // has labels with the block size and the number of blocks
-	blockLabel       string
-	blocksLabel      string
-	block            []string // gauges of the block size
+	block            []string // gauges of the block size, or labels: see page
 	blocks           []string
 	capacity         []string // tokens
 }
@@ -56,7 +53,8 @@ var known = []names{
 		hitRate:     []string{"vllm_gpu_prefix_cache_hit_rate"},
 		preemptions: []string{"vllm_num_preemptions_total"},
 		aborted:     []string{"vllm_request_success_total"},
-		info:        "vllm_cache_config_info", blockLabel: "block_size", blocksLabel: "num_gpu_blocks",
+		block:       []string{"vllm_cache_config_info.block_size"},
+		blocks:      []string{"vllm_cache_config_info.num_gpu_blocks"},
 	}, {
 		engine:  "sglang",
 		running: []string{"sglang_num_running_reqs"}, waiting: []string{"sglang_num_queue_reqs"},
@@ -66,8 +64,9 @@ var known = []names{
 		hitRate:     []string{"sglang_cache_hit_rate"},
 		preemptions: []string{"sglang_num_retracted_requests_total"},
 		aborted:     []string{"sglang_num_aborted_requests_total"},
-		info:        "sglang_cache_config_info", blockLabel: "page_size", blocksLabel: "num_pages",
-		capacity: []string{"sglang_max_total_num_tokens"},
+		block:       []string{"sglang_cache_config_info.page_size"},
+		blocks:      []string{"sglang_cache_config_info.num_pages"},
+		capacity:    []string{"sglang_max_total_num_tokens"},
 	}, {
 		engine:  "trtllm",
 		running: []string{"trtllm_num_requests_running"}, waiting: []string{"trtllm_num_requests_waiting"},
@@ -102,7 +101,7 @@ const startTime = "process_start_time_seconds"
 var ErrUnknown = errors.New("metrics have no figure of vLLM, SGLang, TensorRT-LLM, Dynamo or llama.cpp")
 
 // page maps metric names to their series. Colons in names are replaced by underscores, as
-// some servers do.
+// some servers do. The labels of an info metric that are numbers are "name.label".
 type page map[string][]series
 
 // parse adds the series of known servers to a page.
@@ -119,22 +118,21 @@ func (p page) parse(r io.Reader) error {
 			continue
 		}
 		for _, m := range family.GetMetric() {
-			s := series{labels: map[string]string{}}
+			if m.GetHistogram() != nil || m.GetSummary() != nil {
+				continue
+			}
+			s := series{map[string]string{}, m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()}
 			for _, l := range m.GetLabel() {
 				s.labels[l.GetName()] = l.GetValue()
 			}
-			switch {
-			case m.GetGauge() != nil:
-				s.value = m.GetGauge().GetValue()
-			case m.GetCounter() != nil:
-				s.value = m.GetCounter().GetValue()
-			case m.GetUntyped() != nil:
-				s.value = m.GetUntyped().GetValue()
-			default:
-				continue // a histogram or a summary
+			if !s.counts() {
+				continue
 			}
-			if s.counts() {
-				p[name] = append(p[name], s)
+			p[name] = append(p[name], s)
+			for label, text := range s.labels {
+				if x, err := strconv.ParseFloat(text, 64); strings.HasSuffix(name, "_info") && err == nil && x >= 1 && x < 1e12 {
+					p[name+"."+label] = append(p[name+"."+label], series{value: x})
+				}
 			}
 		}
 	}
@@ -239,27 +237,9 @@ func (p page) hits(n names, block *float64) (hit, queried *float64) {
 // capacity returns the block size and the total capacity of the KV caches of
 // all engines, in tokens.
 func (p page) capacity(n names) (block, tokens *float64) {
-	if b := p.values(n.block); len(b) > 0 {
-		block = &b[0]
+	block, blocks := reduce(mstats.Max, p.values(n.block)), p.sum(n.blocks)
+	if block != nil && blocks != nil {
+		return block, new(*blocks * *block)
 	}
-	if blocks := p.sum(n.blocks); blocks != nil && block != nil {
-		tokens = new(*blocks * *block)
-	}
-	for _, s := range p[n.info] {
-		b, err := strconv.ParseFloat(s.labels[n.blockLabel], 64)
-		if err != nil || !(b >= 1 && b < 1e6) {
-			continue
-		}
-		block = &b
-		if blocks, err := strconv.ParseFloat(s.labels[n.blocksLabel], 64); err == nil && blocks > 0 && blocks < 1e12 {
-			if tokens == nil {
-				tokens = new(float64)
-			}
-			*tokens += blocks * b
-		}
-	}
-	if tokens == nil {
-		tokens = p.sum(n.capacity)
-	}
-	return block, tokens
+	return block, p.sum(n.capacity)
 }
