@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"moontide/replay"
 	"moontide/replay/live"
@@ -60,27 +58,20 @@ var reasons = map[gap]string{
 // Reason explains a key of Counts.LostRows or Counts.NoBlocks.
 func Reason(key string) string { return reasons[gap(key)] }
 
-// counts is safe for concurrent use.
-type counts struct {
-	turns atomic.Uint64
-
-	mu  sync.Mutex
-	sum Counts
+func newCounts() Counts {
+	return Counts{Ended: map[replay.Class]int64{}, LostRows: map[string]int64{}, NoBlocks: map[string]int64{}}
 }
 
-func newCounts() *counts {
-	return &counts{sum: Counts{Ended: map[replay.Class]int64{}, LostRows: map[string]int64{}, NoBlocks: map[string]int64{}}}
-}
-
-func (c *counts) add(change func(sum *Counts)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change(&c.sum)
+// count changes the counts.
+func (p *Proxy) count(change func(sum *Counts)) {
+	p.countsMu.Lock()
+	defer p.countsMu.Unlock()
+	change(&p.counts)
 }
 
 // lose counts missing rows and keeps the first error, which may be nil.
-func (c *counts) lose(why gap, rows int, err error) {
-	c.add(func(sum *Counts) {
+func (p *Proxy) lose(why gap, rows int, err error) {
+	p.count(func(sum *Counts) {
 		sum.LostRows[string(why)] += int64(rows)
 		if sum.WriteError == nil {
 			sum.WriteError = err
@@ -90,7 +81,7 @@ func (c *counts) lose(why gap, rows int, err error) {
 
 // Counts returns the counts so far. It may be called from any goroutine.
 func (p *Proxy) Counts() (s Counts) {
-	p.counts.add(func(sum *Counts) {
+	p.count(func(sum *Counts) {
 		s = *sum
 		s.Ended, s.LostRows, s.NoBlocks = maps.Clone(s.Ended), maps.Clone(s.LostRows), maps.Clone(s.NoBlocks)
 	})

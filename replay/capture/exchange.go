@@ -203,7 +203,7 @@ func (p *Proxy) guard(f func()) (ok bool) {
 	defer func() {
 		if !ok {
 			recover()
-			p.counts.add(func(sum *Counts) { sum.Faults++ })
+			p.count(func(sum *Counts) { sum.Faults++ })
 		}
 	}()
 	f()
@@ -283,7 +283,7 @@ func (e *exchange) end(clientLeft bool) {
 	if e.endpoint == "" {
 		return
 	}
-	e.proxy.counts.add(func(sum *Counts) { sum.InFlight-- })
+	e.proxy.count(func(sum *Counts) { sum.InFlight-- })
 	if e.ended.IsZero() {
 		e.ended = time.Now()
 	}
@@ -316,7 +316,7 @@ func (e *exchange) conclude() {
 	default:
 		e.class = e.observed.Class
 	}
-	e.proxy.counts.add(func(sum *Counts) {
+	e.proxy.count(func(sum *Counts) {
 		if sum.Ended[e.class]++; e.sampledOut {
 			sum.SampledOut++
 		}

@@ -45,9 +45,10 @@ type Proxy struct {
 	keys   log.Keys
 	memory memory
 	events sse.Budget
-	counts *counts
 	conns  listen.Conns
 
+	countsMu sync.Mutex
+	counts   Counts
 	mu       sync.Mutex // guards sessions and their turns
 	sessions *log.Sessions
 
@@ -210,13 +211,7 @@ func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKe
 
 // gotInterim ends an exchange whose server sends interim responses without end.
 func (e *exchange) gotInterim(_ int, header textproto.MIMEHeader) error {
-	size := len("HTTP/1.1 103 OK\r\n\r\n")
-	for name, values := range header {
-		for _, value := range values {
-			size += len(name) + len(value) + len(": \r\n")
-		}
-	}
-	e.interim.Add(int64(size))
+	e.interim.Add(int64(len("HTTP/1.1 103 OK\r\n\r\n") + len(fmt.Sprint(header))))
 	return e.flooded()
 }
 
@@ -271,12 +266,12 @@ func (e *exchange) beginRequest(r *http.Request) {
 		e.endpoint = openai.EndpointOf(path.Clean(r.URL.Path))
 	}
 	if e.endpoint == "" {
-		p.counts.add(func(sum *Counts) { sum.Other++ })
+		p.count(func(sum *Counts) { sum.Other++ })
 		e.bodyDone = true
 		e.hashing.Do(func() {}) // there is nothing to hash
 		return
 	}
-	p.counts.add(func(sum *Counts) { sum.Requests, sum.InFlight = sum.Requests+1, sum.InFlight+1 })
+	p.count(func(sum *Counts) { sum.Requests, sum.InFlight = sum.Requests+1, sum.InFlight+1 })
 	p.open.Add(1)
 	e.openHalves.Store(2)
 	e.bodyCoding = r.Header.Get("Content-Encoding")

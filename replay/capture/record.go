@@ -1,8 +1,8 @@
 package capture
 
 import (
+	"crypto/rand"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,7 +41,7 @@ func (e *exchange) endHalf() {
 	case e.proxy.toRecord <- e:
 	default:
 		e.conclude()
-		e.proxy.counts.lose(slow, 1, nil)
+		e.proxy.lose(slow, 1, nil)
 		e.proxy.open.Done()
 	}
 }
@@ -107,11 +107,11 @@ func (e *exchange) inflateBody() gap {
 // begins a session of its own.
 func (e *exchange) join() {
 	p := e.proxy
-	at := strconv.FormatInt(e.arrived.UnixNano(), 36) + " " + strconv.FormatUint(p.counts.turns.Add(1), 36)
-	t := &log.Turn{ID: p.keys.Requests.Name(at), Arrived: e.arrived}
+	unique := rand.Text()
+	t := &log.Turn{ID: p.keys.Requests.Name(unique), Arrived: e.arrived}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sessions.Join(t, e.sessionName, e.blocks, p.keys.Sessions.Name(at))
+	p.sessions.Join(t, e.sessionName, e.blocks, p.keys.Sessions.Name(unique))
 	if e.turn = t; e.responseOver {
 		t.Ended = e.ended
 	}
@@ -126,9 +126,9 @@ func (p *Proxy) recordAll() {
 	pending := 0 // rows since the last flush
 	flush := func() {
 		if err := p.out.Flush(); err != nil {
-			p.counts.lose(writing, pending, err)
+			p.lose(writing, pending, err)
 		} else {
-			p.counts.add(func(sum *Counts) { sum.Rows += int64(pending) })
+			p.count(func(sum *Counts) { sum.Rows += int64(pending) })
 		}
 		pending = 0
 	}
@@ -146,7 +146,7 @@ func (p *Proxy) recordAll() {
 			pending++
 			if err := p.out.Write(row); err != nil {
 				pending--
-				p.counts.lose(writing, 1, err)
+				p.lose(writing, 1, err)
 				flush()
 			}
 		case <-ticks.C:
@@ -163,7 +163,7 @@ func (e *exchange) record() (row trace.Request, ok bool) {
 		return row, false
 	}
 	if ok = e.proxy.guard(func() { row = e.row() }); !ok {
-		e.proxy.counts.lose(failed, 1, nil)
+		e.proxy.lose(failed, 1, nil)
 	}
 	return row, ok
 }
@@ -173,11 +173,11 @@ func (e *exchange) row() trace.Request {
 	x := log.Exchange{Turn: e.turn, Call: e.call, Blocks: e.blocks, Accepted: e.status == http.StatusOK, Input: observed.Counts.Input, Output: observed.Counts.Output}
 	if e.noBlocks != "" {
 		x.Blocks = nil
-		p.counts.add(func(sum *Counts) { sum.NoBlocks[string(e.noBlocks)]++ })
+		p.count(func(sum *Counts) { sum.NoBlocks[string(e.noBlocks)]++ })
 	}
 	if x.Blocks != nil && x.Input.Set {
 		if bytes, ok := e.call.TextLength(); ok {
-			p.counts.add(func(sum *Counts) {
+			p.count(func(sum *Counts) {
 				sum.PromptBytes += int64(bytes)
 				sum.PromptTokens += int64(min(x.Input.Value, trace.MaxLength))
 			})
