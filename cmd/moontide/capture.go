@@ -27,7 +27,7 @@ import (
 func captureCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Usage: "record live traffic as a trace, without its text",
-		Description: "A reverse proxy for an OpenAI-compatible server. Requests and answers are forwarded unchanged. The trace " +
+		Description: "A reverse proxy for an OpenAI-compatible server. Requests and responses are forwarded unchanged. The trace " +
 			"records their lengths, times, outcomes and sessions, and keyed hashes of prompt prefixes as block ids, " +
 			"but no text, header values or user names. The first interrupt waits for requests in flight and exits.",
 		Flags: append(recordFlags(inRequests),
@@ -42,7 +42,7 @@ func captureCommand(std streams, stop stop) *cli.Command {
 			&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "tokenizer.json `FILE` for text prompts", DefaultText: "block ids of text are estimated"},
 			&cli.StringFlag{Name: "session-header", Category: inSessions, Usage: "`NAME` of the header that identifies a request's session", DefaultText: "sessions are inferred from prompts that continue each other"},
 			&cli.Float64Flag{Name: "sample", Category: inSessions, Value: 1, Usage: "`SHARE` of the sessions to record, one in N: 0.1 for one in ten"},
-			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "512MiB", Usage: "maximum `SIZE` of memory for the contents of requests and answers, of which two fifths hold them and the rest is for decoding and garbage collection; what does not fit is forwarded, and recorded without block ids. Connections come on top, about 10 kB each, and 20 kB with a request"},
+			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "512MiB", Usage: "maximum `SIZE` of memory for the contents of requests and responses, of which two fifths hold them and the rest is for decoding and garbage collection; what does not fit is forwarded, and recorded without block ids. Connections come on top, about 10 kB each, and 20 kB with a request"},
 		),
 		Action: func(c *cli.Context) error { return captureTraffic(c, std, stop) },
 	}

@@ -48,7 +48,7 @@ var (
 
 func convertCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Usage: "merge, cut, sample, shard, scale and re-time traces",
+		Usage: "merge, cut, sample, divide, scale and re-time traces",
 		Description: "Several inputs are merged by arrival; they must have the same block size. The steps have a fixed order: sort, " +
 			"spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, part. " +
 			"Sessions that wait for each other, such as an agent and its sub-agents, are never split.\n\n" +
@@ -56,7 +56,7 @@ func convertCommand(std streams, _ stop) *cli.Command {
 			"that are hashes (WEKA, Dynamo, Bailian, TraceLab) are renumbered from 0.\n\n" +
 			"--anonymize turns block ids and names of sessions and requests into keyed hashes, with --key or else a random " +
 			"key that nobody keeps. Lengths, order, prefix sharing, sessions and dependencies are unchanged, and the first " +
-			"arrival becomes time 0. Other keys are dropped, except model, priority and what a capture records about answers.",
+			"arrival becomes time 0. Other keys are dropped, except model, priority and what a capture records about responses.",
 		Flags: slices.Concat(pacingFlags(), group(inLoad,
 			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; large traces are sorted in temporary files in TMPDIR"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
@@ -143,7 +143,7 @@ func convert(c *cli.Context, std streams) error {
 		return in.explained(err)
 	}
 	if r.estimated > 0 {
-		std.say("note: the order of %s without a timestamp is estimated from delays and assumed answer times of %g ms and %g ms a token",
+		std.say("note: the order of %s without a timestamp is estimated from delays and assumed response times of %g ms and %g ms a token",
 			doc.Count(r.estimated, "turn"), trace.AssumedTTFT, trace.AssumedTPOT)
 	}
 	if r.pruned > 0 {

@@ -306,7 +306,7 @@ func formatFlags(category string) []cli.Flag {
 			StringFlag: cli.StringFlag{Name: "block-ids", Value: noIDs, Usage: "`METHOD` to make up missing block ids: %s"},
 			Choices:    oneOf(noIDs, uniqueIDs),
 		},
-		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA, Dynamo and TraceLab traces at their recorded times, not after the previous answer"},
+		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA, Dynamo and TraceLab traces at their recorded times, not after the previous response"},
 	)
 }
 

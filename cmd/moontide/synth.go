@@ -352,7 +352,7 @@ type describeKey struct{ flag, key, usage, otherwise string }
 var describeKeys = []describeKey{
 	{"isl", "isl", "`DIST`: prompt length (ISL) in tokens", ""},
 	{"unique-isl", "unique_isl", "`DIST`: prompt length after the shared prefix in tokens; replaces --isl", ""},
-	{"osl", "osl", "`DIST`: answer length (OSL) in tokens", ""},
+	{"osl", "osl", "`DIST`: output length (OSL) in tokens", ""},
 	{"correlation", "correlation", "`R`: rank correlation of ISL and OSL, -1 to 1", "0"},
 	{"rate", "rate", "`R`: arrival rate in requests/s", "1"},
 	{"arrival", "arrival.process", "`PROCESS`: arrival process: %s", "poisson; gamma with --cv or --burstiness"},
@@ -362,7 +362,7 @@ var describeKeys = []describeKey{
 	{"shared-len", "shared.tokens", "`DIST`: length of a shared system prompt in tokens", ""},
 	{"zipf", "shared.zipf", "`S`: Zipf exponent of the popularity of shared prompts", "0, uniform"},
 	{"turns", "sessions.turns", "`DIST`: turns per conversation", "1"},
-	{"think-time", "sessions.think_time", "`DIST`: pause between an answer and the next prompt, such as 10s or lognormal:20s:1.5", "0s"},
+	{"think-time", "sessions.think_time", "`DIST`: pause between a response and the next prompt, such as 10s or lognormal:20s:1.5", "0s"},
 	{"new-tokens", "sessions.new_tokens", "`DIST`: tokens added by each later turn", "as in a first prompt"},
 	{"duration", "duration", "only keep requests that arrive within this `TIME`", "no limit"},
 }
@@ -465,7 +465,7 @@ func checkLengths(c *cli.Context) error {
 	case !c.IsSet("isl") && !c.IsSet("unique-isl"):
 		return misused("--isl is missing: the prompt length in tokens, such as 3000")
 	case !c.IsSet("osl"):
-		return misused("--osl is missing: the answer length in tokens, such as 150")
+		return misused("--osl is missing: the output length in tokens, such as 150")
 	}
 	return nil
 }

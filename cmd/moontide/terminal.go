@@ -203,7 +203,7 @@ func (v *view) lines(at progressed, width int) []string {
 // line returns the counts.
 func (p progressed) line(plan replay.Plan) string {
 	of := ""
-	// A closed loop has no duration; the last answers end after the schedule.
+	// A closed loop has no duration; the last responses end after the schedule.
 	if span := replay.Milliseconds(plan.DurationMS); span > 0 && p.elapsed <= span {
 		of = fmt.Sprintf(" of %v", span.Round(time.Second))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -49,7 +50,7 @@ func replayed(t *testing.T, dir, transcript string) string {
 		switch name, isFile := strings.CutPrefix(line, "> "); {
 		case indented:
 			content += text
-			write(t, dir, file, content)
+			os.Chmod(write(t, dir, file, content), 0o600) // as keys must be
 		case isFile:
 			file, content = strings.TrimSpace(name), ""
 		case line != "\n" && line[0] != '#':
