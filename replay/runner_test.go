@@ -147,9 +147,7 @@ func replayed(t *testing.T, r *Runner, rows []trace.Request) (m *memory, tally T
 	return m, tally, took
 }
 
-func sentAt(r Record) time.Duration  { return r.Sent.Value }
-func dueAt(r Record) time.Duration   { return r.Due }
-func readyAt(r Record) time.Duration { return r.Ready }
+func sentAt(r Record) time.Duration { return r.Sent.Value }
 
 const msec = time.Millisecond
 

@@ -244,7 +244,7 @@ func (p *Part) Progress(own func() replay.Status) func() replay.Status {
 		return own
 	}
 	return func() (all replay.Status) {
-		p.server.with(func(l *leader) { all = l.status() })
+		p.server.with(func(l *coordinator) { all = l.status() })
 		all.Start = own().Start
 		return all
 	}
@@ -504,7 +504,7 @@ func (p *Part) AwaitOthers() {
 // Parts returns the state of all parts, for [runfile.PartsFile].
 func (p *Part) Parts() runfile.Parts {
 	all := runfile.Parts{Of: p.Of, By: p.By}
-	p.server.with(func(l *leader) {
+	p.server.with(func(l *coordinator) {
 		all.RunID, all.Start, all.Parts = l.order.RunID, l.order.Start.UTC(), l.states()
 	})
 	for i := range all.Parts {

@@ -120,7 +120,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-func TestUnreachableLeader(t *testing.T) {
+func TestUnreachablePart1(t *testing.T) {
 	_, err := Join(t.Context(), Config{Number: 2, Of: 2, Dir: filepath.Join(t.TempDir(), "run"), Timeout: time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "did not reach part 1 within 1ms") || !strings.Contains(err.Error(), TokenVariable) {
 		t.Errorf("without part 1: %v", err)

@@ -34,7 +34,7 @@ const (
 	leaveTime    = 10 * time.Second // wait of part 1 until missing parts and those that disagree learn that the run was ended
 )
 
-// lead starts the leader.
+// lead makes this process coordinate the parts.
 func (p *Part) lead() error {
 	ln, err := p.listen()
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Part) lead() error {
 			return err
 		}
 	}
-	p.server = serve(ln, newLeader(p.Config, p.Clock()), p.Config)
+	p.server = serve(ln, newCoordinator(p.Config, p.Clock()), p.Config)
 	if p.Address = at.String(); at.IP.IsUnspecified() {
 		p.Address = net.JoinHostPort("127.0.0.1", port)
 	}
@@ -91,7 +91,7 @@ func (p *Part) ownHost() string {
 	return cmp.Or(name, "127.0.0.1")
 }
 
-// server serves the leader over HTTP, in the process of part 1.
+// server serves the coordinator over HTTP, in the process of part 1.
 type server struct {
 	Config
 	http  *http.Server
@@ -99,15 +99,15 @@ type server struct {
 	ended chan struct{} // closed when tick has returned
 	stop  context.CancelFunc
 
-	mu      sync.Mutex
-	leader  *leader
-	changed chan struct{} // closed and replaced when there is a new order
+	mu          sync.Mutex
+	coordinator *coordinator
+	changed     chan struct{} // closed and replaced when there is a new order
 }
 
-// serve serves the leader on a listener until close is called.
-func serve(ln net.Listener, l *leader, c Config) *server {
+// serve serves the coordinator on a listener until close is called.
+func serve(ln net.Listener, l *coordinator, c Config) *server {
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{Config: c, leader: l, ended: make(chan struct{}), changed: make(chan struct{}), stop: stop}
+	s := &server{Config: c, coordinator: l, ended: make(chan struct{}), changed: make(chan struct{}), stop: stop}
 	s.conns.Most = strangers + connsOfPart*c.Of
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/report", s.handleReport)
@@ -135,17 +135,17 @@ func (s *server) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// with calls f with the leader and wakes the requests that wait for a new order. It returns
+// with calls f with the coordinator and wakes the requests that wait for a new order. It returns
 // the order, and a channel that is closed when there is a newer one.
-func (s *server) with(f func(l *leader)) (order, <-chan struct{}) {
+func (s *server) with(f func(l *coordinator)) (order, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.leader.order.Version
-	if f(s.leader); s.leader.order.Version != before {
+	before := s.coordinator.order.Version
+	if f(s.coordinator); s.coordinator.order.Version != before {
 		close(s.changed)
 		s.changed = make(chan struct{})
 	}
-	return s.leader.order, s.changed
+	return s.coordinator.order, s.changed
 }
 
 func (s *server) tick(ctx context.Context) {
@@ -153,7 +153,7 @@ func (s *server) tick(ctx context.Context) {
 	lastMessage := s.Clock()
 	for pause(ctx); ctx.Err() == nil; pause(ctx) {
 		missing := ""
-		s.with(func(l *leader) {
+		s.with(func(l *coordinator) {
 			l.tick(s.Clock())
 			if l.order.Phase == "" && l.order.Cancel == "" {
 				missing = l.missing()
@@ -176,7 +176,7 @@ func (s *server) handleReport(w http.ResponseWriter, req *http.Request) {
 		*text = short(*text)
 	}
 	var refused error
-	o, changed := s.with(func(l *leader) { refused = l.report(s.Clock(), r) })
+	o, changed := s.with(func(l *coordinator) { refused = l.report(s.Clock(), r) })
 	switch {
 	case refused == nil:
 		if o.Version == r.Seen {
@@ -185,7 +185,7 @@ func (s *server) handleReport(w http.ResponseWriter, req *http.Request) {
 			case <-time.After(pollTime):
 			case <-req.Context().Done():
 			}
-			o, _ = s.with(func(*leader) {})
+			o, _ = s.with(func(*coordinator) {})
 		}
 		json.NewEncoder(w).Encode(o)
 	case errors.Is(refused, errEnding):
@@ -246,7 +246,7 @@ func storeFile(dir, name string, content io.Reader) error {
 func (s *server) awaitOthers() {
 	begun := time.Now()
 	for left := false; !left; time.Sleep(tickTime / 10) {
-		s.with(func(l *leader) { left = l.othersLeft(time.Since(begun) < min(leaveTime, s.Timeout)) })
+		s.with(func(l *coordinator) { left = l.othersLeft(time.Since(begun) < min(leaveTime, s.Timeout)) })
 	}
 }
 

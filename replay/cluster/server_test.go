@@ -53,7 +53,7 @@ func strangersMakeRoom(t *testing.T, says string) {
 
 // What another part says cannot look like a line of this one's.
 func TestOneLine(t *testing.T) {
-	l := newLeader(Config{Of: 2, Timeout: time.Hour}, time.Time{})
+	l := newCoordinator(Config{Of: 2, Timeout: time.Hour}, time.Time{})
 	for got, want := range map[string]string{
 		oneLine("a\nb\x1b[31m\u202e\"ü\""):      `a\nb\x1b[31m\u202e"ü"`,
 		short(strings.Repeat("a\n", 300)):       strings.Repeat(`a\n`, 100) + "...",

@@ -24,9 +24,9 @@ const (
 	startLeadPart = 2 * time.Millisecond // for each part
 )
 
-// leader gives orders to the parts of a run. It reads no clock and sends nothing: times
+// coordinator gives orders to the parts of a run. It reads no clock and sends nothing: times
 // are arguments. It is not safe for concurrent use.
-type leader struct {
+type coordinator struct {
 	Config
 	started time.Time
 	order   order
@@ -41,42 +41,42 @@ type partState struct {
 	reason   string
 }
 
-func newLeader(c Config, now time.Time) *leader {
-	return &leader{Config: c, started: now, parts: make([]partState, c.Of), order: order{Version: 1, RunID: rand.Text()}}
+func newCoordinator(c Config, now time.Time) *coordinator {
+	return &coordinator{Config: c, started: now, parts: make([]partState, c.Of), order: order{Version: 1, RunID: rand.Text()}}
 }
 
 // errEnding makes a process wait that replaces another.
 var errEnding = errors.New("the run of the previous processes is ending")
 
 // name returns the name of a part in messages.
-func (l *leader) name(number int) string {
-	text := fmt.Sprintf("part %d of %d", number, l.Of)
-	if host := l.parts[number-1].Host; host != "" {
+func (c *coordinator) name(number int) string {
+	text := fmt.Sprintf("part %d of %d", number, c.Of)
+	if host := c.parts[number-1].Host; host != "" {
 		text += " (" + host + ")"
 	}
 	return text
 }
 
 // report handles a report of a part. Its error is a [*refusal] or errEnding.
-func (l *leader) report(now time.Time, r report) error {
+func (c *coordinator) report(now time.Time, r report) error {
 	switch {
-	case r.Of != l.Of || r.Number < 1 || r.Number > l.Of:
-		return refuse("part %d (%s) is of %d parts, part 1 of %d", r.Number, r.Host, r.Of, l.Of)
-	case r.Version != l.Version:
-		return refuse("part %d of %d (%s) is moontide %s, part 1 is %s: run the same version everywhere", r.Number, l.Of, r.Host, r.Version, l.Version)
+	case r.Of != c.Of || r.Number < 1 || r.Number > c.Of:
+		return refuse("part %d (%s) is of %d parts, part 1 of %d", r.Number, r.Host, r.Of, c.Of)
+	case r.Version != c.Version:
+		return refuse("part %d of %d (%s) is moontide %s, part 1 is %s: run the same version everywhere", r.Number, c.Of, r.Host, r.Version, c.Version)
 	}
-	p := &l.parts[r.Number-1]
+	p := &c.parts[r.Number-1]
 	if p.Process != "" && p.Process != r.Process {
 		if p.state == "" && p.Phase != left && now.Sub(p.lastSeen) > 2*pollTime {
-			l.lose(r.Number, runfile.PartLost, "another process replaced it")
+			c.lose(r.Number, runfile.PartLost, "another process replaced it")
 		}
-		if l.order.Cancel != "" || l.order.Drain != "" {
+		if c.order.Cancel != "" || c.order.Drain != "" {
 			return errEnding
 		}
-		return refuse("there are two processes of part %d of %d: one on %s, one on %s", r.Number, l.Of, p.Host, r.Host)
+		return refuse("there are two processes of part %d of %d: one on %s, one on %s", r.Number, c.Of, p.Host, r.Host)
 	}
-	if p.Process == "" && l.order.Phase != "" {
-		return refuse("part %d of %d (%s) came too late: the run has started without it", r.Number, l.Of, r.Host)
+	if p.Process == "" && c.order.Phase != "" {
+		return refuse("part %d of %d (%s) came too late: the run has started without it", r.Number, c.Of, r.Host)
 	}
 	overtaken := r.Seq <= p.Seq && !p.lastSeen.IsZero()
 	p.lastSeen = now
@@ -85,82 +85,82 @@ func (l *leader) report(now time.Time, r report) error {
 	}
 	before := p.report
 	p.report = r
-	if r.Interrupts > 0 && l.order.Drain == "" {
-		l.order.Drain = l.name(r.Number) + " was interrupted"
-		l.order.Version++
+	if r.Interrupts > 0 && c.order.Drain == "" {
+		c.order.Drain = c.name(r.Number) + " was interrupted"
+		c.order.Version++
 	}
 	switch {
-	case l.order.Cancel != "", before.Phase.reached(ended): // caused by the end of the run
+	case c.order.Cancel != "", before.Phase.reached(ended): // caused by the end of the run
 	case r.Interrupts > 1:
-		l.cancel(l.name(r.Number)+" was interrupted twice", true)
+		c.cancel(c.name(r.Number)+" was interrupted twice", true)
 	case r.Failure != "":
-		l.lose(r.Number, runfile.PartFailed, r.Failure)
+		c.lose(r.Number, runfile.PartFailed, r.Failure)
 	case r.Phase == left:
-		l.lose(r.Number, runfile.PartFailed, "it left before the end of the run")
+		c.lose(r.Number, runfile.PartFailed, "it left before the end of the run")
 	}
-	l.advance(now)
+	c.advance(now)
 	return nil
 }
 
 // lose ends the run because of a part.
-func (l *leader) lose(number int, state, reason string) {
-	p := &l.parts[number-1]
+func (c *coordinator) lose(number int, state, reason string) {
+	p := &c.parts[number-1]
 	p.state, p.reason = state, reason
 	if state == runfile.PartFailed {
-		l.cancel(fmt.Sprintf("%s failed: %s", l.name(number), reason), p.Interrupts > 0)
+		c.cancel(fmt.Sprintf("%s failed: %s", c.name(number), reason), p.Interrupts > 0)
 	} else {
-		l.cancel(fmt.Sprintf("%s is %s: %s", l.name(number), state, reason), state == runfile.PartLost)
+		c.cancel(fmt.Sprintf("%s is %s: %s", c.name(number), state, reason), state == runfile.PartLost)
 	}
 }
 
-func (l *leader) cancel(reason string, resumable bool) {
-	if l.order.Cancel == "" {
-		l.order.Cancel, l.order.Resumable = reason, resumable
-		l.order.Version++
+func (c *coordinator) cancel(reason string, resumable bool) {
+	if c.order.Cancel == "" {
+		c.order.Cancel, c.order.Resumable = reason, resumable
+		c.order.Version++
 	}
 }
 
 // tick checks for silent and missing parts.
-func (l *leader) tick(now time.Time) {
-	for i := range l.parts {
-		p := &l.parts[i]
+func (c *coordinator) tick(now time.Time) {
+	for i := range c.parts {
+		p := &c.parts[i]
 		switch {
 		case p.state != "" || p.Phase == left:
-		case p.lastSeen.IsZero() && now.Sub(l.started) >= l.Timeout:
-			l.lose(i+1, runfile.PartAbsent, fmt.Sprintf("it did not arrive within %v", l.Timeout))
+		case p.lastSeen.IsZero() && now.Sub(c.started) >= c.Timeout:
+			c.lose(i+1, runfile.PartAbsent, fmt.Sprintf("it did not arrive within %v", c.Timeout))
 		case !p.lastSeen.IsZero() && now.Sub(p.lastSeen) > Silence:
-			l.lose(i+1, runfile.PartLost, fmt.Sprintf("it has not responded for %v", Silence))
+			c.lose(i+1, runfile.PartLost, fmt.Sprintf("it has not responded for %v", Silence))
 		}
 	}
-	l.advance(now)
+	c.advance(now)
 }
 
 // advance takes all parts to the phases that each of them has reached.
-func (l *leader) advance(now time.Time) {
+func (c *coordinator) advance(now time.Time) {
 	for _, next := range []phase{loaded, prepared, ended} {
 		switch {
-		case l.order.Cancel != "" || slices.ContainsFunc(l.parts, func(p partState) bool { return !p.Phase.reached(next) }):
+		case c.order.Cancel != "" || slices.ContainsFunc(c.parts, func(p partState) bool { return !p.Phase.reached(next) }):
 			return
-		case l.order.Phase.reached(next):
+		case c.order.Phase.reached(next):
 			continue
 		case next == loaded:
-			l.compare()
+			c.compare()
 		case next == prepared:
-			l.order.Start = now.Add(startLead + time.Duration(l.Of)*startLeadPart)
+			c.order.Start = now.Add(startLead + time.Duration(c.Of)*startLeadPart)
 		}
-		l.order.Phase = next
-		l.order.Version++
+		c.order.Phase = next
+		c.order.Version++
 	}
 }
 
 // compare ends the run if a part has other facts than part 1 or resumes another run, and
 // adds up the progress of the parts.
-func (l *leader) compare() {
+func (c *coordinator) compare() {
 	all, first := Progress{LastRow: -1, Complete: true}, 0
-	for i := range l.parts {
-		p, facts := &l.parts[i], l.parts[0].Facts
+	for i := range c.parts {
+		p, facts := &c.parts[i], c.parts[0].Facts
 		if !slices.Equal(p.Facts, facts) {
-			l.lose(i+1, runfile.PartFailed, "it disagrees with part 1: "+difference(p.Facts, facts))
+			c.lose(i+1, runfile.PartFailed, "it disagrees with part 1: "+difference(p.Facts, facts))
 		}
 		all.Complete = all.Complete && p.Done.Complete
 		if p.Done.RunID == "" {
@@ -170,12 +170,12 @@ func (l *leader) compare() {
 			all.RunID, first = p.Done.RunID, i+1
 		}
 		if p.Done.RunID != all.RunID {
-			l.lose(i+1, runfile.PartFailed, fmt.Sprintf("it resumes another run than part %d", first))
+			c.lose(i+1, runfile.PartFailed, fmt.Sprintf("it resumes another run than part %d", first))
 		}
 		all.Clock, all.LastRow = max(all.Clock, p.Done.Clock), max(all.LastRow, p.Done.LastRow)
 	}
-	if l.order.Done = all; all.Complete {
-		l.cancel("it is complete: there is nothing to resume", false)
+	if c.order.Done = all; all.Complete {
+		c.cancel("it is complete: there is nothing to resume", false)
 	}
 }
 
@@ -190,9 +190,9 @@ func difference(facts, want []Fact) string {
 }
 
 // status adds up the progress of all parts.
-func (l *leader) status() (sum replay.Status) {
-	for i := range l.parts {
-		s := l.parts[i].Status
+func (c *coordinator) status() (sum replay.Status) {
+	for i := range c.parts {
+		s := c.parts[i].Status
 		sum.Sent, sum.Done, sum.Failed = sum.Sent+s.Sent, sum.Done+s.Done, sum.Failed+s.Failed
 		sum.InFlight, sum.OutputTokens = sum.InFlight+s.InFlight, sum.OutputTokens+s.OutputTokens
 	}
@@ -200,9 +200,9 @@ func (l *leader) status() (sum replay.Status) {
 }
 
 // states returns the states of the parts.
-func (l *leader) states() (states []runfile.PartState) {
-	for i := range l.parts {
-		p := &l.parts[i]
+func (c *coordinator) states() (states []runfile.PartState) {
+	for i := range c.parts {
+		p := &c.parts[i]
 		state := cmp.Or(p.state, runfile.PartRunning)
 		if p.state == "" && p.Phase.reached(ended) {
 			state = runfile.PartEnded
@@ -215,18 +215,18 @@ func (l *leader) states() (states []runfile.PartState) {
 // othersLeft reports whether all parts but part 1 have left or are lost. While waits is true, it
 // also waits for parts that have not arrived or disagree, which must learn that the run
 // was ended, and why.
-func (l *leader) othersLeft(waits bool) bool {
-	return !slices.ContainsFunc(l.parts[1:], func(p partState) bool {
-		learns := waits && l.order.Cancel != "" && (p.state == "" || p.state == runfile.PartFailed)
+func (c *coordinator) othersLeft(waits bool) bool {
+	return !slices.ContainsFunc(c.parts[1:], func(p partState) bool {
+		learns := waits && c.order.Cancel != "" && (p.state == "" || p.state == runfile.PartFailed)
 		runs := p.state == "" && !p.lastSeen.IsZero()
 		return (runs || learns) && p.Phase != left
 	})
 }
 
 // missing names the parts that have not loaded, for messages.
-func (l *leader) missing() string {
+func (c *coordinator) missing() string {
 	var numbers []string
-	for i, p := range l.parts {
+	for i, p := range c.parts {
 		if p.state == "" && !p.Phase.reached(loaded) {
 			numbers = append(numbers, fmt.Sprint(i+1))
 		}

@@ -11,17 +11,17 @@ import (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// crew drives a leader with n parts in virtual time.
+// crew drives a coordinator with n parts in virtual time.
 type crew struct {
 	t   *testing.T
-	l   *leader
+	l   *coordinator
 	now time.Time
 	seq uint64
 }
 
 func newCrew(t *testing.T, n int, c Config) *crew {
 	c.Of, c.Version, c.Timeout = n, "1", 5*time.Minute
-	return &crew{t: t, l: newLeader(c, day), now: day}
+	return &crew{t: t, l: newCoordinator(c, day), now: day}
 }
 
 // say makes a part report.
@@ -173,7 +173,7 @@ func TestLeaving(t *testing.T) {
 
 // Part 1 waits until a part that disagrees has learned that the run was ended, for a
 // limited time, and not for one that is lost.
-func TestWhoNeedsTheLeader(t *testing.T) {
+func TestPartsThatPart1WaitsFor(t *testing.T) {
 	c := newCrew(t, 3, Config{})
 	c.say(1, loaded)
 	c.say(2, loaded, func(r *report) { r.Facts[0].Value = "b" })
