@@ -83,7 +83,7 @@ func withMeasured(metrics []measure.Metric, runs []*Run) []measure.Metric {
 	for _, m := range measure.ComparedMetrics(measure.IfAboveZero) {
 		named := slices.ContainsFunc(metrics, func(other measure.Metric) bool { return other.Key == m.Key })
 		measured := func(r *Run) bool {
-			return r.values[m.Key].Value != 0 && (m.Latency != measure.TTFVT || r.Result.Reasoned > 0)
+			return m.Value(r.Result).Value != 0 && (m.Latency != measure.TTFVT || r.Result.Reasoned > 0)
 		}
 		if !named && slices.ContainsFunc(runs, measured) {
 			all = append(all, m)
@@ -92,8 +92,7 @@ func withMeasured(metrics []measure.Metric, runs []*Run) []measure.Metric {
 	return all
 }
 
-// Of compares side B with side A, of one or more runs each, which must have been
-// read with the metrics in opts.
+// Of compares side B with side A, of one or more runs each.
 func Of(a, b []*Run, opts Options) *Comparison {
 	if opts.Metrics == nil {
 		opts.Metrics = measure.ComparedMetrics(measure.Always)

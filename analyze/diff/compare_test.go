@@ -27,9 +27,9 @@ func ended() runfile.Run {
 	}
 }
 
-func read(t testing.TB, name string, info runfile.Run, records []replay.Record, opts measure.Options, asked ...measure.Metric) *diff.Run {
+func read(t testing.TB, name string, info runfile.Run, records []replay.Record, opts measure.Options) *diff.Run {
 	t.Helper()
-	r, err := diff.Read(diff.Source{Name: name, Run: info, Records: each(records), Measure: opts}, asked)
+	r, err := diff.Read(diff.Source{Name: name, Run: info, Records: each(records), Measure: opts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestRatesOfStretches(t *testing.T) {
 		opts := measure.Options{Window: window, Objectives: []measure.Objective{{Latency: measure.TTFT, LimitMS: 100}, {Latency: measure.TTST, LimitMS: 11}}}
 		asked := append(measure.ComparedMetrics(measure.Always), metrics(t, "goodput")...)
 		asked = append(asked, metrics(t, "mean_ttst_ms")...)
-		a := read(t, "a", ended(), records, opts, asked...)
+		a := read(t, "a", ended(), records, opts)
 		// For two identical runs, the value from the records equals that of one
 		// run.
 		c := diff.Of([]*diff.Run{a}, []*diff.Run{a, a}, diff.Options{Metrics: asked, Resamples: 20})
@@ -197,7 +197,7 @@ func TestSameFigures(t *testing.T) {
 func TestTwiceInTheRecord(t *testing.T) {
 	records := streamed(8, 5)
 	records[4].Row = 2
-	_, err := diff.Read(diff.Source{Records: each(records)}, nil)
+	_, err := diff.Read(diff.Source{Records: each(records)})
 	if err == nil || !strings.Contains(err.Error(), "row 3 is in the record twice") {
 		t.Error(err)
 	}

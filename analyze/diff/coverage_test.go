@@ -52,13 +52,13 @@ func answered(row int, ttft float64) replay.Record {
 }
 
 // ofTTFTs returns a run with these TTFTs in milliseconds.
-func ofTTFTs(t *testing.T, asked []measure.Metric, ttfts []float64) *diff.Run {
+func ofTTFTs(t *testing.T, ttfts []float64) *diff.Run {
 	t.Helper()
 	records := make([]replay.Record, len(ttfts))
 	for i, ttft := range ttfts {
 		records[i] = answered(i, ttft)
 	}
-	return read(t, "run", ended(), records, measure.Options{Virtual: true}, asked...)
+	return read(t, "run", ended(), records, measure.Options{Virtual: true})
 }
 
 // shape generates the TTFTs of the same requests in two runs and knows the true
@@ -165,7 +165,7 @@ func coverage(t *testing.T, s shape, requests, pairs int, stats ...string) map[s
 	found := map[string]covered{}
 	for i := range draws(pairs) {
 		a, b := s.draw(rand.New(rand.NewPCG(uint64(i), uint64(requests))), requests)
-		c := diff.Of([]*diff.Run{ofTTFTs(t, asked, a)}, []*diff.Run{ofTTFTs(t, asked, b)}, diff.Options{Metrics: asked, Seed: uint64(i), Resamples: 200})
+		c := diff.Of([]*diff.Run{ofTTFTs(t, a)}, []*diff.Run{ofTTFTs(t, b)}, diff.Options{Metrics: asked, Seed: uint64(i), Resamples: 200})
 		for k, stat := range stats {
 			f := found[stat]
 			if d := c.Differences[k]; d.Interval.Set {
@@ -214,7 +214,7 @@ func TestIntervalsAreNarrow(t *testing.T) {
 	width := 0.
 	for i := range pairs {
 		a, b := shapes[0].draw(rand.New(rand.NewPCG(uint64(i), 1)), requests)
-		in := diff.Of([]*diff.Run{ofTTFTs(t, asked, a)}, []*diff.Run{ofTTFTs(t, asked, b)}, diff.Options{Metrics: asked, Resamples: 200}).Differences[0].Interval.Value
+		in := diff.Of([]*diff.Run{ofTTFTs(t, a)}, []*diff.Run{ofTTFTs(t, b)}, diff.Options{Metrics: asked, Resamples: 200}).Differences[0].Interval.Value
 		width += (in.High - in.Low) / pairs
 	}
 	// The standard deviation of a single difference follows from the shape's
@@ -247,7 +247,7 @@ func TestCoverageOfSeveralRuns(t *testing.T) {
 		for i, x := range base {
 			ttfts[i] = speed * (x + 5*random.NormFloat64())
 		}
-		return ofTTFTs(t, asked, ttfts)
+		return ofTTFTs(t, ttfts)
 	}
 	var one, several covered
 	for i := range draws(12) {

@@ -3,7 +3,7 @@
 //
 // [Read] each run once, then compare with [Of]:
 //
-//	a, err := diff.Read(diff.Source{Name: "a", Run: folder.Run, Records: folder.Records()}, nil)
+//	a, err := diff.Read(diff.Source{Name: "a", Run: folder.Run, Records: folder.Records()})
 //	...
 //	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{})
 //

@@ -15,7 +15,7 @@ func open(dir string) *diff.Run {
 		panic(err)
 	}
 	defer folder.Close()
-	r, err := diff.Read(diff.Source{Name: dir, Run: folder.Run, Records: folder.Records()}, nil)
+	r, err := diff.Read(diff.Source{Name: dir, Run: folder.Run, Records: folder.Records()})
 	if err != nil {
 		panic(err)
 	}

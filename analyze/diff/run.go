@@ -11,7 +11,6 @@ import (
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
-	"moontide/trace/stats"
 )
 
 // Source is a run to read.
@@ -22,26 +21,20 @@ type Source struct {
 	Measure measure.Options
 }
 
-// Run is a run prepared for comparison. It takes about 150 bytes per request and up
-// to 32 MB for gaps between token chunks.
+// Run is a run prepared for comparison. It takes about 350 bytes per request and up
+// to 64 MB for gaps between token chunks.
 type Run struct {
-	Name              string
-	Run               runfile.Run
-	Verdict           measure.Verdict
-	Result            *measure.Result     // without gaps, figures and the predictions of each request
-	Completed, Failed int                 // requests
-	Objectives        []measure.Objective // for goodput
+	Name string
+	Run  runfile.Run
+	*measure.Result
+	Objectives []measure.Objective // for goodput
 	// GapsKept is the share of gaps that the intervals of ITL are computed from.
 	GapsKept float64
 
-	values   map[string]trace.Opt[float64] // by metric key
-	counts   map[string]int                // of the values that a latency was computed from
-	requests []request                     // by row
+	requests []request // by row
 	gaps     []gap
 	gapsSeen int
 	gapEvery int // gap is kept
-	// from and length are the time that rates are of.
-	from, length time.Duration
 }
 
 type request struct {
@@ -49,14 +42,12 @@ type request struct {
 	fingerprint uint64 // of the request body
 }
 
-// Read reads a run and computes the metrics to compare, by default those of [measure.Always].
-// It fails if a record cannot be read or a row is recorded twice.
-func Read(s Source, metrics []measure.Metric) (*Run, error) {
-	if metrics == nil {
-		metrics = measure.ComparedMetrics(measure.Always)
-	}
-	r := &Run{Name: s.Name, Run: s.Run, Objectives: s.Measure.Objectives, gapEvery: 1, values: map[string]trace.Opt[float64]{}, counts: map[string]int{}}
-	result, err := measure.Compute(func(yield func(replay.Record, error) bool) {
+// Read reads a run and computes its metrics. It fails if a record cannot be read or a row is
+// recorded twice.
+func Read(s Source) (*Run, error) {
+	r := &Run{Name: s.Name, Run: s.Run, Objectives: s.Measure.Objectives, gapEvery: 1}
+	var err error
+	r.Result, err = measure.Compute(func(yield func(replay.Record, error) bool) {
 		for rec, err := range s.Records {
 			if err == nil {
 				r.add(&rec, &s.Measure)
@@ -75,16 +66,7 @@ func Read(s Source, metrics []measure.Metric) (*Run, error) {
 			return nil, fmt.Errorf("row %d is in the record twice", row+1)
 		}
 	}
-	for _, m := range slices.Concat(metrics, measure.ComparedMetrics(measure.IfAboveZero)) {
-		r.values[m.Key] = m.Value(result)
-		r.counts[m.Key] = m.Count(result)
-	}
-	r.Verdict, r.Completed, r.Failed = result.Verdict, result.Completed, result.Failed
-	kept := *result
-	kept.ITL, kept.ITLPerToken, kept.Detail, kept.Cache.Prediction.Each = stats.Sample{}, stats.Sample{}, nil, nil
-	r.Result = &kept
 	r.GapsKept = 1 / float64(r.gapEvery)
-	r.from, r.length = result.From, result.Duration
 	return r, nil
 }
 

@@ -77,7 +77,7 @@ func (s side) items(l measure.Latency) (items []item) {
 
 func (s side) values(m measure.Metric) (all []trace.Opt[float64]) {
 	for _, r := range s.runs {
-		all = append(all, r.values[m.Key])
+		all = append(all, m.Value(r.Result))
 	}
 	return all
 }
@@ -86,8 +86,9 @@ func (s side) values(m measure.Metric) (all []trace.Opt[float64]) {
 func (s side) count(m measure.Metric, stat statistic) (total int) {
 	least := math.MaxInt
 	for _, r := range s.runs {
-		total += r.counts[m.Key]
-		least = min(least, r.counts[m.Key])
+		n := m.Count(r.Result)
+		total += n
+		least = min(least, n)
 	}
 	if stat.of == nil {
 		return least
@@ -128,10 +129,10 @@ func (s side) share(of func(q *measure.Request) (part, whole float64)) statistic
 func (s side) rate(of func(q *measure.Request) (atEnd, streamed float64)) statistic {
 	var part, whole [stretches]float64
 	for _, r := range s.runs {
-		if r.length <= 0 {
+		if r.Duration <= 0 {
 			continue
 		}
-		place := func(at time.Duration) float64 { return stretches * float64(at-r.from) / float64(r.length) }
+		place := func(at time.Duration) float64 { return stretches * float64(at-r.From) / float64(r.Duration) }
 		for i := range r.requests {
 			q := &r.requests[i]
 			atEnd, streamed := of(&q.Request)
@@ -139,7 +140,7 @@ func (s side) rate(of func(q *measure.Request) (atEnd, streamed float64)) statis
 			spread(&part, place(q.First), place(q.Last), streamed)
 		}
 		for i := range whole {
-			whole[i] += r.length.Seconds() / stretches
+			whole[i] += r.Duration.Seconds() / stretches
 		}
 	}
 	return ratio(part, whole)

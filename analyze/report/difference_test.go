@@ -40,7 +40,7 @@ func comparedRun(t *testing.T, name string, url string, later time.Duration, cha
 				return
 			}
 		}
-	}}, nil)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

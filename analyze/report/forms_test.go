@@ -60,7 +60,7 @@ func invalid(t *testing.T) (report.Run, *diff.Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	side, err := diff.Read(diff.Source{Name: "runs/b", Run: info, Measure: opts, Records: each(records)}, nil)
+	side, err := diff.Read(diff.Source{Name: "runs/b", Run: info, Measure: opts, Records: each(records)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func compareRuns(c *cli.Context, std streams) error {
 		}
 		names[i] = name
 		for _, dir := range dirs {
-			run, err := readRun(std, dir, metrics, objectives)
+			run, err := readRun(std, dir, objectives)
 			if err != nil {
 				return err
 			}
@@ -130,7 +130,7 @@ func parseSide(arg string) (name string, dirs []string, err error) {
 	return cmp.Or(in.name, strings.Join(dirs, ", ")), dirs, nil
 }
 
-func readRun(std streams, dir string, metrics []measure.Metric, objectives []measure.Objective) (*diff.Run, error) {
+func readRun(std streams, dir string, objectives []measure.Objective) (*diff.Run, error) {
 	recording, err := experiment.OpenRecording(dir)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func readRun(std streams, dir string, metrics []measure.Metric, objectives []mea
 	if err != nil {
 		return nil, err
 	}
-	run, err := diff.Read(diff.Source{Name: dir, Run: recording.Run, Records: recording.Records, Measure: opts}, metrics)
+	run, err := diff.Read(diff.Source{Name: dir, Run: recording.Run, Records: recording.Records, Measure: opts})
 	std.sayAll("%s", recording.Damaged())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
