@@ -104,10 +104,13 @@ func misusedFolder(t *testing.T) (dir string) {
 	} {
 		write(t, dir, name, text)
 	}
-	for link, to := range map[string]string{"tokenizer.json": ready(t, "tokenizer.json"), "used/link.token": "notes.txt"} {
+	for link, to := range map[string]string{"tokenizer.json": ready(t, "tokenizer.json"), "used/link.token": "notes.txt", "symbolic": "good"} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Skipf("cannot link: %v", err)
 		}
+	}
+	if err := os.Link(filepath.Join(dir, "good"), filepath.Join(dir, "hard")); err != nil {
+		t.Skipf("cannot link: %v", err)
 	}
 	for _, name := range []string{"run", "other"} {
 		must(t, dir, "simulate", "good", "--out", name)

@@ -9,39 +9,6 @@ import (
 	"moontide/replay/runfile"
 )
 
-// No command overwrites one of its inputs, under any name of the input.
-func TestInputsAreNotOverwritten(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	trace := read(t, root+"/traces/chat.jsonl")
-	write(t, dir, "T", string(trace))
-	for link, make := range map[string]func(old, name string) error{"symbolic": os.Symlink, "hard": os.Link} {
-		if err := make(filepath.Join(dir, "T"), filepath.Join(dir, link)); err != nil {
-			t.Skipf("no %s links here: %v", link, err)
-		}
-	}
-	must(t, dir, "simulate", "--out", "run", "--limit", "5", "T")
-	before := contents(t, dir)
-	for _, command := range []string{
-		"fit T -o T", "fit T -o symbolic", "fit T -o hard", "fit symbolic -o ./T", "synth --from T -o T",
-		"convert T -o T", "convert chat=x T -o hard", "analyze T --output png=T", "analyze T --html symbolic",
-		"report run --html run/" + runfile.RequestsFile, "report a=run --output png=run/" + runfile.RunFile, "report run --output over-time=run/" + runfile.RequestsFile,
-	} {
-		r := try(t, dir, "", strings.Fields(command)...)
-		if r.status != exitMisused || !strings.Contains(r.err, "would overwrite its input") {
-			t.Errorf("%s: exit status %d, %s", command, r.status, r.err)
-		}
-	}
-	if after := contents(t, dir); after != before {
-		t.Errorf("files changed:\n%s\nwere\n%s", after, before)
-	}
-	if r := try(t, dir, "", "convert", "T", "-o", "run/"+runfile.RequestsFile); r.status != exitMisused || !strings.Contains(r.err, "would overwrite the record of a run") {
-		t.Errorf("onto a record: exit status %d, %s", r.status, r.err)
-	}
-	// The reports in a run's folder are no inputs.
-	must(t, dir, "report", "run", "--html", "run/"+runfile.PageFile)
-}
-
 // Standard output may be the input, too.
 func TestStandardOutputIsNotTheInput(t *testing.T) {
 	t.Parallel()

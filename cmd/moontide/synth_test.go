@@ -3,70 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"moontide/trace"
-	"moontide/trace/format"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
-
-func TestSynth(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for name, args := range map[string][]string{
-		"sessions":    {"--from", sample(t)},
-		"tree":        {"--from", sample(t), "--method", "tree"},
-		"description": {"--spec", "agent"},
-		"flags":       {"--isl", "lognormal:3000:1", "--osl", "150"},
-	} {
-		synth := func(more ...string) string {
-			return must(t, dir, slices.Concat([]string{"synth", "--num-requests", "40"}, args, more)...)
-		}
-		one := synth("--seed", "3", "-o", "-")
-		synth("--seed", "3", "-o", "out.jsonl.zst")
-		if two := must(t, dir, "convert", "out.jsonl.zst"); one != two || strings.Count(one, "\n") != 40 {
-			t.Errorf("%s: the same command gave other bytes", name)
-		}
-		if other := synth("--seed", "4", "-o", "-"); other == one {
-			t.Errorf("%s: the seed does not matter", name)
-		}
-	}
-}
-
-// shared writes a trace of prompts of 1 to 6 blocks with a common beginning.
-func shared(t *testing.T, dir, name string) {
-	t.Helper()
-	var rows []byte
-	for i := range uint64(60) {
-		ids := []uint64{0, 1, 2, 3, 4}[:1+i%5]
-		if i%2 == 0 {
-			ids = append(slices.Clone(ids), 100+i)
-		}
-		rows = append(format.AppendRow(rows, trace.Request{
-			Timestamp: trace.Some(float64(i / 3 * 1000)), InputLength: len(ids) * 512, OutputLength: 10 + int(i), HashIDs: ids,
-		}), '\n')
-	}
-	write(t, dir, name, string(rows))
-}
-
-// synth | analyze - is one pipe.
-func TestSynthIntoAnalyze(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	shared(t, dir, "t.jsonl")
-	out := must(t, dir, "synth", "--method", "tree", "--from", "t.jsonl", "-n", "500", "--prefix-len-multiplier", "2", "-o", "-")
-	r := try(t, dir, out, "analyze", "-", "--json")
-	var got struct {
-		Requests int
-		Context  struct {
-			Declared float64 `json:"declared_mean"`
-		}
-	}
-	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.Requests != 500 || got.Context.Declared < 1024 {
-		t.Errorf("%+v, %v\n%s", got, err, r.err)
-	}
-}
 
 // Clients that rows name are listed, and drawn alone or all together.
 func TestFitClients(t *testing.T) {
