@@ -8,6 +8,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 )
 
 // Objection is a reason not to compare two sides.
@@ -76,11 +77,19 @@ func mismatch(a, b *Run, rows commonRows) string {
 // timingChanges names the settings that decide when requests are sent and differ.
 func timingChanges(a, b *Run) (text string) {
 	for _, c := range changes([]*Run{a}, []*Run{b}) {
-		if strings.HasPrefix(c.Setting, "trace.") || c.Setting == "seed" {
-			text += fmt.Sprintf("; %s: %s and %s", c.Setting, strings.Join(c.A, ", "), strings.Join(c.B, ", "))
+		row := settings.Find(c.Setting)
+		if strings.HasPrefix(c.Setting, "trace.") || c.Setting == "seed" || row != nil && (row.Group == settings.Load || row.Group == settings.Input) {
+			text += fmt.Sprintf("; %s: %s and %s", c.Setting, listed(c.A), listed(c.B))
 		}
 	}
 	return text
+}
+
+func listed(values []string) string {
+	if len(values) == 0 {
+		return "not set"
+	}
+	return strings.Join(values, ", ")
 }
 
 // commonRows counts the rows that two runs have in common, and those of them that
@@ -114,20 +123,14 @@ type Change struct {
 	A, B    []string // empty: not set
 }
 
-// notSettings lists fields that describe the course of a run, and flags that repeat
-// other settings.
+// notSettings lists what describes the course of a run.
 var notSettings = map[string]bool{
-	"command": true, "started": true, "ended": true, "rows": true, "sent": true, "not_sent": true, "stopped": true, "time_up": true,
+	"command": true, "sources": true, "started": true, "ended": true, "rows": true, "sent": true, "not_sent": true, "stopped": true, "time_up": true,
 	"skipped": true, "resumed": true, "failure": true, "read_delay": true, "merges": true, "calibrated": true,
-	"schedule_sha256": true, "prompts_sha256": true, "part": true, "flags.out": true,
-	"flags.seed": true, "flags.salt": true, "flags.url": true, "flags.model": true, "flags.max-concurrency": true,
-	"flags.drawn-rate": true,
+	"schedule_sha256": true, "prompts_sha256": true, "part": true,
 }
 
 func changes(a, b []*Run) (all []Change) {
-	without := func(list, other []string) []string {
-		return append([]string(nil), slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })...)
-	}
 	var names []string
 	var values [2]map[string][]string
 	for i, runs := range [][]*Run{a, b} {
@@ -159,35 +162,53 @@ func changes(a, b []*Run) (all []Change) {
 			all = append(all, Change{name, inA, inB})
 		}
 	}
-	return all
+	differ := map[string]bool{}
+	for _, c := range all {
+		differ[c.Setting] = true
+	}
+	return slices.DeleteFunc(all, func(c Change) bool { return differ[settingOf[c.Setting]] })
 }
 
-// Settings calls see with the name and value of every setting of a run.
+// settingOf has the settings that say the same as what a run found.
+var settingOf = map[string]string{
+	"target.url": "url", "target.model": "model", "target.endpoint": "endpoint", "target.prompt": "prompt",
+	"target.server_block_size": "server-block-size", "trace.name": "trace", "trace.block_size": "block-size",
+}
+
+func without(list, other []string) (rest []string) {
+	for _, s := range list {
+		if !slices.Contains(other, s) {
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}
+
+// Settings calls see with the name and value of every setting of a run, and of what it
+// found: the endpoint, the trace and the machine.
 func Settings(info runfile.Run, see func(name, value string)) {
-	settings(reflect.ValueOf(info), "", see)
+	for name, value := range info.Settings.Given() {
+		see(name, value)
+	}
+	facts(reflect.ValueOf(info.Outcome), "", see)
 }
 
-// settings calls see with every setting in a part of run.json.
-func settings(v reflect.Value, path string, see func(name, value string)) {
+// facts calls see with every value in a part of an outcome.
+func facts(v reflect.Value, path string, see func(name, value string)) {
 	switch {
 	case notSettings[path]:
-	case path == "flags":
-		for _, flag := range v.Interface().([]string) {
-			name, value, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
-			settings(reflect.ValueOf(value), "flags."+name, see)
-		}
 	case v.Kind() == reflect.Struct:
 		for field, value := range v.Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			settings(value, strings.TrimPrefix(path+"."+name, "."), see)
+			facts(value, strings.TrimPrefix(path+"."+name, "."), see)
 		}
 	case v.Kind() == reflect.Slice:
 		for _, element := range v.Seq2() {
-			settings(element, path, see)
+			facts(element, path, see)
 		}
 	case v.Kind() == reflect.Pointer:
 		if !v.IsNil() {
-			settings(v.Elem(), path, see)
+			facts(v.Elem(), path, see)
 		}
 	default:
 		see(path, fmt.Sprint(v.Interface()))

@@ -32,7 +32,7 @@ func TestObjections(t *testing.T) {
 		"killed":  {func(info *runfile.Run, _ []replay.Record) { info.Ended = time.Time{} }, "b did not end", false, true},
 		"failed":  {func(info *runfile.Run, _ []replay.Record) { info.Failure = "disk full" }, "b failed: disk full", false, true},
 		"stopped": {func(info *runfile.Run, _ []replay.Record) { info.Stopped, info.NotSent = true, 5 }, "b was stopped: 5 of 100 rows were not sent", false, true},
-		"speed":   {func(info *runfile.Run, _ []replay.Record) { info.Schedule, info.Trace.Speedup = "x", 2 }, "a and b were sent at different times; trace.speedup: 1 and 2", false, true},
+		"speed":   {func(info *runfile.Run, _ []replay.Record) { info.Schedule, info.Settings.Pacing.Speedup = "x", 2 }, "a and b were sent at different times; speedup: not set and 2", false, true},
 		"times":   {func(info *runfile.Run, _ []replay.Record) { info.Schedule = "x" }, "a and b were sent at different times", false, true},
 		"part":    {func(info *runfile.Run, _ []replay.Record) { info.Schedule, info.Rows = "x", 200 }, "different parts of the trace: 100 and 200 rows", false, true},
 		"blocks":  {func(info *runfile.Run, _ []replay.Record) { info.Trace.BlockSize = 16 }, "blocks of different sizes: 512 and 16", false, true},

@@ -16,15 +16,27 @@ import (
 	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/trace"
 )
 
+func set(t *testing.T, texts ...string) (s settings.Settings) {
+	t.Helper()
+	for _, text := range texts {
+		name, value, _ := strings.Cut(text, "=")
+		if err := s.Set(name, value, ""); err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	return s
+}
+
 // ended returns run.json of a completed run.
 func ended() runfile.Run {
-	return runfile.Run{
+	return runfile.Run{Outcome: runfile.Outcome{
 		Ended: time.Unix(2, 0), Rows: 100, Schedule: "s",
-		Trace: runfile.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512, Speedup: 1},
-	}
+		Trace: runfile.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512},
+	}}
 }
 
 func read(t testing.TB, name string, info runfile.Run, records []replay.Record, opts measure.Options) *diff.Run {
@@ -228,23 +240,23 @@ func TestStretchesAreOfTheSameRows(t *testing.T) {
 
 func TestChanges(t *testing.T) {
 	base := ended()
-	base.Notes, base.Flags = []string{"the same", "only here"}, []string{"--router=prefix", "--out=a"}
+	base.Notes, base.Settings = []string{"the same", "only here"}, set(t, "routing=prefix", "out=a")
 	other := ended()
-	other.Notes, other.Flags = []string{"the same"}, []string{"--router=random", "--out=b", "--engines=2"}
-	other.Target.URL, other.Limits.MaxConcurrency, other.Salt = "http://b", 8, "x"
+	other.Notes, other.Settings = []string{"the same"}, set(t, "routing=random", "out=b", "engines=2", "url=http://b", "max-concurrency=8", "salt=x")
+	other.Target.URL = "http://b"
 	other.Started, other.Sent, other.Prompts, other.Command = time.Unix(1, 0), 5, "p", []string{"other"} // differences that are not settings
 	records := streamed(10, 3)
 	second := other
-	second.Salt = "y"
+	second.Settings.Salt = "y"
 	c := diff.Of([]*diff.Run{read(t, "a", base, records, measure.Options{})},
 		[]*diff.Run{read(t, "b1", other, records, measure.Options{}), read(t, "b2", second, records, measure.Options{})}, diff.Options{Resamples: 20})
 	want := []diff.Change{
-		{"target.url", []string{""}, []string{"http://b"}},
-		{"salt", []string{""}, []string{"x", "y"}},
-		{"limits.max_concurrency", []string{"0"}, []string{"8"}},
-		{"flags.router", []string{"prefix"}, []string{"random"}},
+		{"routing", []string{"prefix"}, []string{"random"}},
 		{"notes", []string{"only here"}, nil},
-		{"flags.engines", nil, []string{"2"}},
+		{"url", nil, []string{"http://b"}},
+		{"salt", nil, []string{"x", "y"}},
+		{"max-concurrency", nil, []string{"8"}},
+		{"engines", nil, []string{"2"}},
 	}
 	if diff := cmp.Diff(want, c.Changes); diff != "" {
 		t.Error(diff)
@@ -255,10 +267,10 @@ func TestChanges(t *testing.T) {
 func TestChangesOfTheEmbeddedEndpoint(t *testing.T) {
 	a, b := ended(), ended()
 	a.Target, b.Target = runfile.Target{URL: "http://127.0.0.1:1", Simulated: true}, runfile.Target{URL: "http://127.0.0.1:2", Simulated: true}
-	a.Salt, a.Flags = "x", []string{"--salt=x"} // reported as a single change
+	a.Settings = set(t, "salt=x")
 	records := streamed(10, 3)
 	c := diff.Of([]*diff.Run{read(t, "a", a, records, measure.Options{})}, []*diff.Run{read(t, "b", b, records, measure.Options{})}, diff.Options{Resamples: 20})
-	if diff := cmp.Diff([]diff.Change{{"salt", []string{"x"}, []string{""}}}, c.Changes); diff != "" {
+	if diff := cmp.Diff([]diff.Change{{"salt", []string{"x"}, nil}}, c.Changes); diff != "" {
 		t.Error(diff)
 	}
 }

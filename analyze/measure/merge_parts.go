@@ -235,10 +235,6 @@ func addPart(run, other *runfile.Run) {
 	run.Cut, run.LostTurns = run.Cut+other.Cut, run.LostTurns+other.LostTurns
 	run.Outgrown, run.Unfinished = run.Outgrown+other.Outgrown, run.Unfinished+other.Unfinished
 	run.Stopped, run.TimeUp = run.Stopped || other.Stopped, run.TimeUp || other.TimeUp
-	if other.Rows > 0 { // a part without a share of a limit sends nothing
-		run.Limits.MaxConcurrency = addLimits(run.Limits.MaxConcurrency, other.Limits.MaxConcurrency)
-		run.Limits.MaxSessions = addLimits(run.Limits.MaxSessions, other.Limits.MaxSessions)
-	}
 	run.Failure = cmp.Or(run.Failure, other.Failure)
 	d, e := &run.ReadDelay, other.ReadDelay
 	d.Reads, d.MedianMS, d.P99MS, d.MaxMS = d.Reads+e.Reads, max(d.MedianMS, e.MedianMS), max(d.P99MS, e.P99MS), max(d.MaxMS, e.MaxMS)
@@ -250,12 +246,4 @@ func addPart(run, other *runfile.Run) {
 			run.Notes = append(run.Notes, note)
 		}
 	}
-}
-
-// addLimits returns the limit of two parts together; 0 is none.
-func addLimits(a, b int) int {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return a + b
 }

@@ -227,15 +227,15 @@ func differences(parts []Part) (notes []string) {
 		of   func(r *runfile.Run) string
 	}{
 		{"versions of moontide", func(r *runfile.Run) string { return r.Version }},
-		{"models", func(r *runfile.Run) string { return r.Target.ModelText() }},
+		{"models", func(r *runfile.Run) string { return r.ModelText() }},
 		{"endpoints", func(r *runfile.Run) string { return r.Target.Endpoint }},
 		{"prompts", func(r *runfile.Run) string { return r.Target.Prompt }},
 		{"block sizes", func(r *runfile.Run) string { return fmt.Sprint(r.Trace.BlockSize) }},
-		{"speedups", func(r *runfile.Run) string { return fmt.Sprint(r.Trace.Speedup) }},
+		{"speedups", func(r *runfile.Run) string { return fmt.Sprint(r.Settings.Speedup()) }},
 		{"schedules (SHA-256)", func(r *runfile.Run) string { return r.Schedule }},
 		{"traces (SHA-256)", func(r *runfile.Run) string { return r.Trace.SHA256 }},
-		{"seeds", func(r *runfile.Run) string { return fmt.Sprint(r.Seed) }},
-		{"salts", func(r *runfile.Run) string { return r.Salt }},
+		{"seeds", func(r *runfile.Run) string { return fmt.Sprint(r.Settings.Seed) }},
+		{"salts", func(r *runfile.Run) string { return r.Settings.Salt }},
 		{"agreed starts", func(r *runfile.Run) string { return fmt.Sprint(r.Part.Start.UTC()) }},
 	} {
 		var all []string

@@ -35,10 +35,10 @@ func divided(records []replay.Record, of int, skew, drift func(part int) time.Du
 		}
 		parts = append(parts, measure.Part{
 			Name: fmt.Sprint("part-", i+1),
-			Run: runfile.Run{
+			Run: runfile.Run{Outcome: runfile.Outcome{
 				Version: "v1", Started: started, Ended: started.Add(time.Hour), Rows: len(own), Sent: len(own), Schedule: "s",
 				Part: runfile.Part{RunID: "r", Number: i + 1, Of: of, RunRows: len(records), Start: firstStart, Clock: clock},
-			},
+			}},
 			Records: each(own),
 			Samples: func(func(runfile.Sample, error) bool) {},
 		})
@@ -217,7 +217,7 @@ func TestMergedParts(t *testing.T) {
 		for i := range parts {
 			p, rec := &parts[i], answered(0, 100)
 			p.Run.Target.URL, rec.Target = test.urls[i], len(strings.Fields(test.urls[i]))-1
-			p.Run.Limits.MaxConcurrency, p.Run.NotSent = 8, 1
+			p.Run.Settings.MaxConcurrency, p.Run.NotSent = 16, 1
 			p.Run.Merges = runfile.Merges{Chunks: 10, Merged: 1, P99MS: float64(i)}
 			p.Records = each([]replay.Record{rec})
 			p.Samples = func(yield func(runfile.Sample, error) bool) {
@@ -235,7 +235,7 @@ func TestMergedParts(t *testing.T) {
 		if len(targets) != test.targets {
 			t.Errorf("targets %v", targets)
 		}
-		if r := merged.Run; r.Limits.MaxConcurrency != 16 || r.NotSent != 2 || r.Merges != (runfile.Merges{Chunks: 20, Merged: 2, P99MS: 1}) {
+		if r := merged.Run; r.MaxConcurrency() != 16 || r.NotSent != 2 || r.Merges != (runfile.Merges{Chunks: 20, Merged: 2, P99MS: 1}) {
 			t.Errorf("%+v", r)
 		}
 		o, err := measure.SummarizeSamples(merged.Samples, measure.Span{})

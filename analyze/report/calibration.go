@@ -13,7 +13,7 @@ import (
 )
 
 // CalibrationLine returns the result at one load as one line.
-func CalibrationLine(p experiment.Point) string {
+func CalibrationLine(p experiment.LoadResult) string {
 	line := fmt.Sprintf("%v: errors at p99: TTFT %s ms, ITL %s ms; client lag at p99: %s ms",
 		p.Load, milliseconds(p.TTFT.P99MS), milliseconds(p.ITL.P99MS), milliseconds(p.ClientLag.P99MS))
 	if p.TooMuch != "" {
@@ -46,7 +46,7 @@ func Calibration(c *experiment.Calibration) *doc.Document {
 	return d
 }
 
-func errorTable(points []experiment.Point) doc.Table {
+func errorTable(points []experiment.LoadResult) doc.Table {
 	t := doc.Table{Columns: []string{"load", "TTFT p50", "p99", "max", "ITL p50", "p99", "max", "lag p50", "p99", "lost"}, Left: 1}
 	for _, p := range points {
 		cells := []string{loadName(p.Load)}

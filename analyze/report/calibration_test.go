@@ -10,6 +10,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/trace/tracetest"
 )
 
@@ -26,7 +27,7 @@ func calibration() *experiment.Calibration {
 		Machine: experiment.Machine{CPU: "Some\x1b[2J\nCPU", Host: runfile.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"}},
 		Stamps:  replay.KernelStamps, LimitMS: 1,
 		Range: runfile.Range{Streams: 10_800, EventsPerSecond: 66_204.2, RequestsPerSecond: 1000.4},
-		Points: []experiment.Point{
+		Points: []experiment.LoadResult{
 			{
 				Load: many, Streams: 10_800, EventRate: 66_204.2, SentRate: 5400, TTFT: errors(0.001), ITL: errors(0.002), ClientLag: errors(0.03),
 			},
@@ -71,10 +72,10 @@ func TestCalibratedRun(t *testing.T) {
 		want   string
 	}{
 		{"not calibrated", runfile.Run{}, inside, ""},
-		{"virtual", runfile.Run{Calibrated: calibrated, Target: runfile.Target{Virtual: true}}, inside, ""},
-		{"inside", runfile.Run{Calibrated: calibrated}, inside, ""},
-		{"too many streams", runfile.Run{Calibrated: calibrated}, measure.Result{PeakConcurrency: 21_600}, exceeds + "21,600 streams of 10,800."},
-		{"too many requests", runfile.Run{Calibrated: &runfile.Calibrated{Taken: calibrated.Taken}}, measure.Result{PeakSendRate: 1}, exceeds + "1 requests/s of 0."},
+		{"virtual", runfile.Run{Settings: settings.Settings{Virtual: true}, Outcome: runfile.Outcome{Calibrated: calibrated}}, inside, ""},
+		{"inside", runfile.Run{Outcome: runfile.Outcome{Calibrated: calibrated}}, inside, ""},
+		{"too many streams", runfile.Run{Outcome: runfile.Outcome{Calibrated: calibrated}}, measure.Result{PeakConcurrency: 21_600}, exceeds + "21,600 streams of 10,800."},
+		{"too many requests", runfile.Run{Outcome: runfile.Outcome{Calibrated: &runfile.Calibrated{Taken: calibrated.Taken}}}, measure.Result{PeakSendRate: 1}, exceeds + "1 requests/s of 0."},
 	} {
 		text := strings.Join(strings.Fields(written(t, report.Runs{{Info: tt.info, Result: &tt.result}}.Document().WriteText)), " ")
 		if !strings.Contains(text, tt.want) || tt.want == "" && strings.Contains(text, "Calibrated: ") {

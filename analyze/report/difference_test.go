@@ -30,10 +30,10 @@ func comparedRun(t *testing.T, name string, url string, later time.Duration, cha
 		r.Done += shift
 	}
 	change(records)
-	info := runfile.Run{
+	info := runfile.Run{Outcome: runfile.Outcome{
 		Ended: time.Unix(2, 0), Rows: 640, Schedule: "s", Target: runfile.Target{URL: url, Model: hostile},
-		Trace: runfile.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512, Speedup: 1},
-	}
+		Trace: runfile.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512},
+	}}
 	r, err := diff.Read(diff.Source{Name: name, Run: info, Measure: measure.Options{Virtual: true}, Records: func(yield func(replay.Record, error) bool) {
 		for _, rec := range records {
 			if !yield(rec, nil) {

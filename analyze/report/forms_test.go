@@ -20,6 +20,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/trace"
 )
 
@@ -43,10 +44,10 @@ func gated(t *testing.T) report.Run {
 
 // invalid is a simulated run that was paced, of whose requests a tenth failed, with a note.
 func invalid(t *testing.T) (report.Run, *diff.Run) {
-	info := runfile.Run{
+	info := runfile.Run{Settings: settings.Settings{MaxConcurrency: 8}, Outcome: runfile.Outcome{
 		Ended: time.Unix(2, 0), Rows: 40, Target: runfile.Target{Model: "m", Simulated: true},
-		Limits: runfile.Limits{MaxConcurrency: 8}, Notes: []string{"the trace has a note of its own"},
-	}
+		Notes: []string{"the trace has a note of its own"},
+	}}
 	records := answers(36)
 	for range 4 {
 		records = append(records, failure(replay.Server, "overloaded"))
@@ -90,9 +91,9 @@ func everyReport(t *testing.T) map[string]*doc.Document {
 		"engine fit": fit.Document(), "dataset": full.Document(), "dataset estimated": estimated(t).Document(), "dataset curves": cached(t, fullTrace(), 1, 2).Curves(),
 		"datasets":    report.Traces{full, {Name: "bare.jsonl", Analysis: analyzed(t, bareTrace())}}.Document(),
 		"run invalid": report.Runs{bad}.Document(), "runs invalid": report.Runs{bad, reported(t)[0]}.Document(), "block invalid": report.Runs{bad}.Block(report.VLLM),
-		"comparison invalid": faulty.Document(), "set invalid": sweepOf(leg("", 8, bad.Info, bad.Result), leg("", 9, whole, sweepResult(10, 100, 1.5))).Document(),
+		"comparison invalid": faulty.Document(), "set invalid": sweepOf(trial("", 8, bad.Info, bad.Result), trial("", 9, whole, sweepResult(10, 100, 1.5))).Document(),
 		"run gated": report.Runs{judged}.Document(), "block gated": report.Runs{judged}.Block(report.Moreh),
-		"set gated": report.SweepOf("", []experiment.LegResult{leg("", 7, judged.Info, judged.Result)}, judged.View).Document(),
+		"set gated": report.SweepOf("", []experiment.Trial{trial("", 7, judged.Info, judged.Result)}, judged.View).Document(),
 	}
 	for name, c := range comparisons(t) {
 		all["comparison "+name] = c.Document()
@@ -203,8 +204,8 @@ func TestEveryJSON(t *testing.T) {
 	judged := gated(t)
 	for name, write := range map[string]func(io.Writer) error{
 		"runs invalid": report.Runs{bad, reported(t)[0]}.JSON, "runs gated": report.Runs{judged}.JSON, "comparison slower": comparisons(t)["slower"].JSON, "dataset": estimated(t).JSON,
-		"set gated":   report.SweepOf("", []experiment.LegResult{leg("", 7, judged.Info, judged.Result)}, judged.View).JSON,
-		"set invalid": sweepOf(leg("", 8, bad.Info, bad.Result)).JSON,
+		"set gated":   report.SweepOf("", []experiment.Trial{trial("", 7, judged.Info, judged.Result)}, judged.View).JSON,
+		"set invalid": sweepOf(trial("", 8, bad.Info, bad.Result)).JSON,
 	} {
 		text := squeezed(written(t, write))
 		for _, want := range noted[name[strings.LastIndex(name, " ")+1:]] {

@@ -132,7 +132,7 @@ func (s Set) Runs() (all Runs) {
 
 // deploymentJSON fills in the JSON of a simulated deployment.
 func (s *Set) deploymentJSON(p *Point, j *OutcomeRunJSON) {
-	j.Axes, j.Gates, j.Metrics = map[string]string{string(Deployments): p.Level}, gateObjects(p.Judgements), map[string]*float64{}
+	j.Axes, j.Gates, j.Metrics = map[string]string{Deployments: p.Level}, gateObjects(p.Judgements), map[string]*float64{}
 	for i, m := range s.Metrics {
 		j.Metrics[m.Key] = pointer(p.Values[i])
 	}
@@ -145,7 +145,7 @@ func (s *Set) deploymentJSON(p *Point, j *OutcomeRunJSON) {
 func (g *Group) json() OutcomeSearchJSON {
 	f := g.Found
 	j := OutcomeSearchJSON{
-		Find: string(f.Axis), Deployment: g.Label, Shape: g.Shape, Outcome: g.outcome(), Complete: f.Answer.Complete,
+		Find: runfile.LoadName(f.Setting), Deployment: g.Label, Shape: g.Shape, Outcome: g.outcome(), Complete: f.Answer.Complete,
 		Text: g.answer(), Gates: []GateJSON{}, Runs: []string{},
 	}
 	if f.Answer.Found {
@@ -156,8 +156,8 @@ func (g *Group) json() OutcomeSearchJSON {
 		missed := f.Load(f.Answer.Missed)
 		j.MissedAt, j.Gates = &missed, gateObjects(g.atLimit().Judgements)
 	}
-	for _, l := range f.Legs {
-		j.Runs = append(j.Runs, l.Name)
+	for _, l := range f.Trials {
+		j.Runs = append(j.Runs, l.Folder())
 	}
 	return j
 }
@@ -207,11 +207,12 @@ func (r Run) outcome() string {
 func (r Run) outcomeJSON() OutcomeRunJSON {
 	j := OutcomeRunJSON{
 		Name: r.Name, Folder: r.Dir, Outcome: r.outcome(), Verdict: r.Result.Verdict.Level.String(), Gates: gateObjects(r.Judgements()), Notes: []string{},
-		Model: r.Info.Target.ModelText(), Simulated: r.Info.Target.Simulated, Trace: r.Info.Trace.Name, MaxConcurrency: r.Info.Limits.MaxConcurrency,
+		Model: r.Info.ModelText(), Simulated: r.Info.Target.Simulated, Trace: r.Info.Trace.Name, MaxConcurrency: r.Info.Settings.MaxConcurrency,
 		Axes: map[string]string{}, Evidence: evidenceJSON(r.Result.Verdict), Metrics: map[string]*float64{},
 	}
-	if leg := r.Info.Leg; leg != (runfile.Leg{}) {
-		j.Axes = map[string]string{leg.Axis: leg.Level, "deployment": leg.Deployment, "shape": leg.Shape}
+	if p := r.Info.Point; len(p.Values) > 0 {
+		load, _ := p.Load()
+		j.Axes = map[string]string{runfile.LoadName(load): p.Get(load), "deployment": p.Label(), "shape": p.Shape()}
 	}
 	for _, n := range r.notes() {
 		j.Notes = append(j.Notes, n.String())

@@ -108,7 +108,7 @@ func (runs Runs) document(add func(r Run, part *doc.Document)) *doc.Document {
 func (runs Runs) subject() string {
 	var all []string
 	for _, r := range runs {
-		s := fmt.Sprintf("%s against %s", orUnnamed(r.Info.Trace.Name), orUnnamed(r.Info.Target.ModelText()))
+		s := fmt.Sprintf("%s against %s", orUnnamed(r.Info.Trace.Name), orUnnamed(r.Info.ModelText()))
 		if !slices.Contains(all, s) {
 			all = append(all, s)
 		}

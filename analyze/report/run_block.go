@@ -67,8 +67,8 @@ var Moreh = Block{
 	lines: []blockLine{
 		{"Number of worker processes", func(r Run) string { return strconv.Itoa(max(len(r.Result.Parts), 1)) }},
 		ofMetric("completed"), maxConcurrency, configuredRate,
-		{"Warm-up Time", ofWindow(1, func(r Run) float64 { return r.Info.Window.WarmupSeconds })},
-		{"Cool-down Time", ofWindow(1, func(r Run) float64 { return r.Info.Window.CooldownSeconds })},
+		{"Warm-up Time", ofWindow(1, func(r Run) float64 { return r.Info.Settings.Window.WarmupSeconds })},
+		{"Cool-down Time", ofWindow(1, func(r Run) float64 { return r.Info.Settings.Window.CooldownSeconds })},
 		ofMetric("duration"), ofMetric("total_input_tokens"), ofMetric("total_output_tokens"), ofMetric("request_goodput"),
 		ofMetric("output_throughput"), ofMetric("total_token_throughput").named("Total Token throughput (tok/s)"),
 	},
@@ -112,9 +112,9 @@ func titled(l measure.Latency) blockLatency {
 }
 
 var (
-	maxConcurrency = blockLine{"Maximum request concurrency", func(r Run) string { return countOr(r.Info.Limits.MaxConcurrency) }}
+	maxConcurrency = blockLine{"Maximum request concurrency", func(r Run) string { return countOr(r.Info.Settings.MaxConcurrency) }}
 	configuredRate = blockLine{"Request rate configured (RPS)", func(r Run) string {
-		if rate := r.Info.Trace.Rate; rate > 0 {
+		if rate := r.Info.Settings.DrawnRate(); rate > 0 {
 			return twoDecimals(trace.Some(rate))
 		}
 		return ""
@@ -236,8 +236,8 @@ var own = slices.Concat([]blockLine{
 	ofMetric("abandoned").onlyIf(func(r Run) bool { return r.Result.Abandoned.Requests > 0 }),
 	{"Requests not sent", func(r Run) string { return countOr(r.Info.NotSent) }},
 	maxConcurrency, configuredRate,
-	{"Warm-up time (s)", ofWindow(2, func(r Run) float64 { return r.Info.Window.WarmupSeconds })},
-	{"Cool-down time (s)", ofWindow(2, func(r Run) float64 { return r.Info.Window.CooldownSeconds })},
+	{"Warm-up time (s)", ofWindow(2, func(r Run) float64 { return r.Info.Settings.Window.WarmupSeconds })},
+	{"Cool-down time (s)", ofWindow(2, func(r Run) float64 { return r.Info.Settings.Window.CooldownSeconds })},
 	ofMetric("duration"), ofMetric("total_input_tokens"), ofMetric("total_output_tokens"),
 	ofMetric("cached_tokens").onlyIf(func(r Run) bool { return r.Result.Cached.Set }),
 }, furtherLines(), []blockLine{

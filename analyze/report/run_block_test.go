@@ -74,10 +74,10 @@ func publishedRun(t *testing.T, block string) report.Run {
 	if goodput := rate("request goodput (req/s)"); goodput.Set {
 		r.Result.Goodput = &measure.Goodput{Rate: goodput}
 	}
-	r.Info = runfile.Run{Ended: time.Unix(1, 0), Target: runfile.Target{Simulated: true}}
-	r.Info.Limits.MaxConcurrency, r.Info.Trace.Rate = count("maximum request concurrency"), number("request rate configured (rps)")
+	r.Info = runfile.Run{Outcome: runfile.Outcome{Ended: time.Unix(1, 0), Target: runfile.Target{Simulated: true}}}
+	r.Info.Settings.MaxConcurrency, r.Info.Settings.Pacing.Rate = count("maximum request concurrency"), rate("request rate configured (rps)")
 	if _, ok := values["warm-up time"]; ok {
-		r.Info.Window = runfile.Window{WarmupSeconds: number("warm-up time"), CooldownSeconds: number("cool-down time")}
+		r.Info.Settings.Window = runfile.Window{WarmupSeconds: number("warm-up time"), CooldownSeconds: number("cool-down time")}
 		r.Result.Window = measure.Span{From: time.Second, To: 2 * time.Second}
 	}
 	percentiles := map[float64]bool{}

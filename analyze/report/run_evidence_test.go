@@ -60,8 +60,8 @@ func sharing() []replay.Record {
 func evidenced(t *testing.T) (runfile.Run, *measure.Result) {
 	t.Helper()
 	info := changed(ended(6), func(r *runfile.Run) {
-		r.Window = runfile.Window{WarmupSeconds: 0.5, CooldownSeconds: 0.25}
-		r.Thresholds = runfile.Thresholds{MaxLagMS: 4}
+		r.Settings.Window = runfile.Window{WarmupSeconds: 0.5, CooldownSeconds: 0.25}
+		r.Settings.Thresholds = runfile.Thresholds{MaxLagMS: 4}
 		r.Merges = runfile.Merges{Chunks: 18, Merged: 2, P99MS: 0.5, MaxMS: 0.75}
 	})
 	records := sharing()
@@ -76,12 +76,12 @@ func evidenced(t *testing.T) (runfile.Run, *measure.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	window, err := measure.Cut(extent, info.Window)
+	window, err := measure.Cut(extent, info.Settings.Window)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, err := measure.Compute(each, measure.Options{
-		BlockSize: 512, Window: window, Thresholds: info.Thresholds, Merges: info.Merges, Samples: serverSaid(t), EachPrediction: true,
+		BlockSize: 512, Window: window, Thresholds: info.Settings.Thresholds, Merges: info.Merges, Samples: serverSaid(t), EachPrediction: true,
 	})
 	if err != nil {
 		t.Fatal(err)

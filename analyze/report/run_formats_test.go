@@ -58,7 +58,7 @@ func reported(t *testing.T) report.Runs {
 	t.Helper()
 	view := report.View{Latencies: []measure.Latency{measure.TTFT, measure.TTST, measure.ITL}, Percentiles: []float64{1, 50, 99.9}}
 	info := changed(ended(4), func(r *runfile.Run) {
-		r.Trace, r.Limits.MaxConcurrency = runfile.Source{Name: "a b/c=d.jsonl", Speedup: 2}, 8
+		r.Trace.Name, r.Settings.MaxConcurrency, r.Settings.Pacing.Speedup = "a b/c=d.jsonl", 8, 2
 	})
 	failed := append(answers(2), failure(replay.Server, hostile), failure(replay.Timeout, "no end after 1s"))
 	return report.Runs{
@@ -135,7 +135,7 @@ func TestTablesAgreeWithTheSummary(t *testing.T) {
 func foreign() runfile.Run {
 	info := ended(2)
 	info.Trace.Name, info.Target.Model, info.Command = "<script>alert(1)</script>", `"><img src=x onerror=alert(2)>`, []string{"</title><script>alert(3)</script>"}
-	info.Notes, info.Target.URL, info.Salt = []string{"<b>bold</b>"}, "javascript:alert(4)", "{{.}}"
+	info.Notes, info.Target.URL, info.Settings.Salt = []string{"<b>bold</b>"}, "javascript:alert(4)", "{{.}}"
 	return info
 }
 

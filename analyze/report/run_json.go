@@ -27,10 +27,10 @@ func (r Run) Summary() map[string]any {
 		"date":            info.Started.UTC().Format("20060102-150405"), // start of the run, UTC
 		"backend":         "openai-" + info.Target.Endpoint,
 		"endpoint_type":   info.Target.Endpoint,
-		"model_id":        info.Target.ModelText(),
-		"num_prompts":     info.Rows,                                                          // rows of the trace
-		"max_concurrency": orNull(info.Limits.MaxConcurrency, info.Limits.MaxConcurrency > 0), // limit of requests in flight
-		"request_rate":    result.OfferedRate,                                                 // offered, by the trace
+		"model_id":        info.ModelText(),
+		"num_prompts":     info.Rows,                                                              // rows of the trace
+		"max_concurrency": orNull(info.Settings.MaxConcurrency, info.Settings.MaxConcurrency > 0), // limit of requests in flight
+		"request_rate":    result.OfferedRate,                                                     // offered, by the trace
 	}
 	if result.Goodput != nil {
 		keys["request_goodput"] = result.Goodput.Rate
@@ -131,7 +131,7 @@ func (r Run) ownSummary() map[string]any {
 		"cache":                predictionJSON(result), // prediction of cache hits, null without one
 		"server":               serverJSON(&result.Samples.Server),
 		"client":               clientJSON(&result.Samples.Client),
-		"window":               windowJSON(info.Window, result), // null if the whole run was measured
+		"window":               windowJSON(info.Settings.Window, result), // null if the whole run was measured
 		"thresholds":           result.Thresholds,
 		"goodput":              goodputJSON(result.Goodput),
 		"gates":                gateObjects(r.Judgements()),

@@ -124,7 +124,7 @@ func (r Run) notes() (all []doc.Note) {
 			" generated tokens include all that arrived inside it; request throughput counts the %d requests that ended inside it.",
 			w.From.Seconds(), w.To.Seconds(), doc.Count(result.Completed, "request"), result.Ended)
 	}
-	all = append(all, simulatedNotes(info.Target)...)
+	all = append(all, simulatedNotes(&info)...)
 	if text := endNote(info); text != "" {
 		add("", "%s", text)
 	}
@@ -134,7 +134,7 @@ func (r Run) notes() (all []doc.Note) {
 	for _, note := range info.Notes {
 		add("Note", "%s.", note)
 	}
-	if c := info.Calibrated; c != nil && !info.Target.Virtual {
+	if c := info.Calibrated; c != nil && !info.Settings.Virtual {
 		if text := beyondCalibrated(c, result.PeakConcurrency, result.PeakEventRate, result.PeakSendRate); text != "" {
 			add("Calibrated", "%s.", text)
 		}
@@ -172,12 +172,12 @@ func notesOf(names []string, notes [][]doc.Note) (all []doc.Note) {
 }
 
 // simulatedNotes returns a note if the target is not a real server.
-func simulatedNotes(target runfile.Target) []doc.Note {
+func simulatedNotes(info *runfile.Run) []doc.Note {
 	text := "these numbers come from the embedded simulated endpoint, not from a model."
 	switch {
-	case target.Virtual:
+	case info.Settings.Virtual:
 		text = "these numbers come from simulated engines in virtual time, not from a server."
-	case !target.Simulated:
+	case !info.Target.Simulated:
 		return nil
 	}
 	return []doc.Note{{Kind: "Simulated", Text: text}}
@@ -192,7 +192,7 @@ func endNote(info runfile.Run) string {
 	case info.Stopped:
 		return fmt.Sprintf("The run was stopped early: %d of %d rows were not sent.", info.NotSent, info.Rows)
 	case info.TimeUp:
-		return fmt.Sprintf("Sending ended after the configured %g s: %d of %d rows were not sent.", info.Limits.DurationSeconds, info.NotSent, info.Rows)
+		return fmt.Sprintf("Sending ended after the configured %g s: %d of %d rows were not sent.", info.Settings.Duration.Seconds(), info.NotSent, info.Rows)
 	case info.Cut > 0:
 		text := fmt.Sprintf("%s not sent because their session ended: it reached a limit or the model's context length, or a request was abandoned.", doc.Count(info.Cut, "later turn"))
 		if failed := info.NotSent - info.Cut; failed > 0 {

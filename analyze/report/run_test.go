@@ -106,10 +106,10 @@ func measured(t *testing.T, info runfile.Run, records []replay.Record) *measure.
 // ended returns a completed run of n rows.
 func ended(n int) runfile.Run {
 	started := time.Date(2026, 3, 4, 5, 6, 7, 0, time.FixedZone("", 3600))
-	return runfile.Run{
+	return runfile.Run{Outcome: runfile.Outcome{
 		Started: started, Ended: started.Add(time.Minute), Rows: n, Sent: n,
 		Target: runfile.Target{Model: "m", Endpoint: "chat"},
-	}
+	}}
 }
 
 func changed(info runfile.Run, change func(*runfile.Run)) runfile.Run {
@@ -124,7 +124,7 @@ var servingRuns = []struct {
 }{
 	{"complete", ended(4), answers(4)},
 	{"failures", changed(ended(9), func(r *runfile.Run) {
-		r.Sent, r.NotSent, r.Limits.MaxConcurrency = 7, 2, 16
+		r.Sent, r.NotSent, r.Settings.MaxConcurrency = 7, 2, 16
 		r.Notes = []string{"the block size is assumed", hostile}
 	}), append(uncounted(answers(3)),
 		failure(replay.Server, hostile), failure(replay.Server, "zzz"), failure(replay.Timeout, "no end after 1s"), failure(replay.Empty, ""))},
@@ -183,7 +183,7 @@ var about = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*
 
 // Keys and values match the result file of vLLM's benchmark.
 func TestSummary(t *testing.T) {
-	info := changed(ended(4), func(r *runfile.Run) { r.Limits.MaxConcurrency = 16 })
+	info := changed(ended(4), func(r *runfile.Run) { r.Settings.MaxConcurrency = 16 })
 	keys := summary(t, info, answers(4))
 	// Sent from 0.4 to 1500.4 ms, the last done after 103 + 50 + 1 ms more.
 	const seconds = 1.654

@@ -20,7 +20,7 @@ import (
 type Set struct {
 	Title   string
 	Subject string           // common to all runs, in one line
-	Axis    experiment.Axis  // what differs between the runs of a group
+	Axis    string           // the setting that differs between the runs of a group
 	Metrics []measure.Metric // the columns of its tables
 	Gates   []measure.Gate
 	// Incomplete says what is missing of a sweep that did not end.
@@ -37,7 +37,7 @@ type Group struct {
 	Label  string // may be "" if there is only one
 	Shape  string // ISL:OSL, "" if there is only one
 	Points []*Point
-	Found  *experiment.FoundLoad // by the runs, in a search
+	Found  *experiment.Answer // by the runs, in a search
 }
 
 // Point is one run.
@@ -50,7 +50,7 @@ type Point struct {
 }
 
 // Deployments is the [Set.Axis] of deployments under one load.
-const Deployments experiment.Axis = "deployment"
+const Deployments = "deployment"
 
 // name returns the label and the shape.
 func (g *Group) name() string {
@@ -65,15 +65,15 @@ func (g *Group) name() string {
 }
 
 // headings are the names of levels, as headings of tables.
-var headings = map[experiment.Axis]string{
-	experiment.Rate: "Request Rate (req/s)", experiment.Speedup: "Speedup", experiment.Concurrency: "Concurrency", Deployments: "Deployment",
+var headings = map[string]string{
+	"rate": "Request Rate (req/s)", "session-rate": "Session Rate (1/s)", "speedup": "Speedup", "max-concurrency": "Concurrency", "max-sessions": "Sessions", Deployments: "Deployment",
 }
 
 // setMetrics returns the columns of a set: the achieved rate next to a requested rate or
 // speedup, throughputs, latencies from the mean on, and the metrics of gates.
-func setMetrics(axis experiment.Axis, v View) (all []measure.Metric) {
+func setMetrics(axis string, v View) (all []measure.Metric) {
 	var keys []string
-	if axis == experiment.Rate || axis == experiment.Speedup {
+	if axis != Deployments && !strings.HasPrefix(axis, "max-") {
 		keys = append(keys, "achieved_rate")
 	}
 	keys = append(keys, "request_throughput", throughputKey)

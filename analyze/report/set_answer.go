@@ -10,6 +10,8 @@ import (
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/replay/experiment"
+	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -48,7 +50,7 @@ func (s *Set) answers() doc.Table {
 			ratio = fmt.Sprintf("%.2fx, %+.1f %%", load/base, 100*(load/base-1))
 		}
 		if at := g.atLimit(); at != nil {
-			missed = g.load(at.Level)
+			missed = g.load(at.Level())
 		}
 		t.Add(g.name(), met, ratio, missed)
 	}
@@ -87,13 +89,13 @@ func (g *Group) answer() string {
 		texts = append(texts, "The objectives are met at "+g.load(a.Level)+" and missed at "+g.load(a.Missed)+".")
 	}
 	if at := g.atLimit(); at != nil {
-		texts = append(texts, "At "+g.load(at.Level)+", "+shortfalls(at)+".")
+		texts = append(texts, "At "+g.load(at.Level())+", "+shortfalls(at)+".")
 	}
 	switch {
 	case f.Stopped != "":
 		texts = append(texts, "The search stopped early: "+f.Stopped+".")
 	case !a.Complete:
-		texts = append(texts, fmt.Sprintf("The search ended after %s; more runs would narrow the interval.", doc.Count(len(f.Legs), "run")))
+		texts = append(texts, fmt.Sprintf("The search ended after %s; more runs would narrow the interval.", doc.Count(len(f.Trials), "run")))
 	}
 	text := strings.Join(texts, " ")
 	if name := g.name(); name != "" {
@@ -106,12 +108,12 @@ func (g *Group) answer() string {
 // not reached, "4.1 req/s (of 8)".
 func (g *Group) load(level float64) string {
 	switch f := g.Found; {
-	case f.Axis == experiment.Rate && f.Load(level) != level:
+	case f.Setting == "rate" && f.Load(level) != level:
 		return threeDigits(f.Load(level)) + " req/s (of " + threeDigits(level) + ")"
-	case f.Axis == experiment.Rate:
+	case f.Setting == "rate":
 		return threeDigits(level) + " req/s"
 	}
-	return string(g.Found.Axis) + " " + threeDigits(level)
+	return runfile.LoadName(g.Found.Setting) + " " + threeDigits(level)
 }
 
 // threeDigits rounds all but whole numbers.
@@ -119,11 +121,11 @@ func threeDigits(x float64) string {
 	if x == math.Trunc(x) {
 		return doc.Int(int(x))
 	}
-	return experiment.FormatLevel(stats.Significant(x, 3))
+	return settings.FormatNumber(stats.Significant(x, 3))
 }
 
 // shortfalls lists the objectives that a run misses, or why it is INVALID.
-func shortfalls(l *experiment.LoadLeg) string {
+func shortfalls(l *experiment.Trial) string {
 	if v := l.Metrics.Verdict; v.Level == measure.Invalid {
 		return "the run is INVALID: " + v.Reasons()[0]
 	}
@@ -166,14 +168,14 @@ func unitValue(m measure.Metric, v trace.Opt[float64]) string {
 // lowerFirst lowers the first letter of a word that is not an abbreviation.
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-func (g *Group) atLimit() *experiment.LoadLeg {
+func (g *Group) atLimit() *experiment.Trial {
 	if !g.Found.Answer.Limited {
 		return nil
 	}
 	return g.Found.At(g.Found.Answer.Missed)
 }
 
-func legOutcome(l *experiment.LoadLeg) string {
+func trialOutcome(l *experiment.Trial) string {
 	switch {
 	case l.Metrics.Verdict.Level == measure.Invalid:
 		return "undecided"
@@ -192,7 +194,7 @@ func (g *Group) headline() doc.KeyValue {
 	case !a.Found && a.Limited:
 		h.Value, h.Note = "none", "not even "+g.load(a.Missed)
 	case a.Found:
-		unit := map[experiment.Axis]string{experiment.Rate: "req/s", experiment.Speedup: "times the trace's rate", experiment.Concurrency: "in flight"}[g.Found.Axis]
+		unit := map[string]string{"rate": "req/s", "session-rate": "sessions/s", "speedup": "times the trace's rate", "max-concurrency": "in flight", "max-sessions": "sessions"}[g.Found.Setting]
 		h = doc.KeyValue{Key: "Meets the objectives up to", Value: threeDigits(g.Found.Load(a.Level)), Unit: unit, Note: "the highest load tried"}
 	}
 	if a.Found && a.Limited {
@@ -219,15 +221,15 @@ func (s *Set) addGates(d *doc.Document) {
 	switch {
 	case s.searched():
 		for _, g := range s.Groups {
-			failed, at := "LIMIT", []*experiment.LoadLeg{g.atLimit()}
+			failed, at := "LIMIT", []*experiment.Trial{g.atLimit()}
 			if g.Found.Answer.Found {
-				at = []*experiment.LoadLeg{g.Found.At(g.Found.Answer.Level), at[0]}
+				at = []*experiment.Trial{g.Found.At(g.Found.Answer.Level), at[0]}
 			} else {
 				d.Gates.Level, failed = "FAIL", "FAIL"
 			}
 			for _, l := range at {
 				if l != nil {
-					add(strings.TrimPrefix(g.name()+", "+g.load(l.Level), ", "), l.Judgements, failed)
+					add(strings.TrimPrefix(g.name()+", "+g.load(l.Level()), ", "), l.Judgements, failed)
 				}
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
-	"moontide/replay/experiment"
 	"moontide/trace"
 )
 
@@ -29,7 +28,7 @@ func (s *Set) addFigures(d *doc.Document) {
 	for _, x := range []metric{e2el, ttft, tpot, perUser} {
 		to.Figure(s.figure(x.axis.Label, x, output))
 	}
-	if s.Axis != experiment.Concurrency { // requests may be sent at another rate than requested
+	if !strings.HasPrefix(s.Axis, "max-") { // requests may be sent at another rate than requested
 		load := metric{axis: figure.Axis{Label: "Achieved request rate", Unit: "req/s"}, of: s.metric("achieved_rate", 1)}
 		to.Figure(s.figure(ttft.axis.Label+" by load", load, ttft))
 		to.Figure(s.figure(tpot.axis.Label+" by load", load, tpot))

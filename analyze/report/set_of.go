@@ -11,15 +11,17 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/trace"
 )
 
 // SweepOf returns the report of the runs of sweeps over the same quantity, at least one,
 // with deployments and shapes in order of occurrence.
-func SweepOf(subject string, runs []experiment.LegResult, v View) Set {
-	s := Set{Title: "LOAD SWEEP", Subject: subject, Axis: runs[0].Axis, Metrics: setMetrics(runs[0].Axis, v), Gates: v.Gates}
+func SweepOf(subject string, runs []experiment.Trial, v View) Set {
+	axis, _ := runs[0].Load()
+	s := Set{Title: "LOAD SWEEP", Subject: subject, Axis: axis, Metrics: setMetrics(axis, v), Gates: v.Gates}
 	for _, r := range runs {
-		label, shape := r.Target.Label, r.Shape.String()
+		label, shape := r.Label(), r.Shape()
 		i := slices.IndexFunc(s.Groups, func(g *Group) bool { return g.Label == label && g.Shape == shape })
 		if i < 0 {
 			i = len(s.Groups)
@@ -31,8 +33,8 @@ func SweepOf(subject string, runs []experiment.LegResult, v View) Set {
 }
 
 // measured returns a run as a point.
-func (s *Set) measured(r experiment.LegResult, v View) *Point {
-	p := &Point{Level: experiment.FormatLevel(r.Level), Run: Run{Name: filepath.Base(r.Dir), Dir: r.Dir, Info: r.Run, Result: r.Metrics, View: v}}
+func (s *Set) measured(r experiment.Trial, v View) *Point {
+	p := &Point{Level: r.Get(s.Axis), Run: Run{Name: filepath.Base(r.Dir), Dir: r.Dir, Info: r.Run, Result: r.Metrics, View: v}}
 	p.Judgements = p.Run.Judgements()
 	for _, m := range s.Metrics {
 		p.Values = append(p.Values, m.Value(r.Metrics))
@@ -42,13 +44,13 @@ func (s *Set) measured(r experiment.LegResult, v View) *Point {
 
 // SearchOf returns the report of searches, at least one, for the largest load that meets the
 // gates of a view, with runs sorted by load.
-func SearchOf(subject string, found []*experiment.FoundLoad, v View) Set {
-	s := Set{Title: "LOAD SEARCH", Subject: subject, Axis: found[0].Axis, Metrics: setMetrics(found[0].Axis, v), Gates: v.Gates}
+func SearchOf(subject string, found []*experiment.Answer, v View) Set {
+	s := Set{Title: "LOAD SEARCH", Subject: subject, Axis: found[0].Setting, Metrics: setMetrics(found[0].Setting, v), Gates: v.Gates}
 	for _, f := range found {
-		g := &Group{Label: f.Target.Label, Shape: f.Shape.String(), Found: f}
-		for _, l := range slices.SortedStableFunc(slices.Values(f.Legs), func(a, b experiment.LoadLeg) int { return cmp.Compare(a.Level, b.Level) }) {
-			p := s.measured(l.LegResult, v)
-			p.Judgements, p.Outcome = l.Judgements, legOutcome(&l)
+		g := &Group{Label: f.Point.Label(), Shape: f.Point.Shape(), Found: f}
+		for _, l := range slices.SortedStableFunc(slices.Values(f.Trials), func(a, b experiment.Trial) int { return cmp.Compare(a.Level(), b.Level()) }) {
+			p := s.measured(l, v)
+			p.Judgements, p.Outcome = l.Judgements, trialOutcome(&l)
 			g.Points = append(g.Points, p)
 		}
 		s.Groups = append(s.Groups, g)
@@ -91,7 +93,7 @@ func PlanOf(plan Plan) Set {
 		notes = append(slices.Clip(notes), "3P+2D is a deployment of 3 prefill and 2 decode engines")
 	}
 	for _, r := range plan.Predictions {
-		info := runfile.Run{Trace: runfile.Source{Name: plan.Trace}, Target: runfile.Target{Virtual: true, Simulated: true}, Notes: slices.Concat(notes, r.Warnings)}
+		info := runfile.Run{Settings: settings.Settings{Virtual: true}, Outcome: runfile.Outcome{Trace: runfile.Source{Name: plan.Trace}, Target: runfile.Target{Simulated: true}, Notes: slices.Concat(notes, r.Warnings)}}
 		info.Ended = time.Unix(1, 0) // it is complete
 		p := &Point{
 			Level: r.Name(), Judgements: r.Judgements,

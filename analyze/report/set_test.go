@@ -18,6 +18,7 @@ import (
 	"moontide/replay/experiment"
 	"moontide/replay/experiment/search"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/replay/sim/engine"
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -58,25 +59,29 @@ func failing(r *measure.Result) *measure.Result {
 }
 
 // whole is a run that ended.
-var whole = runfile.Run{Ended: time.Unix(2, 0)}
+var whole = runfile.Run{Outcome: runfile.Outcome{Ended: time.Unix(2, 0)}}
 
-// leg returns a run at a concurrency.
-func leg(label string, level float64, info runfile.Run, r *measure.Result) experiment.LegResult {
-	return experiment.LegResult{Leg: experiment.Leg{Axis: experiment.Concurrency, Level: level, Target: experiment.Target{Label: label}}, Result: &experiment.Result{Run: info, Metrics: r}}
+// trial returns a run at a concurrency.
+func trial(label string, level float64, info runfile.Run, r *measure.Result) experiment.Trial {
+	p := runfile.Point{Values: []runfile.Value{{Setting: "max-concurrency", Text: settings.FormatNumber(level)}}}
+	if label != "" {
+		p = p.With(runfile.Value{Setting: "url", Text: "http://" + label, Label: label})
+	}
+	return experiment.Trial{Point: p, Result: &experiment.Result{Run: info, Metrics: r}}
 }
 
-// comparedLegs has two deployments. In the second, one run is INVALID, some of its requests
+// comparedTrials has two deployments. In the second, one run is INVALID, some of its requests
 // failed, and one run is missing.
-func comparedLegs() []experiment.LegResult {
-	return []experiment.LegResult{
-		leg("base|line", 1, whole, sweepResult(10, 100, 1.5)), leg("base|line", 2, whole, sweepResult(20, 110, 2.75)), leg("base|line", 128, whole, sweepResult(1280, 10, 12345.678)),
-		leg("new", 1, runfile.Run{Ended: time.Unix(2, 0), Notes: []string{"it\x1b[2J was cold"}}, sweepResult(10, 50, 3)),
-		leg("new", 2, whole, failing(judged(sweepResult(20, 220, 1.375), measure.Invalid, "client lag at p99 is 20.00 ms", "and more"))),
+func comparedTrials() []experiment.Trial {
+	return []experiment.Trial{
+		trial("base|line", 1, whole, sweepResult(10, 100, 1.5)), trial("base|line", 2, whole, sweepResult(20, 110, 2.75)), trial("base|line", 128, whole, sweepResult(1280, 10, 12345.678)),
+		trial("new", 1, runfile.Run{Outcome: runfile.Outcome{Ended: time.Unix(2, 0), Notes: []string{"it\x1b[2J was cold"}}}, sweepResult(10, 50, 3)),
+		trial("new", 2, whole, failing(judged(sweepResult(20, 220, 1.375), measure.Invalid, "client lag at p99 is 20.00 ms", "and more"))),
 	}
 }
 
-func sweepOf(legs ...experiment.LegResult) report.Set {
-	return report.SweepOf("ISL 3000, OSL 150, model m", legs, report.View{})
+func sweepOf(trials ...experiment.Trial) report.Set {
+	return report.SweepOf("ISL 3000, OSL 150, model m", trials, report.View{})
 }
 
 const planObjectives = "p99_ttft<2s,not mean_tpot>=70ms"
@@ -134,16 +139,16 @@ func tablePlan(t *testing.T) report.Plan {
 }
 
 // foundLoad is a search over loads 1 to 4; loads up to 2 meet the objectives.
-func foundLoad(t *testing.T, label string) *experiment.FoundLoad {
-	f := &experiment.FoundLoad{Target: experiment.Target{Label: label}, Axis: experiment.Concurrency, Answer: search.Answer{Level: 2, Found: true, Missed: 3, Limited: true, Complete: true}}
+func foundLoad(t *testing.T, label string) *experiment.Answer {
+	f := &experiment.Answer{Point: trial(label, 1, whole, nil).Point, Setting: "max-concurrency", Answer: search.Answer{Level: 2, Found: true, Missed: 3, Limited: true, Complete: true}}
 	for level := 4.0; level >= 1; level-- {
-		l := experiment.LoadLeg{LegResult: leg(label, level, whole, sweepResult(1000, 6*level, 2))}
+		l := trial(label, level, whole, sweepResult(1000, 6*level, 2))
 		for _, g := range viewOf(t, planObjectives).Gates {
 			l.Judgements = append(l.Judgements, g.Judge(l.Metrics))
 		}
-		f.Legs = append(f.Legs, l)
+		f.Trials = append(f.Trials, l)
 	}
-	f.Legs[0].Growth = 0.5
+	f.Trials[0].Growth = 0.5
 	return f
 }
 
@@ -152,11 +157,11 @@ func sets(t *testing.T) map[string]report.Set {
 	nothing.Answer = search.Answer{Missed: 3, Limited: true}
 	one := viewOf(t, planObjectives)
 	return map[string]report.Set{
-		"one": sweepOf(comparedLegs()[:3]...), "compared": sweepOf(comparedLegs()...),
-		"empty":   report.SweepOf("nothing", []experiment.LegResult{leg("", 0.5, whole, judged(&measure.Result{}, measure.Invalid, "no request succeeded"))}, report.View{}),
-		"search":  report.SearchOf("model m", []*experiment.FoundLoad{foundLoad(t, "")}, one),
-		"several": report.SearchOf("model m", []*experiment.FoundLoad{foundLoad(t, "a"), foundLoad(t, "b")}, one),
-		"nothing": report.SearchOf("model m", []*experiment.FoundLoad{nothing}, one),
+		"one": sweepOf(comparedTrials()[:3]...), "compared": sweepOf(comparedTrials()...),
+		"empty":   report.SweepOf("nothing", []experiment.Trial{trial("", 0.5, whole, judged(&measure.Result{}, measure.Invalid, "no request succeeded"))}, report.View{}),
+		"search":  report.SearchOf("model m", []*experiment.Answer{foundLoad(t, "")}, one),
+		"several": report.SearchOf("model m", []*experiment.Answer{foundLoad(t, "a"), foundLoad(t, "b")}, one),
+		"nothing": report.SearchOf("model m", []*experiment.Answer{nothing}, one),
 		"plan":    report.PlanOf(tablePlan(t)), "plain": report.PlanOf(planOf(t, "", aggregated(1), aggregated(2))),
 	}
 }

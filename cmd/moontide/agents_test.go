@@ -109,15 +109,15 @@ func TestSessionLimitFlags(t *testing.T) {
 			}
 		}
 	}
-	must(t, dir, "simulate", "t.jsonl", "--max-turns", "2", "--out", "turns")
-	if run := runOfFolder(t, dir+"/turns"); run.Sent != 12 || run.Cut != 3 || run.NotSent != 3 || run.Stopped || run.Limits.MaxTurns != 2 {
+	must(t, dir, "simulate", "t.jsonl", "--set", "max-turns=2", "--out", "turns")
+	if run := runOfFolder(t, dir+"/turns"); run.Sent != 12 || run.Cut != 3 || run.NotSent != 3 || run.Stopped || run.Settings.Sessions.Turns != 2 {
 		t.Errorf("%+v", run)
 	}
 	if r := try(t, dir, "", "simulate", "t.jsonl", "--cancel-after", "1ms", "--out", "cancelled"); r.status != exitFailed {
 		t.Errorf("no request was completed: exit status %d", r.status)
 	}
 	records := recordsOf(t, dir+"/cancelled")
-	if run := runOfFolder(t, dir+"/cancelled"); len(records) != 3 || run.Cut != 12 || run.Limits.CancelAfterSeconds != 0.001 {
+	if run := runOfFolder(t, dir+"/cancelled"); len(records) != 3 || run.Cut != 12 || run.Settings.Client.CancelAfter != time.Millisecond {
 		t.Errorf("%d records, %+v", len(records), run)
 	}
 	for row, rec := range records {

@@ -99,35 +99,41 @@ func (p *argParser) parse(rest []string) error {
 			p.help = true
 			return nil
 		}
-		name, convert, err := p.resolve(name)
+		ofEngine := name == "o" && slices.Contains(formsOf(p.verb).Names, engineForm) // -o is the engine file
+		if ofEngine {
+			name = outputFlag
+		}
+		name, err := p.resolve(name)
 		if err != nil {
 			return err
 		}
-		if name == "" { // another tool's flag for what moontide always does
+		if name == ignored {
 			continue
 		}
 		f := p.find(name)
-		if _, isBool := f.(*cli.BoolFlag); isBool && !hasValue {
+		setting, isSetting := f.(*settingFlag)
+		if _, isBool := f.(*cli.BoolFlag); (isBool || isSetting && setting.isBool()) && !hasValue {
 			p.flags = append(p.flags, "--"+name)
 			continue
 		}
 		if !hasValue {
 			if len(rest) == 0 || p.isFlag(rest[0]) {
-				return misused("%s: flag --%s needs a value", p.verb.Name, name)
+				return misused("flag --%s needs a value", name)
 			}
 			value, rest = rest[0], rest[1:]
 		}
-		if convert != nil {
-			if value, err = convert(value); err != nil {
-				return misused("%s: --%s: %w", p.verb.Name, name, err)
-			}
+		switch {
+		case ofEngine:
+			value = engineForm + "=" + value
+		case name == "endpoint":
+			value = apiOf(value)
 		}
 		given := value
 		if value, err = checkValue(f, name, given); err != nil {
 			if p.find(given) != nil {
 				err = fmt.Errorf("%w, or --%s", err, given)
 			}
-			return misused("%s: %w", p.verb.Name, err)
+			return misused("%w", err)
 		}
 		switch {
 		case name == "host":
@@ -136,7 +142,7 @@ func (p *argParser) parse(rest []string) error {
 			p.port = value
 		// The last value of most flags counts, but several --model are probably a list.
 		case name == "model" && p.has(name) && !slices.Contains(p.flags, "--model="+value):
-			return misused("%s: --model is given twice", p.verb.Name)
+			return misused("--model is given twice")
 		default:
 			p.flags = append(p.flags, "--"+name+"="+value)
 		}
@@ -175,26 +181,21 @@ func (p *argParser) isFlag(arg string) bool {
 	return ok && name != "" && p.find(name) != nil
 }
 
-// resolve returns moontide's name for a flag and, for another tool's flag with
-// a different value format, a conversion.
-func (p *argParser) resolve(name string) (string, func(string) (string, error), error) {
+// resolve returns moontide's name for a flag, or ignored.
+func (p *argParser) resolve(name string) (string, error) {
 	if f := p.find(name); f != nil {
-		name = f.Names()[0]
-		if name == "endpoint" {
-			return name, apiOf, nil
-		}
-		return name, nil, nil
+		return f.Names()[0], nil
 	}
-	other, flag := findOther(p.verb, name)
+	flag, instead := findOther(p.verb, name)
 	switch {
+	case flag != "":
+		return flag, nil
 	case slices.Contains(formsOf(p.verb).Names, name): // a flag of older versions
-		return "", nil, misused("%s: no --%s here: use --output %[2]s, or --output %[2]s=FILE", p.verb.Name, name)
-	case other == nil:
-		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, didYouMean(name, cli.SuggestFlag(p.verb.Flags, name, true)))
-	case other.instead != "":
-		return "", nil, misused("%s: no --%s here: %s", p.verb.Name, name, other.instead)
+		return "", misused("no --%s here: use --output %[1]s, or --output %[1]s=FILE", name)
+	case instead != "":
+		return "", misused("no --%s here: %s", name, instead)
 	}
-	return flag, other.convert, nil
+	return "", misused("unknown flag --%s%s", name, didYouMean(name, cli.SuggestFlag(p.verb.Flags, name, true)))
 }
 
 // joinHostPort adds the flag for the endpoint of --host and --port.
@@ -203,7 +204,7 @@ func (p *argParser) joinHostPort() error {
 	case p.host == "" && p.port == "":
 		return nil
 	case p.has("url") || p.has("listen"):
-		return misused("%s: --host and --port conflict with --url and --listen: omit one of them", p.verb.Name)
+		return misused("--host and --port conflict with --url and --listen: omit one of them")
 	}
 	flag := "--url=http://"
 	if p.verb.Name == "serve" {
@@ -241,8 +242,10 @@ func checkValue(f cli.Flag, name, value string) (string, error) {
 		if _, err := strconv.ParseUint(value, 0, 64); err != nil {
 			return "", fmt.Errorf("--%s %q is not a whole number from 0 to %d", name, value, uint64(math.MaxUint64))
 		}
-	case *countsFlag:
-		return f.check(value)
+	case *settingFlag:
+		if err := f.check(value); err != nil {
+			return "", fmt.Errorf("--%s %w", name, err)
+		}
 	case *cli.Float64Flag:
 		x, err := strconv.ParseFloat(value, 64)
 		if err != nil {

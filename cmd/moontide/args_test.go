@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/replay/settings"
 )
 
 // Flags of other tools work here, in any position.
@@ -49,9 +53,7 @@ func TestOtherNamesTable(t *testing.T) {
 	t.Parallel()
 	verbs := allVerbs()
 	for _, other := range otherNames {
-		used := false
 		for _, verb := range verbs {
-			used = used || other.flagOf(verb.Flags) != ""
 			for _, name := range other.names {
 				if slices.Contains(other.verbs, verb.Name) && hasFlag(verb.Flags, name) {
 					t.Errorf("%s has a --%s of its own", verb.Name, name)
@@ -59,14 +61,22 @@ func TestOtherNamesTable(t *testing.T) {
 			}
 		}
 		for _, name := range other.verbs {
-			used = true
 			if _, ok := verbPages[name]; !ok {
 				t.Errorf("%v: there is no verb %s", other.names, name)
 			}
 		}
-		if !used {
-			t.Errorf("no verb has a flag for %v", other.names)
+	}
+	names := 0
+	for _, row := range settings.Table {
+		names += len(row.Others)
+		for _, name := range row.Others {
+			if settings.Find(name) != nil || !slices.ContainsFunc(verbs, func(verb *cli.Command) bool { flag, _ := findOther(verb, name); return flag != "" }) {
+				t.Errorf("no verb has a flag for %s, or there is a setting of that name", name)
+			}
 		}
+	}
+	if names > 30 {
+		t.Errorf("%d names of other tools", names)
 	}
 }
 

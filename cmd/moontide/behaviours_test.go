@@ -56,7 +56,7 @@ func (b *behaviour) command(t *testing.T, dir string) result {
 		url = serveScript(t, b)
 	}
 	args := append([]string{"replay", write(t, dir, "trace.jsonl", b.trace()), "--url", url, "--model", "m", "--out", "run",
-		"--block-size", "16", "--server-block-size", "16", "--max-lag", "1m", "--timeout", "20s"}, b.args...)
+		"--block-size", "16", "--set", "server-block-size=16", "--verdict", "lag=1m", "--timeout", "20s"}, b.args...)
 	if b.files == 0 {
 		return try(t, dir, "", args...)
 	}

@@ -188,7 +188,7 @@ func brokenStreams() []behaviour {
 		{name: "reset in the middle of the stream", verdict: "INVALID failed", script: func(a *style, q question) { cut(a, q); a.frame, a.end = unfinished, reset }},
 		{name: "hung up in the middle of the stream", verdict: "INVALID failed", script: func(a *style, q question) { cut(a, q); a.frame, a.end = unfinished, hangUp }},
 		{name: "stall after 3 chunks, until the timeout", verdict: "INVALID failed", args: []string{"--timeout", "1s"}, script: func(a *style, q question) { cut(a, q); a.frame, a.end = unfinished, stall }},
-		{name: "stall after 3 chunks, until the idle timeout", verdict: "INVALID failed", args: []string{"--idle-timeout", "500ms"}, script: func(a *style, q question) { cut(a, q); a.frame, a.end = unfinished, stall }},
+		{name: "stall after 3 chunks, until the idle timeout", verdict: "INVALID failed", args: []string{"--timeout", "20s,20s,500ms"}, script: func(a *style, q question) { cut(a, q); a.frame, a.end = unfinished, stall }},
 		{name: "no answer until the timeout", verdict: "INVALID failed", args: []string{"--timeout", "1s"}, script: func(a *style, _ question) { a.raw, a.end = " ", stall }},
 		{name: "size of an HTTP chunk is not a number", verdict: "INVALID failed", script: func(a *style, _ question) {
 			a.frame, a.end = func(body string) (string, string) { return "zz\r\n" + body, "Transfer-Encoding: chunked\r\n" }, hangUp

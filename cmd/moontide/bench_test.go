@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"moontide/replay"
+	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
@@ -58,15 +59,15 @@ func folders(t *testing.T, dir string) (names []string) {
 func TestBenchConcurrency(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
-	r := benched(t, dir, "--isl", "100", "--osl", "5", "--concurrency", "1,3", "--url", url, "--out", "sweep", "--output", "png=sweep.png", "--output", "csv")
+	r := benched(t, dir, "--isl", "100", "--osl", "5", "--max-concurrency", "1,3", "--url", url, "--out", "sweep", "--output", "png=sweep.png", "--output", "csv")
 	rows, err := csv.NewReader(strings.NewReader(r.out)).ReadAll()
 	if err != nil || len(rows) != 3 || rows[0][0] != "Concurrency" || rows[1][0] != "1" || rows[2][0] != "3" || rows[2][9] != "30" {
 		t.Fatalf("%v in\n%s", err, r.out)
 	}
-	if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-3", "sweep.json"}; !slices.Equal(got, want) {
+	if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-3", "set.json"}; !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v", got)
 	}
-	all := try(t, dir, "", "report", "sweep/concurrency-1", "sweep/concurrency-3", "sweep/sweep.json", "--output", "csv") // a shell's sweep/*
+	all := try(t, dir, "", "report", "sweep/concurrency-1", "sweep/concurrency-3", "sweep/set.json", "--output", "csv") // a shell's sweep/*
 	if !all.measured() || strings.Count(all.out, "\n") != 3 {
 		t.Errorf("report of the sweep: exit status %d, %s%s", all.status, all.err, all.out)
 	}
@@ -77,7 +78,7 @@ func TestBenchConcurrency(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		folder := filepath.Join(dir, "sweep", fmt.Sprintf("concurrency-%d", n))
 		run, records := runOfFolder(t, folder), recordsOf(t, folder)
-		if run.Limits.MaxConcurrency != n || !run.Limits.Closed || run.Rows != 10*n || len(records) != 10*n {
+		if run.Settings.MaxConcurrency != n || !run.Settings.Closed || run.Rows != 10*n || len(records) != 10*n {
 			t.Errorf("concurrency %d: %+v, %d records", n, run, len(records))
 		}
 		prompts[run.Prompts] = true
@@ -115,13 +116,13 @@ func mostInFlight(records map[int]replay.Record) (most int) {
 func TestBenchComparesDeployments(t *testing.T) {
 	t.Parallel()
 	base, slow, dir := serveFast(t), serveFast(t, "--prefill-per-token", "100us", "--step-base", "1ms"), t.TempDir()
-	r := benched(t, dir, "--isl", "100", "--osl", "5", "--concurrency", "1,2", "--num-prompts", "4", "--url", "base="+base, "--url", "slow="+slow, "--out", "sweep")
+	r := benched(t, dir, "--isl", "100", "--osl", "5", "--max-concurrency", "1,2", "--limit", "4", "--url", "base="+base, "--url", "slow="+slow, "--out", "sweep")
 	for _, want := range []string{"\nbase\n", "\nslow, with the ratio to base\n", "x, ", "the worst of 4 runs"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("no %q in\n%s", want, r.out)
 		}
 	}
-	want := []string{"base-concurrency-1", "base-concurrency-2", "slow-concurrency-1", "slow-concurrency-2", "sweep.json"}
+	want := []string{"base-concurrency-1", "base-concurrency-2", "slow-concurrency-1", "slow-concurrency-2", "set.json"}
 	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v", got)
 	}
@@ -137,7 +138,7 @@ func TestBenchComparesDeployments(t *testing.T) {
 func TestBenchSaysWhatFailed(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t, "--max-model-len", "50"), t.TempDir()
-	shape := []string{"bench", "--osl", "2", "--concurrency", "1", "--num-prompts", "2", "--out", "sweep", "--url", url, "--isl"}
+	shape := []string{"bench", "--osl", "2", "--max-concurrency", "1", "--limit", "2", "--out", "sweep", "--url", url, "--isl"}
 	r := try(t, dir, "", append(shape, "30", "--model", "none")...)
 	if r.status != exitFailed || !strings.Contains(r.err, `"none" does not exist`) {
 		t.Errorf("exit status %d\n%s", r.status, r.err)
@@ -160,7 +161,7 @@ func TestBenchSaysWhatFailed(t *testing.T) {
 func TestBenchRate(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t, "--step-base", "5ms"), t.TempDir()
-	r := benched(t, dir, "--header", "X-One: a, b", "--isl", "50", "--osl", "10", "--request-rate", "200", "--arrival", "constant", "--max-concurrency", "4", "--num-prompts", "40",
+	r := benched(t, dir, "--header", "X-One: a, b", "--isl", "50", "--osl", "10", "--rate", "200", "--arrival", "constant", "--max-concurrency", "4", "--limit", "40",
 		"--warmup-time", "20ms", "--cooldown-time", "10ms", "--url", url, "--out", "sweep")
 	for _, want := range []string{
 		"============ Serving Benchmark Result ============\n",
@@ -174,11 +175,11 @@ func TestBenchRate(t *testing.T) {
 	}
 	folder := filepath.Join(dir, "sweep", "rate-200")
 	run, records := runOfFolder(t, folder), recordsOf(t, folder)
-	if run.Limits.Closed || run.Trace.Rate != 200 || run.Trace.DurationMS != 195 || run.Window != (runfile.Window{WarmupSeconds: 0.02, CooldownSeconds: 0.01}) || len(records) != 40 {
+	if run.Settings.Closed || run.Settings.DrawnRate() != 200 || run.Trace.DurationMS != 195 || run.Settings.Window != (runfile.Window{WarmupSeconds: 0.02, CooldownSeconds: 0.01}) || len(records) != 40 {
 		t.Errorf("%+v, %d records", run, len(records))
 	}
-	if !slices.Contains(run.Flags, "--header=X-One: ***") || strings.Contains(strings.Join(run.Flags, " "), "--rate") {
-		t.Errorf("a leg was replayed with %q", run.Flags)
+	if header := run.Settings.Client.Headers; len(header) != 1 || header[0] != (openai.Header{Name: "X-One", Value: "***"}) {
+		t.Errorf("a run has the headers %q", header)
 	}
 	held := 0
 	for _, rec := range records {
@@ -196,8 +197,8 @@ func TestBenchRate(t *testing.T) {
 func TestBenchInVirtualTime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	engines := []string{"--prefill-engines", "2", "--decode-engines", "1", "--step-base", "20ms"}
-	sweep := append([]string{"bench", "--isl", "3000", "--osl", "150", "--concurrency", "4,64", "--num-prompts", "200", "--virtual", "--out", "sweep", "--output", "csv"}, engines...)
+	engines := []string{"--prefill-engines", "2", "--decode-engines", "1", "--set", "step-base=20ms"}
+	sweep := append([]string{"bench", "--isl", "3000", "--osl", "150", "--max-concurrency", "4,64", "--limit", "200", "--virtual", "--out", "sweep", "--output", "csv"}, engines...)
 	first := try(t, dir, "", sweep...)
 	must(t, dir, "synth", "--isl", "3000", "--osl", "150", "-n", "200", "-o", "t.jsonl")
 	must(t, dir, append([]string{"simulate", "t.jsonl", "--closed", "--max-concurrency", "64", "--out", "alone"}, engines...)...)

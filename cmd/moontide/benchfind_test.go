@@ -26,7 +26,7 @@ func TestBenchFindsRate(t *testing.T) {
 	if len(runs) > 21 || !slices.Contains(runs, "rate-8") {
 		t.Errorf("the folder holds %v", runs)
 	}
-	if run := runOfFolder(t, filepath.Join(dir, "sweep", "rate-8")); run.Leg.Repeat != 1 || run.Seed == 0 || run.Rows < 100 {
+	if run := runOfFolder(t, filepath.Join(dir, "sweep", "rate-8")); run.Point.Repeat != 1 || run.Settings.Seed == 0 || run.Rows < 100 {
 		t.Errorf("%+v", run)
 	}
 	if err := os.Remove(filepath.Join(dir, "sweep", "rate-8", runfile.SummaryFile)); err != nil { // as after a kill
@@ -63,7 +63,7 @@ func TestBenchFindsOtherLoads(t *testing.T) {
 // before it have been shown.
 func TestBenchFindLaterMisuse(t *testing.T) {
 	t.Parallel()
-	r := try(t, t.TempDir(), "", "bench", "--isl", "20", "--osl", "2", "--virtual", "--find", "concurrency", "--slo", "p99_ttft<1h", "--num-prompts", "600")
+	r := try(t, t.TempDir(), "", "bench", "--isl", "20", "--osl", "2", "--virtual", "--find", "concurrency", "--slo", "p99_ttft<1h", "--limit", "600")
 	if r.status != exitMisused || !strings.Contains(r.err, "cannot be judged at concurrency 64: too few requests") || !strings.Contains(unwrapped(r.out), "Loads up to concurrency 32 meet the objectives") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 	}
@@ -98,11 +98,11 @@ func TestBenchFindInvalid(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
 	for range 2 {
-		r := try(t, dir, "", "bench", "--isl", "20", "--osl", "2", "--url", url, "--find", "concurrency", "--slo", "mean_ttft<1h", "--num-prompts", "20", "--max-lag", "1ns", "--max-lag-share", "0.000001", "--out", "sweep")
+		r := try(t, dir, "", "bench", "--isl", "20", "--osl", "2", "--url", url, "--find", "concurrency", "--slo", "mean_ttft<1h", "--limit", "20", "--verdict", "lag=1ns,lag-share=0.000001", "--out", "sweep")
 		if r.status != exitInvalid || !strings.Contains(unwrapped(r.out), "No run gave an answer. At concurrency 1, the run is INVALID: client lag") || !strings.Contains(unwrapped(r.out), "3 runs were INVALID, the last with concurrency 1: ") || !strings.Contains(r.out, "undecided") || !strings.Contains(r.out, "Verdict: INVALID") {
 			t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 		}
-		if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-1-repeat-2", "concurrency-1-repeat-3", "sweep.json"}; !slices.Equal(got, want) {
+		if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-1-repeat-2", "concurrency-1-repeat-3", "set.json"}; !slices.Equal(got, want) {
 			t.Errorf("the folder holds %v", got)
 		}
 	}

@@ -19,20 +19,20 @@ func TestBenchGoesOn(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
 	sweep := func(args ...string) []string {
-		return append([]string{"--isl", "50", "--osl", "3", "--url", url, "--out", "sweep", "--max-lag", "1h"}, args...)
+		return append([]string{"--isl", "50", "--osl", "3", "--url", url, "--out", "sweep", "--verdict", "lag=1h"}, args...)
 	}
-	benched(t, dir, sweep("--concurrency", "1,2")...)
+	benched(t, dir, sweep("--max-concurrency", "1,2")...)
 	kept := read(t, filepath.Join(dir, "sweep", "concurrency-1", runfile.RunFile))
 	if err := os.Remove(filepath.Join(dir, "sweep", "concurrency-2", runfile.SummaryFile)); err != nil { // as after a kill
 		t.Fatal(err)
 	}
-	r := benched(t, dir, sweep("--concurrency", "1,2,4", "--output", "markdown")...)
+	r := benched(t, dir, sweep("--max-concurrency", "1,2,4", "--output", "markdown")...)
 	for _, want := range []string{"\n| 1", "\n| 2", "\n| 4"} {
 		if strings.Count(r.out, want) != 1 {
 			t.Errorf("no row %q in\n%s", want, r.out)
 		}
 	}
-	want := []string{"concurrency-1", "concurrency-2", "concurrency-2-attempt-2", "concurrency-4", "sweep.json"}
+	want := []string{"concurrency-1", "concurrency-2", "concurrency-2-attempt-2", "concurrency-4", "set.json"}
 	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v", got)
 	}
@@ -47,10 +47,10 @@ func TestBenchGoesOn(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"sent other requests", sweep("--concurrency", "1", "--num-prompts", "11")},
-		{"concurrency 2: the run in " + filepath.Join("sweep", "concurrency-2-attempt-2") + " sent other requests", sweep("--concurrency", "8,1,2", "--num-prompts", "10")},
-		{"started without, now it is with --seed=1", sweep("--concurrency", "1", "--seed", "1")},
-		{"started with --osl=3, now it is with --osl=4", append(sweep("--concurrency", "1"), "--osl", "4")},
+		{"sent other requests", sweep("--max-concurrency", "1", "--limit", "11")},
+		{"concurrency 2: the run in " + filepath.Join("sweep", "concurrency-2-attempt-2") + " sent other requests", sweep("--max-concurrency", "8,1,2", "--limit", "10")},
+		{"seed was not set, is 1", sweep("--max-concurrency", "1", "--seed", "1")},
+		{"osl was 3, is 4", append(sweep("--max-concurrency", "1"), "--osl", "4")},
 	} {
 		r := try(t, dir, "", append([]string{"bench"}, test.args...)...)
 		if r.status != exitMisused || r.out != "" || !strings.Contains(r.err, test.want) {
@@ -67,7 +67,7 @@ func TestBenchGoesOn(t *testing.T) {
 func TestBenchRunsInvalidAgain(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
-	sweep := []string{"--isl", "50", "--osl", "3", "--url", url, "--out", "sweep", "--max-lag", "1h", "--concurrency", "1,2"}
+	sweep := []string{"--isl", "50", "--osl", "3", "--url", url, "--out", "sweep", "--verdict", "lag=1h", "--max-concurrency", "1,2"}
 	benched(t, dir, sweep...)
 	path := filepath.Join(dir, "sweep", "concurrency-2", runfile.SummaryFile)
 	verdict := regexp.MustCompile(`"verdict": "[A-Z]+"`)
@@ -91,7 +91,7 @@ func TestBenchRunsInvalidAgain(t *testing.T) {
 func TestBenchInterrupted(t *testing.T) {
 	t.Parallel()
 	s, dir := newSlowEndpoint(t), t.TempDir()
-	args := []string{"bench", "--isl", "20", "--osl", "2", "--concurrency", "1,2", "--num-prompts", "3", "--url", s.URL, "--out", "sweep", "--max-lag", "1h"}
+	args := []string{"bench", "--isl", "20", "--osl", "2", "--max-concurrency", "1,2", "--limit", "3", "--url", s.URL, "--out", "sweep", "--verdict", "lag=1h"}
 	cmd := moontide(dir, args...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
@@ -113,7 +113,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if !strings.Contains(out.String(), "the worst of 1 run") {
 		t.Errorf("what was measured is not shown:\n%s", &out)
 	}
-	const missing = "the sweep in sweep did not end"
+	const missing = "the set in sweep did not end"
 	if r := try(t, dir, "", "report", "sweep"); r.status != exitFailed || !strings.Contains(r.err, "the run in "+filepath.Join("sweep", "concurrency-2")+" did not end") || !strings.Contains(r.out, missing) {
 		t.Errorf("report: exit status %d\n%s%s", r.status, r.out, r.err)
 	}
@@ -140,7 +140,7 @@ func TestBenchRepeated(t *testing.T) {
 		out, salt string
 		warm      bool
 	}{{"first", "x", false}, {"again", "x", true}, {"other", "y", false}} {
-		r := benched(t, dir, "--isl", "100", "--osl", "2", "--concurrency", "1", "--num-prompts", "3", "--url", url, "--out", test.out, "--salt", test.salt)
+		r := benched(t, dir, "--isl", "100", "--osl", "2", "--max-concurrency", "1", "--limit", "3", "--url", url, "--out", test.out, "--salt", test.salt)
 		if strings.Contains(r.err, hint) != test.warm {
 			t.Errorf("%s with salt %s:\n%s", test.out, test.salt, r.err)
 		}

@@ -38,12 +38,12 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	}
 	cfg := experiment.CalibrateConfig{
 		Start: startEndpoint, Version: version(),
-		Each: func(p experiment.Point) { std.say("%s", report.CalibrationLine(p)) },
+		Each: func(p experiment.LoadResult) { std.say("%s", report.CalibrationLine(p)) },
 	}
 	leaveRoomForThreads()
 	result, err := experiment.Calibrate(stop.gently, cfg)
 	if err != nil {
-		return runError(c, err)
+		return endedBy(err)
 	}
 	if path != "" {
 		if err := result.Save(path); err != nil {

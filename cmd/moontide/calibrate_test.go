@@ -32,14 +32,14 @@ func TestCalibrate(t *testing.T) {
 			return experiment.StartEndpoint(moontide(t.TempDir(), pacedEndpoint(p)...))
 		},
 		Loads: []experiment.Load{experiment.SendLoad(50, 16, 200*time.Millisecond)},
-		Each: func(p experiment.Point) {
+		Each: func(p experiment.LoadResult) {
 			if p.Lost != 0 || p.TTFT.Count != p.Requests || p.ITL.Count != p.Requests*(p.OSL-1) {
 				t.Errorf("%+v", p)
 			}
 		},
 	})
 	if err != nil { // on a busy machine
-		result = &experiment.Calibration{Stamps: "kernel", Machine: experiment.ThisMachine(), Points: []experiment.Point{}}
+		result = &experiment.Calibration{Stamps: "kernel", Machine: experiment.ThisMachine(), Points: []experiment.LoadResult{}}
 	}
 	path := filepath.Join(t.TempDir(), "calibration.json")
 	if err := result.Save(path); err != nil {

@@ -14,9 +14,12 @@ import (
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
 	"moontide/replay/experiment"
+	"moontide/replay/runfile"
+	"moontide/replay/settings"
 )
 
 func compareCommand(std streams, _ stop) *cli.Command {
+	d, flags := newCommandLine(false, func(row *settings.Setting) bool { return row.Group == settings.Gates })
 	return &cli.Command{
 		Usage: "compare two runs, with confidence intervals",
 		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name the sides " +
@@ -27,22 +30,25 @@ func compareCommand(std streams, _ stop) *cli.Command {
 			"Limits apply to B. A signed limit applies to the change from A to B, with % relative to A: --fail-if " +
 			"'p99_ttft>+5%,output_throughput<-200'. A change that is not significant counts as zero; a change without " +
 			"a confidence interval counts in full.",
-		Flags: append(slices.Concat(gateFlags("compare anyway; "), outputFlags(oneOf(words("json markdown csv html png")...))),
+		Flags: append(slices.Concat(flags, outputFlags(oneOf(words("json markdown csv html png")...))),
 			repeatable(cli.GenericFlag{Name: "metric", Category: inOutput, Usage: "also compare `METRIC`, such as p90_ttft_from_schedule_ms; repeatable"}),
-			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "also compare goodput, the requests per second that meet `OBJECTIVES`, such as ttft:2000,tpot:25"},
 			&cli.Uint64Flag{Name: "seed", Category: inOutput, Usage: "seed of the bootstrap resamples"},
 		),
-		Action: func(c *cli.Context) error { return compareRuns(c, std) },
+		Action: func(c *cli.Context) error { return compareRuns(c, std, d) },
 	}
 }
 
-func compareRuns(c *cli.Context, std streams) error {
+func compareRuns(c *cli.Context, std streams, d *commandLine) error {
 	if c.NArg() != 2 {
 		return misused("want two sides, A and B, each one or more comma-separated run folders; got %d", c.NArg())
 	}
-	view, objectives, err := viewOf(c)
+	view, err := viewOf(c, &d.Settings)
 	if err != nil {
 		return err
+	}
+	objectives, err := experiment.GoodputOf(&d.Settings)
+	if err != nil {
+		return misused("--goodput: %w", err)
 	}
 	metrics, err := comparedMetrics(c, view.Gates, objectives)
 	if err != nil {
@@ -61,7 +67,7 @@ func compareRuns(c *cli.Context, std streams) error {
 		}
 		names[i] = name
 		for _, dir := range dirs {
-			run, err := readRun(std, dir, objectives)
+			run, err := readRun(std, dir, d.Objectives.Goodput)
 			if err != nil {
 				return err
 			}
@@ -69,7 +75,7 @@ func compareRuns(c *cli.Context, std streams) error {
 		}
 	}
 	found := diff.Of(sides[0], sides[1], diff.Options{Metrics: metrics, Seed: c.Uint64("seed")})
-	if len(found.Objections) > 0 && !c.Bool("force") {
+	if len(found.Objections) > 0 && !d.Objectives.Force {
 		return refuse(std, found.Objections)
 	}
 	shown := report.Difference{Comparison: found, NameA: names[0], NameB: names[1]}
@@ -130,13 +136,15 @@ func parseSide(arg string) (name string, dirs []string, err error) {
 	return cmp.Or(in.name, strings.Join(dirs, ", ")), dirs, nil
 }
 
-func readRun(std streams, dir string, objectives []measure.Objective) (*diff.Run, error) {
+func readRun(std streams, dir string, goodput string) (*diff.Run, error) {
 	recording, err := experiment.OpenRecording(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer recording.Close()
-	opts, err := recording.Options(experiment.MeasureConfig{Objectives: objectives})
+	opts, err := recording.Options(experiment.MeasureConfig{Change: func(info *runfile.Run) {
+		info.Settings.Objectives.Goodput = goodput
+	}})
 	if err != nil {
 		return nil, err
 	}

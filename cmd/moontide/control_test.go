@@ -24,13 +24,13 @@ func TestPacingIsTheSameEverywhere(t *testing.T) {
 		"rate":         "--rate 200 --arrival gamma --burstiness 0.5 --seed 3",
 		"ramp":         "--rate 300 --arrival constant --ramp 200ms",
 		"first rows":   "--num-prompts 7 --speedup 10",
-		"all of these": "--spread-grid --start 2s --end 25s --limit 30 --speedup 30 --ramp 300ms --seed 9",
+		"all of these": "--set spread-grid=true --start 2s --end 25s --limit 30 --speedup 30 --ramp 300ms --seed 9",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			args := append(strings.Fields(flags), sample(t))
-			must(t, dir, append([]string{"convert", "-o", "shaped.jsonl"}, args...)...)
+			must(t, dir, append([]string{"convert", sample(t), "-o", "shaped.jsonl"}, strings.Fields(strings.Replace(flags, "--set spread-grid=true", "--spread-grid", 1))...)...)
 			must(t, dir, append([]string{"simulate", "--out", "simulated"}, args...)...)
 			must(t, dir, append([]string{"replay", "--url", url, "--salt", name, "--out", "replayed"}, args...)...)
 			rows := rowsOfTrace(t, filepath.Join(dir, "shaped.jsonl"), 1000)
@@ -69,7 +69,7 @@ func TestDurationCommand(t *testing.T) {
 		}
 		run := runOfFolder(t, filepath.Join(dir, args[0]))
 		records := recordsOf(t, filepath.Join(dir, args[0]))
-		if !run.TimeUp || run.Stopped || run.Sent != len(records) || run.Sent+run.NotSent != 100 || run.NotSent < 10 || run.Failure != "" || run.Window != (runfile.Window{WarmupSeconds: 0.1, CooldownSeconds: 0.05}) {
+		if !run.TimeUp || run.Stopped || run.Sent != len(records) || run.Sent+run.NotSent != 100 || run.NotSent < 10 || run.Failure != "" || run.Settings.Window != (runfile.Window{WarmupSeconds: 0.1, CooldownSeconds: 0.05}) {
 			t.Errorf("%+v, %d records", run, len(records))
 		}
 		if want := fmt.Sprintf("Sending ended after the configured 1 s: %d of 100 rows were not sent.", run.NotSent); !strings.Contains(unwrapped(r.out), want) {

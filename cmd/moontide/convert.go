@@ -14,6 +14,7 @@ import (
 
 	"moontide/analyze/report/doc"
 	"moontide/replay"
+	"moontide/replay/settings"
 	"moontide/trace"
 	"moontide/trace/block"
 	"moontide/trace/format"
@@ -47,6 +48,9 @@ var (
 )
 
 func convertCommand(std streams, _ stop) *cli.Command {
+	d, flags := newCommandLine(false, func(row *settings.Setting) bool {
+		return row.Group == settings.Load && !slices.Contains(words("max-concurrency closed"), row.Name) || row.Name == "seed"
+	})
 	return &cli.Command{
 		Usage: "merge, cut, sample, divide, scale and re-time traces",
 		Description: "Several inputs are merged by arrival; they must have the same block size. The steps have a fixed order: sort, " +
@@ -57,26 +61,25 @@ func convertCommand(std streams, _ stop) *cli.Command {
 			"--anonymize turns block ids and names of sessions and requests into keyed hashes, with --key or else a random " +
 			"key that nobody keeps. Lengths, order, prefix sharing, sessions and dependencies are unchanged, and the first " +
 			"arrival becomes time 0. Other keys are dropped, except model, priority and what a capture records about responses.",
-		Flags: slices.Concat(pacingFlags(), group(inLoad,
+		Flags: slices.Concat(flags, group(inLoad,
 			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; large traces are sorted in temporary files in TMPDIR"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
 			&cli.StringFlag{Name: "part", Aliases: []string{"shard"}, Usage: "keep part `i/n`, from 1/n to n/n, of the result of all other flags"},
-			&cli.Uint64Flag{Name: "seed", Usage: "`SEED`: random seed of --sample, --arrival and --spread-grid", DefaultText: "0"},
 		), group(inOutput,
 			dataFlag("-", "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"),
 			toFlag,
 			&cli.BoolFlag{Name: "anonymize", Usage: "replace ids and names with keyed hashes, and drop other keys of rows"},
 			repeatable(cli.GenericFlag{Name: "hash", Usage: "with --anonymize, keep this `KEY` of rows, such as user or model, with hashed values; repeatable"}),
 		), recordFlags(inTraceInput), readFlags(), []cli.Flag{idsFlag, blockSizeFlag, skipBadRowsFlag}),
-		Action: func(c *cli.Context) error { return convert(c, std) },
+		Action: func(c *cli.Context) error { return convert(c, std, d) },
 	}
 }
 
-func convert(c *cli.Context, std streams) error {
+func convert(c *cli.Context, std streams, d *commandLine) error {
 	if c.NArg() == 0 {
 		return misused("missing argument: one or more traces")
 	}
-	r, err := reshapingOf(c)
+	r, err := reshapingOf(c, d)
 	if err != nil {
 		return err
 	}
@@ -188,12 +191,16 @@ type reshaping struct {
 	pruned      int // ids removed from after
 }
 
-func reshapingOf(c *cli.Context) (r reshaping, err error) {
+func reshapingOf(c *cli.Context, d *commandLine) (r reshaping, err error) {
 	r.sort, r.skips = c.Bool("sort"), c.Bool(skipBadRowsFlag.Name)
 	if r.part, r.parts, err = parsePart(c.String("part")); err != nil {
 		return r, err
 	}
-	r.Pacing, err = pacingOf(c)
+	if err = d.Settings.Check(); err != nil {
+		return r, d.misuse(err)
+	}
+	r.Pacing = d.Transform()
+	r.Rebase = false
 	r.Sessions = &trace.Sessions{} // of all inputs, for sample and part
 	if sample := c.Float64("sample"); sample < 1 {
 		r.Sample = trace.Some(sample)

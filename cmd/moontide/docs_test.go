@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"moontide/replay/settings"
 )
 
 // update writes the generated pages and schemas instead of comparing them: see
@@ -56,9 +58,9 @@ func verbTable() string {
 func otherNamesTable() string {
 	var b strings.Builder
 	b.WriteString("| flag | stands for |\n| --- | --- |\n")
-	for _, o := range otherNames {
-		if len(o.flags) > 0 {
-			fmt.Fprintf(&b, "| `--%s` | `--%s` |\n", strings.Join(o.names, "`, `--"), strings.Join(o.flags, "` or `--"))
+	for _, row := range settings.Table {
+		if len(row.Others) > 0 {
+			fmt.Fprintf(&b, "| `--%s` | `--%s` |\n", strings.Join(row.Others, "`, `--"), row.Name)
 		}
 	}
 	return b.String()

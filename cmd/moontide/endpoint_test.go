@@ -14,7 +14,7 @@ import (
 func serveFast(t *testing.T, flags ...string) string {
 	t.Helper()
 	cmd := moontide(t.TempDir(), append([]string{"serve", "--listen", "127.0.0.1:0",
-		"--step-base", "0", "--prefill-per-token", "0", "--decode-per-sequence", "0", "--decode-per-context-token", "0", "--kv-blocks", "8000000"}, flags...)...)
+		"--step-base", "0", "--prefill-per-token", "0", "--decode-per-sequence", "0", "--decode-per-context-token", "0", "--num-gpu-blocks", "8000000"}, flags...)...)
 	line, talk := startChild(t, cmd)
 	_, rest, _ := strings.Cut(line, " on ")
 	url, _, ok := strings.Cut(rest, ",")

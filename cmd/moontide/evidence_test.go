@@ -109,7 +109,7 @@ func TestThresholdsOfARun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", shortTrace)
-	r := try(t, dir, "", "replay", "t.jsonl", "--url", serveFast(t), "--out", "run", "--max-lag", "1ns", "--max-lag-share", "1e-9", "--max-prompts-off", "0.5", "--max-answers-off", "0.02", "--max-failed", "0.3")
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", serveFast(t), "--out", "run", "--verdict", "lag=1ns,lag-share=1e-9,prompts=0.5,responses=2%,failed=0.3")
 	if r.status != exitInvalid || !strings.Contains(r.out, "Verdict: INVALID") {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
@@ -117,7 +117,7 @@ func TestThresholdsOfARun(t *testing.T) {
 	if want := (runfile.Thresholds{MaxLagMS: 1e-6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5, MaxAnswersOff: 0.02, MaxFailed: 0.3}); own.Thresholds != want || own.Verdict != "INVALID" {
 		t.Errorf("%+v", own)
 	}
-	own = ownSummary(t, dir, "--max-lag", "1h")
+	own = ownSummary(t, dir, "--verdict", "lag=1h")
 	if want := (runfile.Thresholds{MaxLagMS: 3.6e6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5, MaxAnswersOff: 0.02, MaxFailed: 0.3}); own.Thresholds != want || own.Verdict == "INVALID" {
 		t.Errorf("%+v", own)
 	}
@@ -140,7 +140,7 @@ func TestCachePrediction(t *testing.T) {
 func checkCachePrediction(t *testing.T, path string, rows, blockSize, predicted int, blocks ...string) {
 	for _, blocks := range blocks {
 		dir := t.TempDir()
-		must(t, dir, "simulate", path, "--out", "run", "--kv-blocks", blocks)
+		must(t, dir, "simulate", path, "--out", "run", "--num-gpu-blocks", blocks)
 		c := ownSummary(t, dir).Cache
 		if c.Requests != rows || c.BlockSize != blockSize || c.Predicted != predicted || (c.Equal == c.Requests) != (blocks == "8000000") {
 			t.Errorf("%s blocks: %+v", blocks, c)
@@ -162,7 +162,7 @@ func checkCachePrediction(t *testing.T, path string, rows, blockSize, predicted 
 func TestCacheMisses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, dir, "simulate", sample(t), "--out", "run", "--kv-blocks", "8000")
+	must(t, dir, "simulate", sample(t), "--out", "run", "--num-gpu-blocks", "8000")
 	c := ownSummary(t, dir).Cache
 	for _, to := range []string{"-", "misses.csv"} {
 		text := must(t, dir, "report", "run", "--output", "cache-misses="+to)

@@ -24,6 +24,7 @@ import (
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
+	"moontide/replay/settings"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/fit"
 )
@@ -33,11 +34,21 @@ const (
 	tableFlag   = "table"
 	refitFlag   = "refit-prefill"
 	longISLFlag = "long-isl"
+	mostFlag    = "max-concurrency"
 
 	engineForm = "engine"
 )
 
 func fitEngineCommand(std streams, stop stop) *cli.Command {
+	d, flags := newCommandLine(false, func(row *settings.Setting) bool {
+		switch row.Group {
+		case settings.Engine:
+			return isLayout(row)
+		case settings.Target, settings.Requests:
+			return !row.File
+		}
+		return slices.Contains(words("timeout wait-ready verdict server-metrics out"), row.Name)
+	})
 	return &cli.Command{
 		Usage: "fit simulated engines to measurements of a server",
 		Description: "Measurements are run folders of replay or bench, a CSV file with --table, or those that --url makes: about a " +
@@ -46,54 +57,54 @@ func fitEngineCommand(std streams, stop stop) *cli.Command {
 			"but not used. If too few are left, nothing is written.\n\n" +
 			"The columns of a table are isl, osl, concurrency or rate (requests/s), metrics such as output_throughput and " +
 			"mean_ttft_ms, and optionally prompts (the number of requests), mean_output_tokens and deployment.",
-		Flags:  fitEngineFlags(),
-		Action: func(c *cli.Context) error { return fitEngine(c, std, stop) },
+		Flags:  slices.Concat(flags, fitFlags()),
+		Action: func(c *cli.Context) error { return fitEngine(c, std, stop, d) },
 	}
 }
 
-func fitEngineFlags() []cli.Flag {
-	flags := group(inFit,
+func fitFlags() []cli.Flag {
+	return append(group(inFit,
 		&cli.StringFlag{Name: tableFlag, Usage: "CSV `FILE` of measurements"},
 		&cli.BoolFlag{Name: refitFlag, Usage: "keep the costs of decoding of --engine and fit only those of prompts, transfers and requests: two measurements are enough, at a low and a high load"},
-		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` with the deployment and limits, and with --refit-prefill the costs of decoding"},
-		&cli.Uint64Flag{Name: "seed", Usage: "random seed for the order of lengths and arrivals at a rate; with --url, also for prompts"},
-	)
-	for _, p := range engine.Parameters {
-		if f := layoutFlag(p); f != nil {
-			flags = append(flags, group(inEngine, f)...)
-		}
-	}
-	return slices.Concat(flags, driveFlags(), outputFlags(oneOf(append(words("markdown csv html png"), engineForm)...).
-		Noted(engineForm, "the engine file, for which -o FILE is short")))
+		repeatable(cli.GenericFlag{Name: setFlag, Usage: "`NAME=VALUE`: with --url, set a setting that has no flag; repeatable"}),
+		&cli.IntFlag{Name: longISLFlag, Value: 2048, Usage: "with --url, longest prompt in tokens"},
+		&cli.IntFlag{Name: mostFlag, Value: 128, Usage: "with --url, at most `N` requests in flight"},
+	), outputFlags(oneOf(append(words("markdown csv html png"), engineForm)...).
+		Noted(engineForm, "the engine file, for which -o FILE is short"))...)
 }
 
-// layoutFlag returns the flag of a setting that is not fitted, nil for the others.
-func layoutFlag(p engine.Parameter) cli.Flag {
-	switch f := parameterFlag(p).(type) {
-	case *cli.IntFlag:
-		f.Value = 0
-		if p.Name == "max-num-seqs" || p.Name == "max-num-batched-tokens" {
-			f.DefaultText = "that which fits best"
-		}
-		return f
-	case *cli.BoolFlag:
-		if p.OfEngine != nil {
-			return f
-		}
+// isLayout reports whether a setting of engines is not fitted: a number, or a switch of an
+// engine.
+func isLayout(row *settings.Setting) bool {
+	if row.Name == "engine" {
+		return true
 	}
-	return nil
+	p, ok := engine.FindParameter(row.Name)
+	if !ok {
+		return false
+	}
+	switch p.Field(new(engine.Deployment)).(type) {
+	case *int:
+		return true
+	case *bool:
+		return p.OfEngine != nil
+	}
+	return false
 }
 
-func fitEngine(c *cli.Context, std streams, stop stop) error {
+func fitEngine(c *cli.Context, std streams, stop stop, d *commandLine) error {
+	if err := d.complete(c); err != nil {
+		return err
+	}
 	out, err := outputsOf(c)
 	if err != nil {
 		return err
 	}
-	options, err := fitOptions(c)
+	options, err := d.fitOptions(c)
 	if err != nil {
 		return err
 	}
-	in, err := fitInput(c, std, stop)
+	in, err := fitInput(c, std, stop, d)
 	if err != nil {
 		return err
 	}
@@ -130,27 +141,22 @@ func writeFit(std streams, out outputs, shown report.EngineFit) error {
 	return err
 }
 
-// fitOptions parses the flags of the deployment and of the fit.
-func fitOptions(c *cli.Context) (options fit.Options, err error) {
-	options.Seed = c.Uint64("seed")
-	var file *fit.File
-	if c.IsSet(engineFlag) {
-		if file, err = fit.ReadFile(c.String(engineFlag)); err != nil {
+// fitOptions returns the options of the fit: the deployment has only what was set.
+func (d *commandLine) fitOptions(c *cli.Context) (options fit.Options, err error) {
+	options.Seed, options.Refit = d.Seed, c.Bool(refitFlag)
+	if d.EngineFile != "" {
+		file, err := fit.ReadFile(d.EngineFile)
+		if err != nil {
 			return options, err
 		}
 		options.Template = file.Deployment
 	}
-	if options.Template, err = override(c, options.Template, file); err != nil {
-		return options, err
+	seed := options.Template.Seed
+	if options.Template, err = d.Deployment(options.Template); err != nil {
+		return options, d.misuse(err)
 	}
-	if d := &options.Template; d.Disaggregated() {
-		d.Engines = 0
-	}
-	if err := options.Template.Validate(); err != nil {
-		return options, misused("%w", err)
-	}
-	options.Refit = c.Bool(refitFlag)
-	if options.Refit && file == nil {
+	options.Template.Seed = seed
+	if options.Refit && d.EngineFile == "" {
 		return options, misused("--refit-prefill needs --engine: the file with the costs of decoding")
 	}
 	return options, nil
@@ -167,39 +173,29 @@ type fitData struct {
 	kvTokens     int
 }
 
-// driveFlags returns the flags of --url.
-func driveFlags() []cli.Flag {
-	flags := slices.Concat(requestFlags(), []cli.Flag{
-		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint to measure, such as http://127.0.0.1:8000"}),
-		&cli.IntFlag{Name: longISLFlag, Category: inLoad, Value: 2048, Usage: "with --url, longest prompt in tokens"},
-		&cli.IntFlag{Name: maxConcurrencyFlag.Name, Category: inLoad, Value: 128, Usage: "with --url, at most `N` requests in flight"},
-		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "with --url, `DIR` for the run folders", DefaultText: "a new folder under runs"},
-	}, thresholdFlags())
-	ofSweeps := []string{"retry", "abort-after-errors", "warmup-requests", "no-chunk-times"}
-	return slices.DeleteFunc(flags, func(f cli.Flag) bool { return slices.Contains(ofSweeps, f.Names()[0]) })
-}
-
 // fitInput reads or makes the measurements.
-func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
-	table, live, runs := c.IsSet(tableFlag), len(textsOf(c, "url")) > 0, c.NArg() > 0
+func fitInput(c *cli.Context, std streams, stop stop, d *commandLine) (*fitData, error) {
+	table, live, runs := c.IsSet(tableFlag), len(d.Client.URLs) > 0, c.NArg() > 0
 	switch {
 	case !table && !live && !runs:
 		return nil, misused("name run folders, or give --table FILE or --url URL")
 	case table && live, table && runs, live && runs:
 		return nil, misused("run folders, --table and --url: choose one")
-	case len(textsOf(c, "url")) > 1:
+	case len(d.Client.URLs) > 1:
 		return nil, misused("--url: measure one endpoint; for several engines, that of their router, with --engines N")
 	}
 	if !live {
-		if name := firstGiven(c, driveFlags()); name != "" {
-			return nil, misused("--%s is for measuring with --url", name)
+		for name := range d.Given() {
+			if row := settings.Find(name); row.Mode == settings.Live || row.Group == settings.Requests && name != "seed" {
+				return nil, misused("--%s is for measuring with --url", name)
+			}
 		}
 	}
 	switch {
 	case table:
 		return fitTable(c, std)
 	case live:
-		return fitURL(c, std, stop)
+		return fitURL(c, std, stop, d)
 	}
 	if name := c.Args().First(); strings.HasSuffix(name, ".csv") {
 		return nil, misused("%s is a table: use --table %[1]s", name)
@@ -242,7 +238,7 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 	model := ""
 	for _, dir := range dirs {
 		base := filepath.Base(filepath.Clean(dir))
-		if len(dirs) > 1 && (base == experiment.SweepFile) {
+		if len(dirs) > 1 && (base == experiment.SetFile) {
 			continue // a shell's sweep/*
 		}
 		m, err := experiment.ReadEngineRun(dir)
@@ -303,17 +299,18 @@ func (in *fitData) complete(options *fit.Options) error {
 }
 
 // fitURL measures a server.
-func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
-	cfg, err := drivenConfig(c, std, stop)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Dir, cfg.MaxConcurrency, cfg.Flags = "", 0, measuringFlags(c)
-	dir := c.String(outFlag.Name)
+func fitURL(c *cli.Context, std streams, stop stop, d *commandLine) (*fitData, error) {
+	dir := d.Output.Dir
 	if dir == "" {
 		dir = experiment.NewFolder("runs", "fit-engine")
 	}
-	limits := experiment.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(maxConcurrencyFlag.Name)}
+	d.Settings.Unset(append(engineNames(), "out")...) // of the fit
+	s := experiment.Set{Dir: dir, Each: func(t experiment.Trial) { sayTrial(std, t) }}
+	if err := configure(c, std, stop, d, &s.Base); err != nil {
+		return nil, err
+	}
+	cfg := &s.Base
+	limits := experiment.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(mostFlag)}
 	if err := limits.Check(); err != nil {
 		return nil, misused("%w", err)
 	}
@@ -326,27 +323,24 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		return nil, err
 	}
 	for _, r := range runs {
-		std.say("planned: %s, %d requests, ISL %d, OSL %d, %d in flight: %s", r.Name, r.Prompts, r.ISL, r.OSL, r.MaxConcurrency, r.Shows)
+		std.say("planned: %s, %d requests, ISL %d, OSL %d, %d in flight: %s", r.Name, r.Requests, r.ISL, r.OSL, r.Concurrency, r.Shows)
 	}
-	legs, err := experiment.RunEngineSweep(stop.now, experiment.SweepConfig{
-		Run: cfg, Dir: dir,
-		Save: func(result *experiment.Result) error {
-			return runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), reported(result, report.View{}).Summary())
-		},
-		Each: func(r experiment.LegResult) { sayLeg(std, r) },
-	}, experiment.Target{URL: cfg.Client.URLs[0]}, runs)
+	s.Save = func(result *experiment.Result) error {
+		return runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), reported(result, report.View{}).Summary())
+	}
+	trials, err := experiment.MeasureEngines(stop.now, s, runs)
 	if err != nil {
 		switch {
 		case errors.Is(err, context.Canceled):
 			std.say("to continue, repeat the command with --out %s", dir)
-		case len(legs) > 0 || errors.Is(err, experiment.ErrStopped):
+		case len(trials) > 0 || errors.Is(err, experiment.ErrStopped):
 			err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
 		}
-		return nil, runError(c, err)
+		return nil, d.ended(err)
 	}
 	var dirs []string
-	for _, leg := range legs {
-		dirs = append(dirs, leg.Dir)
+	for _, t := range trials {
+		dirs = append(dirs, t.Dir)
 	}
 	std.say("the runs are in %s", dir)
 	in, err := fitRuns(std, dirs)
@@ -354,6 +348,16 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		std.say("to repeat the runs that are INVALID, repeat the command with --out %s", dir)
 	}
 	return in, err
+}
+
+// engineNames returns the settings of engines.
+func engineNames() (names []string) {
+	for i := range settings.Table {
+		if settings.Table[i].Group == settings.Engine {
+			names = append(names, settings.Table[i].Name)
+		}
+	}
+	return names
 }
 
 // findMetrics returns the URLs of the server's metrics, nil if it has none, and the size
@@ -378,15 +382,4 @@ func findMetrics(ctx context.Context, client openai.Config) (urls []string, kvTo
 		kvTokens = int(*figures.CapacityTokens)
 	}
 	return urls, kvTokens
-}
-
-// measuringFlags returns the given flags that affect the runs.
-func measuringFlags(c *cli.Context) []string {
-	var fitting []string
-	for _, f := range fitEngineFlags() {
-		if slices.Contains([]string{inFit, inEngine, inOutput}, categoryOf(f)) && f.Names()[0] != "seed" {
-			fitting = append(fitting, f.Names()[0])
-		}
-	}
-	return setFlags(c, fitting...)
 }

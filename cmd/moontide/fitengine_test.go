@@ -101,7 +101,7 @@ func TestFitEngineOfTable(t *testing.T) {
 	if report := must(t, dir, "report", "run"); !strings.Contains(report, "errors of e.json on held-out measurements") {
 		t.Errorf("the report lacks the errors of the engine:\n%s", report)
 	}
-	sweep := must(t, dir, "bench", sample(t), "--num-prompts", "3", "--virtual", "--engine", "e.json", "--speedup", "1,2", "--out", "sweep", "--json")
+	sweep := must(t, dir, "bench", sample(t), "--limit", "3", "--virtual", "--engine", "e.json", "--speedup", "1,2", "--out", "sweep", "--json")
 	if !strings.Contains(sweep, `"held_out_errors": {
     "mean_e2el_ms": `) {
 		t.Errorf("the outcome lacks the errors of the engine:\n%s", sweep)
@@ -137,7 +137,7 @@ func TestFitEngineMeasures(t *testing.T) {
 	t.Parallel()
 	url := serveFast(t, "--engine", writeEngine(t, &fit.File{Deployment: measuredEngine()}), "--step-base", "500us", "--request-latency", "1ms", "--prefill-step", "1ms")
 	dir := t.TempDir()
-	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--max-lag", "10s", "-o", "e.json"}
+	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--verdict", "lag=10s", "-o", "e.json"}
 	r := try(t, dir, "", line...)
 	if r.status != exitDone {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
@@ -184,12 +184,12 @@ func TestFitEngineRefusesRuns(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t, "--model", "a"), t.TempDir()
 	for model, url := range map[string]string{"a": url, "b": serveFast(t, "--model", "b")} {
-		must(t, dir, "replay", sample(t), "--url", url, "--limit", "3", "--speedup", "1000", "--max-lag", "10s", "--out", model)
+		must(t, dir, "replay", sample(t), "--url", url, "--limit", "3", "--speedup", "1000", "--verdict", "lag=10s", "--out", model)
 	}
 	if r := try(t, dir, "", "fit-engine", "a", "b"); r.status != exitFailed || !strings.Contains(r.err, "the runs are of different models: b is of b, those before it are of a") {
 		t.Errorf("exit status %d: %s", r.status, r.err)
 	}
-	must(t, dir, "replay", sample(t), "--url", url, "--model", "a", "--limit", "3", "--speedup", "1000", "--max-lag", "1ns", "--max-lag-share", "0.000001", "--out", "invalid")
+	must(t, dir, "replay", sample(t), "--url", url, "--model", "a", "--limit", "3", "--speedup", "1000", "--verdict", "lag=1ns,lag-share=0.000001", "--out", "invalid")
 	if r := try(t, dir, "", "fit-engine", "a", "./a"); r.status != exitFailed || !strings.Contains(r.err, "./a has the same run as an earlier folder") {
 		t.Errorf("exit status %d: %s", r.status, r.err)
 	}

@@ -105,7 +105,7 @@ var verbPages = map[string]verbPage{
 			"trace.jsonl --url http://127.0.0.1:8000 --speedup 2 --max-concurrency 64",
 			"trace.jsonl --url http://127.0.0.1:8000 --endpoint chat --rate 20 --limit 500",
 		},
-		Common: []string{"url", "model", "endpoint", "limit", "speedup", "rate", maxConcurrencyFlag.Name, outFlag.Name},
+		Common: []string{"url", "model", "endpoint", "limit", "speedup", "rate", "max-concurrency", "out"},
 	},
 	"bench": {
 		Section: "Replay and measure",

@@ -20,7 +20,7 @@ func TestInfiniteRate(t *testing.T) {
 	for _, verb := range []string{"replay", "simulate"} {
 		for _, limit := range []int{0, 3} {
 			folder := filepath.Join(dir, fmt.Sprint(verb, limit))
-			args := []string{verb, "t.jsonl", "--request-rate", "inf", "--prefill-per-token", "0", "--step-base", "1ms", "--out", folder}
+			args := []string{verb, "t.jsonl", "--rate", "inf", "--set", "prefill-per-token=0", "--set", "step-base=1ms", "--out", folder}
 			if limit > 0 {
 				args = append(args, "--max-concurrency", "3")
 			}
@@ -29,8 +29,8 @@ func TestInfiniteRate(t *testing.T) {
 				t.Fatalf("%s: exit status %d\n%s%s", verb, r.status, r.out, r.err)
 			}
 			info := runOfFolder(t, folder)
-			if !info.Trace.AtOnce || info.Trace.Rate != 0 || info.Limits.Closed || info.Limits.MaxConcurrency != limit || info.Trace.DurationMS != 0 {
-				t.Errorf("%s: recorded %+v, %+v", verb, info.Trace, info.Limits)
+			if !info.Settings.AtOnce() || info.Settings.DrawnRate() != 0 || info.Settings.Closed || info.Settings.MaxConcurrency != limit || info.Trace.DurationMS != 0 {
+				t.Errorf("%s: recorded %+v, %+v", verb, info.Trace, info.Settings)
 			}
 			inFlight := 0
 			for _, rec := range recordsOf(t, folder) {

@@ -50,7 +50,7 @@ func TestEnvironmentProxy(t *testing.T) {
 }
 
 // A run through a proxy names it, and its folder has no credentials. Loopback addresses have
-// a proxy only with --proxy.
+// a proxy only with the setting proxy.
 func TestProxyOfARun(t *testing.T) {
 	t.Parallel()
 	direct, dir := newWitness(t, (*httptest.Server).Start), t.TempDir()
@@ -76,10 +76,10 @@ func TestProxyOfARun(t *testing.T) {
 		proxied        bool
 	}{
 		{"environment", "http://gpu.example:8000", credentials, nil, true},
-		{"flag", "http://gpu.example:8000", "", []string{"--proxy", credentials}, true},
+		{"flag", "http://gpu.example:8000", "", []string{"--set", "proxy=" + credentials}, true},
 		{"loopback", direct.URL, credentials, nil, false},
-		{"loopback-by-flag", direct.URL, "", []string{"--proxy", credentials}, true},
-		{"none", direct.URL, credentials, []string{"--proxy", "none"}, false},
+		{"loopback-by-flag", direct.URL, "", []string{"--set", "proxy=" + credentials}, true},
+		{"none", direct.URL, credentials, []string{"--set", "proxy=none"}, false},
 	} {
 		proxied.Store(0)
 		r := run(tc.name, tc.url, tc.env, tc.args...)
@@ -88,7 +88,7 @@ func TestProxyOfARun(t *testing.T) {
 			t.Errorf("%s: exit status %d, %d requests to the proxy\n%s", tc.name, r.status, proxied.Load(), r.err)
 		}
 		recorded := runOfFolder(t, filepath.Join(dir, tc.name))
-		for _, text := range []string{r.out, r.err, strings.Join(recorded.Flags, " "), strings.Join(recorded.Command, " "), strings.Join(recorded.Notes, " ")} {
+		for _, text := range []string{r.out, r.err, recorded.Settings.Proxy, strings.Join(recorded.Command, " "), strings.Join(recorded.Notes, " ")} {
 			if strings.Contains(text, "hush") {
 				t.Errorf("%s: secret in %s", tc.name, text)
 			}
@@ -97,7 +97,7 @@ func TestProxyOfARun(t *testing.T) {
 			t.Errorf("%s: notes %q", tc.name, recorded.Notes)
 		}
 	}
-	if r := run("no-proxy", "http://gpu.example:8000", "", "--proxy", "none"); r.status != exitFailed || !strings.Contains(r.err, "gpu.example") {
+	if r := run("no-proxy", "http://gpu.example:8000", "", "--set", "proxy=none"); r.status != exitFailed || !strings.Contains(r.err, "gpu.example") {
 		t.Errorf("without a proxy: exit status %d\n%s", r.status, r.err)
 	}
 }

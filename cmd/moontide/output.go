@@ -376,3 +376,8 @@ func isRecording(path string) bool {
 	_, err := os.Stat(filepath.Join(filepath.Dir(path), runfile.RunFile))
 	return err == nil && slices.Contains(records, filepath.Base(path))
 }
+
+// prints reports whether a form other than text goes to standard output.
+func (all outputs) prints() bool {
+	return slices.ContainsFunc(all, func(o output) bool { return o.path == "" })
+}

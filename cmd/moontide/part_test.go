@@ -135,9 +135,9 @@ func TestPartsThatCannotMeet(t *testing.T) {
 		"wrong token":    {[]string{"--part", "1/2"}, []string{"--part", "2/2", "--rendezvous", "ADDRESS"}, "MOONTIDE_TOKEN=b", "wrong token: part 1 at ADDRESS has another MOONTIDE_TOKEN"},
 		"other size":     {[]string{"--part", "1/2"}, []string{"--part", "2/3"}, "", "is of 3 parts, part 1 of 2"},
 		"other flags":    {[]string{"--part", "1/2"}, []string{"--part", "2/2", "--limit", "5"}, "", "part 2 of 2 (HOST) failed: it disagrees with part 1: the flags"},
-		"no such part 1": {nil, []string{"--part", "2/2", "--rendezvous", "nowhere.invalid:1", "--rendezvous-timeout", "1ms"}, "MOONTIDE_TOKEN=a", "part 2 of 2 did not reach part 1 within 1ms: "},
-		"no part 1":      {nil, []string{"--part", "2/2", "--rendezvous-timeout", "1ms"}, "", "part 2 of 2 did not reach part 1 within 1ms: no token: "},
-		"never arrives":  {nil, []string{"--part", "1/2", "--rendezvous-timeout", "1ms"}, "", "part 2 of 2 is absent: it did not arrive within 1ms"},
+		"no such part 1": {nil, []string{"--part", "2/2", "--rendezvous", "nowhere.invalid:1", "--set", "rendezvous-timeout=1ms"}, "MOONTIDE_TOKEN=a", "part 2 of 2 did not reach part 1 within 1ms: "},
+		"no part 1":      {nil, []string{"--part", "2/2", "--set", "rendezvous-timeout=1ms"}, "", "part 2 of 2 did not reach part 1 within 1ms: no token: "},
+		"never arrives":  {nil, []string{"--part", "1/2", "--set", "rendezvous-timeout=1ms"}, "", "part 2 of 2 is absent: it did not arrive within 1ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,15 +21,19 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 	write(t, dir, "t.jsonl", rows.String())
 	served := serveFast(t, "--tokenizer", ready(t, "tokenizer.json"))
 	digests := map[string]string{}
-	for flags, recorded := range map[string]func(runfile.Target) bool{
-		"":                      func(to runfile.Target) bool { return to.TokenRange == "1000:30000" && to.Prompt == "tokens" },
-		"--token-range 500:900": func(to runfile.Target) bool { return to.TokenRange == "500:900" },
-		"--prompt words": func(to runfile.Target) bool {
-			return to.Tokenizer.Name == "tokenizer.json" && len(to.Tokenizer.SHA256) == 64
+	for flags, recorded := range map[string]func(runfile.Run) bool{
+		"": func(to runfile.Run) bool { return to.Target.Prompt == "tokens" && to.Target.Tokenizer.Name == "" },
+		"--set token-range=500:900": func(to runfile.Run) bool {
+			return to.Settings.Client.Source.Low == 500 && to.Settings.Client.Source.High == 900
 		},
-		"--dataset opticks.txt":                             func(to runfile.Target) bool { return to.Dataset.Name == "opticks.txt" && to.Prompt == "words" },
-		"--dataset sharegpt.json":                           func(to runfile.Target) bool { return len(to.Dataset.SHA256) == 64 },
-		"--dataset opticks.txt --endpoint chat --exact-isl": func(to runfile.Target) bool { return to.ExactISL },
+		"--prompt words": func(to runfile.Run) bool {
+			return to.Target.Tokenizer.Name == "tokenizer.json" && len(to.Target.Tokenizer.SHA256) == 64
+		},
+		"--dataset opticks.txt": func(to runfile.Run) bool {
+			return to.Target.Dataset.Name == "opticks.txt" && to.Target.Prompt == "words"
+		},
+		"--dataset sharegpt.json":                                    func(to runfile.Run) bool { return len(to.Target.Dataset.SHA256) == 64 },
+		"--dataset opticks.txt --endpoint chat --set exact-isl=true": func(to runfile.Run) bool { return to.Settings.Client.ExactISL },
 	} {
 		for _, url := range []string{"", served} {
 			run := strings.ReplaceAll(fmt.Sprint("run", flags, url != ""), " ", "-")
@@ -42,7 +46,7 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 			}
 			must(t, dir, args...)
 			info := runOfFolder(t, filepath.Join(dir, run))
-			if !recorded(info.Target) || !info.Target.MinTokens || !strings.Contains(info.Target.Body, `"ignore_eos":true`) {
+			if !recorded(info) || !info.Target.MinTokens || !strings.Contains(info.Target.Body, `"ignore_eos":true`) {
 				t.Errorf("%s %s: target %+v", flags, url, info.Target)
 			}
 			digests[info.Prompts] = flags

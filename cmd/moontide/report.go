@@ -15,9 +15,13 @@ import (
 	"moontide/analyze/report"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 )
 
 func reportCommand(std streams, _ stop) *cli.Command {
+	d, flags := newCommandLine(false, func(row *settings.Setting) bool {
+		return row.Group == settings.Gates || slices.Contains(words("warmup-time cooldown-time verdict percentiles"), row.Name)
+	})
 	return &cli.Command{
 		Usage: "report the metrics of runs or sweeps from their folders, even if a run was killed",
 		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN labels a " +
@@ -27,16 +31,14 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in milliseconds; for itl " +
 			"and itl_per_token they limit the longest gap of a request.\n\n" +
 			gateHelp,
-		Flags: append(slices.Concat(thresholdFlags(), gateFlags(""), reportOutputFlags()),
-			serverBlockSizeFlag, warmupTimeFlag, cooldownTimeFlag,
+		Flags: append(slices.Concat(flags, reportOutputFlags()),
+			repeatable(cli.GenericFlag{Name: setFlag, Category: inValidity, Usage: "`NAME=VALUE`: set a setting of the measurement that has no flag, such as server-block-size; repeatable"}),
 			&choiceFlag{
 				StringFlag: cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},
 				Choices:    choiceSet{Names: metricNames(), List: true, Open: true},
 			},
-			percentilesFlag,
-			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
 		),
-		Action: func(c *cli.Context) error { return reportRuns(c, std) },
+		Action: func(c *cli.Context) error { return reportRuns(c, std, d) },
 	}
 }
 
@@ -62,57 +64,53 @@ func reportOutputFlags() []cli.Flag {
 		Noted(overTimeForm, "throughput, concurrency, TTFT and lag over time, as CSV"))
 }
 
-func reportRuns(c *cli.Context, std streams) error {
+func reportRuns(c *cli.Context, std streams, d *commandLine) error {
 	if c.NArg() == 0 {
 		return misused("name a run's folder, or several")
 	}
+	if err := d.complete(c); err != nil {
+		return err
+	}
 	inputs := namedInputs(slices.DeleteFunc(c.Args().Slice(), func(arg string) bool {
-		return c.NArg() > 1 && filepath.Base(arg) == experiment.SweepFile // a shell's sweep/*
+		return c.NArg() > 1 && filepath.Base(arg) == experiment.SetFile // a shell's set/*
 	}))
-	view, objectives, err := viewOf(c)
-	if err != nil {
+	if _, err := viewOf(c, &d.Settings); err != nil {
 		return err
 	}
 	out, err := outputsOf(c)
 	if err != nil {
 		return err
 	}
-	for form, block := range blockForms {
-		if flag, ok := out.has(form); ok {
-			if err := block.Check(view); err != nil {
-				return misused("--metrics: %s: %w", flag, err)
-			}
-		}
-	}
 	ofOne, oneOnly := out.has(missesForm, overTimeForm)
 	ofRuns, runsOnly := out.has(vllmForm, dynamoForm, morehForm, aiperfForm, missesForm, overTimeForm)
-	sweeps := 0
+	sets := 0
 	for _, in := range inputs {
-		if experiment.IsSweep(in.path) {
-			sweeps++
+		if experiment.IsSet(in.path) {
+			sets++
 		}
 	}
 	switch {
 	case oneOnly && len(inputs) > 1:
 		return misused("%s shows one run", ofOne)
-	case sweeps == 0:
-		return reportEach(c, std, inputs, experiment.MeasureConfig{Objectives: objectives}, view, out)
-	case sweeps < len(inputs):
-		return misused("name either runs or sweeps: the runs of a sweep are the folders in it")
-	case objectives != nil || c.IsSet("metrics"):
-		return misused("--goodput and --metrics are for runs: name those in the sweep's folder")
+	case sets == 0:
+		return reportEach(c, std, d, inputs, out)
+	case sets < len(inputs):
+		return misused("name either runs or sets: the runs of a set are the folders in it")
+	case c.IsSet("metrics"):
+		return misused("--metrics is for runs: name those in the set's folder")
 	case runsOnly:
-		return misused("%s shows runs: name those in the sweep's folder", ofRuns)
+		return misused("%s shows runs: name those in the set's folder", ofRuns)
 	}
-	return reportSweeps(c, std, inputs, view, out)
+	return reportSets(c, std, d, inputs, out)
 }
 
-// reportEach reports runs one after another.
-func reportEach(c *cli.Context, std streams, inputs []namedInput, cfg experiment.MeasureConfig, view report.View, out outputs) error {
+// reportEach reports runs one after another, each as its settings and those of the command
+// line say.
+func reportEach(c *cli.Context, std streams, d *commandLine, inputs []namedInput, out outputs) error {
 	// Nearly all data of a run has no pointers and stays until the end, so frequent
 	// collections are cheap and save memory.
 	debug.SetGCPercent(25)
-	cfg.Change = changeOf(c)
+	cfg := experiment.MeasureConfig{Change: d.change()}
 	_, cfg.EachPrediction = out.has(missesForm)
 	_, cfg.Detail = out.has(overTimeForm, "html")
 	var runs report.Runs
@@ -124,6 +122,17 @@ func reportEach(c *cli.Context, std streams, inputs []namedInput, cfg experiment
 			return err
 		}
 		std.sayAll("%s", result.Damaged)
+		view, err := viewOf(c, &result.Run.Settings)
+		if err != nil {
+			return err
+		}
+		for form, block := range blockForms {
+			if flag, ok := out.has(form); ok {
+				if err := block.Check(view); err != nil {
+					return misused("--metrics: %s: %w", flag, err)
+				}
+			}
+		}
 		runs = append(runs, report.Run{Name: in.name, Info: result.Run, Result: result.Metrics, View: view})
 		versions = append(versions, in.name+" "+result.Run.Version)
 		several = several || result.Run.Version != runs[0].Info.Version
@@ -169,35 +178,57 @@ func writeAIPerf(w io.Writer, inputs []namedInput) error {
 	return nil
 }
 
-// reportSweeps shows sweeps side by side, each as one or more deployments.
-func reportSweeps(c *cli.Context, std streams, inputs []namedInput, view report.View, out outputs) error {
-	var legs []experiment.LegResult
+// reportSets shows sets side by side, each as one or more groups. A set with a goal has its
+// answers.
+func reportSets(c *cli.Context, std streams, d *commandLine, inputs []namedInput, out outputs) error {
+	var all []experiment.Trial
+	var answers []*experiment.Answer
 	var incomplete []string
-	for _, sweep := range inputs {
-		measured, unended, err := experiment.MeasureSweep(experiment.MeasureConfig{Change: changeOf(c)}, sweep.path)
+	var view report.View
+	for _, dir := range inputs {
+		trials, record, unended, err := experiment.MeasureSet(experiment.MeasureConfig{Change: d.change()}, dir.path)
 		if err != nil {
 			return err
 		}
-		for _, dir := range unended {
-			what := "the run in " + dir + " did not end, or no request succeeded"
-			if dir == sweep.path {
-				what = "the sweep in " + dir + " did not end"
+		for _, unfinished := range unended {
+			what := "the run in " + unfinished + " did not end, or no request succeeded"
+			if unfinished == dir.path {
+				what = "the set in " + unfinished + " did not end"
 			}
 			incomplete = append(incomplete, what+": repeat its command")
 		}
-		for _, leg := range measured {
+		s := d.Settings
+		s.Adopt(&record.Settings, "")
+		if view, err = viewOf(c, &s); err != nil {
+			return err
+		}
+		for i := range trials {
+			t := &trials[i]
 			if len(inputs) > 1 {
-				leg.Target.Label = strings.TrimSpace(sweep.name + " " + leg.Target.Label)
+				t.Values = append([]runfile.Value{{Setting: "set", Label: dir.name}}, t.Values...)
 			}
-			if len(legs) > 0 && leg.Axis != legs[0].Axis {
-				return fmt.Errorf("%s varies the %s, and %s the %s: only sweeps over the same quantity can be compared",
-					inputs[0].name, legs[0].Axis, sweep.name, leg.Axis)
+			if load, _ := t.Load(); len(all) > 0 && all[0].Get(load) == "" {
+				first, _ := all[0].Load()
+				return fmt.Errorf("%s varies %s, and %s varies %s: only sets over the same load can be compared", inputs[0].name, first, dir.name, load)
 			}
-			std.sayAll("%s", leg.Damaged)
-			legs = append(legs, leg)
+			std.sayAll("%s", t.Damaged)
+			all = append(all, *t)
+		}
+		if g := record.Goal; g != nil && len(view.Gates) > 0 {
+			set := experiment.Set{Base: experiment.Config{Settings: record.Settings}, Goal: &experiment.Goal{Setting: g.Setting, Low: g.Low, High: g.High, MaxRuns: g.MaxRuns, Gates: view.Gates}}
+			found, err := set.Answers(trials)
+			if err != nil {
+				return d.misuse(err)
+			}
+			answers = append(answers, found...)
 		}
 	}
-	set := report.SweepOf(subjectOf(legs), legs, view)
+	var set report.Set
+	if answers != nil {
+		set = report.SearchOf(subjectOf(all), answers, view)
+	} else {
+		set = report.SweepOf(subjectOf(all), all, view)
+	}
 	set.Incomplete = incomplete
 	if err := out.show(std, resultsOf(set)); err != nil {
 		return err
@@ -208,34 +239,14 @@ func reportSweeps(c *cli.Context, std streams, inputs []namedInput, view report.
 	return setOutcome(set)
 }
 
-// subjectOf names the trace and the model of the runs of sweeps, if they agree.
-func subjectOf(legs []experiment.LegResult) string {
-	model, trace := legs[0].Run.Target.ModelText(), filepath.Base(legs[0].Run.Trace.Name)
-	for _, leg := range legs {
-		if leg.Run.Target.ModelText() != model {
-			model = "several models"
-		}
-		if filepath.Base(leg.Run.Trace.Name) != trace {
-			trace = ""
-		}
-	}
-	if legs[0].Run.Target.Virtual {
-		model = "simulated in virtual time"
-	} else {
-		model = "model " + model
-	}
-	if trace == "" {
-		return model
-	}
-	return trace + ", " + model
-}
-
-// changeOf returns the changes that the flags make to a run.
-func changeOf(c *cli.Context) func(info *runfile.Run) {
+// change returns the changes that the settings of the command line make to a run.
+func (d *commandLine) change() func(info *runfile.Run) {
 	return func(info *runfile.Run) {
-		info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)
-		if n := c.Int(serverBlockSizeFlag.Name); n > 0 {
-			info.Target.ServerBlockSize = n
+		s := d.Settings
+		s.Adopt(&info.Settings, "")
+		info.Settings = s
+		if s.ServerBlockSize > 0 {
+			info.Target.ServerBlockSize = s.ServerBlockSize
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 )
 
 // A run is killed with requests in flight: the record has what ended, sent
@@ -50,7 +51,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 		}
 	}()
 	out := try(t, dir, "", "replay", "t.jsonl", "--resume", "run", "--duration", "3s")
-	if out.status != exitMisused || !strings.Contains(out.err, "different flags: that run had no --duration; omit it") {
+	if out.status != exitMisused || !strings.Contains(out.err, "duration was not set, is 3s") {
 		t.Errorf("other flags: exit status %d: %s", out.status, out.err)
 	}
 	going := moontide(dir, "replay", "t.jsonl", "--resume", "run", "--url", s.URL)
@@ -126,7 +127,7 @@ func TestStoppedRunGoesOn(t *testing.T) {
 		return try(t, dir, "", append([]string{"replay"}, args...)...)
 	}
 	outputs := []string{"--output", "junit=junit.xml", "--json"}
-	replayWith(append(outputs, "t.jsonl", "--url", endpoint.URL, "--header", "X-Key: hush", "--abort-after-errors", "1", "--max-concurrency", "1", "--speed", "0.5", "--out", "run")...)
+	replayWith(append(outputs, "t.jsonl", "--url", endpoint.URL, "--header", "X-Key: hush", "--abort-after-errors", "1", "--max-concurrency", "1", "--speedup", "0.5", "--out", "run")...)
 	if err := os.Remove(filepath.Join(dir, "junit.xml")); err != nil {
 		t.Error(err)
 	}
@@ -135,9 +136,9 @@ func TestStoppedRunGoesOn(t *testing.T) {
 		t.Fatalf("%+v", before)
 	}
 	for want, args := range map[string][]string{
-		"pass --header again":           {"t.jsonl"},
-		"that run had --speedup 0.5":    {"t.jsonl", "--header", "X-Key: hush", "--speedup", "3"},
-		"that run had no --salt":        {"t.jsonl", "--header", "X-Key: hush", "--salt", "x"},
+		"pass header again":             {"t.jsonl"},
+		"speedup was 0.5, is 3":         {"t.jsonl", "--header", "X-Key: hush", "--speedup", "3"},
+		"salt was not set, is x":        {"t.jsonl", "--header", "X-Key: hush", "--salt", "x"},
 		"it is another trace":           {"other.jsonl", "--header", "X-Key: hush"},
 		"--resume continues in the run": {"t.jsonl", "--out", "x"},
 	} {
@@ -164,7 +165,7 @@ func TestStoppedRunGoesOn(t *testing.T) {
 	if got, err := filepath.Glob(filepath.Join(dir, "*.*")); err != nil || len(got) != 2 || strings.HasPrefix(r.out, "{") {
 		t.Errorf("the folder holds %v and the output is\n%s", got, r.out)
 	}
-	if !strings.Contains(r.out, "the run was resumed: ") || run.Limits != before.Limits || fmt.Sprint(run.Flags) != fmt.Sprint(before.Flags) || !run.Started.Equal(before.Started) {
+	if !strings.Contains(r.out, "the run was resumed: ") || len(settings.Differences(&run.Settings, &before.Settings)) > 0 || !run.Started.Equal(before.Started) {
 		t.Errorf("%+v\n%s", run, r.out)
 	}
 	if again := must(t, dir, "report", "run"); !strings.HasPrefix(r.out, again) {
@@ -212,7 +213,7 @@ func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 	}
 	copyRun("twice", runfile.RequestsFile, func(text string) string { return text + text })
 	copyRun("over", runfile.RunFile, func(text string) string {
-		return strings.Replace(text, `"limits": {`, `"limits": {"duration_s": 0.000001, `, 1)
+		return strings.Replace(text, `"settings": {`, `"settings": {"duration": "1us", `, 1)
 	})
 	held, err := runfile.Resume(filepath.Join(dir, "run"))
 	if err != nil {
@@ -264,7 +265,7 @@ func TestResumeAuto(t *testing.T) {
 	if before := runOfFolder(t, dir+"/run"); !before.Stopped || len(before.Resumed) != 0 {
 		t.Fatalf("the first run: %+v", before)
 	}
-	if r := try(t, dir, "", append(command, "--salt", "x")...); r.status != exitMisused || !strings.Contains(r.err, "that run had no --salt") {
+	if r := try(t, dir, "", append(command, "--salt", "x")...); r.status != exitMisused || !strings.Contains(r.err, "salt was not set, is x") {
 		t.Errorf("other flags: exit status %d: %s", r.status, r.err)
 	}
 	r := try(t, dir, "", command...)

@@ -114,21 +114,21 @@ func TestModelsOfTheTrace(t *testing.T) {
 		return text
 	}
 	write(t, dir, "t.jsonl", rows(`, "model": "lora"`, "", `, "model": "base"`))
-	try(t, dir, "", "replay", "t.jsonl", "--url", url, "--model-from-trace", "--model", "base", "--out", "run")
+	try(t, dir, "", "replay", "t.jsonl", "--url", url, "--set", "model-from-trace=true", "--model", "base", "--out", "run")
 	for row, model := range []string{"lora", "base", "base"} {
 		if rec := recordsOf(t, filepath.Join(dir, "run"))[row]; rec.Model != model || rec.Class != "" {
 			t.Errorf("row %d asks for %q: %s", row, rec.Model, rec.Error)
 		}
 	}
-	if target := runOfFolder(t, dir+"/run").Target; target.ModelText() != "(as in the trace), else base" {
-		t.Errorf("%+v", target)
+	if run := runOfFolder(t, dir+"/run"); run.ModelText() != "(as in the trace), else base" {
+		t.Errorf("%+v", run.Target)
 	}
 	for want, text := range map[string]string{
 		`does not serve the model "tpyo" in line 3 of the trace`:                          rows(`, "model": "base"`, `, "model": "lora"`, `, "model": "tpyo"`),
 		"replay: --model-from-trace finds no model: no row has the key model with a name": rows(`, "priority": 1`),
 	} {
 		write(t, dir, "t.jsonl", text)
-		r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--model-from-trace", "--out", "no")
+		r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--set", "model-from-trace=true", "--out", "no")
 		if r.status == exitDone || !strings.Contains(unwrapped(r.err), want) {
 			t.Errorf("exit status %d: %s", r.status, r.err)
 		}

@@ -36,9 +36,9 @@ var jsonOutputs = []struct {
 	{"trace.json", "a row of a native trace", "`moontide convert`, `moontide synth`", nil},
 	{"requests.json", "a request of a run: its row of the trace, then what happened", "`requests.jsonl` of a run folder", nil},
 	{"run.json", "configuration of a run, and how it ended", "`run.json` of a run folder", reflect.TypeFor[runfile.Run]()},
-	{"gaps.json", "count of gaps between token chunks", "`gaps.jsonl` of a run folder written with `--no-chunk-times`", reflect.TypeFor[runfile.GapCount]()},
+	{"gaps.json", "count of gaps between token chunks", "`gaps.jsonl` of a run folder written with `no-chunk-times`", reflect.TypeFor[runfile.GapCount]()},
 	{"samples.json", "state of client and server in one second", "`samples.jsonl` of a run folder", reflect.TypeFor[runfile.Sample]()},
-	{"sweep.json", "flags of a sweep", "`sweep.json` of a sweep's folder", reflect.TypeFor[experiment.SweepRecord]()},
+	{"set.json", "settings of a set of runs", "`set.json` of a set's folder", reflect.TypeFor[experiment.SetRecord]()},
 	{"outcome.json", "outcome of a command that measures runs: verdicts, gates and metrics", "`moontide replay --json`, `bench --json`, `simulate --json`", reflect.TypeFor[report.OutcomeJSON]()},
 	{"check.json", "findings of a check", "`moontide check --json`", reflect.TypeFor[report.CheckJSON]()},
 	{"engine.json", "simulated engines, and the errors of a fit", "`moontide fit-engine`; read by `--engine`", reflect.TypeFor[engineJSON]()},
@@ -210,9 +210,9 @@ func TestSchemasOfRows(t *testing.T) {
 func TestSchemasHold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	short := []string{"replay", sample(t), "--limit", "3", "--speedup", "100", "--step-base", "1ms", "--out"}
+	short := []string{"replay", sample(t), "--limit", "3", "--speedup", "100", "--set", "step-base=1ms", "--out"}
 	must(t, dir, append(short, "live")...)
-	must(t, dir, append(short, "gaps", "--no-chunk-times")...)
+	must(t, dir, append(short, "gaps", "--set", "no-chunk-times=true")...)
 	must(t, dir, "simulate", sample(t), "--limit", "20", "--out", "virtual")
 	in := func(path string) string { return readFile(t, filepath.Join(dir, path)) }
 	agrees(t, "trace.json", must(t, dir, "convert", sample(t))+readFile(t, root+"/traces/chat.jsonl")+readFile(t, root+"/traces/agent.jsonl"))
@@ -220,9 +220,9 @@ func TestSchemasHold(t *testing.T) {
 	agrees(t, "run.json", in("live/run.json")+in("virtual/run.json"))
 	agrees(t, "gaps.json", in("gaps/gaps.jsonl"))
 	agrees(t, "samples.json", in("live/samples.jsonl"))
-	agrees(t, "outcome.json", must(t, dir, "bench", "--json", "--virtual", "--isl", "20", "--osl", "2", "--concurrency", "1,2", "--num-prompts", "3", "--slo", "mean_ttft<1h", "--out", "sweep"))
+	agrees(t, "outcome.json", must(t, dir, "bench", "--json", "--virtual", "--isl", "20", "--osl", "2", "--max-concurrency", "1,2", "--limit", "3", "--slo", "mean_ttft<1h", "--out", "sweep"))
 	agrees(t, "outcome.json", must(t, dir, append(short, "json", "--json")...))
-	agrees(t, "sweep.json", in("sweep/sweep.json"))
+	agrees(t, "set.json", in("sweep/set.json"))
 	agrees(t, "check.json", must(t, dir, "check", sample(t), "--json"))
 	agrees(t, "engine.json", readFile(t, writeEngine(t, &fit.File{Deployment: slowEngines()})))
 	agrees(t, "outcome.json", must(t, dir, "simulate", sample(t), "--json", "--engines", "1,2", "--prefill-engines", "1", "--decode-engines", "1", "--slo", "p50_ttft<1s"))

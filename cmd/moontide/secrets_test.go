@@ -12,6 +12,7 @@ import (
 
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
+	"moontide/replay/settings"
 )
 
 // Secrets in --extra-body are in no file of a run folder. A run with them is
@@ -31,7 +32,7 @@ func TestSecretsOfTheExtraBody(t *testing.T) {
 		}
 	}
 	run := runOfFolder(t, dir+"/run")
-	for what, text := range map[string]string{"command": strings.Join(run.Command, " "), "flags": strings.Join(run.Flags, " "), "body": run.Target.Body} {
+	for what, text := range map[string]string{"command": strings.Join(run.Command, " "), "settings": settings.Find("extra-body").Text(&run.Settings), "body": run.Target.Body} {
 		if what == "command" && !strings.Contains(text, "extra-body") { // of the worker of the tests
 			continue
 		}
@@ -45,8 +46,8 @@ func TestSecretsOfTheExtraBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, flags := range map[string][]string{
-		"pass --extra-body again": nil,
-		"different flags":         with("other"),
+		"pass extra-body again": nil,
+		"extra-body was":        with("other"),
 	} {
 		r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--resume", "run"}, flags...)...)
 		if r.status != exitMisused || !strings.Contains(r.err, want) {
@@ -100,7 +101,7 @@ func TestSecretsOfTheURL(t *testing.T) {
 	if err := runfile.WriteJSON(filepath.Join(dir, "run", runfile.RunFile), run); err != nil {
 		t.Fatal(err)
 	}
-	for want, flags := range map[string][]string{"again: run folders": nil, "different flags": with("other")} {
+	for want, flags := range map[string][]string{"again: run folders": nil, "url was": with("other")} {
 		r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--resume", "run"}, flags...)...)
 		if r.status != exitMisused || !strings.Contains(r.err, want) || strings.Contains(r.err, "hush") {
 			t.Errorf("%s: exit status %d: %s", want, r.status, r.err)

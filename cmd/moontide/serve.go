@@ -17,11 +17,13 @@ import (
 
 	"moontide/analyze/report/doc"
 	"moontide/replay/experiment"
+	"moontide/replay/settings"
 	"moontide/replay/sim/server"
 	"moontide/trace/tokenizer"
 )
 
 func serveCommand(std streams, stop stop) *cli.Command {
+	d, flags := newCommandLine(false, func(row *settings.Setting) bool { return row.Group == settings.Engine || row.Name == "seed" })
 	return &cli.Command{
 		Usage: "run the simulated OpenAI-compatible endpoint",
 		Description: "Serves OpenAI's /v1/chat/completions, /v1/completions and /v1/responses, Anthropic's /v1/messages, " +
@@ -29,7 +31,7 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			"Request headers: X-Session-ID names the conversation for --routing session; X-Moontide-Stamps: 1 adds the " +
 			"write time of each event (CLOCK_MONOTONIC, ns); X-Moontide-Fault applies a --fault to one request. On " +
 			"exit, serve prints the latencies of its answers as it wrote them, so that you can check a client.",
-		Flags: append(engineFlags(),
+		Flags: append(flags,
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the model"},
 			repeatable(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:TIME]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is " + oneOf(server.FaultKinds...).String()}),
@@ -42,22 +44,21 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
 			&cli.IntFlag{Name: "reasoning-tokens", Category: inEngine, Usage: "mark the first `N` tokens of each answer as reasoning, which chat, responses and messages separate from visible text", DefaultText: "none"},
 			&cli.StringFlag{Name: "tokenizer", Category: inEngine, Usage: "tokenizer.json `FILE` for prompts", DefaultText: "one token per word"},
-			&cli.Uint64Flag{Name: "seed", Category: inEngine, Usage: "random seed for random routing and faults"},
 		),
-		Action: func(c *cli.Context) error { return serve(c, std, stop) },
+		Action: func(c *cli.Context) error { return serve(c, std, stop, d) },
 	}
 }
 
 const untilInputEndsFlag = "until-input-ends"
 
-func serve(c *cli.Context, std streams, stop stop) error {
+func serve(c *cli.Context, std streams, stop stop, d *commandLine) error {
 	if c.NArg() > 0 {
 		return misused("serve: takes no argument: %q", c.Args().Slice())
 	}
 	if c.String("listen") == "" {
 		return misused("serve: --listen is empty")
 	}
-	deployment, file, err := deploymentOf(c)
+	deployment, file, err := d.deployment()
 	if err != nil {
 		return err
 	}
@@ -97,8 +98,8 @@ func serve(c *cli.Context, std streams, stop stop) error {
 		go func() { io.Copy(io.Discard, std.in); end() }()
 	}
 	summary, err := server.Run(until, ln, server.Config{
-		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
-		Faults: faults, Refuse: refuse, ReasoningTokens: c.Int("reasoning-tokens"), Seed: c.Uint64("seed"), Encode: encode, Version: version(),
+		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: d.CacheGenerated,
+		Faults: faults, Refuse: refuse, ReasoningTokens: c.Int("reasoning-tokens"), Seed: d.Seed, Encode: encode, Version: version(),
 	})
 	if err != nil {
 		return err

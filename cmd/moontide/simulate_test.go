@@ -17,7 +17,7 @@ func TestSimulate(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"one engine":       nil,
 		"round-robin":      {"--engines", "4"},
-		"prefix":           {"--engines", "4", "--router", "prefix", "--max-concurrency", "8"},
+		"prefix":           {"--engines", "4", "--routing", "prefix", "--max-concurrency", "8"},
 		"disaggregated":    {"--prefill-engines", "2", "--decode-engines", "2", "--routing", "least-loaded", "--speedup", "2"},
 		"out of step":      {"--phased-tpot", "10ms", "--max-num-seqs", "20000"},
 		"generated cached": {"--cache-generated", "--engine-block-size", "48"},
@@ -64,8 +64,8 @@ func TestSimulateHitsWhatServeDoes(t *testing.T) {
 	t.Parallel()
 	path, most := anyTrace(t, 300)
 	for _, engine := range [][]string{
-		{"--engine-block-size", "16", "--kv-blocks", "20000"},
-		{"--engine-block-size", "48", "--kv-blocks", "8000"},
+		{"--engine-block-size", "16", "--num-gpu-blocks", "20000"},
+		{"--engine-block-size", "48", "--num-gpu-blocks", "8000"},
 	} {
 		t.Run(strings.Join(engine, " "), func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ func planned(t *testing.T, dir string, args ...string) (p report.OutcomeJSON) {
 func TestSimulateLists(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := planned(t, dir, "--engines", "1..3..2", "--router", "prefix,round_robin", "--prefill-engines", "1,2", "--decode-engines", "2", "--max-num-seqs", "64,128")
+	p := planned(t, dir, "--engines", "1..3..2", "--routing", "prefix,round_robin", "--prefill-engines", "1,2", "--decode-engines", "2", "--max-num-seqs", "64,128")
 	var names []string
 	for _, d := range p.Runs {
 		names = append(names, d.Name)
@@ -44,7 +44,7 @@ func TestSimulateLists(t *testing.T) {
 	if left := files(t, dir); len(left) > 0 {
 		t.Errorf("files %q", left)
 	}
-	must(t, dir, "simulate", sample(t), "--engines", "3", "--router", "prefix", "--max-num-seqs", "128", "--out", "one")
+	must(t, dir, "simulate", sample(t), "--engines", "3", "--routing", "prefix", "--max-num-seqs", "128", "--out", "one")
 	must(t, dir, "simulate", sample(t), "--prefill-engines", "2", "--decode-engines", "2", "--max-num-seqs", "64", "--out", "pd")
 	for folder, name := range map[string]string{"one": want[3], "pd": want[13]} {
 		var summary map[string]any

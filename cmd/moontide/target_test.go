@@ -63,7 +63,7 @@ func TestCAFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", rowsOfSessions())
 	write(t, dir, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.Certificate().Raw})))
-	out := must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--ca-file", "ca.pem", "--out", "run")
+	out := must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--tls", "ca=ca.pem", "--out", "run")
 	if !strings.Contains(out, "12 responses timestamped by the client") || len(w.bodies) != 12 {
 		t.Errorf("%d requests\n%s", len(w.bodies), out)
 	}

@@ -19,10 +19,10 @@ func TestVerdictIsLast(t *testing.T) {
 		name, last string
 		args       []string
 	}{
-		{"replay", "Gates", []string{"replay", sample(t), "--limit", "3", "--step-base", "1ms", "--slo", "mean_ttft<1h", "--out", "live"}},
-		{"bench", "Gates", with(drawn, "--concurrency", "1,2", "--out", "sweep")},
-		{"bench of one run", "Gates", with(drawn, "--concurrency", "1", "--out", "single")},
-		{"bench --find", "Gates", with(drawn, "--find", "concurrency", "--concurrency", "1,4", "--min-requests", "50", "--out", "find")},
+		{"replay", "Gates", []string{"replay", sample(t), "--limit", "3", "--set", "step-base=1ms", "--slo", "mean_ttft<1h", "--out", "live"}},
+		{"bench", "Gates", with(drawn, "--max-concurrency", "1,2", "--out", "sweep")},
+		{"bench of one run", "Gates", with(drawn, "--max-concurrency", "1", "--out", "single")},
+		{"bench --find", "Gates", with(drawn, "--find", "concurrency", "--max-concurrency", "1,4", "--min-requests", "50", "--out", "find")},
 		{"simulate", "Gates", with(simulated, "--out", "two")},
 		{"simulate of several", "Gates", with(simulated, "--engines", "1,2")},
 		{"report", "Gates", []string{"report", "one", "--slo", "p50_ttft<1m"}},

@@ -10,6 +10,7 @@ import (
 	"moontide/replay/experiment"
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
+	"moontide/replay/settings"
 	"moontide/replay/sim/engine"
 	"moontide/trace"
 )
@@ -24,16 +25,20 @@ func TestCachedTokensOfAgents(t *testing.T) {
 				t.Run(fmt.Sprintf("blocks=%v/%s/virtual=%v", block, answers, virtual), func(t *testing.T) {
 					t.Parallel()
 					all := agents(uint64(block.trace), 60, block.trace)
-					engines := engine.Config{BlockSize: block.server}
+					engines, form := engine.Default(), openai.Config{Answers: answers, Prompt: openai.Tokens, Source: prompt.Source{Low: 1 << 16, High: 1 << 30}}
+					engines.Engine.BlockSize, engines.Engine.Costs = block.server, engine.Costs{}
 					if virtual { // the order of requests is that of their times
-						engines.Costs.Step = engine.Millisecond
+						engines.Engine.Costs.Step, form = engine.Millisecond, openai.Config{Answers: answers}
 					}
 					result, err := experiment.Run(t.Context(), experiment.Config{
-						Dir:    filepath.Join(t.TempDir(), "run"),
-						Trace:  experiment.Trace{Requests: trace.FromSlice(all), BlockSize: block.trace},
-						Client: openai.Config{Prompt: openai.Tokens, Answers: answers, Source: prompt.Source{Low: 1 << 16, High: 1 << 30}},
-						Closed: true, MaxConcurrency: 1, CacheGenerated: true, Virtual: virtual,
-						Engines: engine.Deployment{Engine: engines},
+						Requests: trace.FromSlice(all),
+						Settings: settings.Settings{
+							Output: settings.Output{Dir: filepath.Join(t.TempDir(), "run")},
+							Trace:  settings.Trace{BlockSize: block.trace},
+							Client: form,
+							Closed: true, MaxConcurrency: 1, CacheGenerated: true, Virtual: virtual,
+							Engines: engines,
+						},
 					})
 					if err != nil {
 						t.Fatal(err)

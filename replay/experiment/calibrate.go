@@ -21,6 +21,7 @@ import (
 	"moontide/replay/monotonic"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -30,9 +31,9 @@ type CalibrateConfig struct {
 	// Start starts a simulated endpoint without load limits in a separate
 	// process on this machine; see [StartEndpoint].
 	Start   func(ctx context.Context, p Pace) (Endpoint, error)
-	Loads   []Load      // nil is [Loads]
-	Each    func(Point) // if not nil, called after each load
-	Version string      // of the client
+	Loads   []Load           // nil is [Loads]
+	Each    func(LoadResult) // if not nil, called after each load
+	Version string           // of the client
 }
 
 // Pace configures when a simulated endpoint sends tokens.
@@ -52,7 +53,7 @@ type Calibration struct {
 	Stamps  replay.Stamps `json:"stamps"`   // who timestamps arrivals
 	LimitMS float64       `json:"limit_ms"` // limit of the p99 errors
 	Range   runfile.Range `json:"range"`
-	Points  []Point       `json:"loads"` // in the order in which they were driven
+	Points  []LoadResult  `json:"loads"` // in the order in which they were driven
 }
 
 // Limit is the largest p99 error, and for [Sends] the largest p99 client lag,
@@ -183,8 +184,8 @@ func (l Load) rows() trace.Requests {
 	}
 }
 
-// Point is the measurement of one load.
-type Point struct {
+// LoadResult is the measurement of one load.
+type LoadResult struct {
 	Load
 	Lost int `json:"lost"` // failed requests
 	// Streams is the largest number of requests in flight.
@@ -218,7 +219,7 @@ func spreadOf(values []float64) Spread {
 
 // drive replays one load against a new endpoint and compares the client's
 // record with the server's write times.
-func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err error) {
+func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p LoadResult, err error) {
 	endpoint, err := cfg.Start(ctx, Pace{TPOT: time.Duration(float64(time.Second) / load.TokenRate), LockStep: load.LockStep})
 	if err != nil {
 		return p, err
@@ -227,15 +228,15 @@ func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err 
 	truth := newTruth(load)
 	var records []replay.Record
 	result, err := Run(ctx, Config{
-		Trace:            Trace{Requests: load.rows(), Name: load.String()},
+		Requests: load.rows(), Name: load.String(),
 		keepFirstArrival: true,
-		Client:           openai.Config{URL: endpoint.URL, Headers: []openai.Header{stampsHeader}, OnToken: truth.take},
+		Settings:         settings.Settings{Client: openai.Config{URLs: []string{endpoint.URL}, Headers: []openai.Header{stampsHeader}, OnToken: truth.take}},
 		Observer:         Observer{Record: func(rec replay.Record) { records = append(records, rec) }},
 	})
 	if err != nil && !errors.Is(err, ErrNoSuccess) {
 		return p, err
 	}
-	p = Point{Load: load, Lost: load.Requests - result.Run.Sent, Streams: result.Metrics.PeakConcurrency}
+	p = LoadResult{Load: load, Lost: load.Requests - result.Run.Sent, Streams: result.Metrics.PeakConcurrency}
 	truth.compare(records, result.Run.Started, &p)
 	p.TooMuch = judge(p)
 	return p, nil
@@ -245,7 +246,7 @@ func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err 
 const minEventShare = 0.95
 
 // judge returns why a load is outside the client's range, or "".
-func judge(p Point) string {
+func judge(p LoadResult) string {
 	limit, planned := trace.MS(Limit), float64(p.Requests)*p.TokenRate
 	switch {
 	case p.Lost > 0:
@@ -266,7 +267,7 @@ func judge(p Point) string {
 
 // rangeOf returns the range covered by the points. Streams must be within the
 // limits both evenly phased and in lock-step.
-func rangeOf(points []Point) (r runfile.Range) {
+func rangeOf(points []LoadResult) (r runfile.Range) {
 	within := map[Load]bool{}
 	for _, p := range points {
 		within[p.Load] = p.TooMuch == ""
@@ -319,7 +320,7 @@ func (c *Calibration) For(m Machine) bool {
 // this machine.
 func calibrated(path string) *runfile.Calibrated {
 	var c Calibration
-	if found, err := read(path, &c); err != nil || !found || !c.For(ThisMachine()) {
+	if found, err := readJSON(path, &c); err != nil || !found || !c.For(ThisMachine()) {
 		return nil
 	}
 	return &runfile.Calibrated{Taken: c.Taken, Range: c.Range}
@@ -416,7 +417,7 @@ func writtenAt(data []byte) (ns int64, ok bool) {
 }
 
 // compare fills in a point from the records.
-func (t *truth) compare(records []replay.Record, start time.Time, p *Point) {
+func (t *truth) compare(records []replay.Record, start time.Time, p *LoadResult) {
 	zero := monotonic.At(start)
 	var ttft, itl, lag []float64
 	var events float64 // per second

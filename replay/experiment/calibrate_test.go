@@ -54,9 +54,9 @@ func TestCompare(t *testing.T) {
 	}
 	records[3].Class = replay.Truncated
 	truth.written[4] = truth.written[4][:3]
-	p := Point{Load: load}
+	p := LoadResult{Load: load}
 	truth.compare(records, start, &p)
-	want := Point{
+	want := LoadResult{
 		Load: load, Lost: 2, EventRate: 300, SentRate: 1000,
 		TTFT:      Spread{Count: 3, MedianMS: 0.005, P99MS: 0.005, MaxMS: 0.005},
 		ITL:       Spread{Count: 9, MedianMS: 1, P99MS: 1, MaxMS: 1},
@@ -66,32 +66,32 @@ func TestCompare(t *testing.T) {
 	// The clocks are compared again each time, to within some hundred
 	// nanoseconds.
 	about := cmpopts.EquateApprox(0, 0.002)
-	if diff := cmp.Diff(want, p, cmp.AllowUnexported(Point{}), about); diff != "" {
+	if diff := cmp.Diff(want, p, cmp.AllowUnexported(LoadResult{}), about); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	fine := Point{
+	fine := LoadResult{
 		Load: StreamLoad(100, 50, time.Second, true), Streams: 100, EventRate: 4900,
 		TTFT: Spread{P99MS: 1}, ITL: Spread{P99MS: 1}, ClientLag: Spread{P99MS: 30},
 	}
-	requests := Point{Load: SendLoad(100, 16, time.Second), TTFT: Spread{P99MS: 1}, ITL: Spread{P99MS: 1}, ClientLag: Spread{P99MS: 1}}
+	requests := LoadResult{Load: SendLoad(100, 16, time.Second), TTFT: Spread{P99MS: 1}, ITL: Spread{P99MS: 1}, ClientLag: Spread{P99MS: 1}}
 	for _, tt := range []struct {
 		name string
-		of   Point
-		do   func(p *Point)
+		of   LoadResult
+		do   func(p *LoadResult)
 		want string
 	}{
-		{"fine", fine, func(*Point) {}, ""},
-		{"fine requests", requests, func(*Point) {}, ""},
-		{"lost", fine, func(p *Point) { p.Lost = 2 }, "2 requests were lost"},
-		{"not at once", fine, func(p *Point) { p.Streams = 99 }, "only 99 streams were in flight at once"},
-		{"slow endpoint", fine, func(p *Point) { p.EventRate = 4700 }, "the endpoint wrote 4700 events/s of 5000"},
-		{"TTFT", fine, func(p *Point) { p.TTFT.P99MS = 1.5 }, "TTFT error p99 1.500 ms"},
-		{"ITL", fine, func(p *Point) { p.ITL.P99MS = 1.5 }, "ITL error p99 1.500 ms"},
-		{"late", requests, func(p *Point) { p.ClientLag.P99MS = 1.5 }, "client lag p99 1.500 ms"},
+		{"fine", fine, func(*LoadResult) {}, ""},
+		{"fine requests", requests, func(*LoadResult) {}, ""},
+		{"lost", fine, func(p *LoadResult) { p.Lost = 2 }, "2 requests were lost"},
+		{"not at once", fine, func(p *LoadResult) { p.Streams = 99 }, "only 99 streams were in flight at once"},
+		{"slow endpoint", fine, func(p *LoadResult) { p.EventRate = 4700 }, "the endpoint wrote 4700 events/s of 5000"},
+		{"TTFT", fine, func(p *LoadResult) { p.TTFT.P99MS = 1.5 }, "TTFT error p99 1.500 ms"},
+		{"ITL", fine, func(p *LoadResult) { p.ITL.P99MS = 1.5 }, "ITL error p99 1.500 ms"},
+		{"late", requests, func(p *LoadResult) { p.ClientLag.P99MS = 1.5 }, "client lag p99 1.500 ms"},
 	} {
 		p := tt.of
 		tt.do(&p)
@@ -105,25 +105,25 @@ func TestJudge(t *testing.T) {
 // separately.
 func TestRangeOf(t *testing.T) {
 	t.Parallel()
-	at := func(n int, rate float64, lockStep bool, tooMuch string) Point {
-		return Point{Load: StreamLoad(n, rate, time.Second, lockStep), Streams: n, EventRate: float64(n) * rate, TooMuch: tooMuch}
+	at := func(n int, rate float64, lockStep bool, tooMuch string) LoadResult {
+		return LoadResult{Load: StreamLoad(n, rate, time.Second, lockStep), Streams: n, EventRate: float64(n) * rate, TooMuch: tooMuch}
 	}
-	sent := func(rate float64, tooMuch string) Point {
-		return Point{Load: SendLoad(rate, 16, time.Second), Streams: 1e6, EventRate: 1e6, SentRate: rate, TooMuch: tooMuch}
+	sent := func(rate float64, tooMuch string) LoadResult {
+		return LoadResult{Load: SendLoad(rate, 16, time.Second), Streams: 1e6, EventRate: 1e6, SentRate: rate, TooMuch: tooMuch}
 	}
 	for _, tt := range []struct {
 		name   string
-		points []Point
+		points []LoadResult
 		want   runfile.Range
 	}{
 		{"nothing", nil, runfile.Range{}},
-		{"one way", []Point{at(100, 50, true, "")}, runfile.Range{}},
-		{"other way too much", []Point{at(100, 50, true, ""), at(100, 50, false, "x")}, runfile.Range{}},
-		{"other shape", []Point{at(100, 50, true, ""), at(100, 40, false, "")}, runfile.Range{}},
-		{"both ways", []Point{
+		{"one way", []LoadResult{at(100, 50, true, "")}, runfile.Range{}},
+		{"other way too much", []LoadResult{at(100, 50, true, ""), at(100, 50, false, "x")}, runfile.Range{}},
+		{"other shape", []LoadResult{at(100, 50, true, ""), at(100, 40, false, "")}, runfile.Range{}},
+		{"both ways", []LoadResult{
 			at(100, 50, true, ""), at(100, 50, false, ""), at(1000, 1, true, ""), at(1000, 1, false, ""), at(9999, 50, true, ""),
 		}, runfile.Range{Streams: 1000, EventsPerSecond: 5000}},
-		{"requests", []Point{sent(250, ""), sent(1000, ""), sent(2000, "x")}, runfile.Range{RequestsPerSecond: 1000}},
+		{"requests", []LoadResult{sent(250, ""), sent(1000, ""), sent(2000, "x")}, runfile.Range{RequestsPerSecond: 1000}},
 	} {
 		if diff := cmp.Diff(tt.want, rangeOf(tt.points)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)

@@ -13,6 +13,7 @@ import (
 	"moontide/replay/listen"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/replay/sim/server"
 	"moontide/trace"
 )
@@ -27,27 +28,27 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 	}
 	clientConfig.Graph, clientConfig.TraceModels = in.plan.Graph, in.models
 	clientConfig.Retries = cfg.Retries
-	limit, err := checkOpenFiles(listen.OpenFiles(), cfg.Member.OpenFiles(), in.partRows, cfg.MaxConcurrency, cfg.embedded())
+	limit, err := checkOpenFiles(listen.OpenFiles(), cfg.Part.OpenFiles(), in.partRows, cfg.MaxConcurrency, cfg.Embedded())
 	if err != nil {
 		return nil, nil, err
 	}
 	info.Notes = append(info.Notes, limit...)
 	endServer := func() {}
-	if cfg.embedded() {
+	if cfg.Embedded() {
 		clientConfig.Model = cmp.Or(clientConfig.Model, "sim")
 		if clientConfig.URL, endServer, err = embed(server.Config{
-			Model: clientConfig.Model, Deployment: cfg.engines(), CacheGenerated: cfg.CacheGenerated, Seed: cfg.Seed, Encode: encode, Version: cfg.Version,
+			Model: clientConfig.Model, Deployment: cfg.engines, CacheGenerated: cfg.CacheGenerated, Seed: cfg.Seed, Encode: encode, Version: cfg.Version,
 		}); err != nil {
 			return nil, nil, err
 		}
-		if !cfg.Engines.IsZero() {
-			info.Notes = append(info.Notes, "the embedded endpoint is "+DescribeEngines(cfg.engines(), cfg.EngineFile))
+		if cfg.simulates() {
+			info.Notes = append(info.Notes, "the embedded endpoint is "+DescribeEngines(cfg.engines, cfg.file))
 			info.Notes = append(info.Notes, cfg.outside(in, cfg.MaxConcurrency)...)
 		}
 	}
 	if client, err = openai.New(clientConfig); err != nil {
 		endServer()
-		return nil, nil, &ConfigError{"", err}
+		return nil, nil, &settings.Error{Text: err.Error()}
 	}
 	end = func() { client.Close(); endServer() }
 	notes, err := awaitReady(ctx, cfg.Observer, cfg.WaitReady, client.Probe)
@@ -56,7 +57,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 		return nil, nil, err
 	}
 	info.Target = cfg.target(client, clientConfig.Source)
-	info.Target.ServerBlockSize, info.Target.GeneratedCached = cfg.serverBlockSize(), cfg.CacheGenerated || !cfg.embedded()
+	info.Target.ServerBlockSize, info.Target.GeneratedCached = cfg.serverBlockSize(), cfg.CacheGenerated || !cfg.Embedded()
 	info.Calibrated = calibrated(cfg.CalibrationFile)
 	info.Notes = slices.Concat(info.Notes, sourceNotes(clientConfig.Source), notes)
 	return client, end, nil

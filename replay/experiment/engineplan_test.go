@@ -18,17 +18,17 @@ func TestPlanEngineRuns(t *testing.T) {
 	var alone, batches, contexts []int
 	names := map[string]bool{}
 	for _, r := range runs {
-		if names[r.Name] || r.Prompts < r.MaxConcurrency || r.Shows == "" {
+		if names[r.Name] || r.Requests < r.Concurrency || r.Shows == "" {
 			t.Errorf("%+v", r)
 		}
 		names[r.Name] = true
-		if r.MaxConcurrency == 1 {
+		if r.Concurrency == 1 {
 			alone = append(alone, r.ISL)
 		}
 		if r.ISL == shortISL && r.OSL > fewTokens {
-			batches = append(batches, r.MaxConcurrency)
+			batches = append(batches, r.Concurrency)
 		}
-		if r.MaxConcurrency == 32 && r.OSL > fewTokens {
+		if r.Concurrency == 32 && r.OSL > fewTokens {
 			contexts = append(contexts, r.ISL)
 		}
 	}
@@ -48,7 +48,7 @@ func TestPlanFitsTheCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range runs {
-			if need := r.MaxConcurrency * (r.ISL + r.OSL); need > kv {
+			if need := r.Concurrency * (r.ISL + r.OSL); need > kv {
 				t.Errorf("%s of %d tokens in a cache of %d", r.Name, need, kv)
 			}
 		}
@@ -62,7 +62,7 @@ func TestEngineRunRequests(t *testing.T) {
 	var rows []trace.Request
 	seen := map[uint64]bool{}
 	isl, osl := 0, 0
-	for row, err := range r.Requests() {
+	for row, err := range r.Rows() {
 		if err != nil || row.InputLength < 500 || row.InputLength > 1500 || row.OutputLength < 100 || row.OutputLength > 300 {
 			t.Fatal(row, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"moontide/analyze/measure"
@@ -36,7 +37,7 @@ type EngineMeasurement struct {
 // limit in flight, else the requests with the times at which they were sent. Cached prompt
 // tokens are those that the server reported.
 func ReadEngineRun(dir string) (*EngineMeasurement, error) {
-	whole := func(info *runfile.Run) { info.Window = runfile.Window{} }
+	whole := func(info *runfile.Run) { info.Settings.Window = runfile.Window{} }
 	measured, err := Measure(MeasureConfig{Change: whole}, dir)
 	if err != nil {
 		return nil, err
@@ -97,9 +98,9 @@ func (m *EngineMeasurement) readLoad(dir string, info runfile.Run) error {
 		return err
 	}
 	defer r.Close()
-	loop := info.Limits.Closed && info.Limits.MaxConcurrency > 0 && info.Limits.MaxSessions == 0
+	loop := info.Settings.Closed && info.Settings.MaxConcurrency > 0 && info.Settings.Sessions.Open == 0
 	if loop {
-		m.Load.Concurrency = info.Limits.MaxConcurrency
+		m.Load.Concurrency = info.Settings.MaxConcurrency
 	}
 	type sent struct {
 		row int
@@ -149,8 +150,8 @@ func requestOf(rec *replay.Record) fit.Request {
 
 // EngineRun is a run of [PlanEngineRuns], in a closed loop with different prompts.
 type EngineRun struct {
-	Leg
-	ISL, OSL int
+	Name                            string
+	ISL, OSL, Concurrency, Requests int
 	// Spread is the relative deviation of request lengths from ISL and OSL, up or down.
 	Spread float64
 	// Shows names the parameters that the run identifies.
@@ -172,19 +173,16 @@ const (
 	reuse     = 3   // requests per request in flight
 )
 
-func engineRun(name, shows string, isl, osl, concurrency, prompts int, spread float64) EngineRun {
-	return EngineRun{
-		ISL: isl, OSL: osl, Spread: spread, Shows: shows,
-		Leg: Leg{Name: name, Axis: Concurrency, Level: float64(concurrency), Prompts: prompts, MaxConcurrency: concurrency},
-	}
+func engineRun(name, shows string, isl, osl, concurrency, requests int, spread float64) EngineRun {
+	return EngineRun{name, isl, osl, concurrency, requests, spread, shows}
 }
 
-// Requests returns the requests of the run, the same at each call.
-func (r EngineRun) Requests() trace.Requests {
+// Rows returns the requests of the run, the same at each call.
+func (r EngineRun) Rows() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		next := uint64(1)
 		start := stats.NewStream(0, r.Name).Float64()
-		for i := range r.Prompts {
+		for i := range r.Requests {
 			// Multiples of the golden ratio are evenly spread, in an order without pattern.
 			_, at := math.Modf(start + float64(i)*math.Phi)
 			lengthen := func(n int, at float64) int { return max(1, int(math.Round(float64(n)*(1+r.Spread*(2*at-1))))) }
@@ -203,11 +201,6 @@ func (r EngineRun) Requests() trace.Requests {
 
 // engineRunBlock is the block size of the runs' traces in tokens.
 const engineRunBlock = 512
-
-// Trace returns the trace of the run.
-func (r EngineRun) Trace() Trace {
-	return Trace{Name: r.Name + ".jsonl", Requests: r.Requests(), BlockSize: engineRunBlock}
-}
 
 // Check returns an error if runs within the limits cannot identify the costs.
 func (l EngineLimits) Check() error {
@@ -260,15 +253,20 @@ func (l EngineLimits) inFlight(n, tokens int) int {
 
 func geometricMean(a, b int) int { return int(math.Sqrt(float64(a) * float64(b))) }
 
-// RunEngineSweep measures the engine of a target with runs of a plan, in a folder as
-// [RunSweep] does. A run that is INVALID is repeated once.
-func RunEngineSweep(ctx context.Context, cfg SweepConfig, target Target, runs []EngineRun) ([]LegResult, error) {
-	byName, legs := map[string]EngineRun{}, []Leg{}
+// MeasureEngines measures the engine of the base's endpoint with runs of a plan, in the folder
+// of a set. A run that is INVALID is repeated once.
+func MeasureEngines(ctx context.Context, s Set, runs []EngineRun) ([]Trial, error) {
+	byName := map[string]EngineRun{}
 	for _, r := range runs {
-		r.Target = target
-		byName[r.Name], legs = r, append(legs, r.Leg)
+		byName[r.Name] = r
+		p := Point{Name: r.Name}
+		for _, v := range []runfile.Value{{Setting: "max-concurrency", Text: strconv.Itoa(r.Concurrency)}, {Setting: "limit", Text: strconv.Itoa(r.Requests)}} {
+			p = p.With(v)
+		}
+		s.Points = append(s.Points, p)
 	}
-	cfg.Sweep, cfg.repeatInvalid = Sweep{}, true
-	cfg.Trace = func(leg Leg) (Trace, error) { return byName[leg.Name].Trace(), nil }
-	return cfg.runAll(ctx, legs)
+	s.RepeatInvalid = true
+	s.Base.Trace.BlockSize = engineRunBlock
+	s.Draw = func(p Point) (trace.Requests, error) { return byName[p.Name].Rows(), nil }
+	return s.Run(ctx)
 }

@@ -15,15 +15,23 @@ import (
 	"moontide/replay"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 )
+
+// GoodputOf returns the objectives of each request, nil without any.
+func GoodputOf(s *settings.Settings) ([]measure.Objective, error) {
+	if s.Objectives.Goodput == "" {
+		return nil, nil
+	}
+	return measure.ParseObjectives(s.Objectives.Goodput)
+}
 
 // MeasureConfig configures [Measure]. The zero value uses the settings of the run.
 type MeasureConfig struct {
 	// Change, if not nil, first modifies the settings, such as window and thresholds.
 	Change         func(*runfile.Run)
-	Objectives     []measure.Objective // for goodput
-	Detail         bool                // see [measure.Options]
-	EachPrediction bool                // see [measure.Options]
+	Detail         bool // see [measure.Options]
+	EachPrediction bool // see [measure.Options]
 }
 
 // Measure measures the run in a folder: see [OpenRecording].
@@ -104,8 +112,8 @@ func (r *Recording) open() error {
 func openFolder(dir string) (*runfile.Reader, error) {
 	folder, err := runfile.Open(dir)
 	if err != nil {
-		if _, sweep := os.Stat(filepath.Join(dir, SweepFile)); sweep == nil {
-			return nil, fmt.Errorf("%s is the folder of a sweep, not of a run: name the runs in it, %s", dir, filepath.Join(dir, "*"))
+		if IsSet(dir) {
+			return nil, fmt.Errorf("%s is the folder of a set, not of a run: name the runs in it, %s", dir, filepath.Join(dir, "*"))
 		}
 		return nil, err
 	}
@@ -149,7 +157,7 @@ func (r *Recording) Options(cfg MeasureConfig) (measure.Options, error) {
 	info := &r.Run
 	opts := optionsOf(info)
 	opts.Samples, opts.Window, opts.Expected = samples, window, r.expected()
-	opts.Objectives, opts.Detail, opts.EachPrediction = cfg.Objectives, cfg.Detail, cfg.EachPrediction
+	opts.Detail, opts.EachPrediction = cfg.Detail, cfg.EachPrediction
 	opts.Unreadable = unreadable(r.folders...)
 	for _, folder := range r.folders {
 		opts.Gaps = append(opts.Gaps, folder.Gaps...)
@@ -184,14 +192,18 @@ func (r *Recording) judgeParts(whole measure.Options) error {
 
 // optionsOf returns the options for [measure.Compute] that are in run.json.
 func optionsOf(info *runfile.Run) measure.Options {
+	s := &info.Settings
 	opts := measure.Options{
 		Rows: info.Rows, Sent: info.Sent, Skipped: info.Skipped, CutTurns: info.Cut, Outgrown: info.Outgrown, Unfinished: info.Unfinished, LostTurns: info.LostTurns,
 		BlockSize: info.Trace.BlockSize, ServerBlockSize: info.Target.ServerBlockSize,
-		LiveAnswers: info.Target.LiveAnswers, GeneratedCached: info.Target.GeneratedCached,
-		TextAnswers: info.Target.LiveAnswers && !info.Target.Virtual && info.Target.Prompt != openai.Tokens,
-		Virtual:     info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
-		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.Limits.MaxConcurrency, Closed: info.Limits.Closed,
-		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: info.Thresholds,
+		LiveAnswers: s.LiveAnswers(), GeneratedCached: info.Target.GeneratedCached,
+		TextAnswers: s.LiveAnswers() && !s.Virtual && info.Target.Prompt != openai.Tokens,
+		Virtual:     s.Virtual, CountedISL: info.CountedISL, TemplateTokens: info.Target.TemplateTokens,
+		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.MaxConcurrency(), Closed: s.Closed,
+		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: s.Thresholds,
+	}
+	if text := s.Objectives.Goodput; text != "" {
+		opts.Objectives, _ = measure.ParseObjectives(text) // Check has refused others
 	}
 	if place := info.Part; place.Of > 0 { // rows are numbered in the whole run
 		opts.Rows = place.RunRows
@@ -206,10 +218,10 @@ func optionsOf(info *runfile.Run) measure.Options {
 // empty window by a note.
 func (r *Recording) cutWindow() (measure.Span, error) {
 	info := &r.Run
-	if info.Window == (runfile.Window{}) {
+	if info.Settings.Window == (runfile.Window{}) {
 		return measure.Span{}, nil
 	}
-	if info.NoChunkTimes {
+	if info.Settings.Output.NoChunkTimes {
 		info.Notes = append(info.Notes, "no window can be cut without the times of token chunks, so all of the run is measured")
 		return measure.Span{}, nil
 	}
@@ -218,11 +230,11 @@ func (r *Recording) cutWindow() (measure.Span, error) {
 		return measure.Span{}, err
 	}
 	defer again.Close()
-	extent, err := measure.Extent(again.Records, info.Window)
+	extent, err := measure.Extent(again.Records, info.Settings.Window)
 	if err != nil {
 		return measure.Span{}, err
 	}
-	window, err := measure.Cut(extent, info.Window)
+	window, err := measure.Cut(extent, info.Settings.Window)
 	if err != nil {
 		info.Notes = append(info.Notes, fmt.Sprintf("%v, so all of the run is measured", err))
 	}

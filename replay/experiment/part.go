@@ -10,33 +10,14 @@ import (
 	"moontide/replay"
 	"moontide/replay/cluster"
 	"moontide/replay/runfile"
-	"moontide/replay/secret"
+	"moontide/replay/settings"
 	"moontide/trace"
 )
 
-// checkPart reports settings that a part of a run does not support.
-func (c *Config) checkPart() error {
-	m := c.Part
-	if c.Member != nil {
-		m = &c.Member.Config
-	}
-	switch {
-	case m == nil:
-		return nil
-	case c.Virtual:
-		return wrong("Part", "does not work in virtual time: one process simulates all")
-	case c.embedded():
-		return wrong("Part", "needs the URL of an endpoint: each part would have an embedded endpoint of its own")
-	case c.Sessions != (replay.SessionLimits{}) && m.By == trace.ByRequest:
-		return wrong("PartBy", "must be session or prefix: sessions have limits")
-	}
-	return nil
-}
-
 // join takes this part's share of the limits. Interrupts stop all parts.
 func (c *Config) join(ctx context.Context) (context.Context, func()) {
-	m := c.Member
-	c.senders, c.whole = m.Of, runfile.Limits{MaxConcurrency: c.MaxConcurrency, MaxSessions: c.Sessions.Open}
+	m := c.Part
+	c.senders = m.Of
 	for _, limit := range []int{c.MaxConcurrency, c.Sessions.Open} {
 		if limit > 0 {
 			c.senders = min(c.senders, limit)
@@ -52,7 +33,7 @@ func (c *Config) join(ctx context.Context) (context.Context, func()) {
 // deal finds the rows of this part. Parts without a share of a limit have none.
 func (in *input) deal(partition *trace.Partition, c *Config) error {
 	in.partRows = in.plan.Rows
-	m := c.Member
+	m := c.Part
 	if m == nil {
 		return nil
 	}
@@ -73,23 +54,21 @@ func (in *input) deal(partition *trace.Partition, c *Config) error {
 // agree waits until all parts are ready for the same run, and sets their progress in an
 // earlier run that they resume.
 func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run, earlier *earlierRun) (err error) {
-	if c.Member == nil {
+	if c.Part == nil {
 		return nil
 	}
-	if c.senders < c.Member.Of {
-		info.Notes = append(info.Notes, fmt.Sprintf("%d of %d parts send requests, as many as the limit of requests or sessions in progress", c.senders, c.Member.Of))
+	if c.senders < c.Part.Of {
+		info.Notes = append(info.Notes, fmt.Sprintf("%d of %d parts send requests, as many as the limit of requests or sessions in progress", c.senders, c.Part.Of))
 	}
-	c.done, err = c.Member.Agree(ctx, []cluster.Fact{
+	c.done, err = c.Part.Agree(ctx, []cluster.Fact{
 		{Name: "the trace (SHA-256)", Value: in.sha256},
-		{Name: "the seed", Value: fmt.Sprint(c.Seed)},
-		{Name: "the salt", Value: secret.Text(c.Salt)},
-		{Name: "the flags", Value: strings.Join(c.Flags, " ")},
-		{Name: "what stays together", Value: c.Member.By},
+		{Name: "the settings", Value: given(&c.recorded)},
+		{Name: "what stays together", Value: c.Part.By},
 		{Name: "the block size", Value: fmt.Sprint(in.blockSize.Tokens)},
-		{Name: "the model", Value: info.Target.ModelText()},
+		{Name: "the model", Value: info.ModelText()},
 		{Name: "the schedule (SHA-256)", Value: in.plan.Schedule},
 	}, earlier.progress())
-	if ended := c.Member.Err(); ended != nil {
+	if ended := c.Part.Err(); ended != nil {
 		return ended
 	}
 	return err
@@ -98,7 +77,7 @@ func (c *Config) agree(ctx context.Context, in *input, info *runfile.Run, earlie
 // begin returns the function that agrees on the start, nil for a run of one process. It
 // records the part before the first request is sent.
 func (c *Config) begin(folder *runfile.Writer, in *input, info *runfile.Run) func(context.Context) (time.Time, error) {
-	m := c.Member
+	m := c.Part
 	if m == nil {
 		return nil
 	}
@@ -119,35 +98,34 @@ func (c *Config) begin(folder *runfile.Writer, in *input, info *runfile.Run) fun
 
 // writeParts writes parts.json.
 func (c *Config) writeParts(in *input, ended time.Time) error {
-	parts := c.Member.Parts()
+	parts := c.Part.Parts()
 	parts.Rows, parts.Schedule, parts.Trace, parts.Ended = in.plan.Rows, in.plan.Schedule, in.sha256, ended
 	parts.Start = parts.Start.Add(-c.done.Clock)
-	return parts.Write(c.Dir)
+	return parts.Write(c.Output.Dir)
 }
 
 // started adds the status of the other parts for the observer of part 1.
 func (c *Config) started(s Started) Started {
-	if c.Member == nil {
+	if c.Part == nil {
 		return s
 	}
-	if all := c.Member.Progress(s.Status); c.Member.Leads() {
-		s.Parts, s.All, s.Dir = c.Member.Of, all, c.Dir
-		s.Run.Limits.MaxConcurrency, s.Run.Limits.MaxSessions = c.whole.MaxConcurrency, c.whole.MaxSessions
+	if all := c.Part.Progress(s.Status); c.Part.Leads() {
+		s.Parts, s.All, s.Dir = c.Part.Of, all, c.Output.Dir
 	}
 	return s
 }
 
 // compareClock measures the clock of a part once more, at the end.
 func (c *Config) compareClock(ctx context.Context, info *runfile.Run) {
-	if c.Member != nil && c.begun {
-		c.Member.ClockAfter(context.WithoutCancel(ctx), &info.Part.Clock)
+	if c.Part != nil && c.begun {
+		c.Part.ClockAfter(context.WithoutCancel(ctx), &info.Part.Clock)
 	}
 }
 
 // endPart ends a part whose record is saved. Part 1 waits for the others and returns the
 // result of all. partErr is the failure of this part.
 func (c *Config) endPart(ctx context.Context, in *input, info *runfile.Run, partErr error) (*Result, error) {
-	m, failure := c.Member, ""
+	m, failure := c.Part, ""
 	if partErr != nil {
 		failure = partErr.Error()
 	}
@@ -160,7 +138,7 @@ func (c *Config) endPart(ctx context.Context, in *input, info *runfile.Run, part
 	dir := m.Folder()
 	if m.Leads() && c.begun {
 		m.AwaitOthers()
-		dir = c.Dir
+		dir = c.Output.Dir
 		err = errors.Join(err, c.writeParts(in, time.Now()))
 	}
 	if !c.begun {
@@ -181,4 +159,13 @@ func interruptAll(ctx context.Context, m *cluster.Part, interrupts <-chan struct
 		}
 	}()
 	return func() { notAborted(); close(done) }
+}
+
+// given returns the settings that affect a run as text.
+func given(s *settings.Settings) string {
+	var texts []string
+	for name, text := range s.Given() {
+		texts = append(texts, name+" "+text)
+	}
+	return strings.Join(texts, ", ")
 }

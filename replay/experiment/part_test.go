@@ -16,6 +16,7 @@ import (
 	"moontide/replay/experiment"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/trace"
 )
 
@@ -40,7 +41,7 @@ func runMembers(t *testing.T, n int, change func(c *cluster.Config), config func
 				return
 			}
 			cfg := config(i + 1)
-			cfg.Member, cfg.Dir = m, m.Dir
+			cfg.Part, cfg.Output.Dir = m, m.Dir
 			results[i], errs[i] = experiment.Run(t.Context(), cfg)
 			m.Close(errs[i])
 		})
@@ -66,7 +67,7 @@ func TestPartsAreOneRun(t *testing.T) {
 	url := served(t)
 	const n = 24
 	config := func(int) experiment.Config {
-		return experiment.Config{Trace: experiment.Trace{Requests: trace.FromSlice(sharedRows(n)), BlockSize: 16}, Client: openai.Config{URL: url}, Seed: 7}
+		return experiment.Config{Requests: trace.FromSlice(sharedRows(n)), Settings: settings.Settings{Trace: settings.Trace{BlockSize: 16}, Client: openai.Config{URLs: []string{url}}, Seed: 7}}
 	}
 	single, err := experiment.Run(t.Context(), config(1))
 	if err != nil {
@@ -128,7 +129,7 @@ func TestReportWithoutAPart(t *testing.T) {
 	t.Parallel()
 	url := served(t)
 	results, errs := runParts(t, 3, func(int) experiment.Config {
-		return experiment.Config{Trace: experiment.Trace{Requests: trace.FromSlice(rows(9, 1))}, Client: openai.Config{URL: url}}
+		return experiment.Config{Requests: trace.FromSlice(rows(9, 1)), Settings: settings.Settings{Client: openai.Config{URLs: []string{url}}}}
 	})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -155,7 +156,7 @@ func TestPartsThatCannotRun(t *testing.T) {
 	t.Parallel()
 	url := served(t)
 	_, errs := runParts(t, 2, func(int) experiment.Config {
-		return experiment.Config{Trace: experiment.Trace{Requests: trace.FromSlice(rows(1, 1))}, Client: openai.Config{URL: url}}
+		return experiment.Config{Requests: trace.FromSlice(rows(1, 1)), Settings: settings.Settings{Client: openai.Config{URLs: []string{url}}}}
 	})
 	for i, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), "to deal to 2 parts") {
@@ -169,13 +170,13 @@ func TestPartsWithoutAShare(t *testing.T) {
 	t.Parallel()
 	url := served(t)
 	results, errs := runParts(t, 4, func(int) experiment.Config {
-		return experiment.Config{Trace: experiment.Trace{Requests: trace.FromSlice(sharedRows(20)), BlockSize: 16}, Client: openai.Config{URL: url}, MaxConcurrency: 2, Closed: true, WarmupRequests: 3}
+		return experiment.Config{Requests: trace.FromSlice(sharedRows(20)), Settings: settings.Settings{Trace: settings.Trace{BlockSize: 16}, Client: openai.Config{URLs: []string{url}}, MaxConcurrency: 2, Closed: true, WarmupRequests: 3}}
 	})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	whole := results[0]
-	if n := whole.Run.Limits.MaxConcurrency; n != 2 || whole.Metrics.PeakConcurrency > 2 || whole.Run.Warmup != 3 || whole.Metrics.Completed != 20 {
+	if n := whole.Run.MaxConcurrency(); n != 2 || whole.Metrics.PeakConcurrency > 2 || whole.Run.Warmup != 3 || whole.Metrics.Completed != 20 {
 		t.Errorf("limit %d, peak %d, %d warm-up requests, %d completed", n, whole.Metrics.PeakConcurrency, whole.Run.Warmup, whole.Metrics.Completed)
 	}
 	for i, p := range whole.Metrics.Parts {
@@ -224,7 +225,7 @@ func TestSkewedPartsAreOneRun(t *testing.T) {
 		for i := range rows {
 			rows[i].Timestamp = trace.Some(float64(10 * i))
 		}
-		cfg := experiment.Config{Trace: experiment.Trace{Requests: trace.FromSlice(rows), BlockSize: 16}, Client: openai.Config{URL: url}}
+		cfg := experiment.Config{Requests: trace.FromSlice(rows), Settings: settings.Settings{Trace: settings.Trace{BlockSize: 16}, Client: openai.Config{URLs: []string{url}}}}
 		cfg.Observer.Start = func(s experiment.Started) { starts[number-1] = s.Status }
 		return cfg
 	})
@@ -271,14 +272,14 @@ func TestPartsShareCacheAndSchedule(t *testing.T) {
 	measured := func(n int) (*experiment.Result, map[int]replay.Record) {
 		url := served(t)
 		config := func(int) experiment.Config {
-			return experiment.Config{
-				Trace: experiment.Trace{Path: "../../traces/conversation.jsonl"}, Client: openai.Config{URL: url}, ServerBlockSize: 16, Seed: 5,
-				Pacing: trace.Pacing{Limit: 60, Arrivals: &trace.Arrivals{Process: trace.Poisson, Rate: 200, Burstiness: 1}},
-			}
+			return experiment.Config{Settings: settings.Settings{
+				Trace: settings.Trace{Path: conversations}, Client: openai.Config{URLs: []string{url}}, ServerBlockSize: 16, Seed: 5,
+				Pacing: settings.Pacing{Limit: 60, Rate: trace.Some(200.0)},
+			}}
 		}
 		if n == 1 {
 			cfg := config(1)
-			cfg.Dir = t.TempDir()
+			cfg.Output.Dir = t.TempDir()
 			single, err := experiment.Run(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -321,7 +322,7 @@ func TestPartsResumeTogether(t *testing.T) {
 					for i := range all {
 						all[i].Timestamp = trace.Some(float64(gap * i))
 					}
-					cfg := experiment.Config{Trace: experiment.Trace{Requests: trace.FromSlice(all), BlockSize: 16}, Client: openai.Config{URL: url}}
+					cfg := experiment.Config{Requests: trace.FromSlice(all), Settings: settings.Settings{Trace: settings.Trace{BlockSize: 16}, Client: openai.Config{URLs: []string{url}}}}
 					_, err := os.Stat(filepath.Join(dir, "part-3"))
 					if cfg.Resume = resume && (number != 3 || err == nil); number != 2 {
 						return cfg

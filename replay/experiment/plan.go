@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,31 @@ type Candidate struct {
 	// Variant distinguishes candidates with the same number of engines, such as "prefix
 	// routing".
 	Variant string
+}
+
+// Candidates returns the deployments at points of a set.
+func Candidates(base Config, points []Point) (all []Candidate, err error) {
+	for _, p := range points {
+		cfg := base
+		var differences []string
+		for _, v := range p.Values {
+			if err := cfg.Replace(v.Setting, v.Text, "set"); err != nil {
+				return nil, wrong("{%s} %v", v.Setting, err)
+			}
+			switch v.Setting {
+			case "engines", "prefill-engines", "decode-engines":
+			case "routing":
+				differences = append(differences, v.Text)
+			default:
+				differences = append(differences, v.Setting+" "+v.Text)
+			}
+		}
+		if err := cfg.prepare(); err != nil {
+			return nil, err
+		}
+		all = append(all, Candidate{cfg.engines, strings.Join(differences, ", ")})
+	}
+	return all, nil
 }
 
 // Total returns the number of engines.
@@ -109,19 +135,22 @@ type Planner struct {
 	prompts map[int]*virtual.Prompts // by the engines' block size
 }
 
+// EngineFile returns the file of the engines, nil without one.
+func (p *Planner) EngineFile() *fit.File { return p.cfg.Run.file }
+
 // Notes returns remarks on the trace for a report.
 func (p *Planner) Notes() []string { return p.in.notes }
 
 // Trace returns the name of the trace and its number of requests.
 func (p *Planner) Trace() (name string, requests int) { return p.in.Name, p.in.plan.Rows }
 
-// NewPlanner reads the trace. A [*ConfigError] reports an invalid configuration.
+// NewPlanner reads the trace. A [*settings.Error] reports an invalid configuration.
 func NewPlanner(ctx context.Context, cfg PlanConfig) (*Planner, error) {
-	cfg.Run.Virtual, cfg.Run.Dir, cfg.Run.Resume = true, "", false
+	cfg.Run.Virtual, cfg.Run.Output.Dir, cfg.Run.Resume = true, "", false
 	if cfg.Parallel <= 0 {
 		cfg.Parallel = runtime.GOMAXPROCS(0)
 	}
-	if err := cfg.Run.Check(); err != nil {
+	if err := cfg.Run.prepare(); err != nil {
 		return nil, err
 	}
 	in, err := await(ctx, func() (*input, error) {
@@ -214,7 +243,7 @@ func (p *Planner) Predict(ctx context.Context, candidates []Candidate) ([]Predic
 
 // outside warns about a load outside the fitted range of the engine file, if any.
 func (p *Planner) outside(d engine.Deployment, inFlight int) (warnings []string) {
-	if p.cfg.Run.EngineFile == nil {
+	if p.cfg.Run.file == nil {
 		return nil
 	}
 	running := fit.Range{}
@@ -259,7 +288,7 @@ func (p *Planner) promptsOf(blockSize int) *virtual.Prompts {
 // records replays the trace on a deployment in virtual time.
 func (p *Planner) records(ctx context.Context, d engine.Deployment) (recordsInMemory, *runfile.Run, engine.Stats, error) {
 	cfg := p.cfg.Run
-	cfg.Engines = d
+	cfg.engines = d
 	options := cfg.virtualOptions(p.in)
 	options.Coarse, options.Prompts = p.coarse, p.promptsOf(options.Deployment.Engine.WithDefaults().BlockSize)
 	endpoint, err := newEndpoint(options)
@@ -302,12 +331,12 @@ func (m recordsInMemory) each(yield func(replay.Record, error) bool) {
 func (m recordsInMemory) measure(info *runfile.Run) (*measure.Result, error) {
 	opts := optionsOf(info)
 	opts.BlockSize, opts.Expected = 0, len(m)
-	if info.Window != (runfile.Window{}) {
-		extent, err := measure.Extent(m.each, info.Window)
+	if info.Settings.Window != (runfile.Window{}) {
+		extent, err := measure.Extent(m.each, info.Settings.Window)
 		if err != nil {
 			return nil, err
 		}
-		if opts.Window, err = measure.Cut(extent, info.Window); err != nil {
+		if opts.Window, err = measure.Cut(extent, info.Settings.Window); err != nil {
 			return nil, err
 		}
 	}

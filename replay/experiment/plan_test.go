@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,9 +13,9 @@ import (
 	"moontide/replay/experiment"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/replay/sim/engine"
 	"moontide/trace"
-	"moontide/trace/routing"
 )
 
 // metrics returns the metrics with some keys.
@@ -53,15 +54,10 @@ func candidates(all ...engine.Deployment) (list []experiment.Candidate) {
 	return list
 }
 
-// deployment returns a deployment of default engines after some changes.
-func deployment(change func(*engine.Deployment)) engine.Deployment {
-	d := engine.Default()
-	change(&d)
-	return d
-}
-
 func aggregated(engines int) engine.Deployment {
-	return deployment(func(d *engine.Deployment) { d.Engines = engines })
+	d := engine.Default()
+	d.Engines = engines
+	return d
 }
 
 const (
@@ -72,38 +68,49 @@ const (
 // A prediction has the metrics of a run of the same deployment with the same load.
 func TestPredictionsAreRuns(t *testing.T) {
 	t.Parallel()
-	deployments := []engine.Deployment{
-		aggregated(1), deployment(func(d *engine.Deployment) { d.Engines, d.Routing = 3, routing.Prefix }),
-		deployment(func(d *engine.Deployment) { d.Engines, d.Routing = 3, routing.Random }),
-		deployment(func(d *engine.Deployment) { d.Engines, d.Prefill, d.Decode = 0, 2, 1 }),
-		deployment(func(d *engine.Deployment) { d.Engine.MaxSeqs, d.Engine.KVBlocks = 8, 2500 }),
+	var points []experiment.Point
+	for _, text := range []string{"engines 1", "engines 3 routing prefix", "engines 3 routing random", "prefill-engines 2 decode-engines 1", "max-num-seqs 8 num-gpu-blocks 2500"} {
+		var p experiment.Point
+		for words := strings.Fields(text); len(words) > 0; words = words[2:] {
+			p = p.With(runfile.Value{Setting: words[0], Text: words[1]})
+		}
+		points = append(points, p)
 	}
 	window := runfile.Window{WarmupSeconds: 5, CooldownSeconds: 5}
-	for name, cfg := range map[string]experiment.Config{
+	for name, cfg := range map[string]settings.Settings{
 		"open loop":   {},
-		"paced":       {Pacing: trace.Pacing{Limit: 60, Start: 5 * time.Second, Speedup: 3, Ramp: 10 * time.Second}, MaxConcurrency: 4},
-		"drawn":       {Pacing: trace.Pacing{Arrivals: &trace.Arrivals{Process: trace.Poisson, Rate: 4}}, Seed: 7},
+		"paced":       {Pacing: settings.Pacing{Limit: 60, Start: 5 * time.Second, Speedup: 3, Ramp: 10 * time.Second}, MaxConcurrency: 4},
+		"drawn":       {Pacing: settings.Pacing{Rate: trace.Some(4.0)}, Seed: 7},
 		"closed loop": {Closed: true, MaxConcurrency: 3, Window: window},
 		"sessions":    {Closed: true, Sessions: replay.SessionLimits{Open: 2, Turns: 5}, Client: openai.Config{Answers: openai.LiveAnswers}, CacheGenerated: true},
-		"spread":      {Pacing: trace.Pacing{SpreadGrid: true, End: 40 * time.Second}, Client: openai.Config{CancelAfter: 2 * time.Second}},
+		"spread":      {Pacing: settings.Pacing{SpreadGrid: true, End: 40 * time.Second}, Client: openai.Config{CancelAfter: 2 * time.Second}},
 	} {
 		for _, everyToken := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, every token %v", name, everyToken), func(t *testing.T) {
 				t.Parallel()
-				cfg := cfg
+				cfg := experiment.Config{Settings: cfg}
 				cfg.Trace.Path = agentTrace
 				shown := metrics("completed", "abandoned", "output_throughput", "mean_ttft_ms", "p99_ttft_ms", "p99_tpot_ms", "mean_e2el_ms", "mean_client_queue_time_ms", "cached_share", "achieved_rate", "max_concurrent_requests")
 				if everyToken { // else the times of tokens are not simulated
 					shown = append(shown, metrics("mean_itl_ms", "max_output_tokens_per_s", "p99_ttst_ms")...)
 				}
 				p := planner(t, experiment.PlanConfig{Run: cfg, Gates: gatesFrom(t, "p50_ttft<100ms,failed<1%"), Metrics: shown})
-				predicted, err := p.Predict(t.Context(), candidates(deployments...))
+				deployments, err := experiment.Candidates(cfg, points)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for i, d := range deployments {
+				predicted, err := p.Predict(t.Context(), deployments)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, d := range points {
 					one := cfg
-					one.Virtual, one.Engines = true, d
+					one.Virtual = true
+					for _, v := range d.Values {
+						if err := one.Set(v.Setting, v.Text, ""); err != nil {
+							t.Fatal(err)
+						}
+					}
 					result, err := experiment.Run(t.Context(), one)
 					if err != nil {
 						t.Fatal(err)
@@ -133,11 +140,11 @@ func TestPredictionsAreRuns(t *testing.T) {
 func TestPlanErrors(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	var wrong *experiment.ConfigError
-	if _, err := experiment.NewPlanner(ctx, experiment.PlanConfig{}); !errors.As(err, &wrong) || wrong.Field != "Trace" {
+	var wrong *settings.Error
+	if _, err := experiment.NewPlanner(ctx, experiment.PlanConfig{}); !errors.As(err, &wrong) || !strings.Contains(wrong.Text, "needs a trace") {
 		t.Errorf("without a trace: %v", err)
 	}
-	p := planner(t, experiment.PlanConfig{Run: experiment.Config{Trace: experiment.Trace{Requests: trace.FromSlice(rows(5, 0))}}})
+	p := planner(t, experiment.PlanConfig{Run: experiment.Config{Requests: trace.FromSlice(rows(5, 0))}})
 	bad := aggregated(2)
 	bad.Engine.Costs.Step = -1
 	if _, err := p.Predict(ctx, candidates(aggregated(1), bad)); !errors.As(err, &wrong) {

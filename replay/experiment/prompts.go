@@ -12,23 +12,6 @@ import (
 	"moontide/trace/tokenizer"
 )
 
-// checkPrompts reports contradictions between the fields about prompts.
-func (c *Config) checkPrompts() error {
-	form, ranged := c.Client.Prompt, c.Client.Source.Low != 0 || c.Client.Source.High != 0
-	ids := c.Client.WithDefaults().Prompt == openai.Tokens && (form != "" || c.Dataset == "")
-	switch {
-	case c.Dataset != "" && c.Tokenizer == "":
-		return wrong("Dataset", "needs the model's own tokenizer (tokenizer.json) to cut texts to exact lengths")
-	case c.Dataset != "" && form == openai.Tokens:
-		return wrong("Dataset", "is text, and the prompt form is tokens: leave the form out")
-	case c.Tokenizer != "" && ids && !c.Virtual && !c.liveAnswers():
-		return wrong("Tokenizer", "applies to text prompts, but prompts are token ids: choose the prompt form words, or a dataset")
-	case ranged && !ids:
-		return wrong("TokenRange", "applies to token-id prompts, but prompts are text: choose the prompt form tokens")
-	}
-	return nil
-}
-
 // promptSource returns the source of prompts, reading its files, and the
 // encoder of the tokenizer, nil without one.
 func (c *Config) promptSource(blockSize int) (source prompt.Source, encode server.Encoder, err error) {
@@ -56,20 +39,15 @@ func (c *Config) promptSource(blockSize int) (source prompt.Source, encode serve
 func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Target {
 	t := runfile.Target{
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
-		Simulated: c.embedded(), LiveAnswers: c.liveAnswers(),
+		Simulated: c.Embedded(),
 		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Accepted: client.Accepted(), Body: secret.Body(client.Members()),
-		ModelFromTrace: c.Client.ModelFromTrace,
-		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,
+		TemplateTokens: client.TemplateTokens().Value,
 	}
-	if c.embedded() {
+	if c.Embedded() {
 		t.Engines = c.recordedEngines()
 	}
 	for _, s := range client.Shares() {
 		t.Models = append(t.Models, runfile.ModelShare{Model: s.Model, Share: s.Weight})
-	}
-	if client.PromptForm() == openai.Tokens {
-		low, high := client.TokenRange()
-		t.TokenRange = fmt.Sprintf("%d:%d", low, high)
 	}
 	if c.Tokenizer != "" {
 		t.Tokenizer = runfile.File{Name: filepath.Base(c.Tokenizer), SHA256: source.Words.Tokenizer}

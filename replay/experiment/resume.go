@@ -29,7 +29,7 @@ func Resumable(dir string) (runfile.Run, error) {
 	}
 	recorded.Close()
 	switch {
-	case recorded.Run.Target.Virtual:
+	case recorded.Run.Settings.Virtual:
 		return runfile.Run{}, resuming(dir, errors.New("it is a simulation: run it again"))
 	case recorded.Run.Finished() && recorded.Run.Part.Of == 0: // the other parts may not be complete
 		return runfile.Run{}, resuming(dir, errors.New("the run is complete"))
@@ -51,9 +51,9 @@ func openEarlier(cfg *Config, in *input) (*earlierRun, error) {
 		return nil, err
 	case in.sha256 != was.Trace.SHA256:
 		return nil, resuming(e.dir, fmt.Errorf("it is another trace: its SHA-256 is %s, the run's is %s", in.sha256, was.Trace.SHA256))
-	case cfg.Member == nil && was.Part.Of > 0:
+	case cfg.Part == nil && was.Part.Of > 0:
 		return nil, resuming(e.dir, fmt.Errorf("it is part %d of %d of a run: resume the parts together", was.Part.Number, was.Part.Of))
-	case cfg.Member != nil && was.Part.Of > 0 && (was.Part.Number != cfg.Member.Number || was.Part.Of != cfg.Member.Of || was.Part.By != cfg.Member.By):
+	case cfg.Part != nil && was.Part.Of > 0 && (was.Part.Number != cfg.Part.Number || was.Part.Of != cfg.Part.Of || was.Part.By != cfg.Part.By):
 		return nil, resuming(e.dir, fmt.Errorf("it is part %d of %d, split by %s", was.Part.Number, was.Part.Of, was.Part.By))
 	case in.plan.Schedule != was.Schedule || in.partRows != was.Rows:
 		return nil, resuming(e.dir, fmt.Errorf("this version schedules the trace differently from %s", was.Version))
@@ -85,8 +85,8 @@ func (e *earlierRun) read(in *input) error {
 	if e.past, err = replay.ReadResumeState(recorded.Records(), in.plan); err != nil {
 		return err
 	}
-	if d := e.run.Limits.DurationSeconds; d > 0 && e.past.Clock.Seconds() >= d {
-		return fmt.Errorf("the run's duration of %g s was over when it ended: nothing is left to send", d)
+	if d := e.run.Settings.Duration; d > 0 && e.past.Clock >= d {
+		return fmt.Errorf("the run's duration of %v was over when it ended: nothing is left to send", d)
 	}
 	return nil
 }

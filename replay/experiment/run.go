@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,7 +14,6 @@ import (
 	"moontide/replay/evidence"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
-	"moontide/replay/secret"
 	"moontide/trace"
 	"moontide/trace/atomicfile"
 )
@@ -27,7 +25,7 @@ var (
 )
 
 // Run replays a trace, records it and measures it. It first checks everything
-// that can be checked without sending; a [*ConfigError] reports an invalid
+// that can be checked without sending; a [*settings.Error] reports an invalid
 // configuration.
 //
 // If the result is not nil, the run was measured even if there is an error:
@@ -35,10 +33,10 @@ var (
 // written. A bad verdict is not an error. When ctx ends before the first request, Run
 // returns its error; later, it cancels the requests in flight and returns [ErrStopped].
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
-	if err := cfg.Check(); err != nil {
+	if err := cfg.prepare(); err != nil {
 		return nil, err
 	}
-	if m := cfg.Member; m != nil {
+	if m := cfg.Part; m != nil {
 		var left func()
 		ctx, left = cfg.join(ctx)
 		defer left()
@@ -77,14 +75,14 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	if result == nil {
 		return nil, err
 	}
-	if result.Dir = cfg.Dir; cfg.Member != nil && !cfg.Member.Leads() {
+	if result.Dir = cfg.Output.Dir; cfg.Part != nil && !cfg.Part.Leads() {
 		result.Dir = cfg.recordDir()
 	}
 	switch {
 	case err != nil || result.Run.Failure != "":
 	case result.Run.Stopped:
-		if err = ErrStopped; cfg.Member != nil {
-			err = cmp.Or(cfg.Member.Err(), ErrStopped)
+		if err = ErrStopped; cfg.Part != nil {
+			err = cmp.Or(cfg.Part.Err(), ErrStopped)
 		}
 	case result.Metrics.Completed == 0 && result.Run.Rows > 0: // a part may have none
 		err = ErrNoSuccess
@@ -115,10 +113,10 @@ func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
 
 // recordDir returns the folder of the records of this process.
 func (c *Config) recordDir() string {
-	if c.Member != nil {
-		return c.Member.Folder()
+	if c.Part != nil {
+		return c.Part.Folder()
 	}
-	return c.Dir
+	return c.Output.Dir
 }
 
 // folder returns the folder that the run is recorded in.
@@ -126,13 +124,13 @@ func (c *Config) folder() (dir string, remove func(), err error) {
 	switch {
 	case c.Resume:
 		return c.recordDir(), func() {}, nil
-	case c.Member != nil: // the folder of the run is that of all parts, which TryFolder must not remove
-		if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+	case c.Part != nil: // the folder of the run is that of all parts, which TryFolder must not remove
+		if err := os.MkdirAll(c.Output.Dir, 0o755); err != nil {
 			return "", nil, fmt.Errorf("making run folder: %w", err)
 		}
-		return c.Member.Folder(), func() {}, runfile.TryFolder(c.Member.Folder())
-	case c.Dir != "":
-		return c.Dir, func() {}, runfile.TryFolder(c.Dir)
+		return c.Part.Folder(), func() {}, runfile.TryFolder(c.Part.Folder())
+	case c.Output.Dir != "":
+		return c.Output.Dir, func() {}, runfile.TryFolder(c.Output.Dir)
 	}
 	if dir, remove, err = atomicfile.TemporaryFolder(); err != nil {
 		return "", nil, fmt.Errorf("making a folder for the record: %w", err)
@@ -142,40 +140,15 @@ func (c *Config) folder() (dir string, remove func(), err error) {
 
 // record returns the content of run.json before the endpoint is known.
 func (c *Config) record(in *input) runfile.Run {
-	rate := in.DrawnRate
-	if a := in.pacing.Arrivals; a != nil && !a.Sessions {
-		rate = a.Rate * in.speedup()
-	}
-	atOnce := math.IsInf(rate, 1)
-	if atOnce {
-		rate = 0
-	}
-	info := runfile.Run{
-		Version: c.Version, Command: c.Command, Flags: c.Flags,
+	return runfile.Run{Settings: c.recorded, Outcome: runfile.Outcome{
+		Version: c.Version, Command: c.Command, Sources: c.recorded.Sources(),
 		Host: runfile.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
 		Trace: runfile.Source{
 			Name: in.Name, SHA256: in.sha256, DigestRows: in.digested, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
-			Speedup: in.speedup(), Rate: rate, AtOnce: atOnce, Limit: in.pacing.Limit,
 		},
-		Seed: c.Seed, Leg: c.leg,
-		Limits: runfile.Limits{
-			MaxConcurrency: c.MaxConcurrency, Closed: c.Closed, DurationSeconds: c.Duration.Seconds(),
-			MaxSessions: c.Sessions.Open, MaxTurns: c.Sessions.Turns,
-			CancelAfterSeconds: c.Client.CancelAfter.Seconds(),
-		},
-		Window: c.Window, Thresholds: c.Thresholds,
-		Rows: in.partRows, Schedule: in.plan.Schedule, LostTurns: in.plan.Graph.Lost(), Notes: in.notes,
-	}
-	if !c.Virtual {
-		info.Salt, info.NoChunkTimes = secret.Text(c.Salt), c.NoChunkTimes
-		timeout, firstByte, idle := c.Client.Timeouts()
-		info.Limits.TimeoutSeconds, info.Limits.FirstByteSeconds, info.Limits.IdleSeconds = timeout.Seconds(), firstByte.Seconds(), idle.Seconds()
-		info.Limits.MaxErrors, info.Limits.Retries = c.MaxErrors, c.Retries
-	}
-	return info
+		Point: c.point, Rows: in.partRows, Schedule: in.plan.Schedule, LostTurns: in.plan.Graph.Lost(), Notes: in.notes,
+	}}
 }
-
-func (in *input) speedup() float64 { return cmp.Or(in.pacing.Speedup, 1) }
 
 // drive replays the trace, or the rest of it, against an endpoint.
 func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.Run, dir string) (*Result, error) {
@@ -210,7 +183,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	if past, err = in.together(past, cfg.done); err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	folder.KeepText, folder.NoChunkTimes = cfg.KeepText, cfg.NoChunkTimes
+	folder.KeepText, folder.NoChunkTimes = cfg.Output.KeepText, cfg.Output.NoChunkTimes
 	runner := &replay.Runner{
 		Client:         client,
 		Recorder:       watched{folder, cfg.Observer.Record},
@@ -234,7 +207,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	info.Notes = append(info.Notes, answerNotes(client.AnswerCounts(), past)...)
 	sampleErr := watcher.end(&info)
 	done := 0
-	if past == nil && cfg.Member == nil { // a part has its own clock
+	if past == nil && cfg.Part == nil { // a part has its own clock
 		info.Started = tally.Start
 	}
 	if earlier != nil { // this process does not know what was sent before the run was resumed
@@ -243,7 +216,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	runErr = settle(&info, tally, done, runErr)
 	cfg.compareClock(ctx, &info)
 	err = errors.Join(runErr, sampleErr, folder.Close(), folder.WriteRun(info))
-	if cfg.Member != nil {
+	if cfg.Part != nil {
 		return cfg.endPart(ctx, in, &info, err)
 	}
 	// Measure the records even after an error, using info from memory: on a full

@@ -18,6 +18,7 @@ import (
 	"moontide/replay/experiment"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
 	"moontide/trace"
@@ -52,13 +53,11 @@ func TestRequestsAndPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	var schedules, prompts []string
-	for _, source := range []experiment.Trace{{Path: path}, {Requests: trace.FromSlice(rows(5, 0))}} {
-		result, err := experiment.Run(t.Context(), experiment.Config{Trace: source, Client: openai.Config{URL: url}, Salt: "x"})
+	for _, cfg := range []experiment.Config{{Settings: settings.Settings{Trace: settings.Trace{Path: path}}}, {Requests: trace.FromSlice(rows(5, 0))}} {
+		cfg.Client.URLs, cfg.Salt = []string{url}, "x"
+		result, err := experiment.Run(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
-		}
-		if l := result.Run.Limits; l.TimeoutSeconds != 3600 || l.FirstByteSeconds != 1800 || l.IdleSeconds != 120 {
-			t.Errorf("the record has the limits %+v", l)
 		}
 		if result.Metrics.Completed != 5 || result.Dir != "" || len(result.Run.Trace.SHA256) != 64 {
 			t.Errorf("%+v", result.Run)
@@ -89,14 +88,14 @@ func TestCancel(t *testing.T) {
 		}
 	}
 	for name, cfg := range map[string]experiment.Config{
-		"a row that never comes": {Trace: experiment.Trace{Requests: blocked}},
-		"a silent endpoint":      {Trace: experiment.Trace{Requests: trace.FromSlice(rows(1, 0))}, Client: openai.Config{URL: "http://" + silent.Addr().String()}},
-		"waiting for readiness":  {Trace: experiment.Trace{Requests: trace.FromSlice(rows(1, 0))}, Client: openai.Config{URL: "http://127.0.0.1:1"}, WaitReady: time.Hour},
+		"a row that never comes": {Requests: blocked},
+		"a silent endpoint":      {Requests: trace.FromSlice(rows(1, 0)), Settings: settings.Settings{Client: openai.Config{URLs: []string{"http://" + silent.Addr().String()}}}},
+		"waiting for readiness":  {Requests: trace.FromSlice(rows(1, 0)), Settings: settings.Settings{Client: openai.Config{URLs: []string{"http://127.0.0.1:1"}}, WaitReady: time.Hour}},
 	} {
 		for how, drain := range map[string]bool{"cancelled": false, "drained": true} {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
-			cfg.Dir = filepath.Join(t.TempDir(), "run")
+			cfg.Output.Dir = filepath.Join(t.TempDir(), "run")
 			cfg.Drain = ended
 			time.AfterFunc(20*time.Millisecond, func() {
 				if drain {
@@ -110,7 +109,7 @@ func TestCancel(t *testing.T) {
 			if result != nil || !errors.Is(err, context.Canceled) {
 				t.Errorf("%s, %s: %v, %v", name, how, result, err)
 			}
-			if _, err := os.Stat(cfg.Dir); err == nil {
+			if _, err := os.Stat(cfg.Output.Dir); err == nil {
 				t.Errorf("%s, %s: it leaves a folder", name, how)
 			}
 		}
@@ -126,9 +125,11 @@ func TestStopAndResume(t *testing.T) {
 		ended := make(chan struct{})
 		records := 0
 		cfg := experiment.Config{
-			Trace:  experiment.Trace{Requests: trace.FromSlice(rows(40, 8))},
-			Closed: true, MaxConcurrency: 1, // however busy the machine is, few are sent before the end
-			Client: openai.Config{URL: url}, Dir: filepath.Join(t.TempDir(), "run"), Salt: name, Drain: ended,
+			Requests: trace.FromSlice(rows(40, 8)), Drain: ended,
+			Settings: settings.Settings{
+				Closed: true, MaxConcurrency: 1, // however busy the machine is, few are sent before the end
+				Client: openai.Config{URLs: []string{url}}, Output: settings.Output{Dir: filepath.Join(t.TempDir(), "run")}, Salt: name,
+			},
 			Observer: experiment.Observer{Record: func(replay.Record) {
 				if records++; records != 3 {
 				} else if drain {
@@ -150,7 +151,7 @@ func TestStopAndResume(t *testing.T) {
 		if _, err := experiment.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "the run is complete") {
 			t.Errorf("%s, resumed twice: %v", name, err)
 		}
-		again, err := experiment.Measure(experiment.MeasureConfig{}, cfg.Dir)
+		again, err := experiment.Measure(experiment.MeasureConfig{}, cfg.Output.Dir)
 		if err != nil || again.Metrics.Completed != result.Metrics.Completed || again.Metrics.Verdict.Level != result.Metrics.Verdict.Level {
 			t.Errorf("%s: measured again %+v, %v", name, again, err)
 		}
@@ -160,31 +161,35 @@ func TestStopAndResume(t *testing.T) {
 // Configuration errors name the field, before anything is written.
 func TestConfigErrors(t *testing.T) {
 	t.Parallel()
-	some := experiment.Trace{Requests: trace.FromSlice(rows(1, 0))}
-	for want, cfg := range map[string]experiment.Config{
-		"Trace needs":                   {},
-		"MaxConcurrency must not":       {Trace: some, MaxConcurrency: -1},
-		"Closed needs":                  {Trace: some, Closed: true},
-		"Retries must be from 0 to 100": {Trace: some, Retries: 101},
-		"WaitReady must not":            {Trace: some, WaitReady: -time.Second},
-		"Resume needs":                  {Trace: some, Resume: true},
-		"NoChunkTimes discards":         {Trace: some, NoChunkTimes: true, Window: runfile.Window{WarmupSeconds: 1}},
-		"the speedup is not":            {Trace: some, Pacing: trace.Pacing{Speedup: -1}},
-		"a closed loop has no arrivals": {Trace: some, Closed: true, MaxConcurrency: 1, Pacing: trace.Pacing{Ramp: time.Second}},
-		"Dataset needs":                 {Trace: some, Dataset: "x"},
-		"MaxLagShare must be":           {Trace: some, Thresholds: runfile.Thresholds{MaxLagShare: 2}},
-		"url is not http":               {Trace: some, Client: openai.Config{URL: "ftp://x"}},
+	window := settings.Window{WarmupSeconds: 1}
+	for want, s := range map[string]settings.Settings{
+		"max-concurrency must be":     {MaxConcurrency: -1},
+		"closed needs":                {Closed: true},
+		"retry must be from 0 to 100": {Retries: 101},
+		"wait-ready -1s is negative":  {WaitReady: -time.Second},
+		"no-chunk-times discards":     {Output: settings.Output{NoChunkTimes: true}, Window: window},
+		"speedup must be positive":    {Pacing: settings.Pacing{Speedup: -1}},
+		"closed ignores arrivals":     {Closed: true, MaxConcurrency: 1, Pacing: settings.Pacing{Ramp: time.Second}},
+		"dataset needs":               {Dataset: "x"},
+		"verdict the limit lag-share": {Thresholds: settings.Thresholds{MaxLagShare: 2}},
+		"url is not http":             {Client: openai.Config{URLs: []string{"ftp://x"}}},
+		"a run is resumed":            {},
+		"a run needs a trace":         {},
 	} {
-		cfg.Dir = filepath.Join(t.TempDir(), "run")
-		if want == "Resume needs" {
-			cfg.Dir = ""
+		cfg := experiment.Config{Requests: trace.FromSlice(rows(1, 0)), Settings: s}
+		cfg.Output.Dir = filepath.Join(t.TempDir(), "run")
+		switch want {
+		case "a run is resumed":
+			cfg.Output.Dir, cfg.Resume = "", true
+		case "a run needs a trace":
+			cfg.Requests = nil
 		}
 		result, err := experiment.Run(t.Context(), cfg)
-		var wrong *experiment.ConfigError
+		var wrong *settings.Error
 		if result != nil || !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
-		if _, err := os.Stat(filepath.Join(cfg.Dir, runfile.RunFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(cfg.Output.Dir, runfile.RunFile)); err == nil {
 			t.Errorf("%s: it leaves a folder", want)
 		}
 	}
@@ -197,9 +202,11 @@ func TestWarmupIsNotObserved(t *testing.T) {
 	var recorded int
 	tokens := make(chan int, 100)
 	result, err := experiment.Run(t.Context(), experiment.Config{
-		Trace:          experiment.Trace{Requests: trace.FromSlice(rows(3, 0))},
-		Client:         openai.Config{URL: url, OnToken: func(row int, _ []byte) { tokens <- row }},
-		WarmupRequests: 5,
+		Requests: trace.FromSlice(rows(3, 0)),
+		Settings: settings.Settings{
+			Client:         openai.Config{URLs: []string{url}, OnToken: func(row int, _ []byte) { tokens <- row }},
+			WarmupRequests: 5,
+		},
 		Observer: experiment.Observer{
 			Record: func(replay.Record) { recorded++ },
 		},
@@ -215,31 +222,28 @@ func TestWarmupIsNotObserved(t *testing.T) {
 	}
 }
 
-// A repeated sweep keeps the completed runs and executes only the others.
-func TestSweepAgain(t *testing.T) {
+// A repeated set keeps the completed runs and executes only the others.
+func TestSetAgain(t *testing.T) {
 	t.Parallel()
 	url := served(t)
-	cfg := experiment.SweepConfig{
-		Sweep: experiment.Sweep{Axis: experiment.Concurrency, Levels: []float64{1, 2}, Prompts: 4, Targets: []experiment.Target{{URL: url}}},
-		Trace: func(leg experiment.Leg) (experiment.Trace, error) {
-			return experiment.Trace{Requests: trace.FromSlice(rows(leg.Prompts, 0))}, nil
-		},
-		Run: experiment.Config{Thresholds: runfile.Thresholds{MaxLagMS: 1e6}},
-		Dir: filepath.Join(t.TempDir(), "sweep"),
+	s := experiment.Set{
+		Base:   experiment.Config{Requests: trace.FromSlice(rows(4, 0)), Settings: settings.Settings{Client: openai.Config{URLs: []string{url}}, Thresholds: settings.Thresholds{MaxLagMS: 1e6}}},
+		Points: experiment.Combine(nil, experiment.Axis{Setting: "max-concurrency", Values: []string{"1", "2"}}),
+		Dir:    filepath.Join(t.TempDir(), "set"),
 	}
-	first, err := experiment.RunSweep(t.Context(), cfg)
-	if err != nil || len(first) != 2 || first[0].Found || first[1].Run.Limits.MaxConcurrency != 2 || first[0].Run.Salt == first[1].Run.Salt {
+	first, err := s.Run(t.Context())
+	if err != nil || len(first) != 2 || first[0].Reused || first[1].Result.Run.Settings.MaxConcurrency != 2 || first[0].Result.Run.Settings.Salt == first[1].Result.Run.Settings.Salt {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	cfg.Levels = []float64{1, 2, 3}
-	again, err := experiment.RunSweep(t.Context(), cfg)
-	if err != nil || len(again) != 3 || !again[0].Found || !again[1].Found || again[2].Found {
+	s.Points = experiment.Combine(nil, experiment.Axis{Setting: "max-concurrency", Values: []string{"1", "2", "3"}})
+	again, err := s.Run(t.Context())
+	if err != nil || len(again) != 3 || !again[0].Reused || !again[1].Reused || again[2].Reused {
 		t.Errorf("%+v, %v", again, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	cfg.Dir += "-other"
-	if runs, err := experiment.RunSweep(ctx, cfg); runs != nil || !errors.Is(err, context.Canceled) {
+	s.Dir += "-other"
+	if runs, err := s.Run(ctx); runs != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v, %v", runs, err)
 	}
 }
@@ -249,10 +253,12 @@ func ExampleRun() {
 	url, stop := fastEndpoint()
 	defer stop()
 	result, err := experiment.Run(context.Background(), experiment.Config{
-		Trace:  experiment.Trace{Path: "../../traces/conversation.jsonl"},
-		Pacing: trace.Pacing{Limit: 20, Speedup: 100},
-		Client: openai.Config{URL: url, Model: "sim"},
-		Salt:   "example",
+		Settings: settings.Settings{
+			Trace:  settings.Trace{Path: "../../traces/conversation.jsonl"},
+			Pacing: settings.Pacing{Limit: 20, Speedup: 100},
+			Client: openai.Config{URLs: []string{url}, Model: "sim"},
+			Salt:   "example",
+		},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -299,9 +305,9 @@ func TestLimitLeavesTheRestUnread(t *testing.T) {
 	if err := os.Truncate(path, 64<<30); err != nil {
 		t.Skip("no sparse files: ", err)
 	}
-	result, err := experiment.Run(context.Background(), experiment.Config{
-		Trace: experiment.Trace{Path: path}, Pacing: trace.Pacing{Limit: 5}, Virtual: true, Dir: filepath.Join(t.TempDir(), "run"),
-	})
+	result, err := experiment.Run(context.Background(), experiment.Config{Settings: settings.Settings{
+		Trace: settings.Trace{Path: path}, Pacing: settings.Pacing{Limit: 5}, Virtual: true, Output: settings.Output{Dir: filepath.Join(t.TempDir(), "run")},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

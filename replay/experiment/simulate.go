@@ -10,6 +10,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/fit"
 	"moontide/replay/sim/virtual"
@@ -19,7 +20,7 @@ import (
 
 // simulate replays the trace in virtual time.
 func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir string) (*Result, error) {
-	engines := cfg.engines()
+	engines := cfg.engines
 	endpoint, err := newEndpoint(cfg.virtualOptions(in))
 	if err != nil {
 		return nil, err
@@ -31,15 +32,15 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	defer closeRows()
 	info.Started = time.Now()
 	info.Target = cfg.virtualTarget()
-	info.Notes = append(info.Notes, "simulated in virtual time: "+DescribeEngines(engines, cfg.EngineFile))
-	if text := HeldOutErrors(cfg.EngineFile); text != "" {
+	info.Notes = append(info.Notes, "simulated in virtual time: "+DescribeEngines(engines, cfg.file))
+	if text := HeldOutErrors(cfg.file); text != "" {
 		info.Notes = append(info.Notes, text)
 	}
 	folder, err := runfile.Create(dir, info)
 	if err != nil {
 		return nil, err
 	}
-	folder.KeepText = cfg.KeepText
+	folder.KeepText = cfg.Output.KeepText
 	opts := optionsOf(&info)
 	opts.Detail = true
 	kept := recordAndMeasure(folder, opts)
@@ -58,7 +59,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	if metrics == nil {
 		return nil, err
 	}
-	if info.Window != (runfile.Window{}) || info.Failure != "" { // they need the end of the run
+	if info.Settings.Window != (runfile.Window{}) || info.Failure != "" { // they need the end of the run
 		result, measureErr := measureRun(dir, &info)
 		return result, errors.Join(err, measureErr)
 	}
@@ -67,23 +68,23 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 
 func (c *Config) virtualOptions(in *input) virtual.Config {
 	return virtual.Config{
-		Deployment: c.engines(), TraceBlockSize: in.blockSize.Tokens, CacheGenerated: c.CacheGenerated,
-		LiveAnswers: c.liveAnswers(), Graph: in.plan.Graph, CancelAfter: c.Client.CancelAfter,
+		Deployment: c.engines, TraceBlockSize: in.blockSize.Tokens, CacheGenerated: c.CacheGenerated,
+		LiveAnswers: c.LiveAnswers(), Graph: in.plan.Graph, CancelAfter: c.Client.CancelAfter,
 	}
 }
 
 func newEndpoint(options virtual.Config) (*virtual.Endpoint, error) {
 	endpoint, err := virtual.New(options)
 	if err != nil {
-		return nil, &ConfigError{"Engines", err}
+		return nil, &settings.Error{Text: err.Error()}
 	}
 	return endpoint, nil
 }
 
 func (c *Config) virtualTarget() runfile.Target {
 	return runfile.Target{
-		Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true,
-		ServerBlockSize: c.serverBlockSize(), IgnoreEOS: true, LiveAnswers: c.liveAnswers(), GeneratedCached: c.CacheGenerated,
+		Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true,
+		ServerBlockSize: c.serverBlockSize(), IgnoreEOS: true, GeneratedCached: c.CacheGenerated,
 		Engines: c.recordedEngines(),
 	}
 }
@@ -157,8 +158,8 @@ func HeldOutErrors(file *fit.File) string {
 
 // recordedEngines returns the simulated engines for run.json.
 func (c *Config) recordedEngines() runfile.Engines {
-	e := runfile.Engines{Deployment: c.engines().String()}
-	if f := c.EngineFile; f != nil {
+	e := runfile.Engines{Deployment: c.engines.String()}
+	if f := c.file; f != nil {
 		e.File = runfile.File{Name: f.Name, SHA256: f.SHA256}
 	}
 	return e
@@ -194,13 +195,13 @@ func setRunning(load *fit.Range, d engine.Deployment, inFlight int) {
 // outside warns about a load outside the fitted range of the engine file: the p99 of
 // the lengths, and the requests in flight, 0 if unknown.
 func (c *Config) outside(in *input, inFlight int) []string {
-	if c.EngineFile == nil || in.lengths == nil {
+	if c.file == nil || in.lengths == nil {
 		return nil
 	}
 	load := in.lengths.fitted()
 	if n := inFlight; n > 0 {
 		load.Concurrency = fit.Interval{Low: n, High: n}
-		setRunning(&load, c.engines(), n)
+		setRunning(&load, c.engines, n)
 	}
 	texts := c.outsideRange(load)
 	for i := range texts {
@@ -214,8 +215,8 @@ func (c *Config) outside(in *input, inFlight int) []string {
 // file.
 func (c *Config) outsideRange(loads ...fit.Range) (texts []string) {
 	for _, load := range loads {
-		if far := c.EngineFile.Outside(load); far != nil {
-			texts = append(texts, fmt.Sprintf("outside the range that %s was fitted to: %s", c.EngineFile.Name, strings.Join(far, "; ")))
+		if far := c.file.Outside(load); far != nil {
+			texts = append(texts, fmt.Sprintf("outside the range that %s was fitted to: %s", c.file.Name, strings.Join(far, "; ")))
 		}
 	}
 	return texts

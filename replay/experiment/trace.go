@@ -18,23 +18,61 @@ import (
 	"moontide/trace"
 	"moontide/trace/block"
 	"moontide/trace/format"
+	"moontide/trace/log"
+	"moontide/trace/tokenizer"
 )
 
-// Trace is the trace of a run. Set either Path or Requests.
+// Trace is the trace of a run: a path, or requests.
 type Trace struct {
-	// Path is a file or folder in any format that [format.Open] reads. It is
-	// read several times.
-	Path   string
-	Format format.Options
-	// Requests is iterated several times and must yield the same rows each time.
-	Requests trace.Requests
-	Name     string // in reports; "" is the base name of Path
-	// BlockSize is the number of tokens per block id; 0 uses the size given by
-	// the trace or derived from its rows.
-	BlockSize int
-	// DrawnRate is the rate, in requests per second, at which the arrivals were
-	// drawn; 0 if they are measured.
-	DrawnRate float64
+	Path      string
+	Format    format.Options
+	Requests  trace.Requests
+	Name      string // in reports
+	BlockSize int    // 0 uses the size given by the trace or derived from its rows
+}
+
+// source returns the trace of the run. Requests of a description are drawn.
+func (c *Config) source() (Trace, error) {
+	of := c.Trace
+	if c.Described() {
+		reqs, size, err := c.draw()
+		if err != nil {
+			return Trace{}, err
+		}
+		t := Trace{Requests: reqs, Name: cmp.Or(c.Name, "described"), BlockSize: size}
+		if c.Copy != "" {
+			t.Path, t.Requests = c.Copy, nil
+		}
+		return t, nil
+	}
+	if c.Copy != "" {
+		of.Path, c.Requests = c.Copy, nil
+	}
+	t := Trace{Path: of.Path, Requests: c.Requests, Name: c.Name, BlockSize: of.BlockSize, Format: format.Options{
+		Format: of.Format, UniqueIDs: of.UniqueIDs, BlockSize: of.BlockSize, SkipBadRows: of.SkipBadRows, RecordedTimes: of.RecordedTimes, Tokens: c.countTokens(),
+		Record: func() (log.Config, error) {
+			return log.Config{}, errors.New("a log of requests with their texts: first convert it to a trace without them")
+		},
+	}}
+	t.Name = cmp.Or(t.Name, filepath.Base(cmp.Or(t.Path, "requests")))
+	return t, nil
+}
+
+// countTokens returns a function that counts the tokens of a text, nil without a tokenizer.
+func (c *Config) countTokens() func(text string) (int, error) {
+	if c.Tokenizer == "" {
+		return nil
+	}
+	var vocabulary *tokenizer.Tokenizer // loaded on first use: most traces have lengths
+	return func(text string) (_ int, err error) {
+		if vocabulary == nil {
+			if vocabulary, err = tokenizer.Open(c.Tokenizer); err != nil {
+				return 0, err
+			}
+		}
+		ids, err := vocabulary.Append(nil, text)
+		return len(ids), err
+	}
 }
 
 // input is the trace of a run after the first pass, which finds its errors before anything
@@ -89,14 +127,12 @@ func (in *input) replayed() (rows trace.Requests, end func(), err error) {
 
 // readTrace reads and checks the trace of a run.
 func readTrace(ctx context.Context, cfg *Config) (*input, error) {
-	in := &input{Trace: cfg.Trace, pacing: cfg.Pacing}
-	in.Name = cmp.Or(in.Name, filepath.Base(cmp.Or(in.Path, "requests")))
-	in.pacing.Rebase, in.pacing.Closed, in.pacing.Seed = !cfg.keepFirstArrival, cfg.Closed, cfg.Seed
-	if a := in.pacing.Arrivals; a != nil {
-		drawn := *a
-		drawn.Seed = cfg.Seed
-		in.pacing.Arrivals = &drawn
+	source, err := cfg.source()
+	if err != nil {
+		return nil, err
 	}
+	in := &input{Trace: source, pacing: cfg.Transform()}
+	in.pacing.Rebase = !cfg.keepFirstArrival
 	if in.pacing.SpreadGrid {
 		if err := in.findGrid(ctx); err != nil {
 			return nil, err
@@ -166,13 +202,13 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	}
 	rows = trace.CheckGraph(rows, &trace.GraphBuilder{}, place, whole)
 	rows = trace.Tap(in.pacing.Apply(in.located(rows, reader)), models.take)
-	if cfg.EngineFile != nil {
+	if cfg.file != nil {
 		in.lengths = &lengths{}
 		rows = trace.Tap(rows, in.lengths.add)
 	}
 	partition := trace.Partition{}
-	if cfg.Member != nil {
-		partition.By = cfg.Member.By
+	if cfg.Part != nil {
+		partition.By = cfg.Part.By
 		rows = trace.Tap(rows, partition.Add)
 	}
 	if in.plan, err = replay.Scan(rows); err != nil {
@@ -416,7 +452,7 @@ func (m *rowModels) take(r trace.Request) {
 // missing returns an error if no replayed row has a model.
 func (m *rowModels) missing() error {
 	if m.models && !slices.ContainsFunc(m.sent, func(other openai.NamedModel) bool { return other.Name != "" }) {
-		return wrong("ModelFromTrace", "finds no model: no row has the key model with a name")
+		return wrong("{model-from-trace} finds no model: no row has the key model with a name")
 	}
 	return nil
 }

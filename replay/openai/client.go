@@ -143,7 +143,7 @@ func (c *Client) Target() string {
 func (c *Client) Model() string {
 	switch {
 	case len(c.cfg.Models) > 0:
-		return mixText(c.cfg.Models)
+		return MixText(c.cfg.Models)
 	case c.cfg.allNamed():
 		return ""
 	}

@@ -319,7 +319,7 @@ func TestParseModels(t *testing.T) {
 		"":                     "",
 	} {
 		model, mix, err := ParseModels(text)
-		if err != nil || mixText(mix) != want || mix == nil && model != text || mix != nil && model != "" {
+		if err != nil || MixText(mix) != want || mix == nil && model != text || mix != nil && model != "" {
 			t.Errorf("%q is %q and the mix %v, %v", text, model, mix, err)
 		}
 	}

@@ -173,8 +173,8 @@ func checkMix(mix []Share) error {
 	return nil
 }
 
-// mixText returns a mix in the form that ParseModels parses.
-func mixText(mix []Share) string {
+// MixText returns a mix in the form that ParseModels parses.
+func MixText(mix []Share) string {
 	parts := make([]string, len(mix))
 	for i, s := range mix {
 		parts[i] = s.Model + "=" + strconv.FormatFloat(s.Weight, 'g', -1, 64)

@@ -29,6 +29,19 @@ type Part struct {
 	Clock   Clock     `json:"clock"`
 }
 
+// Share returns the part's equal share of a limit of the whole run, which only the first
+// parts have. The remainder goes to the first of them, one each.
+func (p *Part) Share(limit, parts int) int {
+	if p.Number > parts {
+		return 0
+	}
+	share := limit / parts
+	if p.Number <= limit%parts {
+		share++
+	}
+	return share
+}
+
 // ClockOfPart1 is the clock to which those of the parts are related. Runs of older versions
 // may name another one.
 const ClockOfPart1 = "part 1"

@@ -1,7 +1,6 @@
 package runfile
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"moontide/replay"
+	"moontide/replay/settings"
 	"moontide/trace"
 	"moontide/trace/format"
 	"moontide/trace/jsonscan"
@@ -60,8 +60,11 @@ func Open(dir string) (*Reader, error) {
 		return nil, fmt.Errorf("reading %s: invalid UTF-8", filepath.Join(dir, RunFile))
 	}
 	// Compiling sonic's decoder for one object costs more than it saves.
-	if err := json.Unmarshal(text, &r.Run); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, RunFile), jsonscan.Fault(err))
+	if r.Run, err = Unmarshal(text); err != nil {
+		if _, readable := errors.AsType[*settings.Error](err); !readable {
+			err = jsonscan.Fault(err)
+		}
+		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, RunFile), err)
 	}
 	if err := r.Run.checkCounts(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, RunFile), err)

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"moontide/replay"
+	"moontide/replay/openai"
+	"moontide/replay/settings"
 	"moontide/trace"
 	"moontide/trace/format"
 )
@@ -116,7 +119,7 @@ func TestTextsBecomeDigests(t *testing.T) {
 
 func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	run := Run{Version: "v", Rows: 2, Started: time.Unix(5, 0).UTC()}
+	run := Run{Outcome: Outcome{Version: "v", Rows: 2, Started: time.Unix(5, 0).UTC()}}
 	f, err := Create(dir, run)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +151,7 @@ func TestFolder(t *testing.T) {
 	if n, _ := recorded.Damaged(); n != 1 {
 		t.Errorf("%d damaged lines, want 1", n)
 	}
-	if d := cmp.Diff(run, recorded.Run); d != "" {
+	if d := cmp.Diff(run, recorded.Run, cmpopts.IgnoreUnexported(settings.Settings{}, openai.Config{})); d != "" {
 		t.Error(d)
 	}
 
@@ -172,12 +175,12 @@ func TestFolderOfAKillAtItsBeginning(t *testing.T) {
 		if err := TryFolder(dir); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		f, err := Create(dir, Run{Rows: 3})
+		f, err := Create(dir, Run{Outcome: Outcome{Rows: 3}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := Create(dir, Run{Rows: 4}); err == nil {
+		if _, err := Create(dir, Run{Outcome: Outcome{Rows: 4}}); err == nil {
 			t.Errorf("%s: two runs have one folder", name)
 		}
 		f.Close()
@@ -348,7 +351,7 @@ func TestScannedRecordsMayBeKept(t *testing.T) {
 // invalid lines are counted.
 func TestManyRecords(t *testing.T) {
 	dir := t.TempDir()
-	if err := WriteJSON(filepath.Join(dir, RunFile), Run{Ended: time.Unix(1, 0)}); err != nil {
+	if err := WriteJSON(filepath.Join(dir, RunFile), Run{Outcome: Outcome{Ended: time.Unix(1, 0)}}); err != nil {
 		t.Fatal(err)
 	}
 	const n = 20_000

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/replay"
+	"moontide/replay/settings"
 	"moontide/trace"
 )
 
@@ -19,7 +20,7 @@ import (
 func keepsRows(t testing.TB, records ...replay.Record) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "run")
-	f, err := Create(dir, Run{Rows: 100})
+	f, err := Create(dir, Run{Outcome: Outcome{Rows: 100}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestResumeFolder(t *testing.T) {
 
 func TestSentRowsAreCounted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	f, err := Create(dir, Run{Rows: 10})
+	f, err := Create(dir, Run{Outcome: Outcome{Rows: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestSentRowsAreCounted(t *testing.T) {
 	f.Close()
 	// A stopped run is resumed and killed: its journal adds to the rows sent
 	// before. The kill, or a full disk, cut a line.
-	if err := f.WriteRun(Run{Rows: 10, Sent: 4, Ended: time.Unix(1, 0), Stopped: true}); err != nil {
+	if err := f.WriteRun(Run{Outcome: Outcome{Rows: 10, Sent: 4, Ended: time.Unix(1, 0), Stopped: true}}); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, SentFile)
@@ -108,14 +109,14 @@ func TestSentRowsAreCounted(t *testing.T) {
 	if f, err = Resume(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f.WriteRun(Run{Rows: 10}), f.Sending(5)); err != nil {
+	if err := errors.Join(f.WriteRun(Run{Outcome: Outcome{Rows: 10}}), f.Sending(5)); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
 	if _, recorded = readRecords(t, dir); recorded.Run.Sent != 5 || recorded.Run.NotSent != 5 {
 		t.Errorf("resumed: %d sent, %d not", recorded.Run.Sent, recorded.Run.NotSent)
 	}
-	if err := f.WriteRun(Run{Rows: 10, Sent: 5, Ended: time.Unix(1, 0)}); err != nil {
+	if err := f.WriteRun(Run{Outcome: Outcome{Rows: 10, Sent: 5, Ended: time.Unix(1, 0)}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, SentFile)); err == nil {
@@ -159,7 +160,7 @@ func TestGapsAreCountedAsLong(t *testing.T) {
 // which a resumed run continues.
 func TestFolderWithoutChunkTimes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	folder, err := Create(dir, Run{Rows: 3, NoChunkTimes: true})
+	folder, err := Create(dir, Run{Settings: settings.Settings{Output: settings.Output{NoChunkTimes: true}}, Outcome: Outcome{Rows: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,16 +161,18 @@ func (f *Writer) Close() error {
 
 // WriteRun replaces run.json.
 func (f *Writer) WriteRun(run Run) error {
-	if err := WriteJSON(filepath.Join(f.Dir, RunFile), run); err != nil || !run.Finished() {
+	if err := writeJSON(filepath.Join(f.Dir, RunFile), run, atomicfile.Replace); err != nil || !run.Finished() {
 		return err
 	}
 	return removeJournal(f.Dir)
 }
 
-// WriteJSON replaces a file with v as indented JSON, atomically. It uses
-// encoding/json because compiling sonic's encoder for one object costs more than
-// it saves.
-func WriteJSON(path string, v any) error {
+// WriteJSON replaces a file with v as indented JSON, atomically, unless it is not
+// moontide's. It uses encoding/json because compiling sonic's encoder for one object costs
+// more than it saves.
+func WriteJSON(path string, v any) error { return writeJSON(path, v, atomicfile.Create) }
+
+func writeJSON(path string, v any, open func(path string) (*atomicfile.File, error)) error {
 	var text bytes.Buffer
 	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
@@ -178,7 +180,7 @@ func WriteJSON(path string, v any) error {
 	if err := out.Encode(v); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	f, err := atomicfile.Create(path)
+	f, err := open(path)
 	return writeFile(f, err, text.Bytes())
 }
 

@@ -19,7 +19,8 @@ var texts = sync.OnceValue(func() []*regexp.Regexp {
 		regexp.MustCompile(`^\{("timestamp": [\d.e+-]+, )?"input_length": \d`), // traces and records
 		regexp.MustCompile(`^\{"moontide_model":`),
 		regexp.MustCompile(`^\{\n  "format": "moontide `),                                                    // engines
-		regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "command": (null|\[\n    "moontide")`),           // runs, sweeps
+		regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "command": (null|\[\n    "moontide")`),           // sets, older runs
+		regexp.MustCompile(`^\{\n  "settings": \{\n    "version": \d`),                                       // runs
 		regexp.MustCompile(`^\{\n  "version": "[^"\n]*",\n  "taken": "[^"\n]*",\n  "machine": `),             // calibrations
 		regexp.MustCompile(`^\{\n  "backend": "openai-[^"\n]*",\n  "completed": (?s:.*)\n  "max_e2el_ms": `), // summaries
 		regexp.MustCompile(`^\{\n  "run_id": "[^"\n]*",\n  "of": \d`),                                        // parts of runs

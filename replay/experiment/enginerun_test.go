@@ -18,40 +18,38 @@ import (
 
 // knownEngine is the engine that the tests measure.
 func knownEngine() engine.Deployment {
-	return engine.Deployment{
-		Latency: 15 * time.Millisecond,
-		Engine: engine.Config{
-			Costs: engine.Costs{
-				Step: 12 * engine.Millisecond, PrefillStep: 8 * engine.Millisecond, PrefillToken: 60 * engine.Microsecond, ContextToken: 80 * engine.Nanosecond,
-				Decode: engine.DecodeTable{{Sequences: 1}, {Sequences: 8, Cost: 3 * engine.Millisecond}, {Sequences: 32, Cost: 8 * engine.Millisecond}, {Sequences: 128, Cost: 20 * engine.Millisecond}},
-			},
-			MaxSeqs: 256, MaxBatchedTokens: 8192, KVBlocks: 50_000,
-		},
+	d := engine.Default()
+	d.Latency = 15 * time.Millisecond
+	d.Engine.MaxSeqs, d.Engine.KVBlocks = 256, 50_000
+	d.Engine.Costs = engine.Costs{
+		Step: 12 * engine.Millisecond, PrefillStep: 8 * engine.Millisecond, PrefillToken: 60 * engine.Microsecond, ContextToken: 80 * engine.Nanosecond,
+		Decode: engine.DecodeTable{{Sequences: 1}, {Sequences: 8, Cost: 3 * engine.Millisecond}, {Sequences: 32, Cost: 8 * engine.Millisecond}, {Sequences: 128, Cost: 20 * engine.Millisecond}},
 	}
+	return d
 }
 
-// sweepOf measures the known engine in virtual time.
-func sweepOf(t *testing.T, cfg experiment.SweepConfig, limits experiment.EngineLimits) ([]experiment.EngineRun, []experiment.LegResult) {
+// setOf measures the known engine in virtual time.
+func setOf(t *testing.T, s experiment.Set, limits experiment.EngineLimits) ([]experiment.EngineRun, []experiment.Trial) {
 	t.Helper()
 	runs, err := experiment.PlanEngineRuns(limits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Run = experiment.Config{Virtual: true, Engines: knownEngine()}
-	legs, err := experiment.RunEngineSweep(t.Context(), cfg, experiment.Target{}, runs)
+	s.Base.Virtual, s.Base.Engines = true, knownEngine()
+	trials, err := experiment.MeasureEngines(t.Context(), s, runs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return runs, legs
+	return runs, trials
 }
 
 // The runs of a plan identify the costs of the engine that they measure.
-func TestEngineSweepIdentifiesCosts(t *testing.T) {
-	planned, legs := sweepOf(t, experiment.SweepConfig{Dir: filepath.Join(t.TempDir(), "sweep")}, experiment.EngineLimits{ISL: 1024, Concurrency: 16})
+func TestEngineRunsIdentifiesCosts(t *testing.T) {
+	planned, trials := setOf(t, experiment.Set{Dir: filepath.Join(t.TempDir(), "set")}, experiment.EngineLimits{ISL: 1024, Concurrency: 16})
 	var measured []fit.Measurement
-	for i, leg := range legs {
-		m, err := experiment.ReadEngineRun(leg.Dir)
-		if err != nil || m.Unfit != "" || m.Name != planned[i].Name || len(m.Load.Requests) != planned[i].Prompts || m.Load.Concurrency != planned[i].MaxConcurrency {
+	for i, trial := range trials {
+		m, err := experiment.ReadEngineRun(trial.Dir)
+		if err != nil || m.Unfit != "" || m.Name != planned[i].Name || len(m.Load.Requests) != planned[i].Requests || m.Load.Concurrency != planned[i].Concurrency {
 			t.Fatalf("%+v, %v", m, err)
 		}
 		measured = append(measured, m.Measurement)
@@ -80,8 +78,8 @@ func TestEngineSweepIdentifiesCosts(t *testing.T) {
 
 // What a fit must not use is said with the reason.
 func TestUnfitEngineRuns(t *testing.T) {
-	_, legs := sweepOf(t, experiment.SweepConfig{Dir: filepath.Join(t.TempDir(), "sweep")}, experiment.EngineLimits{ISL: 256, Concurrency: 4})
-	path := filepath.Join(legs[0].Dir, runfile.RunFile)
+	_, trials := setOf(t, experiment.Set{Dir: filepath.Join(t.TempDir(), "set")}, experiment.EngineLimits{ISL: 256, Concurrency: 4})
+	path := filepath.Join(trials[0].Dir, runfile.RunFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -90,10 +88,10 @@ func TestUnfitEngineRuns(t *testing.T) {
 	if err := os.WriteFile(path, []byte(stopped), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := experiment.ReadEngineRun(legs[0].Dir); err != nil || m.Unfit != "the run is not complete" {
+	if m, err := experiment.ReadEngineRun(trials[0].Dir); err != nil || m.Unfit != "the run is not complete" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	requests := filepath.Join(legs[1].Dir, runfile.RequestsFile)
+	requests := filepath.Join(trials[1].Dir, runfile.RequestsFile)
 	if text, err = os.ReadFile(requests); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +99,7 @@ func TestUnfitEngineRuns(t *testing.T) {
 	if err := os.WriteFile(requests, []byte(warm), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	m, err := experiment.ReadEngineRun(legs[1].Dir)
+	m, err := experiment.ReadEngineRun(trials[1].Dir)
 	if err != nil || !strings.HasPrefix(m.Unfit, "warm cache: ") && !m.Invalid {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -111,8 +109,8 @@ func TestUnfitEngineRuns(t *testing.T) {
 }
 
 // A run that is INVALID is repeated once, in a folder of its own.
-func TestEngineSweepRepeatsInvalidRuns(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "sweep")
+func TestEngineRunsRepeatsInvalidRuns(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "set")
 	times := map[string]int{}
 	save := func(r *experiment.Result) error {
 		name := strings.TrimSuffix(filepath.Base(r.Dir), "-attempt-2")
@@ -122,14 +120,14 @@ func TestEngineSweepRepeatsInvalidRuns(t *testing.T) {
 		}
 		return os.WriteFile(filepath.Join(r.Dir, runfile.SummaryFile), []byte(`{"completed": 1, "moontide": {"verdict": "`+verdict+`"}}`), 0o644)
 	}
-	_, legs := sweepOf(t, experiment.SweepConfig{Dir: dir, Save: save}, experiment.EngineLimits{ISL: 256, Concurrency: 4})
-	for _, leg := range legs {
-		want, folder := 1, leg.Name
-		if leg.Name == "decode-2" {
+	_, trials := setOf(t, experiment.Set{Dir: dir, Save: save}, experiment.EngineLimits{ISL: 256, Concurrency: 4})
+	for _, trial := range trials {
+		want, folder := 1, trial.Name
+		if trial.Name == "decode-2" {
 			want, folder = 2, "decode-2-attempt-2"
 		}
-		if times[leg.Name] != want || leg.Dir != filepath.Join(dir, folder) {
-			t.Errorf("%s: %d times, the last in %s", leg.Name, times[leg.Name], leg.Dir)
+		if times[trial.Name] != want || trial.Dir != filepath.Join(dir, folder) {
+			t.Errorf("%s: %d times, the last in %s", trial.Name, times[trial.Name], trial.Dir)
 		}
 	}
 }

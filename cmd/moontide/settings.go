@@ -1,0 +1,260 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/measure"
+	"moontide/analyze/report"
+	"moontide/replay/experiment"
+	"moontide/replay/secret"
+	"moontide/replay/settings"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/fit"
+)
+
+const (
+	configFlag = "config"
+	setFlag    = "set"
+)
+
+// commandLine collects the settings of a command line.
+type commandLine struct {
+	settings.Settings
+	lists bool // settings that may be an axis accept lists
+	axes  []experiment.Axis
+	flags map[string]bool // settings that are flags of the verb
+}
+
+// newCommandLine returns the settings of a verb and their flags: those of the rows that are wanted.
+func newCommandLine(lists bool, wanted func(row *settings.Setting) bool) (*commandLine, []cli.Flag) {
+	d := &commandLine{lists: lists, flags: map[string]bool{}}
+	var flags []cli.Flag
+	for i := range settings.Table {
+		row := &settings.Table[i]
+		if !wanted(row) {
+			continue
+		}
+		d.flags[row.Name] = true
+		flags = append(flags, &settingFlag{cli.GenericFlag{
+			Name: row.Name, Category: string(row.Group), Usage: d.usage(row), DefaultText: row.Default, Value: &settingValue{d, row},
+		}, row})
+	}
+	return d, flags
+}
+
+// fileFlags are the flags for settings that have none.
+func fileFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: configFlag, Category: string(settings.Control), Usage: "`FILE` with settings in YAML or JSON, or the run.json of a run to repeat; flags and --set override it"},
+		repeatable(cli.GenericFlag{Name: setFlag, Category: string(settings.Control), Usage: "`NAME=VALUE`: set a setting that has no flag; repeatable, see the reference of settings"}),
+	}
+}
+
+// usage returns the help of a setting, for a verb that accepts lists of it.
+func (d *commandLine) usage(row *settings.Setting) string {
+	text := row.Usage()
+	if d.lists && row.Axis && row.Name != "url" {
+		text += "; a list such as 1,2,4 makes a run for each"
+		if row.Choices != nil {
+			text = strings.Replace(text, "1,2,4", row.Choices[0].Name+","+row.Choices[1].Name, 1)
+		}
+	}
+	if d.lists && row.Name == "url" {
+		text = "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several"
+	}
+	return text
+}
+
+// settingFlag is the flag of a setting.
+type settingFlag struct {
+	cli.GenericFlag
+	row *settings.Setting
+}
+
+// String returns the flag as the help shows it.
+func (f *settingFlag) String() string { return cli.FlagStringer(f) }
+
+// TakesValue reports whether the flag has a value.
+func (f *settingFlag) TakesValue() bool { return !f.isBool() }
+
+func (f *settingFlag) isBool() bool {
+	_, is := f.row.Field(new(settings.Settings)).(*bool)
+	return is
+}
+
+// check returns an error if a text is no value of the flag.
+func (f *settingFlag) check(text string) error {
+	d := *f.Value.(*settingValue).line
+	return (&settingValue{&d, f.row}).Set(text)
+}
+
+// settingValue parses the value of a flag into a draft.
+type settingValue struct {
+	line *commandLine
+	row  *settings.Setting
+}
+
+// IsBoolFlag tells the flag package that the value is optional.
+func (v *settingValue) IsBoolFlag() bool {
+	_, is := v.row.Field(new(settings.Settings)).(*bool)
+	return is
+}
+
+func (v *settingValue) Get() any { return v.String() }
+
+func (v *settingValue) String() string {
+	if v == nil || v.line == nil {
+		return ""
+	}
+	return v.row.Text(&v.line.Settings)
+}
+
+func (v *settingValue) Set(text string) error { return v.line.set(v.row, text, "--"+v.row.Name) }
+
+// set sets a setting, or an axis to a list.
+func (d *commandLine) set(row *settings.Setting, text, from string) error {
+	if !d.lists || !row.Axis || row.Name == "url" || !settings.IsList(text) {
+		return d.Settings.Set(row.Name, text, from)
+	}
+	values, err := row.Values(text)
+	if err != nil {
+		return err
+	}
+	d.axes = slices.DeleteFunc(slices.Clone(d.axes), func(a experiment.Axis) bool { return a.Setting == row.Name })
+	d.axes = append(d.axes, experiment.Axis{Setting: row.Name, Values: values})
+	if err := d.Settings.Replace(row.Name, values[0], from); err != nil { // for checks
+		return err
+	}
+	return nil
+}
+
+// complete adds the settings of --set and --config that no flag has set.
+func (d *commandLine) complete(c *cli.Context) error {
+	for _, text := range textsOf(c, setFlag) {
+		name, value, ok := strings.Cut(text, "=")
+		row := settings.Find(name)
+		if !ok {
+			return misused("--set %q is not NAME=VALUE", secret.Message(text))
+		}
+		from := "--set " + name
+		if row != nil {
+			if before, set := d.From(row.Name); set && strings.HasPrefix(before, "--") && !strings.HasPrefix(before, "--set") {
+				continue
+			}
+			if err := d.set(row, value, from); err != nil {
+				return misused("--set %s %w", row.Name, err)
+			}
+			continue
+		}
+		return misused("--set: %w", d.Settings.Set(name, value, from))
+	}
+	if !c.IsSet(configFlag) {
+		return nil
+	}
+	entries, err := settings.Read(c.String(configFlag))
+	if err != nil {
+		return misused("--config: %w", err)
+	}
+	for _, e := range entries {
+		row := settings.Find(e.Name)
+		if _, set := d.From(e.Name); set {
+			continue
+		}
+		texts := e.Texts
+		if !row.Repeatable() && len(texts) != 1 {
+			texts = []string{strings.Join(texts, ",")} // an axis
+		}
+		for _, text := range texts {
+			if err := d.set(row, text, e.Place); err != nil {
+				return misused("--config: %s: %s %w", e.Place, e.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// misuse phrases an error about settings in the words of the command line: the flag, or the
+// place in a file. Other errors stay.
+func (d *commandLine) misuse(err error) error {
+	var wrong *settings.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return misused("%s", wrong.Named(func(name string) string {
+		from, _ := d.From(name)
+		switch {
+		case strings.HasPrefix(from, "--"):
+			return from
+		case strings.Contains(from, ":"):
+			return name + " (" + from + ")"
+		case d.flags[name]:
+			return "--" + name
+		case settings.Find(name) != nil:
+			return "--set " + name
+		}
+		return name
+	}))
+}
+
+// view returns how reports of runs with these settings show them.
+func viewOf(c *cli.Context, s *settings.Settings) (v report.View, err error) {
+	if findFlag(c.Command.Flags, "metrics") != nil && c.IsSet("metrics") {
+		if v.Latencies, err = measure.ParseLatencies(c.String("metrics")); err != nil {
+			return v, misused("--metrics: %w", err)
+		}
+	}
+	if text := s.Output.Percentiles; text != "" {
+		if v.Percentiles, err = report.ParsePercentiles(text); err != nil {
+			return v, misused("--percentiles: %w", err)
+		}
+	}
+	v.Gates, err = gatesOf(c, s)
+	return v, err
+}
+
+// gatesOf parses the gates of a run. Without objectives there is no goodput.
+func gatesOf(c *cli.Context, s *settings.Settings) (all []measure.Gate, err error) {
+	for i, texts := range [][]string{s.Objectives.SLO, s.Objectives.FailIf} {
+		for _, text := range texts {
+			conditions, err := measure.ParseConditions(text)
+			if err != nil {
+				return nil, misused("--%s: %w", [...]string{"slo", "fail-if"}[i], err)
+			}
+			for _, condition := range conditions {
+				all = append(all, measure.Gate{Condition: condition, Forbidden: i == 1, Force: s.Objectives.Force})
+			}
+		}
+	}
+	if _, err := experiment.GoodputOf(s); err != nil {
+		return nil, misused("--goodput: %w", err)
+	}
+	for _, g := range all {
+		switch {
+		case g.Kind != measure.OfValue && c.Command.Name != "compare":
+			return nil, misused("%s is a change, and one run has none: it compares two", g.Condition)
+		case g.Metric.Goodput && s.Objectives.Goodput == "":
+			return nil, errNoObjectives
+		}
+	}
+	return all, nil
+}
+
+// deployment returns the simulated engines of the settings, and the file that they are from,
+// nil without one.
+func (d *commandLine) deployment() (engines engine.Deployment, file *fit.File, err error) {
+	base := engine.Default()
+	if d.EngineFile != "" {
+		if file, err = fit.ReadFile(d.EngineFile); err != nil {
+			return engines, nil, err
+		}
+		base = file.Deployment
+	}
+	if err = d.Settings.Check(); err == nil {
+		engines, err = d.Deployment(base)
+	}
+	return engines, file, d.misuse(err)
+}

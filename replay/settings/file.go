@@ -1,0 +1,263 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"moontide/replay/secret"
+	"moontide/trace"
+)
+
+const (
+	// fileVersion is the version of the settings in files.
+	fileVersion = 1
+	versionKey  = "version"
+	// maxFile limits a file. The parser's time is quadratic in the nesting, so lines with
+	// deep nesting are refused by maxDepth.
+	maxFile  = 1 << 20
+	maxDepth = 64
+)
+
+// MarshalJSON returns an object of the settings that were set, by name with underscores, in
+// the order of the table, without secrets. [Read] reads it.
+func (s Settings) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{%q:%d`, versionKey, fileVersion)
+	for _, row := range s.given() {
+		if row.Here {
+			continue
+		}
+		value, err := json.Marshal(row.plain(&s))
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, `,%q:%s`, key(row.Name), value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// key returns the name of a setting in files.
+func key(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// plain returns the value of a setting for JSON.
+func (row *Setting) plain(s *Settings) any {
+	switch field := row.Field(s).(type) {
+	case *bool:
+		return *field
+	case *int:
+		return *field
+	case *uint64:
+		return *field
+	case *float64, *trace.Opt[float64]:
+		if text := row.Text(s); text != "inf" {
+			return json.Number(text)
+		}
+	}
+	if texts := row.masked(s); row.Repeatable() {
+		return texts
+	}
+	return row.Masked(s)
+}
+
+// UnmarshalJSON reads what MarshalJSON has written. Unknown settings, of a later version,
+// are ignored.
+func (s *Settings) UnmarshalJSON(text []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	*s = Settings{}
+	for i := range Table {
+		row := &Table[i]
+		value, found := members[key(row.Name)]
+		if !found {
+			continue
+		}
+		var texts []string
+		if err := json.Unmarshal(value, &texts); err != nil {
+			var one string
+			if json.Unmarshal(value, &one) != nil {
+				one = string(value)
+			}
+			texts = []string{one}
+		}
+		for _, text := range texts {
+			if secret.Masked(text) && !row.readsMasks() { // it cannot be parsed
+				continue
+			}
+			if err := s.Set(row.Name, text, ""); err != nil {
+				return wrong("{%s} %v", row.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// readsMasks reports whether a masked value can be parsed.
+func (row *Setting) readsMasks() bool {
+	_, compound := row.Field(new(Settings)).(Value)
+	return !compound || row.Name == "header"
+}
+
+// Entry is a setting in a file.
+type Entry struct {
+	Name  string
+	Texts []string // several for a list
+	Place string   // file and line
+}
+
+// Read reads a configuration file: YAML or JSON with a mapping of settings, or the run.json
+// of a run. Names and lines of what is wrong are in the error.
+func Read(path string) ([]Entry, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading settings: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("reading settings: %s is not a regular file", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading settings: %w", err)
+	}
+	entries, err := parse(text, filepath.Base(path))
+	if err != nil {
+		return nil, fmt.Errorf("reading settings: %w", err)
+	}
+	return entries, nil
+}
+
+func parse(text []byte, name string) (entries []Entry, err error) {
+	if err := checkBounds(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer func() { // the parser panics on some malformed input
+		if recover() != nil {
+			entries, err = nil, fmt.Errorf("%s: neither YAML nor JSON", name)
+		}
+	}()
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		var syntax *yaml.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("%s:%d: %s", name, syntax.Token.Position.Line, syntax.Message)
+		}
+		return nil, fmt.Errorf("%s: neither YAML nor JSON", name)
+	}
+	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
+		return nil, fmt.Errorf("%s: has no settings", name)
+	}
+	members, err := mapping(file.Docs[0].Body, name)
+	if err != nil {
+		return nil, err
+	}
+	if inner, ofRun := ofRun(members); ofRun {
+		if inner == nil {
+			return nil, fmt.Errorf("%s: is the run.json of an older version, without settings: repeat its command", name)
+		}
+		if members, err = mapping(inner, name); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range members {
+		place := fmt.Sprintf("%s:%d", name, m.Key.GetToken().Position.Line)
+		key := m.Key.GetToken().Value
+		texts, err := scalars(m.Value)
+		row := Find(key)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: %.60s %w", place, key, err)
+		case key == versionKey && (len(texts) != 1 || texts[0] != fmt.Sprint(fileVersion)):
+			return nil, fmt.Errorf("%s: has settings of version %.20s, and this moontide reads version %d", place, strings.Join(texts, ","), fileVersion)
+		case key == versionKey:
+			continue
+		case row == nil:
+			return nil, fmt.Errorf("%s: there is no setting %.60q%s", place, key, suggestion(key))
+		}
+		if row.Mask != nil && secret.Masked(strings.Join(texts, " ")) {
+			return nil, fmt.Errorf("%s: %s is masked, because it may be secret: set it again", place, key)
+		}
+		entries = append(entries, Entry{row.Name, texts, place})
+	}
+	return entries, nil
+}
+
+// ofRun reports whether a file is a run.json. settings is nil in those of older versions.
+func ofRun(members []*ast.MappingValueNode) (settings ast.Node, ofRun bool) {
+	for _, m := range members {
+		switch m.Key.GetToken().Value {
+		case "settings":
+			settings = m.Value
+		case "outcome", "schedule_sha256":
+			ofRun = true
+		}
+	}
+	return settings, ofRun
+}
+
+func mapping(node ast.Node, name string) ([]*ast.MappingValueNode, error) {
+	switch node := node.(type) {
+	case *ast.MappingNode:
+		return node.Values, nil
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{node}, nil
+	}
+	return nil, fmt.Errorf("%s:%d: want a mapping of settings, such as rate: 4", name, node.GetToken().Position.Line)
+}
+
+// scalars returns a value as texts: one, or those of a list.
+func scalars(node ast.Node) (texts []string, err error) {
+	if list, ok := node.(*ast.SequenceNode); ok {
+		for _, item := range list.Values {
+			one, err := scalars(item)
+			if err != nil || len(one) != 1 {
+				return nil, errors.New("has a list in a list")
+			}
+			texts = append(texts, one...)
+		}
+		return texts, nil
+	}
+	switch node := node.(type) {
+	case *ast.StringNode:
+		return []string{node.Value}, nil
+	case *ast.LiteralNode:
+		return []string{node.Value.Value}, nil
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode:
+		return []string{strings.TrimPrefix(node.GetToken().Value, ".")}, nil // .inf
+	case *ast.NullNode:
+		return nil, errors.New("has no value")
+	}
+	return nil, errors.New("is neither a single value nor a list of them")
+}
+
+// checkBounds rejects text that the parser would take too long for.
+func checkBounds(text []byte) error {
+	if len(text) > maxFile {
+		return fmt.Errorf("longer than %d KiB", maxFile>>10)
+	}
+	depth := 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		}
+		if depth > maxDepth {
+			return fmt.Errorf("nested more than %d times", maxDepth)
+		}
+	}
+	return nil
+}
