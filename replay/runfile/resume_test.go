@@ -253,3 +253,30 @@ func TestSamples(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// The run.json of versions without settings has them in several places.
+func TestOlderRun(t *testing.T) {
+	run, err := Unmarshal([]byte(`{"version": "v0.9", "seed": 7, "salt": "x", "rows": 3, "flags": ["--isl=3000", "--gone=1", "--header=A: ***", "--routing=prefix"],
+		"limits": {"max_concurrency": 4, "closed": true, "max_turns": 2, "timeout_s": 3600, "first_byte_timeout_s": 1800, "idle_timeout_s": 120, "duration_s": 1.5, "retries": 1},
+		"window": {"warmup_s": 2.5}, "thresholds": {"max_lag_ms": 5}, "no_chunk_times": true, "leg": {"deployment": "a", "shape": "3000:150", "axis": "concurrency", "level": "8"},
+		"part": {"run_id": "r", "number": 1, "of": 2}, "target": {"url": "http://h", "exact_isl": true, "live_answers": true}, "trace": {"name": "t", "speedup": 2, "rate": 6, "limit": 3}, "schedule_sha256": "s"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for name, text := range run.Settings.Given() {
+		got[name] = text
+	}
+	want := map[string]string{
+		"seed": "7", "salt": "x", "isl": "3000", "routing": "prefix", "max-concurrency": "8", "closed": "true", "max-turns": "2", "timeout": "1h,30m,2m", "duration": "1.5s", "retry": "1",
+		"warmup-time": "2.5s", "verdict": "lag=5ms", "no-chunk-times": "true", "exact-isl": "true", "answers": "live", "speedup": "2", "rate": "3", "limit": "3",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || run.Rows != 3 || run.Target.URL != "http://h" || run.Trace.Name != "t" || run.MaxConcurrency() != 4 || run.Point.String() != "a, 3000:150, concurrency 8" {
+		t.Errorf("%+v, point %v, -want +got:\n%s", run.Outcome, run.Point, diff)
+	}
+	for text, want := range map[string]string{`{"settings": {"verdict": "late=1"}}`: "verdict \"late\" is no limit", `{"settings": 1}`: "cannot unmarshal", "[]": "cannot unmarshal"} {
+		if _, err := Unmarshal([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -26,6 +26,8 @@ type named struct {
 
 func (n *named) Set(text string) error { *n.value = text == n.yes; return nil }
 
+func (n *named) clear() { *n.value = false }
+
 func (n *named) String() string {
 	if *n.value {
 		return n.yes
@@ -54,6 +56,8 @@ func (m *models) Set(text string) (err error) {
 	return err
 }
 
+func (m *models) clear() { m.Model, m.Models = "", nil }
+
 func (m *models) String() string {
 	if len(m.Models) == 0 {
 		return m.Model
@@ -72,6 +76,8 @@ func (h *headers) Set(text string) error {
 	*h.list = append((*h.list)[:len(*h.list):len(*h.list)], openai.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
 	return nil
 }
+
+func (h *headers) clear() { *h.list = nil }
 
 func (h *headers) String() string { return strings.Join(h.Texts(), ", ") }
 
@@ -99,6 +105,8 @@ func (c *certificates) Set(text string) error {
 	return nil
 }
 
+func (c *certificates) clear() { c.Client.Insecure, c.CAFile = false, "" }
+
 func (c *certificates) String() string {
 	switch {
 	case c.Client.Insecure:
@@ -122,6 +130,8 @@ func (r *tokenRange) Set(text string) error {
 	r.Low, r.High = uint32(low), uint32(high)
 	return nil
 }
+
+func (r *tokenRange) clear() { r.Low, r.High = 0, 0 }
 
 func (r *tokenRange) String() string {
 	if r.Low == 0 && r.High == 0 {
@@ -157,6 +167,8 @@ func (t *timeouts) Set(text string) (err error) {
 	}
 	return nil
 }
+
+func (t *timeouts) clear() { t.Timeout, t.FirstByteTimeout, t.IdleTimeout = 0, 0, 0 }
 
 func (t *timeouts) String() string {
 	var parts []string
@@ -227,6 +239,8 @@ func (l *limits) set(name, value string) error {
 	return fmt.Errorf("%.40q is no limit of the verdict: use %s", name, listed(names))
 }
 
+func (l *limits) clear() { *l.Thresholds = Thresholds{} }
+
 func (l *limits) String() string {
 	var parts []string
 	if l.MaxLagMS != 0 {
@@ -255,6 +269,11 @@ func (p parameter) Set(text string) error {
 		}
 	}
 	return p.Parameter.Set(p.d, text)
+}
+
+func (p parameter) clear() {
+	d := engine.Default()
+	assign(p.Field(p.d), p.Field(&d))
 }
 
 func (p parameter) String() string { return p.Text(p.d) }

@@ -8,13 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"moontide/replay/secret"
+	"moontide/synth/spec"
 	"moontide/trace"
 )
 
@@ -22,10 +22,6 @@ const (
 	// fileVersion is the version of the settings in files.
 	fileVersion = 1
 	versionKey  = "version"
-	// maxFile limits a file. The parser's time is quadratic in the nesting, so lines with
-	// deep nesting are refused by maxDepth.
-	maxFile  = 1 << 20
-	maxDepth = 64
 )
 
 // MarshalJSON returns an object of the settings that were set, by name with underscores, in
@@ -120,15 +116,19 @@ type Entry struct {
 // Read reads a configuration file: YAML or JSON with a mapping of settings, or the run.json
 // of a run. Names and lines of what is wrong are in the error.
 func Read(path string) ([]Entry, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading settings: %w", err)
+	}
+	if !info.Mode().IsRegular() { // opening a named pipe would block
+		return nil, fmt.Errorf("reading settings: %s is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading settings: %w", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading settings: %s is not a regular file", path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, spec.MaxText+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading settings: %w", err)
 	}
@@ -140,26 +140,18 @@ func Read(path string) ([]Entry, error) {
 }
 
 func parse(text []byte, name string) (entries []Entry, err error) {
-	if err := checkBounds(text); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	defer func() { // the parser panics on some malformed input
-		if recover() != nil {
-			entries, err = nil, fmt.Errorf("%s: neither YAML nor JSON", name)
+	err = spec.ReadYAML(text, name, func(docs []*ast.DocumentNode) error {
+		if len(docs) != 1 || docs[0].Body == nil {
+			return fmt.Errorf("%s: has no settings", name)
 		}
-	}()
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		var syntax *yaml.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("%s:%d: %s", name, syntax.Token.Position.Line, syntax.Message)
-		}
-		return nil, fmt.Errorf("%s: neither YAML nor JSON", name)
-	}
-	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
-		return nil, fmt.Errorf("%s: has no settings", name)
-	}
-	members, err := mapping(file.Docs[0].Body, name)
+		entries, err = entriesOf(docs[0].Body, name)
+		return err
+	})
+	return entries, err
+}
+
+func entriesOf(root ast.Node, name string) (entries []Entry, err error) {
+	members, err := mapping(root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -186,8 +178,11 @@ func parse(text []byte, name string) (entries []Entry, err error) {
 		case row == nil:
 			return nil, fmt.Errorf("%s: there is no setting %.60q%s", place, key, suggestion(key))
 		}
-		if row.Mask != nil && secret.Masked(strings.Join(texts, " ")) {
+		if secret.Masked(strings.Join(texts, " ")) {
 			return nil, fmt.Errorf("%s: %s is masked, because it may be secret: set it again", place, key)
+		}
+		if slices.ContainsFunc(entries, func(e Entry) bool { return e.Name == row.Name }) {
+			return nil, fmt.Errorf("%s: %s is set twice", place, key)
 		}
 		entries = append(entries, Entry{row.Name, texts, place})
 	}
@@ -221,9 +216,12 @@ func mapping(node ast.Node, name string) ([]*ast.MappingValueNode, error) {
 func scalars(node ast.Node) (texts []string, err error) {
 	if list, ok := node.(*ast.SequenceNode); ok {
 		for _, item := range list.Values {
-			one, err := scalars(item)
-			if err != nil || len(one) != 1 {
+			if _, nested := item.(*ast.SequenceNode); nested {
 				return nil, errors.New("has a list in a list")
+			}
+			one, err := scalars(item)
+			if err != nil {
+				return nil, err
 			}
 			texts = append(texts, one...)
 		}
@@ -234,30 +232,12 @@ func scalars(node ast.Node) (texts []string, err error) {
 		return []string{node.Value}, nil
 	case *ast.LiteralNode:
 		return []string{node.Value.Value}, nil
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode:
-		return []string{strings.TrimPrefix(node.GetToken().Value, ".")}, nil // .inf
+	case *ast.InfinityNode:
+		return []string{strings.Replace(node.GetToken().Value, ".", "", 1)}, nil // .inf
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return []string{node.GetToken().Value}, nil
 	case *ast.NullNode:
 		return nil, errors.New("has no value")
 	}
 	return nil, errors.New("is neither a single value nor a list of them")
-}
-
-// checkBounds rejects text that the parser would take too long for.
-func checkBounds(text []byte) error {
-	if len(text) > maxFile {
-		return fmt.Errorf("longer than %d KiB", maxFile>>10)
-	}
-	depth := 0
-	for _, c := range text {
-		switch c {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth--
-		}
-		if depth > maxDepth {
-			return fmt.Errorf("nested more than %d times", maxDepth)
-		}
-	}
-	return nil
 }

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"reflect"
 	"time"
 
 	"moontide/replay"
@@ -155,7 +154,9 @@ func (s *Settings) Set(name, text, from string) error {
 	if row == nil {
 		return fmt.Errorf("there is no setting %.60q%s", name, suggestion(name))
 	}
+	before := *s
 	if err := row.set(s, text); err != nil {
+		*s = before
 		return err
 	}
 	s.Mark(row.Name, from)
@@ -164,13 +165,8 @@ func (s *Settings) Set(name, text, from string) error {
 
 // Replace is Set for a repeatable setting that gets one value in place of all.
 func (s *Settings) Replace(name, text, from string) error {
-	if row := Find(name); row != nil {
-		switch field := row.Field(s).(type) {
-		case *[]string:
-			*field = nil
-		case *headers:
-			*field.list = nil
-		}
+	if row := Find(name); row != nil && row.Repeatable() {
+		row.clear(s)
 	}
 	return s.Set(name, text, from)
 }
@@ -212,7 +208,7 @@ func (s *Settings) Unset(names ...string) {
 	for _, name := range names {
 		delete(s.from, name)
 		if row := Find(name); row != nil {
-			reflect.ValueOf(row.Field(s)).Elem().Set(reflect.ValueOf(row.Field(new(Settings))).Elem())
+			row.clear(s)
 		}
 	}
 }

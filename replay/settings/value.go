@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,6 +159,18 @@ func (row *Setting) texts(s *Settings) []string {
 		panic(fmt.Sprintf("settings: %s is a %T", row.Name, field))
 	}
 }
+
+// clear gives a setting its default.
+func (row *Setting) clear(s *Settings) {
+	if field, compound := row.Field(s).(interface{ clear() }); compound {
+		field.clear()
+		return
+	}
+	assign(row.Field(s), row.Field(new(Settings)))
+}
+
+// assign sets what a pointer points to.
+func assign(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }
 
 // Repeatable reports whether a setting has several values.
 func (row *Setting) Repeatable() bool {

@@ -45,9 +45,8 @@ func TestInvalidSpecs(t *testing.T) {
 		{ok + "---\nisl: 3", "d.yaml: more than one document"},
 		{"isl: &a 3\nosl: *a", "d.yaml:1:6: anchors, aliases and tags"},
 		{"1: 3", "d.yaml:1:1: a key is not plain text"},
-		{strings.Repeat("[", 100), "d.yaml: more than 32 nested brackets"},
-		{strings.Repeat("- ", 100), "d.yaml:1:67: more than 32 nested lists and mappings"},
-		{strings.Repeat("#", 5000), "d.yaml: a line is longer than 4 KiB"},
+		{strings.Repeat("[", 100), "d.yaml: more than 32 nested lists or mappings"},
+		{strings.Repeat("- ", 100), "d.yaml: more than 32 nested lists or mappings"},
 		{strings.Repeat("#\n", 40_000), "d.yaml: longer than 64 KiB"},
 		// keys and values
 		{"", "d.yaml: isl is missing"},

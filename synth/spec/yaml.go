@@ -14,9 +14,7 @@ import (
 const (
 	// MaxText is the maximum length of a spec in bytes.
 	MaxText = 64 << 10
-	// Lines and nesting are bounded because the parser's time is quadratic in
-	// the nesting.
-	maxLine  = 4 << 10 // bytes
+	// maxDepth bounds the nesting, because the parser's time is quadratic in it.
 	maxDepth = 32
 )
 
@@ -77,37 +75,45 @@ func (n *node) asMapping(key string) *node {
 	return m
 }
 
-// parseYAML parses YAML. Empty text is an empty mapping.
-func parseYAML(text []byte, name string) (root *node, err error) {
+// ReadYAML parses YAML or JSON of at most [MaxText] bytes, without what the parser would take
+// too long for, and calls read with its documents. Errors begin with the name.
+func ReadYAML(text []byte, name string, read func(docs []*ast.DocumentNode) error) (err error) {
 	if err := checkBounds(text); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	defer func() { // the parser panics on some malformed input
+	defer func() { // malformed input panics in the parser, or leaves nodes out
 		if recover() != nil {
-			root, err = nil, fmt.Errorf("%s: not YAML", name)
+			err = fmt.Errorf("%s: not YAML", name)
 		}
 	}()
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		var syntax *yaml.SyntaxError
 		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("%s: %s", placeOf(name, syntax.Token), syntax.Message)
+			return fmt.Errorf("%s: %s", placeOf(name, syntax.Token), syntax.Message)
 		}
-		return nil, fmt.Errorf("%s: not YAML: %q", name, err.Error())
+		return fmt.Errorf("%s: not YAML: %q", name, err.Error())
 	}
-	root = &node{place: name, kind: mapping}
-	for i, doc := range file.Docs {
-		if i > 0 {
-			return nil, fmt.Errorf("%s: more than one document", name)
+	return read(file.Docs)
+}
+
+// parseYAML parses YAML. Empty text is an empty mapping.
+func parseYAML(text []byte, name string) (*node, error) {
+	root := &node{place: name, kind: mapping}
+	return root, ReadYAML(text, name, func(docs []*ast.DocumentNode) (err error) {
+		for i, doc := range docs {
+			if i > 0 {
+				return fmt.Errorf("%s: more than one document", name)
+			}
+			if doc.Body != nil {
+				root, err = nodeOf(doc.Body, name, 0)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if doc.Body == nil {
-			continue
-		}
-		if root, err = nodeOf(doc.Body, name, 0); err != nil {
-			return nil, err
-		}
-	}
-	return root, nil
+		return nil
+	})
 }
 
 // checkBounds rejects text that the parser would take too long for.
@@ -115,22 +121,23 @@ func checkBounds(text []byte) error {
 	if len(text) > MaxText {
 		return fmt.Errorf("longer than %d KiB", MaxText>>10)
 	}
-	depth, line := 0, 0
-	for _, c := range text {
-		line++
-		switch c {
-		case '[', '{':
+	depth, lists := 0, 0 // lists are those that begin in a line: - - - 1
+	begins := true
+	for i, c := range text {
+		switch {
+		case c == '[' || c == '{':
 			depth++
-		case ']', '}':
+		case c == ']' || c == '}':
 			depth = max(depth-1, 0)
-		case '\n':
-			line = 0
+		case c == '\n' || c == '\r':
+			lists, begins = 0, true
+		case begins && (c == '-' || c == '?') && i+1 < len(text) && text[i+1] <= ' ':
+			lists++
+		case c > ' ':
+			begins = false
 		}
-		if depth > maxDepth {
-			return fmt.Errorf("more than %d nested brackets", maxDepth)
-		}
-		if line > maxLine {
-			return fmt.Errorf("a line is longer than %d KiB", maxLine>>10)
+		if max(depth, lists) > maxDepth {
+			return fmt.Errorf("more than %d nested lists or mappings", maxDepth)
 		}
 	}
 	return nil
