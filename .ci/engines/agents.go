@@ -23,11 +23,11 @@ var modes = map[string][]mode{
 	"vllm": {
 		{"trace", "--answers trace", false},
 		{"live", "--answers live", false},
-		{"live, chat", "--answers live --exact-isl" + inChat, true},
+		{"live, chat", "--answers live --set exact-isl=true" + inChat, true},
 	},
 	"llamacpp": { // it returns no token ids
-		{"trace, chat", "--answers trace --exact-isl" + inChat, false},
-		{"live, chat", "--answers live --exact-isl" + inChat, true},
+		{"trace, chat", "--answers trace --set exact-isl=true" + inChat, false},
+		{"live, chat", "--answers live --set exact-isl=true" + inChat, true},
 	},
 }
 
@@ -62,7 +62,7 @@ func weka(s *session) error {
 	if text, err := exec.Command(s.tools.moontide, "convert", s.tools.weka, "-o", path, "--ids", "separate").CombinedOutput(); err != nil {
 		return fmt.Errorf("converting %s: %w: %s", s.tools.weka, err, text)
 	}
-	return s.agentsOf(path, "--time-scale-tool 0 --time-scale-think 0")
+	return s.agentsOf(path, "--set time-scale-tool=0 --set time-scale-think=0")
 }
 
 // agentsOf replays a trace in every mode, one request at a time, and checks each turn.
@@ -73,7 +73,7 @@ func (s *session) agentsOf(path, flags string) error {
 		if err != nil {
 			return err
 		}
-		more := s.flags(fmt.Sprintf("%s %s %s --server-block-size %d", oneByOne, flags, m.flags, s.engine.blockOf))
+		more := s.flags(fmt.Sprintf("%s %s %s --set server-block-size=%d", oneByOne, flags, m.flags, s.engine.blockOf))
 		o, err := s.finish(s.command(path, append(more, "--salt", s.check.name+m.name, "--out", dir)...), dir)
 		if err != nil {
 			return err

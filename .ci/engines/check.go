@@ -54,7 +54,7 @@ var checks = []check{
 	{name: "token ids", engines: both, server: plain, rows: shared(60, 0), flags: oneByOne, laws: []law{trusted, counts(0, 0, 0)}},
 	{name: "words", engines: both, server: plain, rows: shared(60, 0), flags: oneByOne + inWords, laws: []law{trusted, counts(0, 0, 0)}},
 	{name: "chat", engines: both, server: plain, rows: shared(60, 0), flags: oneByOne + inChat, laws: []law{trusted, counts(0, templateBefore, templateTokens)}},
-	{name: "chat, exact ISL", engines: both, server: plain, rows: shared(60, 0), flags: oneByOne + inChat + " --exact-isl",
+	{name: "chat, exact ISL", engines: both, server: plain, rows: shared(60, 0), flags: oneByOne + inChat + " --set exact-isl=true",
 		laws: []law{trusted, counts(templateTokens, templateBefore, templateTokens)}},
 	{name: "sessions with delays", engines: both, server: parallel, rows: conversations(4), laws: []law{trusted, turnsInTime}},
 	{name: "closed loop", engines: both, server: parallel, rows: equal(24, 200, 24, 0), flags: fmt.Sprint("--closed --max-concurrency ", streams), laws: []law{trusted, streamsInFlight}},
