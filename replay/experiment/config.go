@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"time"
 
 	"moontide/analyze/measure"
 	"moontide/replay"
@@ -127,8 +126,6 @@ func (c *Config) serverBlockSize() int {
 	}
 	return c.ServerBlockSize
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // prepare checks the configuration and reads the file of the engines.
 func (c *Config) prepare() (err error) {
