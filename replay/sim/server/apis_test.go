@@ -1,4 +1,4 @@
-package server_test
+package server
 
 import (
 	"encoding/json"
@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/server"
 	"moontide/trace/tracetest"
 )
 
@@ -29,7 +27,7 @@ func TestStreamAndWholeAgree(t *testing.T) {
 	t.Parallel()
 	const tokens = 12
 	for _, reasoning := range []int{0, 1, 5, tokens, 100} {
-		s := start(t, server.Config{ReasoningTokens: reasoning})
+		s := start(t, Config{ReasoningTokens: reasoning})
 		for _, d := range dialects {
 			plain, _ := d.ask(s, d.request(tokens, `,"ignore_eos":true`))
 			all := strings.Fields(plain.Reasoning + plain.Text)
@@ -66,7 +64,7 @@ func TestOneConversationInEveryAPI(t *testing.T) {
 		return dst, nil
 	}
 	for _, tt := range []struct {
-		encode server.Encoder
+		encode Encoder
 		tokens int
 	}{{nil, 5}, {letters, len("bebriefhowareyou")}} {
 		cfg := over(engine.Config{BlockSize: 1})
@@ -93,18 +91,15 @@ func TestOneConversationInEveryAPI(t *testing.T) {
 
 func TestFinishReasonsOfEveryAPI(t *testing.T) {
 	t.Parallel()
-	s := start(t, server.Config{})
-	for i, want := range []struct{ length, stop string }{
-		{"length", "stop"}, {"length", "stop"}, {"incomplete", "completed"}, {"max_tokens", "end_turn"}, {"length", "stop"},
-	} {
-		d := dialects[i]
+	s := start(t, Config{})
+	for _, d := range dialects {
 		body := strings.Replace(d.request(3, ""), `"ignore_eos":true,`, "", 1)
-		if got, _ := d.ask(s, body); got.Finish != want.length || got.Output != 3 {
-			t.Errorf("%s: %+v, want %s", d.path, got, want.length)
+		if got, _ := d.ask(s, body); got.Finish != d.length || got.Output != 3 {
+			t.Errorf("%s: %+v, want %s", d.path, got, d.length)
 		}
 		body = strings.Replace(d.request(1000, ""), `"ignore_eos":true,`, "", 1)
-		if got, _ := d.ask(s, body); got.Finish != want.stop || got.Output < 16 || got.Output > 512 {
-			t.Errorf("%s: %+v, want %s", d.path, got, want.stop)
+		if got, _ := d.ask(s, body); got.Finish != d.stop || got.Output < 16 || got.Output > 512 {
+			t.Errorf("%s: %+v, want %s", d.path, got, d.stop)
 		}
 	}
 }
@@ -152,36 +147,16 @@ func TestFaultsInEveryAPI(t *testing.T) {
 func TestErrorsOfEveryAPI(t *testing.T) {
 	t.Parallel()
 	s := start(t, over(engine.Config{MaxModelLen: 20}))
-	for i, d := range dialects {
+	for _, d := range dialects {
 		status, body := s.do("POST", d.path, d.request(30, ""))
 		if status != 400 || !strings.Contains(body, "maximum context length is 20 tokens") {
 			t.Errorf("%s: %d %s", d.path, status, body)
 		}
-		for fault, want := range map[string][]string{
-			"429": {"rate_limit_error", "rate_limit_error", "rate_limit_error", "rate_limit_error", ""},
-			"500": {"server_error", "server_error", "server_error", "api_error", ""},
-		} {
+		for fault, want := range map[string]string{"429": d.limited, "500": d.failed} {
 			_, got := s.do("POST", d.path, d.request(3, ""), "X-Moontide-Fault", fault)
-			if !strings.Contains(got, `"message":"`) || (want[i] != "") != strings.Contains(got, `"type":"`+want[i]+`"`) {
+			if !strings.Contains(got, `"message":"`) || (want != "") != strings.Contains(got, `"type":"`+want+`"`) {
 				t.Errorf("%s, %s: %s", d.path, fault, got)
 			}
-		}
-	}
-}
-
-// The reasoning that a client sends back is not input.
-func TestReasoningOfEarlierAnswersIsNotInput(t *testing.T) {
-	t.Parallel()
-	s := start(t, server.Config{})
-	for _, tt := range []struct{ path, body string }{
-		{messagesPath, `{"max_tokens":1,"messages":[{"role":"user","content":"a b"},{"role":"assistant","content":[
-			{"type":"thinking","thinking":"x y z","signature":"s"},{"type":"redacted_thinking","data":"x"},{"type":"text","text":"c"}]},{"role":"user","content":"d"}]}`},
-		{responsesPath, `{"max_output_tokens":1,"input":[{"role":"user","content":"a b"},{"type":"reasoning","id":"rs_1","summary":[],"content":[]},
-			{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"c","annotations":[]}]},{"role":"user","content":"d"}]}`},
-	} {
-		d := dialects[slices.IndexFunc(dialects, func(d dialect) bool { return d.path == tt.path })]
-		if got, _ := d.ask(s, tt.body); got.Input != 4 {
-			t.Errorf("%s: %d tokens, want 4", tt.path, got.Input)
 		}
 	}
 }
@@ -223,7 +198,7 @@ func TestBytesOfAnswers(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder
 	for _, reasoning := range []int{0, 2} {
-		s := start(t, server.Config{Model: `a "model"`, ReasoningTokens: reasoning})
+		s := start(t, Config{Model: `a "model"`, ReasoningTokens: reasoning})
 		for _, d := range dialects {
 			ways := []string{"", `,"stream":true`}
 			if d.path == chatPath || d.path == completionPath {
@@ -236,7 +211,7 @@ func TestBytesOfAnswers(t *testing.T) {
 		}
 	}
 	tracetest.Golden(t, "testdata/answers.txt", got.String())
-	res := start(t, server.Config{}).open("POST", chatPath, `{"stream":true,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`)
+	res := start(t, Config{}).open("POST", chatPath, `{"stream":true,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`)
 	if kind, cache := res.Header.Get("Content-Type"), res.Header.Get("Cache-Control"); kind != "text/event-stream; charset=utf-8" || cache != "no-cache" {
 		t.Errorf("content type %q, cache control %q", kind, cache)
 	}
@@ -250,6 +225,8 @@ type dialect struct {
 	body string
 	// separates is set if the API separates reasoning from visible text.
 	separates bool
+	// Why a response ends, and the types of the errors 429 and 500.
+	length, stop, limited, failed string
 }
 
 // said holds the content that a client reads from an answer.
@@ -260,21 +237,12 @@ type said struct {
 	Error                 string
 }
 
-// parsed decodes JSON, which has to be valid.
-func parsed[T any](t *testing.T, data []byte) (v T) {
-	t.Helper()
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatalf("%v: %s", err, data)
-	}
-	return v
-}
-
 var dialects = []dialect{
-	{chatPath, `{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"how are you"}],"max_tokens":%d%s}`, true},
-	{completionPath, `{"prompt":"be brief how are you","max_tokens":%d%s}`, false},
-	{responsesPath, `{"instructions":"be brief","input":"how are you","max_output_tokens":%d%s}`, true},
-	{messagesPath, `{"system":"be brief","messages":[{"role":"user","content":"how are you"}],"max_tokens":%d%s}`, true},
-	{generatePath, `{"text":"be brief how are you","sampling_params":{"ignore_eos":true,"max_new_tokens":%d}%s}`, false},
+	{chatPath, `{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"how are you"}],"max_tokens":%d%s}`, true, "length", "stop", "rate_limit_error", "server_error"},
+	{completionPath, `{"prompt":"be brief how are you","max_tokens":%d%s}`, false, "length", "stop", "rate_limit_error", "server_error"},
+	{responsesPath, `{"instructions":"be brief","input":"how are you","max_output_tokens":%d%s}`, true, "incomplete", "completed", "rate_limit_error", "server_error"},
+	{messagesPath, `{"system":"be brief","messages":[{"role":"user","content":"how are you"}],"max_tokens":%d%s}`, true, "max_tokens", "end_turn", "rate_limit_error", "api_error"},
+	{generatePath, `{"text":"be brief how are you","sampling_params":{"ignore_eos":true,"max_new_tokens":%d}%s}`, false, "length", "stop", "", ""},
 }
 
 func (d dialect) request(tokens int, members string) string {
@@ -322,7 +290,10 @@ func eventsOf(t *testing.T, stream string) (events []event) {
 // read takes a whole answer, or an event of one, of any API.
 func (s *said) read(t *testing.T, name string, data []byte) {
 	t.Helper()
-	v := parsed[map[string]any](t, data)
+	var v map[string]any
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatalf("%v: %s", err, data)
+	}
 	if name != "" && v["type"] != name {
 		t.Errorf("event %q has the type %q", name, v["type"])
 	}
@@ -384,55 +355,18 @@ func (s *said) walk(key string, v any) {
 	}
 }
 
-// jsonOf returns the JSON of v.
-func jsonOf(t *testing.T, v any) string {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// ways are the ways in which a later prompt can have an earlier answer.
+// ways are the ways in which a later prompt can have an earlier answer: what is taken from
+// the answer, and the prompt with it.
 var ways = []struct {
 	name, path, first string
 	keeps             bool // the reasoning
-	next              func(t *testing.T, answer string) string
+	taken, next       string
 }{
-	{"text", completionPath, `"prompt":"X two three four five"`, true, func(t *testing.T, answer string) string {
-		type body struct{ Choices []struct{ Text string } }
-		return `"prompt":` + jsonOf(t, "X two three four five"+parsed[body](t, []byte(answer)).Choices[0].Text+" and so on")
-	}},
-	{"token ids", completionPath, `"prompt":[1,2,3,4,5],"return_token_ids":true`, true, func(t *testing.T, answer string) string {
-		type body struct {
-			Choices []struct {
-				IDs []uint64 `json:"token_ids"`
-			}
-		}
-		return `"prompt":` + jsonOf(t, append(append([]uint64{1, 2, 3, 4, 5}, parsed[body](t, []byte(answer)).Choices[0].IDs...), 6, 7, 8))
-	}},
-	{"output ids", generatePath, `"input_ids":[1,2,3,4,5]`, true, func(t *testing.T, answer string) string {
-		type body struct {
-			IDs []uint64 `json:"output_ids"`
-		}
-		return `"input_ids":` + jsonOf(t, append(append([]uint64{1, 2, 3, 4, 5}, parsed[body](t, []byte(answer)).IDs...), 6, 7, 8))
-	}},
-	{"messages", chatPath, `"messages":[{"role":"user","content":"X two three four five"}]`, false, func(t *testing.T, answer string) string {
-		return nextMessages(t, answer)
-	}},
-}
-
-func nextMessages(t *testing.T, answer string) string {
-	type body struct {
-		Choices []struct{ Message map[string]any }
-	}
-	got := parsed[body](t, []byte(answer)).Choices[0].Message
-	message := map[string]any{"role": "assistant", "content": got["content"]}
-	if thought, ok := got["reasoning_content"]; ok {
-		message["reasoning_content"] = thought
-	}
-	return `"messages":[{"role":"user","content":"X two three four five"},` + jsonOf(t, message) + `,{"role":"tool","content":"and so on"}]`
+	{"text", completionPath, `"prompt":"X two three four five"`, true, `"text":"([^"]*)"`, `"prompt":"X two three four five%s and so on"`},
+	{"token ids", completionPath, `"prompt":[1,2,3,4,5],"return_token_ids":true`, true, `"token_ids":\[([0-9,]*)\]`, `"prompt":[1,2,3,4,5,%s,6,7,8]`},
+	{"output ids", generatePath, `"input_ids":[1,2,3,4,5]`, true, `"output_ids":\[([0-9,]*)\]`, `"input_ids":[1,2,3,4,5,%s,6,7,8]`},
+	{"messages", chatPath, `"messages":[{"role":"user","content":"X two three four five"}]`, false, `"message":({.*?}),"logprobs"`,
+		`"messages":[{"role":"user","content":"X two three four five"},%s,{"role":"tool","content":"and so on"}]`},
 }
 
 // The next turn finds all of an answer that is cached, except for its last token,
@@ -452,7 +386,7 @@ func TestAnswersInLaterPrompts(t *testing.T) {
 		return dst, nil
 	}
 	for _, tt := range []struct {
-		encode    server.Encoder
+		encode    Encoder
 		generated bool // tokens are cached
 		reasoning int
 	}{
@@ -488,7 +422,7 @@ func TestAnswersInLaterPrompts(t *testing.T) {
 					shared = prompt
 				}
 				var got said
-				next := ask(way.next(t, answer), 1)
+				next := ask(fmt.Sprintf(way.next, regexp.MustCompile(way.taken).FindStringSubmatch(answer)[1]), 1)
 				got.read(t, "", []byte(next))
 				if want := prompt + n - dropped + added; got.Input != want || got.Cached != shared/size*size {
 					t.Errorf("%s, tokenizer %v, %d of %d tokens are reasoning: %d of %d tokens cached; want %d of %d",

@@ -1,7 +1,6 @@
-package server_test
+package server
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,42 +9,18 @@ import (
 	"testing"
 
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/server"
 	"moontide/replay/weblog"
 	"moontide/trace/tracetest"
 )
 
-// refusal is the error object of a response.
-type refusal struct {
-	Error struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	} `json:"error"`
-}
-
-func (r refusal) code() string { return *cmp.Or(r.Error.Code, new(string)) }
-
 // refused sends a request and returns the status and the error object.
-func (s *testServer) refused(method, path, body string) (int, refusal) {
+func (s *testServer) refused(method, path, body string) (status int, text string) {
 	s.t.Helper()
-	status, text := s.do(method, path, body)
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	var r refusal
-	if err := d.Decode(&r); err != nil {
-		s.t.Fatalf("%s %s %.100s: status %d, no error object: %v: %s", method, path, body, status, err, text)
+	status, text = s.do(method, path, body)
+	if status/100 != 4 || !json.Valid([]byte(text)) || !strings.Contains(text, `"message":"`) || len(text) > 400 {
+		s.t.Errorf("%s %s %.100s: status %d, %s", method, path, body, status, text)
 	}
-	for _, member := range []string{`"message":"`, `"type":"`, `"param":`, `"code":`} {
-		if !strings.Contains(text, member) {
-			s.t.Errorf("%s: no %s in %s", body, member, text)
-		}
-	}
-	if r.Error.Type != "invalid_request_error" || r.Error.Message == "" || len(r.Error.Message) > 300 || strings.Contains(r.Error.Message, "\n") {
-		s.t.Errorf("%.100s: %s", body, text)
-	}
-	return status, r
+	return status, text
 }
 
 // What is refused, and in which words. The golden file has the requests, each with the
@@ -64,10 +39,7 @@ func TestRefusals(t *testing.T) {
 		}
 		method, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		path, body, _ := strings.Cut(rest, " ")
-		status, answer := s.do(method, path, body)
-		if status/100 != 4 || !json.Valid([]byte(answer)) || !strings.Contains(answer, `"message":"`) || len(answer) > 400 {
-			t.Errorf("%s: status %d, %s", line, status, answer)
-		}
+		status, answer := s.refused(method, path, body)
 		fmt.Fprintf(&got, "%s  %d %s\n", line, status, answer)
 	}
 	tracetest.Golden(t, "testdata/refusals.txt", got.String())
@@ -75,7 +47,7 @@ func TestRefusals(t *testing.T) {
 
 func TestHarmlessParameters(t *testing.T) {
 	t.Parallel()
-	s := start(t, server.Config{})
+	s := start(t, Config{})
 	a := s.ask(chatPath, `{"messages":[{"role":"user","content":"a, [b {c"}],"n":1,"best_of":1,"tools":[],"logprobs":false,
 		"top_logprobs":0,"echo":false,"suffix":"","response_format":{"type":"text"},"stream_options":null,"model":null,
 		"seed":1,"temperature":0,"top_p":1,"user":"u","tool_choice":"auto","metadata":{"a":[1,{"b":null}]},"Max_Tokens":3}`)
@@ -86,26 +58,21 @@ func TestHarmlessParameters(t *testing.T) {
 
 func TestRefusedBodies(t *testing.T) {
 	t.Parallel()
-	s := start(t, server.Config{})
+	s := start(t, Config{})
 	for _, body := range []string{
 		``, ` `, `{`, `[]`, `5`, `"x"`, `{"prompt":"a"} x`, `{"prompt":"a",}`, `{"prompt":'a'}`, "{\"prompt\":\"a\nb\"}",
 		`{"prompt":"a","x":tru}`, `{"prompt":[1,2}`, strings.Repeat("[", 100_000), `{"x":` + strings.Repeat(`{"x":`, 100_000),
 		`{"prompt":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`, "\x00\xff",
 	} {
-		if status, r := s.refused("POST", completionPath, body); status != http.StatusBadRequest || r.code() != "" {
-			t.Errorf("%.40q: status %d, %+v", body, status, r.Error)
+		if status, text := s.refused("POST", completionPath, body); !strings.Contains(text, "the body is not a JSON object") {
+			t.Errorf("%.40q: status %d, %s", body, status, text)
 		}
 	}
 }
 
-func TestUnknownPathsAndMethods(t *testing.T) {
+func TestUnknownMethods(t *testing.T) {
 	t.Parallel()
-	s := start(t, server.Config{})
-	for _, path := range []string{"/", "/v1", "/v1/embeddings", "/v1/chat/completions/x", "/v1/models/x", "/" + strings.Repeat("x", 1000)} {
-		if status, _ := s.refused("POST", path, ""); status != http.StatusNotFound {
-			t.Errorf("%.40s: status %d, want 404", path, status)
-		}
-	}
+	s := start(t, Config{})
 	for path, allowed := range map[string]string{chatPath: "POST", completionPath: "POST", "/v1/models": "GET", "/health": "GET", "/metrics": "GET", "/version": "GET"} {
 		other := map[string]string{"POST": "GET", "GET": "POST"}[allowed]
 		status, _ := s.refused(other, path, "{}")
@@ -116,7 +83,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 }
 
 func TestLargeRequests(t *testing.T) {
-	s := startTCP(t, server.Config{})
+	s := startTCP(t, Config{})
 	large := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: sim\r\nContent-Length: %d\r\n\r\n", completionPath, 65<<20)
 	if status := s.dial(large).header(); status != "HTTP/1.1 413 Request Entity Too Large" {
 		t.Errorf("a body of 65 MiB: %s", status)
@@ -140,12 +107,11 @@ func TestRefuse(t *testing.T) {
 		{"ignore_eos", generatePath, `{"text":"a","sampling_params":{"ignore_eos":true}}`, 400, "Unknown parameter: 'ignore_eos'."},
 		{"token_ids", completionPath, `{"prompt":[ [1,2] ]}`, 400, "prompt must be a string, not an array of token ids"},
 		{"token_ids", generatePath, `{"input_ids":[1,2]}`, 400, "input_ids must be a string, not an array of token ids"},
-		{"completions", completionPath, text + `}`, 404, `"/v1/completions" is not served`},
+		{"completions", completionPath, text + `}`, 404, `\"/v1/completions\" is not served`},
 	} {
-		refusing, lenient := start(t, server.Config{Refuse: []string{tt.name}}), start(t, server.Config{})
-		status, body := refusing.do("POST", tt.path, tt.body)
-		if r := parsed[refusal](t, []byte(body)); status != tt.status || r.Error.Message != tt.message {
-			t.Errorf("%s: status %d, %q; want %d, %q", tt.name, status, r.Error.Message, tt.status, tt.message)
+		refusing, lenient := start(t, Config{Refuse: []string{tt.name}}), start(t, Config{})
+		if status, text := refusing.refused("POST", tt.path, tt.body); status != tt.status || !strings.Contains(text, tt.message) {
+			t.Errorf("%s: status %d, %s; want %d, %q", tt.name, status, text, tt.status, tt.message)
 		}
 		if status, body := lenient.do("POST", tt.path, tt.body); status != 200 {
 			t.Errorf("%s: refused by a server that refuses nothing: %s", tt.name, body)
@@ -155,7 +121,7 @@ func TestRefuse(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"nothing", "", "max-tokens"} {
-		if _, err := server.New(server.Config{Refuse: []string{name}}); err == nil || !strings.Contains(err.Error(), "cannot be refused: use max_tokens, ") {
+		if _, err := New(Config{Refuse: []string{name}}); err == nil || !strings.Contains(err.Error(), "cannot be refused: use max_tokens, ") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -165,7 +131,7 @@ func TestRefuse(t *testing.T) {
 func TestHandlerPanics(t *testing.T) {
 	said := make(chan string, 9)
 	weblog.Divert(func(text string) { said <- text })
-	s := start(t, server.Config{Encode: func(dst []uint32, text string) ([]uint32, error) {
+	s := start(t, Config{Encode: func(dst []uint32, text string) ([]uint32, error) {
 		if strings.Contains(text, "secret") {
 			panic(text)
 		}

@@ -14,11 +14,7 @@ import (
 // Start the simulated endpoint and query it.
 func Example() {
 	listener, _ := net.Listen("tcp", "127.0.0.1:0")
-	s, err := server.New(server.Config{Model: "tide"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	s, _ := server.New(server.Config{Model: "tide"})
 	go s.Serve(listener)
 	defer s.Shutdown(context.Background())
 

@@ -31,7 +31,7 @@ func exchange(t *testing.T, s *Server, sent string, read func(io.Reader)) {
 	read(client)
 	client.Close()
 	<-served
-	if s := s.total(); s.Running+s.Waiting+s.KVUsed != 0 {
+	if s := s.stats()[0]; s.Running+s.Waiting+s.KVUsed != 0 {
 		t.Fatalf("requests have not been released: %+v", s)
 	}
 }
@@ -88,26 +88,17 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// streamEnds lists how the last event of a stream starts.
-var streamEnds = []string{"data: [DONE]", "event: message_stop\n", "event: response.completed\n", "event: response.incomplete\n"}
-
-// checkEvents checks the framing of a complete stream.
+// checkEvents checks the events of a complete stream.
 func checkEvents(t *testing.T, stream string) {
 	t.Helper()
-	events := strings.Split(stream, "\n\n")
-	n := len(events)
-	if n < 3 || events[n-1] != "" || !slices.ContainsFunc(streamEnds, func(end string) bool { return strings.HasPrefix(events[n-2], end) }) {
-		t.Fatalf("a stream that does not end: %q", stream)
+	var last event
+	for _, last = range eventsOf(t, stream) {
+		if !json.Valid([]byte(last.data)) && last.data != "[DONE]" {
+			t.Errorf("malformed event: %q", last)
+		}
 	}
-	for _, event := range events[:n-1] {
-		name, data, named := strings.Cut(event, "\n")
-		if !named {
-			name, data = "", event
-		}
-		data, ok := strings.CutPrefix(data, "data: ")
-		if !ok || named && !strings.HasPrefix(name, "event: ") || !json.Valid([]byte(data)) && data != "[DONE]" {
-			t.Errorf("malformed event: %q", event)
-		}
+	if ends := []string{"message_stop", "response.completed", "response.incomplete"}; last.data != "[DONE]" && !slices.Contains(ends, last.name) {
+		t.Fatalf("a stream that does not end: %q", stream)
 	}
 }
 

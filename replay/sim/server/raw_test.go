@@ -1,4 +1,4 @@
-package server_test
+package server
 
 import (
 	"bufio"
@@ -19,7 +19,6 @@ import (
 	"moontide/replay/monotonic"
 	"moontide/replay/openai/http1/http1test"
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/server"
 )
 
 // post is a POST of a body with extra header lines, as bytes.
@@ -175,7 +174,7 @@ func TestClientThatLeavesFreesItsBlocks(t *testing.T) {
 	} {
 		t.Run(state, func(t *testing.T) {
 			tt.deployment.Engine.KVBlocks = 100
-			s := startTCP(t, server.Config{Deployment: tt.deployment})
+			s := startTCP(t, Config{Deployment: tt.deployment})
 			of := func(metric string, engine int) string {
 				return strings.Replace(metric, `engine="0"`, fmt.Sprintf(`engine="%d"`, engine), 1)
 			}
@@ -209,7 +208,7 @@ func TestClientThatLeavesFreesItsBlocks(t *testing.T) {
 // A client that does not read does not delay others, and gets all its tokens
 // when it reads again.
 func TestSlowReaderHoldsUpNobody(t *testing.T) {
-	s := startTCP(t, server.Config{})
+	s := startTCP(t, Config{})
 	long := strings.Replace(hello, `"max_tokens":5`, `"max_tokens":25000`, 1) // 4 MB
 	slow := s.dial(post(completionPath, long))
 	if a := s.ask(completionPath, `{"prompt":"hi","max_tokens":3}`); a.Output != 3 {
@@ -227,7 +226,7 @@ func TestSlowReaderHoldsUpNobody(t *testing.T) {
 
 func TestFaultsBeforeAnAnswer(t *testing.T) {
 	t.Parallel()
-	s := startTCP(t, server.Config{})
+	s := startTCP(t, Config{})
 	with := func(fault string) rawConn { return s.dial(post(completionPath, hello, "X-Moontide-Fault: "+fault)) }
 
 	for fault, want := range map[string]struct{ status, after, kind string }{
@@ -283,7 +282,7 @@ func TestFaultsInAStream(t *testing.T) {
 	if text := whole(with("stall:1:50ms")); constant(text) != constant(plain) {
 		t.Errorf("stall: another text:\n%s\nwant\n%s", text, plain)
 	}
-	if text := whole(with("garbage")); strings.Count(text, "\xff\xfe\x00") != 1 || constant(strings.Replace(text, server.GarbageEvent, "", 1)) != constant(plain) {
+	if text := whole(with("garbage")); strings.Count(text, "\xff\xfe\x00") != 1 || constant(strings.Replace(text, garbage, "", 1)) != constant(plain) {
 		t.Errorf("garbage: %q", text)
 	}
 	stalled := with("stall") // it ends with its client
@@ -364,50 +363,39 @@ func TestShutdownEndsWhatIsInFlight(t *testing.T) {
 	}
 }
 
-func TestShutdownDoesNotWaitForSilentClients(t *testing.T) {
-	t.Parallel()
-	s := start(t, server.Config{})
-	conn, err := s.dialTCP()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := s.Shutdown(soon(t)); err != nil {
-		t.Errorf("with a connection that says nothing: %v", err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("the connection is not closed: %v", err)
-	}
-}
-
-func TestShutdownClosesConnectionsWhenItsContextEnds(t *testing.T) {
-	s := start(t, server.Config{})
-	conn, err := s.dialTCP()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	// A body that never comes. The server says when it begins to wait for it.
-	if _, err := io.WriteString(conn, "POST /v1/completions HTTP/1.1\r\nHost: sim\r\n"+
-		"Content-Length: 5\r\nExpect: 100-continue\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	const waits = "HTTP/1.1 100 Continue\r\n\r\n"
-	if b, err := io.ReadAll(io.LimitReader(conn, int64(len(waits)))); err != nil || string(b) != waits {
-		t.Fatalf("%q, %v", b, err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Shutdown: %v, want %v", err, context.Canceled)
-	}
-	if _, err := io.ReadAll(conn); err != nil {
-		t.Errorf("the connection is not closed: %v", err)
+// Shutdown closes connections that say nothing, and others when its context ends: here one
+// with a body that never comes. The server says when it begins to wait for it.
+func TestShutdownClosesConnections(t *testing.T) {
+	const half, waits = "POST /v1/completions HTTP/1.1\r\nHost: sim\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n"
+	for _, sent := range []string{"", half} {
+		s := start(t, Config{})
+		conn, err := s.dialTCP()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		ctx, cancel := context.WithCancel(soon(t))
+		defer cancel()
+		var want error
+		if sent != "" {
+			io.WriteString(conn, sent)
+			if b, err := io.ReadAll(io.LimitReader(conn, int64(len(waits)))); err != nil || string(b) != waits {
+				t.Fatalf("%q, %v", b, err)
+			}
+			cancel()
+			want = context.Canceled
+		}
+		if err := s.Shutdown(ctx); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", sent, err, want)
+		}
+		if _, err := io.ReadAll(conn); err != nil {
+			t.Errorf("%q: the connection is not closed: %v", sent, err)
+		}
 	}
 }
 
 func TestServeAfterShutdown(t *testing.T) {
-	s := newServer(t, server.Config{})
+	s := newServer(t, engine.Config{})
 	if err := s.Shutdown(soon(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +414,7 @@ func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("no mo
 func (brokenListener) Close() error              { return nil }
 
 func TestServeReportsItsListener(t *testing.T) {
-	err := newServer(t, server.Config{}).Serve(brokenListener{})
+	err := newServer(t, engine.Config{}).Serve(brokenListener{})
 	if err == nil || err.Error() != "serving: no more sockets" {
 		t.Errorf("Serve: %v", err)
 	}
@@ -435,7 +423,7 @@ func TestServeReportsItsListener(t *testing.T) {
 // Shutdown ends long faults.
 func TestShutdownDoesNotWaitForFaults(t *testing.T) {
 	t.Parallel()
-	s := startTCP(t, server.Config{})
+	s := startTCP(t, Config{})
 	whole := strings.Replace(hello, "true", "false", 1)
 	var conns []rawConn
 	for _, request := range []string{
@@ -458,7 +446,7 @@ func TestShutdownDoesNotWaitForFaults(t *testing.T) {
 // Connections that say nothing make room for others.
 func TestMostConnections(t *testing.T) {
 	t.Parallel()
-	s := startTCP(t, server.Config{MaxConnections: 2})
+	s := startTCP(t, Config{MaxConnections: 2})
 	silent := []rawConn{s.dial(""), s.dial("")}
 	for range 3 {
 		if line := s.dial("GET /health HTTP/1.1\r\nHost: sim\r\n\r\n").line(); !strings.HasPrefix(line, "HTTP/1.1 200") {

@@ -1,4 +1,4 @@
-package server_test
+package server
 
 import (
 	"bufio"
@@ -17,7 +17,6 @@ import (
 
 	"moontide/replay/openai/http1/http1test"
 	"moontide/replay/sim/engine"
-	"moontide/replay/sim/server"
 	"moontide/trace/routing"
 	"moontide/trace/tracetest"
 )
@@ -33,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // testServer is a server with a client.
 type testServer struct {
-	*server.Server
+	*Server
 	t      *testing.T
 	client http.Client
 	dials  atomic.Int32
@@ -42,28 +41,19 @@ type testServer struct {
 }
 
 // over returns the configuration of a server with one engine.
-func over(cfg engine.Config) server.Config {
-	return server.Config{Deployment: engine.Deployment{Engine: cfg}}
-}
-
-func newServer(t *testing.T, cfg server.Config) *server.Server {
-	t.Helper()
-	s, err := server.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+func over(cfg engine.Config) Config {
+	return Config{Deployment: engine.Deployment{Engine: cfg}}
 }
 
 // start serves in memory.
-func start(t *testing.T, cfg server.Config) *testServer {
+func start(t *testing.T, cfg Config) *testServer {
 	t.Helper()
 	ln := http1test.NewPipes()
 	return startOn(t, cfg, ln, ln.Dial)
 }
 
 // startTCP serves on the loopback interface.
-func startTCP(t *testing.T, cfg server.Config) *testServer {
+func startTCP(t *testing.T, cfg Config) *testServer {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -72,9 +62,13 @@ func startTCP(t *testing.T, cfg server.Config) *testServer {
 	return startOn(t, cfg, ln, func() (net.Conn, error) { return net.Dial("tcp", ln.Addr().String()) })
 }
 
-func startOn(t *testing.T, cfg server.Config, ln net.Listener, dial func() (net.Conn, error)) *testServer {
+func startOn(t *testing.T, cfg Config, ln net.Listener, dial func() (net.Conn, error)) *testServer {
 	t.Helper()
-	s := &testServer{Server: newServer(t, cfg), t: t, dialTCP: dial}
+	of, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &testServer{Server: of, t: t, dialTCP: dial}
 	transport := &http.Transport{
 		DisableCompression: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -170,24 +164,16 @@ func TestContinuousUsage(t *testing.T) {
 
 // With the header of a session all requests of a conversation go to one engine.
 func TestSessionsOverHTTP(t *testing.T) {
-	s := startTCP(t, server.Config{Deployment: engine.Deployment{
+	s := start(t, Config{Deployment: engine.Deployment{
 		Engine: engine.Config{BlockSize: 1}, Engines: 3, Routing: routing.Session,
 	}})
 	cached := func(headers ...string) string {
-		t.Helper()
-		res, err := http.ReadResponse(s.dial(post(completionPath, `{"prompt":"a b c d","max_tokens":1}`, headers...)).Reader, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(body), `"cached_tokens":`)
+		_, body := s.do("POST", completionPath, `{"prompt":"a b c d","max_tokens":1}`, headers...)
+		_, rest, _ := strings.Cut(body, `"cached_tokens":`)
 		return strings.TrimRight(rest, "}")
 	}
 	for i, want := range []string{"0", "3", "3", "3"} {
-		if got := cached("X-Session-ID: one"); got != want {
+		if got := cached("X-Session-ID", "one"); got != want {
 			t.Errorf("request %d of a session: %s tokens cached, want %s", i, got, want)
 		}
 	}
@@ -224,6 +210,11 @@ func TestPromptForms(t *testing.T) {
 		{chatPath, `{"messages":[{"role":"system","content":"one"},{"role":"user","content":"two three"}]}`, 3, 2},
 		{chatPath, `{"messages":[{"role":"developer","content":[{"type":"text","text":"one two"},{"type":"text","text":"three"}]},
 			{"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"four"},{"role":"user","content":""}]}`, 4, 3},
+		// The reasoning that a client sends back is not input.
+		{messagesPath, `{"max_tokens":1,"messages":[{"role":"user","content":"a b"},{"role":"assistant","content":[
+			{"type":"thinking","thinking":"x y z","signature":"s"},{"type":"redacted_thinking","data":"x"},{"type":"text","text":"c"}]},{"role":"user","content":"d"}]}`, 4, 0},
+		{responsesPath, `{"max_output_tokens":1,"input":[{"role":"user","content":"a b"},{"type":"reasoning","id":"rs_1","summary":[],"content":[]},
+			{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"c","annotations":[]}]},{"role":"user","content":"d"}]}`, 4, 3},
 	} {
 		a := s.ask(tt.path, tt.body)
 		if a.Input != tt.tokens || a.Cached != tt.cached {
@@ -316,14 +307,16 @@ func TestEventsAreSentWhenDue(t *testing.T) {
 	s.until(waitingMetric, "1")
 }
 
+// Each rank of each engine has its own lines.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	cfg := over(engine.Config{KVBlocks: 50})
-	cfg.Model = `a"b`
+	cfg := over(engine.Config{KVBlocks: 50, Ranks: 2})
+	cfg.Model, cfg.Deployment.Engines, cfg.Deployment.Routing = `a"b`, 2, routing.RoundRobin
 	s := start(t, cfg)
-	ask := `{"prompt":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17],"max_tokens":4}`
-	s.ask(completionPath, ask)
-	s.do("POST", completionPath, strings.Replace(ask, "{", `{"stream":true,`, 1))
+	for range 5 { // first one rank of each engine, then the other
+		s.ask(completionPath, `{"prompt":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17],"max_tokens":4}`)
+	}
+	s.do("POST", completionPath, `{"prompt":[1],"max_tokens":4,"stream":true}`)
 	s.ask(completionPath, `{"prompt":"hi","max_tokens":600}`)
 	res := s.open("GET", "/metrics", "")
 	if got := res.Header.Get("Content-Type"); got != "text/plain; version=0.0.4; charset=utf-8" {
@@ -334,24 +327,4 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	tracetest.Golden(t, "testdata/metrics.txt", string(got))
-}
-
-// Each rank of each engine has its own lines, which add up to the whole.
-func TestMetricsOfEachEngine(t *testing.T) {
-	t.Parallel()
-	cfg := over(engine.Config{KVBlocks: 50})
-	cfg.Deployment.Engines, cfg.Deployment.Engine.Ranks, cfg.Deployment.Routing = 2, 2, routing.RoundRobin
-	s := start(t, cfg)
-	for range 6 { // first one rank of each engine, then the other
-		s.ask(completionPath, `{"prompt":[1,2,3],"max_tokens":2}`)
-	}
-	_, text := s.do("GET", "/metrics", "")
-	for i, want := range []int{6, 3, 6, 3} {
-		if line := fmt.Sprintf("vllm:prompt_tokens_total{engine=\"%d\",model_name=\"sim\"} %d\n", i, want); !strings.Contains(text, line) {
-			t.Errorf("no %s in\n%s", line, text)
-		}
-	}
-	if n := strings.Count(text, "# TYPE vllm:num_requests_running gauge\n"); n != 1 {
-		t.Errorf("a metric is explained %d times", n)
-	}
 }
