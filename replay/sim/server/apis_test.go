@@ -38,6 +38,10 @@ func TestStreamAndWholeAgree(t *testing.T) {
 			if got := len(strings.Fields(plain.Reasoning)); len(all) != tokens || got != wantReasoning {
 				t.Errorf("%s: %d words, %d of them reasoning; want %d, %d", d.path, len(all), got, tokens, wantReasoning)
 			}
+			natural, _ := d.ask(s, strings.Replace(d.request(1000, ""), `"ignore_eos":true,`, "", 1))
+			if plain.Finish != d.length || plain.Output != tokens || natural.Finish != d.stop || natural.Output < 16 || natural.Output > 512 {
+				t.Errorf("%s: %+v, want %s; %+v, want %s", d.path, plain, d.length, natural, d.stop)
+			}
 			streaming := strings.TrimSuffix(d.request(tokens, `,"ignore_eos":true`), "}") + `,"stream":true}`
 			if d.path == chatPath || d.path == completionPath {
 				streaming = strings.TrimSuffix(streaming, "}") + `,"stream_options":{"include_usage":true}}`
@@ -89,21 +93,6 @@ func TestOneConversationInEveryAPI(t *testing.T) {
 	}
 }
 
-func TestFinishReasonsOfEveryAPI(t *testing.T) {
-	t.Parallel()
-	s := start(t, Config{})
-	for _, d := range dialects {
-		body := strings.Replace(d.request(3, ""), `"ignore_eos":true,`, "", 1)
-		if got, _ := d.ask(s, body); got.Finish != d.length || got.Output != 3 {
-			t.Errorf("%s: %+v, want %s", d.path, got, d.length)
-		}
-		body = strings.Replace(d.request(1000, ""), `"ignore_eos":true,`, "", 1)
-		if got, _ := d.ask(s, body); got.Finish != d.stop || got.Output < 16 || got.Output > 512 {
-			t.Errorf("%s: %+v, want %s", d.path, got, d.stop)
-		}
-	}
-}
-
 var streamEnd = regexp.MustCompile(`\[DONE\]|event: (message_stop|response\.(completed|incomplete))`)
 
 // A fault within a stream leaves whole events before it, in every API, and an error
@@ -116,10 +105,7 @@ func TestFaultsInEveryAPI(t *testing.T) {
 			c := s.dial(post(d.path, d.request(40, `,"stream":true,"ignore_eos":true`), "X-Moontide-Fault: "+fault))
 			c.header()
 			if fault == "error" {
-				for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
-					text += chunk
-				}
-				return text, "ended"
+				return c.body(), "ended"
 			}
 			return c.rest()
 		}
@@ -146,16 +132,22 @@ func TestFaultsInEveryAPI(t *testing.T) {
 
 func TestErrorsOfEveryAPI(t *testing.T) {
 	t.Parallel()
-	s := start(t, over(engine.Config{MaxModelLen: 20}))
-	for _, d := range dialects {
-		status, body := s.do("POST", d.path, d.request(30, ""))
-		if status != 400 || !strings.Contains(body, "maximum context length is 20 tokens") {
-			t.Errorf("%s: %d %s", d.path, status, body)
-		}
-		for fault, want := range map[string]string{"429": d.limited, "500": d.failed} {
-			_, got := s.do("POST", d.path, d.request(3, ""), "X-Moontide-Fault", fault)
-			if !strings.Contains(got, `"message":"`) || (want != "") != strings.Contains(got, `"type":"`+want+`"`) {
-				t.Errorf("%s, %s: %s", d.path, fault, got)
+	// The context ends before the KV cache, or after it: the last token is not in it.
+	for fits, cfg := range map[int]engine.Config{15: {MaxModelLen: 20}, 16: {KVBlocks: 5, BlockSize: 4}} {
+		s := start(t, over(cfg))
+		for _, d := range dialects {
+			status, body := s.do("POST", d.path, d.request(fits+1, ""))
+			if status != 400 || !strings.Contains(body, "maximum context length is 20 tokens") {
+				t.Errorf("%s: %d %s", d.path, status, body)
+			}
+			if status, body := s.do("POST", d.path, d.request(fits, "")); status != 200 {
+				t.Errorf("%s, what fits exactly: %d %s", d.path, status, body)
+			}
+			for fault, want := range map[string]string{"429": d.limited, "500": d.failed} {
+				_, got := s.do("POST", d.path, d.request(3, ""), "X-Moontide-Fault", fault)
+				if !strings.Contains(got, `"message":"`) || (want != "") != strings.Contains(got, `"type":"`+want+`"`) {
+					t.Errorf("%s, %s: %s", d.path, fault, got)
+				}
 			}
 		}
 	}
@@ -180,9 +172,9 @@ func constant(text string) string {
 
 // stream returns an answer without the parts that differ between runs, in which
 // generated texts are their number of words and generated token ids their number.
-func (s *testServer) stream(path, body string) string {
+func (s *testServer) stream(method, path, body string) string {
 	s.t.Helper()
-	status, text := s.do("POST", path, body)
+	status, text := s.do(method, path, body)
 	if status != 200 {
 		s.t.Fatalf("%s: status %d: %s", path, status, text)
 	}
@@ -206,12 +198,16 @@ func TestBytesOfAnswers(t *testing.T) {
 			}
 			for _, members := range ways {
 				body := d.request(3, members)
-				fmt.Fprintf(&got, "POST %s %s\n\n%s\n\n", d.path, body, s.stream(d.path, body))
+				fmt.Fprintf(&got, "POST %s %s\n\n%s\n\n", d.path, body, s.stream("POST", d.path, body))
 			}
 		}
 	}
+	s := start(t, Config{Model: `org/"m"`, Version: "v1"})
+	for _, path := range []string{"/version", "/health", "/v1/models"} {
+		fmt.Fprintf(&got, "GET %s\n\n%s\n\n", path, s.stream("GET", path, ""))
+	}
 	tracetest.Golden(t, "testdata/answers.txt", got.String())
-	res := start(t, Config{}).open("POST", chatPath, `{"stream":true,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`)
+	res := s.open("POST", chatPath, `{"stream":true,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`)
 	if kind, cache := res.Header.Get("Content-Type"), res.Header.Get("Cache-Control"); kind != "text/event-stream; charset=utf-8" || cache != "no-cache" {
 		t.Errorf("content type %q, cache control %q", kind, cache)
 	}

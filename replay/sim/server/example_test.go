@@ -25,8 +25,8 @@ func Example() {
 		return
 	}
 	defer response.Body.Close()
-	answer, _ := io.ReadAll(response.Body)
-	_, usage, _ := strings.Cut(string(answer), `"usage":`)
+	text, _ := io.ReadAll(response.Body)
+	_, usage, _ := strings.Cut(string(text), `"usage":`)
 	fmt.Println(response.Status, usage)
 	// Output:
 	// 200 OK {"prompt_tokens":3,"total_tokens":7,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":0}}}

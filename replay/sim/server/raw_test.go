@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"regexp"
 	"strconv"
@@ -88,6 +87,15 @@ func (c rawConn) chunk() string {
 		c.t.Fatalf("a chunk goes on: %q", end)
 	}
 	return string(data)
+}
+
+// body reads the chunks of a body.
+func (c rawConn) body() (text string) {
+	c.t.Helper()
+	for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
+		text += chunk
+	}
+	return text
 }
 
 // rest reads to the end and returns "closed" or "reset".
@@ -215,11 +223,7 @@ func TestSlowReaderHoldsUpNobody(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	slow.header()
-	n := 0
-	for chunk := slow.chunk(); chunk != ""; chunk = slow.chunk() {
-		n += events(chunk)
-	}
-	if n != 25000 {
+	if n := events(slow.body()); n != 25000 {
 		t.Errorf("%d events", n)
 	}
 }
@@ -228,20 +232,18 @@ func TestFaultsBeforeAnAnswer(t *testing.T) {
 	t.Parallel()
 	s := startTCP(t, Config{})
 	with := func(fault string) rawConn { return s.dial(post(completionPath, hello, "X-Moontide-Fault: "+fault)) }
-
-	for fault, want := range map[string]struct{ status, after, kind string }{
-		"429":      {"429 Too Many Requests", "1", "rate_limit_error"},
-		"429:1:3s": {"429 Too Many Requests", "3", "rate_limit_error"},
-		"500":      {"500 Internal Server Error", "", "server_error"},
+	for fault, want := range map[string]string{
+		"429":      `429 "1" rate_limit_error`,
+		"429:1:3s": `429 "3" rate_limit_error`,
+		"500":      `500 "" server_error`,
+		"delay:2":  `400 "" invalid_request_error`,
 	} {
-		c := with(fault)
-		res, err := http.ReadResponse(c.Reader, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := s.open("POST", completionPath, hello, "X-Moontide-Fault", fault)
 		body, _ := io.ReadAll(res.Body)
-		if res.Status != want.status || res.Header.Get("Retry-After") != want.after || !strings.Contains(string(body), `"type":"`+want.kind+`"`) {
-			t.Errorf("%s: %s, Retry-After %q: %s", fault, res.Status, res.Header.Get("Retry-After"), body)
+		_, kind, _ := strings.Cut(string(body), `"type":"`)
+		kind, _, _ = strings.Cut(kind, `"`)
+		if got := fmt.Sprintf("%d %q %s", res.StatusCode, res.Header.Get("Retry-After"), kind); got != want {
+			t.Errorf("%s: %s, want %s", fault, got, want)
 		}
 	}
 	// Only the fault takes this long; a client that does not wait for its end
@@ -252,9 +254,6 @@ func TestFaultsBeforeAnAnswer(t *testing.T) {
 	}
 	delayed.Close()
 	if got := with("delay:1:1ms").header(); got != "HTTP/1.1 200 OK" {
-		t.Error(got)
-	}
-	if got := with("delay:2").header(); got != "HTTP/1.1 400 Bad Request" {
 		t.Error(got)
 	}
 }
@@ -272,17 +271,11 @@ func TestFaultsInAStream(t *testing.T) {
 		}
 		return c
 	}
-	whole := func(c rawConn) (text string) {
-		for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
-			text += chunk
-		}
-		return text
-	}
 	_, plain := s.do("POST", completionPath, long)
-	if text := whole(with("stall:1:50ms")); constant(text) != constant(plain) {
+	if text := with("stall:1:50ms").body(); constant(text) != constant(plain) {
 		t.Errorf("stall: another text:\n%s\nwant\n%s", text, plain)
 	}
-	if text := whole(with("garbage")); strings.Count(text, "\xff\xfe\x00") != 1 || constant(strings.Replace(text, garbage, "", 1)) != constant(plain) {
+	if text := with("garbage").body(); strings.Count(text, "\xff\xfe\x00") != 1 || constant(strings.Replace(text, garbage, "", 1)) != constant(plain) {
 		t.Errorf("garbage: %q", text)
 	}
 	stalled := with("stall") // it ends with its client
@@ -394,29 +387,22 @@ func TestShutdownClosesConnections(t *testing.T) {
 	}
 }
 
-func TestServeAfterShutdown(t *testing.T) {
-	s := newServer(t, engine.Config{})
-	if err := s.Shutdown(soon(t)); err != nil {
-		t.Fatal(err)
-	}
-	ln := http1test.NewPipes()
-	if err := s.Serve(ln); err != nil {
-		t.Errorf("Serve: %v", err)
-	}
-	if _, err := ln.Accept(); err == nil {
-		t.Error("Serve left its listener open")
-	}
-}
-
 type brokenListener struct{ net.Listener }
 
 func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("no more sockets") }
 func (brokenListener) Close() error              { return nil }
 
-func TestServeReportsItsListener(t *testing.T) {
-	err := newServer(t, engine.Config{}).Serve(brokenListener{})
-	if err == nil || err.Error() != "serving: no more sockets" {
+// Serve reports what is wrong with its listener, and closes it at once after a shutdown.
+func TestServe(t *testing.T) {
+	s, ln := newServer(t, engine.Config{}), http1test.NewPipes()
+	if err := s.Serve(brokenListener{}); err == nil || err.Error() != "serving: no more sockets" {
 		t.Errorf("Serve: %v", err)
+	}
+	if err := errors.Join(s.Shutdown(soon(t)), s.Serve(ln)); err != nil {
+		t.Error(err)
+	}
+	if _, err := ln.Accept(); err == nil {
+		t.Error("Serve left its listener open")
 	}
 }
 

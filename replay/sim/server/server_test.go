@@ -254,26 +254,14 @@ func TestAnswerLengths(t *testing.T) {
 	}
 }
 
-func TestPlainPages(t *testing.T) {
+// Real servers ignore a query that they do not know.
+func TestQueries(t *testing.T) {
 	t.Parallel()
-	cfg := over(engine.Config{MaxModelLen: 4096})
-	cfg.Model, cfg.Version = `org/"m"`, "v1"
-	s := start(t, cfg)
-	if status, body := s.do("GET", "/version", ""); status != 200 || body != `{"version":"v1"}` {
-		t.Errorf("/version: %d %s", status, body)
-	}
-	for _, d := range dialects { // real servers ignore a query that they do not know
+	s := start(t, Config{Model: `org/"m"`})
+	for _, d := range dialects {
 		if status, body := s.do("POST", d.path+"?api-version=2024-10-21&beta=true", strings.Replace(d.request(3, ""), "{", `{"model":"org/\"m\"",`, 1)); status != 200 {
 			t.Errorf("%s: %d %s", d.path, status, body)
 		}
-	}
-	if status, body := s.do("GET", "/health", ""); status != 200 || body != "" {
-		t.Errorf("/health: %d %q", status, body)
-	}
-	status, body := s.do("GET", "/v1/models", "")
-	want := `{"object":"list","data":[{"id":"org/\"m\"","object":"model","created":0,"owned_by":"moontide","root":"org/\"m\"","parent":null,"max_model_len":4096}]}`
-	if status != 200 || constant(body) != want {
-		t.Errorf("/v1/models: %d\n got %s\nwant %s", status, constant(body), want)
 	}
 }
 
