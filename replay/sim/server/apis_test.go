@@ -194,7 +194,8 @@ func TestBytesOfAnswers(t *testing.T) {
 		for _, d := range dialects {
 			ways := []string{"", `,"stream":true`}
 			if d.path == chatPath || d.path == completionPath {
-				ways = append(ways, ways[1]+`,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"return_token_ids":true`)
+				ways = append(ways, ways[1]+`,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"return_token_ids":true`,
+					ways[1]+`,"stream_options":{"include_usage":true}`, ways[1]+`,"stream_options":{"continuous_usage_stats":true}`)
 			}
 			for _, members := range ways {
 				body := d.request(3, members)
@@ -248,7 +249,7 @@ func (d dialect) request(tokens int, members string) string {
 // ask sends a request and reads the answer, streamed or not. It returns the events.
 func (d dialect) ask(s *testServer, body string) (got said, stream string) {
 	s.t.Helper()
-	status, text := s.do("POST", d.path, body)
+	status, text := s.do("POST", d.path+"?api-version=2024-10-21&beta=true", body) // real servers ignore a query
 	if status != 200 {
 		s.t.Fatalf("%s %s: status %d: %s", d.path, body, status, text)
 	}

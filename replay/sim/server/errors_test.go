@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -17,6 +18,9 @@ import (
 func (s *testServer) refused(method, path, body string) (status int, text string) {
 	s.t.Helper()
 	status, text = s.do(method, path, body)
+	if allow := s.open(method, path, body).Header.Get("Allow"); status == http.StatusMethodNotAllowed && !strings.Contains(text, "takes "+allow+",") {
+		s.t.Errorf("%s %s: Allow %q", method, path, allow)
+	}
 	if status/100 != 4 || !json.Valid([]byte(text)) || !strings.Contains(text, `"message":"`) || len(text) > 400 {
 		s.t.Errorf("%s %s %.100s: status %d, %s", method, path, body, status, text)
 	}
@@ -70,18 +74,6 @@ func TestRefusedBodies(t *testing.T) {
 	}
 }
 
-func TestUnknownMethods(t *testing.T) {
-	t.Parallel()
-	s := start(t, Config{})
-	for path, allowed := range map[string]string{chatPath: "POST", completionPath: "POST", "/v1/models": "GET", "/health": "GET", "/metrics": "GET", "/version": "GET"} {
-		other := map[string]string{"POST": "GET", "GET": "POST"}[allowed]
-		status, _ := s.refused(other, path, "{}")
-		if got := s.open(other, path, "").Header.Get("Allow"); status != http.StatusMethodNotAllowed || got != allowed {
-			t.Errorf("%s %s: status %d, Allow %q", other, path, status, got)
-		}
-	}
-}
-
 func TestLargeRequests(t *testing.T) {
 	s := startTCP(t, Config{})
 	large := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: sim\r\nContent-Length: %d\r\n\r\n", completionPath, 65<<20)
@@ -120,9 +112,18 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("%s: a request without it: %s", tt.name, body)
 		}
 	}
-	for _, name := range []string{"nothing", "", "max-tokens"} {
-		if _, err := New(Config{Refuse: []string{name}}); err == nil || !strings.Contains(err.Error(), "cannot be refused: use max_tokens, ") {
-			t.Errorf("%q: %v", name, err)
+}
+
+func TestBadConfigurations(t *testing.T) {
+	for want, bad := range map[string][]Config{
+		"cannot be refused: use max_tokens, ":         {{Refuse: []string{"nothing"}}, {Refuse: []string{""}}, {Refuse: []string{"ignore_eos", "max-tokens"}}},
+		"time scale must be from 0.001 to 1000, got ": {{TimeScale: -1}, {TimeScale: 1e-4}, {TimeScale: 1e4}, {TimeScale: math.Inf(1)}, {TimeScale: math.NaN()}},
+		"must not be negative, got -1":                {{ReasoningTokens: -1}},
+	} {
+		for _, cfg := range bad {
+			if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v", cfg, err)
+			}
 		}
 	}
 }

@@ -131,11 +131,7 @@ func TestStreamOnTheWire(t *testing.T) {
 			io.WriteString(c.TCPConn, post(completionPath, hello)) // while the stream goes on
 		}
 		text := ""
-		for {
-			chunk := c.chunk()
-			if chunk == "" {
-				break
-			}
+		for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
 			if !strings.HasPrefix(chunk, "data: ") || !strings.HasSuffix(chunk, "\n\n") {
 				t.Errorf("a torn chunk: %q", chunk)
 			}
@@ -338,10 +334,7 @@ func TestShutdownEndsWhatIsInFlight(t *testing.T) {
 		status, _ := s.do("POST", completionPath, `{"prompt":"hi","max_tokens":9,"ignore_eos":true}`)
 		whole <- status
 	}()
-	for s.metric(`vllm:num_requests_waiting{engine="0",model_name="sim"}`) != "1" { // for the hour of the first to end
-		time.Sleep(time.Millisecond)
-	}
-
+	s.until(waitingMetric, "1") // for the hour of the first to end
 	if err := s.Shutdown(soon(t)); err != nil {
 		t.Error(err)
 	}

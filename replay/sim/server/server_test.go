@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -139,29 +138,6 @@ const (
 	completionPath = "/v1/completions"
 )
 
-// With continuous_usage_stats each event has the usage so far.
-func TestContinuousUsage(t *testing.T) {
-	t.Parallel()
-	s := start(t, over(engine.Config{BlockSize: 1}))
-	s.do("POST", completionPath, `{"prompt":"a b"}`)
-	counted := regexp.MustCompile(`"prompt_tokens":([0-9]+),"total_tokens":([0-9]+),"completion_tokens":([0-9]+),"prompt_tokens_details":\{"cached_tokens":([0-9]+)\}\}\}\n`)
-	for options, want := range map[string]string{
-		`{"include_usage":true,"continuous_usage_stats":true}`:  "[3 3 0 2] [3 4 1 2] [3 5 2 2] [3 6 3 2] [3 6 3 2] ",
-		`{"include_usage":true,"continuous_usage_stats":false}`: "[3 6 3 2] ",
-		`{"include_usage":false,"continuous_usage_stats":true}`: "",
-		`{}`: "",
-	} {
-		_, body := s.do("POST", chatPath, `{"messages":[{"role":"user","content":"a b c"}],"max_tokens":3,"stream":true,"stream_options":`+options+`}`)
-		got := ""
-		for _, m := range counted.FindAllStringSubmatch(body, -1) {
-			got += fmt.Sprint(m[1:]) + " "
-		}
-		if got != want || strings.Count(body, `"usage"`) != strings.Count(want, "[") {
-			t.Errorf("%s: %s, want %s, in\n%s", options, got, want, body)
-		}
-	}
-}
-
 // With the header of a session all requests of a conversation go to one engine.
 func TestSessionsOverHTTP(t *testing.T) {
 	s := start(t, Config{Deployment: engine.Deployment{
@@ -250,17 +226,6 @@ func TestAnswerLengths(t *testing.T) {
 		a := s.ask(tt.path, tt.body)
 		if words := len(strings.Fields(a.Text)); a.Output != tt.tokens || words != tt.tokens || a.Finish != tt.finish {
 			t.Errorf("%s: %d tokens, %d words, %s; want %d tokens, %s", tt.body, a.Output, words, a.Finish, tt.tokens, tt.finish)
-		}
-	}
-}
-
-// Real servers ignore a query that they do not know.
-func TestQueries(t *testing.T) {
-	t.Parallel()
-	s := start(t, Config{Model: `org/"m"`})
-	for _, d := range dialects {
-		if status, body := s.do("POST", d.path+"?api-version=2024-10-21&beta=true", strings.Replace(d.request(3, ""), "{", `{"model":"org/\"m\"",`, 1)); status != 200 {
-			t.Errorf("%s: %d %s", d.path, status, body)
 		}
 	}
 }
