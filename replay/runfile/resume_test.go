@@ -2,6 +2,7 @@ package runfile
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/replay"
-	"moontide/replay/settings"
 	"moontide/trace"
 )
 
@@ -42,88 +42,111 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A resumed folder continues after its last complete line. Only one process at a
-// time can resume it.
-func TestResumeFolder(t *testing.T) {
-	first := replay.Record{Request: trace.Request{InputLength: 1}, Done: 1, Status: 200}
-	for _, cut := range []string{"", `{"input_length"`, strings.Repeat("x", 200_000)} {
-		dir := keepsRows(t, first)
-		path := filepath.Join(dir, RequestsFile)
-		text, _ := os.ReadFile(path)
-		os.WriteFile(path, append(text, cut...), 0o644)
-		f, err := Resume(dir)
+// folderModel is what a folder should have.
+type folderModel struct {
+	dir     string
+	records []replay.Record
+	sent    map[int]bool
+	samples []Sample
+	gaps    map[int64]int64
+}
+
+func (m *folderModel) check(t *testing.T, cut bool) {
+	t.Helper()
+	records, r := readRecords(t, m.dir)
+	damaged, _ := r.Damaged()
+	var samples []Sample
+	for s, err := range Samples(m.dir) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Resume(dir); err == nil || !strings.Contains(err.Error(), "still going") {
-			t.Errorf("two go on with one run: %v", err)
-		}
-		second := replay.Record{Request: trace.Request{InputLength: 2}, Row: 1, Done: 2, Status: 200}
-		if err := f.Record(second); err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-		got, recorded := readRecords(t, dir)
-		if n, _ := recorded.Damaged(); n > 0 || cmp.Diff([]replay.Record{first, second}, got) != "" {
-			t.Errorf("%d damaged lines, %+v", n, got)
-		}
+		samples = append(samples, s)
 	}
-	dir := keepsRows(t)
-	os.WriteFile(filepath.Join(dir, RequestsFile), []byte("half a line"), 0o644)
-	if f, err := Resume(dir); err != nil {
-		t.Error(err)
-	} else if f.Close(); len(must(os.ReadFile(filepath.Join(dir, RequestsFile)))) != 0 {
-		t.Error("a line that is not whole stays")
+	gaps := map[int64]int64{}
+	for _, g := range r.Gaps {
+		gaps[g.NS] = g.Count
 	}
-	if _, err := Resume(t.TempDir()); err == nil {
-		t.Error("a folder without a run")
+	if d := cmp.Diff(m.records, records) + cmp.Diff(m.samples, samples) + cmp.Diff(m.gaps, gaps); d != "" || (damaged == 1) != cut || damaged > 1 {
+		t.Fatalf("%d damaged lines, %s", damaged, d)
+	}
+	if sent := len(m.sent); r.Run.Sent != sent || sent > 0 && r.Run.NotSent != 10-sent {
+		t.Fatalf("%d sent, %d not, want %d", r.Run.Sent, r.Run.NotSent, sent)
 	}
 }
 
-func TestSentRowsAreCounted(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	f, err := Create(dir, Run{Outcome: Outcome{Rows: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range []int{0, 3, 9, 3, 1} {
-		if err := f.Sending(row); err != nil {
-			t.Fatal(err)
+// Whatever is written is in the folder when the call returns, however often the run is
+// killed, with a cut last line in each file, or stopped, and resumed. Only one process at a
+// time can resume it. Without chunk times the gaps of successful requests are counted when
+// a run stops.
+func TestFolderKeepsWhatWasWritten(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		counted := seed%2 == 0
+		m := &folderModel{dir: filepath.Join(t.TempDir(), "run"), sent: map[int]bool{}, gaps: map[int64]int64{}}
+		unwritten := map[int64]int64{} // gaps
+		w := must(Create(m.dir, Run{Outcome: Outcome{Rows: 10}}))
+		for range 40 {
+			w.NoChunkTimes = counted
+			switch random.IntN(5) {
+			case 0:
+				rec := replay.Record{Request: trace.Request{InputLength: 1}, Row: len(m.records), Done: 1, Status: 200, Chunks: 3, Gaps: []time.Duration{100, time.Duration(100 + 100*random.IntN(2))}}
+				if random.IntN(3) == 0 {
+					rec.Class, rec.Error = replay.Truncated, "cut"
+				}
+				must(0, w.Record(rec))
+				if counted {
+					for _, gap := range rec.Gaps {
+						if rec.Class == replay.OK {
+							unwritten[int64(gap)]++
+						}
+					}
+					rec.Gaps = nil
+				}
+				m.records = append(m.records, rec)
+			case 1: // a resumed run may send a row twice
+				row := random.IntN(10)
+				must(0, w.Sending(row))
+				m.sent[row] = true
+			case 2:
+				s := Sample{AtMS: 1000.5, CPU: 0.1, GCPauses: 2, ReadDelay: ReadDelay{Reads: 7, P99MS: 1.5}, RSSBytes: 1 << 33, Sent: len(m.samples), ServerError: "no\nanswer"}
+				if random.IntN(2) == 0 {
+					s.Server, s.ServerError = &ServerFigures{Engine: "vllm", Engines: 1, KVUse: new(0.0)}, ""
+				}
+				must(0, w.Sample(s))
+				m.samples = append(m.samples, s)
+			case 3: // the run is stopped
+				must(0, errors.Join(w.WriteRun(Run{Outcome: Outcome{Rows: 10, Sent: len(m.sent), NotSent: 10 - len(m.sent), Ended: time.Unix(1, 0), Stopped: true}}), w.Close()))
+				for gap, n := range unwritten {
+					m.gaps[gap] += n
+				}
+				clear(unwritten)
+				m.check(t, false)
+				w = must(Resume(m.dir))
+				must(0, w.WriteRun(Run{Outcome: Outcome{Rows: 10}}))
+			case 4: // the run is killed
+				must(0, errors.Join(w.file.Close(), w.sent.close(), w.samples.close()))
+				clear(unwritten)
+				cut := []string{"", `{"input_length"`, strings.Repeat("x", 200_000)}[random.IntN(3)]
+				for name, text := range map[string]string{RequestsFile: cut, SentFile: "x", SamplesFile: `{"at_ms": 20`} {
+					f := must(os.OpenFile(filepath.Join(m.dir, name), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o644))
+					f.WriteString(text)
+					f.Close()
+				}
+				m.check(t, cut != "")
+				w = must(Resume(m.dir))
+			}
+			if _, err := Resume(m.dir); err == nil || !strings.Contains(err.Error(), "still going") {
+				t.Fatalf("two resume one run: %v", err)
+			}
 		}
-		if got, _ := readRecords(t, dir); len(got) != 0 {
-			t.Fatal("it is in the record")
+		// The journal ends with the run.
+		must(0, errors.Join(w.WriteRun(Run{Outcome: Outcome{Rows: 10, Sent: len(m.sent), NotSent: 10 - len(m.sent), Ended: time.Unix(1, 0)}}), w.Close()))
+		if _, err := os.Stat(filepath.Join(m.dir, SentFile)); err == nil {
+			t.Fatal("a run that ended keeps its journal")
 		}
 	}
-	_, recorded := readRecords(t, dir)
-	if recorded.Run.Sent != 4 || recorded.Run.NotSent != 6 {
-		t.Errorf("%d sent, %d not", recorded.Run.Sent, recorded.Run.NotSent)
-	}
-	f.Close()
-	// A stopped run is resumed and killed: its journal adds to the rows sent
-	// before. The kill, or a full disk, cut a line.
-	if err := f.WriteRun(Run{Outcome: Outcome{Rows: 10, Sent: 4, Ended: time.Unix(1, 0), Stopped: true}}); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, SentFile)
-	os.WriteFile(path, append(must(os.ReadFile(path)), '8'), 0o644)
-	if f, err = Resume(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.WriteRun(Run{Outcome: Outcome{Rows: 10}}), f.Sending(5)); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	if _, recorded = readRecords(t, dir); recorded.Run.Sent != 5 || recorded.Run.NotSent != 5 {
-		t.Errorf("resumed: %d sent, %d not", recorded.Run.Sent, recorded.Run.NotSent)
-	}
-	if err := f.WriteRun(Run{Outcome: Outcome{Rows: 10, Sent: 5, Ended: time.Unix(1, 0)}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, SentFile)); err == nil {
-		t.Error("a run that ended keeps the file")
-	}
-	if _, recorded = readRecords(t, dir); recorded.Run.Sent != 5 {
-		t.Errorf("%d sent", recorded.Run.Sent)
+	if _, err := Resume(t.TempDir()); err == nil {
+		t.Error("a folder without a run is resumed")
 	}
 }
 
@@ -154,104 +177,6 @@ func TestGapsAreCountedAsLong(t *testing.T) {
 			t.Fatalf("%d ns is counted as %d", gap, list[0].NS)
 		}
 	})
-}
-
-// A folder without chunk times has a histogram of the gaps of successful requests,
-// which a resumed run continues.
-func TestFolderWithoutChunkTimes(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	folder, err := Create(dir, Run{Settings: settings.Settings{Output: settings.Output{NoChunkTimes: true}}, Outcome: Outcome{Rows: 3}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	record := func(f *Writer, row int, class replay.Class, gaps ...time.Duration) {
-		rec := replay.Record{Request: trace.Request{InputLength: 1, OutputLength: 4}, Row: row, Class: class, Chunks: len(gaps) + 1, Gaps: gaps}
-		if err := f.Record(rec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	folder.NoChunkTimes = true
-	record(folder, 0, replay.OK, 100, 100, 200)
-	record(folder, 1, replay.Truncated, 50)
-	if err := folder.Close(); err != nil {
-		t.Fatal(err)
-	}
-	records, recorded := readRecords(t, dir)
-	if len(records) != 2 || records[0].Gaps != nil || records[0].Chunks != 4 || records[1].Gaps != nil {
-		t.Errorf("records: %+v", records)
-	}
-	if got := recorded.Gaps; len(got) != 2 || got[0] != (GapCount{100, 2}) || got[1] != (GapCount{200, 1}) {
-		t.Errorf("gaps: %v", got)
-	}
-	if folder, err = Resume(dir); err != nil {
-		t.Fatal(err)
-	}
-	folder.NoChunkTimes = true
-	record(folder, 2, replay.OK, 200)
-	if err := folder.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, recorded = readRecords(t, dir); len(recorded.Gaps) != 2 || recorded.Gaps[1] != (GapCount{200, 2}) {
-		t.Errorf("gaps of the resumed run: %v", recorded.Gaps)
-	}
-	if err := os.WriteFile(filepath.Join(dir, GapsFile), []byte("{\"gap_ns\": -1}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(dir); err == nil {
-		t.Error("a gap before its beginning is taken")
-	}
-}
-
-func samplesOf(t *testing.T, dir string) (all []Sample) {
-	t.Helper()
-	for s, err := range Samples(dir) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-// Samples reach the operating system when they are written, so they survive a
-// kill, and an incomplete line is harmless.
-func TestSamples(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "run")
-	f, err := Create(dir, Run{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := samplesOf(t, dir); got != nil {
-		t.Errorf("before any: %v", got)
-	}
-	want := []Sample{
-		{AtMS: 0, Server: &ServerFigures{Engine: "vllm", Engines: 1, KVUse: new(0.0)}},
-		{AtMS: 1000.5, SpanMS: 1000.5, CPU: 0.1, MachineShare: 0.05, GCPauses: 2, GCPauseMS: 0.3, GCPauseMaxMS: 0.2, SchedP50MS: 0.01, SchedP99MS: 0.02,
-			ReadDelay: ReadDelay{Reads: 7, P99MS: 1.5}, RSSBytes: 1 << 33, InFlight: 3, Sent: 5, Done: 2, ServerError: "no\nanswer"},
-	}
-	for _, s := range want {
-		if err := f.Sample(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(want, samplesOf(t, dir)); diff != "" { // nothing was closed
-		t.Error(diff)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, SamplesFile)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, append(text, `{"at_ms": 20`...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, samplesOf(t, dir)); diff != "" {
-		t.Error(diff)
-	}
 }
 
 // The run.json of versions without settings has them in several places.
