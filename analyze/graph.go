@@ -10,13 +10,13 @@ type Graph struct {
 	// Sessions is the number of groups of rows that wait for each other or have a
 	// session id in common, such as an agent with its sub-agents. A row without either
 	// counts as one. Requests is the number of rows of each.
-	Sessions int
-	Requests stats.Sample
+	Sessions int          `json:"sessions"`
+	Requests stats.Sample `json:"requests"`
 	// Joins is the number of rows that wait for several others.
-	Joins int
+	Joins int `json:"joins"`
 	// Lost is the number of ids in after that no row has; Missing are the first.
-	Lost    int
-	Missing []trace.LostID
+	Lost    int            `json:"lost"`
+	Missing []trace.LostID `json:"-"`
 }
 
 // Whole returns a [*trace.GraphError] if rows wait for requests that are missing.

@@ -13,23 +13,25 @@ import (
 type Roots struct {
 	// Distinct is the number of different roots, Shared the number used by several
 	// requests.
-	Distinct, Shared int
+	Distinct int `json:"roots_distinct"`
+	Shared   int `json:"roots_shared"`
 	// Requests is the number of requests that start with a shared root.
-	Requests int
+	Requests int `json:"root_requests"`
 	// Top lists the 10 shared roots with the most requests in descending order.
-	Top []Root
+	Top []Root `json:"roots"`
 }
 
 // Root is a first block shared by several requests.
 type Root struct {
 	// ID is the id of the block.
-	ID uint64
+	ID uint64 `json:"id"`
 	// Requests is the number of requests that start with it.
-	Requests int
+	Requests int `json:"requests"`
 	// ChainBlocks is the number of leading blocks that all these requests share, at
 	// least 1. ChainTokens is their number of tokens, at most the ISL of the
 	// shortest prompt.
-	ChainBlocks, ChainTokens int
+	ChainBlocks int `json:"blocks"`
+	ChainTokens int `json:"tokens"`
 }
 
 // rootCounter counts the prompts that start with each block.

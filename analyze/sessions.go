@@ -24,30 +24,32 @@ import (
 // request that ended with it, and if at most 16 different blocks follow that block.
 type Sessions struct {
 	// Inferred is set if sessions were inferred from block ids.
-	Inferred bool
-	// Requests is the number of rows covered, Sessions the number of sessions, and
-	// MultiTurn the number of sessions with more than one turn.
-	Requests, Sessions, MultiTurn int
+	Inferred  bool `json:"inferred"`
+	Sessions  int  `json:"sessions"`
+	MultiTurn int  `json:"multi_turn"` // sessions with more than one turn
+	Requests  int  `json:"requests"`   // rows covered
 	// Of holds, for each row, the row of its session's first turn, both from 0; -1
 	// for rows not covered.
-	Of []int32
+	Of []int32 `json:"-"`
 	// Turns is the number of turns of each session.
-	Turns stats.Sample
+	Turns stats.Sample `json:"turns"`
 	// Gap is the time from the arrival of a turn to that of the next one in
 	// milliseconds, if the trace has timestamps: think time plus response time, which
 	// is estimated for turns that have a delay instead. Negative times are treated as 0.
-	Gap stats.Sample
+	Gap stats.Sample `json:"gap_ms"`
 	// Delay is the think time in milliseconds of the later turns that specify it
 	// (key delay), measured from the end of the previous turn. It is never
 	// inferred. Think and Tool are those of one delay_kind.
-	Delay, Think, Tool stats.Sample
+	Delay stats.Sample `json:"delay_ms"`
+	Think stats.Sample `json:"think_ms"`
+	Tool  stats.Sample `json:"tool_ms"`
 	// Growth is the ISL of each later turn minus that of the previous turn, in
 	// tokens. It is negative if a session continues with a shorter prompt.
-	Growth stats.Sample
+	Growth stats.Sample `json:"growth"`
 	// Relations counts the later turns by their prompts, whose block ids have to be
 	// chained to their prefixes. It is nil if sessions were inferred, or if no row of a
 	// session has a block id.
-	Relations *trace.Relations
+	Relations *trace.Relations `json:"relations"`
 }
 
 const (

@@ -38,7 +38,12 @@ func RelationOf(isl, before, blockSize int, same func(place int) (same, known bo
 }
 
 // Relations counts later turns by their relation to the turn before.
-type Relations struct{ Extend, Shortened, Rewritten, Unknown int }
+type Relations struct {
+	Extend    int `json:"extend"`
+	Shortened int `json:"shortened"`
+	Rewritten int `json:"rewritten"`
+	Unknown   int `json:"unknown"`
+}
 
 // Add counts a turn.
 func (c *Relations) Add(r Relation) {

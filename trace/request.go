@@ -2,8 +2,10 @@ package trace
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -15,6 +17,14 @@ import (
 type Opt[T any] struct {
 	Value T
 	Set   bool
+}
+
+// MarshalJSON writes null for an absent value, and for numbers that JSON does not have.
+func (o Opt[T]) MarshalJSON() ([]byte, error) {
+	if x, ok := any(o.Value).(float64); !o.Set || ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(o.Value)
 }
 
 // Some returns a present value.

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -42,6 +43,9 @@ func drawAll(seed uint64, resamples int) []weights {
 
 // Interval is a confidence interval at [Level].
 type Interval struct{ Low, High float64 }
+
+// MarshalJSON writes the two ends.
+func (i Interval) MarshalJSON() ([]byte, error) { return json.Marshal([]float64{i.Low, i.High}) }
 
 // Has reports whether x is in the interval.
 func (i Interval) Has(x float64) bool { return i.Low <= x && x <= i.High }

@@ -135,13 +135,13 @@ func (f Fidelity) JSON(w io.Writer) error {
 	}
 	aspects := objects(f.Aspects, func(a fidelity.Aspect) object {
 		values := objects(a.Values, func(v fidelity.Value) object {
-			return object{{"name", v.Name}, {"unit", v.Unit}, {"source", finite(v.Source)}, {"drawn", finite(v.Drawn)}, {"gap", finite(v.Gap)}}
+			return object{{"name", v.Name}, {"unit", v.Unit}, {"source", v.Source}, {"drawn", v.Drawn}, {"gap", v.Gap}}
 		})
 		return object{
 			{"key", a.Key}, {"name", a.Name},
 			{"gap_is", string(a.Measure)}, // "ks", "log_ratio", "difference" (of shares), or "relative"
-			{"values", values}, {"gap", finite(a.Gap)}, {"noise_floor", finite(a.Floor)}, {"bound", a.Bound},
-			{"limit", finite(a.Limit)},                   // the larger of bound and twice noise_floor
+			{"values", values}, {"gap", a.Gap}, {"noise_floor", a.Floor}, {"bound", a.Bound},
+			{"limit", a.Limit},                           // the larger of bound and twice noise_floor
 			{"outcome", a.Outcome}, {"reason", a.Reason}, // why there is no gap
 		}
 	})

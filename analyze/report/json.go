@@ -5,18 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
+	"regexp"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"moontide/analyze/diff"
-	"moontide/trace"
 	"moontide/trace/stats"
 )
 
 // writeJSON writes v indented, with encoding/json: compiling sonic's encoder costs
-// more than it saves for one object.
+// more than it saves for one object. Numbers have no exponent, which some readers reject.
 func writeJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	out := json.NewEncoder(&b)
@@ -24,12 +22,24 @@ func writeJSON(w io.Writer, v any) error {
 	out.SetIndent("", "  ")
 	err := out.Encode(v)
 	if err == nil {
-		_, err = w.Write(printable(b.Bytes()))
+		_, err = w.Write(printable(exponents.ReplaceAllFunc(b.Bytes(), plain)))
 	}
 	if err != nil {
 		return fmt.Errorf("writing report: %w", err)
 	}
 	return nil
+}
+
+// exponents finds numbers with an exponent, which end their lines.
+var exponents = regexp.MustCompile(`[-0-9.]+e[-+][0-9]+,?(\n|$)`)
+
+func plain(number []byte) []byte {
+	text := bytes.TrimRight(number, ",\n")
+	x, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return number
+	}
+	return append([]byte(stats.Plain(x)), number[len(text):]...)
 }
 
 // printable escapes control characters of terminals that encoders leave as they are, such
@@ -40,14 +50,12 @@ func printable(text []byte) []byte {
 	}
 	var b []byte
 	for _, r := range string(text) {
-		switch {
-		case !controls(r):
+		if !controls(r) {
 			b = utf8.AppendRune(b, r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
-		default:
-			b = fmt.Appendf(b, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
 		}
 	}
 	return b
@@ -60,25 +68,21 @@ type object []field
 
 type field struct {
 	key   string
-	value any // as accepted by jsonValue
+	value any
 }
 
 func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	out := json.NewEncoder(&b)
+	b := bytes.NewBufferString("{")
+	out := json.NewEncoder(b)
 	out.SetEscapeHTML(false)
 	for i, f := range o {
-		b.WriteByte("{,"[min(i, 1)])
-		if err := out.Encode(f.key); err != nil {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(b, "%q:", f.key)
+		if err := out.Encode(f.value); err != nil {
 			return nil, err
 		}
-		b.WriteByte(':')
-		if err := out.Encode(jsonValue(f.value)); err != nil {
-			return nil, err
-		}
-	}
-	if len(o) == 0 {
-		b.WriteByte('{')
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
@@ -100,55 +104,9 @@ func objects[T any](all []T, of func(T) object) (list []object) {
 	return list
 }
 
-func jsonObject(members map[string]any) map[string]any {
-	for key, value := range members {
-		members[key] = jsonValue(value)
-	}
-	return members
-}
-
-// jsonValue converts a value: floats have no exponent, intervals are two numbers,
-// unknown values null.
-func jsonValue(v any) any {
-	switch v := v.(type) {
-	case float64:
-		return number(v)
-	case []float64:
-		numbers := make([]json.Number, len(v))
-		for i, x := range v {
-			numbers[i] = number(x)
-		}
-		return numbers
-	case trace.Opt[float64]:
-		return orNull(number(v.Value), v.Set)
-	case trace.Opt[int]:
-		return orNull(v.Value, v.Set)
-	case []trace.Opt[float64]:
-		var all []any
-		for _, x := range v {
-			all = append(all, jsonValue(x))
-		}
-		return all
-	case trace.Opt[diff.Interval]:
-		return orNull([]json.Number{number(v.Value.Low), number(v.Value.High)}, v.Set)
-	case stats.Sample:
-		return orNull(sampleJSON(v), v.Count > 0)
-	}
-	return v
-}
-
-// finite returns v, unset if it is infinite or NaN, which JSON cannot represent.
-func finite(v trace.Opt[float64]) trace.Opt[float64] {
-	v.Set = v.Set && !math.IsInf(v.Value, 0) && !math.IsNaN(v.Value)
-	return v
-}
-
 func orNull(v any, known bool) any {
 	if !known {
 		return nil
 	}
 	return v
 }
-
-// number has full precision and no exponent, which some readers reject.
-func number(x float64) json.Number { return json.Number(stats.Plain(x)) }

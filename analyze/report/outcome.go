@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -177,7 +178,7 @@ func (s Set) JSON(w io.Writer) error { return writeJSON(w, s.Outcome()) }
 
 // pointer returns nil for values that JSON cannot have.
 func pointer(v trace.Opt[float64]) *float64 {
-	if v = finite(v); !v.Set {
+	if !v.Set || math.IsInf(v.Value, 0) || math.IsNaN(v.Value) {
 		return nil
 	}
 	return &v.Value

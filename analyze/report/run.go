@@ -357,16 +357,3 @@ func (r Run) addAbandoned(d *doc.Document) {
 		s.Row("Still running", doc.Int(n.Value), "requests", "by the server's last metrics")
 	}
 }
-
-// abandonedJSON returns null if no request was abandoned.
-func abandonedJSON(r *measure.Result) any {
-	a := r.Abandoned
-	if a.Requests == 0 {
-		return nil
-	}
-	return jsonObject(map[string]any{
-		"requests": a.Requests, "share": measure.MustMetric("abandoned_share").Value(r),
-		"answered": a.Answered, "tokens": a.Tokens,
-		"aborted_by_server": r.Samples.Server.Aborted, "running_after": r.Samples.Server.RunningAfter,
-	})
-}

@@ -11,14 +11,63 @@ import (
 	"moontide/trace"
 )
 
-// Block is the layout of a tool's "Serving Benchmark Result": its lines and labels. Verdict
+// Block is the layout of a tool's "Serving Benchmark Result": its lines and latencies. Verdict
 // and notes follow the block.
 type Block struct {
 	title     string
-	width     int // of the labels
-	lines     []blockLine
-	latencies []blockLatency
-	itl       measure.Latency // the ITL of the tool
+	width     int      // of the labels
+	lines     []string // keys of metrics and of blockLines
+	latencies []measure.Latency
+	optional  []measure.Latency // of latencies, those that are shown if requested
+	itl       measure.Latency   // the ITL of the tool
+}
+
+// blockTitle and blockWidth are those of vLLM's block.
+const (
+	blockTitle = " Serving Benchmark Result "
+	blockWidth = 40
+)
+
+// VLLM is the block of vLLM's benchmark.
+var VLLM = Block{
+	title: blockTitle, width: blockWidth, itl: measure.ITL,
+	lines: strings.Fields("completed failed max_concurrency request_rate duration total_input_tokens total_output_tokens request_throughput" +
+		" request_goodput output_throughput max_output_tokens_per_s max_concurrent_requests total_token_throughput"),
+	latencies: []measure.Latency{measure.TTFT, measure.TPOT, measure.ITL, measure.E2EL, measure.QueueTime, measure.E2ELFromSchedule},
+	optional:  []measure.Latency{measure.E2EL, measure.QueueTime, measure.E2ELFromSchedule},
+}
+
+// Dynamo is the block of Dynamo's benchmark recipes. Its ITL is that of AIPerf, one value
+// per request.
+var Dynamo = Block{
+	title: blockTitle, width: blockWidth, itl: measure.TPOT,
+	lines:     strings.Fields("request_throughput request_goodput output_throughput total_throughput"),
+	latencies: []measure.Latency{measure.TTFT, measure.TPOT, measure.ITL, measure.E2EL},
+}
+
+// Moreh is the block of Moreh's saturation runs, with the number of client processes and a
+// window of the run.
+var Moreh = Block{
+	title: strings.TrimSpace(blockTitle), itl: measure.ITL,
+	lines: strings.Fields("processes completed max_concurrency request_rate warmup cooldown duration total_input_tokens total_output_tokens" +
+		" request_goodput output_throughput total_throughput"),
+	latencies: []measure.Latency{measure.TTFT, measure.TPOT, measure.ITL, measure.E2EL},
+	optional:  []measure.Latency{measure.TPOT, measure.E2EL},
+}
+
+// ownLines are those of vLLM's block and of all metrics of moontide.
+var ownLines = strings.Fields("completed failed abandoned not_sent max_concurrency request_rate warmup_s cooldown_s duration total_input_tokens" +
+	" total_output_tokens cached_tokens" + furtherMetrics() + " mean_chunk_tokens p99_chunk_tokens request_throughput request_goodput" +
+	" output_throughput max_output_tokens_per_s max_concurrent_requests total_token_throughput")
+
+// furtherMetrics returns the keys of metrics beside those of the block.
+func furtherMetrics() (keys string) {
+	for _, m := range measure.Metrics() {
+		if m.Further {
+			keys += " " + m.Key
+		}
+	}
+	return keys
 }
 
 // blockLine is a count or rate of a block. A line without a value is omitted.
@@ -27,158 +76,59 @@ type blockLine struct {
 	value func(r Run) string
 }
 
-type blockLatency struct {
-	of           measure.Latency
-	title, label string
-	optional     bool // only if requested
+// blockLines holds the lines that differ from those of metrics, by key.
+var blockLines = map[string]blockLine{
+	"processes":               {"Number of worker processes", func(r Run) string { return strconv.Itoa(max(len(r.Result.Parts), 1)) }},
+	"abandoned":               {"Abandoned requests", func(r Run) string { return countOr(r.Result.Abandoned.Requests) }},
+	"not_sent":                {"Requests not sent", func(r Run) string { return countOr(r.Info.NotSent) }},
+	"max_concurrency":         {"Maximum request concurrency", func(r Run) string { return countOr(r.Info.Settings.MaxConcurrency) }},
+	"request_rate":            {"Request rate configured (RPS)", func(r Run) string { return valueIf(r.Info.Settings.DrawnRate() > 0, r.Info.Settings.DrawnRate(), 2) }},
+	"warmup":                  {"Warm-up Time", func(r Run) string { return valueIf(r.windowed(), r.Info.Settings.Window.WarmupSeconds, 1) }},
+	"cooldown":                {"Cool-down Time", func(r Run) string { return valueIf(r.windowed(), r.Info.Settings.Window.CooldownSeconds, 1) }},
+	"warmup_s":                {"Warm-up time (s)", func(r Run) string { return valueIf(r.windowed(), r.Info.Settings.Window.WarmupSeconds, 2) }},
+	"cooldown_s":              {"Cool-down time (s)", func(r Run) string { return valueIf(r.windowed(), r.Info.Settings.Window.CooldownSeconds, 2) }},
+	"cached_tokens":           {"Total cached tokens", func(r Run) string { return valueIf(r.Result.Cached.Set, float64(r.Result.Cached.Value), 0) }},
+	"mean_chunk_tokens":       {"Mean tokens per chunk", func(r Run) string { return valueIf(r.multiToken(), r.Result.TokensPerChunk.Mean, 2) }},
+	"p99_chunk_tokens":        {"P99 tokens per chunk", func(r Run) string { return valueIf(r.multiToken(), r.Result.TokensPerChunk.Quantile(0.99), 2) }},
+	"max_concurrent_requests": {"Peak concurrent requests", func(r Run) string { return twoDecimals(trace.Some(float64(r.Result.PeakConcurrency))) }},
+	"total_throughput":        {"Total Token throughput (tok/s)", func(r Run) string { return twoDecimals(r.Result.TotalRate) }},
 }
 
-// VLLM is the block of vLLM's benchmark.
-var VLLM = Block{
-	title: " Serving Benchmark Result ", width: listingColumn, itl: measure.ITL,
-	lines: []blockLine{
-		ofMetric("completed"), ofMetric("failed"), maxConcurrency, configuredRate, ofMetric("duration"),
-		ofMetric("total_input_tokens"), ofMetric("total_output_tokens"), ofMetric("request_throughput"), ofMetric("request_goodput"),
-		ofMetric("output_throughput"), ofMetric("max_output_tokens_per_s"), peakConcurrency, ofMetric("total_token_throughput"),
-	},
-	latencies: []blockLatency{
-		titled(measure.TTFT), titled(measure.TPOT), titled(measure.ITL),
-		{of: measure.E2EL, title: measure.E2EL.Title(), label: measure.E2EL.Label(), optional: true},
-		{of: measure.QueueTime, title: "Client-side Queueing", label: "Client Queue Time", optional: true},
-		{of: measure.E2ELFromSchedule, title: "Queue-inclusive End-to-end Latency", label: "E2EL incl. Client Queue", optional: true},
-	},
-}
-
-// Dynamo is the block of Dynamo's benchmark recipes. Its ITL is that of AIPerf, one value
-// per request.
-var Dynamo = Block{
-	title: " Serving Benchmark Result ", width: listingColumn, itl: measure.TPOT,
-	lines: []blockLine{
-		ofMetric("request_throughput"), ofMetric("request_goodput"), ofMetric("output_throughput"),
-		ofMetric("total_token_throughput").named("Total Token throughput (tok/s)"),
-	},
-	latencies: []blockLatency{titled(measure.TTFT), titled(measure.TPOT), titled(measure.ITL), titled(measure.E2EL)},
-}
-
-// Moreh is the block of Moreh's saturation runs, with the number of client processes and a
-// window of the run.
-var Moreh = Block{
-	title: "Serving Benchmark Result", itl: measure.ITL,
-	lines: []blockLine{
-		{"Number of worker processes", func(r Run) string { return strconv.Itoa(max(len(r.Result.Parts), 1)) }},
-		ofMetric("completed"), maxConcurrency, configuredRate,
-		{"Warm-up Time", ofWindow(1, func(r Run) float64 { return r.Info.Settings.Window.WarmupSeconds })},
-		{"Cool-down Time", ofWindow(1, func(r Run) float64 { return r.Info.Settings.Window.CooldownSeconds })},
-		ofMetric("duration"), ofMetric("total_input_tokens"), ofMetric("total_output_tokens"), ofMetric("request_goodput"),
-		ofMetric("output_throughput"), ofMetric("total_token_throughput").named("Total Token throughput (tok/s)"),
-	},
-	latencies: []blockLatency{
-		titled(measure.TTFT), {of: measure.TPOT, title: measure.TPOT.Title(), label: measure.TPOT.Label(), optional: true}, titled(measure.ITL),
-		{of: measure.E2EL, title: measure.E2EL.Title(), label: measure.E2EL.Label(), optional: true},
-	},
-}
-
-func ofMetric(key string) blockLine {
+// line returns the line of a key.
+func line(key string) blockLine {
+	if l, known := blockLines[key]; known {
+		return l
+	}
 	m := measure.MustMetric(key)
 	return blockLine{m.Heading(), func(r Run) string {
-		if m.Goodput && r.Result.Goodput == nil {
+		if m.Goodput && r.Result.Goodput == nil || m.Further && !(m.Value(r.Result).Value > 0) {
 			return ""
 		}
 		return plainMetric(m, r.Result)
 	}}
 }
 
-func (l blockLine) named(label string) blockLine { return blockLine{label, l.value} }
-
-func (l blockLine) onlyIf(known func(r Run) bool) blockLine {
-	return blockLine{l.label, func(r Run) string {
-		if !known(r) {
-			return ""
-		}
-		return l.value(r)
-	}}
-}
-
 // countOr formats a count other than 0.
-func countOr(n int) string {
-	if n == 0 {
+func countOr(n int) string { return valueIf(n != 0, float64(n), 0) }
+
+func valueIf(known bool, value float64, decimals int) string {
+	if !known {
 		return ""
 	}
-	return strconv.Itoa(n)
+	return strconv.FormatFloat(value, 'f', decimals, 64)
 }
 
-func titled(l measure.Latency) blockLatency {
-	return blockLatency{of: l, title: l.Title(), label: l.Label()}
-}
-
-var (
-	maxConcurrency = blockLine{"Maximum request concurrency", func(r Run) string { return countOr(r.Info.Settings.MaxConcurrency) }}
-	configuredRate = blockLine{"Request rate configured (RPS)", func(r Run) string {
-		if rate := r.Info.Settings.DrawnRate(); rate > 0 {
-			return twoDecimals(trace.Some(rate))
-		}
-		return ""
-	}}
-	peakConcurrency = blockLine{"Peak concurrent requests", func(r Run) string {
-		return twoDecimals(trace.Some(float64(r.Result.PeakConcurrency)))
-	}}
-)
-
-func ofWindow(decimals int, seconds func(r Run) float64) func(r Run) string {
-	return func(r Run) string {
-		if r.Result.Window == (measure.Span{}) {
-			return ""
-		}
-		return strconv.FormatFloat(seconds(r), 'f', decimals, 64)
-	}
-}
+// windowed reports whether a part of the run was measured.
+func (r Run) windowed() bool { return r.Result.Window != (measure.Span{}) }
 
 // Check returns an error if a view selects latencies that the block does not have.
 func (b Block) Check(v View) error {
-	var known []string
-	for _, l := range b.latencies {
-		known = append(known, l.of.String())
-	}
 	for _, l := range v.Latencies {
-		if !slices.Contains(known, l.String()) {
-			return fmt.Errorf("the block has no %s: want %s", l, strings.Join(known, ", "))
+		if !slices.Contains(b.latencies, l) {
+			return fmt.Errorf("the block has no %s: want %s", l, strings.Trim(strings.ReplaceAll(fmt.Sprint(b.latencies), " ", ", "), "[]"))
 		}
 	}
 	return nil
-}
-
-// shown returns the latencies of the block, in its order.
-func (b Block) shown(v View) (all []blockLatency) {
-	for _, l := range b.latencies {
-		if v.Latencies == nil && !l.optional || slices.Contains(v.Latencies, l.of) {
-			all = append(all, l)
-		}
-	}
-	return all
-}
-
-// listing returns the lines of the block, and a note on its ITL.
-func (b Block) listing(r Run) (lines []string, notes []doc.Note) {
-	out := &listing{width: b.width}
-	out.rule(b.title, "=")
-	out.addLines(r, b.lines)
-	for _, l := range b.shown(r.View) {
-		of := l.of
-		if of == measure.ITL {
-			of = b.itl
-			notes = append(notes, doc.Note{Kind: "ITL", Text: itlNote(of)})
-		}
-		out.latency(r, of, l.title, l.label)
-	}
-	out.rule("", "=")
-	return out.lines, notes
-}
-
-func itlNote(l measure.Latency) string {
-	if l == measure.TPOT {
-		return "one value per request, equal to its TPOT."
-	}
-	return "the gaps between token chunks of all requests."
 }
 
 // Block contains the result block of another tool, the notes and the verdict.
@@ -190,78 +140,39 @@ func (runs Runs) Block(b Block) *doc.Document {
 	})
 }
 
-// plainMetric formats a value for the block and side-by-side tables.
-func plainMetric(m measure.Metric, r *measure.Result) string { return plainValue(m, m.Value(r)) }
-
-// listing collects the lines of a "Serving Benchmark Result" block.
-type listing struct {
-	lines []string
-	width int // of the keys; values follow after a space
-}
-
-// listingColumn is the width of the keys in vLLM's block.
-const listingColumn = 40
-
-func (l *listing) rule(title, fill string) {
-	const width = 50
-	left := max(0, width-len(title)) / 2
-	l.lines = append(l.lines, strings.Repeat(fill, left)+title+strings.Repeat(fill, max(0, width-len(title)-left)))
-}
-
-func (l *listing) add(key, value string) {
-	l.lines = append(l.lines, fmt.Sprintf("%-*s %s", l.width, key+":", value))
-}
-
-// addLines adds the lines that have a value.
-func (l *listing) addLines(r Run, lines []blockLine) {
-	for _, line := range lines {
-		if value := line.value(r); value != "" {
-			l.add(line.label, value)
+// listing returns the lines of the block, and a note on its ITL.
+func (b Block) listing(r Run) (lines []string, notes []doc.Note) {
+	out := &listing{width: b.width}
+	out.rule(b.title, "=")
+	out.addLines(r, b.lines)
+	for _, l := range b.latencies {
+		if r.View.Latencies == nil && slices.Contains(b.optional, l) || r.View.Latencies != nil && !slices.Contains(r.View.Latencies, l) {
+			continue
 		}
-	}
-}
-
-// latency adds the statistics of a latency under a title, with its label.
-func (l *listing) latency(r Run, of measure.Latency, title, label string) {
-	l.rule(title, "-")
-	for _, s := range r.View.statistics() {
-		m := of.Metric(s)
-		l.add(s.Label()+" "+label+" (ms)", plainMetric(m, r.Result))
-	}
-}
-
-// own is vLLM's block with all metrics of moontide.
-var own = slices.Concat([]blockLine{
-	ofMetric("completed"), ofMetric("failed"),
-	ofMetric("abandoned").onlyIf(func(r Run) bool { return r.Result.Abandoned.Requests > 0 }),
-	{"Requests not sent", func(r Run) string { return countOr(r.Info.NotSent) }},
-	maxConcurrency, configuredRate,
-	{"Warm-up time (s)", ofWindow(2, func(r Run) float64 { return r.Info.Settings.Window.WarmupSeconds })},
-	{"Cool-down time (s)", ofWindow(2, func(r Run) float64 { return r.Info.Settings.Window.CooldownSeconds })},
-	ofMetric("duration"), ofMetric("total_input_tokens"), ofMetric("total_output_tokens"),
-	ofMetric("cached_tokens").onlyIf(func(r Run) bool { return r.Result.Cached.Set }),
-}, furtherLines(), []blockLine{
-	blockLine{"Mean tokens per chunk", func(r Run) string { return doc.Fixed(r.Result.TokensPerChunk.Mean, 2) }}.onlyIf(Run.multiToken),
-	blockLine{"P99 tokens per chunk", func(r Run) string { return doc.Fixed(r.Result.TokensPerChunk.Quantile(0.99), 2) }}.onlyIf(Run.multiToken),
-	ofMetric("request_throughput"), ofMetric("request_goodput"),
-	ofMetric("output_throughput"), ofMetric("max_output_tokens_per_s"), peakConcurrency, ofMetric("total_token_throughput"),
-})
-
-// furtherLines returns lines of the metrics beside those of the block, if a run has any.
-func furtherLines() (lines []blockLine) {
-	for _, m := range measure.Metrics() {
-		if m.Further {
-			lines = append(lines, ofMetric(m.Key).onlyIf(func(r Run) bool { return m.Value(r.Result).Value > 0 }))
+		of, title, label := l, l.Title(), l.Label()
+		switch l {
+		case measure.ITL:
+			of = b.itl
+			notes = append(notes, doc.Note{Kind: "ITL", Text: "the gaps between token chunks of all requests."})
+			if of == measure.TPOT {
+				notes[len(notes)-1].Text = "one value per request, equal to its TPOT."
+			}
+		case measure.QueueTime:
+			title, label = "Client-side Queueing", "Client Queue Time"
+		case measure.E2ELFromSchedule:
+			title, label = "Queue-inclusive End-to-end Latency", "E2EL incl. Client Queue"
 		}
+		out.latency(r, of, title, label)
 	}
-	return lines
+	out.rule("", "=")
+	return out.lines, notes
 }
 
 // listing returns the block of the run.
 func (r Run) listing() []string {
-	l := &listing{width: listingColumn}
-	l.rule(" Serving Benchmark Result ", "=")
-	l.addLines(r, own)
+	l := &listing{width: blockWidth}
+	l.rule(blockTitle, "=")
+	l.addLines(r, ownLines)
 	shown := Runs{r}.latencies()
 	for _, of := range shown {
 		l.latency(r, of, of.Title(), of.Label())
@@ -274,9 +185,7 @@ func (r Run) listing() []string {
 		l.rule("From the Schedule", "-")
 	}
 	for _, of := range scheduled {
-		for _, s := range r.View.statistics() {
-			l.add(of.Metric(s).Heading(), plainMetric(of.Metric(s), r.Result))
-		}
+		l.statistics(r, of, of.Label())
 	}
 	l.rule("", "=")
 	return l.lines
@@ -288,3 +197,43 @@ func (r Run) multiToken() bool {
 	d := r.Result.TokensPerChunk
 	return d.Count > 0 && (d.Min != 1 || d.Max != 1)
 }
+
+// listing collects the lines of a "Serving Benchmark Result" block.
+type listing struct {
+	lines []string
+	width int // of the keys; values follow after a space
+}
+
+func (l *listing) rule(title, fill string) {
+	const width = 50
+	left := max(0, width-len(title)) / 2
+	l.lines = append(l.lines, strings.Repeat(fill, left)+title+strings.Repeat(fill, max(0, width-len(title)-left)))
+}
+
+func (l *listing) add(key, value string) {
+	l.lines = append(l.lines, fmt.Sprintf("%-*s %s", l.width, key+":", value))
+}
+
+// addLines adds the lines that have a value.
+func (l *listing) addLines(r Run, keys []string) {
+	for _, key := range keys {
+		if line := line(key); line.value(r) != "" {
+			l.add(line.label, line.value(r))
+		}
+	}
+}
+
+// latency adds the statistics of a latency under a title.
+func (l *listing) latency(r Run, of measure.Latency, title, label string) {
+	l.rule(title, "-")
+	l.statistics(r, of, label)
+}
+
+func (l *listing) statistics(r Run, of measure.Latency, label string) {
+	for _, s := range r.View.statistics() {
+		l.add(s.Label()+" "+label+" (ms)", plainMetric(of.Metric(s), r.Result))
+	}
+}
+
+// plainMetric formats a value for the block and side-by-side tables.
+func plainMetric(m measure.Metric, r *measure.Result) string { return plainValue(m, m.Value(r)) }

@@ -197,7 +197,7 @@ func runSessionsJSON(s *measure.Sessions) any {
 	for _, m := range measure.SessionMetrics(statistics) {
 		keys[m.Key] = m.Value(result)
 	}
-	return jsonObject(keys)
+	return keys
 }
 
 // turnGroupsJSON names the groups by their lowest turn or ISL.
@@ -258,7 +258,7 @@ func partsJSON(r *measure.Result) any {
 			keys["median_ttft_ms"], keys["p99_client_lag_ms"] = quantileOf(of.TTFT, 0.5, 1), quantileOf(of.ClientLag, 0.99, 1)
 			keys["verdict"], keys["evidence"] = of.Verdict.Level.String(), evidenceJSON(of.Verdict)
 		}
-		all = append(all, jsonObject(keys))
+		all = append(all, keys)
 	}
 	return all
 }

@@ -55,8 +55,8 @@ func (r Run) Summary() map[string]any {
 			to[m.Key] = m.Value(result)
 		}
 	}
-	keys["moontide"] = jsonObject(own)
-	return jsonObject(keys)
+	keys["moontide"] = own
+	return keys
 }
 
 // summaryStatistics returns the statistics of each latency in the summary.
@@ -131,7 +131,7 @@ func (r Run) ownSummary() map[string]any {
 		"cache":                predictionJSON(result), // prediction of cache hits, null without one
 		"server":               serverJSON(&result.Samples.Server),
 		"client":               clientJSON(&result.Samples.Client),
-		"window":               windowJSON(info.Settings.Window, result), // null if the whole run was measured
+		"window":               r.windowJSON(), // null if the whole run was measured
 		"thresholds":           result.Thresholds,
 		"goodput":              goodputJSON(result.Goodput),
 		"gates":                gateObjects(r.Judgements()),
@@ -142,26 +142,34 @@ func (r Run) ownSummary() map[string]any {
 	}
 }
 
+// abandonedJSON returns null if no request was abandoned.
+func abandonedJSON(r *measure.Result) any {
+	a := r.Abandoned
+	return orNull(map[string]any{
+		"requests": a.Requests, "share": measure.MustMetric("abandoned_share").Value(r), "answered": a.Answered, "tokens": a.Tokens,
+		"aborted_by_server": r.Samples.Server.Aborted, "running_after": r.Samples.Server.RunningAfter,
+	}, a.Requests > 0)
+}
+
 // goodputJSON returns null without objectives.
 func goodputJSON(g *measure.Goodput) any {
 	if g == nil {
 		return nil
 	}
-	objectives := objects(g.Objectives, func(o measure.MetObjective) object {
-		return object{{"limit_ms", o.LimitMS}, {"met", o.Met}, {"metric", o.Latency.String()}, {"share", g.Share(o.Met)}}
-	})
-	return jsonObject(map[string]any{"requests": g.Requests, "good": g.Good, "share": g.Share(g.Good), "objectives": append([]object{}, objectives...)})
+	objectives := []object{}
+	for _, o := range g.Objectives {
+		objectives = append(objectives, object{{"limit_ms", o.LimitMS}, {"met", o.Met}, {"metric", o.Latency.String()}, {"share", g.Share(o.Met)}})
+	}
+	return map[string]any{"requests": g.Requests, "good": g.Good, "share": g.Share(g.Good), "objectives": objectives}
 }
 
 // windowJSON returns null if the whole run was measured.
-func windowJSON(w runfile.Window, r *measure.Result) any {
-	if r.Window == (measure.Span{}) {
-		return nil
-	}
-	return jsonObject(map[string]any{
+func (r Run) windowJSON() any {
+	w, of := r.Info.Settings.Window, r.Result
+	return orNull(map[string]any{
 		"warmup_s": w.WarmupSeconds, "cooldown_s": w.CooldownSeconds,
-		"from_s": r.Window.From.Seconds(), "to_s": r.Window.To.Seconds(), "ended": r.Ended,
-	})
+		"from_s": of.Window.From.Seconds(), "to_s": of.Window.To.Seconds(), "ended": of.Ended,
+	}, r.windowed())
 }
 
 // predictionJSON returns null without a prediction.
@@ -180,56 +188,43 @@ func predictionJSON(r *measure.Result) any {
 		causes[string(cause)] = of
 	}
 	keys := map[string]any{
-		"requests": p.Requests, "equal_requests": p.Equal,
+		"requests": p.Requests, "equal_requests": p.Equal, "causes": causes,
 		"server_block_size": orNull(p.BlockSize, p.BlockSize > 0), "max_server_block_size": orNull(p.MaxBlockSize, p.BlockSize == 0), "template_tokens": p.TemplateTokens,
 		"shared_tokens": p.Shared, "predicted_tokens": p.Predicted, "measured_tokens": p.Measured,
-		"causes": causes,
 	}
 	if p.TracePredicted.Set { // prompts have real answers
-		keys["live"] = jsonObject(map[string]any{
+		keys["live"] = map[string]any{
 			"trace_predicted_tokens": p.TracePredicted, // predicted for the same requests with answers from the trace
 			"from_answers":           p.FromAnswers,    // of measured_tokens, those that would have been computed again then
 			"assumed_block_size":     orNull(p.AssumedBlock, p.AssumedBlock > 0),
-		})
+		}
 	}
 	return keys
 }
 
 // serverJSON returns null if the server's metrics were not scraped.
 func serverJSON(s *measure.ServerMetrics) any {
-	if s.Scrapes+s.Failures == 0 {
-		return nil
-	}
 	keys := map[string]any{
 		"engine": s.Engine, "engines": s.Engines, "answers": s.Scrapes, "failures": s.Failures,
-		"queried_tokens":  s.QueriedTokens,
-		"hit_tokens":      s.HitTokens,
-		"preemptions":     s.Preemptions,
-		"aborted":         s.Aborted,
-		"block_size":      orNull(s.BlockSize, s.BlockSize > 0),
-		"capacity_tokens": orNull(s.CapacityTokens, s.CapacityTokens > 0),
+		"queried_tokens": s.QueriedTokens, "hit_tokens": s.HitTokens, "preemptions": s.Preemptions, "aborted": s.Aborted,
+		"block_size": orNull(s.BlockSize, s.BlockSize > 0), "capacity_tokens": orNull(s.CapacityTokens, s.CapacityTokens > 0),
 	}
 	for name, d := range map[string]stats.Sample{
 		"kv_use": s.KVUse, "kv_use_of_fullest": s.KVUseMax, "running": s.Running, "waiting": s.Waiting, "hit_rate": s.HitRate,
 	} {
-		keys["mean_"+name] = orNull(d.Mean, d.Count > 0)
-		keys["max_"+name] = orNull(d.Max, d.Count > 0)
+		keys["mean_"+name], keys["max_"+name] = orNull(d.Mean, d.Count > 0), orNull(d.Max, d.Count > 0)
 	}
-	return jsonObject(keys)
+	return orNull(keys, s.Scrapes+s.Failures > 0)
 }
 
 // clientJSON returns null if the client was not sampled.
 func clientJSON(c *measure.ClientLoad) any {
-	if c.Samples == 0 {
-		return nil
-	}
-	return jsonObject(map[string]any{
+	return orNull(map[string]any{
 		"samples": c.Samples, "mean_cpu": c.CPU, "max_machine_share": c.MachineShare.Max,
 		"mean_machine_busy": orNull(c.MachineBusy.Mean, c.MachineBusy.Max > 0), "max_machine_busy": orNull(c.MachineBusy.Max, c.MachineBusy.Max > 0),
 		"gc_pauses": c.GCPauses, "max_gc_pause_ms": c.GCPauseMaxMS,
-		"median_sched_p99_ms": c.SchedMS.Quantile(0.5), "max_sched_p99_ms": c.SchedMS.Max,
-		"max_rss_bytes": c.RSSBytes,
-	})
+		"median_sched_p99_ms": c.SchedMS.Quantile(0.5), "max_sched_p99_ms": c.SchedMS.Max, "max_rss_bytes": c.RSSBytes,
+	}, c.Samples > 0)
 }
 
 // AIPerf writes records in the format of AIPerf's profile_export.jsonl, one line per
@@ -318,16 +313,16 @@ func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
 		"inter_token_latency": measure.TPOT, "request_latency": measure.E2EL,
 	} {
 		if ms := l.Of(rec); ms.Set {
-			values[name] = aiperfValue{number(ms.Value), "ms"}
+			values[name] = aiperfValue{json.Number(stats.Plain(ms.Value)), "ms"}
 		}
 	}
 	if tpot := measure.TPOT.Of(rec); tpot.Set && tpot.Value > 0 {
-		values["output_token_throughput_per_user"] = aiperfValue{number(1000 / tpot.Value), "tokens/sec/user"}
+		values["output_token_throughput_per_user"] = aiperfValue{json.Number(stats.Plain(1000 / tpot.Value)), "tokens/sec/user"}
 	}
 	if len(rec.Gaps) > 0 {
 		gaps := make([]json.Number, len(rec.Gaps))
 		for i, gap := range rec.Gaps {
-			gaps[i] = number(trace.MS(gap))
+			gaps[i] = json.Number(stats.Plain(trace.MS(gap)))
 		}
 		values["inter_chunk_latency"] = aiperfValue{gaps, "ms"}
 	}

@@ -374,21 +374,6 @@ func relationRows(s *doc.Section, r *trace.Relations) {
 	row("Turns without block ids", r.Unknown)
 }
 
-func graphJSON(g *analyze.Graph) any {
-	of, known := orZero(g)
-	return orNull(object{
-		{"sessions", of.Sessions}, {"requests", of.Requests},
-		{"joins", of.Joins}, {"lost", of.Lost},
-	}, known)
-}
-
-func relationsJSON(r *trace.Relations) any {
-	of, known := orZero(r)
-	return orNull(object{
-		{"extend", of.Extend}, {"shortened", of.Shortened}, {"rewritten", of.Rewritten}, {"unknown", of.Unknown},
-	}, known)
-}
-
 // mostTimeRows limits the table of windows in a report; JSON has all of them.
 const mostTimeRows = 16
 
@@ -471,25 +456,4 @@ func changeSentence(t *analyze.Time) string {
 		parts[last] = "and " + parts[last]
 	}
 	return "The last third has " + strings.Join(parts, ", ") + " of the first."
-}
-
-func timeJSON(t *analyze.Time) any {
-	if t == nil {
-		return nil
-	}
-	out := object{
-		{"step_ms", t.Step}, // width of a window
-		{"windows", objects(t.Windows, func(w analyze.Window) object {
-			return object{
-				{"from_ms", w.From}, {"to_ms", w.To}, {"requests", w.Requests}, {"rate", w.Rate()},
-				{"isl_mean", w.MeanISL()}, {"isl_cv", w.ISL.CV()}, {"osl_mean", w.MeanOSL()}, {"osl_cv", w.OSL.CV()},
-				{"token_hit_rate", w.HitRate()}, {"context_share", w.ContextShare()}, // null without block ids
-			}
-		})},
-		{"summary", changeSentence(t)},
-	}
-	for _, v := range varied { // null with fewer than three windows
-		out = append(out, field{v.key, object{{"first_third", v.of(t.First)}, {"last_third", v.of(t.Last)}, {"last_over_first", lastOverFirst(t, v.of)}}})
-	}
-	return out
 }

@@ -17,20 +17,20 @@ func (d Trace) JSON(w io.Writer) error { return writeJSON(w, traceJSON(d)) }
 
 func traceJSON(d Trace) object {
 	a := d.Analysis
-	var duration, blockSize any
+	var duration, blockSize, sharing any
 	if a.Arrivals != nil {
 		duration = a.Arrivals.Duration()
 	}
 	if b := a.Prefix; b != nil {
-		blockSize = b.BlockSize.Tokens
+		blockSize, sharing = b.BlockSize.Tokens, b.Roots
 	}
 	return object{
 		{"trace", d.Name},
 		{"requests", a.Requests},
 		{"duration_ms", duration},
 		{"block_size", blockSize},
-		{"isl", lengthJSON(a.ISL)},
-		{"osl", lengthJSON(a.OSL)},
+		{"isl", lengths{a.ISL}},
+		{"osl", lengths{a.OSL}},
 		{"blocks", blocksJSON(a)},
 		{"cache", cacheJSON(a, d.Cache)},
 		{"context", object{
@@ -43,20 +43,20 @@ func traceJSON(d Trace) object {
 		}},
 		{"arrivals", arrivalsJSON(a.Arrivals)},
 		{"time", timeJSON(a.Time)},
-		{"sessions", sessionsJSON(a.Sessions)},
-		{"graph", graphJSON(a.Graph)},
+		{"sessions", a.Sessions},
+		{"graph", a.Graph},
 		{"untimed", untimedJSON(a)},
 		{"reuse", reuseJSON(a.Prefix, d.Cache)},
 		{"lengths", object{
-			{"isl_per_osl", a.Lengths.Ratio},         // of the sums
-			{"ratios", lengthJSON(a.Lengths.Ratios)}, // of each request with an answer
+			{"isl_per_osl", a.Lengths.Ratio},      // of the sums
+			{"ratios", lengths{a.Lengths.Ratios}}, // of each request with an answer
 			{"pearson", a.Lengths.Pearson},
 			{"spearman", a.Lengths.Spearman},
 			{"isl_estimated", a.Lengths.EstimatedISL},
 			{"osl_estimated", a.Lengths.EstimatedOSL},
 			{"osl_missing", a.Lengths.MissingOSL},
 		}},
-		{"sharing", sharingJSON(a.Prefix)},
+		{"sharing", sharing},
 	}
 }
 
@@ -135,16 +135,6 @@ func arrivalsJSON(arrivals *analyze.Arrivals) object {
 	}.onlyIf(known)
 }
 
-func sessionsJSON(s *analyze.Sessions) any {
-	if s == nil {
-		return nil
-	}
-	return object{
-		{"inferred", s.Inferred}, {"sessions", s.Sessions}, {"multi_turn", s.MultiTurn}, {"requests", s.Requests},
-		{"turns", s.Turns}, {"gap_ms", s.Gap}, {"delay_ms", s.Delay}, {"think_ms", s.Think}, {"tool_ms", s.Tool}, {"growth", s.Growth}, {"relations", relationsJSON(s.Relations)},
-	}
-}
-
 // untimedJSON returns null if every row has a timestamp.
 func untimedJSON(a *analyze.Analysis) any {
 	note, warning := orderNotes(a)
@@ -168,35 +158,40 @@ func reuseJSON(p *analyze.Prefix, c *Cache) any {
 	return object{{"time_ms", p.Reuse.Time}, {"requests", p.Reuse.Requests}, {"blocks", blocks}}
 }
 
-func sharingJSON(p *analyze.Prefix) any {
-	if p == nil {
-		return nil
-	}
-	return object{
-		{"roots_distinct", p.Roots.Distinct}, {"roots_shared", p.Roots.Shared}, {"root_requests", p.Roots.Requests},
-		{"roots", objects(p.Roots.Top, func(r analyze.Root) object {
-			return object{{"id", r.ID}, {"requests", r.Requests}, {"blocks", r.ChainBlocks}, {"tokens", r.ChainTokens}}
-		})},
-	}
-}
+// lengths is a sample with its histogram: n columns and n+1 edges. Only the last column
+// includes its upper edge.
+type lengths struct{ stats.Sample }
 
-func sampleJSON(d stats.Sample) object {
-	o := object{{"count", d.Count}, {"mean", d.Mean}, {"std", d.Std}, {"min", d.Min}}
-	for _, p := range []float64{1, 5, 10, 25, 50, 75, 90, 95, 99} {
-		o = append(o, field{"p" + stats.Plain(p), d.Quantile(p / 100)})
-	}
-	return append(o, field{"p99_9", d.Quantile(0.999)}, field{"max", d.Max}, field{"sum", d.Sum})
-}
-
-// lengthJSON returns a sample with its histogram: n columns and n+1 edges. Only the
-// last column includes its upper edge.
-func lengthJSON(d stats.Sample) any {
-	if d.Count == 0 {
-		return nil
+// MarshalJSON adds the histogram to the numbers of the sample.
+func (l lengths) MarshalJSON() ([]byte, error) {
+	text, err := l.Sample.MarshalJSON()
+	if l.Count == 0 || err != nil {
+		return text, err
 	}
 	// Few values have few columns, so that a column has more than one.
-	bins := stats.BinsFor(min(max(int(2*math.Sqrt(float64(d.Count))), 10), 60), d)
+	bins := stats.BinsFor(min(max(int(2*math.Sqrt(float64(l.Count))), 10), 60), l.Sample)
 	// log: columns are equally wide on a log axis
-	histogram := object{{"log", bins.Log}, {"edges", bins.Edges}, {"counts", d.Histogram(bins)}}
-	return append(sampleJSON(d), field{"histogram", histogram})
+	histogram, err := object{{"histogram", object{{"log", bins.Log}, {"edges", bins.Edges}, {"counts", l.Histogram(bins)}}}}.MarshalJSON()
+	return append(append(text[:len(text)-1], ','), histogram[1:]...), err
+}
+
+func timeJSON(t *analyze.Time) any {
+	if t == nil {
+		return nil
+	}
+	out := object{
+		{"step_ms", t.Step}, // width of a window
+		{"windows", objects(t.Windows, func(w analyze.Window) object {
+			return object{
+				{"from_ms", w.From}, {"to_ms", w.To}, {"requests", w.Requests}, {"rate", w.Rate()},
+				{"isl_mean", w.MeanISL()}, {"isl_cv", w.ISL.CV()}, {"osl_mean", w.MeanOSL()}, {"osl_cv", w.OSL.CV()},
+				{"token_hit_rate", w.HitRate()}, {"context_share", w.ContextShare()}, // null without block ids
+			}
+		})},
+		{"summary", changeSentence(t)},
+	}
+	for _, v := range varied { // null with fewer than three windows
+		out = append(out, field{v.key, object{{"first_third", v.of(t.First)}, {"last_third", v.of(t.Last)}, {"last_over_first", lastOverFirst(t, v.of)}}})
+	}
+	return out
 }

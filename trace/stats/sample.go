@@ -10,6 +10,7 @@
 package stats
 
 import (
+	"fmt"
 	"math"
 	"sort"
 
@@ -33,6 +34,18 @@ type Sample struct {
 	// upTo holds, for each of sorted, the number of values up to and including
 	// it; nil if each occurs once.
 	upTo []int
+}
+
+// MarshalJSON writes the numbers of the sample with percentiles, null without values.
+func (d Sample) MarshalJSON() ([]byte, error) {
+	if d.Count == 0 {
+		return []byte("null"), nil
+	}
+	b := fmt.Appendf(nil, `{"count":%d,"mean":%s,"std":%s,"min":%s,`, d.Count, Plain(d.Mean), Plain(d.Std), Plain(d.Min))
+	for _, p := range []float64{1, 5, 10, 25, 50, 75, 90, 95, 99} {
+		b = fmt.Appendf(b, `"p%s":%s,`, Plain(p), Plain(d.Quantile(p/100)))
+	}
+	return fmt.Appendf(b, `"p99_9":%s,"max":%s,"sum":%s}`, Plain(d.Quantile(0.999)), Plain(d.Max), Plain(d.Sum)), nil
 }
 
 // Counted is a value that occurs Count times.
