@@ -151,6 +151,7 @@ func runBench(c *cli.Context, std streams, stop stop, d *commandLine) error {
 	if s.Goal == nil {
 		set = report.SweepOf(subjectOf(trials), trials, view)
 	}
+	set.HeldOut = heldOutErrors(d.file, set.Metrics)
 	if err := errors.Join(err, showSet(std, out, set)); err != nil {
 		return err
 	}
@@ -395,21 +396,21 @@ func subjectOf(trials []experiment.Trial) string {
 			trace = ""
 		}
 	}
-	var words []string
+	var texts []string
 	if first.Settings.Described() {
 		trace = ""
 		for i := range settings.Table {
-			if row := &settings.Table[i]; row.Group == settings.Descriptions && first.Settings.IsSet(row.Name) && trials[0].Get(row.Name) == "" {
+			if row := &settings.Table[i]; (row.Group == settings.Descriptions || slices.Contains(words("arrival burstiness"), row.Name)) && first.Settings.IsSet(row.Name) && trials[0].Get(row.Name) == "" {
 				label := row.Name
 				if label == "isl" || label == "osl" {
 					label = strings.ToUpper(label)
 				}
-				words = append(words, label+" "+row.Text(&first.Settings))
+				texts = append(texts, label+" "+row.Text(&first.Settings))
 			}
 		}
 	}
 	if trace != "" {
-		words = append(words, trace)
+		texts = append(texts, trace)
 	}
 	switch {
 	case first.Settings.Virtual:
@@ -419,5 +420,5 @@ func subjectOf(trials []experiment.Trial) string {
 	default:
 		model = "model " + model
 	}
-	return strings.Join(append(words, model), ", ")
+	return strings.Join(append(texts, model), ", ")
 }

@@ -122,7 +122,7 @@ func TestBenchComparesDeployments(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, r.out)
 		}
 	}
-	want := []string{"base-concurrency-1", "base-concurrency-2", "slow-concurrency-1", "slow-concurrency-2", "set.json"}
+	want := []string{"base-concurrency-1", "base-concurrency-2", "slow-concurrency-2"}
 	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v", got)
 	}

@@ -48,7 +48,7 @@ func TestBenchGoesOn(t *testing.T) {
 		args []string
 	}{
 		{"sent other requests", sweep("--max-concurrency", "1", "--limit", "11")},
-		{"concurrency 2: the run in " + filepath.Join("sweep", "concurrency-2-attempt-2") + " sent other requests", sweep("--max-concurrency", "8,1,2", "--limit", "10")},
+		{"the run in " + filepath.Join("sweep", "concurrency-2-attempt-2") + " sent other requests", sweep("--max-concurrency", "8,1,2", "--limit", "10")},
 		{"seed was not set, is 1", sweep("--max-concurrency", "1", "--seed", "1")},
 		{"osl was 3, is 4", append(sweep("--max-concurrency", "1"), "--osl", "4")},
 	} {

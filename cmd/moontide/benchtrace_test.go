@@ -12,7 +12,7 @@ func TestBenchTrace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, dir, "bench", sample(t), "--speedup", "0.5,4", "--engines", "1,2", "--virtual", "--limit", "50", "--out", "sweep")
-	want := []string{"1-engine-speedup-0.5", "1-engine-speedup-4", "2-engines-speedup-0.5", "2-engines-speedup-4", "set.json"}
+	want := []string{"engines-1-speedup-0.5", "engines-1-speedup-4", "engines-2-speedup-0.5", "engines-2-speedup-4", "set.json"}
 	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
 		t.Fatalf("the folder holds %v", got)
 	}

@@ -46,12 +46,12 @@ type valueRange struct {
 
 // flagRanges lists the accepted values of numbers and durations, by flag.
 var flagRanges = []valueRange{
-	{"positive", positive, words("end limit speedup ramp max-think timeout first-byte-timeout idle-timeout long-isl abort-after-errors max-concurrency max-sessions max-turns cancel-after duration " +
-		"max-lag server-block-size num-prompts num-requests rate-scale speedup-ratio prefix-len-multiplier prefix-root-multiplier " +
+	{"positive", positive, words("end limit speedup ramp max-think long-isl max-concurrency " +
+		"num-requests rate-scale speedup-ratio prefix-len-multiplier prefix-root-multiplier " +
 		"prompt-len-multiplier osl-multiplier max-isl max-osl")},
 	{"positive", func(rate float64) bool { return rate > 0 }, words("rate session-rate")},
 	{"0 or positive", func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }, words("time-scale-think time-scale-tool")},
-	{"above 0 and at most 1", func(share float64) bool { return share > 0 && share <= 1 }, words("sample max-lag-share max-failed max-prompts-off max-answers-off")},
+	{"above 0 and at most 1", func(share float64) bool { return share > 0 && share <= 1 }, words("sample")},
 	fromTo(1, engine.MaxEngines, "engines prefill-engines decode-engines"),
 	fromTo(1, 1<<31-2, "max-num-seqs max-num-batched-tokens engine-block-size num-gpu-blocks max-model-len"),
 	fromTo(server.LeastTimeScale, server.MostTimeScale, "time-scale"),

@@ -9,7 +9,7 @@ import (
 	"moontide/replay/settings"
 )
 
-// otherName is a flag of another tool or of an older moontide that is no other name of a
+// otherName is a flag of another tool, or of an older version, that is no other name of a
 // flag. Some verbs ignore it, because moontide always does so, or say what to use instead.
 type otherName struct {
 	names, verbs []string
@@ -30,8 +30,14 @@ var otherNames = []otherName{
 	{words("dataset-name dataset-path input-file"), sendVerbs, "give the trace as an argument, its format is auto-detected; --dataset FILE fills prompts with text"},
 	{words("concurrency"), words("replay simulate"), "to limit requests in flight use --max-concurrency N, for a closed loop --closed --max-concurrency N"},
 	{words("url base-url target"), words("simulate"), "the engines run in virtual time, and no request is sent"},
+}
 
-	// Older names of moontide's own flags.
+// olderNames are flags of older versions.
+var olderNames = []otherName{
+	{words("take"), words("replay bench simulate convert"), "use --limit N"},
+	{words("kv-blocks"), words("replay bench simulate serve fit-engine"), "use num-gpu-blocks"},
+	{words("kv-block-size"), words("replay bench simulate serve fit-engine"), "use engine-block-size"},
+	{words("router"), words("replay bench simulate serve"), "use --routing POLICY"},
 	{words("max-lag max-lag-share max-failed max-prompts-off max-answers-off"), measureVerbs, "use --verdict with limits such as lag=10ms,failed=5%"},
 	{words("insecure ca-file"), measureVerbs, "use --tls insecure, or --tls ca=FILE"},
 	{words("first-byte-timeout idle-timeout"), measureVerbs, "use --timeout TOTAL,FIRST,IDLE"},
@@ -53,7 +59,7 @@ func findOther(verb *cli.Command, name string) (flag, instead string) {
 	if name == "output-file" && findFlag(verb.Flags, "out") != nil {
 		return "out", ""
 	}
-	for _, other := range otherNames {
+	for _, other := range slices.Concat(otherNames, olderNames) {
 		if slices.Contains(other.names, name) && slices.Contains(other.verbs, verb.Name) {
 			if other.instead == "" {
 				return ignored, ""

@@ -22,6 +22,7 @@ import (
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
 	"moontide/replay/settings"
+	"moontide/replay/sim/fit"
 )
 
 const (
@@ -121,6 +122,17 @@ func configure(c *cli.Context, std streams, stop stop, d *commandLine, cfg *expe
 	if !cfg.Virtual {
 		leaveRoomForThreads()
 		cfg.Observer = newView(std, stop).observer()
+		return nil
+	}
+	if d.EngineFile == "" {
+		return nil
+	}
+	var err error
+	if d.file, err = fit.ReadFile(d.EngineFile); err != nil {
+		return err
+	}
+	if text := experiment.HeldOutErrors(d.file); text != "" {
+		std.say("%s", text)
 	}
 	return nil
 }

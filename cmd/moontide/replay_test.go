@@ -82,7 +82,7 @@ func TestReplayHitsTheCacheAsTheTraceSays(t *testing.T) {
 	for _, serverBlock := range []string{"16", "48"} {
 		t.Run("server_block="+serverBlock, func(t *testing.T) {
 			t.Parallel()
-			url := serveFast(t, "--kv-block-size", serverBlock)
+			url := serveFast(t, "--engine-block-size", serverBlock)
 			dir := t.TempDir()
 			out := must(t, dir, "replay", path, "--url", url, "--limit", strconv.Itoa(rows), "--speedup", "100000", "--max-concurrency", "1", "--out", "run")
 			if !strings.Contains(out, "Failed requests:                         0\n") {

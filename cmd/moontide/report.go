@@ -26,7 +26,7 @@ func reportCommand(std streams, _ stop) *cli.Command {
 		Usage: "report the metrics of runs or sweeps from their folders, even if a run was killed",
 		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN labels a " +
 			"run. Sweeps of moontide bench are shown as one table and figure, with the ratios to the first.\n\n" +
-			"Measurement window and thresholds default to those of the run. Run folders are not changed. The exit status " +
+			"Measurement window, limits and objectives default to those of the run. Run folders are not changed. The exit status " +
 			"is 3 if a run is INVALID.\n\n" +
 			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in milliseconds; for itl " +
 			"and itl_per_token they limit the longest gap of a request.\n\n" +

@@ -227,11 +227,11 @@ func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 	}
 	before, there := asked(), files(t, dir)
 	for want, args := range map[string][]string{
-		"the run is still going": {"--resume", "run"},
-		"is recorded twice":      {"--resume", "twice"},
-		"the run's duration of 1e-06 s was over when it ended": {"--resume", "over"},
-		"making run folder: mkdir link":                        {"--out", "link", "--url", endpoint.URL, "--warmup-requests", "2"},
-		"t.jsonl: row 2 would be sent +Inf days after":         {"--speedup", "1e-320", "--url", endpoint.URL, "--out", "new"},
+		"the run is still going":                           {"--resume", "run"},
+		"is recorded twice":                                {"--resume", "twice"},
+		"the run's duration of 1µs was over when it ended": {"--resume", "over"},
+		"making run folder: mkdir link":                    {"--out", "link", "--url", endpoint.URL, "--warmup-requests", "2"},
+		"t.jsonl: row 2 would be sent +Inf days after":     {"--speedup", "1e-320", "--url", endpoint.URL, "--out", "new"},
 	} {
 		if r := try(t, dir, "", append([]string{"replay", "t.jsonl"}, args...)...); r.status != exitFailed || !strings.Contains(r.err, want) || r.out != "" {
 			t.Errorf("%v: exit status %d: %s", args, r.status, r.err)

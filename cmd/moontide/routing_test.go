@@ -124,8 +124,8 @@ func TestModelsOfTheTrace(t *testing.T) {
 		t.Errorf("%+v", run.Target)
 	}
 	for want, text := range map[string]string{
-		`does not serve the model "tpyo" in line 3 of the trace`:                          rows(`, "model": "base"`, `, "model": "lora"`, `, "model": "tpyo"`),
-		"replay: --model-from-trace finds no model: no row has the key model with a name": rows(`, "priority": 1`),
+		`does not serve the model "tpyo" in line 3 of the trace`:                              rows(`, "model": "base"`, `, "model": "lora"`, `, "model": "tpyo"`),
+		"replay: --set model-from-trace finds no model: no row has the key model with a name": rows(`, "priority": 1`),
 	} {
 		write(t, dir, "t.jsonl", text)
 		r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--set", "model-from-trace=true", "--out", "no")

@@ -27,6 +27,7 @@ type commandLine struct {
 	lists bool // settings that may be an axis accept lists
 	axes  []experiment.Axis
 	flags map[string]bool // settings that are flags of the verb
+	file  *fit.File       // of the engines that are simulated in virtual time; nil without one
 }
 
 // newCommandLine returns the settings of a verb and their flags: those of the rows that are wanted.

@@ -82,7 +82,7 @@ func planTrace(c *cli.Context, std streams, stop stop, d *commandLine, cfg exper
 	if err != nil {
 		return d.ended(ofCopy(err, cfg.Copy, cfg.Trace.Path))
 	}
-	plan := report.Plan{View: view, Notes: planner.Notes(), HeldOut: heldOutErrors(planner.EngineFile(), report.PlanMetrics(view))}
+	plan := report.Plan{View: view, Notes: planner.Notes(), HeldOut: heldOutErrors(d.file, report.PlanMetrics(view))}
 	plan.Trace, plan.Requests = planner.Trace()
 	if plan.Predictions, err = planner.Predict(stop.gently, candidates); err != nil {
 		return d.ended(err)

@@ -15,6 +15,7 @@ func TestVerdictIsLast(t *testing.T) {
 	with := func(args []string, more ...string) []string { return append(append([]string{}, args...), more...) }
 	drawn = drawn[:len(drawn)-1]
 	must(t, dir, with(simulated, "--out", "one")...)
+	must(t, dir, "simulate", sample(t), "--limit", "40", "--out", "none")
 	for _, test := range []struct {
 		name, last string
 		args       []string
@@ -26,7 +27,7 @@ func TestVerdictIsLast(t *testing.T) {
 		{"simulate", "Gates", with(simulated, "--out", "two")},
 		{"simulate of several", "Gates", with(simulated, "--engines", "1,2")},
 		{"report", "Gates", []string{"report", "one", "--slo", "p50_ttft<1m"}},
-		{"report without gates", "Verdict", []string{"report", "one"}},
+		{"report without gates", "Verdict", []string{"report", "none"}},
 		{"report of runs", "Gates", []string{"report", "one", "two", "--slo", "p50_ttft<1m"}},
 		{"report of sweeps", "Gates", []string{"report", "sweep", "single", "--slo", "p50_ttft<1m"}},
 		{"compare", "Gates", []string{"compare", "one", "two", "--slo", "mean_ttft<+5%"}},

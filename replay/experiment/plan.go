@@ -135,9 +135,6 @@ type Planner struct {
 	prompts map[int]*virtual.Prompts // by the engines' block size
 }
 
-// EngineFile returns the file of the engines, nil without one.
-func (p *Planner) EngineFile() *fit.File { return p.cfg.Run.file }
-
 // Notes returns remarks on the trace for a report.
 func (p *Planner) Notes() []string { return p.in.notes }
 

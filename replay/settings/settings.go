@@ -202,7 +202,8 @@ func (s *Settings) FirstSet(names ...string) string {
 	return ""
 }
 
-// Unset gives settings their defaults.
+// Unset gives settings their defaults. They must not share a field with others, as timeouts
+// do.
 func (s *Settings) Unset(names ...string) {
 	s.from = maps.Clone(s.from)
 	for _, name := range names {
