@@ -122,7 +122,7 @@ func TestBenchComparesDeployments(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, r.out)
 		}
 	}
-	want := []string{"base-concurrency-1", "base-concurrency-2", "slow-concurrency-2"}
+	want := []string{"base-concurrency-1", "base-concurrency-2", "set.json", "slow-concurrency-1", "slow-concurrency-2"}
 	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v", got)
 	}
@@ -144,14 +144,14 @@ func TestBenchSaysWhatFailed(t *testing.T) {
 		t.Errorf("exit status %d\n%s", r.status, r.err)
 	}
 	r = try(t, dir, "", append(shape, "30", "--dataset", "x")...)
-	if r.status != exitMisused || !strings.Contains(r.err, "--dataset needs the model's own tokenizer") || strings.Contains(r.err, "to continue") {
+	if r.status != exitMisused || !strings.Contains(r.err, "--dataset needs the model's own --tokenizer") || strings.Contains(r.err, "to continue") {
 		t.Errorf("exit status %d\n%s", r.status, r.err)
 	}
 	r = try(t, dir, "", append(shape, "100")...)
 	if r.status != exitFailed || !strings.Contains(r.err, "2 failed: status 2 (HTTP status 400: This model's maximum context length is 50") || !strings.Contains(r.err, "no request succeeded") || r.out != "" {
 		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
 	}
-	if r = try(t, dir, "", append(shape, "30")...); r.status != exitMisused || !strings.Contains(r.err, "a sweep with other flags") {
+	if r = try(t, dir, "", append(shape, "30")...); r.status != exitMisused || !strings.Contains(r.err, "a set with other settings: isl was 100, is 30") {
 		t.Errorf("exit status %d\n%s", r.status, r.err)
 	}
 }

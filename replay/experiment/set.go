@@ -186,6 +186,12 @@ func (s *Set) config(t Trial, dir, salt string) (Config, error) {
 			return cfg, wrong("{%s} %v", v.Setting, err)
 		}
 	}
+	if s.Draw != nil {
+		var err error
+		if cfg.Requests, err = s.Draw(t.Point); err != nil {
+			return cfg, err
+		}
+	}
 	load, _ := t.Load()
 	cfg.Closed = cfg.Closed || closes(load)
 	cfg.Pacing.Limit = t.requests
@@ -333,9 +339,7 @@ func (w *setRun) requests(ctx context.Context, t Trial) (path, digest string, re
 		return "", "", remove, err
 	}
 	reqs := cfg.Requests
-	if w.Draw != nil {
-		reqs, err = w.Draw(t.Point)
-	} else if reqs == nil {
+	if reqs == nil {
 		reqs, _, err = cfg.draw()
 	}
 	if err != nil {
