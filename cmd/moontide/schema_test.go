@@ -18,8 +18,10 @@ import (
 	"moontide/analyze/report"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
+	"moontide/replay/settings"
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/fit"
+	"moontide/trace"
 )
 
 // schemaObject is a JSON Schema.
@@ -93,9 +95,12 @@ func TestSchemas(t *testing.T) {
 	}
 	// A capitalized word that begins no later sentence is a name of the code.
 	code := regexp.MustCompile(`"description": "(.*[^.] )?([A-Z]\w*[a-z].*|nil\b.*)`)
+	help, _ := json.Marshal(propertiesOfSettings()) // is for users
 	for _, name := range found {
 		for _, line := range code.FindAllString(readFile(t, filepath.Join("schema", name)), -1) {
-			t.Errorf("%s has a name of the code: %s", name, line)
+			if text := strings.Split(line, `"`)[3]; !strings.Contains(string(help), text) {
+				t.Errorf("%s has a name of the code: %s", name, line)
+			}
 		}
 	}
 	engines := readSchema(t, "schema/engine.json")["properties"].(schemaObject)
@@ -155,14 +160,19 @@ func schemaOf(t *testing.T, typ reflect.Type, old schemaObject) schemaObject {
 		schema = schemaOf(t, typ.Elem(), old)
 		schema["type"] = []any{schema["type"], "null"}
 	case reflect.Struct:
-		if typ == reflect.TypeFor[time.Time]() {
+		switch typ {
+		case reflect.TypeFor[time.Time]():
 			schema["type"], schema["format"] = "string", "date-time"
+		case reflect.TypeFor[settings.Settings]():
+			schema["type"], schema["properties"], schema["additionalProperties"] = "object", propertiesOfSettings(), false
+		}
+		if len(schema) > 0 {
 			break
 		}
 		properties, required := schemaObject{}, []string{}
 		for _, f := range reflect.VisibleFields(typ) {
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name == "-" || name == "" || !f.IsExported() {
+			if name == "-" || name == "" || !f.IsExported() || len(f.Index) > 1 && typ.Field(f.Index[0]).Tag != "" {
 				continue
 			}
 			before, _ := of("properties")[name].(schemaObject)
@@ -181,6 +191,32 @@ func schemaOf(t *testing.T, typ reflect.Type, old schemaObject) schemaObject {
 		}
 	}
 	return schema
+}
+
+// propertiesOfSettings returns the members of settings in files.
+func propertiesOfSettings() schemaObject {
+	properties := schemaObject{"version": schemaObject{"type": "integer"}}
+	for i := range settings.Table {
+		row := &settings.Table[i]
+		if row.Here {
+			continue
+		}
+		one := schemaObject{"type": "string"}
+		switch row.Field(new(settings.Settings)).(type) {
+		case *bool:
+			one["type"] = "boolean"
+		case *int, *uint64:
+			one["type"] = "integer"
+		case *float64, *trace.Opt[float64]:
+			one["type"] = []any{"number", "string"} // inf
+		}
+		if row.Repeatable() {
+			one = schemaObject{"type": "array", "items": one}
+		}
+		one["description"] = strings.ReplaceAll(row.Usage(), "`", "")
+		properties[strings.ReplaceAll(row.Name, "-", "_")] = one
+	}
+	return properties
 }
 
 // The keys of rows are those of the page on the native format, and of the table of fields
