@@ -5,27 +5,27 @@ import "moontide/trace"
 // relation returns how the prompt of a row relates to that of the row before in its
 // session. A block has size tokens.
 func (c *prefixCounter) relation(rows *rows, row, before, size int) trace.Relation {
-	return trace.RelationOf(int(rows.at(row).isl), int(rows.at(before).isl), size, func(place int) (same, known bool) {
-		last, known := c.blockAt(uint32(before), place)
-		own, ownKnown := c.blockAt(uint32(row), place)
+	return trace.RelationOf(int(rows.at(row).isl), int(rows.at(before).isl), size, func(index int) (same, known bool) {
+		last, known := c.blockAt(uint32(before), index)
+		own, ownKnown := c.blockAt(uint32(row), index)
 		return own == last, known && ownKnown
 	})
 }
 
-// blockAt returns the number of the block at a place, from 0, of a row's prompt, and
+// blockAt returns the number of the block at an index, from 0, of a row's prompt, and
 // whether it has one.
-func (c *prefixCounter) blockAt(row uint32, place int) (number uint32, ok bool) {
+func (c *prefixCounter) blockAt(row uint32, index int) (number uint32, ok bool) {
 	for i := c.runs.firstOf(row); int(i) < c.runs.list.Len(); i++ {
 		r := *c.runs.list.At(i)
 		switch {
 		case r.row != row:
 			return 0, false
-		case place < int(r.seen):
-			return c.above(r.above, int(r.seen)-1-place), true
-		case place < int(r.seen+r.fresh):
-			return r.first + uint32(place) - uint32(r.seen), true
+		case index < int(r.seen):
+			return c.above(r.above, int(r.seen)-1-index), true
+		case index < int(r.seen+r.fresh):
+			return r.first + uint32(index) - uint32(r.seen), true
 		}
-		place -= int(r.seen + r.fresh)
+		index -= int(r.seen + r.fresh)
 	}
 	return 0, false
 }

@@ -11,7 +11,7 @@ import (
 
 // Options configures a comparison. The zero value works.
 type Options struct {
-	// Metrics defaults to those of [measure.Always]. They are followed by those of sessions, of
+	// Metrics defaults to those of [measure.CompareAlways]. They are followed by those of sessions, of
 	// abandoned requests and of reasoning if a run has any.
 	Metrics   []measure.Metric
 	Seed      uint64 // seed of the bootstrap resamples
@@ -80,7 +80,7 @@ func (c *Comparison) Find(key string) (Difference, bool) {
 // withMeasured appends the metrics that are compared if a run has any.
 func withMeasured(metrics []measure.Metric, runs []*Run) []measure.Metric {
 	all := slices.Clone(metrics)
-	for _, m := range measure.ComparedMetrics(measure.IfAboveZero) {
+	for _, m := range measure.MetricsToCompare(measure.CompareIfAboveZero) {
 		named := slices.ContainsFunc(metrics, func(other measure.Metric) bool { return other.Key == m.Key })
 		measured := func(r *Run) bool {
 			return m.Value(r.Result).Value != 0 && (m.Latency != measure.TTFVT || r.Result.Reasoned > 0)
@@ -95,7 +95,7 @@ func withMeasured(metrics []measure.Metric, runs []*Run) []measure.Metric {
 // Of compares side B with side A, of one or more runs each.
 func Of(a, b []*Run, opts Options) *Comparison {
 	if opts.Metrics == nil {
-		opts.Metrics = measure.ComparedMetrics(measure.Always)
+		opts.Metrics = measure.MetricsToCompare(measure.CompareAlways)
 	}
 	opts.Metrics = withMeasured(opts.Metrics, slices.Concat(a, b))
 	if opts.Resamples <= 0 {
@@ -180,11 +180,11 @@ func present(values []trace.Opt[float64]) (all []float64) {
 func Judge(g measure.Gate, d Difference) measure.Judgement {
 	switch {
 	case !d.B.Set:
-		return g.Unmet("not measured in B")
+		return g.Fail("not measured in B")
 	case g.Kind == measure.OfValue:
 		return g.JudgeValue(d.B.Value, d.B.Value, d.CountB, "")
 	case !d.A.Set:
-		return g.Unmet("not measured in A")
+		return g.Fail("not measured in A")
 	}
 	value, remark := d.Difference.Value, ""
 	if g.Kind == measure.OfRelativeChange && value != 0 {

@@ -158,7 +158,7 @@ func TestRatesOfStretches(t *testing.T) {
 	records[5].Class, records[6].Class = replay.Timeout, replay.Server
 	for _, window := range []measure.Span{{}, {From: 10 * time.Second, To: 30 * time.Second}} {
 		opts := measure.Options{Window: window, Objectives: []measure.Objective{{Latency: measure.TTFT, LimitMS: 100}, {Latency: measure.TTST, LimitMS: 11}}}
-		asked := append(measure.ComparedMetrics(measure.Always), metrics(t, "goodput")...)
+		asked := append(measure.MetricsToCompare(measure.CompareAlways), metrics(t, "goodput")...)
 		asked = append(asked, metrics(t, "mean_ttst_ms")...)
 		a := read(t, "a", ended(), records, opts)
 		// For two identical runs, the value from the records equals that of one

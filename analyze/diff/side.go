@@ -132,12 +132,12 @@ func (s side) rate(of func(q *measure.Request) (atEnd, streamed float64)) statis
 		if r.Duration <= 0 {
 			continue
 		}
-		place := func(at time.Duration) float64 { return stretches * float64(at-r.From) / float64(r.Duration) }
+		position := func(at time.Duration) float64 { return stretches * float64(at-r.From) / float64(r.Duration) }
 		for i := range r.requests {
 			q := &r.requests[i]
 			atEnd, streamed := of(&q.Request)
-			part[max(0, min(int(place(q.Done)), stretches-1))] += atEnd
-			spread(&part, place(q.First), place(q.Last), streamed)
+			part[max(0, min(int(position(q.Done)), stretches-1))] += atEnd
+			spread(&part, position(q.First), position(q.Last), streamed)
 		}
 		for i := range whole {
 			whole[i] += r.Duration.Seconds() / stretches
@@ -146,7 +146,7 @@ func (s side) rate(of func(q *measure.Request) (atEnd, streamed float64)) statis
 	return ratio(part, whole)
 }
 
-// spread adds n evenly between two places. Parts outside the run are dropped.
+// spread adds n evenly between two positions. Parts outside the run are dropped.
 func spread(in *[stretches]float64, from, to, n float64) {
 	to = max(to, from+1e-9)
 	for i := max(0, int(from)); i < stretches && float64(i) < to; i++ {

@@ -145,7 +145,7 @@ func (p *comparison) beforeText(q *cachedPrompt) int {
 	case q.asText == 0:
 		return shared
 	case q.base != noBase:
-		return min(shared, int(q.before))
+		return min(shared, int(q.baseTokens))
 	default:
 		return max(shared-q.textSlack(), 0)
 	}
@@ -166,7 +166,7 @@ func (p *comparison) cause(q *cachedPrompt, measured, predicted int) Cause {
 		return Unknown
 	case known(q.shared):
 		return ""
-	case q.blind, known(q.meanwhile), !expectedLength:
+	case q.blind, known(q.concurrent), !expectedLength:
 		return Unknown
 	}
 	return Warm

@@ -49,10 +49,10 @@ func (c *chunkCounter) add(rec *replay.Record, counted bool) {
 // spread spreads the chunks after the first evenly, for records without chunk times.
 func (c *chunkCounter) spread(rec *replay.Record, chunks int, tokens *chunkTokens) {
 	const most = 1 << 12
-	places := min(chunks, most)
-	took := float64(rec.Last.Value-rec.First.Value) / float64(places)
-	for i := 1; i <= places; i++ {
-		here := chunks*i/places - chunks*(i-1)/places
+	steps := min(chunks, most)
+	took := float64(rec.Last.Value-rec.First.Value) / float64(steps)
+	for i := 1; i <= steps; i++ {
+		here := chunks*i/steps - chunks*(i-1)/steps
 		c.addChunk(rec.First.Value+time.Duration(took*float64(i)), tokens.take(here))
 	}
 }

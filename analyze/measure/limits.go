@@ -221,15 +221,15 @@ func (g Gate) Judge(r *Result) Judgement {
 	value := g.Metric.Value(r)
 	switch {
 	case g.Kind != OfValue:
-		return g.Unmet("a change needs two runs to compare")
+		return g.Fail("a change needs two runs to compare")
 	case !value.Set:
-		return g.Unmet("not measured in this run")
+		return g.Fail("not measured in this run")
 	}
 	return g.JudgeValue(value.Value, value.Value, g.Metric.Count(r), "")
 }
 
-// Unmet fails the gate for a reason.
-func (g Gate) Unmet(reason string) Judgement { return Judgement{Gate: g, Remark: reason} }
+// Fail fails the gate for a reason.
+func (g Gate) Fail(reason string) Judgement { return Judgement{Gate: g, Remark: reason} }
 
 // JudgeValue applies the gate to a value. It compares countsAs with the limit, 0 for an
 // insignificant change. count is that of [Metric.Count].

@@ -24,10 +24,10 @@ type Metric struct {
 	Statistic Statistic
 	Goodput   bool // requires objectives
 	Session   bool // of sessions, by Statistic
-	// Further metrics are reported if they are above 0: see FurtherMetrics.
-	Further bool
-	// Compared metrics are compared by default, those with IfAboveZero if a run has any.
-	Compared Comparing
+	// Extra metrics are reported if they are above 0: see ExtraMetrics.
+	Extra bool
+	// Compare says when the metric is compared by default.
+	Compare CompareWhen
 
 	column string // heading in published tables, if different from Label
 	value  func(r *Result) trace.Opt[float64]
@@ -39,13 +39,13 @@ type Metric struct {
 	PartOf    func(q *Request) (part, whole float64)
 }
 
-// Comparing says when a metric is compared by default.
-type Comparing int
+// CompareWhen says when a metric is compared by default.
+type CompareWhen int
 
 const (
-	IfNamed Comparing = iota
-	Always
-	IfAboveZero
+	CompareIfNamed CompareWhen = iota
+	CompareAlways
+	CompareIfAboveZero
 )
 
 // Value returns the metric's value, absent if the run did not measure it.
@@ -123,19 +123,19 @@ var metrics = []Metric{
 		return trace.Opt[float64]{Value: float64(r.Cached.Value), Set: r.Cached.Set}
 	}},
 	{
-		Key: "request_throughput", Label: "Request throughput", column: "Request Throughput", Unit: RequestsPerSecond, Better: Higher, Compared: Always,
+		Key: "request_throughput", Label: "Request throughput", column: "Request Throughput", Unit: RequestsPerSecond, Better: Higher, Compare: CompareAlways,
 		value:     func(r *Result) trace.Opt[float64] { return r.RequestRate },
 		PerSecond: func(q *Request) (atEnd, streamed float64) { return one(q.Ended && q.Class == replay.OK), 0 },
 	},
 	{
-		Key: "output_throughput", Label: "Output token throughput", column: "Output Token Throughput", Unit: TokensPerSecond, Better: Higher, Compared: Always,
+		Key: "output_throughput", Label: "Output token throughput", column: "Output Token Throughput", Unit: TokensPerSecond, Better: Higher, Compare: CompareAlways,
 		value:     func(r *Result) trace.Opt[float64] { return r.OutputRate },
 		PerSecond: func(q *Request) (atEnd, streamed float64) { return 0, one(q.Counted) * float64(q.Output) },
 	},
 	{Key: "max_output_tokens_per_s", Label: "Peak output token throughput", Unit: TokensPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return trace.Some(r.PeakOutputRate) }},
 	{Key: "max_concurrent_requests", Label: "Peak concurrent requests", value: count(func(r *Result) int { return r.PeakConcurrency })},
 	{
-		Key: "total_token_throughput", Label: "Total token throughput", Unit: TokensPerSecond, Better: Higher, Compared: Always,
+		Key: "total_token_throughput", Label: "Total token throughput", Unit: TokensPerSecond, Better: Higher, Compare: CompareAlways,
 		value: func(r *Result) trace.Opt[float64] { return r.TotalRate },
 		PerSecond: func(q *Request) (atEnd, streamed float64) {
 			return one(q.Counted) * float64(q.InputTokens()), one(q.Counted) * float64(q.Output)
@@ -150,20 +150,20 @@ var metrics = []Metric{
 	{Key: "offered_rate", Label: "Offered request rate", Unit: RequestsPerSecond, value: func(r *Result) trace.Opt[float64] { return r.OfferedRate }},
 	{Key: "achieved_rate", Label: "Achieved request rate", column: "Achieved Rate", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.AchievedRate }},
 	{
-		Key: "failed_share", Label: "Share of failed requests", Unit: Share, Better: Lower, Compared: Always,
+		Key: "failed_share", Label: "Share of failed requests", Unit: Share, Better: Lower, Compare: CompareAlways,
 		value:  func(r *Result) trace.Opt[float64] { return trace.Ratio(r.Failed, r.ended()) },
 		PartOf: func(q *Request) (part, whole float64) { return one(q.Ended && q.Class.Failed()), q.inEnded() },
 	},
 	{Key: "abandoned", Label: "Abandoned requests", Better: Lower, value: count(func(r *Result) int { return r.Abandoned.Requests })},
 	{
-		Key: "abandoned_share", Label: "Share of abandoned requests", Unit: Share, Better: Lower, Compared: IfAboveZero,
+		Key: "abandoned_share", Label: "Share of abandoned requests", Unit: Share, Better: Lower, Compare: CompareIfAboveZero,
 		value: func(r *Result) trace.Opt[float64] { return trace.Ratio(r.Abandoned.Requests, r.ended()) },
 		PartOf: func(q *Request) (part, whole float64) {
 			return one(q.Ended && q.Class == replay.Abandoned), q.inEnded()
 		},
 	},
 	{
-		Key: "cached_share", Label: "Share of cached input tokens", Unit: Share, Better: Higher, Compared: Always,
+		Key: "cached_share", Label: "Share of cached input tokens", Unit: Share, Better: Higher, Compare: CompareAlways,
 		value: func(r *Result) trace.Opt[float64] {
 			if !r.Cached.Set {
 				return trace.Opt[float64]{}
@@ -174,17 +174,17 @@ var metrics = []Metric{
 			return one(q.Counted) * float64(max(q.Cached, 0)), one(q.Counted) * float64(q.InputTokens())
 		},
 	},
-	{Key: "mean_reasoning_tokens", Label: "Mean reasoning length", Unit: Tokens, Further: true, value: func(r *Result) trace.Opt[float64] { return r.Reasoning }},
+	{Key: "mean_reasoning_tokens", Label: "Mean reasoning length", Unit: Tokens, Extra: true, value: func(r *Result) trace.Opt[float64] { return r.Reasoning }},
 	{Key: "completed_sessions", Label: "Completed sessions", Better: Higher, Session: true, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Completed)) })},
-	{Key: "failed_sessions", Label: "Failed sessions", Better: Lower, Session: true, Compared: IfAboveZero, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Failed)) })},
+	{Key: "failed_sessions", Label: "Failed sessions", Better: Lower, Session: true, Compare: CompareIfAboveZero, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Failed)) })},
 	{Key: "abandoned_sessions", Label: "Abandoned sessions", Better: Lower, Session: true, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return trace.Some(float64(s.Abandoned)) })},
-	{Key: "sessions_per_hour", Label: "Completed sessions per hour", Better: Higher, Unit: PerHour, Session: true, Compared: IfAboveZero, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return s.PerHour })},
+	{Key: "sessions_per_hour", Label: "Completed sessions per hour", Better: Higher, Unit: PerHour, Session: true, Compare: CompareIfAboveZero, value: ofSessions(func(s *Sessions) trace.Opt[float64] { return s.PerHour })},
 }
 
 // sessionProperties are the session properties that metrics summarize. Key and Label are
 // appended to the key and label of the statistic.
 var sessionProperties = []Metric{
-	{Key: "session_duration_s", Label: "session duration", Unit: Seconds, Better: Lower, Compared: IfAboveZero, of: func(r *Result) stats.Sample {
+	{Key: "session_duration_s", Label: "session duration", Unit: Seconds, Better: Lower, Compare: CompareIfAboveZero, of: func(r *Result) stats.Sample {
 		return cmp.Or(r.Sessions, &Sessions{}).Duration
 	}},
 	{Key: "session_turns", Label: "session length", Unit: TurnsUnit, of: func(r *Result) stats.Sample { return cmp.Or(r.Sessions, &Sessions{}).Turns }},
@@ -243,23 +243,23 @@ func SessionMetrics(statistics []Statistic) []Metric {
 	return all
 }
 
-// FurtherMetrics returns the metrics besides those of the block that some of the runs have.
-func FurtherMetrics(runs ...*Result) []Metric {
+// ExtraMetrics returns the metrics besides those of the block that some of the runs have.
+func ExtraMetrics(runs ...*Result) []Metric {
 	return slices.DeleteFunc(slices.Clone(metrics), func(m Metric) bool {
-		return !m.Further || !slices.ContainsFunc(runs, func(r *Result) bool { return m.Value(r).Value > 0 })
+		return !m.Extra || !slices.ContainsFunc(runs, func(r *Result) bool { return m.Value(r).Value > 0 })
 	})
 }
 
-// ComparedMetrics returns the metrics that are compared by default: always, with some
+// MetricsToCompare returns the metrics that are compared by default: always, with some
 // statistics of VLLMLatencies, or if a run has any.
-func ComparedMetrics(when Comparing) (all []Metric) {
+func MetricsToCompare(when CompareWhen) (all []Metric) {
 	latencies := VLLMLatencies
-	if when == IfAboveZero {
+	if when == CompareIfAboveZero {
 		latencies = []Latency{TTFVT}
 	}
 	statistics := []Statistic{Mean, Median, Percentile(99)}
 	for _, m := range metrics {
-		if m.Compared == when {
+		if m.Compare == when {
 			all = append(all, m)
 		}
 	}
@@ -270,7 +270,7 @@ func ComparedMetrics(when Comparing) (all []Metric) {
 	}
 	for _, p := range sessionProperties {
 		for _, s := range statistics {
-			if p.Compared == when {
+			if p.Compare == when {
 				all = append(all, p.with(s))
 			}
 		}

@@ -53,7 +53,7 @@ func Merge(parts []Part, known *runfile.Parts) (*Merged, error) {
 		return nil, fmt.Errorf("merging runs: %s is not a part of a run of several processes", parts[0].Name)
 	}
 	start := parts[0].Run.Part.Start
-	m := &Merged{faults: slices.Concat(differences(parts), places(parts, known), interrupted(parts))}
+	m := &Merged{faults: slices.Concat(differences(parts), partNumbers(parts, known), interrupted(parts))}
 	if len(m.faults) == 0 && known != nil && known.Ended.IsZero() {
 		m.faults = []string{fmt.Sprintf("the end of the run is not in %s: part 1 was killed, or could not write it", runfile.PartsFile)}
 	}
@@ -148,10 +148,10 @@ func (p *mergedPart) moved(yield func(replay.Record, error) bool) {
 func (m *Merged) samples(yield func(runfile.Sample, error) bool) {
 	scraped := false // by a previous part
 	for _, part := range m.parts {
-		asked := false
+		scrapedHere := false
 		for s, err := range part.Samples {
 			s.AtMS += trace.MS(part.later(time.Duration(s.AtMS * float64(time.Millisecond))))
-			asked = asked || s.Server != nil || s.ServerError != ""
+			scrapedHere = scrapedHere || s.Server != nil || s.ServerError != ""
 			if scraped {
 				s.Server, s.ServerError = nil, ""
 			}
@@ -159,7 +159,7 @@ func (m *Merged) samples(yield func(runfile.Sample, error) bool) {
 				return
 			}
 		}
-		scraped = scraped || asked
+		scraped = scraped || scrapedHere
 	}
 }
 
@@ -173,11 +173,11 @@ func endOf(r *runfile.Run) time.Time {
 
 // name returns the part's name in messages.
 func (p *Part) name() string {
-	place := p.Run.Part
-	if place.Host == "" {
-		return fmt.Sprintf("part %d of %d", place.Number, place.Of)
+	run := p.Run.Part
+	if run.Host == "" {
+		return fmt.Sprintf("part %d of %d", run.Number, run.Of)
 	}
-	return fmt.Sprintf("part %d of %d (%s)", place.Number, place.Of, place.Host)
+	return fmt.Sprintf("part %d of %d (%s)", run.Number, run.Of, run.Host)
 }
 
 // lastInstant returns the latest known instant of the part, by its clock.
@@ -269,10 +269,10 @@ type PartResult struct {
 func (c *collector) partResults(whole *Result) (all []PartResult) {
 	for i, part := range c.opts.Parts.parts {
 		p := PartResult{Name: part.name(), Run: part.Run}
-		if place := part.Run.Part; place.Clock.Measured() {
-			p.OffsetMS = trace.Some(trace.MS(place.Clock.Offset(part.Run.Started)))
-			p.BoundMS = trace.Some(place.Clock.BoundMS(part.lastInstant()))
-			p.StartedLate = trace.Some(trace.MS(place.Clock.ToReference(part.Run.Started).Sub(place.Start)))
+		if run := part.Run.Part; run.Clock.Measured() {
+			p.OffsetMS = trace.Some(trace.MS(run.Clock.Offset(part.Run.Started)))
+			p.BoundMS = trace.Some(run.Clock.BoundMS(part.lastInstant()))
+			p.StartedLate = trace.Some(trace.MS(run.Clock.ToReference(part.Run.Started).Sub(run.Start)))
 		}
 		if part.opts != nil {
 			p.Result = newResult(part.opts, func(yield func(*Request) bool) {
@@ -399,8 +399,8 @@ func (f *findings) eachPart(r *Result) {
 	}
 }
 
-// places returns the faults of the numbers of the parts.
-func places(parts []Part, known *runfile.Parts) (faults []string) {
+// partNumbers returns the faults of the numbers of the parts.
+func partNumbers(parts []Part, known *runfile.Parts) (faults []string) {
 	run := parts[0].Run.Part
 	found := map[int]string{}
 	rows := 0

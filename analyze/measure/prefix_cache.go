@@ -25,7 +25,7 @@ type promptBlocks struct {
 // blockRange is a range of n consecutive block numbers.
 type blockRange struct{ first, n uint32 }
 
-// blockSpan is the place of a prompt's ranges.
+// blockSpan is the index of a prompt's ranges.
 type blockSpan struct{ from, to uint32 }
 
 // idsOf returns the block ids of a record. Models share no blocks.
@@ -101,13 +101,13 @@ type cachedPrompt struct {
 	full        int32 // number of blocks, of which the last one has
 	lastLength  int32 // tokens
 
-	// base is the place of the prompt or answer that it continues, or noBase. It has before
-	// tokens; a cache can have kept tokens of it and of the answer to it.
-	base, before, kept int32
+	// base is the index of the prompt or answer that it continues, or noBase. It has baseTokens
+	// tokens; a cache can have cacheable tokens of it and of the answer to it.
+	base, baseTokens, cacheable int32
 
 	// Leading tokens shared with prompts sent before it, with prompts whose first token had
 	// arrived by then, and with prompts sent before its own first token.
-	shared, computed, meanwhile int32
+	shared, computed, concurrent int32
 }
 
 const (
@@ -140,7 +140,7 @@ func sentOrder(a, b *Request) int {
 	return cmp.Or(cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.Row, b.Row))
 }
 
-// add adds a prompt and returns its place.
+// add adds a prompt and returns its index.
 func (c *prefixCache) add(p cachedPrompt) int32 {
 	if c.blockSize > 0 && p.length > 0 {
 		size, blocks := int32(c.blockSize), 0
@@ -182,7 +182,7 @@ func (c *prefixCache) maxHits() trace.Opt[int] {
 	return trace.Some(hits)
 }
 
-// inOrder returns the places of n things in the order of compare, equal ones by place.
+// inOrder returns the indexes of n things in the order of compare, equal ones by index.
 func inOrder(n int, compare func(a, b int32) int) []int32 {
 	order := make([]int32, n)
 	for i := range order {
@@ -192,7 +192,7 @@ func inOrder(n int, compare func(a, b int32) int) []int32 {
 	return order
 }
 
-// play finds what each prompt shares. It returns the places of the prompts in the order of
+// play finds what each prompt shares. It returns the indexes of the prompts in the order of
 // sends.
 func (c *prefixCache) play() []int32 {
 	sends := inOrder(len(c.prompts), func(a, b int32) int {
@@ -225,7 +225,7 @@ func (c *prefixCache) play() []int32 {
 		p.computed = c.prefix(p, func(h blockHolder) bool { return h.computed < p.sent }, func(r int32) bool { return c.prompts[r].first < p.sent })
 		if p.counted() && p.Cached > p.shared { // else it does not matter
 			others := func(r int32) bool { return r >= 0 && r != me && c.prompts[r].sent <= p.first }
-			p.meanwhile = c.prefix(p, func(h blockHolder) bool { return others(h.first) || others(h.second) }, others)
+			p.concurrent = c.prefix(p, func(h blockHolder) bool { return others(h.first) || others(h.second) }, others)
 		}
 	}
 	return sends
@@ -255,7 +255,7 @@ func (c *prefixCache) blocksOf(p *cachedPrompt) iter.Seq2[uint32, int] {
 func (c *prefixCache) prefix(p *cachedPrompt, full func(blockHolder) bool, ends func(prompt int32) bool) (tokens int32) {
 	defer func() {
 		if p.base != noBase && ends(p.base) {
-			tokens = max(tokens, p.kept)
+			tokens = max(tokens, p.cacheable)
 		}
 	}()
 	for n, length := range c.blocksOf(p) {

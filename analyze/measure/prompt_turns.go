@@ -184,7 +184,7 @@ func (p *predictor) prompt(i int32) *transcript.Prompt {
 // rebuilt is a prompt with real answers.
 type rebuilt struct {
 	*transcript.Prompt
-	place int32 // in the cache, with its answer if others continue it
+	index int32 // in the cache, with its answer if others continue it
 	// ids are the hashes of the blocks of the prompt and its answer, numbers their numbers
 	// in the cache's table.
 	ids     []uint64
@@ -218,8 +218,8 @@ func (p *predictor) rebuild() *prefixCache {
 		now.ids = now.Blocks(cache.blockSize, generated)
 		now.number(before, &cache.blocks.table)
 		entry.blocks = cache.blocks.addNumbers(now.numbers[:now.Len/cache.blockSize])
-		if now.place = cache.add(entry); generated > 0 {
-			now.place = cache.add(cachedPrompt{
+		if now.index = cache.add(entry); generated > 0 {
+			now.index = cache.add(cachedPrompt{
 				Request: q, isAnswer: true, sent: q.Last, first: q.Last, row: -1 - q.Row, length: entry.length + int32(generated),
 				blocks: cache.blocks.addNumbers(now.numbers), base: noBase,
 			})
@@ -242,9 +242,9 @@ func (p *predictor) extend(before *rebuilt, i int32, entry *cachedPrompt, cache 
 		return prompt
 	}
 	tokens := int32((&cachedPrompt{Request: base, length: int32(p.opts.ownISL(int(base.ISL)))}).tokens())
-	entry.base, entry.before, entry.kept = before.place, tokens, tokens
+	entry.base, entry.baseTokens, entry.cacheable = before.index, tokens, tokens
 	if answer.Dropped == 0 {
-		entry.kept += int32(min(turn.Answer, p.generated(base)))
+		entry.cacheable += int32(min(turn.Answer, p.generated(base)))
 	}
 	p.before[i] = tokens
 	return prompt

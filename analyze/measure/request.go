@@ -59,8 +59,8 @@ type Request struct {
 	blind      bool // nothing is known about the beginning of its prompt
 	chunks     int32
 	part       int32 // of a merged run
-	predicted  int32 // place in collector.predictions plus 1, 0 if none
-	links      int32 // place in collector.links plus 1, 0 if none
+	predicted  int32 // index in collector.predictions plus 1, 0 if none
+	links      int32 // index in collector.links plus 1, 0 if none
 	asText     int32 // tokens of answers in its prompt that may encode to others
 	session    unique.Handle[string]
 	model      unique.Handle[string]
@@ -257,7 +257,7 @@ func (r *Result) Latency(l Latency) stats.Sample {
 	return *r.distributions()[l]
 }
 
-// distributions returns the places of the latencies' distributions.
+// distributions returns pointers to the latencies' distributions.
 func (r *Result) distributions() [latencyCount]*stats.Sample {
 	return [latencyCount]*stats.Sample{
 		TTFT: &r.TTFT, TTFVT: &r.TTFVT, TTST: &r.TTST, TPOT: &r.TPOT, ITL: &r.ITL, ITLPerToken: &r.ITLPerToken, E2EL: &r.E2EL,

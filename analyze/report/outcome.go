@@ -249,7 +249,7 @@ func (r Run) Judgements() (all []measure.Judgement) {
 		if r.Info.Finished() || g.Force {
 			all = append(all, g.Judge(r.Result))
 		} else {
-			all = append(all, g.Unmet("the run is incomplete"))
+			all = append(all, g.Fail("the run is incomplete"))
 		}
 	}
 	return all

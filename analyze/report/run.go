@@ -137,7 +137,7 @@ func (runs Runs) metrics() []measure.Metric {
 			objectives = append(objectives, o.Objective)
 		}
 	}
-	metrics := slices.Concat(measure.BlockMetrics(objectives), runs.furtherMetrics(), runs.sessionMetrics())
+	metrics := slices.Concat(measure.BlockMetrics(objectives), runs.extraMetrics(), runs.sessionMetrics())
 	shown := runs.latencies()
 	for _, l := range measure.ScheduleLatencies {
 		if !slices.Contains(shown, l) {
@@ -209,7 +209,7 @@ func (r Run) addTo(d *doc.Document, metrics []measure.Metric) {
 // all latencies.
 func (r Run) addResult(s *doc.Section) {
 	r.addDistributions(s)
-	for _, m := range append(measure.BlockMetrics(nil), Runs{r}.furtherMetrics()...) {
+	for _, m := range append(measure.BlockMetrics(nil), Runs{r}.extraMetrics()...) {
 		v, decimals := m.Value(r.Result), 2
 		if m.Unit == measure.Count {
 			decimals = 0
@@ -329,13 +329,13 @@ func (runs Runs) latencies() []measure.Latency {
 	return runs.withTTFVT(measure.VLLMLatencies)
 }
 
-// furtherMetrics returns the metrics beside those of the block that a run has.
-func (runs Runs) furtherMetrics() []measure.Metric {
+// extraMetrics returns the metrics beside those of the block that a run has.
+func (runs Runs) extraMetrics() []measure.Metric {
 	var results []*measure.Result
 	for _, r := range runs {
 		results = append(results, r.Result)
 	}
-	return measure.FurtherMetrics(results...)
+	return measure.ExtraMetrics(results...)
 }
 
 // addAbandoned adds the requests that the client closed, and the server's reaction.

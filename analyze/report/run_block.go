@@ -57,13 +57,13 @@ var Moreh = Block{
 
 // ownLines are those of vLLM's block and of all metrics of moontide.
 var ownLines = strings.Fields("completed failed abandoned not_sent max_concurrency request_rate warmup_s cooldown_s duration total_input_tokens" +
-	" total_output_tokens cached_tokens" + furtherMetrics() + " mean_chunk_tokens p99_chunk_tokens request_throughput request_goodput" +
+	" total_output_tokens cached_tokens" + extraMetrics() + " mean_chunk_tokens p99_chunk_tokens request_throughput request_goodput" +
 	" output_throughput max_output_tokens_per_s max_concurrent_requests total_token_throughput")
 
-// furtherMetrics returns the keys of metrics beside those of the block.
-func furtherMetrics() (keys string) {
+// extraMetrics returns the keys of metrics beside those of the block.
+func extraMetrics() (keys string) {
 	for _, m := range measure.Metrics() {
-		if m.Further {
+		if m.Extra {
 			keys += " " + m.Key
 		}
 	}
@@ -101,7 +101,7 @@ func line(key string) blockLine {
 	}
 	m := measure.MustMetric(key)
 	return blockLine{m.Heading(), func(r Run) string {
-		if m.Goodput && r.Result.Goodput == nil || m.Further && !(m.Value(r.Result).Value > 0) {
+		if m.Goodput && r.Result.Goodput == nil || m.Extra && !(m.Value(r.Result).Value > 0) {
 			return ""
 		}
 		return plainMetric(m, r.Result)

@@ -41,7 +41,7 @@ func (r Run) Summary() map[string]any {
 	}
 	delete(keys, "cached_tokens") // not a key of vLLM
 	for _, m := range measure.Metrics() {
-		if m.Further || m.Key == "cached_tokens" {
+		if m.Extra || m.Key == "cached_tokens" {
 			own[m.Key] = m.Value(result)
 		}
 	}

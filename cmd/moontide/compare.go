@@ -92,7 +92,7 @@ func compareRuns(c *cli.Context, std streams, d *commandLine) error {
 // comparedMetrics returns the metrics to compare: those of --metric, of conditions and of
 // goodput, too.
 func comparedMetrics(c *cli.Context, gates []measure.Gate, objectives []measure.Objective) ([]measure.Metric, error) {
-	all := measure.ComparedMetrics(measure.Always)
+	all := measure.MetricsToCompare(measure.CompareAlways)
 	add := func(m measure.Metric) {
 		if !slices.ContainsFunc(all, func(other measure.Metric) bool { return other.Key == m.Key }) {
 			all = append(all, m)
