@@ -56,6 +56,9 @@ func intoOneFolder(t *testing.T, from, to string) {
 	info := recording.Run
 	info.Part = runfile.Part{}
 	folder, err := runfile.Create(to, info)
+	if err == nil {
+		err = folder.OpenFiles()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

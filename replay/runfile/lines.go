@@ -15,38 +15,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"moontide/replay"
 	"moontide/trace/atomicfile"
 	"moontide/trace/jsonscan"
 )
-
-// lineFile is a file of lines that the first write opens. Written lines survive a
-// kill. It is safe for concurrent use.
-type lineFile struct {
-	open sync.Once
-	file *os.File
-	err  error // from opening it
-}
-
-// write appends a line, with its newline, to a file in a run's folder.
-func (l *lineFile) write(dir, name string, line []byte) error {
-	l.open.Do(func() { l.file, l.err = appendLines(filepath.Join(dir, name)) })
-	if l.err != nil {
-		return l.err
-	}
-	_, err := l.file.Write(line)
-	return err
-}
-
-func (l *lineFile) close() error {
-	if l.file == nil {
-		return nil
-	}
-	return l.file.Close()
-}
 
 // maxLine is far more than a line of these files needs, in bytes.
 const maxLine = 1 << 20
@@ -81,10 +55,10 @@ func readLines(dir, name string) iter.Seq2[[]byte, error] {
 // is removed when the run is complete.
 const SentFile = "sent.txt"
 
-// Sending implements replay.Journal.
+// Sending implements replay.Journal. It needs OpenFiles.
 func (f *Writer) Sending(row int) error {
 	var line [24]byte
-	if err := f.sent.write(f.Dir, SentFile, append(strconv.AppendInt(line[:0], int64(row), 10), '\n')); err != nil {
+	if _, err := f.sent.Write(append(strconv.AppendInt(line[:0], int64(row), 10), '\n')); err != nil {
 		return fmt.Errorf("noting that row %d is sent: %w", row+1, err)
 	}
 	return nil
@@ -237,11 +211,11 @@ func (s Sample) Line() ([]byte, error) {
 	return line.Bytes(), err
 }
 
-// Sample writes a line of samples.jsonl.
+// Sample writes a line of samples.jsonl. It needs OpenFiles.
 func (f *Writer) Sample(s Sample) error {
 	line, err := s.Line()
 	if err == nil {
-		err = f.samples.write(f.Dir, SamplesFile, line)
+		_, err = f.samples.Write(line)
 	}
 	if err != nil {
 		return fmt.Errorf("writing samples: %w", err)

@@ -230,10 +230,8 @@ func ISLEstimated(r *replay.Record) bool {
 		return false
 	}
 	for key, digest := range textKeys {
-		if _, ok := r.Raw(key); ok {
-			return true
-		}
-		if _, ok := r.Raw(digest); ok {
+		_, text := r.Raw(key)
+		if _, hashed := r.Raw(digest); text || hashed {
 			return true
 		}
 	}

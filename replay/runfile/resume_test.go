@@ -85,6 +85,7 @@ func TestFolderKeepsWhatWasWritten(t *testing.T) {
 		m := &folderModel{dir: filepath.Join(t.TempDir(), "run"), sent: map[int]bool{}, gaps: map[int64]int64{}}
 		unwritten := map[int64]int64{} // gaps
 		w := must(Create(m.dir, Run{Outcome: Outcome{Rows: 10}}))
+		must(0, w.OpenFiles())
 		for range 40 {
 			w.NoChunkTimes = counted
 			switch random.IntN(5) {
@@ -122,9 +123,10 @@ func TestFolderKeepsWhatWasWritten(t *testing.T) {
 				clear(unwritten)
 				m.check(t, false)
 				w = must(Resume(m.dir))
+				must(0, w.OpenFiles())
 				must(0, w.WriteRun(Run{Outcome: Outcome{Rows: 10}}))
 			case 4: // the run is killed
-				must(0, errors.Join(w.file.Close(), w.sent.close(), w.samples.close()))
+				must(0, errors.Join(w.file.Close(), w.sent.Close(), w.samples.Close()))
 				clear(unwritten)
 				cut := []string{"", `{"input_length"`, strings.Repeat("x", 200_000)}[random.IntN(3)]
 				for name, text := range map[string]string{RequestsFile: cut, SentFile: "x", SamplesFile: `{"at_ms": 20`} {
@@ -134,6 +136,7 @@ func TestFolderKeepsWhatWasWritten(t *testing.T) {
 				}
 				m.check(t, cut != "")
 				w = must(Resume(m.dir))
+				must(0, w.OpenFiles())
 			}
 			if _, err := Resume(m.dir); err == nil || !strings.Contains(err.Error(), "still going") {
 				t.Fatalf("two resume one run: %v", err)
@@ -155,6 +158,7 @@ func BenchmarkSending(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	must(0, f.OpenFiles())
 	defer f.Close()
 	for i := 0; b.Loop(); i++ {
 		if err := f.Sending(i); err != nil {

@@ -23,11 +23,10 @@ type Writer struct {
 	// makes them short, and counts the gaps in [GapsFile].
 	NoChunkTimes bool
 
-	gaps    gapCounts
-	file    *os.File
-	sent    lineFile
-	line    []byte
-	samples lineFile
+	gaps          gapCounts
+	line          []byte
+	file          *os.File
+	samples, sent *os.File // nil before OpenFiles
 }
 
 // CheckFolder returns an error if dir exists and is not empty. Files left by a run
@@ -136,23 +135,30 @@ func (f *Writer) countGaps(rec *replay.Record) {
 	rec.Gaps = nil
 }
 
-// OpenFiles opens the files that the first write would open. Later, the requests in
-// flight may have used up the file descriptors.
-func (f *Writer) OpenFiles() error {
-	err := errors.Join(f.samples.write(f.Dir, SamplesFile, nil), f.sent.write(f.Dir, SentFile, nil))
+// OpenFiles opens the files of samples and of the journal, before the requests in flight
+// may have used up the file descriptors. Written lines survive a kill.
+func (f *Writer) OpenFiles() (err error) {
+	if f.samples, err = appendLines(filepath.Join(f.Dir, SamplesFile)); err == nil {
+		f.sent, err = appendLines(filepath.Join(f.Dir, SentFile))
+	}
 	if err != nil {
 		return fmt.Errorf("making run folder: %w", err)
 	}
 	return nil
 }
 
-// Close closes requests.jsonl.
+// Close closes the files.
 func (f *Writer) Close() error {
 	var gapsErr error
 	if f.NoChunkTimes {
 		gapsErr = f.gaps.write(f.Dir)
 	}
-	err := errors.Join(f.file.Sync(), f.file.Close(), f.samples.close(), f.sent.close())
+	err := f.file.Sync()
+	for _, file := range []*os.File{f.file, f.samples, f.sent} {
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}
 	if err != nil {
 		err = fmt.Errorf("closing %s: %w", RequestsFile, err)
 	}
