@@ -6,6 +6,7 @@ import (
 
 	"moontide/analyze"
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // An agent calls two sub-agents, one of which makes two requests, and goes on when both
@@ -37,7 +38,7 @@ func TestGraph(t *testing.T) {
 		t.Errorf("sessions, requests, joins, lost: %s, want %s", got, want)
 	}
 	s := a.Sessions
-	if want := (trace.Relations{Extend: 2, Shortened: 2, Rewritten: 1, Unknown: 1}); *s.Relations != want {
+	if want := (block.Relations{Extend: 2, Shortened: 2, Rewritten: 1, Unknown: 1}); *s.Relations != want {
 		t.Errorf("relations %+v, want %+v", *s.Relations, want)
 	}
 	if s.Delay.Count != 3 || s.Think.Max != 20 || s.Tool.Max != 10 {

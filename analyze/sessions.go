@@ -49,7 +49,7 @@ type Sessions struct {
 	// Relations counts the later turns by their prompts, whose block ids have to be
 	// chained to their prefixes. It is nil if sessions were inferred, or if no row of a
 	// session has a block id.
-	Relations *trace.Relations `json:"relations"`
+	Relations *block.Relations `json:"relations"`
 }
 
 const (
@@ -136,7 +136,7 @@ func (c *sessionCounter) result(rows *rows, prompts *prefixCounter, size block.S
 		return nil, nil
 	}
 	previous := slices.Repeat([]int32{outside}, rows.len())
-	relations, ids := &trace.Relations{}, false
+	relations, ids := &block.Relations{}, false
 	latest := int32(none) // turn of the session
 	for t, err := range c.builder.All {
 		if err != nil {

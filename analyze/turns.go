@@ -1,11 +1,11 @@
 package analyze
 
-import "moontide/trace"
+import "moontide/trace/block"
 
 // relation returns how the prompt of a row relates to that of the row before in its
 // session. A block has size tokens.
-func (c *prefixCounter) relation(rows *rows, row, before, size int) trace.Relation {
-	return trace.RelationOf(int(rows.at(row).isl), int(rows.at(before).isl), size, func(index int) (same, known bool) {
+func (c *prefixCounter) relation(rows *rows, row, before, size int) block.Relation {
+	return block.RelationOf(int(rows.at(row).isl), int(rows.at(before).isl), size, func(index int) (same, known bool) {
 		last, known := c.blockAt(uint32(before), index)
 		own, ownKnown := c.blockAt(uint32(row), index)
 		return own == last, known && ownKnown

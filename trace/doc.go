@@ -13,9 +13,8 @@
 //
 // Most functions transform one stream into another. A [Pacing] selects rows and sets
 // their arrivals: window, limit, arrival process, speed, ramp. [Take], [Sample] and [Part]
-// select rows, [Merge], [Sort], [SendOrder] and [InOrder] put them in order, [Separate] and
-// [Renumber] change ids. They are lazy, pass errors on and never round a time. Their result
-// can be ranged over as often as their input.
+// select rows, [Sort] and [SendOrder] put them in order. They are lazy, pass errors on and
+// never round a time. Their result can be ranged over as often as their input.
 //
 // [DetectGrid] finds the clock of coarse timestamps. Times are milliseconds, lengths are
 // tokens.

@@ -216,6 +216,10 @@ func (n NamedRow) compare(o NamedRow) int {
 // edge is a row that waits for another.
 type edge struct{ row, before int32 }
 
+func (e edge) compare(o edge) int {
+	return cmp.Or(int(e.row)-int(o.row), int(e.before)-int(o.before))
+}
+
 // Graph returns the graph of the rows. It fails with a [*GraphError] if rows wait
 // for each other, or if an id in After is that of several rows. No row may be added
 // afterwards.
@@ -299,30 +303,16 @@ func (n NamedRow) ambiguous() *GraphError {
 
 // index sorts the edges by row.
 func (g *Graph) index(edges []edge, rows int) {
-	g.starts = make([]uint32, rows+1)
-	for _, e := range edges {
-		g.starts[e.row]++
+	slices.SortFunc(edges, edge.compare)
+	edges = slices.Compact(edges)
+	g.starts, g.edges = make([]uint32, rows+1), make([]int32, len(edges))
+	for i, e := range edges {
+		g.starts[e.row+1]++
+		g.edges[i] = e.before
 	}
-	n := uint32(0)
-	for row := range g.starts {
-		n += g.starts[row]
-		g.starts[row] = n
-	}
-	g.edges = make([]int32, len(edges))
-	for _, e := range edges {
-		g.starts[e.row]--
-		g.edges[g.starts[e.row]] = e.before
-	}
-	end := uint32(0)
 	for row := range rows {
-		own := g.edges[g.starts[row]:g.starts[row+1]]
-		slices.Sort(own)
-		own = slices.Compact(own)
-		g.starts[row] = end
-		end += uint32(copy(g.edges[end:], own))
+		g.starts[row+1] += g.starts[row]
 	}
-	g.starts[rows] = end
-	g.edges = g.edges[:end]
 }
 
 // findCycle returns an error if rows wait for each other.

@@ -81,50 +81,11 @@ func TestSpeedsMultiply(t *testing.T) {
 	})
 }
 
-func TestPartsMergeToTheTrace(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rows := anyTrace(t)
-		n := rapid.IntRange(1, 5).Draw(t, "n")
-		var parts []Requests
-		part := map[string]int{} // of a session
-		for i := range n {
-			rows := collect(t, Part(FromSlice(rows), nil, i, n))
-			for _, r := range rows {
-				if was, ok := part[r.SessionID]; ok && was != i && r.SessionID != "" {
-					t.Fatalf("session %q is in parts %d and %d", r.SessionID, was, i)
-				}
-				part[r.SessionID] = i
-			}
-			parts = append(parts, FromSlice(rows))
-		}
-		merged := collect(t, InOrder(Merge(parts...)))
-		slices.SortFunc(merged, func(a, b Request) int { return a.InputLength - b.InputLength })
-		if d := cmp.Diff(rows, merged); d != "" && len(rows) > 0 {
-			t.Fatal(d)
-		}
-	})
-}
-
-func TestMergeKeepsInputOrderOnTies(t *testing.T) {
-	a := []Request{{Timestamp: Some(0.0), InputLength: 1}, {Delay: Some(9.0), InputLength: 2}, {Timestamp: Some(5.0), InputLength: 3}}
-	b := []Request{{Timestamp: Some(0.0), InputLength: 4}, {Timestamp: Some(4.0), InputLength: 5}}
-	got := lengths(collect(t, Merge(FromSlice(a), FromSlice(b))))
-	if want := []int{1, 2, 4, 5, 3}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if rows := collect(t, Take(Merge(FromSlice(a), FromSlice(b)), 2)); len(rows) != 2 {
-		t.Errorf("%d rows of a merge that is left early", len(rows))
-	}
-}
-
 func TestErrorsArePassedOn(t *testing.T) {
 	bad := func(yield func(Request, error) bool) {
 		if yield(Request{Timestamp: Some(0.0)}, nil) {
 			yield(Request{}, io.ErrNoProgress)
 		}
-	}
-	if rows, err := Collect(Merge(FromSlice(at(0, 7)), bad)); len(rows) != 2 || !errors.Is(err, io.ErrNoProgress) {
-		t.Errorf("Merge: %d rows, error %v", len(rows), err)
 	}
 	if rows, err := Collect(spread(bad, Grid{Step: 10}, 0)); len(rows) != 1 || !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("Spread: %d rows, error %v", len(rows), err)

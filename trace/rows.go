@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"fmt"
 	"io"
 )
 
@@ -130,5 +131,23 @@ func FromSlice(rows []Request) Requests {
 				return
 			}
 		}
+	}
+}
+
+// InOrder ends the stream with an error if a row arrives before its predecessor.
+func InOrder(reqs Requests) Requests {
+	return func(yield func(Request, error) bool) {
+		row, last := 0, 0.0
+		Checked(reqs, func(r Request) error {
+			row++
+			switch {
+			case !r.Timestamp.Set:
+			case r.Timestamp.Value < last:
+				return fmt.Errorf("row %d goes back in time, from %s to %s ms: sort the trace first", row, AppendMS(nil, last), AppendMS(nil, r.Timestamp.Value))
+			default:
+				last = r.Timestamp.Value
+			}
+			return nil
+		})(yield)
 	}
 }

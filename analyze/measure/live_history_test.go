@@ -12,6 +12,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/transcript"
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // carrying is a request whose prompt continues another with the answer to it.
@@ -247,7 +248,7 @@ func TestTurns(t *testing.T) {
 	first.ID = "first"
 	got := compute(t, opts, first, answering(40, dropped), answering(7, cut), answering(7, compacted), answering(7, rewritten), bare, forgotten).Turns
 	want := measure.Turns{
-		Relations: trace.Relations{Extend: 2, Shortened: 1, Rewritten: 1, Unknown: 1}, Lost: 2,
+		Relations: block.Relations{Extend: 2, Shortened: 1, Rewritten: 1, Unknown: 1}, Lost: 2,
 		Live: 2, AnswerUnknown: 1, Answers: 5, Longer: 1, Dropped: 1, DroppedTokens: 10, Cut: 1, CutTokens: 31,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

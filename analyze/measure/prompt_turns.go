@@ -37,7 +37,7 @@ type predictor struct {
 
 // Turns counts how the prompts of later turns relate to the prompt before them.
 type Turns struct {
-	trace.Relations
+	block.Relations
 	Lost int // ids in after that no row of the trace has
 	// Live answers, which are 0 if all answers are the trace's:
 	Live          int // prompts that contain a real answer
@@ -238,7 +238,7 @@ func (p *predictor) extend(before *rebuilt, i int32, entry *cachedPrompt, cache 
 	if p.opts.TextAnswers {
 		q.asText = textTokens(prompt, turn)
 	}
-	if turn.Relation != trace.Extends {
+	if turn.Relation != block.Extends {
 		return prompt
 	}
 	tokens := int32((&cachedPrompt{Request: base, length: int32(p.opts.ownISL(int(base.ISL)))}).tokens())
@@ -329,7 +329,7 @@ func (t *Turns) addAnswer(answer transcript.Generated, planned int) {
 // textTokens returns the number of answer tokens in a prompt whose text may encode to other
 // tokens: those of the latest answer if the prompt extends one of known length.
 func textTokens(p *transcript.Prompt, turn transcript.Turn) int32 {
-	if turn.Relation == trace.Extends {
+	if turn.Relation == block.Extends {
 		return int32(turn.Answer)
 	}
 	tokens := 0

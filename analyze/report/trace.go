@@ -358,7 +358,7 @@ func graphSection(to *doc.Document, g *analyze.Graph) {
 }
 
 // relationRows describes how prompts relate to the previous turn, unless all extend it.
-func relationRows(s *doc.Section, r *trace.Relations) {
+func relationRows(s *doc.Section, r *block.Relations) {
 	if r == nil || r.Shortened+r.Rewritten == 0 {
 		return
 	}

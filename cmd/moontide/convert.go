@@ -19,6 +19,7 @@ import (
 	"moontide/trace/block"
 	"moontide/trace/format"
 	"moontide/trace/log"
+	"moontide/trace/merge"
 )
 
 const (
@@ -264,7 +265,7 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	}
 	reqs = r.Apply(reqs)
 	if r.renumber {
-		reqs = trace.Renumber(reqs)
+		reqs = merge.Renumber(reqs)
 	}
 	if r.parts > 1 {
 		reqs = trace.Part(reqs, r.Sessions, r.part, r.parts)
@@ -312,9 +313,9 @@ func openMerged(c *cli.Context, std streams, files []string) (*merged, error) {
 	}
 	switch {
 	case several && ids == "":
-		all = trace.Disjoint(all...)
+		all = merge.Disjoint(all...)
 	case several && ids == separateIDs:
-		all = trace.Separate(all...)
+		all = merge.Separate(all...)
 	}
 	linked := several && ids == sharedIDs // inputs may wait for each other
 	for i, in := range m.inputs {
@@ -326,7 +327,7 @@ func openMerged(c *cli.Context, std streams, files []string) (*merged, error) {
 		}
 		all[i] = in.locatedRows(all[i])
 	}
-	m.rows = trace.Merge(all...)
+	m.rows = merge.ByArrival(all...)
 	if linked {
 		m.rows = trace.CheckGraph(m.rows, &trace.GraphBuilder{}, func() int { return 0 }, whole)
 	}
@@ -336,7 +337,7 @@ func openMerged(c *cli.Context, std streams, files []string) (*merged, error) {
 // explained adds the remedy to the error of an overlap of ids.
 func (m *merged) explained(err error) error {
 	var row *trace.RowError
-	var both *trace.OverlapError
+	var both *merge.OverlapError
 	if !errors.As(err, &row) || !errors.As(err, &both) {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"moontide/replay/prompt"
 	"moontide/replay/transcript"
-	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // part is a stretch of the trace's tokens in a prompt, and the answer that follows it.
@@ -60,7 +60,7 @@ func (c *Client) fit(e *entry, parts []part) (counted int) {
 	for _, p := range parts[:last] {
 		before += max(p.tokens+p.extra, 0) + p.answer
 	}
-	if e.Turn.Relation == trace.Extends && e.Turn.Answer > 0 {
+	if e.Turn.Relation == block.Extends && e.Turn.Answer > 0 {
 		before = e.Base.Answer.sent.length + parts[last-1].answer + c.moreTemplate()
 	}
 	own := max(want-before, 1)

@@ -23,6 +23,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // Kind is the kind of a [Source].
@@ -84,7 +85,7 @@ type Generated struct {
 
 // Turn describes a prompt that continues another.
 type Turn struct {
-	trace.Relation
+	block.Relation
 	Shared int // leading tokens shared with the prompt before and its answer
 	Answer int // of Shared, those of the answer
 	Cut    int // tokens of the answer for which the prompt has no room
@@ -96,8 +97,8 @@ func (p *Prompt) Continue(a Generated, r trace.Request, row int) (*Prompt, Turn)
 	next := New(r, row, p.blockSize)
 	turn := Turn{Relation: p.relation(r)}
 	switch turn.Relation {
-	case trace.Unknown:
-	case trace.Extends:
+	case block.Unknown:
+	case block.Extends:
 		turn.Answer = min(a.Tokens, r.InputLength-p.Len-1)
 		turn.Cut = a.Tokens - turn.Answer
 		turn.Shared = p.Len + turn.Answer
@@ -121,8 +122,8 @@ func (p *Prompt) endsAnswered(tokens int) bool {
 }
 
 // relation returns how a row relates to p.
-func (p *Prompt) relation(r trace.Request) trace.Relation {
-	return trace.RelationOf(r.InputLength, p.Len, p.blockSize, func(place int) (same, known bool) {
+func (p *Prompt) relation(r trace.Request) block.Relation {
+	return block.RelationOf(r.InputLength, p.Len, p.blockSize, func(place int) (same, known bool) {
 		known = place < min(len(p.ids), len(r.HashIDs))
 		return known && p.ids[place] == r.HashIDs[place], known
 	})
@@ -162,7 +163,7 @@ func Base(r trace.Request, waited []*Prompt) *Prompt {
 	var base *Prompt
 	for _, p := range waited {
 		own := p.Session == r.SessionID && r.SessionID != ""
-		extends := p.Len >= p.blockSize && p.relation(r) == trace.Extends
+		extends := p.Len >= p.blockSize && p.relation(r) == block.Extends
 		switch {
 		case own && (base == nil || base.Session != r.SessionID || base.Row < p.Row):
 			base = p

@@ -9,6 +9,7 @@ import (
 
 	"moontide/replay/transcript"
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // tokensOf lists the tokens of a prompt and the first n of its answer, by name.
@@ -36,23 +37,23 @@ func row(isl int, ids ...uint64) trace.Request {
 }
 
 func TestContinue(t *testing.T) {
-	const block = 10
+	const size = 10
 	before := row(25, 1, 2, 3)
 	for name, c := range map[string]struct {
 		answer transcript.Generated
 		next   trace.Request
 		want   transcript.Turn
 	}{
-		"extends":        {transcript.Generated{Tokens: 7}, row(48, 1, 2, 4, 5, 6), transcript.Turn{Relation: trace.Extends, Shared: 32, Answer: 7}},
-		"no room":        {transcript.Generated{Tokens: 7}, row(30, 1, 2, 4), transcript.Turn{Relation: trace.Extends, Shared: 29, Answer: 4, Cut: 3}},
-		"nothing to add": {transcript.Generated{Tokens: 7}, row(25, 1, 2, 3), transcript.Turn{Relation: trace.Shortened, Shared: 25}},
-		"compacted":      {transcript.Generated{Tokens: 7}, row(18, 1, 9), transcript.Turn{Relation: trace.Shortened, Shared: 10}},
-		"rewritten":      {transcript.Generated{Tokens: 7}, row(60, 1, 9, 8, 7, 6, 5), transcript.Turn{Relation: trace.Rewritten, Shared: 10}},
-		"unknown":        {transcript.Generated{Tokens: 7}, row(60), transcript.Turn{Relation: trace.Unknown}},
-		"reasoning":      {transcript.Generated{Tokens: 2, Dropped: 5}, row(48, 1, 2, 4, 5, 6), transcript.Turn{Relation: trace.Extends, Shared: 27, Answer: 2}},
+		"extends":        {transcript.Generated{Tokens: 7}, row(48, 1, 2, 4, 5, 6), transcript.Turn{Relation: block.Extends, Shared: 32, Answer: 7}},
+		"no room":        {transcript.Generated{Tokens: 7}, row(30, 1, 2, 4), transcript.Turn{Relation: block.Extends, Shared: 29, Answer: 4, Cut: 3}},
+		"nothing to add": {transcript.Generated{Tokens: 7}, row(25, 1, 2, 3), transcript.Turn{Relation: block.Shortened, Shared: 25}},
+		"compacted":      {transcript.Generated{Tokens: 7}, row(18, 1, 9), transcript.Turn{Relation: block.Shortened, Shared: 10}},
+		"rewritten":      {transcript.Generated{Tokens: 7}, row(60, 1, 9, 8, 7, 6, 5), transcript.Turn{Relation: block.Rewritten, Shared: 10}},
+		"unknown":        {transcript.Generated{Tokens: 7}, row(60), transcript.Turn{Relation: block.Unknown}},
+		"reasoning":      {transcript.Generated{Tokens: 2, Dropped: 5}, row(48, 1, 2, 4, 5, 6), transcript.Turn{Relation: block.Extends, Shared: 27, Answer: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := transcript.New(before, 0, block)
+			first := transcript.New(before, 0, size)
 			second, turn := first.Continue(c.answer, c.next, 1)
 			if turn != c.want {
 				t.Errorf("turn %+v, want %+v", turn, c.want)
@@ -62,7 +63,7 @@ func TestContinue(t *testing.T) {
 			if n := shared(begun, tokens); n != c.want.Shared {
 				t.Errorf("%d tokens shared, want %d", n, c.want.Shared)
 			}
-			if plain := tokensOf(transcript.New(c.next, 1, block), 0); len(tokens) != len(plain) || !slices.Equal(tokens[turn.Shared:], plain[turn.Shared:]) {
+			if plain := tokensOf(transcript.New(c.next, 1, size), 0); len(tokens) != len(plain) || !slices.Equal(tokens[turn.Shared:], plain[turn.Shared:]) {
 				t.Error("the new tokens are not the trace's")
 			}
 		})
@@ -72,8 +73,8 @@ func TestContinue(t *testing.T) {
 // A compacted prompt that ends where an answer did has the trace's token there: what
 // comes last is never an answer.
 func TestLastTokenIsNoAnswer(t *testing.T) {
-	const block = 10
-	second, _ := transcript.New(row(15, 1, 2), 0, block).Continue(transcript.Generated{Tokens: 5}, row(35, 1, 3, 4, 5), 1)
+	const size = 10
+	second, _ := transcript.New(row(15, 1, 2), 0, size).Continue(transcript.Generated{Tokens: 5}, row(35, 1, 3, 4, 5), 1)
 	for isl, want := range map[int]int{10: 10, 16: 15, 18: 17, 20: 19, 21: 21, 30: 30} {
 		third, turn := second.Continue(transcript.Generated{Tokens: 9}, row(isl, 1, 3, 4), 2)
 		tokens := tokensOf(third, 0)
@@ -129,9 +130,9 @@ func TestBlocksAgreeWithTokens(t *testing.T) {
 }
 
 func TestBase(t *testing.T) {
-	const block = 10
+	const size = 10
 	of := func(session string, number, isl int, ids ...uint64) *transcript.Prompt {
-		return transcript.New(trace.Request{SessionID: session, InputLength: isl, HashIDs: ids}, number, block)
+		return transcript.New(trace.Request{SessionID: session, InputLength: isl, HashIDs: ids}, number, size)
 	}
 	own, older := of("s", 5, 20, 7, 8), of("s", 4, 10, 7)
 	short, long, other := of("x", 6, 10, 1), of("y", 7, 25, 1, 2, 3), of("z", 8, 20, 1, 9)

@@ -170,7 +170,7 @@ func (r *Reader) newSource(t textFiles, explicit bool) (source, error) {
 func (r *Reader) Format() Format { return r.format }
 
 // HashedIDs reports whether the block ids of the format are hashes, most of them
-// above 2^53: see [trace.Renumber].
+// above 2^53: see merge.Renumber.
 func (r *Reader) HashedIDs() bool {
 	return slices.Contains([]Format{Weka, Dynamo, Bailian, TraceLab}, r.format)
 }

@@ -1,4 +1,4 @@
-package trace
+package block
 
 // Relation is how the prompt of a turn relates to that of the turn before.
 type Relation uint8

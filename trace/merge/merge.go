@@ -1,4 +1,10 @@
-package trace
+// Package merge makes one trace of several.
+//
+//	rows := merge.ByArrival(merge.Disjoint(a, b)...)
+//
+// Equal ids in two inputs are equal blocks, sessions or requests. [Disjoint] refuses inputs
+// that share ids, and [Separate] makes them distinct.
+package merge
 
 import (
 	"cmp"
@@ -6,35 +12,18 @@ import (
 	"iter"
 	"slices"
 
+	"moontide/trace"
 	"moontide/trace/block"
 )
 
-// InOrder ends the stream with an error if a row arrives before its predecessor.
-func InOrder(reqs Requests) Requests {
-	return func(yield func(Request, error) bool) {
-		row, last := 0, 0.0
-		Checked(reqs, func(r Request) error {
-			row++
-			switch {
-			case !r.Timestamp.Set:
-			case r.Timestamp.Value < last:
-				return fmt.Errorf("row %d goes back in time, from %s to %s ms: sort the trace first", row, AppendMS(nil, last), AppendMS(nil, r.Timestamp.Value))
-			default:
-				last = r.Timestamp.Value
-			}
-			return nil
-		})(yield)
-	}
-}
-
-// Merge merges traces that are each in order of arrival. Simultaneous rows are in
+// ByArrival merges traces that are each in order of arrival. Simultaneous rows are in
 // the order of their inputs. A row without a timestamp stays after its
 // predecessor. Equal block and session ids are the same block or session.
-func Merge(inputs ...Requests) Requests {
+func ByArrival(inputs ...trace.Requests) trace.Requests {
 	if len(inputs) == 1 {
 		return inputs[0]
 	}
-	return func(yield func(Request, error) bool) {
+	return func(yield func(trace.Request, error) bool) {
 		heads := make([]*head, 0, len(inputs))
 		for _, in := range inputs {
 			h := &head{}
@@ -48,7 +37,7 @@ func Merge(inputs ...Requests) Requests {
 			first := 0
 			for i, h := range heads {
 				if h.err != nil {
-					yield(Request{}, h.err)
+					yield(trace.Request{}, h.err)
 					return
 				}
 				if h.at < heads[first].at {
@@ -67,10 +56,10 @@ func Merge(inputs ...Requests) Requests {
 
 // head is the next row of one input.
 type head struct {
-	row  Request
+	row  trace.Request
 	err  error
 	at   float64 // arrival, or that of the previous row
-	pull func() (Request, error, bool)
+	pull func() (trace.Request, error, bool)
 	stop func()
 }
 
@@ -95,27 +84,25 @@ func (e *OverlapError) Error() string {
 // Disjoint returns the inputs of a merge, which end with an [OverlapError] at the
 // first block, session or request id that another input had before. It holds 8 to 50
 // bytes for each distinct block, and the other ids.
-func Disjoint(inputs ...Requests) []Requests {
+func Disjoint(inputs ...trace.Requests) []trace.Requests {
 	var table block.Table
 	var owners []int32 // of blocks, by number in the table
 	type name struct{ kind, id string }
 	named := map[name]int{} // inputs that had a name first
-	var checked []Requests
+	var checked []trace.Requests
 	for i, in := range inputs {
 		claim := func(kind, id string) error {
 			before, used := named[name{kind, id}]
-			if used && before != i {
+			if used && before != i && id != "" {
 				return &OverlapError{fmt.Sprintf("%s id %.60q", kind, id), i, before}
 			}
 			named[name{kind, id}] = i
 			return nil
 		}
-		checked = append(checked, Checked(in, func(r Request) (err error) {
-			if r.SessionID != "" {
-				err = claim("session", r.SessionID)
-			}
-			for id := range r.requestIDs {
-				err = cmp.Or(err, claim("request", *id))
+		checked = append(checked, trace.Checked(in, func(r trace.Request) (err error) {
+			err = cmp.Or(claim("session", r.SessionID), claim("request", r.ID))
+			for _, id := range r.After {
+				err = cmp.Or(err, claim("request", id))
 			}
 			for _, id := range r.HashIDs {
 				n, isNew := table.Number(id)
@@ -135,34 +122,23 @@ func Disjoint(inputs ...Requests) []Requests {
 	return checked
 }
 
-// requestIDs yields pointers to the ids of requests in a row.
-func (r *Request) requestIDs(yield func(*string) bool) {
-	if r.ID != "" && !yield(&r.ID) {
-		return
-	}
-	for i := range r.After {
-		if !yield(&r.After[i]) {
-			return
-		}
-	}
-}
-
 // Separate returns the inputs of a merge with distinct block ids, and with distinct
 // session and request ids: one that another input has gets a suffix. [Renumber] makes
 // the block ids small.
-func Separate(inputs ...Requests) []Requests {
+func Separate(inputs ...trace.Requests) []trace.Requests {
 	sessions, requests := map[string]bool{}, map[string]bool{}
-	var separate []Requests
+	var separate []trace.Requests
 	for i, in := range inputs {
 		session, request := renaming(sessions, i), renaming(requests, i)
-		rename := func(r *Request) {
+		rename := func(r *trace.Request) {
 			session(&r.SessionID)
+			request(&r.ID)
 			r.After = slices.Clone(r.After)
-			for name := range r.requestIDs {
-				request(name)
+			for i := range r.After {
+				request(&r.After[i])
 			}
 		}
-		separate = append(separate, change(numbered(in, &block.Table{}, uint64(i)<<32), rename))
+		separate = append(separate, numbered(in, uint64(i)<<32, rename))
 	}
 	return separate
 }
@@ -189,13 +165,13 @@ func renaming(taken map[string]bool, input int) func(*string) {
 // published traces: hashes are four times as long, and programs that read JSON
 // numbers as float64 confuse ids above 2^53. It holds 4 to 50 bytes for each
 // distinct block.
-func Renumber(reqs Requests) Requests {
-	return func(yield func(Request, error) bool) { numbered(reqs, &block.Table{}, 0)(yield) }
-}
+func Renumber(reqs trace.Requests) trace.Requests { return numbered(reqs, 0, func(*trace.Request) {}) }
 
-// numbered replaces block ids by their numbers in the table, from first on.
-func numbered(reqs Requests, table *block.Table, first uint64) Requests {
-	return func(yield func(Request, error) bool) {
+// numbered replaces block ids by their numbers in order of first use, from first on, and
+// changes each row.
+func numbered(reqs trace.Requests, first uint64, change func(*trace.Request)) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		var table block.Table
 		var numbers []uint32
 		for r, err := range reqs {
 			if err == nil {
@@ -203,7 +179,7 @@ func numbered(reqs Requests, table *block.Table, first uint64) Requests {
 				err = table.Err()
 			}
 			if err != nil {
-				yield(Request{}, err)
+				yield(trace.Request{}, err)
 				return
 			}
 			if r.HashIDs != nil {
@@ -213,7 +189,7 @@ func numbered(reqs Requests, table *block.Table, first uint64) Requests {
 				}
 				r.HashIDs = ids
 			}
-			if !yield(r, nil) {
+			if change(&r); !yield(r, nil) {
 				return
 			}
 		}
