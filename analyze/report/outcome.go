@@ -58,7 +58,7 @@ type OutcomeRunJSON struct {
 	Folder         string              `json:"folder"` // path
 	Outcome        string              `json:"outcome"`
 	Verdict        string              `json:"verdict"`  // VALID, SUSPECT or INVALID
-	Evidence       []EvidenceJSON      `json:"evidence"` // of the verdict
+	Evidence       []doc.Evidence      `json:"evidence"` // of the verdict
 	Gates          []GateJSON          `json:"gates"`    // null without --slo and --fail-if
 	Notes          []string            `json:"notes"`
 	Model          string              `json:"model"`
@@ -67,21 +67,6 @@ type OutcomeRunJSON struct {
 	Trace          string              `json:"trace"`           // name
 	MaxConcurrency int                 `json:"max_concurrency"` // limit of requests in flight; 0 is none
 	Metrics        map[string]*float64 `json:"metrics"`         // by the names that gates use; null if not measured
-}
-
-// EvidenceJSON is the result of a check of the verdict.
-type EvidenceJSON struct {
-	Check string `json:"check"`
-	Level string `json:"level"` // VALID, SUSPECT or INVALID
-	Text  string `json:"text"`
-}
-
-func evidenceJSON(v measure.Verdict) []EvidenceJSON {
-	all := []EvidenceJSON{}
-	for _, e := range v.Evidence {
-		all = append(all, EvidenceJSON{e.Check, e.Level.String(), e.Text})
-	}
-	return all
 }
 
 // The outcomes of runs, the worst first.
@@ -173,9 +158,6 @@ func (s Set) Invalid() bool {
 	})
 }
 
-// JSON writes the outcome as one JSON object.
-func (s Set) JSON(w io.Writer) error { return writeJSON(w, s.Outcome()) }
-
 // pointer returns nil for values that JSON cannot have.
 func pointer(v trace.Opt[float64]) *float64 {
 	if !v.Set || math.IsInf(v.Value, 0) || math.IsNaN(v.Value) {
@@ -189,9 +171,6 @@ func worse(a, b string) string {
 	order := []string{outcomeIncomplete, outcomeInvalid, outcomeFail, outcomePass}
 	return order[min(slices.Index(order, a), slices.Index(order, b))]
 }
-
-// WriteOutcome writes the outcome of the runs as one JSON object.
-func (runs Runs) WriteOutcome(w io.Writer) error { return writeJSON(w, runs.Outcome()) }
 
 func (r Run) outcome() string {
 	switch {
@@ -209,7 +188,7 @@ func (r Run) outcomeJSON() OutcomeRunJSON {
 	j := OutcomeRunJSON{
 		Name: r.Name, Folder: r.Dir, Outcome: r.outcome(), Verdict: r.Result.Verdict.Level.String(), Gates: gateObjects(r.Judgements()), Notes: []string{},
 		Model: r.Info.ModelText(), Simulated: r.Info.Target.Simulated, Trace: r.Info.Trace.Name, MaxConcurrency: r.Info.Settings.MaxConcurrency,
-		Axes: map[string]string{}, Evidence: evidenceJSON(r.Result.Verdict), Metrics: map[string]*float64{},
+		Axes: map[string]string{}, Evidence: verdictOf(r.Result.Verdict).Evidence, Metrics: map[string]*float64{},
 	}
 	if p := r.Info.Point; len(p.Values) > 0 {
 		load, _ := p.Load()
@@ -325,8 +304,8 @@ type junitSuite struct {
 type junitCase struct {
 	Class   string        `xml:"classname,attr"`
 	Name    string        `xml:"name,attr"`
-	Failure *junitFailure `xml:"failure,omitempty"`
-	Output  string        `xml:"system-out,omitempty"`
+	Failure *junitFailure `xml:"failure"`
+	Output  string        `xml:"system-out"`
 }
 
 type junitFailure struct {
@@ -335,40 +314,35 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
+// WriteOutcome writes the outcome of the runs as one JSON object.
+func (runs Runs) WriteOutcome(w io.Writer) error { return writeJSON(w, runs.Outcome()) }
+
+// JSON writes the outcome as one JSON object.
+func (s Set) JSON(w io.Writer) error { return writeJSON(w, s.Outcome()) }
+
+// JUnit writes the outcome of the runs as JUnit XML.
+func (runs Runs) JUnit(w io.Writer) error { return runs.Outcome().JUnit(w) }
+
+// JUnit writes the outcome of the runs and searches as JUnit XML.
+func (s Set) JUnit(w io.Writer) error { return s.Outcome().JUnit(w) }
+
 // JUnit writes JUnit XML: a test suite for each search, whose test case fails if no load
 // meets the objectives, otherwise one for each run, with a test case for the verdict, which
 // fails if the run is INVALID or incomplete, and one for each gate.
 func (o OutcomeJSON) JUnit(w io.Writer) error {
 	all := junitSuites{Name: "moontide"}
 	for _, s := range o.Searches {
-		name := cmp.Or(strings.TrimSuffix(s.Deployment+" "+s.Shape, " "), "search")
-		all.add(junitSuite{Name: name}.with("largest "+s.Find, s.Text, junitFailed(s.Outcome != outcomePass, s.Outcome, s.Text)))
+		suite := junitSuite{Name: cmp.Or(strings.TrimSuffix(s.Deployment+" "+s.Shape, " "), "search")}
+		suite.add("largest "+s.Find, s.Text, s.Outcome != outcomePass, s.Outcome, s.Text)
+		all.Suites = append(all.Suites, suite)
 	}
-	for _, r := range o.Runs {
-		if o.Searches != nil {
-			break
+	if o.Searches == nil {
+		for _, r := range o.Runs {
+			all.Suites = append(all.Suites, r.junit())
 		}
-		s := junitSuite{Name: orUnnamed(r.Name)}
-		if seconds := r.Metrics["duration"]; seconds != nil {
-			s.Time = fmt.Sprintf("%.3f", *seconds)
-		}
-		evidence, reasons := r.Verdict, []string(nil)
-		for _, e := range r.Evidence {
-			evidence += "\n" + e.Level + ": " + e.Text
-			if e.Level == r.Verdict {
-				reasons = append(reasons, e.Text)
-			}
-		}
-		failure := junitFailed(r.Outcome == outcomeInvalid, r.Verdict, strings.Join(reasons, "; "))
-		if r.Outcome == outcomeIncomplete {
-			failure = junitFailed(true, r.Outcome, strings.Join(append([]string{"the run is incomplete"}, r.Notes...), "; "))
-		}
-		s = s.with("verdict", evidence, failure)
-		for _, g := range r.Gates {
-			must := map[bool]string{true: " must hold", false: " must not hold"}[g.MustHold]
-			s = s.with(g.Condition+must, g.Text, junitFailed(!g.Passed, "gate", g.Text))
-		}
-		all.add(s)
+	}
+	for _, s := range all.Suites {
+		all.Tests, all.Failures = all.Tests+s.Tests, all.Failures+s.Failures
 	}
 	text, err := xml.MarshalIndent(all, "", "  ")
 	if err == nil {
@@ -380,28 +354,34 @@ func (o OutcomeJSON) JUnit(w io.Writer) error {
 	return nil
 }
 
-// JUnit writes the outcome of the runs as JUnit XML.
-func (runs Runs) JUnit(w io.Writer) error { return runs.Outcome().JUnit(w) }
-
-// JUnit writes the outcome of the runs and searches as JUnit XML.
-func (s Set) JUnit(w io.Writer) error { return s.Outcome().JUnit(w) }
-
-func (all *junitSuites) add(s junitSuite) {
-	all.Tests, all.Failures, all.Suites = all.Tests+s.Tests, all.Failures+s.Failures, append(all.Suites, s)
-}
-
-// with returns the suite with a test case, which passed if failure is nil.
-func (s junitSuite) with(name, output string, failure *junitFailure) junitSuite {
-	s.Cases = append(s.Cases, junitCase{Class: s.Name, Name: name, Output: output + "\n", Failure: failure})
-	if s.Tests++; failure != nil {
-		s.Failures++
+func (r OutcomeRunJSON) junit() junitSuite {
+	s := junitSuite{Name: orUnnamed(r.Name)}
+	if seconds := r.Metrics["duration"]; seconds != nil {
+		s.Time = fmt.Sprintf("%.3f", *seconds)
+	}
+	evidence, failure, reasons := r.Verdict, r.Verdict, []string(nil)
+	for _, e := range r.Evidence {
+		evidence += "\n" + e.Level + ": " + e.Text
+		if e.Level == r.Verdict {
+			reasons = append(reasons, e.Text)
+		}
+	}
+	if r.Outcome == outcomeIncomplete {
+		failure, reasons = r.Outcome, append([]string{"the run is incomplete"}, r.Notes...)
+	}
+	s.add("verdict", evidence, r.Outcome == outcomeIncomplete || r.Outcome == outcomeInvalid, failure, strings.Join(reasons, "; "))
+	for _, g := range r.Gates {
+		s.add(g.Condition+map[bool]string{true: " must hold", false: " must not hold"}[g.MustHold], g.Text, !g.Passed, "gate", g.Text)
 	}
 	return s
 }
 
-func junitFailed(failed bool, kind, text string) *junitFailure {
-	if !failed {
-		return nil
+// add adds a test case.
+func (s *junitSuite) add(name, output string, failed bool, kind, text string) {
+	c := junitCase{Class: s.Name, Name: name, Output: output + "\n"}
+	if failed {
+		c.Failure = &junitFailure{Type: kind, Message: text, Text: text}
+		s.Failures++
 	}
-	return &junitFailure{Type: kind, Message: text, Text: text}
+	s.Tests, s.Cases = s.Tests+1, append(s.Cases, c)
 }

@@ -141,11 +141,7 @@ func (r Run) addModels(d *doc.Document) {
 	s := d.Section("By model")
 	t := doc.Table{Columns: []string{"ms", "requests", "share", "mix", "failed", "TTFT p50", "p99", "TPOT p50", "p99"}, Left: 1}
 	for _, g := range groups[:min(len(groups), most)] {
-		mix := "-"
-		if share := r.configuredShare(g.Name); share.Set {
-			mix = doc.Fixed(100*share.Value, 1) + " %"
-		}
-		cells := []string{g.Name, doc.Int(g.Sent), doc.Fixed(100*g.Share, 1) + " %", mix, doc.Int(g.Failed)}
+		cells := []string{g.Name, doc.Int(g.Sent), percentUnit(trace.Some(g.Share)), percentUnit(r.configuredShare(g.Name)), doc.Int(g.Failed)}
 		t.Add(append(cells, medianAndP99(g.TTFT, g.TPOT)...)...)
 	}
 	s.Table(t)
@@ -155,22 +151,13 @@ func (r Run) addModels(d *doc.Document) {
 }
 
 // modelsJSON returns null unless requests name several models.
-func (r Run) modelsJSON() any {
-	if len(r.Result.Models) == 0 {
-		return nil
-	}
+func (r Run) modelsJSON() []object {
 	return objects(r.Result.Models, func(g measure.Group) object {
-		of := object{
-			{"model", g.Name}, {"requests", g.Sent}, {"share", g.Share}, {"configured_share", r.configuredShare(g.Name)},
-			{"completed", g.Completed}, {"failed", g.Failed},
+		return object{
+			{"model", g.Name}, {"requests", g.Sent}, {"share", g.Share}, {"configured_share", r.configuredShare(g.Name)}, {"completed", g.Completed}, {"failed", g.Failed},
+			{"median_ttft_ms", quantileOf(g.TTFT, 0.5, 1)}, {"p99_ttft_ms", quantileOf(g.TTFT, 0.99, 1)}, {"median_tpot_ms", quantileOf(g.TPOT, 0.5, 1)},
+			{"p99_tpot_ms", quantileOf(g.TPOT, 0.99, 1)}, {"median_e2el_ms", quantileOf(g.E2EL, 0.5, 1)}, {"p99_e2el_ms", quantileOf(g.E2EL, 0.99, 1)},
 		}
-		for _, l := range []struct {
-			key    string
-			sample stats.Sample
-		}{{"ttft", g.TTFT}, {"tpot", g.TPOT}, {"e2el", g.E2EL}} {
-			of = append(of, field{"median_" + l.key + "_ms", quantileOf(l.sample, 0.5, 1)}, field{"p99_" + l.key + "_ms", quantileOf(l.sample, 0.99, 1)})
-		}
-		return of
 	})
 }
 
@@ -235,30 +222,18 @@ func turnsJSON(r *measure.Result) any {
 }
 
 // partsJSON returns null unless several processes drove the run.
-func partsJSON(r *measure.Result) any {
-	if len(r.Parts) == 0 {
-		return nil
-	}
-	all := []any{}
+func partsJSON(r *measure.Result) (all []map[string]any) {
 	for _, p := range r.Parts {
-		keys := map[string]any{
+		of, known := orZero(p.Result)
+		all = append(all, map[string]any{
 			"name": p.Name, "host": p.Run.Part.Host, "rows": p.Run.Rows, "sent": p.Run.Sent,
-			"clock_offset_ms":   p.OffsetMS,    // clock of part 1 minus that of the part, at the start
-			"clock_bound_ms":    p.BoundMS,     // largest error of it during the run
-			"started_late_ms":   p.StartedLate, // after the agreed start
-			"completed":         nil,
-			"failed":            nil,
-			"median_ttft_ms":    nil,
-			"p99_client_lag_ms": nil,
-			"verdict":           nil, // of the part by itself
-			"evidence":          nil,
-		}
-		if of := p.Result; of != nil {
-			keys["completed"], keys["failed"] = of.Completed, of.Failed
-			keys["median_ttft_ms"], keys["p99_client_lag_ms"] = quantileOf(of.TTFT, 0.5, 1), quantileOf(of.ClientLag, 0.99, 1)
-			keys["verdict"], keys["evidence"] = of.Verdict.Level.String(), evidenceJSON(of.Verdict)
-		}
-		all = append(all, keys)
+			"clock_offset_ms": p.OffsetMS,    // clock of part 1 minus that of the part, at the start
+			"clock_bound_ms":  p.BoundMS,     // largest error of it during the run
+			"started_late_ms": p.StartedLate, // after the agreed start
+			"completed":       orNull(of.Completed, known), "failed": orNull(of.Failed, known),
+			"median_ttft_ms": quantileOf(of.TTFT, 0.5, 1), "p99_client_lag_ms": quantileOf(of.ClientLag, 0.99, 1),
+			"verdict": orNull(of.Verdict.Level.String(), known), "evidence": orNull(verdictOf(of.Verdict).Evidence, known), // of the part by itself
+		})
 	}
 	return all
 }
@@ -272,16 +247,15 @@ func (r Run) addParts(d *doc.Document) {
 	parts := doc.Table{Columns: []string{"Part", "Verdict", "Rows", "Completed", "Failed", "Median TTFT (ms)", "P99 client lag (ms)", "Start off by (ms)", "Clock offset (ms)", "known within (ms)", "Clock drift (ppm)"}, Left: 2}
 	evidence := doc.Table{Columns: []string{"Part", "Level", "Evidence"}, Left: doc.AllLeft}
 	for _, p := range r.Result.Parts {
-		cells := []string{p.Name, doc.Absent, doc.Int(p.Run.Rows), doc.Absent, doc.Absent, doc.Absent, doc.Absent}
-		if of := p.Result; of != nil {
-			cells = []string{
-				p.Name, of.Verdict.Level.String(), doc.Int(p.Run.Rows), doc.Int(of.Completed), doc.Int(of.Failed),
-				doc.FixedOr(quantileOf(of.TTFT, 0.5, 1), 2), doc.FixedOr(quantileOf(of.ClientLag, 0.99, 1), 2),
-			}
-			for _, e := range of.Verdict.Evidence {
-				evidence.Add(p.Name, e.Level.String(), e.Text)
-			}
+		cells := []string{p.Name, doc.Absent, doc.Int(p.Run.Rows), doc.Absent, doc.Absent}
+		of, known := orZero(p.Result)
+		if known {
+			cells[1], cells[3], cells[4] = of.Verdict.Level.String(), doc.Int(of.Completed), doc.Int(of.Failed)
 		}
+		for _, e := range of.Verdict.Evidence {
+			evidence.Add(p.Name, e.Level.String(), e.Text)
+		}
+		cells = append(cells, doc.FixedOr(quantileOf(of.TTFT, 0.5, 1), 2), doc.FixedOr(quantileOf(of.ClientLag, 0.99, 1), 2))
 		drift := trace.Opt[float64]{Value: 1e6 * p.Run.Part.Clock.Drift(), Set: p.BoundMS.Set}
 		parts.Add(append(cells, doc.FixedOr(p.StartedLate, 3), doc.FixedOr(p.OffsetMS, 3), doc.FixedOr(p.BoundMS, 3), doc.FixedOr(drift, 1))...)
 	}

@@ -97,7 +97,7 @@ func (r Run) ownSummary() map[string]any {
 	delay := result.ReadDelay
 	return map[string]any{
 		"verdict":              result.Verdict.Level.String(),
-		"evidence":             evidenceJSON(result.Verdict),
+		"evidence":             verdictOf(result.Verdict).Evidence,
 		"notes":                notes,
 		"simulated":            info.Target.Simulated,
 		"ended":                ended,                                   // not killed

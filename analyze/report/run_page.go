@@ -76,12 +76,15 @@ const mostDrawn = 3
 
 func (r Run) addNotes(d *doc.Document) {
 	d.Notes = append(d.Notes, r.notes()...)
-	v := r.Result.Verdict
-	d.Verdict = &doc.Verdict{Level: v.Level.String()}
+	d.Verdict, d.Gates = verdictOf(r.Result.Verdict), gates(r.Judgements())
+}
+
+func verdictOf(v measure.Verdict) *doc.Verdict {
+	d := &doc.Verdict{Level: v.Level.String(), Evidence: []doc.Evidence{}}
 	for _, e := range v.Evidence {
-		d.Verdict.Evidence = append(d.Verdict.Evidence, doc.Evidence{Level: e.Level.String(), Text: e.Text})
+		d.Evidence = append(d.Evidence, doc.Evidence{Check: e.Check, Level: e.Level.String(), Text: e.Text})
 	}
-	d.Gates = gates(r.Judgements())
+	return d
 }
 
 // notes returns the notes, which are the same in all formats.

@@ -1,8 +1,21 @@
 package figure
 
 import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"unicode"
+
+	"codeberg.org/go-fonts/liberation/liberationsansbold"
+	"codeberg.org/go-fonts/liberation/liberationsansregular"
+	xfont "golang.org/x/image/font"
+	"golang.org/x/image/font/opentype"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
 // An ink is an opaque colour, 0xRRGGBB.
@@ -95,4 +108,135 @@ var (
 func (l letters) at(a text.XAlignment) letters {
 	l.anchor = a
 	return l
+}
+
+type letters struct {
+	size   float64
+	bold   bool
+	color  ink
+	anchor text.XAlignment // part of the text at its point
+}
+
+// fonts holds the regular and bold Liberation Sans, parsed once.
+var fonts = sync.OnceValue(func() *font.Cache {
+	var faces font.Collection
+	for weight, ttf := range map[xfont.Weight][]byte{xfont.WeightNormal: liberationsansregular.TTF, xfont.WeightBold: liberationsansbold.TTF} {
+		face, err := opentype.Parse(ttf)
+		if err != nil {
+			panic(fmt.Sprintf("figure: reading the built-in font: %v", err))
+		}
+		faces = append(faces, font.Face{Font: font.Font{Typeface: "Liberation", Variant: "Sans", Weight: weight}, Face: face})
+	}
+	return font.NewCache(faces)
+})
+
+func (l letters) face() font.Face {
+	f := font.Font{Typeface: "Liberation", Variant: "Sans"}
+	if l.bold {
+		f.Weight = xfont.WeightBold
+	}
+	return fonts().Lookup(f, font.Length(l.size))
+}
+
+func (l letters) width(s string) float64 {
+	face := l.face()
+	return float64(face.Width(s))
+}
+
+// box returns where a text that begins at a point is.
+func (l letters) box(at point, s string) rect {
+	return rect{at.x, at.y - 0.72*l.size, at.x + l.width(s), at.y + 0.2*l.size}
+}
+
+// fit shortens s to a width, ending with an ellipsis if it was cut.
+func (l letters) fit(s string, room float64) string {
+	s = clean(s)
+	if l.width(s) <= room {
+		return s
+	}
+	runes := []rune(s)
+	n := sort.Search(len(runes)-1, func(n int) bool { return l.width(string(runes[:n+1])+"…") > room })
+	if n == 0 {
+		return ""
+	}
+	return strings.TrimRight(string(runes[:n]), " ") + "…"
+}
+
+// clean makes any text safe for one line: at most 300 characters, without control
+// characters and marks that change the text direction.
+func clean(s string) string {
+	const longest = 300
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == longest {
+			b.WriteRune('…')
+			break
+		}
+		switch {
+		case unicode.IsSpace(r):
+			r = ' '
+		case unicode.Is(unicode.C, r), r == 0xFFFE, r == 0xFFFF:
+			continue
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}
+
+// A point in units of the picture: x to the right, y down.
+type point struct{ x, y float64 }
+
+// A rect is a part of the picture.
+type rect struct{ left, top, right, bottom float64 }
+
+func (r rect) holds(p point) bool {
+	// Half a unit more, for points exactly on the frame.
+	return p.x >= r.left-0.5 && p.x <= r.right+0.5 && p.y >= r.top-0.5 && p.y <= r.bottom+0.5
+}
+
+func (r rect) overlaps(s rect) bool {
+	return r.left < s.right && s.left < r.right && r.top < s.bottom && s.top < r.bottom
+}
+
+func (r rect) corners() []point {
+	return []point{{r.left, r.top}, {r.right, r.top}, {r.right, r.bottom}, {r.left, r.bottom}}
+}
+
+// canvas clips coordinates, because clip paths of SVG need ids, which clash on a
+// page.
+func (r rect) canvas() *draw.Canvas {
+	return &draw.Canvas{Rectangle: vg.Rectangle{Min: point{r.left, r.top}.vg(), Max: point{r.right, r.bottom}.vg()}}
+}
+
+// clipLine returns the parts of a polyline that are inside r.
+func (r rect) clipLine(line []point) [][]point {
+	if !slices.ContainsFunc(line, func(p point) bool { return !r.holds(p) }) {
+		return [][]point{line}
+	}
+	var parts [][]point
+	for _, part := range r.canvas().ClipLinesXY(toVG(line)) {
+		parts = append(parts, fromVG(part))
+	}
+	return parts
+}
+
+// vg is the same coordinates for vg, whatever the direction of y.
+func (p point) vg() vg.Point { return vg.Point{X: vg.Length(p.x), Y: vg.Length(p.y)} }
+
+func toVG(points []point) []vg.Point {
+	converted := make([]vg.Point, len(points))
+	for i, p := range points {
+		converted[i] = p.vg()
+	}
+	return converted
+}
+
+func fromVG(points []vg.Point) []point {
+	converted := make([]point, len(points))
+	for i, p := range points {
+		converted[i] = point{float64(p.X), float64(p.Y)}
+	}
+	return converted
 }
