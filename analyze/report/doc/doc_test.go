@@ -30,8 +30,8 @@ func full() *doc.Document {
 	for _, name := range []string{"one", "two"} {
 		part := doc.New(name, "")
 		part.Note("Simulated", "numbers of "+name+" are simulated")
-		part.Verdict = &doc.Verdict{Level: "SUSPECT", Evidence: []doc.Evidence{{"SUSPECT", "evidence of " + name}, {"VALID", "other evidence of " + name}}}
-		part.Gates = &doc.Verdict{Level: "FAIL", Evidence: []doc.Evidence{{"FAIL", "gate of " + name}, {"PASS", "other gate of " + name}}}
+		part.Verdict = &doc.Verdict{Level: "SUSPECT", Evidence: []doc.Evidence{{Level: "SUSPECT", Text: "evidence of " + name}, {Level: "VALID", Text: "other evidence of " + name}}}
+		part.Gates = &doc.Verdict{Level: "FAIL", Evidence: []doc.Evidence{{Level: "FAIL", Text: "gate of " + name}, {Level: "PASS", Text: "other gate of " + name}}}
 		part.Section("Results").Blocks = []doc.Block{{Listing: []string{"Requests: 3"}}}
 		part.Data = doc.Data{Columns: []string{"run", "requests"}, Rows: [][]string{{name, "3"}}}
 		d.Parts = append(d.Parts, part)
@@ -67,7 +67,7 @@ func TestPageFoldsPassedChecks(t *testing.T) {
 
 func TestPageFoldsValidEvidence(t *testing.T) {
 	d := doc.New("REPORT", "")
-	d.Verdict = &doc.Verdict{Level: "VALID", Evidence: []doc.Evidence{{"VALID", "a"}, {"VALID", "b"}}}
+	d.Verdict = &doc.Verdict{Level: "VALID", Evidence: []doc.Evidence{{Level: "VALID", Text: "a"}, {Level: "VALID", Text: "b"}}}
 	if page := written(t, d, "HTML"); !strings.Contains(page, "<details><summary>2 checks passed</summary>") {
 		t.Errorf("open: %s", page)
 	}
