@@ -286,14 +286,14 @@ func medianAndP99(latencies ...stats.Sample) (cells []string) {
 	return cells
 }
 
-// addConfiguration adds the settings that are not zero, by their names in run.json, and the
-// digests of the input.
+// addConfiguration adds the settings that were set and where, what the run found of its
+// endpoint and trace, and the digests of the input.
 func (r Run) addConfiguration(s *doc.Section) {
 	info := r.Info
-	t := doc.Table{Columns: []string{"Setting", "Value"}, Left: doc.AllLeft}
+	t := doc.Table{Columns: []string{"Setting", "Value", "From"}, Left: doc.AllLeft}
 	add := func(name, value string) {
 		if !slices.Contains([]string{"", "0", "false"}, value) {
-			t.Add(name, value)
+			t.Add(name, value, info.Sources[name])
 		}
 	}
 	add("command", strings.Join(info.Command, " "))

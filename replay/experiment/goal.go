@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"slices"
 	"time"
@@ -117,6 +118,9 @@ const (
 func (s *Set) Search(ctx context.Context) (answers []*Answer, err error) {
 	if s.Goal == nil || len(s.Goal.Gates) == 0 {
 		return nil, wrong("a search needs objectives")
+	}
+	if err := s.probe(ctx); err != nil {
+		return nil, err
 	}
 	points := s.Points
 	if len(points) == 0 {
@@ -308,13 +312,14 @@ func (s *Set) limits() (search.Config, error) {
 
 // next returns the next run.
 func (s *Set) next(p Point, level float64, before []Trial, so search.Answer) Trial {
-	t := Trial{Point: p.With(runfile.Value{Setting: s.Goal.Setting, Text: settings.FormatNumber(level)}), draw: len(before), requests: s.Base.Pacing.Limit}
+	t := Trial{Point: p.With(runfile.Value{Setting: s.Goal.Setting, Text: settings.FormatNumber(level)}), requests: s.Base.Pacing.Limit}
 	t.Repeat = 1
 	for i := range before {
 		if before[i].Level() == level {
 			t.Repeat++
 		}
 	}
+	t.draw = crc32.ChecksumIEEE(fmt.Appendf(nil, "%v %d", level, t.Repeat)) // the same in any order of the runs
 	concurrency := s.Base.MaxConcurrency
 	if closes(s.Goal.Setting) {
 		concurrency = int(level)

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"moontide/analyze/measure"
 	"moontide/replay/listen"
+	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/replay/settings"
 	"moontide/trace"
@@ -83,9 +85,9 @@ type Trial struct {
 	// objective of latency fails in the end.
 	Growth float64
 
-	draw       int // changes the seed of arrivals and texts
-	requests   int // 0 is all of a trace
-	unmeasured int // requests at the end, and warmupRounds times as many at the start
+	draw       uint32 // changes the seed of arrivals and texts
+	requests   int    // 0 is all of a trace
+	unmeasured int    // requests at the end, and warmupRounds times as many at the start
 }
 
 // Invalid reports whether the verdict of the run is INVALID.
@@ -142,12 +144,39 @@ func (s *Set) Run(ctx context.Context) (trials []Trial, err error) {
 			return nil, err
 		}
 	}
+	if err := s.probe(ctx); err != nil {
+		return nil, err
+	}
 	return s.each(ctx, planned, func(done []Trial) (Trial, bool, error) {
 		if len(done) == len(planned) {
 			return Trial{}, false, nil
 		}
 		return planned[len(done)], true, nil
 	})
+}
+
+// probe probes each of several URLs before the first run.
+func (s *Set) probe(ctx context.Context) error {
+	var probed []string
+	for _, p := range s.Points {
+		url := p.Get("url")
+		if s.Base.Virtual || url == "" || slices.Contains(probed, url) {
+			continue
+		}
+		probed = append(probed, url)
+		cfg := s.Base.Client
+		cfg.URLs = []string{url}
+		client, err := openai.New(cfg)
+		if err != nil {
+			return wrong("%v", err)
+		}
+		_, err = awaitReady(ctx, s.Base.Observer, s.Base.WaitReady, client.Probe)
+		client.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Label(), err)
+		}
+	}
+	return nil
 }
 
 // plan returns the run at a point: with all requests of a trace, ten requests per request in

@@ -133,7 +133,7 @@ type attempt struct {
 
 // attempt finds the run at a point in the set's folder, or the folder for a new one. A run
 // is usable if it is complete, a request succeeded, and it is not INVALID or such runs
-// count. A run of another trace is a [*settings.Error]. The SHA-256 is part of the salt, so
+// count. A run of another trace is a [*settings.Error], or, in a search, no run at the point. The SHA-256 is part of the salt, so
 // that sets of other shapes have other prompts.
 func (s *Set) attempt(t Trial, sha256 string) (attempt, error) {
 	for n := 1; ; n++ {
@@ -152,13 +152,29 @@ func (s *Set) attempt(t Trial, sha256 string) (attempt, error) {
 		switch {
 		case err != nil:
 			return a, err
+		case found.whole() && s.Goal != nil:
+			if a.done = s.fits(&info, t, sha256); a.done {
+				return a, nil
+			}
 		case found.whole() && !s.sent(&info, t, sha256):
 			return a, wrong("the run in %s sent other requests, for other settings or by another version: choose a new folder for the set", a.dir)
-		case found.whole() && (s.Goal != nil || !found.invalid()):
+		case found.whole() && !found.invalid():
 			a.done = true
 			return a, nil
 		}
 	}
+}
+
+// fits reports whether a run of an earlier search, perhaps in another range, is one at a
+// point: it has enough requests, of the same trace or description.
+func (s *Set) fits(info *runfile.Run, t Trial, sha256 string) bool {
+	cfg, err := s.config(t, "", "")
+	if err != nil || s.recorded() && info.Trace.DigestRows == 0 && info.Trace.SHA256 != sha256 || info.Rows < t.requests {
+		return false
+	}
+	return !slices.ContainsFunc(settings.Differences(&info.Settings, &cfg.Settings), func(d settings.Difference) bool {
+		return !slices.Contains([]string{"seed", "salt", "limit", "exclude-first", "exclude-last"}, d.Name)
+	})
 }
 
 // sent reports whether a run sent the requests of a point.

@@ -137,7 +137,7 @@ const invalidSummary = `{"completed": 80, "moontide": {"verdict": "INVALID"}}`
 // the next attempt has a new folder and salt, and the incomplete run is kept.
 func TestAttempt(t *testing.T) {
 	trial := Trial{Point: Combine(nil, Axis{Setting: "max-concurrency", Values: []string{"8"}})[0]}
-	whole := runfile.Run{Settings: settings.Settings{MaxConcurrency: 8}, Outcome: runfile.Outcome{Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "abc"}}}
+	whole := runfile.Run{Settings: settings.Settings{MaxConcurrency: 8, Closed: true}, Outcome: runfile.Outcome{Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "abc"}}}
 	with := func(change func(*runfile.Run)) runfile.Run {
 		run := whole
 		change(&run)
@@ -200,7 +200,7 @@ func attemptOf(t *testing.T, s *Set, trial Trial) attempt {
 func TestAttemptRefusesOtherRuns(t *testing.T) {
 	trial := Trial{Point: Combine(nil, Axis{Setting: "max-concurrency", Values: []string{"8"}})[0]}
 	for name, run := range map[string]runfile.Run{
-		"another trace": {Settings: settings.Settings{MaxConcurrency: 8}, Outcome: runfile.Outcome{Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "other"}}},
+		"another trace": {Settings: settings.Settings{MaxConcurrency: 8, Closed: true}, Outcome: runfile.Outcome{Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "other"}}},
 		"another limit": {Settings: settings.Settings{MaxConcurrency: 9}, Outcome: runfile.Outcome{Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "abc"}}},
 	} {
 		dir := t.TempDir()
