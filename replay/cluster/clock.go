@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"moontide/replay/runfile"
@@ -69,7 +70,7 @@ func (p *Part) compareClocks(ctx context.Context) (runfile.ClockOffset, error) {
 	best, err := shortest(func() (exchange, error) {
 		var r clockResponse
 		sent := p.Clock()
-		err := p.post(ctx, "/v1/clock", struct{}{}, &r)
+		err := p.request(ctx, http.MethodPost, "/v1/clock", struct{}{}, &r)
 		return exchange{sent, r.Received, r.Sent, p.Clock()}, err
 	})
 	return best.offset(), err

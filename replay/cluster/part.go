@@ -6,10 +6,10 @@
 //	part, err := cluster.Join(ctx, cluster.Config{Number: 2, Of: 4, Dir: "runs/today"})
 //	...
 //	defer part.Close(nil)
-//	err = part.Agree(ctx, facts)            // all have loaded, and replay the same
-//	record, start, err := part.Begin(ctx)   // all are prepared
+//	_, err = part.Agree(ctx, facts, cluster.Progress{}) // all have loaded, and replay the same
+//	record, start, err := part.Begin(ctx) // all are prepared
 //	...
-//	err = part.End(ctx, record, "")         // measured, saved
+//	err = part.End(ctx, record, "") // measured, saved
 //
 // Parts are numbered from 1. Part 1 leads: it serves HTTP, and the others report to it at
 // least every second. A part that is silent for [Silence], disagrees or does not arrive in
@@ -290,7 +290,7 @@ func (p *Part) send(ctx context.Context, seen uint64) (o order, err error) {
 	}
 	p.mu.Unlock()
 	r.Seen = seen
-	if err = p.post(ctx, "/v1/report", r, &o); err == nil {
+	if err = p.request(ctx, http.MethodPost, "/v1/report", r, &o); err == nil {
 		o.Cancel, o.Drain = oneLine(o.Cancel), oneLine(o.Drain)
 		p.follow(o)
 	}
@@ -319,19 +319,20 @@ func (p *Part) follow(o order) {
 // requestTime is the time limit of a request, except for files.
 const requestTime = pollTime + 2*time.Second
 
-// post sends a message to part 1 and reads the response. Its error is a [*refusal] if part
-// 1 does not accept the message.
-func (p *Part) post(ctx context.Context, path string, message, response any) error {
-	text, err := json.Marshal(message)
-	if err != nil {
-		return err
+// request sends a message, or a file, to part 1 and reads the response. Its error is a
+// [*refusal] if part 1 does not accept the message.
+func (p *Part) request(ctx context.Context, method, path string, message, response any) error {
+	body, isFile := message.(io.Reader)
+	if !isFile {
+		text, err := json.Marshal(message)
+		if err != nil {
+			return err
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestTime)
+		defer cancel()
+		body = bytes.NewReader(text)
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	return p.request(ctx, http.MethodPost, path, bytes.NewReader(text), response)
-}
-
-func (p *Part) request(ctx context.Context, method, path string, body io.Reader, response any) error {
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+p.part1.Address+path, body)
 	if err != nil {
 		return err
@@ -343,15 +344,16 @@ func (p *Part) request(ctx context.Context, method, path string, body io.Reader,
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage))
+	reason := short(strings.TrimSpace(string(text)))
 	switch {
 	case err != nil:
 		return err
 	case resp.StatusCode == http.StatusConflict:
-		return &refusal{short(strings.TrimSpace(string(text)))}
+		return &refusal{reason}
 	case resp.StatusCode == http.StatusUnauthorized && p.Token != "":
 		return refuse("wrong token: part 1 at %s has another %s", p.part1.Address, TokenVariable)
 	case resp.StatusCode/100 != 2:
-		return fmt.Errorf("part 1 at %s responds with %d: %s", p.part1.Address, resp.StatusCode, short(strings.TrimSpace(string(text))))
+		return fmt.Errorf("part 1 at %s responds with %d: %s", p.part1.Address, resp.StatusCode, reason)
 	case response == nil:
 		return nil
 	}
@@ -407,9 +409,11 @@ func (p *Part) reach(ctx context.Context, reached phase, change func(r *report))
 		r.Phase = reached
 		change(r)
 	})
+	sending, stop := p.Ending(ctx)
+	defer stop()
 	for {
-		if o, err = p.send(ctx, o.Version); err != nil {
-			pause(ctx)
+		if o, err = p.send(sending, o.Version); err != nil {
+			pause(sending)
 		}
 		switch {
 		case p.running.Err() != nil:
