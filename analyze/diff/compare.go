@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/trace"
 )
 
@@ -177,17 +178,17 @@ func present(values []trace.Opt[float64]) (all []float64) {
 
 // Judge applies a gate to side B, or to its change from side A. A change that is not
 // significant counts as 0, and one without an interval as measured.
-func Judge(g measure.Gate, d Difference) measure.Judgement {
+func Judge(g slo.Gate, d Difference) slo.Judgement {
 	switch {
 	case !d.B.Set:
 		return g.Fail("not measured in B")
-	case g.Kind == measure.OfValue:
+	case g.Kind == slo.OfValue:
 		return g.JudgeValue(d.B.Value, d.B.Value, d.CountB, "")
 	case !d.A.Set:
 		return g.Fail("not measured in A")
 	}
 	value, remark := d.Difference.Value, ""
-	if g.Kind == measure.OfRelativeChange && value != 0 {
+	if g.Kind == slo.OfRelativeChange && value != 0 {
 		value /= math.Abs(d.A.Value) // infinite if A is 0
 	}
 	countsAs := value

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"moontide/analyze/diff"
-	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay/runfile"
 )
 
@@ -26,11 +26,11 @@ func open(dir string) *diff.Run {
 func Example() {
 	const dir = "../../traces/runs/prefix"
 	c := diff.Of([]*diff.Run{open(dir)}, []*diff.Run{open(dir)}, diff.Options{})
-	condition, err := measure.ParseCondition("mean_ttft_ms>+5%")
+	condition, err := slo.ParseCondition("mean_ttft_ms>+5%")
 	if err != nil {
 		panic(err)
 	}
-	gate := measure.Gate{Condition: condition, Forbidden: true}
+	gate := slo.Gate{Condition: condition, Forbidden: true}
 	d, _ := c.Find(gate.Metric.Key)
 	fmt.Printf("%s: %.2f -> %.2f ms\n", d.Metric.Key, d.A.Value, d.B.Value)
 	fmt.Println(diff.Judge(gate, d).Passed)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"moontide/analyze/diff"
-	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/trace"
 )
 
@@ -49,11 +49,11 @@ func TestGate(t *testing.T) {
 		{"p99_ttft_ms>500", few(3, 500), false, ""}, // only B counts
 		{"mean_ttft_ms>+5%", few(1, 1), false, ""},
 	} {
-		c, err := measure.ParseCondition(tc.gate)
+		c, err := slo.ParseCondition(tc.gate)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j := diff.Judge(measure.Gate{Condition: c, Forbidden: true}, tc.d); j.Passed == tc.failed || !strings.Contains(j.String(), tc.reason) {
+		if j := diff.Judge(slo.Gate{Condition: c, Forbidden: true}, tc.d); j.Passed == tc.failed || !strings.Contains(j.String(), tc.reason) {
 			t.Errorf("%s of %v and %v: passed %v: %s", tc.gate, tc.d.A, tc.d.B, j.Passed, j)
 		}
 	}

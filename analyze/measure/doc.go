@@ -10,9 +10,6 @@
 // define the key, label, unit and direction of improvement of every metric; all
 // code that prints or compares metrics uses them.
 //
-// [ParseConditions] parses conditions on metrics, such as p99_ttft<2s. A [Gate] is a
-// condition that a run must or must not meet; what was not measured does not pass.
-//
 // Latencies are in milliseconds; times are offsets from the start of the run.
 // [Merge] combines the runs of several machines.
 package measure

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/trace"
 )
@@ -86,4 +87,14 @@ func TestMetricsOfARequestAreThoseOfTheRun(t *testing.T) {
 			}
 		}
 	})
+}
+
+// judged applies a condition to a run.
+func judged(t *testing.T, text string, r *measure.Result) slo.Judgement {
+	t.Helper()
+	c, err := slo.ParseCondition(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slo.Gate{Condition: c}.Judge(r)
 }

@@ -56,7 +56,7 @@ func TestTTFVTObjective(t *testing.T) {
 	for text, passes := range map[string]bool{
 		"mean_ttfvt<200.1ms": true, "mean_ttfvt_ms<199": false, "max_ttfo<301ms": true, "mean_reasoning_tokens<2": true, "mean_reasoning_tokens<1.6": false,
 	} {
-		if j := (measure.Gate{Condition: mustParse(t, text)}).Judge(r); j.Passed != passes {
+		if j := judged(t, text, r); j.Passed != passes {
 			t.Errorf("%s: %+v", text, j)
 		}
 	}

@@ -114,13 +114,10 @@ func TestSessionMetrics(t *testing.T) {
 	if _, err := measure.ParseMetric("p999_session_turns"); err == nil {
 		t.Error("a percentile of 999")
 	}
-	gate := func(text string) measure.Judgement {
-		return measure.Gate{Condition: mustParse(t, text)}.Judge(r)
-	}
-	if j := gate("mean_session_duration_s<10"); !j.Passed {
+	if j := judged(t, "mean_session_duration_s<10", r); !j.Passed {
 		t.Error(j)
 	}
-	if j := gate("p90_session_duration_s<100"); j.Passed || j.Remark != "too few sessions for p90: 2, needs 50 (5 beyond it)" {
+	if j := judged(t, "p90_session_duration_s<100", r); j.Passed || j.Remark != "too few sessions for p90: 2, needs 50 (5 beyond it)" {
 		t.Error(j)
 	}
 }

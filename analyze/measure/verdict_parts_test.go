@@ -58,8 +58,8 @@ func byClock(rec replay.Record, drift time.Duration) replay.Record {
 
 func none(int) time.Duration { return 0 }
 
-// judged merges parts and judges each by itself.
-func judged(t interface{ Fatal(...any) }, parts []measure.Part, known *runfile.Parts, opts measure.Options) *measure.Result {
+// mergedRun merges parts and judges each by itself.
+func mergedRun(t interface{ Fatal(...any) }, parts []measure.Part, known *runfile.Parts, opts measure.Options) *measure.Result {
 	merged, err := measure.Merge(parts, known)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestPartsAreOneRun(t *testing.T) {
 			return time.Duration(skews[part]) / 1e6 * 1e6 // in milliseconds, which floats hold exactly
 		}
 		opts := measure.Options{BlockSize: blockSize, EachPrediction: true, Objectives: []measure.Objective{{Latency: measure.TTFT, LimitMS: 1000}}}
-		got := judged(rt, divided(records, rapid.IntRange(1, 4).Draw(rt, "parts"), skew, none), nil, opts)
+		got := mergedRun(rt, divided(records, rapid.IntRange(1, 4).Draw(rt, "parts"), skew, none), nil, opts)
 		opts.Rows, opts.Sent = len(records), len(records)
 		want := compute(t, opts, records...)
 		if len(got.PartFaults) > 0 {
@@ -127,7 +127,7 @@ func TestSkewedClocksAreCorrected(t *testing.T) {
 		}
 		i++
 	}
-	if r := judged(t, divided(records, 4, skew, drift), nil, measure.Options{}); i != 200 || r.Verdict.Level != measure.Valid {
+	if r := mergedRun(t, divided(records, 4, skew, drift), nil, measure.Options{}); i != 200 || r.Verdict.Level != measure.Valid {
 		t.Errorf("%d records, %+v", i, r.Verdict)
 	}
 }
@@ -186,7 +186,7 @@ func TestFaultsOfParts(t *testing.T) {
 			return p
 		}, nil, measure.Invalid, "records are duplicates"},
 	} {
-		r := judged(t, test.edit(divided(sound(100), 4, none, none)), test.known, measure.Options{})
+		r := mergedRun(t, test.edit(divided(sound(100), 4, none, none)), test.known, measure.Options{})
 		if !says(r.Verdict, test.level, test.want) || r.Verdict.Level != test.level {
 			t.Errorf("%s: %v, want %v with %q\n%+v", test.name, r.Verdict.Level, test.level, test.want, r.Verdict.Evidence)
 		}

@@ -12,6 +12,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
+	"moontide/analyze/slo"
 	"moontide/trace"
 )
 
@@ -19,7 +20,7 @@ import (
 type Difference struct {
 	*diff.Comparison
 	NameA, NameB string
-	Judgements   []measure.Judgement // of the gates
+	Judgements   []slo.Judgement // of the gates
 }
 
 // Marks of differences with a reservation.

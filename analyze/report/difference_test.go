@@ -9,6 +9,7 @@ import (
 	"moontide/analyze/diff"
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -53,12 +54,12 @@ func comparisons(t *testing.T) map[string]report.Difference {
 	of := func(a, b []*diff.Run, gates ...string) report.Difference {
 		c := report.Difference{Comparison: diff.Of(a, b, diff.Options{}), NameA: "old", NameB: "new " + hostile}
 		for _, text := range gates {
-			condition, err := measure.ParseCondition(text)
+			condition, err := slo.ParseCondition(text)
 			if err != nil {
 				t.Fatal(err)
 			}
 			d, _ := c.Find(condition.Metric.Key)
-			c.Judgements = append(c.Judgements, diff.Judge(measure.Gate{Condition: condition, Forbidden: true}, d))
+			c.Judgements = append(c.Judgements, diff.Judge(slo.Gate{Condition: condition, Forbidden: true}, d))
 		}
 		return c
 	}

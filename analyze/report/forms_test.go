@@ -17,6 +17,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
@@ -25,14 +26,14 @@ import (
 )
 
 // gate parses a gate: a condition that must hold or, after "not ", must not.
-func gate(t *testing.T, text string) measure.Gate {
+func gate(t *testing.T, text string) slo.Gate {
 	t.Helper()
 	text, forbidden := strings.CutPrefix(text, "not ")
-	c, err := measure.ParseCondition(text)
+	c, err := slo.ParseCondition(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return measure.Gate{Condition: c, Forbidden: forbidden}
+	return slo.Gate{Condition: c, Forbidden: forbidden}
 }
 
 // gated is a run with a gate that passes, and three that fail.

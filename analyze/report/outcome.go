@@ -12,6 +12,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
+	"moontide/analyze/slo"
 	"moontide/replay/runfile"
 	"moontide/trace"
 )
@@ -178,7 +179,7 @@ func (r Run) outcome() string {
 		return outcomeIncomplete
 	case r.Result.Verdict.Level == measure.Invalid:
 		return outcomeInvalid
-	case len(measure.Failed(r.Judgements())) > 0:
+	case len(slo.Failed(r.Judgements())) > 0:
 		return outcomeFail
 	}
 	return outcomePass
@@ -223,7 +224,7 @@ func (r Run) outcomeMetrics() []measure.Metric {
 
 // Judgements applies the gates of the view to the run. An incomplete run passes none
 // unless it is forced, because the missing requests could have failed it.
-func (r Run) Judgements() (all []measure.Judgement) {
+func (r Run) Judgements() (all []slo.Judgement) {
 	for _, g := range r.View.Gates {
 		if r.Info.Finished() || g.Force {
 			all = append(all, g.Judge(r.Result))
@@ -235,7 +236,7 @@ func (r Run) Judgements() (all []measure.Judgement) {
 }
 
 // gates returns the outcome of gates, nil if there are none.
-func gates(all []measure.Judgement) *doc.Verdict {
+func gates(all []slo.Judgement) *doc.Verdict {
 	if len(all) == 0 {
 		return nil
 	}
@@ -247,7 +248,7 @@ func gates(all []measure.Judgement) *doc.Verdict {
 }
 
 // gateEvidence returns the outcome of a gate; failed is the level of those that failed.
-func gateEvidence(where string, j measure.Judgement, failed string) doc.Evidence {
+func gateEvidence(where string, j slo.Judgement, failed string) doc.Evidence {
 	if j.Passed {
 		failed = "PASS"
 	}
@@ -255,7 +256,7 @@ func gateEvidence(where string, j measure.Judgement, failed string) doc.Evidence
 }
 
 // gateLevel returns PASS if all gates passed.
-func gateLevel(all []measure.Judgement) string { return passLevel(len(measure.Failed(all)) == 0) }
+func gateLevel(all []slo.Judgement) string { return passLevel(len(slo.Failed(all)) == 0) }
 
 func passLevel(passed bool) string {
 	if passed {
@@ -277,7 +278,7 @@ type GateJSON struct {
 	Text      string   `json:"text"`
 }
 
-func gateObjects(all []measure.Judgement) (list []GateJSON) {
+func gateObjects(all []slo.Judgement) (list []GateJSON) {
 	for _, j := range all {
 		g := j.Gate
 		list = append(list, GateJSON{g.Condition.String(), !g.Forbidden, j.Passed, g.Metric.Key, g.Limit, pointer(j.Value), pointer(j.Margin), j.String()})

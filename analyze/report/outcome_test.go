@@ -9,17 +9,18 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
+	"moontide/analyze/slo"
 )
 
 // outcomes returns runs with each outcome, the worst last.
 func outcomes(t *testing.T) report.Runs {
 	t.Helper()
-	gate := func(text string) []measure.Gate {
-		conditions, err := measure.ParseConditions(text)
+	gate := func(text string) []slo.Gate {
+		conditions, err := slo.ParseConditions(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []measure.Gate{{Condition: conditions[0]}}
+		return []slo.Gate{{Condition: conditions[0]}}
 	}
 	result := func() *measure.Result { return sweepResult(10, 100, 1.5) }
 	failed, invalid := result(), judged(result(), measure.Invalid, "the client\x1b[2J was <late>")

@@ -11,6 +11,7 @@ import (
 	"moontide/analyze/diff"
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
+	"moontide/analyze/slo"
 	"moontide/replay/runfile"
 	"moontide/trace/stats"
 )
@@ -33,7 +34,7 @@ type Runs []Run
 type View struct {
 	Latencies   []measure.Latency
 	Percentiles []float64 // 0 to 100, shown after mean and median
-	Gates       []measure.Gate
+	Gates       []slo.Gate
 }
 
 // ParsePercentiles parses comma-separated percentiles from 0 to 100.

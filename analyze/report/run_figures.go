@@ -10,6 +10,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
+	"moontide/analyze/slo"
 	"moontide/trace/stats"
 )
 
@@ -45,7 +46,7 @@ func (runs Runs) limits(l measure.Latency) (marks []figure.Mark) {
 	}
 	for _, r := range runs {
 		for _, g := range r.View.Gates {
-			if g.Metric.Latency == l && g.Kind == measure.OfValue {
+			if g.Metric.Latency == l && g.Kind == slo.OfValue {
 				add("SLO "+g.Metric.Statistic.Label(), g.Limit)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
+	"moontide/analyze/slo"
 	"moontide/replay/experiment"
 	"moontide/trace"
 )
@@ -22,7 +23,7 @@ type Set struct {
 	Subject string           // common to all runs, in one line
 	Axis    string           // the setting that differs between the runs of a group
 	Metrics []measure.Metric // the columns of its tables
-	Gates   []measure.Gate
+	Gates   []slo.Gate
 	// Incomplete says what is missing of a sweep that did not end.
 	Incomplete []string
 	// Groups are compared with the first group of the same shape.
@@ -44,7 +45,7 @@ type Group struct {
 type Point struct {
 	Level      string               // the same in all groups
 	Values     []trace.Opt[float64] // of the metrics
-	Judgements []measure.Judgement  // of the gates
+	Judgements []slo.Judgement      // of the gates
 	Outcome    string               // of the gates, in a search
 	Run
 }

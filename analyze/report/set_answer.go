@@ -9,6 +9,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
+	"moontide/analyze/slo"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/replay/settings"
@@ -130,7 +131,7 @@ func shortfalls(l *experiment.Trial) string {
 		return "the run is INVALID: " + v.Reasons()[0]
 	}
 	var each []string
-	for _, j := range measure.Failed(l.Judgements) {
+	for _, j := range slo.Failed(l.Judgements) {
 		each = append(each, shortfall(j))
 	}
 	if l.Growth > 0 {
@@ -141,7 +142,7 @@ func shortfalls(l *experiment.Trial) string {
 
 // shortfall describes a missed objective: "p99 TTFT is 2.31 s (p99_ttft_ms<2000 must
 // hold)".
-func shortfall(j measure.Judgement) string {
+func shortfall(j slo.Judgement) string {
 	if !j.Value.Set {
 		return j.String()
 	}
@@ -213,7 +214,7 @@ func (s *Set) addGates(d *doc.Document) {
 		return
 	}
 	d.Gates = &doc.Verdict{Level: passLevel(len(s.Unmet()) == 0)}
-	add := func(where string, judgements []measure.Judgement, failed string) {
+	add := func(where string, judgements []slo.Judgement, failed string) {
 		for _, j := range judgements {
 			d.Gates.Evidence = append(d.Gates.Evidence, gateEvidence(where+": ", j, failed))
 		}
@@ -284,7 +285,7 @@ func (s *Set) Unmet() (texts []string) {
 		}
 	default:
 		for where, p := range s.points {
-			for _, j := range measure.Failed(p.Judgements) {
+			for _, j := range slo.Failed(p.Judgements) {
 				texts = append(texts, where+": "+j.String())
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
+	"moontide/analyze/slo"
 	"moontide/trace"
 )
 
@@ -103,7 +104,7 @@ func (s *Set) metric(key string, unit float64) func(p *Point) trace.Opt[float64]
 func (s *Set) latency(l measure.Latency, name string) metric {
 	m, label, limits := l.Metric(measure.Mean), "Mean "+name, []figure.Mark(nil)
 	for _, g := range s.Gates {
-		if g.Metric.Latency == l && g.Kind == measure.OfValue {
+		if g.Metric.Latency == l && g.Kind == slo.OfValue {
 			m, label = g.Metric, g.Metric.Label
 			limits = []figure.Mark{{Label: "SLO " + doc.Duration(g.Limit), At: g.Limit / 1000, Limit: true}}
 			break

@@ -14,6 +14,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/replay/experiment"
 	"moontide/replay/experiment/search"
@@ -110,7 +111,7 @@ func planOf(t *testing.T, gates string, candidates ...experiment.Candidate) repo
 		for _, g := range p.View.Gates {
 			f.Judgements = append(f.Judgements, g.Judge(result))
 		}
-		f.Met = len(measure.Failed(f.Judgements)) == 0
+		f.Met = len(slo.Failed(f.Judgements)) == 0
 		p.Predictions = append(p.Predictions, experiment.Prediction{Candidate: c, Forecast: f})
 	}
 	return p

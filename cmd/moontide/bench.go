@@ -13,6 +13,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
+	"moontide/analyze/slo"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
@@ -325,7 +326,7 @@ func checkGoal(g *experiment.Goal) error {
 		return misused("--find %s needs objectives: --slo CONDITIONS, such as --slo 'p99_ttft<2s,p99_tpot<50ms'", g.Setting)
 	}
 	for _, gate := range g.Gates {
-		if below := gate.Op == measure.Less || gate.Op == measure.AtMost; below == gate.Forbidden &&
+		if below := gate.Op == slo.Less || gate.Op == slo.AtMost; below == gate.Forbidden &&
 			(gate.Metric.Unit == measure.RequestsPerSecond || gate.Metric.Unit == measure.TokensPerSecond) {
 			return misused("--find %s looks for the largest load, and %s holds from a load on: omit it", g.Setting, gate.Condition)
 		}

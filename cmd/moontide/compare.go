@@ -13,6 +13,7 @@ import (
 	"moontide/analyze/diff"
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
+	"moontide/analyze/slo"
 	"moontide/replay/experiment"
 	"moontide/replay/runfile"
 	"moontide/replay/settings"
@@ -91,7 +92,7 @@ func compareRuns(c *cli.Context, std streams, d *commandLine) error {
 
 // comparedMetrics returns the metrics to compare: those of --metric, of conditions and of
 // goodput, too.
-func comparedMetrics(c *cli.Context, gates []measure.Gate, objectives []measure.Objective) ([]measure.Metric, error) {
+func comparedMetrics(c *cli.Context, gates []slo.Gate, objectives []measure.Objective) ([]measure.Metric, error) {
 	all := measure.MetricsToCompare(measure.CompareAlways)
 	add := func(m measure.Metric) {
 		if !slices.ContainsFunc(all, func(other measure.Metric) bool { return other.Key == m.Key }) {

@@ -7,6 +7,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
+	"moontide/analyze/slo"
 )
 
 // gateHelp explains the conditions in the help of every verb with gates.
@@ -38,9 +39,9 @@ func outcomeOf(runs report.Runs) error {
 }
 
 // failedGates returns the error of gates, nil if all passed.
-func failedGates(prefix string, all []measure.Judgement) error {
+func failedGates(prefix string, all []slo.Judgement) error {
 	var failed []error
-	for _, j := range measure.Failed(all) {
+	for _, j := range slo.Failed(all) {
 		failed = append(failed, gateError{fmt.Errorf("failed: %s%s", prefix, j)})
 	}
 	return errors.Join(failed...)

@@ -9,6 +9,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
+	"moontide/analyze/slo"
 	"moontide/replay/experiment"
 	"moontide/replay/secret"
 	"moontide/replay/settings"
@@ -218,15 +219,15 @@ func viewOf(c *cli.Context, s *settings.Settings) (v report.View, err error) {
 }
 
 // gatesOf parses the gates of a run. Without objectives there is no goodput.
-func gatesOf(c *cli.Context, s *settings.Settings) (all []measure.Gate, err error) {
+func gatesOf(c *cli.Context, s *settings.Settings) (all []slo.Gate, err error) {
 	for i, texts := range [][]string{s.Objectives.SLO, s.Objectives.FailIf} {
 		for _, text := range texts {
-			conditions, err := measure.ParseConditions(text)
+			conditions, err := slo.ParseConditions(text)
 			if err != nil {
 				return nil, misused("--%s: %w", [...]string{"slo", "fail-if"}[i], err)
 			}
 			for _, condition := range conditions {
-				all = append(all, measure.Gate{Condition: condition, Forbidden: i == 1, Force: s.Objectives.Force})
+				all = append(all, slo.Gate{Condition: condition, Forbidden: i == 1, Force: s.Objectives.Force})
 			}
 		}
 	}
@@ -235,7 +236,7 @@ func gatesOf(c *cli.Context, s *settings.Settings) (all []measure.Gate, err erro
 	}
 	for _, g := range all {
 		switch {
-		case g.Kind != measure.OfValue && c.Command.Name != "compare":
+		case g.Kind != slo.OfValue && c.Command.Name != "compare":
 			return nil, misused("%s is a change, and one run has none: it compares two", g.Condition)
 		case g.Metric.Goodput && s.Objectives.Goodput == "":
 			return nil, errNoObjectives

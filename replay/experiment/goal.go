@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay/experiment/search"
 	"moontide/replay/runfile"
 	"moontide/replay/settings"
@@ -17,8 +18,8 @@ import (
 
 // Goal searches for the largest load that meets objectives.
 type Goal struct {
-	Setting string         // of the load
-	Gates   []measure.Gate // objectives, at least one
+	Setting string     // of the load
+	Gates   []slo.Gate // objectives, at least one
 	// Low and High limit the levels. 0 means 0.001 and 1,000,000 requests per second, a
 	// speedup of 0.001 and 1000, and a concurrency of 1 and 1,000,000.
 	Low, High float64
@@ -89,7 +90,7 @@ func (a *Answer) At(level float64) (worst *Trial) {
 		switch {
 		case t.Level() != level:
 		case worst == nil, worst.Invalid() && !t.Invalid(),
-			worst.Invalid() == t.Invalid() && len(measure.Failed(t.Judgements)) >= len(measure.Failed(worst.Judgements)):
+			worst.Invalid() == t.Invalid() && len(slo.Failed(t.Judgements)) >= len(slo.Failed(worst.Judgements)):
 			worst = t
 		}
 	}
@@ -259,7 +260,7 @@ func (s *Set) pointless(trials []Trial) string {
 }
 
 // sameValues reports whether two runs have about the same values of the objectives.
-func sameValues(a, b []measure.Judgement) bool {
+func sameValues(a, b []slo.Judgement) bool {
 	for i := range a {
 		low, high := min(a[i].Value.Value, b[i].Value.Value), max(a[i].Value.Value, b[i].Value.Value)
 		if high > sameValue*low {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay/experiment/search"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -46,7 +47,7 @@ func TestGrowth(t *testing.T) {
 func TestPointless(t *testing.T) {
 	trial := func(level, ttft, growth, inFlight, sent float64) (l Trial) {
 		l.Growth, l.Point = growth, Point{Values: []runfile.Value{{Setting: "rate", Text: fmt.Sprint(level)}}}
-		l.Judgements = []measure.Judgement{{Passed: ttft < 1, Value: trace.Some(ttft)}}
+		l.Judgements = []slo.Judgement{{Passed: ttft < 1, Value: trace.Some(ttft)}}
 		l.Result = &Result{Metrics: &measure.Result{RequestRate: trace.Some(1.0), AchievedRate: trace.Some(sent)}}
 		l.Metrics.E2EL.Mean = inFlight * 1000
 		return l
@@ -97,7 +98,7 @@ func TestPointless(t *testing.T) {
 // Runs are longer once the answer has a bracket, and closed loops neither measure their
 // start nor their end.
 func TestRequestsOfTrials(t *testing.T) {
-	p90, err := measure.ParseConditions("p90_ttft<1s")
+	p90, err := slo.ParseConditions("p90_ttft<1s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestRequestsOfTrials(t *testing.T) {
 		{"ten times as many in virtual time", "max-concurrency", true, 1, bracket, 3000 + 3},
 		{"a minute of a rate", "rate", false, 10, search.Answer{}, 600},
 	} {
-		s := &Set{Goal: &Goal{Setting: test.load, Gates: []measure.Gate{{Condition: p90[0]}}}}
+		s := &Set{Goal: &Goal{Setting: test.load, Gates: []slo.Gate{{Condition: p90[0]}}}}
 		s.Base.Virtual = test.virtual
 		if got := s.requests(test.level, nil, test.so); got != test.want {
 			t.Errorf("%s: %d requests, want %d", test.name, got, test.want)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
@@ -26,7 +27,7 @@ type PlanConfig struct {
 	// ignored.
 	Run     Config
 	Metrics []measure.Metric // to predict
-	Gates   []measure.Gate   // objectives that a deployment should meet
+	Gates   []slo.Gate       // objectives that a deployment should meet
 	// Parallel is the number of runs simulated at once; 0 is one per CPU core.
 	Parallel int
 	// Each, if not nil, is called after each prediction, one call at a time.
@@ -106,7 +107,7 @@ func (p *Prediction) PerEngine(throughput trace.Opt[float64]) trace.Opt[float64]
 // Forecast is the outcome of a simulated run.
 type Forecast struct {
 	Values     []trace.Opt[float64] // of the metrics of the [PlanConfig]
-	Judgements []measure.Judgement  // of its gates
+	Judgements []slo.Judgement      // of its gates
 	Met        bool                 // all gates passed and the run is not INVALID
 	State      engine.Stats         // of all engines at the end
 	Verdict    measure.Verdict
@@ -172,7 +173,7 @@ func NewPlanner(ctx context.Context, cfg PlanConfig) (*Planner, error) {
 func (c *PlanConfig) needsTokenTimes() bool {
 	return c.Run.Window != (runfile.Window{}) || c.Run.Client.CancelAfter > 0 ||
 		slices.ContainsFunc(c.Metrics, measure.Metric.NeedsTokenTimes) ||
-		slices.ContainsFunc(c.Gates, func(g measure.Gate) bool { return g.Metric.NeedsTokenTimes() })
+		slices.ContainsFunc(c.Gates, func(g slo.Gate) bool { return g.Metric.NeedsTokenTimes() })
 }
 
 // Memory limits for the rows of a trace: number of rows and of block ids.
@@ -268,7 +269,7 @@ func (p *Planner) simulate(ctx context.Context, d engine.Deployment) (f Forecast
 	for _, g := range p.cfg.Gates {
 		f.Judgements = append(f.Judgements, g.Judge(result))
 	}
-	f.Met = result.Verdict.Level != measure.Invalid && len(measure.Failed(f.Judgements)) == 0
+	f.Met = result.Verdict.Level != measure.Invalid && len(slo.Failed(f.Judgements)) == 0
 	return f, nil
 }
 

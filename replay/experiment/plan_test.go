@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/replay/experiment"
 	"moontide/replay/openai"
@@ -26,14 +27,14 @@ func metrics(keys ...string) (all []measure.Metric) {
 	return all
 }
 
-func gatesFrom(t testing.TB, text string) (all []measure.Gate) {
+func gatesFrom(t testing.TB, text string) (all []slo.Gate) {
 	t.Helper()
-	conditions, err := measure.ParseConditions(text)
+	conditions, err := slo.ParseConditions(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range conditions {
-		all = append(all, measure.Gate{Condition: c})
+		all = append(all, slo.Gate{Condition: c})
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay/listen"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
@@ -79,8 +80,8 @@ type Set struct {
 type Trial struct {
 	Point
 	*Result
-	Reused     bool                // the run existed already
-	Judgements []measure.Judgement // of the objectives of a goal
+	Reused     bool            // the run existed already
+	Judgements []slo.Judgement // of the objectives of a goal
 	// Growth is the growth of the queue in requests per second. With a growing queue, every
 	// objective of latency fails in the end.
 	Growth float64
@@ -96,7 +97,7 @@ func (t *Trial) Invalid() bool { return t.Metrics.Verdict.Level == measure.Inval
 // Met reports whether the run met the objectives, its queue did not grow, and it is not
 // INVALID.
 func (t *Trial) Met() bool {
-	return !t.Invalid() && t.Growth == 0 && len(measure.Failed(t.Judgements)) == 0
+	return !t.Invalid() && t.Growth == 0 && len(slo.Failed(t.Judgements)) == 0
 }
 
 // Level returns the level of the trial's load.

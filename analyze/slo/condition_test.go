@@ -1,4 +1,4 @@
-package measure_test
+package slo_test
 
 import (
 	"fmt"
@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 )
 
-func mustParse(t testing.TB, text string) measure.Condition {
+func mustParse(t testing.TB, text string) slo.Condition {
 	t.Helper()
-	c, err := measure.ParseCondition(text)
+	c, err := slo.ParseCondition(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,30 +24,30 @@ func TestParseCondition(t *testing.T) {
 	for text, want := range map[string]struct {
 		canonical string
 		limit     float64
-		kind      measure.LimitKind
+		kind      slo.LimitKind
 	}{
-		"p99_ttft_ms<2000":           {"p99_ttft_ms<2000", 2000, measure.OfValue},
-		"p99_ttft<2s":                {"p99_ttft_ms<2000", 2000, measure.OfValue},
-		"p99_ttft <= 1m30s":          {"p99_ttft_ms<=90000", 90000, measure.OfValue},
-		"p99_ttft<2 s":               {"p99_ttft_ms<2000", 2000, measure.OfValue},
-		"p99.9_itl>=250us":           {"p99.9_itl_ms>=0.25", 0.25, measure.OfValue},
-		"mean_client_queue_time<1ms": {"mean_client_queue_time_ms<1", 1, measure.OfValue},
-		"mean_held_ms<1":             {"mean_client_queue_time_ms<1", 1, measure.OfValue},
-		"duration<1h":                {"duration<3600", 3600, measure.OfValue},
-		"failed<1%":                  {"failed_share<1%", 0.01, measure.OfValue},
-		"abandoned<=2%":              {"abandoned_share<=2%", 0.02, measure.OfValue},
-		"failed<3":                   {"failed<3", 3, measure.OfValue},
-		"failed_share<=0.05 %":       {"failed_share<=0.05%", 0.0005, measure.OfValue},
-		"failed>+10%":                {"failed_share>+10%", 0.1, measure.OfRelativeChange},
-		"good_share>99.9%":           {"good_share>99.9%", 0.999, measure.OfValue},
-		"goodput>2":                  {"request_goodput>2", 2, measure.OfValue},
-		"output_throughput>=1e3":     {"output_throughput>=1000", 1000, measure.OfValue},
-		"output_throughput<-200":     {"output_throughput<-200", -200, measure.OfChange},
-		"output_throughput<-3%":      {"output_throughput<-3%", -0.03, measure.OfRelativeChange},
-		"p99_ttft_ms>+5%":            {"p99_ttft_ms>+5%", 0.05, measure.OfRelativeChange},
-		"p99_ttft>-20ms":             {"p99_ttft_ms>-20", -20, measure.OfChange},
+		"p99_ttft_ms<2000":           {"p99_ttft_ms<2000", 2000, slo.OfValue},
+		"p99_ttft<2s":                {"p99_ttft_ms<2000", 2000, slo.OfValue},
+		"p99_ttft <= 1m30s":          {"p99_ttft_ms<=90000", 90000, slo.OfValue},
+		"p99_ttft<2 s":               {"p99_ttft_ms<2000", 2000, slo.OfValue},
+		"p99.9_itl>=250us":           {"p99.9_itl_ms>=0.25", 0.25, slo.OfValue},
+		"mean_client_queue_time<1ms": {"mean_client_queue_time_ms<1", 1, slo.OfValue},
+		"mean_held_ms<1":             {"mean_client_queue_time_ms<1", 1, slo.OfValue},
+		"duration<1h":                {"duration<3600", 3600, slo.OfValue},
+		"failed<1%":                  {"failed_share<1%", 0.01, slo.OfValue},
+		"abandoned<=2%":              {"abandoned_share<=2%", 0.02, slo.OfValue},
+		"failed<3":                   {"failed<3", 3, slo.OfValue},
+		"failed_share<=0.05 %":       {"failed_share<=0.05%", 0.0005, slo.OfValue},
+		"failed>+10%":                {"failed_share>+10%", 0.1, slo.OfRelativeChange},
+		"good_share>99.9%":           {"good_share>99.9%", 0.999, slo.OfValue},
+		"goodput>2":                  {"request_goodput>2", 2, slo.OfValue},
+		"output_throughput>=1e3":     {"output_throughput>=1000", 1000, slo.OfValue},
+		"output_throughput<-200":     {"output_throughput<-200", -200, slo.OfChange},
+		"output_throughput<-3%":      {"output_throughput<-3%", -0.03, slo.OfRelativeChange},
+		"p99_ttft_ms>+5%":            {"p99_ttft_ms>+5%", 0.05, slo.OfRelativeChange},
+		"p99_ttft>-20ms":             {"p99_ttft_ms>-20", -20, slo.OfChange},
 	} {
-		c, err := measure.ParseCondition(text)
+		c, err := slo.ParseCondition(text)
 		if err != nil || c.String() != want.canonical || c.Limit != want.limit || c.Kind != want.kind {
 			t.Errorf("%s: %v, limit %v, kind %v, %v; want %s", text, c, c.Limit, c.Kind, err, want.canonical)
 		}
@@ -77,23 +78,23 @@ func TestBadConditions(t *testing.T) {
 		"p99_ttft_ms<2,5":        `condition "5" has no < or >`,
 		"mean_itl_ms<2,,e2el<3s": `condition "" has no < or >`,
 	} {
-		if _, err := measure.ParseConditions(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := slo.ParseConditions(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 }
 
 func TestParseConditions(t *testing.T) {
-	all, err := measure.ParseConditions("p99_ttft<2s, failed<1%,output_throughput>1000")
+	all, err := slo.ParseConditions("p99_ttft<2s, failed<1%,output_throughput>1000")
 	if got := fmt.Sprint(all); err != nil || got != "[p99_ttft_ms<2000 failed_share<1% output_throughput>1000]" {
 		t.Errorf("%s, %v", got, err)
 	}
 }
 
 // checkText checks that the text of a condition parses to the same condition.
-func checkText(t *testing.T, c measure.Condition) {
+func checkText(t *testing.T, c slo.Condition) {
 	t.Helper()
-	again, err := measure.ParseCondition(c.String())
+	again, err := slo.ParseCondition(c.String())
 	if err != nil || again.Metric.Key != c.Metric.Key || again.Op != c.Op || again.Kind != c.Kind || again.Limit != c.Limit {
 		t.Errorf("%s parses to %s with the limit %v, not %v: %v", c, again, again.Limit, c.Limit, err)
 	}
@@ -104,26 +105,26 @@ func checkText(t *testing.T, c measure.Condition) {
 
 var (
 	gatedMetrics = []string{"p99_ttft_ms", "median_itl_ms", "p99.9_e2el_ms", "max_tpot_ms", "failed", "failed_share", "cached_share", "duration", "output_throughput", "good_share_ttft"}
-	operators    = []measure.Operator{measure.Less, measure.AtMost, measure.More, measure.AtLeast}
-	kinds        = []measure.LimitKind{measure.OfValue, measure.OfChange, measure.OfRelativeChange}
+	operators    = []slo.Operator{slo.Less, slo.AtMost, slo.More, slo.AtLeast}
+	kinds        = []slo.LimitKind{slo.OfValue, slo.OfChange, slo.OfRelativeChange}
 )
 
 // drawnCondition draws a valid condition with an arbitrary limit.
-func drawnCondition(r *rand.Rand) measure.Condition {
-	c := measure.Condition{
+func drawnCondition(r *rand.Rand) slo.Condition {
+	c := slo.Condition{
 		Metric: measure.MustMetric(gatedMetrics[r.IntN(len(gatedMetrics))]), Op: operators[r.IntN(len(operators))], Kind: kinds[r.IntN(len(kinds))],
 		Limit: math.Exp(20*r.NormFloat64()) * r.Float64(),
 	}
 	if r.IntN(3) == 0 {
 		c.Limit = math.Round(c.Limit)
 	}
-	if c.Kind != measure.OfValue && r.IntN(2) == 0 {
+	if c.Kind != slo.OfValue && r.IntN(2) == 0 {
 		c.Limit = -c.Limit
 	}
 	switch {
-	case c.Kind == measure.OfRelativeChange && c.Metric.Key == "failed": // is failed_share
-		c.Kind = measure.OfChange
-	case c.Kind == measure.OfRelativeChange:
+	case c.Kind == slo.OfRelativeChange && c.Metric.Key == "failed": // is failed_share
+		c.Kind = slo.OfChange
+	case c.Kind == slo.OfRelativeChange:
 		c.Limit = max(c.Limit, -1)
 	case c.Metric.Unit == measure.Share:
 		c.Limit = math.Mod(c.Limit, 1)
@@ -136,7 +137,7 @@ func FuzzParseConditions(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		all, err := measure.ParseConditions(text)
+		all, err := slo.ParseConditions(text)
 		if err != nil {
 			return
 		}
@@ -146,7 +147,7 @@ func FuzzParseConditions(f *testing.F) {
 			}
 			checkText(t, c)
 			for _, forbidden := range []bool{false, true} {
-				g := measure.Gate{Condition: c, Forbidden: forbidden}
+				g := slo.Gate{Condition: c, Forbidden: forbidden}
 				if j := g.JudgeValue(c.Limit, c.Limit, math.MaxInt, ""); strings.ContainsAny(j.String(), "\n\x00") || !j.Margin.Set || j.Margin.Value != 0 {
 					t.Errorf("%q: %s", text, j)
 				}

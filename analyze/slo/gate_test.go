@@ -1,4 +1,4 @@
-package measure_test
+package slo_test
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -52,7 +53,7 @@ func TestGates(t *testing.T) {
 		{"failed<1%", false, ttfts(0), false, "not measured"},
 		{"mean_ttft>+5%", true, ttfts(100), false, "needs two runs"},
 	} {
-		g := measure.Gate{Condition: mustParse(t, tc.gate), Forbidden: tc.forbidden}
+		g := slo.Gate{Condition: mustParse(t, tc.gate), Forbidden: tc.forbidden}
 		if j := g.Judge(tc.result); j.Passed != tc.passes || !strings.Contains(j.String(), tc.text) {
 			t.Errorf("%s: passed %v, %s; want %s", tc.gate, j.Passed, j, tc.text)
 		}
@@ -64,7 +65,7 @@ func TestGates(t *testing.T) {
 func TestGatesOfTooFewValues(t *testing.T) {
 	for statistic, needed := range map[string]int{"p99": 500, "p90": 50, "p50": 10, "median": 10, "p1": 500, "p5": 100, "p99.9": 5000, "p75": 20, "p97": 167} {
 		for n, passes := range map[int]bool{needed: true, needed - 1: false} {
-			g := measure.Gate{Condition: mustParse(t, statistic+"_ttft<1h")}
+			g := slo.Gate{Condition: mustParse(t, statistic+"_ttft<1h")}
 			j := g.Judge(ttfts(n))
 			if j.Passed != passes || !passes && !strings.Contains(j.String(), "too few requests for "+statistic) {
 				t.Errorf("%s of %d values: passed %v, %s", statistic, n, j.Passed, j)
@@ -73,7 +74,7 @@ func TestGatesOfTooFewValues(t *testing.T) {
 				t.Errorf("%s of %d values: no value and margin", statistic, n)
 			}
 			g.Forbidden = true
-			if g.Op = measure.More; g.Judge(ttfts(n)).Passed != passes {
+			if g.Op = slo.More; g.Judge(ttfts(n)).Passed != passes {
 				t.Errorf("%s of %d values, forbidden: passed %v", statistic, n, !passes)
 			}
 			if g.Force = true; !g.Judge(ttfts(n)).Passed {
@@ -82,18 +83,18 @@ func TestGatesOfTooFewValues(t *testing.T) {
 		}
 	}
 	for _, statistic := range []string{"mean", "min", "max", "std"} {
-		if j := (measure.Gate{Condition: mustParse(t, statistic+"_ttft<1h")}).Judge(ttfts(1)); !j.Passed {
+		if j := (slo.Gate{Condition: mustParse(t, statistic+"_ttft<1h")}).Judge(ttfts(1)); !j.Passed {
 			t.Errorf("one value: %s", j)
 		}
 	}
 	for _, statistic := range []string{"p0", "p100"} {
-		if j := (measure.Gate{Condition: mustParse(t, statistic+"_ttft<1h")}).Judge(ttfts(10000)); j.Passed || !strings.Contains(j.String(), "use min or max") {
+		if j := (slo.Gate{Condition: mustParse(t, statistic+"_ttft<1h")}).Judge(ttfts(10000)); j.Passed || !strings.Contains(j.String(), "use min or max") {
 			t.Errorf("%s: %s", statistic, j)
 		}
 	}
 	r := ttfts(1000)
 	r.ITL = stats.Of([]float64{1, 2, 3})
-	if j := (measure.Gate{Condition: mustParse(t, "p99_itl<1h")}).Judge(r); j.Passed || !strings.Contains(j.String(), "too few gaps between tokens for p99: 3, needs 500") {
+	if j := (slo.Gate{Condition: mustParse(t, "p99_itl<1h")}).Judge(r); j.Passed || !strings.Contains(j.String(), "too few gaps between tokens for p99: 3, needs 500") {
 		t.Errorf("%s", j)
 	}
 }
@@ -103,10 +104,10 @@ func TestGatesOfTooFewValues(t *testing.T) {
 func TestTighteningAGateNeverHelps(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 50_000 {
-		loose := measure.Gate{Condition: drawnCondition(r), Forbidden: r.IntN(2) == 0}
+		loose := slo.Gate{Condition: drawnCondition(r), Forbidden: r.IntN(2) == 0}
 		tight := loose
 		by := math.Abs(loose.Limit) * r.Float64() * math.Exp(-20*r.Float64())
-		if below := loose.Op == measure.Less || loose.Op == measure.AtMost; below != loose.Forbidden {
+		if below := loose.Op == slo.Less || loose.Op == slo.AtMost; below != loose.Forbidden {
 			tight.Limit -= by
 		} else {
 			tight.Limit += by

@@ -1,0 +1,104 @@
+package measure
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"moontide/replay"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// Objective is an upper limit for a latency of each request.
+type Objective struct {
+	Latency Latency
+	LimitMS float64
+}
+
+// ParseObjectives parses objectives such as "ttft:2000,tpot:25", in milliseconds.
+func ParseObjectives(text string) ([]Objective, error) {
+	var all []Objective
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		name, limit, found := strings.Cut(word, ":")
+		if !found {
+			return nil, fmt.Errorf("%q is no objective: want a metric and its limit in ms, such as ttft:2000", word)
+		}
+		latency, err := ParseLatency(name)
+		if err != nil {
+			return nil, err
+		}
+		ms, err := strconv.ParseFloat(limit, 64)
+		if err != nil || !(ms >= 0 && ms <= 1e12) {
+			return nil, fmt.Errorf("the limit of %s is no number of milliseconds: %q", latency, limit)
+		}
+		for _, o := range all {
+			if o.Latency == latency {
+				return nil, fmt.Errorf("%s has two limits", latency)
+			}
+		}
+		all = append(all, Objective{latency, ms})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%q names no objective: one is ttft:2000, a metric and its limit in ms", text)
+	}
+	return all, nil
+}
+
+// String returns the objective in the format of [ParseObjectives].
+func (o Objective) String() string {
+	return o.Latency.String() + ":" + stats.Plain(o.LimitMS)
+}
+
+// MetBy reports whether a request meets the objective. Undefined latencies, such as TPOT
+// with a single token, meet it, but an answer without a visible token misses one of TTFVT.
+func (o Objective) MetBy(q *Request) bool {
+	value := q.Latency(o.Latency)
+	return value.Set && value.Value <= o.LimitMS || !value.Set && o.Latency != TTFVT
+}
+
+// Goodput counts the requests that met their objectives. Failed ones meet none.
+type Goodput struct {
+	Requests   int // ended in the measured part, including failed ones
+	Good       int // met every objective
+	Rate       trace.Opt[float64]
+	Objectives []MetObjective
+}
+
+// MetObjective is an objective and the number of requests that met it.
+type MetObjective struct {
+	Objective
+	Met int
+}
+
+// Share returns n as a share of Requests, from 0 to 1.
+func (g *Goodput) Share(n int) trace.Opt[float64] {
+	return trace.Ratio(n, g.Requests)
+}
+
+func newGoodput(objectives []Objective) *Goodput {
+	if len(objectives) == 0 {
+		return nil
+	}
+	g := &Goodput{}
+	for _, o := range objectives {
+		g.Objectives = append(g.Objectives, MetObjective{Objective: o})
+	}
+	return g
+}
+
+// add counts a request that has ended.
+func (g *Goodput) add(q *Request) {
+	g.Requests++
+	if q.Class != replay.OK {
+		return
+	}
+	for i := range g.Objectives {
+		if o := &g.Objectives[i]; o.MetBy(q) {
+			o.Met++
+		}
+	}
+	if q.Good {
+		g.Good++
+	}
+}
