@@ -3,6 +3,8 @@ package prompt
 import (
 	"encoding/binary"
 
+	"moontide/trace/block"
+
 	"github.com/cespare/xxhash/v2"
 )
 
@@ -31,18 +33,8 @@ func (s Source) base(d domain, name string) uint64 {
 }
 
 // key is a bijection of number: keys with the same base never collide.
-func key(base, number uint64) uint64 { return mix(base ^ number) }
-
-// gamma is the increment of splitmix64: 2^64 divided by the golden ratio.
-const gamma = 0x9e3779b97f4a7c15
+func key(base, number uint64) uint64 { return block.Mix(base ^ number) }
 
 // draw returns number j of the random sequence of a key. Numbers can be drawn in
 // any order, so any partial block is a prefix of its block.
-func draw(key, j uint64) uint64 { return mix(key + (j+1)*gamma) }
-
-// mix is the finalizer of splitmix64.
-func mix(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
+func draw(key, j uint64) uint64 { return block.Mix(key + (j+1)*block.Gamma) }

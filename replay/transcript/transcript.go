@@ -251,11 +251,5 @@ func (p *Prompt) Blocks(size, generated int) []uint64 {
 	return hashes
 }
 
-// mix returns a hash of a and b, using the finalizer of SplitMix64 (Steele, Lea
-// and Flood, 2014).
-func mix(a, b uint64) uint64 {
-	x := bits.RotateLeft64(a, 25) + 0x9e3779b97f4a7c15*(b+1)
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
+// mix returns a hash of a and b.
+func mix(a, b uint64) uint64 { return block.Mix(bits.RotateLeft64(a, 25) + block.Gamma*(b+1)) }

@@ -31,7 +31,7 @@ func (h *hashTable) find(id uint64) (e *entry, neighbour bool) {
 		h.entries = make([]entry, 16)
 	}
 	mask := uint64(len(h.entries) - 1)
-	for i := mix(id>>pageBits) & mask; ; i = (i + 1) & mask {
+	for i := Mix(id>>pageBits) & mask; ; i = (i + 1) & mask {
 		e := &h.entries[i]
 		if e.value == 0 || e.id() == id {
 			return e, neighbour
@@ -58,7 +58,7 @@ func (h *hashTable) put(e *entry, id uint64, value uint32) {
 func (h *hashTable) replaceByPage(id uint64, number uint32, p *page) {
 	mask := uint64(len(h.entries) - 1)
 	value := number | pageFlag
-	for i := mix(id>>pageBits) & mask; h.entries[i].value != 0; i = (i + 1) & mask {
+	for i := Mix(id>>pageBits) & mask; h.entries[i].value != 0; i = (i + 1) & mask {
 		e := &h.entries[i]
 		if e.id()>>pageBits != id>>pageBits {
 			continue
@@ -84,10 +84,14 @@ func (h *hashTable) double() {
 	}
 }
 
-// mix spreads differences in a few bits over all bits. It is the finalizer of
-// SplitMix64 (Steele, Lea and Flood, 2014, with Stafford's constants).
-func mix(key uint64) uint64 {
+// Mix spreads differences in a few bits over all bits. It is a bijection: the finalizer of
+// SplitMix64 (Steele, Lea and Flood, 2014, with Stafford's constants), whose sequences are
+// Mix(key + Gamma), Mix(key + 2*Gamma), ...
+func Mix(key uint64) uint64 {
 	key = (key ^ key>>30) * 0xbf58476d1ce4e5b9
 	key = (key ^ key>>27) * 0x94d049bb133111eb
 	return key ^ key>>31
 }
+
+// Gamma is 2^64 divided by the golden ratio.
+const Gamma = 0x9e3779b97f4a7c15

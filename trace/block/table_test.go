@@ -115,7 +115,7 @@ func TestMixSpreads(t *testing.T) {
 	for shift := range 48 {
 		seen := map[uint64]bool{}
 		for i := range uint64(1 << 12) {
-			seen[mix(i<<shift)%(1<<13)] = true
+			seen[Mix(i<<shift)%(1<<13)] = true
 		}
 		// Random hashing fills (1 - e^-0.5) / 0.5 of 4096 = 3223 on average.
 		if len(seen) < 2900 {

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/rand/v2"
+
+	"moontide/trace/block"
 )
 
 // NewStream returns the random numbers of one aspect of a seed, such as
@@ -29,17 +31,9 @@ func NewIndexed(seed uint64, aspect string) Indexed {
 func (x Indexed) At(i, j int) float64 {
 	// Each index is a step of a SplitMix64 sequence (Steele, Lea & Flood
 	// 2014); the second sequence starts at the current state of the first.
-	h := mix(uint64(x) + uint64(i)*gamma)
-	h = mix(h + uint64(j)*gamma)
+	h := block.Mix(uint64(x) + uint64(i)*block.Gamma)
+	h = block.Mix(h + uint64(j)*block.Gamma)
 	return (float64(h>>12) + 0.5) / (1 << 52) // one bit more would round up to 1
-}
-
-const gamma = 0x9e3779b97f4a7c15
-
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 func digest(seed uint64, aspect string) (high, low uint64) {
