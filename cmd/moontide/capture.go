@@ -21,20 +21,20 @@ import (
 	"moontide/replay/capture"
 	"moontide/replay/live"
 	"moontide/replay/secret"
+	"moontide/replay/settings"
 	"moontide/trace/log"
 )
 
 func captureCommand(std streams, stop stop) *cli.Command {
+	d, certificates := newCommandLine(false, func(row *settings.Setting) bool { return row.Name == "tls" })
 	return &cli.Command{
 		Usage: "record live traffic as a trace, without its text",
 		Description: "A reverse proxy for an OpenAI-compatible server. Requests and responses are forwarded unchanged. The trace " +
 			"records their lengths, times, outcomes and sessions, and keyed hashes of prompt prefixes as block ids, " +
 			"but no text, header values or user names. The first interrupt waits for requests in flight and exits.",
-		Flags: append(recordFlags(inRequests),
+		Flags: append(append(recordFlags(inRequests), certificates...),
 			&cli.StringFlag{Name: "upstream", Category: inTarget, Usage: "base `URL` of the server"},
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:9000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
-			&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
-			&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not verify the certificate of an https server"},
 			dataFlag("", "`FILE` of the trace, which must not exist; .gz and .zst compress"),
 			&cli.StringFlag{Name: "rotate", Category: inOutput, Usage: "start a new file after a `LIMIT`: a time such as 1h, a size on disk such as 1GiB, or 1h,1GiB for whichever comes first", DefaultText: "one file"},
 			&cli.StringFlag{Name: "metrics-listen", Category: inOutput, Usage: "`ADDRESS` to serve Prometheus metrics at /metrics, and /healthz"},
@@ -44,12 +44,12 @@ func captureCommand(std streams, stop stop) *cli.Command {
 			&cli.Float64Flag{Name: "sample", Category: inSessions, Value: 1, Usage: "`SHARE` of the sessions to record, one in N: 0.1 for one in ten"},
 			&cli.StringFlag{Name: "memory", Category: inRunControl, Value: "512MiB", Usage: "maximum `SIZE` of memory for the contents of requests and responses, of which two fifths hold them and the rest is for decoding and garbage collection; what does not fit is forwarded, and recorded without block ids. Connections come on top, about 10 kB each, and 20 kB with a request"},
 		),
-		Action: func(c *cli.Context) error { return captureTraffic(c, std, stop) },
+		Action: func(c *cli.Context) error { return captureTraffic(c, std, stop, d) },
 	}
 }
 
-func captureTraffic(c *cli.Context, std streams, stop stop) error {
-	cfg, files, err := captureConfig(c)
+func captureTraffic(c *cli.Context, std streams, stop stop, d *commandLine) error {
+	cfg, files, err := captureConfig(c, d)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func captureTraffic(c *cli.Context, std streams, stop stop) error {
 }
 
 // captureConfig reads the flags. It opens only the tokenizer's file.
-func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfig, err error) {
+func captureConfig(c *cli.Context, d *commandLine) (cfg capture.Config, files capture.FilesConfig, err error) {
 	switch {
 	case c.NArg() > 0:
 		return cfg, files, misused("takes no argument: %q", c.Args().Slice())
@@ -107,9 +107,6 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	upstream := c.String("upstream")
 	if !strings.Contains(upstream, "://") {
 		upstream = "http://" + upstream
-	}
-	if c.Bool("insecure") && c.IsSet("ca-file") {
-		return cfg, files, misused("--insecure checks no certificate, so --ca-file has no effect: omit one")
 	}
 	to, err := url.Parse(upstream)
 	if err != nil {
@@ -141,17 +138,11 @@ func captureConfig(c *cli.Context) (cfg capture.Config, files capture.FilesConfi
 	if err := cfg.Check(); err != nil {
 		return cfg, files, misused("%w", err)
 	}
-	cfg.TLS, err = upstreamTLS(c)
-	return cfg, files, err
-}
-
-// upstreamTLS returns the TLS configuration for the server, nil for the default.
-func upstreamTLS(c *cli.Context) (*tls.Config, error) {
-	if !c.IsSet("ca-file") {
-		return &tls.Config{InsecureSkipVerify: c.Bool("insecure")}, nil
+	cfg.TLS = &tls.Config{InsecureSkipVerify: d.Client.Insecure}
+	if d.CAFile != "" {
+		cfg.TLS.RootCAs, err = readCAs(d.CAFile)
 	}
-	pool, err := readCAs(c.String("ca-file"))
-	return &tls.Config{RootCAs: pool}, err
+	return cfg, files, err
 }
 
 // parseRotation parses a time, a size, or both with a comma between them.

@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay"
+	"moontide/replay/settings"
 	"moontide/trace"
 	"moontide/trace/atomicfile"
 	"moontide/trace/block"
@@ -289,38 +291,18 @@ func one(c *cli.Context, what string) (string, error) {
 	return "", misused("want one argument, %s, got %d: %q", what, c.NArg(), c.Args().Slice())
 }
 
-// The values of --block-ids.
-const (
-	noIDs     = "none"
-	uniqueIDs = "unique"
-)
-
-// formatFlags are the flags of every verb that reads a trace.
-func formatFlags(category string) []cli.Flag {
-	return group(category,
-		&choiceFlag{
-			StringFlag: cli.StringFlag{Name: "format", Usage: "`NAME`: trace format: %s", DefaultText: "auto-detected"},
-			Choices:    oneOf(format.Formats()...),
-		},
-		&choiceFlag{
-			StringFlag: cli.StringFlag{Name: "block-ids", Value: noIDs, Usage: "`METHOD` to make up missing block ids: %s"},
-			Choices:    oneOf(noIDs, uniqueIDs),
-		},
-		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA, Dynamo and TraceLab traces at their recorded times, not after the previous response"},
-	)
+// readFlags are the flags of every verb that reads traces and sends no prompts.
+func readFlags() []cli.Flag {
+	_, flags := newCommandLine(false, func(row *settings.Setting) bool {
+		return slices.Contains(words("format block-ids recorded-times"), row.Name)
+	})
+	return append(flags, &cli.StringFlag{Name: "tokenizer", Category: inTraceInput, Usage: "`FILE`: tokenizer.json for traces that have text instead of lengths, and for request logs"})
 }
-
-// tokenizerFlag is used by verbs that read texts but send no prompts.
-func tokenizerFlag(category string) cli.Flag {
-	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "`FILE`: tokenizer.json for traces that have text instead of lengths, and for request logs"}
-}
-
-func readFlags() []cli.Flag { return append(formatFlags(inTraceInput), tokenizerFlag(inTraceInput)) }
 
 func formatOptions(c *cli.Context) format.Options {
 	opts := format.Options{
 		Format:      format.Format(c.String("format")),
-		UniqueIDs:   c.String("block-ids") == uniqueIDs,
+		UniqueIDs:   c.String("block-ids") == "unique",
 		BlockSize:   c.Int(blockSizeFlag.Name),
 		SkipBadRows: c.Bool(skipBadRowsFlag.Name),
 		// vLLM and the tree method do not support turns.

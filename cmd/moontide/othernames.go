@@ -39,7 +39,7 @@ var olderNames = []otherName{
 	{words("kv-block-size"), words("replay bench simulate serve fit-engine"), "use engine-block-size"},
 	{words("router"), words("replay bench simulate serve"), "use --routing POLICY"},
 	{words("max-lag max-lag-share max-failed max-prompts-off max-answers-off"), measureVerbs, "use --verdict with limits such as lag=10ms,failed=5%"},
-	{words("insecure ca-file"), measureVerbs, "use --tls insecure, or --tls ca=FILE"},
+	{words("insecure ca-file"), slices.Concat(measureVerbs, words("capture")), "use --tls insecure, or --tls ca=FILE"},
 	{words("first-byte-timeout idle-timeout"), measureVerbs, "use --timeout TOTAL,FIRST,IDLE"},
 	{words("closed ramp"), words("bench"), "runs without --rate and --speedup are closed loops"},
 	{words("part rendezvous"), words("bench"), "a set runs in one process"},

@@ -2,17 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"math"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/bytedance/sonic"
@@ -21,6 +15,8 @@ import (
 	"moontide/analyze/fidelity"
 	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
+	"moontide/replay/experiment"
+	"moontide/replay/settings"
 	"moontide/synth/sessions"
 	"moontide/synth/spec"
 	"moontide/synth/tree"
@@ -45,6 +41,7 @@ const (
 )
 
 func synthCommand(std streams, _ stop) *cli.Command {
+	d, described := describeFlags()
 	return &cli.Command{
 		Usage: "generate a trace from another one, or from a description",
 		Description: "With --from, --method sessions copies conversations to times near their own, with other lengths, pauses " +
@@ -58,8 +55,8 @@ func synthCommand(std streams, _ stop) *cli.Command {
 			"A DIST is a probability distribution: a number, uniform:100:2000 (min, max), normal:1000:200 (mean, " +
 			"standard deviation), lognormal:1000:1.5 (mean, CV), exponential:1000 (mean), " +
 			"geometric:4 (mean), each optionally truncated with :min=A:max=B.",
-		Flags:  slices.Concat(traceFlags(), sessionsFlags(), treeFlags(), describeFlags(), sharedFlags(), checkFlags()),
-		Action: func(c *cli.Context) error { return synthesize(c, std) },
+		Flags:  slices.Concat(traceFlags(), sessionsFlags(), treeFlags(), described, sharedFlags(), checkFlags()),
+		Action: func(c *cli.Context) error { return synthesize(c, std, d) },
 	}
 }
 
@@ -87,7 +84,7 @@ func sharedFlags() []cli.Flag {
 	))
 }
 
-func synthesize(c *cli.Context, std streams) error {
+func synthesize(c *cli.Context, std streams, described *commandLine) error {
 	if c.NArg() > 0 {
 		return misused("unexpected argument %q: name the source with --from", c.Args().First())
 	}
@@ -99,7 +96,7 @@ func synthesize(c *cli.Context, std streams) error {
 	if check != nil && output == "-" {
 		return misused("--check needs --out FILE, which it reads")
 	}
-	d, err := draftOf(c, std)
+	d, err := draftOf(c, std, described)
 	if err != nil {
 		return err
 	}
@@ -115,9 +112,9 @@ func synthesize(c *cli.Context, std streams) error {
 }
 
 // draftOf prepares the trace described by the flags.
-func draftOf(c *cli.Context, std streams) (draft, error) {
+func draftOf(c *cli.Context, std streams, described *commandLine) (draft, error) {
 	if describedBy(c) != "" {
-		return draftDescription(c, std)
+		return draftDescription(c, std, described)
 	}
 	name, from := c.String("method"), c.String("from")
 	switch {
@@ -338,74 +335,49 @@ func treeNotes(d *tree.Drawing, rows int, s tree.Shape) []string {
 		rejected, d.Rate()*float64(drawn)/float64(rows), d.Rate())}
 }
 
-var specFlag = &choiceFlag{
-	StringFlag: cli.StringFlag{
-		Name: "spec", Category: ofDescriptions,
-		Usage: "`FILE`: description in YAML, the name of a ready-made one, or - for standard input",
-	},
-	Choices: choiceSet{Names: traces.Specs(), Open: true},
-}
-
-// describeKey is a flag that sets a key of a description.
-type describeKey struct{ flag, key, usage, otherwise string }
-
-var describeKeys = []describeKey{
-	{"isl", "isl", "`DIST`: prompt length (ISL) in tokens", ""},
-	{"unique-isl", "unique_isl", "`DIST`: prompt length after the shared prefix in tokens; replaces --isl", ""},
-	{"osl", "osl", "`DIST`: output length (OSL) in tokens", ""},
-	{"correlation", "correlation", "`R`: rank correlation of ISL and OSL, -1 to 1", "0"},
-	{"rate", "rate", "`R`: arrival rate in requests/s", "1"},
-	{"arrival", "arrival.process", "`PROCESS`: arrival process: %s", "poisson; gamma with --cv or --burstiness"},
-	{"cv", "arrival.cv", "`CV`: coefficient of variation of gamma inter-arrival times; above 1 is bursty", ""},
-	{"burstiness", "arrival.cv", "`K`: shape of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
-	{"shared-prompts", "shared.count", "`N`: number of shared system prompts", "1 with --shared-len, else none"},
-	{"shared-len", "shared.tokens", "`DIST`: length of a shared system prompt in tokens", ""},
-	{"zipf", "shared.zipf", "`S`: Zipf exponent of the popularity of shared prompts", "0, uniform"},
-	{"turns", "sessions.turns", "`DIST`: turns per conversation", "1"},
-	{"think-time", "sessions.think_time", "`DIST`: pause between a response and the next prompt, such as 10s or lognormal:20s:1.5", "0s"},
-	{"new-tokens", "sessions.new_tokens", "`DIST`: tokens added by each later turn", "as in a first prompt"},
-	{"duration", "duration", "only keep requests that arrive within this `TIME`", "no limit"},
-}
-
-// sharedKeys lists the keys set by flags shared with the other methods.
-var sharedKeys = []describeKey{
-	{flag: "num-requests", key: "num_requests"}, {flag: "seed", key: "seed"}, {flag: blockSizeFlag.Name, key: "block_size"},
-}
-
-func describeFlags() []cli.Flag {
-	flags := []cli.Flag{specFlag}
-	for _, k := range describeKeys {
-		f := cli.StringFlag{Name: k.flag, Category: ofDescriptions, Usage: k.usage, DefaultText: k.otherwise}
-		if flags = append(flags, &f); k.key == "arrival.process" {
-			flags[len(flags)-1] = &choiceFlag{StringFlag: f, Choices: oneOf(trace.Processes()...)}
-		}
+// describeFlags returns the flags of a description, and the settings that they set.
+func describeFlags() (*commandLine, []cli.Flag) {
+	d, flags := newCommandLine(false, func(row *settings.Setting) bool {
+		return row.Group == settings.Descriptions || slices.Contains(words("rate arrival burstiness"), row.Name)
+	})
+	for _, own := range []struct{ name, usage, otherwise string }{
+		{"rate", "`R`: arrival rate in requests/s", "1"},
+		{"arrival", "`PROCESS` of arrivals: %s", "poisson; gamma with --cv or --burstiness"},
+		{"burstiness", "`K`: shape of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
+	} {
+		f := findFlag(flags, own.name).(*settingFlag)
+		f.Usage, f.DefaultText = oneOf(trace.Processes()...).In(own.usage), own.otherwise
 	}
-	return flags
+	return d, append(group(ofDescriptions, flags...), &cli.StringFlag{Name: "duration", Category: ofDescriptions, Usage: "only keep requests that arrive within this `TIME`", DefaultText: "no limit"})
 }
 
-func describedBy(c *cli.Context) string { return firstGiven(c, describeFlags()) }
+// describedBy returns the first flag of a description that was given, or "".
+func describedBy(c *cli.Context) string {
+	_, flags := describeFlags()
+	return firstGiven(c, flags)
+}
 
-func draftDescription(c *cli.Context, std streams) (draft, error) {
+func draftDescription(c *cli.Context, std streams, d *commandLine) (draft, error) {
 	if c.IsSet("cv") && c.IsSet("burstiness") {
 		return draft{}, misused("--cv and --burstiness are both set: use one of them")
 	}
 	if name := firstGiven(c, slices.Concat(traceFlags(), treeFlags(), sessionsFlags())); name != "" {
 		return draft{}, misused("--%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c))
 	}
-	d, err := readDescription(c, std, nil)
+	described, err := readDescription(c, std, d)
 	if err != nil {
 		return draft{}, err
 	}
 	return draft{
 		write: func(w *format.Writer) (int, error) {
-			rows, err := w.WriteAll(trace.Until(c.Context, trace.Borrow(d.Draw())))
+			rows, err := w.WriteAll(trace.Until(c.Context, trace.Borrow(described.Draw())))
 			if err == nil && rows == 0 {
 				err = errors.New("no request arrives within the duration")
 			}
 			return rows, err
 		},
 		notes: func(int) []string {
-			return append([]string{fmt.Sprintf("block size: %d tokens", d.BlockSize())}, roundedSharing(d)...)
+			return append([]string{fmt.Sprintf("block size: %d tokens", described.BlockSize())}, roundedSharing(described)...)
 		},
 	}, nil
 }
@@ -420,84 +392,34 @@ func roundedSharing(d *spec.Spec) []string {
 		doc.Fixed(shared, 0), doc.Fixed(drawn, 0))}
 }
 
-// readDescription reads --spec and overrides it with the flags. own replaces
-// the values of some flags; "" omits the flag.
-func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.Spec, error) {
-	if _, replaced := own["isl"]; !replaced && !c.IsSet(specFlag.Name) {
-		if err := checkLengths(c); err != nil {
+// readDescription returns the description of the flags.
+func readDescription(c *cli.Context, std streams, d *commandLine) (*spec.Spec, error) {
+	s, o := d.Settings, spec.Options{Name: "the description"}
+	s.Pacing.Limit, s.Trace.BlockSize = c.Int("num-requests"), c.Int(blockSizeFlag.Name)
+	for _, flag := range []string{"seed", "duration"} {
+		if c.IsSet(flag) {
+			o.Settings = append(o.Settings, spec.Setting{Key: flag, Value: c.String(flag), From: "--" + flag})
+		}
+	}
+	if s.Description.Spec != "" {
+		o.Name = traceName(s.Description.Spec)
+		files, remove, err := spoolTraces(std, s.Description.Spec)
+		if err != nil {
 			return nil, err
 		}
+		defer remove()
+		s.Description.Spec = files[0]
 	}
-	o := spec.Options{Name: "the flags"}
-	if _, err := strconv.Atoi(c.String("shared-len")); c.Command.Name == "bench" && (c.IsSet("turns") || c.IsSet("shared-len") && err != nil) {
-		o.BlockSize = engineBlock
-	}
-	for _, k := range slices.Concat(describeKeys, sharedKeys) {
-		value, replaced := own[k.flag]
-		if !replaced && c.IsSet(k.flag) {
-			value = fmt.Sprint(c.Value(k.flag))
+	described, err := experiment.Description(&s, o, func(setting string) string {
+		if setting == "limit" {
+			setting = "num-requests"
 		}
-		if shape, err := strconv.ParseFloat(value, 64); k.flag == "burstiness" && err == nil {
-			value = strconv.FormatFloat(1/math.Sqrt(shape), 'g', -1, 64)
-		}
-		if value != "" || !replaced && c.IsSet(k.flag) {
-			o.Settings = append(o.Settings, spec.Setting{Key: k.key, Value: value, From: "--" + k.flag})
-		}
-	}
-	var text []byte
-	if spec := c.String(specFlag.Name); c.IsSet(specFlag.Name) {
-		var err error
-		if text, err = readSpec(std, spec); err != nil {
-			return nil, err
-		}
-		o.Name = traceName(spec)
-	}
-	d, err := spec.Parse(text, o)
-	if err != nil && !c.IsSet(specFlag.Name) {
+		return "--" + setting
+	})
+	if err != nil && s.Description.Spec == "" {
 		return nil, misused("%w", err)
 	}
-	return d, err
-}
-
-// checkLengths returns an error if a description by flags alone lacks a length.
-func checkLengths(c *cli.Context) error {
-	switch {
-	case !c.IsSet("isl") && !c.IsSet("unique-isl"):
-		return misused("--isl is missing: the prompt length in tokens, such as 3000")
-	case !c.IsSet("osl"):
-		return misused("--osl is missing: the output length in tokens, such as 150")
-	}
-	return nil
-}
-
-// engineBlock is the usual block size of engines, for prompts that share parts of any
-// length.
-const engineBlock = 16
-
-// readSpec returns the text of a description, a file or a built-in one. It reads at most one
-// byte over the limit.
-func readSpec(std streams, name string) ([]byte, error) {
-	in := io.NopCloser(std.in)
-	if name != "-" {
-		f, err := os.Open(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			text, ok := traces.Spec(name)
-			if !ok {
-				return nil, fmt.Errorf("reading description: %w; ready-made descriptions: %s", err, strings.Join(traces.Specs(), ", "))
-			}
-			return text, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading description: %w", err)
-		}
-		in = f
-	}
-	defer in.Close()
-	var text bytes.Buffer
-	if _, err := io.Copy(&text, io.LimitReader(in, spec.MaxText+1)); err != nil {
-		return nil, fmt.Errorf("reading description: %w", err)
-	}
-	return text.Bytes(), nil
+	return described, err
 }
 
 // Flags of a fidelity check.

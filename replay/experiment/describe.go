@@ -25,36 +25,51 @@ const engineBlock = 16
 // Describe returns the description of the requests of a run by its settings.
 func (c *Config) Describe() (*spec.Spec, error) {
 	d := c.Description
-	o := spec.Options{Name: "the settings"}
+	o := spec.Options{Name: "the settings", Settings: []spec.Setting{{Key: "seed", Value: strconv.FormatUint(c.Seed, 10), From: "seed"}}}
 	if _, err := strconv.Atoi(d.SharedLen); d.Turns != "" || d.SharedLen != "" && err != nil {
 		o.BlockSize = engineBlock
 	}
-	add := func(name, key, value string) {
-		if value != "" {
-			o.Settings = append(o.Settings, spec.Setting{Key: key, Value: value, From: name})
-		}
+	if d.Spec != "" {
+		o.Name = filepath.Base(d.Spec)
 	}
+	s := c.Settings
+	if math.IsInf(s.Pacing.Rate.Value, 1) { // all at once, whatever the description
+		s.Pacing.Rate = trace.Opt[float64]{}
+	}
+	described, err := Description(&s, o, func(setting string) string { return setting })
+	if err != nil && d.Spec == "" {
+		return nil, wrong("%v", err)
+	}
+	return described, err
+}
+
+// Description returns the requests that settings describe, but for the seed. Errors name a
+// setting with named.
+func Description(s *settings.Settings, o spec.Options, named func(setting string) string) (*spec.Spec, error) {
+	d := s.Description
 	positive := func(n int) string {
 		if n == 0 {
 			return ""
 		}
 		return strconv.Itoa(n)
 	}
-	cv := d.CV
-	if k := c.Pacing.Burstiness; k > 0 {
+	cv, rate := d.CV, ""
+	if k := s.Pacing.Burstiness; k > 0 {
 		cv = settings.FormatNumber(1 / math.Sqrt(k))
+	}
+	if r := s.Pacing.Rate; r.Set {
+		rate = settings.FormatNumber(r.Value)
 	}
 	for _, row := range [][3]string{
 		{"isl", "isl", d.ISL}, {"unique-isl", "unique_isl", d.UniqueISL}, {"osl", "osl", d.OSL}, {"correlation", "correlation", d.Correlation},
-		{"arrival", "arrival.process", c.Pacing.Arrival}, {"cv", "arrival.cv", cv},
+		{"rate", "rate", rate}, {"arrival", "arrival.process", s.Pacing.Arrival}, {"cv", "arrival.cv", cv},
 		{"shared-prompts", "shared.count", d.SharedPrompts}, {"shared-len", "shared.tokens", d.SharedLen}, {"zipf", "shared.zipf", d.Zipf},
 		{"turns", "sessions.turns", d.Turns}, {"think-time", "sessions.think_time", d.ThinkTime}, {"new-tokens", "sessions.new_tokens", d.NewTokens},
-		{"limit", "num_requests", positive(c.Pacing.Limit)}, {"block-size", "block_size", positive(c.Trace.BlockSize)}, {"seed", "seed", strconv.FormatUint(c.Seed, 10)},
+		{"limit", "num_requests", positive(s.Pacing.Limit)}, {"block-size", "block_size", positive(s.Trace.BlockSize)},
 	} {
-		add(row[0], row[1], row[2])
-	}
-	if r := c.Pacing.Rate; r.Set && !math.IsInf(r.Value, 1) {
-		add("rate", "rate", settings.FormatNumber(r.Value))
+		if row[2] != "" {
+			o.Settings = append(o.Settings, spec.Setting{Key: row[1], Value: row[2], From: named(row[0])})
+		}
 	}
 	var text []byte
 	if d.Spec != "" {
@@ -62,13 +77,8 @@ func (c *Config) Describe() (*spec.Spec, error) {
 		if text, err = readSpec(d.Spec); err != nil {
 			return nil, err
 		}
-		o.Name = filepath.Base(d.Spec)
 	}
-	described, err := spec.Parse(text, o)
-	if err != nil && d.Spec == "" {
-		return nil, wrong("%v", err)
-	}
-	return described, err
+	return spec.Parse(text, o)
 }
 
 // draw returns the requests of a description and their block size.
