@@ -185,6 +185,9 @@ func fitInput(c *cli.Context, std streams, stop stop, d *commandLine) (*fitData,
 		return nil, misused("--url: measure one endpoint; for several engines, that of their router, with --engines N")
 	}
 	if !live {
+		if name := firstGivenOf(c, longISLFlag, mostFlag); name != "" {
+			return nil, misused("--%s is for measuring with --url", name)
+		}
 		for name := range d.Given() {
 			if row := settings.Find(name); row.Mode == settings.Live || row.Group == settings.Requests && name != "seed" {
 				return nil, misused("--%s is for measuring with --url", name)

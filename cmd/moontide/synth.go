@@ -395,10 +395,9 @@ func roundedSharing(d *spec.Spec) []string {
 // readDescription returns the description of the flags.
 func readDescription(c *cli.Context, std streams, d *commandLine) (*spec.Spec, error) {
 	s, o := d.Settings, spec.Options{Name: "the description"}
-	s.Pacing.Limit, s.Trace.BlockSize = c.Int("num-requests"), c.Int(blockSizeFlag.Name)
-	for _, flag := range []string{"seed", "duration"} {
+	for _, flag := range words("num-requests seed block-size duration") {
 		if c.IsSet(flag) {
-			o.Settings = append(o.Settings, spec.Setting{Key: flag, Value: c.String(flag), From: "--" + flag})
+			o.Settings = append(o.Settings, spec.Setting{Key: strings.ReplaceAll(flag, "-", "_"), Value: c.String(flag), From: "--" + flag})
 		}
 	}
 	if s.Description.Spec != "" {
@@ -410,12 +409,7 @@ func readDescription(c *cli.Context, std streams, d *commandLine) (*spec.Spec, e
 		defer remove()
 		s.Description.Spec = files[0]
 	}
-	described, err := experiment.Description(&s, o, func(setting string) string {
-		if setting == "limit" {
-			setting = "num-requests"
-		}
-		return "--" + setting
-	})
+	described, err := experiment.Description(&s, o, func(setting string) string { return "--" + setting })
 	if err != nil && s.Description.Spec == "" {
 		return nil, misused("%w", err)
 	}

@@ -53,16 +53,16 @@ func Description(s *settings.Settings, o spec.Options, named func(setting string
 		}
 		return strconv.Itoa(n)
 	}
-	cv, rate := d.CV, ""
+	cvName, cv, rate := "cv", d.CV, ""
 	if k := s.Pacing.Burstiness; k > 0 {
-		cv = settings.FormatNumber(1 / math.Sqrt(k))
+		cvName, cv = "burstiness", settings.FormatNumber(1 / math.Sqrt(k))
 	}
 	if r := s.Pacing.Rate; r.Set {
 		rate = settings.FormatNumber(r.Value)
 	}
 	for _, row := range [][3]string{
 		{"isl", "isl", d.ISL}, {"unique-isl", "unique_isl", d.UniqueISL}, {"osl", "osl", d.OSL}, {"correlation", "correlation", d.Correlation},
-		{"rate", "rate", rate}, {"arrival", "arrival.process", s.Pacing.Arrival}, {"cv", "arrival.cv", cv},
+		{"rate", "rate", rate}, {"arrival", "arrival.process", s.Pacing.Arrival}, {cvName, "arrival.cv", cv},
 		{"shared-prompts", "shared.count", d.SharedPrompts}, {"shared-len", "shared.tokens", d.SharedLen}, {"zipf", "shared.zipf", d.Zipf},
 		{"turns", "sessions.turns", d.Turns}, {"think-time", "sessions.think_time", d.ThinkTime}, {"new-tokens", "sessions.new_tokens", d.NewTokens},
 		{"limit", "num_requests", positive(s.Pacing.Limit)}, {"block-size", "block_size", positive(s.Trace.BlockSize)},
