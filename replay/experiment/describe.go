@@ -55,7 +55,7 @@ func Description(s *settings.Settings, o spec.Options, named func(setting string
 	}
 	cvName, cv, rate := "cv", d.CV, ""
 	if k := s.Pacing.Burstiness; k > 0 {
-		cvName, cv = "burstiness", settings.FormatNumber(1 / math.Sqrt(k))
+		cvName, cv = "burstiness", settings.FormatNumber(1/math.Sqrt(k))
 	}
 	if r := s.Pacing.Rate; r.Set {
 		rate = settings.FormatNumber(r.Value)
