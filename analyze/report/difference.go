@@ -69,12 +69,11 @@ func (c Difference) runs(d *doc.Document) {
 
 // notes returns the notes of all runs.
 func (c Difference) notes() []doc.Note {
-	var names []string
-	var notes [][]doc.Note
+	var runs Runs
 	for _, r := range slices.Concat(c.A, c.B) {
-		names, notes = append(names, r.Name), append(notes, Run{Info: r.Run, Result: r.Result}.notes())
+		runs = append(runs, Run{Name: r.Name, Info: r.Run, Result: r.Result})
 	}
-	return notesOf(names, notes)
+	return notesOf(runs)
 }
 
 func (c Difference) changes(s *doc.Section) {
@@ -94,9 +93,7 @@ func settingText(values []string) string {
 }
 
 func (c Difference) differences(s *doc.Section) {
-	for _, f := range c.figures() {
-		s.Figure(f)
-	}
+	s.Figures(c.figures()...)
 	t := doc.Table{Columns: []string{"metric", "A", "B", "change", "", "B - A", "95 % interval"}, Left: 1}
 	unsure, unknown := 0, 0
 	for _, x := range c.Differences {

@@ -43,7 +43,7 @@ func (f EngineFit) Document() *doc.Document {
 	}
 	s = d.DetailSection("Measured against predicted")
 	for _, m := range shownMetrics {
-		s.Figure(f.figure(m))
+		s.Figures(f.figure(m))
 	}
 	assumed := 0
 	for _, r := range f.Rows {
@@ -142,7 +142,7 @@ func (f EngineFit) figure(m fit.Metric) figure.Figure {
 	heldOut := figure.Series{Name: "held out", Kind: figure.Points}
 	add := func(s *figure.Series, r *fit.Row, predicted fit.Values) {
 		if _, ok := r.Error(predicted, m); ok {
-			s.X, s.Y, s.Labels = append(s.X, scale*r.Values[m]), append(s.Y, scale*predicted[m]), append(s.Labels, doc.Clean(r.Name+": "+r.Load.String()))
+			s.Add(scale*r.Values[m], scale*predicted[m], doc.Clean(r.Name+": "+r.Load.String()))
 		}
 	}
 	for i := range f.Rows {

@@ -174,13 +174,9 @@ func against(title, x, y string, axis figure.Axis, points ...figure.Series) figu
 	for i, s := range points {
 		points[i].X, points[i].Y, points[i].Labels = nil, nil, nil
 		for k := range s.X {
-			if axis.Log && (s.X[k] <= 0 || s.Y[k] <= 0) {
-				continue
-			}
-			low, high = min(low, s.X[k], s.Y[k]), max(high, s.X[k], s.Y[k])
-			points[i].X, points[i].Y = append(points[i].X, s.X[k]), append(points[i].Y, s.Y[k])
-			if k < len(s.Labels) {
-				points[i].Labels = append(points[i].Labels, s.Labels[k])
+			if !axis.Log || s.X[k] > 0 && s.Y[k] > 0 {
+				low, high = min(low, s.X[k], s.Y[k]), max(high, s.X[k], s.Y[k])
+				points[i].Add(s.X[k], s.Y[k], s.Labels[k])
 			}
 		}
 	}

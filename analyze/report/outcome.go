@@ -100,7 +100,7 @@ func (s Set) Outcome() OutcomeJSON {
 		}
 	}
 	if s.Axis == Deployments {
-		all.Outcome = map[bool]string{true: outcomePass, false: outcomeFail}[len(s.Unmet()) == 0]
+		all.Outcome = map[bool]string{true: outcomePass, false: outcomeFail}[len(s.FailedGates()) == 0]
 		for i, p := range s.Groups[0].Points {
 			s.deploymentJSON(p, &all.Runs[i])
 		}
@@ -119,7 +119,7 @@ func (s Set) Runs() (all Runs) {
 
 // deploymentJSON fills in the JSON of a simulated deployment.
 func (s *Set) deploymentJSON(p *Point, j *OutcomeRunJSON) {
-	j.Axes, j.Gates, j.Metrics = map[string]string{Deployments: p.Level}, gateObjects(p.Judgements), map[string]*float64{}
+	j.Axes, j.Gates, j.Metrics = map[string]string{Deployments: p.AxisValue}, gateObjects(p.Judgements), map[string]*float64{}
 	for i, m := range s.Metrics {
 		j.Metrics[m.Key] = pointer(p.Values[i])
 	}

@@ -54,11 +54,18 @@ func ParsePercentiles(text string) ([]float64, error) {
 }
 
 func (v View) statistics() []measure.Statistic {
-	all := []measure.Statistic{measure.Mean, measure.Median}
-	percentiles := v.Percentiles
-	if percentiles == nil {
-		percentiles = []float64{99}
+	return withPercentiles([]measure.Statistic{measure.Mean, measure.Median}, v.percentiles(99))
+}
+
+// percentiles returns those of the view or, if it has none, the given ones.
+func (v View) percentiles(otherwise ...float64) []float64 {
+	if v.Percentiles == nil {
+		return otherwise
 	}
+	return v.Percentiles
+}
+
+func withPercentiles(all []measure.Statistic, percentiles []float64) []measure.Statistic {
 	for _, p := range percentiles {
 		all = append(all, measure.Percentile(p))
 	}
@@ -78,9 +85,7 @@ func (runs Runs) Document() *doc.Document {
 	})
 	if len(runs) > 1 {
 		s := d.DetailSection("Runs")
-		for _, f := range runs.overlays() {
-			s.Figure(f)
-		}
+		s.Figures(runs.overlays()...)
 		s = d.DetailSection("Side by side")
 		if len(runs) > mostDrawn {
 			s.Note("Note", "more figures of each run are in its own report.")
@@ -217,15 +222,7 @@ func (r Run) addResult(s *doc.Section) {
 		}
 		s.Row(m.Label, doc.FixedOr(v, decimals), string(m.Unit), "")
 	}
-	percentiles := r.View.Percentiles
-	if percentiles == nil {
-		percentiles = []float64{50, 90, 99}
-	}
-	statistics := []measure.Statistic{measure.Mean, measure.Std, measure.Min}
-	for _, p := range percentiles {
-		statistics = append(statistics, measure.Percentile(p))
-	}
-	statistics = append(statistics, measure.Max)
+	statistics := append(withPercentiles([]measure.Statistic{measure.Mean, measure.Std, measure.Min}, r.View.percentiles(50, 90, 99)), measure.Max)
 	t := doc.Table{Columns: []string{"ms"}, Left: 1}
 	for _, stat := range statistics {
 		t.Columns = append(t.Columns, stat.Label())
@@ -268,8 +265,7 @@ func (r Run) addGoodput(d *doc.Document) {
 		add(fmt.Sprintf("%s at most %s ms", o.Latency.Label(), stats.Plain(o.LimitMS)), o.Met)
 	}
 	add("all objectives", g.Good)
-	s := d.Section("Requests that met their objectives")
-	s.Table(t)
+	d.Section("Requests that met their objectives").Table(t)
 }
 
 func (r Run) addGroups(d *doc.Document) {

@@ -37,7 +37,7 @@ func (r Run) addCache(d *doc.Document) {
 	s.Row("Predicted cached tokens", doc.Int(p.Predicted), "", "infinite cache, "+blocksOf(p))
 	s.Row("Measured cached tokens", doc.Int(p.Measured), "", fmt.Sprintf("as predicted for %s of %s requests", doc.Int(p.Equal), doc.Int(p.Requests)))
 	if f, some := predictionFigure(p); some {
-		defer s.Figure(f)
+		defer s.Figures(f)
 	}
 	if p.Measured == 0 && p.Predicted > 0 {
 		s.Text("Nothing was cached: the server may have no prefix cache, or does not report it.")
@@ -82,7 +82,7 @@ func predictionFigure(p *measure.CachePrediction) (figure.Figure, bool) {
 	}
 	points := figure.Series{Name: "requests", Kind: figure.Points}
 	for _, e := range p.Each {
-		points.X, points.Y = append(points.X, float64(e.Predicted)), append(points.Y, float64(e.Measured))
+		points.Add(float64(e.Predicted), float64(e.Measured), "")
 	}
 	return against("Cached prompt tokens of each request", "Predicted", "Measured", figure.Axis{Unit: "tokens"}, points), true
 }

@@ -29,7 +29,7 @@ func (r Run) addDistributions(s *doc.Section) {
 		if d := r.Result.Latency(of.latency); d.Count > 0 {
 			f := histogram(of.title, figure.Axis{Label: of.latency.Label(), Quantity: figure.Duration}, of.of, d)
 			f.Marks = append(f.Marks, Runs{r}.limits(of.latency)...)
-			s.Figure(f)
+			s.Figures(f)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (r Run) addFigures(d *doc.Document) {
 			for _, line := range over.lines {
 				f.Series = append(f.Series, line.of(series))
 			}
-			s.Figure(f)
+			s.Figures(f)
 		}
 	}
 }

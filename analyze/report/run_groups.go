@@ -177,11 +177,7 @@ func runSessionsJSON(s *measure.Sessions) any {
 		"by_isl":              turnGroupsJSON("isl", s.ByISL),
 	}
 	result := &measure.Result{Sessions: s}
-	statistics := []measure.Statistic{measure.Mean, measure.Median, measure.Std, measure.Min, measure.Max}
-	for _, p := range []float64{50, 90, 95, 99} {
-		statistics = append(statistics, measure.Percentile(p))
-	}
-	for _, m := range measure.SessionMetrics(statistics) {
+	for _, m := range measure.SessionMetrics(withPercentiles(fiveStatistics, []float64{50, 90, 95, 99})) {
 		keys[m.Key] = m.Value(result)
 	}
 	return keys

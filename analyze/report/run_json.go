@@ -59,13 +59,11 @@ func (r Run) Summary() map[string]any {
 	return keys
 }
 
+var fiveStatistics = []measure.Statistic{measure.Mean, measure.Median, measure.Std, measure.Min, measure.Max}
+
 // summaryStatistics returns the statistics of each latency in the summary.
 func (r Run) summaryStatistics() []measure.Statistic {
-	all := []measure.Statistic{measure.Mean, measure.Median, measure.Std, measure.Min, measure.Max}
-	for _, p := range slices.Concat([]float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}, r.View.Percentiles) {
-		all = append(all, measure.Percentile(p))
-	}
-	return all
+	return withPercentiles(fiveStatistics, slices.Concat([]float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}, r.View.Percentiles))
 }
 
 // JSON writes the summary of one run as a JSON object. Several are an array, with their

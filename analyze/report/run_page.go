@@ -147,23 +147,23 @@ func (r Run) notes() (all []doc.Note) {
 
 // notesOf returns the notes of several runs. A note that some runs lack begins with the
 // names of the runs that have it.
-func notesOf(names []string, notes [][]doc.Note) (all []doc.Note) {
+func notesOf(runs Runs) (all []doc.Note) {
 	const most = 3
-	of := map[doc.Note][]string{}
-	for i := range names {
-		for _, n := range notes[i] {
+	of, names := map[doc.Note][]string{}, map[string]bool{} // runs of a search at the same load have one name
+	for _, r := range runs {
+		names[r.Name] = true
+		for _, n := range r.notes() {
 			if of[n] == nil {
 				all = append(all, n)
 			}
-			if !slices.Contains(of[n], names[i]) {
-				of[n] = append(of[n], names[i])
+			if !slices.Contains(of[n], r.Name) {
+				of[n] = append(of[n], r.Name)
 			}
 		}
 	}
-	distinct := slices.Compact(slices.Sorted(slices.Values(names))) // runs of a search at the same load have one name
 	for i, n := range all {
 		who := of[n]
-		if len(who) == len(distinct) {
+		if len(who) == len(names) {
 			continue
 		}
 		if more := len(who) - most; more > 0 {

@@ -43,7 +43,7 @@ type Group struct {
 
 // Point is one run.
 type Point struct {
-	Level      string               // the same in all groups
+	AxisValue  string               // the same in all groups
 	Values     []trace.Opt[float64] // of the metrics
 	Judgements []slo.Judgement      // of the gates
 	Outcome    string               // of the gates, in a search
@@ -103,9 +103,9 @@ const notValid = "*"
 
 func (p *Point) mark() string {
 	if p.Result.Verdict.Level != measure.Valid {
-		return p.Level + notValid
+		return p.AxisValue + notValid
 	}
-	return p.Level
+	return p.AxisValue
 }
 
 // value returns the value of a metric of the set.
@@ -141,13 +141,16 @@ func (s Set) Document() *doc.Document {
 // table has a row for each run of a group, with the ratio to the run of the base at the
 // same level. The base itself has no ratios.
 func (s *Set) table(g, base *Group) doc.Table {
-	t := doc.Table{Columns: s.columns()}
+	t := doc.Table{Columns: []string{headings[s.Axis]}}
 	if s.Axis == Deployments {
 		t.Left = 1
 	}
+	for _, m := range s.Metrics {
+		t.Columns = append(t.Columns, m.Column())
+	}
 	for _, p := range g.Points {
 		var of *Point
-		if i := slices.IndexFunc(base.Points, func(of *Point) bool { return of.Level == p.Level }); i >= 0 && base != g {
+		if i := slices.IndexFunc(base.Points, func(of *Point) bool { return of.AxisValue == p.AxisValue }); i >= 0 && base != g {
 			of = base.Points[i]
 		}
 		cells := s.row(p, of)
@@ -160,14 +163,6 @@ func (s *Set) table(g, base *Group) doc.Table {
 		t.Columns = append(t.Columns, "Objectives")
 	}
 	return t
-}
-
-func (s *Set) columns() []string {
-	columns := []string{headings[s.Axis]}
-	for _, m := range s.Metrics {
-		columns = append(columns, m.Column())
-	}
-	return columns
 }
 
 // row returns the table row of a run; with a base, each value has its ratio to the
@@ -192,7 +187,7 @@ func (s *Set) row(p, base *Point) []string {
 func (s *Set) points(yield func(where string, p *Point) bool) {
 	for _, g := range s.Groups {
 		for _, p := range g.Points {
-			where := p.Level
+			where := p.AxisValue
 			if s.Axis != Deployments {
 				where = headings[s.Axis] + " " + where
 			}
@@ -209,15 +204,13 @@ func (s *Set) points(yield func(where string, p *Point) bool) {
 // judge adds the notes on runs and the worst verdict of all with its reasons. A simulated
 // deployment that is not VALID has a warning: it does not affect the others.
 func (s *Set) judge(d *doc.Document) {
-	worst, runs := measure.Valid, 0
+	worst := measure.Valid
 	var reasons []doc.Evidence
-	var names []string
-	var notes [][]doc.Note
+	var runs Runs
 	for where, p := range s.points {
-		runs++
 		r := p.Result
 		worst = max(worst, r.Verdict.Level)
-		names, notes = append(names, where), append(notes, p.notes())
+		runs = append(runs, Run{Name: where, Info: p.Info, Result: r})
 		if len(r.Errors) > 0 {
 			d.Note("Warning", fmt.Sprintf("%s: %d of %d requests failed: %s.", where, r.Failed, r.Completed+r.Failed, failures(r)))
 		}
@@ -225,7 +218,7 @@ func (s *Set) judge(d *doc.Document) {
 			reasons = append(reasons, doc.Evidence{Level: r.Verdict.Level.String(), Text: notValid + " " + where + ": " + strings.Join(r.Verdict.Reasons(), "; ")})
 		}
 	}
-	d.Notes = append(d.Notes, notesOf(names, notes)...)
+	d.Notes = append(d.Notes, notesOf(runs)...)
 	for _, text := range s.Incomplete {
 		d.Note("Warning", text+".")
 	}
@@ -235,42 +228,34 @@ func (s *Set) judge(d *doc.Document) {
 		}
 		return
 	}
-	d.Verdict = &doc.Verdict{Level: worst.String(), Evidence: []doc.Evidence{{Level: worst.String(), Text: "the worst of " + doc.Count(runs, "run")}}}
+	d.Verdict = &doc.Verdict{Level: worst.String(), Evidence: []doc.Evidence{{Level: worst.String(), Text: "the worst of " + doc.Count(len(runs), "run")}}}
 	d.Verdict.Evidence = append(d.Verdict.Evidence, reasons...)
 }
 
 func (s *Set) addData(d *doc.Document) {
 	labelled := len(s.Groups) > 1 || s.Groups[0].name() != ""
 	shaped := slices.ContainsFunc(s.Groups, func(g *Group) bool { return g.Shape != "" })
-	data := &d.Data
-	if labelled {
-		data.Columns = append(data.Columns, "Deployment")
-	}
-	if shaped {
-		data.Columns = append(data.Columns, "Shape")
-	}
-	data.Columns = slices.Concat(data.Columns, s.columns(), []string{"Successful Requests", "Failed Requests", "Verdict"})
-	if d.Gates != nil {
-		data.Columns = append(data.Columns, "Gates")
-	}
 	for _, g := range s.Groups {
 		for _, p := range g.Points {
+			var columns []string
 			var row []any
-			if labelled {
-				row = append(row, g.Label)
+			add := func(some bool, column string, value any) {
+				if some {
+					columns, row = append(columns, column), append(row, value)
+				}
 			}
-			if shaped {
-				row = append(row, g.Shape)
+			add(labelled, "Deployment", g.Label)
+			add(shaped, "Shape", g.Shape)
+			add(true, headings[s.Axis], p.AxisValue)
+			for i, m := range s.Metrics {
+				add(true, m.Column(), p.Values[i])
 			}
-			row = append(row, p.Level)
-			for _, v := range p.Values {
-				row = append(row, v)
-			}
-			row = append(row, p.Result.Completed, p.Result.Failed, p.Result.Verdict.Level)
-			if d.Gates != nil {
-				row = append(row, gateLevel(p.Judgements))
-			}
-			data.Add(row...)
+			add(true, "Successful Requests", p.Result.Completed)
+			add(true, "Failed Requests", p.Result.Failed)
+			add(true, "Verdict", p.Result.Verdict.Level)
+			add(d.Gates != nil, "Gates", gateLevel(p.Judgements))
+			d.Data.Columns = columns
+			d.Data.Add(row...)
 		}
 	}
 }

@@ -213,7 +213,7 @@ func (s *Set) addGates(d *doc.Document) {
 	if len(s.Gates) == 0 {
 		return
 	}
-	d.Gates = &doc.Verdict{Level: passLevel(len(s.Unmet()) == 0)}
+	d.Gates = &doc.Verdict{Level: passLevel(len(s.FailedGates()) == 0)}
 	add := func(where string, judgements []slo.Judgement, failed string) {
 		for _, j := range judgements {
 			d.Gates.Evidence = append(d.Gates.Evidence, gateEvidence(where+": ", j, failed))
@@ -237,7 +237,7 @@ func (s *Set) addGates(d *doc.Document) {
 	case s.Axis == Deployments:
 		smallest, met := s.smallest()
 		d.Gates.Evidence = append(d.Gates.Evidence, doc.Evidence{Level: d.Gates.Level, Text: fmt.Sprintf("%d of %s meet the objectives", met, doc.Count(len(s.Groups[0].Points), "deployment"))})
-		add(smallest.Level+map[bool]string{true: ", the smallest", false: ", the largest"}[met > 0], smallest.Judgements, "FAIL")
+		add(smallest.AxisValue+map[bool]string{true: ", the smallest", false: ", the largest"}[met > 0], smallest.Judgements, "FAIL")
 		for i, j := range smallest.Judgements {
 			if share, known := s.HeldOut[j.Gate.Metric.Key]; known {
 				d.Gates.Evidence[1+i].Text += ", " + plusMinus(share) + " by the held-out rows"
@@ -269,9 +269,9 @@ func (s *Set) smallest() (best *Point, met int) {
 	return best, met
 }
 
-// Unmet lists failures of gates: searches without an answer, a plan without a passing
+// FailedGates lists failures of gates: searches without an answer, a plan without a passing
 // deployment, or runs of a sweep.
-func (s *Set) Unmet() (texts []string) {
+func (s *Set) FailedGates() (texts []string) {
 	switch {
 	case s.searched():
 		for _, g := range s.Groups {

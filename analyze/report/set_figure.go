@@ -27,12 +27,12 @@ func (s *Set) addFigures(d *doc.Document) {
 	}}
 	to := d.DetailSection("Throughput against latency")
 	for _, x := range []metric{e2el, ttft, tpot, perUser} {
-		to.Figure(s.figure(x.axis.Label, x, output))
+		to.Figures(s.figure(x.axis.Label, x, output))
 	}
 	if !strings.HasPrefix(s.Axis, "max-") { // requests may be sent at another rate than requested
 		load := metric{axis: figure.Axis{Label: "Achieved request rate", Unit: "req/s"}, of: s.metric("achieved_rate", 1)}
-		to.Figure(s.figure(ttft.axis.Label+" by load", load, ttft))
-		to.Figure(s.figure(tpot.axis.Label+" by load", load, tpot))
+		to.Figures(s.figure(ttft.axis.Label+" by load", load, ttft))
+		to.Figures(s.figure(tpot.axis.Label+" by load", load, tpot))
 	}
 }
 
@@ -54,9 +54,7 @@ func (s *Set) addFronts(d *doc.Document, latencies ...metric) {
 		figures = append(figures, f)
 	}
 	to.Table(t)
-	for _, f := range figures {
-		to.Figure(f)
-	}
+	to.Figures(figures...)
 }
 
 // front returns the points of deployments by latency, and those on the Pareto front. It
@@ -73,11 +71,8 @@ func front(of figure.Series) (front, all figure.Series) {
 	front, all = figure.Series{Name: "Pareto front", Kind: figure.Line}, figure.Series{Name: "deployments", Kind: figure.Points}
 	best := 0.0
 	for _, i := range order {
-		add := func(s *figure.Series) {
-			s.X, s.Y, s.Labels = append(s.X, of.X[i]), append(s.Y, of.Y[i]), append(s.Labels, of.Labels[i])
-		}
-		if add(&all); of.Y[i] > best*step {
-			add(&front)
+		if all.Add(of.X[i], of.Y[i], of.Labels[i]); of.Y[i] > best*step {
+			front.Add(of.X[i], of.Y[i], of.Labels[i])
 			best = of.Y[i]
 		}
 	}
@@ -125,8 +120,8 @@ func (s *Set) figure(title string, x, y metric) figure.Figure {
 				continue
 			}
 			xs, ys = append(xs, x.Value), append(ys, y.Value)
-			series.X, series.Y, series.Labels = append(series.X, x.Value), append(series.Y, y.Value), append(series.Labels, doc.Clean(p.mark()))
-			if p.mark() != p.Level && !strings.HasSuffix(f.Note, "VALID") {
+			series.Add(x.Value, y.Value, doc.Clean(p.mark()))
+			if p.mark() != p.AxisValue && !strings.HasSuffix(f.Note, "VALID") {
 				f.Note += "; " + notValid + " is not VALID"
 			}
 		}

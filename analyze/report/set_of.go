@@ -34,7 +34,7 @@ func SweepOf(subject string, runs []experiment.Trial, v View) Set {
 
 // measured returns a run as a point.
 func (s *Set) measured(r experiment.Trial, v View) *Point {
-	p := &Point{Level: r.Get(s.Axis), Run: Run{Name: filepath.Base(r.Dir), Dir: r.Dir, Info: r.Run, Result: r.Metrics, View: v}}
+	p := &Point{AxisValue: r.Get(s.Axis), Run: Run{Name: filepath.Base(r.Dir), Dir: r.Dir, Info: r.Run, Result: r.Metrics, View: v}}
 	p.Judgements = p.Run.Judgements()
 	for _, m := range s.Metrics {
 		p.Values = append(p.Values, m.Value(r.Metrics))
@@ -96,7 +96,7 @@ func PlanOf(plan Plan) Set {
 		info := runfile.Run{Settings: settings.Settings{Virtual: true}, Outcome: runfile.Outcome{Trace: runfile.Source{Name: plan.Trace}, Target: runfile.Target{Simulated: true}, Notes: slices.Concat(notes, r.Warnings)}}
 		info.Ended = time.Unix(1, 0) // it is complete
 		p := &Point{
-			Level: r.Name(), Judgements: r.Judgements,
+			AxisValue: r.Name(), Judgements: r.Judgements,
 			Values: slices.Concat([]trace.Opt[float64]{trace.Some(float64(r.Total())), r.PerEngine(r.Values[throughput])}, r.Values, []trace.Opt[float64]{r.MeanQueue()}),
 			Run:    Run{Name: r.Name(), Info: info, Result: &measure.Result{Verdict: r.Verdict, Completed: r.Completed, Failed: r.Failed}},
 		}

@@ -47,9 +47,7 @@ func (d Trace) Document() *doc.Document {
 	sessionSection(to, a)
 	s := to.Section("Figures")
 	s.Lead = true
-	for _, f := range d.figures() {
-		s.Figure(f)
-	}
+	s.Figures(d.figures()...)
 	return to
 }
 

@@ -30,9 +30,7 @@ func (c Traces) Document() *doc.Document {
 	}
 	s := d.Section("Figures")
 	s.Lead = true
-	for _, f := range c.figures() {
-		s.Figure(f)
-	}
+	s.Figures(c.figures()...)
 	return d
 }
 

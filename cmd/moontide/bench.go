@@ -378,7 +378,7 @@ func setOutcome(set report.Set) error {
 		return errInvalid
 	}
 	var failed []error
-	for _, text := range set.Unmet() {
+	for _, text := range set.FailedGates() {
 		failed = append(failed, gateError{fmt.Errorf("failed: %s", text)})
 	}
 	return errors.Join(failed...)

@@ -193,10 +193,12 @@ func (s *Section) Row(key, value, unit, note string) {
 	b.KeyValues = append(b.KeyValues, KeyValue{key, value, unit, note})
 }
 
-// Figure adds a figure. Consecutive figures are side by side.
-func (s *Section) Figure(f figure.Figure) {
-	b := s.last(func(b *Block) bool { return b.Figures != nil })
-	b.Figures = append(b.Figures, f)
+// Figures adds figures. Consecutive figures are side by side.
+func (s *Section) Figures(all ...figure.Figure) {
+	if len(all) > 0 {
+		b := s.last(func(b *Block) bool { return b.Figures != nil })
+		b.Figures = append(b.Figures, all...)
+	}
 }
 
 // DropFigures removes the figures of all sections.

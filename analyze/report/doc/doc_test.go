@@ -22,7 +22,7 @@ func full() *doc.Document {
 	s.Text("One sentence.", "Another one.")
 	s.Warn("a warning in a section")
 	s.Row("requests", "1", "tokens", "a remark")
-	s.Figure(figure.Figure{Title: "a figure"})
+	s.Figures(figure.Figure{Title: "a figure"})
 	t := doc.Table{Columns: []string{"name", "value"}, Left: 1}
 	t.Add("x", "1.00")
 	s.Table(t)
@@ -147,8 +147,8 @@ func TestPageSize(t *testing.T) {
 			dots.X, dots.Y = append(dots.X, noise.ExpFloat64()), append(dots.Y, noise.ExpFloat64())
 		}
 		s := d.Section("Figures")
-		s.Figure(figure.Figure{Title: "line", Series: []figure.Series{line}})
-		s.Figure(figure.Figure{Title: "dots", Series: []figure.Series{dots}})
+		s.Figures(figure.Figure{Title: "line", Series: []figure.Series{line}})
+		s.Figures(figure.Figure{Title: "dots", Series: []figure.Series{dots}})
 	}
 	page := written(t, d, "HTML")
 	if len(page) > 500_000 || strings.Count(page, "<svg") != 32 {

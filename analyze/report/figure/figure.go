@@ -116,6 +116,11 @@ type Series struct {
 	Labels []string
 }
 
+// Add appends a point, with a label that may be "".
+func (s *Series) Add(x, y float64, label string) {
+	s.X, s.Y, s.Labels = append(s.X, x), append(s.Y, y), append(s.Labels, label)
+}
+
 // A Mark is a labelled line across the plot: vertical on x or, with OnY, horizontal.
 type Mark struct {
 	Label  string
