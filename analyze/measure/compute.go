@@ -55,7 +55,7 @@ func newCollector(opts Options) *collector {
 func (c *collector) add(rec *replay.Record) {
 	q := NewRequest(rec, &c.opts)
 	if c.opts.Parts != nil {
-		q.part = c.opts.Parts.latest
+		q.part = int32(c.opts.Parts.Latest())
 	}
 	if rec.Class.Failed() && q.Ended {
 		addExample(c.examples, failures{q.part, rec.Class}, rec.Error)
@@ -99,7 +99,7 @@ func (c *collector) finish() *Result {
 		r.Detail = &Detail{Series: newSeries(c.requests, r.Window, &c.chunks.tokens, inFlight), ByISL: c.byISL(false)}
 	}
 	if c.opts.Parts != nil {
-		r.PartFaults, r.Parts = c.opts.Parts.faults, c.partResults(r)
+		r.PartFaults, r.Parts = c.opts.Parts.Faults, c.partResults(r)
 	}
 	r.Verdict = judge(r, false)
 	return r

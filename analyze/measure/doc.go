@@ -11,5 +11,5 @@
 // code that prints or compares metrics uses them.
 //
 // Latencies are in milliseconds; times are offsets from the start of the run.
-// [Merge] combines the runs of several machines.
+// Package parts combines the runs of several machines.
 package measure

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/parts"
 	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -53,8 +54,10 @@ type Options struct {
 	// as text, which may encode to other tokens, and GeneratedCached that the server keeps
 	// generated tokens in its prefix cache.
 	LiveAnswers, GeneratedCached, TextAnswers bool
-	// Parts are those of a run of several processes, otherwise nil.
-	Parts *Merged
+	// Parts are those of a run of several processes, otherwise nil. With PartOptions, each is
+	// judged, too: by the options of its run, and the window and the thresholds of the whole.
+	Parts       *parts.Merged
+	PartOptions []Options
 	// Unreadable, if not nil, returns the number of unreadable records and the first error.
 	// It is called after the records have been read.
 	Unreadable func() (records int, first error)

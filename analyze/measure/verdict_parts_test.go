@@ -10,13 +10,16 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/replay"
+	merge "moontide/replay/parts"
 	"moontide/replay/runfile"
 )
 
+type recording = merge.Part
+
 // divided returns the parts of one run: records whose clock is wrong by skew and,
 // after a second, wrong by drift more.
-func divided(records []replay.Record, of int, skew, drift func(part int) time.Duration) []measure.Part {
-	var parts []measure.Part
+func divided(records []replay.Record, of int, skew, drift func(part int) time.Duration) []recording {
+	var parts []recording
 	for i := range of {
 		var own []replay.Record
 		for k, rec := range records {
@@ -33,7 +36,7 @@ func divided(records []replay.Record, of int, skew, drift func(part int) time.Du
 		for k := range own { // as that clock shows them
 			own[k] = byClock(own[k], drift(i))
 		}
-		parts = append(parts, measure.Part{
+		parts = append(parts, recording{
 			Name: fmt.Sprint("part-", i+1),
 			Run: runfile.Run{Outcome: runfile.Outcome{
 				Version: "v1", Started: started, Ended: started.Add(time.Hour), Rows: len(own), Sent: len(own), Schedule: "s",
@@ -59,14 +62,15 @@ func byClock(rec replay.Record, drift time.Duration) replay.Record {
 func none(int) time.Duration { return 0 }
 
 // mergedRun merges parts and judges each by itself.
-func mergedRun(t interface{ Fatal(...any) }, parts []measure.Part, known *runfile.Parts, opts measure.Options) *measure.Result {
-	merged, err := measure.Merge(parts, known)
+func mergedRun(t interface{ Fatal(...any) }, parts []recording, known *runfile.Parts, opts measure.Options) *measure.Result {
+	merged, err := merge.Merge(parts, known)
 	if err != nil {
 		t.Fatal(err)
 	}
-	merged.Judge(func(_ int, info *runfile.Run) measure.Options {
-		return measure.Options{Sent: info.Sent, ReadDelay: info.ReadDelay}
-	})
+	for i := range merged.Parts {
+		info := &merged.Parts[i].Run
+		opts.PartOptions = append(opts.PartOptions, measure.Options{Sent: info.Sent, ReadDelay: info.ReadDelay})
+	}
 	opts.Rows, opts.Sent, opts.Parts = merged.Run.Rows, merged.Run.Sent, merged
 	r, err := measure.Compute(merged.Records, opts)
 	if err != nil {
@@ -113,7 +117,7 @@ func TestSkewedClocksAreCorrected(t *testing.T) {
 		return []time.Duration{0, 0, 0, 100 * time.Microsecond}[part]
 	}
 	parts := divided(records, 4, skew, drift)
-	merged, err := measure.Merge(parts, nil)
+	merged, err := merge.Merge(parts, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +138,7 @@ func TestSkewedClocksAreCorrected(t *testing.T) {
 
 // What is wrong with a part is wrong with the run, by name.
 func TestFaultsOfParts(t *testing.T) {
-	late := func(part measure.Part, ms float64) measure.Part {
+	late := func(part recording, ms float64) recording {
 		var records []replay.Record
 		for rec := range part.Records {
 			records = append(records, shifted(rec, ms))
@@ -144,44 +148,44 @@ func TestFaultsOfParts(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name  string
-		edit  func(parts []measure.Part) []measure.Part
+		edit  func(parts []recording) []recording
 		known *runfile.Parts
 		level measure.Level
 		want  string // "" is none
 	}{
-		{"sound", func(p []measure.Part) []measure.Part { return p }, nil, measure.Valid, "4 of 4 parts are VALID on their own"},
-		{"all late", func(p []measure.Part) []measure.Part {
+		{"sound", func(p []recording) []recording { return p }, nil, measure.Valid, "4 of 4 parts are VALID on their own"},
+		{"all late", func(p []recording) []recording {
 			for i := range p {
 				p[i] = late(p[i], 3)
 			}
 			return p
 		}, nil, measure.Suspect, "part 1 of 4: client lag p99 3.00 ms"},
-		{"one late", func(p []measure.Part) []measure.Part { p[2] = late(p[2], 12.46); return p }, nil, measure.Invalid, "part 3 of 4: client lag p99 12.46 ms"},
-		{"lost", func(p []measure.Part) []measure.Part { return p[:3] }, nil, measure.Invalid, "part 4 of 4 is missing: add its folder"},
-		{"lost, as the leader knows", func(p []measure.Part) []measure.Part { return p[1:] }, &runfile.Parts{RunID: "r", Of: 4, Parts: []runfile.PartState{{Number: 1, Host: "b", State: runfile.PartLost, Reason: "no word for 10 s"}, {}, {}, {}}}, measure.Invalid, "part 1 of 4 is missing (b): lost, no word for 10 s"},
-		{"its end not written", func(p []measure.Part) []measure.Part { return p }, &runfile.Parts{RunID: "r", Of: 4}, measure.Invalid, "the end of the run is not in parts.json"},
-		{"moved by 120 s", func(p []measure.Part) []measure.Part {
+		{"one late", func(p []recording) []recording { p[2] = late(p[2], 12.46); return p }, nil, measure.Invalid, "part 3 of 4: client lag p99 12.46 ms"},
+		{"lost", func(p []recording) []recording { return p[:3] }, nil, measure.Invalid, "part 4 of 4 is missing: add its folder"},
+		{"lost, as the leader knows", func(p []recording) []recording { return p[1:] }, &runfile.Parts{RunID: "r", Of: 4, Parts: []runfile.PartState{{Number: 1, Host: "b", State: runfile.PartLost, Reason: "no word for 10 s"}, {}, {}, {}}}, measure.Invalid, "part 1 of 4 is missing (b): lost, no word for 10 s"},
+		{"its end not written", func(p []recording) []recording { return p }, &runfile.Parts{RunID: "r", Of: 4}, measure.Invalid, "the end of the run is not in parts.json"},
+		{"moved by 120 s", func(p []recording) []recording {
 			p[1].Run.Started = p[1].Run.Started.Add(2 * time.Minute)
 			return p
 		}, nil, measure.Invalid, "part 2 of 4 started 120000.00 ms from the agreed start"},
-		{"started late", func(p []measure.Part) []measure.Part {
+		{"started late", func(p []recording) []recording {
 			for i := range p {
 				p[i].Run.Started = p[i].Run.Started.Add(time.Duration(248+58*i) * time.Millisecond)
 			}
 			return p
 		}, nil, measure.Invalid, "part 4 of 4 started 422.00 ms from the agreed start"},
-		{"killed", func(p []measure.Part) []measure.Part { p[3].Run.Ended, p[3].Run.Sent = time.Time{}, 10; return p }, nil, measure.Invalid, "part 4 of 4 did not end (10 of 25 requests were sent)"},
-		{"failed", func(p []measure.Part) []measure.Part { p[3].Run.Failure = "disk full"; return p }, nil, measure.Invalid, "part 4 of 4 failed (25 of 25 requests were sent): disk full"},
-		{"one was stopped", func(p []measure.Part) []measure.Part { p[0].Run.Stopped = true; return p }, nil, measure.Invalid, "part 1 of 4 was stopped early"},
-		{"one twice", func(p []measure.Part) []measure.Part { return append(p, p[1]) }, nil, measure.Invalid, "part-2 and part-2 are both part 2"},
-		{"of another run", func(p []measure.Part) []measure.Part { p[1].Run.Part.RunID = "q"; return p }, nil, measure.Invalid, "part-2 does not belong to the same run as part-1"},
-		{"of another schedule", func(p []measure.Part) []measure.Part { p[1].Run.Schedule = "q"; return p }, nil, measure.Invalid, "differ in their schedules (SHA-256): s, q"},
-		{"other models", func(p []measure.Part) []measure.Part { p[1].Run.Target.Model = "m"; return p }, nil, measure.Invalid, "differ in their models: , m"},
-		{"clock not compared", func(p []measure.Part) []measure.Part { p[1].Run.Part.Clock = runfile.Clock{}; return p }, nil, measure.Suspect, "the clocks of part 2 of 4 were not compared"},
-		{"clock unsure", func(p []measure.Part) []measure.Part { p[1].Run.Part.Clock.After.BoundMS = 4; return p }, nil, measure.Suspect, "clocks of the parts are known within 4 ms, the worst being that of part 2 of 4"},
-		{"clock unknown", func(p []measure.Part) []measure.Part { p[1].Run.Part.Clock.After.BoundMS = 40; return p }, nil, measure.Invalid, "clocks of the parts are known within 40 ms"},
-		{"clock stepped", func(p []measure.Part) []measure.Part { p[1].Run.Part.Clock.After.OffsetMS += 10_000; return p }, nil, measure.Suspect, "part 2 of 4: its clock was changed during the run"},
-		{"the same rows in two parts", func(p []measure.Part) []measure.Part {
+		{"killed", func(p []recording) []recording { p[3].Run.Ended, p[3].Run.Sent = time.Time{}, 10; return p }, nil, measure.Invalid, "part 4 of 4 did not end (10 of 25 requests were sent)"},
+		{"failed", func(p []recording) []recording { p[3].Run.Failure = "disk full"; return p }, nil, measure.Invalid, "part 4 of 4 failed (25 of 25 requests were sent): disk full"},
+		{"one was stopped", func(p []recording) []recording { p[0].Run.Stopped = true; return p }, nil, measure.Invalid, "part 1 of 4 was stopped early"},
+		{"one twice", func(p []recording) []recording { return append(p, p[1]) }, nil, measure.Invalid, "part-2 and part-2 are both part 2"},
+		{"of another run", func(p []recording) []recording { p[1].Run.Part.RunID = "q"; return p }, nil, measure.Invalid, "part-2 does not belong to the same run as part-1"},
+		{"of another schedule", func(p []recording) []recording { p[1].Run.Schedule = "q"; return p }, nil, measure.Invalid, "differ in their schedules (SHA-256): s, q"},
+		{"other models", func(p []recording) []recording { p[1].Run.Target.Model = "m"; return p }, nil, measure.Invalid, "differ in their models: , m"},
+		{"clock not compared", func(p []recording) []recording { p[1].Run.Part.Clock = runfile.Clock{}; return p }, nil, measure.Suspect, "the clocks of part 2 of 4 were not compared"},
+		{"clock unsure", func(p []recording) []recording { p[1].Run.Part.Clock.After.BoundMS = 4; return p }, nil, measure.Suspect, "clocks of the parts are known within 4 ms, the worst being that of part 2 of 4"},
+		{"clock unknown", func(p []recording) []recording { p[1].Run.Part.Clock.After.BoundMS = 40; return p }, nil, measure.Invalid, "clocks of the parts are known within 40 ms"},
+		{"clock stepped", func(p []recording) []recording { p[1].Run.Part.Clock.After.OffsetMS += 10_000; return p }, nil, measure.Suspect, "part 2 of 4: its clock was changed during the run"},
+		{"the same rows in two parts", func(p []recording) []recording {
 			p[2].Records = p[1].Records
 			return p
 		}, nil, measure.Invalid, "records are duplicates"},
@@ -224,7 +228,7 @@ func TestMergedParts(t *testing.T) {
 				_ = yield(runfile.Sample{AtMS: 1000, SpanMS: 1000, CPU: float64(1 + 2*i), Server: &runfile.ServerFigures{Engine: "vllm"}}, nil)
 			}
 		}
-		merged, err := measure.Merge(parts, nil)
+		merged, err := merge.Merge(parts, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,8 +255,8 @@ func TestPartsThatAreNotMerged(t *testing.T) {
 	far, alone := divided(nil, 2, none, none), divided(nil, 2, none, none)
 	far[1].Run.Started = far[1].Run.Started.AddDate(300, 0, 0)
 	alone[0].Run.Part = runfile.Part{}
-	for want, parts := range map[string][]measure.Part{"not parts of one run": far, "part-1 is not a part of a run": alone} {
-		if merged, err := measure.Merge(parts, nil); err == nil || !strings.Contains(err.Error(), want) {
+	for want, parts := range map[string][]recording{"not parts of one run": far, "part-1 is not a part of a run": alone} {
+		if merged, err := merge.Merge(parts, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, %+v", err, merged)
 		}
 	}

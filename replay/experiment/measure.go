@@ -14,6 +14,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/replay/openai"
+	"moontide/replay/parts"
 	"moontide/replay/runfile"
 	"moontide/replay/settings"
 )
@@ -54,8 +55,8 @@ func Measure(cfg MeasureConfig, dir string) (*Result, error) {
 
 // Recording is the record of a run.
 type Recording struct {
-	measure.Part
-	merged  *measure.Merged // nil if the run is in one folder
+	parts.Part
+	merged  *parts.Merged // nil if the run is in one folder
 	dir     string
 	dirs    []string // of the parts
 	folders []*runfile.Reader
@@ -87,7 +88,7 @@ func (r *Recording) open() error {
 			return fmt.Errorf("the run in %s has no folder of a part", r.dir)
 		}
 	}
-	var parts []measure.Part
+	var recordings []parts.Part
 	for _, dir := range r.dirs {
 		folder, err := openFolder(dir)
 		if err != nil {
@@ -95,13 +96,13 @@ func (r *Recording) open() error {
 		}
 		r.folders = append(r.folders, folder)
 		folder.Share(len(r.dirs))
-		parts = append(parts, measure.Part{Name: dir, Run: folder.Run, Records: inFolder(dir, len(r.dirs), folder.Records()), Samples: runfile.Samples(dir)})
+		recordings = append(recordings, parts.Part{Name: dir, Run: folder.Run, Records: inFolder(dir, len(r.dirs), folder.Records()), Samples: runfile.Samples(dir)})
 	}
 	if whole {
-		r.Part = parts[0]
+		r.Part = recordings[0]
 		return nil
 	}
-	if r.merged, err = measure.Merge(parts, &known); err != nil {
+	if r.merged, err = parts.Merge(recordings, &known); err != nil {
 		return err
 	}
 	r.Part = r.merged.Part
@@ -169,25 +170,26 @@ func (r *Recording) Options(cfg MeasureConfig) (measure.Options, error) {
 		return opts, nil
 	}
 	opts.Parts = r.merged
-	return opts, r.judgeParts(opts)
+	opts.PartOptions, err = r.partOptions(opts)
+	return opts, err
 }
 
-// judgeParts judges each part, with the window and the thresholds of the whole run.
-func (r *Recording) judgeParts(whole measure.Options) error {
-	var failed error
-	r.merged.Judge(func(i int, info *runfile.Run) measure.Options {
-		opts := optionsOf(info)
+// partOptions returns the options that judge each part, with the window and the thresholds of
+// the whole run.
+func (r *Recording) partOptions(whole measure.Options) (all []measure.Options, err error) {
+	for i := range r.merged.Parts {
+		opts := optionsOf(&r.merged.Parts[i].Run)
 		opts.Window, opts.Thresholds = whole.Window, whole.Thresholds
 		opts.Expected = whole.Expected / len(r.folders)
 		opts.Unreadable = unreadable(r.folders[i])
 		samples, err := measure.SummarizeSamples(runfile.Samples(r.dirs[i]), measure.Span{})
-		if err != nil && failed == nil {
-			failed = err
+		if err != nil {
+			return nil, err
 		}
 		opts.Samples.Client = samples.Client
-		return opts
-	})
-	return failed
+		all = append(all, opts)
+	}
+	return all, nil
 }
 
 // optionsOf returns the options for [measure.Compute] that are in run.json.
