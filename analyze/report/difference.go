@@ -262,9 +262,7 @@ func (c Difference) JSON(w io.Writer) error {
 	for _, o := range c.Objections {
 		objections = append(objections, o.Reason)
 	}
-	changes := objects(c.Changes, func(x diff.Change) object {
-		return object{{"setting", x.Setting}, {"a", append([]string{}, x.A...)}, {"b", append([]string{}, x.B...)}}
-	})
+	changes := objects(c.Changes, changeJSON)
 	requests := objects(c.Requests, func(r diff.Requests) object {
 		return object{
 			{"latency", r.Latency.Key()}, {"pairs", r.Count}, {"mean", r.Mean}, {"mean_interval", r.MeanInterval},
@@ -280,6 +278,10 @@ func (c Difference) JSON(w io.Writer) error {
 		{"paired", c.Paired}, {"pairs", c.Pairs}, {"completed_in_a_alone", c.OnlyA}, {"completed_in_b_alone", c.OnlyB},
 		{"requests", append([]object{}, requests...)},
 	}...))
+}
+
+func changeJSON(x diff.Change) object {
+	return object{{"setting", x.Setting}, {"a", append([]string{}, x.A...)}, {"b", append([]string{}, x.B...)}}
 }
 
 func sideJSON(name string, runs []*diff.Run) object {

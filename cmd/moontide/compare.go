@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ func compareCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Usage: "compare two runs, with confidence intervals",
 		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name the sides " +
-			"with old=A new=B. Use three or more runs per side to see run-to-run variation. Without --force, compare " +
+			"with old=A new=B. Of two sets of bench, the runs with the same settings are compared. Use three or more runs per side to see run-to-run variation. Without --force, compare " +
 			"refuses runs that are INVALID (exit status 3), and runs that are incomplete or of different workloads " +
 			"(exit status 1). Compare a simulated run with a measured one to see the errors of a prediction.\n\n" +
 			gateHelp + "\n\n" +
@@ -59,35 +60,109 @@ func compareRuns(c *cli.Context, std streams, d *commandLine) error {
 	if err != nil {
 		return err
 	}
-	var sides [2][]*diff.Run
+	sets := 0
+	for _, arg := range c.Args().Slice() {
+		if experiment.IsSet(parseInput(arg).path) {
+			sets++
+		}
+	}
+	compared := comparison{std, d, metrics, view.Gates, c.Uint64("seed")}
+	switch sets {
+	case 2:
+		return compared.sets(out, c.Args().Slice())
+	case 1:
+		return misused("name either two sides of runs or two sets: the runs of a set are the folders in it")
+	}
 	var names [2]string
+	var sides [2][]string
 	for i, arg := range c.Args().Slice() {
-		name, dirs, err := parseSide(arg)
-		if err != nil {
+		if names[i], sides[i], err = parseSide(arg); err != nil {
 			return err
 		}
-		names[i] = name
-		for _, dir := range dirs {
-			run, err := readRun(std, dir, d.Objectives.Goodput)
-			if err != nil {
-				return err
-			}
-			sides[i] = append(sides[i], run)
-		}
 	}
-	found := diff.Of(sides[0], sides[1], diff.Options{Metrics: metrics, Seed: c.Uint64("seed")})
-	if len(found.Objections) > 0 && !d.Objectives.Force {
-		return refuse(std, found.Objections)
-	}
-	shown := report.Difference{Comparison: found, NameA: names[0], NameB: names[1]}
-	for _, gate := range view.Gates {
-		difference, _ := found.Find(gate.Metric.Key)
-		shown.Judgements = append(shown.Judgements, diff.Judge(gate, difference))
+	shown, err := compared.sides(names, sides)
+	if err != nil {
+		return err
 	}
 	if err := out.show(std, resultsOf(shown)); err != nil {
 		return err
 	}
 	return failedGates("", shown.Judgements)
+}
+
+// comparison is how runs are compared.
+type comparison struct {
+	std     streams
+	line    *commandLine
+	metrics []measure.Metric
+	gates   []slo.Gate
+	seed    uint64
+}
+
+// sides compares the runs in some folders with those in others.
+func (c *comparison) sides(names [2]string, dirs [2][]string) (shown report.Difference, err error) {
+	var sides [2][]*diff.Run
+	for i := range dirs {
+		for _, dir := range dirs[i] {
+			run, err := readRun(c.std, dir, c.line.Objectives.Goodput)
+			if err != nil {
+				return shown, err
+			}
+			sides[i] = append(sides[i], run)
+		}
+	}
+	found := diff.Of(sides[0], sides[1], diff.Options{Metrics: c.metrics, Seed: c.seed})
+	if len(found.Objections) > 0 && !c.line.Objectives.Force {
+		return shown, refuse(c.std, found.Objections)
+	}
+	shown = report.Difference{Comparison: found, NameA: names[0], NameB: names[1]}
+	for _, gate := range c.gates {
+		difference, _ := found.Find(gate.Metric.Key)
+		shown.Judgements = append(shown.Judgements, diff.Judge(gate, difference))
+	}
+	return shown, nil
+}
+
+// sets compares the runs of two sets that have the same settings.
+func (c *comparison) sets(out outputs, args []string) error {
+	var sets [2]experiment.SetFolder
+	shown := report.Differences{}
+	for i, arg := range args {
+		in := parseInput(arg)
+		var err error
+		if sets[i], err = experiment.OpenSet(in.path); err != nil {
+			return err
+		}
+		shown.Names[i] = cmp.Or(in.name, in.path)
+	}
+	for _, a := range sets[0].Runs {
+		i := slices.IndexFunc(sets[1].Runs, func(b experiment.SetRun) bool { return b.Same(a.Point) })
+		if i < 0 {
+			shown.Alone = append(shown.Alone, fmt.Sprintf("%v of %s", a.Point, shown.Names[0]))
+			continue
+		}
+		difference, err := c.sides([2]string{a.Dir, sets[1].Runs[i].Dir}, [2][]string{{a.Dir}, {sets[1].Runs[i].Dir}})
+		if err != nil {
+			return fmt.Errorf("%v: %w", a.Point, err)
+		}
+		shown.Points = append(shown.Points, report.PointDifference{Point: a.Point.String(), Difference: difference})
+	}
+	for _, b := range sets[1].Runs {
+		if !slices.ContainsFunc(sets[0].Runs, func(a experiment.SetRun) bool { return a.Same(b.Point) }) {
+			shown.Alone = append(shown.Alone, fmt.Sprintf("%v of %s", b.Point, shown.Names[1]))
+		}
+	}
+	if len(shown.Points) == 0 {
+		return fmt.Errorf("no run of %s has the settings of one of %s", shown.Names[0], shown.Names[1])
+	}
+	if err := out.show(c.std, resultsOf(shown)); err != nil {
+		return err
+	}
+	var failed []error
+	for _, p := range shown.Points {
+		failed = append(failed, failedGates(p.Point+": ", p.Judgements))
+	}
+	return errors.Join(failed...)
 }
 
 // comparedMetrics returns the metrics to compare: those of --metric, of conditions and of

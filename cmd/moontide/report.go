@@ -186,11 +186,15 @@ func reportSets(c *cli.Context, std streams, d *commandLine, inputs []namedInput
 	var incomplete []string
 	var view report.View
 	for _, dir := range inputs {
-		trials, record, unended, err := experiment.MeasureSet(experiment.MeasureConfig{Change: d.change()}, dir.path)
+		folder, err := experiment.OpenSet(dir.path)
 		if err != nil {
 			return err
 		}
-		for _, unfinished := range unended {
+		trials, err := folder.Measure(experiment.MeasureConfig{Change: d.change()})
+		if err != nil {
+			return err
+		}
+		for _, unfinished := range folder.Unended {
 			what := "the run in " + unfinished + " did not end, or no request succeeded"
 			if unfinished == dir.path {
 				what = "the set in " + unfinished + " did not end"
@@ -198,7 +202,7 @@ func reportSets(c *cli.Context, std streams, d *commandLine, inputs []namedInput
 			incomplete = append(incomplete, what+": repeat its command")
 		}
 		s := d.Settings
-		s.Adopt(&record.Settings, "")
+		s.Adopt(&folder.Settings, "")
 		if view, err = viewOf(c, &s); err != nil {
 			return err
 		}
@@ -214,8 +218,8 @@ func reportSets(c *cli.Context, std streams, d *commandLine, inputs []namedInput
 			std.sayAll("%s", t.Damaged)
 			all = append(all, *t)
 		}
-		if g := record.Goal; g != nil && len(view.Gates) > 0 {
-			set := experiment.Set{Base: experiment.Config{Settings: record.Settings}, Goal: &experiment.Goal{Setting: g.Setting, Low: g.Low, High: g.High, MaxRuns: g.MaxRuns, Gates: view.Gates}}
+		if g := folder.Goal; g != nil && len(view.Gates) > 0 {
+			set := experiment.Set{Base: experiment.Config{Settings: folder.Settings}, Goal: &experiment.Goal{Setting: g.Setting, Low: g.Low, High: g.High, MaxRuns: g.MaxRuns, Gates: view.Gates}}
 			found, err := set.Answers(trials)
 			if err != nil {
 				return d.misuse(err)

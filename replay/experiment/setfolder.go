@@ -246,21 +246,32 @@ func IsSet(dir string) bool {
 	return false
 }
 
-// MeasureSet measures the complete runs of a set, sorted by shape, level and start, or with
-// a goal by their start. Of several attempts at a run it takes the last that is not INVALID,
-// or the last. unended are the folders of those without a complete attempt, and dir if the
-// set did not end.
-func MeasureSet(cfg MeasureConfig, dir string) (trials []Trial, record SetRecord, unended []string, err error) {
+// SetFolder is what the folder of a set has.
+type SetFolder struct {
+	SetRecord
+	// Runs are the complete runs, sorted by shape, level and start, or with a goal by their
+	// start. Of several attempts at a run it is the last that is not INVALID, or the last.
+	Runs []SetRun
+	// Unended are the folders of runs without a complete attempt, and that of the set if it
+	// did not end.
+	Unended []string
+}
+
+// SetRun is a run in the folder of a set.
+type SetRun struct {
+	Point
+	Dir            string
+	whole, invalid bool
+	started        time.Time
+}
+
+// OpenSet reads the folder of a set.
+func OpenSet(dir string) (set SetFolder, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, record, nil, fmt.Errorf("reading the set's folder: %w", err)
+		return set, fmt.Errorf("reading the set's folder: %w", err)
 	}
-	type found struct {
-		Trial
-		whole, invalid bool
-		started        time.Time
-	}
-	var all, begun []found
+	var begun []SetRun
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
@@ -268,52 +279,62 @@ func MeasureSet(cfg MeasureConfig, dir string) (trials []Trial, record SetRecord
 		path := filepath.Join(dir, e.Name())
 		info, has, err := ended(path)
 		if err != nil {
-			return nil, record, nil, err
+			return set, err
 		}
-		if len(info.Point.Values) == 0 {
+		run := SetRun{info.Point, path, has.whole(), has.invalid(), info.Started}
+		if len(run.Values) == 0 {
 			continue
 		}
-		f := found{Trial{Point: info.Point, Result: &Result{Dir: path}, Reused: true}, has.whole(), has.invalid(), info.Started}
-		if !f.whole {
-			begun = append(begun, f)
+		if !run.whole {
+			begun = append(begun, run)
 			continue
 		}
-		i := slices.IndexFunc(all, func(o found) bool { return o.Same(f.Point) })
+		i := slices.IndexFunc(set.Runs, func(o SetRun) bool { return o.Same(run.Point) })
 		switch {
 		case i < 0:
-			all = append(all, f)
-		case all[i].invalid == f.invalid && f.started.After(all[i].started) || all[i].invalid && !f.invalid:
-			all[i] = f
+			set.Runs = append(set.Runs, run)
+		case set.Runs[i].invalid == run.invalid && run.started.After(set.Runs[i].started) || set.Runs[i].invalid && !run.invalid:
+			set.Runs[i] = run
 		}
 	}
-	if len(all) == 0 {
-		return nil, record, nil, fmt.Errorf("%s is the folder of a set without a complete run", dir)
+	if len(set.Runs) == 0 {
+		return set, fmt.Errorf("%s is the folder of a set without a complete run", dir)
 	}
-	if record, err = readSet(dir); err != nil {
-		return nil, record, nil, err
+	if set.SetRecord, err = readSet(dir); err != nil {
+		return set, err
 	}
-	slices.SortStableFunc(all, func(a, b found) int {
-		if record.Goal != nil {
+	level := func(p Point) float64 {
+		_, level := p.Load()
+		return level
+	}
+	slices.SortStableFunc(set.Runs, func(a, b SetRun) int {
+		if set.Goal != nil {
 			return a.started.Compare(b.started)
 		}
-		return cmp.Or(compareShapes(a.Point, b.Point), cmp.Compare(a.Level(), b.Level()), a.started.Compare(b.started))
+		return cmp.Or(compareShapes(a.Point, b.Point), cmp.Compare(level(a.Point), level(b.Point)), a.started.Compare(b.started))
 	})
 	for _, b := range begun {
-		if !slices.ContainsFunc(all, func(f found) bool { return f.Same(b.Point) }) {
-			unended = append(unended, b.Dir)
+		if !slices.ContainsFunc(set.Runs, func(r SetRun) bool { return r.Same(b.Point) }) {
+			set.Unended = append(set.Unended, b.Dir)
 		}
 	}
-	for _, f := range all {
-		if f.Result, err = Measure(cfg, f.Dir); err != nil {
-			return nil, record, nil, err
+	if set.Ended.IsZero() {
+		set.Unended = append(set.Unended, dir)
+	}
+	return set, nil
+}
+
+// Measure measures the runs of the set.
+func (s *SetFolder) Measure(cfg MeasureConfig) (trials []Trial, err error) {
+	for _, run := range s.Runs {
+		t := Trial{Point: run.Point, Reused: true}
+		if t.Result, err = Measure(cfg, run.Dir); err != nil {
+			return nil, err
 		}
-		f.Metrics.Detail = nil
-		trials = append(trials, f.Trial)
+		t.Metrics.Detail = nil
+		trials = append(trials, t)
 	}
-	if record.Ended.IsZero() {
-		unended = append(unended, dir)
-	}
-	return trials, record, unended, nil
+	return trials, nil
 }
 
 // readSet reads the file of a set.
