@@ -53,7 +53,7 @@ func (c *collector) estimateTimes(graph *trace.Graph) (u Untimed) {
 	if u = untimedOf(&c.rows, graph); u.Turns == 0 || !c.sessions.timed {
 		return u
 	}
-	graph.SendTimes(c.rows.len(), func(i int) trace.Due {
+	graph.SendTimes(0, c.rows.len(), 0, func(i int) trace.Due {
 		r := c.rows.at(i)
 		return trace.Due{At: &r.ms, Timed: r.timed, OSL: int(r.osl)}
 	})

@@ -27,18 +27,14 @@ func CheckGraph(reqs Requests, b *GraphBuilder, line func() int, whole bool) Req
 				return
 			}
 		}
-		if err := b.check(whole); err != nil {
+		g, err := b.Graph()
+		if lost := g.LostIDs(); whole && len(lost) > 0 {
+			err = lost[0].AsError()
+		}
+		if err != nil {
 			yield(Request{}, err)
 		}
 	}
-}
-
-func (b *GraphBuilder) check(whole bool) error {
-	g, err := b.Graph()
-	if lost := g.LostIDs(); err == nil && whole && len(lost) > 0 {
-		return lost[0].AsError()
-	}
-	return err
 }
 
 // GraphBuilder makes the Graph of a trace. It holds 32 MiB of rows and puts others into

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bytedance/sonic"
@@ -123,16 +124,10 @@ func (r *Request) Marked(mark, length string) bool {
 }
 
 // Text returns the value of an unknown key if it is a string.
-func (r *Request) Text(key string) (string, bool) {
-	if len(r.Extra) == 0 {
-		return "", false
-	}
-	node, err := sonic.Get(r.Extra, key)
-	if err != nil {
-		return "", false
-	}
-	text, err := node.StrictString()
-	return text, err == nil
+func (r *Request) Text(key string) (text string, ok bool) {
+	raw, _ := r.Raw(key)
+	ok = strings.HasPrefix(raw, `"`) && sonic.UnmarshalString(raw, &text) == nil
+	return text, ok
 }
 
 // Raw returns the value of an unknown key as JSON, if present and not null.

@@ -84,11 +84,9 @@ type Due struct {
 // timestamps, or after the answers that they wait for, which take [AnswerTime]. A row
 // that waits for none and has no timestamp is sent with the row before it, the first
 // at 0. No row is sent later than one with a timestamp that waits for it. due is called
-// several times for each row.
-func (g *Graph) SendTimes(rows int, due func(row int) Due) { g.sendTimes(0, rows, 0, due) }
-
-// sendTimes is SendTimes from a row on. last is the time of the row before.
-func (g *Graph) sendTimes(first, rows int, last float64, due func(row int) Due) {
+// several times for each row. The rows before first are left out; last is the time of the
+// one before first.
+func (g *Graph) SendTimes(first, rows int, last float64, due func(row int) Due) {
 	t := sendTimes{graph: g, due: due, last: last}
 	for row := first; row < rows; row++ {
 		t.find(int32(row))
@@ -206,7 +204,7 @@ func (o *sendOrder) estimate() error {
 	if err != nil {
 		return err
 	}
-	graph.sendTimes(o.first, o.first+o.rows.Len(), o.last, func(row int) Due {
+	graph.SendTimes(o.first, o.first+o.rows.Len(), o.last, func(row int) Due {
 		r := o.rows.At(uint32(row - o.first))
 		return Due{At: &r.at, Timed: r.timed, OSL: int(r.osl)}
 	})
