@@ -295,7 +295,7 @@ func TestRetimedSessionsAreInSendOrder(t *testing.T) {
 		"closed":       {Pacing{Closed: true}, turnsAt(), apart},
 		"at a rate":    {rate(2), turnsAt(), together},
 		"at once":      {rate(1e9), turnsAt(), together},
-		"faster":       {Pacing{Speedup: 100}, turnsAt(), []int{1, 2, 11, 3, 12, 13}}, // starts 0.6 s apart, answers of 0.5 s
+		"faster":       {Pacing{Speedup: 100}, turnsAt(), []int{1, 2, 11, 3, 12, 13}}, // starts 0.6 s apart, responses of 0.5 s
 		"slower again": {rate(0.01), interleaved, apart},
 		"ramped":       {Pacing{Ramp: time.Hour}, interleaved, apart},
 		"slower":       {Pacing{Speedup: 0.01}, interleaved, together}, // with longer delays

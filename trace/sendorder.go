@@ -11,19 +11,19 @@ import (
 // rowMemory bounds the rows held of each kind, with a known time or not, in bytes.
 const rowMemory = 64 << 20
 
-// The assumed answer times in milliseconds, where the time of a later turn has to
+// The assumed response times in milliseconds, where the time of a later turn has to
 // be estimated from its delay: to the first token, and from one token to the next.
 const (
 	AssumedTTFT = 500.0
 	AssumedTPOT = 20.0
 )
 
-// AnswerTime returns the assumed time of an answer of osl tokens in milliseconds.
-func AnswerTime(osl int) float64 { return AssumedTTFT + AssumedTPOT*float64(max(osl-1, 0)) }
+// ResponseTime returns the assumed time of a response of osl tokens in milliseconds.
+func ResponseTime(osl int) float64 { return AssumedTTFT + AssumedTPOT*float64(max(osl-1, 0)) }
 
 // Sort puts the rows in the order in which they would be sent: a row with a
 // timestamp at its arrival, one without after the assumed end of the last row that it
-// waits for (see [Graph] and [AnswerTime]) and its delay. A row that waits for none
+// waits for (see [Graph] and [ResponseTime]) and its delay. A row that waits for none
 // and has no timestamp stays after its predecessor. Rows of one time keep their order.
 // It fails with a [*GraphError] if rows wait for each other.
 //
@@ -71,17 +71,17 @@ func sorted(reqs Requests, begins func(Request) bool, memory int) Requests {
 }
 
 // Due is what a row tells about when it is sent: at its timestamp or, without one, after
-// the answers that it waits for and a delay.
+// the responses that it waits for and a delay.
 type Due struct {
 	// At points to the timestamp, or else to the delay, which the estimate then replaces;
 	// both are in milliseconds.
 	At    *float64
 	Timed bool // it has a timestamp
-	OSL   int  // length of its own answer in tokens
+	OSL   int  // length of its own response in tokens
 }
 
 // SendTimes estimates when the rows of a trace are sent, in milliseconds: at their
-// timestamps, or after the answers that they wait for, which take [AnswerTime]. A row
+// timestamps, or after the responses that they wait for, which take [ResponseTime]. A row
 // that waits for none and has no timestamp is sent with the row before it, the first
 // at 0. No row is sent later than one with a timestamp that waits for it. due is called
 // several times for each row. The rows before first are left out; last is the time of the
@@ -138,7 +138,7 @@ func (t *sendTimes) set(row int32) {
 		ended := 0.0
 		for _, i := range before {
 			b := t.due(int(i))
-			ended = max(ended, *b.At+AnswerTime(b.OSL))
+			ended = max(ended, *b.At+ResponseTime(b.OSL))
 		}
 		*r.At += ended
 	default:

@@ -33,7 +33,7 @@ func compacted() []trace.Request {
 			if random.Float64() < .02 {
 				break
 			}
-			at += trace.AnswerTime(osl) + lognormal(random, 10*second, 1.5)
+			at += trace.ResponseTime(osl) + lognormal(random, 10*second, 1.5)
 			ids = slices.Clone(ids)
 			if isl += osl + length(random, 1500); isl > limit {
 				ids = slices.Clone(system)
@@ -199,7 +199,7 @@ func searched() []trace.Request {
 			}
 			random.Shuffle(len(next), func(i, k int) { next[i], next[k] = next[k], next[i] })
 			states = next[:min(beams, len(next))]
-			at += trace.AnswerTime(longest) + 300
+			at += trace.ResponseTime(longest) + 300
 		}
 	}
 	return inOrder(d.rows)

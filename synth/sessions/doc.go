@@ -37,7 +37,7 @@
 // A trace longer than the source repeats its course, the mean gap between times after its
 // end, with other copies. At a higher rate, each session is drawn several times; at one
 // between two whole numbers, what is too many is left out. The times of rows without a
-// timestamp are estimated by [trace.AnswerTime].
+// timestamp are estimated by [trace.ResponseTime].
 //
 // Rows keep the values of the keys client, tenant, app, user and template, all also with
 // _id, model, type and Log Type, in the row or in its object recorded, if at least 5 % of

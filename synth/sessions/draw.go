@@ -211,7 +211,7 @@ func (d *drawing) positions(turns []turn, start float64) []float64 {
 		for _, back := range t.Waits {
 			at[i] = max(at[i], at[i-back])
 			if t.Timing == delayOnly {
-				at[i] = max(at[i], at[i-back]+trace.AnswerTime(turns[i-back].OSL)+t.Delay)
+				at[i] = max(at[i], at[i-back]+trace.ResponseTime(turns[i-back].OSL)+t.Delay)
 			}
 		}
 		if t.Parent > 0 {

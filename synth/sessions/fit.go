@@ -138,7 +138,7 @@ func (f *fitter) add(r trace.Request) error {
 	for _, i := range f.earlier.Add(r) {
 		x.Waits = append(x.Waits, int(i))
 		before = max(before, f.rows[i].at)
-		answered = max(answered, f.rows[i].at+trace.AnswerTime(f.rows[i].OSL))
+		answered = max(answered, f.rows[i].at+trace.ResponseTime(f.rows[i].OSL))
 	}
 	if r.Delay.Set {
 		x.Timing, x.Delay, x.Kind = timestampAndDelay, max(0, r.Delay.Value), r.DelayKind

@@ -119,7 +119,7 @@ func (d *drawer) agent(name string, ids []uint64, at float64, after []string, de
 			r.Timestamp, r.Delay, r.DelayKind = trace.Opt[float64]{}, delay, trace.Think
 		}
 		d.rows = append(d.rows, drawnRow{r, at})
-		end = at + trace.AnswerTime(osl)
+		end = at + trace.ResponseTime(osl)
 		last, after = r.ID, []string{r.ID}
 		if d.random.Float64() >= d.proceed || level > 0 && turn > 2 {
 			return last, end

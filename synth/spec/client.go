@@ -32,16 +32,16 @@ type sessions struct {
 	newTokens  stats.Distribution // per turn; nil: as in the first prompt
 	maxISL     int
 	timestamps bool    // later turns have timestamps instead of delays
-	ttft, tpot float64 // of the assumed answers, in seconds
+	ttft, tpot float64 // of the assumed responses, in seconds
 }
 
 // maxTurns returns the number of turns of the longest possible session.
 func (s sessions) maxTurns() int { return min(int(stats.Highest(s.turns)), maxTurns) }
 
-// answerTime returns the assumed time of an answer in seconds.
-func (s sessions) answerTime(osl int) float64 { return s.ttft + s.tpot*float64(max(osl-1, 0)) }
+// responseTime returns the assumed time of a response in seconds.
+func (s sessions) responseTime(osl int) float64 { return s.ttft + s.tpot*float64(max(osl-1, 0)) }
 
-// tokens returns the quantity of prompt or answer tokens.
+// tokens returns the quantity of prompt or response tokens.
 func (r *reader) tokens(min float64) quantity {
 	highest := float64(trace.MaxLength)
 	if r.blockSize <= trace.MaxLength/maxBlocks {

@@ -16,7 +16,7 @@ import (
 const maxTime = 1e12
 
 // Requests draws the trace in order of arrival. A later turn with a delay instead
-// of a timestamp is placed by the assumed answer time.
+// of a timestamp is placed by the assumed response time.
 //
 // The stream can be ranged over repeatedly and concurrently, and yields the
 // same requests each time. It keeps the shared prefixes and the open sessions
@@ -54,8 +54,8 @@ type liveSource struct {
 // liveClient is a client with random numbers for each aspect.
 type liveClient struct {
 	*client
-	started                                 int // sessions
-	turns, think, prompts, answers, choices stats.Indexed
+	started                                   int // sessions
+	turns, think, prompts, responses, choices stats.Indexed
 }
 
 // session is an open conversation and its next prompt.
@@ -97,7 +97,7 @@ func (s *Spec) start(c *client, run string) *liveClient {
 	return &liveClient{
 		client: c,
 		turns:  indexed("turns"), think: indexed("think time"), prompts: indexed("prompts"),
-		answers: indexed("answers"), choices: indexed("shared"),
+		responses: indexed("answers"), choices: indexed("shared"),
 	}
 }
 
@@ -123,7 +123,7 @@ func (d *Drawing) Read(r *trace.Request) error {
 	}
 	d.fill(r, s, at)
 	if d.advance(s) {
-		d.pending.Push(at+s.client.sessions.answerTime(r.OutputLength)+s.delay, event{session: s})
+		d.pending.Push(at+s.client.sessions.responseTime(r.OutputLength)+s.delay, event{session: s})
 	} else {
 		d.idle = append(d.idle, s)
 	}
@@ -211,10 +211,10 @@ func (d *Drawing) advance(s *session) bool {
 }
 
 // drawLengths draws the turn's lengths. A prompt has new tokens after the shared prefix or,
-// in a later turn, after the previous prompt and its answer.
+// in a later turn, after the previous prompt and its response.
 func (s *session) drawLengths() {
 	c := s.client
-	p, q := c.prompts.At(s.number, s.turn), c.answers.At(s.number, s.turn)
+	p, q := c.prompts.At(s.number, s.turn), c.responses.At(s.number, s.turn)
 	before := s.prefix
 	if s.turn > 0 {
 		before = s.isl + s.osl

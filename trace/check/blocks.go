@@ -61,7 +61,7 @@ func (c *blocks) add(line int, r *trace.Request) {
 
 // mayHave reports whether the prompt that ends with block last has the block with the
 // given number up blocks earlier. If ids are not chained to their prefixes, which is a
-// finding of its own, the answer is unknown and mayHave returns true.
+// finding of its own, the response is unknown and mayHave returns true.
 func (c *blocks) mayHave(last uint32, up int, number uint32) bool {
 	for range up {
 		if *c.flags.At(last)&(manyParents|inTwice) != 0 {

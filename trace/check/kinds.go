@@ -43,7 +43,7 @@ var (
 	NoTime              = kind("no_time", Error, OfRows, "The row has neither a timestamp nor a delay, although others have: its send time is unknown.")
 	NoTimestamps        = kind("no_timestamps", Error, OfRows, "No row has a timestamp, so a replay has no arrivals to follow: add some first.")
 	SessionNotBegun     = kind("session_not_begun", Error, OfRows, "The first row of a session has no timestamp: it has no earlier turn to follow, so its send time is unknown.")
-	TurnWithoutDelay    = kind("turn_without_delay", Warning, OfRows, "The turn has neither a timestamp nor a delay: a replay sends it as soon as the previous turn ends, with no time to read the answer.")
+	TurnWithoutDelay    = kind("turn_without_delay", Warning, OfRows, "The turn has neither a timestamp nor a delay: a replay sends it as soon as the previous turn ends, with no time to read the response.")
 	DelayWithoutSession = kind("delay_without_session", Error, OfRows, "The row has a delay but no timestamp, and follows no other row: there is nothing to count the delay from.")
 	AfterWithoutDelay   = kind("after_without_delay", Warning, OfRows, "The row waits for others (after), but has neither a timestamp nor a delay: a replay sends it as soon as the last of them ends.")
 	DelayUnused         = kind("delay_unused", Warning, OfRows, "The row has a delay but no earlier turn or request to count it from: a replay uses only the timestamp.")
@@ -53,12 +53,12 @@ var (
 	LongSpan            = kind("long_span", Warning, OfRows, "The trace is longer than any recording of such a service: a timestamp is probably damaged or in another unit, and a replay would wait for it.")
 	TimeGrid            = kind("time_grid", Warning, OfRows, "Timestamps are on the grid of a coarse clock: a replay with original timing sends bursts that production never saw. Spread the arrivals, or read tail latencies with care.")
 	TimeBursts          = kind("time_bursts", Warning, OfRows, "Many requests share few timestamps: a replay with original timing sends bursts that production probably never saw. Add arrivals, or read latencies with care.")
-	DelayUnit           = kind("delay_unit", Warning, OfRows, "Delays are read as milliseconds, but look like another unit: a replay would leave no time to read the answers, or wait 1,000 or a million times as long.")
+	DelayUnit           = kind("delay_unit", Warning, OfRows, "Delays are read as milliseconds, but look like another unit: a replay would leave no time to read the responses, or wait 1,000 or a million times as long.")
 
 	ZeroInput    = kind("zero_input", Error, OfRows, "The prompt has no tokens: it cannot be sent.")
-	ZeroOutput   = kind("zero_output", Warning, OfRows, "The answer has no tokens, probably because the request failed: a replay asks for one token, the minimum.")
+	ZeroOutput   = kind("zero_output", Warning, OfRows, "The response has no tokens, probably because the request failed: a replay asks for one token, the minimum.")
 	LongLength   = kind("long_length", Warning, OfRows, "A length exceeds a million tokens, beyond the context of most models: the row is damaged, or an endpoint is likely to refuse it.")
-	BadReasoning = kind("bad_reasoning", Warning, OfRows, "The reasoning tokens are not a part of the answer's tokens, so statistics of reasoning are wrong. A model fitted to the trace ignores them.")
+	BadReasoning = kind("bad_reasoning", Warning, OfRows, "The reasoning tokens are not a part of the response's tokens, so statistics of reasoning are wrong. A model fitted to the trace ignores them.")
 
 	ContextSum = kind("context_sum", Warning, OfRows, "The declared context and unique prompt do not add up to the prompt, so statistics of them are wrong. A replay uses input_length and the block ids.")
 

@@ -11,7 +11,7 @@ import (
 	"moontide/trace/spill"
 )
 
-// fastestToken is the minimum time in ms between tokens of one answer: few
+// fastestToken is the minimum time in ms between tokens of one response: few
 // engines stream 1,000 tokens a second to one user.
 const fastestToken = 1.0
 

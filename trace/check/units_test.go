@@ -99,7 +99,7 @@ func huge(all []trace.Request) []trace.Request {
 }
 
 // turns makes all rows except every tenth a later turn of a session. These take as
-// long as their answers, whatever the rate of the first turns.
+// long as their responses, whatever the rate of the first turns.
 func turns(all []trace.Request) []trace.Request {
 	for i := range all {
 		all[i].SessionID = string(rune('a'+i/10%26)) + string(rune('a'+i/260))

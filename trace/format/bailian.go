@@ -47,7 +47,7 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 		{"type", into(&kind, func(raw []byte) (string, error) { return string(raw), nil })},
 	}, &recorded, "chat_id", "timestamp", "input_length", "output_length")
 	if kind == `"thinking"` {
-		b.notes.count("rows of type thinking, whose answers include reasoning that later prompts leave out")
+		b.notes.count("rows of type thinking, whose responses include reasoning that later prompts leave out")
 	}
 	if err != nil {
 		return err

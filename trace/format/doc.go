@@ -23,7 +23,7 @@
 //	aiperf     the native format, with texts instead of lengths
 //	sharegpt   a JSON array of conversations, without times
 //	tracelab   JSON lines: rounds of coding agents, dates
-//	openai-log requests and answers as gateways and SDKs log them, see package log
+//	openai-log requests and responses as gateways and SDKs log them, see package log
 //
 // Files may be compressed with gzip or zstd, which is detected from content.
 //

@@ -26,7 +26,7 @@ const (
 	AIPerf   Format = "aiperf"
 	ShareGPT Format = "sharegpt"
 	TraceLab Format = "tracelab"
-	// OpenAILog is a log of requests and answers, with their texts: see package
+	// OpenAILog is a log of requests and responses, with their texts: see package
 	// log. It is read with Options.Record only.
 	OpenAILog Format = "openai-log"
 )

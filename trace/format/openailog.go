@@ -167,10 +167,10 @@ func (l *requestLog) row(e *log.Entry) trace.Request {
 	at := strconv.FormatInt(e.Begin.UnixNano(), 36) + " " + strconv.Itoa(l.turns) + " " + e.ID
 	x.Turn = &log.Turn{ID: l.keys.Requests.Name(at), Arrived: e.Begin, Ended: e.End, EndUnknown: e.End.IsZero()}
 	l.sessions.Join(x.Turn, l.keys.Sessions.Name(session), x.Blocks, l.keys.Sessions.Name(at))
-	if e.Answer != "" && !e.Output.Set {
-		n, ok := l.cfg.Tokens(e.Answer)
+	if e.Response != "" && !e.Output.Set {
+		n, ok := l.cfg.Tokens(e.Response)
 		if !ok {
-			n = int(math.Ceil(float64(len(e.Answer)) / l.cfg.BytesPerToken))
+			n = int(math.Ceil(float64(len(e.Response)) / l.cfg.BytesPerToken))
 		}
 		x.TextTokens = trace.Some(n)
 	}
@@ -204,7 +204,7 @@ func (l *requestLog) readPrompt(e *log.Entry, x *log.Exchange) (session string) 
 	return session
 }
 
-// recordedOf returns what the row tells about the answer.
+// recordedOf returns what the row tells about the response.
 func recordedOf(e *log.Entry) log.Recorded {
 	r := log.Recorded{API: e.Endpoint, Outcome: e.Outcome, Status: e.Status}
 	if stream := string(e.Body["stream"]); stream == "true" || stream == "false" {
@@ -241,11 +241,11 @@ func (l *requestLog) note(e *log.Entry, x *log.Exchange) {
 		{!e.Input.Set && x.Blocks == nil, "input lengths that the log lacks, written as 0"},
 		{!e.Output.Set && x.TextTokens.Set, "output lengths that the log lacks, taken from the texts"},
 		{!e.Output.Set && !x.TextTokens.Set && e.Outcome == log.OK, "output lengths that the log lacks, written as 0"},
-		{e.BeginCreated, "arrivals that are those of answers, in whole seconds: the log has no other time"},
-		{!e.Begin.IsZero() && e.End.IsZero() && !e.BeginCreated, "requests without the end of their answer, and so without E2EL and the pause after it"},
-		{e.First.IsZero() && e.Outcome == log.OK, "answers without the time of their first token (TTFT)"},
+		{e.BeginCreated, "arrivals that are those of responses, in whole seconds: the log has no other time"},
+		{!e.Begin.IsZero() && e.End.IsZero() && !e.BeginCreated, "requests without the end of their response, and so without E2EL and the pause after it"},
+		{e.First.IsZero() && e.Outcome == log.OK, "responses without the time of their first token (TTFT)"},
 		{e.Outcome != log.OK, "requests that failed, kept: their outcome says how"},
-		{e.CacheHit, "answers from the cache of the gateway, kept: they did not reach the server"},
+		{e.CacheHit, "responses from the cache of the gateway, kept: they did not reach the server"},
 	} {
 		if lack.is {
 			l.notes.count(lack.text)
@@ -275,7 +275,7 @@ func (l *requestLog) joinParts() {
 		return cmp.Or(cmp.Compare(a.about.key, b.about.key), cmp.Compare(a.at, b.at))
 	})
 	joined := make([]bool, len(l.parts))
-	answered := map[uint64]int{} // answers of a batch that have their request
+	answered := map[uint64]int{} // responses of a batch that have their request
 	for i := range l.spots {
 		s := &l.spots[i].about
 		if s.key == 0 {
@@ -292,7 +292,7 @@ func (l *requestLog) joinParts() {
 		}
 		switch {
 		case s.layout == log.Batch && s.to == from:
-			l.notes.count("requests of a batch without their answer")
+			l.notes.count("requests of a batch without their response")
 		case s.layout == log.Batch:
 			l.spots[i].at = l.parts[from].at
 			answered[s.key]++
@@ -305,7 +305,7 @@ func (l *requestLog) joinParts() {
 		switch {
 		case joined[i]:
 		case p.about.layout == log.Batch:
-			l.notes.count("answers of a batch without their request: the folder of both files has all")
+			l.notes.count("responses of a batch without their request: the folder of both files has all")
 			p.about.key = 0
 			l.spots = append(l.spots, p)
 		default:

@@ -14,7 +14,7 @@ import (
 // maxConversation is the longest conversation that is accepted, in bytes.
 const maxConversation = 64 << 20
 
-// sharegpt is the source of a ShareGPT file, which has only texts. Each answer
+// sharegpt is the source of a ShareGPT file, which has only texts. Each response
 // is a request; its prompt is everything before it.
 type sharegpt struct {
 	lines
@@ -67,17 +67,17 @@ func (s *sharegpt) conversation(raw []byte, _ *trace.Request) error {
 	session := s.uniqueName(name)
 	before, i := 0, 0
 	err = jsonscan.Elements(messages, func(_ int, raw []byte) error {
-		answer, tokens, err := s.message(raw)
+		response, tokens, err := s.message(raw)
 		if err != nil {
 			return fmt.Errorf("conversations[%d]%w", i, err)
 		}
 		i++
 		switch {
-		case !answer:
+		case !response:
 		case before == 0:
-			s.notes.count("answers left out, with no question before them")
+			s.notes.count("responses left out, with no question before them")
 		case tokens == 0:
-			s.notes.count("empty answers left out")
+			s.notes.count("empty responses left out")
 		default:
 			rows = append(rows, trace.Request{InputLength: min(before, trace.MaxLength), OutputLength: min(tokens, trace.MaxLength), SessionID: session, Extra: s.marks})
 		}
@@ -88,7 +88,7 @@ func (s *sharegpt) conversation(raw []byte, _ *trace.Request) error {
 		return err
 	}
 	if s.rows = rows; len(rows) == 0 {
-		s.notes.count("conversations without an answer left out")
+		s.notes.count("conversations without a response left out")
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (s *sharegpt) uniqueName(name string) string {
 }
 
 // message counts the tokens of a message. Its errors follow the name of the message.
-func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
+func (s *sharegpt) message(raw []byte) (response bool, tokens int, err error) {
 	var from, value trace.Opt[string]
 	role, text := optional(&from, parseString), optional(&value, parseString)
 	err = readMembers(".", raw, keys{{"from", role}, {"role", role}, {"value", text}, {"content", text}}, nil, nil)

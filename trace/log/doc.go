@@ -26,8 +26,8 @@
 //
 // All of them are then read alike. Each fact has one reader, and one line in names.go with
 // the names that logs have for it: what is asked in readRequest, whether it generates text
-// in otherCall, times and names in read, tokens in Usage.read, texts and failures of answers
-// in readAnswer. A body is read by [Reader], as that of a capture.
+// in otherCall, times and names in read, tokens in Usage.read, texts and failures of responses
+// in readResponse. A body is read by [Reader], as that of a capture.
 //
 // An [Entry] refers to the texts of its requests. No error quotes any value of a log.
 package log

@@ -18,18 +18,18 @@ type Layout uint8
 
 const (
 	unknown    Layout = iota
-	row               // a request and its answer
-	Batch             // a request of a batch, or the answer to one
+	row               // a request and its response
+	Batch             // a request of a batch, or the response to one
 	span              // of OpenTelemetry
 	spanRecord        // an OpenTelemetry log record with messages of a span
 	envelope          // an object of OTLP that contains others
 )
 
-// Entry is a request and what a log has about its answer. Its slices refer to the log.
+// Entry is a request and what a log has about its response. Its slices refer to the log.
 type Entry struct {
 	ID string // of the request in the log
 	// Joins names the key that joins the entry with parts elsewhere in the log: the
-	// answer to a batch request, or the log records of a span. "" for none.
+	// response to a batch request, or the log records of a span. "" for none.
 	Joins string
 	Part  bool // it is such a part
 
@@ -45,11 +45,11 @@ type Entry struct {
 	Session string
 
 	Begin, First, End time.Time // zero if unknown; First is the first token
-	// BeginCreated says that Begin is the time of the answer, in whole seconds.
+	// BeginCreated says that Begin is the time of the response, in whole seconds.
 	BeginCreated bool
 	Usage
-	// Answer has the texts of the answer, if there is no usage.
-	Answer string
+	// Response has the texts of the response, if there is no usage.
+	Response string
 	// Outcome is OK or the class of the failure, as in package replay.
 	Outcome string
 	Status  int
@@ -181,8 +181,8 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 	switch layout {
 	case Batch:
 		for _, part := range parts {
-			answer, _ := membersOf(part)
-			maps.Copy(f.members, answer)
+			response, _ := membersOf(part)
+			maps.Copy(f.members, response)
 		}
 		if e.Part = !f.has("body"); e.Part || !f.has("response") && !f.has("error") {
 			e.Joins = f.text(requestIDs)
@@ -196,7 +196,7 @@ func Parse(layout Layout, raw []byte, parts ...[]byte) (*Entry, error) {
 		delete(f.members, "body") // of a log record, not of a request
 	}
 	err = e.read(f, layout)
-	if err == nil && layout == spanRecord && e.Prompt == NoPrompt && e.Answer == "" && !unread {
+	if err == nil && layout == spanRecord && e.Prompt == NoPrompt && e.Response == "" && !unread {
 		err = noMessage
 	}
 	if err := cmp.Or(err, wrong); err != nil { // of what is no request, nothing else matters
@@ -223,7 +223,7 @@ func (e *Entry) read(f *fields, layout Layout) error {
 	if e.End.IsZero() {
 		e.End = f.after(e.Begin, endsAfter)
 	}
-	if err := e.readAnswer(f); err != nil {
+	if err := e.readResponse(f); err != nil {
 		return err
 	}
 	_, hit := f.first(cacheHits)

@@ -114,7 +114,7 @@ func TestIDsOfACount(t *testing.T) {
 	}
 }
 
-// The limit of the answer is found under the name that each API has for it.
+// The limit of the response is found under the name that each API has for it.
 func TestMaxTokens(t *testing.T) {
 	for api, body := range map[string]string{
 		Completions: `{"prompt":"a","max_tokens":7}`, Chat: `{"messages":[],"max_completion_tokens":7}`,

@@ -19,7 +19,7 @@ var (
 	allMessages = strings.Fields("messages gen_ai.input.messages gen_ai.prompt")
 	wrappers    = strings.Fields("body json data") // members of a request that may be an object with its body
 	streams     = strings.Fields("stream gen_ai.request.stream gen_ai.request.is_stream gen_ai.is_streaming llm.is_streaming")
-	answers     = strings.Fields("response response_body gen_ai.output.messages gen_ai.completion")
+	responses   = strings.Fields("response response_body gen_ai.output.messages gen_ai.completion")
 
 	creations = strings.Fields("created created_at")
 	cacheHits = strings.Fields("cache_hit")

@@ -12,9 +12,9 @@ import (
 
 // chat collects the messages of a request from events and log records of its span.
 type chat struct {
-	members        // of the span, with attributes of all
-	prompt, answer [][]byte
-	unread         bool // a message has no content
+	members          // of the span, with attributes of all
+	prompt, response [][]byte
+	unread           bool // a message has no content
 }
 
 // addMessages adds to the members of a span its attributes, and what its events and log
@@ -37,9 +37,9 @@ func (m members) addMessages(records [][]byte) (attributes members, unread bool)
 	if _, all := m.first(allMessages); all == nil && len(c.prompt) > 0 && !c.unread {
 		m["gen_ai.input.messages"] = list(c.prompt)
 	}
-	c.answer = append(c.answer, indexed(attributes, "gen_ai.completion.")...)
-	if _, all := m.first(answers); all == nil && len(c.answer) > 0 {
-		m["gen_ai.output.messages"] = list(c.answer)
+	c.response = append(c.response, indexed(attributes, "gen_ai.completion.")...)
+	if _, all := m.first(responses); all == nil && len(c.response) > 0 {
+		m["gen_ai.output.messages"] = list(c.response)
 	}
 	return attributes, c.unread
 }
@@ -67,7 +67,7 @@ func (c *chat) add(raw []byte) {
 	switch {
 	case name == "gen_ai.choice":
 		if _, raw := event.first(contents); raw != nil {
-			c.answer = append(c.answer, unwrap(raw))
+			c.response = append(c.response, unwrap(raw))
 		}
 	case isMessage:
 		if message := event.message(role); message != nil {

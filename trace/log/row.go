@@ -9,7 +9,7 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// Exchange is a request and what is known about its answer.
+// Exchange is a request and what is known about its response.
 type Exchange struct {
 	Turn *Turn
 	// Call is nil if the body could not be read, and Blocks nil if the prompt could not
@@ -37,7 +37,7 @@ type Recorded struct {
 	Reasoning *int     `json:"reasoning_tokens,omitempty"`
 }
 
-// RecordedKey is the key of a row's object with what was recorded of its answer: see [Recorded].
+// RecordedKey is the key of a row's object with what was recorded of its response: see [Recorded].
 const RecordedKey = "recorded"
 
 // OK is the outcome of a request that was answered.
@@ -46,12 +46,12 @@ const OK = "ok"
 // Milliseconds returns a time in milliseconds, to the microsecond.
 func Milliseconds(d time.Duration) float64 { return float64(max(d, 0).Microseconds()) / 1000 }
 
-// ReasoningKeys are the keys with the tokens of an answer that are reasoning, in a row or in
+// ReasoningKeys are the keys with the tokens of a response that are reasoning, in a row or in
 // its object recorded.
 var ReasoningKeys = []string{"reasoning_tokens", "reasoning_output_tokens", "reasoning_length", "thinking_tokens", "reason_tokens"}
 
 // ReasoningTokens reads the value of such a key, which is null, or the number of some or all
-// of the tokens of the answer.
+// of the tokens of the response.
 func ReasoningTokens(raw []byte, output int) (n trace.Opt[int], ok bool) {
 	tokens, err := strconv.ParseUint(string(raw), 10, 63)
 	if err != nil || int(tokens) > output {

@@ -13,7 +13,7 @@ import (
 type Turn struct {
 	ID      string // request_id
 	Arrived time.Time
-	Ended   time.Time // its answer; zero before
+	Ended   time.Time // its response; zero before
 	// EndUnknown says that Ended is zero because nobody knows it.
 	EndUnknown bool
 

@@ -29,10 +29,10 @@ func (u *Usage) read(f *fields) {
 	u.Reasoning = cmp.Or(f.tokens(reasoningTokens), u.Reasoning)
 }
 
-// readAnswer reads the answer, which may be the body of an HTTP response, and how the
+// readResponse reads the response, which may be the body of an HTTP response, and how the
 // request ended.
-func (e *Entry) readAnswer(f *fields) error {
-	_, raw := f.first(answers)
+func (e *Entry) readResponse(f *fields) error {
+	_, raw := f.first(responses)
 	raw = unwrap(raw)
 	response, _ := membersOf(raw)
 	if response.has("body") {
@@ -73,8 +73,8 @@ func (e *Entry) readAnswer(f *fields) error {
 	return nil
 }
 
-// chunks returns the parts of an answer: the elements of an array, the events of a stream,
-// or the answer itself.
+// chunks returns the parts of a response: the elements of an array, the events of a stream,
+// or the response itself.
 func chunks(raw []byte) (parts [][]byte) {
 	switch {
 	case len(raw) == 0:
@@ -98,16 +98,16 @@ func chunks(raw []byte) (parts [][]byte) {
 	return parts
 }
 
-// texts are the members of answers that have what the model wrote; an answer may be a text
+// texts are the members of responses that have what the model wrote; a response may be a text
 // alone.
 var texts = map[string]bool{"": true, "content": true, "text": true, "reasoning_content": true, "reasoning": true, "thinking": true, "arguments": true, "partial_json": true, "delta": true, "output_text": true}
 
-// addTexts adds the texts within an answer.
+// addTexts adds the texts within a response.
 func (e *Entry) addTexts(key string, raw []byte, depth int) {
 	switch {
 	case depth > jsonscan.MaxDepth:
 	case raw[0] == '"' && texts[key]:
-		e.Answer += textOf(raw)
+		e.Response += textOf(raw)
 	case raw[0] == '{':
 		jsonscan.Members(raw, func(key []byte, _ int, value []byte) error {
 			e.addTexts(string(key), value, depth+1)
