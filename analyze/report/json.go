@@ -13,21 +13,27 @@ import (
 	"moontide/trace/stats"
 )
 
-// writeJSON writes v indented, with encoding/json: compiling sonic's encoder costs
-// more than it saves for one object. Numbers have no exponent, which some readers reject.
+// writeJSON writes v indented.
 func writeJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	err := out.Encode(v)
+	text, err := plainJSON(v)
 	if err == nil {
-		_, err = w.Write(printable(exponents.ReplaceAllFunc(b.Bytes(), plain)))
+		_, err = w.Write(text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing report: %w", err)
 	}
 	return nil
+}
+
+// plainJSON returns v indented, with encoding/json: compiling sonic's encoder costs more
+// than it saves for one object. Numbers have no exponent, which some readers reject.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	err := out.Encode(v)
+	return printable(exponents.ReplaceAllFunc(b.Bytes(), plain)), err
 }
 
 // exponents finds numbers with an exponent, which end their lines.

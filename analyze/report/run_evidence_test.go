@@ -1,13 +1,9 @@
 package report_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
@@ -64,15 +60,8 @@ func evidenced(t *testing.T) (runfile.Run, *measure.Result) {
 		r.Settings.Thresholds = runfile.Thresholds{MaxLagMS: 4}
 		r.Merges = runfile.Merges{Chunks: 18, Merged: 2, P99MS: 0.5, MaxMS: 0.75}
 	})
-	records := sharing()
-	each := func(yield func(replay.Record, error) bool) {
-		for _, rec := range records {
-			if !yield(rec, nil) {
-				return
-			}
-		}
-	}
-	extent, err := measure.Extent(each, runfile.Window{})
+	records := each(sharing())
+	extent, err := measure.Extent(records, runfile.Window{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +69,7 @@ func evidenced(t *testing.T) (runfile.Run, *measure.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := measure.Compute(each, measure.Options{
+	r, err := measure.Compute(records, measure.Options{
 		BlockSize: 512, Window: window, Thresholds: info.Settings.Thresholds, Merges: info.Merges, Samples: serverSaid(t), EachPrediction: true,
 	})
 	if err != nil {
@@ -91,63 +80,19 @@ func evidenced(t *testing.T) (runfile.Run, *measure.Result) {
 
 func TestRunEvidence(t *testing.T) {
 	info, r := evidenced(t)
-	var text bytes.Buffer
-	if err := servingTo(&text, info, r); err != nil {
-		t.Fatal(err)
-	}
-	tracetest.Golden(t, "testdata/run_evidence.txt", text.String())
-	if strings.ContainsAny(text.String(), "\x1b\x07\r\t") {
+	text := written(t, report.Runs{{Info: info, Result: r}}.Document().WriteText)
+	tracetest.Golden(t, "testdata/run_evidence.txt", text)
+	if strings.ContainsAny(text, "\x1b\x07\r\t") {
 		t.Error("what the server says commands the terminal")
 	}
-	text.Reset()
-	if err := report.Predictions(r.Cache.Prediction).WriteCSV(&text); err != nil {
-		t.Fatal(err)
-	}
-	tracetest.Golden(t, "testdata/run_evidence.csv", text.String())
+	tracetest.Golden(t, "testdata/run_evidence.csv", written(t, report.Predictions(r.Cache.Prediction).WriteCSV))
 	if err := report.Predictions(r.Cache.Prediction).WriteCSV(fullDisk{}); err == nil {
 		t.Error("a full disk takes all")
 	}
 }
 
+// Requests were sent from 0.4 to 2500.4 ms, the last one done 105 + 50 + 1 ms later.
 func TestSummaryOfEvidence(t *testing.T) {
 	info, r := evidenced(t)
-	text, err := json.Marshal(report.Run{Info: info, Result: r}.Summary()["moontide"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var own map[string]any
-	if err := json.Unmarshal(text, &own); err != nil {
-		t.Fatal(err)
-	}
-	none := map[string]any{"requests": 0.0, "tokens": 0.0}
-	want := map[string]any{
-		"merged_chunks": 2.0, "p99_merged_ms": 0.5, "max_merged_ms": 0.75, "max_first_stamp_error_ms": 0.0,
-		"thresholds": map[string]any{"max_lag_ms": 4.0, "max_lag_share": 0.05, "max_prompts_off": 0.01, "max_answers_off": 0.01, "max_failed": 0.05},
-		// Sent from 0.4 to 2500.4 ms, the last done 105 + 50 + 1 ms later.
-		"window": map[string]any{"warmup_s": 0.5, "cooldown_s": 0.25, "from_s": 0.5004, "to_s": 2.4064, "ended": 4.0},
-		"cache": map[string]any{
-			"requests": 4.0, "equal_requests": 2.0, "server_block_size": 16.0, "max_server_block_size": nil, "template_tokens": 0.0,
-			"shared_tokens": 2048.0, "predicted_tokens": 2048.0, "measured_tokens": 1520.0,
-			"causes": map[string]any{
-				"unknown": none, "warm": none,
-				"not_shared": map[string]any{"requests": 4.0, "tokens": 1952.0, "cause": "no earlier prompt has these tokens"},
-				"evicted":    map[string]any{"requests": 2.0, "tokens": 528.0, "cause": "computed before, but no longer cached, or another engine has it"},
-			},
-		},
-		"client": map[string]any{
-			"samples": 3.0, "mean_cpu": 2.5 / 3, "max_machine_share": 0.75, "mean_machine_busy": 0.3, "max_machine_busy": 0.9, "gc_pauses": 1.0, "max_gc_pause_ms": 0.2,
-			"median_sched_p99_ms": 0.0, "max_sched_p99_ms": 0.1, "max_rss_bytes": float64(1 << 20),
-		},
-	}
-	if diff := cmp.Diff(want, pick(own, want), about); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	want = map[string]any{
-		"engines": 1.0, "answers": 3.0, "failures": 1.0, "queried_tokens": 4000.0, "hit_tokens": 800.0, "preemptions": 4.0,
-		"block_size": 16.0, "capacity_tokens": 32000.0, "mean_kv_use": 0.5, "max_kv_use": 0.5, "max_kv_use_of_fullest": 0.6,
-		"mean_running": 2.0, "mean_waiting": 0.5, "mean_hit_rate": nil, "max_hit_rate": nil,
-	}
-	if diff := cmp.Diff(want, pick(own["server"].(map[string]any), want), about); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	tracetest.Golden(t, "testdata/run_evidence.json", written(t, report.Runs{{Info: info, Result: r}}.JSON))
 }

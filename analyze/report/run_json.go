@@ -21,7 +21,7 @@ import (
 // Summary returns the summary.json of a run: vLLM's result keys at the top level,
 // everything else under "moontide". Values that were not measured are null.
 // Latencies are in milliseconds, throughputs per second.
-func (r Run) Summary() map[string]any {
+func (r Run) Summary() Summary {
 	info, result := r.Info, r.Result
 	keys := map[string]any{
 		"date":            info.Started.UTC().Format("20060102-150405"), // start of the run, UTC
@@ -61,6 +61,12 @@ func (r Run) Summary() map[string]any {
 
 var fiveStatistics = []measure.Statistic{measure.Mean, measure.Median, measure.Std, measure.Min, measure.Max}
 
+// Summary is a JSON object.
+type Summary map[string]any
+
+// MarshalJSON writes numbers without exponents.
+func (s Summary) MarshalJSON() ([]byte, error) { return plainJSON(map[string]any(s)) }
+
 // summaryStatistics returns the statistics of each latency in the summary.
 func (r Run) summaryStatistics() []measure.Statistic {
 	return withPercentiles(fiveStatistics, slices.Concat([]float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}, r.View.Percentiles))
@@ -72,7 +78,7 @@ func (runs Runs) JSON(w io.Writer) error {
 	if len(runs) == 1 {
 		return writeJSON(w, runs[0].Summary())
 	}
-	all := []map[string]any{}
+	all := []Summary{}
 	for _, r := range runs {
 		keys := r.Summary()
 		keys["moontide"].(map[string]any)["name"] = r.Name

@@ -1,9 +1,7 @@
 package report_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"math"
 	"os"
 	"regexp"
@@ -90,13 +88,7 @@ func failure(class replay.Class, message string) replay.Record {
 
 func measured(t *testing.T, info runfile.Run, records []replay.Record) *measure.Result {
 	t.Helper()
-	r, err := measure.Compute(func(yield func(replay.Record, error) bool) {
-		for _, rec := range records {
-			if !yield(rec, nil) {
-				return
-			}
-		}
-	}, measure.Options{BlockSize: 512, ReadDelay: info.ReadDelay})
+	r, err := measure.Compute(each(records), measure.Options{BlockSize: 512, ReadDelay: info.ReadDelay})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +133,7 @@ var servingRuns = []struct {
 
 func servingText(t *testing.T, info runfile.Run, records []replay.Record) string {
 	t.Helper()
-	var text bytes.Buffer
-	if err := servingTo(&text, info, measured(t, info, records)); err != nil {
-		t.Fatal(err)
-	}
-	return text.String()
+	return written(t, report.Runs{{Info: info, Result: measured(t, info, records)}}.Document().WriteText)
 }
 
 func TestRunText(t *testing.T) {
@@ -287,8 +275,4 @@ func TestSummaryIsValidJSON(t *testing.T) {
 	if want := `"model_id": "no\u001b[2J`; !strings.Contains(text, want) {
 		t.Errorf("%s is not in %s", want, text)
 	}
-}
-
-func servingTo(w io.Writer, info runfile.Run, r *measure.Result) error {
-	return report.Runs{{Info: info, Result: r}}.Document().WriteText(w)
 }

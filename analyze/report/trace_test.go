@@ -5,13 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
@@ -125,65 +121,16 @@ func leavesOf(t *testing.T, text []byte) map[string]any {
 	return leaves
 }
 
+// The numbers of fullTrace by hand: ISL 600 1000 1000 1025 1375 have mean 1000 and squares of
+// deviations 160000 625 140625. Hits: 0, 2 of 3, 1 of 2, 2 of 2 blocks: 5 of 9; of 3625 tokens
+// 1024 + 512 + 1000. Context: 1000, 1024, 512, 1000. Steps 0, 2000, 2000: mean 4000/3,
+// deviation 2000 * sqrt(2)/3. Windows of a second hold 2, 0, 1, 0: mean 0.75, variance 0.6875.
+// Deviations of lengths 0 25 -400 0 375 and -10 0 10 20 -20, ranks 2.5 4 1 2.5 5 and 2 3 4 5 1.
+// Ratios 20, 25, 51.25, 100. Block 0 is used again after 0, 2000 and 2000 ms, block 1 after 0
+// and 4000.
 func TestTraceJSON(t *testing.T) {
-	_, got := traceJSON(t, "example.jsonl", analyzed(t, fullTrace()))
-	// ISL 600 1000 1000 1025 1375: mean 1000, squares of deviations 160000 625
-	// 140625. Hits: 0, 2 of 3, 1 of 2, 2 of 2 blocks: 5 of 9; of 3625 tokens
-	// 1024 + 512 + 1000. Context: 1000, 1024, 512, 1000.
-	want := map[string]any{
-		"trace": "example.jsonl", "requests": 5.0, "duration_ms": 4000.0, "block_size": 512.0,
-		"isl.count": 5.0, "isl.mean": 1000.0, "isl.std": math.Sqrt(301250.0 / 5), "isl.min": 600.0,
-		"isl.p1": 616.0, "isl.p5": 680.0, "isl.p10": 760.0, "isl.p25": 1000.0, "isl.p50": 1000.0, "isl.p75": 1025.0,
-		"isl.p90": 1235.0, "isl.p95": 1305.0, "isl.p99": 1361.0, "isl.p99_9": 1373.6, "isl.max": 1375.0, "isl.sum": 5000.0,
-		"osl.count": 5.0, "osl.mean": 20.0, "osl.std": math.Sqrt(200), "osl.min": 0.0,
-		"osl.p1": 0.4, "osl.p5": 2.0, "osl.p10": 4.0, "osl.p25": 10.0, "osl.p50": 20.0, "osl.p75": 30.0,
-		"osl.p90": 36.0, "osl.p95": 38.0, "osl.p99": 39.6, "osl.p99_9": 39.96, "osl.max": 40.0, "osl.sum": 100.0,
-		"isl.histogram.log": false, "osl.histogram.log": false, "lengths.ratios.histogram.log": false,
-		"blocks.total": 9.0, "blocks.unique": 4.0, "blocks.size_source": "assumed", "blocks.requests": 4.0, "blocks.fitting": 4.0, "blocks.better_size": nil,
-		"cache.infinite.block_hit_rate": 5.0 / 9, "cache.infinite.token_hit_rate": 2536.0 / 3625,
-		"cache.infinite.mean_request_hit_rate": (2.0/3 + 1.0/2 + 1) / 4,
-		"cache.infinite.hit_blocks":            5.0, "cache.infinite.hit_tokens": 2536.0,
-		"cache.infinite.requests_no_hit": 1.0, "cache.infinite.requests_all_hit": 1.0,
-		"cache.policies": nil, "cache.smallest": nil, "cache.workers": nil, "cache.room_for_reuse_blocks": nil, "cache.kv_bytes_per_token": nil,
-		"context.observed_mean": 884.0, "context.observed_unique_mean": 22.25, "context.observed_shared_ratio": 3536.0 / 3625,
-		"context.declared_mean": 640.0, "context.declared_unique_mean": 266.25, "context.declared_shared_ratio": 2560.0 / 3625,
-		// Steps 0, 2000, 2000: mean 4000/3, deviation 2000 * sqrt(2)/3.
-		"arrivals.rate": 1.0, "arrivals.cv": math.Sqrt2 / 2, "arrivals.peak_1s": 2.0, "arrivals.peak_60s": 4.0,
-		// Windows of a second hold 2, 0, 1, 0: mean 0.75, variance 0.6875.
-		"arrivals.dispersion_1s": 0.6875 / 0.75, "arrivals.dispersion_60s": nil,
-		"arrivals.estimated": 0.0, "time": nil,
-		"arrivals.distinct_timestamps": 3.0, "arrivals.max_per_timestamp": 2.0, "arrivals.grid_ms": nil,
-		"arrivals.first_ms": 0.0, "arrivals.last_ms": 4000.0, "arrivals.requests": 4.0, "arrivals.backwards": 0.0,
-		// Deviations 0 25 -400 0 375 and -10 0 10 20 -20; ranks 2.5 4 1 2.5 5 and 2 3 4 5 1.
-		"lengths.isl_estimated": 0.0, "lengths.osl_estimated": 0.0, "lengths.osl_missing": 0.0,
-		"lengths.isl_per_osl": 50.0, "lengths.pearson": -11500 / math.Sqrt(301250*1000), "lengths.spearman": -6.5 / math.Sqrt(95),
-		// Of the four requests with an answer: 20, 25, 51.25, 100.
-		"lengths.ratios.count": 4.0, "lengths.ratios.mean": 196.25 / 4, "lengths.ratios.p50": 38.125, "lengths.ratios.p99_9": 100 - 0.003*48.75, "lengths.ratios.max": 100.0,
-		// Block 0 is used again after 0, 2000 and 2000 ms, block 1 after 0 and 4000.
-		"reuse.time_ms.mean": 1600.0, "reuse.time_ms.p50": 2000.0, "reuse.time_ms.max": 4000.0,
-		"reuse.requests.mean": 1.2, "reuse.requests.p50": 1.0, "reuse.requests.max": 2.0, "reuse.blocks": nil,
-		"sessions.inferred": false, "sessions.sessions": 1.0, "sessions.multi_turn": 0.0, "sessions.requests": 1.0,
-		"sessions.turns.mean": 1.0, "sessions.turns.p50": 1.0, "sessions.turns.max": 1.0,
-		"sessions.gap_ms": nil, "sessions.delay_ms": nil, "sessions.growth": nil,
-		"sharing.roots_distinct": 1.0, "sharing.roots_shared": 1.0, "sharing.root_requests": 4.0,
-		"sharing.roots": []any{map[string]any{"id": 0.0, "requests": 4.0, "blocks": 1.0, "tokens": 512.0}},
-		"untimed":       nil, "graph": nil, "sessions.relations": nil, "sessions.think_ms": nil, "sessions.tool_ms": nil,
-	}
-	// Three values represent the other distributions.
-	for key := range got {
-		part, stat := key[:strings.IndexByte(key+".", '.')], key[strings.LastIndexByte(key, '.')+1:]
-		rest := []string{"std", "min", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "sum"}
-		if part != "lengths" {
-			rest = append(rest, "count", "p99_9")
-		}
-		if stat == "edges" || stat == "counts" || part != "isl" && part != "osl" && part != "blocks" && slices.Contains(rest, stat) {
-			delete(got, key)
-		}
-	}
-	close := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
-	if diff := cmp.Diff(want, got, close); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	text, _ := traceJSON(t, "example.jsonl", analyzed(t, fullTrace()))
+	tracetest.Golden(t, "testdata/dataset_full.json", text)
 }
 
 // Histograms hold every value, between its smallest and its largest.
