@@ -136,13 +136,25 @@ func TestChoicesAreThoseAccepted(t *testing.T) {
 	flags := 0
 	for _, verb := range allVerbs() {
 		for _, f := range verb.Flags {
-			accepted, ok := f.(interface{ Accepted() choiceSet })
-			if !ok || len(accepted.Accepted().Names) == 0 || accepted.Accepted().Open {
+			var names []string
+			switch f := f.(type) {
+			case *choiceFlag:
+				if !f.Choices.Open {
+					names = f.Choices.Names
+				}
+			case *settingFlag:
+				for _, choice := range f.row.Choices {
+					if !f.row.Open {
+						names = append(names, choice.Name)
+					}
+				}
+			}
+			if names == nil {
 				continue
 			}
 			flags++
 			r := try(t, t.TempDir(), "", verb.Name, "--"+f.Names()[0], "nonsense")
-			for _, name := range accepted.Accepted().Names {
+			for _, name := range names {
 				if r.status != exitMisused || !strings.Contains(r.err, name) {
 					t.Errorf("%s --%s nonsense: exit status %d, %s", verb.Name, f.Names()[0], r.status, r.err)
 				}

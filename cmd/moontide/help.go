@@ -71,7 +71,9 @@ func flagHelp(f cli.Flag) string {
 	}
 	if flag.TakesValue() {
 		value := "VALUE"
-		switch f.(type) {
+		switch f := f.(type) {
+		case *settingFlag:
+			value = f.placeholder()
 		case *cli.IntFlag, *cli.Uint64Flag:
 			value = "N"
 		case *cli.DurationFlag:
@@ -105,20 +107,20 @@ var verbPages = map[string]verbPage{
 			"trace.jsonl --url http://127.0.0.1:8000 --speedup 2 --max-concurrency 64",
 			"trace.jsonl --url http://127.0.0.1:8000 --endpoint chat --rate 20 --limit 500",
 		},
-		Common: []string{"url", "model", "endpoint", "limit", "speedup", "rate", "max-concurrency", "out"},
+		Common: []string{"url", "model", "speedup", "max-concurrency", "slo", "goodput", "html", "out"},
 	},
 	"bench": {
 		Section: "Replay and measure",
 		Usage: []string{
-			"--isl DIST --osl DIST (--concurrency N,N,... | --rate R,R,...) [FLAGS]",
-			"TRACE [--speedup X,X,... | --rate R,R,... | --concurrency N,N,...] [FLAGS]",
+			"--isl DIST --osl DIST (--max-concurrency N,N,... | --rate R,R,...) [FLAGS]",
+			"TRACE [--speedup X,X,... | --rate R,R,... | --max-concurrency N,N,...] [FLAGS]",
 		},
 		Examples: []string{
-			"--isl 3000 --osl 150 --concurrency 1,2,4,8,16,32 --out runs/sweep",
+			"--isl 3000 --osl 150 --max-concurrency 1,2,4,8,16,32 --out runs/sweep",
 			"--isl 500 --osl 50 --rate 1,2,4,8 --url old=http://a:8000 --url new=http://b:8000",
 			"trace.jsonl --speedup 0.5,1,2,4 --url http://127.0.0.1:8000 --slo 'p99_ttft<2s'",
 		},
-		Common: []string{"isl", "osl", "concurrency", "rate", "num-prompts", "url", "model", "out"},
+		Common: []string{"isl", "osl", "max-concurrency", "rate", "url", "slo", "html", "out"},
 	},
 	"report": {
 		Section: "Replay and measure",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"moontide/replay/settings"
 	"slices"
 	"strings"
 	"testing"
@@ -41,8 +42,8 @@ func TestHelpFits(t *testing.T) {
 
 // groups lists the flag categories.
 var groups = []string{
-	inTarget, inRequests, inLoad, inSessions, inRunControl, inParts, ofTraces, ofSessions, ofTree, ofDescriptions,
-	inTraceInput, inCache, inServer, inFit, inValidity, inGates, ofCheck, inOutput, inEngine,
+	inTarget, inRequests, inLoad, inSessions, inRunControl, string(settings.Machines), ofTraces, ofSessions, ofTree, ofDescriptions,
+	inTraceInput, inCache, inFit, inValidity, inGates, ofCheck, inOutput, inEngine,
 }
 
 // Every flag has a group and a text that starts with a noun or an imperative

@@ -12,7 +12,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/measure"
+	"moontide/analyze/report"
 	"moontide/analyze/report/doc"
+	"moontide/analyze/slo"
 	"moontide/replay/runfile"
 	"moontide/replay/secret"
 	"moontide/replay/weblog"
@@ -380,4 +383,41 @@ func isRecording(path string) bool {
 // prints reports whether a form other than text goes to standard output.
 func (all outputs) prints() bool {
 	return slices.ContainsFunc(all, func(o output) bool { return o.path == "" })
+}
+
+// gateHelp explains the conditions in the help of every verb with gates.
+const gateHelp = "Gates: --slo CONDITIONS must hold, --fail-if CONDITIONS must not; if a gate fails, the exit status is " +
+	"4. A condition is a metric, one of < <= > >=, and a limit: p99_ttft<2s, " +
+	"p99_ttft_ms<2000, failed<1%, output_throughput>1000. A condition fails if its metric was not " +
+	"measured, or is a percentile with fewer than 5 values beyond it: p99 needs 500 requests."
+
+var errNoObjectives = misused("goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25")
+
+// gateError reports gates that did not pass.
+type gateError struct{ error }
+
+// outcomeOf returns the error of reported runs: that of an INVALID run, else that of failed
+// gates.
+func outcomeOf(runs report.Runs) error {
+	if slices.ContainsFunc(runs, func(r report.Run) bool { return r.Result.Verdict.Level == measure.Invalid }) {
+		return errInvalid
+	}
+	var failed []error
+	for _, r := range runs {
+		name := ""
+		if len(runs) > 1 {
+			name = r.Name + ": "
+		}
+		failed = append(failed, failedGates(name, r.Judgements()))
+	}
+	return errors.Join(failed...)
+}
+
+// failedGates returns the error of gates, nil if all passed.
+func failedGates(prefix string, all []slo.Judgement) error {
+	var failed []error
+	for _, j := range slo.Failed(all) {
+		failed = append(failed, gateError{fmt.Errorf("failed: %s%s", prefix, j)})
+	}
+	return errors.Join(failed...)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -82,6 +83,20 @@ func (f *settingFlag) String() string { return cli.FlagStringer(f) }
 
 // TakesValue reports whether the flag has a value.
 func (f *settingFlag) TakesValue() bool { return !f.isBool() }
+
+// placeholder stands for a value whose help does not name one.
+func (f *settingFlag) placeholder() string {
+	switch f.row.Field(new(settings.Settings)).(type) {
+	case *int, *uint64:
+		return "N"
+	case *time.Duration:
+		return "TIME"
+	}
+	if f.row.Choices != nil {
+		return "NAME"
+	}
+	return "X"
+}
 
 func (f *settingFlag) isBool() bool {
 	_, is := f.row.Field(new(settings.Settings)).(*bool)
