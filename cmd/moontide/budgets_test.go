@@ -55,7 +55,7 @@ var maxLines = map[string]int{
 	"synth/sessions":                1500,
 	"synth/spec":                    2000,
 	"synth/tree":                    750,
-	"trace":                         2150,
+	"trace":                         2160,
 	"trace/atomicfile":              600,
 	"trace/block":                   650,
 	"trace/check":                   1300,

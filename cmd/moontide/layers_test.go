@@ -38,12 +38,12 @@ var mayImport = map[string][]string{
 	"replay/listen":                 {},
 	"replay/live":                   {"replay", "replay/listen", "replay/weblog", "trace/stats"},
 	"replay/monotonic":              {},
-	"replay/openai":                 {"replay", "replay/openai/dial", "replay/openai/http1", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "replay/secret", "replay/transcript", "trace", "trace/block", "trace/jsonscan", "trace/log"},
+	"replay/openai":                 {"replay", "replay/openai/dial", "replay/openai/http1", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "replay/secret", "replay/transcript", "trace", "trace/block", "trace/jsonscan", "trace/log", "trace/stats"},
 	"replay/openai/dial":            {"replay/secret"},
 	"replay/openai/http1":           {"replay/openai/poll"},
 	"replay/openai/http1/http1test": {},
 	"replay/openai/sse":             {},
-	"replay/openai/poll":            {"replay/stamp"},
+	"replay/openai/poll":            {"replay/stamp", "trace/stats"},
 	"replay/parts":                  {"replay", "replay/runfile", "trace"},
 	"replay/prompt":                 {"replay/transcript", "trace", "trace/block"},
 	"replay/runfile":                {"replay", "replay/openai", "replay/secret", "replay/settings", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan"},
@@ -85,7 +85,6 @@ var onlyIn = map[string][]string{
 	"github.com/urfave/cli/v2":      {"cmd/moontide"},
 	"github.com/klauspost/compress": {"replay/openai/http1", "synth/sessions", "trace/atomicfile", "trace/format"},
 	"github.com/goccy/go-yaml":      {"replay/settings", "synth/spec"},
-	"github.com/HdrHistogram":       {"trace/stats"},
 }
 
 func TestWhoImportsWhom(t *testing.T) {

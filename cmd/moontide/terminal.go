@@ -79,7 +79,7 @@ type progressed struct {
 }
 
 func newView(std streams, stop stop) *view {
-	return &view{std: std, screen: screen(std.err), stop: stop, ttft: stats.NewDurations()}
+	return &view{std: std, screen: screen(std.err), stop: stop, ttft: stats.NewDurations(10)}
 }
 
 // observer returns the callbacks of a run that update the view.
@@ -108,7 +108,7 @@ func (v *view) see(rec replay.Record) {
 func (v *view) start(s experiment.Started) {
 	announce(v.std, s)
 	v.started, v.past = s, nil
-	v.ttft.Reset()
+	v.ttft = stats.NewDurations(10)
 	every := quietEvery
 	if v.screen != nil {
 		every = drawEvery

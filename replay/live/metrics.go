@@ -43,9 +43,14 @@ type Metrics struct {
 
 // NewMetrics returns metrics without a run.
 func NewMetrics() *Metrics {
-	return &Metrics{
-		failed: map[replay.Class]uint64{},
-		ttft:   stats.NewDurations(), itl: stats.NewDurations(), e2el: stats.NewDurations(), lag: stats.NewDurations(),
+	m := &Metrics{failed: map[replay.Class]uint64{}}
+	m.reset()
+	return m
+}
+
+func (m *Metrics) reset() {
+	for _, d := range []**stats.Durations{&m.ttft, &m.itl, &m.e2el, &m.lag} {
+		*d = stats.NewDurations(10)
 	}
 }
 
@@ -54,9 +59,7 @@ func (m *Metrics) Start(run Run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.run, m.ok, m.input, m.output = run, 0, 0, 0
-	for _, d := range []*stats.Durations{m.ttft, m.itl, m.e2el, m.lag} {
-		d.Reset()
-	}
+	m.reset()
 	clear(m.failed)
 }
 

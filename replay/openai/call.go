@@ -99,7 +99,7 @@ func (c *call) ready() *http1.Conn {
 func (c *call) begin(conn *http1.Conn, began time.Time) {
 	x := &exchange{conn: conn, connectTime: time.Since(began), answer: answer{maxText: c.maxText}}
 	x.answer.stream.maxChunks = c.maxChunks
-	x.answer.stream.shared, x.answer.stream.onToken = &c.client.shared, c.onToken
+	x.answer.stream.shared, x.answer.stream.onToken = c.client.shared, c.onToken
 	x.answer.events.Budget = &c.client.budget
 	x.answer.stream.kept = c.kept
 	// Set one by one: a composite literal would need room on a stack that lives as

@@ -17,6 +17,7 @@ import (
 	"moontide/replay/openai/http1/http1test"
 	"moontide/replay/openai/poll"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 func taken(t *testing.T, events ...string) *stream {
@@ -305,8 +306,8 @@ func TestSharedStamps(t *testing.T) {
 		{"the last, which is the first, with the end", [][3]int{{10, 5, 1}, {10, 5, 0}}, 5, 5, 1},
 		{"the last two with the end", [][3]int{{10, 5, 1}, {20, 7, 2}, {20, 7, 0}}, 0, 7, 2},
 	} {
-		var shared poll.Counter
-		s := stream{shared: &shared}
+		shared := stats.NewDurations(3)
+		s := stream{shared: shared}
 		for _, read := range test.reads {
 			for range read[2] {
 				s.tokenChunk(at(read[0], read[1]))
@@ -317,15 +318,15 @@ func TestSharedStamps(t *testing.T) {
 			}
 		}
 		ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-		if s.firstStampError != ms(test.first) || s.maxStampError != ms(test.max) || shared.Snapshot().Count() != test.merged {
-			t.Errorf("%s: first %v, max %v, shared %d", test.name, s.firstStampError, s.maxStampError, shared.Snapshot().Count())
+		if s.firstStampError != ms(test.first) || s.maxStampError != ms(test.max) || shared.Count() != test.merged {
+			t.Errorf("%s: first %v, max %v, shared %d", test.name, s.firstStampError, s.maxStampError, shared.Count())
 		}
 	}
 }
 
 func TestStampErrorsQuantile(t *testing.T) {
 	t.Parallel()
-	var late poll.Counter
+	late := stats.NewDurations(3)
 	late.Add(4*time.Millisecond, 5)
 	late.Add(8*time.Millisecond, 5)
 	for _, test := range []struct {
@@ -336,14 +337,14 @@ func TestStampErrorsQuantile(t *testing.T) {
 		{1000, 0.99, 0}, {1001, 0.99, 0}, {999, 0.99, 4 * time.Millisecond}, {500, 0.99, 4 * time.Millisecond},
 		{499, 0.99, 8 * time.Millisecond}, {1000, 1, 8 * time.Millisecond}, {10, 0.5, 4 * time.Millisecond}, {0, 0.5, 4 * time.Millisecond},
 	} {
-		if got := (StampErrors{test.chunks, late.Snapshot()}).Quantile(test.q); got < test.want || got > test.want*9/8 {
+		if got := (StampErrors{test.chunks, late}).Quantile(test.q); got < test.want || got > test.want*9/8 {
 			t.Errorf("%v of %d chunks is %v, want %v", test.q, test.chunks, got, test.want)
 		}
 	}
-	if got := (StampErrors{Chunks: 5}).Quantile(1); got != 0 {
+	if got := (StampErrors{Chunks: 5, Shared: new(stats.Durations)}).Quantile(1); got != 0 {
 		t.Errorf("of none merged %v", got)
 	}
-	m := StampErrors{20, late.Snapshot()}.Since(StampErrors{8, poll.Delays{}})
+	m := StampErrors{20, late}.Since(StampErrors{8, new(stats.Durations)})
 	if m.Chunks != 12 || m.Shared.Count() != 10 {
 		t.Errorf("%d chunks, %d merged", m.Chunks, m.Shared.Count())
 	}

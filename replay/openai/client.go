@@ -50,6 +50,7 @@ import (
 	"moontide/replay/openai/poll"
 	"moontide/replay/openai/sse"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Client makes and sends requests. Its methods may be called from any goroutine
@@ -80,8 +81,8 @@ type Client struct {
 
 	compressed atomic.Bool // an answer was
 
-	stamped atomic.Uint64 // token chunks with kernel stamps
-	shared  poll.Counter  // possible errors of chunks that share a stamp
+	stamped atomic.Uint64    // token chunks with kernel stamps
+	shared  *stats.Durations // possible errors of chunks that share a stamp
 }
 
 // fixed are the choices that the user made and Probe does not change.
@@ -107,7 +108,7 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{asked: cfg, fixed: fixed, live: newLive(cfg)}
+	c := &Client{asked: cfg, fixed: fixed, live: newLive(cfg), shared: stats.NewDurations(3)}
 	c.beginNegotiation()
 	c.caps.chunkTokens = 0 // without a probe, nothing is known
 	for i, base := range addresses {
@@ -192,9 +193,9 @@ func (c *Client) Stamps() replay.Stamps {
 
 // ReadDelay returns the delays from the kernel's stamps to the client's reads, for
 // all reads so far. It is empty for client timestamps.
-func (c *Client) ReadDelay() poll.Delays {
+func (c *Client) ReadDelay() *stats.Durations {
 	if c.loop == nil {
-		return poll.Delays{}
+		return new(stats.Durations)
 	}
 	return c.loop.Delays()
 }
@@ -214,14 +215,14 @@ func (c *Client) Close() {
 // token chunks. Chunks read together with a later event share its stamp and may
 // have arrived earlier; all others are exact.
 type StampErrors struct {
-	Chunks uint64      // all that the kernel stamped
-	Shared poll.Delays // maximum errors of those with a shared stamp
+	Chunks uint64           // all that the kernel stamped
+	Shared *stats.Durations // maximum errors of those with a shared stamp
 }
 
 // StampErrors returns the errors for all answers that have ended. It is empty for
 // client timestamps, whose error is unknown.
 func (c *Client) StampErrors() StampErrors {
-	return StampErrors{c.stamped.Load(), c.shared.Snapshot()}
+	return StampErrors{c.stamped.Load(), c.shared.Since(nil)}
 }
 
 // Since returns the errors added since an earlier snapshot.

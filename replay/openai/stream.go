@@ -14,6 +14,7 @@ import (
 	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
 	"moontide/replay/openai/sse"
+	"moontide/trace/stats"
 )
 
 // stream is the state of an event stream.
@@ -23,17 +24,17 @@ type stream struct {
 	previousRead    time.Time // last token chunk of an earlier read
 	gaps            numbers   // times between token chunks, usually of four bytes
 	tokens          chunkTokens
-	maxChunks       int           // 0 is no limit
-	firstStampError time.Duration // largest possible error of first
-	maxStampError   time.Duration // largest possible error of any token chunk
-	shared          *poll.Counter // errors of stamps shared with a later event; may be nil
-	clientStamps    bool          // some stamps are the client's
-	newest          bool          // the last event was a token chunk
-	done            bool          // [DONE] was received
-	finished        bool          // a finish reason was received
-	complete        bool          // so was usage, and no token since: only [DONE] is missing
-	missingDone     bool          // the stream ended without [DONE]
-	told            tokenEvidence // what the server tells about the tokens of a chunk
+	maxChunks       int              // 0 is no limit
+	firstStampError time.Duration    // largest possible error of first
+	maxStampError   time.Duration    // largest possible error of any token chunk
+	shared          *stats.Durations // errors of stamps shared with a later event; may be nil
+	clientStamps    bool             // some stamps are the client's
+	newest          bool             // the last event was a token chunk
+	done            bool             // [DONE] was received
+	finished        bool             // a finish reason was received
+	complete        bool             // so was usage, and no token since: only [DONE] is missing
+	missingDone     bool             // the stream ended without [DONE]
+	told            tokenEvidence    // what the server tells about the tokens of a chunk
 	counts          replay.Counts
 	onToken         func(data []byte) // may be nil
 	kept            *kept             // nil unless later turns need the answer

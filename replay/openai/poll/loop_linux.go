@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"moontide/replay/stamp"
+	"moontide/trace/stats"
 )
 
 const (
@@ -38,7 +39,7 @@ type Loop struct {
 	asleep   atomic.Bool  // the thread is waiting and must be woken
 	writers  atomic.Int64 // exchanges that wait to write more
 	ended    chan struct{}
-	delays   Counter
+	delays   *stats.Durations
 
 	// Owned by the thread.
 	clock     stamp.Clock
@@ -75,7 +76,7 @@ const (
 func New() (*Loop, error) {
 	l := &Loop{
 		epoll: -1, wakeup: -1, stamps: -1, ended: make(chan struct{}),
-		clock: stamp.NewClock(), receiver: newReceiver(), events: make([]unix.EpollEvent, maxEvents),
+		clock: stamp.NewClock(), receiver: newReceiver(), delays: stats.NewDurations(3), events: make([]unix.EpollEvent, maxEvents),
 	}
 	if err := l.open(); err != nil {
 		l.close()
@@ -135,7 +136,7 @@ func (l *Loop) Close() {
 
 // Delays returns the delays from the kernel's stamp of the last segment to the
 // read, for all reads so far.
-func (l *Loop) Delays() Delays { return l.delays.Snapshot() }
+func (l *Loop) Delays() *stats.Durations { return l.delays.Since(nil) }
 
 // send queues a command for the thread.
 func (l *Loop) send(c command) {

@@ -5,6 +5,8 @@ package poll
 import (
 	"errors"
 	"net"
+
+	"moontide/trace/stats"
 )
 
 // Loop reads connections. It is available on Linux only: New and Adopt fail with
@@ -18,7 +20,7 @@ func New() (*Loop, error) { return nil, errors.ErrUnsupported }
 func (l *Loop) Adopt(c net.Conn) (Transport, error) { return nil, errors.ErrUnsupported }
 
 // Delays returns an empty histogram.
-func (l *Loop) Delays() Delays { return Delays{} }
+func (l *Loop) Delays() *stats.Durations { return new(stats.Durations) }
 
 // Close does nothing.
 func (l *Loop) Close() {}

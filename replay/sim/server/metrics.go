@@ -108,7 +108,7 @@ func (s *Server) Summary() Summary {
 	return Summary{
 		Completed:    int(m.completed.Load()),
 		Aborted:      int(m.aborted.Load()),
-		OutputTokens: m.ttft.Count() + m.itl.Count(),
+		OutputTokens: int(m.ttft.Count() + m.itl.Count()),
 		TTFT:         latencyOf(m.ttft),
 		ITL:          latencyOf(m.itl),
 		E2EL:         latencyOf(m.e2el),
@@ -119,9 +119,9 @@ func latencyOf(d *stats.Durations) Latency {
 	if d.Count() == 0 {
 		return Latency{}
 	}
-	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	quantile := func(p float64) float64 { return d.Quantile(p).Round(time.Microsecond).Seconds() * 1000 }
 	return Latency{
-		Count: d.Count(), MeanMS: ms(d.Sum()) / float64(d.Count()),
-		MedianMS: ms(d.Quantile(0.5)), P99MS: ms(d.Quantile(0.99)), MaxMS: ms(d.Quantile(1)),
+		Count: int(d.Count()), MeanMS: d.Sum().Seconds() * 1000 / float64(d.Count()),
+		MedianMS: quantile(0.5), P99MS: quantile(0.99), MaxMS: quantile(1),
 	}
 }

@@ -77,7 +77,7 @@ func New(cfg Config) (*Server, error) {
 		model:     string(jsonscan.AppendString(nil, cfg.Model)),
 		lexicon:   lexiconOf(cfg.Encode),
 		idSeed:    rand.Uint64(),
-		latencies: latencies{ttft: stats.NewDurations(), itl: stats.NewDurations(), e2el: stats.NewDurations()},
+		latencies: latencies{ttft: stats.NewDurations(10), itl: stats.NewDurations(10), e2el: stats.NewDurations(10)},
 		cluster:   cluster,
 		waiting:   make(map[*conn]struct{}),
 		newTimer:  monotonic.NewTimer,
