@@ -116,11 +116,8 @@ func (p *comparison) add(q *cachedPrompt, each bool) {
 	p.AsText += asText
 	p.Measured += measured
 	p.count(NotShared, int(q.length)-shared)
-	if cause == "" {
-		p.Equal++
-	} else {
-		p.count(cause, max(measured-predicted, predicted-asText-measured))
-	}
+	countIf(&p.Equal, cause == "")
+	p.count(cause, max(measured-predicted, predicted-asText-measured))
 	if each {
 		p.Each = append(p.Each, PredictedRequest{
 			Row: q.Row, Target: q.Target, ISL: int(q.ISL),
@@ -133,7 +130,7 @@ func (p *comparison) add(q *cachedPrompt, each bool) {
 
 // count counts a request with some tokens, if any.
 func (p *comparison) count(cause Cause, tokens int) {
-	if tokens > 0 {
+	if tokens > 0 && cause != "" {
 		d := p.Causes[cause]
 		p.Causes[cause] = Difference{d.Requests + 1, d.Tokens + tokens}
 	}

@@ -20,10 +20,6 @@ type chunkCounter struct {
 	notKept   int              // gaps that records do not have
 }
 
-func newChunkCounter(window Span) chunkCounter {
-	return chunkCounter{window: window, tokens: newTokenRate(), sizes: map[int]int{}}
-}
-
 // add counts tokens at their arrival: in a window for all requests, otherwise for completed
 // ones. Gaps are those of counted requests.
 func (c *chunkCounter) add(rec *replay.Record, counted bool) {

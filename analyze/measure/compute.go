@@ -14,7 +14,11 @@ import (
 // Compute computes the metrics of a run from its records, in any order. Errors from
 // records are returned unchanged.
 func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, error) {
-	c := newCollector(opts)
+	c := &collector{
+		opts: opts, live: opts.LiveAnswers, examples: map[failures]string{},
+		chunks:   chunkCounter{window: opts.Window, tokens: newTokenRate(), sizes: map[int]int{}},
+		requests: make([]Request, 0, max(opts.Expected, 0)), // growing would double the garbage
+	}
 	for rec, err := range records {
 		if err != nil {
 			return nil, err
@@ -45,13 +49,6 @@ type failures struct {
 	class replay.Class
 }
 
-func newCollector(opts Options) *collector {
-	return &collector{
-		opts: opts, live: opts.LiveAnswers, examples: map[failures]string{}, chunks: newChunkCounter(opts.Window),
-		requests: make([]Request, 0, max(opts.Expected, 0)), // growing would double the garbage
-	}
-}
-
 func (c *collector) add(rec *replay.Record) {
 	q := NewRequest(rec, &c.opts)
 	if c.opts.Parts != nil {
@@ -78,7 +75,7 @@ func addExample[K comparable](to map[K]string, of K, text string) {
 func (c *collector) finish() *Result {
 	c.sortRequests()
 	each := c.opts.EachPrediction || c.opts.Detail
-	cached := c.newPredictor()
+	cached := predictor{collector: c}
 	var predicting sync.WaitGroup // in parallel: it takes as long as the rest
 	predicting.Go(func() { cached.predict(each) })
 	r := newResult(&c.opts, c.all)
@@ -124,14 +121,19 @@ func newResult(opts *Options, requests iter.Seq[*Request]) *Result {
 		Lengths: Lengths{Template: opts.countedISL(0), Enforced: opts.LengthsEnforced},
 		Goodput: newGoodput(opts.Objectives),
 	}
-	rows := recordedRows{rows: opts.Rows}
-	reasoning, reasoned := 0, 0 // tokens by the server's count, and requests
+	var seen replay.RowSet
+	rows, reasoning, reasoned := 0, 0, 0 // rows, tokens by the server's count, and requests with such a count
 	for q := range requests {
 		r.Records++
-		rows.add(q.Row)
-		if q.impossible {
-			r.Impossible++
+		switch {
+		case opts.Rows == 0:
+		case q.Row < 0 || q.Row >= opts.Rows || seen.Has(q.Row):
+			r.Repeated++
+		default:
+			seen.Add(q.Row)
+			rows++
 		}
+		countIf(&r.Impossible, q.impossible)
 		r.addOutcome(q)
 		if q.Counted {
 			r.Completed++
@@ -154,9 +156,8 @@ func newResult(opts *Options, requests iter.Seq[*Request]) *Result {
 		r.Unreadable, r.FirstUnreadable = opts.Unreadable()
 		r.Records += r.Unreadable
 	}
-	if rows.rows > 0 {
-		r.Sent, r.Repeated = opts.Sent, rows.repeated
-		r.Missing = max(opts.Sent-rows.distinct-r.Unreadable, 0)
+	if opts.Rows > 0 {
+		r.Sent, r.Missing = opts.Sent, max(opts.Sent-rows-r.Unreadable, 0)
 	}
 	return r
 }
@@ -178,14 +179,20 @@ func (r *Result) distribution(l Latency, requests iter.Seq[*Request]) stats.Samp
 	return stats.Of(values)
 }
 
+func countIf(n *int, yes bool) {
+	if yes {
+		*n++
+	}
+}
+
 // addOutcome counts a request that ended in the window, and a failure outside it.
 func (r *Result) addOutcome(q *Request) {
 	failed := q.Class.Failed()
-	switch {
-	case !q.Ended && failed:
-		r.FailedOutside++
-	case !q.Ended:
+	countIf(&r.FailedOutside, failed && !q.Ended)
+	if !q.Ended {
 		return
+	}
+	switch {
 	case failed:
 		r.Failed++
 		r.Errors[q.Class]++
@@ -194,30 +201,23 @@ func (r *Result) addOutcome(q *Request) {
 	default:
 		r.Abandoned.add(q)
 	}
-	if r.Goodput != nil && q.Ended {
+	if r.Goodput != nil {
 		r.Goodput.add(q)
 	}
 }
 
 // addPrompt counts the prompt of a completed request.
 func (r *Result) addPrompt(q *Request, opts *Options) {
-	switch {
-	case q.estimated:
-		r.Lengths.Estimated++
-	case q.Input < 0:
-	case q.hasBase && opts.TextAnswers: // see predictor.compareLengths
-		r.Lengths.Prompts++
-	default:
-		r.Lengths.Prompts++
+	counted := q.Input >= 0
+	countIf(&r.Lengths.Estimated, q.estimated)
+	countIf(&r.Lengths.Prompts, counted && !q.estimated)
+	if counted && !q.estimated && !(q.hasBase && opts.TextAnswers) { // else see predictor.compareLengths
 		want := opts.countedISL(int(q.ISL))
-		if off := int(q.Input) - want; 100*max(off, -off) > want {
-			r.Lengths.PromptsOff++
-		}
+		off := int(q.Input) - want
+		countIf(&r.Lengths.PromptsOff, 100*max(off, -off) > want)
 	}
 	r.Input += q.InputTokens()
-	if q.Input < 0 {
-		r.InputEstimates++
-	}
+	countIf(&r.InputEstimates, !counted)
 	if q.Cached >= 0 {
 		r.Cached = trace.Some(r.Cached.Value + int(q.Cached))
 		r.Cache.Requests++
@@ -227,45 +227,24 @@ func (r *Result) addPrompt(q *Request, opts *Options) {
 // addAnswer counts the answer to a completed request.
 func (r *Result) addAnswer(q *Request) {
 	r.Output += int(q.Output)
-	if q.MissingDone {
-		r.MissingDone++
-	}
-	if q.source != replay.ReportedTokens {
-		r.OutputEstimates++
-	}
-	if q.source == replay.ContradictedTokens {
-		r.Contradicted++
-	}
-	if q.Reported >= 0 {
-		r.Lengths.Answers++
-	}
-	switch {
-	case max(q.Output, q.Reported) > q.MaxTokens:
-		r.Lengths.AnswersLonger++
-	case q.Output < q.MaxTokens && q.Reported >= 0:
-		r.Lengths.AnswersShorter++
-	}
-	if q.Reasoned {
-		r.Reasoned++
-		if !q.HasVisible {
-			r.ReasoningOnly++
-		}
-	}
+	countIf(&r.MissingDone, q.MissingDone)
+	countIf(&r.OutputEstimates, q.source != replay.ReportedTokens)
+	countIf(&r.Contradicted, q.source == replay.ContradictedTokens)
+	longer := max(q.Output, q.Reported) > q.MaxTokens
+	countIf(&r.Lengths.Answers, q.Reported >= 0)
+	countIf(&r.Lengths.AnswersLonger, longer)
+	countIf(&r.Lengths.AnswersShorter, !longer && q.Output < q.MaxTokens && q.Reported >= 0)
+	countIf(&r.Reasoned, q.Reasoned)
+	countIf(&r.ReasoningOnly, q.Reasoned && !q.HasVisible)
 	if !q.Answered {
 		return
 	}
-	if q.Output >= minStreamable {
-		r.Streamable++
-		if q.Last == q.First {
-			r.Unstreamed++
-		}
-	}
-	switch {
-	case q.ByKernel:
+	countIf(&r.Streamable, q.Output >= minStreamable)
+	countIf(&r.Unstreamed, q.Output >= minStreamable && q.Last == q.First)
+	countIf(&r.StampedByClient, q.ByClient)
+	if q.ByKernel {
 		r.StampedByKernel++
 		r.ChunksByKernel += int(q.chunks)
-	case q.ByClient:
-		r.StampedByClient++
 	}
 }
 
@@ -280,17 +259,13 @@ func (r *Result) setSendRates(requests iter.Seq[*Request]) {
 			if q.WasSent {
 				dueSends.add(q.Sent)
 				sentDues.add(q.Due)
-			} else if q.Class == replay.Connect {
-				refused++
 			}
+			countIf(&refused, !q.WasSent && q.Class == replay.Connect)
 		}
 		if q.WasSent && r.Window.Has(q.Sent) {
 			sends.add(q.Sent)
-			if q.Retried {
-				r.Retried++
-			} else if q.Ready > q.Due {
-				r.Queued++
-			}
+			countIf(&r.Retried, q.Retried)
+			countIf(&r.Queued, !q.Retried && q.Ready > q.Due)
 		}
 	}
 	r.OfferedRate, r.AchievedRate, r.SentRate = dues.rate(), sends.rate(), dueSends.rate()
@@ -327,25 +302,6 @@ func (c *collector) setRates(r *Result) *spans {
 		}
 	}
 	return inFlight
-}
-
-// recordedRows checks the rows in the records against the rows of the run.
-type recordedRows struct {
-	rows     int // of the trace; 0 is unknown
-	seen     replay.RowSet
-	distinct int
-	repeated int // further records of a row, and records of no row
-}
-
-func (c *recordedRows) add(row int) {
-	switch {
-	case c.rows == 0:
-	case row < 0 || row >= c.rows || c.seen.Has(row):
-		c.repeated++
-	default:
-		c.seen.Add(row)
-		c.distinct++
-	}
 }
 
 // instants counts times and keeps the first and the last.

@@ -76,6 +76,7 @@ func (g *Goodput) Share(n int) trace.Opt[float64] {
 	return trace.Ratio(n, g.Requests)
 }
 
+// newGoodput returns nil without objectives.
 func newGoodput(objectives []Objective) *Goodput {
 	if len(objectives) == 0 {
 		return nil
@@ -94,11 +95,7 @@ func (g *Goodput) add(q *Request) {
 		return
 	}
 	for i := range g.Objectives {
-		if o := &g.Objectives[i]; o.MetBy(q) {
-			o.Met++
-		}
+		countIf(&g.Objectives[i].Met, g.Objectives[i].MetBy(q))
 	}
-	if q.Good {
-		g.Good++
-	}
+	countIf(&g.Good, q.Good)
 }

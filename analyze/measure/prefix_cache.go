@@ -115,10 +115,9 @@ const (
 	noBase = -1
 )
 
-// promptOf returns the prompt of a request that was sent, of a length without the chat
-// template.
-func promptOf(q *Request, length int) cachedPrompt {
-	p := cachedPrompt{Request: q, sent: q.Sent, first: never, row: q.Row, length: int32(length), blocks: q.blocks, base: noBase}
+// promptOf returns the prompt of a request that was sent.
+func (c *collector) promptOf(q *Request) cachedPrompt {
+	p := cachedPrompt{Request: q, sent: q.Sent, first: never, row: q.Row, length: int32(c.opts.ownISL(int(q.ISL))), blocks: q.blocks, base: noBase}
 	if q.hasFirst {
 		p.first = max(q.First, q.Sent)
 	}
@@ -129,7 +128,7 @@ func promptOf(q *Request, length int) cachedPrompt {
 func (p *cachedPrompt) counted() bool { return p.Counted && !p.isAnswer }
 
 // tokens returns the number of tokens by the server's count, if known.
-func (p *cachedPrompt) tokens() int {
+func (p cachedPrompt) tokens() int {
 	if p.Input >= 0 {
 		return int(p.Input)
 	}

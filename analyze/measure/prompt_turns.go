@@ -52,17 +52,14 @@ type Turns struct {
 }
 
 // predict computes the figures of p. The requests must be sorted.
-func (c *collector) newPredictor() *predictor {
-	return &predictor{collector: c, serverBlock: max(cmp.Or(c.opts.ServerBlockSize, c.opts.Samples.Server.BlockSize), 0)}
-}
-
 func (p *predictor) predict(each bool) {
+	p.serverBlock = max(cmp.Or(p.opts.ServerBlockSize, p.opts.Samples.Server.BlockSize), 0)
 	each, live := each || p.inSessions > 0, p.live && p.inSessions > 0 && p.opts.BlockSize > 0
 	p.turns.Lost = p.opts.LostTurns
 	traced := &prefixCache{blockSize: p.opts.BlockSize, blocks: &p.blocks}
 	for q := range p.all {
 		if q.WasSent {
-			traced.add(promptOf(q, p.opts.ownISL(int(q.ISL))))
+			traced.add(p.promptOf(q))
 		}
 	}
 	cache := traced
@@ -86,12 +83,9 @@ func (p *predictor) predict(each bool) {
 	if !counts.cached || p.opts.BlockSize == 0 {
 		return
 	}
-	p.prediction = cache.compare(counts, p.serverBlock, live, each || live)
+	p.prediction = cache.compare(counts, p.serverBlock, live, each)
 	if live {
-		p.compareTraced(traced.compare(counts, p.serverBlock, false, true))
-	}
-	if !each {
-		p.prediction.Each = nil
+		p.compareTraced(traced.compare(counts, p.serverBlock, false, each))
 	}
 }
 
@@ -201,7 +195,7 @@ func (p *predictor) rebuild() *prefixCache {
 		if !q.WasSent {
 			continue
 		}
-		now, entry := &rebuilt{}, promptOf(q, p.opts.ownISL(int(q.ISL)))
+		now, entry := &rebuilt{}, p.promptOf(q)
 		before := all[p.base[i]]
 		if before == nil {
 			now.Prompt = p.prompt(i)
@@ -241,7 +235,7 @@ func (p *predictor) extend(before *rebuilt, i int32, entry *cachedPrompt, cache 
 	if turn.Relation != block.Extends {
 		return prompt
 	}
-	tokens := int32((&cachedPrompt{Request: base, length: int32(p.opts.ownISL(int(base.ISL)))}).tokens())
+	tokens := int32(p.promptOf(base).tokens())
 	entry.base, entry.baseTokens, entry.cacheable = before.index, tokens, tokens
 	if answer.Dropped == 0 {
 		entry.cacheable += int32(min(turn.Answer, p.generated(base)))
@@ -292,38 +286,27 @@ func (p *predictor) compareLengths() {
 		if p.before != nil && p.before[i] > 0 {
 			aim = max(aim, int(p.before[i]+q.asText)+1)
 		}
-		if off := int(q.Input) - aim; max(off, -off) > aim/100+q.textSlack() {
-			p.lengths.PromptsOff++
-		}
+		off := int(q.Input) - aim
+		countIf(&p.lengths.PromptsOff, max(off, -off) > aim/100+q.textSlack())
 	}
 }
 func (t *Turns) add(turn transcript.Turn) {
 	t.Add(turn.Relation)
-	if turn.Answer > 0 {
-		t.Live++
-	}
-	if turn.Cut > 0 {
-		t.Cut++
-		t.CutTokens += turn.Cut
-	}
+	countIf(&t.Live, turn.Answer > 0)
+	countIf(&t.Cut, turn.Cut > 0)
+	t.CutTokens += turn.Cut
 }
 
 // addAnswer counts an answer that later prompts contain, which was to have some tokens.
 func (t *Turns) addAnswer(answer transcript.Generated, planned int) {
-	if answer.Dropped > 0 {
-		t.Dropped++
-		t.DroppedTokens += answer.Dropped
-	}
+	countIf(&t.Dropped, answer.Dropped > 0)
+	t.DroppedTokens += answer.Dropped
 	if answer.Tokens == 0 { // reasoning only
 		return
 	}
 	t.Answers++
-	switch cmp.Compare(answer.Tokens+answer.Dropped, planned) {
-	case -1:
-		t.Shorter++
-	case 1:
-		t.Longer++
-	}
+	countIf(&t.Shorter, answer.Tokens+answer.Dropped < planned)
+	countIf(&t.Longer, answer.Tokens+answer.Dropped > planned)
 }
 
 // textTokens returns the number of answer tokens in a prompt whose text may encode to other

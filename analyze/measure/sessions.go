@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/bits"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -180,7 +180,11 @@ func (c *collector) newSessions(duration time.Duration) *Sessions {
 	if hours := duration.Hours(); hours > 0 {
 		s.PerHour = trace.Some(float64(s.Completed) / hours)
 	}
-	s.ByTurn, s.EachTurn, s.ByISL = c.byTurn(), c.byEachTurn(), c.byISL(true)
+	single := make([]int, MaxEachTurn)
+	for i := range single {
+		single[i] = i + 1
+	}
+	s.ByTurn, s.EachTurn, s.ByISL = c.byTurn(1, 2, 3, 4, 6, 11, 21, 51), c.byTurn(single...), c.byISL(true)
 	return s
 }
 
@@ -242,9 +246,7 @@ func (g *groupCollector) complete(q *Request, p *PredictedRequest) {
 	if p != nil {
 		c.Compared++
 		c.Predicted += p.Predicted
-		if p.Cause == "" {
-			c.Equal++
-		}
+		countIf(&c.Equal, p.Cause == "")
 	}
 }
 
@@ -288,56 +290,51 @@ func (c *collector) byModel() []Group {
 	return groupBy(c, func(q *Request) (string, bool) { return q.model.Value(), q.model.Value() != "" }, func(name string) (string, int) { return name, 0 })
 }
 
-// byNumber groups the completed and failed requests, of sessions or all, by a number.
-func (c *collector) byNumber(ofSessions bool, keyOf func(q *Request) int, describe func(key int) (name string, from int)) []Group {
-	all := groupBy(c, func(q *Request) (int, bool) { return keyOf(q), q.inSession || !ofSessions }, describe)
+// byNumber groups the completed and failed requests, of sessions or all, by a number. A group
+// begins at each of the numbers in from, in ascending order.
+func (c *collector) byNumber(ofSessions bool, numberOf func(q *Request) int, from []int, name func(from, to int) string) []Group {
+	all := groupBy(c, func(q *Request) (int, bool) {
+		i, found := slices.BinarySearch(from, numberOf(q))
+		if !found {
+			i--
+		}
+		return i, q.inSession || !ofSessions
+	}, func(i int) (string, int) {
+		to := math.MaxInt
+		if i+1 < len(from) {
+			to = from[i+1] - 1
+		}
+		return name(from[i], to), from[i]
+	})
 	return slices.DeleteFunc(all, func(g Group) bool { return g.Completed+g.Failed == 0 })
 }
 
 // byISL groups by ISL, doubling from group to group.
 func (c *collector) byISL(ofSessions bool) []Group {
-	const first = 512
-	return c.byNumber(ofSessions, func(q *Request) int { return bits.Len32(uint32(q.ISL) / first) }, func(key int) (string, int) {
-		if key == 0 {
-			return fmt.Sprintf("below %d", first), 0
+	from := []int{0}
+	for isl := 512; isl <= math.MaxInt32; isl *= 2 {
+		from = append(from, isl)
+	}
+	return c.byNumber(ofSessions, func(q *Request) int { return int(q.ISL) }, from, func(from, to int) string {
+		if from == 0 {
+			return fmt.Sprintf("below %d", to+1)
 		}
-		from := first << (key - 1)
-		return fmt.Sprintf("%d to %d", from, 2*from-1), from
+		return fmt.Sprintf("%d to %d", from, to)
 	})
 }
 
 // MaxEachTurn is the last turn with a group of its own in [Sessions.EachTurn].
 const MaxEachTurn = 100
 
-// turnGroups are the first turns of the groups in [Sessions.ByTurn].
-var turnGroups = []int{1, 2, 3, 4, 6, 11, 21, 51, MaxEachTurn + 1}
-
-func turnName(from, to int) string {
-	switch {
-	case from > MaxEachTurn:
-		return fmt.Sprintf("over %d", MaxEachTurn)
-	case from == to:
-		return strconv.Itoa(from)
-	}
-	return fmt.Sprintf("%d-%d", from, to)
-}
-
-func (c *collector) byTurn() []Group {
-	return c.byNumber(true, func(q *Request) int {
-		i, found := slices.BinarySearch(turnGroups, int(q.Turn))
-		if !found {
-			i--
+// byTurn groups by turn; a group begins at each of the turns in from.
+func (c *collector) byTurn(from ...int) []Group {
+	return c.byNumber(true, func(q *Request) int { return int(q.Turn) }, append(from, MaxEachTurn+1), func(from, to int) string {
+		switch {
+		case from > MaxEachTurn:
+			return fmt.Sprintf("over %d", MaxEachTurn)
+		case from == to:
+			return strconv.Itoa(from)
 		}
-		return i
-	}, func(i int) (string, int) {
-		from := turnGroups[i]
-		if i+1 < len(turnGroups) {
-			return turnName(from, turnGroups[i+1]-1), from
-		}
-		return turnName(from, from), from
+		return fmt.Sprintf("%d-%d", from, to)
 	})
-}
-
-func (c *collector) byEachTurn() []Group {
-	return c.byNumber(true, func(q *Request) int { return min(int(q.Turn), MaxEachTurn+1) }, func(turn int) (string, int) { return turnName(turn, turn), turn })
 }
