@@ -33,7 +33,6 @@ var (
 type input struct {
 	*format.Reader
 	path string // as on the command line, or "standard input"
-	file string // that is read
 	c    *cli.Context
 	std  streams
 
@@ -57,13 +56,13 @@ var gcTargets = []gcTarget{{0, 400}, {20_000, 20}, {1_000_000, 10}}
 // openTrace opens a trace of any format; - is standard input. file is path, or its copy of
 // [spoolTraces].
 func openTrace(c *cli.Context, std streams, path, file string, opts format.Options) (in *input, err error) {
-	in = &input{path: inputName(path), file: file, c: c, std: std}
-	if file == "-" {
+	in = &input{path: inputName(path), c: c, std: std}
+	if opts.Name = in.path; file == "-" {
 		in.Reader, err = format.NewReader(std.in, in.path, opts)
 	} else {
 		in.Reader, err = format.Open(file, opts)
 	}
-	return in, ofCopy(err, file, path)
+	return in, err
 }
 
 // keep lowers the target of the garbage collector as more rows are read.
@@ -112,10 +111,6 @@ func (in *input) blockSize() int {
 
 // report reports what the reader dropped or assumed and, if skipped is set, the skipped rows.
 func (in *input) report(skipped bool) {
-	_, reasons := in.Skipped()
-	for _, reason := range reasons {
-		ofCopy(reason, in.file, in.path)
-	}
 	for _, text := range in.Messages(skipped) {
 		in.std.say("%s: %s", traceName(in.path), text)
 	}
@@ -138,7 +133,7 @@ func (in *input) located(err error) error {
 // named adds the name of the trace to an error that has none.
 func (in *input) named(err error) error {
 	if err == nil || errors.As(err, new(*trace.RowError)) || errors.Is(err, context.Canceled) {
-		return ofCopy(err, in.file, in.path)
+		return err
 	}
 	return fmt.Errorf("%s: %w", in.path, err)
 }
@@ -152,19 +147,6 @@ func (in *input) locatedRows(reqs trace.Requests) trace.Requests {
 			}
 		}
 	}
-}
-
-// ofCopy names the trace, not its copy, in an error.
-func ofCopy(err error, file, path string) error {
-	var row *trace.RowError
-	switch {
-	case file == path:
-	case errors.Is(err, replay.ErrEmpty):
-		return fmt.Errorf("%s: %w", traceName(path), replay.ErrEmpty)
-	case errors.As(err, &row) && row.File == file:
-		row.File = traceName(path)
-	}
-	return err
 }
 
 // interruptibleInput is standard input whose reads fail when the user interrupts; a read of

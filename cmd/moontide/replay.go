@@ -178,7 +178,7 @@ func runTrace(c *cli.Context, std streams, stop stop, d *commandLine, cfg experi
 	leave(err)
 	switch {
 	case result == nil:
-		return d.ended(ofCopy(err, cfg.Copy, cfg.Trace.Path))
+		return d.ended(err)
 	case cfg.Part != nil && !cfg.Part.Leads():
 		sayPart(std, cfg.Part, result)
 		return err

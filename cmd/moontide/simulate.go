@@ -80,7 +80,7 @@ func planTrace(c *cli.Context, std streams, stop stop, d *commandLine, cfg exper
 		Run: cfg, Metrics: report.PlanMetrics(view), Gates: view.Gates, Each: sayProgress(std),
 	})
 	if err != nil {
-		return d.ended(ofCopy(err, cfg.Copy, cfg.Trace.Path))
+		return d.ended(err)
 	}
 	plan := report.Plan{View: view, Notes: planner.Notes(), HeldOut: heldOutErrors(d.file, report.PlanMetrics(view))}
 	plan.Trace, plan.Requests = planner.Trace()

@@ -45,11 +45,12 @@ func (c *Config) source() (Trace, error) {
 		}
 		return t, nil
 	}
+	name := ""
 	if c.Copy != "" {
-		of.Path, c.Requests = c.Copy, nil
+		name, of.Path, c.Requests = c.Name, c.Copy, nil
 	}
 	t := Trace{Path: of.Path, Requests: c.Requests, Name: c.Name, BlockSize: of.BlockSize, Format: format.Options{
-		Format: of.Format, UniqueIDs: of.UniqueIDs, BlockSize: of.BlockSize, SkipBadRows: of.SkipBadRows, RecordedTimes: of.RecordedTimes, Tokens: c.countTokens(),
+		Name: name, Format: of.Format, UniqueIDs: of.UniqueIDs, BlockSize: of.BlockSize, SkipBadRows: of.SkipBadRows, RecordedTimes: of.RecordedTimes, Tokens: c.countTokens(),
 		Record: func() (log.Config, error) {
 			return log.Config{}, errors.New("a log of requests with their texts: first convert it to a trace without them")
 		},
@@ -213,7 +214,7 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	}
 	if in.plan, err = replay.Scan(rows); err != nil {
 		if row := (*trace.RowError)(nil); in.pacing.Retimes() && reader != nil && !errors.As(err, &row) && ctx.Err() == nil {
-			return fmt.Errorf("%s: %w", in.Path, err) // not at the row that was read last
+			return fmt.Errorf("%s: %w", in.file(), err) // not at the row that was read last
 		}
 		return in.locate(err, reader)
 	}
@@ -334,6 +335,9 @@ func sendable(reqs trace.Requests, endpoint string) trace.Requests {
 	return trace.Checked(reqs, func(r trace.Request) error { return openai.Accepts(endpoint, r) })
 }
 
+// file returns the name of the trace's file in errors.
+func (in *input) file() string { return cmp.Or(in.Format.Name, in.Path) }
+
 // locate adds file and line to an error that has none and is not about the whole trace.
 func (in *input) locate(err error, r *format.Reader) error {
 	var row *trace.RowError
@@ -342,17 +346,17 @@ func (in *input) locate(err error, r *format.Reader) error {
 	case r == nil, errors.As(err, &row), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &graph) && graph.Line > 0:
-		return &trace.RowError{File: in.Path, Line: graph.Line, Err: err}
+		return &trace.RowError{File: in.file(), Line: graph.Line, Err: err}
 	case errors.As(err, &graph):
-		return fmt.Errorf("%s: %w", in.Path, err)
+		return fmt.Errorf("%s: %w", in.file(), err)
 	case errors.Is(err, replay.ErrEmpty) && in.pacing.End > 0:
-		return fmt.Errorf("%s: %w from %v to %v", in.Path, err, in.pacing.Start, in.pacing.End)
+		return fmt.Errorf("%s: %w from %v to %v", in.file(), err, in.pacing.Start, in.pacing.End)
 	case errors.Is(err, replay.ErrEmpty) && in.pacing.Start > 0:
-		return fmt.Errorf("%s: %w from %v on", in.Path, err, in.pacing.Start)
+		return fmt.Errorf("%s: %w from %v on", in.file(), err, in.pacing.Start)
 	case errors.Is(err, replay.ErrEmpty):
-		return fmt.Errorf("%s: %w", in.Path, err)
+		return fmt.Errorf("%s: %w", in.file(), err)
 	}
-	return &trace.RowError{File: cmp.Or(r.File(), in.Path), Line: r.Line(), Err: err}
+	return &trace.RowError{File: cmp.Or(r.File(), in.file()), Line: r.Line(), Err: err}
 }
 
 // located adds file and line to the errors of a stream.

@@ -10,7 +10,8 @@ import (
 
 // textFile is a file of a trace.
 type textFile struct {
-	name string
+	name string // in errors
+	path string
 	text *Text    // nil while it is not open
 	file *os.File // of text, nil if the caller closes it
 }
@@ -20,7 +21,7 @@ func (f *textFile) open() (err error) {
 	if f.text != nil {
 		return nil
 	}
-	if f.file, err = OpenFile(f.name); err != nil {
+	if f.file, err = OpenFile(f.path); err != nil {
 		return err
 	}
 	if f.text, err = NewText(f.file, f.name); err != nil {

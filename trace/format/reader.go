@@ -20,6 +20,8 @@ const maxReasons = 10
 type Options struct {
 	// Format is the format of the trace; "" detects it.
 	Format Format
+	// Name stands for the path of a file in errors, such as that of a copy; "" is the path.
+	Name string
 	// SkipBadRows continues after a bad row. See [Reader.Skipped].
 	SkipBadRows bool
 	// RecordedTimes gives later turns of a session their recorded time, if the
@@ -70,7 +72,7 @@ type source interface {
 func Open(path string, opts Options) (*Reader, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
-		return openFiles([]*textFile{{name: path}}, "", opts)
+		return openFiles([]*textFile{{name: cmp.Or(opts.Name, path), path: path}}, "", opts)
 	}
 	paths, rest, err := Files(path)
 	if err != nil {
@@ -78,7 +80,7 @@ func Open(path string, opts Options) (*Reader, error) {
 	}
 	files := make([]*textFile, len(paths))
 	for i, p := range paths {
-		files[i] = &textFile{name: p}
+		files[i] = &textFile{name: p, path: p}
 	}
 	r, err := openFiles(files, path, opts)
 	if err == nil && rest > 0 {
