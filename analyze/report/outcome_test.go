@@ -2,14 +2,13 @@ package report_test
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
-	"strings"
 	"testing"
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
 	"moontide/analyze/slo"
+	"moontide/trace/tracetest"
 )
 
 // outcomes returns runs with each outcome, the worst last.
@@ -67,37 +66,6 @@ func TestOutcomeOfNoSuccess(t *testing.T) {
 
 // JUnit XML has a case for each verdict and gate, and escapes text of the server.
 func TestJUnit(t *testing.T) {
-	text := written(t, outcomes(t).JUnit)
-	var suites struct {
-		Tests    int `xml:"tests,attr"`
-		Failures int `xml:"failures,attr"`
-		Suites   []struct {
-			Name  string `xml:"name,attr"`
-			Cases []struct {
-				Name    string `xml:"name,attr"`
-				Failure *struct {
-					Message string `xml:"message,attr"`
-				} `xml:"failure"`
-			} `xml:"testcase"`
-		} `xml:"testsuite"`
-	}
-	if err := xml.Unmarshal([]byte(text), &suites); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	if suites.Tests != 8 || suites.Failures != 5 || len(suites.Suites) != 4 || strings.ContainsRune(text, '\x1b') {
-		t.Fatalf("%d tests, %d failures\n%s", suites.Tests, suites.Failures, text)
-	}
-	for i, want := range []string{"00", "01", "11", "11"} {
-		s := suites.Suites[i]
-		got := ""
-		for _, c := range s.Cases {
-			got += map[bool]string{true: "1", false: "0"}[c.Failure != nil]
-		}
-		if got != want || s.Cases[0].Name != "verdict" || s.Name != []string{"pass", "fail & co", "invalid", "incomplete"}[i] {
-			t.Errorf("%s: failures are %s, want %s", s.Name, got, want)
-		}
-	}
-	if m := suites.Suites[1].Cases[1].Failure.Message; m != "request_throughput>2 must hold: 1.50 req/s, margin -0.50 req/s" {
-		t.Errorf("the failure of a gate is %q", m)
-	}
+	tracetest.Golden(t, "testdata/outcome.xml", written(t, outcomes(t).JUnit))
+	tracetest.Golden(t, "testdata/set_nothing.xml", written(t, sets(t)["nothing"].JUnit))
 }

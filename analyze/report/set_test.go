@@ -1,16 +1,11 @@
 package report_test
 
 import (
-	"encoding/csv"
-	"encoding/json"
-	"fmt"
 	"html"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
@@ -204,55 +199,12 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// CSV has a row for each run, with the same columns in all sets.
-func TestSetCSV(t *testing.T) {
-	for name, want := range map[string][]string{
-		"compared": {"new", "2", "1.38", "206.25", "2310.00", "4358.20", "231.00", "435.82", "23.10", "43.58", "20", "3", "INVALID"},
-		"several":  {"b", "4", "2.00", "300.00", "12012.00", "23760.24", "1201.20", "2376.02", "120.12", "237.60", "1000", "0", "VALID", "FAIL"},
-	} {
-		rows, err := csv.NewReader(strings.NewReader(written(t, sets(t)[name].Document().WriteCSV))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := rows[len(rows)-1][:len(want)] // without notes
-		for i, cell := range got[2:10] {
-			var x float64
-			if _, err := fmt.Sscan(cell, &x); err != nil {
-				t.Fatal(err)
-			}
-			got[i+2] = fmt.Sprintf("%.2f", x)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
-
-// JSON has all runs by what differs between them, and the answers of searches.
-func TestSetJSON(t *testing.T) {
-	for name, want := range map[string]struct {
-		outcome, of, metric string
-		runs, searches      int
-	}{"compared": {"invalid", "", "p99_ttft_ms", 5, 0}, "several": {"pass", "", "mean_tpot_ms", 8, 2}, "nothing": {"fail", "", "mean_tpot_ms", 4, 1}, "plan": {"pass", "2P+3D", "output_throughput_per_engine", 5, 0}} {
-		var got report.OutcomeJSON
-		if err := json.Unmarshal([]byte(written(t, sets(t)[name].JSON)), &got); err != nil {
-			t.Fatal(err)
-		}
-		last := got.Runs[len(got.Runs)-1]
-		if got.Outcome != want.outcome || len(got.Runs) != want.runs || len(got.Searches) != want.searches || last.Axes["deployment"] != want.of || last.Metrics[want.metric] == nil {
-			t.Errorf("%s: %+v", name, got)
-		}
-		for _, s := range got.Searches {
-			if *s.MissedAt != 3 || len(s.Gates) != 2 || len(s.Runs) != 4 || (s.Load == nil) != (s.Outcome == "fail") || s.Text == "" {
-				t.Errorf("%s: %+v", name, s)
-			}
-		}
-		if name == "plan" && (got.Runs[0].Outcome != "invalid" || got.Runs[1].Outcome != "fail" || got.HeldOutErrors["p99_ttft_ms"] != 0.152) {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-	if text := written(t, sets(t)["nothing"].JUnit); !strings.Contains(text, `<failure type="fail" message="No load meets`) || !strings.Contains(text, `tests="1"`) {
-		t.Errorf("JUnit\n%s", text)
+// CSV has a row for each run, with the same columns in all sets. JSON has all runs by what
+// differs between them, and the answers of searches.
+func TestSetForms(t *testing.T) {
+	for _, name := range []string{"compared", "several", "nothing", "plan"} {
+		tracetest.Golden(t, "testdata/set_"+name+".csv", written(t, sets(t)[name].Document().WriteCSV))
+		tracetest.Golden(t, "testdata/set_"+name+".json", written(t, sets(t)[name].JSON))
 	}
 }
 

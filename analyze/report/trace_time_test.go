@@ -2,13 +2,13 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"moontide/analyze"
 	"moontide/analyze/report/figure"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // growing has prompts that get longer, and twice the rate from half of its hour on.
@@ -40,44 +40,17 @@ func TestChangeSentence(t *testing.T) {
 // Each window is in JSON, and each figure shows all of them.
 func TestTimeIsInEveryForm(t *testing.T) {
 	a := growing(t)
-	var out struct {
-		Time struct {
-			Step    float64 `json:"step_ms"`
-			Windows []struct {
-				From     float64 `json:"from_ms"`
-				Requests int
-				ISL      float64  `json:"isl_mean"`
-				Hits     *float64 `json:"token_hit_rate"`
-			}
-			ISL struct {
-				Ratio float64 `json:"last_over_first"`
-			}
-			Summary string
-		}
-	}
 	var text bytes.Buffer
 	if err := (Trace{Name: "t", Analysis: a}).JSON(&text); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text.Bytes(), &out); err != nil {
-		t.Fatal(err)
-	}
-	requests := 0
-	for i, w := range out.Time.Windows {
-		requests += w.Requests
-		if w.Hits == nil || w.ISL < 1000 || w.From > float64(i)*out.Time.Step+10 {
-			t.Errorf("window %d: %+v", i, w)
-		}
-	}
-	if requests != a.Requests || out.Time.ISL.Ratio < 1.5 || out.Time.Summary == "" {
-		t.Errorf("JSON: %d requests of %d, %+v", requests, a.Requests, out.Time)
-	}
+	tracetest.Golden(t, "testdata/dataset_growing.json", text.String())
 	figures := timeFigures(a)
 	if len(figures) != 4 || len(figures[3].Series) != 2 {
 		t.Fatalf("figures %+v", figures)
 	}
-	if isl := figures[1].Series[0]; isl.Kind != figure.Steps || len(isl.X) != len(out.Time.Windows)+1 || len(isl.Y) != len(isl.X) {
-		t.Errorf("%d windows are drawn as %d steps", len(out.Time.Windows), len(isl.X)-1)
+	if isl := figures[1].Series[0]; isl.Kind != figure.Steps || len(isl.X) != len(a.Time.Windows)+1 || len(isl.Y) != len(isl.X) {
+		t.Errorf("%d windows are drawn as %d steps", len(a.Time.Windows), len(isl.X)-1)
 	}
 }
 

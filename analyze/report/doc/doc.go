@@ -232,19 +232,19 @@ func (s *Section) hasText() bool {
 	return false
 }
 
-// Judged is a titled verdict.
-type Judged struct {
+// Outcome is a verdict or the gates, with its title.
+type Outcome struct {
 	Title string
 	*Verdict
 }
 
 // Outcomes returns the verdict and the gates, if any.
-func (d *Document) Outcomes() (all []Judged) {
+func (d *Document) Outcomes() (all []Outcome) {
 	if d.Verdict != nil {
-		all = append(all, Judged{"Verdict", d.Verdict})
+		all = append(all, Outcome{"Verdict", d.Verdict})
 	}
 	if d.Gates != nil {
-		all = append(all, Judged{"Gates", d.Gates})
+		all = append(all, Outcome{"Gates", d.Gates})
 	}
 	return all
 }

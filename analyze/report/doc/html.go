@@ -131,7 +131,7 @@ func (p *page) note(n Note) { p.add("<p class=\"note\">%s</p>\n", n.String()) }
 
 // evidence shows the checks that did not pass, worst first, and then the others, which
 // are folded if all passed.
-func (p *page) evidence(v Judged) {
+func (p *page) evidence(v Outcome) {
 	rank := func(e Evidence) int { return slices.Index(levels, e.Level) }
 	sorted := slices.SortedStableFunc(slices.Values(v.Evidence), func(a, b Evidence) int { return cmp.Compare(rank(a), rank(b)) })
 	valid := slices.Index(levels, "VALID")
@@ -237,17 +237,17 @@ func (t *Table) Words() bool { return t.Left >= len(t.Columns) }
 // simulated or estimated.
 func (d *Document) WritePNG(w io.Writer) error {
 	notes := append([]string{Clean(d.Subject)}, d.remarks()...)
-	figures := d.pictured()
+	figures := d.figures()
 	for _, part := range d.Parts {
 		if len(d.Sections) == 0 {
-			figures = append(figures, part.pictured()...)
+			figures = append(figures, part.figures()...)
 		}
 		notes = append(notes, part.remarks()...)
 	}
 	return figure.WritePNG(w, figure.Sheet{Title: titleCase(d.Title), Note: strings.Join(notes, "; "), Figures: figures})
 }
 
-func (d *Document) pictured() (figures []figure.Figure) {
+func (d *Document) figures() (figures []figure.Figure) {
 	for _, s := range d.Sections {
 		for _, b := range s.Blocks {
 			if !s.PageOnly {

@@ -29,40 +29,33 @@ func (a Axis) drawable(v float64) bool {
 	return v >= -huge && v <= huge
 }
 
-// contents holds the ranges of a figure's data.
-type contents struct{ x, y span }
-
-func (f *Figure) contents() contents {
-	c := contents{x: emptySpan(), y: emptySpan()}
+// extent returns the ranges of a figure's data.
+func (f *Figure) extent() (x, y span) {
+	x, y = emptySpan(), emptySpan()
+	add := func(atX, atY float64) {
+		if f.X.drawable(atX) && f.Y.drawable(atY) {
+			x.include(atX)
+			y.include(atY)
+		}
+	}
 	for i := range f.Series {
-		c.add(f, &f.Series[i])
-	}
-	if c.x.empty() || c.y.empty() {
-		return c
-	}
-	for _, m := range f.Marks {
-		if m.OnY && f.Y.drawable(m.At) {
-			c.y.include(m.At)
-		} else if !m.OnY && f.X.drawable(m.At) {
-			c.x.include(m.At)
-		}
-	}
-	return c
-}
-
-func (c *contents) add(f *Figure, s *Series) {
-	for i := range s.points() {
-		xs := s.X[i : i+1]
-		if s.Kind == Bars {
-			xs = s.X[i : i+2] // both edges
-		}
-		for _, x := range xs {
-			if f.X.drawable(x) && f.Y.drawable(s.Y[i]) {
-				c.x.include(x)
-				c.y.include(s.Y[i])
+		s := &f.Series[i]
+		for i := range s.points() {
+			if add(s.X[i], s.Y[i]); s.Kind == Bars {
+				add(s.X[i+1], s.Y[i])
 			}
 		}
 	}
+	for _, m := range f.Marks {
+		switch {
+		case x.empty():
+		case m.OnY && f.Y.drawable(m.At):
+			y.include(m.At)
+		case !m.OnY && f.X.drawable(m.At):
+			x.include(m.At)
+		}
+	}
+	return x, y
 }
 
 // limits returns the range that the axis shows, which is never empty.
@@ -79,9 +72,9 @@ func (a Axis) limits(data span, vertical bool) span {
 	}
 	r = a.widened(r)
 	if vertical {
-		r = a.airy(r)
+		r = a.padded(r)
 	}
-	return a.fixed(r)
+	return a.withEnds(r)
 }
 
 // widened widens a range that is too narrow for distinct ticks.
@@ -104,7 +97,7 @@ func (a Axis) widened(r span) span {
 	return r
 }
 
-func (a Axis) airy(r span) span {
+func (a Axis) padded(r span) span {
 	if a.Log {
 		pad := math.Pow(r.hi/r.lo, 0.05)
 		return span{max(r.lo/pad, 1/huge), min(r.hi*pad, huge)}
@@ -120,19 +113,19 @@ func (a Axis) airy(r span) span {
 	return r
 }
 
-// fixed applies valid Min and Max.
-func (a Axis) fixed(r span) span {
-	asked := r
+// withEnds applies valid Min and Max.
+func (a Axis) withEnds(r span) span {
+	limits := r
 	if a.Min != nil && a.drawable(*a.Min) {
-		asked.lo = *a.Min
+		limits.lo = *a.Min
 	}
 	if a.Max != nil && a.drawable(*a.Max) {
-		asked.hi = *a.Max
+		limits.hi = *a.Max
 	}
-	if !(asked.lo < asked.hi) {
+	if !(limits.lo < limits.hi) {
 		return r
 	}
-	return a.widened(asked)
+	return a.widened(limits)
 }
 
 // A scale places values of an axis between two coordinates.

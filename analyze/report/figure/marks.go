@@ -68,7 +68,7 @@ func (p *panel) placeMarkLabels(all []markLabel, i, rows int, steps *int) bool {
 				return false
 			}
 			a.left, a.right, a.row, a.shown = left, left+width, row, true
-			if left < p.leftOf(row) || a.right > p.right+edge/2 || !fitsBeside(all[:i], a) {
+			if left < p.leftOf(row) || a.right > p.right+edge/2 || !fitsNextTo(all[:i], a) {
 				continue
 			}
 			if p.placeMarkLabels(all, i+1, rows, steps) {
@@ -89,9 +89,9 @@ func (p *panel) leftOf(row int) float64 {
 	return p.left - 1
 }
 
-// fitsBeside reports whether a touches no label in its row and no line crosses a
+// fitsNextTo reports whether a touches no label in its row and no line crosses a
 // label.
-func fitsBeside(others []markLabel, a *markLabel) bool {
+func fitsNextTo(others []markLabel, a *markLabel) bool {
 	for i := range others {
 		b := &others[i]
 		if !b.shown {
@@ -240,7 +240,7 @@ type obstacles struct {
 	lines [][]point
 }
 
-func (o *obstacles) leave(box rect) bool {
+func (o *obstacles) clear(box rect) bool {
 	for _, other := range o.boxes {
 		if box.overlaps(other) {
 			return false
@@ -283,7 +283,7 @@ func (p *panel) drawPointLabels(on surface) {
 	}
 	for _, s := range labelled {
 		for i := range s.points() {
-			if at, ok := p.place(s.X[i], s.Y[i]); ok && p.frame.holds(at) && s.label(i) != "" {
+			if at, ok := p.position(s.X[i], s.Y[i]); ok && p.frame.holds(at) && s.label(i) != "" {
 				p.drawPointLabel(on, at, s.label(i), &around)
 			}
 		}
@@ -298,7 +298,7 @@ func (p *panel) drawPointLabel(on surface, at point, label string, around *obsta
 		base := point{at.x + from.x, at.y + from.y}
 		box := rect{base.x - 2, base.y - 8, base.x + width + 2, base.y + 1}
 		inside := box.left >= p.frame.left && box.right <= p.right+edge/2 && box.top >= p.frame.top-8 && box.bottom <= p.frame.bottom
-		if inside && around.leave(box) {
+		if inside && around.clear(box) {
 			box.top, box.bottom = box.top-2, box.bottom+2 // accents and descenders
 			around.boxes = append(around.boxes, box)
 			on.text(base, text, pointText)

@@ -12,7 +12,8 @@ import (
 // A panel is a figure after layout.
 type panel struct {
 	fig         *Figure
-	data        contents
+	dataX       span
+	dataY       span
 	xr, yr      span
 	left, right float64 // of the whole panel
 	top         float64
@@ -44,7 +45,8 @@ type headLine struct {
 }
 
 func newPanel(f *Figure) *panel {
-	p := &panel{fig: f, data: f.contents()}
+	p := &panel{fig: f}
+	p.dataX, p.dataY = f.extent()
 	if f.Title != "" {
 		p.head = append(p.head, headLine{f.Title, figureTitle, titleHeight})
 	}
@@ -67,8 +69,8 @@ func apart(s scale, ticks []tick, size func(string) float64) bool {
 // sideMargins sets the limits of both axes and the ticks of y. It returns the space
 // needed left and right of the plot.
 func (p *panel) sideMargins(room float64) (before, after float64) {
-	p.xr = p.fig.X.limits(p.data.x, false)
-	p.yr = p.fig.Y.limits(p.data.y, true)
+	p.xr = p.fig.X.limits(p.dataX, false)
+	p.yr = p.fig.Y.limits(p.dataY, true)
 	s := newScale(p.fig.Y, p.yr, plotHeight, 0)
 	p.yTicks = p.fig.Y.ticks(p.yr, int(plotHeight/34), func(t []tick) bool {
 		return apart(s, t, func(string) float64 { return 15 })
@@ -138,7 +140,7 @@ func (p *panel) draw(on surface) {
 	defer on.end()
 	p.drawHead(on)
 	p.drawAxes(on)
-	if p.data.x.empty() || p.data.y.empty() {
+	if p.dataX.empty() {
 		on.text(point{(p.frame.left + p.frame.right) / 2, (p.frame.top+p.frame.bottom)/2 + 4}, "no data", axisLabel.at(text.XCenter))
 	}
 	on.begin("plot")

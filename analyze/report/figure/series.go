@@ -51,7 +51,7 @@ func (p *panel) outline(s *Series) (lines [][]point) {
 	joined := false
 	points := 0
 	for i := range s.points() {
-		at, ok := p.place(s.X[i], s.Y[i])
+		at, ok := p.position(s.X[i], s.Y[i])
 		if !ok {
 			joined = joined && len(lines) > maxGaps
 			continue
@@ -72,7 +72,7 @@ func (p *panel) outline(s *Series) (lines [][]point) {
 	return lines
 }
 
-func (p *panel) place(x, y float64) (point, bool) {
+func (p *panel) position(x, y float64) (point, bool) {
 	if !p.fig.X.drawable(x) || !p.fig.Y.drawable(y) {
 		return point{}, false
 	}
@@ -111,7 +111,7 @@ func (p *panel) drawPoints(on surface, s *Series, index int) {
 	var dots []point
 	few := s.points() <= fewPoints
 	for i := range s.points() {
-		at, ok := p.place(s.X[i], s.Y[i])
+		at, ok := p.position(s.X[i], s.Y[i])
 		if !ok || !p.frame.holds(at) {
 			continue
 		}

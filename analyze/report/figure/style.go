@@ -53,15 +53,15 @@ type pen struct {
 var inks = append([]ink{paper, strong, normal, weak, rule, faint, alarm}, palette...)
 
 // color returns the colour of a series, given its index in the figure.
-func (s *Series) color(index int) ink { return palette[s.place(index)%len(palette)] }
+func (s *Series) color(index int) ink { return palette[s.colorIndex(index)%len(palette)] }
 
 // dashes differ between the series of one colour.
 func (s *Series) dashes(index int) []vg.Length {
-	i := s.place(index)
+	i := s.colorIndex(index)
 	return dashes[(i%len(palette)+3*(i/len(palette)))%len(dashes)]
 }
 
-func (s *Series) place(index int) int {
+func (s *Series) colorIndex(index int) int {
 	if s.Color > 0 {
 		return s.Color - 1
 	}
