@@ -73,23 +73,6 @@ func checkPrefix(t *testing.T, a *analyze.Analysis, want prefixWant) {
 	}
 }
 
-func TestNoBlocks(t *testing.T) {
-	for name, rows := range map[string][]trace.Request{
-		"no ids":        {{InputLength: 5}},
-		"only no block": {prompt(5), {InputLength: 7}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := analyzed(t, analyze.Options{BlockSize: 10}, rows...)
-			if a.Prefix != nil || a.Observed != (analyze.Context{}) {
-				t.Errorf("Prefix %v and Observed %v of a trace without blocks", a.Prefix, a.Observed)
-			}
-			if a.Requests != len(rows) || a.ISL.Count != len(rows) {
-				t.Errorf("%d requests, %d prompts, want %d", a.Requests, a.ISL.Count, len(rows))
-			}
-		})
-	}
-}
-
 func TestEmptyPromptsHaveNoTokenRates(t *testing.T) {
 	a := analyzed(t, analyze.Options{BlockSize: 10}, prompt(0, 1), prompt(0, 1))
 	if a.Prefix.Infinite.Token.Set || a.Observed.SharedRatio.Set {
@@ -114,17 +97,6 @@ func TestBlockSize(t *testing.T) {
 	a = analyzed(t, analyze.Options{BlockSize: 4}, rows...)
 	if got := a.Prefix.BlockSize; got.Tokens != 4 || got.How != block.Given || a.Prefix.HitTokens != 8 {
 		t.Errorf("block size %+v and %d hit tokens, want 4, given, and 8", got, a.Prefix.HitTokens)
-	}
-}
-
-func TestLengths(t *testing.T) {
-	a := analyzed(t, analyze.Options{},
-		trace.Request{InputLength: 30, OutputLength: 0}, trace.Request{InputLength: 10, OutputLength: 8})
-	if a.Requests != 2 || a.ISL.Mean != 20 || a.ISL.Min != 10 || a.ISL.Max != 30 || a.ISL.Sum != 40 {
-		t.Errorf("%d requests with ISL %+v", a.Requests, a.ISL)
-	}
-	if a.OSL.Mean != 4 || a.OSL.Min != 0 || a.OSL.Max != 8 || a.OSL.Quantile(0.25) != 2 {
-		t.Errorf("OSL %+v", a.OSL)
 	}
 }
 

@@ -158,10 +158,3 @@ func TestReuseAgainstBruteForce(t *testing.T) {
 		}
 	})
 }
-
-func TestContextOfEachRequest(t *testing.T) {
-	c := analyzed(t, byTens, append(slices.Clone(example), trace.Request{InputLength: 9})...).Prefix.Context
-	if !sameValues(c, 30, 10, 30, 0) {
-		t.Errorf("contexts %v", values(c))
-	}
-}

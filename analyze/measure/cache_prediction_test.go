@@ -20,11 +20,6 @@ func asked(row int, sent, first float64, isl, cached int, ids ...uint64) replay.
 	return rec
 }
 
-func at2(target int, rec replay.Record) replay.Record {
-	rec.Target = target
-	return rec
-}
-
 // counted sets the server's count of prompt tokens.
 func counted(tokens int, rec replay.Record) replay.Record {
 	rec.Counts.Input = trace.Some(tokens)
@@ -37,7 +32,7 @@ var inBlocksOf10 = measure.Options{
 	Samples: measure.SampleSummary{Server: measure.ServerMetrics{BlockSize: 10}},
 }
 
-// Each case checks its last request. All values are computed by hand.
+// Each case checks its last request: prompts that TestPredictionIsThatOfAllPairs does not draw.
 func TestPredictedRequest(t *testing.T) {
 	first := asked(0, 0, 50, 250, 0, 1, 2, 3) // blocks of 100, 100 and 50 tokens
 	for _, test := range []struct {
@@ -47,17 +42,7 @@ func TestPredictedRequest(t *testing.T) {
 		shared, predicted int
 		cause             measure.Cause
 	}{
-		{"the same prompt: its last token is computed", []replay.Record{first}, asked(1, 100, 150, 250, 240, 1, 2, 3), 250, 240, ""},
-		{"a tail that is longer here: whole blocks of its beginning", []replay.Record{first}, asked(1, 100, 150, 300, 250, 1, 2, 3), 250, 250, ""},
 		{"part of a block of the server", []replay.Record{asked(0, 0, 50, 255, 0, 1, 2, 3)}, asked(1, 100, 150, 300, 250, 1, 2, 3), 255, 250, ""},
-		{"a full block behind a tail", []replay.Record{first, asked(1, 60, 70, 310, 250, 1, 2, 3, 4)}, asked(2, 100, 150, 400, 310, 1, 2, 3, 4), 310, 310, ""},
-
-		{"sent, its first token later than this one's", []replay.Record{first}, asked(1, 10, 40, 250, 100, 1, 2, 6), 200, 200, measure.Unknown},
-		{"its head computed, what misses cold", []replay.Record{first, asked(1, 60, 200, 250, 200, 1, 2, 6)}, asked(2, 100, 150, 350, 200, 1, 2, 6, 7), 250, 250, measure.Unknown},
-
-		{"computed by another server", []replay.Record{first}, at2(1, asked(1, 100, 150, 250, 0, 1, 2, 6)), 200, 200, measure.Evicted},
-
-		{"more than anybody sent", []replay.Record{first}, asked(1, 100, 150, 250, 210, 1, 2, 6), 200, 200, measure.Warm},
 
 		{"a prompt of another length, less", []replay.Record{first}, counted(260, asked(1, 100, 150, 250, 100, 1, 2, 6)), 200, 200, measure.Unknown},
 		{"all that is shared, not whole blocks", []replay.Record{first}, asked(1, 100, 150, 250, 250, 1, 2, 3), 250, 240, ""},

@@ -14,8 +14,8 @@ type Check struct {
 	Key    string // of the evidence, such as client_lag
 	What   string // what the check looks for
 	Remedy string
-	// Setting is the threshold, by its key in run.json; "" if it is fixed. Limits follow from
-	// the thresholds.
+	// Setting is the threshold by its name in the setting of the verdict, "" if it is fixed.
+	// Limits follow from the thresholds.
 	Setting string
 	Limits  func(t runfile.Thresholds) Limits
 
@@ -65,9 +65,9 @@ const (
 
 var checks = []Check{
 	{Key: "parts", What: "folders that are not all parts of one run", Remedy: "see the message", find: (*findings).parts},
-	{Key: "clocks", What: "error of the parts' clocks", Setting: "max_lag_ms", Limits: maxLag,
+	{Key: "clocks", What: "error of the parts' clocks", Setting: "lag", Limits: maxLag,
 		Remedy: "use a faster network between the parts, or synchronize their clocks", find: (*findings).clocks},
-	{Key: "start", What: "time between a part's start and the agreed one", Setting: "max_lag_ms", Limits: maxLag,
+	{Key: "start", What: "time between a part's start and the agreed one", Setting: "lag", Limits: maxLag,
 		Remedy: "the server did not get the load of the trace; run again", find: (*findings).start},
 	{Key: "part", What: "evidence against a part by itself", Remedy: "see the check", find: (*findings).eachPart},
 	{Key: "failed", What: "no request succeeded", Remedy: "look up the most common error", inPart: true, find: func(f *findings, r *Result) {
@@ -88,7 +88,7 @@ var checks = []Check{
 	{Key: "records", What: "records are duplicates or belong to another trace", Limits: anyOf(maxBadRecords), inPart: true,
 		Remedy: "their requests are included in the results; " + sameRecords,
 		share:  func(r *Result) (n, all int) { return r.Repeated, r.Records }},
-	{Key: "failed", What: "requests failed", Setting: "max_failed", Limits: maxFailed, inPart: true,
+	{Key: "failed", What: "requests failed", Setting: "failed", Limits: maxFailed, inPart: true,
 		Remedy: "latencies cover only the other requests",
 		share: func(r *Result) (n, all int) {
 			return r.Failed - r.Errors[replay.ClientFault] - r.Errors[replay.Canceled], r.ended()
@@ -98,22 +98,22 @@ var checks = []Check{
 		Remedy: "if connections failed, raise the open file limit or the local port range, or check the host name",
 		share:  func(r *Result) (n, all int) { return r.Errors[replay.ClientFault], r.ended() },
 		detail: func(r *Result) string { return "first error: " + r.Examples[replay.ClientFault] }},
-	{Key: "failed_outside", What: "requests failed outside the measurement window", Setting: "max_failed", Limits: maxFailed, inPart: true,
+	{Key: "failed_outside", What: "requests failed outside the measurement window", Setting: "failed", Limits: maxFailed, inPart: true,
 		Remedy: "the window does not represent the run",
 		share:  func(r *Result) (n, all int) { return r.FailedOutside, r.ended() + r.FailedOutside }},
-	{Key: "skipped", What: "requests were not sent because an earlier turn of their session failed", Setting: "max_failed", Limits: maxFailed, inPart: true,
+	{Key: "skipped", What: "requests were not sent because an earlier turn of their session failed", Setting: "failed", Limits: maxFailed, inPart: true,
 		Remedy: "the server did not get the load of the trace; find out why these turns failed",
 		share:  func(r *Result) (n, all int) { return r.Skipped, r.ended() + r.Skipped }},
-	{Key: "canceled", What: "requests were in flight when the run was stopped", Setting: "max_failed", Limits: suspectOnly(maxFailed), inPart: true,
+	{Key: "canceled", What: "requests were in flight when the run was stopped", Setting: "failed", Limits: suspectOnly(maxFailed), inPart: true,
 		Remedy: "latencies cover only the faster ones", // a canceled request is no failure
 		share:  func(r *Result) (n, all int) { return r.Errors[replay.Canceled], r.ended() }},
 	{Key: "abandoned", What: "requests were abandoned by the client", Limits: func(runfile.Thresholds) Limits { return noLimits }, inPart: true,
 		Remedy: "latencies cover only the others",
 		share:  func(r *Result) (n, all int) { return r.Abandoned.Requests, r.ended() }},
-	{Key: "client_lag", What: "client lag", Setting: "max_lag_ms", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).clientLag},
-	{Key: "read_delay", What: "read delay of responses timestamped by the client", Setting: "max_lag_ms", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).readDelay},
-	{Key: "first_stamp_error", What: "TTFT error from late reads", Setting: "max_lag_ms", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).firstStampError},
-	{Key: "stamp_error", What: "timestamp error from late reads", Setting: "max_lag_ms", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).stampError},
+	{Key: "client_lag", What: "client lag", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).clientLag},
+	{Key: "read_delay", What: "read delay of responses timestamped by the client", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).readDelay},
+	{Key: "first_stamp_error", What: "TTFT error from late reads", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).firstStampError},
+	{Key: "stamp_error", What: "timestamp error from late reads", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).stampError},
 	{Key: "client_cpu", What: "CPU of the client", inPart: true, find: func(f *findings, r *Result) {
 		if c := &r.Samples.Client; c.Samples > 0 {
 			f.note(Valid, "client used %.2f CPU cores, up to %.0f %% of the machine in 9 of 10 seconds", c.CPU, 100*c.MachineShare.Quantile(0.9))
@@ -125,7 +125,7 @@ var checks = []Check{
 		}
 	}},
 	{Key: "client_pauses", What: "GC pauses and scheduling delays of the client", inPart: true, find: (*findings).clientPauses},
-	{Key: "prompt_lengths", What: "prompts differ from the trace's ISL by more than 1 %", Setting: "max_prompts_off", Limits: maxPromptsOff, always: true, inPart: true,
+	{Key: "prompt_lengths", What: "prompts differ from the trace's ISL by more than 1 %", Setting: "prompts", Limits: maxPromptsOff, always: true, inPart: true,
 		Remedy: "send token ids, or use the tokenizer of the served model",
 		share:  func(r *Result) (n, all int) { return r.Lengths.PromptsOff, r.Lengths.Prompts },
 		text:   func(r *Result) string { return r.Lengths.promptsOff() }},
@@ -135,7 +135,7 @@ var checks = []Check{
 				l.AsText, l.TextTokens, percent(float64(l.TextTokens)/float64(max(r.Input, 1))))
 		}
 	}},
-	{Key: "prompt_lengths", What: "prompt lengths are unverified", Setting: "max_prompts_off", Limits: suspectOnly(maxPromptsOff), Remedy: includeUsage, inPart: true,
+	{Key: "prompt_lengths", What: "prompt lengths are unverified", Setting: "prompts", Limits: suspectOnly(maxPromptsOff), Remedy: includeUsage, inPart: true,
 		share: func(r *Result) (n, all int) {
 			all = r.Completed - r.Lengths.Estimated
 			return all - r.Lengths.Prompts, all
@@ -145,14 +145,14 @@ var checks = []Check{
 			f.note(Valid, "%d prompts not compared with the server's count, because their ISL is estimated in the trace", n)
 		}
 	}},
-	{Key: "answer_lengths", What: "answer lengths are unverified", Setting: "max_answers_off", Limits: suspectOnly(maxAnswersOff), Remedy: includeUsage, inPart: true,
+	{Key: "answer_lengths", What: "answer lengths are unverified", Setting: "responses", Limits: suspectOnly(maxAnswersOff), Remedy: includeUsage, inPart: true,
 		share: func(r *Result) (n, all int) {
 			if !r.Lengths.Enforced {
 				return 0, 0
 			}
 			return r.Completed - r.Lengths.Answers, r.Completed
 		}},
-	{Key: "answer_lengths", What: "answers have the wrong length", Setting: "max_answers_off", Limits: maxAnswersOff, always: true, inPart: true,
+	{Key: "answer_lengths", What: "answers have the wrong length", Setting: "responses", Limits: maxAnswersOff, always: true, inPart: true,
 		Remedy: "the server ignores ignore_eos, min_tokens or max_tokens, or its context is too short",
 		share:  func(r *Result) (n, all int) { return r.Lengths.answersOff(r.Completed) },
 		text: func(r *Result) string {

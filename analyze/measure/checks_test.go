@@ -38,7 +38,7 @@ func TestTrustPageListsTheChecks(t *testing.T) {
 				return ""
 			case limit <= math.SmallestNonzeroFloat64:
 				return "any"
-			case c.Setting == "max_lag_ms", limit > 1:
+			case c.Setting == "lag", limit > 1:
 				return fmt.Sprintf("%g ms", limit)
 			}
 			return fmt.Sprintf("%.3g %%", 100*limit)
