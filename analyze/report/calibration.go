@@ -15,7 +15,7 @@ import (
 // CalibrationLine returns the result at one load as one line.
 func CalibrationLine(p experiment.LoadResult) string {
 	line := fmt.Sprintf("%v: errors at p99: TTFT %s ms, ITL %s ms; client lag at p99: %s ms",
-		p.Load, milliseconds(p.TTFT.P99MS), milliseconds(p.ITL.P99MS), milliseconds(p.ClientLag.P99MS))
+		p.Load, doc.Fixed(p.TTFT.P99MS, 3), doc.Fixed(p.ITL.P99MS, 3), doc.Fixed(p.ClientLag.P99MS, 3))
 	if p.TooMuch != "" {
 		line += "; too much: " + p.TooMuch
 	}
@@ -51,7 +51,7 @@ func errorTable(points []experiment.LoadResult) doc.Table {
 	for _, p := range points {
 		cells := []string{loadName(p.Load)}
 		for _, x := range []float64{p.TTFT.MedianMS, p.TTFT.P99MS, p.TTFT.MaxMS, p.ITL.MedianMS, p.ITL.P99MS, p.ITL.MaxMS, p.ClientLag.MedianMS, p.ClientLag.P99MS} {
-			cells = append(cells, milliseconds(x))
+			cells = append(cells, doc.Fixed(x, 3))
 		}
 		t.Add(append(cells, strconv.Itoa(p.Lost))...)
 	}
@@ -67,8 +67,6 @@ func loadName(l experiment.Load) string {
 	}
 	return fmt.Sprintf("%s x %g/s, phased", doc.Int(l.Requests), l.TokenRate)
 }
-
-func milliseconds(x float64) string { return doc.Fixed(x, 3) }
 
 // beyondCalibrated describes how the peak load of a run exceeds the calibrated range, "" if
 // it does not.

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,29 +64,17 @@ func (f EngineFit) Document() *doc.Document {
 	return d
 }
 
-// costText formats a time with three significant digits in a suitable unit.
-func costText(c engine.Cost) string {
-	for _, unit := range []struct {
-		name string
-		cost engine.Cost
-	}{{"s", engine.Second}, {"ms", engine.Millisecond}, {"us", engine.Microsecond}, {"ns", engine.Nanosecond}} {
-		if v := c.In(unit.cost); v >= 1 {
-			return doc.Fixed(v, max(0, 2-int(math.Log10(v)))) + " " + unit.name
-		}
-	}
-	return fmt.Sprintf("%d ps", c)
-}
-
 func (f EngineFit) estimates(s *doc.Section) {
 	t := doc.Table{Columns: []string{"parameter", "estimate", "low", "high", ""}, Left: 1}
 	unidentified := 0
+	cost := func(c engine.Cost) string { return doc.Duration(c.In(engine.Millisecond)) }
 	for _, e := range f.Estimates {
 		remark := ""
 		if !e.Identified() {
 			unidentified++
 			remark = "not identified"
 		}
-		t.Add(e.Name, costText(e.Value), costText(e.Low), costText(e.High), remark)
+		t.Add(e.Name, cost(e.Value), cost(e.Low), cost(e.High), remark)
 	}
 	s.Table(t)
 	if unidentified > 0 {

@@ -41,7 +41,7 @@ func TestEngineFitReport(t *testing.T) {
 	f := fittedEngine()
 	text := written(t, f.Document().WriteText)
 	for _, want := range []string{
-		"step-base", "12.3 ms", "12.1 ms", "12.6 ms", "90.0 ns", "not identified", "Mean TTFT (ms)", "15.2", "line 5 (excluded): Little's law", "0.42 of the", "64 to 3,000", "10 per slot",
+		"step-base", "12.3 ms", "12.1 ms", "12.6 ms", "90 ns", "not identified", "Mean TTFT (ms)", "15.2", "line 5 (excluded): Little's law", "0.42 of the", "64 to 3,000", "10 per slot",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -141,7 +141,7 @@ func (r Run) addModels(d *doc.Document) {
 	s := d.Section("By model")
 	t := doc.Table{Columns: []string{"ms", "requests", "share", "mix", "failed", "TTFT p50", "p99", "TPOT p50", "p99"}, Left: 1}
 	for _, g := range groups[:min(len(groups), most)] {
-		cells := []string{g.Name, doc.Int(g.Sent), percentUnit(trace.Some(g.Share)), percentUnit(r.configuredShare(g.Name)), doc.Int(g.Failed)}
+		cells := []string{g.Name, doc.Int(g.Sent), percentText(trace.Some(g.Share), 1, " %"), percentText(r.configuredShare(g.Name), 1, " %"), doc.Int(g.Failed)}
 		t.Add(append(cells, medianAndP99(g.TTFT, g.TPOT)...)...)
 	}
 	s.Table(t)

@@ -393,11 +393,11 @@ func timeSection(to *doc.Document, a *analyze.Analysis) {
 	table := doc.Table{Columns: columns, Left: 1}
 	for _, w := range windows {
 		row := []string{
-			doc.Duration(w.From), doc.Int(w.Requests), rates(w.Rate()),
+			doc.Duration(w.From), doc.Int(w.Requests), doc.FixedOr(w.Rate(), 3),
 			tokens(w.MeanISL()), doc.FixedOr(w.ISL.CV(), 2), tokens(w.MeanOSL()), doc.FixedOr(w.OSL.CV(), 2),
 		}
 		if a.Prefix != nil {
-			row = append(row, percentUnit(w.HitRate()), percentUnit(w.ContextShare()))
+			row = append(row, percentText(w.HitRate(), 1, " %"), percentText(w.ContextShare(), 1, " %"))
 		}
 		table.Add(row...)
 	}
@@ -413,11 +413,12 @@ var varied = []struct {
 	{"context", "context", analyze.Window.ContextShare},
 }
 
-func percentUnit(share trace.Opt[float64]) string {
+// percentText formats a share in percent, with a unit such as " %".
+func percentText(share trace.Opt[float64], decimals int, unit string) string {
 	if !share.Set {
 		return doc.Absent
 	}
-	return doc.Fixed(100*share.Value, 1) + " %"
+	return doc.Fixed(100*share.Value, decimals) + unit
 }
 
 // tokens shows a mean length.
@@ -427,8 +428,6 @@ func tokens(mean trace.Opt[float64]) string {
 	}
 	return doc.FixedOr(mean, 0)
 }
-
-func rates(perSecond trace.Opt[float64]) string { return doc.FixedOr(perSecond, 3) }
 
 // lastOverFirst returns the ratio of a quantity in the last third of the windows to that in
 // the first.

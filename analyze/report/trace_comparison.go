@@ -133,9 +133,9 @@ func (d Trace) datagenBlock() []string {
 	}
 	context, _ := datagenContext(a)
 	group("KV CACHE / PREFIX REUSE", 21,
-		[2]string{"Block-level Hit Rate", datagenShare(block, 1)}, [2]string{"Token-level Hit Rate", datagenShare(token, 1)},
+		[2]string{"Block-level Hit Rate", percentText(block, 1, "%")}, [2]string{"Token-level Hit Rate", percentText(token, 1, "%")},
 		[2]string{"Avg Context (shared)", doc.FixedOr(context.Mean, 0) + " tokens/req"}, [2]string{"Avg Unique Prompt", doc.FixedOr(context.UniqueMean, 0) + " tokens/req"},
-		[2]string{"Shared Prefix Ratio", datagenShare(context.SharedRatio, 1)})
+		[2]string{"Shared Prefix Ratio", percentText(context.SharedRatio, 1, "%")})
 	return append(append(lines, rule, "", "Summary:"), datagenSummary(a, block, token, context.SharedRatio)...)
 }
 
@@ -148,25 +148,18 @@ func datagenReuse(a *analyze.Analysis) (unique, total string, block, token trace
 	return doc.Int(b.UniqueBlocks), doc.Int(b.TotalBlocks), trace.Some(b.Infinite.Block), b.Infinite.Token
 }
 
-func datagenShare(share trace.Opt[float64], decimals int) string {
-	if !share.Set {
-		return doc.Absent
-	}
-	return doc.Fixed(100*share.Value, decimals) + "%"
-}
-
 // datagenSummary returns the block's summary in words.
 func datagenSummary(a *analyze.Analysis, block, token, shared trace.Opt[float64]) (lines []string) {
 	const longContext = 10_000 // tokens of a mean prompt
 	if block.Set && token.Set {
-		rates := "~" + datagenShare(token, 0)
-		if of := datagenShare(block, 0); of != datagenShare(token, 0) {
-			rates = "~" + of + "/" + datagenShare(token, 0)
+		rates := "~" + percentText(token, 0, "%")
+		if of := percentText(block, 0, "%"); of != percentText(token, 0, "%") {
+			rates = "~" + of + "/" + percentText(token, 0, "%")
 		}
 		lines = append(lines, "• "+rates+" KV cache hit rate (block/token level) based on hash_id overlap across requests")
 	}
 	if shared.Set {
-		lines = append(lines, "• ~"+datagenShare(shared, 0)+" of input tokens come from shared context prefixes")
+		lines = append(lines, "• ~"+percentText(shared, 0, "%")+" of input tokens come from shared context prefixes")
 	}
 	kind := "Workload"
 	if a.ISL.Mean >= longContext {
