@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"sort"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -159,4 +160,100 @@ func Correlate(p, q, rank float64) float64 {
 	r := 2 * math.Sin(math.Pi*rank/6)
 	z := r*mathext.NormalQuantile(p) + math.Sqrt(max(1-r*r, 0))*mathext.NormalQuantile(q)
 	return min(max(normalCDF(z), MinP), 1-MinP)
+}
+
+// Component is a distribution and its weight in a [Mixture].
+type Component struct {
+	Weight       float64
+	Distribution Distribution
+}
+
+// Mixture is a weighted mixture of distributions.
+type Mixture struct {
+	components []Component
+	knots      []float64 // quantiles at 0, 1/256, ..., 1: brackets for the search
+}
+
+// NewMixture returns the mixture of at least one component; the weights are
+// above 0 and add up to 1.
+func NewMixture(components []Component) Mixture {
+	m := Mixture{components: components}
+	knots := make([]float64, 257)
+	for i := range knots {
+		p := min(max(float64(i)/256, MinP), 1-MinP)
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, c := range components {
+			low, high = min(low, c.Distribution.Quantile(p)), max(high, c.Distribution.Quantile(p))
+		}
+		knots[i] = m.search(p, low, high)
+	}
+	m.knots = knots
+	return m
+}
+
+func (m Mixture) CDF(x float64) float64 {
+	var sum float64
+	for _, c := range m.components {
+		sum += c.Weight * c.Distribution.CDF(x)
+	}
+	return sum
+}
+
+// Quantile inverts the CDF numerically, to 12 digits.
+func (m Mixture) Quantile(p float64) float64 {
+	i := int(p * 256)
+	return m.search(p, m.knots[i], m.knots[i+1])
+}
+
+// search finds the quantile between low and high by bisection.
+func (m Mixture) search(p, low, high float64) float64 {
+	if m.CDF(low) >= p {
+		return low
+	}
+	for tolerance := 1e-12 * max(math.Abs(low), math.Abs(high)); high-low > tolerance; {
+		if x := low + (high-low)/2; x <= low || x >= high {
+			break
+		} else if m.CDF(x) < p {
+			low = x
+		} else {
+			high = x
+		}
+	}
+	return high
+}
+
+// Zipf is the distribution on 0..n-1 in which k has a probability proportional
+// to 1/(k+1)^s.
+type Zipf struct {
+	n    int
+	upTo []float64 // probability of 0..k; nil if all are equal
+}
+
+// NewZipf returns the distribution for n >= 1 and an exponent s >= 0: at 0 it
+// is uniform, at 1 the first is drawn twice as often as the second. It takes
+// eight bytes per k unless s is 0.
+func NewZipf(n int, s float64) Zipf {
+	z := Zipf{n: n}
+	if s == 0 {
+		return z
+	}
+	z.upTo = make([]float64, n)
+	var sum float64
+	for k := range z.upTo {
+		sum += math.Pow(float64(k+1), -s)
+		z.upTo[k] = sum
+	}
+	for k := range z.upTo {
+		z.upTo[k] /= sum
+	}
+	return z
+}
+
+// At returns the k that a uniform number in (0, 1) maps to.
+func (z Zipf) At(p float64) int {
+	k := int(p * float64(z.n))
+	if z.upTo != nil {
+		k = sort.SearchFloat64s(z.upTo, p)
+	}
+	return min(k, z.n-1)
 }
