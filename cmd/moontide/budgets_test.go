@@ -53,7 +53,7 @@ var maxLines = map[string]int{
 	"synth":                         150,
 	"synth/prefix":                  200,
 	"synth/sessions":                1500,
-	"synth/spec":                    2000,
+	"synth/spec":                    1750,
 	"synth/tree":                    750,
 	"trace":                         2160,
 	"trace/atomicfile":              600,
@@ -68,6 +68,7 @@ var maxLines = map[string]int{
 	"trace/stats":                   1200,
 	"trace/tokenizer":               1150,
 	"trace/tracetest":               200,
+	"trace/yaml":                    250,
 	"traces":                        50,
 }
 

@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/fidelity", "analyze/measure", "analyze/slo", "analyze/report", "analyze/report/doc", "replay", "replay/capture", "replay/cluster", "replay/evidence", "replay/experiment", "replay/live", "replay/openai", "replay/runfile", "replay/secret", "replay/settings", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/weblog", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/block", "trace/check", "trace/format", "trace/log", "trace/merge", "trace/routing", "trace/stats", "trace/tokenizer", "traces"},
 
 	"replay":                        {"replay/monotonic", "replay/transcript", "trace"},
-	"replay/experiment":             {"analyze/measure", "analyze/slo", "replay", "replay/cluster", "replay/evidence", "replay/experiment/search", "replay/listen", "replay/monotonic", "replay/openai", "replay/parts", "replay/prompt", "replay/runfile", "replay/secret", "replay/settings", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "synth/spec", "trace", "trace/atomicfile", "trace/block", "trace/format", "trace/jsonscan", "trace/log", "trace/stats", "trace/tokenizer", "traces"},
+	"replay/experiment":             {"analyze/measure", "analyze/slo", "replay", "replay/cluster", "replay/evidence", "replay/experiment/search", "replay/listen", "replay/monotonic", "replay/openai", "replay/parts", "replay/prompt", "replay/runfile", "replay/secret", "replay/settings", "replay/sim/engine", "replay/sim/fit", "replay/sim/server", "replay/sim/virtual", "synth/spec", "trace", "trace/atomicfile", "trace/block", "trace/format", "trace/jsonscan", "trace/log", "trace/stats", "trace/tokenizer", "trace/yaml", "traces"},
 	"replay/experiment/search":      {},
 	"replay/cluster":                {"replay", "replay/listen", "replay/runfile", "replay/weblog", "trace", "trace/atomicfile"},
 	"replay/capture":                {"replay", "replay/listen", "replay/live", "replay/openai", "replay/openai/http1", "replay/openai/sse", "replay/stamp", "replay/weblog", "trace", "trace/atomicfile", "trace/format", "trace/log"},
@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"replay/parts":                  {"replay", "replay/runfile", "trace"},
 	"replay/prompt":                 {"replay/transcript", "trace", "trace/block"},
 	"replay/runfile":                {"replay", "replay/openai", "replay/secret", "replay/settings", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan"},
-	"replay/settings":               {"replay", "replay/openai", "replay/prompt", "replay/secret", "replay/sim/engine", "synth/spec", "trace", "trace/format", "trace/routing"},
+	"replay/settings":               {"replay", "replay/openai", "replay/prompt", "replay/secret", "replay/sim/engine", "trace", "trace/format", "trace/routing", "trace/yaml"},
 	"replay/secret":                 {"trace/jsonscan"},
 	"replay/sim/engine":             {"replay/transcript", "trace/routing"},
 	"replay/sim/fit":                {"replay/sim/engine", "trace", "trace/jsonscan", "trace/stats"},
@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	"synth/prefix":                  {},
 	"synth":                         {},
 	"synth/sessions":                {"synth", "synth/prefix", "trace", "trace/block", "trace/jsonscan", "trace/log", "trace/stats"},
-	"synth/spec":                    {"synth", "trace", "trace/block", "trace/jsonscan", "trace/stats"},
+	"synth/spec":                    {"synth", "trace", "trace/block", "trace/jsonscan", "trace/stats", "trace/yaml"},
 	"synth/tree":                    {"synth", "synth/prefix", "trace", "trace/block", "trace/stats"},
 	"trace":                         {"trace/block", "trace/spill"},
 	"trace/atomicfile":              {},
@@ -74,6 +74,7 @@ var mayImport = map[string][]string{
 	"trace/stats":                   {"trace/block"},
 	"trace/tokenizer":               {"trace/jsonscan"},
 	"trace/tracetest":               {"trace"},
+	"trace/yaml":                    {},
 	"traces":                        {},
 }
 
@@ -84,7 +85,7 @@ var onlyIn = map[string][]string{
 	"log":                           {"replay/weblog"},
 	"github.com/urfave/cli/v2":      {"cmd/moontide"},
 	"github.com/klauspost/compress": {"replay/openai/http1", "synth/sessions", "trace/atomicfile", "trace/format"},
-	"github.com/goccy/go-yaml":      {"replay/settings", "synth/spec"},
+	"github.com/goccy/go-yaml":      {"replay/settings", "trace/yaml"},
 }
 
 func TestWhoImportsWhom(t *testing.T) {

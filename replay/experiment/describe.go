@@ -15,6 +15,7 @@ import (
 	"moontide/replay/settings"
 	"moontide/synth/spec"
 	"moontide/trace"
+	"moontide/trace/yaml"
 	"moontide/traces"
 )
 
@@ -106,7 +107,7 @@ func readSpec(name string) ([]byte, error) {
 	}
 	defer f.Close()
 	var text bytes.Buffer
-	if _, err := io.Copy(&text, io.LimitReader(f, spec.MaxText+1)); err != nil {
+	if _, err := io.Copy(&text, io.LimitReader(f, yaml.MaxText+1)); err != nil {
 		return nil, fmt.Errorf("reading description: %w", err)
 	}
 	return text.Bytes(), nil

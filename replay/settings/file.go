@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"moontide/replay/secret"
-	"moontide/synth/spec"
 	"moontide/trace"
+	"moontide/trace/yaml"
 )
 
 const (
@@ -128,7 +128,7 @@ func Read(path string) ([]Entry, error) {
 		return nil, fmt.Errorf("reading settings: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, spec.MaxText+1))
+	text, err := io.ReadAll(io.LimitReader(f, yaml.MaxText+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading settings: %w", err)
 	}
@@ -140,7 +140,7 @@ func Read(path string) ([]Entry, error) {
 }
 
 func parse(text []byte, name string) (entries []Entry, err error) {
-	err = spec.ReadYAML(text, name, func(docs []*ast.DocumentNode) error {
+	err = yaml.Read(text, name, func(docs []*ast.DocumentNode) error {
 		if len(docs) != 1 || docs[0].Body == nil {
 			return fmt.Errorf("%s: has no settings", name)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/stats"
+	"moontide/trace/yaml"
 )
 
 const year = 366 * 24 * 3600.0
@@ -28,12 +29,12 @@ type arrivals struct {
 type onOff struct{ on, off, ratio float64 }
 
 // arrivals reads a process and its rate; rate is nil if the spec has none.
-func (r *reader) arrivals(n, rate *node) *arrivals {
+func (r *reader) arrivals(n, rate *yaml.Node) *arrivals {
 	if n == nil {
-		n = &node{kind: mapping}
+		n = &yaml.Node{Kind: yaml.Mapping}
 	}
-	if n.kind == scalar {
-		n = n.asMapping("process")
+	if n.Kind == yaml.Scalar {
+		n = n.AsMapping("process")
 	}
 	f := r.fields(n, "arrival")
 	a := &arrivals{cv: f.number("cv", 0, span{0.01, 100})}
@@ -49,42 +50,42 @@ func (r *reader) arrivals(n, rate *node) *arrivals {
 		f.fail(f.place("cv"), "arrival.cv applies to gamma arrivals, not to %s", a.process)
 	}
 	a.rate = r.rate(rate)
-	if n := f.node.at("cycle"); n != nil {
+	if n := f.node.At("cycle"); n != nil {
 		a.rate = r.cycle(n, a.rate)
 	}
-	if n := f.node.at("bursts"); n != nil {
+	if n := f.node.At("bursts"); n != nil {
 		a.bursts = r.bursts(n, a.rate)
 	}
 	return a
 }
 
 // rate reads a rate: a number or phases.
-func (r *reader) rate(n *node) rate {
+func (r *reader) rate(n *yaml.Node) rate {
 	if n == nil {
 		return steady(1)
 	}
-	if n.kind == list {
+	if n.Kind == yaml.List {
 		return r.phases(n)
 	}
 	return steady(r.parse(n, "rate", rates, number))
 }
 
-func (r *reader) phases(n *node) rate {
-	if len(n.items) == 0 || len(n.items) > 1000 {
-		r.fail(n.place, "rate has %d phases, want 1 to 1000", len(n.items))
+func (r *reader) phases(n *yaml.Node) rate {
+	if len(n.Items) == 0 || len(n.Items) > 1000 {
+		r.fail(n.Place, "rate has %d phases, want 1 to 1000", len(n.Items))
 	}
 	allowed := span{0, rates.high}
 	var parts []phase
 	last := 0.0
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		f := r.fields(item, "rate")
 		f.onlyOne("at", "from")
 		f.onlyOne("at", "to")
 		if !f.has("for") || !f.has("at") && !f.has("to") {
-			f.fail(item.place, "a phase needs for and at, or for and to")
+			f.fail(item.Place, "a phase needs for and at, or for and to")
 		}
 		if i == 0 && f.has("to") && !f.has("from") {
-			f.fail(item.place, "the first phase has no previous rate: want from and to, or at")
+			f.fail(item.Place, "the first phase has no previous rate: want from and to, or at")
 		}
 		p := phase{length: f.seconds("for", 0, periods)}
 		p.from = f.number("at", f.number("from", last, allowed), allowed)
@@ -94,17 +95,17 @@ func (r *reader) phases(n *node) rate {
 	}
 	p := newPhases(parts)
 	if p.peak() < rates.low {
-		r.fail(n.place, "the rate is 0 in every phase")
+		r.fail(n.Place, "the rate is 0 in every phase")
 	}
 	return p
 }
 
 // cycle reads how a constant rate varies.
-func (r *reader) cycle(n *node, around rate) rate {
+func (r *reader) cycle(n *yaml.Node, around rate) rate {
 	f := r.fields(n, "arrival.cycle")
 	mean, isSteady := around.(steady)
 	if !isSteady {
-		f.fail(n.place, "arrival.cycle needs a constant rate (its mean)")
+		f.fail(n.Place, "arrival.cycle needs a constant rate (its mean)")
 	}
 	return cycle{
 		mean: float64(mean), amplitude: f.number("amplitude", 0.5, span{0, 1}),
@@ -113,15 +114,15 @@ func (r *reader) cycle(n *node, around rate) rate {
 }
 
 // bursts reads the states between which a rate switches.
-func (r *reader) bursts(n *node, of rate) *onOff {
+func (r *reader) bursts(n *yaml.Node, of rate) *onOff {
 	f := r.fields(n, "arrival.bursts")
 	if !f.has("on") || !f.has("off") {
-		f.fail(n.place, "arrival.bursts needs on and off: their mean times")
+		f.fail(n.Place, "arrival.bursts needs on and off: their mean times")
 	}
 	b := &onOff{f.seconds("on", 1, periods), f.seconds("off", 1, periods), f.number("ratio", 0, span{0, 1})}
 	// Each switch takes time to simulate, even when nothing arrives.
 	if switches := 1 / ((b.on + b.off) * of.peak()); switches > 1e4 {
-		f.fail(n.place, "arrival.bursts switch %.3g times per request: want fewer than 10000", switches)
+		f.fail(n.Place, "arrival.bursts switch %.3g times per request: want fewer than 10000", switches)
 	}
 	return b
 }

@@ -3,6 +3,7 @@ package spec
 import (
 	"moontide/trace"
 	"moontide/trace/stats"
+	"moontide/trace/yaml"
 )
 
 const (
@@ -52,17 +53,17 @@ func (r *reader) tokens(min float64) quantity {
 
 // client reads the traffic of one client. common is the top-level shared
 // prefixes, for clients that define none.
-func (r *reader) client(n *node, name string, common *shared) *client {
+func (r *reader) client(n *yaml.Node, name string, common *shared) *client {
 	f := fields{r, "", n}
 	c := &client{name: name, share: 1, shared: common}
-	if s := n.at("shared"); s != nil && common == nil {
+	if s := n.At("shared"); s != nil && common == nil {
 		c.shared = r.shared(s)
 	}
 	if c.shared != nil && len(c.shared.levels) == 0 {
 		c.shared = nil
 	}
 	shortest, longest := c.lengths(f)
-	c.sessions = r.sessions(n.at("sessions"))
+	c.sessions = r.sessions(n.At("sessions"))
 	c.checkLengths(f, shortest, longest)
 	return c
 }
@@ -88,7 +89,7 @@ func (c *client) checkLengths(f fields, shortest, longest int) {
 	if highest := int(f.tokens(1).allowed.high); longest > highest {
 		f.fail(f.place(key), "a prompt can have %d tokens (%d of them shared), more than %d", longest, prefix, highest)
 	}
-	if n := f.node.at("sessions"); n != nil && longest > c.sessions.maxISL {
+	if n := f.node.At("sessions"); n != nil && longest > c.sessions.maxISL {
 		f.fail(fields{f.reader, "", n}.place("max_isl"), "sessions.max_isl is %d, but a first prompt can have %d tokens: set a max for %s", c.sessions.maxISL, longest, key)
 	}
 }
@@ -109,7 +110,7 @@ func (c *client) lengths(f fields) (shortest, longest int) {
 }
 
 // sessions reads how sessions continue. The default is one turn.
-func (r *reader) sessions(n *node) sessions {
+func (r *reader) sessions(n *yaml.Node) sessions {
 	longest := int(r.tokens(1).allowed.high)
 	s := sessions{turns: stats.Fixed(1), meanTurns: 1, think: stats.Fixed(0), maxISL: longest, ttft: trace.AssumedTTFT / 1000, tpot: trace.AssumedTPOT / 1000}
 	if n == nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"moontide/trace/stats"
+	"moontide/trace/yaml"
 )
 
 // quantity describes the values of a distribution: name, unit and range.
@@ -51,15 +52,15 @@ const distributionNames = "fixed, uniform, normal, lognormal, exponential, geome
 // distribution reads the distribution at a key.
 func (f fields) distribution(key string, q quantity) stats.Distribution {
 	q.label = f.label(key)
-	n := f.node.at(key)
+	n := f.node.At(key)
 	if n == nil {
-		f.fail(f.node.place, "%s is missing", q.label)
+		f.fail(f.node.Place, "%s is missing", q.label)
 	}
 	return f.reader.distribution(n, q)
 }
 
 // distribution reads a distribution and truncates it to its bounds.
-func (r *reader) distribution(n *node, q quantity) stats.Distribution {
+func (r *reader) distribution(n *yaml.Node, q quantity) stats.Distribution {
 	f, name := r.distributionFields(n, q)
 	bounds := f.bounds(q, name)
 	d := f.untruncated(name, q, bounds)
@@ -69,7 +70,7 @@ func (r *reader) distribution(n *node, q quantity) stats.Distribution {
 	}
 	truncated, mass := stats.Truncate(d, low, high)
 	if mass < minMass {
-		r.fail(n.place, "%s has a probability of %.3g for values %v%s: want bounds that the distribution reaches", q.label, max(mass, 0), bounds, q.in.plural)
+		r.fail(n.Place, "%s has a probability of %.3g for values %v%s: want bounds that the distribution reaches", q.label, max(mass, 0), bounds, q.in.plural)
 	}
 	if q.whole {
 		return stats.Rounded{Distribution: truncated}
@@ -79,19 +80,19 @@ func (r *reader) distribution(n *node, q quantity) stats.Distribution {
 
 // distributionFields returns the name and the parameters of a distribution in
 // short or full form.
-func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
-	switch n.kind {
-	case scalar:
+func (r *reader) distributionFields(n *yaml.Node, q quantity) (fields, string) {
+	switch n.Kind {
+	case yaml.Scalar:
 		n = r.shortForm(n, q)
-	case list:
-		r.fail(n.place, "%s is a list, want a number or a distribution: one of %s", q.label, distributionNames)
+	case yaml.List:
+		r.fail(n.Place, "%s is a list, want a number or a distribution: one of %s", q.label, distributionNames)
 	}
 	f := fields{r, q.label, n}
 	name := f.text("distribution")
 	of, isKnown := families[name]
 	switch {
 	case name == "":
-		r.fail(n.place, "%s has no distribution: want distribution: with one of %s", q.label, distributionNames)
+		r.fail(n.Place, "%s has no distribution: want distribution: with one of %s", q.label, distributionNames)
 	case !isKnown:
 		r.fail(f.place("distribution"), "%s is not a distribution: want one of %s", quote(name), distributionNames)
 	}
@@ -99,26 +100,26 @@ func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
 }
 
 // shortForm reads 3000, normal:1000:200 or lognormal:800:1:max=4000.
-func (r *reader) shortForm(n *node, q quantity) *node {
+func (r *reader) shortForm(n *yaml.Node, q quantity) *yaml.Node {
 	text := r.scalar(n, q.label)
-	m := &node{place: n.place, kind: mapping}
+	m := &yaml.Node{Place: n.Place, Kind: yaml.Mapping}
 	add := func(key, text string) {
-		if m.at(key) != nil {
-			r.fail(n.place, "%s of %s is set twice: %s", key, q.label, quote(text))
+		if m.At(key) != nil {
+			r.fail(n.Place, "%s of %s is set twice: %s", key, q.label, quote(text))
 		}
-		m.set(key, &node{place: n.place, text: text})
+		m.Set(key, &yaml.Node{Place: n.Place, Text: text})
 	}
 	name, rest, _ := strings.Cut(text, ":")
 	names := families[name].positional
 	if names == nil {
 		if _, ok := parseSeconds(name); !ok || rest != "" {
-			r.fail(n.place, "%s is neither a number nor a distribution: %s, want one of %s", q.label, quote(text), distributionNames)
+			r.fail(n.Place, "%s is neither a number nor a distribution: %s, want one of %s", q.label, quote(text), distributionNames)
 		}
 		name, rest, names = "fixed", text, families["fixed"].positional
 	}
 	add("distribution", name)
 	if name == "fixed" {
-		m.implied = "value"
+		m.Implied = "value"
 	}
 	for i, word := range strings.Split(rest, ":") {
 		key, value, named := strings.Cut(word, "=")
@@ -128,7 +129,7 @@ func (r *reader) shortForm(n *node, q quantity) *node {
 		case i < len(names):
 			add(names[i], word)
 		default:
-			r.fail(n.place, "%s has too many parameters: %s, want %s:%s", q.label, quote(text), name, strings.Join(names, ":"))
+			r.fail(n.Place, "%s has too many parameters: %s, want %s:%s", q.label, quote(text), name, strings.Join(names, ":"))
 		}
 	}
 	return m
@@ -138,7 +139,7 @@ func (r *reader) shortForm(n *node, q quantity) *node {
 func (f fields) bounds(q quantity, name string) span {
 	b := span{f.parameter("min", q.min, q, q.allowed), f.parameter("max", q.allowed.high, q, q.allowed)}
 	if name == "uniform" && !(f.has("min") && f.has("max")) {
-		f.fail(f.node.place, "%s is uniform and needs min and max", q.label)
+		f.fail(f.node.Place, "%s is uniform and needs min and max", q.label)
 	}
 	if b.low > b.high {
 		f.fail(f.place("min"), "%s has min %s above max %s%s", q.label, plain(b.low), plain(b.high), q.in.plural)
@@ -162,7 +163,7 @@ func (f fields) required(key string, q quantity, allowed span) float64 {
 		if name := f.text("distribution"); len(families[name].positional) > 0 {
 			form = "; the short form is " + strings.Join(append([]string{name}, families[name].positional...), ":")
 		}
-		f.fail(f.node.place, "%s needs %s%s", q.label, key, form)
+		f.fail(f.node.Place, "%s needs %s%s", q.label, key, form)
 	}
 	return f.parameter(key, 0, q, allowed)
 }
@@ -202,29 +203,29 @@ func (f fields) untruncated(name string, q quantity, bounds span) stats.Distribu
 
 // mixture reads the parts of a mixture. Each has separate bounds.
 func (f fields) mixture(q quantity) stats.Distribution {
-	of := f.node.at("of")
-	if of == nil || of.kind != list || len(of.items) == 0 || len(of.items) > 100 {
+	of := f.node.At("of")
+	if of == nil || of.Kind != yaml.List || len(of.Items) == 0 || len(of.Items) > 100 {
 		f.fail(f.place("of"), "%s needs of: a list of 1 to 100 distributions, each with its share", q.label)
 	}
 	var parts []stats.Component
 	var shares []float64
-	for _, item := range of.items {
-		if item.kind != mapping {
-			f.fail(item.place, "a part of %s is %v, want a distribution with its share: {share: 0.5, distribution: fixed, value: 100}", q.label, item.kind)
+	for _, item := range of.Items {
+		if item.Kind != yaml.Mapping {
+			f.fail(item.Place, "a part of %s is %v, want a distribution with its share: {share: 0.5, distribution: fixed, value: 100}", q.label, item.Kind)
 		}
 		share := fields{f.reader, q.label, item}.required("share", quantity{label: q.label, in: number}, span{1e-9, 1})
-		if name := item.at("distribution"); name != nil && name.text == "mixture" {
-			f.fail(name.place, "%s has a nested mixture: put all parts in one list", q.label)
+		if name := item.At("distribution"); name != nil && name.Text == "mixture" {
+			f.fail(name.Place, "%s has a nested mixture: put all parts in one list", q.label)
 		}
-		part := &node{place: item.place, kind: mapping}
-		for _, e := range item.entries {
-			if e.key != "share" {
-				part.entries = append(part.entries, e)
+		part := &yaml.Node{Place: item.Place, Kind: yaml.Mapping}
+		for _, e := range item.Entries {
+			if e.Key != "share" {
+				part.Entries = append(part.Entries, e)
 			}
 		}
 		parts = append(parts, stats.Component{Weight: share, Distribution: f.reader.distribution(part, q)})
 		shares = append(shares, share)
 	}
-	f.checkShares(of.place, q.label, shares)
+	f.checkShares(of.Place, q.label, shares)
 	return stats.NewMixture(parts)
 }

@@ -11,6 +11,7 @@ import (
 
 	"moontide/synth"
 	"moontide/trace/jsonscan"
+	"moontide/trace/yaml"
 )
 
 // reader converts nodes into a [Spec].
@@ -29,22 +30,22 @@ func (r *reader) fail(place, format string, args ...any) {
 type fields struct {
 	*reader
 	name string // of the mapping, for messages; "" at the top
-	node *node
+	node *yaml.Node
 }
 
 // fields reads a mapping of keysOf and rejects unknown keys.
-func (r *reader) fields(n *node, name string) fields {
+func (r *reader) fields(n *yaml.Node, name string) fields {
 	return r.fieldsOf(n, name, keysOf[name])
 }
 
-func (r *reader) fieldsOf(n *node, name string, known []string) fields {
+func (r *reader) fieldsOf(n *yaml.Node, name string, known []string) fields {
 	f := fields{r, name, n}
-	if n.kind != mapping {
-		r.fail(n.place, "%s is %v, want a mapping with keys of %s", cmp.Or(name, "the spec"), n.kind, strings.Join(known, ", "))
+	if n.Kind != yaml.Mapping {
+		r.fail(n.Place, "%s is %v, want a mapping with keys of %s", cmp.Or(name, "the spec"), n.Kind, strings.Join(known, ", "))
 	}
-	for _, e := range n.entries {
-		if !slices.Contains(known, e.key) {
-			r.fail(e.place, "%s is not a known key: want one of %s", quoteKey(f.label(e.key)), strings.Join(known, ", "))
+	for _, e := range n.Entries {
+		if !slices.Contains(known, e.Key) {
+			r.fail(e.Place, "%s is not a known key: want one of %s", quoteKey(f.label(e.Key)), strings.Join(known, ", "))
 		}
 	}
 	return f
@@ -56,20 +57,20 @@ func (f fields) label(key string) string {
 	switch {
 	case f.name == "":
 		return key
-	case key == f.node.implied:
+	case key == f.node.Implied:
 		return f.name
 	}
 	return f.name + "." + key
 }
 
-func (f fields) has(key string) bool { return f.node.at(key) != nil }
+func (f fields) has(key string) bool { return f.node.At(key) != nil }
 
 // place returns the position of a key's value, or else of the mapping.
 func (f fields) place(key string) string {
-	if n := f.node.at(key); n != nil {
-		return n.place
+	if n := f.node.At(key); n != nil {
+		return n.Place
 	}
-	return f.node.place
+	return f.node.Place
 }
 
 // onlyOne rejects two keys that contradict each other.
@@ -81,21 +82,21 @@ func (f fields) onlyOne(a, b string) {
 
 // text returns the scalar at a key, or "" if there is none.
 func (f fields) text(key string) string {
-	n := f.node.at(key)
+	n := f.node.At(key)
 	if n == nil {
 		return ""
 	}
 	return f.scalar(n, f.label(key))
 }
 
-func (r *reader) scalar(n *node, label string) string {
+func (r *reader) scalar(n *yaml.Node, label string) string {
 	switch {
-	case n.kind != scalar:
-		r.fail(n.place, "%s is %v, want a single value", label, n.kind)
-	case n.text == "":
-		r.fail(n.place, "%s has no value", label)
+	case n.Kind != yaml.Scalar:
+		r.fail(n.Place, "%s is %v, want a single value", label, n.Kind)
+	case n.Text == "":
+		r.fail(n.Place, "%s has no value", label)
 	}
-	return n.text
+	return n.Text
 }
 
 // span is the allowed range of a number.
@@ -150,21 +151,21 @@ func (f fields) seconds(key string, otherwise float64, allowed span) float64 {
 }
 
 func (f fields) quantity(key string, otherwise float64, allowed span, in unit) float64 {
-	n := f.node.at(key)
+	n := f.node.At(key)
 	if n == nil {
 		return otherwise
 	}
 	return f.parse(n, f.label(key), allowed, in)
 }
 
-func (r *reader) parse(n *node, label string, allowed span, in unit) float64 {
+func (r *reader) parse(n *yaml.Node, label string, allowed span, in unit) float64 {
 	text := r.scalar(n, label)
 	x, ok := in.parse(text)
 	if !ok {
-		r.fail(n.place, "%s is not %s: %s", label, in.what, quote(text))
+		r.fail(n.Place, "%s is not %s: %s", label, in.what, quote(text))
 	}
 	if !allowed.contains(x) {
-		r.fail(n.place, "%s is out of range: %s, want %v%s", label, text, allowed, in.plural)
+		r.fail(n.Place, "%s is out of range: %s, want %v%s", label, text, allowed, in.plural)
 	}
 	return x
 }

@@ -6,6 +6,7 @@ import (
 	"moontide/synth"
 	"moontide/trace/block"
 	"moontide/trace/stats"
+	"moontide/trace/yaml"
 )
 
 // maxPrefixes limits the shared prefixes of a spec, to bound memory.
@@ -26,10 +27,10 @@ type level struct {
 }
 
 // shared reads one level, or a list of nested levels.
-func (r *reader) shared(n *node) *shared {
-	items := []*node{n}
-	if n.kind == list {
-		items = n.items
+func (r *reader) shared(n *yaml.Node) *shared {
+	items := []*yaml.Node{n}
+	if n.Kind == yaml.List {
+		items = n.Items
 	}
 	s := &shared{}
 	nodes := 1

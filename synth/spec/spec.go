@@ -11,6 +11,7 @@ import (
 	"moontide/synth"
 	"moontide/trace"
 	"moontide/trace/block"
+	"moontide/trace/yaml"
 )
 
 // DefaultRequests is the number of requests of a spec that limits neither
@@ -59,7 +60,7 @@ func (s *Spec) BlockSize() int { return s.blockSize }
 // Parse reads a spec. Errors include the line and column, or the setting, of
 // contradictory or impossible values.
 func Parse(text []byte, o Options) (_ *Spec, err error) {
-	root, err := parseYAML(text, cmp.Or(o.Name, "spec"))
+	root, err := yaml.Parse(text, cmp.Or(o.Name, "spec"))
 	if err != nil {
 		return nil, err
 	}
@@ -72,33 +73,33 @@ func Parse(text []byte, o Options) (_ *Spec, err error) {
 }
 
 // override applies a setting to the text.
-func (r *reader) override(root *node, s Setting) {
+func (r *reader) override(root *yaml.Node, s Setting) {
 	top, _, _ := strings.Cut(s.Key, ".")
-	if clients := root.at("clients"); clients != nil {
-		for _, c := range clients.items {
-			if own := c.at(top); own != nil {
-				r.fail(s.From, "%s is also set by the client at %s; a setting must apply to all clients", top, own.place)
+	if clients := root.At("clients"); clients != nil {
+		for _, c := range clients.Items {
+			if own := c.At(top); own != nil {
+				r.fail(s.From, "%s is also set by the client at %s; a setting must apply to all clients", top, own.Place)
 			}
 		}
 	}
 	at, path := root, strings.Split(s.Key, ".")
 	for _, key := range path[:len(path)-1] {
-		inner := at.at(key)
+		inner := at.At(key)
 		switch {
 		case inner == nil:
-			inner = &node{place: s.From, kind: mapping}
-		case inner.kind == scalar && key == "arrival":
-			inner = inner.asMapping("process")
-		case inner.kind != mapping:
-			r.fail(s.From, "%s is %v at %s: its keys cannot be set", key, inner.kind, inner.place)
+			inner = &yaml.Node{Place: s.From, Kind: yaml.Mapping}
+		case inner.Kind == yaml.Scalar && key == "arrival":
+			inner = inner.AsMapping("process")
+		case inner.Kind != yaml.Mapping:
+			r.fail(s.From, "%s is %v at %s: its keys cannot be set", key, inner.Kind, inner.Place)
 		}
-		at.set(key, inner)
+		at.Set(key, inner)
 		at = inner
 	}
-	at.set(path[len(path)-1], &node{place: s.From, text: s.Value})
+	at.Set(path[len(path)-1], &yaml.Node{Place: s.From, Text: s.Value})
 }
 
-func (r *reader) spec(root *node) *Spec {
+func (r *reader) spec(root *yaml.Node) *Spec {
 	f := r.fields(root, "")
 	s := &Spec{
 		requests:  f.whole("num_requests", 0, span{1, 1e12}),
@@ -107,12 +108,12 @@ func (r *reader) spec(root *node) *Spec {
 		seed:      f.seed(),
 	}
 	r.blockSize = s.blockSize
-	if n := root.at("shared"); n != nil {
+	if n := root.At("shared"); n != nil {
 		s.common = r.shared(n)
 	}
-	if root.at("clients") == nil {
+	if root.At("clients") == nil {
 		c := r.client(root, "", s.common)
-		s.sources = []source{{"arrivals", r.arrivals(root.at("arrival"), root.at("rate")), []*client{c}}}
+		s.sources = []source{{"arrivals", r.arrivals(root.At("arrival"), root.At("rate")), []*client{c}}}
 	} else {
 		r.sources(s, root)
 	}
@@ -166,15 +167,15 @@ const nameLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 // sources reads the list of clients. Clients with a share divide one arrival
 // process; each of the others has a separate one.
-func (r *reader) sources(s *Spec, root *node) {
-	n := root.at("clients")
-	if n.kind != list || len(n.items) == 0 || len(n.items) > 1000 {
-		r.fail(n.place, "clients is not a list of 1 to 1000 clients")
+func (r *reader) sources(s *Spec, root *yaml.Node) {
+	n := root.At("clients")
+	if n.Kind != yaml.List || len(n.Items) == 0 || len(n.Items) > 1000 {
+		r.fail(n.Place, "clients is not a list of 1 to 1000 clients")
 	}
 	mixed := source{name: "arrivals"}
 	var shares []float64
 	names := map[string]bool{}
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		f := r.fields(item, "clients")
 		name := f.clientName(i, names)
 		own := f.has("rate") || f.has("arrival")
@@ -184,8 +185,8 @@ func (r *reader) sources(s *Spec, root *node) {
 		}
 		share := 1.0
 		if !own {
-			if !f.has("share") && len(n.items) > 1 {
-				f.fail(item.place, "a client needs a share or its own rate")
+			if !f.has("share") && len(n.Items) > 1 {
+				f.fail(item.Place, "a client needs a share or its own rate")
 			}
 			share = f.number("share", 1, span{1e-6, 1})
 		}
@@ -194,11 +195,11 @@ func (r *reader) sources(s *Spec, root *node) {
 		}
 		c := r.client(inherit(item, root), name, common)
 		if own {
-			process := item.at("arrival")
+			process := item.At("arrival")
 			if process == nil {
-				process = root.at("arrival")
+				process = root.At("arrival")
 			}
-			s.sources = append(s.sources, source{"arrivals of " + name, r.arrivals(process, item.at("rate")), []*client{c}})
+			s.sources = append(s.sources, source{"arrivals of " + name, r.arrivals(process, item.At("rate")), []*client{c}})
 			continue
 		}
 		c.share = share
@@ -207,11 +208,11 @@ func (r *reader) sources(s *Spec, root *node) {
 	}
 	switch {
 	case len(mixed.clients) > 0:
-		r.checkShares(n.place, "clients", shares)
-		mixed.arrivals = r.arrivals(root.at("arrival"), root.at("rate"))
+		r.checkShares(n.Place, "clients", shares)
+		mixed.arrivals = r.arrivals(root.At("arrival"), root.At("rate"))
 		s.sources = slices.Insert(s.sources, 0, mixed)
-	case root.at("rate") != nil:
-		r.fail(root.at("rate").place, "this rate is unused: every client has its own arrivals")
+	case root.At("rate") != nil:
+		r.fail(root.At("rate").Place, "this rate is unused: every client has its own arrivals")
 	}
 }
 
@@ -231,16 +232,16 @@ func (f fields) clientName(i int, taken map[string]bool) string {
 }
 
 // inherit returns a client with the top-level values that it does not set.
-func inherit(client, root *node) *node {
-	whole := &node{place: client.place, kind: mapping, entries: slices.Clone(client.entries)}
-	prompt := client.at("isl") != nil || client.at("unique_isl") != nil
-	for _, e := range root.entries {
+func inherit(client, root *yaml.Node) *yaml.Node {
+	whole := &yaml.Node{Place: client.Place, Kind: yaml.Mapping, Entries: slices.Clone(client.Entries)}
+	prompt := client.At("isl") != nil || client.At("unique_isl") != nil
+	for _, e := range root.Entries {
 		switch {
-		case !slices.Contains(clientKeys, e.key) || client.at(e.key) != nil:
-		case e.key == "shared": // one tree for all
-		case prompt && (e.key == "isl" || e.key == "unique_isl"):
+		case !slices.Contains(clientKeys, e.Key) || client.At(e.Key) != nil:
+		case e.Key == "shared": // one tree for all
+		case prompt && (e.Key == "isl" || e.Key == "unique_isl"):
 		default:
-			whole.entries = append(whole.entries, e)
+			whole.Entries = append(whole.Entries, e)
 		}
 	}
 	return whole

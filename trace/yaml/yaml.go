@@ -1,83 +1,92 @@
-package spec
+// Package yaml reads small YAML or JSON texts by people, such as descriptions of traces and
+// settings of runs, as nodes with their positions.
+//
+//	root, err := yaml.Parse(text, "chat.yaml")
+//	if err != nil { ... } // chat.yaml:3:7: what is wrong
+//	rate := root.At("rate") // nil if there is none
+//
+// It rejects what the parser would take too long for. [Read] gives the parser's own nodes.
+package yaml
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	goyaml "github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
 
 const (
-	// MaxText is the maximum length of a spec in bytes.
+	// MaxText is the maximum length of a text in bytes.
 	MaxText = 64 << 10
 	// maxDepth bounds the nesting, because the parser's time is quadratic in it.
 	maxDepth = 32
 )
 
-// node is a value of a spec and its position: a line and column, or a setting.
-// Values come from several places and apply to several clients, so
-// they are looked up by key instead of decoded into a struct.
-type node struct {
-	place   string
-	kind    kind
-	text    string  // of a scalar
-	items   []*node // of a list
-	entries []entry // of a mapping, in order
-	implied string  // for a mapping made from a scalar: its key
+// Node is a value and its position: a line and column, or what else the caller says.
+type Node struct {
+	Place   string
+	Kind    Kind
+	Text    string  // of a scalar
+	Items   []*Node // of a list
+	Entries []Entry // of a mapping, in order
+	Implied string  // for a mapping made from a scalar: its key
 }
 
-type kind int
+// Kind is what a node is.
+type Kind int
 
+// The kinds.
 const (
-	scalar kind = iota
-	list
-	mapping
+	Scalar Kind = iota
+	List
+	Mapping
 )
 
-func (k kind) String() string {
+func (k Kind) String() string {
 	return [...]string{"a single value", "a list", "a mapping"}[k]
 }
 
-type entry struct {
-	key, place string
-	value      *node
+// Entry is a member of a mapping.
+type Entry struct {
+	Key, Place string
+	Value      *Node
 }
 
-// at returns the value of a key, or nil.
-func (n *node) at(key string) *node {
-	for _, e := range n.entries {
-		if e.key == key {
-			return e.value
+// At returns the value of a key, or nil.
+func (n *Node) At(key string) *Node {
+	for _, e := range n.Entries {
+		if e.Key == key {
+			return e.Value
 		}
 	}
 	return nil
 }
 
-// set replaces or adds the value of a key.
-func (n *node) set(key string, value *node) {
-	for i, e := range n.entries {
-		if e.key == key {
-			n.entries[i] = entry{key, value.place, value}
+// Set replaces or adds the value of a key.
+func (n *Node) Set(key string, value *Node) {
+	for i, e := range n.Entries {
+		if e.Key == key {
+			n.Entries[i] = Entry{key, value.Place, value}
 			return
 		}
 	}
-	n.entries = append(n.entries, entry{key, value.place, value})
+	n.Entries = append(n.Entries, Entry{key, value.Place, value})
 }
 
-// asMapping expands a scalar to a mapping with one key.
-func (n *node) asMapping(key string) *node {
-	m := &node{place: n.place, kind: mapping, implied: key}
-	m.set(key, n)
+// AsMapping expands a scalar to a mapping with one key.
+func (n *Node) AsMapping(key string) *Node {
+	m := &Node{Place: n.Place, Kind: Mapping, Implied: key}
+	m.Set(key, n)
 	return m
 }
 
-// ReadYAML parses YAML or JSON of at most [MaxText] bytes, without what the parser would take
+// Read parses YAML or JSON of at most [MaxText] bytes, without what the parser would take
 // too long for, and calls read with its documents. Errors begin with the name.
-func ReadYAML(text []byte, name string, read func(docs []*ast.DocumentNode) error) (err error) {
+func Read(text []byte, name string, read func(docs []*ast.DocumentNode) error) (err error) {
 	if err := checkBounds(text); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -88,7 +97,7 @@ func ReadYAML(text []byte, name string, read func(docs []*ast.DocumentNode) erro
 	}()
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
-		var syntax *yaml.SyntaxError
+		var syntax *goyaml.SyntaxError
 		if errors.As(err, &syntax) {
 			return fmt.Errorf("%s: %s", placeOf(name, syntax.Token), syntax.Message)
 		}
@@ -97,10 +106,10 @@ func ReadYAML(text []byte, name string, read func(docs []*ast.DocumentNode) erro
 	return read(file.Docs)
 }
 
-// parseYAML parses YAML. Empty text is an empty mapping.
-func parseYAML(text []byte, name string) (*node, error) {
-	root := &node{place: name, kind: mapping}
-	return root, ReadYAML(text, name, func(docs []*ast.DocumentNode) (err error) {
+// Parse parses YAML. Empty text is an empty mapping.
+func Parse(text []byte, name string) (*Node, error) {
+	root := &Node{Place: name, Kind: Mapping}
+	err := Read(text, name, func(docs []*ast.DocumentNode) (err error) {
 		for i, doc := range docs {
 			if i > 0 {
 				return fmt.Errorf("%s: more than one document", name)
@@ -114,6 +123,7 @@ func parseYAML(text []byte, name string) (*node, error) {
 		}
 		return nil
 	})
+	return root, err
 }
 
 // checkBounds rejects text that the parser would take too long for.
@@ -151,14 +161,14 @@ func placeOf(name string, t *token.Token) string {
 }
 
 // nodeOf converts a node of the YAML parser.
-func nodeOf(from ast.Node, name string, depth int) (*node, error) {
-	n := &node{place: placeOf(name, from.GetToken())}
+func nodeOf(from ast.Node, name string, depth int) (*Node, error) {
+	n := &Node{Place: placeOf(name, from.GetToken())}
 	if depth > maxDepth {
-		return nil, fmt.Errorf("%s: more than %d nested lists and mappings", n.place, maxDepth)
+		return nil, fmt.Errorf("%s: more than %d nested lists and mappings", n.Place, maxDepth)
 	}
 	switch from := from.(type) {
 	case *ast.MappingNode:
-		n.kind = mapping
+		n.Kind = Mapping
 		for i, v := range from.Values {
 			place := placeOf(name, v.Key.GetToken())
 			key, ok := v.Key.(*ast.StringNode)
@@ -170,31 +180,31 @@ func nodeOf(from ast.Node, name string, depth int) (*node, error) {
 				return nil, err
 			}
 			if i == 0 && !from.IsFlowStyle { // the mapping's token is its colon
-				n.place = place
+				n.Place = place
 			}
-			n.entries = append(n.entries, entry{key.Value, place, value})
+			n.Entries = append(n.Entries, Entry{key.Value, place, value})
 		}
 	case *ast.SequenceNode:
-		n.kind = list
+		n.Kind = List
 		for _, v := range from.Values {
 			item, err := nodeOf(v, name, depth+1)
 			if err != nil {
 				return nil, err
 			}
-			n.items = append(n.items, item)
+			n.Items = append(n.Items, item)
 		}
 	case *ast.LiteralNode:
-		n.text = strings.TrimSpace(from.Value.Value)
+		n.Text = strings.TrimSpace(from.Value.Value)
 	case ast.ScalarNode:
 		switch from.Type() {
 		case ast.AnchorType, ast.AliasType, ast.TagType:
-			return nil, fmt.Errorf("%s: anchors, aliases and tags are not supported", n.place)
+			return nil, fmt.Errorf("%s: anchors, aliases and tags are not supported", n.Place)
 		case ast.NullType:
 		default:
-			n.text = from.GetToken().Value
+			n.Text = from.GetToken().Value
 		}
 	default:
-		return nil, fmt.Errorf("%s: neither a value, a list nor a mapping", n.place)
+		return nil, fmt.Errorf("%s: neither a value, a list nor a mapping", n.Place)
 	}
 	return n, nil
 }
