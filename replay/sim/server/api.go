@@ -17,10 +17,11 @@ type api struct {
 	least, ignoreEOS string
 	limited          bool // a limit must be given
 	maxTokens        int  // the default limit
-
-	separatesReasoning bool // responses tell reasoning from visible text
 	forms
 }
+
+// separatesReasoning reports whether responses tell reasoning from visible text.
+func (a *api) separatesReasoning() bool { return a.reasoning.token != nil }
 
 // forms are how an API writes its responses. Those of a stream are of events.
 type forms struct {
@@ -62,8 +63,8 @@ func apiAt(path string) *api {
 var chatAPI = api{
 	name: "chat", path: "/v1/chat/completions",
 	promptParam: "messages", prompt: []promptPart{{"messages", objects}},
-	objects: []string{"stream_options", "response_format"}, limits: []string{"max_tokens", "max_completion_tokens"}, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
-	separatesReasoning: true,
+	objects: []string{"stream_options", "response_format"}, limits: []string{"max_tokens", "max_completion_tokens"},
+	least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
 	forms: chat.forms(`"message":{"role":"assistant",$parts}`, forms{
 		begun:     chat.event(`"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null`),
 		text:      partForms{token: chat.event(`"delta":{"content":"$text"}` + choiceEnd), whole: formOf(`"content":"$text"`)},
@@ -126,7 +127,6 @@ var responsesAPI = api{
 	name: "responses", path: "/v1/responses",
 	promptParam: "input", prompt: []promptPart{{"instructions", aString}, {"input", aString + " or " + objects}},
 	objects: []string{"text", "text.format"}, limits: []string{"max_output_tokens"}, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
-	separatesReasoning: true,
 	forms: forms{
 		accepted: formOf(responseEvent("response.created", `,"response":`+responseBegun) + responseEvent("response.in_progress", `,"response":`+responseBegun)),
 		text: itemForms(`"id":"msg_$id","type":"message","role":"assistant"`, "msg_$id", "response.output_text",
@@ -189,7 +189,6 @@ var messagesAPI = api{
 	name: "messages", path: "/v1/messages",
 	promptParam: "messages", prompt: []promptPart{{"system", aString + " or " + objects}, {"messages", objects}},
 	limits: []string{"max_tokens"}, limited: true, least: "min_tokens", ignoreEOS: "ignore_eos", maxTokens: math.MaxInt,
-	separatesReasoning: true,
 	forms: forms{
 		begun: formOf(eventForm("message_start", `,"message":`+messageForm("", `"stop_reason":null,"stop_sequence":null`, "1")) + eventForm("ping", "")),
 		text: partForms{

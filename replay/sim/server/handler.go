@@ -144,7 +144,7 @@ func unserved(err error) *apiError {
 	return newError(499, "the client closed the connection")
 }
 
-// refuseBroken answers input that fasthttp cannot parse as a request, and then
+// refuseBroken refuses input that fasthttp cannot parse as a request, and then
 // closes the connection.
 func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	e := newError(fasthttp.StatusBadRequest, "the HTTP request cannot be read")

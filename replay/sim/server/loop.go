@@ -108,7 +108,7 @@ type activeRequest struct {
 	generated, delivered int           // tokens, and those that the client was given
 	last                 time.Duration // time of the last delivery
 
-	done chan struct{} // closed when the answer is complete
+	done chan struct{} // closed when the response is complete
 }
 
 func (s *Server) newActive(r *request, of response, c *conn, begun time.Time) *activeRequest {
@@ -118,7 +118,7 @@ func (s *Server) newActive(r *request, of response, c *conn, begun time.Time) *a
 	q.wording = wording{s.lexicon, seed, cmp.Or(s.cfg.ReasoningTokens, math.MaxInt)}
 	q.tokens, q.full = r.length()
 	q.Output = q.tokens
-	if q.api.separatesReasoning {
+	if q.api.separatesReasoning() {
 		q.reasoning = min(s.cfg.ReasoningTokens, q.Output)
 	}
 	if s.cfg.CacheGenerated {
@@ -143,7 +143,7 @@ func (s *Server) tooLong(q *activeRequest) *apiError {
 	return nil
 }
 
-// run submits a request and returns when its answer is complete and, for a
+// run submits a request and returns when its response is complete and, for a
 // stream, written. If the client leaves or the server shuts down, it returns
 // errGone or errShutdown at once and frees the request's resources in the
 // deployment.

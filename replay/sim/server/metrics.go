@@ -12,7 +12,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// latencies holds the latencies of answers as seen by clients, including delays
+// latencies holds the latencies of responses as seen by clients, including delays
 // added by the server to the model's times. The loop alone observes.
 type latencies struct {
 	ttft, itl, e2el    *stats.Durations
@@ -81,7 +81,7 @@ func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) {
 	respond(ctx, "text/plain; version=0.0.4; charset=utf-8", b)
 }
 
-// Summary describes what a [Server] answered, as it wrote it: the truth that a
+// Summary describes what a [Server] responded, as it wrote it: the truth that a
 // client's figures can be checked against.
 type Summary struct {
 	Completed    int     `json:"completed_requests"`
@@ -101,7 +101,7 @@ type Latency struct {
 	MaxMS    float64 `json:"max_ms"`
 }
 
-// Summary returns what the server answered until its shutdown. Call it when
+// Summary returns what the server responded until its shutdown. Call it when
 // [Server.Shutdown] has returned.
 func (s *Server) Summary() Summary {
 	m := &s.latencies

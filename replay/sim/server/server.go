@@ -45,7 +45,7 @@ type Server struct {
 	mu       sync.Mutex // guards the fields below and the cluster's requests
 	cluster  *engine.Cluster
 	events   []engine.Event     // not yet delivered
-	waiting  map[*conn]struct{} // clients waiting for an answer
+	waiting  map[*conn]struct{} // clients waiting for a response
 	timer    monotonic.Timer    // nil until the first request
 	newTimer func(func()) monotonic.Timer
 	round    time.Duration // start of the loop's last round
@@ -125,7 +125,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting, ends the streams in flight, answers other requests
+// Shutdown stops accepting, ends the streams in flight, refuses other requests
 // with status 503, and returns when all connections are closed. If ctx ends
 // first, it closes them and returns the error of ctx. The server cannot be
 // reused.

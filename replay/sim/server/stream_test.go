@@ -234,7 +234,7 @@ func middle(api *api, reasoning int, all bool) *response {
 	a := &response{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, wording: wording{lexiconOf(wordTokens), 7, math.MaxInt}, reasoning: reasoning,
 		tokens: 1000, full: true, promptTokens: 1000, cachedTokens: 500, stamped: all}
 	a.continuousUsage = all
-	if !api.separatesReasoning {
+	if !api.separatesReasoning() {
 		a.reasoning = 0
 	}
 	a.appendToken(nil, 0)
