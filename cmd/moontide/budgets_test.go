@@ -36,7 +36,7 @@ var maxLines = map[string]int{
 	"replay/openai/dial":            400,
 	"replay/openai/http1":           1150,
 	"replay/openai/http1/http1test": 150,
-	"replay/openai/poll":            950,
+	"replay/openai/poll":            880,
 	"replay/openai/sse":             300,
 	"replay/parts":                  400,
 	"replay/prompt":                 1000,
