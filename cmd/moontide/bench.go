@@ -205,7 +205,13 @@ func (d *commandLine) plan(c *cli.Context, s *experiment.Set) error {
 	}
 	s.Points = experiment.Combine(shapes, slices.Concat(loads, others, urls)...)
 	if d.axes = engines; len(engines) > 0 {
-		deployments := d.deployments()
+		if len(d.Client.URLs) > 0 {
+			return misused("--%s is for simulated engines, which --url replaces", engines[0].Setting)
+		}
+		deployments, err := d.deployments()
+		if err != nil {
+			return err
+		}
 		var points []experiment.Point
 		for _, p := range s.Points {
 			for _, deployment := range deployments {

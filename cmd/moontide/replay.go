@@ -17,6 +17,7 @@ import (
 	"moontide/analyze/report"
 	"moontide/replay"
 	"moontide/replay/cluster"
+	"moontide/replay/evidence"
 	"moontide/replay/experiment"
 	"moontide/replay/live"
 	"moontide/replay/runfile"
@@ -114,6 +115,9 @@ func configure(c *cli.Context, std streams, stop stop, d *commandLine, cfg *expe
 	}
 	if err := resolve(c, &d.Settings); err != nil {
 		return err
+	}
+	if _, err := evidence.New(d.ServerMetrics, nil); err != nil {
+		return misused("--server-metrics: %w", err)
 	}
 	cfg.Settings = d.Settings
 	cfg.Version, cfg.Command, cfg.CalibrationFile = version(), maskedCommand(), calibrationFile()

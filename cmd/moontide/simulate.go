@@ -67,7 +67,10 @@ func planTrace(c *cli.Context, std streams, stop stop, d *commandLine, cfg exper
 	if d.Output.Dir != "" {
 		return misused("--out is for one deployment: several are simulated in memory")
 	}
-	points := d.deployments()
+	points, err := d.deployments()
+	if err != nil {
+		return err
+	}
 	d.Settings.Unset(engineCounts...) // they are in the points
 	if err := configure(c, std, stop, d, &cfg); err != nil {
 		return err
@@ -97,9 +100,11 @@ func planTrace(c *cli.Context, std streams, stop stop, d *commandLine, cfg exper
 // engineCounts are the settings of numbers of engines.
 var engineCounts = words("engines prefill-engines decode-engines")
 
+const mostDeployments = 10_000
+
 // deployments returns the points of all combinations of the axes: first with numbers of
 // engines, then with numbers of prefill and decode engines.
-func (d *commandLine) deployments() (points []experiment.Point) {
+func (d *commandLine) deployments() (points []experiment.Point, err error) {
 	var others []experiment.Axis
 	counts := map[string]experiment.Axis{}
 	for _, name := range engineCounts {
@@ -114,6 +119,15 @@ func (d *commandLine) deployments() (points []experiment.Point) {
 			others = append(others, axis)
 		}
 	}
+	combinations := 1.0
+	for _, axis := range d.axes {
+		combinations *= float64(len(axis.Values))
+	}
+	if _, prefill := counts["prefill-engines"]; combinations > mostDeployments {
+		return nil, misused("the lists of engine flags give more than %d deployments", mostDeployments)
+	} else if _, decode := counts["decode-engines"]; prefill != decode {
+		return nil, misused("--prefill-engines and --decode-engines go together")
+	}
 	if axis, ok := counts["engines"]; ok {
 		points = append(points, experiment.Combine(nil, append(others[:len(others):len(others)], axis)...)...)
 	}
@@ -124,7 +138,7 @@ func (d *commandLine) deployments() (points []experiment.Point) {
 	if len(counts) == 0 {
 		points = experiment.Combine(nil, others...)
 	}
-	return points
+	return points, nil
 }
 
 // sayProgress returns a function that prints the number of simulated runs every few seconds.
