@@ -25,6 +25,7 @@ type Check struct {
 	detail func(r *Result) string       // after the remedy
 	find   func(f *findings, r *Result) // of other checks
 	inPart bool                         // also in each part by itself
+	live   bool                         // not in virtual time
 }
 
 // Checks returns the table in the order of the evidence.
@@ -68,7 +69,7 @@ var checks = []Check{
 	{Key: "clocks", What: "error of the parts' clocks", Setting: "lag", Limits: maxLag,
 		Remedy: "use a faster network between the parts, or synchronize their clocks", find: (*findings).clocks},
 	{Key: "start", What: "time between a part's start and the agreed one", Setting: "lag", Limits: maxLag,
-		Remedy: "the server did not get the load of the trace; run again", find: (*findings).start},
+		Remedy: "the server did not get the load of the trace; run again", live: true, find: (*findings).start},
 	{Key: "part", What: "evidence against a part by itself", Remedy: "see the check", find: (*findings).eachPart},
 	{Key: "failed", What: "no request succeeded", Remedy: "look up the most common error", inPart: true, find: func(f *findings, r *Result) {
 		if r.Completed == 0 {
@@ -111,9 +112,9 @@ var checks = []Check{
 		Remedy: "latencies cover only the others",
 		share:  func(r *Result) (n, all int) { return r.Abandoned.Requests, r.ended() }},
 	{Key: "client_lag", What: "client lag", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).clientLag},
-	{Key: "read_delay", What: "read delay of responses timestamped by the client", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).readDelay},
-	{Key: "first_stamp_error", What: "TTFT error from late reads", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).firstStampError},
-	{Key: "stamp_error", What: "timestamp error from late reads", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, find: (*findings).stampError},
+	{Key: "read_delay", What: "read delay of responses timestamped by the client", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, live: true, find: (*findings).readDelay},
+	{Key: "first_stamp_error", What: "TTFT error from late reads", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, live: true, find: (*findings).firstStampError},
+	{Key: "stamp_error", What: "timestamp error from late reads", Setting: "lag", Limits: maxLag, Remedy: fasterClient, inPart: true, live: true, find: (*findings).stampError},
 	{Key: "client_cpu", What: "CPU of the client", inPart: true, find: func(f *findings, r *Result) {
 		if c := &r.Samples.Client; c.Samples > 0 {
 			f.note(Valid, "client used %.2f CPU cores, up to %.0f %% of the machine in 9 of 10 seconds", c.CPU, 100*c.MachineShare.Quantile(0.9))
@@ -169,14 +170,9 @@ var checks = []Check{
 			}
 			return r.Contradicted, r.Completed
 		}},
-	{Key: "streaming", What: fmt.Sprintf("answers of %d tokens or more arrived all at once", minStreamable), Limits: suspectFrom(maxUnstreamed), inPart: true,
+	{Key: "streaming", What: fmt.Sprintf("answers of %d tokens or more arrived all at once", minStreamable), Limits: suspectFrom(maxUnstreamed), inPart: true, live: true,
 		Remedy: "TTFT and ITL are not those of the server; look for a buffering proxy, or send fewer tokens at once",
-		share: func(r *Result) (n, all int) {
-			if r.Virtual {
-				return 0, 0
-			}
-			return r.Unstreamed, r.Streamable
-		}},
+		share:  func(r *Result) (n, all int) { return r.Unstreamed, r.Streamable }},
 	{Key: CachedCheck, What: "more prompt tokens cached than the trace explains", Limits: suspectFrom(0), Remedy: "the cache was warm before the run; " + coldCache, find: (*findings).cached},
 	{Key: "server_restart", What: "the server restarted during the run", Limits: suspectFrom(0), Remedy: "find out why and run again", find: func(f *findings, r *Result) {
 		if n := r.Samples.Server.Restarts; n > 0 {

@@ -125,9 +125,7 @@ func (c *chunkTokens) plausible(exact []int32) bool {
 	sum, none := 0, 0
 	for _, k := range exact {
 		sum += int(k)
-		if k == 0 {
-			none++
-		}
+		countIf(&none, k == 0)
 	}
 	off := max(sum-c.tokens, c.tokens-sum)
 	return (off <= few || share*off <= c.tokens) && (none <= few || share*none <= len(exact))

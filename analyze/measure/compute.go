@@ -86,9 +86,11 @@ func (c *collector) finish() *Result {
 	predicting.Wait()
 	c.blocks = promptBlocks{} // free the memory
 	r.Turns, r.Cache.Prediction, r.Cache.MaxHits = cached.turns, cached.prediction, cached.maxHits
-	r.Lengths.PromptsOff, r.Lengths.AsText, r.Lengths.TextTokens = r.Lengths.PromptsOff+cached.lengths.PromptsOff, cached.lengths.AsText, cached.lengths.TextTokens
+	r.Lengths.PromptsOff += cached.lengths.PromptsOff
+	r.Lengths.AsText, r.Lengths.TextTokens = cached.lengths.AsText, cached.lengths.TextTokens
 	c.predictions = cached.prediction.Each
-	r.Sessions, r.Models = c.newSessions(r.Duration), c.byModel()
+	r.Sessions = c.newSessions(r.Duration)
+	r.Models = groupBy(c, func(q *Request) (string, bool) { return q.Model(), q.Model() != "" }, func(name string) (string, int) { return name, 0 })
 	if !each {
 		r.Cache.Prediction.Each = nil
 	}

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,10 +33,8 @@ func ParseObjectives(text string) ([]Objective, error) {
 		if err != nil || !(ms >= 0 && ms <= 1e12) {
 			return nil, fmt.Errorf("the limit of %s is no number of milliseconds: %q", latency, limit)
 		}
-		for _, o := range all {
-			if o.Latency == latency {
-				return nil, fmt.Errorf("%s has two limits", latency)
-			}
+		if slices.ContainsFunc(all, func(o Objective) bool { return o.Latency == latency }) {
+			return nil, fmt.Errorf("%s has two limits", latency)
 		}
 		all = append(all, Objective{latency, ms})
 	}

@@ -115,7 +115,7 @@ func (f *findings) start(r *Result) {
 			latest = p
 		}
 	}
-	if latest != nil && !r.Virtual {
+	if latest != nil {
 		f.delay(fmt.Sprintf("%s started %.2f ms from the agreed start, the most of all parts", latest.Name, latest.StartedLate.Value), late(latest), r.latenessLimit(r.TTFT), "")
 	}
 }
@@ -134,9 +134,7 @@ func (f *findings) eachPart(r *Result) {
 		if p.Result == nil {
 			continue
 		}
-		if p.Result.Verdict.Level == Valid {
-			good++
-		}
+		countIf(&good, p.Result.Verdict.Level == Valid)
 		for _, e := range p.Result.Verdict.Evidence {
 			if e.Level == Valid {
 				continue

@@ -252,11 +252,10 @@ func (c *prefixCache) blocksOf(p *cachedPrompt) iter.Seq2[uint32, int] {
 // prefix returns how many leading tokens of a prompt are in full blocks with a holder that
 // counts, or in the ends of prompts that count.
 func (c *prefixCache) prefix(p *cachedPrompt, full func(blockHolder) bool, ends func(prompt int32) bool) (tokens int32) {
-	defer func() {
-		if p.base != noBase && ends(p.base) {
-			tokens = max(tokens, p.cacheable)
-		}
-	}()
+	least := int32(0)
+	if p.base != noBase && ends(p.base) {
+		least = p.cacheable
+	}
 	for n, length := range c.blocksOf(p) {
 		if full(c.holders[n]) {
 			tokens += int32(length)
@@ -276,5 +275,5 @@ func (c *prefixCache) prefix(p *cachedPrompt, full func(blockHolder) bool, ends 
 			break
 		}
 	}
-	return tokens
+	return max(tokens, least)
 }

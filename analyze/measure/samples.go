@@ -127,9 +127,7 @@ func serverMetrics(scrapes []*runfile.ServerFigures) ServerMetrics {
 		CapacityTokens: latestSize(known(func(f *runfile.ServerFigures) *float64 { return f.CapacityTokens })),
 	}
 	for i, f := range scrapes {
-		if i > 0 && restarted(scrapes[i-1], f) {
-			m.Restarts++
-		}
+		countIf(&m.Restarts, i > 0 && restarted(scrapes[i-1], f))
 		m.Engine, m.Engines = f.Engine, max(m.Engines, f.Engines)
 		if m.RunningAfter = (trace.Opt[int]{}); f.Running != nil && *f.Running >= 0 && *f.Running < maxCount {
 			m.RunningAfter = trace.Some(int(*f.Running))

@@ -66,7 +66,7 @@ func newSeries(requests []Request, window Span, tokens *tokenRate, inFlight *spa
 	for second, counts := range tokens.seconds {
 		for i, tokens := range counts[ofTokens] {
 			// All of them arrived in the window, even if it starts within a slot.
-			b.at(max(second*time.Second+time.Duration(i)*slot, b.From)).tokens += tokens
+			b.at(max(second*time.Second+time.Duration(i)*slot, b.From)).Output += float64(tokens)
 		}
 	}
 	inFlight.sweep(b.addInFlight)
@@ -83,7 +83,6 @@ type seriesBuilder struct {
 type intervalBuilder struct {
 	Interval
 	ttft, scheduleLag, clientLag []float64
-	tokens                       int64
 	busy                         time.Duration
 }
 
@@ -96,12 +95,9 @@ func (b *seriesBuilder) at(instant time.Duration) *intervalBuilder {
 
 func (b *seriesBuilder) add(q *Request) {
 	b.at(q.Due).Due++
-	switch at := b.at(q.Done); {
-	case q.Class == replay.OK:
-		at.Completed++
-	case q.Class.Failed():
-		at.Failed++
-	}
+	at := b.at(q.Done)
+	countIf(&at.Completed, q.Class == replay.OK)
+	countIf(&at.Failed, q.Class.Failed())
 	if q.WasSent {
 		at := b.at(q.Sent)
 		at.Sent++
@@ -130,7 +126,6 @@ func (b *seriesBuilder) series() Series {
 	for i := range b.intervals {
 		from, at := b.From+time.Duration(i)*b.step, &b.intervals[i]
 		at.TTFT, at.ScheduleLag, at.ClientLag = stats.Of(at.ttft), stats.Of(at.scheduleLag), stats.Of(at.clientLag)
-		at.Output = float64(at.tokens)
 		at.InFlight = float64(at.busy) / float64(max(min(b.step, b.To-from), 1)) // the last interval may be shorter
 		s.Intervals[i] = at.Interval
 	}

@@ -285,11 +285,6 @@ func groupBy[K cmp.Ordered](c *collector, keyOf func(q *Request) (key K, ok bool
 	return all
 }
 
-// byModel groups the requests by model, if the records name them.
-func (c *collector) byModel() []Group {
-	return groupBy(c, func(q *Request) (string, bool) { return q.model.Value(), q.model.Value() != "" }, func(name string) (string, int) { return name, 0 })
-}
-
 // byNumber groups the completed and failed requests, of sessions or all, by a number. A group
 // begins at each of the numbers in from, in ascending order.
 func (c *collector) byNumber(ofSessions bool, numberOf func(q *Request) int, from []int, name func(from, to int) string) []Group {

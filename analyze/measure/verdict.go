@@ -55,7 +55,7 @@ func judge(r *Result, part bool) Verdict {
 	var v Verdict
 	for i := range checks {
 		c := &checks[i]
-		if part && !c.inPart {
+		if part && !c.inPart || r.Virtual && c.live {
 			continue
 		}
 		f := findings{Verdict: &v, check: c, limits: noLimits}
@@ -233,12 +233,10 @@ func (r *Result) latenessLimit(latency stats.Sample) Limits {
 	return fifth(max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5)))
 }
 
-// LatenessSoFar returns the level of a client lag at p99 during a run, and the
-// limit above which the run is INVALID.
-func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
+// LatenessSoFar returns the level of a client lag at p99 during a run.
+func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) Level {
 	t = withDefaults(t)
-	l := fifth(max(t.MaxLagMS, t.MaxLagShare*trace.MS(medianTTFT)))
-	return l.grade(trace.MS(lag)), time.Duration(l.Invalid * float64(time.Millisecond))
+	return fifth(max(t.MaxLagMS, t.MaxLagShare*trace.MS(medianTTFT))).grade(trace.MS(lag))
 }
 
 // latenessCause returns the likely causes of a client lag above lateMS, or "".
@@ -272,7 +270,7 @@ func (f *findings) clientLag(r *Result) {
 // scheduling delay. If the kernel timestamps arrivals, late reads are harmless.
 func (f *findings) readDelay(r *Result) {
 	c, l := &r.Samples.Client, r.latenessLimit(r.TTFT)
-	if by := fmt.Sprintf("%d responses timestamped by the client; ", r.StampedByClient); !r.Virtual && 100*r.StampedByClient > r.StampedByClient+r.StampedByKernel {
+	if by := fmt.Sprintf("%d responses timestamped by the client; ", r.StampedByClient); 100*r.StampedByClient > r.StampedByClient+r.StampedByKernel {
 		switch waited := c.SchedMS.Quantile(0.9); {
 		case r.ReadDelay.Reads > 0:
 			f.late(r, by+"read delay", r.ReadDelay.P99MS, l)
@@ -284,7 +282,6 @@ func (f *findings) readDelay(r *Result) {
 		return
 	}
 	switch {
-	case r.Virtual:
 	case r.ReadDelay.Reads > 0:
 		f.note(Valid, "read delay p99 %.2f ms, corrected by kernel timestamps", r.ReadDelay.P99MS)
 	case r.StampedByKernel > 0:
@@ -295,14 +292,14 @@ func (f *findings) readDelay(r *Result) {
 // firstStampError and stampError check for data that arrived separately and was read at once:
 // the kernel gives it one timestamp.
 func (f *findings) firstStampError(r *Result) {
-	if !r.Virtual && r.StampedByKernel > 0 && r.Merges.Chunks > 0 {
+	if r.StampedByKernel > 0 && r.Merges.Chunks > 0 {
 		f.late(r, r.byKernel()+"TTFT error from late reads", r.FirstStampError.Quantile(0.99), r.latenessLimit(r.TTFT))
 	}
 }
 
 func (f *findings) stampError(r *Result) {
 	m := r.Merges
-	if r.Virtual || r.StampedByKernel == 0 {
+	if r.StampedByKernel == 0 {
 		return
 	}
 	if m.Chunks < uint64(r.ChunksByKernel) { // a part of the run was killed: only the worst timestamp of each request is known

@@ -333,8 +333,7 @@ func serveLive(std streams, address string, o *experiment.Observer) (*live.Serve
 		metrics.Start(live.Run{
 			Name: filepath.Base(s.Dir), Trace: s.Run.Trace.Name, Model: s.Run.ModelText(), Rows: s.Run.Rows, Status: s.Status,
 			Verdict: func(lag, ttft time.Duration) string {
-				level, _ := measure.LatenessSoFar(lag, ttft, s.Run.Settings.Thresholds)
-				return level.String()
+				return measure.LatenessSoFar(lag, ttft, s.Run.Settings.Thresholds).String()
 			},
 		})
 		if start != nil {
