@@ -143,9 +143,7 @@ func cumulative(d stats.Sample, x figure.Axis, over extent) figure.Series {
 	if d.Count == 0 {
 		return line
 	}
-	add := func(value, share float64) {
-		line.X, line.Y = append(line.X, onAxis(x, value)), append(line.Y, share)
-	}
+	add := func(value, share float64) { line.Add(onAxis(x, value), share, "") }
 	if d.Min > over.low {
 		add(over.low, 0)
 	}

@@ -147,7 +147,7 @@ func (l timeLine) of(series measure.Series) figure.Series {
 	s := figure.Series{Name: l.name, Kind: figure.Line, Dashed: l.dashed}
 	for i := range series.Intervals {
 		at := series.From + time.Duration(i)*series.Step + series.Step/2
-		s.X, s.Y = append(s.X, at.Seconds()), append(s.Y, l.value(&series.Intervals[i], series.Step.Seconds()))
+		s.Add(at.Seconds(), l.value(&series.Intervals[i], series.Step.Seconds()), "")
 	}
 	return s
 }

@@ -100,14 +100,17 @@ func (r Run) notes() (all []doc.Note) {
 		add("Note", "ITL comes from a histogram with a resolution of %.1f %% (%s of %s gaps), because the run has no chunk times; tokens between the first and the last are assumed to be evenly spaced, and ITL per token is known only if every chunk has one token.",
 			100*runfile.GapResolution, doc.Int(result.GapsCounted), doc.Int(result.GapsNotKept))
 	}
-	if n := result.InputEstimates; n > 0 {
-		add("Estimated", "input tokens of %s are those of the trace, because the server did not report them.", doc.Count(n, "request"))
-	}
-	if n := result.OutputEstimates - result.Contradicted; n > 0 {
-		add("Estimated", "generated tokens of %s are the number of chunks, because the server did not report them.", doc.Count(n, "request"))
-	}
-	if n := result.Contradicted; n > 0 {
-		add("Estimated", "generated tokens of %s are the number of chunks, because the stream contradicts the server's count.", doc.Count(n, "request"))
+	for _, of := range []struct {
+		n    int
+		text string
+	}{
+		{result.InputEstimates, "input tokens of %s are those of the trace, because the server did not report them."},
+		{result.OutputEstimates - result.Contradicted, "generated tokens of %s are the number of chunks, because the server did not report them."},
+		{result.Contradicted, "generated tokens of %s are the number of chunks, because the stream contradicts the server's count."},
+	} {
+		if of.n > 0 {
+			add("Estimated", of.text, doc.Count(of.n, "request"))
+		}
 	}
 	if n := result.ReasoningOnly; n > 0 {
 		text := "%s have no visible text, because they ended during reasoning; TTFVT excludes them."

@@ -167,8 +167,6 @@ func pick(keys map[string]any, names map[string]any) map[string]any {
 	return picked
 }
 
-var about = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a)) })
-
 // Keys and values match the result file of vLLM's benchmark. Requests are sent from 0.4 to
 // 1500.4 ms, the last one done after 103 + 50 + 1 ms more. Tokens arrive at 100, 120, 150 ms
 // and half a second later: 6 in a second.

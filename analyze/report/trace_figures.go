@@ -92,10 +92,10 @@ func (l windowLine) steps(windows []analyze.Window, since float64) figure.Series
 		if !value.Set {
 			value.Value = math.NaN()
 		}
-		s.X, s.Y = append(s.X, (w.From-since)/1000), append(s.Y, value.Value)
+		s.Add((w.From-since)/1000, value.Value, "")
 	}
 	last := len(windows) - 1
-	s.X, s.Y = append(s.X, (windows[last].To-since)/1000), append(s.Y, s.Y[last])
+	s.Add((windows[last].To-since)/1000, s.Y[last], "")
 	return s
 }
 
@@ -118,8 +118,7 @@ func (c *Cache) figure() figure.Figure {
 	}
 	for _, capacity := range capacities {
 		if capacity >= least {
-			lru.X = append(lru.X, float64(capacity)*scale)
-			lru.Y = append(lru.Y, c.Curve.At(capacity).Rates().Block)
+			lru.Add(float64(capacity)*scale, c.Curve.At(capacity).Rates().Block, "")
 		}
 	}
 	series := []figure.Series{lru}
@@ -130,8 +129,7 @@ func (c *Cache) figure() figure.Figure {
 		s := figure.Series{Name: policyName(policy), Kind: figure.Line, Dashed: policy == cache.Belady}
 		for _, p := range c.Points {
 			if p.Policy == policy {
-				s.X = append(s.X, float64(p.Capacity)*scale)
-				s.Y = append(s.Y, p.Hits.Rates().Block)
+				s.Add(float64(p.Capacity)*scale, p.Hits.Rates().Block, "")
 			}
 		}
 		series = append(series, s)

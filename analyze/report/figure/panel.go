@@ -222,13 +222,7 @@ type page struct {
 	sheet         *Sheet
 	width, height int
 	panels        []*panel
-	headings      []heading
-}
-
-type heading struct {
-	baseline float64
-	text     string
-	letters  letters
+	head          []headLine
 }
 
 // Distances between the parts of a page.
@@ -272,21 +266,25 @@ func across(column []*panel, left, right float64) {
 // down places headings and rows, with the plots of a row aligned.
 func (p *page) down() {
 	y := float64(edge)
-	y = p.head(y, p.sheet.Title, sheetTitle)
-	y = p.head(y, p.sheet.Note, noteText)
+	for _, line := range []headLine{{p.sheet.Title, sheetTitle, sheetTitle.size * 1.4}, {p.sheet.Note, noteText, noteText.size * 1.4}} {
+		if line.text = line.letters.fit(line.text, float64(p.width-2*edge)); line.text != "" {
+			p.head = append(p.head, line)
+			y += line.height
+		}
+	}
 	if y > edge {
 		y += 12
 	}
 	for row := range slices.Chunk(p.panels, 2) {
-		var above, plot, below float64
+		var above, below float64
 		for _, panel := range row {
 			a, b := panel.heights()
-			above, plot, below = max(above, a), max(plot, plotHeight), max(below, b)
+			above, below = max(above, a), max(below, b)
 		}
 		for _, panel := range row {
 			panel.setDown(y, y+above)
 		}
-		y += above + plot + below + rowGap
+		y += above + plotHeight + below + rowGap
 	}
 	p.height = int(y) + edge
 	if len(p.panels) > 0 {
@@ -294,17 +292,11 @@ func (p *page) down() {
 	}
 }
 
-func (p *page) head(y float64, text string, l letters) float64 {
-	if text = l.fit(text, float64(p.width-2*edge)); text == "" {
-		return y
-	}
-	p.headings = append(p.headings, heading{y + l.size, text, l})
-	return y + l.size*1.4
-}
-
 func (p *page) draw(on surface) {
-	for _, h := range p.headings {
-		on.text(point{edge, h.baseline}, h.text, h.letters)
+	y := float64(edge)
+	for _, line := range p.head {
+		on.text(point{edge, y + line.letters.size}, line.text, line.letters)
+		y += line.height
 	}
 	for _, panel := range p.panels {
 		panel.draw(on)
