@@ -28,23 +28,27 @@ const Passed, Failed, NotApplicable = "pass", "fail", "n/a"
 
 // Aspect is a property of a trace that is compared.
 type Aspect struct {
-	Key, Name string // in files and in reports
-	Measure   Measure
-	Bound     float64 // the largest gap that always passes
-	Values    []Value
-	// Gap is the largest of those of Values, and Floor is the noise floor. Limit is the
-	// larger of Bound and twice Floor.
-	Gap, Floor, Limit trace.Opt[float64]
-	Outcome           string // Passed, Failed or NotApplicable
-	Reason            string // of an aspect without a gap
+	Key     string             `json:"key"`  // in files
+	Name    string             `json:"name"` // in reports
+	Measure Measure            `json:"gap_is"`
+	Values  []Value            `json:"values"`
+	Gap     trace.Opt[float64] `json:"gap"` // the largest of those of Values
+	Floor   trace.Opt[float64] `json:"noise_floor"`
+	Bound   float64            `json:"bound"`   // the largest gap that always passes
+	Limit   trace.Opt[float64] `json:"limit"`   // the larger of Bound and twice Floor
+	Outcome string             `json:"outcome"` // Passed, Failed or NotApplicable
+	Reason  string             `json:"reason"`  // of an aspect without a gap
 
 	lacks string // what a trace without values lacks
 }
 
 // Value is one of the values of an aspect.
 type Value struct {
-	Name, Unit         string
-	Source, Drawn, Gap trace.Opt[float64]
+	Name   string             `json:"name"`
+	Unit   string             `json:"unit"`
+	Source trace.Opt[float64] `json:"source"`
+	Drawn  trace.Opt[float64] `json:"drawn"`
+	Gap    trace.Opt[float64] `json:"gap"`
 
 	of  column
 	per column // if set, the value is the ratio of their means

@@ -133,21 +133,9 @@ func (f Fidelity) JSON(w io.Writer) error {
 	side := func(name string, t *fidelity.Trace) object {
 		return object{{"trace", name}, {"requests", t.Requests}, {"sessions", t.Sessions.Sessions}} // 0 without session ids and block ids
 	}
-	aspects := objects(f.Aspects, func(a fidelity.Aspect) object {
-		values := objects(a.Values, func(v fidelity.Value) object {
-			return object{{"name", v.Name}, {"unit", v.Unit}, {"source", v.Source}, {"drawn", v.Drawn}, {"gap", v.Gap}}
-		})
-		return object{
-			{"key", a.Key}, {"name", a.Name},
-			{"gap_is", string(a.Measure)}, // "ks", "log_ratio", "difference" (of shares), or "relative"
-			{"values", values}, {"gap", a.Gap}, {"noise_floor", a.Floor}, {"bound", a.Bound},
-			{"limit", a.Limit},                           // the larger of bound and twice noise_floor
-			{"outcome", a.Outcome}, {"reason", a.Reason}, // why there is no gap
-		}
-	})
 	return writeJSON(w, object{
 		{"source", side(f.SourceName, f.Source)}, {"drawn", side(f.DrawnName, f.Drawn)}, {"pass", f.Pass()},
-		{"pieces", f.Pieces}, {"rate_scale", cmp.Or(f.RateScale, 1)}, {"aspects", aspects},
+		{"pieces", f.Pieces}, {"rate_scale", cmp.Or(f.RateScale, 1)}, {"aspects", f.Aspects},
 		{"novelty", object{{"rows", f.Copied}, {"max_rows", f.MaxCopied}, {"pass", f.Novel()}}},
 		{"notes", append([]string{}, f.notes()...)},
 	})
