@@ -212,10 +212,6 @@ func (n NamedRow) compare(o NamedRow) int {
 // edge is a row that waits for another.
 type edge struct{ row, before int32 }
 
-func (e edge) compare(o edge) int {
-	return cmp.Or(int(e.row)-int(o.row), int(e.before)-int(o.before))
-}
-
 // Graph returns the graph of the rows. It fails with a [*GraphError] if rows wait
 // for each other, or if an id in After is that of several rows. No row may be added
 // afterwards.
@@ -269,8 +265,12 @@ func (b *GraphBuilder) Graph() (*Graph, error) {
 	if previous >= 0 {
 		g.last.add(int32(previous))
 	}
-	if ambiguous != nil {
-		return nil, ambiguous.ambiguous()
+	if n := ambiguous; n != nil {
+		text := fmt.Sprintf("after names request_id %.60q, which several rows have", n.ID)
+		if first, second := n.Owners[0], n.Owners[1]; first.Line > 0 {
+			text += fmt.Sprintf(": lines %d and %d", first.Line, second.Line)
+		}
+		return nil, &GraphError{Line: n.Line, Text: text}
 	}
 	slices.SortFunc(lost, NamedRow.compare)
 	for _, n := range lost[:min(len(lost), maxMissing)] {
@@ -288,18 +288,9 @@ func (b *GraphBuilder) Graph() (*Graph, error) {
 	return g, nil
 }
 
-// ambiguous is the error for an id that several rows have.
-func (n NamedRow) ambiguous() *GraphError {
-	text := fmt.Sprintf("after names request_id %.60q, which several rows have", n.ID)
-	if first, second := n.Owners[0], n.Owners[1]; first.Line > 0 {
-		text += fmt.Sprintf(": lines %d and %d", first.Line, second.Line)
-	}
-	return &GraphError{Line: n.Line, Text: text}
-}
-
 // index sorts the edges by row.
 func (g *Graph) index(edges []edge, rows int) {
-	slices.SortFunc(edges, edge.compare)
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(int(a.row)-int(b.row), int(a.before)-int(b.before)) })
 	edges = slices.Compact(edges)
 	g.starts, g.edges = make([]uint32, rows+1), make([]int32, len(edges))
 	for i, e := range edges {

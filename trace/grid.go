@@ -155,12 +155,6 @@ func fitGrid(sorted []float64, step float64) (Grid, bool) {
 	}
 	g := Grid{Step: step, Offset: held[most/2], Share: float64(most) / float64(n)}
 	g.Jitter = max(g.Offset-held[0], held[most-1]-g.Offset)
-	g.count(sorted)
-	return g, g.Ticks >= minOnGrid
-}
-
-// count counts the ticks with a time.
-func (g *Grid) count(sorted []float64) {
 	last := math.Inf(-1)
 	for _, t := range sorted {
 		tick := g.Tick(t)
@@ -171,6 +165,7 @@ func (g *Grid) count(sorted []float64) {
 	}
 	first, last := g.Tick(sorted[0]), g.Tick(sorted[len(sorted)-1])
 	g.Steps = int(math.Round((last - first) / g.Step))
+	return g, g.Ticks >= minOnGrid
 }
 
 // spread spreads the rows on each tick of a grid uniformly over the step up to
@@ -187,7 +182,11 @@ func spread(reqs Requests, g Grid, seed uint64) Requests {
 		var held []Request
 		var times []float64
 		flush := func(step float64) bool {
-			g.drawTimes(times, step, random)
+			from, to := max(g.Offset+step*g.Step, 0), g.Offset+(step+1)*g.Step
+			for i := range times {
+				times[i] = from + random.Float64()*(to-from)
+			}
+			slices.Sort(times)
 			next := 0
 			for i := range held {
 				if held[i].Timestamp.Set {
@@ -228,13 +227,4 @@ func spread(reqs Requests, g Grid, seed uint64) Requests {
 // within the tolerance, belongs to that tick.
 func (g Grid) stepOf(ms float64) float64 {
 	return math.Floor((ms-g.Offset)/g.Step + 2*gridTolerance)
-}
-
-// drawTimes replaces the times of one step. No time is below 0.
-func (g Grid) drawTimes(times []float64, step float64, random *rand.Rand) {
-	from, to := max(g.Offset+step*g.Step, 0), g.Offset+(step+1)*g.Step
-	for i := range times {
-		times[i] = from + random.Float64()*(to-from)
-	}
-	slices.Sort(times)
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -63,9 +64,7 @@ func Draw(seed uint64, aspect, session string, row int) float64 {
 		h.WriteString(session)
 	} else {
 		var number [9]byte // 9 bytes, so that it differs from ids of 8
-		for i := range 8 {
-			number[i] = byte(row >> (8 * i))
-		}
+		binary.LittleEndian.PutUint64(number[:], uint64(row))
 		h.Write(number[:])
 	}
 	return float64(h.Sum64()>>11) / (1 << 53)
@@ -101,71 +100,46 @@ func keepSessions(reqs Requests, of *Sessions, keep func(session string, row int
 // later row up to that row.
 func Prune(reqs Requests, cut func(Requests) Requests, removed *int) Requests {
 	return func(yield func(Request, error) bool) {
-		p := pruner{seen: map[string]bool{}, removed: removed}
-		for r, err := range cut(Tap(reqs, p.see)) {
+		kept := map[string]bool{} // rows with these ids so far
+		unread := func(id string) bool { _, read := kept[id]; return !read }
+		dropped := func(id string) bool { return !kept[id] }
+		var held []Request
+		// flush yields the rows up to the first that waits for a row not read yet; at the
+		// end, all of them.
+		flush := func(end bool) bool {
+			for len(held) > 0 && (end || !slices.ContainsFunc(held[0].After, unread)) {
+				r := held[0]
+				held[0], held = Request{}, held[1:]
+				if slices.ContainsFunc(r.After, dropped) {
+					after := slices.DeleteFunc(slices.Clone(r.After), dropped)
+					*removed += len(r.After) - len(after)
+					r.After = after
+				}
+				if !yield(r, nil) {
+					return false
+				}
+			}
+			return true
+		}
+		note := func(r Request) {
+			if r.ID != "" {
+				kept[r.ID] = false
+			}
+		}
+		for r, err := range cut(Tap(reqs, note)) {
 			if err != nil {
-				p.flush(yield, true)
-				yield(Request{}, err)
+				if flush(true) {
+					yield(Request{}, err)
+				}
 				return
 			}
 			if r.ID != "" {
-				p.seen[r.ID] = true
+				kept[r.ID] = true
 			}
-			p.held = append(p.held, r)
-			if !p.flush(yield, false) {
+			if held = append(held, r); !flush(false) {
 				return
 			}
 		}
-		p.flush(yield, true)
+		flush(true)
 	}
-}
-
-type pruner struct {
-	seen    map[string]bool // ids so far: whether their rows are kept
-	held    []Request
-	removed *int
-}
-
-// see notes the id of a row that may be dropped.
-func (p *pruner) see(r Request) {
-	if r.ID != "" {
-		p.seen[r.ID] = false
-	}
-}
-
-// flush yields the rows up to the first that waits for a row not read yet; at the end,
-// all of them.
-func (p *pruner) flush(yield func(Request, error) bool, end bool) bool {
-	for len(p.held) > 0 {
-		r := p.held[0]
-		for _, id := range r.After {
-			if _, seen := p.seen[id]; !seen && !end {
-				return true
-			}
-		}
-		p.held[0] = Request{}
-		p.held = p.held[1:]
-		if !yield(p.pruned(r), nil) {
-			return false
-		}
-	}
-	return true
-}
-
-func (p *pruner) pruned(r Request) Request {
-	for i, id := range r.After {
-		if p.seen[id] {
-			continue
-		}
-		kept := append([]string{}, r.After[:i]...)
-		for _, id := range r.After[i:] {
-			if p.seen[id] {
-				kept = append(kept, id)
-			}
-		}
-		*p.removed += len(r.After) - len(kept)
-		r.After = kept
-		break
-	}
-	return r
 }
