@@ -33,7 +33,7 @@ const (
 )
 
 func benchCommand(std streams, stop stop) *cli.Command {
-	d, flags := newCommandLine(true, func(row *settings.Setting) bool {
+	d, flags := newCommandLine(axes, func(row *settings.Setting) bool {
 		few := slices.Contains(words("engine engines prefill-engines decode-engines routing"), row.Name)
 		return !row.File && !slices.Contains(words("part rendezvous metrics-listen closed session-rate ramp"), row.Name) && (row.Group != settings.Engine || few)
 	})

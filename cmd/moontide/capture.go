@@ -26,7 +26,7 @@ import (
 )
 
 func captureCommand(std streams, stop stop) *cli.Command {
-	d, certificates := newCommandLine(false, func(row *settings.Setting) bool { return row.Name == "tls" })
+	d, certificates := newCommandLine(nil, func(row *settings.Setting) bool { return row.Name == "tls" })
 	return &cli.Command{
 		Usage: "record live traffic as a trace, without its text",
 		Description: "A reverse proxy for an OpenAI-compatible server. Requests and responses are forwarded unchanged. The trace " +

@@ -21,7 +21,7 @@ import (
 )
 
 func compareCommand(std streams, _ stop) *cli.Command {
-	d, flags := newCommandLine(false, func(row *settings.Setting) bool { return row.Group == settings.Gates })
+	d, flags := newCommandLine(nil, func(row *settings.Setting) bool { return row.Group == settings.Gates })
 	return &cli.Command{
 		Usage: "compare two runs, with confidence intervals",
 		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name the sides " +

@@ -49,7 +49,7 @@ var (
 )
 
 func convertCommand(std streams, _ stop) *cli.Command {
-	d, flags := newCommandLine(false, func(row *settings.Setting) bool {
+	d, flags := newCommandLine(nil, func(row *settings.Setting) bool {
 		return row.Group == settings.Load && !slices.Contains(words("max-concurrency closed"), row.Name) || row.Name == "seed"
 	})
 	return &cli.Command{

@@ -29,14 +29,49 @@ func current(t *testing.T, path, want string) {
 	}
 }
 
-// The reference has a page for each verb, its help, and no other.
+// The reference has a page for each verb, its help, one of all settings, and no other.
 func TestReference(t *testing.T) {
+	current(t, "reference/settings.md", settingsPage())
 	for _, c := range allVerbs() {
 		current(t, filepath.Join("reference", c.Name+".md"), fmt.Sprintf("# moontide %s\n\n```text\n%s```\n", c.Name, must(t, t.TempDir(), c.Name, "--help")))
 	}
-	if pages := files(t, "reference"); len(pages) != len(allVerbs()) {
+	if pages := files(t, "reference"); len(pages) != len(allVerbs())+1 {
 		t.Errorf("%d verbs have %d pages: %q", len(allVerbs()), len(pages), pages)
 	}
+}
+
+// settingsPage returns the reference of settings.
+func settingsPage() string {
+	var b strings.Builder
+	b.WriteString("# Settings of a run\n\nA file of `--config` has settings by name, such as `max-concurrency: 8`, and `--set NAME=VALUE` sets one. A name in bold is no " +
+		"flag. Settings of a live run have no effect in virtual time.\n")
+	group := settings.Group("")
+	for i := range settings.Table {
+		row := &settings.Table[i]
+		if row.Group != group {
+			group = row.Group
+			fmt.Fprintf(&b, "\n## %s\n\n| setting | what it is | default | values | other names |\n| --- | --- | --- | --- | --- |\n", group)
+		}
+		name := "`" + row.Name + "`"
+		if row.File {
+			name = "**" + name + "**"
+		}
+		var values []string
+		if row.Range != nil {
+			values = append(values, row.Range.String())
+		}
+		if row.Choices != nil {
+			values = append(values, "one of the names")
+		}
+		if row.Axis {
+			values = append(values, "a list makes a set")
+		}
+		if row.Mode == settings.Live {
+			values = append(values, "live")
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, strings.NewReplacer("`", "", "|", "\\|").Replace(row.Usage()), row.Default, strings.Join(values, "; "), strings.Join(row.Others, ", "))
+	}
+	return b.String()
 }
 
 // verbTable returns the verbs by section, with links to their pages.

@@ -40,7 +40,7 @@ const (
 )
 
 func fitEngineCommand(std streams, stop stop) *cli.Command {
-	d, flags := newCommandLine(false, func(row *settings.Setting) bool {
+	d, flags := newCommandLine(nil, func(row *settings.Setting) bool {
 		switch row.Group {
 		case settings.Engine:
 			return isLayout(row)

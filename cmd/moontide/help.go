@@ -26,13 +26,14 @@ type verbPage struct {
 	Common   []string // the most used flags
 }
 
-// Help has at most 80 columns, and flags by group, each above its text. Only that of serve
-// has the flags of engines.
+// Help has at most 80 columns, and flags by group, each above its text: first those that are
+// used most. Only that of serve has all flags of engines.
 func init() {
 	cli.HelpPrinter = func(w io.Writer, page string, data any) {
 		cli.HelpPrinterCustom(w, page, data, map[string]any{
 			"wrapAt": func() int { return helpWidth },
 			"page":   func(verb string) verbPage { return verbPages[verb] },
+			"groups": groupsOf,
 		})
 	}
 	cli.FlagStringer = flagHelp
@@ -43,19 +44,50 @@ USAGE
 {{end}}
 EXAMPLES
 {{range (page .Name).Examples}}  {{$command}} {{.}}
-{{end}}{{with (page .Name).Common}}
-Most used flags: {{wrap (join . ", ") 17}}
 {{end}}{{if .Description}}
 {{wrap .Description 0}}
-{{end}}{{$verb := .Name}}{{range .VisibleFlagCategories}}
-{{or .Name "HELP"}}
-{{if and (eq .Name "ENGINE") (ne $verb "serve")}}  Flags of the simulated engines: see 'moontide serve --help'.
+{{end}}{{range groups .}}
+{{.Name}}
+{{if .Elsewhere}}  Flags of the simulated engines: see 'moontide serve --help'.
 {{else}}{{range .Flags}}  {{wrap .String 8}}
 {{end}}{{end}}{{end}}`
 	cli.SubcommandHelpTemplate = cli.CommandHelpTemplate
 	cli.VersionPrinter = func(c *cli.Context) {
 		fmt.Fprintf(c.App.Writer, "moontide %s\n%s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	}
+}
+
+// flagGroup is a group of flags in the help of a verb.
+type flagGroup struct {
+	Name      string
+	Flags     []cli.Flag
+	Elsewhere bool // are in the help of serve
+}
+
+// groupsOf returns the groups of a verb's flags, each flag once.
+func groupsOf(verb *cli.Command) (groups []flagGroup) {
+	const mostEngineFlags = 6
+	var used []cli.Flag
+	common := verbPages[verb.Name].Common
+	for _, name := range common {
+		used = append(used, findFlag(verb.Flags, name))
+	}
+	if used != nil {
+		groups = append(groups, flagGroup{Name: "MOST USED", Flags: used})
+	}
+	for _, category := range verb.VisibleFlagCategories() {
+		g := flagGroup{Name: cmp.Or(category.Name(), "HELP")}
+		for _, f := range category.Flags() {
+			if !slices.Contains(common, f.Names()[0]) {
+				g.Flags = append(g.Flags, f)
+			}
+		}
+		g.Elsewhere = g.Name == inEngine && verb.Name != "serve" && len(g.Flags) > mostEngineFlags
+		if len(g.Flags) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
 }
 
 // flagHelp returns the names of a flag, and below them its text with the default.
@@ -72,12 +104,12 @@ func flagHelp(f cli.Flag) string {
 	if flag.TakesValue() {
 		value := "VALUE"
 		switch f := f.(type) {
-		case *settingFlag:
-			value = f.placeholder()
 		case *cli.IntFlag, *cli.Uint64Flag:
 			value = "N"
 		case *cli.DurationFlag:
 			value = "TIME"
+		case *settingFlag:
+			value = f.placeholder()
 		}
 		placeholder = cmp.Or(placeholder, value)
 	}
@@ -107,7 +139,7 @@ var verbPages = map[string]verbPage{
 			"trace.jsonl --url http://127.0.0.1:8000 --speedup 2 --max-concurrency 64",
 			"trace.jsonl --url http://127.0.0.1:8000 --endpoint chat --rate 20 --limit 500",
 		},
-		Common: []string{"url", "model", "speedup", "max-concurrency", "slo", "goodput", "html", "out"},
+		Common: words("url model limit rate max-concurrency slo goodput html"),
 	},
 	"bench": {
 		Section: "Replay and measure",
@@ -120,7 +152,7 @@ var verbPages = map[string]verbPage{
 			"--isl 500 --osl 50 --rate 1,2,4,8 --url old=http://a:8000 --url new=http://b:8000",
 			"trace.jsonl --speedup 0.5,1,2,4 --url http://127.0.0.1:8000 --slo 'p99_ttft<2s'",
 		},
-		Common: []string{"isl", "osl", "max-concurrency", "rate", "url", "slo", "html", "out"},
+		Common: words("isl osl max-concurrency rate url slo goodput html"),
 	},
 	"report": {
 		Section: "Replay and measure",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"moontide/replay/settings"
 	"slices"
 	"strings"
@@ -94,6 +95,39 @@ func TestHelpOfEachFlag(t *testing.T) {
 		if len(page.Common) > 8 {
 			t.Errorf("%s: %d flags are put first", c.Name, len(page.Common))
 		}
+	}
+}
+
+// Few flags are enough: everything else is a setting of a file.
+func TestFlagCounts(t *testing.T) {
+	t.Parallel()
+	for verb, most := range map[string]int{"replay": 60, "bench": 65} {
+		if n := len(newApp(streams{}, stop{}).Command(verb).Flags); n > most {
+			t.Errorf("%s has %d flags, more than %d", verb, n, most)
+		}
+		_, text, _ := strings.Cut(must(t, t.TempDir(), verb, "--help"), "\nMOST USED\n")
+		text, _, _ = strings.Cut(text, "\n\n")
+		used := verbPages[verb].Common
+		for _, name := range append(words("slo html goodput"), used...) {
+			if len(used) != 8 || !strings.Contains("\n"+text, "\n  --"+name+" ") || !strings.Contains(text, "\n        ") {
+				t.Errorf("%s has %d flags that are used most, without --%s:\n%s", verb, len(used), name, text)
+			}
+		}
+	}
+	names := map[string]bool{}
+	for _, row := range settings.Table {
+		for _, name := range row.Others {
+			names[name] = true
+		}
+	}
+	for _, other := range otherNames {
+		for _, name := range other.names {
+			names[name] = settings.Find(name) == nil || names[name]
+		}
+	}
+	maps.DeleteFunc(names, func(_ string, another bool) bool { return !another })
+	if len(names) > 30 {
+		t.Errorf("%d names of other tools", len(names))
 	}
 }
 

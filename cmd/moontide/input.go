@@ -275,7 +275,7 @@ func one(c *cli.Context, what string) (string, error) {
 
 // readFlags are the flags of every verb that reads traces and sends no prompts.
 func readFlags() []cli.Flag {
-	_, flags := newCommandLine(false, func(row *settings.Setting) bool {
+	_, flags := newCommandLine(nil, func(row *settings.Setting) bool {
 		return slices.Contains(words("format block-ids recorded-times"), row.Name)
 	})
 	return append(flags, &cli.StringFlag{Name: "tokenizer", Category: inTraceInput, Usage: "`FILE`: tokenizer.json for traces that have text instead of lengths, and for request logs"})

@@ -35,7 +35,7 @@ const (
 var outFlag = &cli.StringFlag{Name: "out", Category: inOutput, Usage: "`DIR`: run folder", DefaultText: "a new folder under runs"}
 
 func replayCommand(std streams, stop stop) *cli.Command {
-	d, flags := newCommandLine(false, func(row *settings.Setting) bool {
+	d, flags := newCommandLine(nil, func(row *settings.Setting) bool {
 		few := slices.Contains(words("engine engines routing"), row.Name)
 		return !row.File && row.Group != settings.Descriptions && (row.Group != settings.Engine || few)
 	})

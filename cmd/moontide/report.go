@@ -19,7 +19,7 @@ import (
 )
 
 func reportCommand(std streams, _ stop) *cli.Command {
-	d, flags := newCommandLine(false, func(row *settings.Setting) bool {
+	d, flags := newCommandLine(nil, func(row *settings.Setting) bool {
 		return row.Group == settings.Gates || slices.Contains(words("warmup-time cooldown-time verdict percentiles"), row.Name)
 	})
 	return &cli.Command{

@@ -23,7 +23,7 @@ import (
 )
 
 func serveCommand(std streams, stop stop) *cli.Command {
-	d, flags := newCommandLine(false, func(row *settings.Setting) bool { return row.Group == settings.Engine || row.Name == "seed" })
+	d, flags := newCommandLine(nil, func(row *settings.Setting) bool { return row.Group == settings.Engine || row.Name == "seed" })
 	return &cli.Command{
 		Usage: "run the simulated OpenAI-compatible endpoint",
 		Description: "Serves OpenAI's /v1/chat/completions, /v1/completions and /v1/responses, Anthropic's /v1/messages, " +

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,14 +27,15 @@ const (
 // commandLine collects the settings of a command line.
 type commandLine struct {
 	settings.Settings
-	lists bool // settings that may be an axis accept lists
+	lists func(row *settings.Setting) bool // whether a setting accepts a list, for an axis; nil if none does
 	axes  []experiment.Axis
 	flags map[string]bool // settings that are flags of the verb
 	file  *fit.File       // of the engines that are simulated in virtual time; nil without one
 }
 
-// newCommandLine returns the settings of a verb and their flags: those of the rows that are wanted.
-func newCommandLine(lists bool, wanted func(row *settings.Setting) bool) (*commandLine, []cli.Flag) {
+// newCommandLine returns the settings of a verb and their flags: those of the rows that are
+// wanted.
+func newCommandLine(lists func(row *settings.Setting) bool, wanted func(row *settings.Setting) bool) (*commandLine, []cli.Flag) {
 	d := &commandLine{lists: lists, flags: map[string]bool{}}
 	var flags []cli.Flag
 	for i := range settings.Table {
@@ -57,16 +59,25 @@ func fileFlags() []cli.Flag {
 	}
 }
 
-// usage returns the help of a setting, for a verb that accepts lists of it.
+// axes are the settings of which a list makes a run for each value.
+func axes(row *settings.Setting) bool { return row.Axis && row.Name != "url" }
+
+// engineAxes are those of simulated engines.
+func engineAxes(row *settings.Setting) bool { return row.Axis && row.Group == settings.Engine }
+
+// usage returns the help of a setting.
 func (d *commandLine) usage(row *settings.Setting) string {
 	text := row.Usage()
-	if d.lists && row.Axis && row.Name != "url" {
+	if d.lists == nil {
+		return text
+	}
+	if d.lists(row) {
 		text += "; a list such as 1,2,4 makes a run for each"
 		if row.Choices != nil {
 			text = strings.Replace(text, "1,2,4", row.Choices[0].Name+","+row.Choices[1].Name, 1)
 		}
 	}
-	if d.lists && row.Name == "url" {
+	if row.Name == "url" {
 		text = "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several"
 	}
 	return text
@@ -134,8 +145,13 @@ func (v *settingValue) Set(text string) error { return v.line.set(v.row, text, "
 
 // set sets a setting, or an axis to a list.
 func (d *commandLine) set(row *settings.Setting, text, from string) error {
-	if !d.lists || !row.Axis || row.Name == "url" || !settings.IsList(text) {
-		return d.Settings.Set(row.Name, text, from)
+	list := axes(row) && settings.IsList(text)
+	if !list || d.lists == nil || !d.lists(row) {
+		err := d.Settings.Set(row.Name, text, from)
+		if err != nil && list {
+			err = fmt.Errorf("takes one value, not %.60q: moontide bench makes a run for each of a list", text)
+		}
+		return err
 	}
 	values, err := row.Values(text)
 	if err != nil {

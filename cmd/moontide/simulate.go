@@ -14,7 +14,7 @@ import (
 )
 
 func simulateCommand(std streams, stop stop) *cli.Command {
-	d, flags := newCommandLine(true, func(row *settings.Setting) bool {
+	d, flags := newCommandLine(engineAxes, func(row *settings.Setting) bool {
 		return !row.File && row.Mode != settings.Live && row.Group != settings.Descriptions && row.Name != "dataset"
 	})
 	return &cli.Command{
@@ -51,11 +51,6 @@ func simulateTrace(c *cli.Context, std streams, stop stop, d *commandLine) error
 
 // planTrace simulates the trace on several deployments.
 func planTrace(c *cli.Context, std streams, stop stop, d *commandLine, cfg experiment.Config) error {
-	for _, axis := range d.axes {
-		if row := settings.Find(axis.Setting); row.Group != settings.Engine {
-			return misused("--%s takes one value here, no list", axis.Setting)
-		}
-	}
 	view, err := viewOf(c, &d.Settings)
 	if err != nil {
 		return err

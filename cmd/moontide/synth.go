@@ -337,7 +337,7 @@ func treeNotes(d *tree.Drawing, rows int, s tree.Shape) []string {
 
 // describeFlags returns the flags of a description, and the settings that they set.
 func describeFlags() (*commandLine, []cli.Flag) {
-	d, flags := newCommandLine(false, func(row *settings.Setting) bool {
+	d, flags := newCommandLine(nil, func(row *settings.Setting) bool {
 		return row.Group == settings.Descriptions || slices.Contains(words("rate arrival burstiness"), row.Name)
 	})
 	for _, own := range []struct{ name, usage, otherwise string }{

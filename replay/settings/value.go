@@ -223,6 +223,9 @@ type Range struct {
 	text      string
 }
 
+// String describes the range: "positive".
+func (r *Range) String() string { return r.text }
+
 func (r *Range) check(x float64, text string) error {
 	switch {
 	case r == nil:
