@@ -35,7 +35,7 @@ const (
 func benchCommand(std streams, stop stop) *cli.Command {
 	d, flags := newCommandLine(axes, func(row *settings.Setting) bool {
 		few := slices.Contains(words("engine engines prefill-engines decode-engines routing"), row.Name)
-		return !row.File && !slices.Contains(words("part rendezvous metrics-listen closed session-rate ramp"), row.Name) && (row.Group != settings.Engine || few)
+		return !row.File && !slices.Contains(words("part rendezvous metrics-listen closed session-rate ramp skip-bad-rows"), row.Name) && (row.Group != settings.Engine || few)
 	})
 	return &cli.Command{
 		Usage: "measure an endpoint at several values of settings: loads, shapes, URLs, engines",
