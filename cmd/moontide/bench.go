@@ -122,9 +122,6 @@ func runBench(c *cli.Context, std streams, stop stop, d *commandLine) error {
 			return d.misuse(err)
 		}
 	}
-	if text := s.Budget(); text != "" {
-		std.say("%s", text)
-	}
 	var set report.Set
 	var trials []experiment.Trial
 	if s.Goal != nil {

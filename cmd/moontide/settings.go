@@ -185,10 +185,26 @@ func (d *commandLine) complete(c *cli.Context) error {
 		}
 		return misused("--set: %w", d.Settings.Set(name, value, from))
 	}
-	if !c.IsSet(configFlag) {
-		return nil
+	if c.IsSet(configFlag) {
+		if err := d.read(c.String(configFlag)); err != nil {
+			return err
+		}
 	}
-	entries, err := settings.Read(c.String(configFlag))
+	runs := 1
+	for _, axis := range d.axes {
+		if runs *= len(axis.Values); runs > mostRuns {
+			return misused("the lists make more than %d runs", mostRuns)
+		}
+	}
+	return nil
+}
+
+// mostRuns limits the combinations of the values of axes.
+const mostRuns = 10_000
+
+// read adds the settings of a file.
+func (d *commandLine) read(path string) error {
+	entries, err := settings.Read(path)
 	if err != nil {
 		return misused("--config: %w", err)
 	}
@@ -268,7 +284,7 @@ func gatesOf(c *cli.Context, s *settings.Settings) (all []slo.Gate, err error) {
 	for _, g := range all {
 		switch {
 		case g.Kind != slo.OfValue && c.Command.Name != "compare":
-			return nil, misused("%s is a change, and one run has none: it compares two", g.Condition)
+			return nil, misused("%s is a change between two runs, and --%s judges one", g.Condition, map[bool]string{true: "fail-if", false: "slo"}[g.Forbidden])
 		case g.Metric.Goodput && s.Objectives.Goodput == "":
 			return nil, errNoObjectives
 		}

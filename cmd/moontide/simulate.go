@@ -60,7 +60,7 @@ func planTrace(c *cli.Context, std streams, stop stop, d *commandLine, cfg exper
 		return err
 	}
 	if d.Output.Dir != "" {
-		return misused("--out is for one deployment: several are simulated in memory")
+		return misused("--out is for one deployment: several are simulated in memory; bench --virtual writes run folders of several")
 	}
 	points, err := d.deployments()
 	if err != nil {
@@ -126,9 +126,20 @@ func (d *commandLine) deployments() (points []experiment.Point, err error) {
 	if axis, ok := counts["engines"]; ok {
 		points = append(points, experiment.Combine(nil, append(others[:len(others):len(others)], axis)...)...)
 	}
-	if prefill, ok := counts["prefill-engines"]; ok {
-		decode := counts["decode-engines"]
-		points = append(points, experiment.Combine(nil, append(others[:len(others):len(others)], prefill, decode)...)...)
+	prefill, hasPrefill := counts["prefill-engines"]
+	decode, hasDecode := counts["decode-engines"]
+	switch {
+	case hasPrefill != hasDecode && d.EngineFile == "":
+		return nil, misused("--prefill-engines and --decode-engines go together")
+	case hasPrefill && hasDecode:
+		others = append(others, prefill, decode)
+	case hasPrefill:
+		others = append(others, prefill)
+	case hasDecode:
+		others = append(others, decode)
+	}
+	if hasPrefill || hasDecode {
+		points = append(points, experiment.Combine(nil, others...)...)
 	}
 	if len(counts) == 0 {
 		points = experiment.Combine(nil, others...)

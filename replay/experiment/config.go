@@ -6,6 +6,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/replay"
 	"moontide/replay/cluster"
+	"moontide/replay/evidence"
 	"moontide/replay/runfile"
 	"moontide/replay/settings"
 	"moontide/replay/sim/engine"
@@ -109,6 +110,9 @@ func (c *Config) Check() error {
 		return wrong("a run is resumed in its folder: {out} is empty")
 	case c.Resume && c.Virtual:
 		return wrong("a run in virtual time cannot be resumed: simulate again")
+	}
+	if _, err := evidence.New(c.ServerMetrics, nil); err != nil {
+		return wrong("{server-metrics}: %v", err)
 	}
 	if text := c.Objectives.Goodput; text != "" {
 		if _, err := measure.ParseObjectives(text); err != nil {

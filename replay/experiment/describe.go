@@ -37,7 +37,12 @@ func (c *Config) Describe() (*spec.Spec, error) {
 	if math.IsInf(s.Pacing.Rate.Value, 1) { // all at once, whatever the description
 		s.Pacing.Rate = trace.Opt[float64]{}
 	}
-	described, err := Description(&s, o, func(setting string) string { return setting })
+	described, err := Description(&s, o, func(setting string) string {
+		if d.Spec == "" { // the error is one of settings
+			return "{" + setting + "}"
+		}
+		return setting
+	})
 	if err != nil && d.Spec == "" {
 		return nil, wrong("%v", err)
 	}

@@ -248,8 +248,8 @@ func (s *Set) At(p Point) (Config, error) {
 	return s.config(t, "", "")
 }
 
-// Budget says how many runs the set has, and how long requests arrive in them, if known.
-func (s *Set) Budget() string {
+// budget says how many runs the set has, and how long requests arrive in them, if known.
+func (s *Set) budget() string {
 	runs, most := len(s.Points)*max(s.Repeat, 1), ""
 	if s.Goal != nil {
 		runs, most = len(s.Points)*cmp.Or(s.Goal.MaxRuns, mostRuns), "at most "
@@ -303,6 +303,9 @@ func (s *Set) each(ctx context.Context, known []Trial, next func(done []Trial) (
 		if err := w.checkFolder(ctx, t); err != nil {
 			return nil, fmt.Errorf("%v: %w", t.Point, err)
 		}
+	}
+	if text := s.budget(); text != "" {
+		s.Base.Observer.message("%s", text)
 	}
 	var trials []Trial
 	for {

@@ -36,6 +36,9 @@ func (row *Setting) set(s *Settings, text string) (err error) {
 			return fmt.Errorf("%.40q is neither true nor false", text)
 		}
 	case *string:
+		if text == "" {
+			return errors.New("is empty")
+		}
 		*field = text
 	case *[]string:
 		if text = strings.TrimSpace(text); text == "" {

@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/bytedance/sonic"
@@ -57,7 +58,9 @@ func IsName(key string) bool {
 // quotes the text around that place, or of encoding/json, which names Go types.
 func Fault(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s has the wrong type", cmp.Or(e.Field, "the text"))
+		names := strings.Split(e.Field, ".")
+		names = slices.DeleteFunc(names, func(name string) bool { return name != "" && name[0] >= 'A' && name[0] <= 'Z' }) // of Go
+		return fmt.Errorf("%s has the wrong type", cmp.Or(strings.Join(names, "."), "the text"))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the JSON text ends early")
