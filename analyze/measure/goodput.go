@@ -1,11 +1,6 @@
 package measure
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
-
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -17,34 +12,7 @@ type Objective struct {
 	LimitMS float64
 }
 
-// ParseObjectives parses objectives such as "ttft:2000,tpot:25", in milliseconds.
-func ParseObjectives(text string) ([]Objective, error) {
-	var all []Objective
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
-		name, limit, found := strings.Cut(word, ":")
-		if !found {
-			return nil, fmt.Errorf("%q is no objective: want a metric and its limit in ms, such as ttft:2000", word)
-		}
-		latency, err := ParseLatency(name)
-		if err != nil {
-			return nil, err
-		}
-		ms, err := strconv.ParseFloat(limit, 64)
-		if err != nil || !(ms >= 0 && ms <= 1e12) {
-			return nil, fmt.Errorf("the limit of %s is no number of milliseconds: %q", latency, limit)
-		}
-		if slices.ContainsFunc(all, func(o Objective) bool { return o.Latency == latency }) {
-			return nil, fmt.Errorf("%s has two limits", latency)
-		}
-		all = append(all, Objective{latency, ms})
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%q names no objective: one is ttft:2000, a metric and its limit in ms", text)
-	}
-	return all, nil
-}
-
-// String returns the objective in the format of [ParseObjectives].
+// String returns the objective as ttft:2000, see package slo.
 func (o Objective) String() string {
 	return o.Latency.String() + ":" + stats.Plain(o.LimitMS)
 }

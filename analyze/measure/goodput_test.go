@@ -31,7 +31,7 @@ func TestGoodput(t *testing.T) {
 		"ttft:0,tpot:0":                {0, 1, 0},
 		"TTFT:100 tpot:1000 e2el:1000": {3, 3, 3, 3},
 	} {
-		objectives, err := measure.ParseObjectives(text)
+		objectives, err := slo.ParseObjectives(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestParseObjectives(t *testing.T) {
 		"ttft:1,ttft:2":   "ttft has two limits",
 		"ttft:1,tpot:ten": `the limit of tpot is no number of milliseconds: "ten"`,
 	} {
-		if _, err := measure.ParseObjectives(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := slo.ParseObjectives(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

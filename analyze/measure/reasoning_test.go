@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/trace"
 )
@@ -44,7 +45,7 @@ func TestTTFVT(t *testing.T) {
 // answer that shows nothing meets no limit.
 func TestTTFVTObjective(t *testing.T) {
 	for text, met := range map[string]int{"ttfvt:1e9": 3, "ttfo:200": 2, "TTFVT:100": 1, "ttft:100": 3} {
-		objectives, err := measure.ParseObjectives(text)
+		objectives, err := slo.ParseObjectives(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"moontide/analyze/measure"
 	"moontide/analyze/report"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -31,7 +32,7 @@ func written(t *testing.T, write func(io.Writer) error) string {
 // inDetail measures records with everything that a report can show.
 func inDetail(t *testing.T, records []replay.Record) *measure.Result {
 	t.Helper()
-	objectives, err := measure.ParseObjectives("ttft:101,tpot:25,e2el:1000")
+	objectives, err := slo.ParseObjectives("ttft:101,tpot:25,e2el:1000")
 	if err != nil {
 		t.Fatal(err)
 	}

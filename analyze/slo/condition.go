@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -169,4 +170,31 @@ func plainPercent(share float64) string {
 	hundredfold, _ := new(big.Rat).SetString(stats.Plain(share) + "e2")
 	digits, _ := hundredfold.FloatPrec()
 	return hundredfold.FloatString(digits) + "%"
+}
+
+// ParseObjectives parses objectives such as "ttft:2000,tpot:25", in milliseconds.
+func ParseObjectives(text string) ([]measure.Objective, error) {
+	var all []measure.Objective
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		name, limit, found := strings.Cut(word, ":")
+		if !found {
+			return nil, fmt.Errorf("%q is no objective: want a metric and its limit in ms, such as ttft:2000", word)
+		}
+		latency, err := measure.ParseLatency(name)
+		if err != nil {
+			return nil, err
+		}
+		ms, err := strconv.ParseFloat(limit, 64)
+		if err != nil || !(ms >= 0 && ms <= 1e12) {
+			return nil, fmt.Errorf("the limit of %s is no number of milliseconds: %q", latency, limit)
+		}
+		if slices.ContainsFunc(all, func(o measure.Objective) bool { return o.Latency == latency }) {
+			return nil, fmt.Errorf("%s has two limits", latency)
+		}
+		all = append(all, measure.Objective{Latency: latency, LimitMS: ms})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%q names no objective: one is ttft:2000, a metric and its limit in ms", text)
+	}
+	return all, nil
 }

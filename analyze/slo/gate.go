@@ -7,7 +7,8 @@
 //	...
 //	fmt.Println(slo.Gate{Condition: conditions[0]}.Judge(result))
 //
-// What was not measured does not pass. All values are those of package measure.
+// What was not measured does not pass. [ParseObjectives] parses limits of each request, for
+// goodput. All values are those of package measure.
 package slo
 
 import (

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/replay/cluster"
 	"moontide/replay/evidence"
@@ -115,7 +116,7 @@ func (c *Config) Check() error {
 		return wrong("{server-metrics}: %v", err)
 	}
 	if text := c.Objectives.Goodput; text != "" {
-		if _, err := measure.ParseObjectives(text); err != nil {
+		if _, err := slo.ParseObjectives(text); err != nil {
 			return wrong("{goodput}: %v", err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"moontide/analyze/measure"
+	"moontide/analyze/slo"
 	"moontide/replay"
 	"moontide/replay/openai"
 	"moontide/replay/parts"
@@ -24,7 +25,7 @@ func GoodputOf(s *settings.Settings) ([]measure.Objective, error) {
 	if s.Objectives.Goodput == "" {
 		return nil, nil
 	}
-	return measure.ParseObjectives(s.Objectives.Goodput)
+	return slo.ParseObjectives(s.Objectives.Goodput)
 }
 
 // MeasureConfig configures [Measure]. The zero value uses the settings of the run.
@@ -205,7 +206,7 @@ func optionsOf(info *runfile.Run) measure.Options {
 		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: s.Thresholds,
 	}
 	if text := s.Objectives.Goodput; text != "" {
-		opts.Objectives, _ = measure.ParseObjectives(text) // Check has refused others
+		opts.Objectives, _ = slo.ParseObjectives(text) // Check has refused others
 	}
 	if place := info.Part; place.Of > 0 { // rows are numbered in the whole run
 		opts.Rows = place.RunRows
