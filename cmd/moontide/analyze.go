@@ -96,13 +96,13 @@ func analyzeTraces(c *cli.Context, std streams) error {
 
 // cachesOf parses the flags of caches.
 func cachesOf(c *cli.Context) (q cache.Question, err error) {
-	if q.Policies, err = listed(c, "cache", cache.ParsePolicy); err != nil {
+	if q.Policies, err = parseList(c, "cache", cache.ParsePolicy); err != nil {
 		return q, err
 	}
-	if q.Capacities, err = listed(c, "capacities", cache.ParseCapacity); err != nil {
+	if q.Capacities, err = parseList(c, "capacities", cache.ParseCapacity); err != nil {
 		return q, err
 	}
-	if q.Routings, err = listed(c, "routing", routing.Parse); err != nil {
+	if q.Routings, err = parseList(c, "routing", routing.Parse); err != nil {
 		return q, err
 	}
 	q.Workers, q.BytesPerToken = c.Int("workers"), c.Float64("kv-bytes-per-token")
@@ -117,8 +117,8 @@ func cachesOf(c *cli.Context) (q cache.Question, err error) {
 	return q, nil
 }
 
-// listed parses a comma-separated flag and drops repeated values.
-func listed[T comparable](c *cli.Context, flag string, parse func(string) (T, error)) (all []T, err error) {
+// parseList parses a comma-separated flag and drops repeated values.
+func parseList[T comparable](c *cli.Context, flag string, parse func(string) (T, error)) (all []T, err error) {
 	text := c.String(flag)
 	switch {
 	case strings.TrimSpace(text) != "":
@@ -161,9 +161,9 @@ func analyzeTrace(c *cli.Context, std streams, of namedInput, caches cache.Quest
 	}
 	switch {
 	case errors.As(err, new(*trace.GraphError)):
-		return data, in.located(err)
+		return data, in.locate(err)
 	case err == analyze.ErrEmpty:
-		return data, in.named(err)
+		return data, in.name(err)
 	case err != nil:
 		return data, err
 	}

@@ -37,7 +37,7 @@ func checkTrace(c *cli.Context, std streams) error {
 	defer in.Close()
 	in.keep()
 	// A check needs one line per row; some formats have several rows per line or several files.
-	if in.numbered = slices.Contains([]format.Format{format.Weka, format.Dynamo, format.ShareGPT}, in.Format()) || isFolder(path); in.numbered {
+	if in.countsRows = slices.Contains([]format.Format{format.Weka, format.Dynamo, format.ShareGPT}, in.Format()) || isFolder(path); in.countsRows {
 		std.say("%s: line numbers are those of the converted trace", traceName(path))
 	}
 	found, err := check.Run(in, check.Options{BlockSize: in.blockSize()})

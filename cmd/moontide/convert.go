@@ -80,7 +80,7 @@ func convert(c *cli.Context, std streams, d *commandLine) error {
 	if c.NArg() == 0 {
 		return misused("missing argument: one or more traces")
 	}
-	r, err := reshapingOf(c, d)
+	r, err := pipelineOf(c, d)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func convert(c *cli.Context, std streams, d *commandLine) error {
 			return err
 		}
 	}
-	in, err := openMerged(c, std, files)
+	in, err := openInputs(c, std, files)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func convert(c *cli.Context, std streams, d *commandLine) error {
 		rows = format.TimedTrace(rows, in.statedSize())
 	}
 	if len(paths) == 1 && !r.sort && !r.Retimes() { // the error is at the reader's last row
-		rows = in.inputs[0].locatedRows(rows)
+		rows = in.inputs[0].locateRows(rows)
 	}
 	err = writeTrace(c, std, func(w *format.Writer) (int, error) {
 		n, err := w.WriteAll(rows)
@@ -144,7 +144,7 @@ func convert(c *cli.Context, std streams, d *commandLine) error {
 		}
 	})
 	if err != nil {
-		return in.explained(err)
+		return in.explain(err)
 	}
 	if r.estimated > 0 {
 		std.say("note: the order of %s without a timestamp is estimated from delays and assumed response times of %g ms and %g ms a token",
@@ -181,8 +181,8 @@ func sayDropped(std streams, dropped map[string]int) {
 	}
 }
 
-// reshaping is the pipeline of transforms selected by the flags.
-type reshaping struct {
+// pipeline holds the transforms selected by the flags.
+type pipeline struct {
 	trace.Pacing
 	sort        bool
 	skips       bool // bad rows
@@ -192,7 +192,7 @@ type reshaping struct {
 	pruned      int // ids removed from after
 }
 
-func reshapingOf(c *cli.Context, d *commandLine) (r reshaping, err error) {
+func pipelineOf(c *cli.Context, d *commandLine) (r pipeline, err error) {
 	r.sort, r.skips = c.Bool("sort"), c.Bool(skipBadRowsFlag.Name)
 	if r.part, r.parts, err = parsePart(c.String("part")); err != nil {
 		return r, err
@@ -224,12 +224,12 @@ func parsePart(text string) (i, n int, err error) {
 }
 
 // selectsSessions reports whether whole sessions are selected.
-func (r *reshaping) selectsSessions() bool { return r.Sample.Set || r.parts > 1 }
+func (r *pipeline) selectsSessions() bool { return r.Sample.Set || r.parts > 1 }
 
 // readFirst reads the traces once to find their time grid, and the sessions that wait for
 // each other.
-func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error {
-	in, err := openMerged(c, std, files)
+func (r *pipeline) readFirst(c *cli.Context, std streams, files []string) error {
+	in, err := openInputs(c, std, files)
 	if err != nil {
 		return err
 	}
@@ -241,13 +241,13 @@ func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error
 	if !r.SpreadGrid {
 		for _, err := range rows {
 			if err != nil {
-				return in.inputs[0].located(err)
+				return in.inputs[0].locate(err)
 			}
 		}
 		return nil
 	}
 	if !r.sort && len(files) == 1 {
-		rows = in.inputs[0].locatedRows(trace.InOrder(rows))
+		rows = in.inputs[0].locateRows(trace.InOrder(rows))
 	}
 	found, err := r.FindGrid(c.Context, rows)
 	if err == nil && !found {
@@ -256,7 +256,7 @@ func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error
 	return err
 }
 
-func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
+func (r *pipeline) reshape(reqs trace.Requests) trace.Requests {
 	if r.sort {
 		reqs = trace.Sort(reqs)
 	}
@@ -280,18 +280,18 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	return reqs
 }
 
-// merged is one trace read from several files.
-type merged struct {
+// inputSet is one trace read from several files.
+type inputSet struct {
 	inputs []*input
 	rows   trace.Requests
 	hashed bool // block ids are hashes, or were made distinct: they must be renumbered
 }
 
-// openMerged opens the files of the traces on the command line.
-func openMerged(c *cli.Context, std streams, files []string) (*merged, error) {
+// openInputs opens the files of the traces on the command line.
+func openInputs(c *cli.Context, std streams, files []string) (*inputSet, error) {
 	ids, whole, sorts := c.String(idsFlag.Name), !c.Bool(skipBadRowsFlag.Name), c.Bool("sort")
 	several := len(files) > 1
-	m := &merged{hashed: several && ids == separateIDs}
+	m := &inputSet{hashed: several && ids == separateIDs}
 	var all []trace.Requests
 	for i, file := range files {
 		opts := formatOptions(c)
@@ -325,7 +325,7 @@ func openMerged(c *cli.Context, std streams, files []string) (*merged, error) {
 		if !linked {
 			all[i] = trace.CheckGraph(all[i], &trace.GraphBuilder{}, in.Line, whole)
 		}
-		all[i] = in.locatedRows(all[i])
+		all[i] = in.locateRows(all[i])
 	}
 	m.rows = merge.ByArrival(all...)
 	if linked {
@@ -334,8 +334,8 @@ func openMerged(c *cli.Context, std streams, files []string) (*merged, error) {
 	return m, nil
 }
 
-// explained adds the remedy to the error of an overlap of ids.
-func (m *merged) explained(err error) error {
+// explain adds the remedy to the error of an overlap of ids.
+func (m *inputSet) explain(err error) error {
 	var row *trace.RowError
 	var both *merge.OverlapError
 	if !errors.As(err, &row) || !errors.As(err, &both) {
@@ -347,13 +347,13 @@ func (m *merged) explained(err error) error {
 }
 
 // report reports what the readers dropped or assumed.
-func (m *merged) report() {
+func (m *inputSet) report() {
 	for _, in := range m.inputs {
 		in.report(true)
 	}
 }
 
-func (m *merged) close() {
+func (m *inputSet) close() {
 	for _, in := range m.inputs {
 		in.Close()
 	}
@@ -361,7 +361,7 @@ func (m *merged) close() {
 
 // sameSize returns an error if the block size of an input, by its rows up to this one, is
 // not that of another.
-func (m *merged) sameSize(in *input, row trace.Request) error {
+func (m *inputSet) sameSize(in *input, row trace.Request) error {
 	if len(row.HashIDs) == 0 {
 		return nil
 	}
@@ -383,7 +383,7 @@ func (m *merged) sameSize(in *input, row trace.Request) error {
 }
 
 // statedSize returns the block size that all inputs state, or 0.
-func (m *merged) statedSize() int {
+func (m *inputSet) statedSize() int {
 	size := m.inputs[0].BlockSize()
 	for _, in := range m.inputs {
 		if in.BlockSize() != size {

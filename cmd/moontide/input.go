@@ -36,10 +36,10 @@ type input struct {
 	c    *cli.Context
 	std  streams
 
-	numbered bool // lines are the numbers of rows
-	rows     int
-	memory   int        // of the rows read, in rows of up to 100 blocks
-	targets  []gcTarget // for more memory
+	countsRows bool // lines are the numbers of rows
+	rows       int
+	memory     int        // of the rows read, in rows of up to 100 blocks
+	targets    []gcTarget // for more memory
 
 	hasIDs bool               // a row has block ids
 	size   block.SizeDetector // evidence of their size, of a trace that is merged
@@ -92,7 +92,7 @@ func (in *input) Borrowed() trace.Requests { return trace.Borrow(in) }
 // Line returns the line of the row read last, 0 in a folder of files.
 func (in *input) Line() int {
 	switch {
-	case in.numbered:
+	case in.countsRows:
 		return in.rows
 	case in.File() != "":
 		return 0
@@ -116,33 +116,33 @@ func (in *input) report(skipped bool) {
 	}
 }
 
-// located adds file and line to an error that has none and does not concern the whole trace.
-func (in *input) located(err error) error {
+// locate adds file and line to an error that has none and does not concern the whole trace.
+func (in *input) locate(err error) error {
 	var graph *trace.GraphError
 	switch {
 	case err == nil, errors.As(err, new(*trace.RowError)), errors.Is(err, context.Canceled):
-		return in.named(err)
+		return in.name(err)
 	case errors.As(err, &graph) && graph.Line > 0:
 		return &trace.RowError{File: in.path, Line: graph.Line, Err: err}
 	case errors.Is(err, replay.ErrEmpty), errors.As(err, &graph):
-		return in.named(err)
+		return in.name(err)
 	}
 	return &trace.RowError{File: cmp.Or(in.File(), in.path), Line: in.Reader.Line(), Err: err}
 }
 
-// named adds the name of the trace to an error that has none.
-func (in *input) named(err error) error {
+// name adds the name of the trace to an error that has none.
+func (in *input) name(err error) error {
 	if err == nil || errors.As(err, new(*trace.RowError)) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", in.path, err)
 }
 
-// locatedRows adds file and line to the errors of a stream.
-func (in *input) locatedRows(reqs trace.Requests) trace.Requests {
+// locateRows adds file and line to the errors of a stream.
+func (in *input) locateRows(reqs trace.Requests) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for row, err := range reqs {
-			if !yield(row, in.located(err)) {
+			if !yield(row, in.locate(err)) {
 				return
 			}
 		}

@@ -129,15 +129,15 @@ func draftOf(c *cli.Context, std streams, described *commandLine) (draft, error)
 	return draftSessions(c, std)
 }
 
-// fitted is a model learned from a trace.
-type fitted interface {
+// traceModel is a model learned from a trace.
+type traceModel interface {
 	BlockSize() block.Size
 	Irregular() int
 }
 
 // learn fits a model to the trace at path, and reports block size and irregular rows. stored
 // handles a file that is already a model.
-func learn[M fitted](c *cli.Context, std streams, path string, fit func(reqs trace.Requests, blockSize int) (M, error), stored func(file string) (M, error)) (model M, err error) {
+func learn[M traceModel](c *cli.Context, std streams, path string, fit func(reqs trace.Requests, blockSize int) (M, error), stored func(file string) (M, error)) (model M, err error) {
 	files, remove, err := spoolTraces(std, path)
 	if err != nil {
 		return model, err
@@ -154,7 +154,7 @@ func learn[M fitted](c *cli.Context, std streams, path string, fit func(reqs tra
 	model, err = fit(in.Requests(), in.blockSize())
 	in.report(true)
 	if err != nil {
-		return model, in.named(err)
+		return model, in.name(err)
 	}
 	if size := model.BlockSize(); size.Tokens > 0 {
 		std.say("block size: %s", size)
@@ -500,7 +500,7 @@ func (f *fidelityCheck) collect(c *cli.Context, std streams, path string, opts f
 		reqs = trace.Prune(in.Requests(), func(reqs trace.Requests) trace.Requests { return ofClient(reqs, f.client) }, new(int))
 	}
 	t, err := fidelity.Collect(part(reqs), in.blockSize())
-	return t, in.located(err)
+	return t, in.locate(err)
 }
 
 // ofClient returns the requests with all values of a client's name among their extra keys.

@@ -26,13 +26,13 @@ func TestTranscripts(t *testing.T) {
 				prepare(t, dir)
 			}
 			path := "testdata/" + name + ".txt"
-			tracetest.Golden(t, path, replayed(t, dir, readFile(t, path)))
+			tracetest.Golden(t, path, currentTranscript(t, dir, readFile(t, path)))
 		})
 	}
 }
 
-// replayed returns a transcript with what its commands print now.
-func replayed(t *testing.T, dir, transcript string) string {
+// currentTranscript returns a transcript with what its commands print now.
+func currentTranscript(t *testing.T, dir, transcript string) string {
 	t.Helper()
 	places := []string{"$T", absolute(t, root+"/traces"), "$F", absolute(t, root+"/trace/format/testdata"), "$S", sample(t)}
 	var names []string
@@ -55,15 +55,15 @@ func replayed(t *testing.T, dir, transcript string) string {
 			file, content = strings.TrimSpace(name), ""
 		case line != "\n" && line[0] != '#':
 			file = ""
-			r, matches := said(t, dir, strings.NewReplacer(places...).Replace(line))
+			r, matches := runLine(t, dir, strings.NewReplacer(places...).Replace(line))
 			got.WriteString(strings.NewReplacer(names...).Replace(matches + messagesOf(r)))
 		}
 	}
 	return got.String()
 }
 
-// said runs a command of a transcript and returns the shown part of its data.
-func said(t *testing.T, dir, command string) (r result, shown string) {
+// runLine runs a command of a transcript and returns the shown part of its data.
+func runLine(t *testing.T, dir, command string) (r result, shown string) {
 	t.Helper()
 	command, pattern, _ := strings.Cut(strings.TrimSpace(command), " | ")
 	command, stdin, piped := strings.Cut(command, " < ")
