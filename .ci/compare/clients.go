@@ -57,8 +57,8 @@ var (
 var clients = []client{
 	{
 		name: moontideName,
-		args: "MOONTIDE bench --url URL --isl 16 --osl OSL --num-prompts REQUESTS --out DIR/sweep",
-		rate: "--rate RATE --arrival constant", closed: "--concurrency STREAMS",
+		args: "MOONTIDE bench --url URL --isl 16 --osl OSL --limit REQUESTS --out DIR/sweep",
+		rate: "--rate RATE --arrival constant", closed: "--max-concurrency STREAMS",
 		result: "sweep/*/summary.json", completed: "completed", duration: "duration", ttft: vllmTTFT, itl: vllmITL,
 	},
 	{

@@ -63,7 +63,7 @@ func TestBrokenPipe(t *testing.T) {
 		trace := filepath.Join(dir, "T")
 		rows := `{"timestamp":0,"input_length":100,"output_length":1,"hash_ids":[1]}` + "\n" + `{"timestamp":1,"input_length":100000,"output_length":1,"hash_ids":[2]}` + "\n"
 		write(t, "", trace, rows)
-		cmd := moontide(dir, "simulate", "--block-size", "100000", "--kv-blocks", "100", "--max-failed", verdict, "--out", "run", trace)
+		cmd := moontide(dir, "simulate", "--block-size", "100000", "--num-gpu-blocks", "100", "--verdict", "failed="+verdict, "--out", "run", trace)
 		cmd.Stdout = w
 		cmd.Run()
 		w.Close()
