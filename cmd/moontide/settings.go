@@ -213,6 +213,9 @@ func (d *commandLine) read(path string) error {
 		if _, set := d.From(e.Name); set {
 			continue
 		}
+		if e.Masked {
+			return misused("--config: %s: %s may be secret and is masked: set it again", e.Place, e.Name)
+		}
 		texts := e.Texts
 		if !row.Repeatable() && len(texts) != 1 {
 			texts = []string{strings.Join(texts, ",")} // an axis

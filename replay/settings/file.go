@@ -111,6 +111,9 @@ type Entry struct {
 	Name  string
 	Texts []string // several for a list
 	Place string   // file and line
+	// Masked reports that the value is unknown, because it may be secret: it must be set
+	// again.
+	Masked bool
 }
 
 // Read reads a configuration file: YAML or JSON with a mapping of settings, or the run.json
@@ -178,13 +181,10 @@ func entriesOf(root ast.Node, name string) (entries []Entry, err error) {
 		case row == nil:
 			return nil, fmt.Errorf("%s: there is no setting %.60q%s", place, key, suggestion(key))
 		}
-		if secret.Masked(strings.Join(texts, " ")) {
-			return nil, fmt.Errorf("%s: %s is masked, because it may be secret: set it again", place, key)
-		}
 		if slices.ContainsFunc(entries, func(e Entry) bool { return e.Name == row.Name }) {
 			return nil, fmt.Errorf("%s: %s is set twice", place, key)
 		}
-		entries = append(entries, Entry{row.Name, texts, place})
+		entries = append(entries, Entry{row.Name, texts, place, secret.Masked(strings.Join(texts, " "))})
 	}
 	return entries, nil
 }
