@@ -287,7 +287,7 @@ func gatesOf(c *cli.Context, s *settings.Settings) (all []slo.Gate, err error) {
 	for _, g := range all {
 		switch {
 		case g.Kind != slo.OfValue && c.Command.Name != "compare":
-			return nil, misused("%s is a change between two runs, and --%s judges one", g.Condition, map[bool]string{true: "fail-if", false: "slo"}[g.Forbidden])
+			return nil, misused("%s is a change between two runs: use it with moontide compare", g.Condition)
 		case g.Metric.Goodput && s.Objectives.Goodput == "":
 			return nil, errNoObjectives
 		}

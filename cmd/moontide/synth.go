@@ -409,6 +409,9 @@ func readDescription(c *cli.Context, std streams, d *commandLine) (*spec.Spec, e
 		defer remove()
 		s.Description.Spec = files[0]
 	}
+	if err := s.CheckDescription(); err != nil {
+		return nil, d.misuse(err)
+	}
 	described, err := experiment.Description(&s, o, func(setting string) string { return "--" + setting })
 	if err != nil && s.Description.Spec == "" {
 		return nil, misused("%w", err)

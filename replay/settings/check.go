@@ -36,7 +36,7 @@ func (s *Settings) Described() bool { return !s.Description.IsZero() }
 
 // Check returns an [*Error] if settings contradict each other. It reads no file.
 func (s *Settings) Check() error {
-	for _, rules := range []func() error{s.checkTrace, s.checkLoad, s.checkTarget, s.checkPrompts, s.checkEngines, s.checkParts} {
+	for _, rules := range []func() error{s.checkTrace, s.CheckDescription, s.checkLoad, s.checkTarget, s.checkPrompts, s.checkEngines, s.checkParts} {
 		if err := rules(); err != nil {
 			return err
 		}
@@ -67,12 +67,20 @@ func (s *Settings) checkTrace() error {
 		return wrong("{%s} needs a trace: requests that are drawn have only a rate or a concurrency", ofTrace)
 	case d.Spec == "-":
 		return wrong("{spec} must be a file: it is read for each run")
-	case d.Spec == "" && d.ISL == "" && d.UniqueISL == "":
-		return wrong("{isl} is missing: the prompt length in tokens, such as 3000")
-	case d.Spec == "" && d.OSL == "":
-		return wrong("{osl} is missing: the output length in tokens, such as 150")
 	case d.CV != "" && s.IsSet("burstiness"):
 		return wrong("{cv} and {burstiness} are both set: use one of them")
+	}
+	return nil
+}
+
+// CheckDescription returns an [*Error] if a description has no lengths.
+func (s *Settings) CheckDescription() error {
+	switch d := &s.Description; {
+	case d.Spec != "" || !s.Described():
+	case d.ISL == "" && d.UniqueISL == "":
+		return wrong("{isl} is missing: the prompt length in tokens, such as 3000")
+	case d.OSL == "":
+		return wrong("{osl} is missing: the output length in tokens, such as 150")
 	}
 	return nil
 }
