@@ -4,17 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"moontide/replay/settings"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
 )
-
-const maxDuration = 366 * 24 * time.Hour
 
 const (
 	helpFlag       = "--help"                     // requests the help of a verb
@@ -252,36 +250,14 @@ func checkValue(f cli.Flag, name, value string) (string, error) {
 			return "", fmt.Errorf("--%s %q is not a number", name, value)
 		}
 		return value, checkRange(f, x)
-	case *cli.DurationFlag:
-		value, err := checkDuration(name, value)
-		if err != nil {
-			return "", err
-		}
-		d, _ := time.ParseDuration(value)
-		return value, checkRange(f, d)
 	case *cli.StringFlag:
-		if _, err := strconv.ParseFloat(value, 64); err == nil && (name == "duration" || name == "think-time") { // of a description
-			return checkDuration(name, value)
+		if name == "duration" { // of a description
+			d, err := settings.ParseDuration(value)
+			if err != nil {
+				return "", fmt.Errorf("--%s %w", name, err)
+			}
+			return d.String(), nil
 		}
-	}
-	return value, nil
-}
-
-func checkDuration(name, value string) (string, error) {
-	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
-		if !(math.Abs(seconds) <= maxDuration.Seconds()) {
-			return "", fmt.Errorf("--%s %s s is out of range: use at most %v", name, value, plainDuration(maxDuration.String()))
-		}
-		value = time.Duration(math.Round(seconds * float64(time.Second))).String()
-	}
-	d, err := time.ParseDuration(value)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("--%s %q is not a duration: use a number of seconds, or a unit as in 500ms, 90s, 10m, 1h30m", name, value)
-	case d < 0:
-		return "", fmt.Errorf("--%s %v is negative", name, value)
-	case d > maxDuration:
-		return "", fmt.Errorf("--%s %v is out of range: use at most %v", name, value, plainDuration(maxDuration.String()))
 	}
 	return value, nil
 }

@@ -71,12 +71,3 @@ func TestOtherNamesTable(t *testing.T) {
 		}
 	}
 }
-
-func TestDurations(t *testing.T) {
-	t.Parallel()
-	for value, want := range map[string]string{"30": "30s", "0.25": "250ms", "1e3": "16m40s", "90s": "90s", "1h30m": "1h30m", "0": "0s"} {
-		if got, err := checkDuration("x", value); got != want || err != nil {
-			t.Errorf("%s is %s (%v), want %s", value, got, err, want)
-		}
-	}
-}

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -119,7 +118,7 @@ func fromTo[N int | float64](low, high N, flags string) valueRange {
 }
 
 // checkRange rejects a value that the flag does not accept.
-func checkRange[N int64 | float64 | time.Duration](f cli.Flag, value N) error {
+func checkRange[N int64 | float64](f cli.Flag, value N) error {
 	name := f.Names()[0]
 	for _, r := range flagRanges {
 		if slices.Contains(r.flags, name) && !r.accepts(float64(value)) {

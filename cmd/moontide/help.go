@@ -106,8 +106,6 @@ func flagHelp(f cli.Flag) string {
 		switch f := f.(type) {
 		case *cli.IntFlag, *cli.Uint64Flag:
 			value = "N"
-		case *cli.DurationFlag:
-			value = "TIME"
 		case *settingFlag:
 			value = f.placeholder()
 		}

@@ -95,8 +95,6 @@ func planTrace(c *cli.Context, std streams, stop stop, d *commandLine, cfg exper
 // engineCounts are the settings of numbers of engines.
 var engineCounts = words("engines prefill-engines decode-engines")
 
-const mostDeployments = 10_000
-
 // deployments returns the points of all combinations of the axes: first with numbers of
 // engines, then with numbers of prefill and decode engines.
 func (d *commandLine) deployments() (points []experiment.Point, err error) {
@@ -113,15 +111,6 @@ func (d *commandLine) deployments() (points []experiment.Point, err error) {
 		} else {
 			others = append(others, axis)
 		}
-	}
-	combinations := 1.0
-	for _, axis := range d.axes {
-		combinations *= float64(len(axis.Values))
-	}
-	if _, prefill := counts["prefill-engines"]; combinations > mostDeployments {
-		return nil, misused("the lists of engine flags give more than %d deployments", mostDeployments)
-	} else if _, decode := counts["decode-engines"]; prefill != decode {
-		return nil, misused("--prefill-engines and --decode-engines go together")
 	}
 	if axis, ok := counts["engines"]; ok {
 		points = append(points, experiment.Combine(nil, append(others[:len(others):len(others)], axis)...)...)
