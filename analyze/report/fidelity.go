@@ -95,7 +95,7 @@ func (f Fidelity) notes() (notes []string) {
 		*fidelity.Trace
 	}{{f.SourceName, f.Source}, {f.DrawnName, f.Drawn}} {
 		if n := of.Arrivals.Estimated; n > 0 {
-			notes = append(notes, fmt.Sprintf("%s: the times of %s are estimated from delays and assumed answer times of %g ms and %g ms a token",
+			notes = append(notes, fmt.Sprintf("%s: the times of %s are estimated from delays and assumed response times of %g ms and %g ms a token",
 				of.name, doc.Count(n, "turn"), trace.AssumedTTFT, trace.AssumedTPOT))
 		}
 	}

@@ -29,7 +29,7 @@ type Run struct {
 type Runs []Run
 
 // View selects the latencies of a report, by default those of vLLM's benchmark: mean,
-// median and p99 of TTFT, TPOT, ITL and E2EL, and of TTFVT if an answer began with
+// median and p99 of TTFT, TPOT, ITL and E2EL, and of TTFVT if a response began with
 // reasoning. It also holds the gates of each run.
 type View struct {
 	Latencies   []measure.Latency
@@ -308,7 +308,7 @@ func (r Run) addConfiguration(s *doc.Section) {
 	s.Table(t)
 }
 
-// withTTFVT inserts TTFVT after TTFT if an answer of any run began with reasoning.
+// withTTFVT inserts TTFVT after TTFT if a response of any run began with reasoning.
 // Without reasoning it would only repeat TTFT.
 func (runs Runs) withTTFVT(latencies []measure.Latency) []measure.Latency {
 	at := slices.Index(latencies, measure.TTFT) + 1

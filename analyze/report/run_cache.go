@@ -44,7 +44,7 @@ func (r Run) addCache(d *doc.Document) {
 		return
 	}
 	if p.AsText > 0 {
-		s.Text(fmt.Sprintf("Prompts contain answers as text, which may encode to other tokens than were generated: up to %s fewer cached tokens are as predicted.", doc.Int(p.AsText)))
+		s.Text(fmt.Sprintf("Prompts contain responses as text, which may encode to other tokens than were generated: up to %s fewer cached tokens are as predicted.", doc.Int(p.AsText)))
 	}
 	if rest := p.Shared - p.Predicted; rest > 0 {
 		s.Row("Never reusable", doc.Int(rest), "tokens", "shared tokens in a partial block, or at the end of a prompt")
@@ -53,7 +53,7 @@ func (r Run) addCache(d *doc.Document) {
 		s.Row("Chat template", doc.Int(p.TemplateTokens), "tokens", "more per prompt")
 	}
 	if n := p.FromAnswers; n.Set {
-		s.Text(fmt.Sprintf("With answers from the trace, %s of these %s cached tokens would have been recomputed.", doc.Int(n.Value), doc.Int(p.Measured)))
+		s.Text(fmt.Sprintf("With responses from the trace, %s of these %s cached tokens would have been recomputed.", doc.Int(n.Value), doc.Int(p.Measured)))
 	}
 	t := doc.Table{Columns: []string{"cache misses", "requests", "tokens", "cause"}, Left: doc.AllLeft}
 	for _, cause := range measure.Causes {

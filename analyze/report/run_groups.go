@@ -113,12 +113,12 @@ func (r Run) addTurns(s *doc.Section) {
 		{"Rewritten", "longer, but begin differently", t.Rewritten},
 		{"Unknown", "unknown, no block ids", t.Unknown},
 		{"Lost turns", "waited for, but not in the trace", t.Lost},
-		{"Real answers", "in " + doc.Count(t.Live, "prompt"), t.Answers},
-		{"Shorter answers", "than in the trace: more new tokens", t.Shorter},
-		{"Longer answers", "than in the trace: fewer new tokens", t.Longer},
-		{"Answers cut", "no room for " + doc.Count(t.CutTokens, "token"), t.Cut},
+		{"Real responses", "in " + doc.Count(t.Live, "prompt"), t.Answers},
+		{"Shorter responses", "than in the trace: more new tokens", t.Shorter},
+		{"Longer responses", "than in the trace: fewer new tokens", t.Longer},
+		{"Responses cut", "no room for " + doc.Count(t.CutTokens, "token"), t.Cut},
 		{"Without reasoning", doc.Count(t.DroppedTokens, "token") + " dropped", t.Dropped},
-		{"Unknown answers", "the trace's sent instead", t.AnswerUnknown},
+		{"Unknown responses", "the trace's sent instead", t.AnswerUnknown},
 	})
 }
 
@@ -208,9 +208,9 @@ func turnsJSON(r *measure.Result) any {
 		"later":   t.Relations.Turns(), // turns whose prompt continues another: the sum of the next four
 		"extends": t.Extend, "shortened": t.Shortened, "rewritten": t.Rewritten, "unknown": t.Unknown,
 		"lost":              t.Lost,                                // requests that are waited for and not in the trace
-		"live":              t.Live,                                // prompts that contain a real answer
-		"answers_not_known": t.AnswerUnknown,                       // later turns that have the trace's answer because the real one was not known
-		"answers":           t.Answers,                             // real answers in prompts
+		"live":              t.Live,                                // prompts that contain a real response
+		"answers_not_known": t.AnswerUnknown,                       // later turns that have the response of the trace because the real one was not known
+		"answers":           t.Answers,                             // real responses in prompts
 		"answers_shorter":   t.Shorter, "answers_longer": t.Longer, // than in the trace
 		"answers_cut": t.Cut, "cut_tokens": t.CutTokens, // without room in the next prompt
 		"reasoning_dropped": t.Dropped, "reasoning_tokens_dropped": t.DroppedTokens,

@@ -120,12 +120,12 @@ func (r Run) ownSummary() map[string]any {
 		"pacing":               orNull(result.Pacing(), result.Pacing() != ""),   // what delayed requests, if not the trace
 		"mean_chunk_tokens":    orNull(result.TokensPerChunk.Mean, result.TokensPerChunk.Count > 0),
 		"p99_chunk_tokens":     orNull(result.TokensPerChunk.Quantile(0.99), result.TokensPerChunk.Count > 0),
-		"reasoning_answers":    orNull(result.Reasoned, result.Completed > 0),               // completed requests whose answer began with reasoning
+		"reasoning_answers":    orNull(result.Reasoned, result.Completed > 0),               // completed requests whose response began with reasoning
 		"reasoning_only":       orNull(result.ReasoningOnly, result.Reasoned > 0),           // of reasoning_answers, those without visible text
 		"prompts_estimated":    l.Estimated,                                                 // by the trace, so not compared with the server's count
 		"prompts_off":          orNull(l.PromptsOff, l.Prompts > 0),                         // prompts that differ by more than 1 % from the trace
-		"answers_shorter":      orNull(l.AnswersShorter, l.Answers > 0),                     // answers shorter than in the trace
-		"answers_longer":       orNull(l.AnswersLonger, l.Answers > 0),                      // answers longer than max_tokens
+		"answers_shorter":      orNull(l.AnswersShorter, l.Answers > 0),                     // responses shorter than in the trace
+		"answers_longer":       orNull(l.AnswersLonger, l.Answers > 0),                      // responses longer than max_tokens
 		"merged_chunks":        orNull(int(result.Merges.Merged), result.Merges.Chunks > 0), // token chunks that were read together with the next one
 		"p99_merged_ms":        orNull(result.Merges.P99MS, result.Merges.Chunks > 0),
 		"max_merged_ms":        orNull(result.Merges.MaxMS, result.Merges.Chunks > 0),
@@ -196,9 +196,9 @@ func predictionJSON(r *measure.Result) any {
 		"server_block_size": orNull(p.BlockSize, p.BlockSize > 0), "max_server_block_size": orNull(p.MaxBlockSize, p.BlockSize == 0), "template_tokens": p.TemplateTokens,
 		"shared_tokens": p.Shared, "predicted_tokens": p.Predicted, "measured_tokens": p.Measured,
 	}
-	if p.TracePredicted.Set { // prompts have real answers
+	if p.TracePredicted.Set { // prompts have real responses
 		keys["live"] = map[string]any{
-			"trace_predicted_tokens": p.TracePredicted, // predicted for the same requests with answers from the trace
+			"trace_predicted_tokens": p.TracePredicted, // predicted for the same requests with responses from the trace
 			"from_answers":           p.FromAnswers,    // of measured_tokens, those that would have been computed again then
 			"assumed_block_size":     orNull(p.AssumedBlock, p.AssumedBlock > 0),
 		}

@@ -117,10 +117,10 @@ func (r Run) notes() (all []doc.Note) {
 		if n == 1 {
 			text = "%s has no visible text, because it ended during reasoning; TTFVT excludes it."
 		}
-		add("Note", text, doc.Count(n, "answer"))
+		add("Note", text, doc.Count(n, "response"))
 	}
 	if n := result.MissingDone; n > 0 {
-		add("Note", "%s ended without [DONE]; they count as complete because they had a finish reason, but may have occupied a slot for 1 s longer.", doc.Count(n, "answer"))
+		add("Note", "%s ended without [DONE]; they count as complete because they had a finish reason, but may have occupied a slot for 1 s longer.", doc.Count(n, "response"))
 	}
 	switch w := result.Window; {
 	case w.SentUntil > 0:

@@ -251,7 +251,7 @@ func TestReasoningIsShownWhereThereIsSome(t *testing.T) {
 	reasoning := report.Run{Name: "reasoning", Info: ended(5), Result: inDetail(t, reasoned(answers(5)))}
 	asked := plain
 	asked.View.Latencies = []measure.Latency{measure.TTFVT}
-	const note = "2 answers have no visible text, because they ended during reasoning"
+	const note = "2 responses have no visible text, because they ended during reasoning"
 	for name, test := range map[string]struct {
 		runs                report.Runs
 		ttfvt, tokens, note bool

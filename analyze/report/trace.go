@@ -37,7 +37,7 @@ func (d Trace) Document() *doc.Document {
 	to, a := doc.New("DATASET ANALYSIS", "Trace: "+d.Name), d.Analysis
 	overviewSection(to.Section("Overview"), a)
 	lengthSection(to.Section("Input sequence length (ISL): tokens of a prompt"), a.ISL)
-	lengthSection(to.Section("Output sequence length (OSL): tokens of an answer"), a.OSL)
+	lengthSection(to.Section("Output sequence length (OSL): tokens of a response"), a.OSL)
 	percentileSection(to.Section("Length percentiles, in tokens"), a)
 	reuseSection(to.Section("KV cache / prefix reuse"), a)
 	sharingSection(to, a, d.Cache)
@@ -96,7 +96,7 @@ func orderNotes(a *analyze.Analysis) (note, warning string) {
 	}
 	note = fmt.Sprintf("The times of %s are estimated, because they have a delay but no timestamp.", doc.Count(u.Turns, "turn"))
 	if a.Arrivals != nil {
-		note += fmt.Sprintf(" The estimate assumes %s ms to the first token of an answer and %s ms for each further token.",
+		note += fmt.Sprintf(" The estimate assumes %s ms to the first token of a response and %s ms for each further token.",
 			stats.Plain(trace.AssumedTTFT), stats.Plain(trace.AssumedTPOT))
 	}
 	note += " Hit rates, caches, workers, reuse intervals and inferred sessions use the order in the trace."
@@ -186,7 +186,7 @@ func percentileSection(s *doc.Section, a *analyze.Analysis) {
 	}
 	s.Table(t)
 	const alike = "all lengths are equal"
-	s.Row("ISL / OSL, of the sums", doc.FixedOr(l.Ratio, 2), "", noteOr(l.Ratio, "", "no answer has tokens"))
+	s.Row("ISL / OSL, of the sums", doc.FixedOr(l.Ratio, 2), "", noteOr(l.Ratio, "", "no response has tokens"))
 	s.Row("Correlation of ISL and OSL", doc.FixedOr(l.Pearson, 3), "", noteOr(l.Pearson, "Pearson, linear", alike))
 	s.Row("Correlation of their ranks", doc.FixedOr(l.Spearman, 3), "", noteOr(l.Spearman, "Spearman, monotonic", alike))
 }
@@ -307,7 +307,7 @@ func sessionSection(to *doc.Document, a *analyze.Analysis) {
 		why = "turns have no times"
 	}
 	gap, delay, growth := quantileOf(of.Gap, 0.5, 1000), quantileOf(of.Delay, 0.5, 1000), quantileOf(of.Growth, 0.5, 1)
-	s.Row("Arrival to next turn, median", doc.FixedOr(gap, 3), "s", noteOr(gap, "answer and think time", why))
+	s.Row("Arrival to next turn, median", doc.FixedOr(gap, 3), "s", noteOr(gap, "response and think time", why))
 	if of.Tool.Count > 0 {
 		think, tool := quantileOf(of.Think, 0.5, 1000), quantileOf(of.Tool, 0.5, 1000)
 		s.Row("Given think time, median", doc.FixedOr(think, 3), "s", noteOr(think, doc.Count(of.Think.Count, "delay")+" of kind think", "no delay of kind think"))

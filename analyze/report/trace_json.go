@@ -49,7 +49,7 @@ func traceJSON(d Trace) object {
 		{"reuse", reuseJSON(a.Prefix, d.Cache)},
 		{"lengths", object{
 			{"isl_per_osl", a.Lengths.Ratio},      // of the sums
-			{"ratios", lengths{a.Lengths.Ratios}}, // of each request with an answer
+			{"ratios", lengths{a.Lengths.Ratios}}, // of each request with a response
 			{"pearson", a.Lengths.Pearson},
 			{"spearman", a.Lengths.Spearman},
 			{"isl_estimated", a.Lengths.EstimatedISL},

@@ -304,7 +304,7 @@ func TestTraceWithGaps(t *testing.T) {
 			[]string{"arrivals.rate", "arrivals.cv", "lengths.pearson", "reuse.time_ms", "reuse.requests", "cache.smallest"},
 			"Output sequence length"},
 		{"one time, no answers", slices.Repeat([]trace.Request{{Timestamp: at(3), InputLength: 600, HashIDs: []uint64{1, 2}}}, 9),
-			[]string{"Request rate - req/s all at the same time", "ISL / OSL, of the sums - no answer has tokens", "Index of dispersion, 1 s - needs two such windows"},
+			[]string{"Request rate - req/s all at the same time", "ISL / OSL, of the sums - no response has tokens", "Index of dispersion, 1 s - needs two such windows"},
 			[]string{"arrivals.rate", "arrivals.cv", "arrivals.dispersion_1s", "lengths.isl_per_osl", "lengths.ratios", "arrivals.grid_ms"},
 			"Reuse intervals"},
 		{"empty prompts", []trace.Request{{Timestamp: at(3), HashIDs: []uint64{1}}, {Timestamp: at(9), HashIDs: []uint64{1}}},
