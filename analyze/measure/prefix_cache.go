@@ -101,9 +101,9 @@ type cachedPrompt struct {
 	full        int32 // number of blocks, of which the last one has
 	lastLength  int32 // tokens
 
-	// base is the index of the prompt or answer that it continues, or noBase. It has baseTokens
-	// tokens; a cache can have cacheable tokens of it and of the answer to it.
-	base, baseTokens, cacheable int32
+	// base is the index of the prompt or answer that it continues, or noBase. A cache can have
+	// cacheable tokens of it and of the answer to it.
+	base, cacheable int32
 
 	// Leading tokens shared with prompts sent before it, with prompts whose first token had
 	// arrived by then, and with prompts sent before its own first token.

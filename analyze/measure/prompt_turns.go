@@ -30,9 +30,8 @@ type predictor struct {
 	lengths     Lengths // of prompts with real answers
 
 	// By request, if prompts are related:
-	base   []int32 // request whose prompt it continues, or noBase
-	next   []int32 // number of requests that continue it and are not rebuilt
-	before []int32 // tokens of the prompt that it extends, for real answers
+	base []int32 // request whose prompt it continues, or noBase
+	next []int32 // number of requests that continue it and are not rebuilt
 }
 
 // Turns counts how the prompts of later turns relate to the prompt before them.
@@ -65,7 +64,7 @@ func (p *predictor) predict(each bool) {
 	cache := traced
 	if p.inSessions > 0 && p.opts.BlockSize > 0 {
 		n := len(p.requests)
-		p.base, p.next, p.before = slices.Repeat([]int32{noBase}, n), make([]int32, n), make([]int32, n)
+		p.base, p.next = slices.Repeat([]int32{noBase}, n), make([]int32, n)
 		for i := range p.requests {
 			p.findBase(int32(i), live)
 		}
@@ -200,7 +199,7 @@ func (p *predictor) rebuild() *prefixCache {
 		if before == nil {
 			now.Prompt = p.prompt(i)
 		} else {
-			now.Prompt = p.extend(before, i, &entry, cache)
+			now.Prompt = p.extend(before, i, &entry)
 			if p.next[p.base[i]]--; p.next[p.base[i]] == 0 {
 				delete(all, p.base[i])
 			}
@@ -224,7 +223,7 @@ func (p *predictor) rebuild() *prefixCache {
 
 // extend returns the content of a prompt that continues another, and sets in its entry what
 // it continues.
-func (p *predictor) extend(before *rebuilt, i int32, entry *cachedPrompt, cache *prefixCache) *transcript.Prompt {
+func (p *predictor) extend(before *rebuilt, i int32, entry *cachedPrompt) *transcript.Prompt {
 	q, base := &p.requests[i], &p.requests[p.base[i]]
 	answer := p.links[q.links-1].base.Answer
 	prompt, turn := before.Continue(answer, p.row(i), q.Row)
@@ -235,12 +234,11 @@ func (p *predictor) extend(before *rebuilt, i int32, entry *cachedPrompt, cache 
 	if turn.Relation != block.Extends {
 		return prompt
 	}
-	tokens := int32(p.promptOf(base).tokens())
-	entry.base, entry.baseTokens, entry.cacheable = before.index, tokens, tokens
+	q.baseTokens = int32(p.promptOf(base).tokens())
+	entry.base, entry.cacheable = before.index, q.baseTokens
 	if answer.Dropped == 0 {
 		entry.cacheable += int32(min(turn.Answer, p.generated(base)))
 	}
-	p.before[i] = tokens
 	return prompt
 }
 
@@ -272,8 +270,7 @@ func (q *Request) textSlack() int { return int(textShare * float64(q.asText)) }
 // 1 % and more than these answers explain. The client aims at the trace's ISL but exceeds
 // it if the previous prompt and its answer are longer.
 func (p *predictor) compareLengths() {
-	for i := range p.requests {
-		q := &p.requests[i]
+	for q := range p.all {
 		if !p.opts.TextAnswers || !q.Counted || !q.hasBase || !q.WasSent || q.Input < 0 || q.estimated {
 			continue
 		}
@@ -283,13 +280,14 @@ func (p *predictor) compareLengths() {
 			p.lengths.AsText++
 			p.lengths.TextTokens += int(q.Input) - planned
 		}
-		if p.before != nil && p.before[i] > 0 {
-			aim = max(aim, int(p.before[i]+q.asText)+1)
+		if q.baseTokens > 0 {
+			aim = max(aim, int(q.baseTokens+q.asText)+1)
 		}
 		off := int(q.Input) - aim
 		countIf(&p.lengths.PromptsOff, max(off, -off) > aim/100+q.textSlack())
 	}
 }
+
 func (t *Turns) add(turn transcript.Turn) {
 	t.Add(turn.Relation)
 	countIf(&t.Live, turn.Answer > 0)

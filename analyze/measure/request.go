@@ -62,6 +62,7 @@ type Request struct {
 	predicted  int32 // index in collector.predictions plus 1, 0 if none
 	links      int32 // index in collector.links plus 1, 0 if none
 	asText     int32 // tokens of answers in its prompt that may encode to others
+	baseTokens int32 // of the prompt that it extends, if that has a real answer
 	session    unique.Handle[string]
 	model      unique.Handle[string]
 	blocks     blockSpan
