@@ -292,7 +292,7 @@ func formatOptions(c *cli.Context) format.Options {
 	}
 	opts.Record = func() (cfg log.Config, err error) {
 		if c.Float64("bytes-per-token") == 0 {
-			return cfg, errors.New("a log of requests with their texts: first convert it to a trace without them, with moontide convert LOG -o trace.jsonl")
+			return cfg, errors.New("a log of requests with their texts: first convert it to a trace without them")
 		}
 		if cfg, err = textConfig(c); err == nil {
 			cfg.Key, err = keyOf(c)

@@ -45,7 +45,7 @@ var olderNames = []otherName{
 	{words("part rendezvous"), words("bench"), "a set runs in one process"},
 	{words("format"), words("report"), "use --output vllm, dynamo, moreh or aiperf"},
 	{words("json"), words("fit-engine"), "use --output csv, and the engine file of -o"},
-	{words("find"), words("simulate"), "use a list such as --engines 1..16 with --slo, or moontide bench --virtual --find rate"},
+	{words("find"), words("simulate"), "use a list such as --engines 1..16 with --slo"},
 }
 
 func words(text string) []string { return strings.Fields(text) }

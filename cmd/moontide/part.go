@@ -75,7 +75,7 @@ func environmentMap() map[string]string {
 func sayPart(std streams, m *cluster.Part, result *experiment.Result) {
 	where, dir := "part 1 reports the run", cmp.Or(filepath.Dir(result.Dir), ".")
 	if ended := (*cluster.EndedError)(nil); errors.As(m.Err(), &ended) {
-		where = fmt.Sprintf("what there is of the run: moontide report %s", dir)
+		where = fmt.Sprintf("what there is of the run is in %s", dir)
 	}
 	std.say("part %d of %d sent %d of %d requests, recorded in %s; %s", m.Number, m.Of, result.Run.Sent, result.Run.Rows, result.Dir, where)
 }

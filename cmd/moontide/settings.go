@@ -149,7 +149,7 @@ func (d *commandLine) set(row *settings.Setting, text, from string) error {
 	if !list || d.lists == nil || !d.lists(row) {
 		err := d.Settings.Set(row.Name, text, from)
 		if err != nil && list {
-			err = fmt.Errorf("takes one value, not %.60q: moontide bench makes a run for each of a list", text)
+			err = fmt.Errorf("takes one value, not the list %.60q", text)
 		}
 		return err
 	}
@@ -287,7 +287,7 @@ func gatesOf(c *cli.Context, s *settings.Settings) (all []slo.Gate, err error) {
 	for _, g := range all {
 		switch {
 		case g.Kind != slo.OfValue && c.Command.Name != "compare":
-			return nil, misused("%s is a change between two runs: use it with moontide compare", g.Condition)
+			return nil, misused("%s is a change between two runs, and --%s judges one", g.Condition, map[bool]string{true: "fail-if", false: "slo"}[g.Forbidden])
 		case g.Metric.Goodput && s.Objectives.Goodput == "":
 			return nil, errNoObjectives
 		}

@@ -60,7 +60,7 @@ func planTrace(c *cli.Context, std streams, stop stop, d *commandLine, cfg exper
 		return err
 	}
 	if d.Output.Dir != "" {
-		return misused("--out is for one deployment: several are simulated in memory; bench --virtual writes run folders of several")
+		return misused("--out is for one deployment: several are simulated in memory")
 	}
 	points, err := d.deployments()
 	if err != nil {
