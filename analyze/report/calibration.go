@@ -37,25 +37,19 @@ func Calibration(c *experiment.Calibration) *doc.Document {
 	s = d.Section("Errors, in milliseconds")
 	s.Text("TTFT: first token time of the client minus that of the endpoint. ITL: gap between two tokens as",
 		"the client saw it minus the gap as the endpoint wrote it. Lag: how late the client sent requests.", stamps)
-	s.Table(errorTable(c.Points))
-	for _, p := range c.Points {
-		if p.TooMuch != "" {
-			d.Note("Too much", fmt.Sprintf("%v: %s.", p.Load, p.TooMuch))
-		}
-	}
-	return d
-}
-
-func errorTable(points []experiment.LoadResult) doc.Table {
 	t := doc.Table{Columns: []string{"load", "TTFT p50", "p99", "max", "ITL p50", "p99", "max", "lag p50", "p99", "lost"}, Left: 1}
-	for _, p := range points {
+	for _, p := range c.Points {
 		cells := []string{loadName(p.Load)}
 		for _, x := range []float64{p.TTFT.MedianMS, p.TTFT.P99MS, p.TTFT.MaxMS, p.ITL.MedianMS, p.ITL.P99MS, p.ITL.MaxMS, p.ClientLag.MedianMS, p.ClientLag.P99MS} {
 			cells = append(cells, doc.Fixed(x, 3))
 		}
 		t.Add(append(cells, strconv.Itoa(p.Lost))...)
+		if p.TooMuch != "" {
+			d.Note("Too much", fmt.Sprintf("%v: %s.", p.Load, p.TooMuch))
+		}
 	}
-	return t
+	s.Table(t)
+	return d
 }
 
 func loadName(l experiment.Load) string {

@@ -254,10 +254,6 @@ func (c Difference) figures() []figure.Figure {
 
 // JSON writes the comparison as one JSON object. Unknown values are null.
 func (c Difference) JSON(w io.Writer) error {
-	notes := []string{}
-	for _, n := range c.notes() {
-		notes = append(notes, n.String())
-	}
 	objections := []string{}
 	for _, o := range c.Objections {
 		objections = append(objections, o.Reason)
@@ -269,15 +265,13 @@ func (c Difference) JSON(w io.Writer) error {
 			{"median", r.Median}, {"median_interval", r.MedianInterval}, {"lower_in_b", r.Lower}, {"higher_in_b", r.Higher},
 		}
 	})
-	out := object{
+	return writeJSON(w, object{
 		{"a", sideJSON(c.NameA, c.A)}, {"b", sideJSON(c.NameB, c.B)}, {"confidence", diff.Level},
-		{"objections", objections}, {"notes", notes}, {"gates", gateObjects(c.Judgements)}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
-	}
-	return writeJSON(w, append(out, object{
+		{"objections", objections}, {"notes", noteTexts(c.notes())}, {"gates", gateObjects(c.Judgements)}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
 		{"intervals_by_runs", c.ByRuns()}, // whether the run means are the sample
 		{"paired", c.Paired}, {"pairs", c.Pairs}, {"completed_in_a_alone", c.OnlyA}, {"completed_in_b_alone", c.OnlyB},
 		{"requests", append([]object{}, requests...)},
-	}...))
+	})
 }
 
 func changeJSON(x diff.Change) object {

@@ -48,7 +48,7 @@ func (f Fidelity) Document() *doc.Document {
 	for _, reason := range reasons {
 		s.Note("", fmt.Sprintf("Not compared (%s): %s.", reason, strings.Join(lacking[reason], ", ")))
 	}
-	f.novelty(d.Section("Novelty"))
+	d.Section("Novelty").Row("Longest run of the source's rows", doc.Int(f.Copied), doc.Plural(f.Copied, "row"), fmt.Sprintf("at most %d", f.MaxCopied))
 	for _, note := range f.notes() {
 		d.Note("Note", note+".")
 	}
@@ -57,10 +57,6 @@ func (f Fidelity) Document() *doc.Document {
 }
 
 var outcomes = map[string]string{fidelity.Passed: "pass", fidelity.Failed: "FAIL", fidelity.NotApplicable: "n/a"}
-
-func (f Fidelity) novelty(s *doc.Section) {
-	s.Row("Longest run of the source's rows", doc.Int(f.Copied), doc.Plural(f.Copied, "row"), fmt.Sprintf("at most %d", f.MaxCopied))
-}
 
 func (f Fidelity) verdict() *doc.Verdict {
 	if f.Pass() {

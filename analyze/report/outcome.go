@@ -187,16 +187,13 @@ func (r Run) outcome() string {
 
 func (r Run) outcomeJSON() OutcomeRunJSON {
 	j := OutcomeRunJSON{
-		Name: r.Name, Folder: r.Dir, Outcome: r.outcome(), Verdict: r.Result.Verdict.Level.String(), Gates: gateObjects(r.Judgements()), Notes: []string{},
+		Name: r.Name, Folder: r.Dir, Outcome: r.outcome(), Verdict: r.Result.Verdict.Level.String(), Gates: gateObjects(r.Judgements()), Notes: noteTexts(r.notes()),
 		Model: r.Info.ModelText(), Simulated: r.Info.Target.Simulated, Trace: r.Info.Trace.Name, MaxConcurrency: r.Info.Settings.MaxConcurrency,
 		Axes: map[string]string{}, Evidence: verdictOf(r.Result.Verdict).Evidence, Metrics: map[string]*float64{},
 	}
 	if p := r.Info.Point; len(p.Values) > 0 {
 		load, _ := p.Load()
 		j.Axes = map[string]string{runfile.LoadName(load): p.Get(load), "deployment": p.Label(), "shape": p.Shape()}
-	}
-	for _, n := range r.notes() {
-		j.Notes = append(j.Notes, n.String())
 	}
 	for _, m := range r.outcomeMetrics() {
 		j.Metrics[m.Key] = pointer(m.Value(r.Result))

@@ -193,7 +193,9 @@ func (r Run) addTo(d *doc.Document, metrics []measure.Metric) {
 	r.addModels(d)
 	r.addFigures(d)
 	r.addSessions(d)
-	r.addGroups(d)
+	if detail := r.Result.Detail; detail != nil && len(detail.ByISL) > 1 {
+		addTurnTables(d.DetailSection("By ISL"), "ISL", detail.ByISL)
+	}
 	r.addCache(d)
 	r.addParts(d)
 	addServer(d, &r.Result.Samples.Server)
@@ -266,13 +268,6 @@ func (r Run) addGoodput(d *doc.Document) {
 	}
 	add("all objectives", g.Good)
 	d.Section("Requests that met their objectives").Table(t)
-}
-
-func (r Run) addGroups(d *doc.Document) {
-	if r.Result.Detail == nil || len(r.Result.Detail.ByISL) < 2 {
-		return
-	}
-	addTurnTables(d.DetailSection("By ISL"), "ISL", r.Result.Detail.ByISL)
 }
 
 // medianAndP99 returns the cells of latencies in milliseconds.

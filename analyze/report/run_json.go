@@ -93,16 +93,12 @@ func (r Run) ownSummary() map[string]any {
 	for class, n := range result.Errors {
 		failed[string(class)] = n
 	}
-	notes := []string{}
-	for _, n := range r.notes() {
-		notes = append(notes, n.String())
-	}
 	ended, l, stamped := !info.Ended.IsZero(), result.Lengths, result.StampedByKernel+result.StampedByClient > 0
 	delay := result.ReadDelay
 	return map[string]any{
 		"verdict":              result.Verdict.Level.String(),
 		"evidence":             verdictOf(result.Verdict).Evidence,
-		"notes":                notes,
+		"notes":                noteTexts(r.notes()),
 		"simulated":            info.Target.Simulated,
 		"ended":                ended,                                   // not killed
 		"not_sent":             orNull(info.NotSent, ended),             // rows of the trace

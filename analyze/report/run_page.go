@@ -148,6 +148,14 @@ func (r Run) notes() (all []doc.Note) {
 	return all
 }
 
+func noteTexts(notes []doc.Note) []string {
+	texts := []string{}
+	for _, n := range notes {
+		texts = append(texts, n.String())
+	}
+	return texts
+}
+
 // notesOf returns the notes of several runs. A note that some runs lack begins with the
 // names of the runs that have it.
 func notesOf(runs Runs) (all []doc.Note) {

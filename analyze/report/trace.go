@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"moontide/analyze"
-	"moontide/analyze/cache"
 	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/block"
@@ -66,7 +65,12 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 			s.Note("Note", fmt.Sprintf("%s %s: %s.", doc.Count(l.rows, "request"), l.which, l.note))
 		}
 	}
-	addOrderNotes(s, a)
+	if note, warning := orderNotes(a); note != "" {
+		s.Note("Estimated", note)
+		if warning != "" {
+			s.Warn(warning)
+		}
+	}
 	b := a.Prefix
 	if b == nil {
 		s.Row("Total hash blocks", doc.Absent, "blocks", "no row has block ids")
@@ -107,16 +111,6 @@ func orderNotes(a *analyze.Analysis) (note, warning string) {
 	return note, warning
 }
 
-func addOrderNotes(s *doc.Section, a *analyze.Analysis) {
-	note, warning := orderNotes(a)
-	if note != "" {
-		s.Note("Estimated", note)
-	}
-	if warning != "" {
-		s.Warn(warning)
-	}
-}
-
 func arrivalRows(s *doc.Section, a *analyze.Analysis) {
 	at := a.Arrivals
 	if at == nil {
@@ -124,7 +118,7 @@ func arrivalRows(s *doc.Section, a *analyze.Analysis) {
 		return
 	}
 	if timed := at.Requests - at.Estimated; timed < a.Requests {
-		s.Row("Requests with a timestamp", doc.Int(timed), "", noteIf(at.Estimated > 0, "the others are estimated", "used for arrivals"))
+		s.Row("Requests with a timestamp", doc.Int(timed), "", map[bool]string{true: "the others are estimated", false: "used for arrivals"}[at.Estimated > 0])
 	}
 	s.Row("Duration, first to last arrival", doc.Fixed(at.Duration()/1000, 3), "s", doc.Duration(at.Duration()))
 	s.Row("Request rate", doc.FixedOr(at.Rate, 3), "req/s", noteOr(at.Rate, "requests / duration", "all at the same time"))
@@ -202,7 +196,9 @@ func reuseSection(s *doc.Section, a *analyze.Analysis) {
 	} else {
 		s.Text("A block of a prompt is a hit if it and all blocks before it occurred in earlier requests.",
 			"The rates are those of an infinite cache, which starts empty and never evicts.")
-		infiniteRows(s, p.Infinite)
+		s.Row("Block hit rate", doc.Percent(p.Infinite.Block), "%", "hit blocks / all blocks")
+		s.Row("Token hit rate", doc.PercentOr(p.Infinite.Token), "%", "hit tokens / all tokens")
+		s.Row("Mean request hit rate", doc.Percent(p.Infinite.MeanRequest), "%", "mean of hit/own blocks")
 		s.Row("Requests with no hit", doc.Int(p.NoHit), "", doc.Share(p.NoHit, p.Requests))
 		s.Row("Requests with all blocks hit", doc.Int(p.AllHit), "", doc.Share(p.AllHit, p.Requests))
 		if p.Requests < a.Requests {
@@ -214,12 +210,6 @@ func reuseSection(s *doc.Section, a *analyze.Analysis) {
 		"or the value declared by the generator of the trace. The rest is the unique prompt.")
 	contextRows(s, "observed", a.Observed, why)
 	contextRows(s, "declared", a.Declared, "no row declares it")
-}
-
-func infiniteRows(s *doc.Section, r cache.Rates) {
-	s.Row("Block hit rate", doc.Percent(r.Block), "%", "hit blocks / all blocks")
-	s.Row("Token hit rate", doc.PercentOr(r.Token), "%", "hit tokens / all tokens")
-	s.Row("Mean request hit rate", doc.Percent(r.MeanRequest), "%", "mean of hit/own blocks")
 }
 
 func contextRows(s *doc.Section, view string, c analyze.Context, why string) {
@@ -323,13 +313,6 @@ func sessionSection(to *doc.Document, a *analyze.Analysis) {
 // quantileOf returns a quantile divided by unit.
 func quantileOf(d stats.Sample, p, unit float64) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: d.Quantile(p) / unit, Set: d.Count > 0}
-}
-
-func noteIf(is bool, note, otherwise string) string {
-	if is {
-		return note
-	}
-	return otherwise
 }
 
 // noteOr returns the note on a value, or the reason why it is missing.
