@@ -21,8 +21,15 @@ import (
 // hidden begins every mask.
 const hidden = "***"
 
-// Mask returns the mask of a text.
-func Mask(text string) string { return fmt.Sprintf("%s%.4x", hidden, sha256.Sum256([]byte(text))) }
+// Mask returns the mask of a text. A mask stays what it is.
+func Mask(text string) string {
+	if aMask.MatchString(text) { // as read from the folder of a run
+		return text
+	}
+	return fmt.Sprintf("%s%.4x", hidden, sha256.Sum256([]byte(text)))
+}
+
+var aMask = regexp.MustCompile(`^\*\*\*[0-9a-f]{8}$`)
 
 // Masked reports whether a text has a mask.
 func Masked(text string) bool { return strings.Contains(text, hidden) }

@@ -28,6 +28,9 @@ func TestURL(t *testing.T) {
 	if Mask("a") == Mask("b") {
 		t.Error("other values have the same mask")
 	}
+	if Mask(Mask("a")) != Mask("a") {
+		t.Error("a mask has another mask")
+	}
 }
 
 func TestBody(t *testing.T) {
