@@ -13,7 +13,7 @@ import (
 // maxLines holds the most lines of Go of each package, without tests: growth is a
 // decision that somebody writes down here. The aim is 65,000 lines in all.
 var maxLines = map[string]int{
-	"analyze":                       1800,
+	"analyze":                       1750,
 	"analyze/cache":                 1600,
 	"analyze/diff":                  1150,
 	"analyze/fidelity":              500,
