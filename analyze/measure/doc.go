@@ -2,7 +2,7 @@
 //
 // [Compute] reads the records of a run once and returns a [Result]:
 //
-//	result, err := run.Compute(folder.Records(), run.Options{})
+//	result, err := measure.Compute(folder.Records(), measure.Options{})
 //	fmt.Println(result.Verdict.Level, result.TTFT.Quantile(0.99))
 //
 // Every metric is a pure function of the records. Always show the [Verdict] with
