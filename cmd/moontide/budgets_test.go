@@ -22,7 +22,7 @@ var maxLines = map[string]int{
 	"analyze/report/figure":         2110,
 	"analyze/measure":               4000,
 	"analyze/slo":                   400,
-	"cmd/moontide":                  7500,
+	"cmd/moontide":                  6300,
 	"replay":                        2220,
 	"replay/experiment":             4600,
 	"replay/experiment/search":      250,

@@ -179,7 +179,7 @@ var verbPages = map[string]verbPage{
 	},
 	"analyze": {
 		Section: "Analyze traces",
-		Usage:   []string{"TRACE... [FLAGS]"},
+		Usage:   []string{"[LABEL=]TRACE... [FLAGS]"},
 		Examples: []string{
 			"trace.jsonl --html trace.html",
 			"trace.jsonl --cache lru,belady --capacities 64GiB,256GiB --kv-bytes-per-token 327680",
