@@ -30,7 +30,7 @@ func calibrateCommand(std streams, stop stop) *cli.Command {
 
 func calibrate(c *cli.Context, std streams, stop stop) error {
 	if c.NArg() > 0 {
-		return misused("calibrate: takes no argument: %q", c.Args().Slice())
+		return misused("takes no argument: %q", c.Args().Slice())
 	}
 	path := c.String("out")
 	if path == "" {

@@ -90,23 +90,15 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	case err == nil, status == exitInvalid: // the report has the verdict
 	case errors.Is(err, syscall.EPIPE): // the reader of the output has ended
 	case status == exitMisused:
-		std.say("%s\nSee %s --help.", misuse(err, verb), strings.Join(append([]string{appName}, verb...), " "))
+		prefix := ""
+		if len(verb) > 0 {
+			prefix = verb[0] + ": "
+		}
+		std.say("%s%v\nSee %s --help.", prefix, err, strings.Join(append([]string{appName}, verb...), " "))
 	default:
 		std.say("%s%s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted"), remedyOf(err))
 	}
 	return status
-}
-
-// misuse returns the message about a wrong command line, with the verb that was typed.
-func misuse(err error, verb []string) string {
-	text := err.Error()
-	if len(verb) == 0 {
-		return text
-	}
-	for _, v := range verbs() {
-		text = strings.TrimPrefix(text, v.name+": ")
-	}
-	return verb[0] + ": " + text
 }
 
 // bySeverity lists the exit statuses of errors in order of precedence.

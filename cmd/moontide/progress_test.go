@@ -38,7 +38,7 @@ func TestViewLines(t *testing.T) {
 	v.started = aRun
 	at := func(second, sent, done int) []string {
 		status := replay.Status{Sent: sent, Done: done, Failed: 1, InFlight: sent - done, OutputTokens: 100 * done}
-		return v.lines(progressed{time.Duration(second) * time.Second, status}, 200)
+		return v.lines(progress{time.Duration(second) * time.Second, status}, 200)
 	}
 	at(0, 0, 0)
 	at(10, 1, 1)
@@ -56,7 +56,7 @@ func TestViewLines(t *testing.T) {
 		t.Errorf("%q, want %q", lines, want)
 	}
 	for width := range 80 {
-		for _, line := range v.lines(progressed{}, width) {
+		for _, line := range v.lines(progress{}, width) {
 			if len(line) > width {
 				t.Fatalf("%d columns: %q", width, line)
 			}

@@ -53,10 +53,10 @@ const untilInputEndsFlag = "until-input-ends"
 
 func serve(c *cli.Context, std streams, stop stop, d *commandLine) error {
 	if c.NArg() > 0 {
-		return misused("serve: takes no argument: %q", c.Args().Slice())
+		return misused("takes no argument: %q", c.Args().Slice())
 	}
 	if c.String("listen") == "" {
-		return misused("serve: --listen is empty")
+		return misused("--listen is empty")
 	}
 	deployment, file, err := d.deployment()
 	if err != nil {
@@ -129,7 +129,7 @@ func faultsOf(c *cli.Context) ([]server.Fault, error) {
 	for _, text := range textsOf(c, "fault") {
 		f, err := server.ParseFault(text)
 		if err != nil {
-			return nil, misused("serve: --fault: %w", err)
+			return nil, misused("--fault: %w", err)
 		}
 		faults = append(faults, f)
 	}

@@ -69,11 +69,11 @@ type view struct {
 	mu    sync.Mutex
 	drawn int              // lines on the screen
 	ttft  *stats.Durations // of requests that ended
-	past  []progressed     // within rateWindow, for rates
+	past  []progress       // within rateWindow, for rates
 }
 
-// progressed is the progress of a run at an instant.
-type progressed struct {
+// progress is the progress of a run at an instant.
+type progress struct {
 	elapsed time.Duration
 	replay.Status
 }
@@ -155,7 +155,7 @@ func (v *view) show(now, began time.Time) {
 	if !status.Start.IsZero() { // the clock of the records
 		began = status.Start
 	}
-	at := progressed{now.Sub(began), status}
+	at := progress{now.Sub(began), status}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.screen == nil {
@@ -181,7 +181,7 @@ func (v *view) status() replay.Status {
 
 // lines returns the lines shown on a terminal: counts, then rates and TTFT. In a run of
 // several parts, TTFT covers part 1 only.
-func (v *view) lines(at progressed, width int) []string {
+func (v *view) lines(at progress, width int) []string {
 	v.past = append(v.past, at)
 	for len(v.past) > 2 && v.past[1].elapsed <= at.elapsed-rateWindow {
 		v.past = v.past[1:]
@@ -198,7 +198,7 @@ func (v *view) lines(at progressed, width int) []string {
 }
 
 // line returns the counts.
-func (p progressed) line(plan replay.Plan) string {
+func (p progress) line(plan replay.Plan) string {
 	of := ""
 	// A closed loop has no duration; the last responses end after the schedule.
 	if span := replay.Milliseconds(plan.DurationMS); span > 0 && p.elapsed <= span {
@@ -209,7 +209,7 @@ func (p progressed) line(plan replay.Plan) string {
 }
 
 // rates returns the rates since an earlier instant.
-func (p progressed) rates(since progressed) string {
+func (p progress) rates(since progress) string {
 	seconds := max((p.elapsed - since.elapsed).Seconds(), 1e-3)
 	per := func(now, before int) float64 { return float64(now-before) / seconds }
 	return fmt.Sprintf("%.1f req/s sent, %.1f done, %.0f output tok/s",
