@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The contributors' page gives a reason for every direct dependency, and for no
+// The page of dependencies gives a reason for every direct dependency, and for no
 // other module.
 func TestDependenciesHaveReasons(t *testing.T) {
 	t.Parallel()
@@ -22,11 +22,9 @@ func TestDependenciesHaveReasons(t *testing.T) {
 			required = append(required, fields[0])
 		}
 	}
-	page := readFile(t, filepath.Join(root, ".github", "CONTRIBUTING.md"))
-	_, section, _ := strings.Cut(page, "\n## Dependencies\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	page := readFile(t, filepath.Join(root, ".github", "DEPENDENCIES.md"))
 	var explained []string
-	for _, row := range regexp.MustCompile(`(?m)^\| (\S+\.\S+) \| \S.* \|$`).FindAllStringSubmatch(section, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (\S+\.\S+) \| \S.* \|$`).FindAllStringSubmatch(page, -1) {
 		explained = append(explained, row[1])
 	}
 	slices.Sort(required)
