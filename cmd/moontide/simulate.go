@@ -115,20 +115,17 @@ func (d *commandLine) deployments() (points []experiment.Point, err error) {
 	if axis, ok := counts["engines"]; ok {
 		points = append(points, experiment.Combine(nil, append(others[:len(others):len(others)], axis)...)...)
 	}
-	prefill, hasPrefill := counts["prefill-engines"]
-	decode, hasDecode := counts["decode-engines"]
-	switch {
-	case hasPrefill != hasDecode && d.EngineFile == "":
-		return nil, misused("--prefill-engines and --decode-engines go together")
-	case hasPrefill && hasDecode:
-		others = append(others, prefill, decode)
-	case hasPrefill:
-		others = append(others, prefill)
-	case hasDecode:
-		others = append(others, decode)
+	var apart []experiment.Axis
+	for _, name := range engineCounts[1:] {
+		if axis, ok := counts[name]; ok {
+			apart = append(apart, axis)
+		}
 	}
-	if hasPrefill || hasDecode {
-		points = append(points, experiment.Combine(nil, others...)...)
+	switch {
+	case len(apart) == 1 && d.EngineFile == "":
+		return nil, misused("--prefill-engines and --decode-engines go together")
+	case len(apart) > 0:
+		points = append(points, experiment.Combine(nil, append(others, apart...)...)...)
 	}
 	if len(counts) == 0 {
 		points = experiment.Combine(nil, others...)

@@ -205,9 +205,7 @@ func optionsOf(info *runfile.Run) measure.Options {
 		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.MaxConcurrency(), Closed: s.Closed,
 		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: s.Thresholds,
 	}
-	if text := s.Objectives.Goodput; text != "" {
-		opts.Objectives, _ = slo.ParseObjectives(text) // Check has refused others
-	}
+	opts.Objectives, _ = slo.ParseObjectives(s.Objectives.Goodput) // Check has refused wrong ones
 	if place := info.Part; place.Of > 0 { // rows are numbered in the whole run
 		opts.Rows = place.RunRows
 		if place.Of > 1 {

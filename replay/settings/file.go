@@ -108,12 +108,10 @@ func (row *Setting) readsMasks() bool {
 
 // Entry is a setting in a file.
 type Entry struct {
-	Name  string
-	Texts []string // several for a list
-	Place string   // file and line
-	// Masked reports that the value is unknown, because it may be secret: it must be set
-	// again.
-	Masked bool
+	Name   string
+	Texts  []string // several for a list
+	Place  string   // file and line
+	Masked bool     // the value may be secret and is unknown: it must be set again
 }
 
 // Read reads a configuration file: YAML or JSON with a mapping of settings, or the run.json
