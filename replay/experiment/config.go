@@ -91,7 +91,9 @@ type Result struct {
 	Damaged []string // a message for each file of the record with unreadable lines
 }
 
-func wrong(format string, args ...any) error { return &settings.Error{Text: fmt.Sprintf(format, args...)} }
+func wrong(format string, args ...any) error {
+	return &settings.Error{Text: fmt.Sprintf(format, args...)}
+}
 
 // Check validates the configuration without reading any file.
 func (c *Config) Check() error {

@@ -206,7 +206,7 @@ func optionsOf(info *runfile.Run) measure.Options {
 		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: s.Thresholds,
 	}
 	opts.Objectives, _ = slo.ParseObjectives(s.Objectives.Goodput) // Check has refused wrong ones
-	if place := info.Part; place.Of > 0 { // rows are numbered in the whole run
+	if place := info.Part; place.Of > 0 {                          // rows are numbered in the whole run
 		opts.Rows = place.RunRows
 		if place.Of > 1 {
 			opts.BlockSize = 0
