@@ -267,6 +267,6 @@ func MeasureEngines(ctx context.Context, s Set, runs []EngineRun) ([]Trial, erro
 	}
 	s.RepeatInvalid = true
 	s.Base.Trace.BlockSize = engineRunBlock
-	s.Draw = func(p Point) (trace.Requests, error) { return byName[p.Name].Rows(), nil }
+	s.Draw = func(p Point) trace.Requests { return byName[p.Name].Rows() }
 	return s.Run(ctx)
 }

@@ -67,7 +67,7 @@ type Set struct {
 	// and base continue each other.
 	Dir string
 	// Draw returns the requests of a run of a description; nil draws them by the settings.
-	Draw func(Point) (trace.Requests, error)
+	Draw func(Point) trace.Requests
 	// Save writes the reports of a run to its folder: at least summary.json, which marks
 	// the run as done for a resumed set. nil writes only that file.
 	Save func(*Result) error
@@ -217,10 +217,7 @@ func (s *Set) config(t Trial, dir, salt string) (Config, error) {
 		}
 	}
 	if s.Draw != nil {
-		var err error
-		if cfg.Requests, err = s.Draw(t.Point); err != nil {
-			return cfg, err
-		}
+		cfg.Requests = s.Draw(t.Point)
 	}
 	load, _ := t.Load()
 	cfg.Closed = cfg.Closed || closes(load)
