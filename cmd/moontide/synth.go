@@ -113,7 +113,7 @@ func synthesize(c *cli.Context, std streams, described *commandLine) error {
 
 // draftOf prepares the trace described by the flags.
 func draftOf(c *cli.Context, std streams, described *commandLine) (draft, error) {
-	if describedBy(c) != "" {
+	if describedBy(c, described) != "" {
 		return draftDescription(c, std, described)
 	}
 	name, from := c.String("method"), c.String("from")
@@ -351,10 +351,12 @@ func describeFlags() (*commandLine, []cli.Flag) {
 	return d, append(group(ofDescriptions, flags...), &cli.StringFlag{Name: "duration", Category: ofDescriptions, Usage: "only keep requests that arrive within this `TIME`", DefaultText: "no limit"})
 }
 
-// describedBy returns the first flag of a description that was given, or "".
-func describedBy(c *cli.Context) string {
-	_, flags := describeFlags()
-	return firstGiven(c, flags)
+// describedBy returns a flag of a description that was given, or "".
+func describedBy(c *cli.Context, d *commandLine) string {
+	for name := range d.Given() {
+		return name
+	}
+	return firstGivenOf(c, "duration")
 }
 
 func draftDescription(c *cli.Context, std streams, d *commandLine) (draft, error) {
@@ -362,7 +364,7 @@ func draftDescription(c *cli.Context, std streams, d *commandLine) (draft, error
 		return draft{}, misused("--cv and --burstiness are both set: use one of them")
 	}
 	if name := firstGiven(c, slices.Concat(traceFlags(), treeFlags(), sessionsFlags())); name != "" {
-		return draft{}, misused("--%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c))
+		return draft{}, misused("--%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c, d))
 	}
 	described, err := readDescription(c, std, d)
 	if err != nil {
