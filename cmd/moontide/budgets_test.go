@@ -16,7 +16,7 @@ var maxLines = map[string]int{
 	"analyze":                       1750,
 	"analyze/cache":                 1600,
 	"analyze/diff":                  1150,
-	"analyze/fidelity":              500,
+	"analyze/fidelity":              505,
 	"analyze/report":                5330,
 	"analyze/report/doc":            1255,
 	"analyze/report/figure":         2110,
@@ -24,7 +24,7 @@ var maxLines = map[string]int{
 	"analyze/slo":                   400,
 	"cmd/moontide":                  6300,
 	"replay":                        2220,
-	"replay/experiment":             4600,
+	"replay/experiment":             4610,
 	"replay/experiment/search":      250,
 	"replay/capture":                1390,
 	"replay/cluster":                1360,
@@ -41,7 +41,7 @@ var maxLines = map[string]int{
 	"replay/parts":                  400,
 	"replay/prompt":                 1000,
 	"replay/runfile":                2000,
-	"replay/settings":               1700,
+	"replay/settings":               1710,
 	"replay/secret":                 250,
 	"replay/sim/engine":             2400,
 	"replay/sim/fit":                1300,
@@ -75,16 +75,17 @@ var maxLines = map[string]int{
 // Most lines in all: of code, of tests, of the programs in .ci, and of the pages that
 // are not generated.
 const (
-	mostCode  = 75_000
-	mostTests = 50_100
+	mostCode  = 74_000
+	mostTests = 49_000
 	mostCI    = 5_000
 	mostPages = 5_000
+	mostFiles = 25 // of a package, without tests
 )
 
 // No package, and no kind of file, is larger than its budget.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
-	packages := map[string]int{}
+	packages, files := map[string]int{}, map[string]int{}
 	var code, tests, ci, texts int
 	for _, p := range pages(t) {
 		if !strings.HasPrefix(p.name, "cmd/moontide/reference/") {
@@ -111,6 +112,7 @@ func TestBudgets(t *testing.T) {
 		default:
 			code += lines
 			packages[path.Dir(at)] += lines
+			files[path.Dir(at)]++
 		}
 		return nil
 	})
@@ -120,6 +122,11 @@ func TestBudgets(t *testing.T) {
 	for name, lines := range packages {
 		if lines > maxLines[name] {
 			t.Errorf("%s has %d lines, more than %d", name, lines, maxLines[name])
+		}
+	}
+	for name, n := range files {
+		if n > mostFiles {
+			t.Errorf("%s has %d files, more than %d", name, n, mostFiles)
 		}
 	}
 	for name := range maxLines {

@@ -138,7 +138,7 @@ func TestServeSummary(t *testing.T) {
 			t.Fatal(err)
 		}
 		if flags == nil {
-			if text := messages.String(); !regexp.MustCompile(`served \d requests and \d\d output tokens; 0 requests aborted\n`).MatchString(text) || !strings.Contains(text, "ITL  as written (ms): mean ") {
+			if text := messages.String(); !regexp.MustCompile(`served \d+ requests and \d+ output tokens; 0 requests aborted\n`).MatchString(text) || !strings.Contains(text, "ITL  as written (ms): mean ") {
 				t.Errorf("it says\n%s", text)
 			}
 			continue

@@ -336,7 +336,7 @@ func TestConvertMakesKeys(t *testing.T) {
 	dir := t.TempDir()
 	log := absolute(t, root+"/trace/format/testdata/litellm.jsonl")
 	one, other := must(t, dir, "convert", "--anonymize", log), must(t, dir, "convert", "--anonymize", log)
-	if one == other || len(files(t, dir)) > 0 {
+	if other == one || len(files(t, dir)) > 0 {
 		t.Error("a key is kept")
 	}
 	own := must(t, dir, "convert", log, "--key", "own.key")

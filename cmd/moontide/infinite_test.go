@@ -20,7 +20,7 @@ func TestInfiniteRate(t *testing.T) {
 	for _, verb := range []string{"replay", "simulate"} {
 		for _, limit := range []int{0, 3} {
 			folder := filepath.Join(dir, fmt.Sprint(verb, limit))
-			args := []string{verb, "t.jsonl", "--rate", "inf", "--set", "prefill-per-token=0", "--set", "step-base=1ms", "--out", folder}
+			args := []string{verb, "t.jsonl", "--rate", "inf", "--set", "prefill-per-token=0", "--set", "step-base=3ms", "--out", folder}
 			if limit > 0 {
 				args = append(args, "--max-concurrency", "3")
 			}

@@ -61,6 +61,8 @@ type Client struct {
 	servers []*server
 	loop    *poll.Loop // may be nil
 
+	resendWithin time.Duration
+
 	api       *api
 	fixed     fixed
 	caps      capabilities
@@ -108,7 +110,7 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{asked: cfg, fixed: fixed, live: newLive(cfg), shared: stats.NewDurations(3)}
+	c := &Client{asked: cfg, fixed: fixed, live: newLive(cfg), shared: stats.NewDurations(3), resendWithin: resendWithin}
 	c.beginNegotiation()
 	c.caps.chunkTokens = 0 // without a probe, nothing is known
 	for i, base := range addresses {

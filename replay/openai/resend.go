@@ -45,7 +45,7 @@ func (c *call) wait(ctx context.Context) (x *exchange, sent time.Time, writeErr 
 	head, body := x.head, x.body
 	x.head, x.body = nil, nil
 	c.client.kept.Add(-int64(len(body)))
-	if ctx.Err() != nil || !x.unanswered(sent, writeErr) {
+	if ctx.Err() != nil || !x.unanswered(sent, writeErr, c.client.resendWithin) {
 		return x, sent, writeErr
 	}
 	began := sent.Add(-x.connectTime) // the first attempt was part of connecting
@@ -63,8 +63,8 @@ func (c *call) wait(ctx context.Context) (x *exchange, sent time.Time, writeErr 
 
 // unanswered reports whether the connection was closed soon after the request was
 // sent, before any byte of a response.
-func (x *exchange) unanswered(sent time.Time, writeErr error) bool {
-	if x.answer.status != 0 || x.response.PartOfHead() || x.response.Received.Sub(sent) > resendWithin {
+func (x *exchange) unanswered(sent time.Time, writeErr error, within time.Duration) bool {
+	if x.answer.status != 0 || x.response.PartOfHead() || x.response.Received.Sub(sent) > within {
 		return false
 	}
 	var malformed *http1.HeadError
