@@ -63,7 +63,11 @@ func Extent(records iter.Seq2[replay.Record, error], w runfile.Window) (Span, er
 		}
 	}
 	s := Span{From: begins.first, To: ends.last}
-	if kept := len(sent) - w.WarmupRequests - w.CooldownRequests; kept > 0 && sent != nil {
+	switch kept := len(sent) - w.WarmupRequests - w.CooldownRequests; {
+	case sent == nil:
+	case kept <= 0:
+		s.To = s.From
+	default:
 		slices.Sort(sent)
 		s.From = sent[w.WarmupRequests]
 		if w.CooldownRequests > 0 {
@@ -82,6 +86,9 @@ func Cut(extent Span, w runfile.Window) (Span, error) {
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	cut := extent
 	cut.From, cut.To = cut.From+seconds(w.WarmupSeconds), cut.To-seconds(w.CooldownSeconds)
+	if n := w.WarmupRequests + w.CooldownRequests; n > 0 && extent.To <= extent.From {
+		return Span{}, fmt.Errorf("leaving out %d requests leaves nothing of the run", n)
+	}
 	if cut.To <= cut.From {
 		return Span{}, fmt.Errorf("a warm-up of %vs and a cool-down of %vs leave nothing of a run of %v",
 			w.WarmupSeconds, w.CooldownSeconds, (extent.To - extent.From).Round(time.Millisecond))

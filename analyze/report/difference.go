@@ -349,10 +349,17 @@ func (s Differences) Document() *doc.Document {
 		}
 	}
 	d.Section("Certainty").Text(insignificant + " not significant: the 95 % interval contains 0; " + noInterval + " no interval: too little data; " + equal + " equal.")
-	var judgements []slo.Judgement
 	d.Data.Columns = []string{"run", "metric", "a", "b", "difference", "significant"}
 	for _, p := range s.Points {
-		judgements = append(judgements, p.Judgements...)
+		for _, j := range p.Judgements {
+			if d.Gates == nil {
+				d.Gates = &doc.Verdict{Level: "PASS"}
+			}
+			if !j.Passed {
+				d.Gates.Level = "FAIL"
+			}
+			d.Gates.Evidence = append(d.Gates.Evidence, gateEvidence(p.Point+": ", j, "FAIL"))
+		}
 		for _, o := range p.Objections {
 			d.Note("Not comparable", p.Point+": "+o.Reason+".")
 		}
@@ -363,7 +370,6 @@ func (s Differences) Document() *doc.Document {
 	for _, alone := range s.Alone {
 		d.Note("Note", "only one set has "+alone+".")
 	}
-	d.Gates = gates(judgements)
 	return d
 }
 

@@ -99,6 +99,9 @@ func (s Set) Outcome() OutcomeJSON {
 			all.Searches = append(all.Searches, g.json())
 		}
 	}
+	if len(s.Incomplete) > 0 {
+		all.Outcome = outcomeIncomplete
+	}
 	if s.Axis == Deployments {
 		all.Outcome = map[bool]string{true: outcomePass, false: outcomeFail}[len(s.FailedGates()) == 0]
 		for i, p := range s.Groups[0].Points {

@@ -47,7 +47,7 @@ func (s *Set) measured(r experiment.Trial, v View) *Point {
 func SearchOf(subject string, found []*experiment.Answer, v View) Set {
 	s := Set{Title: "LOAD SEARCH", Subject: subject, Axis: found[0].Setting, Metrics: setMetrics(found[0].Setting, v), Gates: v.Gates}
 	for _, f := range found {
-		g := &Group{Label: f.Point.Label(), Shape: f.Point.Shape(), Found: f}
+		g := &Group{Label: f.Trials[0].Label(), Shape: f.Trials[0].Shape(), Found: f}
 		for _, l := range slices.SortedStableFunc(slices.Values(f.Trials), func(a, b experiment.Trial) int { return cmp.Compare(a.Level(), b.Level()) }) {
 			p := s.measured(l, v)
 			p.Judgements, p.Outcome = l.Judgements, trialOutcome(&l)

@@ -150,6 +150,9 @@ func runBench(c *cli.Context, std streams, stop stop, d *commandLine) error {
 		set = report.SweepOf(subjectOf(trials), trials, view)
 	}
 	set.HeldOut = heldOutErrors(d.file, set.Metrics)
+	if err != nil {
+		set.Incomplete = append(set.Incomplete, "the set in "+dir+" did not end: repeat its command")
+	}
 	if err := errors.Join(err, showSet(std, out, set)); err != nil {
 		return err
 	}
@@ -175,6 +178,14 @@ func (d *commandLine) plan(c *cli.Context, s *experiment.Set) error {
 		return misused("--find speedup needs a TRACE: use --find rate")
 	}
 	load := d.load(goal)
+	switch {
+	case c.Int(repeatFlag) < 1:
+		return misused("--repeat must be at least 1: %d", c.Int(repeatFlag))
+	case goal != "" && c.Int(repeatFlag) > 1:
+		return misused("--repeat and --find: a search repeats the runs at its answer by itself")
+	case goal != "" && load.Values == nil && d.IsSet(goal):
+		return misused("with --find %s, --%[1]s has the lowest and the highest level to try, such as 1,50: %s", goal, settings.Find(goal).Text(&d.Settings))
+	}
 	if load.Setting == "" {
 		return misused("want --max-concurrency or --rate, with a value or several")
 	}

@@ -135,21 +135,28 @@ func (c *comparison) sets(out outputs, args []string) error {
 		}
 		shown.Names[i] = cmp.Or(in.name, in.path)
 	}
-	for _, a := range sets[0].Runs {
-		i := slices.IndexFunc(sets[1].Runs, func(b experiment.SetRun) bool { return b.Same(a.Point) })
+	for i, set := range sets {
+		if len(set.Unended) > 0 && !c.line.Objectives.Force {
+			return fmt.Errorf("%s did not end: use --force to compare the runs that it has", shown.Names[i])
+		}
+	}
+	grouped := [2][]pointRuns{runsByPoint(sets[0].Runs), runsByPoint(sets[1].Runs)}
+	for _, a := range grouped[0] {
+		i := slices.IndexFunc(grouped[1], a.same)
 		if i < 0 {
-			shown.Alone = append(shown.Alone, fmt.Sprintf("%v of %s", a.Point, shown.Names[0]))
+			shown.Alone = append(shown.Alone, fmt.Sprintf("%v of %s", a.point, shown.Names[0]))
 			continue
 		}
-		difference, err := c.sides([2]string{a.Dir, sets[1].Runs[i].Dir}, [2][]string{{a.Dir}, {sets[1].Runs[i].Dir}})
+		dirs := [2][]string{a.dirs, grouped[1][i].dirs}
+		difference, err := c.sides([2]string{strings.Join(dirs[0], ", "), strings.Join(dirs[1], ", ")}, dirs)
 		if err != nil {
-			return fmt.Errorf("%v: %w", a.Point, err)
+			return fmt.Errorf("%v: %w", a.point, err)
 		}
-		shown.Points = append(shown.Points, report.PointDifference{Point: a.Point.String(), Difference: difference})
+		shown.Points = append(shown.Points, report.PointDifference{Point: a.point.String(), Difference: difference})
 	}
-	for _, b := range sets[1].Runs {
-		if !slices.ContainsFunc(sets[0].Runs, func(a experiment.SetRun) bool { return a.Same(b.Point) }) {
-			shown.Alone = append(shown.Alone, fmt.Sprintf("%v of %s", b.Point, shown.Names[1]))
+	for _, b := range grouped[1] {
+		if !slices.ContainsFunc(grouped[0], b.same) {
+			shown.Alone = append(shown.Alone, fmt.Sprintf("%v of %s", b.point, shown.Names[1]))
 		}
 	}
 	if len(shown.Points) == 0 {
@@ -163,6 +170,29 @@ func (c *comparison) sets(out outputs, args []string) error {
 		failed = append(failed, failedGates(p.Point+": ", p.Judgements))
 	}
 	return errors.Join(failed...)
+}
+
+// pointRuns are the folders of the runs of a set at one point.
+type pointRuns struct {
+	point experiment.Point
+	dirs  []string
+}
+
+func (p pointRuns) same(o pointRuns) bool { return p.point.Same(o.point) }
+
+// runsByPoint groups repeated runs.
+func runsByPoint(runs []experiment.SetRun) (all []pointRuns) {
+	for _, r := range runs {
+		at := pointRuns{point: r.Point}
+		at.point.Repeat = 0
+		i := slices.IndexFunc(all, at.same)
+		if i < 0 {
+			i = len(all)
+			all = append(all, at)
+		}
+		all[i].dirs = append(all[i].dirs, r.Dir)
+	}
+	return all
 }
 
 // comparedMetrics returns the metrics to compare: those of --metric, of conditions and of

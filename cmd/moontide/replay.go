@@ -65,14 +65,20 @@ func replayTrace(c *cli.Context, std streams, stop stop, d *commandLine) error {
 		return err
 	}
 	cfg := experiment.Config{}
+	if c.NArg() == 1 { // it names the folder of a part
+		if err := d.Settings.Set("trace", c.Args().First(), "the argument"); err != nil {
+			return err
+		}
+	}
+	var err error
+	if cfg.Resume, err = resume(c, std, d); err != nil { // its run has a trace
+		return err
+	}
 	remove, err := setTrace(c, std, d, &cfg)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	if cfg.Resume, err = resume(c, std, d); err != nil {
-		return err
-	}
 	return runTrace(c, std, stop, d, cfg)
 }
 

@@ -146,7 +146,7 @@ func (c *Config) record(in *input) runfile.Run {
 		Trace: runfile.Source{
 			Name: in.Name, SHA256: in.sha256, DigestRows: in.digested, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
 		},
-		Point: c.point, Rows: in.partRows, Schedule: in.plan.Schedule, LostTurns: in.plan.Graph.Lost(), Notes: in.notes,
+		Point: c.point.Masked(), Rows: in.partRows, Schedule: in.plan.Schedule, LostTurns: in.plan.Graph.Lost(), Notes: in.notes,
 	}}
 }
 

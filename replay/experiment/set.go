@@ -195,8 +195,11 @@ func (s *Set) plan(p Point) (Trial, error) {
 		return t, wrong("{limit} is needed with an infinite {%s}", load)
 	}
 	each := rateSeconds
-	if closes(load) {
+	switch {
+	case s.closes(load):
 		each = perSlot
+	case closes(load):
+		level = cmp.Or(s.Base.Pacing.Rate.Value, s.Base.Pacing.SessionRate.Value)
 	}
 	t.requests = max(minRequests, int(math.Ceil(level*float64(each))))
 	return t, nil
@@ -207,6 +210,12 @@ func (s *Set) recorded() bool { return s.Base.Trace.Path != "" || s.Base.Request
 
 // closes reports whether a load is that of a closed loop.
 func closes(load string) bool { return load == "max-concurrency" || load == "max-sessions" }
+
+// closes reports whether the runs are closed loops: their load is a concurrency, and no rate
+// is set.
+func (s *Set) closes(load string) bool {
+	return closes(load) && !s.Base.IsSet("rate", "session-rate", "speedup")
+}
 
 // config returns the configuration of a run.
 func (s *Set) config(t Trial, dir, salt string) (Config, error) {
@@ -220,7 +229,7 @@ func (s *Set) config(t Trial, dir, salt string) (Config, error) {
 		cfg.Requests = s.Draw(t.Point)
 	}
 	load, _ := t.Load()
-	cfg.Closed = cfg.Closed || closes(load)
+	cfg.Closed = cfg.Closed || s.closes(load)
 	cfg.Pacing.Limit = t.requests
 	if n := t.unmeasured; n > 0 {
 		cfg.Window = settings.Window{WarmupRequests: warmupRounds * n, CooldownRequests: n}
@@ -300,6 +309,9 @@ func (s *Set) each(ctx context.Context, known []Trial, next func(done []Trial) (
 		if err := w.checkFolder(ctx, t); err != nil {
 			return nil, fmt.Errorf("%v: %w", t.Point, err)
 		}
+	}
+	if err := s.begin(); err != nil {
+		return nil, err
 	}
 	if text := s.budget(); text != "" {
 		s.Base.Observer.message("%s", text)

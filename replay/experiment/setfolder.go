@@ -16,6 +16,7 @@ import (
 	"moontide/analyze/measure"
 	"moontide/replay/runfile"
 	"moontide/replay/settings"
+	"moontide/replay/sim/fit"
 	"moontide/trace/atomicfile"
 	"moontide/trace/jsonscan"
 )
@@ -29,9 +30,10 @@ const (
 
 // SetRecord is the content of [SetFile].
 type SetRecord struct {
-	Version  string            `json:"version"`  // of the client that started the set
-	Command  []string          `json:"command"`  // that started the set, secrets masked
-	Settings settings.Settings `json:"settings"` // of all runs
+	Version  string            `json:"version"`        // of the client that started the set
+	Command  []string          `json:"command"`        // that started the set, secrets masked
+	Settings settings.Settings `json:"settings"`       // of all runs
+	Axes     []string          `json:"axes,omitempty"` // settings that differ between the runs
 	Goal     *GoalRecord       `json:"goal,omitempty"`
 	Ended    time.Time         `json:"ended,omitzero"` // zero: it did not end
 }
@@ -65,7 +67,7 @@ func (s *Set) open() (io.Closer, error) {
 		return nil, fmt.Errorf("opening the set's folder: %w", err)
 	}
 	if atomicfile.Lock(folder) {
-		err = s.begin(path)
+		err = s.checkRecord(path)
 	} else {
 		err = fmt.Errorf("another process uses the set in %s", folder.Name())
 	}
@@ -76,38 +78,70 @@ func (s *Set) open() (io.Closer, error) {
 	return folder, nil
 }
 
-// begin writes the set's file or checks an existing one. The settings of axes are in the
-// points.
-func (s *Set) begin(path string) error {
+// record returns the content of the set's file.
+func (s *Set) record() SetRecord {
 	r := SetRecord{Version: s.Base.Version, Command: s.Base.Command, Settings: s.Base.Settings, Goal: s.Goal.record()}
+	if len(s.Points) > 0 {
+		for _, v := range s.Points[0].Values {
+			r.Axes = append(r.Axes, v.Setting)
+		}
+	}
+	return r
+}
+
+// checkRecord checks the file of a set that has begun. The settings of axes are in the
+// points.
+func (s *Set) checkRecord(path string) error {
 	var there SetRecord
 	found, err := readJSON(path, &there)
-	if err != nil {
+	if err != nil || !found {
 		return err
 	}
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
 		return fmt.Errorf("reading the set's folder: %w", err)
 	}
-	begun := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SetFile) })
-	if found && begun {
-		var others []string
-		for _, d := range settings.Differences(&there.Settings, &s.Base.Settings) {
-			if !s.varies(d.Name) {
-				others = append(others, d.String())
-			}
+	if !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SetFile) }) {
+		return nil
+	}
+	now := s.record()
+	load := func(r SetRecord) string {
+		if r.Goal != nil {
+			return "search for " + runfile.LoadName(r.Goal.Setting)
 		}
-		if others != nil {
-			return wrong("%s has a set with other settings: %s; choose another folder", s.Dir, strings.Join(others, "; "))
+		i := slices.IndexFunc(r.Axes, func(name string) bool { return slices.Contains(runfile.Loads, name) })
+		if i < 0 {
+			return "set"
 		}
+		return "set of " + runfile.LoadName(r.Axes[i])
+	}
+	if load(there) != load(now) {
+		return wrong("%s has a %s, and this is a %s: choose another folder", s.Dir, load(there), load(now))
+	}
+	var others []string
+	for _, d := range settings.Differences(&there.Settings, &s.Base.Settings) {
+		if d.Name != "limit" && !slices.Contains(now.Axes, d.Name) && (s.Goal == nil || s.Goal.Setting != d.Name) {
+			others = append(others, d.String())
+		}
+	}
+	if others != nil {
+		return wrong("%s has a set with other settings: %s; choose another folder", s.Dir, strings.Join(others, "; "))
+	}
+	return nil
+}
+
+// begin writes the set's file. That of a set that goes on keeps who began it.
+func (s *Set) begin() error {
+	path, r := filepath.Join(s.Dir, SetFile), s.record()
+	var there SetRecord
+	found, err := readJSON(path, &there)
+	if err != nil {
+		return err
+	}
+	if found {
 		r.Version, r.Command = there.Version, there.Command
 	}
 	return runfile.WriteJSON(path, r) // there may be more runs to come
-}
-
-// varies reports whether a setting is that of an axis.
-func (s *Set) varies(name string) bool {
-	return s.Goal != nil && s.Goal.Setting == name || len(s.Points) > 0 && s.Points[0].Get(name) != "" || name == "limit"
 }
 
 // checkNoSet returns an error if dir is not empty. It ignores half-written files of killed
@@ -166,21 +200,52 @@ func (s *Set) attempt(t Trial, sha256 string) (attempt, error) {
 }
 
 // fits reports whether a run of an earlier search, perhaps in another range, is one at a
-// point: it has enough requests, of the same trace or description.
+// point: it has enough requests, of the same trace or description, and the same engines.
 func (s *Set) fits(info *runfile.Run, t Trial, sha256 string) bool {
+	ignored := []string{"seed", "salt", "exclude-first", "exclude-last"}
+	if !s.recorded() && s.Base.Pacing.Limit == 0 && info.Rows >= t.requests {
+		ignored = append(ignored, "limit")
+		if info.Rows > t.requests { // the same description draws more
+			more := t
+			more.requests = info.Rows
+			cfg, err := s.config(more, "", "")
+			if err != nil {
+				return false
+			}
+			reqs, _, err := cfg.draw()
+			if err != nil {
+				return false
+			}
+			if sha256, err = digestRows(reqs); err != nil {
+				return false
+			}
+		}
+	}
 	cfg, err := s.config(t, "", "")
-	if err != nil || s.recorded() && info.Trace.DigestRows == 0 && info.Trace.SHA256 != sha256 || info.Rows < t.requests {
+	if err != nil || info.Trace.DigestRows == 0 && info.Trace.SHA256 != sha256 || !s.sameEngines(info) {
 		return false
 	}
 	return !slices.ContainsFunc(settings.Differences(&info.Settings, &cfg.Settings), func(d settings.Difference) bool {
-		return !slices.Contains([]string{"seed", "salt", "limit", "exclude-first", "exclude-last"}, d.Name)
+		return !slices.Contains(ignored, d.Name)
 	})
+}
+
+// sameEngines reports whether a run had the engine file of the set.
+func (s *Set) sameEngines(info *runfile.Run) bool {
+	if s.Base.EngineFile == "" {
+		return true
+	}
+	file, err := fit.ReadFile(s.Base.EngineFile)
+	return err == nil && file.SHA256 == info.Target.Engines.File.SHA256
 }
 
 // sent reports whether a run sent the requests of a point.
 func (s *Set) sent(info *runfile.Run, t Trial, sha256 string) bool {
 	cfg, err := s.config(t, "", "")
-	if err != nil || info.Settings.MaxConcurrency != cfg.MaxConcurrency {
+	if err != nil || info.Settings.MaxConcurrency != cfg.MaxConcurrency || !s.sameEngines(info) {
+		return false
+	}
+	if url := info.Point.Get("url"); url != "" && url != t.Point.Masked().Get("url") {
 		return false
 	}
 	limit := info.Settings.Pacing.Limit

@@ -33,7 +33,7 @@ func openAndClose(s *Set) error {
 	if err != nil {
 		return err
 	}
-	return folder.Close()
+	return errors.Join(s.begin(), folder.Close())
 }
 
 // Two processes cannot drive one set. A half-written file left by a killed process is ignored.

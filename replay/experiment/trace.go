@@ -402,6 +402,21 @@ func digestPath(path string) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)), nil
 }
 
+// digestRows returns the SHA-256 of requests as lines of the native format, which is that of
+// their file.
+func digestRows(reqs trace.Requests) (string, error) {
+	digest := sha256.New()
+	var line []byte
+	for r, err := range reqs {
+		if err != nil {
+			return "", err
+		}
+		line = append(format.AppendRow(line[:0], r), '\n')
+		digest.Write(line)
+	}
+	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
 func copyFile(to io.Writer, path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

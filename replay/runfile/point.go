@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"moontide/replay/secret"
 )
 
 // Value is the value of a setting in one run of a set.
@@ -56,7 +58,7 @@ func (p Point) Load() (setting string, level float64) {
 // Shape returns ISL:OSL, or "" if the point has no lengths.
 func (p Point) Shape() string {
 	isl, osl := p.Get("isl"), p.Get("osl")
-	if isl == "" && osl == "" {
+	if isl == "" || osl == "" {
 		return ""
 	}
 	return isl + ":" + osl
@@ -65,8 +67,9 @@ func (p Point) Shape() string {
 // others returns the values besides shape and load.
 func (p Point) others() (values []Value) {
 	load, _ := p.Load()
+	shaped := p.Shape() != ""
 	for _, v := range p.Values {
-		if v.Setting != load && v.Setting != "limit" && v.Setting != "isl" && v.Setting != "osl" {
+		if v.Setting != load && v.Setting != "limit" && !(shaped && (v.Setting == "isl" || v.Setting == "osl")) {
 			values = append(values, v)
 		}
 	}
@@ -125,6 +128,17 @@ func (p Point) Folder() string {
 		name += fmt.Sprintf("-repeat-%d", p.Repeat)
 	}
 	return name
+}
+
+// Masked returns the point without what may be secret in its URLs.
+func (p Point) Masked() Point {
+	p.Values = slices.Clone(p.Values)
+	for i := range p.Values {
+		if v := &p.Values[i]; v.Setting == "url" {
+			v.Text = secret.URL(v.Text)
+		}
+	}
+	return p
 }
 
 // Same reports whether two runs are at the same point, and the same repeat.

@@ -95,6 +95,8 @@ func (s *Settings) checkLoad() error {
 		return wrong("{rate} and {session-rate} exclude each other: arrivals are of requests or of sessions")
 	case rate == "" && !s.Described() && s.IsSet("arrival", "burstiness"):
 		return wrong("{%s} needs {rate} or {session-rate}", s.FirstSet("arrival", "burstiness"))
+	case p.Burstiness != 0 && p.Burstiness != 1 && p.Arrival != "" && p.Arrival != trace.Gamma:
+		return wrong("{burstiness} is the shape of gamma arrivals, and {arrival} is %s", p.Arrival)
 	case s.Closed && rate != "":
 		return wrong("{closed} ignores arrivals, and {%s} sets them: omit one", rate)
 	case s.Closed && (p.SpreadGrid || p.Ramp > 0):

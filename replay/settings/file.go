@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -133,7 +132,7 @@ func Read(path string) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading settings: %w", err)
 	}
-	entries, err := parse(text, filepath.Base(path))
+	entries, err := parse(text, path)
 	if err != nil {
 		return nil, fmt.Errorf("reading settings: %w", err)
 	}
@@ -157,6 +156,9 @@ func entriesOf(root ast.Node, name string) (entries []Entry, err error) {
 		return nil, err
 	}
 	if inner, ofRun := ofRun(members); ofRun {
+		if isPart(members) {
+			return nil, fmt.Errorf("%s: is of a part of a run: repeat the run with the settings of its command, and its part", name)
+		}
 		if inner == nil {
 			return nil, fmt.Errorf("%s: is the run.json of an older version, without settings: repeat its command", name)
 		}
@@ -198,6 +200,18 @@ func ofRun(members []*ast.MappingValueNode) (settings ast.Node, ofRun bool) {
 		}
 	}
 	return settings, ofRun
+}
+
+// isPart reports whether a run.json is that of a part of a run.
+func isPart(members []*ast.MappingValueNode) bool {
+	for _, m := range members {
+		if m.Key.GetToken().Value != "outcome" {
+			continue
+		}
+		outcome, err := mapping(m.Value, "")
+		return err == nil && slices.ContainsFunc(outcome, func(m *ast.MappingValueNode) bool { return m.Key.GetToken().Value == "part" })
+	}
+	return false
 }
 
 func mapping(node ast.Node, name string) ([]*ast.MappingValueNode, error) {

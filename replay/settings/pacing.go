@@ -21,10 +21,18 @@ func (s *Settings) Transform() trace.Pacing {
 	}
 	if rate.Set && (!s.Described() || math.IsInf(rate.Value, 1)) {
 		p.Arrivals = &trace.Arrivals{
-			Process: cmp.Or(s.Pacing.Arrival, trace.Poisson), Rate: rate.Value, Burstiness: cmp.Or(s.Pacing.Burstiness, 1), Sessions: sessions, Seed: s.Seed,
+			Process: cmp.Or(s.Pacing.Arrival, s.process()), Rate: rate.Value, Burstiness: cmp.Or(s.Pacing.Burstiness, 1), Sessions: sessions, Seed: s.Seed,
 		}
 	}
 	return p
+}
+
+// process returns the process of arrivals at a rate if none is set.
+func (s *Settings) process() string {
+	if s.Pacing.Burstiness != 0 && s.Pacing.Burstiness != 1 {
+		return trace.Gamma
+	}
+	return trace.Poisson
 }
 
 // Speedup returns the divisor of all times.

@@ -264,7 +264,8 @@ func TestSecrets(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s.yaml")
+	t.Chdir(t.TempDir())
+	path := "s.yaml"
 	for text, want := range map[string]string{
 		"rate: 4 # a comment\nmax_concurrency: '8'\n":                "rate=4@1 max-concurrency=8@2",
 		"url:\n  - http://a\n  - http://b\nclosed: true\nrate: .inf": "url=http://a|http://b@1 closed=true@4 rate=inf@5",
