@@ -41,7 +41,7 @@ var maxLines = map[string]int{
 	"replay/parts":                  400,
 	"replay/prompt":                 1000,
 	"replay/runfile":                2000,
-	"replay/settings":               1730,
+	"replay/settings":               1760,
 	"replay/secret":                 250,
 	"replay/sim/engine":             2400,
 	"replay/sim/fit":                1300,

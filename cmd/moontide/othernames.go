@@ -77,7 +77,11 @@ func findOther(verb *cli.Command, name string) (flag, instead string) {
 		}
 	}
 	if row := settings.Find(name); row != nil && findFlag(verb.Flags, setFlag) != nil {
-		return "", "use --set " + row.Name + "=VALUE"
+		value := "VALUE"
+		if _, is := row.Field(new(settings.Settings)).(*bool); is {
+			value = "true"
+		}
+		return "", "use --set " + row.Name + "=" + value
 	}
 	return "", ""
 }

@@ -263,6 +263,26 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// A run with a long body is repeated, too.
+func TestLargeRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	body := `{"a": "` + strings.Repeat("x ", 1<<16) + `"}`
+	var s Settings
+	if err := s.Set("extra-body", body, ""); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]any{"settings": s, "outcome": map[string]any{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("run.json", text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := Read("run.json"); err != nil || len(entries) != 1 || entries[0].Texts[0] != body {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	path := "s.yaml"

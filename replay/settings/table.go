@@ -246,6 +246,9 @@ func suggestion(name string) string {
 	const least, boostFrom, prefix = 0.85, 0.7, 4
 	best, likeness := "", least
 	for i := range Table {
+		if slices.Contains(Table[i].Others, name) {
+			return "; did you mean " + Table[i].Name + "?"
+		}
 		if l := smetrics.JaroWinkler(strings.ReplaceAll(name, "_", "-"), Table[i].Name, boostFrom, prefix); l > likeness {
 			best, likeness = Table[i].Name, l
 		}
