@@ -266,7 +266,7 @@ func TestSecrets(t *testing.T) {
 // A run with a long body is repeated, too.
 func TestLargeRun(t *testing.T) {
 	t.Chdir(t.TempDir())
-	body := `{"a": "` + strings.Repeat("x ", 1<<16) + `"}`
+	body := `{"stop_token_ids":[1` + strings.Repeat(",2", 1<<16) + `]}`
 	var s Settings
 	if err := s.Set("extra-body", body, ""); err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestLargeRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if entries, err := Read("run.json"); err != nil || len(entries) != 1 || entries[0].Texts[0] != body {
-		t.Errorf("%d entries, %v", len(entries), err)
+		t.Errorf("%.200q, %v", entries, err)
 	}
 }
 
