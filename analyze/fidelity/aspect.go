@@ -38,8 +38,7 @@ type Aspect struct {
 	Limit   trace.Opt[float64] `json:"limit"`   // the larger of Bound and twice Floor
 	Outcome string             `json:"outcome"` // Passed, Failed or NotApplicable
 	Reason  string             `json:"reason"`  // of an aspect without a gap
-
-	lacks string // what a trace without values lacks
+	lacks   string             // what a trace without values lacks
 }
 
 // Value is one of the values of an aspect.
@@ -49,9 +48,8 @@ type Value struct {
 	Source trace.Opt[float64] `json:"source"`
 	Drawn  trace.Opt[float64] `json:"drawn"`
 	Gap    trace.Opt[float64] `json:"gap"`
-
-	of  column
-	per column // if set, the value is the ratio of their means
+	of     column
+	per    column // if set, the value is the ratio of their means
 }
 
 // column appends numbers of a piece, NaN for unknown ones.

@@ -3,9 +3,7 @@
 // [Collect] keeps what is compared of a trace, and [Compare] judges:
 //
 //	drawn, err := fidelity.Collect(rows, 0)
-//	...
 //	source, err := fidelity.Collect(trace.Take(sourceRows, drawn.Requests), 0)
-//	...
 //	fmt.Println(fidelity.Compare(source, drawn, 1).Pass())
 //
 // [Aspects] lists seven properties; the eighth is novelty, see [Report]. The gap of an aspect

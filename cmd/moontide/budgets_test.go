@@ -16,7 +16,7 @@ var maxLines = map[string]int{
 	"analyze":                       1750,
 	"analyze/cache":                 1600,
 	"analyze/diff":                  1150,
-	"analyze/fidelity":              505,
+	"analyze/fidelity":              500,
 	"analyze/report":                5340,
 	"analyze/report/doc":            1255,
 	"analyze/report/figure":         2110,
