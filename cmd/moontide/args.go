@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"moontide/replay/settings"
 	"net"
 	"slices"
 	"strconv"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
+
+	"moontide/replay/settings"
 )
 
 const (
@@ -110,7 +111,7 @@ func (p *argParser) parse(rest []string) error {
 		}
 		f := p.find(name)
 		setting, isSetting := f.(*settingFlag)
-		if _, isBool := f.(*cli.BoolFlag); (isBool || isSetting && setting.isBool()) && !hasValue {
+		if _, isBool := f.(*cli.BoolFlag); (isBool || isSetting && setting.row.IsBool()) && !hasValue {
 			p.flags = append(p.flags, "--"+name)
 			continue
 		}

@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"math"
-	"moontide/replay/runfile"
-	"moontide/trace/tracetest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"moontide/replay/runfile"
+	"moontide/trace/tracetest"
 )
 
 const threeRows = `{"timestamp": 0, "input_length": 600, "output_length": 3, "hash_ids": [1, 2], "model": "m"}

@@ -3,13 +3,14 @@ package main
 import (
 	"fmt"
 	"math"
-	"moontide/replay/sim/server"
-	"moontide/trace"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"moontide/replay/sim/server"
+	"moontide/trace"
 )
 
 // Groups of flags in the help of a command.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"maps"
-	"moontide/replay/settings"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
+
+	"moontide/replay/settings"
 )
 
 // allVerbs returns the verbs that a user types.

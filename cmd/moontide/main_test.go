@@ -5,12 +5,13 @@ import (
 	"image"
 	"image/draw"
 	"image/png"
-	"moontide/trace/tracetest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"moontide/trace/tracetest"
 )
 
 // root is the module's root, from the folder that tests run in.

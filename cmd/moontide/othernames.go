@@ -78,7 +78,7 @@ func findOther(verb *cli.Command, name string) (flag, instead string) {
 	}
 	if row := settings.Find(name); row != nil && findFlag(verb.Flags, setFlag) != nil {
 		value := "VALUE"
-		if _, is := row.Field(new(settings.Settings)).(*bool); is {
+		if row.IsBool() {
 			value = "true"
 		}
 		return "", "use --set " + row.Name + "=" + value

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io/fs"
-	"moontide/trace/atomicfile"
 	"net/url"
 	"os"
 	"path"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"moontide/trace/atomicfile"
 )
 
 // pageLimits holds the most lines of a page, for pages whose limit is not

@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"moontide/replay/cluster"
-	"moontide/replay/experiment"
-	"moontide/replay/runfile"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -16,6 +13,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"moontide/replay/cluster"
+	"moontide/replay/experiment"
+	"moontide/replay/runfile"
 )
 
 var failedE2EL = regexp.MustCompile(`moontide: failed: .*mean_e2el_ms`)

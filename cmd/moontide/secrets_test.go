@@ -5,9 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"moontide/replay/runfile"
-	"moontide/replay/secret"
-	"moontide/replay/settings"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +16,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"moontide/replay/runfile"
+	"moontide/replay/secret"
+	"moontide/replay/settings"
 )
 
 // Secrets in --extra-body are in no file of a run folder. A run with them is

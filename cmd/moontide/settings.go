@@ -93,7 +93,7 @@ type settingFlag struct {
 func (f *settingFlag) String() string { return cli.FlagStringer(f) }
 
 // TakesValue reports whether the flag has a value.
-func (f *settingFlag) TakesValue() bool { return !f.isBool() }
+func (f *settingFlag) TakesValue() bool { return !f.row.IsBool() }
 
 // placeholder stands for a value whose help does not name one.
 func (f *settingFlag) placeholder() string {
@@ -109,28 +109,20 @@ func (f *settingFlag) placeholder() string {
 	return "X"
 }
 
-func (f *settingFlag) isBool() bool {
-	_, is := f.row.Field(new(settings.Settings)).(*bool)
-	return is
-}
-
 // check returns an error if a text is no value of the flag.
 func (f *settingFlag) check(text string) error {
 	d := *f.Value.(*settingValue).line
 	return (&settingValue{&d, f.row}).Set(text)
 }
 
-// settingValue parses the value of a flag into a draft.
+// settingValue parses the value of a flag into the settings of a command line.
 type settingValue struct {
 	line *commandLine
 	row  *settings.Setting
 }
 
 // IsBoolFlag tells the flag package that the value is optional.
-func (v *settingValue) IsBoolFlag() bool {
-	_, is := v.row.Field(new(settings.Settings)).(*bool)
-	return is
-}
+func (v *settingValue) IsBoolFlag() bool { return v.row.IsBool() }
 
 func (v *settingValue) Get() any { return v.String() }
 
@@ -252,7 +244,7 @@ func (d *commandLine) misuse(err error) error {
 	}))
 }
 
-// view returns how reports of runs with these settings show them.
+// viewOf returns how reports of runs with these settings show them.
 func viewOf(c *cli.Context, s *settings.Settings) (v report.View, err error) {
 	if findFlag(c.Command.Flags, "metrics") != nil && c.IsSet("metrics") {
 		if v.Latencies, err = measure.ParseLatencies(c.String("metrics")); err != nil {

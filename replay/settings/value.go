@@ -175,6 +175,12 @@ func (row *Setting) clear(s *Settings) {
 // assign sets what a pointer points to.
 func assign(to, from any) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }
 
+// IsBool reports whether the setting is on or off, so that its name alone turns it on.
+func (row *Setting) IsBool() bool {
+	_, is := row.Field(new(Settings)).(*bool)
+	return is
+}
+
 // Repeatable reports whether a setting has several values.
 func (row *Setting) Repeatable() bool {
 	switch row.Field(new(Settings)).(type) {
